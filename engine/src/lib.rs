@@ -1,0 +1,1 @@
+//! The embedded store: WAL, memtable, SSTable, manifest, regions, compaction.

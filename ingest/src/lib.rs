@@ -1,0 +1,1 @@
+//! Text in, mutations out: parse, check, resolve, encode, batch, apply.

@@ -1,0 +1,1 @@
+//! Requests answered: plan, fan-out, spans, downsample, rate, group, aggregate.

@@ -1,0 +1,1 @@
+//! The row rewriter: an hour of points folded into one cell.

@@ -1,0 +1,1 @@
+//! OpenTSDB's tables on any store: codecs, UIDs, the series index.

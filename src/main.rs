@@ -1,0 +1,3 @@
+//! The program: HTTP, telnet, command line, configuration, wiring.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! What a wide-column store is: the contract, the retention rules, the reference store.
