@@ -1,1 +1,47 @@
-//! What a wide-column store is: the contract, the retention rules, the reference store.
+//! What a wide-column store is: HBase's data model as types, one contract for every store, the rules that
+//! decide what a reader sees, and the reference store that all others are measured against.
+//!
+//! ```text
+//! table ── column families ── rows (sorted by key) ── columns (family:qualifier) ── versions (newest first)
+//!
+//! MutationBatch ──► Store::apply ──► Pending          Scan, Get ──► Store ──► Scanner of RowBatch
+//!                     MemoryStore (here) · Engine (embedded) · HBase (over its own RPC)
+//! ```
+//!
+//! | word of the drawing | file |
+//! |---|---|
+//! | table, column family | [`table`](TableDescriptor) |
+//! | cell, version, tombstone | [`cell`](CellRef) |
+//! | mutation, durability | [`mutation`](MutationBatch) |
+//! | scan, get, filter | [`scan`](Scan), [`filter`](Filter) |
+//! | answer | [`batch`](RowBatch), [`scanner`](Scanner), [`pending`](Pending) |
+//! | contract | [`store`](Store) |
+//! | row rewrite hook | [`fold`](Fold) |
+
+mod batch;
+mod cell;
+mod clock;
+mod error;
+mod filter;
+mod fold;
+mod mutation;
+mod name;
+mod pending;
+mod scan;
+mod scanner;
+mod store;
+mod table;
+
+pub use batch::{CellView, RowBatch, RowBatchBuilder, RowView};
+pub use cell::{CellKind, CellRef, SeqNo, Timestamp};
+pub use clock::{Clock, ManualClock};
+pub use error::{Error, ErrorKind, Result};
+pub use filter::{Filter, FuzzyKey, ListOperator, RowRange};
+pub use fold::{Fold, FoldedCell, FoldedRow, Window};
+pub use mutation::{CellMutation, Durability, MutationBatch, RowBuilder, RowMutation};
+pub use name::TableName;
+pub use pending::{Completer, Pending};
+pub use scan::{Columns, FamilyColumns, Get, Scan, TimeRange};
+pub use scanner::{ScanSender, Scanner};
+pub use store::{Append, Applied, CheckAndMutate, Compaction, Comparison, Increment, RegionInfo, RowFailure, Store};
+pub use table::{BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, TableDescriptor};

@@ -1,0 +1,280 @@
+//! An answer's rows and cells as a struct of arrays over shared memory: no allocation a cell, cheap to move.
+
+use bytes::Bytes;
+
+use crate::{CellKind, CellRef, Error, Result, SeqNo, Timestamp};
+
+/// Rows and their cells, in the order of the scan or get. Built by a [`RowBatchBuilder`].
+#[derive(Debug, Clone, Default)]
+pub struct RowBatch {
+    data: Bytes,
+    families: Vec<Bytes>,
+    rows: Vec<RowEntry>,
+    cells: Vec<CellEntry>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct RowEntry {
+    key: Span,
+    first_cell: u32,
+    last_piece: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CellEntry {
+    qualifier: Span,
+    value: Span,
+    timestamp: Timestamp,
+    seq: SeqNo,
+    family: u16,
+    kind: CellKind,
+}
+
+/// A piece of a batch's `data`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    start: u32,
+    len: u32,
+}
+
+impl Span {
+    /// Appends `bytes` to `data` and says where they lie.
+    ///
+    /// # Errors
+    /// `Invalid` when `data` would pass 4 GiB.
+    pub(crate) fn push(data: &mut Vec<u8>, bytes: &[u8]) -> Result<Self> {
+        let too_large = |_| Error::TooLarge {
+            what: "batch",
+            size: data.len() as u64 + bytes.len() as u64,
+            limit: u64::from(u32::MAX),
+        };
+        let start = u32::try_from(data.len()).map_err(too_large)?;
+        let len = u32::try_from(bytes.len()).map_err(too_large)?;
+        start.checked_add(len).ok_or(Error::TooLarge {
+            what: "batch",
+            size: u64::from(start) + u64::from(len),
+            limit: u64::from(u32::MAX),
+        })?;
+        data.extend_from_slice(bytes);
+        Ok(Self { start, len })
+    }
+
+    /// The bytes.
+    pub(crate) fn of(self, data: &[u8]) -> &[u8] {
+        let start = self.start as usize;
+        data.get(start..start + self.len as usize).unwrap_or_default()
+    }
+}
+
+impl RowBatch {
+    /// How many rows, or pieces of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// How many cells.
+    pub fn cells_count(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Bytes of keys, qualifiers and values.
+    pub fn data_bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// The rows in order.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = RowView<'_>> {
+        (0..self.rows.len()).map(|index| RowView { batch: self, index })
+    }
+
+    /// The row at `index`, below [`RowBatch::len`].
+    pub fn row(&self, index: usize) -> Option<RowView<'_>> {
+        (index < self.rows.len()).then_some(RowView { batch: self, index })
+    }
+}
+
+/// A row of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct RowView<'a> {
+    batch: &'a RowBatch,
+    index: usize,
+}
+
+impl<'a> RowView<'a> {
+    /// The row key.
+    pub fn key(&self) -> &'a [u8] {
+        self.batch.rows.get(self.index).map_or(&[], |row| row.key.of(&self.batch.data))
+    }
+
+    /// Whether this is the row's last piece; true unless the scan asked for rows in pieces.
+    pub fn is_last_piece(&self) -> bool {
+        self.batch.rows.get(self.index).is_none_or(|row| row.last_piece)
+    }
+
+    /// The row's cells in cell order.
+    pub fn cells(&self) -> impl ExactSizeIterator<Item = CellView<'a>> + use<'a> {
+        let batch = self.batch;
+        let from = batch.rows.get(self.index).map_or(0, |row| row.first_cell as usize);
+        let to = batch.rows.get(self.index + 1).map_or(batch.cells.len(), |row| row.first_cell as usize);
+        batch.cells.get(from..to).unwrap_or_default().iter().map(move |cell| CellView {
+            family: batch.families.get(usize::from(cell.family)).map_or(&[], |f| &f[..]),
+            qualifier: cell.qualifier.of(&batch.data),
+            timestamp: cell.timestamp,
+            kind: cell.kind,
+            seq: cell.seq,
+            value: cell.value.of(&batch.data),
+        })
+    }
+}
+
+/// A cell of a row of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellView<'a> {
+    /// Column family.
+    pub family: &'a [u8],
+    /// Qualifier.
+    pub qualifier: &'a [u8],
+    /// Time.
+    pub timestamp: Timestamp,
+    /// Value, or which tombstone (raw scans only).
+    pub kind: CellKind,
+    /// Sequence number: of two columns with one time the larger was written later. 0 from a store that cannot tell.
+    pub seq: SeqNo,
+    /// Value.
+    pub value: &'a [u8],
+}
+
+/// Collects rows and cells into a [`RowBatch`].
+#[derive(Debug, Default)]
+pub struct RowBatchBuilder {
+    data: Vec<u8>,
+    families: Vec<Bytes>,
+    rows: Vec<RowEntry>,
+    cells: Vec<CellEntry>,
+}
+
+impl RowBatchBuilder {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins a row; the cells that follow are its.
+    ///
+    /// # Errors
+    /// `Invalid` when the batch would pass 4 GiB.
+    pub fn begin_row(&mut self, key: &[u8]) -> Result<()> {
+        let key = Span::push(&mut self.data, key)?;
+        let first_cell = u32::try_from(self.cells.len()).map_err(|_| Self::full())?;
+        self.rows.push(RowEntry { key, first_cell, last_piece: true });
+        Ok(())
+    }
+
+    /// Says that the row begun last goes on in a later piece.
+    pub fn mark_partial(&mut self) {
+        if let Some(row) = self.rows.last_mut() {
+            row.last_piece = false;
+        }
+    }
+
+    /// Adds a cell to the row begun last; `cell.row` is not looked at.
+    ///
+    /// # Errors
+    /// `Invalid` when the batch would pass 4 GiB or 65,536 families.
+    pub fn push(&mut self, cell: CellRef<'_>) -> Result<()> {
+        debug_assert!(!self.rows.is_empty(), "BUG: a cell before its row");
+        let family = self.family(cell.family)?;
+        let qualifier = Span::push(&mut self.data, cell.qualifier)?;
+        let value = Span::push(&mut self.data, cell.value)?;
+        let CellRef { timestamp, kind, seq, .. } = cell;
+        self.cells.push(CellEntry { qualifier, value, timestamp, seq, family, kind });
+        Ok(())
+    }
+
+    /// Takes back the row begun last when it got no cell; says whether it did.
+    pub fn drop_empty_row(&mut self) -> bool {
+        let empty = self.rows.last().is_some_and(|row| row.first_cell as usize == self.cells.len());
+        if empty {
+            self.rows.pop();
+        }
+        empty
+    }
+
+    /// How many rows so far.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no row yet.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Bytes of keys, qualifiers and values so far.
+    pub fn data_bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// The batch.
+    pub fn finish(self) -> RowBatch {
+        RowBatch { data: self.data.into(), families: self.families, rows: self.rows, cells: self.cells }
+    }
+
+    /// The index of a family, which is nearly always the one before.
+    fn family(&mut self, name: &[u8]) -> Result<u16> {
+        let at = self.families.iter().rposition(|f| f == name).unwrap_or_else(|| {
+            self.families.push(Bytes::copy_from_slice(name));
+            self.families.len() - 1
+        });
+        u16::try_from(at).map_err(|_| Self::full())
+    }
+
+    fn full() -> Error {
+        Error::TooLarge { what: "batch", size: u64::from(u32::MAX), limit: u64::from(u32::MAX) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_keep_their_cells() {
+        let cell = |family, qualifier, value| CellRef {
+            row: b"",
+            family,
+            qualifier,
+            timestamp: Timestamp(5),
+            kind: CellKind::Put,
+            seq: SeqNo(1),
+            value,
+        };
+        let mut builder = RowBatchBuilder::new();
+        builder.begin_row(b"r1").unwrap();
+        builder.push(cell(b"f", b"a", b"1")).unwrap();
+        builder.push(cell(b"g", b"b", b"")).unwrap();
+        builder.begin_row(b"empty").unwrap();
+        assert!(builder.drop_empty_row());
+        assert!(!builder.drop_empty_row());
+        builder.begin_row(b"r2").unwrap();
+        builder.push(cell(b"f", b"", b"3")).unwrap();
+        let batch = builder.finish();
+        let told: Vec<_> = batch
+            .rows()
+            .map(|row| (row.key(), row.cells().map(|c| (c.family, c.qualifier, c.value)).collect::<Vec<_>>()))
+            .collect();
+        let (f, g) = (&b"f"[..], &b"g"[..]);
+        assert_eq!(
+            told,
+            [
+                (&b"r1"[..], vec![(f, &b"a"[..], &b"1"[..]), (g, &b"b"[..], &b""[..])]),
+                (&b"r2"[..], vec![(f, &b""[..], &b"3"[..])]),
+            ]
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! The store's one error type, and the short list of what a caller can do about an error.
+
+use std::sync::Arc;
+
+/// What the caller can do; every crate's errors map to one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The request is wrong; sent again it fails again.
+    Invalid,
+    /// A named thing (table, family, name) does not exist.
+    NotFound,
+    /// Another writer won, or the thing exists already.
+    Conflict,
+    /// A bound is reached; the same request succeeds later.
+    Throttled,
+    /// The store cannot be reached, or is closing; the outcome may be unknown.
+    Unavailable,
+    /// Reads are served, writes are refused until an operator or free space changes that.
+    ReadOnly,
+    /// Bytes on disk or on the wire are not what was written.
+    Corrupt,
+    /// A broken promise of our own code.
+    Bug,
+}
+
+/// The store's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a store refused or failed. Cheap to clone: one failed sync answers many waiting writers.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No table of this name.
+    #[error("unknown table '{table}'")]
+    UnknownTable {
+        /// The name asked for.
+        table: Box<str>,
+    },
+    /// A table of this name is there already.
+    #[error("table '{table}' already exists")]
+    TableExists {
+        /// The name asked for.
+        table: Box<str>,
+    },
+    /// The table has no such column family.
+    #[error("table '{table}' has no column family '{family}'")]
+    UnknownFamily {
+        /// The table.
+        table: Box<str>,
+        /// The family asked for, printable.
+        family: Box<str>,
+    },
+    /// A table, namespace or family name that the rules refuse.
+    #[error("illegal {what} '{name}': {reason}")]
+    InvalidName {
+        /// Which kind of name.
+        what: &'static str,
+        /// The name as given.
+        name: Box<str>,
+        /// The rule it breaks.
+        reason: &'static str,
+    },
+    /// An argument that the rules refuse.
+    #[error("invalid {what}: {reason}")]
+    InvalidArgument {
+        /// Which argument.
+        what: &'static str,
+        /// The rule it breaks, and what to do.
+        reason: Box<str>,
+    },
+    /// A size over its bound.
+    #[error("{what} of {size} bytes is over the limit of {limit} bytes")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size in bytes.
+        size: u64,
+        /// The bound in bytes.
+        limit: u64,
+    },
+    /// An increment of a cell whose value is not an 8-byte counter.
+    #[error("the cell holds {length} bytes, not a counter of 8 bytes")]
+    NotACounter {
+        /// Length of the stored value in bytes.
+        length: usize,
+    },
+    /// A queue or budget is full.
+    #[error("{what} is full; try again")]
+    Throttled {
+        /// The bound that is reached.
+        what: &'static str,
+    },
+    /// Writes are refused; reads go on.
+    #[error("the store is read-only: {reason}")]
+    ReadOnly {
+        /// Why.
+        reason: Box<str>,
+    },
+    /// The store is closing or gone; an unfinished write may or may not be stored.
+    #[error("the store is closed")]
+    Closed,
+    /// The caller gave up.
+    #[error("cancelled")]
+    Cancelled,
+    /// Damaged bytes.
+    #[error("{file} is damaged at byte {offset}: expected {expected}, found {found}")]
+    Corrupt {
+        /// The file's name.
+        file: Box<str>,
+        /// Where in it.
+        offset: u64,
+        /// What should be there.
+        expected: Box<str>,
+        /// What is there.
+        found: Box<str>,
+    },
+    /// A store's own failure, carried with its kind.
+    #[error("{source}")]
+    Backend {
+        /// What the caller can do.
+        kind: ErrorKind,
+        /// The store's own error.
+        #[source]
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl Error {
+    /// Wraps a store's own error.
+    pub fn backend(kind: ErrorKind, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Backend { kind, source: Arc::new(source) }
+    }
+
+    /// What the caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::UnknownTable { .. } | Self::UnknownFamily { .. } => ErrorKind::NotFound,
+            Self::TableExists { .. } => ErrorKind::Conflict,
+            Self::InvalidName { .. }
+            | Self::InvalidArgument { .. }
+            | Self::TooLarge { .. }
+            | Self::NotACounter { .. } => ErrorKind::Invalid,
+            Self::Throttled { .. } => ErrorKind::Throttled,
+            Self::ReadOnly { .. } => ErrorKind::ReadOnly,
+            Self::Closed | Self::Cancelled => ErrorKind::Unavailable,
+            Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::Backend { kind, .. } => *kind,
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Error>() < 128);

@@ -1,0 +1,88 @@
+//! The row rewrite hook: by it a store lets a schema rewrite one row's cells while it flushes or compacts.
+
+use crate::{CellRef, SeqNo, Timestamp};
+
+/// A time window that rows are kept in: `[start_s, end_s)`, seconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Window {
+    /// The first second.
+    pub start_s: u64,
+    /// The second after the last.
+    pub end_s: u64,
+}
+
+/// Rewrites a row's cells of one family into fewer that mean the same. Registered with a store by name; a family
+/// names it in its descriptor (HBase would say a region observer).
+///
+/// The store calls it only with puts that retention lets a reader see, of a family with VERSIONS = 1, and never
+/// where a tombstone lies beside them in the same pass.
+pub trait Fold: Send + Sync + std::fmt::Debug {
+    /// The name that descriptors carry.
+    fn name(&self) -> &str;
+
+    /// The time window of a row key, by which flush splits its files; `None` for keys that have no time.
+    fn window(&self, row: &[u8]) -> Option<Window>;
+
+    /// Folds `cells` — all of one row and family, in cell order — into `out`, which comes empty. Returns false, with
+    /// `out` as it likes, when the cells are to be kept as they are. It must be a pure function of the cells, and
+    /// folding its own output must change nothing.
+    ///
+    /// Cost: no allocation once `out` is warm.
+    fn fold(&self, cells: &[CellRef<'_>], out: &mut FoldedRow) -> bool;
+}
+
+/// A folded cell: a put of the row and family that was folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoldedCell<'a> {
+    /// Its qualifier.
+    pub qualifier: &'a [u8],
+    /// Its time: the newest of what it holds.
+    pub timestamp: Timestamp,
+    /// Its sequence number: the largest of what it holds.
+    pub seq: SeqNo,
+    /// Its value.
+    pub value: &'a [u8],
+}
+
+/// The cells a fold gives back, in cell order, in one reusable buffer.
+#[derive(Debug, Default)]
+pub struct FoldedRow {
+    data: Vec<u8>,
+    cells: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: usize,
+    middle: usize,
+    end: usize,
+    timestamp: Timestamp,
+    seq: SeqNo,
+}
+
+impl FoldedRow {
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        self.data.clear();
+        self.cells.clear();
+    }
+
+    /// Adds a cell; cells are added in cell order.
+    pub fn push(&mut self, cell: FoldedCell<'_>) {
+        let start = self.data.len();
+        self.data.extend_from_slice(cell.qualifier);
+        let middle = self.data.len();
+        self.data.extend_from_slice(cell.value);
+        self.cells.push(Entry { start, middle, end: self.data.len(), timestamp: cell.timestamp, seq: cell.seq });
+    }
+
+    /// The cells in the order they were added.
+    pub fn cells(&self) -> impl ExactSizeIterator<Item = FoldedCell<'_>> {
+        self.cells.iter().map(|e| FoldedCell {
+            qualifier: self.data.get(e.start..e.middle).unwrap_or_default(),
+            timestamp: e.timestamp,
+            seq: e.seq,
+            value: self.data.get(e.middle..e.end).unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! A scan's answer as it comes: a bounded channel of batches, cancelled by dropping it.
+
+use tokio::sync::mpsc;
+
+use crate::{Error, Result, RowBatch};
+
+/// The batches of one scan, in row order. Dropping it cancels the scan and frees what it held (rule S-SCAN-2).
+#[derive(Debug)]
+pub struct Scanner(mpsc::Receiver<Result<RowBatch>>);
+
+/// Where the store puts a scan's batches. Full, it waits for the reader: a slow reader costs `capacity` batches.
+#[derive(Debug)]
+pub struct ScanSender(mpsc::Sender<Result<RowBatch>>);
+
+impl Scanner {
+    /// A scanner that holds up to `capacity` batches (at least 1) ahead of its reader.
+    pub fn channel(capacity: usize) -> (ScanSender, Self) {
+        let (sender, receiver) = mpsc::channel(capacity.max(1));
+        (ScanSender(sender), Self(receiver))
+    }
+
+    /// The next batch; `None` after the last, or after an error.
+    pub async fn next(&mut self) -> Option<Result<RowBatch>> {
+        self.0.recv().await
+    }
+
+    /// [`Scanner::next`], waited for on this thread.
+    ///
+    /// # Panics
+    /// On a thread that runs async tasks.
+    pub fn next_wait(&mut self) -> Option<Result<RowBatch>> {
+        self.0.blocking_recv()
+    }
+}
+
+impl ScanSender {
+    /// Hands over a batch or the error that ends the scan; waits on this thread while the reader is behind.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] when the reader is gone: stop scanning.
+    ///
+    /// # Panics
+    /// On a thread that runs async tasks: there, [`ScanSender::send_async`].
+    pub fn send(&self, batch: Result<RowBatch>) -> Result<()> {
+        self.0.blocking_send(batch).map_err(|_| Error::Cancelled)
+    }
+
+    /// [`ScanSender::send`] for async code.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] when the reader is gone.
+    pub async fn send_async(&self, batch: Result<RowBatch>) -> Result<()> {
+        self.0.send(batch).await.map_err(|_| Error::Cancelled)
+    }
+
+    /// Whether the reader is gone.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_closed()
+    }
+}

@@ -1,0 +1,224 @@
+//! The contract that every store keeps: memory, the embedded engine, a real HBase.
+
+use std::fmt::Debug;
+
+use bytes::Bytes;
+
+use crate::{
+    Durability, Error, Get, MutationBatch, Pending, Result, RowBatch, Scan, Scanner, TableDescriptor, TableName,
+};
+
+/// A wide-column store. Calls are batch-sized: one dynamic dispatch a batch, never one a cell.
+///
+/// **Atomicity** is by row: all changes of one row entry of a batch are seen together or not at all, across families.
+/// **Visibility**: a reader never sees a change that a crash could still take back, but for changes written below
+/// [`Durability::Fsync`], which are seen at once. **Read-modify-write** ([`Store::increment`], [`Store::append`],
+/// [`Store::check_and_mutate`]) sees earlier changes of the row even before they are synced, and its answer waits for
+/// all of them. **Log order**: a change answered at level `Fsync` makes every change that this store took before it
+/// durable too, so that steps may be written `Async` and the last one synced.
+///
+/// Every method may fail with `Unavailable` (closed), and every write with `ReadOnly` or `Throttled`.
+pub trait Store: Send + Sync + Debug {
+    /// Makes a table, tiled into regions at `splits`: sorted keys, none empty, no two equal (rules S-MAP-3, S-PRE-*).
+    ///
+    /// # Errors
+    /// `Invalid`: a descriptor or splits that the rules refuse. `Conflict`: the table exists.
+    fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> Result<()>;
+
+    /// Changes a table's settings while it serves: families added, removed with their data, or set anew.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table. `Invalid`: a descriptor that the rules refuse.
+    fn alter_table(&self, table: TableDescriptor) -> Result<()>;
+
+    /// Empties a table and keeps its settings and regions.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table.
+    fn truncate_table(&self, table: &TableName) -> Result<()>;
+
+    /// Removes a table with its data.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table.
+    fn drop_table(&self, table: &TableName) -> Result<()>;
+
+    /// A table's settings.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table.
+    fn describe_table(&self, table: &TableName) -> Result<TableDescriptor>;
+
+    /// Every table's name, sorted.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    fn list_tables(&self) -> Result<Vec<TableName>>;
+
+    /// A table's regions in key order; they tile the key space without gap or overlap.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table.
+    fn regions(&self, table: &TableName) -> Result<Vec<RegionInfo>>;
+
+    /// Applies a batch. The answer comes when every row in it is stored as durably as the batch asks; rows that
+    /// the rules refuse are told apart and harm no other. Server-assigned times never go back, and one row entry's
+    /// changes share one time.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table. `Unavailable`: the outcome of each row is unknown.
+    fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied>;
+
+    /// Reads rows by key (rule S-GET-1).
+    ///
+    /// # Errors
+    /// `NotFound`: no such table or family. `Corrupt`: damaged bytes; never a wrong answer.
+    fn get(&self, table: &TableName, get: Get) -> Pending<RowBatch>;
+
+    /// Begins a scan over the table's regions in key order.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table or family. `Invalid`: a request that makes no sense. Later ones come by the scanner.
+    fn scan(&self, table: &TableName, scan: Scan) -> Result<Scanner>;
+
+    /// Adds to an 8-byte big-endian counter, absent meaning 0, wrapping; answers the new value (rule S-CNT-1).
+    ///
+    /// # Errors
+    /// `Invalid`: the cell holds something else, which stays (rule S-CNT-3).
+    fn increment(&self, table: &TableName, increment: Increment) -> Pending<i64>;
+
+    /// Appends bytes to a cell's value, absent meaning empty; answers the new value.
+    ///
+    /// # Errors
+    /// `Invalid`: the value would pass the store's bound.
+    fn append(&self, table: &TableName, append: Append) -> Pending<Bytes>;
+
+    /// Applies a row's changes if a cell of that row is as expected; answers whether it did.
+    ///
+    /// # Errors
+    /// `Invalid`: the changes are not of exactly the row that is checked.
+    fn check_and_mutate(&self, table: &TableName, check: CheckAndMutate) -> Pending<bool>;
+
+    /// Makes everything taken so far durable.
+    fn sync(&self) -> Pending<()>;
+
+    /// Moves a table's memtables into files, and returns when they are there. A store without files does nothing.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table. `ReadOnly`: no room.
+    fn flush(&self, table: &TableName) -> Result<()>;
+
+    /// Compacts a table, and returns when it is done. A store without files applies what the rules say a compaction does.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table. `ReadOnly`: no room.
+    fn compact(&self, table: &TableName, compaction: Compaction) -> Result<()>;
+}
+
+/// How a batch went.
+#[derive(Debug, Clone, Default)]
+pub struct Applied {
+    /// The rows that were refused, by index into the batch's rows, ascending. All others are stored.
+    pub failed: Vec<RowFailure>,
+}
+
+/// A row that was refused.
+#[derive(Debug, Clone)]
+pub struct RowFailure {
+    /// Index of the row entry in the batch.
+    pub row: usize,
+    /// Why.
+    pub error: Error,
+}
+
+/// Which compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compaction {
+    /// Merges some files; tombstones stay.
+    Minor,
+    /// Merges all files of each region and family; what no reader may see goes (rule S-DEL-1).
+    Major,
+}
+
+/// A region of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegionInfo {
+    /// First key; empty for the table's first region.
+    pub start: Bytes,
+    /// Key after the last; empty for the table's last region.
+    pub end: Bytes,
+    /// Bytes in files.
+    pub file_bytes: u64,
+    /// Bytes in memtables.
+    pub memtable_bytes: u64,
+    /// Files.
+    pub files_count: u64,
+    /// Reads answered since the store was opened, one a get or scan that touched the region.
+    pub reads_count: u64,
+    /// Row changes taken since the store was opened.
+    pub writes_count: u64,
+}
+
+/// An addition to a counter.
+#[derive(Debug, Clone)]
+pub struct Increment {
+    /// Row key.
+    pub row: Bytes,
+    /// Column family.
+    pub family: Bytes,
+    /// Qualifier.
+    pub qualifier: Bytes,
+    /// What to add; may be negative.
+    pub amount: i64,
+    /// When to answer.
+    pub durability: Durability,
+}
+
+/// Bytes to append to a cell.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// Row key.
+    pub row: Bytes,
+    /// Column family.
+    pub family: Bytes,
+    /// Qualifier.
+    pub qualifier: Bytes,
+    /// What to append.
+    pub value: Bytes,
+    /// When to answer.
+    pub durability: Durability,
+}
+
+/// How a stored value is held against the expected one: `stored <comparison> expected`, as unsigned bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// Less.
+    Less,
+    /// Less or equal.
+    LessOrEqual,
+    /// Equal.
+    Equal,
+    /// Not equal.
+    NotEqual,
+    /// Greater or equal.
+    GreaterOrEqual,
+    /// Greater.
+    Greater,
+}
+
+/// Changes to a row on a condition.
+#[derive(Debug, Clone)]
+pub struct CheckAndMutate {
+    /// Row key, checked and changed.
+    pub row: Bytes,
+    /// Column family of the checked cell.
+    pub family: Bytes,
+    /// Qualifier of the checked cell.
+    pub qualifier: Bytes,
+    /// How the newest visible value is held against `expected`.
+    pub comparison: Comparison,
+    /// The expected value; `None` asks that the cell be absent, whatever `comparison` says.
+    pub expected: Option<Bytes>,
+    /// The changes, all of `row`; their durability says when to answer.
+    pub mutation: MutationBatch,
+}

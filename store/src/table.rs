@@ -1,0 +1,175 @@
+//! Descriptors: what a table and its column families are set to.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::{Error, Result, TableName};
+
+/// Default size of a data block, in bytes before compression (HBase: 65,536).
+const BLOCK_BYTES_DEFAULT: u32 = 64 * 1024;
+
+/// Whether deleted cells stay readable below their tombstone (`KEEP_DELETED_CELLS`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeepDeletedCells {
+    /// Deleted cells go at the next major compaction.
+    #[default]
+    False,
+    /// Deleted cells stay, within VERSIONS and TTL.
+    True,
+    /// Deleted cells and tombstones stay until TTL takes them.
+    Ttl,
+}
+
+/// Which keys a file's bloom filter holds (`BLOOMFILTER`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BloomFilter {
+    /// No filter.
+    None,
+    /// Row keys.
+    #[default]
+    Row,
+    /// Row key and qualifier together.
+    RowColumn,
+}
+
+/// How blocks are compressed (`COMPRESSION`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// As they are.
+    None,
+    /// Zstandard.
+    #[default]
+    Zstd,
+}
+
+/// A column family's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FamilyDescriptor {
+    /// Name: printable, without `:` and `/`.
+    pub name: Bytes,
+    /// VERSIONS: how many versions of a column are kept, at least 1.
+    pub versions: u32,
+    /// `MIN_VERSIONS`: how many are kept although their TTL is past; 0 is off; less than `versions`.
+    pub min_versions: u32,
+    /// TTL in seconds from the cell's time; `None` keeps for ever.
+    pub ttl_seconds: Option<u64>,
+    /// `KEEP_DELETED_CELLS`.
+    pub keep_deleted: KeepDeletedCells,
+    /// BLOOMFILTER.
+    pub bloom: BloomFilter,
+    /// COMPRESSION.
+    pub compression: Compression,
+    /// `DATA_BLOCK_ENCODING`: the registered name of a block codec; `NONE` is the row-wise one.
+    pub block_encoding: Box<str>,
+    /// BLOCKSIZE in bytes before compression.
+    pub block_bytes: u32,
+    /// `IN_MEMORY`: its blocks are the last to leave the block cache.
+    pub in_memory: bool,
+    /// Registered name of the [`Fold`](crate::Fold) that flush and compaction run over each row.
+    pub fold: Option<Box<str>>,
+}
+
+impl FamilyDescriptor {
+    /// A family with HBase's defaults: one version, no TTL, ROW bloom filter, 64 KiB blocks.
+    pub fn new(name: impl Into<Bytes>) -> Self {
+        Self {
+            name: name.into(),
+            versions: 1,
+            min_versions: 0,
+            ttl_seconds: None,
+            keep_deleted: KeepDeletedCells::False,
+            bloom: BloomFilter::Row,
+            compression: Compression::Zstd,
+            block_encoding: "NONE".into(),
+            block_bytes: BLOCK_BYTES_DEFAULT,
+            in_memory: false,
+            fold: None,
+        }
+    }
+
+    /// The same family, keeping `versions`.
+    #[must_use]
+    pub fn with_versions(mut self, versions: u32) -> Self {
+        self.versions = versions;
+        self
+    }
+
+    /// The same family, forgetting cells `seconds` after their time.
+    #[must_use]
+    pub fn with_ttl(mut self, seconds: u64) -> Self {
+        self.ttl_seconds = Some(seconds);
+        self
+    }
+
+    /// # Errors
+    /// `Invalid`: a name that is empty or has unprintable bytes, `:` or `/` (rule S-NAME-2); `versions` 0;
+    /// `min_versions` not below `versions` (rule S-VERS-8).
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |reason| Error::InvalidName {
+            what: "column family name",
+            name: String::from_utf8_lossy(&self.name).into(),
+            reason,
+        };
+        if self.name.is_empty() {
+            return Err(refuse("it is empty"));
+        }
+        if !self.name.iter().all(u8::is_ascii_graphic) || self.name.iter().any(|b| matches!(b, b':' | b'/')) {
+            return Err(refuse("only printable characters without ':' and '/' are allowed"));
+        }
+        if self.versions == 0 {
+            return Err(Error::InvalidArgument { what: "VERSIONS", reason: "at least 1 is needed".into() });
+        }
+        if self.min_versions > 0 && self.min_versions >= self.versions {
+            return Err(Error::InvalidArgument {
+                what: "MIN_VERSIONS",
+                reason: format!("{} is not below VERSIONS = {}", self.min_versions, self.versions).into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A table's settings. Families are in byte order of their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableDescriptor {
+    /// The table.
+    pub name: TableName,
+    /// Its column families, sorted, at least one.
+    pub families: Vec<FamilyDescriptor>,
+    /// Free settings that the table's user keeps with it, such as a schema's salt width.
+    pub attributes: BTreeMap<String, String>,
+}
+
+impl TableDescriptor {
+    /// A table of these families, which are sorted here.
+    pub fn new(name: TableName, mut families: Vec<FamilyDescriptor>) -> Self {
+        families.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { name, families, attributes: BTreeMap::new() }
+    }
+
+    /// The same table with one attribute more.
+    #[must_use]
+    pub fn with_attribute(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.attributes.insert(key.into(), value.into());
+        self
+    }
+
+    /// The family of a name, and its index in `families`.
+    pub fn family(&self, name: &[u8]) -> Option<(usize, &FamilyDescriptor)> {
+        self.families.iter().enumerate().find(|(_, f)| f.name == name)
+    }
+
+    /// # Errors
+    /// `Invalid`: no family, two of one name, or a family that [`FamilyDescriptor::validate`] refuses.
+    pub fn validate(&self) -> Result<()> {
+        if self.families.is_empty() {
+            return Err(Error::InvalidArgument { what: "table", reason: "it needs at least one column family".into() });
+        }
+        self.families.iter().try_for_each(FamilyDescriptor::validate)?;
+        if !self.families.is_sorted_by(|a, b| a.name < b.name) {
+            return Err(Error::InvalidArgument { what: "table", reason: "two column families have one name".into() });
+        }
+        Ok(())
+    }
+}
