@@ -102,6 +102,7 @@ impl Get {
 ///
 /// The scan is row-consistent: each row is seen as it stood at one moment; different rows may be of different moments.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own, as in HBase's Scan")]
 pub struct Scan {
     /// First key; empty: from the table's end that the scan begins at.
     pub start: Bytes,
