@@ -1,3 +1,35 @@
-//! The workspace's own commands.
+//! The workspace's own commands: `cargo xtask ci | tidy | …`; run without one for the list.
 
-fn main() {}
+mod ci;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  ci              the whole gate: fmt, clippy, doc, tidy, tests; its last line counts the tests
+  tidy [--bless]  the rules that no compiler knows; --bless takes the format documents' hashes anew
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result<()> {
+    let rest = args.get(1..).unwrap_or_default();
+    match args.first().map(String::as_str) {
+        Some("ci") => ci::run(),
+        Some("tidy") => tidy::run(rest.iter().any(|a| a == "--bless")),
+        _ => anyhow::bail!("no such command\n{USAGE}"),
+    }
+}

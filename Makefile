@@ -1,0 +1,15 @@
+# make run    build, then serve on 127.0.0.1:4242 with the data in ./basalt-data
+# make test   install what the tests need, then the whole gate
+# make bench  the side-by-side baseline (benches/README.md)
+# make lab    the full counts: kill9, simulation, log cuts, clients for a minute each
+
+CARGO ?= cargo
+
+.PHONY: run test bench lab
+
+run:
+	$(CARGO) run --release --bin basalt -- serve $(ARGS)
+
+test:
+	tests/clients/install
+	$(CARGO) xtask ci

@@ -1,0 +1,43 @@
+//! The rules that no compiler knows (CONTRIBUTING.md, marked ⚙): the crate graph, file names and sizes, words that
+//! must not stand in the code, and format documents that change together with their module.
+
+mod formats;
+mod graph;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+/// Checks every rule and lists all that is broken. With `bless`, takes the format modules' hashes into their documents.
+pub(crate) fn run(bless: bool) -> Result<()> {
+    println!("== tidy");
+    let root = root()?;
+    if bless {
+        formats::bless(&root)?;
+    }
+    let files = tracked(&root)?;
+    let mut broken = graph::check(&root)?;
+    broken.extend(text::check(&root, &files)?);
+    broken.extend(formats::check(&root)?);
+    for line in &broken {
+        println!("tidy: {line}");
+    }
+    ensure!(broken.is_empty(), "{} rule(s) broken", broken.len());
+    Ok(())
+}
+
+/// The workspace's folder.
+fn root() -> Result<PathBuf> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Ok(manifest.parent().context("xtask has no parent folder")?.to_owned())
+}
+
+/// What git tracks, relative to the root.
+fn tracked(root: &Path) -> Result<Vec<String>> {
+    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output().context("cannot run git")?;
+    ensure!(output.status.success(), "git ls-files failed: is this a clone?");
+    let list = String::from_utf8(output.stdout).context("a tracked file's name is not UTF-8")?;
+    Ok(list.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}

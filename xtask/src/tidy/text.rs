@@ -1,0 +1,118 @@
+//! Rules on names, sizes and words of the tracked files.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// Lines of code a file may have, its tests apart.
+const CODE_LINES_MAX: usize = 500;
+
+/// Lines ARCHITECTURE.md may have.
+const ARCHITECTURE_LINES_MAX: usize = 300;
+
+/// File names that say nothing about what is inside.
+const VAGUE_NAMES: &[&str] = &["mod", "utils", "util", "common", "helpers", "internal", "misc", "manager"];
+
+/// Codec modules of `schema/`: bytes in, types out.
+const PURE_MODULES: &[&str] = &[
+    "annotation",
+    "append",
+    "base_time",
+    "cell",
+    "compacted",
+    "fold",
+    "names",
+    "qualifier",
+    "row_key",
+    "row_points",
+    "salt",
+    "timestamp",
+    "tsuid",
+    "value",
+];
+
+/// Words that a pure module has no use for.
+const IMPURE_WORDS: &[&str] = &["dyn Store", "Clock", "Mutex", "RwLock", "std::fs", "std::net"];
+
+/// Checks every tracked file.
+pub(super) fn check(root: &Path, files: &[String]) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
+    for file in files {
+        let path = Path::new(file);
+        let is_rust = path.extension().is_some_and(|e| e == "rs");
+        if !is_rust && file != "ARCHITECTURE.md" {
+            continue;
+        }
+        let Ok(text) = std::fs::read_to_string(root.join(path)) else { continue };
+        if is_rust {
+            let stem = path.file_stem().and_then(|s| s.to_str()).context("a file has no name")?;
+            broken.extend(rust(file, stem, &text).into_iter().map(|what| format!("{file}: {what}")));
+        } else if text.lines().count() > ARCHITECTURE_LINES_MAX {
+            broken.push(format!("{file}: over {ARCHITECTURE_LINES_MAX} lines"));
+        }
+    }
+    Ok(broken)
+}
+
+fn rust(file: &str, stem: &str, text: &str) -> Vec<String> {
+    let mut broken = Vec::new();
+    if VAGUE_NAMES.contains(&stem) {
+        broken.push("a file is named for what it is, not where it did not fit".into());
+    }
+    if !text.starts_with("//!") && !text.starts_with("#!") {
+        broken.push("begins with no `//!` that says what it is".into());
+    }
+    let code = production(text);
+    let lines = code.lines().filter(|line| is_code(line)).count();
+    if lines > CODE_LINES_MAX && !is_test(file) {
+        broken.push(format!("{lines} lines of code, over {CODE_LINES_MAX}"));
+    }
+    // Split so that this file does not name what it looks for.
+    for word in [concat!("doc(", "hidden)"), concat!("TO", "DO"), concat!("FIX", "ME")] {
+        if text.contains(word) {
+            broken.push(format!("has `{word}`"));
+        }
+    }
+    if is_pure(file) {
+        let found = IMPURE_WORDS.iter().filter(|word| code.contains(**word));
+        broken.extend(found.map(|word| format!("is a codec and knows `{word}`")));
+    }
+    broken
+}
+
+/// The text above the inline tests.
+fn production(text: &str) -> &str {
+    text.split_once("#[cfg(test)]\nmod tests {").map_or(text, |(code, _)| code)
+}
+
+fn is_code(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && !line.starts_with("//")
+}
+
+fn is_test(file: &str) -> bool {
+    file.starts_with("tests/") || file.ends_with("/tests.rs") || file.contains("/tests/")
+}
+
+fn is_pure(file: &str) -> bool {
+    let module = file.strip_prefix("schema/src/").and_then(|rest| rest.split(['/', '.']).next());
+    module.is_some_and(|module| PURE_MODULES.contains(&module)) && !is_test(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rust;
+
+    #[test]
+    fn broken_rules_are_told() {
+        let check = |file: &str, stem: &str, text: &str, count: usize| {
+            assert_eq!(rust(file, stem, text).len(), count, "{file}: {text:.60}");
+        };
+        check("store/src/cell.rs", "cell", "//! Cells.\n", 0);
+        check("store/src/mod.rs", "mod", "//! Cells.\n", 1);
+        check("store/src/cell.rs", "cell", "use x;\n", 1);
+        check("schema/src/salt.rs", "salt", "//! Salt.\nfn f(s: &dyn Store) {}\n", 1);
+        check("store/src/cell.rs", "cell", &("//! Cells.\n".to_owned() + &"x;\n".repeat(501)), 1);
+        check("store/src/cell/tests.rs", "tests", &("//! Cells.\n".to_owned() + &"x;\n".repeat(501)), 0);
+    }
+}
