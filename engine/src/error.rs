@@ -1,0 +1,149 @@
+//! What can go wrong in the engine, as data.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use basalt_store::ErrorKind;
+
+use crate::io::IoOp;
+
+/// The crate's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of the embedded engine.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused an operation on a file.
+    #[error("cannot {op} {}", path.display())]
+    Io {
+        /// What was tried.
+        op: IoOp,
+        /// On which file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+
+    /// A file holds bytes that were not written there.
+    #[error("{} is damaged at offset {offset}: {what} is {found:#x}, not {expected:#x}", file.display())]
+    Corrupt {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where the damage was noticed, in bytes from the file's start.
+        offset: u64,
+        /// The field that does not fit.
+        what: &'static str,
+        /// What it should have been.
+        expected: u64,
+        /// What it was.
+        found: u64,
+    },
+
+    /// A file was written by a later Basalt.
+    #[error("{} has format version {found}; this program reads up to {supported}", file.display())]
+    Version {
+        /// The file.
+        file: PathBuf,
+        /// Its format version.
+        found: u32,
+        /// The newest version known here.
+        supported: u32,
+    },
+
+    /// Another process owns the data folder.
+    #[error("{} is in use by another process", dir.display())]
+    Locked {
+        /// The data folder.
+        dir: PathBuf,
+    },
+
+    /// The disk is full: reads go on, writes resume by themselves with space.
+    #[error("the disk is full; writes resume when space is freed")]
+    DiskFull,
+
+    /// A sync failed or a worker died: nothing more is acknowledged until the
+    /// process has restarted through recovery.
+    #[error("the engine has stopped writing: {reason}")]
+    Poisoned {
+        /// The first failure, in words.
+        reason: std::sync::Arc<str>,
+    },
+
+    /// Too many bytes wait to be written; try again shortly.
+    #[error("{queued_bytes} bytes wait to be written, the limit is {limit_bytes}")]
+    Throttled {
+        /// Bytes waiting.
+        queued_bytes: u64,
+        /// The bound on them.
+        limit_bytes: u64,
+    },
+
+    /// The engine was closed.
+    #[error("the engine is closed")]
+    Closed,
+
+    /// The caller asked for something the store refuses.
+    #[error(transparent)]
+    Store(#[from] basalt_store::Error),
+}
+
+impl Error {
+    /// Adapts an [`io::Error`] met while doing `op` to `path`.
+    pub(crate) fn io(op: IoOp, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { op, path: path.to_path_buf(), source }
+    }
+
+    /// Whether this is a failed sync, after which nothing may be acknowledged.
+    pub fn is_sync_failure(&self) -> bool {
+        matches!(self, Error::Io { op: IoOp::SyncData | IoOp::SyncDir, .. })
+    }
+
+    /// Whether a full disk (or a quota) is the cause.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Error::DiskFull => true,
+            Error::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            _ => false,
+        }
+    }
+
+    /// What the caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Corrupt { .. } | Error::Version { .. } => ErrorKind::Corrupt,
+            Error::Locked { .. } => ErrorKind::Conflict,
+            Error::DiskFull | Error::Poisoned { .. } => ErrorKind::ReadOnly,
+            Error::Throttled { .. } => ErrorKind::Throttled,
+            Error::Store(error) => error.kind(),
+            error @ Error::Io { .. } if error.is_disk_full() => ErrorKind::ReadOnly,
+            Error::Io { .. } | Error::Closed => ErrorKind::Unavailable,
+        }
+    }
+}
+
+impl From<Error> for basalt_store::Error {
+    /// The contract's own words where it has them; the engine's error with its kind elsewhere.
+    fn from(error: Error) -> basalt_store::Error {
+        match error {
+            Error::Store(error) => error,
+            Error::Closed => basalt_store::Error::Closed,
+            Error::Throttled { .. } => basalt_store::Error::Throttled { what: "the write queue" },
+            Error::DiskFull | Error::Poisoned { .. } => {
+                basalt_store::Error::ReadOnly { reason: error.to_string().into() }
+            }
+            Error::Corrupt { file, offset, what, expected, found } => basalt_store::Error::Corrupt {
+                file: file.display().to_string().into(),
+                offset,
+                expected: format!("{what} {expected:#x}").into(),
+                found: format!("{found:#x}").into(),
+            },
+            other => basalt_store::Error::backend(other.kind(), other),
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Error>() < 128);

@@ -1,0 +1,252 @@
+//! The only door to files, clock and chance.
+//!
+//! Every byte the engine reads or writes goes through [`FileSystem`] and
+//! [`File`], every moment through [`Clock`](basalt_store::Clock), every draw through [`Rng`].
+//! [`OsFs`] is the one place that calls the operating system; `SimFs` (feature
+//! `sim`) replays, from a seed, any disk that a power loss may legally leave.
+//! The seam cannot be added later, which is why it came first.
+//!
+//! Invariants:
+//! - A file counts as present only after [`publish`]: written aside, synced,
+//!   renamed, folder synced. No other code renames.
+//! - A failed sync is final (see [`crate::Error::is_sync_failure`]): the kernel
+//!   may have marked the pages clean, so a second sync would succeed over lost
+//!   data. Nothing in the crate retries one.
+//! - All methods take `&self`: a file is written at offsets that its owner keeps.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+
+mod clock;
+mod os;
+mod rng;
+#[cfg(any(test, feature = "sim"))]
+mod sim;
+
+pub use clock::SystemClock;
+pub use os::OsFs;
+pub use rng::{Rng, SplitMix};
+#[cfg(any(test, feature = "sim"))]
+pub use sim::{Fault, FaultKind, FaultSpan, LossMode, SimFs};
+
+/// What was being done to a file when it failed.
+///
+/// The operation decides what the engine does next: a failed sync poisons, a
+/// failed write with a full disk turns it read-only, a failed read fails alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum IoOp {
+    /// Making a folder or a file.
+    Create,
+    /// Opening an existing file.
+    Open,
+    /// Reading at an offset.
+    Read,
+    /// Writing at an offset.
+    Write,
+    /// Cutting or growing a file.
+    SetLen,
+    /// Asking a file for its length.
+    Len,
+    /// Forcing a file's bytes to disk.
+    SyncData,
+    /// Forcing a folder's names to disk.
+    SyncDir,
+    /// Giving a file another name.
+    Rename,
+    /// Deleting a name.
+    Remove,
+    /// Listing a folder.
+    List,
+    /// Taking the lock of the data folder.
+    Lock,
+}
+
+impl fmt::Display for IoOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            IoOp::Create => "create",
+            IoOp::Open => "open",
+            IoOp::Read => "read",
+            IoOp::Write => "write",
+            IoOp::SetLen => "resize",
+            IoOp::Len => "measure",
+            IoOp::SyncData => "sync",
+            IoOp::SyncDir => "sync folder",
+            IoOp::Rename => "rename",
+            IoOp::Remove => "remove",
+            IoOp::List => "list",
+            IoOp::Lock => "lock",
+        })
+    }
+}
+
+/// One open file, read and written at offsets.
+///
+/// Shared by reference between threads. Two writers of one byte range are a bug
+/// of the caller; readers of ranges already written are always fine.
+pub trait File: Send + Sync + fmt::Debug {
+    /// Reads up to `buf.len()` bytes at `offset`; 0 means the end of the file.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes all of `bytes` at `offset`, growing the file as needed.
+    ///
+    /// After an error any part of the range may have been written.
+    ///
+    /// # Errors
+    /// What the operating system says; `StorageFull` when the disk is full.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Forces the file's bytes and its length to disk (`fdatasync`).
+    ///
+    /// # Errors
+    /// Any error is final: the caller must not sync this file again.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Cuts the file at `len`, or grows it with zeros.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// The file's length in bytes.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether the file holds no byte.
+    ///
+    /// # Errors
+    /// As [`File::len`].
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Fills `buf` from `offset`.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the file ends first.
+    fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        let mut filled = 0;
+        while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match self.read_at(offset + filled as u64, rest)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => filled += read,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves real space for the first `len` bytes by writing zeros, so that
+    /// later writes below `len` neither meet a full disk nor change metadata.
+    ///
+    /// Cost: `len` bytes of sequential writing. Not synced.
+    ///
+    /// # Errors
+    /// As [`File::write_at`].
+    fn preallocate(&self, len: u64) -> io::Result<()> {
+        let zeros = vec![0_u8; PREALLOCATE_CHUNK_BYTES];
+        let mut offset = self.len()?;
+        while offset < len {
+            let left = usize::try_from(len - offset).unwrap_or(usize::MAX);
+            let chunk = zeros.get(..left.min(zeros.len())).unwrap_or(&zeros);
+            self.write_at(offset, chunk)?;
+            offset += chunk.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Zeros are written in pieces of this size while a file is preallocated.
+const PREALLOCATE_CHUNK_BYTES: usize = 256 * 1024;
+
+/// Held as long as the process owns the data folder; dropping it releases.
+pub trait FileLock: Send + Sync + fmt::Debug {}
+
+/// The folder-level operations the engine needs, and no more.
+///
+/// Names are durable only after [`FileSystem::sync_dir`] of their folder.
+pub trait FileSystem: Send + Sync + fmt::Debug {
+    /// Makes a folder and its parents; fine when it is there already.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+
+    /// Makes an empty file, open for reading and writing.
+    ///
+    /// A file of that name is emptied: names the engine creates are asides.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+
+    /// Opens an existing file for reading.
+    ///
+    /// # Errors
+    /// `NotFound`, or what the operating system says.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+
+    /// Opens an existing file for reading and writing.
+    ///
+    /// # Errors
+    /// `NotFound`, or what the operating system says.
+    fn open_rw(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+
+    /// Gives `from` the name `to`, replacing what `to` named. Call [`publish`].
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Deletes a name.
+    ///
+    /// # Errors
+    /// `NotFound`, or what the operating system says.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// The names of the files in a folder, sorted; folders are left out.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Forces a folder's names to disk.
+    ///
+    /// # Errors
+    /// Any error is final, as with [`File::sync_data`].
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Takes the exclusive lock on `path`, which is made if absent.
+    ///
+    /// # Errors
+    /// `WouldBlock` when another process (or another engine) holds it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>>;
+}
+
+/// Makes `aside`, written in full through `file`, appear as `target` for good:
+/// sync the file, rename it, sync the folder.
+///
+/// After `Ok` the file survives a power loss under its new name; after an error
+/// either name may be there, so the caller must treat the target as unknown.
+///
+/// # Errors
+/// [`Error::Io`] that names the step which failed; a failed sync is final.
+///
+/// # Panics
+/// When both names are one: a bug of the caller.
+pub fn publish(fs: &dyn FileSystem, file: &dyn File, aside: &Path, target: &Path) -> Result<()> {
+    assert!(aside != target, "BUG: a file is published under its aside name");
+    file.sync_data().map_err(Error::io(IoOp::SyncData, aside))?;
+    fs.rename(aside, target).map_err(Error::io(IoOp::Rename, aside))?;
+    let dir = target.parent().unwrap_or(Path::new("."));
+    fs.sync_dir(dir).map_err(Error::io(IoOp::SyncDir, dir))
+}

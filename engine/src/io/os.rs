@@ -1,0 +1,132 @@
+//! The operating system's files: the only caller of `std::fs` in the crate.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{File, FileLock, FileSystem};
+
+/// Real files, through `pread`, `pwrite` and `fdatasync`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsFs;
+
+#[derive(Debug)]
+struct OsFile(fs::File);
+
+impl File for OsFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(buf, offset)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}
+
+/// An advisory lock of the kernel's; it dies with the process, however it ends.
+#[derive(Debug)]
+struct OsLock {
+    _held: fs::File,
+}
+
+impl FileLock for OsLock {}
+
+impl FileSystem for OsFs {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(dir)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+        Ok(Arc::new(OsFile(file)))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(OsFile(fs::File::open(path)?)))
+    }
+
+    fn open_rw(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(OsFile(fs::OpenOptions::new().read(true).write(true).open(path)?)))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "publish, which also syncs, calls this one")]
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file()
+                && let Ok(name) = entry.file_name().into_string()
+            {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::File::open(dir)?.sync_all()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(OsLock { _held: file })),
+            Err(fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(fs::TryLockError::Error(source)) => Err(source),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::publish;
+
+    #[test]
+    fn second_lock_of_a_folder_would_block() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        let held = OsFs.lock(&path).unwrap();
+        assert_eq!(OsFs.lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(held);
+        OsFs.lock(&path).unwrap();
+    }
+
+    #[test]
+    fn published_file_has_its_bytes_and_no_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let (aside, target) = (dir.path().join("a.tmp"), dir.path().join("a"));
+        let file = OsFs.create(&aside).unwrap();
+        file.preallocate(10).unwrap();
+        file.write_at(2, b"xyz").unwrap();
+        publish(&OsFs, &*file, &aside, &target).unwrap();
+        assert_eq!(OsFs.list(dir.path()).unwrap(), ["a"]);
+        let mut bytes = [9_u8; 10];
+        OsFs.open(&target).unwrap().read_exact_at(0, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"\0\0xyz\0\0\0\0\0");
+        assert!(OsFs.open(&target).unwrap().read_exact_at(5, &mut bytes).is_err());
+    }
+}
