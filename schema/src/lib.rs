@@ -1,1 +1,52 @@
-//! OpenTSDB's tables on any store: codecs, UIDs, the series index.
+//! OpenTSDB's tables on any store: what a point, a series and a name are in bytes, and who knows them.
+//!
+//! ```text
+//! name ─ names (rules) ─ uid ─┐
+//! tags ───────────────────────┴─ tsuid ─ salt ─ row_key ──┐
+//! time ─ point_time ─ base_time ─┬────────────────────────┤ a data row
+//! value ─ value ──── qualifier ──┴─ point ─ cell ─────────┘
+//!                                             │ compacted, append, annotation
+//!                                             └─ row (decode), fold (join)
+//! ```
+//!
+//! The codec modules are pure: bytes in, types out; no store, no clock, no lock. Bytes are those of OpenTSDB 2.4, checked
+//!.
+
+mod annotation;
+mod append;
+mod base_time;
+mod cell;
+mod compacted;
+mod error;
+mod fold;
+mod hex;
+mod inline;
+mod names;
+mod point;
+mod point_time;
+mod qualifier;
+mod row;
+mod row_key;
+mod salt;
+mod tsuid;
+mod uid;
+mod value;
+
+pub use annotation::{AnnotationQualifier, annotation_column, annotation_offset_ms};
+pub use append::{APPEND_QUALIFIER, append_point_into};
+pub use base_time::BaseTime;
+pub use cell::{Damage, RowCell, StoredPoint};
+pub use compacted::CompactedCell;
+pub use error::{DuplicatePoint, Error, JavaByte, Result};
+pub use fold::RowFold;
+pub use inline::InlineBytes;
+pub use names::{NameRole, NameRules};
+pub use point::{PointCell, point_cell};
+pub use point_time::PointTime;
+pub use qualifier::{ColumnKind, PointKind, Qualifier, QualifierBytes};
+pub use row::{Duplicates, RowPoints};
+pub use row_key::{KeyLayout, RowKey, SeriesKey};
+pub use salt::{Salt, Salting};
+pub use tsuid::Tsuid;
+pub use uid::{TagPair, Uid, UidKind, UidWidth, UidWidths};
+pub use value::{Door, Value, ValueBytes};

@@ -1,0 +1,107 @@
+//! One cell of a data row, and the walk over the points in it.
+
+use std::fmt;
+
+use basalt_store::{CellRef, CellView, SeqNo, Timestamp};
+
+use crate::append::AppendedPoints;
+use crate::compacted::CompactedPoints;
+use crate::value::repair_lone;
+use crate::{ColumnKind, Error, Qualifier, Result};
+
+/// A cell of a data row, as the decoders and the fold need it: whatever store or buffer it lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowCell<'a> {
+    /// Qualifier.
+    pub qualifier: &'a [u8],
+    /// Value.
+    pub value: &'a [u8],
+    /// When it was written: of two values at one instant the later wins.
+    pub timestamp: Timestamp,
+    /// In which order it was written: decides between equal times. 0 where a store cannot tell.
+    pub seq: SeqNo,
+}
+
+impl<'a> From<CellView<'a>> for RowCell<'a> {
+    fn from(cell: CellView<'a>) -> Self {
+        Self { qualifier: cell.qualifier, value: cell.value, timestamp: cell.timestamp, seq: cell.seq }
+    }
+}
+
+impl<'a> From<CellRef<'a>> for RowCell<'a> {
+    fn from(cell: CellRef<'a>) -> Self {
+        Self { qualifier: cell.qualifier, value: cell.value, timestamp: cell.timestamp, seq: cell.seq }
+    }
+}
+
+/// A point as it lies in a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredPoint<'a> {
+    /// Where and what.
+    pub qualifier: Qualifier,
+    /// The value's bytes, as many as the qualifier says.
+    pub value: &'a [u8],
+}
+
+/// What is wrong with a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Damage {
+    /// The value's length is one that no value has, or not what the qualifier says.
+    ValueLength,
+    /// A 4-byte float on 8 bytes whose first four are not zero.
+    FloatPadding,
+    /// The qualifiers do not end where the last one does.
+    Qualifiers,
+    /// The value ends before its last point does, or after.
+    ValueEnd {
+        /// Bytes that the points take.
+        consumed: usize,
+    },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ValueLength => f.write_str("the value's length is not what the qualifier says"),
+            Self::FloatPadding => f.write_str("Corrupted floating point value"),
+            Self::Qualifiers => f.write_str("the qualifiers end within a qualifier"),
+            Self::ValueEnd { consumed } => {
+                write!(f, "couldn't break down into individual values (consumed {consumed} bytes)")
+            }
+        }
+    }
+}
+
+impl<'a> RowCell<'a> {
+    /// Calls `each` with every point of the cell in stored order; with none for a cell that holds no points.
+    ///
+    /// # Errors
+    /// `Corrupt`: the cell does not hold what its qualifier says. `each` may have been called by then.
+    pub fn for_each_point(&self, mut each: impl FnMut(StoredPoint<'a>)) -> Result<()> {
+        let walked = match ColumnKind::of(self.qualifier) {
+            ColumnKind::Point => self.lone_point().map(each),
+            ColumnKind::Compacted => {
+                CompactedPoints::new(self.qualifier, self.value).try_for_each(|point| point.map(&mut each))
+            }
+            ColumnKind::Appended => AppendedPoints::new(self.value).try_for_each(|point| point.map(&mut each)),
+            ColumnKind::Annotation | ColumnKind::Histogram | ColumnKind::Unknown => Ok(()),
+        };
+        walked.map_err(|damage| self.corrupt(damage))
+    }
+
+    fn lone_point(&self) -> std::result::Result<StoredPoint<'a>, Damage> {
+        let (qualifier, _) = Qualifier::decode_first(self.qualifier).ok_or(Damage::Qualifiers)?;
+        let (kind, value) = repair_lone(qualifier.kind, self.value).ok_or_else(|| {
+            if qualifier.kind.is_float() && self.value.len() == 8 { Damage::FloatPadding } else { Damage::ValueLength }
+        })?;
+        Ok(StoredPoint { qualifier: Qualifier { kind, ..qualifier }, value })
+    }
+
+    /// The error that names this cell.
+    pub(crate) fn corrupt(&self, damage: Damage) -> Error {
+        const SHOWN_BYTES_MAX: usize = 16;
+        let shown = self.qualifier.get(..SHOWN_BYTES_MAX).unwrap_or(self.qualifier);
+        Error::CorruptCell { qualifier: crate::hex::lower(shown).into(), value_bytes: self.value.len(), damage }
+    }
+}

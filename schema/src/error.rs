@@ -1,0 +1,264 @@
+//! The schema's one error type.
+
+use basalt_store::ErrorKind;
+
+use crate::{Damage, NameRole, UidKind};
+
+/// The schema's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why the schema refused or failed. Texts that clients of OpenTSDB know are OpenTSDB's own.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A name without a character.
+    #[error("Invalid {role}: empty string")]
+    EmptyName {
+        /// What the name is for.
+        role: NameRole,
+    },
+    /// A name with a character that the rules refuse.
+    #[error("Invalid {role} (\"{name}\"): illegal character: {character}")]
+    IllegalCharacter {
+        /// What the name is for.
+        role: NameRole,
+        /// The whole name.
+        name: Box<str>,
+        /// The first character refused.
+        character: char,
+    },
+    /// A point without tags.
+    #[error("Need at least one tag (metric={metric}, tags={{}})")]
+    NoTags {
+        /// The point's metric.
+        metric: Box<str>,
+    },
+    /// A point with more tags than `max_tags`.
+    #[error("Too many tags: {found} maximum allowed: {max}, tags: {{{}}}", JoinedTags(tags))]
+    TooManyTags {
+        /// How many it has.
+        found: usize,
+        /// How many it may have.
+        max: usize,
+        /// Its tags in the order given.
+        tags: Box<[(Box<str>, Box<str>)]>,
+    },
+    /// A time that is negative or that no row key can hold.
+    #[error("Invalid timestamp: {timestamp}")]
+    InvalidTimestamp {
+        /// The number given.
+        timestamp: i64,
+    },
+    /// A value that is no finite number.
+    #[error("value is NaN or Infinite: {value}")]
+    InvalidValue {
+        /// The value given.
+        value: f64,
+    },
+    /// A UID width other than 1 to 8.
+    #[error("invalid UID width {width}: 1 to 8 bytes are allowed")]
+    InvalidUidWidth {
+        /// The width given, bytes.
+        width: u8,
+    },
+    /// A salt width or number of buckets that the rules refuse.
+    #[error("invalid salt: width {width} with {buckets} buckets; 1 to 8 bytes must number 1 to 4096 buckets")]
+    InvalidSalting {
+        /// Bytes of the salt.
+        width: u8,
+        /// Number of buckets.
+        buckets: u32,
+    },
+    /// Text or bytes that are no TSUID.
+    #[error("invalid TSUID '{text}': {reason}")]
+    InvalidTsuid {
+        /// What was given.
+        text: Box<str>,
+        /// The rule it breaks.
+        reason: &'static str,
+    },
+    /// A row key of the data table whose length fits no series.
+    #[error("corrupt row key of {length} bytes: {key}")]
+    CorruptRowKey {
+        /// Bytes of the key.
+        length: usize,
+        /// The key in hex.
+        key: Box<str>,
+    },
+    /// A data cell that does not hold what its qualifier says.
+    #[error("corrupt cell (qualifier {qualifier}, value of {value_bytes} bytes): {damage}")]
+    CorruptCell {
+        /// The qualifier in hex, cut after 16 bytes.
+        qualifier: Box<str>,
+        /// Bytes of the value.
+        value_bytes: usize,
+        /// What is wrong.
+        damage: Damage,
+    },
+    /// Two values at one instant, where the configuration asks to fail on them (rule S-DUP-ERROR).
+    #[error("{0}")]
+    DuplicatePoint(Box<DuplicatePoint>),
+    /// A name that has no UID.
+    #[error("No such name for '{kind}': '{name}'")]
+    NoSuchName {
+        /// Which space was asked.
+        kind: UidKind,
+        /// The name.
+        name: Box<str>,
+    },
+    /// A UID that has no name.
+    #[error("No such unique ID for '{kind}': {id}")]
+    NoSuchId {
+        /// Which space was asked.
+        kind: UidKind,
+        /// The UID in hex, or however it was given.
+        id: Box<str>,
+    },
+    /// A name given to an ID although it has one already.
+    #[error("Name already exists with UID: {id}")]
+    NameExists {
+        /// Which space was asked.
+        kind: UidKind,
+        /// The name.
+        name: Box<str>,
+        /// Its UID in hex.
+        id: Box<str>,
+    },
+    /// A rename to a name that is taken.
+    #[error("When trying rename(\"{from}\", \"{to}\") on {kind}: new name already assigned ID={id}")]
+    RenameTaken {
+        /// Which space was asked.
+        kind: UidKind,
+        /// The old name.
+        from: Box<str>,
+        /// The new name.
+        to: Box<str>,
+        /// The new name's UID in hex.
+        id: Box<str>,
+    },
+    /// Another rename of the same ID or to the same name is under way.
+    #[error("Ongoing rename on the same ID(\"{id}\") or an identical new name(\"{name}\")")]
+    RenameOngoing {
+        /// The UID in hex.
+        id: Box<str>,
+        /// The new name.
+        name: Box<str>,
+    },
+    /// The width's last UID is taken.
+    #[error("All Unique IDs for {kind} on {width} bytes are already assigned!")]
+    UidsExhausted {
+        /// Which space is full.
+        kind: UidKind,
+        /// Its width, bytes.
+        width: usize,
+    },
+    /// A UID could not be assigned although it was tried again and again.
+    #[error("Failed to assign an ID for kind='{kind}' name='{name}' after {attempts} attempts")]
+    AssignmentFailed {
+        /// Which space was asked.
+        kind: UidKind,
+        /// The name.
+        name: Box<str>,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// A UID table's cell that is no UID or no name.
+    #[error("corrupt UID table: {what} of '{name}' has {length} bytes, expected {expected}")]
+    CorruptUid {
+        /// Which cell.
+        what: &'static str,
+        /// Its row.
+        name: Box<str>,
+        /// Bytes found.
+        length: usize,
+        /// Bytes expected.
+        expected: usize,
+    },
+    /// A setting that contradicts what the tables were made with.
+    #[error(
+        "{setting} is {wanted} in the configuration but {recorded} in table '{table}': it is fixed for the life of \
+         the tables; set it back, or copy the data into a new store"
+    )]
+    SettingChanged {
+        /// The setting.
+        setting: &'static str,
+        /// The table that records it.
+        table: Box<str>,
+        /// What the table was made with.
+        recorded: Box<str>,
+        /// What the configuration asks for.
+        wanted: Box<str>,
+    },
+    /// The index would pass its bound.
+    #[error("the series index is full: {max} series")]
+    IndexFull {
+        /// The bound.
+        max: u32,
+    },
+    /// The store's own error.
+    #[error(transparent)]
+    Store(#[from] basalt_store::Error),
+}
+
+/// Two values at one instant.
+///
+/// *Source*: OpenTSDB 2.4 `CompactionQueue`, with its text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Duplicate timestamp for key={key:?}, ms_offset={offset_ms}, older={older:?}, newer={newer:?}; set \
+     tsd.storage.fix_duplicates=true to fix automatically or run Fsck"
+)]
+pub struct DuplicatePoint {
+    /// Row key.
+    pub key: Vec<JavaByte>,
+    /// Milliseconds into the row.
+    pub offset_ms: u32,
+    /// Value bytes of the earlier write.
+    pub older: Vec<JavaByte>,
+    /// Value bytes of the later write.
+    pub newer: Vec<JavaByte>,
+}
+
+/// A byte as Java prints it: signed. Part of a text that users search for.
+pub type JavaByte = i8;
+
+impl Error {
+    /// What the caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::EmptyName { .. }
+            | Self::IllegalCharacter { .. }
+            | Self::NoTags { .. }
+            | Self::TooManyTags { .. }
+            | Self::InvalidTimestamp { .. }
+            | Self::InvalidValue { .. }
+            | Self::InvalidUidWidth { .. }
+            | Self::InvalidSalting { .. }
+            | Self::InvalidTsuid { .. }
+            | Self::UidsExhausted { .. }
+            | Self::SettingChanged { .. } => ErrorKind::Invalid,
+            Self::NoSuchName { .. } | Self::NoSuchId { .. } => ErrorKind::NotFound,
+            Self::NameExists { .. }
+            | Self::RenameTaken { .. }
+            | Self::RenameOngoing { .. }
+            | Self::DuplicatePoint(_) => ErrorKind::Conflict,
+            Self::AssignmentFailed { .. } | Self::IndexFull { .. } => ErrorKind::Throttled,
+            Self::CorruptRowKey { .. } | Self::CorruptCell { .. } | Self::CorruptUid { .. } => ErrorKind::Corrupt,
+            Self::Store(error) => error.kind(),
+        }
+    }
+}
+
+/// `a=b, c=d`, as Java prints a map's entries.
+struct JoinedTags<'a>(&'a [(Box<str>, Box<str>)]);
+
+impl std::fmt::Display for JoinedTags<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(index, (key, value))| {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{key}={value}")
+        })
+    }
+}
+
+const _: () = assert!(size_of::<Error>() < 128);

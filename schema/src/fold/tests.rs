@@ -1,0 +1,94 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::{APPEND_QUALIFIER, Door, PointCell, PointTime, point_cell};
+
+fn cell<'a>(qualifier: &'a [u8], value: &'a [u8], time: u64) -> RowCell<'a> {
+    RowCell { qualifier, value, timestamp: Timestamp(time), seq: SeqNo(time) }
+}
+
+fn check(cells: &[RowCell<'_>], expected: Option<(&[u8], &[u8], u64)>) {
+    let mut fold = RowFold::default();
+    let folded = fold.fold(cells).unwrap();
+    assert_eq!(folded, expected.map(|(qualifier, value, time)| cell(qualifier, value, time)));
+}
+
+#[test]
+fn points_are_joined_in_time_order() {
+    // S-COMPACT-WRITE, S-COMPACT-MIXED
+    let (four, five) = ([0, 0, 0, 0, 0, 0, 0, 4], [0, 0, 0, 0, 0, 0, 0, 5]);
+    check(
+        &[cell(&[0, 0x17], &five, 1), cell(&[0, 0x07], &four, 2)],
+        Some((&[0, 0x07, 0, 0x17], &[0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0], 2)),
+    );
+    let milli = cell(&[0xF0, 0, 0x7D, 0], &[0x2B], 1);
+    check(&[cell(&[0, 0], &[0x2A], 1), milli], Some((&[0, 0, 0xF0, 0, 0x7D, 0], &[0x2A, 0x2B, 1], 1)));
+    check(&[milli, cell(&[0xF0, 0, 0, 0], &[1], 1)], Some((&[0xF0, 0, 0, 0, 0xF0, 0, 0x7D, 0], &[1, 0x2B, 0], 1)));
+}
+
+#[test]
+fn nothing_is_done_where_nothing_is_to_do() {
+    check(&[], None);
+    check(&[cell(&[0, 0], &[1], 1)], None);
+    check(&[cell(&[0, 0, 0, 0x10], &[1, 2, 0], 1)], None);
+    check(&[cell(&[0x01, 0, 0], b"{}", 1), cell(&[0, 0], &[1], 1)], None);
+    // Its points take their age from the whole append cell: joining the others could make them newer than it.
+    check(&[cell(&[0, 0], &[1], 1), cell(&[0, 0x10], &[1], 3), cell(&APPEND_QUALIFIER, &[0, 0, 2], 2)], None);
+    // The payload of a 4-byte NaN would not survive.
+    check(&[cell(&[0, 0], &[1], 1), cell(&[0, 0x1B], &[0x7F, 0x80, 0, 1], 1)], None);
+}
+
+#[test]
+fn the_newest_of_an_instant_is_kept_on_its_own_bytes() {
+    // S-DUP-NEWEST
+    let wide = [0x3F, 0xF8, 0, 0, 0, 0, 0, 0];
+    check(&[cell(&[0, 0], &[5], 1), cell(&[0, 0x0F], &wide, 2)], Some((&[0, 0x0F], &wide, 2)));
+    check(&[cell(&[0, 0], &[5], 3), cell(&[0, 0x0F], &wide, 2)], Some((&[0, 0], &[5], 3)));
+}
+
+#[test]
+fn damage_keeps_the_row() {
+    let mut fold = RowFold::default();
+    assert!(fold.fold(&[cell(&[0, 0], &[5], 1), cell(&[0, 0x02], &[1, 2, 3], 2)]).is_err());
+}
+
+fn points_of(cells: &[RowCell<'_>]) -> Vec<(u32, u64, crate::PointKind)> {
+    let mut points = RowPoints::default();
+    points.decode(cells.iter().copied(), Duplicates::NewestWins).unwrap();
+    let columns = points.offsets_ms().iter().zip(points.values()).zip(points.kinds());
+    columns.map(|((offset_ms, word), kind)| (*offset_ms, *word, *kind)).collect()
+}
+
+prop_compose! {
+    fn any_point()(seconds in 0i64..60, millis in proptest::option::of(0i64..3), int: i64, shift in 0u32..64,
+                   float in proptest::option::of(proptest::num::f64::NORMAL | proptest::num::f64::ZERO), telnet: bool)
+                  -> PointCell {
+        let seconds = seconds + 1_700_002_800;
+        let time = PointTime::from_number(millis.map_or(seconds, |ms| seconds * 1000 + ms)).unwrap();
+        let value = float.map_or(Value::Int(int >> shift), Value::Float);
+        point_cell(time, value, if telnet { Door::Telnet } else { Door::Http }).unwrap()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// A fold changes no point, folded twice changes nothing, and folded in two steps is folded in one.
+    #[test]
+    fn a_fold_keeps_every_point(written in proptest::collection::vec(any_point(), 1..40), split in 0usize..40) {
+        let cells: Vec<RowCell<'_>> =
+            written.iter().zip(1..).map(|(point, time)| cell(&point.qualifier_bytes, &point.value, time)).collect();
+        let mut fold = RowFold::default();
+        if let Some(folded) = fold.fold(&cells).unwrap() {
+            prop_assert_eq!(points_of(&[folded]), points_of(&cells));
+            prop_assert!(RowFold::default().fold(&[folded]).unwrap().is_none());
+            let (early, late) = cells.split_at(split.min(cells.len()));
+            let mut first = RowFold::default();
+            let early = first.fold(early).unwrap().map_or_else(|| early.to_vec(), |cell| vec![cell]);
+            let steps = [early, late.to_vec()].concat();
+            let mut second = RowFold::default();
+            let twice = second.fold(&steps).unwrap().unwrap_or_else(|| steps[0]);
+            prop_assert_eq!(twice, folded);
+        }
+    }
+}

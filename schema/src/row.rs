@@ -1,0 +1,229 @@
+//! A data row decoded: the points of all its cells, one an instant, in time order.
+//!
+//! A row may hold plain, compacted and appended cells at once, and two of them may tell of one instant: a second `S` and a
+//! millisecond `1000·S` are the same one. The newest write wins: by the cell's time, then by its sequence number, then a
+//! lone point over a joined cell, then the cell given later; within a cell the later point. *Source*: OpenTSDB 2.4
+//! `CompactionQueue`, `RowSeq` with `tsd.storage.fix_duplicates = true` (rules S-DUP-NEWEST, S-DUP-SMS).
+
+use std::cmp::Reverse;
+
+use basalt_store::{SeqNo, Timestamp};
+
+use crate::error::DuplicatePoint;
+use crate::value::decode_word;
+use crate::{ColumnKind, Damage, Error, InlineBytes, PointKind, Result, RowCell, StoredPoint, Value, ValueBytes};
+
+/// What becomes of two values at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duplicates<'a> {
+    /// The newest write wins.
+    NewestWins,
+    /// Two different values fail the row, as OpenTSDB does unless told otherwise (rule S-DUP-ERROR).
+    Refuse {
+        /// The row's key, for the error's text.
+        key: &'a [u8],
+    },
+}
+
+/// The points of one row as a struct of arrays; reused from row to row, it stops allocating.
+///
+/// *Shape*: three arrays of one length; offsets strictly ascending.
+///
+/// ```
+/// use basalt_schema::{Duplicates, RowCell, RowPoints, Value};
+/// use basalt_store::{SeqNo, Timestamp};
+/// let cell = RowCell {
+///     qualifier: &[0x00, 0x00, 0x00, 0x10],
+///     value: &[42, 43, 0],
+///     timestamp: Timestamp(1),
+///     seq: SeqNo(0),
+/// };
+/// let mut points = RowPoints::default();
+/// points.decode([cell], Duplicates::NewestWins)?;
+/// assert_eq!(points.offsets_ms(), &[0, 1000]);
+/// assert_eq!(points.value(1), Some(Value::Int(43)));
+/// # Ok::<(), basalt_schema::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct RowPoints {
+    offsets_ms: Vec<u32>,
+    values: Vec<u64>,
+    kinds: Vec<PointKind>,
+    /// Where each cell's points end, and when it was written.
+    cells: Vec<CellSpan>,
+    /// Scratch of the slow path.
+    slots: Vec<Slot>,
+}
+
+/// When a cell was written; the greater wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Written {
+    timestamp: Timestamp,
+    seq: SeqNo,
+    lone: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CellSpan {
+    written: Written,
+    points_end: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    offset_ms: u32,
+    kind: PointKind,
+    value: u64,
+    written: Written,
+    position: usize,
+}
+
+impl RowPoints {
+    /// Milliseconds into the row, strictly ascending.
+    pub fn offsets_ms(&self) -> &[u32] {
+        &self.offsets_ms
+    }
+
+    /// Raw 64-bit words: integers sign-extended, floats widened to 64 bits ([`Value::from_word`]).
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    /// Integer or float, and how it was stored.
+    pub fn kinds(&self) -> &[PointKind] {
+        &self.kinds
+    }
+
+    /// How many points.
+    pub fn len(&self) -> usize {
+        self.offsets_ms.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.offsets_ms.is_empty()
+    }
+
+    /// The value at `index`.
+    pub fn value(&self, index: usize) -> Option<Value> {
+        Some(Value::from_word(*self.kinds.get(index)?, *self.values.get(index)?))
+    }
+
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        self.offsets_ms.clear();
+        self.values.clear();
+        self.kinds.clear();
+        self.cells.clear();
+        self.slots.clear();
+    }
+
+    /// Replaces the points by those of `cells`: all cells of one row, at most one version a column. Cells that hold no
+    /// points (annotations, histograms, unknown columns) are passed over.
+    ///
+    /// *Cost*: one pass when the cells come in time order, as a compacted row does; else a sort. No allocation once warm.
+    ///
+    /// # Errors
+    /// `Corrupt`: a cell that does not hold what its qualifier says. `Conflict`: different values at one instant, when
+    /// `duplicates` refuses them. The points are unspecified then.
+    pub fn decode<'a>(
+        &mut self,
+        cells: impl IntoIterator<Item = RowCell<'a>>,
+        duplicates: Duplicates<'_>,
+    ) -> Result<()> {
+        self.clear();
+        let mut ascending = true;
+        let mut last = None;
+        for cell in cells {
+            let mut readable = true;
+            cell.for_each_point(|point| {
+                let offset_ms = point.qualifier.offset_ms;
+                ascending &= last.is_none_or(|last| last < offset_ms);
+                last = Some(offset_ms);
+                readable &= self.push(point);
+            })?;
+            if !readable {
+                return Err(cell.corrupt(Damage::ValueLength));
+            }
+            self.end_cell(&cell);
+        }
+        // Fast path: what is in order has no duplicates either.
+        if ascending { Ok(()) } else { self.resolve(duplicates) }
+    }
+
+    /// Adds a point; false if no value has its length.
+    fn push(&mut self, point: StoredPoint<'_>) -> bool {
+        let kind = point.qualifier.kind;
+        let Some(word) = decode_word(kind, point.value) else {
+            return false;
+        };
+        self.offsets_ms.push(point.qualifier.offset_ms);
+        self.values.push(word);
+        self.kinds.push(kind);
+        true
+    }
+
+    fn end_cell(&mut self, cell: &RowCell<'_>) {
+        let lone = ColumnKind::of(cell.qualifier) == ColumnKind::Point;
+        let written = Written { timestamp: cell.timestamp, seq: cell.seq, lone };
+        self.cells.push(CellSpan { written, points_end: self.values.len() });
+    }
+
+    /// Slow path: sorts the points by time and, within an instant, newest first; keeps the first of each instant.
+    fn resolve(&mut self, duplicates: Duplicates<'_>) -> Result<()> {
+        let mut spans = self.cells.iter();
+        let mut span = spans.next();
+        let points = self.offsets_ms.iter().zip(&self.values).zip(&self.kinds);
+        for (position, ((offset_ms, value), kind)) in points.enumerate() {
+            while span.is_some_and(|span| span.points_end <= position) {
+                span = spans.next();
+            }
+            let Some(CellSpan { written, .. }) = span.copied() else { break };
+            self.slots.push(Slot { offset_ms: *offset_ms, kind: *kind, value: *value, written, position });
+        }
+        assert_eq!(self.slots.len(), self.values.len(), "BUG: points beyond the cells they came from");
+        self.slots.sort_unstable_by_key(|slot| (slot.offset_ms, Reverse((slot.written, slot.position))));
+        if let Duplicates::Refuse { key } = duplicates {
+            refuse_duplicates(&self.slots, key)?;
+        }
+        self.slots.dedup_by_key(|slot| slot.offset_ms);
+        self.offsets_ms.clear();
+        self.values.clear();
+        self.kinds.clear();
+        self.offsets_ms.extend(self.slots.iter().map(|slot| slot.offset_ms));
+        self.values.extend(self.slots.iter().map(|slot| slot.value));
+        self.kinds.extend(self.slots.iter().map(|slot| slot.kind));
+        Ok(())
+    }
+}
+
+/// The bytes that a word was stored as; the very same, but for the payload of a 4-byte NaN.
+pub(crate) fn stored_bytes(kind: PointKind, word: u64) -> ValueBytes {
+    #[expect(clippy::cast_possible_truncation, reason = "the float came from 32 bits")]
+    if kind.is_float() && kind.value_bytes() == 4 {
+        return InlineBytes::new(&(f64::from_bits(word) as f32).to_be_bytes());
+    }
+    let all = word.to_be_bytes();
+    InlineBytes::new(all.get(8 - kind.value_bytes()..).unwrap_or(&all))
+}
+
+/// Fails on the first instant that has two values of different bytes. 4 on one byte and 4 on eight count as different, as
+/// they do in OpenTSDB.
+fn refuse_duplicates(slots: &[Slot], key: &[u8]) -> Result<()> {
+    let bytes = |slot: &Slot| stored_bytes(slot.kind, slot.value);
+    let signed = |bytes: &[u8]| bytes.iter().map(|byte| byte.cast_signed()).collect();
+    for (newer, older) in slots.iter().zip(slots.iter().skip(1)) {
+        if newer.offset_ms == older.offset_ms && bytes(newer) != bytes(older) {
+            return Err(Error::DuplicatePoint(Box::new(DuplicatePoint {
+                key: signed(key),
+                offset_ms: newer.offset_ms,
+                older: signed(&bytes(older)),
+                newer: signed(&bytes(newer)),
+            })));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
