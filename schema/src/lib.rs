@@ -9,8 +9,7 @@
 //!                                             └─ row (decode), fold (join)
 //! ```
 //!
-//! The codec modules are pure: bytes in, types out; no store, no clock, no lock. Bytes are those of OpenTSDB 2.4, checked
-//!.
+//! The codec modules are pure: bytes in, types out; no store, no clock, no lock. Bytes are those of OpenTSDB 2.4.
 
 mod annotation;
 mod append;
