@@ -1,1 +1,4 @@
-//! The whole program from outside.
+//! The whole program from outside: the real binary over real sockets.
+
+mod daemon;
+mod http;
