@@ -13,3 +13,7 @@ run:
 test:
 	tests/clients/install
 	$(CARGO) xtask ci
+
+bench:
+	$(CARGO) build --release --bin basalt
+	cd benches && $(CARGO) run --release -- $(if $(VICTORIA_METRICS),--victoria-metrics $(VICTORIA_METRICS)) $(ARGS)

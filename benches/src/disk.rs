@@ -1,0 +1,50 @@
+//! Bytes a point on disk, once each server has compacted what it holds and ended.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::server::{Kind, Server};
+use crate::{data, load};
+
+/// Stores `points`, compacts, stops, and divides what the folder holds.
+pub(crate) fn bytes_a_point(kind: Kind, program: &Path, dir: &Path, points: usize) -> Result<f64> {
+    let server = Server::start(kind, program, dir)?;
+    load::send(server.put_port(), &data::bodies(points, 5000))?;
+    if kind == Kind::VictoriaMetrics {
+        get(14301, "/internal/force_flush")?;
+        get(14301, "/internal/force_merge")?;
+        // The merge has no end that can be asked for; this folder's takes well under this.
+        std::thread::sleep(Duration::from_secs(10));
+    }
+    let folder = server.stop()?;
+    if kind == Kind::Basalt {
+        let status = Command::new(program).arg("compact").arg("--data-dir").arg(&folder).status()?;
+        ensure!(status.success(), "basalt compact failed");
+    }
+    Ok(size(&folder)? as f64 / points as f64)
+}
+
+fn get(port: u16, path: &str) -> Result<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    ensure!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+    Ok(())
+}
+
+/// Bytes of all files in and below a folder.
+fn size(folder: &Path) -> Result<u64> {
+    let mut total = 0;
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        total += if metadata.is_dir() { size(&entry.path())? } else { metadata.len() };
+    }
+    Ok(total)
+}

@@ -1,0 +1,61 @@
+//! The client: 4 connections, one request in flight on each, bodies ready in memory, so that it costs the server's cores little.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// How many connections send at once.
+pub(crate) const CONNECTIONS: usize = 4;
+
+/// Request bodies by connection.
+#[derive(Debug)]
+pub(crate) struct Bodies {
+    /// Points in all of them.
+    pub(crate) points: usize,
+    /// The bodies of each connection in order.
+    pub(crate) of: Vec<Vec<Vec<u8>>>,
+}
+
+/// Sends everything and returns how long it took until the last answer; any answer but 204 is an error.
+pub(crate) fn send(port: u16, bodies: &Bodies) -> Result<Duration> {
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = bodies.of.iter().map(|of| scope.spawn(move || connection(port, of))).collect();
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(_) => bail!("a connection's thread panicked"),
+        })
+    })?;
+    Ok(begun.elapsed())
+}
+
+fn connection(port: u16, bodies: &[Vec<u8>]) -> Result<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).context("cannot connect")?;
+    stream.set_nodelay(true)?;
+    let mut answer = Vec::with_capacity(4096);
+    for body in bodies {
+        let head = format!(
+            "POST /api/put HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body)?;
+        read_no_content(&mut stream, &mut answer)?;
+    }
+    Ok(())
+}
+
+/// Reads one answer, which must be a 204 without a body.
+fn read_no_content(stream: &mut TcpStream, answer: &mut Vec<u8>) -> Result<()> {
+    answer.clear();
+    let mut piece = [0; 4096];
+    while !answer.windows(4).any(|w| w == b"\r\n\r\n") {
+        let got = stream.read(&mut piece)?;
+        ensure!(got > 0, "the server closed the connection");
+        answer.extend_from_slice(&piece[..got]);
+    }
+    ensure!(answer.starts_with(b"HTTP/1.1 204"), "not a 204: {}", String::from_utf8_lossy(answer));
+    Ok(())
+}
