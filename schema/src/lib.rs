@@ -9,7 +9,8 @@
 //!                                             └─ row (decode), fold (join)
 //! ```
 //!
-//! The codec modules are pure: bytes in, types out; no store, no clock, no lock. Bytes are those of OpenTSDB 2.4.
+//! The codec modules are pure: bytes in, types out; no store, no clock, no lock. The bytes are those of OpenTSDB 2.4:
+//! `golden.rs` holds them against dumps of the real one.
 
 mod annotation;
 mod append;
@@ -30,6 +31,9 @@ mod salt;
 mod tsuid;
 mod uid;
 mod value;
+
+#[cfg(test)]
+mod golden;
 
 pub use annotation::{AnnotationQualifier, annotation_column, annotation_offset_ms};
 pub use append::{APPEND_QUALIFIER, append_point_into};
