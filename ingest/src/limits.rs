@@ -1,0 +1,42 @@
+//! The bounds of what is taken in.
+
+/// Bounds on bodies, points and what is under way. All are settings; the defaults are here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IngestLimits {
+    /// Bytes of a put body after inflation; the HTTP layer stops reading there.
+    pub body_bytes_max: usize,
+    /// Points of one body.
+    pub body_points_max: usize,
+    /// Bytes of a telnet line with its end; OpenTSDB's framing has the same bound.
+    pub line_bytes_max: usize,
+    /// Bytes of a metric, tag name or tag value. OpenTSDB has no bound but its store's on row keys.
+    pub name_bytes_max: usize,
+    /// Points under way, taken and not yet answered, over all doors.
+    pub inflight_points_max: u64,
+    /// Bytes of text under way, over all doors.
+    pub inflight_bytes_max: u64,
+    /// Spellings of series kept; one is some 100 to 150 bytes.
+    pub known_series_max: usize,
+    /// What an answered point has survived.
+    pub durability: basalt_store::Durability,
+}
+
+impl IngestLimits {
+    /// Depth of nesting in fields that are skipped.
+    pub const NESTING_DEPTH_MAX: u32 = 127;
+}
+
+impl Default for IngestLimits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 64 << 20,
+            body_points_max: 200_000,
+            line_bytes_max: 1024,
+            name_bytes_max: 1024,
+            inflight_points_max: 2_000_000,
+            inflight_bytes_max: 256 << 20,
+            known_series_max: 1 << 20,
+            durability: basalt_store::Durability::Fsync,
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What OpenTSDB takes for a number, and its words for what it does not.
+//!
+//! *Source*: OpenTSDB 2.4 `Tags.looksLikeInteger`, `Tags.parseLong`; Java's `Double.parseDouble`.
+
+use basalt_schema::Value;
+
+/// Digits of the largest 64-bit integer.
+const DIGITS_MAX: usize = 19;
+
+/// Why a text is no number. The texts are OpenTSDB's and Java's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NumberError {
+    /// No character.
+    #[error("Empty string")]
+    Empty,
+    /// `+` or `-` alone.
+    #[error("Just a sign, no value: {0}")]
+    JustASign(Box<str>),
+    /// More than 19 digits.
+    #[error("Value too long: {0}")]
+    TooLong(Box<str>),
+    /// A character that is no digit.
+    #[error("Invalid character '{character}' in {text}")]
+    InvalidCharacter {
+        /// The first such character.
+        character: char,
+        /// The whole text.
+        text: Box<str>,
+    },
+    /// An integer beyond 64 bits.
+    #[error("Overflow in {0}")]
+    Overflow(Box<str>),
+    /// A float of blanks alone.
+    #[error("empty String")]
+    EmptyFloat,
+    /// A float with two points.
+    #[error("multiple points")]
+    MultiplePoints,
+    /// Any other text that is no float.
+    #[error("For input string: \"{0}\"")]
+    NotAFloat(Box<str>),
+}
+
+/// Reads a value: a float if it has a `.`, `e` or `E`, else an integer (rule S-VAL-INTLOOK).
+///
+/// The float may be infinite (`1e999`); whoever stores it refuses that. Java's hexadecimal floats are not read.
+///
+/// # Errors
+/// A text that is no number, in OpenTSDB's words.
+pub fn parse_value(text: &str) -> Result<Value, NumberError> {
+    if text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
+        parse_float(text).map(Value::Float)
+    } else {
+        parse_integer(text).map(Value::Int)
+    }
+}
+
+/// Reads a signed 64-bit integer: a sign, then 1 to 19 digits; no blanks.
+///
+/// # Errors
+/// A text that is none, in OpenTSDB's words.
+pub fn parse_integer(text: &str) -> Result<i64, NumberError> {
+    if text.is_empty() {
+        return Err(NumberError::Empty);
+    }
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() {
+        return Err(NumberError::JustASign(text.into()));
+    }
+    // Java counts characters, not bytes.
+    if digits.len() > DIGITS_MAX && digits.chars().count() > DIGITS_MAX {
+        return Err(NumberError::TooLong(text.into()));
+    }
+    if let Some(character) = digits.chars().find(|c| !c.is_ascii_digit()) {
+        return Err(NumberError::InvalidCharacter { character, text: text.into() });
+    }
+    // What is left can only be too large; Rust reads the same sign and digits.
+    text.parse().map_err(|_| NumberError::Overflow(text.into()))
+}
+
+/// Reads what Java's `Double.parseDouble` reads, but for hexadecimal.
+fn parse_float(text: &str) -> Result<f64, NumberError> {
+    // Java's trim takes every character up to the blank.
+    let trimmed = text.trim_matches(|c: char| c <= ' ');
+    if trimmed.is_empty() {
+        return Err(NumberError::EmptyFloat);
+    }
+    let bare = trimmed.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(trimmed);
+    bare.parse::<f64>().map_err(|_| {
+        let mantissa = trimmed.trim_start_matches(['+', '-']).bytes();
+        let points = mantissa.take_while(|byte| byte.is_ascii_digit() || *byte == b'.').filter(|byte| *byte == b'.');
+        if points.count() > 1 { NumberError::MultiplePoints } else { NumberError::NotAFloat(trimmed.into()) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str, expected: Result<Value, &str>) {
+        assert_eq!(parse_value(text).map_err(|e| e.to_string()), expected.map_err(String::from), "{text:?}");
+    }
+
+    #[test]
+    fn s_val_intlook_integers() {
+        check("42", Ok(Value::Int(42)));
+        check("+5", Ok(Value::Int(5)));
+        check("-0", Ok(Value::Int(0)));
+        check("007", Ok(Value::Int(7)));
+        check("9223372036854775807", Ok(Value::Int(i64::MAX)));
+        check("-9223372036854775808", Ok(Value::Int(i64::MIN)));
+    }
+
+    #[test]
+    fn s_val_intlook_floats() {
+        for (text, value) in [("1.5", 1.5), ("1.", 1.0), (".5", 0.5), ("1e3", 1000.0), ("-1E-2", -0.01), ("+.5e1", 5.0)]
+        {
+            check(text, Ok(Value::Float(value)));
+        }
+        check(" 4.2 ", Ok(Value::Float(4.2)));
+        check("1.5f", Ok(Value::Float(1.5)));
+        check("1.5D", Ok(Value::Float(1.5)));
+        check("1e999", Ok(Value::Float(f64::INFINITY)));
+    }
+
+    #[test]
+    fn t_put_err_texts_as_the_real_one_wrote_them() {
+        check("", Err("Empty string"));
+        check("-", Err("Just a sign, no value: -"));
+        check("x", Err("Invalid character 'x' in x"));
+        check("5x", Err("Invalid character 'x' in 5x"));
+        check("NaN", Err("Invalid character 'N' in NaN"));
+        check("0x1p", Err("Invalid character 'x' in 0x1p"));
+        check("٣", Err("Invalid character '٣' in ٣"));
+        check("--5", Err("Invalid character '-' in --5"));
+        check("-5-", Err("Invalid character '-' in -5-"));
+        check("-+", Err("Invalid character '+' in -+"));
+        check(" 42", Err("Invalid character ' ' in  42"));
+        check("9223372036854775808", Err("Overflow in 9223372036854775808"));
+        check("-9223372036854775809", Err("Overflow in -9223372036854775809"));
+        check("9999999999999999999", Err("Overflow in 9999999999999999999"));
+        check("999999999999999999x", Err("Invalid character 'x' in 999999999999999999x"));
+        check("99999999999999999999", Err("Value too long: 99999999999999999999"));
+        check("12345678901234567890123", Err("Value too long: 12345678901234567890123"));
+        check("1e", Err("For input string: \"1e\""));
+        check(".", Err("For input string: \".\""));
+        check("1.5e", Err("For input string: \"1.5e\""));
+        check("1.2.3", Err("multiple points"));
+        check("1.nan", Err("For input string: \"1.nan\""));
+        check("infinitE", Err("For input string: \"infinitE\""));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn every_integer_is_read_back(value: i64) {
+            prop_assert_eq!(parse_integer(&value.to_string()), Ok(value));
+        }
+
+        #[test]
+        fn every_float_is_read_back_bit_for_bit(value in any::<f64>()) {
+            let Ok(Value::Float(read)) = parse_value(&format!("{value:e}")) else {
+                prop_assert!(value.is_nan());
+                return Ok(());
+            };
+            prop_assert_eq!(read.to_bits(), value.to_bits());
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "[-+0-9.eEfd ٣x]{0,24}") {
+            let read = parse_value(&text);
+            if let Ok(model) = text.parse::<i64>() {
+                prop_assert_eq!(read, Ok(Value::Int(model)));
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The body of `POST /api/put`: one object or an array of them.
+//!
+//! *Source*: OpenTSDB 2.4 `HttpJsonSerializer.parsePutV1`, `IncomingDataPoint`, and Jackson 2.9's coercions as a
+//! running 2.4.1 shows them: any scalar is taken for a text; a time may be a numeric string, a fraction (cut) or `null`
+//! (0); unknown fields are passed over; of a field written twice the last counts.
+//!
+//! It differs in one thing: text after the points is refused. OpenTSDB ignores it, and so takes the first of several
+//! objects that lie side by side, loses the others and answers success.
+
+use std::borrow::Cow;
+
+use crate::number::parse_integer;
+use crate::raw_point::{Form, RawPoint, RawTags, RawText};
+use crate::scanner::{Scanner, Token};
+use crate::{Error, IngestLimits, Result};
+
+/// A body's or line's text: UTF-8, with U+FFFD for what is none, which no name may hold.
+pub fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// Parses a put body. The points are as they were sent, unchecked, and borrow from `text`.
+///
+/// *Cost*: one pass, one allocation a body.
+///
+/// # Errors
+/// `Invalid`: nothing, something that is no JSON, no put, or too much. Nothing of the body is then taken.
+///
+/// ```
+/// use basalt_ingest::{IngestLimits, parse_put};
+/// let body = r#"[{"metric":"sys.cpu","timestamp":1346846400,"value":"18.5","tags":{"host":"web01"}}]"#;
+/// let points = parse_put(body, &IngestLimits::default())?;
+/// assert_eq!(points[0].timestamp, 1_346_846_400);
+/// assert_eq!(points[0].value.unwrap().decode(), "18.5");
+/// # Ok::<(), basalt_ingest::Error>(())
+/// ```
+pub fn parse_put<'a>(text: &'a str, limits: &IngestLimits) -> Result<Vec<RawPoint<'a>>> {
+    // Java's trim takes every character up to the blank, a zero byte too.
+    let text = text.trim_matches(|c: char| c <= ' ');
+    let mut scanner = Scanner::new(text);
+    let points = match text.as_bytes().first() {
+        None => return Err(Error::EmptyBody),
+        Some(b'{') => {
+            scanner.expect(b'{', "'{'")?;
+            vec![point(&mut scanner)?]
+        }
+        Some(b'[') => {
+            scanner.expect(b'[', "'['")?;
+            array(&mut scanner, limits.body_points_max)?
+        }
+        Some(_) => return Err(Error::NotPoints),
+    };
+    scanner.skip_blanks();
+    if scanner.is_done() { Ok(points) } else { scanner.refuse("nothing after the points: send several as an array") }
+}
+
+fn array<'a>(scanner: &mut Scanner<'a>, points_max: usize) -> Result<Vec<RawPoint<'a>>> {
+    if scanner.take(b']') {
+        return Err(Error::NoPoints);
+    }
+    let mut points = Vec::new();
+    loop {
+        if points.len() == points_max {
+            return Err(Error::TooManyPoints { max: points_max });
+        }
+        points.push(match scanner.token()? {
+            Token::ObjectStart => point(scanner)?,
+            Token::Null => RawPoint::NULL,
+            _ => return scanner.refuse("a data point"),
+        });
+        if !scanner.more(b']')? {
+            return Ok(points);
+        }
+    }
+}
+
+/// A point whose `{` was passed.
+fn point<'a>(scanner: &mut Scanner<'a>) -> Result<RawPoint<'a>> {
+    let mut point = RawPoint { form: Form::Object, ..RawPoint::NULL };
+    if scanner.take(b'}') {
+        return Ok(point);
+    }
+    loop {
+        let name = scanner.field_name()?;
+        match &*name.decode() {
+            "metric" => point.metric = scalar(scanner)?,
+            "timestamp" => point.timestamp = timestamp(scanner)?,
+            "value" => point.value = scalar(scanner)?,
+            "tags" => point.tags = tags(scanner)?,
+            _ => {
+                let token = scanner.token()?;
+                scanner.skip(token)?;
+            }
+        }
+        if !scanner.more(b'}')? {
+            return Ok(point);
+        }
+    }
+}
+
+/// A text, or what is taken for one.
+fn scalar<'a>(scanner: &mut Scanner<'a>) -> Result<Option<RawText<'a>>> {
+    Ok(match scanner.token()? {
+        Token::String(text) => Some(text),
+        Token::Integer(text) | Token::Float(text) | Token::Bool(text) => Some(RawText::plain(text)),
+        Token::Null => None,
+        Token::ObjectStart | Token::ArrayStart => return scanner.refuse("a text or number, not an object or array"),
+    })
+}
+
+fn timestamp(scanner: &mut Scanner<'_>) -> Result<i64> {
+    let read = match scanner.token()? {
+        Token::Null => Some(0),
+        Token::Integer(text) => text.parse().ok(),
+        Token::Float(text) => cut_fraction(text),
+        Token::String(text) => match text.decode().trim_matches(|c: char| c <= ' ') {
+            "" | "null" => Some(0),
+            digits => parse_integer(digits).ok(),
+        },
+        Token::Bool(_) | Token::ObjectStart | Token::ArrayStart => None,
+    };
+    match read {
+        Some(time) => Ok(time),
+        None => scanner.refuse("a time of whole seconds or milliseconds"),
+    }
+}
+
+/// A number's whole part; `None` when 64 bits cannot hold it.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked, and the fraction is to be cut")]
+fn cut_fraction(text: &str) -> Option<i64> {
+    /// 2^63, the first number that is too large.
+    const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
+    let number = match text {
+        "NaN" => return Some(0),
+        "Infinity" | "+Infinity" | "-Infinity" | "+INF" | "-INF" => return None,
+        _ => text.parse::<f64>().ok()?,
+    };
+    (-TOO_LARGE..TOO_LARGE).contains(&number).then_some(number as i64)
+}
+
+fn tags<'a>(scanner: &mut Scanner<'a>) -> Result<RawTags<'a>> {
+    scanner.skip_blanks();
+    let from = scanner.offset();
+    match scanner.token()? {
+        Token::Null => Ok(RawTags::Absent),
+        Token::ObjectStart => {
+            scanner.scalars(|_, _| {})?;
+            Ok(RawTags::Object(scanner.since(from)))
+        }
+        _ => scanner.refuse("an object of tags"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! A put line of telnet, and a line of an import file: the same grammar without the `put`.
+//!
+//! ```text
+//! put <metric> <time> <value> <key>=<value> …      words parted by one blank; empty words between tags are passed over
+//! ```
+//!
+//! *Source*: OpenTSDB 2.4 `PutDataPointRpc.importDataPoint`, `Tags.splitString`, `Tags.parse`.
+
+use crate::Problem;
+use crate::java_text::tags_text;
+use crate::number::parse_integer;
+use crate::raw_point::{Form, RawPoint, RawTags, RawText};
+
+/// Words that a line must have besides the command.
+const WORDS_MIN: usize = 4;
+
+/// Parses a telnet line that begins with `put`; its end, `\n` or `\r\n`, may be on it.
+///
+/// *Cost*: no allocation, unless the line has more than a few tags or is refused.
+///
+/// # Errors
+/// What is wrong, in the order in which OpenTSDB looks: number of words, metric, time, value, tags.
+///
+/// ```
+/// use basalt_ingest::parse_put_line;
+/// // collectd writes two blanks before the tags.
+/// let point = parse_put_line("put load.shortterm 1700000000 0.5 fqdn=a  status=up\r\n").unwrap();
+/// assert_eq!(point.tags.decode().len(), 2);
+/// let problem = parse_put_line("put a 1 2").unwrap_err();
+/// assert_eq!(problem.telnet_text("put"), "put: illegal argument: not enough arguments (need least 4, got 3)");
+/// ```
+pub fn parse_put_line(line: &str) -> Result<RawPoint<'_>, Problem> {
+    let line = without_end(line);
+    // Whoever calls has read the command's name.
+    let (_, words) = line.split_once(' ').ok_or(Problem::NotEnoughWords { found: 0 })?;
+    words_of(words)
+}
+
+/// Parses a line of an import file; its end may be on it.
+///
+/// # Errors
+/// As [`parse_put_line`].
+pub fn parse_import_line(line: &str) -> Result<RawPoint<'_>, Problem> {
+    words_of(without_end(line))
+}
+
+fn without_end(line: &str) -> &str {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    line.strip_suffix('\r').unwrap_or(line)
+}
+
+fn words_of(words: &str) -> Result<RawPoint<'_>, Problem> {
+    let mut split = words.splitn(WORDS_MIN, ' ');
+    let (Some(metric), Some(time), Some(value), Some(tags)) = (split.next(), split.next(), split.next(), split.next())
+    else {
+        return Err(Problem::NotEnoughWords { found: words.split(' ').count() });
+    };
+    if metric.is_empty() {
+        return Err(Problem::EmptyMetric);
+    }
+    let timestamp = parse_time(time)?;
+    if timestamp <= 0 {
+        return Err(Problem::InvalidTimestamp { timestamp });
+    }
+    if value.is_empty() {
+        return Err(Problem::EmptyValue);
+    }
+    check_tags(tags)?;
+    Ok(RawPoint {
+        form: Form::Line,
+        metric: Some(RawText::plain(metric)),
+        timestamp,
+        value: Some(RawText::plain(value)),
+        tags: RawTags::Words(tags),
+    })
+}
+
+/// Seconds, milliseconds, or seconds with a fraction whose point is dropped: `1700000000.123` is milliseconds.
+fn parse_time(word: &str) -> Result<i64, Problem> {
+    let read = if word.contains('.') { parse_integer(&word.replace('.', "")) } else { parse_integer(word) };
+    read.map_err(Problem::NotATime)
+}
+
+/// The words that are not empty.
+fn tag_words(words: &str) -> impl Iterator<Item = &str> {
+    words.split(' ').filter(|word| !word.is_empty())
+}
+
+fn check_tags(words: &str) -> Result<(), Problem> {
+    /// Each tag is compared with this many before it. A line with more is refused for their number, unless it says the
+    /// same again and again; there the last value would win.
+    const COMPARED_MAX: usize = 64;
+    for (at, word) in tag_words(words).enumerate() {
+        let (key, value) = split_tag(word)?;
+        let before = || tag_words(words).take(at.min(COMPARED_MAX)).filter_map(|earlier| earlier.split_once('='));
+        if before().any(|(other, differs)| other == key && differs != value) {
+            return Err(duplicate_tag(word, before()));
+        }
+    }
+    Ok(())
+}
+
+/// `key=value` with exactly one `=` and nothing empty.
+fn split_tag(word: &str) -> Result<(&str, &str), Problem> {
+    match word.split_once('=') {
+        Some((key, value)) if !key.is_empty() && !value.is_empty() && !value.contains('=') => Ok((key, value)),
+        _ => Err(Problem::InvalidTag { word: word.into() }),
+    }
+}
+
+fn duplicate_tag<'a>(word: &str, before: impl Iterator<Item = (&'a str, &'a str)>) -> Problem {
+    let mut tags: Vec<(&str, Option<&str>)> = Vec::new();
+    for (key, value) in before {
+        if tags.iter().all(|(known, _)| *known != key) {
+            tags.push((key, Some(value)));
+        }
+    }
+    Problem::DuplicateTag { word: word.into(), tags: tags_text(tags.into_iter()).into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(line: &str, answer: &str) {
+        let told = parse_put_line(line).map_err(|problem| problem.telnet_text("put"));
+        assert_eq!(told.expect_err(line), answer, "{line:?}");
+    }
+
+    fn tags(line: &str) -> Vec<(String, String)> {
+        let point = parse_put_line(line).unwrap_or_else(|problem| panic!("{line:?}: {problem:?}"));
+        let tags = point.tags.decode();
+        tags.into_iter().map(|(key, value)| (key.into(), value.unwrap().into())).collect()
+    }
+
+    #[test]
+    fn t_put_what_clients_send_is_read() {
+        let point = parse_put_line("put sys.cpu 1700000000.123 -5 host=a").unwrap();
+        assert_eq!(point.metric.unwrap().raw(), "sys.cpu");
+        assert_eq!((point.timestamp, point.value.unwrap().raw()), (1_700_000_000_123, "-5"));
+        assert_eq!(parse_import_line("sys.cpu 1700000000 1 host=a\n").unwrap().timestamp, 1_700_000_000);
+        // collectd: two blanks before the host's tags, and a CR at the end.
+        let expected = [("fqdn".to_owned(), "hosta".to_owned()), ("status".to_owned(), "up".to_owned())];
+        assert_eq!(tags("put load.load.shortterm 1700000000 0.2 fqdn=hosta  status=up\r\n"), expected);
+        assert_eq!(tags("put m 1700000000 1 host=a  dc=x   ").len(), 2);
+        assert_eq!(tags("put m 1700000000 1 host=a host=a").len(), 1);
+        assert_eq!(tags("put m 1.7.0.0 1 host=a").len(), 1);
+        // No tag at all is found when the point's names are checked.
+        assert_eq!(tags("put m 1700000000 2 ").len(), 0);
+    }
+
+    #[test]
+    fn t_put_err_texts_as_the_real_one_wrote_them() {
+        check("put", "put: illegal argument: not enough arguments (need least 4, got 0)");
+        check("put a", "put: illegal argument: not enough arguments (need least 4, got 1)");
+        check("put a 1\r\n", "put: illegal argument: not enough arguments (need least 4, got 2)");
+        check("put a 1 2", "put: illegal argument: not enough arguments (need least 4, got 3)");
+        check("put  a 1700000000 2 host=a", "put: illegal argument: empty metric name");
+        check("put a  1700000000 2 host=a", "put: invalid value: Empty string");
+        check("put m x 2 host=a", "put: invalid value: Invalid character 'x' in x");
+        check("put m . 2 host=a", "put: invalid value: Empty string");
+        check("put m + 2 host=a", "put: invalid value: Just a sign, no value: +");
+        check("put m 99999999999999999999 1 h=a", "put: invalid value: Value too long: 99999999999999999999");
+        check("put m 0 2 host=a", "put: illegal argument: invalid timestamp: 0");
+        check("put m -5 2 host=a", "put: illegal argument: invalid timestamp: -5");
+        check("put m 1700000000  host=a", "put: illegal argument: empty value");
+        check("put m 1700000000 1 host", "put: illegal argument: invalid tag: host");
+        check("put m 1700000000 1 host=", "put: illegal argument: invalid tag: host=");
+        check("put m 1700000000 1 =a", "put: illegal argument: invalid tag: =a");
+        check("put m 1700000000 1 a=b=c", "put: illegal argument: invalid tag: a=b=c");
+        check(
+            "put m 1700000000 1 host=a dc=x host=b host",
+            "put: illegal argument: duplicate tag: host=b, tags={host=a, dc=x}",
+        );
+    }
+
+    #[test]
+    fn t_limit_a_long_line_takes_no_square_of_time() {
+        let words: Vec<String> = (0..100_000).map(|n| format!("k{n}=v")).collect();
+        assert!(parse_import_line(&format!("m 1 1 {}", words.join(" "))).is_ok());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn any_line_is_read_or_refused(line in "[a-c=. 0-9\\r\\nx]{0,40}", raw in proptest::collection::vec(any::<u8>(), 0..40)) {
+            for text in [line, crate::decode_text(&raw).into_owned()] {
+                for read in [parse_put_line(&text), parse_put_line(&format!("put m 1 {text}")), parse_import_line(&text)] {
+                    match read {
+                        Ok(point) => prop_assert!(point.timestamp > 0 && !point.metric.unwrap().is_empty()),
+                        Err(problem) => prop_assert!(!problem.telnet_text("put").is_empty()),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A point as it was written: names and numbers are still the sender's text, borrowed from it.
+
+use std::borrow::Cow;
+
+use crate::scanner::{Scanner, unescape};
+
+/// How a point was written; part of what its series is known by, as the same bytes mean different names in each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// An object of a put body.
+    Object,
+    /// A `null` in a put body's array.
+    Null,
+    /// A put or import line.
+    Line,
+}
+
+/// A piece of text that may hold JSON escapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawText<'a> {
+    raw: &'a str,
+    escaped: bool,
+}
+
+impl<'a> RawText<'a> {
+    /// Text that is what it says.
+    pub const fn plain(raw: &'a str) -> Self {
+        Self { raw, escaped: false }
+    }
+
+    /// The inside of a JSON string that has escapes, all of them well-formed.
+    pub(crate) const fn escaped(raw: &'a str) -> Self {
+        Self { raw, escaped: true }
+    }
+
+    /// The text as it was written, escapes and all.
+    pub const fn raw(self) -> &'a str {
+        self.raw
+    }
+
+    /// What it says. *Cost*: none without escapes, else one allocation.
+    pub fn decode(self) -> Cow<'a, str> {
+        if self.escaped { unescape(self.raw).into() } else { self.raw.into() }
+    }
+
+    /// Whether it says nothing.
+    pub const fn is_empty(self) -> bool {
+        self.raw.is_empty()
+    }
+}
+
+/// One tag: its key, and its value unless that was `null`.
+pub type Tag<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
+
+/// A point's tags, not yet taken apart: a series that is known by their bytes never needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RawTags<'a> {
+    /// None were given, or `null`.
+    Absent,
+    /// A JSON object of scalars, well-formed, with its braces.
+    Object(&'a str),
+    /// The words of a line, `key=value` each, well-formed, parted by blanks.
+    Words(&'a str),
+}
+
+impl<'a> RawTags<'a> {
+    /// The text as it was written.
+    pub const fn raw(self) -> &'a str {
+        match self {
+            Self::Absent => "",
+            Self::Object(text) | Self::Words(text) => text,
+        }
+    }
+
+    /// The tags in the order written; of a key written twice the first place and the last value.
+    /// *Cost*: an allocation.
+    pub fn decode(self) -> Vec<Tag<'a>> {
+        let mut tags = Vec::new();
+        match self {
+            Self::Absent => {}
+            Self::Object(text) => Scanner::new(text).tags_into(&mut tags),
+            Self::Words(text) => {
+                let pairs = text.split(' ').filter_map(|word| word.split_once('='));
+                tags.extend(pairs.map(|(key, value)| (key.into(), Some(value.into()))));
+            }
+        }
+        last_of_each_key(tags)
+    }
+}
+
+/// Keeps, of tags with one key, the last value in the first one's place.
+fn last_of_each_key(tags: Vec<Tag<'_>>) -> Vec<Tag<'_>> {
+    /// Up to here comparing each with each is quicker than a map, and nobody sends more.
+    const FEW: usize = 16;
+    let mut kept: Vec<Tag<'_>> = Vec::with_capacity(tags.len());
+    let mut places = std::collections::HashMap::new();
+    for (key, value) in tags {
+        let place = if kept.len() <= FEW {
+            kept.iter().position(|(known, _)| *known == key)
+        } else {
+            if places.is_empty() {
+                places.extend(kept.iter().enumerate().map(|(place, (known, _))| (known.clone(), place)));
+            }
+            places.get(&key).copied()
+        };
+        if let Some(tag) = place.and_then(|place| kept.get_mut(place)) {
+            tag.1 = value;
+            continue;
+        }
+        if !places.is_empty() {
+            places.insert(key.clone(), kept.len());
+        }
+        kept.push((key, value));
+    }
+    kept
+}
+
+/// A point as it was sent.
+///
+/// *Shape*: 88 bytes, borrowed from the text. *Bounds*: those of the body or line it came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawPoint<'a> {
+    /// How it was written.
+    pub form: Form,
+    /// Metric; `None` when absent or `null`.
+    pub metric: Option<RawText<'a>>,
+    /// Seconds or milliseconds since the epoch, whatever was sent; 0 when absent.
+    pub timestamp: i64,
+    /// Value as text; `None` when absent or `null`.
+    pub value: Option<RawText<'a>>,
+    /// Tags.
+    pub tags: RawTags<'a>,
+}
+
+impl RawPoint<'_> {
+    /// A `null` among points.
+    pub const NULL: Self = Self { form: Form::Null, metric: None, timestamp: 0, value: None, tags: RawTags::Absent };
+
+    /// Bytes of text it stands on: what it counts for while it is under way.
+    pub fn text_bytes(&self) -> usize {
+        let text = |text: Option<RawText<'_>>| text.map_or(0, |text| text.raw().len());
+        text(self.metric) + text(self.value) + self.tags.raw().len() + size_of::<i64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(tags: RawTags<'_>, expected: &[(&str, Option<&str>)]) {
+        let tags = tags.decode();
+        let told: Vec<_> = tags.iter().map(|(key, value)| (&**key, value.as_deref())).collect();
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn tags_are_decoded_in_order_and_the_last_of_a_key_wins() {
+        check(RawTags::Absent, &[]);
+        check(RawTags::Object("{ }"), &[]);
+        check(
+            RawTags::Object(r#"{"b":1.50,"a" : "x\u0041", "n":null,"t":true,"b":"z"}"#),
+            &[("b", Some("z")), ("a", Some("xA")), ("n", None), ("t", Some("true"))],
+        );
+        check(RawTags::Words("host=a  dc=b host=a"), &[("host", Some("a")), ("dc", Some("b"))]);
+    }
+
+    #[test]
+    fn many_tags_take_no_square_of_time() {
+        let words: Vec<String> = (0..50_000).map(|n| format!("k{}={n}", n % 40_000)).collect();
+        let tags = RawTags::Words(&words.join(" ")).decode().len();
+        assert_eq!(tags, 40_000);
+    }
+}
