@@ -1,0 +1,78 @@
+//! What a query answers: per sub query a list of series, each ready to be written one after the other.
+
+use std::sync::Arc;
+
+/// A value of a point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Number {
+    /// Printed as an integer.
+    Integer(i64),
+    /// Printed as Java prints a double; NaN as `"NaN"`, or `null` where [`SubAnswer::nan_as_null`] says so.
+    Double(f64),
+}
+
+/// A point of an answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Milliseconds since the epoch.
+    pub time_ms: i64,
+    /// Its value.
+    pub number: Number,
+}
+
+/// The answer of one sub query.
+#[derive(Debug, Clone, Default)]
+pub struct SubAnswer {
+    /// The sub query's place in the request.
+    pub index: usize,
+    /// NaN is `null`: the fill policy is `null`.
+    pub nan_as_null: bool,
+    /// The groups, in the order of their tag values' UIDs; without aggregation the series in the order of their TSUIDs.
+    /// A group without a point in the range is there all the same.
+    pub series: Vec<Series>,
+    /// What it took.
+    pub stats: ScanStats,
+}
+
+/// One output series.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Series {
+    /// Name of the metric, shared by all series of the sub query.
+    pub metric: Arc<str>,
+    /// Tags whose value all members share that have them; in the order of their keys' UIDs.
+    pub tags: Vec<(Arc<str>, Arc<str>)>,
+    /// Keys of tags whose values differ; in the order of their UIDs.
+    pub aggregate_tags: Vec<Arc<str>>,
+    /// TSUIDs of the members, upper-case hex, sorted.
+    pub tsuids: Vec<String>,
+    /// Annotations of the members within the range, as stored: JSON texts, by start time.
+    pub annotations: Vec<SeriesAnnotation>,
+    /// Points with start ≤ time ≤ end, by time; no time twice.
+    pub points: Vec<Point>,
+}
+
+/// An annotation of a series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeriesAnnotation {
+    /// When it starts, ms.
+    pub start_ms: i64,
+    /// Its JSON as stored.
+    pub json: Box<[u8]>,
+}
+
+/// What a sub query took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ScanStats {
+    /// Rows read.
+    pub rows: u64,
+    /// Cells read.
+    pub cells: u64,
+    /// Bytes of keys, qualifiers and values read.
+    pub bytes: u64,
+    /// Points decoded.
+    pub points: u64,
+    /// Series that took part.
+    pub series: u64,
+    /// Points answered.
+    pub emitted_points: u64,
+}

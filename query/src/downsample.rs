@@ -1,0 +1,114 @@
+//! Downsampling: many points of one series become one a bucket.
+//!
+//! Buckets are aligned to the epoch (weeks begin on Thursday), or follow a calendar, or are the whole range (`0all`). A
+//! bucket's stamp is its start and its value always a double. *Source*: OpenTSDB 2.4 `DownsamplingSpecification`,
+//! `Downsampler`, `FillingDownsampler`.
+
+mod calendar;
+mod kernel;
+
+use chrono_tz::Tz;
+
+pub(crate) use kernel::{downsample, grid_len};
+
+use crate::error::DownsampleFault;
+use crate::time::{Duration, parse_duration};
+use crate::{Aggregator, Error, Result};
+
+/// Counts beyond this are no calendar interval; it keeps dates within the range that can be computed with.
+const CALENDAR_COUNT_MAX: i64 = 100_000;
+
+/// A checked downsampling specifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Downsample {
+    /// The buckets.
+    pub interval: Interval,
+    /// What makes one value of a bucket's many; never `none`.
+    pub function: Aggregator,
+    /// What an empty bucket holds.
+    pub fill: Fill,
+}
+
+/// How time is cut into buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interval {
+    /// The whole range is one bucket: start in, end out.
+    All,
+    /// Buckets of this many ms from the epoch on, 1 or more.
+    Fixed(i64),
+    /// Buckets of a calendar.
+    Calendar {
+        /// How long; its fixed length widens the scan.
+        duration: Duration,
+        /// Where.
+        zone: Tz,
+    },
+}
+
+/// What an empty bucket holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Fill {
+    /// No point: other series are interpolated there.
+    #[default]
+    None,
+    /// NaN, written as `"NaN"`.
+    Nan,
+    /// NaN, written as `null`.
+    Null,
+    /// Zero.
+    Zero,
+}
+
+impl Downsample {
+    /// Reads `<n><unit>[c]-<function>[-<fill>]` or `0all-<function>`.
+    ///
+    /// # Errors
+    /// `Invalid`: too few or too many parts, or one that nobody knows.
+    pub fn parse(text: &str, zone: Tz, use_calendar: bool) -> Result<Self> {
+        let fault = |fault| Error::Downsample { text: text.into(), fault };
+        let parts: Vec<&str> = text.split('-').collect();
+        let (interval, function, fill) = match *parts.as_slice() {
+            [interval, function] => (interval, function, None),
+            [interval, function, fill] => (interval, function, Some(fill)),
+            [] | [_] => return Err(fault(DownsampleFault::TooFewParts)),
+            _ => return Err(fault(DownsampleFault::TooManyParts)),
+        };
+        let interval = if interval.contains("all") {
+            Interval::All
+        } else {
+            let (length, has_suffix) = interval.strip_suffix('c').map_or((interval, false), |length| (length, true));
+            let duration = parse_duration(length)?;
+            match has_suffix || use_calendar {
+                false => Interval::Fixed(duration.millis),
+                true if duration.count > CALENDAR_COUNT_MAX => return Err(fault(DownsampleFault::CalendarInterval)),
+                true => Interval::Calendar { duration, zone },
+            }
+        };
+        let function = match Aggregator::by_name(function) {
+            Some(Aggregator::None) => return Err(fault(DownsampleFault::None)),
+            Some(function) => function,
+            None => return Err(fault(DownsampleFault::Function(function.into()))),
+        };
+        let fill = match fill.map(str::to_ascii_lowercase).as_deref() {
+            None | Some("none") => Fill::None,
+            Some("nan") => Fill::Nan,
+            Some("null") => Fill::Null,
+            Some("zero") => Fill::Zero,
+            Some("scalar") => return Err(fault(DownsampleFault::Scalar)),
+            Some(_) => return Err(fault(DownsampleFault::Fill(fill.unwrap_or_default().into()))),
+        };
+        Ok(Self { interval, function, fill })
+    }
+
+    /// The fixed length by which a scan is widened, ms; 0 for the whole range.
+    pub(crate) fn fixed_ms(&self) -> i64 {
+        match self.interval {
+            Interval::All => 0,
+            Interval::Fixed(millis) => millis,
+            Interval::Calendar { duration, .. } => duration.millis,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

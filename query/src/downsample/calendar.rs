@@ -1,0 +1,123 @@
+//! Buckets of a calendar: local days of 23 to 25 hours, weeks from Sunday, months and years as they come.
+//!
+//! A bucket is found by snapping to the start of the enclosing larger unit and stepping from there; later buckets step
+//! on from it without snapping again. Milliseconds to hours step by their fixed length, days and longer by the local
+//! date. *Source*: OpenTSDB 2.4 `DateTime.previousInterval`, `Calendar.add` of Java.
+
+use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveTime, TimeZone, Timelike, Weekday};
+use chrono_tz::Tz;
+
+use crate::time::{Duration, Unit, resolve_local};
+
+/// The day a week begins with: the server locale's in OpenTSDB, that of the United States here.
+const WEEK_START: Weekday = Weekday::Sun;
+/// Days of a week.
+const WEEK_DAYS: i64 = 7;
+
+/// A bucket of a calendar, and the way to the next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bucket {
+    duration: Duration,
+    zone: Tz,
+    start: Start,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Start {
+    /// An instant; steps are of fixed length.
+    Instant(i64),
+    /// A local midnight; steps are of the calendar.
+    Midnight(NaiveDate),
+}
+
+impl Bucket {
+    /// The bucket that holds an instant.
+    pub(super) fn holding(time_ms: i64, duration: Duration, zone: Tz) -> Self {
+        let local =
+            zone.timestamp_millis_opt(time_ms).latest().unwrap_or_else(|| DateTime::UNIX_EPOCH.with_timezone(&zone));
+        let start = match duration.unit {
+            Unit::Millisecond | Unit::Second | Unit::Minute | Unit::Hour => {
+                let base_ms = enclosing_ms(&local, duration);
+                Start::Instant(time_ms - (time_ms - base_ms).rem_euclid(duration.millis))
+            }
+            Unit::Day | Unit::Week | Unit::Month | Unit::Year => {
+                Start::Midnight(first_day(local.date_naive(), duration))
+            }
+        };
+        Self { duration, zone, start }
+    }
+
+    /// Its first instant, ms.
+    pub(super) fn start_ms(&self) -> i64 {
+        match self.start {
+            Start::Instant(time_ms) => time_ms,
+            Start::Midnight(date) => midnight_ms(self.zone, date),
+        }
+    }
+
+    /// The bucket after it.
+    pub(super) fn next(self) -> Self {
+        let count = u32::try_from(self.duration.count).unwrap_or(u32::MAX);
+        let months = |per_unit: u32| Months::new(count.saturating_mul(per_unit));
+        let start = match (self.start, self.duration.unit) {
+            (Start::Instant(time_ms), _) => Start::Instant(time_ms.saturating_add(self.duration.millis)),
+            (Start::Midnight(date), Unit::Month) => {
+                Start::Midnight(date.checked_add_months(months(1)).unwrap_or(NaiveDate::MAX))
+            }
+            (Start::Midnight(date), Unit::Year) => {
+                Start::Midnight(date.checked_add_months(months(12)).unwrap_or(NaiveDate::MAX))
+            }
+            (Start::Midnight(date), unit) => {
+                let days = u64::from(count) * if unit == Unit::Week { WEEK_DAYS.unsigned_abs() } else { 1 };
+                Start::Midnight(date.checked_add_days(Days::new(days)).unwrap_or(NaiveDate::MAX))
+            }
+        };
+        Self { start, ..self }
+    }
+}
+
+fn midnight_ms(zone: Tz, date: NaiveDate) -> i64 {
+    // No zone reaches the last day that can be computed with; it stands for "never".
+    if date == NaiveDate::MAX {
+        i64::MAX
+    } else {
+        resolve_local(zone, date.and_time(NaiveTime::MIN)).timestamp_millis()
+    }
+}
+
+/// Start of the enclosing unit that intervals of a fixed length are counted from: the next larger unit when the
+/// interval divides it, else the one above that.
+fn enclosing_ms(local: &DateTime<Tz>, duration: Duration) -> i64 {
+    let divides = |whole: i64| whole % duration.count == 0;
+    let millis_of_second = i64::from(local.timestamp_subsec_millis().min(999));
+    let second = i64::from(local.second()) * 1000 + millis_of_second;
+    let minute = i64::from(local.minute()) * 60_000 + second;
+    let time_ms = local.timestamp_millis();
+    let date = local.date_naive();
+    match duration.unit {
+        Unit::Millisecond if divides(1000) => time_ms - millis_of_second,
+        Unit::Second if !divides(60) => time_ms - minute,
+        Unit::Millisecond | Unit::Second => time_ms - second,
+        Unit::Minute if divides(60) => time_ms - minute,
+        Unit::Hour if !divides(24) => midnight_ms(local.timezone(), date.with_day(1).unwrap_or(date)),
+        _ => midnight_ms(local.timezone(), date),
+    }
+}
+
+/// The first day of the bucket that holds `date`.
+fn first_day(date: NaiveDate, duration: Duration) -> NaiveDate {
+    let new_year = NaiveDate::from_ymd_opt(date.year(), 1, 1).unwrap_or(date);
+    match duration.unit {
+        Unit::Week => date.week(WEEK_START).checked_first_day().unwrap_or(date),
+        Unit::Month => {
+            let months = i64::from(date.month0()) / duration.count * duration.count;
+            new_year.checked_add_months(Months::new(u32::try_from(months).unwrap_or(0))).unwrap_or(new_year)
+        }
+        Unit::Year => new_year,
+        // A single day is counted from the first of the month, which comes to the same.
+        _ => {
+            let days = i64::from(date.ordinal0()) / duration.count * duration.count;
+            new_year.checked_add_days(Days::new(days.unsigned_abs())).unwrap_or(new_year)
+        }
+    }
+}

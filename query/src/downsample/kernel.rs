@@ -1,0 +1,132 @@
+//! Downsampling itself: slices in, slices out.
+
+use super::calendar::Bucket;
+use super::{Downsample, Fill, Interval};
+use crate::aggregate::PercentileRule;
+use crate::span::Span;
+use crate::window::Window;
+
+/// Downsamples one series. Points of buckets that begin before the scan do not count.
+///
+/// *Cost*: linear in the points and, when filled, in [`grid_len`]; one scratch buffer.
+pub(crate) fn downsample(points: &Span, spec: &Downsample, window: &Window, rule: PercentileRule) -> Span {
+    let mut scratch = Vec::new();
+    let mut aggregate = |range: std::ops::Range<usize>| {
+        scratch.clear();
+        scratch.extend(range.map(|at| points.double(at)));
+        spec.function.of_doubles(&mut scratch, rule)
+    };
+    let mut out = Span::default();
+    let times = points.times();
+    match spec.interval {
+        Interval::All => {
+            let from = times.partition_point(|time| *time < window.start_ms);
+            let to = times.partition_point(|time| *time < window.end_ms);
+            if from < to {
+                out.push_double(window.start_ms, aggregate(from..to));
+            }
+            return out;
+        }
+        Interval::Fixed(millis) => {
+            let first_ms = align_up(window.scan_start_ms, millis);
+            let mut at = times.partition_point(|time| *time < first_ms);
+            while let Some(time) = times.get(at) {
+                let bucket_ms = time - time.rem_euclid(millis);
+                let end = bucket_end(times, at, bucket_ms.saturating_add(millis));
+                out.push_double(bucket_ms, aggregate(at..end));
+                at = end;
+            }
+        }
+        Interval::Calendar { duration, zone } => {
+            let holding_start = Bucket::holding(window.scan_start_ms, duration, zone);
+            let first_ms = if holding_start.start_ms() < window.scan_start_ms {
+                holding_start.next().start_ms()
+            } else {
+                holding_start.start_ms()
+            };
+            let mut at = times.partition_point(|time| *time < first_ms);
+            let mut bucket = times.get(at).map(|time| Bucket::holding(*time, duration, zone));
+            while let (Some(time), Some(mut holding)) = (times.get(at), bucket) {
+                let mut next = holding.next();
+                while *time >= next.start_ms() {
+                    (holding, next) = (next, next.next());
+                }
+                let end = bucket_end(times, at, next.start_ms());
+                out.push_double(holding.start_ms(), aggregate(at..end));
+                at = end;
+                bucket = Some(holding);
+            }
+        }
+    }
+    match spec.fill {
+        Fill::None => out,
+        Fill::Nan | Fill::Null => fill(&out, grid(spec, window), f64::NAN),
+        Fill::Zero => fill(&out, grid(spec, window), 0.0),
+    }
+}
+
+/// The index after the last point below `end_ms`; after `at`, since a bucket that was found holds a point.
+fn bucket_end(times: &[i64], at: usize, end_ms: i64) -> usize {
+    let rest = times.get(at..).unwrap_or_default();
+    at + rest.iter().take_while(|time| **time < end_ms).count().max(1)
+}
+
+/// How many buckets a filled series has; to be checked against the budget before anything is filled.
+pub(crate) fn grid_len(spec: &Downsample, window: &Window) -> u64 {
+    match (spec.fill, spec.interval) {
+        (Fill::None, _) | (_, Interval::All) => 0,
+        // Days of 23 hours and months of 28 days are shorter than their fixed lengths.
+        (_, Interval::Fixed(_) | Interval::Calendar { .. }) => {
+            let span_ms = window.scan_end_ms.saturating_sub(window.scan_start_ms).max(0);
+            (span_ms / spec.fixed_ms()).unsigned_abs().saturating_mul(10) / 9 + 2
+        }
+    }
+}
+
+/// The stamps of all buckets from that of the scan's start until before that of its end.
+fn grid(spec: &Downsample, window: &Window) -> Box<dyn Iterator<Item = i64>> {
+    let Window { scan_start_ms, scan_end_ms, .. } = *window;
+    match spec.interval {
+        Interval::All => Box::new(std::iter::empty()),
+        Interval::Fixed(millis) => {
+            let end_ms = scan_end_ms - scan_end_ms.rem_euclid(millis);
+            let first_ms = scan_start_ms - scan_start_ms.rem_euclid(millis);
+            Box::new(
+                std::iter::successors(Some(first_ms), move |at| at.checked_add(millis))
+                    .take_while(move |at| *at < end_ms),
+            )
+        }
+        Interval::Calendar { duration, zone } => {
+            let first = Bucket::holding(scan_start_ms, duration, zone);
+            let last = Bucket::holding(scan_end_ms, duration, zone);
+            let end = if last.start_ms() == first.start_ms() { last.next() } else { last };
+            let end_ms = end.start_ms();
+            let stamps =
+                std::iter::successors(Some(first), |bucket| Some(bucket.next())).map(|bucket| bucket.start_ms());
+            Box::new(stamps.take_while(move |at| *at < end_ms))
+        }
+    }
+}
+
+/// Lays buckets onto a grid; a stamp without a bucket gets `value`, a bucket off the grid is dropped.
+fn fill(buckets: &Span, grid: impl Iterator<Item = i64>, value: f64) -> Span {
+    let mut out = Span::default();
+    let times = buckets.times();
+    let mut at = 0;
+    for stamp in grid {
+        while times.get(at).is_some_and(|time| *time < stamp) {
+            at += 1;
+        }
+        let here = times.get(at) == Some(&stamp);
+        out.push_double(stamp, if here { buckets.double(at) } else { value });
+        at += usize::from(here);
+    }
+    out
+}
+
+fn align_up(time_ms: i64, millis: i64) -> i64 {
+    match time_ms.rem_euclid(millis) {
+        0 => time_ms,
+        past => time_ms.saturating_add(millis - past),
+    }
+}

@@ -1,0 +1,449 @@
+//! The query crate's one error type. Texts are OpenTSDB's where it has one, since clients show and match them.
+//!
+//! A variant carries data; `Display` is the message of the answer and [`Error::details`] its optional second line.
+
+use basalt_store::ErrorKind;
+
+/// The crate's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a query is refused or fails. Cheap to clone: one failed scan answers for all of its query.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The body is not the JSON of a query.
+    #[error("Unable to parse the given JSON")]
+    Json {
+        /// What the parser says.
+        reason: Box<str>,
+    },
+    /// No `start`.
+    #[error("Missing start time")]
+    MissingStart,
+    /// No sub query in a POST.
+    #[error("Missing queries")]
+    MissingQueries,
+    /// Neither `m` nor `tsuid` in a GET.
+    #[error("Missing sub queries")]
+    MissingSubQueries,
+    /// More sub queries than a request may have.
+    #[error("{found} sub queries are over the limit of {limit}; split the request")]
+    TooManySubQueries {
+        /// How many were asked.
+        found: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// `end` is not after `start`; milliseconds.
+    #[error("End time [{end_ms}] must be greater than the start time [{start_ms}]")]
+    EndNotAfterStart {
+        /// Start in ms.
+        start_ms: i64,
+        /// End in ms.
+        end_ms: i64,
+    },
+    /// A time that cannot be read.
+    #[error("{}", fault.message(text))]
+    Time {
+        /// The text as given.
+        text: Box<str>,
+        /// What is wrong.
+        fault: TimeFault,
+    },
+    /// A time beyond what a point may have.
+    #[error("Invalid timestamp: {time_ms}")]
+    TimeOutOfRange {
+        /// Milliseconds.
+        time_ms: i64,
+    },
+    /// A duration that cannot be read.
+    #[error("{}", fault.message(text))]
+    Duration {
+        /// The text as given.
+        text: Box<str>,
+        /// What is wrong.
+        fault: DurationFault,
+    },
+    /// A time zone nobody knows.
+    #[error("Invalid timezone name: {name}")]
+    UnknownTimezone {
+        /// The name as given.
+        name: Box<str>,
+    },
+    /// No aggregator.
+    #[error("Missing the aggregation function")]
+    MissingAggregator,
+    /// An aggregator nobody knows.
+    #[error("No such aggregation function: {name}")]
+    UnknownAggregator {
+        /// The name as given.
+        name: Box<str>,
+    },
+    /// Neither metric nor TSUIDs.
+    #[error("Missing the metric or tsuids, provide at least one")]
+    MissingMetric,
+    /// A downsampling specifier that cannot be read.
+    #[error("{}", fault.message(text))]
+    Downsample {
+        /// The text as given.
+        text: Box<str>,
+        /// What is wrong.
+        fault: DownsampleFault,
+    },
+    /// An `m=` or `tsuid=` text that cannot be read.
+    #[error("{}", fault.message(text))]
+    Grammar {
+        /// The text, or the part of it that is wrong.
+        text: Box<str>,
+        /// What is wrong.
+        fault: GrammarFault,
+    },
+    /// A filter that cannot be read.
+    #[error("{}", fault.message(text))]
+    Filter {
+        /// The text, or the part of it that is wrong.
+        text: Box<str>,
+        /// What is wrong.
+        fault: FilterFault,
+    },
+    /// A filter's fault, and which tag of `m=` it is in.
+    #[error("When parsing {what} '{text}': {source}")]
+    InTag {
+        /// `tag` in the first braces, `filter` in the second.
+        what: &'static str,
+        /// The tag as given.
+        text: Box<str>,
+        /// What is wrong with it.
+        source: Box<Error>,
+    },
+    /// A name without a UID.
+    #[error("No such name for '{kind}': '{name}'")]
+    UnknownName {
+        /// `metrics`, `tagk` or `tagv`.
+        kind: &'static str,
+        /// The name as given.
+        name: Box<str>,
+    },
+    /// A TSUID that is not hex, or not as long as a TSUID must be.
+    #[error("Invalid TSUID '{text}': it must be the hex digits of a metric's UID and of pairs of tag UIDs")]
+    InvalidTsuid {
+        /// The text as given.
+        text: Box<str>,
+    },
+    /// TSUIDs of two metrics in one sub query.
+    #[error("One or more TSUIDs did not share the same metric [{first}] [{other}]")]
+    TsuidsOfTwoMetrics {
+        /// The first one's metric, hex.
+        first: Box<str>,
+        /// Another's metric, hex.
+        other: Box<str>,
+    },
+    /// Something OpenTSDB knows that this build does not answer yet; refused, since to ignore it would change the answer.
+    #[error("{what} is not supported yet")]
+    NotSupported {
+        /// The field or part of the request.
+        what: &'static str,
+    },
+    /// More points than the budget.
+    #[error(
+        "Sorry, you have attempted to fetch more than our limit of {limit} data points. Please try filtering using \
+         more tags or decrease your time range."
+    )]
+    TooManyPoints {
+        /// The budget.
+        limit: u64,
+    },
+    /// More bytes than the budget.
+    #[error(
+        "Sorry, you have attempted to fetch more than our maximum amount of {}MB from storage. Please try filtering \
+         using more tags or decrease your time range.", limit_bytes / (1024 * 1024)
+    )]
+    TooManyBytes {
+        /// The budget in bytes.
+        limit_bytes: u64,
+    },
+    /// More series than the budget.
+    #[error(
+        "Sorry, you have attempted to fetch more than our limit of {limit} series. Please try filtering using more tags."
+    )]
+    TooManySeries {
+        /// The budget.
+        limit: usize,
+    },
+    /// Not done within the time allowed.
+    #[error("The query did not finish within {limit_ms} ms. Please decrease your time range or use more tags.")]
+    DeadlineExceeded {
+        /// The time allowed.
+        limit_ms: u64,
+    },
+    /// Whoever asked is gone.
+    #[error("The query was cancelled")]
+    Cancelled,
+    /// An aggregate is too large for a number of JSON.
+    #[error("Got Infinity at {time_ms} ms")]
+    Infinite {
+        /// The instant.
+        time_ms: i64,
+    },
+    /// A worker of the query ended by panic.
+    #[error("BUG: a query worker panicked")]
+    WorkerPanicked,
+    /// No thread for a worker.
+    #[error("no thread for a query worker: {reason}")]
+    NoWorker {
+        /// What the system says.
+        reason: Box<str>,
+    },
+    /// The store's own.
+    #[error(transparent)]
+    Store(#[from] basalt_store::Error),
+}
+
+impl Error {
+    /// What the caller can do about it.
+    ///
+    /// The budgets are `Invalid` ([`Error::TooManyPoints`], [`Error::TooManyBytes`], [`Error::TooManySeries`]: 413 in
+    /// HTTP) or `Throttled` ([`Error::DeadlineExceeded`]: 408).
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::DeadlineExceeded { .. } => ErrorKind::Throttled,
+            Self::Cancelled | Self::NoWorker { .. } => ErrorKind::Unavailable,
+            Self::WorkerPanicked => ErrorKind::Bug,
+            Self::Store(error) => error.kind(),
+            _ => ErrorKind::Invalid,
+        }
+    }
+
+    /// The second line of an answer: what a parser said.
+    pub fn details(&self) -> Option<String> {
+        match self {
+            Self::Json { reason } => Some(reason.to_string()),
+            Self::UnknownName { .. } => Some(self.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Whether OpenTSDB answers this with 500 although the request is at fault: what goes wrong inside `m=` does.
+    /// Ours is 400 unless `compat.strict`.
+    pub fn is_server_error_in_opentsdb(&self) -> bool {
+        matches!(self, Self::Filter { .. } | Self::InTag { .. } | Self::InvalidTsuid { .. } | Self::Infinite { .. })
+            || matches!(self, Self::Grammar { fault, .. } if fault.is_in_metric())
+    }
+}
+
+/// What is wrong with a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeFault {
+    /// A date of none of the known lengths.
+    AbsoluteDate,
+    /// A date that is no date.
+    Unparsable,
+    /// A dot anywhere but before one to three digits of milliseconds.
+    Dotted,
+    /// Below zero.
+    Negative,
+    /// A character that is no digit.
+    Character(char),
+    /// More digits than a number may have.
+    TooLong,
+    /// Beyond 64 bits.
+    Overflow,
+    /// A sign alone.
+    JustASign,
+}
+
+impl TimeFault {
+    fn message(self, text: &str) -> String {
+        match self {
+            Self::AbsoluteDate => format!("Invalid absolute date: {text}"),
+            Self::Unparsable => format!("Invalid date: {text}. Unparseable date: \"{text}\""),
+            Self::Dotted => format!(
+                "Invalid time: {text}. Millisecond timestamps must be in the format <seconds>.<ms> where the \
+                 milliseconds are limited to 3 digits"
+            ),
+            Self::Negative => format!("Invalid time: {text}. Negative timestamps are not supported."),
+            Self::Character(found) => format!("Invalid time: {text}. Invalid character '{found}' in {text}"),
+            Self::TooLong => format!("Invalid time: {text}. Value too long: {text}"),
+            Self::Overflow => format!("Invalid time: {text}. Overflow in {text}"),
+            Self::JustASign => format!("Invalid time: {text}. Just a sign, no value: {text}"),
+        }
+    }
+}
+
+/// What is wrong with a duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DurationFault {
+    /// No text.
+    Empty,
+    /// Digits alone.
+    NoUnit,
+    /// No number, or one beyond 64 bits.
+    Number,
+    /// Zero.
+    Zero,
+    /// A unit nobody knows.
+    Suffix,
+    /// Beyond 64 bits of milliseconds.
+    TooLong,
+}
+
+impl DurationFault {
+    fn message(self, text: &str) -> String {
+        match self {
+            Self::Empty => "Cannot parse null or empty duration".to_owned(),
+            Self::NoUnit => format!("Invalid duration, must have an integer and unit: {text}"),
+            Self::Number => format!("Invalid duration (number): {text}"),
+            Self::Zero => format!("Zero or negative duration: {text}"),
+            Self::Suffix => format!("Invalid duration (suffix): {text}"),
+            Self::TooLong => format!("Duration must be < Long.MAX_VALUE ms: {text}"),
+        }
+    }
+}
+
+/// What is wrong with a downsampling specifier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DownsampleFault {
+    /// Fewer than two parts.
+    TooFewParts,
+    /// More than three parts.
+    TooManyParts,
+    /// A function nobody knows.
+    Function(Box<str>),
+    /// `none` as the function.
+    None,
+    /// A fill policy nobody knows.
+    Fill(Box<str>),
+    /// `scalar`: OpenTSDB takes it and fails at the first gap.
+    Scalar,
+    /// An interval too long for the calendar.
+    CalendarInterval,
+}
+
+impl DownsampleFault {
+    fn message(&self, text: &str) -> String {
+        match self {
+            Self::TooFewParts => {
+                format!("Invalid downsampling specifier '{text}': must provide at least interval and function")
+            }
+            Self::TooManyParts => format!(
+                "Invalid downsampling specifier '{text}': must consist of interval, function, and optional fill policy"
+            ),
+            Self::Function(name) => format!("No such downsampling function: {name}"),
+            Self::None => "cannot use the NONE aggregator for downsampling".to_owned(),
+            Self::Fill(name) => format!("Unrecognized fill policy: {name}"),
+            Self::Scalar => {
+                format!(
+                    "Invalid downsampling specifier '{text}': the fill policy scalar is not for queries; use none, nan, null or zero"
+                )
+            }
+            Self::CalendarInterval => {
+                format!("Invalid downsampling specifier '{text}': the interval is too long for a calendar")
+            }
+        }
+    }
+}
+
+/// What is wrong with an `m=` or `tsuid=` text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GrammarFault {
+    /// An empty `m=`.
+    EmptyMetricQuery,
+    /// An empty `tsuid=`.
+    EmptyTsuidQuery,
+    /// Fewer than two parts.
+    TooFewParts,
+    /// More than five parts.
+    TooManyParts,
+    /// `rate{` and nothing after it.
+    RateSpec,
+    /// More than three rate options.
+    RateOptions(usize),
+    /// The counter's maximum is no number.
+    CounterMax,
+    /// The reset value is no number.
+    ResetValue,
+    /// A percentile list that cannot be read.
+    Percentiles,
+    /// Nothing where the metric should be.
+    EmptyMetric,
+    /// Braces that do not end the metric.
+    MissingBrace,
+}
+
+impl GrammarFault {
+    fn message(self, text: &str) -> String {
+        match self {
+            Self::EmptyMetricQuery => "The query string was empty".to_owned(),
+            Self::EmptyTsuidQuery => "The tsuid query string was empty".to_owned(),
+            Self::TooFewParts => format!("Invalid parameter m={text} (not enough :-separated parts)"),
+            Self::TooManyParts => format!("Invalid parameter m={text} (too many :-separated parts)"),
+            Self::RateSpec => format!("Invalid rate options specification: {text}"),
+            // "recieved" is OpenTSDB's spelling.
+            Self::RateOptions(parts) => format!(
+                "Incorrect number of values in rate options specification, must be counter[,counter max \
+                 value,reset value], recieved: {parts} parts"
+            ),
+            Self::CounterMax => format!("Max value of counter was not a number, received '{text}'"),
+            Self::ResetValue => format!("Reset value of counter was not a number, received '{text}'"),
+            Self::Percentiles => format!("Invalid percentiles specification: {text}"),
+            Self::EmptyMetric => "Metric cannot be null or empty".to_owned(),
+            Self::MissingBrace => format!("Missing '}}' at the end of: {text}"),
+        }
+    }
+
+    fn is_in_metric(self) -> bool {
+        matches!(self, Self::EmptyMetric | Self::MissingBrace)
+    }
+}
+
+/// What is wrong with a filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FilterFault {
+    /// Not `key=value`.
+    Pair,
+    /// No type.
+    NoType,
+    /// No tag key.
+    NoTagk,
+    /// A type nobody knows.
+    UnknownType,
+    /// No closing parenthesis.
+    Unclosed,
+    /// No text.
+    Empty,
+    /// A pipe alone.
+    JustAPipe,
+    /// A wildcard without a star.
+    NoStar,
+    /// `not_key` with a text.
+    NotKeyWithText,
+    /// A regular expression that does not compile, and what the compiler says.
+    Regex(Box<str>),
+}
+
+impl FilterFault {
+    fn message(&self, text: &str) -> String {
+        match self {
+            Self::Pair => format!("invalid tag: {text}"),
+            Self::NoType => "The filter type cannot be null or empty".to_owned(),
+            Self::NoTagk => "The tagk cannot be null or empty".to_owned(),
+            Self::UnknownType => format!("Could not find a tag value filter of the type: {text}"),
+            Self::Unclosed => format!("Filter must end with a ')': {text}"),
+            Self::Empty => "Filter cannot be null or empty".to_owned(),
+            Self::JustAPipe => "Filter must contain more than just a pipe".to_owned(),
+            Self::NoStar => "Filter must contain an asterisk".to_owned(),
+            Self::NotKeyWithText => "The filter must be empty for the not_key filter".to_owned(),
+            Self::Regex(reason) => format!(
+                "The regular expression '{text}' is not one we can run: {reason} (look-around and back-references \
+                 are not supported)"
+            ),
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Error>() < 128);

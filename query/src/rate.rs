@@ -1,0 +1,145 @@
+//! Rates: the change of a series a second.
+//!
+//! Each rate bears the stamp of the later of its two points. *Source*: OpenTSDB 2.4 `RateSpan`.
+
+use crate::aggregate::to_double;
+use crate::answer::Number;
+use crate::request::RateOptions;
+use crate::span::Span;
+
+/// The rates of a series.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Rates {
+    /// The first point against zero at the epoch: no rate of anybody's. OpenTSDB lets it take part as the value before
+    /// the series' first real rate.
+    pub(crate) before_first: Option<f64>,
+    /// The rates proper.
+    pub(crate) span: Span,
+}
+
+/// The rates of a series; one point alone has none. Rates before `from_ms` do not count, and the first after it is
+/// held back as [`Rates::before_first`].
+///
+/// *Cost*: linear.
+pub(crate) fn rates(points: &Span, options: &RateOptions, from_ms: i64) -> Rates {
+    let mut rates = Rates::default();
+    let (mut last_ms, mut last) = (0, Number::Integer(0));
+    for (at, time_ms) in points.times().iter().copied().enumerate() {
+        let number = points.number(at);
+        let rate = rate(last, number, seconds(last_ms, time_ms), options);
+        (last_ms, last) = (time_ms, number);
+        let Some(rate) = rate.filter(|_| time_ms >= from_ms) else {
+            continue;
+        };
+        if rates.before_first.is_none() {
+            rates.before_first = Some(rate);
+        } else {
+            rates.span.push_double(time_ms, rate);
+        }
+    }
+    rates
+}
+
+fn seconds(from_ms: i64, to_ms: i64) -> f64 {
+    to_double(to_ms - from_ms) / 1000.0
+}
+
+/// The rate between two values; `None` for a reset that is to be dropped. Integers subtract as integers and wrap.
+fn rate(last: Number, next: Number, seconds: f64, options: &RateOptions) -> Option<f64> {
+    let difference = match (last, next) {
+        (Number::Integer(last), Number::Integer(next)) => to_double(next.wrapping_sub(last)),
+        _ => double(next) - double(last),
+    };
+    if !options.counter || difference.is_nan() || difference >= 0.0 {
+        return Some(difference / seconds);
+    }
+    if options.drop_resets {
+        return None;
+    }
+    let rolled_over = match (last, next) {
+        (Number::Integer(last), Number::Integer(next)) => {
+            to_double(options.counter_max.wrapping_sub(last).wrapping_add(next))
+        }
+        _ => to_double(options.counter_max) - double(last) + double(next),
+    };
+    let rate = rolled_over / seconds;
+    let is_reset = options.reset_value > 0 && rate > to_double(options.reset_value);
+    Some(if is_reset { 0.0 } else { rate })
+}
+
+fn double(number: Number) -> f64 {
+    match number {
+        Number::Integer(value) => to_double(value),
+        Number::Double(value) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(points: &[(i64, i64)], options: RateOptions, expected: &[(i64, f64)]) {
+        let mut span = Span::default();
+        for (seconds, value) in points {
+            span.push(seconds * 1000, Number::Integer(*value));
+        }
+        let rates = rates(&span, &options, 0);
+        let found: Vec<(i64, f64)> =
+            (0..rates.span.len()).map(|at| (rates.span.times()[at] / 1000, rates.span.double(at))).collect();
+        assert_eq!(found, expected);
+    }
+
+    fn counter(counter_max: i64, reset_value: i64) -> RateOptions {
+        RateOptions { counter: true, counter_max, reset_value, drop_resets: false }
+    }
+
+    #[test]
+    fn q_rate_basic() {
+        let plain = RateOptions::default();
+        check(&[(1000, 10), (1010, 30), (1020, 25)], plain, &[(1010, 2.0), (1020, -0.5)]);
+        check(&[(1000, 10)], plain, &[]);
+        check(&[], plain, &[]);
+        check(&[(1000, i64::MIN), (1001, 1)], plain, &[(1001, to_double(i64::MIN + 1))]);
+    }
+
+    #[test]
+    fn q_rate_basic_doubles() {
+        let mut span = Span::default();
+        span.push(1000, Number::Integer(1));
+        span.push_double(1500, 2.5);
+        let rates = rates(&span, &RateOptions::default(), 0);
+        assert_eq!(rates.span.number(0), Number::Double(3.0));
+        assert_eq!(rates.before_first, Some(1.0));
+    }
+
+    #[test]
+    fn q_rate_counter() {
+        check(&[(1000, 65_530), (1010, 5), (1020, 15)], counter(65_535, 0), &[(1010, 1.0), (1020, 1.0)]);
+        check(&[(1000, 10), (1010, 0)], counter(i64::MAX, 0), &[(1010, to_double(i64::MAX - 10) / 10.0)]);
+    }
+
+    #[test]
+    fn q_rate_reset() {
+        check(&[(1000, 1000), (1010, 0)], counter(65_535, 100), &[(1010, 0.0)]);
+        // A jump up is no reset, however steep.
+        check(&[(1000, 0), (1010, 60_000)], counter(65_535, 100), &[(1010, 6000.0)]);
+        check(&[(1000, 65_000), (1010, 0)], counter(65_535, 100), &[(1010, 53.5)]);
+    }
+
+    #[test]
+    fn q_rate_drop() {
+        let options = RateOptions { drop_resets: true, ..counter(65_535, 0) };
+        check(&[(1000, 100), (1010, 20), (1020, 30)], options, &[(1020, 1.0)]);
+    }
+
+    #[test]
+    fn what_lies_before_the_window_is_not_rated() {
+        let mut span = Span::default();
+        for (time_ms, value) in [(0, 0.0), (60_000, 6.0), (120_000, 18.0)] {
+            span.push_double(time_ms + 1000, value);
+        }
+        let rates = rates(&span, &RateOptions::default(), 60_000);
+        assert_eq!(rates.before_first, Some(0.1));
+        assert_eq!((rates.span.len(), rates.span.number(0)), (1, Number::Double(0.2)));
+    }
+}

@@ -1,0 +1,156 @@
+//! A request read and found sensible: texts have become times, functions and filters; names are still names.
+
+use chrono_tz::Tz;
+
+use super::{QueryRequest, RateOptions, SUB_QUERIES_MAX, SubQuery};
+use crate::downsample::Downsample;
+use crate::filter::TagFilter;
+use crate::time::{TimeContext, parse_time, parse_zone};
+use crate::{Aggregator, Error, Options, Result};
+
+/// The largest instant that OpenTSDB takes.
+const TIME_MS_MAX: i64 = 9_999_999_999_999;
+
+/// A checked request.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// First instant that is answered, ms.
+    pub start_ms: i64,
+    /// Last instant that is answered, ms, itself included; after `start_ms`.
+    pub end_ms: i64,
+    /// Whether annotations are wanted.
+    pub annotations: bool,
+    /// The budget of points does not hold.
+    pub override_points: bool,
+    /// The budget of bytes does not hold.
+    pub override_bytes: bool,
+    /// The sub queries in request order.
+    pub sub_queries: Vec<SubQueryPlan>,
+}
+
+/// A checked sub query.
+#[derive(Debug, Clone)]
+pub struct SubQueryPlan {
+    /// Its place in the request.
+    pub index: usize,
+    /// Function across series.
+    pub aggregator: Aggregator,
+    /// Which series.
+    pub source: Source,
+    /// Filters, joined by AND.
+    pub filters: Vec<TagFilter>,
+    /// Only series with exactly the filtered keys.
+    pub explicit_tags: bool,
+    /// Downsampling.
+    pub downsample: Option<Downsample>,
+    /// Rate.
+    pub rate: Option<RateOptions>,
+}
+
+/// Where a sub query's series come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// All of a metric that pass the filters.
+    Metric(String),
+    /// A list, hex.
+    Tsuids(Vec<String>),
+}
+
+impl QueryRequest {
+    /// Reads the texts and refuses what makes no sense, in OpenTSDB's order and words.
+    ///
+    /// # Errors
+    /// `Invalid`: what is wrong, or what this build does not answer yet.
+    pub fn check(&self, now_ms: i64, options: Options) -> Result<Query> {
+        let zone = self.zone(options)?;
+        let context = TimeContext { now_ms, zone: zone.unwrap_or(options.default_zone), compat: options.compat };
+        let start = self.start.as_deref().filter(|text| !text.is_empty()).ok_or(Error::MissingStart)?;
+        let start_ms = parse_time(start, &context)?;
+        let end_ms = match self.end.as_deref().filter(|text| !text.is_empty()) {
+            Some(text) => parse_time(text, &context)?,
+            None => now_ms,
+        };
+        if end_ms <= start_ms {
+            return Err(Error::EndNotAfterStart { start_ms, end_ms });
+        }
+        if self.queries.is_empty() {
+            return Err(Error::MissingQueries);
+        }
+        if self.queries.len() > SUB_QUERIES_MAX {
+            return Err(Error::TooManySubQueries { found: self.queries.len(), limit: SUB_QUERIES_MAX });
+        }
+        let sub_queries = self
+            .queries
+            .iter()
+            .enumerate()
+            .map(|(index, sub)| sub.check(index, zone.unwrap_or(Tz::UTC), self.use_calendar))
+            .collect::<Result<Vec<_>>>()?;
+        if let Some(time_ms) = [start_ms, end_ms].into_iter().find(|time_ms| *time_ms > TIME_MS_MAX) {
+            return Err(Error::TimeOutOfRange { time_ms });
+        }
+        Ok(Query {
+            start_ms,
+            end_ms,
+            annotations: !self.no_annotations,
+            override_points: self.override_data_point_limit,
+            override_bytes: self.override_byte_limit,
+            sub_queries,
+        })
+    }
+
+    /// The zone named, if any. An unknown one is refused; OpenTSDB does not notice it unless a date or a downsample
+    /// needs it.
+    fn zone(&self, options: Options) -> Result<Option<Tz>> {
+        let Some(name) = self.timezone.as_deref().filter(|name| !name.is_empty()) else {
+            return Ok(None);
+        };
+        let needed = self.queries.iter().any(|sub| sub.downsample.is_some())
+            || [&self.start, &self.end].into_iter().flatten().any(|text| text.contains(['/', ':']));
+        match parse_zone(name) {
+            Err(_) if options.compat.strict && !needed => Ok(None),
+            zone => zone.map(Some),
+        }
+    }
+}
+
+impl SubQuery {
+    fn check(&self, index: usize, zone: Tz, use_calendar: bool) -> Result<SubQueryPlan> {
+        let name = self.aggregator.as_deref().filter(|name| !name.is_empty()).ok_or(Error::MissingAggregator)?;
+        let aggregator = Aggregator::by_name(name).ok_or_else(|| Error::UnknownAggregator { name: name.into() })?;
+        let source = if self.tsuids.is_empty() {
+            let metric = self.metric.as_deref().filter(|metric| !metric.is_empty()).ok_or(Error::MissingMetric)?;
+            Source::Metric(metric.to_owned())
+        } else {
+            Source::Tsuids(self.tsuids.clone())
+        };
+        let downsample = match self.downsample.as_deref().filter(|text| !text.is_empty()) {
+            Some(text) => Some(Downsample::parse(text, zone, use_calendar)?),
+            None => None,
+        };
+        self.refuse_unsupported()?;
+        Ok(SubQueryPlan {
+            index,
+            aggregator,
+            source,
+            filters: self.filters.clone(),
+            explicit_tags: self.explicit_tags,
+            downsample,
+            rate: self.rate.then(|| self.rate_options.unwrap_or_default()),
+        })
+    }
+
+    /// What would change the answer and is not built yet. `rollupUsage` is not among them: without rollup tables every
+    /// usage reads raw points, in OpenTSDB too.
+    fn refuse_unsupported(&self) -> Result<()> {
+        let refused = if self.pre_aggregate {
+            "preAggregate"
+        } else if !self.percentiles.is_empty() {
+            "percentiles"
+        } else if self.show_histogram_buckets {
+            "showHistogramBuckets"
+        } else {
+            return Ok(());
+        };
+        Err(Error::NotSupported { what: refused })
+    }
+}

@@ -1,0 +1,172 @@
+//! The JSON of a request, read as leniently as OpenTSDB's parser reads it: numbers for texts, texts for numbers and
+//! flags, `null` for what is absent, unknown fields ignored.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
+use serde_json::Value;
+
+use super::{QueryRequest, RateOptions, SubQuery};
+use crate::filter::TagFilter;
+use crate::{Error, Result};
+
+impl QueryRequest {
+    /// Reads the body of a POST.
+    ///
+    /// # Errors
+    /// `Invalid`: no JSON of a query; the reason is in [`Error::details`].
+    pub fn from_json(body: &[u8]) -> Result<Self> {
+        serde_json::from_slice(body).map_err(|error| Error::Json { reason: error.to_string().into() })
+    }
+}
+
+/// A sub query of a body: `tags` are still apart from `filters`.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the wire format")]
+pub(super) struct SubQueryBody {
+    #[serde(deserialize_with = "text")]
+    aggregator: Option<String>,
+    #[serde(deserialize_with = "text")]
+    metric: Option<String>,
+    #[serde(deserialize_with = "list")]
+    tsuids: Vec<String>,
+    #[serde(deserialize_with = "text")]
+    downsample: Option<String>,
+    #[serde(deserialize_with = "flag")]
+    rate: bool,
+    rate_options: Option<RateOptions>,
+    tags: Option<BTreeMap<String, String>>,
+    #[serde(deserialize_with = "list")]
+    filters: Vec<FilterBody>,
+    #[serde(deserialize_with = "flag")]
+    explicit_tags: bool,
+    #[serde(deserialize_with = "flag")]
+    pre_aggregate: bool,
+    #[serde(deserialize_with = "text")]
+    rollup_usage: Option<String>,
+    #[serde(deserialize_with = "list")]
+    percentiles: Vec<Number>,
+    #[serde(deserialize_with = "flag")]
+    show_histogram_buckets: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct FilterBody {
+    #[serde(rename = "type", deserialize_with = "text")]
+    kind: Option<String>,
+    #[serde(deserialize_with = "text")]
+    tagk: Option<String>,
+    #[serde(deserialize_with = "text")]
+    filter: Option<String>,
+    #[serde(rename = "groupBy", alias = "group_by", deserialize_with = "flag")]
+    group_by: bool,
+}
+
+#[derive(Deserialize)]
+struct Number(#[serde(deserialize_with = "double")] f64);
+
+impl TryFrom<SubQueryBody> for SubQuery {
+    type Error = Error;
+
+    /// Filters first, then those that `tags` stand for; OpenTSDB keeps whichever comes last in the body, and clients
+    /// send one of them.
+    fn try_from(body: SubQueryBody) -> Result<Self> {
+        let mut filters = Vec::with_capacity(body.filters.len());
+        for filter in body.filters {
+            let [kind, tagk, text] = [filter.kind, filter.tagk, filter.filter].map(Option::unwrap_or_default);
+            filters.push(TagFilter::new(&kind, &tagk, &text, filter.group_by)?);
+        }
+        for (tagk, value) in body.tags.unwrap_or_default() {
+            TagFilter::add_grouping(&mut filters, TagFilter::from_value(&tagk, &value)?);
+        }
+        Ok(Self {
+            aggregator: body.aggregator,
+            metric: body.metric,
+            tsuids: body.tsuids,
+            downsample: body.downsample,
+            rate: body.rate,
+            rate_options: body.rate_options,
+            filters,
+            explicit_tags: body.explicit_tags,
+            pre_aggregate: body.pre_aggregate,
+            rollup_usage: body.rollup_usage,
+            percentiles: body.percentiles.into_iter().map(|number| number.0).collect(),
+            show_histogram_buckets: body.show_histogram_buckets,
+        })
+    }
+}
+
+/// A text, or a number or flag as its text; `null` is none.
+pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<String>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text)),
+        Value::Number(number) => Ok(Some(number.to_string())),
+        Value::Bool(flag) => Ok(Some(flag.to_string())),
+        Value::Array(_) | Value::Object(_) => Err(de::Error::custom("expected a text")),
+    }
+}
+
+/// A flag, or a text or number that stands for one; `null` is false.
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<bool, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(false),
+        Value::Bool(flag) => Ok(flag),
+        Value::Number(number) => Ok(number.as_f64() != Some(0.0)),
+        Value::String(text) => match text.trim() {
+            "true" | "True" | "TRUE" => Ok(true),
+            "false" | "False" | "FALSE" | "" | "null" => Ok(false),
+            _ => Err(de::Error::custom(format!("only \"true\" or \"false\" recognized, not \"{text}\""))),
+        },
+        Value::Array(_) | Value::Object(_) => Err(de::Error::custom("expected a flag")),
+    }
+}
+
+/// A list; `null` is an empty one.
+pub(super) fn list<'de, D, T>(deserializer: D) -> std::result::Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// A 64-bit integer, or a text or fraction that stands for one; `null` is 0.
+pub(super) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<i64, D::Error> {
+    Ok(optional_integer(deserializer)?.unwrap_or(0))
+}
+
+/// [`integer`] of a counter's largest value; `null` is the largest integer.
+pub(super) fn counter_max<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<i64, D::Error> {
+    Ok(optional_integer(deserializer)?.unwrap_or(i64::MAX))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a fraction is cut, as Java narrows it")]
+fn optional_integer<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<i64>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        Value::Number(number) => number
+            .as_i64()
+            .or_else(|| number.as_f64().filter(|v| v.abs() < 9.3e18).map(|v| v as i64))
+            .map(Some)
+            .ok_or_else(|| de::Error::custom(format!("number {number} is out of range"))),
+        Value::String(text) if text.trim().is_empty() => Ok(None),
+        Value::String(text) => {
+            text.trim().parse().map(Some).map_err(|_| de::Error::custom(format!("\"{text}\" is not a number")))
+        }
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(de::Error::custom("expected a number")),
+    }
+}
+
+fn double<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Number(number) => number.as_f64().ok_or_else(|| de::Error::custom("number out of range")),
+        Value::String(text) => {
+            text.trim().parse().map_err(|_| de::Error::custom(format!("\"{text}\" is not a number")))
+        }
+        _ => Err(de::Error::custom("expected a number")),
+    }
+}

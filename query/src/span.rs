@@ -1,0 +1,131 @@
+//! A span: the points of one series in time order, as a struct of arrays.
+//!
+//! Invariants: times strictly ascending; the three arrays of one length. A value is a 64-bit word, two's complement or
+//! the bits of a double; which, is kept once for the whole span while all agree, and a flag a point once they differ.
+
+use crate::aggregate::to_double;
+use crate::answer::Number;
+
+/// The points of one series.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Span {
+    times_ms: Vec<i64>,
+    words: Vec<u64>,
+    kinds: Kinds,
+}
+
+/// Which words are doubles.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Kinds {
+    /// None.
+    #[default]
+    Integers,
+    /// All.
+    Doubles,
+    /// Those flagged.
+    Mixed(Vec<bool>),
+}
+
+impl Span {
+    /// How many points.
+    pub(crate) fn len(&self) -> usize {
+        self.times_ms.len()
+    }
+
+    /// Whether there is no point.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.times_ms.is_empty()
+    }
+
+    /// Times in ms, strictly ascending.
+    pub(crate) fn times(&self) -> &[i64] {
+        &self.times_ms
+    }
+
+    /// Whether the value at `at` is a double.
+    pub(crate) fn is_double(&self, at: usize) -> bool {
+        match &self.kinds {
+            Kinds::Integers => false,
+            Kinds::Doubles => true,
+            Kinds::Mixed(flags) => flags.get(at).copied().unwrap_or(false),
+        }
+    }
+
+    /// The value at `at`, which is below the length.
+    pub(crate) fn number(&self, at: usize) -> Number {
+        let word = self.words.get(at).copied().unwrap_or_default();
+        if self.is_double(at) { Number::Double(f64::from_bits(word)) } else { Number::Integer(word.cast_signed()) }
+    }
+
+    /// The value at `at` as a double.
+    pub(crate) fn double(&self, at: usize) -> f64 {
+        match self.number(at) {
+            Number::Double(value) => value,
+            Number::Integer(value) => to_double(value),
+        }
+    }
+
+    /// Adds a point after all others.
+    pub(crate) fn push(&mut self, time_ms: i64, number: Number) {
+        debug_assert!(self.times_ms.last().is_none_or(|last| *last < time_ms), "BUG: a span goes back in time");
+        let (word, is_double) = match number {
+            Number::Integer(value) => (value.cast_unsigned(), false),
+            Number::Double(value) => (value.to_bits(), true),
+        };
+        self.mark(is_double);
+        self.times_ms.push(time_ms);
+        self.words.push(word);
+    }
+
+    /// Adds a double after all others.
+    pub(crate) fn push_double(&mut self, time_ms: i64, value: f64) {
+        self.push(time_ms, Number::Double(value));
+    }
+
+    /// Notes the kind of the point about to be added.
+    fn mark(&mut self, is_double: bool) {
+        let count = self.times_ms.len();
+        match &mut self.kinds {
+            Kinds::Mixed(flags) => flags.push(is_double),
+            kinds if count == 0 => *kinds = if is_double { Kinds::Doubles } else { Kinds::Integers },
+            Kinds::Doubles if is_double => {}
+            Kinds::Integers if !is_double => {}
+            kinds => {
+                let mut flags = vec![*kinds == Kinds::Doubles; count];
+                flags.push(is_double);
+                *kinds = Kinds::Mixed(flags);
+            }
+        }
+    }
+
+    /// Forgets the points below `time_ms`.
+    pub(crate) fn drop_before(&mut self, time_ms: i64) {
+        let from = self.times_ms.partition_point(|time| *time < time_ms);
+        self.times_ms.drain(..from);
+        self.words.drain(..from);
+        if let Kinds::Mixed(flags) = &mut self.kinds {
+            flags.drain(..from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_kept_a_point() {
+        let mut span = Span::default();
+        span.push(1, Number::Integer(-1));
+        span.push(2, Number::Integer(2));
+        span.push(3, Number::Double(0.5));
+        span.push(4, Number::Integer(i64::MIN));
+        let kinds: Vec<bool> = (0..4).map(|at| span.is_double(at)).collect();
+        assert_eq!(kinds, [false, false, true, false]);
+        assert_eq!(span.number(0), Number::Integer(-1));
+        assert_eq!(span.number(2), Number::Double(0.5));
+        assert_eq!(span.number(3), Number::Integer(i64::MIN));
+        span.drop_before(3);
+        assert_eq!((span.len(), span.number(0)), (2, Number::Double(0.5)));
+    }
+}

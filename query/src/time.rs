@@ -1,0 +1,354 @@
+//! The texts of times and durations, as every query parameter takes them.
+//!
+//! Relative (`5m-ago`), absolute in seconds, milliseconds, dotted or with `ms`, dates in a time zone, `now`. The clock
+//! comes by argument. *Source*: OpenTSDB 2.4 `DateTime.parseDateTimeString`, `parseDuration`.
+
+use chrono::{DateTime, Days, Months, NaiveDate, NaiveDateTime, TimeDelta, TimeZone};
+use chrono_tz::Tz;
+
+use crate::error::{DurationFault, TimeFault};
+use crate::{Compat, Error, Result};
+
+/// Numbers of at most this many characters are seconds, longer ones milliseconds.
+const SECONDS_CHARS_MAX: usize = 10;
+/// Digits of the largest 64-bit number.
+const NUMBER_CHARS_MAX: usize = 19;
+
+/// Against what a time is read.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeContext {
+    /// The clock, milliseconds since the epoch.
+    pub now_ms: i64,
+    /// The zone of dates.
+    pub zone: Tz,
+    /// Whose quirks to keep.
+    pub compat: Compat,
+}
+
+/// Reads a time; milliseconds since the epoch.
+///
+/// # Errors
+/// `Invalid`: none of the known forms, or negative.
+pub fn parse_time(text: &str, context: &TimeContext) -> Result<i64> {
+    if let Some(digits) = text.strip_suffix("ms")
+        && !digits.is_empty()
+        && digits.bytes().all(|b| b.is_ascii_digit())
+    {
+        return parse_number(digits, text);
+    }
+    let lower = text.to_lowercase();
+    if lower == "now" {
+        return Ok(context.now_ms);
+    }
+    if let Some(duration) = lower.strip_suffix("-ago") {
+        let duration_ms = parse_duration_ms(duration)?;
+        return Ok(context.now_ms.saturating_sub(duration_ms));
+    }
+    if text.contains(['/', ':']) {
+        return parse_date(text, context.zone);
+    }
+    let time_ms = if let Some((seconds, fraction)) = text.split_once('.') {
+        parse_dotted(text, seconds, fraction, context.compat)?
+    } else {
+        let number = parse_number(text, text)?;
+        if text.chars().count() <= SECONDS_CHARS_MAX { number.saturating_mul(1000) } else { number }
+    };
+    if time_ms < 0 {
+        return Err(fault(text, TimeFault::Negative));
+    }
+    Ok(time_ms)
+}
+
+/// `seconds.fraction` of ten digits and one to three.
+///
+/// OpenTSDB takes the dot out and reads the rest as milliseconds, so that `.4` is read as a time in 1970. Ours is
+/// 400 ms unless strict; with three digits, which is what clients send, both agree.
+fn parse_dotted(text: &str, seconds: &str, fraction: &str, compat: Compat) -> Result<i64> {
+    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    if seconds.len() != 10 || !(1..=3).contains(&fraction.len()) || !digits(seconds) || !digits(fraction) {
+        return Err(fault(text, TimeFault::Dotted));
+    }
+    if compat.strict {
+        return parse_number(&format!("{seconds}{fraction}"), text);
+    }
+    parse_number(&format!("{seconds}{fraction:0<3}"), text)
+}
+
+/// Reads a signed decimal number as OpenTSDB's `Tags.parseLong`; `whole` is the text that errors name.
+fn parse_number(digits: &str, whole: &str) -> Result<i64> {
+    let unsigned = digits.strip_prefix(['+', '-']).unwrap_or(digits);
+    if unsigned.is_empty() {
+        return Err(fault(whole, TimeFault::JustASign));
+    }
+    if unsigned.len() > NUMBER_CHARS_MAX {
+        return Err(fault(whole, TimeFault::TooLong));
+    }
+    if let Some(found) = unsigned.chars().find(|c| !c.is_ascii_digit()) {
+        return Err(fault(whole, TimeFault::Character(found)));
+    }
+    digits.parse().map_err(|_| fault(whole, TimeFault::Overflow))
+}
+
+fn fault(text: &str, fault: TimeFault) -> Error {
+    Error::Time { text: text.into(), fault }
+}
+
+/// `2012/12/20`, then optionally a space or `-`, `12:42` and `:42`. Months and days beyond their range roll over, as
+/// Java's lenient parser does.
+fn parse_date(text: &str, zone: Tz) -> Result<i64> {
+    let (with_minutes, with_seconds) = match text.len() {
+        10 => (false, false),
+        16 => (true, false),
+        19 => (true, true),
+        _ => return Err(fault(text, TimeFault::AbsoluteDate)),
+    };
+    let separator = if text.contains('-') { '-' } else { ' ' };
+    let unparsable = || fault(text, TimeFault::Unparsable);
+    let (date, clock) = if with_minutes { text.split_once(separator).ok_or_else(unparsable)? } else { (text, "") };
+    let [year, month, day] = numbers::<3>(date, '/').ok_or_else(unparsable)?;
+    let [hour, minute, second] = match (with_minutes, with_seconds) {
+        (false, _) => Some([0; 3]),
+        (true, false) => numbers::<2>(clock, ':').map(|[h, m]| [h, m, 0]),
+        (true, true) => numbers::<3>(clock, ':'),
+    }
+    .ok_or_else(unparsable)?;
+    let local = NaiveDate::from_ymd_opt(i32::try_from(year).map_err(|_| unparsable())?, 1, 1)
+        .and_then(|date| {
+            if month == 0 {
+                date.checked_sub_months(Months::new(1))
+            } else {
+                date.checked_add_months(Months::new(month - 1))
+            }
+        })
+        .and_then(|date| if day == 0 { date.pred_opt() } else { date.checked_add_days(Days::new(u64::from(day) - 1)) })
+        .and_then(|date| date.and_hms_opt(0, 0, 0))
+        .and_then(|date| date.checked_add_signed(TimeDelta::seconds(i64::from((hour * 60 + minute) * 60 + second))))
+        .ok_or_else(unparsable)?;
+    let time_ms = resolve_local(zone, local).timestamp_millis();
+    if time_ms < 0 { Err(fault(text, TimeFault::Negative)) } else { Ok(time_ms) }
+}
+
+/// `N` numbers with `separator` between them; `None` for anything else.
+fn numbers<const N: usize>(text: &str, separator: char) -> Option<[u32; N]> {
+    let mut found = [0; N];
+    let mut parts = text.split(separator);
+    for slot in &mut found {
+        let part = parts.next()?;
+        if part.is_empty() || part.len() > 4 || !part.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        *slot = part.parse().ok()?;
+    }
+    parts.next().is_none().then_some(found)
+}
+
+/// The instant of a local time. As Java's calendar: what occurs twice is the later one (standard time), what never
+/// occurs is read with the offset in force before the gap.
+pub(crate) fn resolve_local(zone: Tz, local: NaiveDateTime) -> DateTime<Tz> {
+    /// Longer than any gap that a zone ever had.
+    const BEYOND_GAP: TimeDelta = TimeDelta::hours(26);
+    zone.from_local_datetime(&local)
+        .latest()
+        .or_else(|| Some(zone.from_local_datetime(&(local - BEYOND_GAP)).latest()? + BEYOND_GAP))
+        .unwrap_or_else(|| zone.from_utc_datetime(&local))
+}
+
+/// A unit of a duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// `ms`
+    Millisecond,
+    /// `s`
+    Second,
+    /// `m`
+    Minute,
+    /// `h`
+    Hour,
+    /// `d`
+    Day,
+    /// `w`
+    Week,
+    /// `n`: 30 days, or a month of the calendar.
+    Month,
+    /// `y`: 365 days, or a year of the calendar.
+    Year,
+}
+
+impl Unit {
+    /// Its fixed length; months are 30 days and years 365.
+    pub const fn millis(self) -> i64 {
+        match self {
+            Self::Millisecond => 1,
+            Self::Second => 1000,
+            Self::Minute => 60_000,
+            Self::Hour => 3_600_000,
+            Self::Day => 86_400_000,
+            Self::Week => 7 * 86_400_000,
+            Self::Month => 30 * 86_400_000,
+            Self::Year => 365 * 86_400_000,
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let unit = match text.to_ascii_lowercase().as_str() {
+            "ms" => Self::Millisecond,
+            "s" => Self::Second,
+            "m" => Self::Minute,
+            "h" => Self::Hour,
+            "d" => Self::Day,
+            "w" => Self::Week,
+            "n" => Self::Month,
+            "y" => Self::Year,
+            _ => return None,
+        };
+        Some(unit)
+    }
+}
+
+/// A count of units, such as `5m`; never zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Duration {
+    /// How many, 1 or more.
+    pub count: i64,
+    /// Of what.
+    pub unit: Unit,
+    /// Fixed length in milliseconds, 1 or more.
+    pub millis: i64,
+}
+
+/// Reads `<n><unit>`.
+///
+/// # Errors
+/// `Invalid`: no number, zero, no unit, an unknown one, or beyond 64 bits of milliseconds.
+pub fn parse_duration(text: &str) -> Result<Duration> {
+    let fault = |fault| Error::Duration { text: text.into(), fault };
+    if text.is_empty() {
+        return Err(fault(DurationFault::Empty));
+    }
+    let Some(at) = text.find(|c: char| !c.is_ascii_digit()) else {
+        return Err(fault(DurationFault::NoUnit));
+    };
+    let (number, unit) = text.split_at(at);
+    let count: i64 = number.parse().map_err(|_| fault(DurationFault::Number))?;
+    if count <= 0 {
+        return Err(fault(DurationFault::Zero));
+    }
+    let unit = Unit::parse(unit).ok_or_else(|| fault(DurationFault::Suffix))?;
+    let millis = count.checked_mul(unit.millis()).ok_or_else(|| fault(DurationFault::TooLong))?;
+    Ok(Duration { count, unit, millis })
+}
+
+/// [`parse_duration`], its fixed length only.
+///
+/// # Errors
+/// As [`parse_duration`].
+pub fn parse_duration_ms(text: &str) -> Result<i64> {
+    parse_duration(text).map(|duration| duration.millis)
+}
+
+/// A zone by its IANA name.
+///
+/// # Errors
+/// `Invalid`: nobody knows it.
+pub fn parse_zone(name: &str) -> Result<Tz> {
+    name.parse().map_err(|_| Error::UnknownTimezone { name: name.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: i64 = 1_700_000_000_000;
+
+    fn read(text: &str, zone: &str, strict: bool) -> Result<i64> {
+        let context = TimeContext { now_ms: NOW_MS, zone: parse_zone(zone).unwrap(), compat: Compat { strict } };
+        parse_time(text, &context)
+    }
+
+    fn check(text: &str, expected: i64) {
+        assert_eq!(read(text, "UTC", false).unwrap(), expected, "{text}");
+    }
+
+    fn check_error(text: &str, expected: &str) {
+        assert_eq!(read(text, "UTC", false).unwrap_err().to_string(), expected, "{text}");
+    }
+
+    #[test]
+    fn q_time_rel() {
+        check("now", NOW_MS);
+        check("NOW", NOW_MS);
+        check("1ms-ago", NOW_MS - 1);
+        check("30s-ago", NOW_MS - 30_000);
+        check("5m-ago", NOW_MS - 300_000);
+        check("2h-ago", NOW_MS - 7_200_000);
+        check("1d-ago", NOW_MS - 86_400_000);
+        check("1w-ago", NOW_MS - 604_800_000);
+        check("1n-ago", NOW_MS - 2_592_000_000);
+        check("1y-ago", NOW_MS - 31_536_000_000);
+        check("1H-AGO", NOW_MS - 3_600_000);
+    }
+
+    #[test]
+    fn q_time_unix() {
+        check("0", 0);
+        check("1355961600", 1_355_961_600_000);
+        check("1355961603418", 1_355_961_603_418);
+        check("13559616000", 13_559_616_000);
+        check("1355961603.418", 1_355_961_603_418);
+        check("1355961603.4", 1_355_961_603_400);
+        check("123123ms", 123_123);
+        assert_eq!(read("1355961603.4", "UTC", true).unwrap(), 13_559_616_034, "OpenTSDB takes the dot out");
+        assert_eq!(read("1355961603.418", "UTC", true).unwrap(), 1_355_961_603_418);
+    }
+
+    #[test]
+    fn q_time_abs() {
+        check("2012/12/20", 1_355_961_600_000);
+        check("2012/12/20 12:42", 1_356_007_320_000);
+        check("2012/12/20-12:42", 1_356_007_320_000);
+        check("2012/12/20 12:42:42", 1_356_007_362_000);
+        check("2012/12/20-12:42:42", 1_356_007_362_000);
+        check("2012/02/30", 1_330_560_000_000);
+        check("2012/00/10", 1_323_475_200_000);
+    }
+
+    #[test]
+    fn q_time_tz() {
+        let at = |text, zone| read(text, zone, false).unwrap();
+        assert_eq!(at("2012/12/20 12:42", "America/New_York"), 1_356_007_320_000 + 5 * 3_600_000);
+        assert_eq!(at("2012/07/20 12:42", "America/New_York"), 1_342_802_520_000);
+        // A gap: 02:30 did not occur on 11 March 2012; it is 03:30 daylight time.
+        assert_eq!(at("2012/03/11 02:30", "America/New_York"), 1_331_451_000_000);
+        // An overlap: 01:30 occurred twice on 4 November 2012; standard time is the second.
+        assert_eq!(at("2012/11/04 01:30", "America/New_York"), 1_352_010_600_000);
+        assert!(parse_zone("Nowhere/Land").is_err());
+    }
+
+    #[test]
+    fn q_time_err() {
+        check_error("-1", "Invalid time: -1. Negative timestamps are not supported.");
+        check_error("1s", "Invalid time: 1s. Invalid character 's' in 1s");
+        check_error(
+            "1355961603.4181",
+            "Invalid time: 1355961603.4181. Millisecond timestamps must be in the format <seconds>.<ms> where the \
+             milliseconds are limited to 3 digits",
+        );
+        assert!(read("135596160.418", "UTC", false).is_err());
+        assert!(read("1355961603.4.1", "UTC", false).is_err());
+        check_error("2012/12", "Invalid absolute date: 2012/12");
+        check_error("2012/12/ab", "Invalid date: 2012/12/ab. Unparseable date: \"2012/12/ab\"");
+        check_error("-ago", "Cannot parse null or empty duration");
+        check_error("1-ago", "Invalid duration, must have an integer and unit: 1");
+        check_error("0s-ago", "Zero or negative duration: 0s");
+        check_error("1x-ago", "Invalid duration (suffix): 1x");
+        check_error("h-ago", "Invalid duration (number): h");
+        check_error("99999999999999999999", "Invalid time: 99999999999999999999. Value too long: 99999999999999999999");
+        check_error("9999999999999999999", "Invalid time: 9999999999999999999. Overflow in 9999999999999999999");
+        check_error("-", "Invalid time: -. Just a sign, no value: -");
+        assert!(read("é/", "UTC", false).is_err() && read("ééééé/ééé", "UTC", false).is_err());
+        assert_eq!(
+            parse_duration_ms("9223372036854775807y").unwrap_err().to_string(),
+            "Duration must be < Long.MAX_VALUE ms: 9223372036854775807y"
+        );
+    }
+}
