@@ -146,7 +146,10 @@ impl RowBuilder<'_> {
         self.push(CellKind::Put, family, qualifier, time, value)
     }
 
-    /// A tombstone over one version: that of `time`, or without one the newest there is when it is applied (S-DEL-2).
+    /// A tombstone over one version: that of `time` (S-DEL-2), or without one the newest that a reader saw just before
+    /// the row entry (U-9); the entry's second such tombstone over a column takes the second newest, and so on. Where
+    /// there is none it gets the server's own time. In a family with VERSIONS = 1 it becomes a
+    /// [`RowBuilder::delete_column`] of that time, so that nothing older comes back (U-10).
     ///
     /// # Errors
     /// `Invalid`: a full batch.

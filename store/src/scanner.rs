@@ -1,12 +1,28 @@
 //! A scan's answer as it comes: a bounded channel of batches, cancelled by dropping it.
 
+use std::fmt;
+
 use tokio::sync::mpsc;
 
 use crate::{Error, Result, RowBatch};
 
 /// The batches of one scan, in row order. Dropping it cancels the scan and frees what it held (rule S-SCAN-2).
 #[derive(Debug)]
-pub struct Scanner(mpsc::Receiver<Result<RowBatch>>);
+pub struct Scanner(Source);
+
+enum Source {
+    Channel(mpsc::Receiver<Result<RowBatch>>),
+    Lazy(Box<dyn FnMut() -> Option<Result<RowBatch>> + Send>),
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Channel(receiver) => f.debug_tuple("Channel").field(receiver).finish(),
+            Self::Lazy(_) => f.debug_tuple("Lazy").finish_non_exhaustive(),
+        }
+    }
+}
 
 /// Where the store puts a scan's batches. Full, it waits for the reader: a slow reader costs `capacity` batches.
 #[derive(Debug)]
@@ -16,12 +32,21 @@ impl Scanner {
     /// A scanner that holds up to `capacity` batches (at least 1) ahead of its reader.
     pub fn channel(capacity: usize) -> (ScanSender, Self) {
         let (sender, receiver) = mpsc::channel(capacity.max(1));
-        (ScanSender(sender), Self(receiver))
+        (ScanSender(sender), Self(Source::Channel(receiver)))
+    }
+
+    /// A scanner whose batches are made by the reader's own thread when it asks: for stores that have a batch at hand
+    /// without waiting. Not called again after it has said `None`.
+    pub fn lazy(next: impl FnMut() -> Option<Result<RowBatch>> + Send + 'static) -> Self {
+        Self(Source::Lazy(Box::new(next)))
     }
 
     /// The next batch; `None` after the last, or after an error.
     pub async fn next(&mut self) -> Option<Result<RowBatch>> {
-        self.0.recv().await
+        match &mut self.0 {
+            Source::Channel(receiver) => receiver.recv().await,
+            Source::Lazy(_) => self.next_wait(),
+        }
     }
 
     /// [`Scanner::next`], waited for on this thread.
@@ -29,7 +54,16 @@ impl Scanner {
     /// # Panics
     /// On a thread that runs async tasks.
     pub fn next_wait(&mut self) -> Option<Result<RowBatch>> {
-        self.0.blocking_recv()
+        match &mut self.0 {
+            Source::Channel(receiver) => receiver.blocking_recv(),
+            Source::Lazy(next) => {
+                let batch = next();
+                if batch.is_none() {
+                    *next = Box::new(|| None);
+                }
+                batch
+            }
+        }
     }
 }
 
