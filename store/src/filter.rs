@@ -1,4 +1,10 @@
-//! Filters: what the store leaves out before anything crosses to the reader. Data only; stores evaluate them.
+//! Filters: what the store leaves out before anything crosses to the reader. The tree is data; [`FilterRun`] evaluates
+//! it, for every store alike.
+
+mod fuzzy;
+mod run;
+
+pub use run::{Advance, CellVerdict, FilterRun, Kept, RowVerdict};
 
 use bytes::Bytes;
 
@@ -12,12 +18,14 @@ pub enum Filter {
     FirstKeyOnly,
     /// Rows that begin so; the scan ends after the last (`PrefixFilter`).
     Prefix(Bytes),
-    /// Rows within one of these ranges, sorted and apart; the store seeks from one to the next (`MultiRowRangeFilter`).
+    /// Rows within one of these ranges; the store seeks from one to the next (`MultiRowRangeFilter`).
     MultiRowRange(Vec<RowRange>),
     /// Rows that match one of these keys at the fixed places; the store may seek (`FuzzyRowFilter`).
     FuzzyRow(Vec<FuzzyKey>),
     /// Rows whose key the regular expression finds a match in (`RowFilter` with `RegexStringComparator`).
     RowRegex(regex::bytes::Regex),
+    /// Columns whose qualifier begins so (`ColumnPrefixFilter`).
+    ColumnPrefix(Bytes),
     /// All of them, or one of them (`FilterList`).
     List(ListOperator, Vec<Filter>),
 }
@@ -41,7 +49,7 @@ pub struct RowRange {
 }
 
 /// A key with holes: `key[i]` counts where `mask[i]` is 0, any byte fits where it is 1. Both of one length; longer row
-/// keys match by their beginning.
+/// keys match by their beginning, shorter ones the key's beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FuzzyKey {
     /// The bytes to match.

@@ -5,7 +5,6 @@
 //! table ── column families ── rows (sorted by key) ── columns (family:qualifier) ── versions (newest first)
 //!
 //! MutationBatch ──► Store::apply ──► Pending          Scan, Get ──► Store ──► Scanner of RowBatch
-//!                     MemoryStore (here) · Engine (embedded) · HBase (over its own RPC)
 //! ```
 //!
 //! | word of the drawing | file |
@@ -27,6 +26,8 @@ mod fold;
 mod mutation;
 mod name;
 mod pending;
+mod reader;
+mod retention;
 mod scan;
 mod scanner;
 mod store;
@@ -36,11 +37,13 @@ pub use batch::{CellView, RowBatch, RowBatchBuilder, RowView};
 pub use cell::{CellKind, CellRef, SeqNo, Timestamp};
 pub use clock::{Clock, ManualClock};
 pub use error::{Error, ErrorKind, Result};
-pub use filter::{Filter, FuzzyKey, ListOperator, RowRange};
+pub use filter::{Advance, CellVerdict, Filter, FilterRun, FuzzyKey, Kept, ListOperator, RowRange, RowVerdict};
 pub use fold::{Fold, FoldedCell, FoldedRow, Window};
 pub use mutation::{CellMutation, Durability, MutationBatch, RowBuilder, RowMutation};
 pub use name::TableName;
 pub use pending::{Completer, Pending};
+pub use reader::{RowReader, Selection};
+pub use retention::{Pass, Retention, Rules, Verdict};
 pub use scan::{Columns, FamilyColumns, Get, Scan, TimeRange};
 pub use scanner::{ScanSender, Scanner};
 pub use store::{Append, Applied, CheckAndMutate, Compaction, Comparison, Increment, RegionInfo, RowFailure, Store};

@@ -184,7 +184,7 @@ impl Scan {
 }
 
 /// The smallest key after all that begin with `prefix`; empty (the table's end) when there is none.
-fn after_prefix(prefix: &[u8]) -> Bytes {
+pub(crate) fn after_prefix(prefix: &[u8]) -> Bytes {
     let mut stop = prefix.to_vec();
     while let Some(last) = stop.pop() {
         if last < u8::MAX {

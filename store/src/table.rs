@@ -9,6 +9,9 @@ use crate::{Error, Result, TableName};
 /// Default size of a data block, in bytes before compression (HBase: 65,536).
 const BLOCK_BYTES_DEFAULT: u32 = 64 * 1024;
 
+/// The namespace of the store's own tables, where users make none.
+const SYSTEM_NAMESPACE: &str = "hbase";
+
 /// Whether deleted cells stay readable below their tombstone (`KEEP_DELETED_CELLS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeepDeletedCells {
@@ -160,9 +163,21 @@ impl TableDescriptor {
         self.families.iter().enumerate().find(|(_, f)| f.name == name)
     }
 
+    /// The error for a family that the table does not have.
+    pub fn unknown_family(&self, name: &[u8]) -> Error {
+        Error::UnknownFamily { table: self.name.to_string().into(), family: name.escape_ascii().to_string().into() }
+    }
+
     /// # Errors
-    /// `Invalid`: no family, two of one name, or a family that [`FamilyDescriptor::validate`] refuses.
+    /// `Invalid`: a table of the system's namespace (rule S-NS-3); no family, two of one name, or a family that [`FamilyDescriptor::validate`] refuses.
     pub fn validate(&self) -> Result<()> {
+        if self.name.namespace() == SYSTEM_NAMESPACE {
+            return Err(Error::InvalidName {
+                what: "table name",
+                name: self.name.to_string().into(),
+                reason: "its namespace is the system's",
+            });
+        }
         if self.families.is_empty() {
             return Err(Error::InvalidArgument { what: "table", reason: "it needs at least one column family".into() });
         }

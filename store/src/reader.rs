@@ -1,0 +1,295 @@
+//! From stored cells to an answer's rows: the one path that every get and scan of every store takes.
+//!
+//! ```text
+//! row key ─► filter ─► cells of each selected family, in cell order ─► columns ─► retention ─► filter ─► RowBatchBuilder
+//! ```
+//!
+//! A store merges whatever it keeps into cell order and feeds it here; [`Advance`] tells it what it may pass over.
+
+use bytes::Bytes;
+
+use crate::retention::is_family_wide;
+use crate::{
+    Advance, CellRef, Columns, Error, FilterRun, Get, Kept, Pass, Result, Retention, RowBatchBuilder, RowVerdict,
+    Rules, Scan, TableDescriptor, TimeRange, Timestamp,
+};
+
+/// The families and columns that a read wants, resolved against a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    families: Vec<SelectedFamily>,
+}
+
+/// A family that a read wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SelectedFamily {
+    /// Index in the table's descriptor.
+    index: usize,
+    /// Sorted; empty: all.
+    qualifiers: Vec<Bytes>,
+}
+
+impl Selection {
+    /// Resolves `columns`. A family named twice is wanted whole if it is once, else with the columns of both.
+    ///
+    /// # Errors
+    /// `NotFound`: a family that the table does not have.
+    pub fn new(table: &TableDescriptor, columns: &Columns) -> Result<Self> {
+        let mut families: Vec<SelectedFamily> = Vec::new();
+        for wanted in &columns.0 {
+            let (index, _) = table.family(&wanted.family).ok_or_else(|| table.unknown_family(&wanted.family))?;
+            let mut qualifiers = wanted.qualifiers.clone();
+            match families.iter_mut().find(|f| f.index == index) {
+                Some(family) if family.qualifiers.is_empty() || qualifiers.is_empty() => family.qualifiers.clear(),
+                Some(family) => family.qualifiers.append(&mut qualifiers),
+                None => families.push(SelectedFamily { index, qualifiers }),
+            }
+        }
+        if families.is_empty() {
+            families.extend((0..table.families.len()).map(|index| SelectedFamily { index, qualifiers: Vec::new() }));
+        }
+        // Families of a descriptor are sorted, so the order of indices is the order of cells.
+        families.sort_by_key(|f| f.index);
+        for family in &mut families {
+            family.qualifiers.sort();
+            family.qualifiers.dedup();
+        }
+        Ok(Self { families })
+    }
+
+    /// The wanted families as indices into the table's descriptor, ascending.
+    pub fn families(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.families.iter().map(|f| f.index)
+    }
+
+    /// The wanted qualifiers of the family at this position of [`Selection::families`], sorted; empty: all.
+    pub fn qualifiers(&self, position: usize) -> &[Bytes] {
+        self.families.get(position).map_or(&[], |f| &f.qualifiers)
+    }
+}
+
+/// Reads rows for one get or scan. For each row: [`RowReader::begin_row`]; for each selected family in turn
+/// [`RowReader::begin_family`] and [`RowReader::feed`] with its cells in cell order; [`RowReader::end_row`].
+#[derive(Debug)]
+pub struct RowReader {
+    selection: Selection,
+    retentions: Vec<Retention>,
+    filter: Option<FilterRun>,
+    /// How many versions of a column are given after the filter had its say.
+    versions: u32,
+    batch_cells: Option<u32>,
+    rows_left: u64,
+    // Where the walk is.
+    position: usize,
+    wanted: usize,
+    piece_cells: u32,
+    column: Vec<u8>,
+    column_versions: u32,
+}
+
+/// A read's settings, which get and scan share.
+struct Settings<'a> {
+    columns: &'a Columns,
+    time_range: TimeRange,
+    versions: u32,
+    raw: bool,
+}
+
+impl RowReader {
+    /// A reader for a scan that begins at `now`.
+    ///
+    /// # Errors
+    /// `NotFound`: an unknown family. `Invalid`: no version or no cell asked for; chosen columns in a raw scan (as in
+    /// HBase, since tombstones would be missed).
+    pub fn for_scan(table: &TableDescriptor, scan: &Scan, now: Timestamp) -> Result<Self> {
+        if scan.raw && scan.columns.0.iter().any(|f| !f.qualifiers.is_empty()) {
+            return Err(refused("raw scan", "it takes whole families, not chosen columns"));
+        }
+        if scan.batch_cells == Some(0) {
+            return Err(refused("batch_cells", "at least 1 is needed"));
+        }
+        let Scan { ref columns, time_range, versions, raw, .. } = *scan;
+        let filter = scan.filter.as_ref().map(|filter| FilterRun::new(filter, scan.reversed));
+        let mut reader = Self::new(table, &Settings { columns, time_range, versions, raw }, filter, now)?;
+        reader.batch_cells = scan.batch_cells;
+        reader.rows_left = scan.limit_rows.unwrap_or(u64::MAX);
+        Ok(reader)
+    }
+
+    /// A reader for a get at `now`. Its rows come in any order, so a row that the filter does not pass is left out,
+    /// whatever else the verdict says.
+    ///
+    /// # Errors
+    /// `NotFound`: an unknown family. `Invalid`: no version asked for.
+    pub fn for_get(table: &TableDescriptor, get: &Get, now: Timestamp) -> Result<Self> {
+        let Get { ref columns, time_range, versions, .. } = *get;
+        let filter = get.filter.as_ref().map(|filter| FilterRun::new(filter, false));
+        Self::new(table, &Settings { columns, time_range, versions, raw: false }, filter, now)
+    }
+
+    fn new(
+        table: &TableDescriptor,
+        settings: &Settings<'_>,
+        filter: Option<FilterRun>,
+        now: Timestamp,
+    ) -> Result<Self> {
+        let &Settings { columns, time_range, versions, raw } = settings;
+        if versions == 0 {
+            return Err(refused("versions", "at least 1 is needed"));
+        }
+        let selection = Selection::new(table, columns)?;
+        // A filter may leave out a newer version and so let an older one be seen.
+        let counted = if filter.is_some() { u32::MAX } else { versions };
+        let pass = if raw {
+            Pass::RawRead { time_range, versions: counted }
+        } else {
+            Pass::Read { time_range, versions: counted }
+        };
+        let rules = selection.families().filter_map(|index| table.families.get(index)).map(Rules::of);
+        Ok(Self {
+            retentions: rules.map(|rules| Retention::new(rules, pass, now)).collect(),
+            selection,
+            filter,
+            versions,
+            batch_cells: None,
+            rows_left: u64::MAX,
+            position: 0,
+            wanted: 0,
+            piece_cells: 0,
+            column: Vec::new(),
+            column_versions: 0,
+        })
+    }
+
+    /// Which families to feed, and which of their columns.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// Whether the scan has given as many rows as it may.
+    pub fn is_full(&self) -> bool {
+        self.rows_left == 0
+    }
+
+    /// Begins a row, in `out` too when the filter passes it. Otherwise the row is over.
+    ///
+    /// # Errors
+    /// `Invalid`: a batch over 4 GiB.
+    pub fn begin_row(&mut self, row: &[u8], out: &mut RowBatchBuilder) -> Result<RowVerdict> {
+        let verdict = self.filter.as_mut().map_or(RowVerdict::Pass, |filter| filter.judge_row(row));
+        if verdict == RowVerdict::Pass {
+            self.piece_cells = 0;
+            out.begin_row(row)?;
+        }
+        Ok(verdict)
+    }
+
+    /// Begins the family at this position of [`Selection::families`].
+    pub fn begin_family(&mut self, position: usize) {
+        self.position = position;
+        self.wanted = 0;
+        self.column_versions = 0;
+        self.column.clear();
+        if let Some(retention) = self.retentions.get_mut(position) {
+            retention.begin_row();
+        }
+    }
+
+    /// The qualifier to seek to when a cell's answer was [`Advance::NextColumn`]: no smaller one is wanted any longer.
+    /// `None` when every column is wanted.
+    pub fn wanted(&self) -> Option<&[u8]> {
+        self.selection.qualifiers(self.position).get(self.wanted).map(|q| &q[..])
+    }
+
+    /// Judges a cell of the family begun last, and adds it to `out` if it is part of the answer. Says what may be
+    /// passed over next; a store that goes on with the next cell instead gets the same answer in the end.
+    ///
+    /// # Errors
+    /// `Invalid`: a batch over 4 GiB.
+    pub fn feed(&mut self, cell: &CellRef<'_>, out: &mut RowBatchBuilder) -> Result<Advance> {
+        if !is_family_wide(cell.kind) {
+            match self.seek_wanted(cell.qualifier) {
+                // The family's tombstones lie among the cells of the empty qualifier.
+                Some(_) if cell.qualifier.is_empty() => return Ok(Advance::NextCell),
+                Some(advance) => return Ok(advance),
+                None => {}
+            }
+        }
+        let Some(retention) = self.retentions.get_mut(self.position) else {
+            return Ok(Advance::NextRow);
+        };
+        let verdict = retention.judge(cell);
+        let mut advance = if verdict.ends_column() { Advance::NextColumn } else { Advance::NextCell };
+        if !verdict.keeps() {
+            return Ok(advance);
+        }
+        let mut cell = *cell;
+        if let Some(filter) = &mut self.filter {
+            let told = filter.judge_cell(&cell);
+            advance = advance.max(told.advance);
+            match told.kept {
+                Kept::No => return Ok(advance),
+                Kept::Key => cell.value = &[],
+                Kept::Whole => {}
+            }
+            if !self.is_within_versions(&cell) {
+                return Ok(advance.max(Advance::NextColumn));
+            }
+        }
+        self.push(cell, out)?;
+        Ok(advance)
+    }
+
+    /// Ends the row begun last. Says whether it is part of the answer; one without cells is not.
+    pub fn end_row(&mut self, out: &mut RowBatchBuilder) -> bool {
+        let given = !out.drop_empty_row();
+        let kept = given && self.filter.as_mut().is_none_or(FilterRun::keeps_row);
+        debug_assert!(kept || !given, "BUG: no filter of today drops a row it gave");
+        self.rows_left -= u64::from(kept && self.rows_left > 0);
+        kept
+    }
+
+    /// Moves on to the first wanted qualifier that is not smaller; says where to go when it is not this one.
+    fn seek_wanted(&mut self, qualifier: &[u8]) -> Option<Advance> {
+        let wanted = self.selection.qualifiers(self.position);
+        if wanted.is_empty() {
+            return None;
+        }
+        while wanted.get(self.wanted).is_some_and(|q| &q[..] < qualifier) {
+            self.wanted += 1;
+        }
+        match wanted.get(self.wanted) {
+            Some(q) if q == qualifier => None,
+            Some(_) => Some(Advance::NextColumn),
+            None => Some(Advance::NextFamily),
+        }
+    }
+
+    /// Counts what the filter let through.
+    fn is_within_versions(&mut self, cell: &CellRef<'_>) -> bool {
+        if self.column_versions == 0 || self.column != cell.qualifier {
+            self.column.clear();
+            self.column.extend_from_slice(cell.qualifier);
+            self.column_versions = 0;
+        }
+        if cell.kind.is_tombstone() {
+            return true;
+        }
+        self.column_versions = self.column_versions.saturating_add(1);
+        self.column_versions <= self.versions
+    }
+
+    fn push(&mut self, cell: CellRef<'_>, out: &mut RowBatchBuilder) -> Result<()> {
+        if self.batch_cells.is_some_and(|max| self.piece_cells >= max) {
+            out.mark_partial();
+            out.begin_row(cell.row)?;
+            self.piece_cells = 0;
+        }
+        self.piece_cells = self.piece_cells.saturating_add(1);
+        out.push(cell)
+    }
+}
+
+fn refused(what: &'static str, reason: &str) -> Error {
+    Error::InvalidArgument { what, reason: reason.into() }
+}
