@@ -5,6 +5,7 @@
 //! table ── column families ── rows (sorted by key) ── columns (family:qualifier) ── versions (newest first)
 //!
 //! MutationBatch ──► Store::apply ──► Pending          Scan, Get ──► Store ──► Scanner of RowBatch
+//!                     MemoryStore (here) · Engine (embedded) · HBase (over its own RPC)
 //! ```
 //!
 //! | word of the drawing | file |
@@ -23,6 +24,7 @@ mod clock;
 mod error;
 mod filter;
 mod fold;
+mod memory;
 mod mutation;
 mod name;
 mod pending;
@@ -39,6 +41,7 @@ pub use clock::{Clock, ManualClock};
 pub use error::{Error, ErrorKind, Result};
 pub use filter::{Advance, CellVerdict, Filter, FilterRun, FuzzyKey, Kept, ListOperator, RowRange, RowVerdict};
 pub use fold::{Fold, FoldedCell, FoldedRow, Window};
+pub use memory::MemoryStore;
 pub use mutation::{CellMutation, Durability, MutationBatch, RowBuilder, RowMutation};
 pub use name::TableName;
 pub use pending::{Completer, Pending};

@@ -1,0 +1,133 @@
+//! A table in memory: its settings, its regions' bounds and counters, its rows.
+
+use std::ops::Bound;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use super::rows::{FamilyCells, Rows};
+use super::{read, write};
+use crate::{Error, Pass, RegionInfo, Result, Retention, Rules, TableDescriptor, Timestamp};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Table {
+    /// Guards everything of the table; rank 2, after the store's list of tables.
+    pub(super) state: RwLock<State>,
+    /// Sorted by start; never changes.
+    regions: Vec<Region>,
+}
+
+/// What changes.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) descriptor: TableDescriptor,
+    pub(super) rows: Rows,
+}
+
+#[derive(Debug, Default)]
+struct Region {
+    start: Bytes,
+    // Relaxed, both: told to operators, ordered with nothing.
+    reads_count: AtomicU64,
+    writes_count: AtomicU64,
+}
+
+impl Table {
+    /// An empty table.
+    ///
+    /// # Errors
+    /// `Invalid`: splits that are not sorted and apart, or empty keys.
+    pub(super) fn new(descriptor: TableDescriptor, splits: &[Bytes]) -> Result<Self> {
+        if splits.first().is_some_and(Bytes::is_empty) || !splits.is_sorted_by(|a, b| a < b) {
+            let reason = "split keys must be sorted, each once, none empty".into();
+            return Err(Error::InvalidArgument { what: "splits", reason });
+        }
+        let starts = std::iter::once(Bytes::new()).chain(splits.iter().cloned());
+        Ok(Self {
+            state: RwLock::new(State { descriptor, rows: Rows::new() }),
+            regions: starts.map(|start| Region { start, ..Region::default() }).collect(),
+        })
+    }
+
+    pub(super) fn descriptor(&self) -> TableDescriptor {
+        read(&self.state).descriptor.clone()
+    }
+
+    /// Takes new settings; families that are no longer there go with their cells.
+    pub(super) fn alter(&self, descriptor: TableDescriptor) -> Result<()> {
+        descriptor.validate()?;
+        let mut state = write(&self.state);
+        state.rows.retain(|_, row| {
+            row.retain(|family, _| descriptor.family(family).is_some());
+            !row.is_empty()
+        });
+        state.descriptor = descriptor;
+        Ok(())
+    }
+
+    pub(super) fn truncate(&self) {
+        write(&self.state).rows.clear();
+    }
+
+    /// What a major compaction at `now` does.
+    pub(super) fn compact(&self, now: Timestamp) {
+        let State { descriptor, rows } = &mut *write(&self.state);
+        for family in &descriptor.families {
+            let earliest = rows.values().filter_map(|row| row.get(&family.name)?.earliest_put()).min();
+            // Without any put no tombstone has anything to mask.
+            let pass = Pass::Major { earliest_put: earliest.unwrap_or(Timestamp(u64::MAX)) };
+            let mut retention = Retention::new(Rules::of(family), pass, now);
+            for row in rows.values_mut() {
+                if row.get_mut(&family.name).is_some_and(|cells: &mut FamilyCells| !cells.compact(&mut retention)) {
+                    row.remove(&family.name);
+                }
+            }
+        }
+        rows.retain(|_, row| !row.is_empty());
+    }
+
+    pub(super) fn regions(&self) -> Vec<RegionInfo> {
+        let state = read(&self.state);
+        let ends = self.regions.iter().skip(1).map(|region| region.start.clone()).chain([Bytes::new()]);
+        let regions = self.regions.iter().zip(ends);
+        regions
+            .map(|(region, end)| {
+                let below = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(&end[..]) };
+                let rows = state.rows.range::<[u8], _>((Bound::Included(&region.start[..]), below));
+                let bytes = rows.flat_map(|(key, row)| {
+                    row.values().map(FamilyCells::data_bytes).chain(std::iter::once(key.len() as u64))
+                });
+                RegionInfo {
+                    memtable_bytes: bytes.sum(),
+                    start: region.start.clone(),
+                    end,
+                    file_bytes: 0,
+                    files_count: 0,
+                    reads_count: region.reads_count.load(Ordering::Relaxed),
+                    writes_count: region.writes_count.load(Ordering::Relaxed),
+                }
+            })
+            .collect()
+    }
+
+    /// Counts a change of a row.
+    pub(super) fn count_write(&self, row: &[u8]) {
+        if let Some(region) = self.regions.get(self.region_of(row)) {
+            region.writes_count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a read of all regions from that of `first` to that of `last`; an empty `last` is the table's end.
+    pub(super) fn count_read(&self, first: &[u8], last: &[u8]) {
+        let to = if last.is_empty() { self.regions.len() } else { self.region_of(last) + 1 };
+        for region in self.regions.get(self.region_of(first)..to).unwrap_or_default() {
+            region.reads_count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn region_of(&self, row: &[u8]) -> usize {
+        self.regions.partition_point(|region| region.start <= row).saturating_sub(1)
+    }
+}

@@ -1,0 +1,93 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::{Columns, FamilyDescriptor, Filter, ManualClock};
+
+fn store() -> (Arc<ManualClock>, MemoryStore, TableName) {
+    let clock = Arc::new(ManualClock::new(Timestamp(1000)));
+    let store = MemoryStore::new(Arc::<ManualClock>::clone(&clock));
+    let table: TableName = "t".parse().unwrap();
+    let families = vec![FamilyDescriptor::new("f").with_versions(3), FamilyDescriptor::new("g")];
+    store.create_table(TableDescriptor::new(table.clone(), families), &["m".into()]).unwrap();
+    (clock, store, table)
+}
+
+fn put(store: &MemoryStore, table: &TableName, row: &str, qualifier: &str, time: Option<u64>, value: &str) {
+    let mut batch = MutationBatch::default();
+    let (qualifier, time) = (qualifier.as_bytes(), time.map(Timestamp));
+    batch.row(row.as_bytes()).unwrap().put(b"f", qualifier, time, value.as_bytes()).unwrap();
+    assert!(store.apply(table, batch).wait().unwrap().failed.is_empty());
+}
+
+#[test]
+fn a_scan_comes_in_bounded_batches_and_sees_writes_between_them() {
+    let (_, store, table) = store();
+    for i in 0..100 {
+        put(&store, &table, &format!("row{i:03}"), "q", None, "0123456789");
+    }
+    let scan = Scan { batch_bytes: 64, ..Scan::all() };
+    let mut scanner = store.scan(&table, scan).unwrap();
+    let first = scanner.next_wait().unwrap().unwrap();
+    assert!(first.len() < 10, "{} rows", first.len());
+    put(&store, &table, "row100", "q", None, "late");
+    let mut rows = first.len();
+    while let Some(batch) = scanner.next_wait() {
+        rows += batch.unwrap().len();
+    }
+    assert_eq!(rows, 101);
+    assert!(scanner.next_wait().is_none());
+}
+
+#[test]
+fn a_wide_row_is_sought_through() {
+    let (_, store, table) = store();
+    for i in 0..1000 {
+        put(&store, &table, "r", &format!("q{i:04}"), None, "v");
+    }
+    let mut columns = Columns::column("f", "q0500");
+    columns.0[0].qualifiers.extend(["q0502".into(), "nothing".into(), "".into()]);
+    let got = store.get(&table, Get::row("r").with_columns(columns)).wait().unwrap();
+    let told: Vec<_> = got.row(0).unwrap().cells().map(|c| c.qualifier).collect();
+    assert_eq!(told, [b"q0500", b"q0502"]);
+}
+
+#[test]
+fn filters_seek_across_locks() {
+    let (_, store, table) = store();
+    for row in ["a1", "a2", "b1", "c1", "c2"] {
+        put(&store, &table, row, "q", None, "v");
+    }
+    let ranges =
+        [("c", "d"), ("a2", "b")].map(|(start, stop)| crate::RowRange { start: start.into(), stop: stop.into() });
+    for (reversed, expected) in [(false, ["a2", "c1", "c2"]), (true, ["c2", "c1", "a2"])] {
+        let scan = Scan { reversed, ..Scan::all().with_filter(Filter::MultiRowRange(ranges.to_vec())) };
+        let batch = store.scan(&table, scan).unwrap().next_wait().unwrap().unwrap();
+        let keys: Vec<_> = batch.rows().map(|row| row.key()).collect();
+        assert_eq!(keys, expected.map(str::as_bytes));
+    }
+}
+
+#[test]
+fn values_over_the_bound_are_refused_alone() {
+    let (_, store, table) = store();
+    let store = store.with_value_bytes_max(4);
+    let mut batch = MutationBatch::default();
+    batch.row(b"a").unwrap().put(b"f", b"q", None, b"12345").unwrap();
+    batch.row(b"b").unwrap().put(b"f", b"q", None, b"1234").unwrap();
+    let applied = store.apply(&table, batch).wait().unwrap();
+    assert_eq!(applied.failed.iter().map(|f| f.row).collect::<Vec<_>>(), [0]);
+    assert_eq!(store.get(&table, Get::rows(vec!["a".into(), "b".into()])).wait().unwrap().len(), 1);
+}
+
+#[test]
+fn regions_count_what_touches_them() {
+    let (_, store, table) = store();
+    put(&store, &table, "a", "q", None, "v");
+    put(&store, &table, "z", "q", None, "v");
+    put(&store, &table, "z", "q", None, "v");
+    drop(store.scan(&table, Scan::range("a", "b")).unwrap());
+    drop(store.scan(&table, Scan::all()).unwrap());
+    let told: Vec<_> =
+        store.regions(&table).unwrap().iter().map(|r| (r.reads_count, r.writes_count, r.memtable_bytes)).collect();
+    assert_eq!(told, [(2, 1, 3), (1, 2, 3)]);
+}

@@ -1,0 +1,195 @@
+//! Changes: validated and resolved first, made after, under the table's one lock, so that a refused row leaves no trace.
+
+use std::sync::RwLockWriteGuard;
+
+use bytes::Bytes;
+
+use super::rows::{self, CellData, CellKey, FamilyCells};
+use super::table::{State, Table};
+use super::{Counters, write};
+use crate::{
+    Append, Applied, CellKind, CellMutation, CheckAndMutate, Columns, Comparison, Durability, Error, Get, Increment,
+    MutationBatch, Result, RowBatch, RowBatchBuilder, RowFailure, RowMutation, RowReader, RowVerdict, Timestamp,
+};
+
+/// One batch or one read-modify-write under way; it holds the table's lock.
+pub(super) struct Writer<'a> {
+    table: &'a Table,
+    state: RwLockWriteGuard<'a, State>,
+    counters: &'a Counters,
+    /// What the clock says: TTL is reckoned by it.
+    now: Timestamp,
+    /// What changes without a time get.
+    stamp: Timestamp,
+    value_bytes_max: usize,
+}
+
+/// A cell as found.
+struct Found {
+    timestamp: Timestamp,
+    value: Bytes,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn begin(table: &'a Table, counters: &'a Counters, now: Timestamp, value_bytes_max: usize) -> Self {
+        let state = write(&table.state);
+        Self { table, state, counters, now, stamp: counters.stamp(now), value_bytes_max }
+    }
+
+    pub(super) fn apply(mut self, batch: &MutationBatch) -> Applied {
+        let mut applied = Applied::default();
+        for (index, row) in batch.rows().enumerate() {
+            if let Err(error) = self.apply_row(row) {
+                applied.failed.push(RowFailure { row: index, error });
+            }
+        }
+        applied
+    }
+
+    pub(super) fn increment(mut self, increment: &Increment) -> Result<i64> {
+        let Increment { row, family, qualifier, amount, .. } = increment;
+        let found = self.newest(row, family, qualifier)?;
+        let before = match &found {
+            None => 0,
+            Some(cell) => {
+                let bytes = <[u8; 8]>::try_from(&cell.value[..])
+                    .map_err(|_| Error::NotACounter { length: cell.value.len() })?;
+                i64::from_be_bytes(bytes)
+            }
+        };
+        let after = before.wrapping_add(*amount);
+        self.stamp_over(found.as_ref());
+        self.put(row, family, qualifier, &after.to_be_bytes())?;
+        Ok(after)
+    }
+
+    pub(super) fn append(mut self, append: &Append) -> Result<Bytes> {
+        let Append { row, family, qualifier, value, .. } = append;
+        let found = self.newest(row, family, qualifier)?;
+        let before = found.as_ref().map_or(&[][..], |cell| &cell.value[..]);
+        let after: Bytes = [before, value].concat().into();
+        self.stamp_over(found.as_ref());
+        self.put(row, family, qualifier, &after)?;
+        Ok(after)
+    }
+
+    pub(super) fn check_and_mutate(mut self, check: &CheckAndMutate) -> Result<bool> {
+        let mut rows = check.mutation.rows();
+        let (Some(row), None) = (rows.next().filter(|row| row.key() == check.row), rows.next()) else {
+            let reason = "its changes must be of exactly the row that is checked".into();
+            return Err(Error::InvalidArgument { what: "check-and-mutate", reason });
+        };
+        let found = self.newest(&check.row, &check.family, &check.qualifier)?;
+        let matches = match (&found, &check.expected) {
+            (found, None) => found.is_none(),
+            (None, Some(_)) => false,
+            (Some(cell), Some(expected)) => holds(&cell.value, check.comparison, expected),
+        };
+        if matches {
+            self.stamp_over(found.as_ref());
+            self.apply_row(row)?;
+        }
+        Ok(matches)
+    }
+
+    /// A change that follows from a cell must not sort below it, though the clock may say so.
+    fn stamp_over(&mut self, found: Option<&Found>) {
+        self.stamp = found.map_or(self.stamp, |cell| self.stamp.max(cell.timestamp));
+    }
+
+    fn put(&mut self, row: &[u8], family: &[u8], qualifier: &[u8], value: &[u8]) -> Result<()> {
+        let mut batch = MutationBatch::new(Durability::Skip);
+        batch.row(row)?.put(family, qualifier, None, value)?;
+        batch.rows().try_for_each(|row| self.apply_row(row))
+    }
+
+    fn apply_row(&mut self, row: RowMutation<'_>) -> Result<()> {
+        let changes = self.resolve(row)?;
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let seq = self.counters.next_seq();
+        self.table.count_write(row.key());
+        let cells = self.state.rows.entry(Bytes::copy_from_slice(row.key())).or_default();
+        for (family, key, kind, value) in changes {
+            let family: &mut FamilyCells = cells.entry(family).or_default();
+            family.insert(key, CellData { kind, seq, value });
+        }
+        Ok(())
+    }
+
+    /// The row's changes as cells, or the first reason to refuse them all.
+    fn resolve(&self, row: RowMutation<'_>) -> Result<Vec<(Bytes, CellKey, CellKind, Bytes)>> {
+        let mut changes = Vec::with_capacity(row.cells().len());
+        for (index, cell) in row.cells().enumerate() {
+            let (_, family) = self
+                .state
+                .descriptor
+                .family(cell.family)
+                .ok_or_else(|| self.state.descriptor.unknown_family(cell.family))?;
+            if cell.value.len() > self.value_bytes_max {
+                let (size, limit) = (cell.value.len() as u64, self.value_bytes_max as u64);
+                return Err(Error::TooLarge { what: "value", size, limit });
+            }
+            let (kind, time) = match (cell.kind, cell.timestamp) {
+                (CellKind::Delete, None) => {
+                    let same = |other: &CellMutation<'_>| {
+                        other.kind == CellKind::Delete
+                            && other.timestamp.is_none()
+                            && (other.family, other.qualifier) == (cell.family, cell.qualifier)
+                    };
+                    let nth = row.cells().take(index).filter(same).count();
+                    let newest = self.nth_newest(row.key(), &cell, nth)?;
+                    // One version kept means one version there ever was: no older one may come back (U-10).
+                    let kind = if family.versions == 1 { CellKind::DeleteColumn } else { CellKind::Delete };
+                    (kind, newest.unwrap_or(self.stamp))
+                }
+                (kind, time) => (kind, time.unwrap_or(self.stamp)),
+            };
+            let key = CellKey::new(cell.qualifier, time, kind);
+            changes.push((family.name.clone(), key, kind, Bytes::copy_from_slice(cell.value)));
+        }
+        Ok(changes)
+    }
+
+    /// The time of a column's `nth` newest version before this change, counted from 0.
+    fn nth_newest(&self, row: &[u8], cell: &CellMutation<'_>, nth: usize) -> Result<Option<Timestamp>> {
+        let versions = u32::try_from(nth + 1).unwrap_or(u32::MAX);
+        let got = self.read_column(row, cell.family, cell.qualifier, versions)?;
+        Ok(got.row(0).and_then(|row| row.cells().nth(nth)).map(|cell| cell.timestamp))
+    }
+
+    fn newest(&self, row: &[u8], family: &[u8], qualifier: &[u8]) -> Result<Option<Found>> {
+        let got = self.read_column(row, family, qualifier, 1)?;
+        Ok(got
+            .row(0)
+            .and_then(|row| row.cells().next())
+            .map(|cell| Found { timestamp: cell.timestamp, value: Bytes::copy_from_slice(cell.value) }))
+    }
+
+    fn read_column(&self, row: &[u8], family: &[u8], qualifier: &[u8], versions: u32) -> Result<RowBatch> {
+        let columns = Columns::column(Bytes::copy_from_slice(family), Bytes::copy_from_slice(qualifier));
+        let get = Get { versions, ..Get::row(Bytes::copy_from_slice(row)).with_columns(columns) };
+        let mut reader = RowReader::for_get(&self.state.descriptor, &get, self.now)?;
+        let mut out = RowBatchBuilder::new();
+        if let Some(cells) = self.state.rows.get(row)
+            && reader.begin_row(row, &mut out)? == RowVerdict::Pass
+        {
+            rows::read_row(row, cells, &[Bytes::copy_from_slice(family)], &mut reader, &mut out)?;
+        }
+        Ok(out.finish())
+    }
+}
+
+/// Whether `stored <comparison> expected`.
+fn holds(stored: &[u8], comparison: Comparison, expected: &[u8]) -> bool {
+    let order = stored.cmp(expected);
+    match comparison {
+        Comparison::Less => order.is_lt(),
+        Comparison::LessOrEqual => order.is_le(),
+        Comparison::Equal => order.is_eq(),
+        Comparison::NotEqual => order.is_ne(),
+        Comparison::GreaterOrEqual => order.is_ge(),
+        Comparison::Greater => order.is_gt(),
+    }
+}
