@@ -9,8 +9,16 @@
 //! |---|---|
 //! | files, clock, chance | [`io`] |
 
+#![expect(dead_code, reason = "the parts come before the facade that calls them")]
+
 pub mod io;
 
 mod error;
+mod field;
+mod health;
+mod record;
+mod reserve;
+mod wal;
 
 pub use error::{Error, Result};
+pub use health::{Health, PoisonHook};

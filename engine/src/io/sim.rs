@@ -196,6 +196,12 @@ impl SimFs {
         SimFs::of(loss::copy(&mut disk))
     }
 
+    /// Another disk that reads as this one does now; this one goes on.
+    #[must_use]
+    pub fn snapshot(&self) -> SimFs {
+        SimFs::of(loss::copy(&mut self.disk()))
+    }
+
     /// Flips one bit of a file for good, as a failing drive does.
     ///
     /// # Errors

@@ -1,0 +1,384 @@
+//! The write-ahead log: one log for all tables, many writers, one sync for many.
+//!
+//! ```text
+//! writers ─► queue ─► one writer thread: stamp, write, fdatasync ─► answers, read points
+//!             └ bounded: full means Throttled
+//! ```
+//!
+//! Bytes on disk: `docs/formats/wal.md`.
+//!
+//! Invariants:
+//! - Sequence numbers are given and records queued under one lock, so the log's
+//!   order is the order of the numbers.
+//! - A failed sync or a failed write poisons: nothing after it is answered with
+//!   success and nothing is tried again. A full disk alone is no such failure:
+//!   records wait in order, new ones are refused, and the log goes on with space.
+//! - A segment is entered only when the one before is on disk to its end.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use basalt_store::Durability;
+
+use crate::error::{Error, Result};
+use crate::health::Condition;
+use crate::io::FileSystem;
+use crate::reserve::Reserve;
+
+mod commit;
+mod replay;
+mod segment;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use commit::Commits;
+use writer::{Queued, Writer};
+
+pub(crate) use commit::{Answer, AnswerWhen, ReadPoint};
+use replay::Replayed;
+use segment::SegmentId;
+
+/// Bounds and times of the log.
+#[derive(Debug, Clone)]
+pub(crate) struct WalOptions {
+    pub(crate) dir: PathBuf,
+    /// Length of a segment; a larger record gets one of its own.
+    pub(crate) segment_bytes: u64,
+    /// Bytes that may wait to be written before writers are throttled.
+    pub(crate) queue_bytes_max: u64,
+    /// Writes below level `Fsync` are on disk after this long.
+    pub(crate) sync_interval: Duration,
+    /// How often a full disk is tried again.
+    pub(crate) retry_interval: Duration,
+}
+
+/// Counters of the log, for the metrics page.
+#[derive(Debug, Default)]
+pub(crate) struct WalStats {
+    /// All relaxed: each is read for itself.
+    pub(crate) syncs: AtomicU64,
+    pub(crate) sync_nanos: AtomicU64,
+    pub(crate) sync_nanos_max: AtomicU64,
+    pub(crate) records: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    commits: Commits,
+    queue: Vec<Queued>,
+    queued_bytes: u64,
+    /// A queued write, or an explicit sync, waits for the disk.
+    wants_sync: bool,
+    /// Written but not synced, by writes that did not ask for it.
+    unsynced: bool,
+    closed: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Wal {
+    options: WalOptions,
+    condition: Arc<Condition>,
+    reserve: Arc<Reserve>,
+    /// Guards numbers, queue and open writes. Rank: above read points, below `writer`.
+    state: Mutex<State>,
+    /// Signals the writer thread: something is queued, or the log closes.
+    work: Condvar,
+    /// Signals those who wait in [`Wal::wait_visible`].
+    moved: Condvar,
+    /// Guards the files. Held over I/O; never taken with `state` held.
+    writer: Mutex<Writer>,
+    pub(crate) stats: WalStats,
+}
+
+impl Wal {
+    /// Goes on after what [`replay`] found, in a segment of its own.
+    ///
+    /// # Errors
+    /// Any I/O error; `DiskFull` when there is no room for a segment.
+    pub(crate) fn open(
+        fs: Arc<dyn FileSystem>,
+        options: WalOptions,
+        condition: Arc<Condition>,
+        reserve: Arc<Reserve>,
+        replayed: Replayed,
+    ) -> Result<Wal> {
+        let segment = segment::Segment::make(&*fs, &options.dir, replayed.next, options.segment_bytes)?;
+        let dir = options.dir.clone();
+        let writer = Writer::new(fs, dir, options.segment_bytes, segment, replayed.sealed, replayed.end);
+        Ok(Wal {
+            condition,
+            reserve,
+            state: Mutex::new(State {
+                commits: Commits::after(replayed.last_sequence),
+                queue: Vec::new(),
+                queued_bytes: 0,
+                wants_sync: false,
+                unsynced: false,
+                closed: false,
+            }),
+            work: Condvar::new(),
+            moved: Condvar::new(),
+            stats: WalStats { bytes: AtomicU64::new(writer.bytes()), ..WalStats::default() },
+            writer: Mutex::new(writer),
+            options,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a write of these regions and queues its closed `record`, if it has one.
+    ///
+    /// The caller puts it into the memtables under the number it gets, then calls
+    /// [`Wal::applied`]: always, or the regions' readers stand still.
+    ///
+    /// # Errors
+    /// `Poisoned`, `DiskFull`, `Throttled`, `Closed`: nothing was taken.
+    pub(crate) fn append(&self, record: Vec<u8>, level: Durability, regions: Vec<Arc<ReadPoint>>) -> Result<u64> {
+        self.condition.check()?;
+        let mut state = self.state();
+        if state.closed {
+            return Err(Error::Closed);
+        }
+        let (queued_bytes, limit_bytes) = (state.queued_bytes, self.options.queue_bytes_max);
+        if queued_bytes > 0 && queued_bytes + record.len() as u64 > limit_bytes {
+            return Err(Error::Throttled { queued_bytes, limit_bytes });
+        }
+        let sequence = state.commits.open(level, regions);
+        if level != Durability::Skip {
+            state.queued_bytes += record.len() as u64;
+            state.wants_sync |= level == Durability::Fsync;
+            state.queue.push(Queued { sequence, record });
+            self.work.notify_one();
+        }
+        Ok(sequence)
+    }
+
+    /// The write is in the memtables; `answer` is called when it is due, perhaps here.
+    pub(crate) fn applied(&self, sequence: u64, when: AnswerWhen, answer: Answer) {
+        let due = self.state().commits.applied(sequence, when, answer);
+        call(due);
+        // A poisoning may have come between the append and now.
+        if self.condition.check_alive().is_err() {
+            self.fail_all();
+        }
+    }
+
+    /// Calls `answer` when everything taken so far is on disk.
+    pub(crate) fn sync(&self, answer: Answer) {
+        let taken = {
+            let mut state = self.state();
+            if state.closed {
+                Err(Error::Closed)
+            } else {
+                self.condition.check_alive().map(|()| {
+                    state.wants_sync = true;
+                    state.commits.open(Durability::Fsync, Vec::new())
+                })
+            }
+        };
+        match taken {
+            Ok(sequence) => {
+                self.applied(sequence, AnswerWhen::Settled, answer);
+                self.work.notify_one();
+            }
+            Err(error) => answer(Err(error)),
+        }
+    }
+
+    /// Waits until readers of a region see everything up to `sequence`.
+    ///
+    /// # Errors
+    /// `Poisoned`: that will not happen any more.
+    pub(crate) fn wait_visible(&self, region: &ReadPoint, sequence: u64) -> Result<()> {
+        let mut state = self.state();
+        while !Commits::is_past(region, sequence) {
+            self.condition.check_alive()?;
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+
+    /// The last number given.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.state().commits.next_sequence() - 1
+    }
+
+    /// The writer thread's work until [`Wal::close`].
+    pub(crate) fn run(&self) {
+        while let Some(wants_sync) = self.wait_for_work() {
+            self.write_group(wants_sync);
+            self.make_ready();
+        }
+        self.write_group(true);
+        self.fail_all();
+    }
+
+    /// Sleeps until there is something to do; `None` when the log closes.
+    fn wait_for_work(&self) -> Option<bool> {
+        let mut state = self.state();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if self.condition.is_disk_full() {
+                let retry = self.options.retry_interval;
+                let (woken, _) = self.work.wait_timeout(state, retry).unwrap_or_else(PoisonError::into_inner);
+                return (!woken.closed).then_some(woken.wants_sync);
+            }
+            if !state.queue.is_empty() || state.wants_sync {
+                return Some(state.wants_sync);
+            }
+            if !state.unsynced {
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let interval = self.options.sync_interval;
+            let (woken, slept) = self.work.wait_timeout(state, interval).unwrap_or_else(PoisonError::into_inner);
+            if slept.timed_out() {
+                return Some(true);
+            }
+            state = woken;
+        }
+    }
+
+    /// Writes everything queued as one group and syncs if asked, or if a queued write asks.
+    ///
+    /// One step of the writer thread; simulations call it in its place.
+    pub(crate) fn write_group(&self, wants_sync: bool) {
+        if self.condition.check_alive().is_err() {
+            return self.fail_all();
+        }
+        let mut writer = self.writer();
+        let (group, wants_sync, up_to) = {
+            let mut state = self.state();
+            state.queued_bytes = 0;
+            let wants_sync = std::mem::take(&mut state.wants_sync) || wants_sync;
+            (std::mem::take(&mut state.queue), wants_sync, state.commits.next_sequence() - 1)
+        };
+        let records = group.len() as u64;
+        let (progress, result) = writer.write(group);
+        self.stats.bytes.store(writer.bytes(), Ordering::Relaxed);
+        self.stats.records.fetch_add(records, Ordering::Relaxed);
+        let due = {
+            let mut state = self.state();
+            state.unsynced |= records > 0;
+            let mut due = progress.synced.map_or_else(Vec::new, |synced| state.commits.synced_to(synced));
+            due.extend(state.commits.written(progress.written));
+            due
+        };
+        call(due);
+        match result {
+            Ok(()) if wants_sync => self.sync_group(&mut writer, up_to),
+            Ok(()) => {}
+            Err(error) => self.failed(&error, wants_sync),
+        }
+        self.moved.notify_all();
+    }
+
+    /// Syncs, then settles everything up to `up_to`, the last number given before the group was taken.
+    fn sync_group(&self, writer: &mut Writer, up_to: u64) {
+        let started = Instant::now();
+        if let Err(error) = writer.sync() {
+            return self.failed(&error, true);
+        }
+        let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.stats.syncs.fetch_add(1, Ordering::Relaxed);
+        self.stats.sync_nanos.fetch_add(nanos, Ordering::Relaxed);
+        self.stats.sync_nanos_max.fetch_max(nanos, Ordering::Relaxed);
+        let due = {
+            let mut state = self.state();
+            state.unsynced = !state.queue.is_empty();
+            state.commits.synced_to(up_to)
+        };
+        call(due);
+    }
+
+    /// A full disk is waited for; any other failure is the last thing the log does.
+    fn failed(&self, error: &Error, wants_sync: bool) {
+        if error.is_disk_full() && !error.is_sync_failure() {
+            self.condition.set_disk_full(true);
+            let mut state = self.state();
+            state.wants_sync |= wants_sync;
+            let owed = state.commits.take_answers();
+            drop(state);
+            self.refuse(owed);
+        } else {
+            self.condition.poison(error);
+            self.fail_all();
+        }
+    }
+
+    /// Answers everything open with what the engine's condition is.
+    pub(crate) fn fail_all(&self) {
+        let owed = self.state().commits.take_answers();
+        self.refuse(owed);
+        self.moved.notify_all();
+    }
+
+    fn refuse(&self, answers: Vec<Answer>) {
+        for answer in answers {
+            answer(Err(self.condition.check().err().unwrap_or(Error::Closed)));
+        }
+    }
+
+    /// Makes the next segment before it is needed; on a full disk, writes are
+    /// taken again only when that and the reserve fit.
+    pub(crate) fn make_ready(&self) {
+        if self.condition.check_alive().is_err() {
+            return;
+        }
+        let prepared = {
+            let mut writer = self.writer();
+            writer.prepare().map(|()| !writer.has_backlog())
+        };
+        let ready = prepared.and_then(|empty| if empty { self.reserve.fill().map(|()| true) } else { Ok(false) });
+        match ready {
+            Ok(true) => self.condition.set_disk_full(false),
+            Ok(false) => {}
+            // No room for the next segment is no failure yet: this one may last.
+            Err(error) if error.is_disk_full() && !error.is_sync_failure() => {}
+            Err(error) => {
+                self.condition.poison(&error);
+                self.fail_all();
+            }
+        }
+    }
+
+    /// The oldest segment that a replay of everything after `sequence` needs.
+    pub(crate) fn first_needed(&self, sequence: u64) -> SegmentId {
+        self.writer().first_needed(sequence)
+    }
+
+    /// Deletes the segments before `first`.
+    ///
+    /// # Errors
+    /// Any I/O error: harmless, the next open deletes them.
+    pub(crate) fn remove_before(&self, first: SegmentId) -> Result<()> {
+        let mut writer = self.writer();
+        let removed = writer.remove_before(first);
+        self.stats.bytes.store(writer.bytes(), Ordering::Relaxed);
+        removed
+    }
+
+    /// Takes no more writes and lets the writer thread finish what it has.
+    pub(crate) fn close(&self) {
+        self.state().closed = true;
+        self.work.notify_all();
+    }
+}
+
+fn call(due: Vec<Answer>) {
+    for answer in due {
+        answer(Ok(()));
+    }
+}

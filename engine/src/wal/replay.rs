@@ -1,0 +1,245 @@
+//! Reading the log back after whatever happened.
+//!
+//! The log is whole up to the first place that does not read. Above the position
+//! that later records know to have been synced, that is a torn tail: it is cut
+//! off and told in one log line. Below it, bytes that were on disk have changed,
+//! and the log is refused: what it held was acknowledged.
+//!
+//! A segment is entered only after the one before was synced to its end, and its
+//! first record says where that end was. So a gap between two segments shows too.
+
+use std::path::Path;
+
+use super::segment::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, check_header};
+use crate::error::{Error, Result};
+use crate::io::{FileSystem, IoOp};
+use crate::record::{self, Damage, Record, Step};
+
+/// A log's segments are read whole; a larger file is not a segment.
+const SEGMENT_BYTES_MAX: u64 = 4 << 30;
+
+/// A segment that holds records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sealed {
+    pub(crate) id: SegmentId,
+    pub(crate) last_sequence: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A torn tail that was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) at: LogPos,
+    pub(crate) bytes: u64,
+}
+
+/// What the log held.
+#[derive(Debug)]
+pub(crate) struct Replayed {
+    pub(crate) last_sequence: u64,
+    pub(crate) end: LogPos,
+    /// Segments that hold records, oldest first.
+    pub(crate) sealed: Vec<Sealed>,
+    /// The segment to write next.
+    pub(crate) next: SegmentId,
+    pub(crate) cut: Option<Cut>,
+}
+
+/// Takes each record of the log in order.
+pub(crate) type Visit<'a> = dyn FnMut(Record<'_>) -> Result<()> + 'a;
+
+/// Reads the log in `dir` from segment `first` on, gives every record to `visit`,
+/// makes what it read durable and cuts what is torn.
+///
+/// # Errors
+/// `Corrupt` for damage below what was known synced and for a missing segment;
+/// what `visit` answers; any I/O error.
+pub(crate) fn replay(fs: &dyn FileSystem, dir: &Path, first: SegmentId, visit: &mut Visit<'_>) -> Result<Replayed> {
+    let ids = segment_ids(fs, dir, first)?;
+    let end = LogPos::new(first, SEGMENT_HEADER_BYTES);
+    let mut state = Replay { fs, dir, first, last_sequence: 0, end, sealed: Vec::new(), torn: None };
+    for (index, id) in ids.iter().enumerate() {
+        state.segment(*id, index + 1 == ids.len(), visit)?;
+    }
+    state.finish()
+}
+
+/// The ids to read, ascending and without gap; older segments are deleted.
+fn segment_ids(fs: &dyn FileSystem, dir: &Path, first: SegmentId) -> Result<Vec<SegmentId>> {
+    let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
+    let mut ids: Vec<SegmentId> = names.iter().filter_map(|name| SegmentId::of_name(name)).collect();
+    ids.sort_unstable();
+    let (old, ids): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| *id < first);
+    for id in old {
+        let path = id.path(dir);
+        fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
+    }
+    let mut expected = first;
+    for id in &ids {
+        if *id != expected {
+            break;
+        }
+        expected = expected.next();
+    }
+    let all = ids.last().map_or(first, |last| last.next().max(first.next()));
+    if expected < all {
+        let file = expected.path(dir);
+        return Err(Error::Corrupt {
+            file,
+            offset: 0,
+            what: "segment length",
+            expected: SEGMENT_HEADER_BYTES,
+            found: 0,
+        });
+    }
+    Ok(ids)
+}
+
+struct Replay<'a> {
+    fs: &'a dyn FileSystem,
+    dir: &'a Path,
+    first: SegmentId,
+    last_sequence: u64,
+    /// Where the log ends as far as it was read.
+    end: LogPos,
+    sealed: Vec<Sealed>,
+    /// Bytes behind the end of a segment that are neither record nor zero.
+    torn: Option<(Cut, Damage)>,
+}
+
+impl Replay<'_> {
+    fn segment(&mut self, id: SegmentId, is_last: bool, visit: &mut Visit<'_>) -> Result<()> {
+        let path = id.path(self.dir);
+        let bytes = read_whole(self.fs, &path)?;
+        if is_last && (bytes.len() as u64) < SEGMENT_HEADER_BYTES {
+            // Shorter than any segment that was made: nothing of it was ever in use.
+            return Ok(());
+        }
+        check_header(&bytes, id, &path)?;
+        let start = usize::try_from(SEGMENT_HEADER_BYTES).unwrap_or(usize::MAX);
+        let mut offset = start;
+        let stop = loop {
+            match record::read(&bytes, u64::from(id.0), offset) {
+                Step::Record(record) => {
+                    if offset == start {
+                        self.enter(id, record.synced)?;
+                    }
+                    self.record(&path, offset, record, visit)?;
+                    assert!(record.end > offset, "BUG: a record of no bytes");
+                    offset = record.end;
+                }
+                Step::End => break None,
+                Step::Damaged(damage) => break Some(damage),
+            }
+        };
+        self.stop(id, &bytes, offset, stop)
+    }
+
+    /// The first record of a segment says where the one before it ended.
+    fn enter(&self, id: SegmentId, synced: u64) -> Result<()> {
+        if id > self.first && synced != self.end.0 {
+            return Err(self.lost_below(LogPos(synced)));
+        }
+        Ok(())
+    }
+
+    /// The log was on disk up to `synced`, and reads up to `self.end` only.
+    fn lost_below(&self, synced: LogPos) -> Error {
+        let segment = SegmentId(u32::try_from(self.end.0 >> 32).unwrap_or(0));
+        Error::Corrupt {
+            file: segment.path(self.dir),
+            offset: self.end.0 & u64::from(u32::MAX),
+            what: "synced log position",
+            expected: synced.0,
+            found: self.end.0,
+        }
+    }
+
+    fn record(&mut self, path: &Path, offset: usize, record: Record<'_>, visit: &mut Visit<'_>) -> Result<()> {
+        if record.sequence <= self.last_sequence {
+            return Err(Error::Corrupt {
+                file: path.to_path_buf(),
+                offset: offset as u64,
+                what: "record sequence",
+                expected: self.last_sequence + 1,
+                found: record.sequence,
+            });
+        }
+        self.last_sequence = record.sequence;
+        visit(record)
+    }
+
+    /// Judges the place where a segment stopped to read.
+    fn stop(&mut self, id: SegmentId, bytes: &[u8], offset: usize, damage: Option<Damage>) -> Result<()> {
+        let begun = offset as u64 > SEGMENT_HEADER_BYTES;
+        let here = LogPos::new(id, offset as u64);
+        let synced = LogPos(record::known_synced(bytes, u64::from(id.0), offset));
+        if synced > here {
+            let damage = damage.unwrap_or(Damage { what: "record header", expected: synced.0, found: 0 });
+            return Err(Error::Corrupt {
+                file: id.path(self.dir),
+                offset: offset as u64,
+                what: damage.what,
+                expected: damage.expected,
+                found: damage.found,
+            });
+        }
+        if !begun && id > self.first && synced > self.end {
+            return Err(self.lost_below(synced));
+        }
+        if let Some(damage) = damage {
+            let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            let cut = Cut { at: here, bytes: written.saturating_sub(offset) as u64 };
+            self.torn.get_or_insert((cut, damage));
+        }
+        if begun {
+            self.end = here;
+            self.sealed.push(Sealed { id, last_sequence: self.last_sequence, bytes: offset as u64 });
+        }
+        Ok(())
+    }
+
+    /// Leaves a log that ends where it was read to.
+    ///
+    /// Empty segments behind the end stay: new ones are published over them. To
+    /// delete them could leave a gap, if only some of the deletions last.
+    fn finish(self) -> Result<Replayed> {
+        let last = self.sealed.last().map(|sealed| sealed.id);
+        if let Some(sealed) = self.sealed.last() {
+            let path = sealed.id.path(self.dir);
+            let file = self.fs.open_rw(&path).map_err(Error::io(IoOp::Open, &path))?;
+            file.set_len(sealed.bytes).map_err(Error::io(IoOp::SetLen, &path))?;
+            file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
+        }
+        if let Some((Cut { at, bytes }, damage)) = self.torn {
+            let segment = SegmentId(u32::try_from(at.0 >> 32).unwrap_or(0));
+            let offset = at.0 & u64::from(u32::MAX);
+            tracing::warn!(file = %segment.path(self.dir).display(), offset, bytes, damage.what, "cut a torn log tail");
+        }
+        Ok(Replayed {
+            last_sequence: self.last_sequence,
+            end: self.end,
+            next: last.map_or(self.first, SegmentId::next),
+            sealed: self.sealed,
+            cut: self.torn.map(|(cut, _)| cut),
+        })
+    }
+}
+
+fn read_whole(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
+    let file = fs.open(path).map_err(Error::io(IoOp::Open, path))?;
+    let len = file.len().map_err(Error::io(IoOp::Len, path))?;
+    if len > SEGMENT_BYTES_MAX {
+        let file = path.to_path_buf();
+        return Err(Error::Corrupt {
+            file,
+            offset: 0,
+            what: "segment length",
+            expected: SEGMENT_BYTES_MAX,
+            found: len,
+        });
+    }
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+    file.read_exact_at(0, &mut bytes).map_err(Error::io(IoOp::Read, path))?;
+    Ok(bytes)
+}

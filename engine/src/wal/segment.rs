@@ -1,0 +1,121 @@
+//! One file of the log: its name, its header, its making.
+//!
+//! A segment is made beforehand: header, then zeros over its whole length,
+//! synced and published before the first record goes in. So a header that does
+//! not read is damage, never a crash's doing; a write inside a segment meets
+//! neither a full disk nor a change of the file's length, which makes the sync
+//! cheap; and an id is never used for two logs' bytes without the header saying so.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::field::Fields;
+use crate::io::{File, FileSystem, IoOp, publish};
+
+/// Where the records begin.
+pub(super) const SEGMENT_HEADER_BYTES: u64 = 32;
+const MAGIC: &[u8; 8] = b"BasltWAL";
+const VERSION: u32 = 1;
+const PREFIX: &str = "wal-";
+const SUFFIX: &str = ".log";
+
+/// Names a segment; they count up by one, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SegmentId(pub(crate) u32);
+
+impl SegmentId {
+    pub(crate) fn next(self) -> SegmentId {
+        SegmentId(self.0 + 1)
+    }
+
+    pub(crate) fn path(self, dir: &Path) -> PathBuf {
+        dir.join(format!("{PREFIX}{:010}{SUFFIX}", self.0))
+    }
+
+    /// The id in a file's name; `None` for any other file.
+    pub(crate) fn of_name(name: &str) -> Option<SegmentId> {
+        let digits = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+        digits.parse().ok().filter(|id| *id > 0).map(SegmentId)
+    }
+}
+
+/// A place in the log: segment in the upper half, offset in the lower.
+///
+/// Positions compare as the log was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(crate) struct LogPos(pub(crate) u64);
+
+impl LogPos {
+    pub(crate) fn new(segment: SegmentId, offset: u64) -> LogPos {
+        assert!(u32::try_from(offset).is_ok(), "BUG: offset {offset} in a log segment");
+        LogPos(u64::from(segment.0) << 32 | offset)
+    }
+}
+
+/// An open segment.
+#[derive(Debug, Clone)]
+pub(crate) struct Segment {
+    pub(crate) id: SegmentId,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) len: u64,
+}
+
+impl Segment {
+    /// Makes and publishes segment `id`, `len` bytes long.
+    ///
+    /// A full disk leaves nothing behind but perhaps an aside, which the next
+    /// try overwrites.
+    pub(crate) fn make(fs: &dyn FileSystem, dir: &Path, id: SegmentId, len: u64) -> Result<Segment> {
+        let target = id.path(dir);
+        let aside = target.with_extension("tmp");
+        let file = fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
+        file.write_at(0, &header(id)).map_err(Error::io(IoOp::Write, &aside))?;
+        if let Err(source) = file.preallocate(len) {
+            // Give back what was taken, or a full disk would stay full by our own doing.
+            fs.remove(&aside).map_err(Error::io(IoOp::Remove, &aside))?;
+            return Err(Error::io(IoOp::Write, &aside)(source));
+        }
+        publish(fs, &*file, &aside, &target)?;
+        Ok(Segment { id, file, len })
+    }
+}
+
+fn header(id: SegmentId) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&id.0.to_le_bytes());
+    bytes.extend_from_slice(&[0; 12]);
+    let crc = crc32c::crc32c(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    assert!(bytes.len() as u64 == SEGMENT_HEADER_BYTES, "BUG: a segment header of {} bytes", bytes.len());
+    bytes
+}
+
+/// Checks the header of the segment that `bytes` begin.
+pub(super) fn check_header(bytes: &[u8], id: SegmentId, path: &Path) -> Result<()> {
+    let corrupt =
+        |offset, what, expected, found| Error::Corrupt { file: path.to_path_buf(), offset, what, expected, found };
+    let short = || corrupt(0, "segment length", SEGMENT_HEADER_BYTES, bytes.len() as u64);
+    let covered = bytes.get(..28).ok_or_else(short)?;
+    let mut fields = Fields::new(bytes);
+    let magic = fields.u64().ok_or_else(short)?;
+    let (version, found_id) = fields.u32().zip(fields.u32()).ok_or_else(short)?;
+    fields.bytes(12).ok_or_else(short)?;
+    let crc = fields.u32().ok_or_else(short)?;
+    if magic != u64::from_le_bytes(*MAGIC) {
+        return Err(corrupt(0, "segment magic", u64::from_le_bytes(*MAGIC), magic));
+    }
+    let expected = crc32c::crc32c(covered);
+    if crc != expected {
+        return Err(corrupt(28, "segment header checksum", expected.into(), crc.into()));
+    }
+    if version != VERSION {
+        return Err(Error::Version { file: path.to_path_buf(), found: version, supported: VERSION });
+    }
+    if found_id != id.0 {
+        return Err(corrupt(12, "segment id", id.0.into(), found_id.into()));
+    }
+    Ok(())
+}

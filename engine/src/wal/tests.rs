@@ -1,0 +1,326 @@
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+
+use super::replay::replay;
+use super::*;
+use crate::io::{Fault, FaultKind, FaultSpan, LossMode, OsFs, Rng, SimFs, SplitMix};
+use crate::record;
+
+const FIRST: SegmentId = SegmentId(1);
+
+fn options(dir: &Path, segment_bytes: u64) -> WalOptions {
+    WalOptions {
+        dir: dir.to_path_buf(),
+        segment_bytes,
+        queue_bytes_max: 1 << 20,
+        sync_interval: Duration::from_millis(50),
+        retry_interval: Duration::from_millis(5),
+    }
+}
+
+fn payload(number: u64, len: usize) -> Vec<u8> {
+    let mut rng = SplitMix::new(number);
+    let mut bytes = number.to_le_bytes().to_vec();
+    bytes.resize_with(8 + len, || rng.next_u64().to_le_bytes()[0]);
+    bytes
+}
+
+fn closed_record(payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    record::begin(&mut bytes, 1);
+    bytes.extend_from_slice(payload);
+    record::close(&mut bytes);
+    bytes
+}
+
+/// Every record's sequence and payload.
+type Held = Vec<(u64, Vec<u8>)>;
+
+fn open_on(fs: Arc<dyn FileSystem>, options: WalOptions) -> Result<(Wal, Held)> {
+    let mut held = Held::new();
+    let replayed = replay(&*fs, &options.dir, FIRST, &mut |record| {
+        held.push((record.sequence, record.payload.to_vec()));
+        Ok(())
+    })?;
+    let reserve = Arc::new(Reserve::new(Arc::clone(&fs), &options.dir, 0));
+    let wal = Wal::open(fs, options, Arc::new(Condition::new(None)), reserve, replayed)?;
+    Ok((wal, held))
+}
+
+fn open_sim(fs: &SimFs, segment_bytes: u64) -> Result<(Wal, Held)> {
+    open_on(Arc::new(fs.clone()), options(Path::new("/d"), segment_bytes))
+}
+
+/// Appends and applies, and gives the answer's other end.
+fn put(wal: &Wal, payload: &[u8], level: Durability) -> (u64, Receiver<Result<()>>) {
+    let (sender, receiver) = channel();
+    let sequence = wal.append(closed_record(payload), level, Vec::new()).unwrap();
+    wal.applied(sequence, AnswerWhen::Visible, Box::new(move |result| drop(sender.send(result))));
+    (sequence, receiver)
+}
+
+fn path(segment: u32) -> PathBuf {
+    SegmentId(segment).path(Path::new("/d"))
+}
+
+#[test]
+fn many_writers_share_syncs_and_all_is_there_after_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let fs: Arc<dyn FileSystem> = Arc::new(OsFs);
+    let (wal, _) = open_on(Arc::clone(&fs), options(dir.path(), 64 << 10)).unwrap();
+    std::thread::scope(|scope| {
+        let writer_thread = scope.spawn(|| wal.run());
+        let writers: Vec<_> = (0..8_u64)
+            .map(|writer| {
+                let wal = &wal;
+                scope.spawn(move || {
+                    for number in 0..50 {
+                        let (_, told) = put(wal, &payload(writer * 1000 + number, 200), Durability::Fsync);
+                        told.recv().unwrap().unwrap();
+                    }
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        wal.close();
+        writer_thread.join().unwrap();
+    });
+    let syncs = wal.stats.syncs.load(Ordering::Relaxed);
+    assert!(syncs < 400, "{syncs} syncs for 400 writes");
+    drop(wal);
+    let (_, held) = open_on(fs, options(dir.path(), 64 << 10)).unwrap();
+    let mut numbers: Vec<u64> =
+        held.iter().map(|(_, payload)| u64::from_le_bytes(payload[..8].try_into().unwrap())).collect();
+    numbers.sort_unstable();
+    let expected: Vec<u64> = (0..8).flat_map(|writer| (0..50).map(move |number| writer * 1000 + number)).collect();
+    assert_eq!(numbers, expected);
+    assert!(held.is_sorted_by(|a, b| a.0 < b.0));
+}
+
+#[test]
+fn levels_are_answered_when_they_say() {
+    let fs = SimFs::new(1);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    let skipped = put(&wal, b"", Durability::Skip).1;
+    let in_memory = put(&wal, b"a", Durability::Async).1;
+    let written = put(&wal, b"b", Durability::Os).1;
+    let synced = put(&wal, b"c", Durability::Fsync).1;
+    assert!(skipped.try_recv().is_ok() && in_memory.try_recv().is_ok());
+    assert!(written.try_recv().is_err() && synced.try_recv().is_err());
+    let calls = fs.calls();
+    wal.write_group(false);
+    assert!(written.try_recv().is_ok() && synced.try_recv().is_ok());
+    assert_eq!(fs.calls() - calls, 2, "one write, one sync");
+    let os_only = put(&wal, b"d", Durability::Os).1;
+    wal.write_group(false);
+    assert!(os_only.try_recv().is_ok());
+    assert_eq!(fs.calls() - calls, 3, "one more write, no sync");
+}
+
+#[test]
+fn a_full_queue_throttles_and_drains() {
+    let fs = SimFs::new(1);
+    let (wal, _) = open_sim(&fs, 1 << 20).unwrap();
+    for number in 0..3 {
+        put(&wal, &payload(number, 300 << 10), Durability::Fsync);
+    }
+    let refused = wal.append(closed_record(&payload(3, 300 << 10)), Durability::Fsync, Vec::new());
+    assert!(matches!(refused, Err(Error::Throttled { .. })));
+    wal.write_group(false);
+    put(&wal, &payload(4, 300 << 10), Durability::Fsync);
+}
+
+#[test]
+fn a_record_larger_than_a_segment_gets_one_of_its_own() {
+    let fs = SimFs::new(1);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    let sizes = [10_000, 100, 10_000, 20_000, 3_900];
+    for (number, len) in sizes.iter().enumerate() {
+        put(&wal, &payload(number as u64, *len), Durability::Fsync);
+        wal.write_group(false);
+        wal.make_ready();
+    }
+    let (_, held) = open_sim(&fs.power_loss(LossMode::Hostile), 4096).unwrap();
+    assert_eq!(held.iter().map(|(_, payload)| payload.len() - 8).collect::<Vec<_>>(), sizes);
+}
+
+/// Scorecard row 4. The gate cuts at every tenth byte, `BASALT_WAL_CUT_EVERY=1` at each.
+#[test]
+fn a_log_cut_anywhere_opens_with_all_records_before_the_cut() {
+    let every = std::env::var("BASALT_WAL_CUT_EVERY").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    let fs = SimFs::new(1);
+    let (wal, _) = open_sim(&fs, 128 << 10).unwrap();
+    let mut ends = Vec::new();
+    let mut offset = segment::SEGMENT_HEADER_BYTES;
+    for number in 0..1000_u64 {
+        let payload = payload(number, usize::try_from(number % 50).unwrap());
+        // A record is whole without the zeros that pad it.
+        ends.push(offset + (record::HEADER_BYTES + payload.len()) as u64);
+        offset += closed_record(&payload).len() as u64;
+        put(&wal, &payload, Durability::Fsync);
+        wal.write_group(false);
+    }
+    let mut log = vec![0; usize::try_from(offset).unwrap()];
+    fs.open(&path(1)).unwrap().read_exact_at(0, &mut log).unwrap();
+    let from = log.len().saturating_sub(64 << 10);
+    for cut in (from..=log.len()).step_by(every) {
+        let fs = SimFs::new(2);
+        fs.create(&path(1)).unwrap().write_at(0, &log[..cut]).unwrap();
+        let mut count = 0;
+        let replayed = replay(&fs, Path::new("/d"), FIRST, &mut |_| {
+            count += 1;
+            Ok(())
+        })
+        .unwrap();
+        let before = ends.iter().filter(|end| **end <= cut as u64).count();
+        assert_eq!(count, before, "cut at {cut}");
+        let end = usize::try_from(replayed.end.0 & u64::from(u32::MAX)).unwrap();
+        let rest = log[..cut].get(end..).unwrap_or_default();
+        assert_eq!(replayed.cut.is_some(), rest.iter().any(|byte| *byte != 0), "cut at {cut}: {:?}", replayed.cut);
+    }
+}
+
+/// Scorecard row 5: below the synced mark every flip is told with file and offset.
+#[test]
+fn damage_below_the_synced_mark_is_refused() {
+    let fs = SimFs::new(3);
+    let (wal, _) = open_sim(&fs, 8 << 10).unwrap();
+    for number in 0..60 {
+        put(&wal, &payload(number, 300), Durability::Fsync);
+        wal.write_group(false);
+    }
+    let end_of_first = wal.writer().bytes() % (8 << 10);
+    drop(wal);
+    let mut rng = SplitMix::new(4);
+    for _ in 0..300 {
+        let fs = fs.snapshot();
+        let segment = 1 + u32::try_from(rng.below(2)).unwrap();
+        let offset = rng.below(7000);
+        fs.flip_bit(&path(segment), offset, rng.next_u64().to_le_bytes()[0]).unwrap();
+        match open_sim(&fs, 8 << 10) {
+            Err(Error::Corrupt { file, offset: told, .. }) => {
+                assert_eq!(file, path(segment));
+                assert!(told <= offset + 8, "damage at {offset} told at {told}");
+            }
+            Ok((_, held)) => panic!("a flip at {offset} of segment {segment} was not noticed: {} records", held.len()),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(end_of_first > 0);
+}
+
+#[test]
+fn a_missing_segment_is_refused() {
+    for missing in [1, 2] {
+        let fs = SimFs::new(3);
+        let (wal, _) = open_sim(&fs, 4096).unwrap();
+        for number in 0..40 {
+            put(&wal, &payload(number, 300), Durability::Fsync);
+            wal.write_group(false);
+        }
+        let fs = fs.process_kill();
+        fs.remove(&path(missing)).unwrap();
+        assert!(matches!(open_sim(&fs, 4096), Err(Error::Corrupt { file, .. }) if file == path(missing)));
+    }
+}
+
+/// Scorecard row 7.
+#[test]
+fn a_failed_sync_is_final() {
+    let fs = SimFs::new(5);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    let (_, before) = put(&wal, b"kept", Durability::Fsync);
+    wal.write_group(false);
+    before.recv().unwrap().unwrap();
+    fs.set_fault(Some(Fault { after_calls: 1, kind: FaultKind::Eio, span: FaultSpan::Once }));
+    let (_, lost) = put(&wal, b"lost", Durability::Fsync);
+    let calls = fs.calls();
+    wal.write_group(false);
+    assert!(matches!(lost.recv().unwrap(), Err(Error::Poisoned { .. })));
+    assert!(matches!(wal.append(Vec::new(), Durability::Os, Vec::new()), Err(Error::Poisoned { .. })));
+    wal.write_group(true);
+    assert_eq!(fs.calls() - calls, 2, "the sync is not tried again");
+    let (_, held) = open_sim(&fs.power_loss(LossMode::Hostile), 4096).unwrap();
+    assert_eq!(held[0].1, b"kept");
+}
+
+/// Scorecard row 8.
+#[test]
+fn a_full_disk_refuses_writes_and_resumes_by_itself() {
+    let fs = SimFs::new(6);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    wal.make_ready();
+    fs.set_capacity(fs.used_bytes());
+    let mut answers = Vec::new();
+    while !wal.condition.is_disk_full() {
+        answers.push(put(&wal, &payload(answers.len() as u64, 500), Durability::Fsync).1);
+        wal.write_group(false);
+        wal.make_ready();
+    }
+    let (refused, taken): (Vec<_>, Vec<_>) = answers.into_iter().partition(|told| told.recv().unwrap().is_err());
+    assert_eq!((refused.len(), taken.len()), (1, 14));
+    assert!(matches!(wal.append(Vec::new(), Durability::Os, Vec::new()), Err(Error::DiskFull)));
+    fs.set_capacity(u64::MAX);
+    wal.write_group(false);
+    wal.make_ready();
+    put(&wal, b"after", Durability::Fsync);
+    wal.write_group(false);
+    let (_, held) = open_sim(&fs.power_loss(LossMode::Hostile), 4096).unwrap();
+    assert_eq!(held.len(), 16, "the refused record waited and was written after all");
+    assert_eq!(held[15].1, b"after");
+}
+
+/// One history: groups of writes until a crash at a random step, reopened a few times.
+fn history(seed: u64) {
+    let mut rng = SplitMix::new(seed);
+    let mut fs = SimFs::new(seed);
+    let mut acked: Vec<(u64, Vec<u8>)> = Vec::new();
+    let mut written: Vec<(u64, Vec<u8>)> = Vec::new();
+    for life in 0..3 {
+        let kind = if rng.chance(1, 4) { FaultKind::Eio } else { FaultKind::Crash };
+        fs.set_fault(Some(Fault { after_calls: rng.below(60), kind, span: FaultSpan::FromThenOn }));
+        if let Ok((wal, held)) = open_sim(&fs, 2048) {
+            check(&held, &acked, &written, seed, life);
+            written.clone_from(&held);
+            acked = held;
+            write_until_failure(&wal, &mut rng, &mut acked, &mut written);
+        }
+        let mode = if rng.chance(1, 3) { LossMode::Ordered } else { LossMode::Hostile };
+        fs = fs.power_loss(mode);
+    }
+    let (_, held) = open_sim(&fs, 2048).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    check(&held, &acked, &written, seed, 3);
+}
+
+fn check(held: &Held, acked: &Held, written: &Held, seed: u64, life: u32) {
+    assert!(written.starts_with(held), "seed {seed}, life {life}: what is there is a prefix of what was written");
+    assert!(held.starts_with(acked), "seed {seed}, life {life}: {} acknowledged, {} there", acked.len(), held.len());
+}
+
+fn write_until_failure(wal: &Wal, rng: &mut SplitMix, acked: &mut Held, written: &mut Held) {
+    while wal.condition.check().is_ok() {
+        let mut group = Vec::new();
+        for _ in 0..=rng.below(4) {
+            let len = usize::try_from(rng.below(900)).unwrap();
+            let payload = payload(rng.next_u64(), len);
+            let (sequence, told) = put(wal, &payload, Durability::Fsync);
+            written.push((sequence, payload.clone()));
+            group.push((sequence, payload, told));
+        }
+        wal.write_group(false);
+        wal.make_ready();
+        let told = group.into_iter().filter(|(_, _, told)| told.try_recv().is_ok_and(|told| told.is_ok()));
+        acked.extend(told.map(|(sequence, payload, _)| (sequence, payload)));
+    }
+}
+
+/// Scorecard row 3, for the log alone; `BASALT_SIM_HISTORIES` sets the count.
+#[test]
+fn what_was_acknowledged_survives_any_crash() {
+    let count = std::env::var("BASALT_SIM_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
+    for seed in 0..count {
+        history(seed);
+    }
+}

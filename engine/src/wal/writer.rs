@@ -1,0 +1,198 @@
+//! The one writer of the log: takes groups of records, stamps each with its
+//! place, writes them with one call and syncs them with one more.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::replay::Sealed;
+use super::segment::{LogPos, SEGMENT_HEADER_BYTES, Segment, SegmentId};
+use crate::error::{Error, Result};
+use crate::io::{FileSystem, IoOp};
+use crate::record;
+
+/// A closed record and the number it was given.
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) sequence: u64,
+    pub(super) record: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    segment_bytes: u64,
+    segment: Segment,
+    /// Where the next record goes.
+    offset: u64,
+    /// Sequence number of the last record written.
+    last_sequence: u64,
+    /// Up to where the log is on disk.
+    synced: LogPos,
+    /// Full segments, oldest first.
+    sealed: Vec<Sealed>,
+    /// Made beforehand, to be entered without waiting.
+    spare: Option<Segment>,
+    /// Records that a full disk kept out of the log, in order.
+    backlog: VecDeque<Queued>,
+    /// A group's bytes before they are written; kept for its memory.
+    scratch: Vec<u8>,
+}
+
+/// How far a group got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Progress {
+    pub(super) written: u64,
+    /// Set when entering a new segment forced a sync on the way.
+    pub(super) synced: Option<u64>,
+}
+
+impl Writer {
+    pub(super) fn new(
+        fs: Arc<dyn FileSystem>,
+        dir: PathBuf,
+        segment_bytes: u64,
+        segment: Segment,
+        sealed: Vec<Sealed>,
+        end: LogPos,
+    ) -> Writer {
+        Writer {
+            fs,
+            dir,
+            segment_bytes,
+            segment,
+            offset: SEGMENT_HEADER_BYTES,
+            last_sequence: sealed.last().map_or(0, |sealed| sealed.last_sequence),
+            synced: end,
+            sealed,
+            spare: None,
+            backlog: VecDeque::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Writes the backlog and `group` after it.
+    ///
+    /// A full disk leaves what was not written in the backlog, for the next call.
+    ///
+    /// # Errors
+    /// Disk full: try again later. Anything else: the log's state is unknown.
+    pub(super) fn write(&mut self, group: Vec<Queued>) -> (Progress, Result<()>) {
+        self.backlog.extend(group);
+        let mut progress = Progress { written: self.last_sequence, synced: None };
+        while !self.backlog.is_empty() {
+            if let Err(error) = self.write_run(&mut progress) {
+                return (progress, Err(error));
+            }
+        }
+        (progress, Ok(()))
+    }
+
+    /// Writes as much of the backlog as fits the segment; enters the next one when nothing does.
+    fn write_run(&mut self, progress: &mut Progress) -> Result<()> {
+        let mut fitting = 0;
+        let mut end = self.offset;
+        self.scratch.clear();
+        for queued in &mut self.backlog {
+            let next = end + queued.record.len() as u64;
+            if next > self.segment.len {
+                break;
+            }
+            record::stamp(&mut queued.record, u64::from(self.segment.id.0), end, queued.sequence, self.synced.0);
+            self.scratch.extend_from_slice(&queued.record);
+            (end, fitting) = (next, fitting + 1);
+        }
+        if fitting == 0 {
+            return self.roll(progress);
+        }
+        let path = || self.segment.id.path(&self.dir);
+        self.segment
+            .file
+            .write_at(self.offset, &self.scratch)
+            .map_err(|source| Error::io(IoOp::Write, &path())(source))?;
+        self.offset = end;
+        if let Some(last) = self.backlog.drain(..fitting).next_back() {
+            assert!(last.sequence > self.last_sequence, "BUG: record {} is written out of order", last.sequence);
+            self.last_sequence = last.sequence;
+        }
+        progress.written = self.last_sequence;
+        Ok(())
+    }
+
+    /// Syncs the segment and enters the next: no record of a segment is on disk
+    /// before the whole of the one before it.
+    fn roll(&mut self, progress: &mut Progress) -> Result<()> {
+        let wanted = self.backlog.front().map_or(0, |queued| queued.record.len() as u64) + SEGMENT_HEADER_BYTES;
+        if self.offset == SEGMENT_HEADER_BYTES {
+            // A record larger than a segment: this empty one gives way to one that
+            // holds it, under the same id, so that every segment left has records.
+            self.segment = self.make(self.segment.id, wanted)?;
+            self.spare = None;
+            return Ok(());
+        }
+        let next = match self.spare.take() {
+            Some(spare) => spare,
+            None => self.make(self.segment.id.next(), wanted)?,
+        };
+        progress.synced = Some(self.sync()?);
+        self.sealed.push(Sealed { id: self.segment.id, last_sequence: self.last_sequence, bytes: self.segment.len });
+        self.segment = next;
+        self.offset = SEGMENT_HEADER_BYTES;
+        Ok(())
+    }
+
+    fn make(&self, id: SegmentId, wanted: u64) -> Result<Segment> {
+        Segment::make(&*self.fs, &self.dir, id, self.segment_bytes.max(wanted))
+    }
+
+    /// Makes the next segment beforehand, if it is not there.
+    pub(super) fn prepare(&mut self) -> Result<()> {
+        if self.spare.is_none() {
+            self.spare = Some(self.make(self.segment.id.next(), 0)?);
+        }
+        Ok(())
+    }
+
+    /// Forces everything written to disk; answers up to which sequence number.
+    ///
+    /// # Errors
+    /// Any error is final.
+    pub(super) fn sync(&mut self) -> Result<u64> {
+        let path = || self.segment.id.path(&self.dir);
+        self.segment.file.sync_data().map_err(|source| Error::io(IoOp::SyncData, &path())(source))?;
+        // An empty segment keeps the end of the one before, for its first record to tell.
+        if self.offset > SEGMENT_HEADER_BYTES {
+            self.synced = LogPos::new(self.segment.id, self.offset);
+        }
+        Ok(self.last_sequence)
+    }
+
+    /// The oldest segment that holds a record after `sequence`.
+    pub(super) fn first_needed(&self, sequence: u64) -> SegmentId {
+        let needed = self.sealed.iter().find(|sealed| sealed.last_sequence > sequence);
+        needed.map_or(self.segment.id, |sealed| sealed.id)
+    }
+
+    /// Deletes the segments before `first`; the manifest says so already.
+    ///
+    /// # Errors
+    /// Any I/O error; the rest is deleted at the next try or the next open.
+    pub(super) fn remove_before(&mut self, first: SegmentId) -> Result<()> {
+        while let Some(oldest) = self.sealed.first().copied().filter(|sealed| sealed.id < first) {
+            let path = oldest.id.path(&self.dir);
+            self.fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
+            self.sealed.remove(0);
+        }
+        Ok(())
+    }
+
+    /// Bytes of log that hold records.
+    pub(super) fn bytes(&self) -> u64 {
+        self.sealed.iter().map(|sealed| sealed.bytes).sum::<u64>() + self.offset
+    }
+
+    pub(super) fn has_backlog(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+}
