@@ -1,0 +1,127 @@
+//! The `opentsdb` fold of the data table's family, and the hour of a row key.
+//!
+//! A row is kept as it is, rather than folded, when
+//! - a tombstone is among its cells: it must meet the very cells it was written against;
+//! - a column comes in several versions: a folded cell has one version of each point;
+//! - it holds an append cell, whose points are as old as the whole cell;
+//! - a cell does not hold what its qualifier says: the evidence stays for `fsck`.
+//!
+//! Annotations, histograms and columns of unknown kind stay beside the folded cell. The folded cell takes the newest time
+//! and sequence number of its parts, so TTL counts from the last write, and a later write still wins over it.
+
+use std::cell::RefCell;
+
+use basalt_schema::{BaseTime, KeyLayout, RowCell, RowFold};
+use basalt_store::{CellRef, Fold, FoldedCell, FoldedRow, Window};
+
+/// Folds rows of the data table.
+///
+/// ```
+/// use basalt_rewrite::HourFold;
+/// use basalt_schema::{KeyLayout, Salting, UidWidths};
+/// use basalt_store::Fold;
+/// let fold = HourFold::new(KeyLayout { salting: Salting::EMBEDDED, widths: UidWidths::default() });
+/// let row = [8, 0, 0, 1, 0x65, 0x53, 0xED, 0xE0, 0, 0, 1, 0, 0, 1];
+/// assert_eq!(fold.window(&row).unwrap().start_s, 1_699_999_200);
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct HourFold {
+    layout: KeyLayout,
+}
+
+impl HourFold {
+    /// The name under which a store registers it and family descriptors name it.
+    pub const NAME: &'static str = "opentsdb";
+
+    /// The fold of tables whose keys are laid out like this.
+    pub const fn new(layout: KeyLayout) -> Self {
+        Self { layout }
+    }
+}
+
+impl Fold for HourFold {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    /// The hour of the row, also of one with global annotations; `None` for a key that is none of the data table's.
+    fn window(&self, row: &[u8]) -> Option<Window> {
+        let base = self.layout.decode(row).ok()?.base();
+        // Foreign writers have base times that are no full hour; windows must tile the time all the same.
+        let start_s = u64::from(BaseTime::of_seconds(base.seconds()).seconds());
+        Some(Window { start_s, end_s: start_s + u64::from(BaseTime::SPAN_S) })
+    }
+
+    fn fold(&self, cells: &[CellRef<'_>], out: &mut FoldedRow) -> bool {
+        if must_stay(cells) {
+            return false;
+        }
+        SCRATCH.with_borrow_mut(|scratch| scratch.fold(cells, out))
+    }
+}
+
+/// Whether the cells are such as no fold may touch. They are in cell order, so versions of a column lie side by side.
+fn must_stay(cells: &[CellRef<'_>]) -> bool {
+    let versions = cells.iter().zip(cells.iter().skip(1)).any(|(newer, older)| newer.qualifier == older.qualifier);
+    versions || cells.iter().any(|cell| cell.kind.is_tombstone())
+}
+
+thread_local! {
+    /// A thread's working memory: a store folds rows by the million.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
+    fold: RowFold,
+    /// Empty between rows; kept for its memory.
+    cells: Vec<RowCell<'static>>,
+}
+
+impl Scratch {
+    fn fold(&mut self, cells: &[CellRef<'_>], out: &mut FoldedRow) -> bool {
+        let mut parts = recycle(std::mem::take(&mut self.cells));
+        parts.extend(cells.iter().map(|cell| RowCell::from(*cell)));
+        let folded = match self.fold.fold(&parts) {
+            Ok(Some(folded)) => {
+                merge(folded, &parts, out);
+                true
+            }
+            // Nothing to do, or damage: the row stays as it is.
+            Ok(None) | Err(_) => false,
+        };
+        self.cells = recycle(parts);
+        folded
+    }
+}
+
+/// Puts the folded cell among those that stay, in cell order. Their qualifiers differ: what is joined is even in length,
+/// all else is odd.
+fn merge(folded: RowCell<'_>, parts: &[RowCell<'_>], out: &mut FoldedRow) {
+    out.clear();
+    let mut push = |cell: RowCell<'_>| {
+        let RowCell { qualifier, value, timestamp, seq } = cell;
+        out.push(FoldedCell { qualifier, timestamp, seq, value });
+    };
+    let mut folded = Some(folded);
+    for cell in parts.iter().filter(|cell| !RowFold::joins(cell.qualifier)) {
+        if let Some(folded) = folded.take_if(|folded| folded.qualifier < cell.qualifier) {
+            push(folded);
+        }
+        push(*cell);
+    }
+    if let Some(folded) = folded {
+        push(folded);
+    }
+}
+
+/// The vector's memory, empty, for cells of another lifetime: collecting in place allocates nothing.
+fn recycle<'b>(mut cells: Vec<RowCell<'_>>) -> Vec<RowCell<'b>> {
+    cells.clear();
+    let unborrowed =
+        |cell: RowCell<'_>| RowCell { qualifier: &[], value: &[], timestamp: cell.timestamp, seq: cell.seq };
+    cells.into_iter().map(unborrowed).collect()
+}
+
+#[cfg(test)]
+mod tests;
