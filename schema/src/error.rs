@@ -107,12 +107,12 @@ pub enum Error {
         name: Box<str>,
     },
     /// A UID that has no name.
-    #[error("No such unique ID for '{kind}': {id}")]
+    #[error("No such unique ID for '{kind}': {id:?}")]
     NoSuchId {
         /// Which space was asked.
         kind: UidKind,
-        /// The UID in hex, or however it was given.
-        id: Box<str>,
+        /// The UID's bytes.
+        id: Box<[JavaByte]>,
     },
     /// A name given to an ID although it has one already.
     #[error("Name already exists with UID: {id}")]
@@ -136,14 +136,6 @@ pub enum Error {
         /// The new name's UID in hex.
         id: Box<str>,
     },
-    /// Another rename of the same ID or to the same name is under way.
-    #[error("Ongoing rename on the same ID(\"{id}\") or an identical new name(\"{name}\")")]
-    RenameOngoing {
-        /// The UID in hex.
-        id: Box<str>,
-        /// The new name.
-        name: Box<str>,
-    },
     /// The width's last UID is taken.
     #[error("All Unique IDs for {kind} on {width} bytes are already assigned!")]
     UidsExhausted {
@@ -163,8 +155,10 @@ pub enum Error {
         attempts: u32,
     },
     /// A UID table's cell that is no UID or no name.
-    #[error("corrupt UID table: {what} of '{name}' has {length} bytes, expected {expected}")]
+    #[error("corrupt UID table: {what} of {kind} '{name}' has {length} bytes, expected {expected}")]
     CorruptUid {
+        /// Which space was asked.
+        kind: UidKind,
         /// Which cell.
         what: &'static str,
         /// Its row.
@@ -238,10 +232,7 @@ impl Error {
             | Self::UidsExhausted { .. }
             | Self::SettingChanged { .. } => ErrorKind::Invalid,
             Self::NoSuchName { .. } | Self::NoSuchId { .. } => ErrorKind::NotFound,
-            Self::NameExists { .. }
-            | Self::RenameTaken { .. }
-            | Self::RenameOngoing { .. }
-            | Self::DuplicatePoint(_) => ErrorKind::Conflict,
+            Self::NameExists { .. } | Self::RenameTaken { .. } | Self::DuplicatePoint(_) => ErrorKind::Conflict,
             Self::AssignmentFailed { .. } | Self::IndexFull { .. } => ErrorKind::Throttled,
             Self::CorruptRowKey { .. } | Self::CorruptCell { .. } | Self::CorruptUid { .. } => ErrorKind::Corrupt,
             Self::Store(error) => error.kind(),

@@ -7,6 +7,8 @@
 //! value ─ value ──── qualifier ──┴─ point ─ cell ─────────┘
 //!                                             │ compacted, append, annotation
 //!                                             └─ row (decode), fold (join)
+//!
+//! schema ─ opens tables (tables, config), gives names UIDs (uids, uid_table), knows every series (index)
 //! ```
 //!
 //! The codec modules are pure: bytes in, types out; no store, no clock, no lock. The bytes are those of OpenTSDB 2.4:
@@ -17,9 +19,11 @@ mod append;
 mod base_time;
 mod cell;
 mod compacted;
+mod config;
 mod error;
 mod fold;
 mod hex;
+mod index;
 mod inline;
 mod names;
 mod point;
@@ -28,8 +32,12 @@ mod qualifier;
 mod row;
 mod row_key;
 mod salt;
+mod schema;
+mod tables;
 mod tsuid;
 mod uid;
+mod uid_table;
+mod uids;
 mod value;
 
 #[cfg(test)]
@@ -40,8 +48,10 @@ pub use append::{APPEND_QUALIFIER, append_point_into};
 pub use base_time::BaseTime;
 pub use cell::{Damage, RowCell, StoredPoint};
 pub use compacted::CompactedCell;
+pub use config::{AutoCreate, SchemaConfig};
 pub use error::{DuplicatePoint, Error, JavaByte, Result};
 pub use fold::RowFold;
+pub use index::{RebuildReport, SeriesId, SeriesIndex};
 pub use inline::InlineBytes;
 pub use names::{NameRole, NameRules};
 pub use point::{PointCell, point_cell};
@@ -50,6 +60,10 @@ pub use qualifier::{ColumnKind, PointKind, Qualifier, QualifierBytes};
 pub use row::{Duplicates, RowPoints};
 pub use row_key::{KeyLayout, RowKey, SeriesKey};
 pub use salt::{Salt, Salting};
+pub use schema::{Schema, SeriesNames};
+pub use tables::{DATA_FAMILY, Tables};
 pub use tsuid::Tsuid;
 pub use uid::{TagPair, Uid, UidKind, UidWidth, UidWidths};
+pub use uid_table::{UidTable, UidUsage};
+pub use uids::Uids;
 pub use value::{Door, Value, ValueBytes};

@@ -1,0 +1,83 @@
+//! What a schema is opened with.
+
+use crate::{NameRules, Salting, UidKind, UidWidths};
+
+/// Settings of the tables. Salt and widths are fixed when the tables are made; the rest may change at every start.
+#[derive(Debug, Clone)]
+pub struct SchemaConfig {
+    /// Table of points (`tsd.storage.hbase.data_table`).
+    pub data_table: String,
+    /// Table of UIDs (`tsd.storage.hbase.uid_table`).
+    pub uid_table: String,
+    /// Table of trees (`tsd.storage.hbase.tree_table`).
+    pub tree_table: String,
+    /// Table of series' meta data (`tsd.storage.hbase.meta_table`).
+    pub meta_table: String,
+    /// Bytes of UIDs (`tsd.storage.uid.width.*`).
+    pub widths: UidWidths,
+    /// How rows are salted (`tsd.storage.salt.*`).
+    pub salting: Salting,
+    /// Which kinds of names an unknown one is given a UID of (`tsd.core.auto_create_*`).
+    pub auto_create: AutoCreate,
+    /// The most tags of a point (`tsd.storage.max_tags`).
+    pub tags_max: usize,
+    /// Characters allowed in names beside the usual (`tsd.core.tag.allow_specialchars`).
+    pub extra_characters: String,
+    /// Names kept in memory, for each kind and in each direction.
+    pub uid_cache_entries: usize,
+    /// The most series that the index holds. Beyond it new series are refused.
+    pub series_max: u32,
+    /// Registered name of the fold of the data family; `None` for a store without one.
+    pub fold: Option<Box<str>>,
+    /// Registered name of the data family's block encoding.
+    pub block_encoding: Box<str>,
+}
+
+impl Default for SchemaConfig {
+    fn default() -> Self {
+        Self {
+            data_table: "tsdb".into(),
+            uid_table: "tsdb-uid".into(),
+            tree_table: "tsdb-tree".into(),
+            meta_table: "tsdb-meta".into(),
+            widths: UidWidths::default(),
+            salting: Salting::EMBEDDED,
+            auto_create: AutoCreate::default(),
+            tags_max: NameRules::TAGS_MAX_DEFAULT,
+            extra_characters: String::new(),
+            uid_cache_entries: 1 << 20,
+            series_max: 100_000_000,
+            fold: None,
+            block_encoding: "NONE".into(),
+        }
+    }
+}
+
+/// Which kinds of names get a UID when a point first brings them; all, unless told otherwise. OpenTSDB's default for
+/// metrics is not to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AutoCreate {
+    /// Metrics.
+    pub metric: bool,
+    /// Keys of tags.
+    pub tagk: bool,
+    /// Values of tags.
+    pub tagv: bool,
+}
+
+impl AutoCreate {
+    /// Whether names of `kind` are created.
+    pub const fn allows(self, kind: UidKind) -> bool {
+        match kind {
+            UidKind::Metric => self.metric,
+            UidKind::Tagk => self.tagk,
+            UidKind::Tagv => self.tagv,
+        }
+    }
+}
+
+impl Default for AutoCreate {
+    fn default() -> Self {
+        Self { metric: true, tagk: true, tagv: true }
+    }
+}

@@ -1,0 +1,129 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const WIDTHS: UidWidths =
+    UidWidths { metric: crate::UidWidth::DEFAULT, tagk: crate::UidWidth::DEFAULT, tagv: crate::UidWidth::DEFAULT };
+
+fn pair(key: u64, value: u64) -> TagPair {
+    TagPair { key: Uid::new(key), value: Uid::new(value) }
+}
+
+fn tsuid(metric: u64, pairs: &[(u64, u64)]) -> Tsuid {
+    let pairs: Vec<_> = pairs.iter().map(|(key, value)| pair(*key, *value)).collect();
+    Tsuid::new(Uid::new(metric), &pairs, WIDTHS)
+}
+
+#[test]
+fn a_series_is_added_once() {
+    let index = SeriesIndex::new(WIDTHS, 10);
+    let first = index.add(&tsuid(1, &[(1, 1), (2, 2)])).unwrap();
+    assert_eq!(index.add(&tsuid(1, &[(2, 2), (1, 1)])).unwrap(), first);
+    let second = index.add(&tsuid(1, &[(1, 1)])).unwrap();
+    assert_ne!(first, second);
+    assert_eq!((index.len(), index.metrics()), (2, vec![Uid::new(1)]));
+    assert_eq!(index.id(&tsuid(1, &[(1, 1)])), Some(second));
+    assert_eq!(index.id(&tsuid(2, &[(1, 1)])), None);
+    assert_eq!(index.tsuid(first), Some(tsuid(1, &[(1, 1), (2, 2)])));
+    assert_eq!(index.tsuid(SeriesId(2)), None);
+}
+
+#[test]
+fn a_full_index_refuses_new_series_and_finds_known_ones() {
+    let index = SeriesIndex::new(WIDTHS, 1);
+    let known = index.add(&tsuid(1, &[(1, 1)])).unwrap();
+    assert!(matches!(index.add(&tsuid(1, &[(1, 2)])), Err(Error::IndexFull { max: 1 })));
+    assert_eq!(index.add(&tsuid(1, &[(1, 1)])).unwrap(), known);
+    assert!(index.with_tag(Uid::new(1), pair(1, 2)).is_empty());
+}
+
+#[test]
+fn tsuids_come_in_their_order_not_in_that_of_arrival() {
+    let index = SeriesIndex::new(WIDTHS, 10);
+    let late = index.add(&tsuid(1, &[(1, 9)])).unwrap();
+    let early = index.add(&tsuid(1, &[(1, 3)])).unwrap();
+    let found = index.tsuids(&index.series(Uid::new(1)));
+    assert_eq!(found, [(early, tsuid(1, &[(1, 3)])), (late, tsuid(1, &[(1, 9)]))]);
+}
+
+#[test]
+fn readers_and_writers_at_once_see_whole_series() {
+    let index = SeriesIndex::new(WIDTHS, 10_000);
+    std::thread::scope(|scope| {
+        for _writer in 0..3 {
+            scope.spawn(|| {
+                for value in 1..500 {
+                    index.add(&tsuid(value % 7 + 1, &[(1, value), (2, 1)])).unwrap();
+                }
+            });
+        }
+        for metric in (1..8).cycle().take(200) {
+            let metric = Uid::new(metric);
+            let ids = index.with_tag(metric, pair(2, 1));
+            assert_eq!(index.tsuids(&ids).len() as u64, ids.len());
+            assert!(ids.is_subset(&index.with_key(metric, Uid::new(1))));
+        }
+    });
+    assert_eq!(index.len(), 499);
+}
+
+/// Whether a series with these tags is asked for.
+type Wanted<'a> = &'a dyn Fn(&[(u64, u64)]) -> bool;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Every answer is the one that a look at all series gives.
+    #[test]
+    fn answers_agree_with_a_look_at_all_series(
+        added in proptest::collection::vec((1u64..4, proptest::collection::btree_map(1u64..4, 1u64..6, 0..4)), 0..60),
+        asked in (1u64..4, 1u64..4, 1u64..6),
+    ) {
+        let index = SeriesIndex::new(WIDTHS, 1000);
+        let mut all = BTreeSet::new();
+        for (metric, tags) in added {
+            let tags: Vec<_> = tags.into_iter().collect();
+            index.add(&tsuid(metric, &tags)).unwrap();
+            all.insert((tsuid(metric, &tags), metric, tags));
+        }
+        let (metric, key, value) = asked;
+        let check = |found: &RoaringBitmap, wanted: Wanted<'_>| {
+            let found = index.tsuids(found);
+            let expected = all.iter().filter(|(_, of, tags)| *of == metric && wanted(tags)).map(|(tsuid, ..)| tsuid);
+            found.iter().map(|(_, tsuid)| tsuid).eq(expected)
+        };
+        let (of, tagk) = (Uid::new(metric), Uid::new(key));
+        prop_assert!(check(&index.series(of), &|_| true));
+        prop_assert!(check(&index.with_tag(of, pair(key, value)), &|tags| tags.contains(&(key, value))));
+        prop_assert!(check(&index.with_key(of, tagk), &|tags| tags.iter().any(|(k, _)| *k == key)));
+        let both = index.with_any_value(of, tagk, [Uid::new(value), Uid::new(1)]);
+        prop_assert!(check(&both, &|tags| tags.contains(&(key, value)) || tags.contains(&(key, 1))));
+        let values: BTreeSet<Uid> = all
+            .iter()
+            .filter(|(_, of, _)| *of == metric)
+            .flat_map(|(_, _, tags)| tags.iter().filter(|(k, _)| *k == key).map(|(_, value)| Uid::new(*value)))
+            .collect();
+        prop_assert!(index.tag_values(of, tagk).into_iter().eq(values));
+        prop_assert_eq!(index.len(), all.len());
+    }
+}
+
+/// Prints what a series costs in memory: `cargo test -p basalt-schema --release -- --ignored memory_of --nocapture`.
+#[test]
+#[ignore = "a measurement, not a check"]
+fn memory_of_a_million_series() {
+    let resident = || {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+    };
+    let before = resident();
+    let index = SeriesIndex::new(WIDTHS, u32::MAX);
+    for series in 0..1_000_000 {
+        let (metric, host) = (series % 100 + 1, series / 100 + 1);
+        index.add(&tsuid(metric, &[(1, host), (2, host % 20 + 1), (3, host % 5 + 1)])).unwrap();
+    }
+    println!("{} bytes a series", (resident() - before) / 1_000_000);
+    assert_eq!(index.len(), 1_000_000);
+}

@@ -1,0 +1,147 @@
+//! The schema over a store: tables opened, names resolved, series known.
+
+use std::sync::Arc;
+
+use basalt_store::Store;
+
+use crate::{
+    KeyLayout, NameRules, RebuildReport, Result, SchemaConfig, SeriesIndex, Tables, TagPair, Tsuid, Uid, UidKind, Uids,
+};
+
+/// OpenTSDB's tables on a store. One a process; shared by `Arc`.
+#[derive(Debug)]
+pub struct Schema {
+    store: Arc<dyn Store>,
+    config: SchemaConfig,
+    tables: Tables,
+    layout: KeyLayout,
+    rules: Arc<NameRules>,
+    uids: Uids,
+    index: SeriesIndex,
+    rebuilt: RebuildReport,
+}
+
+/// A series in names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeriesNames {
+    /// Its metric.
+    pub metric: Arc<str>,
+    /// Its tags, key and value, in the order of its row keys.
+    pub tags: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl Schema {
+    /// Makes the tables that are absent, checks the settings that the others record, and reads the series index.
+    ///
+    /// *Cost*: a scan of the data table's row keys.
+    ///
+    /// # Errors
+    /// `Invalid`: table names that the store refuses, or salt and UID widths other than those the tables were made with.
+    /// The store's own.
+    pub fn open(store: Arc<dyn Store>, config: SchemaConfig) -> Result<Self> {
+        let tables = Tables::named(&config)?;
+        tables.open(&*store, &config)?;
+        let layout = KeyLayout { salting: config.salting, widths: config.widths };
+        let rules = Arc::new(NameRules::new(&config.extra_characters, config.tags_max));
+        let uids = Uids::new(&store, &tables.uid, &config, &rules);
+        let index = SeriesIndex::new(config.widths, config.series_max);
+        let rebuilt = index.rebuild(&*store, &tables.data, layout)?;
+        Ok(Self { store, config, tables, layout, rules, uids, index, rebuilt })
+    }
+
+    /// The store below.
+    pub const fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// What it was opened with.
+    pub const fn config(&self) -> &SchemaConfig {
+        &self.config
+    }
+
+    /// The names of the tables.
+    pub const fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// How row keys are laid out.
+    pub const fn layout(&self) -> KeyLayout {
+        self.layout
+    }
+
+    /// Which names are allowed.
+    pub fn rules(&self) -> &NameRules {
+        &self.rules
+    }
+
+    /// Names and UIDs.
+    pub const fn uids(&self) -> &Uids {
+        &self.uids
+    }
+
+    /// Every series.
+    pub const fn index(&self) -> &SeriesIndex {
+        &self.index
+    }
+
+    /// What was read to fill the index at open.
+    pub const fn rebuilt(&self) -> RebuildReport {
+        self.rebuilt
+    }
+
+    /// The UID of a name for writing: an unknown one is given a UID, if the configuration creates names of this kind.
+    ///
+    /// # Errors
+    /// As [`crate::UidTable::uid_or_create`] or, where nothing is created, [`crate::UidTable::uid`].
+    pub fn uid_for_write(&self, kind: UidKind, name: &str) -> Result<Uid> {
+        let table = self.uids.of(kind);
+        if self.config.auto_create.allows(kind) { table.uid_or_create(name) } else { table.uid(name) }
+    }
+
+    /// The series of a point to be written: its names checked, resolved and sorted. It is not added to the index:
+    /// whoever writes rows of it does that first. A series without rows costs a look-up, a row without its series is not
+    /// found.
+    ///
+    /// # Errors
+    /// `Invalid`: names or numbers of tags that the rules refuse. `NotFound`: an unknown name of a kind that is not
+    /// created. The store's own.
+    pub fn resolve(&self, metric: &str, tags: &[(&str, &str)]) -> Result<Tsuid> {
+        self.rules.check_point(metric, tags)?;
+        self.resolve_by(metric, tags, |kind, name| self.uid_for_write(kind, name))
+    }
+
+    /// The series of these names, if all of them are known.
+    ///
+    /// # Errors
+    /// `NotFound`: an unknown name. The store's own.
+    pub fn find(&self, metric: &str, tags: &[(&str, &str)]) -> Result<Tsuid> {
+        self.resolve_by(metric, tags, |kind, name| self.uids.of(kind).uid(name))
+    }
+
+    fn resolve_by(
+        &self,
+        metric: &str,
+        tags: &[(&str, &str)],
+        uid: impl Fn(UidKind, &str) -> Result<Uid>,
+    ) -> Result<Tsuid> {
+        let metric = uid(UidKind::Metric, metric)?;
+        let pairs = tags
+            .iter()
+            .map(|(key, value)| Ok(TagPair { key: uid(UidKind::Tagk, key)?, value: uid(UidKind::Tagv, value)? }));
+        let pairs: Vec<TagPair> = pairs.collect::<Result<_>>()?;
+        Ok(Tsuid::new(metric, &pairs, self.layout.widths))
+    }
+
+    /// The names of a series.
+    ///
+    /// # Errors
+    /// `NotFound`: a UID without a name. The store's own.
+    pub fn names(&self, tsuid: &Tsuid) -> Result<SeriesNames> {
+        let widths = self.layout.widths;
+        let tags = tsuid.pairs(widths).map(|pair| {
+            Ok((self.uids.of(UidKind::Tagk).name(pair.key)?, self.uids.of(UidKind::Tagv).name(pair.value)?))
+        });
+        let tags = tags.collect::<Result<_>>()?;
+        Ok(SeriesNames { metric: self.uids.of(UidKind::Metric).name(tsuid.metric(widths))?, tags })
+    }
+}

@@ -1,0 +1,268 @@
+//! The map between the names and UIDs of one kind, kept in the UID table.
+//!
+//! ```text
+//! forward   row = name bytes   id:<kind>   = UID          reverse   row = UID bytes   name:<kind> = name bytes
+//! counter   row = 00           id:<kind>   = last UID given out, 8 bytes big-endian
+//! ```
+//!
+//! A UID is assigned in three steps: the counter is incremented, the reverse cell is put if absent, the forward cell is put
+//! if absent. Reverse comes before forward, so that a crash leaves an orphan at worst (a UID that nobody uses), never a name
+//! whose UID has no name. Who loses the last step to another daemon takes the winner's UID; the own one is the orphan.
+//!
+//! Names are UTF-8. *Source*: OpenTSDB 2.4 `UniqueId` (rules S-UID-FWD, -REV, -COUNTER, -CAS, -WIDTH, -RENAME, -DELETE).
+
+mod assign;
+mod suggest;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use basalt_store::{Columns, Durability, Get, RowBatch, Store, TableName};
+use bytes::Bytes;
+use quick_cache::sync::Cache;
+
+use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
+use crate::uids::Generation;
+use crate::{Error, NameRole, NameRules, Result, Uid, UidKind, UidWidth, hex};
+
+/// Row of the counters.
+const COUNTER_ROW: &[u8] = &[0];
+
+/// The names and UIDs of one kind. All calls may wait for the store: call them on threads that may block.
+#[derive(Debug)]
+pub struct UidTable {
+    store: Arc<dyn Store>,
+    table: TableName,
+    kind: UidKind,
+    width: UidWidth,
+    rules: Arc<NameRules>,
+    /// Name → UID. Its guard for an absent key is what makes one assignment of a name at a time in this process.
+    uids: Cache<String, Uid>,
+    /// UID → name.
+    names: Cache<Uid, Arc<str>>,
+    /// Guards the agreement of table and caches: who loads holds it shared, from the read to the insert; who renames or
+    /// deletes holds it alone, so that no earlier read is cached after the change. Taken after a cache's guard, never before.
+    changes: RwLock<()>,
+    generation: Arc<Generation>,
+}
+
+/// What a [`UidTable`] is made of.
+pub(crate) struct UidTableParts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) table: TableName,
+    pub(crate) kind: UidKind,
+    pub(crate) width: UidWidth,
+    pub(crate) rules: Arc<NameRules>,
+    pub(crate) cache_entries: usize,
+    pub(crate) generation: Arc<Generation>,
+}
+
+/// How much of a kind's UIDs is given out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UidUsage {
+    /// UIDs given out, orphans included.
+    pub used: u64,
+    /// UIDs left.
+    pub available: u64,
+}
+
+impl UidTable {
+    pub(crate) fn new(parts: UidTableParts) -> Self {
+        let UidTableParts { store, table, kind, width, rules, cache_entries, generation } = parts;
+        Self {
+            store,
+            table,
+            kind,
+            width,
+            rules,
+            uids: Cache::new(cache_entries),
+            names: Cache::new(cache_entries),
+            changes: RwLock::new(()),
+            generation,
+        }
+    }
+
+    /// The kind of its names.
+    pub const fn kind(&self) -> UidKind {
+        self.kind
+    }
+
+    /// The width of its UIDs.
+    pub const fn width(&self) -> UidWidth {
+        self.width
+    }
+
+    /// The UID of a name. *Cost*: a look-up in memory, or a get. A name that is unknown is asked for again each time.
+    ///
+    /// # Errors
+    /// `NotFound`: no such name. `Corrupt`: a cell that is no UID. The store's own.
+    pub fn uid(&self, name: &str) -> Result<Uid> {
+        self.uids.get_or_insert_with(name, || {
+            let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
+            self.stored_uid(name)?.ok_or_else(|| self.no_such_name(name))
+        })
+    }
+
+    /// The UID of a name, which is given one if it has none. Of many callers at once one assigns, the others wait for it.
+    ///
+    /// The steps are written with [`Durability::Async`]: the batch that uses the UID is synced after them in the same log.
+    ///
+    /// # Errors
+    /// `Invalid`: a name that the rules refuse, or no UID left on this width. `Corrupt`, and the store's own.
+    pub fn uid_or_create(&self, name: &str) -> Result<Uid> {
+        self.uids.get_or_insert_with(name, || {
+            let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
+            match self.stored_uid(name)? {
+                Some(uid) => Ok(uid),
+                None => self.assign(name, Durability::Async),
+            }
+        })
+    }
+
+    /// Gives a name its first UID, durable when it returns.
+    ///
+    /// # Errors
+    /// `Conflict`: the name has one already. The others as [`UidTable::uid_or_create`].
+    pub fn create(&self, name: &str) -> Result<Uid> {
+        let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(uid) = self.stored_uid(name)? {
+            return Err(Error::NameExists { kind: self.kind, name: name.into(), id: self.hex(uid).into() });
+        }
+        self.assign(name, Durability::Fsync)
+    }
+
+    /// The name of a UID. *Cost*: a look-up in memory, or a get.
+    ///
+    /// # Errors
+    /// `NotFound`: no such UID. The store's own.
+    pub fn name(&self, uid: Uid) -> Result<Arc<str>> {
+        self.names.get_or_insert_with(&uid, || {
+            let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
+            self.stored_name(uid)?.ok_or_else(|| self.no_such_id(uid))
+        })
+    }
+
+    /// The names of many UIDs, in their order. *Cost*: one get for all that are not in memory.
+    ///
+    /// # Errors
+    /// As [`UidTable::name`].
+    pub fn names(&self, uids: &[Uid]) -> Result<Vec<Arc<str>>> {
+        let mut missing: Vec<Uid> = uids.iter().copied().filter(|uid| !self.names.contains_key(uid)).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        for chunk in missing.chunks(NAMES_PER_GET) {
+            self.load_names(chunk)?;
+        }
+        // A name may have left the bounded cache since; then it is read alone.
+        uids.iter().map(|uid| self.name(*uid)).collect()
+    }
+
+    /// How many UIDs are used and left.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn usage(&self) -> Result<UidUsage> {
+        let cell = self.stored_cell(COUNTER_ROW, UID_ID_FAMILY)?;
+        let used = match cell.as_deref().map(<[u8; 8]>::try_from) {
+            None => 0,
+            Some(Ok(bytes)) => u64::from_be_bytes(bytes),
+            Some(Err(_)) => return Err(self.corrupt("the counter", COUNTER_ROW, cell.as_deref(), 8)),
+        };
+        Ok(UidUsage { used, available: self.width.uid_max().number().saturating_sub(used) })
+    }
+
+    /// Forgets the names kept in memory.
+    pub(crate) fn clear_caches(&self) {
+        let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
+        self.uids.clear();
+        self.names.clear();
+    }
+
+    /// A UID in upper-case hex, as users see it.
+    pub fn hex(&self, uid: Uid) -> String {
+        hex::upper(&uid.encode(self.width))
+    }
+
+    fn load_names(&self, uids: &[Uid]) -> Result<()> {
+        let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
+        let rows = uids.iter().map(|uid| Bytes::copy_from_slice(&uid.encode(self.width))).collect();
+        let get = Get::rows(rows).with_columns(Columns::column(UID_NAME_FAMILY, self.kind.qualifier()));
+        let batch = self.store.get(&self.table, get).wait()?;
+        for row in batch.rows() {
+            if let (Some(uid), Some(cell)) = (Uid::decode(row.key()), row.cells().next()) {
+                self.names.insert(uid, decode_name(cell.value).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// What the forward map says, past the cache.
+    fn stored_uid(&self, name: &str) -> Result<Option<Uid>> {
+        if name.is_empty() {
+            return Err(Error::EmptyName { role: self.role() });
+        }
+        let Some(cell) = self.stored_cell(name.as_bytes(), UID_ID_FAMILY)? else { return Ok(None) };
+        match Uid::decode(&cell) {
+            Some(uid) if cell.len() == self.width.bytes() => Ok(Some(uid)),
+            _ => Err(self.corrupt("the UID", name.as_bytes(), Some(&cell), self.width.bytes())),
+        }
+    }
+
+    /// What the reverse map says, past the cache.
+    fn stored_name(&self, uid: Uid) -> Result<Option<Arc<str>>> {
+        if uid > self.width.uid_max() {
+            return Ok(None);
+        }
+        let cell = self.stored_cell(&uid.encode(self.width), UID_NAME_FAMILY)?;
+        Ok(cell.map(|cell| decode_name(&cell).into()))
+    }
+
+    /// The value of this kind's cell of a row and family.
+    fn stored_cell(&self, row: &[u8], family: &'static [u8]) -> Result<Option<Vec<u8>>> {
+        let columns = Columns::column(family, self.kind.qualifier());
+        let get = Get::row(Bytes::copy_from_slice(row)).with_columns(columns);
+        let batch: RowBatch = self.store.get(&self.table, get).wait()?;
+        Ok(batch.row(0).and_then(|row| row.cells().next()).map(|cell| cell.value.to_vec()))
+    }
+
+    const fn role(&self) -> NameRole {
+        match self.kind {
+            UidKind::Metric => NameRole::Metric,
+            UidKind::Tagk => NameRole::TagName,
+            UidKind::Tagv => NameRole::TagValue,
+        }
+    }
+
+    fn no_such_name(&self, name: &str) -> Error {
+        Error::NoSuchName { kind: self.kind, name: name.into() }
+    }
+
+    fn no_such_id(&self, uid: Uid) -> Error {
+        let id = if uid > self.width.uid_max() {
+            uid.number().to_be_bytes().map(u8::cast_signed).into()
+        } else {
+            uid.encode(self.width).iter().map(|byte| byte.cast_signed()).collect()
+        };
+        Error::NoSuchId { kind: self.kind, id }
+    }
+
+    fn corrupt(&self, what: &'static str, row: &[u8], cell: Option<&[u8]>, expected: usize) -> Error {
+        Error::CorruptUid {
+            kind: self.kind,
+            what,
+            name: decode_name(row).into(),
+            length: cell.map_or(0, <[u8]>::len),
+            expected,
+        }
+    }
+}
+
+/// The most UIDs that one get asks the names of.
+const NAMES_PER_GET: usize = 4096;
+
+/// A stored name. Bytes that are no UTF-8 were written by OpenTSDB, as Latin-1.
+fn decode_name(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(name) => name.to_owned(),
+        Err(_) => bytes.iter().copied().map(char::from).collect(),
+    }
+}

@@ -1,0 +1,133 @@
+//! What changes the maps: assign, rename, delete.
+
+use std::sync::PoisonError;
+
+use basalt_store::{CheckAndMutate, Comparison, Durability, Increment, MutationBatch};
+use bytes::Bytes;
+
+use super::{COUNTER_ROW, UidTable};
+use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
+use crate::{Error, Result, Uid};
+
+/// How often an assignment is tried when the UID it drew turns out to have a name already.
+const ASSIGN_ATTEMPTS: u32 = 3;
+
+impl UidTable {
+    /// Gives `name` a UID, or returns the one that another daemon gave it meanwhile. `durability` is that of the last step;
+    /// the log has the earlier ones before it.
+    ///
+    /// The caller holds `changes` shared. In this process one caller a name comes here at a time; should two, the last
+    /// step decides between them as it does between daemons.
+    pub(super) fn assign(&self, name: &str, durability: Durability) -> Result<Uid> {
+        self.rules.check(self.role(), name)?;
+        for _attempt in 0..ASSIGN_ATTEMPTS {
+            let uid = self.draw()?;
+            let row = uid.encode(self.width);
+            // A UID that has a name already: someone set the counter back. The next one may be free.
+            if !self.put_if_absent(&row, UID_NAME_FAMILY, name.as_bytes(), Durability::Async)? {
+                continue;
+            }
+            if self.put_if_absent(name.as_bytes(), UID_ID_FAMILY, &row, durability)? {
+                return Ok(uid);
+            }
+            // Lost the race: the winner's UID is the name's, ours is an orphan. None means that it was deleted again.
+            if let Some(winner) = self.stored_uid(name)? {
+                return Ok(winner);
+            }
+        }
+        Err(Error::AssignmentFailed { kind: self.kind, name: name.into(), attempts: ASSIGN_ATTEMPTS })
+    }
+
+    /// Gives the UID of `from` the name `to`. Durable when it returns.
+    ///
+    /// The new forward cell is put first, if absent; then the reverse cell; then the old forward cell goes. A crash between
+    /// leaves both names with the UID, and the same call again finishes the work.
+    ///
+    /// # Errors
+    /// `NotFound`: no such name. `Conflict`: `to` has a UID. `Invalid`: `to` is a name that the rules refuse.
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.rules.check(self.role(), to)?;
+        let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
+        let uid = self.stored_uid(from)?.ok_or_else(|| self.no_such_name(from))?;
+        let row = uid.encode(self.width);
+        let forward_put = self.put_if_absent(to.as_bytes(), UID_ID_FAMILY, &row, Durability::Async)?;
+        if !forward_put && (from == to || self.stored_uid(to)? != Some(uid)) {
+            let id = self.stored_uid(to)?.map(|uid| self.hex(uid)).unwrap_or_default();
+            return Err(Error::RenameTaken { kind: self.kind, from: from.into(), to: to.into(), id: id.into() });
+        }
+        let mut batch = MutationBatch::new(Durability::Async);
+        batch.row(&row)?.put(UID_NAME_FAMILY, self.kind.qualifier().as_bytes(), None, to.as_bytes())?;
+        self.apply(batch)?;
+        let mut batch = MutationBatch::new(Durability::Fsync);
+        batch.row(from.as_bytes())?.delete_column(UID_ID_FAMILY, self.kind.qualifier().as_bytes(), None)?;
+        self.apply(batch)?;
+        self.forget(&[from, to], uid);
+        Ok(())
+    }
+
+    /// Removes a name, its UID and the UID's meta object; the data stays. Durable when it returns.
+    ///
+    /// # Errors
+    /// `NotFound`: no such name.
+    pub fn delete(&self, name: &str) -> Result<()> {
+        let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
+        let uid = self.stored_uid(name)?.ok_or_else(|| self.no_such_name(name))?;
+        // Forward first: a crash between leaves an orphan, as an assignment does.
+        let mut batch = MutationBatch::new(Durability::Async);
+        batch.row(name.as_bytes())?.delete_column(UID_ID_FAMILY, self.kind.qualifier().as_bytes(), None)?;
+        self.apply(batch)?;
+        let mut batch = MutationBatch::new(Durability::Fsync);
+        batch
+            .row(&uid.encode(self.width))?
+            .delete_column(UID_NAME_FAMILY, self.kind.qualifier().as_bytes(), None)?
+            .delete_column(UID_NAME_FAMILY, self.kind.meta_qualifier().as_bytes(), None)?;
+        self.apply(batch)?;
+        self.forget(&[name], uid);
+        Ok(())
+    }
+
+    /// The next UID of the counter.
+    fn draw(&self) -> Result<Uid> {
+        let increment = Increment {
+            row: Bytes::from_static(COUNTER_ROW),
+            family: Bytes::from_static(UID_ID_FAMILY),
+            qualifier: Bytes::from_static(self.kind.qualifier().as_bytes()),
+            amount: 1,
+            durability: Durability::Async,
+        };
+        let drawn = self.store.increment(&self.table, increment).wait()?;
+        match u64::try_from(drawn) {
+            Ok(number) if number > 0 && number <= self.width.uid_max().number() => Ok(Uid::new(number)),
+            _ => Err(Error::UidsExhausted { kind: self.kind, width: self.width.bytes() }),
+        }
+    }
+
+    fn put_if_absent(&self, row: &[u8], family: &'static [u8], value: &[u8], durability: Durability) -> Result<bool> {
+        let qualifier = self.kind.qualifier().as_bytes();
+        let mut mutation = MutationBatch::new(durability);
+        mutation.row(row)?.put(family, qualifier, None, value)?;
+        let check = CheckAndMutate {
+            row: Bytes::copy_from_slice(row),
+            family: Bytes::from_static(family),
+            qualifier: Bytes::from_static(qualifier),
+            comparison: Comparison::Equal,
+            expected: None,
+            mutation,
+        };
+        Ok(self.store.check_and_mutate(&self.table, check).wait()?)
+    }
+
+    fn apply(&self, batch: MutationBatch) -> Result<()> {
+        let applied = self.store.apply(&self.table, batch).wait()?;
+        applied.failed.into_iter().next().map_or(Ok(()), |failure| Err(failure.error.into()))
+    }
+
+    /// Forgets what a change made stale. The caller holds `changes` alone.
+    fn forget(&self, names: &[&str], uid: Uid) {
+        for name in names {
+            self.uids.remove(*name);
+        }
+        self.names.remove(&uid);
+        self.generation.raise();
+    }
+}

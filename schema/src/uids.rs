@@ -1,0 +1,80 @@
+//! The three UID spaces together, and the counter that tells others when to forget what they resolved.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use basalt_store::{Store, TableName};
+
+use crate::uid_table::{UidTable, UidTableParts};
+use crate::{NameRules, SchemaConfig, UidKind};
+
+/// The maps between names and UIDs, one for each kind.
+#[derive(Debug)]
+pub struct Uids {
+    metric: UidTable,
+    tagk: UidTable,
+    tagv: UidTable,
+    generation: Arc<Generation>,
+}
+
+/// Counts the changes that make an earlier name → UID answer stale.
+///
+/// Release on raise, acquire on read: who reads the new number sees the maps after the change.
+#[derive(Debug, Default)]
+pub(crate) struct Generation(AtomicU64);
+
+impl Generation {
+    pub(crate) fn raise(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl Uids {
+    pub(crate) fn new(
+        store: &Arc<dyn Store>,
+        table: &TableName,
+        config: &SchemaConfig,
+        rules: &Arc<NameRules>,
+    ) -> Self {
+        let generation = Arc::new(Generation::default());
+        let of = |kind| {
+            UidTable::new(UidTableParts {
+                store: Arc::clone(store),
+                table: table.clone(),
+                kind,
+                width: config.widths.of(kind),
+                rules: Arc::clone(rules),
+                cache_entries: config.uid_cache_entries,
+                generation: Arc::clone(&generation),
+            })
+        };
+        Self { metric: of(UidKind::Metric), tagk: of(UidKind::Tagk), tagv: of(UidKind::Tagv), generation }
+    }
+
+    /// The map of one kind.
+    pub const fn of(&self, kind: UidKind) -> &UidTable {
+        match kind {
+            UidKind::Metric => &self.metric,
+            UidKind::Tagk => &self.tagk,
+            UidKind::Tagv => &self.tagv,
+        }
+    }
+
+    /// A number that grows with every rename, delete and [`Uids::drop_caches`]. Whoever keeps resolved names reads it
+    /// *before* resolving, keeps it with them, and resolves again once it has changed.
+    pub fn generation(&self) -> u64 {
+        self.generation.read()
+    }
+
+    /// Forgets every name and UID kept in memory; the tables are asked again.
+    pub fn drop_caches(&self) {
+        for kind in UidKind::ALL {
+            self.of(kind).clear_caches();
+        }
+        self.generation.raise();
+    }
+}
