@@ -1,0 +1,128 @@
+//! Decoded blocks that are kept in memory, up to a number of bytes.
+//!
+//! Keyed by file id and block offset. A file id is never used twice, so an entry can be useless but never wrong: the
+//! blocks of a file that is gone leave as others push them out.
+//!
+//! Invariant: what is evicted depends on the calls alone, not on chance: shards and hash are fixed, so that a
+//! simulated history repeats.
+
+use std::hash::{BuildHasher, Hasher};
+
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{OptionsBuilder, Weighter};
+
+use crate::sstable::{Block, FileId};
+
+/// Eight locks: enough for as many readers as cores, few enough that a small cache still holds a block a shard.
+const SHARDS: usize = 8;
+/// By which the number of entries is foretold; a wrong guess costs a rehash.
+const BLOCK_BYTES_TYPICAL: u64 = 64 * 1024;
+
+type Key = (FileId, u64);
+
+/// Keeps blocks up to a weight in bytes; least wanted ones go first (Clock-PRO, by `quick_cache`).
+///
+/// Each of its shards holds an eighth of the bytes; a block larger than that is not kept. A capacity of 0 keeps none.
+#[derive(Debug)]
+pub(crate) struct BlockCache {
+    cache: Cache<Key, Block, Weight, FixedHash, DefaultLifecycle<Key, Block>>,
+}
+
+impl BlockCache {
+    /// A cache of `capacity_bytes`.
+    pub(crate) fn new(capacity_bytes: u64) -> Self {
+        let items = usize::try_from(capacity_bytes / BLOCK_BYTES_TYPICAL).unwrap_or(usize::MAX).max(SHARDS);
+        let options = OptionsBuilder::new()
+            .shards(SHARDS)
+            .estimated_items_capacity(items)
+            .weight_capacity(capacity_bytes)
+            .build();
+        let cache = match options {
+            Ok(options) => Cache::with_options(options, Weight, FixedHash, DefaultLifecycle::default()),
+            // Only a missing option is refused, and all are given; a plain cache of the same bounds serves as well.
+            Err(_) => Cache::with(items, capacity_bytes, Weight, FixedHash, DefaultLifecycle::default()),
+        };
+        Self { cache }
+    }
+
+    /// The block at an offset of a file.
+    pub(crate) fn get(&self, file: FileId, offset: u64) -> Option<Block> {
+        self.cache.get(&(file, offset))
+    }
+
+    /// Keeps a block, if it fits.
+    pub(crate) fn insert(&self, file: FileId, offset: u64, block: Block) {
+        self.cache.insert((file, offset), block);
+    }
+
+    /// Bytes kept now.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.cache.weight()
+    }
+}
+
+/// A block weighs the memory that it keeps.
+#[derive(Debug, Clone)]
+struct Weight;
+
+impl Weighter<Key, Block> for Weight {
+    fn weight(&self, _key: &Key, block: &Block) -> u64 {
+        block.memory_bytes() as u64
+    }
+}
+
+/// The same hash in every process: keys are our own numbers, nobody can aim them at one shard.
+#[derive(Debug, Clone, Copy)]
+struct FixedHash;
+
+impl BuildHasher for FixedHash {
+    type Hasher = FixedHasher;
+
+    fn build_hasher(&self) -> FixedHasher {
+        FixedHasher(0)
+    }
+}
+
+/// Multiply and fold over the numbers of a key.
+#[derive(Debug)]
+struct FixedHasher(u64);
+
+impl Hasher for FixedHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64((*byte).into());
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0 ^ number ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
+        self.0 = (product >> 64) as u64 ^ (product & 0xffff_ffff_ffff_ffff) as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_never_keeps_more_than_its_bytes() {
+        let cache = BlockCache::new(100_000);
+        for offset in 0..2000 {
+            cache.insert(FileId(1), offset, Block::of_one_row(b"row", 1000));
+            assert!(cache.bytes() <= 100_000);
+        }
+        assert!(cache.bytes() > 50_000, "{}", cache.bytes());
+        assert!(cache.get(FileId(1), 1999).is_some() && cache.get(FileId(2), 1999).is_none());
+    }
+
+    #[test]
+    fn a_cache_of_no_bytes_keeps_nothing() {
+        let cache = BlockCache::new(0);
+        cache.insert(FileId(1), 0, Block::of_one_row(b"row", 1000));
+        assert!(cache.get(FileId(1), 0).is_none() && cache.bytes() == 0);
+    }
+}

@@ -1,0 +1,252 @@
+//! One ordered stream out of many: memtables and SSTables of a region's family, merged.
+//!
+//! Forward, cells come in cell order (rule S-SCAN-6). In reverse, rows descend and the cells of a row ascend as ever
+//! (rule S-SCAN-7). What a reader may see of them is not decided here.
+//!
+//! Invariant: cells of equal address and sequence number come in the order of their sources; none is dropped.
+
+use std::cmp::Ordering;
+
+use basalt_store::CellRef;
+
+use crate::error::Result;
+
+/// Which way rows are walked; the cells of a row always ascend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From the smallest row key.
+    Forward,
+    /// From the largest row key.
+    Reverse,
+}
+
+impl Direction {
+    /// The order in which two cells come.
+    pub(crate) fn order(self, a: &CellRef<'_>, b: &CellRef<'_>) -> Ordering {
+        match self {
+            Self::Forward => a.order(b),
+            Self::Reverse => b.row.cmp(a.row).then_with(|| a.family.cmp(b.family)).then_with(|| a.order_in_family(b)),
+        }
+    }
+}
+
+/// A sorted stream of cells that stands on one of them, or past the last.
+///
+/// A new one stands nowhere: `rewind` or `seek` comes first. Its direction is its own; what a [`Merge`] is given must
+/// agree.
+pub(crate) trait CellSource {
+    /// The cell it stands on; `None` past the last.
+    fn cell(&self) -> Option<CellRef<'_>>;
+
+    /// Goes to the next cell; stays past the last.
+    fn advance(&mut self) -> Result<()>;
+
+    /// Goes to the first cell of its direction.
+    fn rewind(&mut self) -> Result<()>;
+
+    /// Forward: goes to the first cell at or after the column `qualifier` of `row`; empty: the row's beginning.
+    /// In reverse: goes to the beginning of the largest row that is not after `row`; `qualifier` plays no part.
+    fn seek(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()>;
+}
+
+impl<S: CellSource + ?Sized> CellSource for Box<S> {
+    fn cell(&self) -> Option<CellRef<'_>> {
+        (**self).cell()
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        (**self).advance()
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        (**self).rewind()
+    }
+
+    fn seek(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()> {
+        (**self).seek(row, qualifier)
+    }
+}
+
+/// The merge of sources, itself a source: a binary heap of those that stand on a cell.
+///
+/// Cost of a step: two comparisons while one source leads, log₂ of the sources at most; none for a single source.
+/// After an error it stands on no promised cell: seek, or give it up.
+#[derive(Debug)]
+pub(crate) struct Merge<S> {
+    sources: Vec<S>,
+    direction: Direction,
+    /// Numbers of sources that stand on a cell; the next one to come is first.
+    heap: Vec<usize>,
+}
+
+impl<S: CellSource> Merge<S> {
+    /// Merges sources that all walk in `direction`. Stands nowhere yet.
+    pub(crate) fn new(sources: Vec<S>, direction: Direction) -> Self {
+        let heap = Vec::with_capacity(sources.len());
+        Self { sources, direction, heap }
+    }
+
+    /// The source that the current cell comes from, by its place in the list.
+    pub(crate) fn source_index(&self) -> Option<usize> {
+        self.heap.first().copied()
+    }
+
+    fn rebuild(&mut self) {
+        self.heap.clear();
+        self.heap.extend(self.sources.iter().enumerate().filter(|(_, s)| s.cell().is_some()).map(|(number, _)| number));
+        for slot in (0..self.heap.len() / 2).rev() {
+            self.sift_down(slot);
+        }
+    }
+
+    /// Lets the source at `slot` sink below those that come before it.
+    #[expect(clippy::indexing_slicing, reason = "slots are compared with the heap's length, as the loop says")]
+    fn sift_down(&mut self, mut slot: usize) {
+        loop {
+            let left = 2 * slot + 1;
+            if left >= self.heap.len() {
+                return;
+            }
+            let right = left + 1;
+            let right_first = right < self.heap.len() && self.comes_first(self.heap[right], self.heap[left]);
+            let child = if right_first { right } else { left };
+            if !self.comes_first(self.heap[child], self.heap[slot]) {
+                return;
+            }
+            self.heap.swap(slot, child);
+            slot = child;
+        }
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "the heap holds numbers of sources")]
+    fn comes_first(&self, a: usize, b: usize) -> bool {
+        let order = match (self.sources[a].cell(), self.sources[b].cell()) {
+            (Some(a), Some(b)) => self.direction.order(&a, &b),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        };
+        order.then(a.cmp(&b)) == Ordering::Less
+    }
+}
+
+impl<S: CellSource> CellSource for Merge<S> {
+    fn cell(&self) -> Option<CellRef<'_>> {
+        let first = *self.heap.first()?;
+        self.sources.get(first)?.cell()
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let Some(source) = self.heap.first().and_then(|first| self.sources.get_mut(*first)) else { return Ok(()) };
+        source.advance()?;
+        if source.cell().is_none() {
+            self.heap.swap_remove(0);
+        }
+        self.sift_down(0);
+        Ok(())
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.heap.clear();
+        self.sources.iter_mut().try_for_each(S::rewind)?;
+        self.rebuild();
+        Ok(())
+    }
+
+    fn seek(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()> {
+        self.heap.clear();
+        self.sources.iter_mut().try_for_each(|source| source.seek(row, qualifier))?;
+        self.rebuild();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sstable::tests::{OwnedCell, any_cell, reversed, sorted};
+
+    /// Cells in the order of a direction.
+    #[derive(Debug)]
+    struct List {
+        cells: Vec<OwnedCell>,
+        at: usize,
+        direction: Direction,
+    }
+
+    impl CellSource for List {
+        fn cell(&self) -> Option<CellRef<'_>> {
+            self.cells.get(self.at).map(OwnedCell::borrow)
+        }
+
+        fn advance(&mut self) -> Result<()> {
+            self.at += 1;
+            Ok(())
+        }
+
+        fn rewind(&mut self) -> Result<()> {
+            self.at = 0;
+            Ok(())
+        }
+
+        fn seek(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()> {
+            self.at = self.cells.partition_point(|cell| match self.direction {
+                Direction::Forward => (&cell.row[..], &cell.qualifier[..]) < (row, qualifier),
+                Direction::Reverse => cell.row[..] > *row,
+            });
+            Ok(())
+        }
+    }
+
+    fn rest(merge: &mut Merge<List>) -> Vec<OwnedCell> {
+        let mut cells = Vec::new();
+        while let Some(cell) = merge.cell() {
+            cells.push(OwnedCell::of(&cell));
+            merge.advance().unwrap();
+        }
+        merge.advance().unwrap();
+        assert!(merge.cell().is_none() && merge.source_index().is_none());
+        cells
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        /// S-SCAN-6, S-SCAN-7: merging sorted lists is sorting their cells.
+        #[test]
+        fn s_scan_6_merge_is_sort(
+            lists in proptest::collection::vec(proptest::collection::vec(any_cell(), 0..60), 0..7),
+            target in any_cell(),
+            reverse: bool,
+        ) {
+            let direction = if reverse { Direction::Reverse } else { Direction::Forward };
+            let arrange = |cells| if reverse { reversed(sorted(cells)) } else { sorted(cells) };
+            let sources: Vec<_> =
+                lists.into_iter().map(|cells| List { cells: arrange(cells), at: 0, direction }).collect();
+            let mut expected: Vec<_> = sources.iter().flat_map(|list| list.cells.clone()).collect();
+            expected.sort_by(|a, b| direction.order(&a.borrow(), &b.borrow())); // stable: ties by source
+            let mut merge = Merge::new(sources, direction);
+            merge.rewind().unwrap();
+            prop_assert_eq!(&rest(&mut merge), &expected);
+            merge.seek(&target.row, b"").unwrap();
+            let from = expected.partition_point(|cell| match direction {
+                Direction::Forward => cell.row < target.row,
+                Direction::Reverse => cell.row > target.row,
+            });
+            prop_assert_eq!(&rest(&mut merge), &expected[from..]);
+        }
+    }
+
+    /// S-VERS-3: of two cells at one address the one written last is met first.
+    #[test]
+    fn s_vers_3_the_larger_sequence_number_comes_first() {
+        let of = |seq: u64| {
+            let cells = vec![OwnedCell { seq, ..OwnedCell::put("r", b"q", 5, &seq.to_le_bytes()) }];
+            List { cells, at: 0, direction: Direction::Forward }
+        };
+        let mut merge = Merge::new(vec![of(3), of(9), of(6)], Direction::Forward);
+        merge.rewind().unwrap();
+        assert_eq!(merge.source_index(), Some(1));
+        assert_eq!(rest(&mut merge).iter().map(|cell| cell.seq).collect::<Vec<_>>(), [9, 6, 3]);
+    }
+}

@@ -1,0 +1,265 @@
+//! SSTable: an immutable file of sorted cells, one column family of one region.
+//!
+//! ```text
+//! header │ data block … data block │ block index │ bloom filter │ metadata │ footer
+//! ```
+//!
+//! The byte map is `docs/formats/sstable.md`, its only telling. [`SstableWriter`] writes a file in one pass from cells
+//! in cell order; [`Sstable`] is an open one: index, filter and metadata in memory, blocks read on demand through the
+//! block cache; [`SstableCursor`] walks it, forward or by rows backwards.
+//!
+//! Invariants:
+//! - Every byte is under a checksum or is compared with a constant, and each checksum binds file id and offset: what
+//!   was not written here and now by us is reported as `Corrupt`, never returned as a cell.
+//! - Nothing in a file makes a reader panic, or take more memory than a named bound.
+//! - A file is never changed once published.
+
+mod block;
+mod codec;
+mod cursor;
+mod filter;
+mod format;
+mod index;
+mod input;
+mod metadata;
+mod span;
+#[cfg(test)]
+pub(crate) mod tests;
+mod verify;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::block_cache::BlockCache;
+use crate::bloom::Bloom;
+use crate::error::{Error, Result};
+use crate::io::{File, IoOp};
+
+use format::{FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Place, SECTION_BYTES_MAX, SectionKind};
+use index::BlockIndex;
+use input::Malformed;
+
+pub(crate) use block::Block;
+pub use codec::{BlockCodec, BlockCodecs};
+#[cfg_attr(not(test), expect(unused_imports, reason = "the file's parts come before those who call them"))]
+pub(crate) use cursor::{ReadOptions, SstableCursor};
+pub(crate) use metadata::Metadata;
+#[cfg_attr(not(test), expect(unused_imports, reason = "the file's parts come before those who call them"))]
+pub(crate) use span::TimeSpan;
+#[expect(unused_imports, reason = "the file's parts come before those who call them")]
+pub(crate) use verify::{VerifyProgress, VerifyReport};
+#[expect(unused_imports, reason = "the file's parts come before those who call them")]
+pub(crate) use writer::FinishedSstable;
+#[cfg_attr(not(test), expect(unused_imports, reason = "the file's parts come before those who call them"))]
+pub(crate) use writer::{SstableOptions, SstableWriter};
+
+/// The longest row key, HBase's limit.
+pub(crate) const ROW_BYTES_MAX: usize = i16::MAX as usize;
+/// The largest cell: row key, qualifier and value together.
+pub(crate) const CELL_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Names an SSTable in its store; never used twice, whatever happens to the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FileId(pub(crate) u64);
+
+/// An open SSTable. Shared by all that read it; the file may be unlinked while it is open.
+#[derive(Debug)]
+pub(crate) struct Sstable {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    file_id: FileId,
+    file_bytes: u64,
+    metadata: Metadata,
+    index: BlockIndex,
+    bloom: Option<Bloom>,
+    codec: Option<Arc<dyn BlockCodec>>,
+    cache: Arc<BlockCache>,
+}
+
+impl Sstable {
+    /// Opens a published file: checks header, footer and every section but the data blocks, which are checked when
+    /// they are read.
+    ///
+    /// Cost: five reads; index and bloom filter stay in memory.
+    ///
+    /// # Errors
+    /// `Corrupt` for damage, for a file of another id, or for a block codec that is not registered here; `Version` for a file
+    /// of a later program; `Io`.
+    pub(crate) fn open(
+        file: Arc<dyn File>,
+        path: &Path,
+        file_id: FileId,
+        codecs: &BlockCodecs,
+        cache: Arc<BlockCache>,
+    ) -> Result<Self> {
+        let start = Place { path, file_id, offset: 0 };
+        let file_bytes = file.len().map_err(Error::io(IoOp::Len, path))?;
+        let least = (HEADER_BYTES + FOOTER_BYTES) as u64;
+        if file_bytes < least {
+            return Err(start.corrupt("file length", least, file_bytes));
+        }
+        format::check_header(&start, &read_array(&*file, &start)?)?;
+        let footer_at = start.at(file_bytes - FOOTER_BYTES as u64);
+        let footer = Footer::decode(&footer_at, &read_array(&*file, &footer_at)?)?;
+
+        let sections = Sections { file: &*file, start, footer, end: footer_at.offset };
+        let metadata = sections.metadata()?;
+        let codec = find_codec(&start.at(footer.metadata_offset), &metadata, codecs)?;
+        let index = sections.index(&metadata)?;
+        let bloom = sections.bloom(&metadata)?;
+        Ok(Self { path: path.to_path_buf(), file_id, file_bytes, metadata, index, bloom, codec, cache, file })
+    }
+
+    /// The file's id.
+    pub(crate) fn file_id(&self) -> FileId {
+        self.file_id
+    }
+
+    /// The file's name.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file's length.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// What the file knows about itself.
+    pub(crate) fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Bytes of memory that it keeps while open, blocks not counted.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.index.memory_bytes() + self.bloom.as_ref().map_or(0, Bloom::memory_bytes)
+    }
+
+    /// False when the file certainly has no cell of the row. No I/O.
+    pub(crate) fn may_contain_row(&self, row: &[u8]) -> bool {
+        self.covers(row) && self.bloom.as_ref().is_none_or(|bloom| bloom.may_contain_row(row))
+    }
+
+    /// False when the file certainly has neither a cell of the column nor a tombstone over its family. No I/O.
+    pub(crate) fn may_contain_column(&self, row: &[u8], qualifier: &[u8]) -> bool {
+        self.covers(row) && self.bloom.as_ref().is_none_or(|bloom| bloom.may_contain_column(row, qualifier))
+    }
+
+    fn covers(&self, row: &[u8]) -> bool {
+        self.metadata.first_row[..] <= *row && *row <= self.metadata.last_row[..]
+    }
+
+    /// A block, from the cache or the file; `keep` puts it into the cache.
+    fn read_block(&self, block: usize, keep: bool) -> Result<Block> {
+        let offset = self.index.entry(block).offset;
+        if let Some(cached) = self.cache.get(self.file_id, offset) {
+            return Ok(cached);
+        }
+        let read = self.read_block_from_file(block)?;
+        if keep {
+            self.cache.insert(self.file_id, offset, read.clone());
+        }
+        Ok(read)
+    }
+
+    /// Reads, checks and decodes a block: checksum first, nothing is decoded that fails it.
+    fn read_block_from_file(&self, block: usize) -> Result<Block> {
+        let entry = self.index.entry(block);
+        let place = self.place(entry.offset);
+        let bytes = read_vec(&*self.file, &place, entry.frame_bytes as usize)?;
+        let frame = Frame::open(&place, SectionKind::Data, &bytes)?;
+        let image = codec::decode(&place, &frame, self.codec.as_deref())?;
+        let read = Block::parse(image.into()).map_err(|malformed| self.malformed(block, malformed))?;
+        place.require("number of cells", entry.cells_count.into(), read.cells_count().into())?;
+        Ok(read)
+    }
+
+    fn place(&self, offset: u64) -> Place<'_> {
+        Place { path: &self.path, file_id: self.file_id, offset }
+    }
+
+    /// A checksum that fits over a layout that does not: written so, by us.
+    #[cold]
+    fn malformed(&self, block: usize, malformed: Malformed) -> Error {
+        layout_damage(&self.place(self.index.entry(block).offset), malformed)
+    }
+}
+
+/// Reads the sections that lie between the data blocks and the footer.
+#[derive(Debug, Clone, Copy)]
+struct Sections<'a> {
+    file: &'a dyn File,
+    start: Place<'a>,
+    footer: Footer,
+    /// Where the footer begins.
+    end: u64,
+}
+
+impl Sections<'_> {
+    fn metadata(&self) -> Result<Metadata> {
+        let place = self.start.at(self.footer.metadata_offset);
+        let image = self.section(SectionKind::Metadata, place, self.end)?;
+        Metadata::decode(&image).map_err(|malformed| layout_damage(&place, malformed))
+    }
+
+    fn index(&self, metadata: &Metadata) -> Result<BlockIndex> {
+        let place = self.start.at(self.footer.index_offset);
+        let image = self.section(SectionKind::Index, place, self.footer.bloom_offset)?;
+        let index = BlockIndex::decode(image.into(), HEADER_BYTES as u64)
+            .map_err(|malformed| layout_damage(&place, malformed))?;
+        place.require("end of blocks", self.footer.index_offset, index.blocks_end())?;
+        place.require("number of blocks", metadata.blocks_count.into(), index.len() as u64)?;
+        Ok(index)
+    }
+
+    fn bloom(&self, metadata: &Metadata) -> Result<Option<Bloom>> {
+        let place = self.start.at(self.footer.bloom_offset);
+        if self.footer.bloom_offset == self.footer.metadata_offset {
+            return Ok(None);
+        }
+        let image: Bytes = self.section(SectionKind::Bloom, place, self.footer.metadata_offset)?.into();
+        let chunks = filter::decode(&image).map_err(|malformed| layout_damage(&place, malformed))?;
+        let count = chunks.len() as u64;
+        let bloom = Bloom::from_chunks(metadata.bloom, chunks);
+        bloom.map(Some).ok_or_else(|| place.corrupt("bloom filter chunks", count, 0))
+    }
+
+    fn section(&self, kind: SectionKind, place: Place<'_>, end: u64) -> Result<Vec<u8>> {
+        let length = end - place.offset; // the footer's offsets ascend, as its decoder checks
+        let bounds = FRAME_HEAD_BYTES as u64..=(FRAME_HEAD_BYTES + SECTION_BYTES_MAX) as u64;
+        let length = usize::try_from(length)
+            .ok()
+            .filter(|_| bounds.contains(&length))
+            .ok_or_else(|| place.corrupt("section length", *bounds.end(), length))?;
+        let bytes = read_vec(self.file, &place, length)?;
+        codec::decode(&place, &Frame::open(&place, kind, &bytes)?, None)
+    }
+}
+
+fn find_codec(place: &Place<'_>, metadata: &Metadata, codecs: &BlockCodecs) -> Result<Option<Arc<dyn BlockCodec>>> {
+    if metadata.codec.is_empty() {
+        return Ok(None);
+    }
+    let found = codecs.find(&metadata.codec).map(Arc::clone);
+    found.map(Some).ok_or_else(|| place.corrupt("block codec known here", 1, 0))
+}
+
+#[cold]
+fn layout_damage(place: &Place<'_>, malformed: Malformed) -> Error {
+    place.corrupt("last readable position of the decoded section", u64::MAX, malformed.position as u64)
+}
+
+fn read_array<const N: usize>(file: &dyn File, place: &Place<'_>) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    file.read_exact_at(place.offset, &mut bytes).map_err(Error::io(IoOp::Read, place.path))?;
+    Ok(bytes)
+}
+
+fn read_vec(file: &dyn File, place: &Place<'_>, length: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    file.read_exact_at(place.offset, &mut bytes).map_err(Error::io(IoOp::Read, place.path))?;
+    Ok(bytes)
+}

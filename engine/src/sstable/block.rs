@@ -1,0 +1,323 @@
+//! The row-wise image of a data block: cells of whole rows or pieces of them, in cell order.
+//!
+//! The layout's only telling is `docs/formats/sstable.md`. In short: a row is stored once, as the bytes it does not
+//! share with the block's first row; a cell says in one byte which parts repeat the cell before it; a table at the
+//! end tells where each row begins, so that a row is found by bisection and rows can be walked backwards.
+//!
+//! Invariant: no byte sequence panics; what cannot be read is [`Malformed`].
+
+mod builder;
+
+use std::cmp::Ordering;
+
+use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
+use bytes::Bytes;
+
+use super::input::{Input, Malformed, Parsed};
+
+pub(super) use builder::BlockBuilder;
+
+/// Base time and base sequence number, from which the first cell of each row counts.
+const BASE_TIMESTAMP: usize = 0;
+const BASE_SEQ: usize = BASE_TIMESTAMP + 8;
+const HEAD_BYTES: usize = BASE_SEQ + 8;
+
+/// One entry of the row table.
+const ROW_ENTRY_BYTES: usize = 4;
+/// Number of rows and number of cells, the image's end.
+const TRAILER_BYTES: usize = 4 + 4;
+
+const SAME_QUALIFIER: u8 = 1;
+const SAME_TIMESTAMP: u8 = 1 << 1;
+const SAME_SEQ: u8 = 1 << 2;
+const SAME_VALUE_BYTES: u8 = 1 << 3;
+/// The kind's code, halved (all are even), sits above the flags; the top bit stays zero.
+const KIND_SHIFT: u32 = 4;
+const KIND_MASK: u8 = 7;
+
+/// A decoded block, shared with the block cache. Cloning counts a reference.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    image: Bytes,
+    cells_end: usize,
+    rows_count: usize,
+    cells_count: u32,
+    /// Where the first row's key lies.
+    first_key: (usize, usize),
+}
+
+impl Block {
+    /// Reads the trailer and checks the row table.
+    ///
+    /// Cost: one pass over the row table; cells are read as a cursor meets them.
+    pub(super) fn parse(image: Bytes) -> Parsed<Self> {
+        let trailer_at = image.len().checked_sub(TRAILER_BYTES).ok_or(Malformed { position: image.len() })?;
+        let mut trailer = Input::new(&image, trailer_at);
+        let rows_count = trailer.u32()? as usize;
+        let cells_count = trailer.u32()?;
+        let cells_end = rows_count
+            .checked_mul(ROW_ENTRY_BYTES)
+            .and_then(|table_bytes| trailer_at.checked_sub(table_bytes))
+            .filter(|end| rows_count > 0 && *end > HEAD_BYTES)
+            .ok_or(Malformed { position: trailer_at })?;
+        let mut block = Self { image, cells_end, rows_count, cells_count, first_key: (0, 0) };
+        let mut previous = 0;
+        for row in 0..rows_count {
+            let offset = block.row_offset(row)?;
+            let in_order = if row == 0 { offset == HEAD_BYTES } else { offset > previous };
+            if !in_order || offset >= cells_end {
+                return Err(Malformed { position: cells_end + row * ROW_ENTRY_BYTES });
+            }
+            previous = offset;
+        }
+        let first = block.row_record(0)?;
+        if first.shared != 0 {
+            return Err(Malformed { position: HEAD_BYTES });
+        }
+        block.first_key = first.suffix;
+        Ok(block)
+    }
+
+    /// Bytes of memory that it keeps.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.image.len() + size_of::<Self>()
+    }
+
+    /// Rows of which it holds a cell, at least one.
+    pub(super) fn rows_count(&self) -> usize {
+        self.rows_count
+    }
+
+    /// Cells in it.
+    pub(super) fn cells_count(&self) -> u32 {
+        self.cells_count
+    }
+
+    /// Where the cells end: the position that a full walk reaches.
+    pub(super) fn cells_end(&self) -> usize {
+        self.cells_end
+    }
+
+    /// The first row at or after `target`; [`Block::rows_count`] when there is none.
+    ///
+    /// Cost: log₂ of the rows in comparisons, no key is put together.
+    pub(super) fn find_row(&self, target: &[u8]) -> Parsed<usize> {
+        let (mut low, mut high) = (0, self.rows_count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.compare_row(middle, target)? == Ordering::Less { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    /// Compares a row's key with `target`.
+    pub(super) fn compare_row(&self, row: usize, target: &[u8]) -> Parsed<Ordering> {
+        let record = self.row_record(row)?;
+        let (head, tail) = target.split_at(record.shared.min(target.len()));
+        let shared = self.slice((self.first_key.0, self.first_key.0 + record.shared));
+        Ok(shared.cmp(head).then_with(|| self.slice(record.suffix).cmp(tail)))
+    }
+
+    fn row_offset(&self, row: usize) -> Parsed<usize> {
+        let mut table = Input::new(&self.image, self.cells_end + row * ROW_ENTRY_BYTES);
+        Ok(table.u32()? as usize)
+    }
+
+    /// The end of a row's cells.
+    fn row_end(&self, row: usize) -> Parsed<usize> {
+        if row + 1 < self.rows_count { self.row_offset(row + 1) } else { Ok(self.cells_end) }
+    }
+
+    fn row_record(&self, row: usize) -> Parsed<RowRecord> {
+        let start = self.row_offset(row)?;
+        let mut input = self.cells_input(start);
+        let (shared, suffix_bytes, cells) = (input.length()?, input.length()?, input.length()?);
+        let suffix_start = input.position();
+        input.bytes(suffix_bytes)?;
+        let first_key_bytes = self.first_key.1 - self.first_key.0;
+        // The first row is read before its key is known; it shares nothing, as `parse` checks.
+        if cells == 0 || (row > 0 && shared > first_key_bytes) {
+            return Err(Malformed { position: start });
+        }
+        Ok(RowRecord { shared, suffix: (suffix_start, input.position()), cells })
+    }
+
+    /// Reads the cells, never the table after them.
+    fn cells_input(&self, position: usize) -> Input<'_> {
+        Input::new(self.image.get(..self.cells_end).unwrap_or_default(), position)
+    }
+
+    fn slice(&self, (start, end): (usize, usize)) -> &[u8] {
+        self.image.get(start..end).unwrap_or_default()
+    }
+}
+
+/// The head of a row in a block.
+#[derive(Debug, Clone, Copy)]
+struct RowRecord {
+    /// Bytes shared with the block's first row.
+    shared: usize,
+    /// Where the other bytes of the key lie.
+    suffix: (usize, usize),
+    /// Cells of the row in this block, at least one.
+    cells: usize,
+}
+
+/// A cell of a block: where its parts lie.
+#[derive(Debug, Clone, Copy)]
+struct CellParts {
+    qualifier: (usize, usize),
+    value: (usize, usize),
+    timestamp: u64,
+    seq: u64,
+    kind: CellKind,
+}
+
+/// Stands on one cell of a block. Moving on allocates nothing once the row buffer is warm.
+#[derive(Debug, Clone)]
+pub(super) struct BlockCursor {
+    block: Block,
+    /// The row it stands in.
+    row_index: usize,
+    /// That row's key, put together.
+    row: Vec<u8>,
+    /// Where the next cell begins.
+    position: usize,
+    /// Cells of the row after this one.
+    cells_left: usize,
+    parts: CellParts,
+}
+
+impl BlockCursor {
+    /// Stands on the first cell of a row; `row_buffer` is reused.
+    pub(super) fn at_row(block: Block, row: usize, row_buffer: Vec<u8>) -> Parsed<Self> {
+        let parts = CellParts { qualifier: (0, 0), value: (0, 0), timestamp: 0, seq: 0, kind: CellKind::Put };
+        let mut cursor = Self { block, row_index: row, row: row_buffer, position: 0, cells_left: 0, parts };
+        cursor.enter_row(row)?;
+        Ok(cursor)
+    }
+
+    /// The block.
+    pub(super) fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// Which row of the block it stands in.
+    pub(super) fn row_index(&self) -> usize {
+        self.row_index
+    }
+
+    /// The key of the row it stands in.
+    pub(super) fn row(&self) -> &[u8] {
+        &self.row
+    }
+
+    /// Gives the row buffer back for the next block.
+    pub(super) fn into_row_buffer(self) -> Vec<u8> {
+        self.row
+    }
+
+    /// The cell it stands on.
+    pub(super) fn cell<'a>(&'a self, family: &'a [u8]) -> CellRef<'a> {
+        CellRef {
+            row: &self.row,
+            family,
+            qualifier: self.block.slice(self.parts.qualifier),
+            timestamp: Timestamp(self.parts.timestamp),
+            kind: self.parts.kind,
+            seq: SeqNo(self.parts.seq),
+            value: self.block.slice(self.parts.value),
+        }
+    }
+
+    /// Goes to the first cell of a row, which must be below [`Block::rows_count`].
+    pub(super) fn enter_row(&mut self, row: usize) -> Parsed<()> {
+        assert!(row < self.block.rows_count, "BUG: row {row} of a block of {} rows", self.block.rows_count);
+        let record = self.block.row_record(row)?;
+        self.row.clear();
+        self.row.extend_from_slice(self.block.slice((self.block.first_key.0, self.block.first_key.0 + record.shared)));
+        self.row.extend_from_slice(self.block.slice(record.suffix));
+        let mut head = Input::new(&self.block.image, BASE_TIMESTAMP);
+        self.parts = CellParts {
+            qualifier: (0, 0),
+            value: (0, 0),
+            timestamp: head.u64()?,
+            seq: head.u64()?,
+            kind: CellKind::Put,
+        };
+        self.row_index = row;
+        self.position = record.suffix.1;
+        self.cells_left = record.cells;
+        self.next_in_row().map(|_| ())
+    }
+
+    /// Goes to the row's next cell in this block; false, standing still, when there is none.
+    pub(super) fn next_in_row(&mut self) -> Parsed<bool> {
+        if self.cells_left == 0 {
+            let end = self.block.row_end(self.row_index)?;
+            return if self.position == end { Ok(false) } else { Err(Malformed { position: self.position }) };
+        }
+        self.read_cell()?;
+        self.cells_left -= 1;
+        Ok(true)
+    }
+
+    /// Goes to the block's next cell; false, standing still, when there is none.
+    pub(super) fn next(&mut self) -> Parsed<bool> {
+        if self.next_in_row()? {
+            return Ok(true);
+        }
+        if self.row_index + 1 == self.block.rows_count {
+            return Ok(false);
+        }
+        self.enter_row(self.row_index + 1)?;
+        Ok(true)
+    }
+
+    fn read_cell(&mut self) -> Parsed<()> {
+        let mut input = self.block.cells_input(self.position);
+        let flags = input.u8()?;
+        let last = self.parts;
+        let code = (flags >> KIND_SHIFT) << 1;
+        let Ok(kind) = CellKind::from_code(code) else { return Err(Malformed { position: self.position }) };
+        let qualifier = if flags & SAME_QUALIFIER == 0 { part(&mut input)? } else { last.qualifier };
+        let timestamp = if flags & SAME_TIMESTAMP == 0 { input.step_from(last.timestamp)? } else { last.timestamp };
+        let seq = if flags & SAME_SEQ == 0 { input.step_from(last.seq)? } else { last.seq };
+        let value_bytes = if flags & SAME_VALUE_BYTES == 0 { input.length()? } else { last.value.1 - last.value.0 };
+        let value_start = input.position();
+        input.bytes(value_bytes)?;
+        self.position = input.position();
+        self.parts = CellParts { qualifier, value: (value_start, self.position), timestamp, seq, kind };
+        Ok(())
+    }
+}
+
+/// A length and as many bytes: where the bytes lie.
+fn part(input: &mut Input<'_>) -> Parsed<(usize, usize)> {
+    let length = input.length()?;
+    let start = input.position();
+    input.bytes(length)?;
+    Ok((start, start + length))
+}
+
+#[cfg(test)]
+impl Block {
+    /// A block of one cell, for tests of those who only keep blocks.
+    pub(crate) fn of_one_row(row: &[u8], value_bytes: usize) -> Self {
+        let value = vec![0; value_bytes];
+        let cell = CellRef {
+            row,
+            family: b"f",
+            qualifier: b"q",
+            timestamp: Timestamp(1),
+            kind: CellKind::Put,
+            seq: SeqNo(1),
+            value: &value,
+        };
+        let mut builder = BlockBuilder::default();
+        builder.push(&cell);
+        builder.finish(|image| Self::parse(Bytes::copy_from_slice(image))).unwrap()
+    }
+}
+
+const _: () = assert!((CellKind::DeleteFamily as u8) >> 1 <= KIND_MASK);

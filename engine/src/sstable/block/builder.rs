@@ -1,0 +1,152 @@
+//! Writes the image that [`Block`](super::Block) reads.
+
+use basalt_store::CellRef;
+
+use crate::sstable::format::width_u32;
+use crate::sstable::input::{put_step, put_varint};
+
+use super::{
+    HEAD_BYTES, KIND_SHIFT, ROW_ENTRY_BYTES, SAME_QUALIFIER, SAME_SEQ, SAME_TIMESTAMP, SAME_VALUE_BYTES, TRAILER_BYTES,
+};
+
+/// Collects cells, which come in cell order, into one image. Its buffers are kept from block to block.
+///
+/// Memory: the image, and the open row's cells once more (their count precedes them).
+#[derive(Debug, Default)]
+pub(in crate::sstable) struct BlockBuilder {
+    image: Vec<u8>,
+    row_offsets: Vec<u32>,
+    cells_count: u32,
+    first_row: Vec<u8>,
+    row: Vec<u8>,
+    row_cells: Vec<u8>,
+    row_cells_count: u64,
+    last_qualifier: Vec<u8>,
+    last: Last,
+}
+
+/// What the next cell of the row may repeat.
+#[derive(Debug, Clone, Copy, Default)]
+struct Last {
+    timestamp: u64,
+    seq: u64,
+    value_bytes: usize,
+}
+
+impl BlockBuilder {
+    /// Whether it holds no cell.
+    pub(in crate::sstable) fn is_empty(&self) -> bool {
+        self.cells_count == 0
+    }
+
+    /// Cells in it.
+    pub(in crate::sstable) fn cells_count(&self) -> u32 {
+        self.cells_count
+    }
+
+    /// Bytes of the image so far.
+    pub(in crate::sstable) fn image_bytes(&self) -> usize {
+        self.image.len() + self.row_cells.len() + self.row_offsets.len() * ROW_ENTRY_BYTES + TRAILER_BYTES
+    }
+
+    /// Adds a cell.
+    pub(in crate::sstable) fn push(&mut self, cell: &CellRef<'_>) {
+        if self.is_empty() {
+            self.image.extend_from_slice(&cell.timestamp.0.to_le_bytes());
+            self.image.extend_from_slice(&cell.seq.0.to_le_bytes());
+            self.first_row.extend_from_slice(cell.row);
+        }
+        if self.row_cells_count == 0 || self.row != cell.row {
+            self.close_row();
+            self.open_row(cell);
+        }
+        self.push_in_row(cell);
+        self.cells_count += 1;
+    }
+
+    /// Ends the image and hands it to `take`; the builder is empty afterwards.
+    pub(in crate::sstable) fn finish<T>(&mut self, take: impl FnOnce(&[u8]) -> T) -> T {
+        assert!(!self.is_empty(), "BUG: a block without a cell");
+        self.close_row();
+        for offset in &self.row_offsets {
+            self.image.extend_from_slice(&offset.to_le_bytes());
+        }
+        self.image.extend_from_slice(&width_u32(self.row_offsets.len()).to_le_bytes());
+        self.image.extend_from_slice(&self.cells_count.to_le_bytes());
+        let taken = take(&self.image);
+        self.image.clear();
+        self.row_offsets.clear();
+        self.cells_count = 0;
+        self.first_row.clear();
+        taken
+    }
+
+    fn open_row(&mut self, cell: &CellRef<'_>) {
+        self.row.clear();
+        self.row.extend_from_slice(cell.row);
+        self.last_qualifier.clear();
+        let (timestamp, seq) = self.bases();
+        self.last = Last { timestamp, seq, value_bytes: 0 };
+    }
+
+    /// The image's head, read back: the first cell's time and sequence number.
+    fn bases(&self) -> (u64, u64) {
+        let word = |at: usize| {
+            let bytes = self.image.get(at..at + 8).and_then(|bytes| bytes.first_chunk::<8>());
+            bytes.copied().map_or(0, u64::from_le_bytes)
+        };
+        (word(super::BASE_TIMESTAMP), word(super::BASE_SEQ))
+    }
+
+    fn push_in_row(&mut self, cell: &CellRef<'_>) {
+        let last = self.last;
+        let repeats = |same: bool, flag: u8| if same { flag } else { 0 };
+        // An empty qualifier repeats the empty one that every row begins with; likewise an empty value.
+        let flags = repeats(self.last_qualifier == cell.qualifier, SAME_QUALIFIER)
+            | repeats(last.timestamp == cell.timestamp.0, SAME_TIMESTAMP)
+            | repeats(last.seq == cell.seq.0, SAME_SEQ)
+            | repeats(last.value_bytes == cell.value.len(), SAME_VALUE_BYTES);
+        let out = &mut self.row_cells;
+        out.push(flags | (cell.kind.code() >> 1) << KIND_SHIFT);
+        if flags & SAME_QUALIFIER == 0 {
+            put_varint(out, cell.qualifier.len() as u64);
+            out.extend_from_slice(cell.qualifier);
+            self.last_qualifier.clear();
+            self.last_qualifier.extend_from_slice(cell.qualifier);
+        }
+        if flags & SAME_TIMESTAMP == 0 {
+            put_step(out, last.timestamp, cell.timestamp.0);
+        }
+        if flags & SAME_SEQ == 0 {
+            put_step(out, last.seq, cell.seq.0);
+        }
+        if flags & SAME_VALUE_BYTES == 0 {
+            put_varint(out, cell.value.len() as u64);
+        }
+        out.extend_from_slice(cell.value);
+        self.last = Last { timestamp: cell.timestamp.0, seq: cell.seq.0, value_bytes: cell.value.len() };
+        self.row_cells_count += 1;
+    }
+
+    fn close_row(&mut self) {
+        if self.row_cells_count == 0 {
+            return;
+        }
+        self.row_offsets.push(width_u32(self.image.len()));
+        let is_first = self.image.len() == HEAD_BYTES;
+        let shared = if is_first { 0 } else { shared_bytes(&self.first_row, &self.row) };
+        let (_, suffix) = self.row.split_at(shared);
+        put_varint(&mut self.image, shared as u64);
+        put_varint(&mut self.image, suffix.len() as u64);
+        put_varint(&mut self.image, self.row_cells_count);
+        self.image.extend_from_slice(suffix);
+        self.image.extend_from_slice(&self.row_cells);
+        self.row_cells.clear();
+        self.row_cells_count = 0;
+    }
+}
+
+/// How many first bytes two keys have in common.
+fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}

@@ -1,0 +1,212 @@
+//! Walks an open SSTable cell by cell: in cell order, or by rows from the last to the first.
+//!
+//! Backwards, rows descend and the cells of a row still ascend (rule S-SCAN-7). A row may lie in several blocks, so a
+//! backward step first finds the block in which the row before begins.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use basalt_store::{CellRef, TimeRange};
+
+use crate::error::Result;
+use crate::merge::{CellSource, Direction};
+
+use super::Sstable;
+use super::block::BlockCursor;
+use super::input::Parsed;
+
+/// How a file is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadOptions {
+    /// Which way rows are walked.
+    pub(crate) direction: Direction,
+    /// Blocks that certainly have no cell of these times, and no tombstone over one, are passed by. Cells outside the
+    /// range may still come: the reader filters. Must be [`TimeRange::ALL`] where cells outside the range decide about
+    /// cells inside it (versions counted over all times, compaction).
+    pub(crate) time_range: TimeRange,
+    /// Whether blocks read from the file go into the block cache.
+    pub(crate) cache_blocks: bool,
+}
+
+/// Stands on a cell of a file, or past the last one. Moving within a block does no I/O and no allocation.
+#[derive(Debug)]
+pub(crate) struct SstableCursor {
+    table: Arc<Sstable>,
+    options: ReadOptions,
+    /// The block of `cursor`.
+    block: usize,
+    cursor: Option<BlockCursor>,
+    /// Backwards: block and row index within it where the current row begins.
+    row_start: (usize, usize),
+    row_buffer: Vec<u8>,
+}
+
+impl SstableCursor {
+    /// Stands nowhere yet: seek or rewind it. No I/O.
+    pub(crate) fn new(table: Arc<Sstable>, options: ReadOptions) -> Self {
+        Self { table, options, block: 0, cursor: None, row_start: (0, 0), row_buffer: Vec::new() }
+    }
+
+    fn next_block(&self, from: usize) -> Option<usize> {
+        self.table.index.next_within(from, self.options.time_range)
+    }
+
+    fn previous_block(&self, end: usize) -> Option<usize> {
+        self.table.index.previous_within(end, self.options.time_range)
+    }
+
+    /// Stands nowhere.
+    fn clear(&mut self) {
+        if let Some(cursor) = self.cursor.take() {
+            self.row_buffer = cursor.into_row_buffer();
+        }
+    }
+
+    /// Stands on the first cell of the row that `choose` picks in a block; nowhere when it picks none.
+    fn open(&mut self, block: usize, choose: impl FnOnce(&super::Block) -> Parsed<Option<usize>>) -> Result<bool> {
+        let loaded = match &self.cursor {
+            Some(cursor) if self.block == block => cursor.block().clone(),
+            _ => self.table.read_block(block, self.options.cache_blocks)?,
+        };
+        self.clear();
+        self.block = block;
+        let buffer = std::mem::take(&mut self.row_buffer);
+        let opened = choose(&loaded).and_then(|row| match row {
+            Some(row) => BlockCursor::at_row(loaded, row, buffer).map(Some),
+            None => Ok(None),
+        });
+        self.cursor = opened.map_err(|malformed| self.table.malformed(block, malformed))?;
+        Ok(self.cursor.is_some())
+    }
+
+    fn open_first_row(&mut self, block: Option<usize>) -> Result<()> {
+        let Some(block) = block else {
+            self.clear();
+            return Ok(());
+        };
+        self.open(block, |_| Ok(Some(0))).map(|_| ())
+    }
+
+    /// Goes to the beginning of the row that a block ends with.
+    fn open_last_row(&mut self, block: Option<usize>) -> Result<()> {
+        let Some(block) = block else {
+            self.clear();
+            return Ok(());
+        };
+        self.open(block, |loaded| Ok(Some(loaded.rows_count() - 1)))?;
+        self.go_to_row_start()
+    }
+
+    /// From the first cell of a row within a block, goes back to the block in which the row begins.
+    fn go_to_row_start(&mut self) -> Result<()> {
+        while let Some(cursor) = &self.cursor {
+            let at_border = cursor.row_index() == 0;
+            let before = if at_border { self.previous_block(self.block) } else { None };
+            let Some(before) = before.filter(|before| self.table.index.last_row(*before) == cursor.row()) else {
+                self.row_start = (self.block, cursor.row_index());
+                break;
+            };
+            self.open(before, |loaded| Ok(Some(loaded.rows_count() - 1)))?;
+        }
+        Ok(())
+    }
+
+    fn step<T>(&mut self, step: impl FnOnce(&mut BlockCursor) -> Parsed<T>) -> Result<Option<T>> {
+        let Some(cursor) = &mut self.cursor else { return Ok(None) };
+        match step(cursor) {
+            Ok(stepped) => Ok(Some(stepped)),
+            Err(malformed) => Err(self.table.malformed(self.block, malformed)),
+        }
+    }
+
+    fn advance_forward(&mut self) -> Result<()> {
+        match self.step(BlockCursor::next)? {
+            Some(false) => self.open_first_row(self.next_block(self.block + 1)),
+            Some(true) | None => Ok(()),
+        }
+    }
+
+    fn advance_reverse(&mut self) -> Result<()> {
+        if self.step(BlockCursor::next_in_row)? != Some(false) {
+            return Ok(());
+        }
+        if let Some(after) = self.row_goes_on() {
+            return self.open_first_row(Some(after));
+        }
+        let (block, row) = self.row_start;
+        match row.checked_sub(1) {
+            Some(row) => {
+                self.open(block, |_| Ok(Some(row)))?;
+                self.go_to_row_start()
+            }
+            None => self.open_last_row(self.previous_block(block)),
+        }
+    }
+
+    /// The block in which the current row goes on, once its cells in this one are done.
+    fn row_goes_on(&self) -> Option<usize> {
+        let cursor = self.cursor.as_ref()?;
+        if cursor.row_index() + 1 < cursor.block().rows_count() {
+            return None;
+        }
+        let after = self.next_block(self.block + 1)?;
+        (self.table.index.first_row(after) == cursor.row()).then_some(after)
+    }
+
+    fn seek_forward(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()> {
+        let found = self.table.index.find(row, qualifier);
+        let Some(block) = self.next_block(found) else {
+            self.clear();
+            return Ok(());
+        };
+        let stands = self.open(block, |loaded| Ok(Some(loaded.find_row(row)?).filter(|r| *r < loaded.rows_count())))?;
+        if !stands {
+            self.open_first_row(self.next_block(block + 1))?;
+        }
+        while self.cell().is_some_and(|cell| cell.row == row && cell.qualifier < qualifier) {
+            self.advance_forward()?;
+        }
+        Ok(())
+    }
+
+    fn seek_reverse(&mut self, row: &[u8]) -> Result<()> {
+        let found = self.table.index.find_reverse(row).and_then(|block| self.previous_block(block + 1));
+        let Some(block) = found else {
+            self.clear();
+            return Ok(());
+        };
+        let stands = self.open(block, |loaded| {
+            let at_or_after = loaded.find_row(row)?;
+            let exact = at_or_after < loaded.rows_count() && loaded.compare_row(at_or_after, row)? == Ordering::Equal;
+            Ok(if exact { Some(at_or_after) } else { at_or_after.checked_sub(1) })
+        })?;
+        if stands { self.go_to_row_start() } else { self.open_last_row(self.previous_block(block)) }
+    }
+}
+
+impl CellSource for SstableCursor {
+    fn cell(&self) -> Option<CellRef<'_>> {
+        self.cursor.as_ref().map(|cursor| cursor.cell(&self.table.metadata.family))
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        match self.options.direction {
+            Direction::Forward => self.advance_forward(),
+            Direction::Reverse => self.advance_reverse(),
+        }
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        match self.options.direction {
+            Direction::Forward => self.open_first_row(self.next_block(0)),
+            Direction::Reverse => self.open_last_row(self.previous_block(self.table.index.len())),
+        }
+    }
+
+    fn seek(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()> {
+        match self.options.direction {
+            Direction::Forward => self.seek_forward(row, qualifier),
+            Direction::Reverse => self.seek_reverse(row),
+        }
+    }
+}

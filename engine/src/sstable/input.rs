@@ -1,0 +1,150 @@
+//! A position in bytes that somebody wrote, hopefully us: every read is checked and none panics.
+
+/// Bytes ended or made no sense at this position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Malformed {
+    /// Where, in bytes from the start of what was read.
+    pub(super) position: usize,
+}
+
+/// The result of reading a layout.
+pub(super) type Parsed<T> = Result<T, Malformed>;
+
+/// Bytes and how far they are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Input<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Input<'a> {
+    /// Reads `bytes` from `position` on.
+    pub(super) fn new(bytes: &'a [u8], position: usize) -> Self {
+        Self { bytes, position }
+    }
+
+    /// How far it is read.
+    pub(super) fn position(&self) -> usize {
+        self.position
+    }
+
+    /// A refusal here.
+    #[cold]
+    pub(super) fn malformed(&self) -> Malformed {
+        Malformed { position: self.position }
+    }
+
+    /// The next `length` bytes.
+    pub(super) fn bytes(&mut self, length: usize) -> Parsed<&'a [u8]> {
+        let end = self.position.checked_add(length).ok_or(self.malformed())?;
+        let bytes = self.bytes.get(self.position..end).ok_or(self.malformed())?;
+        self.position = end;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Parsed<[u8; N]> {
+        let refusal = self.malformed();
+        self.bytes(N)?.first_chunk::<N>().copied().ok_or(refusal)
+    }
+
+    /// One byte.
+    pub(super) fn u8(&mut self) -> Parsed<u8> {
+        let byte = *self.bytes.get(self.position).ok_or(self.malformed())?;
+        self.position += 1;
+        Ok(byte)
+    }
+
+    /// Two bytes, little-endian.
+    pub(super) fn u16(&mut self) -> Parsed<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// Four bytes, little-endian.
+    pub(super) fn u32(&mut self) -> Parsed<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Eight bytes, little-endian.
+    pub(super) fn u64(&mut self) -> Parsed<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// A number of 1 to 10 bytes, 7 bits a byte, lowest first (LEB128).
+    pub(super) fn varint(&mut self) -> Parsed<u64> {
+        let start = *self;
+        let first = self.u8()?;
+        if first < 0x80 {
+            return Ok(first.into()); // fast path: nearly all lengths and deltas
+        }
+        let mut value = u64::from(first & 0x7f);
+        for shift in (7..64).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            if (bits << shift) >> shift != bits {
+                return Err(start.malformed());
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(start.malformed())
+    }
+
+    /// A varint that is a length or a count.
+    pub(super) fn length(&mut self) -> Parsed<usize> {
+        let start = *self;
+        usize::try_from(self.varint()?).map_err(|_| start.malformed())
+    }
+
+    /// A varint that is a signed step: even numbers up, odd ones down.
+    pub(super) fn step_from(&mut self, base: u64) -> Parsed<u64> {
+        let folded = self.varint()?;
+        Ok(base.wrapping_add((folded >> 1) ^ (folded & 1).wrapping_neg()))
+    }
+}
+
+/// Appends what [`Input::varint`] reads.
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push((value & 0x7f) as u8);
+}
+
+/// Appends what [`Input::step_from`] reads.
+pub(super) fn put_step(out: &mut Vec<u8>, base: u64, value: u64) {
+    let step = value.wrapping_sub(base).cast_signed();
+    put_varint(out, ((step << 1) ^ (step >> 63)).cast_unsigned());
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        #[test]
+        fn numbers_roundtrip(value in prop_oneof![any::<u64>(), 0_u64..300, Just(u64::MAX)], base: u64) {
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            put_step(&mut out, base, value);
+            let mut input = Input::new(&out, 0);
+            prop_assert_eq!(input.varint(), Ok(value));
+            prop_assert_eq!(input.step_from(base), Ok(value));
+            prop_assert_eq!(input.position(), out.len());
+        }
+    }
+
+    #[test]
+    fn a_number_over_64_bits_or_cut_short_is_refused() {
+        let check = |bytes: &[u8]| assert!(Input::new(bytes, 0).varint().is_err(), "{bytes:x?}");
+        check(&[]);
+        check(&[0x80]);
+        check(&[0xff; 11]);
+        check(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]);
+    }
+}

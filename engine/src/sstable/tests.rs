@@ -1,0 +1,381 @@
+//! SSTables written, read, walked both ways, and damaged in every way that fits a test.
+
+mod damage;
+mod memory;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use basalt_store::{BloomFilter, CellKind, CellRef, Compression, SeqNo, TimeRange, Timestamp};
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::merge::{CellSource, Direction};
+
+use memory::MemoryFile;
+
+const FAMILY: &[u8] = b"t";
+const PATH: &str = "000007.sst";
+const ID: FileId = FileId(7);
+
+/// A cell that owns its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnedCell {
+    pub(crate) row: Vec<u8>,
+    pub(crate) qualifier: Vec<u8>,
+    pub(crate) timestamp: u64,
+    pub(crate) kind: CellKind,
+    pub(crate) seq: u64,
+    pub(crate) value: Vec<u8>,
+}
+
+impl OwnedCell {
+    pub(crate) fn put(row: impl Into<Vec<u8>>, qualifier: &[u8], timestamp: u64, value: &[u8]) -> Self {
+        Self {
+            row: row.into(),
+            qualifier: qualifier.to_vec(),
+            timestamp,
+            kind: CellKind::Put,
+            seq: timestamp,
+            value: value.to_vec(),
+        }
+    }
+
+    pub(crate) fn of(cell: &CellRef<'_>) -> Self {
+        assert_eq!(cell.family, FAMILY);
+        Self {
+            row: cell.row.to_vec(),
+            qualifier: cell.qualifier.to_vec(),
+            timestamp: cell.timestamp.0,
+            kind: cell.kind,
+            seq: cell.seq.0,
+            value: cell.value.to_vec(),
+        }
+    }
+
+    pub(crate) fn borrow(&self) -> CellRef<'_> {
+        CellRef {
+            row: &self.row,
+            family: FAMILY,
+            qualifier: &self.qualifier,
+            timestamp: Timestamp(self.timestamp),
+            kind: self.kind,
+            seq: SeqNo(self.seq),
+            value: &self.value,
+        }
+    }
+}
+
+/// Cells in cell order, no two of one address and sequence number.
+pub(crate) fn sorted(mut cells: Vec<OwnedCell>) -> Vec<OwnedCell> {
+    cells.sort_by(|a, b| a.borrow().order(&b.borrow()));
+    cells.dedup_by(|a, b| a.borrow().order(&b.borrow()).is_eq());
+    cells
+}
+
+/// The same, rows descending.
+pub(crate) fn reversed(mut cells: Vec<OwnedCell>) -> Vec<OwnedCell> {
+    cells.sort_by(|a, b| Direction::Reverse.order(&a.borrow(), &b.borrow()));
+    cells
+}
+
+/// Few different parts, so that rows, columns and times meet.
+pub(crate) fn any_cell() -> impl Strategy<Value = OwnedCell> {
+    let key = || proptest::collection::vec(prop_oneof![Just(0_u8), Just(b'a'), Just(b'b'), Just(0xff)], 0..4);
+    let kind = prop_oneof![
+        4 => Just(CellKind::Put),
+        1 => Just(CellKind::Delete),
+        1 => Just(CellKind::DeleteColumn),
+        1 => Just(CellKind::DeleteFamily),
+        1 => Just(CellKind::DeleteFamilyVersion),
+    ];
+    let number = || prop_oneof![0_u64..6, Just(1_500_000_000_123), Just(u64::MAX >> 1)];
+    (key(), key(), number(), kind, number(), proptest::collection::vec(any::<u8>(), 0..40)).prop_map(
+        |(mut row, mut qualifier, timestamp, kind, seq, mut value)| {
+            row.insert(0, b'r');
+            if kind.is_tombstone() {
+                value.clear();
+            }
+            if matches!(kind, CellKind::DeleteFamily | CellKind::DeleteFamilyVersion) {
+                qualifier.clear();
+            }
+            OwnedCell { row, qualifier, timestamp, kind, seq, value }
+        },
+    )
+}
+
+fn options() -> SstableOptions {
+    SstableOptions {
+        file_id: ID,
+        family: Bytes::from_static(FAMILY),
+        bloom: BloomFilter::RowColumn,
+        compression: Compression::Zstd,
+        codec: None,
+        block_bytes: 4096,
+    }
+}
+
+fn write(cells: &[OwnedCell], options: SstableOptions) -> Vec<u8> {
+    let file = Arc::new(MemoryFile::default());
+    let mut writer = SstableWriter::create(Arc::clone(&file) as Arc<dyn File>, Path::new(PATH), options).unwrap();
+    for cell in cells {
+        writer.push(&cell.borrow()).unwrap();
+    }
+    assert_eq!(writer.cells_count(), cells.len() as u64);
+    let finished = writer.finish().unwrap();
+    assert_eq!(finished.file_bytes, file.contents().len() as u64);
+    file.contents()
+}
+
+fn open_with(bytes: &[u8], codecs: &BlockCodecs) -> Result<Arc<Sstable>> {
+    let file = Arc::new(MemoryFile::of(bytes));
+    let cache = Arc::new(BlockCache::new(1 << 20));
+    Sstable::open(file, Path::new(PATH), ID, codecs, cache).map(Arc::new)
+}
+
+fn open(bytes: &[u8]) -> Result<Arc<Sstable>> {
+    open_with(bytes, &BlockCodecs::default())
+}
+
+fn cursor(table: &Arc<Sstable>, direction: Direction) -> SstableCursor {
+    let options = ReadOptions { direction, time_range: TimeRange::ALL, cache_blocks: true };
+    SstableCursor::new(Arc::clone(table), options)
+}
+
+fn rest(source: &mut impl CellSource) -> Result<Vec<OwnedCell>> {
+    let mut cells = Vec::new();
+    while let Some(cell) = source.cell() {
+        cells.push(OwnedCell::of(&cell));
+        source.advance()?;
+    }
+    Ok(cells)
+}
+
+fn read_all(table: &Arc<Sstable>, direction: Direction) -> Result<Vec<OwnedCell>> {
+    let mut cursor = cursor(table, direction);
+    cursor.rewind()?;
+    rest(&mut cursor)
+}
+
+/// Rows of one cell, a row over many blocks, rows of tombstones.
+fn mixed_cells() -> Vec<OwnedCell> {
+    let mut cells = Vec::new();
+    for row in 0..300_u32 {
+        let value = row.wrapping_mul(2_654_435_761).to_le_bytes().repeat(10);
+        cells.push(OwnedCell::put(format!("row{row:05}"), b"q", 1000 + u64::from(row), &value));
+    }
+    for column in 0..2000_u32 {
+        let value = column.wrapping_mul(2_246_822_519).to_le_bytes().repeat(8);
+        cells.push(OwnedCell::put("row00100-wide", &column.to_be_bytes(), 5000 + u64::from(column % 7), &value));
+    }
+    for row in 150..160_u32 {
+        let mut tombstone = OwnedCell::put(format!("row{row:05}"), b"", 9000, b"");
+        tombstone.kind = CellKind::DeleteFamily;
+        cells.push(tombstone);
+    }
+    sorted(cells)
+}
+
+#[test]
+fn metadata_counts_what_was_written() {
+    let cells = mixed_cells();
+    let table = open(&write(&cells, options())).unwrap();
+    let metadata = table.metadata();
+    assert_eq!(metadata.cells_count, cells.len() as u64);
+    assert_eq!((metadata.rows_count, metadata.tombstones_count), (301, 10));
+    assert_eq!((&metadata.first_row[..], &metadata.last_row[..]), (&b"row00000"[..], &b"row00299"[..]));
+    // A family tombstone reaches down to time 0.
+    assert_eq!(metadata.times, TimeSpan { min: 0, max: 9000 });
+    assert_eq!((metadata.seq_min, metadata.seq_max), (SeqNo(1000), SeqNo(9000)));
+    assert!(metadata.blocks_count > 10, "{metadata:?}");
+    assert!(table.memory_bytes() > 0 && table.file_id() == ID && table.path() == Path::new(PATH));
+}
+
+#[test]
+fn a_row_longer_than_a_block_is_found_and_walked_both_ways() {
+    let cells = mixed_cells();
+    let table = open(&write(&cells, options())).unwrap();
+    assert_eq!(read_all(&table, Direction::Forward).unwrap(), cells);
+    assert_eq!(read_all(&table, Direction::Reverse).unwrap(), reversed(cells.clone()));
+    let mut forward = cursor(&table, Direction::Forward);
+    for column in [0_u32, 1, 777, 1999] {
+        forward.seek(b"row00100-wide", &column.to_be_bytes()).unwrap();
+        assert_eq!(forward.cell().unwrap().qualifier, column.to_be_bytes());
+    }
+    forward.seek(b"row00100-wide", b"\xff").unwrap();
+    assert_eq!(forward.cell().unwrap().row, b"row00101");
+}
+
+#[test]
+fn blocks_outside_a_time_range_are_passed_by_but_not_tombstones_over_it() {
+    let mut cells = Vec::new();
+    for row in 0..2000_u32 {
+        cells.push(OwnedCell::put(format!("row{row:05}"), b"q", u64::from(row), &row.to_le_bytes().repeat(8)));
+    }
+    let mut tombstone = OwnedCell::put("row01999", b"q", 5000, b"");
+    tombstone.kind = CellKind::DeleteColumn;
+    cells.push(tombstone);
+    let cells = sorted(cells);
+    let table = open(&write(&cells, options())).unwrap();
+    let time_range = TimeRange { min: Timestamp(400), max: Timestamp(410) };
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let options = ReadOptions { direction, time_range, cache_blocks: false };
+        let mut cursor = SstableCursor::new(Arc::clone(&table), options);
+        cursor.rewind().unwrap();
+        let read = rest(&mut cursor).unwrap();
+        assert!(read.len() < 500, "{} cells of {}", read.len(), cells.len());
+        assert!((400..410).all(|time| read.iter().any(|cell| cell.timestamp == time)));
+        assert!(read.iter().any(|cell| cell.kind == CellKind::DeleteColumn));
+    }
+}
+
+#[test]
+fn verify_reads_every_block_and_tells_how_far_it_is() {
+    let bytes = write(&mixed_cells(), options());
+    let table = open(&bytes).unwrap();
+    let mut told = Vec::new();
+    let report = table.verify(|progress| told.push(progress.blocks_done)).unwrap();
+    assert_eq!(report.file_bytes, bytes.len() as u64);
+    assert_eq!(report.file_bytes, table.file_bytes());
+    assert_eq!(report.cells_count, mixed_cells().len() as u64);
+    assert_eq!(told, (1..=report.blocks_count).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_cache_answers_the_second_read() {
+    let bytes = write(&mixed_cells(), options());
+    let file = Arc::new(MemoryFile::of(&bytes));
+    let cache = Arc::new(BlockCache::new(64 << 20));
+    let shared = Arc::clone(&file) as Arc<dyn File>;
+    let table =
+        Arc::new(Sstable::open(shared, Path::new(PATH), ID, &BlockCodecs::default(), Arc::clone(&cache)).unwrap());
+    read_all(&table, Direction::Forward).unwrap();
+    let reads = file.reads();
+    assert_eq!(read_all(&table, Direction::Forward).unwrap(), mixed_cells());
+    assert_eq!(file.reads(), reads);
+    assert!(cache.bytes() > 80_000 && cache.bytes() <= 64 << 20);
+}
+
+#[test]
+fn a_cell_or_row_key_over_its_bound_is_refused() {
+    let check = |cell: OwnedCell| {
+        let file = Arc::new(MemoryFile::default());
+        let mut writer = SstableWriter::create(file, Path::new(PATH), options()).unwrap();
+        let refused = writer.push(&cell.borrow()).unwrap_err();
+        assert!(matches!(refused, Error::Store(basalt_store::Error::TooLarge { .. })), "{refused}");
+    };
+    check(OwnedCell::put(vec![b'r'; ROW_BYTES_MAX + 1], b"", 1, b""));
+    check(OwnedCell::put("", b"", 1, b""));
+    check(OwnedCell::put("r", b"", 1, &vec![0; CELL_BYTES_MAX]));
+}
+
+#[test]
+#[should_panic(expected = "BUG: cells of 000007.sst come out of order")]
+fn cells_out_of_order_are_a_bug() {
+    let mut cells = mixed_cells();
+    cells.swap(3, 4);
+    write(&cells, options());
+}
+
+#[test]
+fn the_longest_row_key_and_qualifiers_of_any_length_are_kept() {
+    let mut cells = vec![OwnedCell::put(vec![b'z'; ROW_BYTES_MAX], &vec![1; 100_000], 5, &vec![7; 300_000])];
+    for last in 0..200_u8 {
+        // Alike in far more bytes than the index keeps of a qualifier.
+        let qualifier = [&[b'q'; 1000][..], &[last]].concat();
+        cells.push(OwnedCell::put("wide", &qualifier, 5, &[last; 100]));
+    }
+    let cells = sorted(cells);
+    let table = open(&write(&cells, SstableOptions { compression: Compression::None, ..options() })).unwrap();
+    assert_eq!(read_all(&table, Direction::Forward).unwrap(), cells);
+    let mut forward = cursor(&table, Direction::Forward);
+    for cell in &cells {
+        forward.seek(&cell.row, &cell.qualifier).unwrap();
+        assert_eq!(OwnedCell::of(&forward.cell().unwrap()), *cell);
+    }
+    table.verify(|_| ()).unwrap();
+}
+
+#[test]
+fn a_named_codec_lays_out_blocks_and_may_decline() {
+    let mut codecs = BlockCodecs::default();
+    codecs.register(Arc::new(Complement));
+    let codec = codecs.find("COMPLEMENT").map(Arc::clone);
+    let bytes = write(&mixed_cells(), SstableOptions { codec, ..options() });
+    let table = open_with(&bytes, &codecs).unwrap();
+    assert_eq!(read_all(&table, Direction::Forward).unwrap(), mixed_cells());
+    assert_eq!(&*table.metadata().codec, "COMPLEMENT");
+    let unknown = open(&bytes).unwrap_err();
+    assert!(matches!(unknown, Error::Corrupt { what: "block codec known here", .. }), "{unknown}");
+}
+
+/// Turns every bit; declines every block of odd length; writes blocks of a length divisible by four wrongly.
+#[derive(Debug)]
+struct Complement;
+
+impl BlockCodec for Complement {
+    fn name(&self) -> &'static str {
+        "COMPLEMENT"
+    }
+
+    fn encode_into(&self, image: &[u8], out: &mut Vec<u8>) -> bool {
+        out.extend(image.iter().map(|byte| !byte));
+        if image.len().is_multiple_of(4) {
+            out[0] ^= 1;
+        }
+        image.len().is_multiple_of(2)
+    }
+
+    fn decode_into(&self, stored: &[u8], image: &mut [u8]) -> bool {
+        image.iter_mut().zip(stored).for_each(|(to, from)| *to = !from);
+        stored.len() == image.len()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// S-SCAN-6, S-SCAN-7, S-MAP-5: what was written comes back, in order, from both ends and from anywhere.
+    #[test]
+    fn cells_roundtrip_and_are_found(
+        cells in proptest::collection::vec(any_cell(), 1..400),
+        targets in proptest::collection::vec(any_cell(), 1..8),
+        compress: bool,
+        bloom in prop_oneof![Just(BloomFilter::None), Just(BloomFilter::Row), Just(BloomFilter::RowColumn)],
+    ) {
+        let cells = sorted(cells);
+        let compression = if compress { Compression::Zstd } else { Compression::None };
+        let table = open(&write(&cells, SstableOptions { bloom, compression, ..options() })).unwrap();
+        let back = reversed(cells.clone());
+        prop_assert_eq!(&read_all(&table, Direction::Forward).unwrap(), &cells);
+        prop_assert_eq!(&read_all(&table, Direction::Reverse).unwrap(), &back);
+        table.verify(|_| ()).unwrap();
+        let mut forward = cursor(&table, Direction::Forward);
+        let mut backward = cursor(&table, Direction::Reverse);
+        for target in &targets {
+            let at = cells.partition_point(|c| (&c.row, &c.qualifier) < (&target.row, &target.qualifier));
+            forward.seek(&target.row, &target.qualifier).unwrap();
+            prop_assert_eq!(&rest(&mut forward).unwrap(), &cells[at..]);
+            let at = back.partition_point(|c| c.row > target.row);
+            backward.seek(&target.row, b"").unwrap();
+            prop_assert_eq!(&rest(&mut backward).unwrap(), &back[at..]);
+        }
+        for cell in &cells {
+            prop_assert!(table.may_contain_row(&cell.row));
+            prop_assert!(table.may_contain_column(&cell.row, &cell.qualifier));
+        }
+    }
+
+    /// No bytes make a block panic, whatever checksum stands over them.
+    #[test]
+    fn any_bytes_as_a_block_are_read_or_refused(mut image in proptest::collection::vec(any::<u8>(), 0..200), rows in 0_u32..4) {
+        let table_at = image.len();
+        for row in 0..rows {
+            image.extend_from_slice(&(16 + row * 8).to_le_bytes());
+        }
+        image.extend_from_slice(&rows.to_le_bytes());
+        image.extend_from_slice(&u32::try_from(table_at).unwrap().to_le_bytes());
+        damage::walk_block(image.into());
+    }
+}

@@ -1,0 +1,131 @@
+//! A wrong byte is never a wrong cell: bit flips, cuts, moved blocks, other versions, files under a wrong name.
+
+use basalt_store::{BloomFilter, Compression};
+
+use super::super::block::BlockCursor;
+use super::*;
+
+/// A file of several blocks in about 3 kB; every section is there.
+fn small_file() -> (Vec<OwnedCell>, Vec<u8>) {
+    let mut cells = Vec::new();
+    for row in 0..14_u32 {
+        for column in 0..4_u8 {
+            cells.push(OwnedCell::put(format!("row{row:02}"), &[column], 1000 + u64::from(row), &[column; 500]));
+        }
+    }
+    let mut tombstone = OwnedCell::put("row03", b"", 2000, b"");
+    tombstone.kind = CellKind::DeleteFamily;
+    cells.push(tombstone);
+    let cells = sorted(cells);
+    let bytes = write(&cells, options());
+    (cells, bytes)
+}
+
+/// All that a reader may learn of a file: cells both ways, and which rows the filter excludes.
+fn learn(bytes: &[u8]) -> Result<Vec<OwnedCell>> {
+    let table = open(bytes)?;
+    let mut cells = read_all(&table, Direction::Forward)?;
+    cells.extend(read_all(&table, Direction::Reverse)?);
+    cells.retain(|cell| table.may_contain_column(&cell.row, &cell.qualifier));
+    Ok(cells)
+}
+
+fn assert_corrupt<T: std::fmt::Debug>(result: Result<T>, how: &str) {
+    match result {
+        Err(Error::Corrupt { file, .. } | Error::Version { file, .. }) => assert_eq!(file, Path::new(PATH)),
+        other => panic!("{how}: {other:?}"),
+    }
+}
+
+/// reliability.md row 6: every bit of every byte is under a checksum or compared with a constant.
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let (cells, bytes) = small_file();
+    let table = open(&bytes).unwrap();
+    assert!(table.metadata().blocks_count > 2);
+    assert_eq!(learn(&bytes).unwrap(), [cells.clone(), reversed(cells)].concat());
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert_corrupt(learn(&damaged), &format!("bit {bit} of {}", bytes.len() * 8));
+    }
+}
+
+#[test]
+fn a_file_cut_at_any_byte_is_refused() {
+    let (_, bytes) = small_file();
+    for length in 0..bytes.len() {
+        assert_corrupt(open(&bytes[..length]), &format!("cut at {length}"));
+    }
+    let longer = [&bytes[..], &[0]].concat();
+    assert_corrupt(open(&longer), "a byte more");
+}
+
+/// An intact block at another offset, or of another file, has a checksum that does not fit.
+#[test]
+fn a_block_at_the_wrong_place_is_noticed() {
+    // Incompressible cells of one shape: all blocks have one length.
+    let cells: Vec<_> = (0..40_u8).map(|row| OwnedCell::put([b'r', row], b"q", 1000, &[row; 1200])).collect();
+    let plain = || SstableOptions { compression: Compression::None, bloom: BloomFilter::None, ..options() };
+    let bytes = write(&cells, plain());
+    let table = open(&bytes).unwrap();
+    let (first, second) = (*table.index.entry(1), *table.index.entry(2));
+    assert_eq!(first.frame_bytes, second.frame_bytes);
+    let range = |entry: &index::BlockEntry| {
+        let start = usize::try_from(entry.offset).unwrap();
+        start..start + entry.frame_bytes as usize
+    };
+    let mut swapped = bytes.clone();
+    swapped[range(&first)].copy_from_slice(&bytes[range(&second)]);
+    swapped[range(&second)].copy_from_slice(&bytes[range(&first)]);
+    assert_corrupt(learn(&swapped), "swapped");
+    assert_corrupt(open(&swapped).unwrap().verify(|_| ()), "swapped, verified");
+
+    let other = write(&cells, SstableOptions { file_id: FileId(8), ..plain() });
+    let mut stale = bytes.clone();
+    stale[range(&first)].copy_from_slice(&other[range(&first)]);
+    assert_corrupt(learn(&stale), "of another file");
+    assert_corrupt(open(&other), "another file under this name");
+}
+
+#[test]
+fn another_version_is_told_by_its_number() {
+    let (_, mut bytes) = small_file();
+    bytes[8] = 9;
+    assert!(matches!(open(&bytes).unwrap_err(), Error::Version { found: 9, supported: 1, .. }));
+}
+
+/// A section whose checksum is right and whose layout is not, as a bug of a writer would leave.
+#[test]
+fn a_malformed_section_under_a_right_checksum_is_refused() {
+    let (_, bytes) = small_file();
+    let table = open(&bytes).unwrap();
+    let entry = *table.index.entry(0);
+    let start = usize::try_from(entry.offset).unwrap();
+    let place = table.place(entry.offset);
+    let frame = Frame::open(&place, SectionKind::Data, &bytes[start..start + entry.frame_bytes as usize]).unwrap();
+    let image = codec::decode(&place, &frame, None).unwrap();
+    for byte in 0..image.len() {
+        for mask in [0x01, 0x80, 0xff] {
+            let mut damaged = image.clone();
+            damaged[byte] ^= mask;
+            walk_block(damaged.into());
+        }
+    }
+}
+
+/// Whatever the bytes: no panic, an end, and every answer within the image.
+pub(super) fn walk_block(image: Bytes) {
+    let most = image.len();
+    let Ok(block) = Block::parse(image) else { return };
+    assert!(block.cells_end() <= most);
+    if block.find_row(b"row3").is_err() {
+        return;
+    }
+    let Ok(mut cursor) = BlockCursor::at_row(block, 0, Vec::new()) else { return };
+    let mut cells_count = 1;
+    while let Ok(true) = cursor.next() {
+        cells_count += 1;
+        assert!(cells_count <= most);
+    }
+}

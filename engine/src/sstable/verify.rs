@@ -1,0 +1,146 @@
+//! Reads every byte of a file and proves what the sections say of each other.
+
+use std::cmp::Ordering;
+
+use basalt_store::CellRef;
+use bytes::Bytes;
+
+use crate::error::Result;
+
+use super::block::{Block, BlockCursor};
+use super::format::Place;
+use super::metadata::Metadata;
+use super::span::TimeSpan;
+use super::{Sstable, input::Parsed};
+
+/// How far a verification is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VerifyProgress {
+    /// Data blocks proved.
+    pub(crate) blocks_done: u64,
+    /// Data blocks of the file.
+    pub(crate) blocks_count: u64,
+    /// Bytes of the file proved.
+    pub(crate) bytes_done: u64,
+}
+
+/// What was proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VerifyReport {
+    /// Data blocks.
+    pub(crate) blocks_count: u64,
+    /// Cells.
+    pub(crate) cells_count: u64,
+    /// Bytes of the file.
+    pub(crate) file_bytes: u64,
+}
+
+impl Sstable {
+    /// Reads every data block past the cache and proves: its checksum, its layout to the last byte, cell order within
+    /// and between blocks, the index's keys and times, the metadata's counts and ranges, and that the bloom filter
+    /// knows every cell. `progress` is told after each block.
+    ///
+    /// Cost: the whole file is read and decoded; memory for one block at a time.
+    ///
+    /// # Errors
+    /// `Corrupt` for the first thing that does not fit; `Io`.
+    pub(crate) fn verify(&self, mut progress: impl FnMut(VerifyProgress)) -> Result<VerifyReport> {
+        let blocks_count = self.index.len() as u64;
+        let mut seen = Seen::new(&self.metadata);
+        for block in 0..self.index.len() {
+            let entry = self.index.entry(block);
+            let place = self.place(entry.offset);
+            let read = self.read_block_from_file(block)?;
+            let walked =
+                self.walk(&read, &place, &mut seen).map_err(|malformed| self.malformed(block, malformed))??;
+            let keys_fit =
+                walked.first_row == self.index.first_row(block) && seen.last_row == self.index.last_row(block);
+            place.require("keys in the block index", 1, keys_fit.into())?;
+            place.require("times in the block index", 1, u64::from(walked.times == entry.times))?;
+            place.require("number of cells", entry.cells_count.into(), walked.cells_count)?;
+            let bytes_done = entry.offset + u64::from(entry.frame_bytes);
+            progress(VerifyProgress { blocks_done: block as u64 + 1, blocks_count, bytes_done });
+        }
+        self.check_metadata(seen)?;
+        Ok(VerifyReport { blocks_count, cells_count: self.metadata.cells_count, file_bytes: self.file_bytes })
+    }
+
+    fn walk(&self, block: &Block, place: &Place<'_>, seen: &mut Seen) -> Parsed<Result<Walked>> {
+        let mut cursor = BlockCursor::at_row(block.clone(), 0, Vec::new())?;
+        let mut walked = Walked { first_row: cursor.row().to_vec(), times: TimeSpan::default(), cells_count: 0 };
+        loop {
+            let cell = cursor.cell(&self.metadata.family);
+            walked.times.include(&cell);
+            walked.cells_count += 1;
+            if !seen.push(&cell) {
+                return Ok(Err(place.corrupt("cell order", 1, 0)));
+            }
+            let known = |bloom: &crate::bloom::Bloom| bloom.may_contain_column(cell.row, cell.qualifier);
+            if !self.bloom.as_ref().is_none_or(known) {
+                return Ok(Err(place.corrupt("bloom filter", 1, 0)));
+            }
+            if !cursor.next()? {
+                return Ok(Ok(walked));
+            }
+        }
+    }
+
+    fn check_metadata(&self, mut seen: Seen) -> Result<()> {
+        seen.counted.last_row = Bytes::from(seen.last_row);
+        seen.counted.blocks_count = self.metadata.blocks_count;
+        seen.counted.bloom = self.metadata.bloom;
+        let place = self.place(self.index.blocks_end());
+        place.require("counts and ranges in the metadata", 1, u64::from(seen.counted == self.metadata))
+    }
+}
+
+/// One block, walked.
+struct Walked {
+    first_row: Vec<u8>,
+    times: TimeSpan,
+    cells_count: u64,
+}
+
+/// All blocks so far.
+struct Seen {
+    counted: Metadata,
+    last_row: Vec<u8>,
+    last_qualifier: Vec<u8>,
+    last_rest: Option<Rest>,
+}
+
+/// The parts of a cell's address that need no memory of their own.
+struct Rest {
+    timestamp: basalt_store::Timestamp,
+    kind: basalt_store::CellKind,
+    seq: basalt_store::SeqNo,
+}
+
+impl Seen {
+    fn new(metadata: &Metadata) -> Self {
+        let counted = Metadata::new(metadata.family.clone(), metadata.codec.clone());
+        Self { counted, last_row: Vec::new(), last_qualifier: Vec::new(), last_rest: None }
+    }
+
+    /// Counts a cell; false when it does not come after the one before.
+    fn push(&mut self, cell: &CellRef<'_>) -> bool {
+        let in_order = self.last_rest.as_ref().is_none_or(|rest| {
+            let last = CellRef {
+                row: &self.last_row,
+                family: cell.family,
+                qualifier: &self.last_qualifier,
+                timestamp: rest.timestamp,
+                kind: rest.kind,
+                seq: rest.seq,
+                value: &[],
+            };
+            last.order(cell) == Ordering::Less
+        });
+        let new_row = self.last_rest.is_none() || self.last_row != cell.row;
+        self.counted.include(cell, new_row);
+        cell.row.clone_into(&mut self.last_row);
+        cell.qualifier.clone_into(&mut self.last_qualifier);
+        self.last_rest = Some(Rest { timestamp: cell.timestamp, kind: cell.kind, seq: cell.seq });
+        in_order
+    }
+}
