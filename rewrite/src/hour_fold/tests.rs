@@ -96,8 +96,15 @@ fn of_two_values_at_an_instant_the_newest_stays() {
 
 #[test]
 fn rows_with_tombstones_are_left_alone() {
-    for kind in [CellKind::Delete, CellKind::DeleteColumn, CellKind::DeleteFamily, CellKind::DeleteFamilyVersion] {
-        let tombstone = Cell { kind, ..cell(&[0, 0x20], b"", 9, 9) };
+    let annotation = [0x01, 0, 0x0A];
+    for (kind, qualifier) in [
+        (CellKind::Delete, &annotation[..]),
+        (CellKind::DeleteColumn, &annotation),
+        (CellKind::DeleteFamily, b""),
+        (CellKind::DeleteFamilyVersion, b""),
+        (CellKind::DeleteColumn, &[0, 0x30]),
+    ] {
+        let tombstone = Cell { kind, ..cell(qualifier, b"", 9, 9) };
         assert_eq!(folded(&[compacted(), cell(&[0, 0x20], &[44], 8, 8), tombstone]), None, "{kind:?}");
     }
 }
