@@ -1,6 +1,7 @@
 //! The workspace's own commands: `cargo xtask ci | tidy | …`; run without one for the list.
 
 mod ci;
+mod golden;
 mod oracle;
 mod tidy;
 
@@ -14,6 +15,7 @@ usage: cargo xtask COMMAND
   ci              the whole gate: fmt, clippy, doc, tidy, tests; its last line counts the tests
   tidy [--bless]  the rules that no compiler knows; --bless takes the format documents' hashes anew
   oracle ...      a real OpenTSDB on a real HBase: up [--fresh] [PROFILE...] | down | status | hb | scan | fsck
+  golden ...      the answers recorded from it: record [NAME...] | check [NAME...] | list
 ";
 
 fn main() -> ExitCode {
@@ -33,6 +35,7 @@ fn run(args: &[String]) -> Result<()> {
         Some("ci") => ci::run(),
         Some("tidy") => tidy::run(rest.iter().any(|a| a == "--bless")),
         Some("oracle") => oracle::run(rest),
+        Some("golden") => golden::run(rest),
         _ => anyhow::bail!("no such command\n{USAGE}"),
     }
 }

@@ -1,0 +1,100 @@
+//! The oracle as the recorder uses it: started by profile, emptied before each scenario.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::client::{Client, Request};
+use super::play;
+use super::scenario::Scenario;
+use crate::oracle::script;
+
+/// A put without `sync` is readable this long after its answer: the daemons flush each 50 ms.
+const SETTLE: Duration = Duration::from_millis(400);
+
+/// What the daemons are told beside their profile. Its own compaction of old rows now and then loses a point that is
+/// overwritten at once, and then the recording is of that race.
+const DAEMON_EXTRA: &str = "tsd.storage.enable_compaction = false";
+
+/// Running daemons, and one JVM that empties their tables.
+#[derive(Debug)]
+pub(crate) struct Oracle {
+    hb: Child,
+    hb_in: ChildStdin,
+    hb_out: BufReader<ChildStdout>,
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        // Nothing is left to tell at this point if it is gone already.
+        self.hb.kill().ok();
+        self.hb.wait().ok();
+    }
+}
+
+impl Oracle {
+    /// Starts (or finds running) the daemons of these profiles.
+    pub(crate) fn start<'a>(profiles: impl Iterator<Item = &'a str>) -> anyhow::Result<Self> {
+        let profiles: BTreeSet<&str> = profiles.collect();
+        let mut args = vec!["up".to_owned()];
+        args.extend(profiles.into_iter().map(str::to_owned));
+        let extra = std::env::var("ORACLE_TSD_EXTRA").unwrap_or_default();
+        let status = script(&args).env("ORACLE_TSD_EXTRA", format!("{extra}\n{DAEMON_EXTRA}")).status()?;
+        ensure!(status.success(), "the oracle did not start");
+        let mut hb =
+            script(&["hb".to_owned(), "loop".to_owned()]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let hb_in = hb.stdin.take().context("no pipe to the table tool")?;
+        let hb_out = BufReader::new(hb.stdout.take().context("no pipe from the table tool")?);
+        Ok(Self { hb, hb_in, hb_out })
+    }
+
+    /// Empties the profile's tables and plays the scenario on its daemon.
+    pub(crate) fn play(&mut self, scenario: &Scenario) -> anyhow::Result<Vec<Answer>> {
+        let prefix = match scenario.profile.as_str() {
+            "plain" => "tsdb".to_owned(),
+            profile => format!("{profile}-tsdb"),
+        };
+        self.wipe(&prefix)?;
+        let address = address(&scenario.profile)?;
+        let request = Request { method: "GET", target: "/api/dropcaches", ..Request::default() };
+        let dropped = Client::new(address).send(&request)?;
+        ensure!(dropped.status == 200, "dropcaches: {}", dropped.status);
+        play::play(scenario, address, &settle)
+    }
+
+    fn wipe(&mut self, prefix: &str) -> anyhow::Result<()> {
+        writeln!(self.hb_in, "wipe {prefix}")?;
+        self.hb_in.flush()?;
+        let mut reply = String::new();
+        self.hb_out.read_line(&mut reply)?;
+        ensure!(reply.trim_end() == "ok", "emptying {prefix}: {reply}");
+        Ok(())
+    }
+
+    /// Name, version and profile of who answers, for the recorded file.
+    pub(crate) fn describe(profile: &str) -> anyhow::Result<String> {
+        let request = Request { method: "GET", target: "/api/version", ..Request::default() };
+        let response = Client::new(address(profile)?).send(&request)?;
+        let version: Value = serde_json::from_slice(&response.body)?;
+        let revision = version.get("short_revision").and_then(Value::as_str).unwrap_or_default();
+        // The released jar calls its own version "BuildData"; the two poms of tests/oracle/ name the releases.
+        Ok(format!("OpenTSDB 2.4.1 ({revision}) on HBase 2.6.4, profile {profile}, {DAEMON_EXTRA}"))
+    }
+}
+
+fn settle() {
+    #[expect(clippy::disallowed_methods, reason = "OpenTSDB tells nobody when a put without sync has arrived")]
+    std::thread::sleep(SETTLE);
+}
+
+fn address(profile: &str) -> anyhow::Result<SocketAddr> {
+    let output = script(&["port".to_owned(), profile.to_owned()]).output()?;
+    let port = String::from_utf8_lossy(&output.stdout).trim().parse().with_context(|| format!("profile {profile}"))?;
+    Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+}
