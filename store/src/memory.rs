@@ -25,7 +25,7 @@ use crate::{
 /// Longest value in bytes by default, 10 MiB (HBase: `hbase.client.keyvalue.maxsize`).
 const VALUE_BYTES_MAX_DEFAULT: usize = 10 * 1024 * 1024;
 
-/// See the [module](self).
+/// The reference store: sorted maps in memory. Cheap to make, gone with the process.
 ///
 /// ```
 /// # use std::sync::Arc;

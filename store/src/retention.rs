@@ -1,20 +1,7 @@
 //! What a cell's fate is: HBase's rules of deletes, versions and TTL in one telling, used alike by get, scan, flush and
 //! compaction of every store.
 //!
-//! [`Retention`] is fed one row-and-family's cells at a time, in cell order ([`CellRef::order`]), and answers each
-//! with a [`Verdict`]. It is a pure state machine: time comes as an argument, and after it has warmed up nothing is
-//! allocated. A cell passes these checks, in HBase's order:
-//!
-//! 1. **TTL**: past it, and with no `MIN_VERSIONS` to save it, the cell and all older ones of its column are gone.
-//! 2. **Tombstones** are noted before the puts they mask, since they sort before them. A put at or below a column's or
-//!    a family's tombstone is masked even when it was written later (S-DEL-7), until the tombstone is purged.
-//! 3. **Time range** of the read. It comes before versions are counted (U-8), after tombstones.
-//! 4. **Same address**: of cells with one time and kind only the last written is taken (S-VERS-3).
-//! 5. **VERSIONS**, `MIN_VERSIONS`.
-//!
-//! Where HBase's own scanners differ from each other by accident we take the rule as documented: a family's tombstones
-//! are found although the column of the empty qualifier, among whose cells they lie, is done with; tombstones survive
-//! a minor compaction that drops excess versions above them; `MIN_VERSIONS` counts alike for chosen and for all columns.
+//! The rules, in the order they are checked, are told at [`Retention`].
 //!
 //! Source of behaviour: HBase 2.4, package `regionserver.querymatcher`.
 
@@ -117,7 +104,22 @@ impl Verdict {
     }
 }
 
-/// Judges the cells of one family, row after row. See the [module](self) for the rules.
+/// Judges the cells of one family, row after row.
+///
+/// It is fed one row-and-family's cells at a time, in cell order ([`CellRef::order`]), and answers each
+/// with a [`Verdict`]. It is a pure state machine: time comes as an argument, and after it has warmed up nothing is
+/// allocated. A cell passes these checks, in HBase's order:
+///
+/// 1. **TTL**: past it, and with no `MIN_VERSIONS` to save it, the cell and all older ones of its column are gone.
+/// 2. **Tombstones** are noted before the puts they mask, since they sort before them. A put at or below a column's or
+///    a family's tombstone is masked even when it was written later (S-DEL-7), until the tombstone is purged.
+/// 3. **Time range** of the read. It comes before versions are counted (U-8), after tombstones.
+/// 4. **Same address**: of cells with one time and kind only the last written is taken (S-VERS-3).
+/// 5. **VERSIONS**, `MIN_VERSIONS`.
+///
+/// Where HBase's own scanners differ from each other by accident we take the rule as documented: a family's tombstones
+/// are found although the column of the empty qualifier, among whose cells they lie, is done with; tombstones survive
+/// a minor compaction that drops excess versions above them; `MIN_VERSIONS` counts alike for chosen and for all columns.
 ///
 /// ```
 /// # use basalt_store::*;
@@ -343,3 +345,6 @@ impl Retention {
 pub(crate) const fn is_family_wide(kind: CellKind) -> bool {
     matches!(kind, CellKind::DeleteFamily | CellKind::DeleteFamilyVersion)
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,7 +63,7 @@ impl CellVerdict {
     pub const KEEP: Self = Self { kept: Kept::Whole, advance: Advance::NextCell };
 }
 
-/// See the [module](self).
+/// A [`Filter`] at work over the rows of one scan or get.
 ///
 /// ```
 /// # use basalt_store::{Filter, FilterRun, RowVerdict};
