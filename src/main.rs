@@ -1,3 +1,39 @@
-//! The program: HTTP, telnet, command line, configuration, wiring.
+//! `basalt`: a time-series database that speaks OpenTSDB, in one process.
+//!
+//! ```text
+//! main ─ cli ─ serve ─┬─ config, log
+//!                     ├─ app (store, schema, ingest, query, metrics)
+//!                     └─ server ─┬─ http
+//!                                └─ telnet
+//! ```
+//!
+//! This crate knows HTTP, telnet, JSON answers, the command line and the clock on the wall, and no
+//! algorithm: what a point or a query means is told by the crates below.
 
-fn main() {}
+mod app;
+mod cli;
+mod clock;
+mod config;
+mod exit;
+mod http;
+mod log;
+mod metrics;
+mod names;
+mod server;
+mod stats;
+mod telnet;
+mod version;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Nobody can be told that standard error is gone.
+            writeln!(std::io::stderr(), "basalt: {failure}").unwrap_or_default();
+            failure.exit.into()
+        }
+    }
+}

@@ -1,10 +1,11 @@
 //! Starts the real binary on a port of its own choosing and ends it by its pid.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
-use crate::http::Client;
+use crate::http::{Client, Response, TIMEOUT};
 
 /// A running `basalt serve`; killed if it is dropped alive.
 #[derive(Debug)]
@@ -25,6 +26,11 @@ impl Daemon {
             command.arg("--config").arg(file);
         }
         Self::spawn(command)
+    }
+
+    /// Starts it with the memory store and no configuration file.
+    pub(crate) fn memory() -> Self {
+        Self::spawn(Self::command(Path::new("basalt-data"), "memory"))
     }
 
     /// The command line without a configuration file.
@@ -62,6 +68,40 @@ impl Daemon {
         Client::connect(self.port).unwrap()
     }
 
+    /// A new connection to it, for anything but HTTP.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        stream
+    }
+
+    /// GETs a path on a connection of its own.
+    pub(crate) fn get(&self, path: &str) -> Response {
+        self.client().get(path).unwrap()
+    }
+
+    /// POSTs JSON text on a connection of its own.
+    pub(crate) fn post(&self, path: &str, body: &str) -> Response {
+        self.client().post(path, body).unwrap()
+    }
+
+    /// Sends telnet lines, then `exit`, and gives everything said until the close.
+    pub(crate) fn talk(&self, lines: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all(lines.as_bytes()).unwrap();
+        stream.write_all(b"exit\n").unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        said
+    }
+
+    /// The value of one line of `/metrics`, by its name and labels; 0 if the line is not there.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        let page = self.get("/metrics").text();
+        let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.map_or(0, |value| value.parse().unwrap())
+    }
+
     /// `kill -9`, and waits until it is gone.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
@@ -83,4 +123,9 @@ impl Drop for Daemon {
             drop(self.child.wait());
         }
     }
+}
+
+/// Runs the binary to its end.
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_basalt")).args(arguments).stdin(Stdio::null()).output().unwrap()
 }

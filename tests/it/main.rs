@@ -1,4 +1,12 @@
 //! The whole program from outside: the real binary over real sockets.
 
+#[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod daemon;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
+mod serve;
+#[cfg(test)]
+mod telnet;

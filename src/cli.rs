@@ -1,0 +1,119 @@
+//! The command line: what a person types, read and handed on.
+
+mod config;
+mod import;
+mod serve;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, Layers};
+use crate::exit::{Exit, Failure};
+use crate::version::{SPOKEN, VERSION};
+
+/// A time-series database that speaks OpenTSDB.
+#[derive(Debug, Parser)]
+#[command(name = "basalt", version, max_term_width = 100, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  basalt serve                              serve on 127.0.0.1:4242, data in ./basalt-data
+  echo 'put sys.load 1356998400 0.5 host=a' | nc 127.0.0.1 4242
+  curl '127.0.0.1:4242/api/query?start=2013/01/01&m=sum:sys.load'
+
+Exit codes: 0 done, 1 failed (port in use), 2 wrong command line, 3 wrong configuration,
+4 data folder in use, 5 damaged data, 75 try again later (disk full).";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server
+    Serve(serve::Serve),
+    /// Read OpenTSDB text files into a server or a data folder
+    Import(import::Import),
+    /// Check or show the configuration
+    Config(config::ConfigCommand),
+    /// Print the version
+    Version,
+}
+
+/// The flags that name a configuration; the same for every command that needs one.
+#[derive(Debug, Args)]
+struct Sources {
+    /// TOML file, or an opentsdb.conf as it is (by its ending .conf)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder of the embedded store [default: ./basalt-data]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// error, warn, info, debug, trace, or a filter such as info,hyper=warn [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+}
+
+impl Sources {
+    /// The layers these flags stand for, the environment included.
+    fn layers(&self) -> Layers {
+        let mut flags = Vec::new();
+        if let Some(folder) = &self.data_dir {
+            flags.push(("store.data_dir", folder.display().to_string()));
+        }
+        if let Some(level) = &self.log_level {
+            flags.push(("log.level", level.clone()));
+        }
+        Layers { file: self.config.clone(), env: std::env::vars().collect(), flags }
+    }
+
+    fn load(&self) -> Result<Config, Failure> {
+        Config::load(&self.layers())
+    }
+}
+
+/// Runs what the command line asks for.
+///
+/// # Errors
+///
+/// The exit code and the line to end with. Clap's own answers (help, usage) end here.
+pub(crate) fn run() -> Result<(), Failure> {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version are no failure; for the rest clap prints the usage, so no line of ours.
+        Err(answer) => {
+            answer.print().unwrap_or_default();
+            return if answer.use_stderr() { Err(Failure::new(Exit::Usage, "see `basalt --help`")) } else { Ok(()) };
+        }
+    };
+    match cli.command {
+        Command::Serve(serve) => serve.run(),
+        Command::Import(import) => import.run(),
+        Command::Config(config) => config.run(),
+        Command::Version => print(&format!("basalt {VERSION} (speaks OpenTSDB {SPOKEN})\n")),
+    }
+}
+
+/// Writes to standard output at once.
+///
+/// # Errors
+///
+/// Exit code 1: nobody listens there any more.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write to standard output: {cause}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definition_is_sound() {
+        super::Cli::command().debug_assert();
+    }
+}

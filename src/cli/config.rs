@@ -1,0 +1,67 @@
+//! `basalt config check|show`.
+
+use std::fmt::Write as _;
+
+use clap::{Args, Subcommand};
+
+use super::{Sources, print};
+use crate::config::Config;
+use crate::exit::Failure;
+
+/// `basalt config …`.
+#[derive(Debug, Args)]
+pub(super) struct ConfigCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Read all layers and say whether a server would start with them
+    #[command(after_help = "Exit code 3 and one line if not. Example: basalt config check --config basalt.toml")]
+    Check(Sources),
+    /// Print every setting in force as a TOML file, with where each came from
+    #[command(after_help = "Order: defaults < file < environment (BASALT_SECTION__KEY) < flags.")]
+    Show(Sources),
+}
+
+impl ConfigCommand {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        match self.verb {
+            Verb::Check(sources) => {
+                let config = sources.load()?;
+                let warnings: String = config.warnings().iter().fold(String::new(), |mut text, line| {
+                    writeln!(text, "warning: {line}").unwrap_or_default();
+                    text
+                });
+                print(&format!("{warnings}configuration is good\n"))
+            }
+            Verb::Show(sources) => print(&show(&sources.load()?)),
+        }
+    }
+}
+
+/// Every setting in force as a TOML file.
+fn show(config: &Config) -> String {
+    let mut text = String::new();
+    let mut section = "";
+    for (key, value, origin) in config.entries() {
+        let (head, name) = key.name.split_once('.').unwrap_or(("", key.name));
+        if head != section {
+            let blank = if section.is_empty() { "" } else { "\n" };
+            writeln!(text, "{blank}[{head}]").unwrap_or_default();
+            section = head;
+        }
+        let value = toml_value(&value);
+        writeln!(text, "{name} = {value}  # {}; from {origin}", key.about).unwrap_or_default();
+    }
+    text
+}
+
+/// Numbers and booleans bare, everything else quoted.
+fn toml_value(text: &str) -> String {
+    if text.parse::<u64>().is_ok() || text.parse::<bool>().is_ok() {
+        return text.to_owned();
+    }
+    toml::Value::String(text.to_owned()).to_string()
+}

@@ -1,0 +1,149 @@
+//! `basalt serve`: from a configuration to a running daemon and back to nothing.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use super::{Sources, print};
+use crate::app::App;
+use crate::config::{Config, StoreKind};
+use crate::exit::{Exit, Failure};
+use crate::log;
+use crate::server::Server;
+
+/// `basalt serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+HTTP and telnet share the port. The first line on standard output is `listening on http://ADDR:PORT`.
+SIGTERM and SIGINT end the server after open requests; a second SIGINT ends it at once.
+
+Examples:
+  basalt serve
+  basalt serve --listen 127.0.0.1:0 --store memory      any free port, nothing kept
+  basalt serve --config /etc/opentsdb/opentsdb.conf     OpenTSDB's own settings
+  basalt serve --listen 0.0.0.0:4242 --insecure         open to the network, no password")]
+pub(super) struct Serve {
+    #[command(flatten)]
+    sources: Sources,
+    /// Address and port; port 0 takes a free one [default: 127.0.0.1:4242]
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<String>,
+    /// Where the tables are [default: embedded]
+    #[arg(long)]
+    store: Option<StoreKind>,
+    /// Listen on an address that other machines reach although anybody may then read and write
+    #[arg(long)]
+    insecure: bool,
+}
+
+impl Serve {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let config = self.config()?;
+        log::start(&config.log)?;
+        for warning in config.warnings() {
+            tracing::warn!("{warning}");
+        }
+        refuse_public(&config)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .thread_name("basalt-net")
+            .build()
+            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot start threads: {cause}")))?;
+        let served = runtime.block_on(serve(config));
+        // A second interrupt or a hung query must not keep the process.
+        runtime.shutdown_background();
+        served
+    }
+
+    fn config(&self) -> Result<Config, Failure> {
+        let mut layers = self.sources.layers();
+        if let Some(listen) = &self.listen {
+            layers.flags.push(("server.listen", listen.clone()));
+        }
+        if let Some(store) = self.store {
+            let name = clap::ValueEnum::to_possible_value(&store).map(|value| value.get_name().to_owned());
+            layers.flags.push(("store.kind", name.unwrap_or_default()));
+        }
+        if self.insecure {
+            layers.flags.push(("server.insecure", "true".to_owned()));
+        }
+        Config::load(&layers)
+    }
+}
+
+/// Without authentication, only this machine may reach the port unless a person insists.
+fn refuse_public(config: &Config) -> Result<(), Failure> {
+    let listen: SocketAddr = config.server.listen;
+    if listen.ip().is_loopback() || config.server.insecure {
+        return Ok(());
+    }
+    Err(Failure::config(format!(
+        "{listen} can be reached from other machines and there is no authentication: \
+         listen on 127.0.0.1, or add --insecure if the network is trusted"
+    )))
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    if config.store.kind == StoreKind::Hbase {
+        return Err(Failure::config("store hbase is not part of this version yet: choose embedded or memory"));
+    }
+    let mut signals = Signals::new()?;
+    let server = Server::bind(config.server.listen).await?;
+    let app = Arc::new(App::open(config).await?);
+    print(&format!("listening on http://{}\n", server.local()))?;
+    tracing::info!(listen = %server.local(), "ready");
+
+    let (raise, stop) = watch::channel(false);
+    let running = tokio::spawn(server.run(Arc::clone(&app), stop));
+    let verdict = tokio::select! {
+        () = signals.first() => Ok(()),
+        failure = app.poisoned() => Err(failure),
+    };
+    raise.send_replace(true);
+    if verdict.is_err() {
+        // Nothing may be acknowledged any more, so nothing is drained.
+        return verdict;
+    }
+    tracing::info!("stopping: no new connections, open requests may finish");
+    let drained = async {
+        // The accept loop returns by itself or by panic; both end the serving.
+        running.await.unwrap_or_default();
+        app.close().await
+    };
+    tokio::select! {
+        closed = drained => closed,
+        () = signals.interrupt_again() => {
+            tracing::warn!("second interrupt: ending at once");
+            Ok(())
+        }
+    }
+}
+
+/// The two signals that end the daemon.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind).map_err(|cause| Failure::new(Exit::Failure, format!("cannot listen for signals: {cause}")))
+        };
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    async fn first(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    async fn interrupt_again(&mut self) {
+        self.interrupt.recv().await;
+    }
+}

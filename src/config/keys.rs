@@ -1,0 +1,103 @@
+//! The table of all settings: name, purpose, reader, writer.
+
+use super::Config;
+use super::value::Value;
+
+/// One setting.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// `section.key`, as a TOML file has it.
+    pub(crate) name: &'static str,
+    /// One line for `basalt config show`.
+    pub(crate) about: &'static str,
+    /// Reads a text into its field; the error says what was expected.
+    pub(crate) set: fn(&mut Config, &str) -> Result<(), String>,
+    /// The field as text.
+    pub(crate) get: fn(&Config) -> String,
+}
+
+impl Key {
+    /// The setting called `name`, if there is one.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// The setting whose name is at most three slips of the pen away from `name`.
+    pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+        let distances = KEYS.iter().map(|key| (slips(name, key.name), key.name));
+        distances.min().filter(|(distance, _)| *distance <= 3).map(|(_, near)| near)
+    }
+}
+
+/// Levenshtein's distance: letters put in, left out or exchanged.
+fn slips(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (line, from) in left.bytes().enumerate() {
+        let mut diagonal = line;
+        let mut before = line + 1;
+        if let Some(first) = row.first_mut() {
+            *first = before;
+        }
+        for (cell, to) in row.iter_mut().skip(1).zip(right.bytes()) {
+            let change = diagonal + usize::from(from != to);
+            diagonal = *cell;
+            before = change.min(diagonal + 1).min(before + 1);
+            *cell = before;
+        }
+    }
+    row.last().copied().unwrap_or(left.len())
+}
+
+macro_rules! keys {
+    ($($section:ident.$field:ident: $about:literal;)*) => {
+        /// All settings, grouped by section.
+        pub(crate) const KEYS: &[Key] = &[$(Key {
+            name: concat!(stringify!($section), ".", stringify!($field)),
+            about: $about,
+            set: |config, text| {
+                config.$section.$field = Value::read(text)?;
+                Ok(())
+            },
+            get: |config| config.$section.$field.show(),
+        }),*];
+    };
+}
+
+keys! {
+    server.listen: "address and port for HTTP and telnet; port 0 takes a free one";
+    server.insecure: "allow an address that other machines reach, without authentication";
+    server.max_connections: "connections at once; further ones are closed";
+    server.header_timeout_ms: "time for the first byte of a connection";
+    server.idle_timeout_ms: "time an HTTP connection may stay silent between and within requests";
+    server.shutdown_timeout_ms: "time for open requests to finish after SIGTERM";
+    http.max_body_bytes: "largest request body, counted after decompression";
+    http.max_header_bytes: "largest request line and headers together";
+    telnet.max_line_bytes: "longest telnet line";
+    telnet.idle_timeout_ms: "time a telnet connection may stay silent; 0 is forever";
+    telnet.return_errors: "answer bad telnet puts with an error line";
+    store.kind: "embedded, memory or hbase";
+    store.data_dir: "folder of the embedded store";
+    store.durability: "when a write is acknowledged: fsync, os or async";
+    schema.salt_width: "bytes of salt before each row key; fixed when the store is made";
+    schema.salt_buckets: "salt buckets; fixed when the store is made";
+    schema.uid_width_metric: "bytes of a metric UID; fixed when the store is made";
+    schema.uid_width_tagk: "bytes of a tag key UID; fixed when the store is made";
+    schema.uid_width_tagv: "bytes of a tag value UID; fixed when the store is made";
+    schema.max_tags: "most tags of one point";
+    schema.auto_create_metrics: "give new metrics a UID at their first point";
+    schema.auto_create_tagks: "give new tag keys a UID at their first point";
+    schema.auto_create_tagvs: "give new tag values a UID at their first point";
+    schema.allow_specialchars: "characters allowed in names besides letters, digits and -_./";
+    query.timeout_ms: "time for one query; 0 is forever";
+    query.max_concurrent: "queries that run at once";
+    query.max_waiting: "queries that may wait for their turn; further ones get 503";
+    query.max_points: "most points one query may read; 0 is no limit";
+    query.max_bytes: "most bytes one query may read; 0 is no limit";
+    query.skip_unresolved_tagvs: "leave unknown tag values of a filter out instead of failing";
+    query.allow_delete: "allow queries that delete what they match";
+    query.timezone: "time zone of dates in queries that name none";
+    compat.strict: "behave as OpenTSDB does even where that surprises";
+    log.level: "error, warn, info, debug, trace, or a filter such as info,basalt=debug";
+    log.format: "auto (text on a terminal, else json), text or json";
+    log.slow_query_ms: "log queries that take longer; 0 logs all";
+}

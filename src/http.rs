@@ -1,0 +1,98 @@
+//! HTTP/1.1: paths in OpenTSDB's words, its JSON in and out.
+//!
+//! ```text
+//! hyper ─ plain path ─ router ─ handler ─ answer or ApiError ─ dress for old paths ─ gzip ─ headers
+//! ```
+//!
+//! Handlers parse, call a crate, and write what it says. Which status an outcome has is chosen in
+//! [`error`] alone.
+
+mod body;
+mod error;
+mod health;
+mod json;
+mod number;
+mod page;
+mod params;
+mod put;
+mod query;
+mod route;
+mod service;
+mod stats;
+mod suggest;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, Method};
+use axum::response::{IntoResponse, Response};
+use hyper::body::Incoming;
+use tower::Service as _;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+
+use crate::app::App;
+pub(crate) use error::ApiError;
+use params::Params;
+
+/// Nothing but our own pages may load, and nothing from elsewhere.
+const POLICY: &str = "default-src 'self'; frame-ancestors 'none'";
+
+/// The endpoints with everything that all of them share.
+pub(crate) fn router(app: &Arc<App>) -> Router {
+    route::table(app).layer(CatchPanicLayer::custom(error::panicked)).layer(CompressionLayer::new().gzip(true))
+}
+
+/// Answers one request.
+pub(crate) async fn answer(
+    app: Arc<App>,
+    router: Router,
+    request: hyper::Request<Incoming>,
+) -> Result<Response, Infallible> {
+    let started = Instant::now();
+    app.metrics.http_requests.add(1);
+    let request = request.map(Body::new);
+    let classic = (!route::is_api(request.uri().path()))
+        .then(|| request.uri().query().unwrap_or_default().split('&').any(|piece| piece.starts_with("json")));
+    let mut response = dispatch(router, request).await;
+    if let Some((as_json, error)) = classic.zip(response.extensions_mut().remove::<ApiError>()) {
+        response = error.classic(as_json);
+    }
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    app.metrics.http_latency.record(started.elapsed());
+    Ok(response)
+}
+
+async fn dispatch(mut router: Router, mut request: Request) -> Response {
+    if route::is_api(request.uri().path()) {
+        if let Err(error) = admit(&request) {
+            return error.into_response();
+        }
+    }
+    match route::plain(request.uri()) {
+        Ok(plain) => *request.uri_mut() = plain,
+        Err(error) => return error.into_response(),
+    }
+    router.call(request).await.unwrap_or_else(|never: Infallible| match never {})
+}
+
+/// What OpenTSDB refuses before it looks at the endpoint.
+fn admit(request: &Request) -> Result<(), ApiError> {
+    if !matches!(*request.method(), Method::GET | Method::POST | Method::PUT | Method::DELETE) {
+        return Err(ApiError::method(request.method()));
+    }
+    match Params::of(request.uri())?.last("serializer") {
+        None | Some("json") => Ok(()),
+        Some(other) => Err(ApiError::bad_with(
+            "Requested serializer was not found",
+            format!("Could not find a serializer with the name: {other}"),
+        )),
+    }
+}

@@ -1,0 +1,34 @@
+//! Endpoints for operators: alive, ready, numbers.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header::CACHE_CONTROL;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::error::{self, ApiError};
+use super::json;
+use crate::app::App;
+
+/// The process answers.
+pub(crate) async fn healthz() -> Result<Response, ApiError> {
+    uncached(json::ok(&json!({ "status": "ok" })))
+}
+
+/// Whether writes and queries are served; if not, 503 with the reason.
+pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    match app.not_ready() {
+        None => uncached(json::ok(&json!({ "status": "ready" }))),
+        Some(reason) => Ok(error::not_ready(&json!({ "status": "not ready", "reason": reason }))),
+    }
+}
+
+/// Everything counted, in Prometheus' text form.
+pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
+    json::body_of("text/plain; version=0.0.4; charset=utf-8", app.metrics_page())
+}
+
+fn uncached(answer: Result<Response, ApiError>) -> Result<Response, ApiError> {
+    answer.map(|response| ([(CACHE_CONTROL, "no-store")], response).into_response())
+}

@@ -1,0 +1,59 @@
+//! The few pages for people: the start page and errors outside of `/api`.
+//!
+//! Everything that came from a request passes [`escape`] before it stands in a page.
+
+use crate::version::VERSION;
+
+/// The start page.
+pub(crate) fn home() -> String {
+    format!(
+        "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>Basalt</title></head><body>\
+         <h1>Basalt {VERSION}</h1>\
+         <p>A time-series database that speaks OpenTSDB 2.4. HTTP and telnet share this port.</p>\
+         <ul>\
+         <li>Write: POST <code>/api/put</code>, or telnet <code>put metric time value tag=value</code></li>\
+         <li>Read: <a href=\"/api/query?start=1h-ago&amp;m=sum:my.metric\"><code>/api/query</code></a></li>\
+         <li>Names: <a href=\"/api/suggest?type=metrics\">metrics</a>, \
+         <a href=\"/api/suggest?type=tagk\">tag keys</a>, <a href=\"/api/suggest?type=tagv\">tag values</a></li>\
+         <li>About the server: <a href=\"/api/version\">version</a>, <a href=\"/api/config\">settings</a>, \
+         <a href=\"/api/stats\">numbers</a>, <a href=\"/api/aggregators\">aggregators</a>, \
+         <a href=\"/api/config/filters\">filters</a></li>\
+         <li>For operators: <a href=\"/healthz\">/healthz</a>, <a href=\"/readyz\">/readyz</a>, \
+         <a href=\"/metrics\">/metrics</a></li>\
+         </ul></body></html>"
+    )
+}
+
+/// An error page.
+pub(crate) fn error(code: u16, message: &str) -> String {
+    format!(
+        "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>Error {code}</title></head><body>\
+         <h1>Error {code}</h1><p>{}</p><p><a href=\"/\">Basalt {VERSION}</a></p></body></html>",
+        escape(message)
+    )
+}
+
+/// Text that cannot be markup.
+fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            plain => safe.push(plain),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_message_cannot_become_markup() {
+        let page = super::error(400, "<script>alert('1')</script>");
+        assert!(!page.contains("<script>") && page.contains("&lt;script&gt;"), "{page}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Paths: OpenTSDB's way of reading them, and the table of endpoints.
+//!
+//! Pieces match without regard to case, `/api/v1/x` is `/api/x`, a higher version is refused, and
+//! what follows an endpoint's own pieces is ignored (`/api/version/` is `/api/version`).
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{Method, Uri};
+use axum::routing::{any, get, post};
+
+use super::error::ApiError;
+use super::{health, page, put, query, service, stats, suggest};
+use crate::app::App;
+
+/// Endpoints whose second piece after `/api/` tells them apart.
+const TWO_PIECES: &[&str] = &["query", "config", "stats", "uid", "search", "annotation"];
+
+/// OpenTSDB's endpoints that this version does not have yet.
+const NOT_BUILT: &[&str] = &[
+    "/api/annotation",
+    "/api/annotation/bulk",
+    "/api/annotations",
+    "/api/histogram",
+    "/api/query/exp",
+    "/api/query/gexp",
+    "/api/query/last",
+    "/api/rollup",
+    "/api/tree",
+    "/api/stats/query",
+    "/api/stats/jvm",
+    "/api/stats/threads",
+    "/api/stats/region_clients",
+];
+
+/// All endpoints under their plain names.
+pub(crate) fn table(app: &Arc<App>) -> Router {
+    let mut router = Router::new()
+        .route("/", get(|| async { super::json::body_of("text/html; charset=UTF-8", page::home()) }))
+        .route("/api/put", post(put::put))
+        .route("/api/query", get(query::get).post(query::post).delete(query::delete))
+        .route("/api/suggest", get(suggest::get).post(suggest::post))
+        .route("/suggest", get(suggest::get).post(suggest::get))
+        .route("/api/aggregators", get(service::aggregators).post(service::aggregators))
+        .route("/aggregators", get(service::aggregators).post(service::aggregators))
+        .route("/api/version", get(service::version).post(service::version))
+        .route("/version", get(service::version_lines).post(service::version_lines))
+        .route("/api/config", get(service::config).post(service::config))
+        .route("/api/config/filters", get(service::filters).post(service::filters))
+        .route("/api/dropcaches", get(service::dropcaches).delete(service::dropcaches))
+        .route("/api/stats", get(stats::api).post(stats::api))
+        .route("/stats", get(stats::lines).post(stats::lines))
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics));
+    for path in NOT_BUILT {
+        router = router.route(path, any(|| async { Err::<(), _>(ApiError::not_built(path)) }));
+    }
+    router
+        .fallback(|| async { ApiError::no_endpoint() })
+        .method_not_allowed_fallback(|method: Method| async move { ApiError::method(&method) })
+        .with_state(Arc::clone(app))
+}
+
+/// Whether errors on this path have the API's shape.
+pub(crate) fn is_api(path: &str) -> bool {
+    path.split('/').nth(1).is_some_and(|piece| piece.eq_ignore_ascii_case("api"))
+}
+
+/// The plain name of the endpoint that `uri` means, with its query string kept.
+///
+/// # Errors
+///
+/// 501 for an API version above 1, 400 for a version that is no number.
+pub(crate) fn plain(uri: &Uri) -> Result<Uri, ApiError> {
+    let mut pieces = uri.path().split('/').skip(1).map(str::to_ascii_lowercase).filter(|piece| !piece.is_empty());
+    let first = pieces.next().unwrap_or_default();
+    let path = if first == "api" {
+        let mut second = pieces.next().unwrap_or_default();
+        if let Some(version) =
+            second.strip_prefix('v').filter(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+        {
+            accept(version)?;
+            second = pieces.next().unwrap_or_default();
+        }
+        match pieces.next() {
+            Some(third) if TWO_PIECES.contains(&second.as_str()) => format!("/api/{second}/{third}"),
+            _ => format!("/api/{second}"),
+        }
+    } else {
+        format!("/{first}")
+    };
+    let whole = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    };
+    whole.parse().map_err(|_| ApiError::bad("Bad request path"))
+}
+
+fn accept(version: &str) -> Result<(), ApiError> {
+    match version.parse::<u32>() {
+        Ok(0 | 1) => Ok(()),
+        Ok(higher) => Err(ApiError::version(higher.into())),
+        Err(_) => Err(ApiError::bad_with(
+            "Invalid API version format supplied",
+            format!("API version [{version}] cannot be parsed to an integer"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(uri: &str, expected: &str) {
+        let plain = plain(&uri.parse().unwrap()).map(|uri| uri.to_string()).map_err(|error| error.status().as_u16());
+        let expected = expected.parse().map_or(Ok(expected.to_owned()), Err);
+        assert_eq!(plain, expected, "{uri}");
+    }
+
+    #[test]
+    fn paths_are_read_as_opentsdb_reads_them() {
+        check("/api/version", "/api/version");
+        check("/API/V1/Version?a=B", "/api/version?a=B");
+        check("/api/version/", "/api/version");
+        check("/api/version/extra", "/api/version");
+        check("/api/v1", "/api/");
+        check("/api", "/api/");
+        check("/api/vx/version", "/api/vx");
+        check("/api/v2/version", "501");
+        check("/api/v1x/version", "400");
+        check("/api/config/Filters", "/api/config/filters");
+        check("/api/query/last", "/api/query/last");
+        check("/Suggest?type=metrics", "/suggest?type=metrics");
+        check("/", "/");
+    }
+}

@@ -1,0 +1,38 @@
+//! `/api/stats` and its elder `/stats`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use super::error::ApiError;
+use super::json::{self, TEXT};
+use super::params::Params;
+use crate::app::App;
+use crate::clock;
+use crate::stats::{Stat, collect, lines as stat_lines};
+
+/// A list of points whose values are texts, as OpenTSDB has it.
+pub(crate) async fn api(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    let seconds = clock::now_ms() / 1_000;
+    let point = |Stat { name, tag, value }: Stat| {
+        let mut tags = serde_json::Map::new();
+        tags.insert("host".to_owned(), app.host.as_str().into());
+        if let Some((key, text)) = tag {
+            tags.insert(key.to_owned(), text.into());
+        }
+        json!({ "metric": name, "timestamp": seconds, "value": value.to_string(), "tags": tags })
+    };
+    json::ok(&collect(&app).into_iter().map(point).collect::<Vec<Value>>())
+}
+
+/// Lines for people, or a list of the same lines with `?json`.
+pub(crate) async fn lines(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+    let mut lines = stat_lines(&app, clock::now_ms());
+    if params.has("json") {
+        return json::ok(&lines);
+    }
+    lines.push(String::new());
+    Ok(json::body_of(TEXT, lines.join("\n")))
+}

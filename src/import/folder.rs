@@ -1,0 +1,45 @@
+//! A data folder without a server: the same ingest, in this process.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::runtime::Runtime;
+
+use super::Target;
+use crate::app::App;
+use crate::config::Config;
+use crate::exit::{Exit, Failure};
+
+/// An opened folder.
+pub(crate) struct Folder {
+    runtime: Runtime,
+    app: Arc<App>,
+}
+
+impl Folder {
+    /// Opens the folder that `config` names.
+    ///
+    /// # Errors
+    ///
+    /// Exit code 4 when a server holds it; the store's own.
+    pub(crate) fn open(config: Config) -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot start threads: {cause}")))?;
+        let app = Arc::new(runtime.block_on(App::open(config))?);
+        Ok(Self { runtime, app })
+    }
+}
+
+impl Target for Folder {
+    fn store(&mut self, lines: &[Vec<u8>]) -> Result<Vec<String>, Failure> {
+        let lines = lines.iter().map(|line| Bytes::copy_from_slice(line.trim_ascii_end())).collect();
+        let errors = self.runtime.block_on(self.app.put_lines(lines));
+        Ok(errors.into_iter().map(|line| line.trim_end().to_owned()).collect())
+    }
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        self.runtime.block_on(self.app.close())
+    }
+}

@@ -1,0 +1,272 @@
+//! What the daemon counts about itself: one set of numbers behind `/metrics`, `/api/stats` and the
+//! telnet command `stats`.
+//!
+//! Invariant: for each door, points received = stored + Σ rejected{reason} + Σ failed{reason}. A
+//! batch is counted once, when its outcome is known, under one lock, so no reader sees half of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// How points come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Door {
+    /// `/api/put`.
+    Http,
+    /// `put` lines.
+    Telnet,
+}
+
+impl Door {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Telnet => "telnet",
+        }
+    }
+}
+
+/// What became of the points of one batch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// Durable, and acknowledged or about to be.
+    pub(crate) stored: u64,
+    /// The client's fault, by reason.
+    pub(crate) rejected: BTreeMap<&'static str, u64>,
+    /// Ours, by reason; a retry may succeed.
+    pub(crate) failed: BTreeMap<&'static str, u64>,
+}
+
+impl Tally {
+    /// All points of the batch.
+    pub(crate) fn received(&self) -> u64 {
+        self.stored + self.rejected.values().sum::<u64>() + self.failed.values().sum::<u64>()
+    }
+}
+
+/// A plain counter. Orderings are relaxed: numbers are shown, nothing is decided by them.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sub(&self, fewer: u64) {
+        self.0.fetch_sub(fewer, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Durations in microseconds, from 1 µs to an hour at two digits.
+#[derive(Debug)]
+pub(crate) struct Latency(Mutex<Histogram<u64>>);
+
+/// The longest duration a histogram keeps; longer ones count as this.
+const LATENCY_US_MAX: u64 = 3_600_000_000;
+
+impl Default for Latency {
+    #[expect(clippy::expect_used, reason = "constant bounds: 1 ≤ low, 2·low ≤ high, digits ≤ 5")]
+    fn default() -> Self {
+        Self(Mutex::new(Histogram::new_with_bounds(1, LATENCY_US_MAX, 2).expect("BUG: constant bounds")))
+    }
+}
+
+impl Latency {
+    pub(crate) fn record(&self, took: Duration) {
+        let us = u64::try_from(took.as_micros()).unwrap_or(LATENCY_US_MAX);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(us.clamp(1, LATENCY_US_MAX));
+    }
+
+    /// Durations recorded, and the one below which `quantile` of them lie, in microseconds.
+    pub(crate) fn read(&self, quantile: f64) -> (u64, u64) {
+        let histogram = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (histogram.len(), histogram.value_at_quantile(quantile))
+    }
+}
+
+/// All counters of the process.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    points: Mutex<BTreeMap<Door, Tally>>,
+    pub(crate) connections_open: Count,
+    pub(crate) connections_total: Count,
+    pub(crate) connections_rejected: Count,
+    pub(crate) http_requests: Count,
+    pub(crate) telnet_commands: Count,
+    pub(crate) telnet_errors_unread: Count,
+    pub(crate) put_requests: Count,
+    pub(crate) queries_running: Count,
+    pub(crate) queries_ok: Count,
+    pub(crate) queries_bad: Count,
+    pub(crate) queries_failed: Count,
+    pub(crate) queries_shed: Count,
+    pub(crate) queries_cancelled: Count,
+    pub(crate) put_latency: Latency,
+    pub(crate) query_latency: Latency,
+    pub(crate) http_latency: Latency,
+}
+
+impl Metrics {
+    /// Counts one batch.
+    pub(crate) fn count(&self, door: Door, batch: &Tally) {
+        let mut points = self.points.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = points.entry(door).or_default();
+        sum.stored += batch.stored;
+        for (reason, count) in &batch.rejected {
+            *sum.rejected.entry(reason).or_default() += count;
+        }
+        for (reason, count) in &batch.failed {
+            *sum.failed.entry(reason).or_default() += count;
+        }
+    }
+
+    /// What became of all points so far, by door.
+    pub(crate) fn points(&self) -> BTreeMap<Door, Tally> {
+        self.points.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The numbers in Prometheus' text form, version 0.0.4.
+    pub(crate) fn prometheus(&self) -> String {
+        let mut page = Page::default();
+        self.ingest_lines(&mut page);
+        for (name, kind, about, value) in [
+            ("basalt_connections_open", "gauge", "Connections open now.", &self.connections_open),
+            ("basalt_connections_total", "counter", "Connections accepted.", &self.connections_total),
+            (
+                "basalt_connections_rejected_total",
+                "counter",
+                "Connections closed at once because too many were open.",
+                &self.connections_rejected,
+            ),
+            ("basalt_http_requests_total", "counter", "HTTP requests.", &self.http_requests),
+            ("basalt_telnet_commands_total", "counter", "Telnet commands.", &self.telnet_commands),
+            (
+                "basalt_telnet_errors_unread_total",
+                "counter",
+                "Telnet error lines dropped because the peer does not read.",
+                &self.telnet_errors_unread,
+            ),
+            ("basalt_queries_running", "gauge", "Queries running now.", &self.queries_running),
+        ] {
+            page.head(name, kind, about);
+            page.line(name, "", value.get());
+        }
+        page.head("basalt_queries_total", "counter", "Queries by outcome.");
+        for (outcome, value) in [
+            ("ok", &self.queries_ok),
+            ("invalid", &self.queries_bad),
+            ("failed", &self.queries_failed),
+            ("shed", &self.queries_shed),
+            ("cancelled", &self.queries_cancelled),
+        ] {
+            page.line("basalt_queries_total", &format!("{{outcome=\"{outcome}\"}}"), value.get());
+        }
+        page.latency("basalt_put_seconds", "Time from a put's body to its durable acknowledgement.", &self.put_latency);
+        page.latency("basalt_query_seconds", "Time from a query to the end of its answer.", &self.query_latency);
+        page.latency("basalt_http_seconds", "Time from an HTTP request to the head of its answer.", &self.http_latency);
+        page.head("basalt_log_lines_suppressed_total", "counter", "Log lines left out as repetitions.");
+        page.line("basalt_log_lines_suppressed_total", "", crate::log::suppressed());
+        page.0
+    }
+
+    fn ingest_lines(&self, page: &mut Page) {
+        let points = self.points();
+        page.head("basalt_points_received_total", "counter", "Points that came in: stored + rejected + failed.");
+        for (door, tally) in &points {
+            page.line("basalt_points_received_total", &door_labels(*door, None), tally.received());
+        }
+        page.head("basalt_points_stored_total", "counter", "Points that are durable.");
+        for (door, tally) in &points {
+            page.line("basalt_points_stored_total", &door_labels(*door, None), tally.stored);
+        }
+        page.head("basalt_points_rejected_total", "counter", "Points refused as bad, by reason.");
+        for (door, tally) in &points {
+            for (reason, count) in &tally.rejected {
+                page.line("basalt_points_rejected_total", &door_labels(*door, Some(reason)), *count);
+            }
+        }
+        page.head("basalt_points_failed_total", "counter", "Good points that could not be stored, by reason.");
+        for (door, tally) in &points {
+            for (reason, count) in &tally.failed {
+                page.line("basalt_points_failed_total", &door_labels(*door, Some(reason)), *count);
+            }
+        }
+    }
+}
+
+fn door_labels(door: Door, reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => format!("{{door=\"{}\",reason=\"{reason}\"}}", door.label()),
+        None => format!("{{door=\"{}\"}}", door.label()),
+    }
+}
+
+/// A page of Prometheus' text form under construction.
+#[derive(Default)]
+pub(crate) struct Page(String);
+
+impl Page {
+    pub(crate) fn head(&mut self, name: &str, kind: &str, about: &str) {
+        self.put(format_args!("# HELP {name} {about}\n# TYPE {name} {kind}\n"));
+    }
+
+    pub(crate) fn line(&mut self, name: &str, labels: &str, value: u64) {
+        self.put(format_args!("{name}{labels} {value}\n"));
+    }
+
+    fn latency(&mut self, name: &str, about: &str, latency: &Latency) {
+        self.head(name, "summary", about);
+        for quantile in [0.5, 0.9, 0.99, 0.999, 1.0] {
+            let (_, us) = latency.read(quantile);
+            self.put(format_args!("{name}{{quantile=\"{quantile}\"}} {}\n", Duration::from_micros(us).as_secs_f64()));
+        }
+        self.put(format_args!("{name}_count {}\n", latency.read(0.0).0));
+    }
+
+    fn put(&mut self, text: std::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        self.0.write_fmt(text).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_in_is_what_became_of_it() {
+        let metrics = Metrics::default();
+        let batch = Tally { stored: 3, rejected: [("no_tags", 2)].into(), failed: [("throttled", 1)].into() };
+        metrics.count(Door::Http, &batch);
+        metrics.count(Door::Http, &batch);
+        metrics.count(Door::Telnet, &Tally { stored: 1, ..Tally::default() });
+        let page = metrics.prometheus();
+        for line in [
+            "basalt_points_received_total{door=\"http\"} 12",
+            "basalt_points_stored_total{door=\"http\"} 6",
+            "basalt_points_rejected_total{door=\"http\",reason=\"no_tags\"} 4",
+            "basalt_points_failed_total{door=\"http\",reason=\"throttled\"} 2",
+            "basalt_points_received_total{door=\"telnet\"} 1",
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
+        }
+    }
+
+    #[test]
+    fn a_latency_out_of_bounds_is_kept_at_the_bound() {
+        let latency = Latency::default();
+        latency.record(Duration::ZERO);
+        latency.record(Duration::from_secs(1_000_000));
+        assert_eq!(latency.read(1.0).0, 2);
+        assert!(latency.read(1.0).1 >= LATENCY_US_MAX);
+    }
+}

@@ -1,0 +1,156 @@
+//! One port for HTTP and telnet: accept, tell them apart by the first byte, bound how many, drain.
+//!
+//! The first byte decides as in OpenTSDB: `A` to `Z` begins an HTTP method, anything else a telnet
+//! command. It is peeked at, not read, so both protocols start from an untouched socket.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+
+use crate::app::App;
+use crate::config;
+use crate::exit::{Exit, Failure};
+use crate::{http, telnet};
+
+/// Most headers of one request; further ones are answered 431.
+const HEADERS_MAX: usize = 100;
+
+/// Pause after a failed accept (no file descriptors left), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A flag that is raised once, when the daemon shall end; every connection watches it.
+pub(crate) type Stop = watch::Receiver<bool>;
+
+/// Waits until `stop` is raised. A dropped sender counts: nobody could raise it any more.
+pub(crate) async fn stopped(stop: &mut Stop) {
+    // An error means that the sender is gone, which is the same news.
+    stop.wait_for(|raised| *raised).await.map(drop).unwrap_or_default();
+}
+
+/// The listening port.
+#[derive(Debug)]
+pub(crate) struct Server {
+    listener: TcpListener,
+    local: SocketAddr,
+}
+
+impl Server {
+    /// Takes the port.
+    ///
+    /// # Errors
+    ///
+    /// Exit code 1 if it is taken or not ours to take.
+    pub(crate) async fn bind(listen: SocketAddr) -> Result<Self, Failure> {
+        let listener = TcpListener::bind(listen).await.map_err(|cause| {
+            let line = match cause.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    format!("port in use: another program listens on {listen}; stop it or choose --listen ADDR:PORT")
+                }
+                _ => format!("cannot listen on {listen}: {cause}"),
+            };
+            Failure::new(Exit::Failure, line)
+        })?;
+        let local = listener
+            .local_addr()
+            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot listen on {listen}: {cause}")))?;
+        Ok(Self { listener, local })
+    }
+
+    /// The address taken, with the port chosen if it was 0.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Accepts until `stop` is raised, then waits for open requests, at most the time that
+    /// `server.shutdown_timeout_ms` gives.
+    pub(crate) async fn run(self, app: Arc<App>, mut stop: Stop) {
+        let config = &app.config.server;
+        let seats = Arc::new(Semaphore::new(config.max_connections));
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = stopped(&mut stop) => break,
+            };
+            match accepted {
+                Ok((stream, peer)) => seat(&app, &seats, stream, peer, &stop),
+                Err(cause) => {
+                    tracing::warn!(%cause, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        drop(self.listener);
+        let everyone = u32::try_from(config.max_connections).unwrap_or(u32::MAX);
+        if timeout(config.shutdown_timeout_ms, seats.acquire_many(everyone)).await.is_err() {
+            let left = config.max_connections - seats.available_permits();
+            tracing::warn!(connections = left, "requests were still open when the time to drain was over");
+        }
+    }
+}
+
+/// Gives a connection a seat and a task, or closes it if all seats are taken.
+fn seat(app: &Arc<App>, seats: &Arc<Semaphore>, stream: TcpStream, peer: SocketAddr, stop: &Stop) {
+    let metrics = &app.metrics;
+    let Ok(seat) = Arc::clone(seats).try_acquire_owned() else {
+        metrics.connections_rejected.add(1);
+        tracing::warn!(%peer, "connection refused: server.max_connections are open");
+        return;
+    };
+    metrics.connections_total.add(1);
+    metrics.connections_open.add(1);
+    let (app, stop) = (Arc::clone(app), stop.clone());
+    tokio::spawn(async move {
+        connection(&app, stream, peer, stop).await;
+        app.metrics.connections_open.sub(1);
+        drop::<OwnedSemaphorePermit>(seat);
+    });
+}
+
+/// Serves one connection to its end.
+async fn connection(app: &Arc<App>, stream: TcpStream, peer: SocketAddr, mut stop: Stop) {
+    // Without it a small answer waits for the peer's delayed acknowledgement; failing is harmless.
+    stream.set_nodelay(true).unwrap_or_default();
+    let mut first = [0_u8; 1];
+    let peeked = tokio::select! {
+        peeked = timeout(app.config.server.header_timeout_ms, stream.peek(&mut first)) => peeked,
+        () = stopped(&mut stop) => return,
+    };
+    match (peeked, first) {
+        (Ok(Ok(1)), [b'A'..=b'Z']) => serve_http(app, stream, peer, stop).await,
+        (Ok(Ok(1)), _) => telnet::serve(app, stream, peer, stop).await,
+        // Closed at once (Telegraf tests its connection so), silent, or reset: nobody to answer.
+        (Ok(Ok(_) | Err(_)) | Err(_), _) => {}
+    }
+}
+
+async fn serve_http(app: &Arc<App>, stream: TcpStream, peer: SocketAddr, mut stop: Stop) {
+    let config: &config::Config = &app.config;
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(config.server.idle_timeout_ms)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(config.http.max_header_bytes.max(8_192))
+        .title_case_headers(true);
+    let app = Arc::clone(app);
+    let router = app.router();
+    let service = service_fn(move |request| http::answer(Arc::clone(&app), router.clone(), request));
+    let serving = builder.serve_connection(TokioIo::new(stream), service);
+    let mut serving = std::pin::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = stopped(&mut stop) => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(cause) = ended {
+        tracing::debug!(%peer, %cause, "http connection ended");
+    }
+}

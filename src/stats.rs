@@ -1,0 +1,66 @@
+//! The daemon's numbers under OpenTSDB's names, for `/api/stats`, `/stats` and telnet `stats`.
+
+use crate::app::App;
+use crate::metrics::{Door, Tally};
+
+/// One number: `tsd.` and its name, tags, value.
+#[derive(Clone, Debug)]
+pub(crate) struct Stat {
+    /// With the `tsd.` prefix.
+    pub(crate) name: String,
+    /// Key and value, if the number has a tag of its own.
+    pub(crate) tag: Option<(&'static str, &'static str)>,
+    /// Counters and gauges alike.
+    pub(crate) value: u64,
+}
+
+/// All numbers, in OpenTSDB's order as far as they have one there.
+pub(crate) fn collect(app: &App) -> Vec<Stat> {
+    let metrics = &app.metrics;
+    let points = metrics.points();
+    let all = |pick: fn(&Tally) -> u64| points.values().map(pick).sum::<u64>();
+    let reason = |name: &str| points.values().filter_map(|tally| tally.rejected.get(name)).sum::<u64>();
+    let mut stats = Vec::with_capacity(64);
+    let mut put = |name: &str, tag: Option<(&'static str, &'static str)>, value: u64| {
+        stats.push(Stat { name: format!("tsd.{name}"), tag, value });
+    };
+    put("connectionmgr.connections", Some(("type", "open")), metrics.connections_open.get());
+    put("connectionmgr.connections", Some(("type", "rejected")), metrics.connections_rejected.get());
+    put("connectionmgr.connections", Some(("type", "total")), metrics.connections_total.get());
+    put("rpc.received", Some(("type", "telnet")), metrics.telnet_commands.get());
+    put("rpc.received", Some(("type", "http")), metrics.http_requests.get());
+    put("rpc.received", Some(("type", "put")), metrics.put_requests.get());
+    for (name, quantile) in [("50", 0.5), ("75", 0.75), ("90", 0.9), ("95", 0.95)] {
+        put(&format!("http.latency_{name}pct"), Some(("type", "all")), metrics.http_latency.read(quantile).1 / 1_000);
+    }
+    put("rpc.errors", Some(("type", "hbase_errors")), all(|tally| tally.failed.values().sum()));
+    put("rpc.errors", Some(("type", "invalid_values")), reason("invalid_value"));
+    put("rpc.errors", Some(("type", "illegal_arguments")), all(|tally| tally.rejected.values().sum()));
+    put("rpc.errors", Some(("type", "unknown_metrics")), reason("unknown_name"));
+    put("rpc.errors", Some(("type", "socket_writes_blocked")), metrics.telnet_errors_unread.get());
+    put("http.query.invalid_requests", None, metrics.queries_bad.get());
+    put("http.query.exceptions", None, metrics.queries_failed.get());
+    put("http.query.success", None, metrics.queries_ok.get());
+    put("query.count", Some(("type", "running")), metrics.queries_running.get());
+    put("datapoints.added", Some(("type", "all")), all(|tally| tally.stored));
+    put("datapoints.received", Some(("type", "all")), all(Tally::received));
+    for door in [Door::Http, Door::Telnet] {
+        let stored = points.get(&door).map_or(0, |tally| tally.stored);
+        put("datapoints.added", Some(("type", if door == Door::Http { "http" } else { "telnet" })), stored);
+    }
+    app.store_stats(&mut stats);
+    stats
+}
+
+/// `tsd.name time value type=x host=h`, one a line.
+pub(crate) fn lines(app: &App, now_ms: u64) -> Vec<String> {
+    let seconds = now_ms / 1_000;
+    let host = &app.host;
+    collect(app)
+        .into_iter()
+        .map(|Stat { name, tag, value }| match tag {
+            Some((key, text)) => format!("{name} {seconds} {value} {key}={text} host={host}"),
+            None => format!("{name} {seconds} {value} host={host}"),
+        })
+        .collect()
+}

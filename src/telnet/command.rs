@@ -1,0 +1,36 @@
+//! Which command a line is.
+
+/// A line's meaning; `put` keeps the line for `ingest`, which reads it whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command<'a> {
+    /// One point.
+    Put,
+    /// Who answers.
+    Version,
+    /// Numbers.
+    Stats,
+    /// The commands.
+    Help,
+    /// Forget cached names.
+    DropCaches,
+    /// Close the connection.
+    Exit,
+    /// None of ours, by its first word.
+    Unknown(&'a [u8]),
+}
+
+impl<'a> Command<'a> {
+    /// Reads a line's first word. Only lower case counts: upper case would have been HTTP.
+    pub(crate) fn of(line: &'a [u8]) -> Self {
+        let word = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+        match word {
+            b"put" => Self::Put,
+            b"version" => Self::Version,
+            b"stats" => Self::Stats,
+            b"help" => Self::Help,
+            b"dropcaches" => Self::DropCaches,
+            b"exit" => Self::Exit,
+            other => Self::Unknown(other),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What telnet says, word for word OpenTSDB's where it has words. The only file that chooses telnet
+//! texts; its HTTP twin is `http/error.rs`.
+
+use crate::version;
+
+/// The commands, as `help` lists them.
+pub(crate) const HELP: &str = "available commands: stats dropcaches version exit help put \n";
+
+/// After `dropcaches`.
+pub(crate) const CACHES_DROPPED: &str = "Caches dropped.\n";
+
+/// To `version`.
+pub(crate) fn version() -> String {
+    version::lines()
+}
+
+/// To a command that is none. A word from outside is cut at 256 characters.
+pub(crate) fn unknown(command: &str) -> String {
+    let shown: String = command.chars().take(256).collect();
+    format!("unknown command: {shown}.  Try `help'.\n")
+}
+
+/// Before a connection is closed because of an endless line.
+pub(crate) fn line_too_long(limit: usize) -> String {
+    format!("error: line longer than {limit} bytes, closing the connection\n")
+}

@@ -1,0 +1,160 @@
+//! One telnet connection.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::command::Command;
+use super::lines::{Lines, TooLong};
+use super::reply;
+use crate::app::App;
+use crate::clock;
+use crate::server::{Stop, stopped};
+
+/// Bytes taken from the socket at once; also bounds the puts of one batch.
+const READ_BYTES: usize = 64 << 10;
+/// Error lines kept for a peer that does not read.
+const UNREAD_BYTES_MAX: usize = 64 << 10;
+/// How long a reply to a command may wait for the peer to read.
+const REPLY_PATIENCE: Duration = Duration::from_secs(15);
+
+/// A connection, its unfinished line and its unread error lines.
+#[derive(Debug)]
+pub(crate) struct Session {
+    app: Arc<App>,
+    stream: TcpStream,
+    lines: Lines,
+    unread: Vec<u8>,
+}
+
+/// Whether the connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Read,
+    Close,
+}
+
+impl Session {
+    pub(crate) fn new(app: Arc<App>, stream: TcpStream) -> Self {
+        let lines = Lines::new(app.config.telnet.max_line_bytes);
+        Self { app, stream, lines, unread: Vec::new() }
+    }
+
+    /// Until the peer closes, says `exit`, stays silent too long, or the daemon stops. A stop lets
+    /// the batch under way finish; lines that were not read stay with the sender.
+    pub(crate) async fn run(mut self, mut stop: Stop) -> io::Result<()> {
+        loop {
+            let read = tokio::select! {
+                read = self.read() => read?,
+                () = stopped(&mut stop) => return self.stream.shutdown().await,
+            };
+            if read == 0 || self.execute().await? == Next::Close {
+                return self.stream.shutdown().await;
+            }
+        }
+    }
+
+    async fn read(&mut self) -> io::Result<usize> {
+        let patience = self.app.config.telnet.idle_timeout_ms;
+        let buffer = self.lines.buffer();
+        buffer.reserve(READ_BYTES);
+        let reading = self.stream.read_buf(buffer);
+        if patience.is_zero() {
+            return reading.await;
+        }
+        // Silence for that long ends the connection as the peer's own close would.
+        timeout(patience, reading).await.unwrap_or(Ok(0))
+    }
+
+    /// Executes every whole line that has come: runs of puts as one batch each, other commands one
+    /// by one between them.
+    async fn execute(&mut self) -> io::Result<Next> {
+        let mut puts = Vec::new();
+        loop {
+            match self.lines.next() {
+                Ok(Some(line)) if Command::of(&line) == Command::Put => puts.push(line),
+                Ok(Some(line)) => {
+                    self.store(std::mem::take(&mut puts)).await;
+                    if self.command(&line).await? == Next::Close {
+                        return Ok(Next::Close);
+                    }
+                }
+                Ok(None) => {
+                    self.store(puts).await;
+                    return Ok(Next::Read);
+                }
+                Err(TooLong) => {
+                    self.store(puts).await;
+                    self.say(&reply::line_too_long(self.app.config.telnet.max_line_bytes)).await?;
+                    return Ok(Next::Close);
+                }
+            }
+        }
+    }
+
+    /// Stores a run of puts and offers their error lines to the peer, without waiting for it.
+    async fn store(&mut self, puts: Vec<Bytes>) {
+        if puts.is_empty() {
+            return;
+        }
+        self.app.metrics.telnet_commands.add(puts.len() as u64);
+        let errors = self.app.put_lines(puts).await;
+        if !self.app.config.telnet.return_errors {
+            return;
+        }
+        for error in errors {
+            if self.unread.len() + error.len() > UNREAD_BYTES_MAX {
+                self.flush_unread();
+            }
+            if self.unread.len() + error.len() > UNREAD_BYTES_MAX {
+                self.app.metrics.telnet_errors_unread.add(1);
+            } else {
+                self.unread.extend_from_slice(error.as_bytes());
+            }
+        }
+        self.flush_unread();
+    }
+
+    /// Writes as much as the socket takes now.
+    fn flush_unread(&mut self) {
+        // A dead peer is noticed by the next read; until then its lines are simply unread.
+        while let Ok(written @ 1..) = self.stream.try_write(&self.unread) {
+            self.unread.drain(..written);
+        }
+    }
+
+    async fn command(&mut self, line: &[u8]) -> io::Result<Next> {
+        self.app.metrics.telnet_commands.add(1);
+        let text = match Command::of(line) {
+            Command::Exit => return Ok(Next::Close),
+            // Puts never come here; a later reply tells them apart.
+            Command::Put => return Ok(Next::Read),
+            Command::Version => reply::version(),
+            Command::Help => reply::HELP.to_owned(),
+            Command::Stats => {
+                let mut lines = crate::stats::lines(&self.app, clock::now_ms());
+                lines.push(String::new());
+                lines.join("\n")
+            }
+            Command::DropCaches => {
+                self.app.drop_caches();
+                reply::CACHES_DROPPED.to_owned()
+            }
+            Command::Unknown(word) => reply::unknown(&String::from_utf8_lossy(word)),
+        };
+        self.say(&text).await?;
+        Ok(Next::Read)
+    }
+
+    /// Writes error lines left over and then `text`, waiting for the peer at most so long.
+    async fn say(&mut self, text: &str) -> io::Result<()> {
+        self.unread.extend_from_slice(text.as_bytes());
+        let unread = std::mem::take(&mut self.unread);
+        timeout(REPLY_PATIENCE, self.stream.write_all(&unread)).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+    }
+}

@@ -1,0 +1,63 @@
+//! The command line: exit codes and texts.
+
+use crate::daemon::run;
+
+fn check(arguments: &[&str], code: i32, expected: &str) {
+    let output = run(arguments);
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+    assert!(text.contains(expected), "{arguments:?}: {text}");
+}
+
+#[test]
+fn help_and_version_are_no_failure() {
+    check(&["--help"], 0, "Examples:");
+    check(&["serve", "--help"], 0, "--listen <ADDR:PORT>");
+    check(&["version"], 0, "speaks OpenTSDB 2.4");
+    check(&["--version"], 0, env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn a_wrong_command_line_is_exit_2() {
+    check(&["nonsense"], 2, "nonsense");
+    check(&["serve", "--nope"], 2, "--nope");
+    check(&["serve", "--store", "tape"], 2, "embedded");
+}
+
+#[test]
+fn a_wrong_configuration_is_exit_3_and_names_the_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("basalt.toml");
+    std::fs::write(&file, "[server]\nlisen = '127.0.0.1:0'\n").unwrap();
+    let path = file.to_str().unwrap();
+    check(&["serve", "--config", path], 3, "`server.lisen`");
+    check(&["config", "check", "--config", path], 3, "did you mean `server.listen`?");
+    check(&["serve", "--config", "/nowhere/basalt.toml"], 3, "/nowhere/basalt.toml");
+    check(&["serve", "--listen", "nowhere"], 3, "an address and port");
+}
+
+#[test]
+fn a_public_address_needs_a_word() {
+    check(&["serve", "--store", "memory", "--listen", "0.0.0.0:0"], 3, "--insecure");
+}
+
+/// What `config show` prints is a file that means the same.
+#[test]
+fn shown_settings_can_be_read_back() {
+    let output = run(&["config", "show"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("basalt.toml");
+    std::fs::write(&file, &output.stdout).unwrap();
+    check(&["config", "check", "--config", file.to_str().unwrap()], 0, "configuration is good");
+    check(&["config", "show", "--config", file.to_str().unwrap()], 0, "listen = \"127.0.0.1:4242\"");
+}
+
+/// `F-CONF`: an `opentsdb.conf` is read as it is; what nobody knows is told, not refused.
+#[test]
+fn an_opentsdb_conf_is_a_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("opentsdb.conf");
+    std::fs::write(&file, "tsd.network.port = 5555\ntsd.plugin.own = 1\n").unwrap();
+    check(&["config", "check", "--config", file.to_str().unwrap()], 0, "unknown key `tsd.plugin.own`");
+    check(&["config", "show", "--config", file.to_str().unwrap()], 0, "listen = \"127.0.0.1:5555\"");
+}

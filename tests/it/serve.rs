@@ -1,0 +1,97 @@
+//! `basalt serve`: start, routing, errors, bounds, end.
+
+use std::io::{Read, Write};
+
+use crate::daemon::{Daemon, run};
+
+fn check_error(daemon: &Daemon, method: &str, path: &str, status: u16, body: &str) {
+    let answer = daemon.client().request(method, path, &[], b"").unwrap();
+    assert_eq!((answer.status, answer.text().as_str()), (status, body), "{method} {path}");
+}
+
+#[test]
+fn a_started_daemon_is_ready_and_sigterm_ends_it_well() {
+    let daemon = Daemon::memory();
+    assert_ne!(daemon.port(), 0);
+    assert_eq!(daemon.get("/healthz").status, 200);
+    assert_eq!(daemon.get("/readyz").json()["status"], "ready");
+    assert_eq!(daemon.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_silent_connection_does_not_hold_up_the_end() {
+    let daemon = Daemon::memory();
+    let mut silent = daemon.connect();
+    let mut idle_telnet = daemon.connect();
+    idle_telnet.write_all(b"help\n").unwrap();
+    idle_telnet.read_exact(&mut [0; 9]).unwrap();
+    assert_eq!(daemon.terminate().code(), Some(0));
+    assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0);
+}
+
+#[test]
+fn a_port_in_use_is_exit_1_and_one_line() {
+    let daemon = Daemon::memory();
+    let output = run(&["serve", "--store", "memory", "--listen", &format!("127.0.0.1:{}", daemon.port())]);
+    assert_eq!(output.status.code(), Some(1));
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert!(line.contains("port in use") && line.trim_end().lines().count() == 1, "{line}");
+}
+
+/// `H-ROUTE-V1`, `H-404`.
+#[test]
+fn paths_are_read_as_opentsdb_reads_them() {
+    let daemon = Daemon::memory();
+    for path in ["/api/version", "/api/v1/version", "/API/Version/", "/api/version?jsonx=1"] {
+        let answer = daemon.get(path);
+        assert_eq!(answer.status, 200, "{path}");
+        assert_eq!(answer.header("content-type"), Some("application/json; charset=UTF-8"));
+        assert_eq!(answer.json()["version"], "2.4.1");
+    }
+    let higher = r#"{"error":{"code":501,"message":"Requested API version is greater than the max implemented","details":"API version [2] is greater than the max [1]"}}"#;
+    check_error(&daemon, "GET", "/api/v2/version", 501, higher);
+    for path in ["/api/nope", "/api", "/api/vx/version"] {
+        check_error(&daemon, "GET", path, 404, r#"{"error":{"code":404,"message":"Endpoint not found"}}"#);
+    }
+    check_error(&daemon, "GET", "/nope?json", 404, r#"{"err":"Page Not Found"}"#);
+    assert!(daemon.get("/nope").header("content-type").unwrap().starts_with("text/html"));
+}
+
+/// `H-405`.
+#[test]
+fn a_method_that_is_not_for_an_endpoint_is_405_in_opentsdbs_words() {
+    let daemon = Daemon::memory();
+    for (method, path) in
+        [("DELETE", "/api/version"), ("PATCH", "/api/version"), ("GET", "/api/put"), ("PUT", "/api/query")]
+    {
+        let details = format!("The HTTP method [{method}] is not permitted for this endpoint");
+        let body = format!(r#"{{"error":{{"code":405,"message":"Method not allowed","details":"{details}"}}}}"#);
+        check_error(&daemon, method, path, 405, &body);
+    }
+}
+
+#[test]
+fn answers_are_compressed_on_request_and_carry_safety_headers() {
+    let daemon = Daemon::memory();
+    let answer = daemon.client().request("GET", "/api/config", &[("Accept-Encoding", "gzip")], b"").unwrap();
+    assert_eq!(answer.header("content-encoding"), Some("gzip"));
+    assert_eq!(answer.json()["tsd.storage.salt.width"], "1");
+    for path in ["/", "/api/version", "/api/nope", "/nope"] {
+        let answer = daemon.get(path);
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert!(answer.header("content-security-policy").unwrap().contains("'self'"), "{path}");
+    }
+}
+
+#[test]
+fn too_many_connections_are_closed_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(&folder.path().join("data"), "memory", "[server]\nmax_connections = 2\n");
+    let mut held = [daemon.client(), daemon.client()];
+    for client in &mut held {
+        assert_eq!(client.get("/healthz").unwrap().status, 200);
+    }
+    assert_eq!(daemon.connect().read(&mut [0]).unwrap_or(0), 0);
+    let page = held[0].get("/metrics").unwrap().text();
+    assert!(page.contains("\nbasalt_connections_rejected_total 1\n"), "{page}");
+}

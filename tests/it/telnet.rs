@@ -1,0 +1,44 @@
+//! Telnet on the shared port.
+
+use std::io::{Read, Write};
+
+use crate::daemon::Daemon;
+
+/// `T-VERSION`, `T-HELP`, `T-DROPCACHES`, `T-EXIT`, `T-UNKNOWN`.
+#[test]
+fn commands_are_answered_in_opentsdbs_words() {
+    let daemon = Daemon::memory();
+    let said = daemon.talk("version\r\nhelp\nfoo bar\n\ndropcaches\n");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("net.opentsdb.tools 2.4.1 built at revision"), "{said}");
+    assert!(lines[1].starts_with("Built on "), "{said}");
+    assert!(lines[2].starts_with("available commands: ") && lines[2].contains(" put "), "{said}");
+    assert_eq!(lines[3], "unknown command: foo.  Try `help'.");
+    assert_eq!(lines[4], "unknown command: .  Try `help'.");
+    assert_eq!(lines[5], "Caches dropped.");
+    assert_eq!(lines.len(), 6);
+}
+
+/// `T-STATS`.
+#[test]
+fn stats_are_lines_that_could_be_put() {
+    let daemon = Daemon::memory();
+    for line in daemon.talk("stats\n").lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        assert!(words[0].starts_with("tsd."), "{line}");
+        assert!(words[1].parse::<u64>().is_ok() && words[2].parse::<u64>().is_ok(), "{line}");
+        assert!(words.last().unwrap().starts_with("host="), "{line}");
+    }
+}
+
+/// `T-LIMIT`.
+#[test]
+fn an_endless_line_is_refused_and_the_connection_closed() {
+    let daemon = Daemon::memory();
+    let mut stream = daemon.connect();
+    stream.write_all(&[b'x'; 3_000]).unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap_or_default();
+    assert!(said.contains("longer than 1024 bytes"), "{said}");
+    assert!(daemon.talk(&format!("{}\n", "x".repeat(1_024))).starts_with("unknown command: xxx"));
+}
