@@ -2,7 +2,8 @@
 
 use crate::{NameRules, Salting, UidKind, UidWidths};
 
-/// Settings of the tables. Salt and widths are fixed when the tables are made; the rest may change at every start.
+/// Settings of the tables. Salt and widths are fixed when the tables are made; fold and block encoding are set then and
+/// altered as any family's settings are; the rest may change at every start.
 #[derive(Debug, Clone)]
 pub struct SchemaConfig {
     /// Table of points (`tsd.storage.hbase.data_table`).

@@ -145,3 +145,6 @@ impl Schema {
         Ok(SeriesNames { metric: self.uids.of(UidKind::Metric).name(tsuid.metric(widths))?, tags })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -266,3 +266,6 @@ fn decode_name(bytes: &[u8]) -> String {
         Err(_) => bytes.iter().copied().map(char::from).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,125 @@
+use std::sync::Arc;
 
+use basalt_store::{
+    Durability, ErrorKind, FamilyDescriptor, ManualClock, MemoryStore, MutationBatch, TableDescriptor, Timestamp,
+};
+
+use super::*;
+use crate::{AutoCreate, BaseTime, DATA_FAMILY, Salting, UidWidth};
+
+fn memory() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp(1_700_000_000_000)))))
+}
+
+fn put(schema: &Schema, row: &[u8]) {
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    batch.row(row).unwrap().put(DATA_FAMILY, &[0, 0], None, &[1]).unwrap();
+    assert!(schema.store().apply(&schema.tables().data, batch).wait().unwrap().failed.is_empty());
+}
+
+#[test]
+fn the_data_table_has_a_region_a_bucket() {
+    let schema = Schema::open(memory(), SchemaConfig::default()).unwrap();
+    let regions = schema.store().regions(&schema.tables().data).unwrap();
+    assert_eq!(regions.len(), 16);
+    assert_eq!((&regions[1].start[..], &regions[1].end[..]), (&[1][..], &[2][..]));
+    assert_eq!(schema.store().list_tables().unwrap().len(), 4);
+    let unsalted = SchemaConfig { salting: Salting::NONE, data_table: "plain".into(), ..SchemaConfig::default() };
+    let schema = Schema::open(Arc::clone(schema.store()), unsalted).unwrap();
+    assert_eq!(schema.store().regions(&schema.tables().data).unwrap().len(), 1);
+}
+
+#[test]
+fn fold_and_encoding_are_named_in_the_data_family() {
+    let config = SchemaConfig { fold: Some("f".into()), block_encoding: "E".into(), ..SchemaConfig::default() };
+    let schema = Schema::open(memory(), config).unwrap();
+    let table = schema.store().describe_table(&schema.tables().data).unwrap();
+    let (_, family) = table.family(DATA_FAMILY).unwrap();
+    assert_eq!((family.fold.as_deref(), &*family.block_encoding, family.versions), (Some("f"), "E", 1));
+}
+
+#[test]
+fn what_the_tables_were_made_with_may_not_change() {
+    // S-KEY-SALT, S-UID-WIDTH
+    let store = memory();
+    let reopen = |config| Schema::open(Arc::clone(&store), config).map(|_| ());
+    reopen(SchemaConfig::default()).unwrap();
+    reopen(SchemaConfig { tags_max: 20, ..SchemaConfig::default() }).unwrap();
+    let check = |config: SchemaConfig, expected: &str| {
+        let error = reopen(config).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().starts_with(expected), "{error}");
+    };
+    let salting = Salting::new(1, 20).unwrap();
+    check(
+        SchemaConfig { salting, ..SchemaConfig::default() },
+        "salt.buckets is 20 in the configuration but 16 in table 'tsdb'",
+    );
+    check(
+        SchemaConfig { salting: Salting::NONE, ..SchemaConfig::default() },
+        "salt.width is 0 in the configuration but 1 in table 'tsdb'",
+    );
+    let mut config = SchemaConfig::default();
+    config.widths.tagv = UidWidth::new(4).unwrap();
+    check(config, "uid.width.tagv is 4 in the configuration but 3 in table 'tsdb-uid'");
+}
+
+#[test]
+fn tables_that_record_nothing_are_taken_as_configured() {
+    let store = memory();
+    let families = vec![FamilyDescriptor::new(DATA_FAMILY)];
+    store.create_table(TableDescriptor::new("tsdb".parse().unwrap(), families), &[]).unwrap();
+    let config = SchemaConfig { salting: Salting::NONE, ..SchemaConfig::default() };
+    Schema::open(store, config).unwrap();
+}
+
+#[test]
+fn names_become_a_series_and_back() {
+    // S-KEY-TAGSORT: by UID, in the order in which names first came.
+    let schema = Schema::open(memory(), SchemaConfig::default()).unwrap();
+    let tsuid = schema.resolve("m", &[("zone", "z"), ("host", "b")]).unwrap();
+    assert_eq!(tsuid.to_string(), "000001000001000001000002000002");
+    assert_eq!(schema.resolve("m", &[("host", "b"), ("zone", "z")]).unwrap(), tsuid);
+    assert_eq!(schema.find("m", &[("host", "b"), ("zone", "z")]).unwrap(), tsuid);
+    let names = schema.names(&tsuid).unwrap();
+    let tags: Vec<_> = names.tags.iter().map(|(key, value)| (&**key, &**value)).collect();
+    assert_eq!((&*names.metric, tags), ("m", vec![("zone", "z"), ("host", "b")]));
+}
+
+#[test]
+fn unknown_names_are_refused_where_none_are_created() {
+    let auto_create = AutoCreate { metric: false, ..AutoCreate::default() };
+    let schema = Schema::open(memory(), SchemaConfig { auto_create, ..SchemaConfig::default() }).unwrap();
+    let error = schema.resolve("x", &[("host", "a")]).unwrap_err();
+    assert_eq!(error.to_string(), "No such name for 'metrics': 'x'");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    schema.uids().of(UidKind::Metric).create("x").unwrap();
+    schema.resolve("x", &[("host", "a")]).unwrap();
+    assert_eq!(schema.find("x", &[("no", "a")]).unwrap_err().to_string(), "No such name for 'tagk': 'no'");
+    assert!(schema.resolve("x y", &[("host", "a")]).is_err());
+}
+
+#[test]
+fn the_index_is_read_back_from_row_keys() {
+    let schema = Schema::open(memory(), SchemaConfig::default()).unwrap();
+    let tsuids: Vec<_> =
+        ["a", "b", "c"].iter().map(|host| schema.resolve("m", &[("host", host), ("dc", "x")]).unwrap()).collect();
+    for tsuid in &tsuids {
+        let series = schema.layout().series_key(tsuid);
+        for seconds in [0, 3600, 1_700_000_000] {
+            put(&schema, &series.row_key(BaseTime::of_seconds(seconds)));
+        }
+    }
+    put(&schema, &schema.layout().global_annotations_key(BaseTime::of_seconds(0)));
+    put(&schema, b"foreign");
+    assert!(schema.index().is_empty());
+
+    let again = Schema::open(Arc::clone(schema.store()), SchemaConfig::default()).unwrap();
+    assert_eq!(again.rebuilt(), RebuildReport { rows_count: 9, rows_skipped: 2 });
+    let index = again.index();
+    let metric = tsuids[0].metric(index.widths());
+    let found: Vec<_> = index.tsuids(&index.series(metric)).into_iter().map(|(_, tsuid)| tsuid).collect();
+    assert_eq!(found, tsuids);
+    let host_b = tsuids[1].pairs(index.widths()).next().unwrap();
+    assert_eq!(index.with_tag(metric, host_b).len(), 1);
+}

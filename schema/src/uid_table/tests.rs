@@ -1,0 +1,276 @@
+use std::sync::Barrier;
+
+use basalt_store::{ErrorKind, ManualClock, MemoryStore, MutationBatch, Scan, Timestamp};
+
+use super::*;
+use crate::uids::Uids;
+use crate::{SchemaConfig, Tables, UidWidths};
+
+fn memory() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp(1_700_000_000_000)))))
+}
+
+/// The UIDs of a daemon of its own on `store`.
+fn daemon(store: &Arc<dyn Store>, config: &SchemaConfig) -> Uids {
+    let tables = Tables::named(config).unwrap();
+    tables.open(&**store, config).unwrap();
+    Uids::new(store, &tables.uid, config, &Arc::new(NameRules::default()))
+}
+
+fn metrics(uids: &Uids) -> &UidTable {
+    uids.of(UidKind::Metric)
+}
+
+fn create(table: &UidTable, names: &[&str]) {
+    for name in names {
+        table.uid_or_create(name).unwrap();
+    }
+}
+
+fn put(table: &UidTable, row: &[u8], family: &[u8], value: &[u8]) {
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    batch.row(row).unwrap().put(family, table.kind.qualifier().as_bytes(), None, value).unwrap();
+    table.store.apply(&table.table, batch).wait().unwrap();
+}
+
+/// Every cell of the UID table as the dump prints it.
+fn dumped(table: &UidTable) -> Vec<String> {
+    let mut scanner = table.store.scan(&table.table, Scan::range(Bytes::new(), Bytes::new())).unwrap();
+    let mut lines = Vec::new();
+    while let Some(batch) = scanner.next_wait() {
+        for row in batch.unwrap().rows() {
+            lines.extend(row.cells().map(|cell| {
+                let family = std::str::from_utf8(cell.family).unwrap();
+                let [row, qualifier, value] = [row.key(), cell.qualifier, cell.value].map(hex::lower);
+                format!("{row} {family} {qualifier} {value}")
+            }));
+        }
+    }
+    lines.sort();
+    lines
+}
+
+#[test]
+fn the_table_is_the_servers_byte_for_byte() {
+    // S-UID-FWD, S-UID-REV, S-UID-COUNTER
+    let golden = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/raw-rows.txt")).unwrap();
+    let section = golden.lines().skip_while(|line| *line != "## tsdb-uid").skip(1).take_while(|line| !line.is_empty());
+    let mut expected: Vec<_> = section.map(str::to_owned).collect();
+    expected.sort();
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let names = ["int.w", "flt.w", "tel.w", "ms.w", "mix.w", "edge.w", "dup.w", "tag.w", "ann.w"];
+    create(metrics(&uids), &names);
+    create(uids.of(UidKind::Tagk), &["host", "app", "zone"]);
+    create(uids.of(UidKind::Tagv), &["a", "c", "z", "b"]);
+    assert_eq!(dumped(metrics(&uids)), expected);
+}
+
+#[test]
+fn a_name_keeps_its_uid() {
+    let store = memory();
+    let uids = daemon(&store, &SchemaConfig::default());
+    let table = metrics(&uids);
+    assert_eq!(table.uid_or_create("a").unwrap(), Uid::new(1));
+    assert_eq!(table.uid_or_create("b").unwrap(), Uid::new(2));
+    uids.drop_caches();
+    assert_eq!(table.uid_or_create("a").unwrap(), Uid::new(1));
+    assert_eq!((table.uid("b").unwrap(), &*table.name(Uid::new(2)).unwrap()), (Uid::new(2), "b"));
+    assert_eq!(metrics(&daemon(&store, &SchemaConfig::default())).uid("a").unwrap(), Uid::new(1));
+    assert_eq!(table.usage().unwrap(), UidUsage { used: 2, available: 16_777_213 });
+    assert_eq!(uids.of(UidKind::Tagk).usage().unwrap(), UidUsage { used: 0, available: 16_777_215 });
+}
+
+#[test]
+fn what_is_unknown_is_said_and_asked_again() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    let error = table.uid("x").unwrap_err();
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::NotFound, "No such name for 'metrics': 'x'".into()));
+    let error = table.name(Uid::new(128)).unwrap_err();
+    assert_eq!(error.to_string(), "No such unique ID for 'metrics': [0, 0, -128]");
+    assert!(table.name(Uid::new(u64::MAX)).is_err());
+    assert!(table.uid("").is_err());
+    table.create("x").unwrap();
+    assert_eq!(table.uid("x").unwrap(), Uid::new(1));
+    assert_eq!(table.create("x").unwrap_err().to_string(), "Name already exists with UID: 000001");
+    assert!(table.uid_or_create("a b").is_err());
+}
+
+#[test]
+fn one_assignment_of_a_name_at_a_time() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let barrier = Barrier::new(8);
+    std::thread::scope(|scope| {
+        for _caller in 0..8 {
+            scope.spawn(|| {
+                barrier.wait();
+                for name in 0..50 {
+                    metrics(&uids).uid_or_create(&format!("m{name}")).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(metrics(&uids).usage().unwrap().used, 50);
+}
+
+#[test]
+fn daemons_on_one_store_agree() {
+    // S-UID-CAS
+    let store = memory();
+    let config = SchemaConfig::default();
+    let daemons = [0; 4].map(|_| daemon(&store, &config));
+    let barrier = Barrier::new(daemons.len());
+    std::thread::scope(|scope| {
+        for uids in &daemons {
+            scope.spawn(|| {
+                barrier.wait();
+                for name in 0..100 {
+                    metrics(uids).uid_or_create(&format!("m{name}")).unwrap();
+                }
+            });
+        }
+    });
+    for name in 0..100 {
+        let name = format!("m{name}");
+        let uid = metrics(&daemons[0]).uid(&name).unwrap();
+        assert!(daemons.iter().all(|uids| metrics(uids).uid(&name).unwrap() == uid));
+        assert_eq!(&*metrics(&daemons[1]).name(uid).unwrap(), name);
+    }
+}
+
+#[test]
+fn who_loses_the_race_takes_the_winners_uid() {
+    // S-UID-CAS: between the look and the last step another daemon gave the name its UID.
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    let winner = table.uid_or_create("a").unwrap();
+    assert_eq!(table.assign("a", Durability::Fsync).unwrap(), winner);
+    assert_eq!(table.usage().unwrap().used, 2);
+    assert_eq!(table.uid_or_create("b").unwrap(), Uid::new(3));
+}
+
+#[test]
+fn a_uid_with_a_name_is_never_given_again() {
+    // S-UID-CAS: the counter was set back.
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    create(table, &["a", "b"]);
+    put(table, COUNTER_ROW, UID_ID_FAMILY, &0u64.to_be_bytes());
+    assert_eq!(table.uid_or_create("c").unwrap(), Uid::new(3));
+    assert_eq!(&*table.name(Uid::new(1)).unwrap(), "a");
+    put(table, COUNTER_ROW, UID_ID_FAMILY, &0u64.to_be_bytes());
+    assert!(matches!(table.uid_or_create("d"), Err(Error::AssignmentFailed { attempts: 3, .. })));
+    assert_eq!(table.uid_or_create("d").unwrap(), Uid::new(4));
+}
+
+#[test]
+fn a_full_width_is_an_error() {
+    // S-UID-WIDTH
+    let widths = UidWidths { metric: UidWidth::new(1).unwrap(), ..UidWidths::default() };
+    let uids = daemon(&memory(), &SchemaConfig { widths, ..SchemaConfig::default() });
+    let table = metrics(&uids);
+    put(table, COUNTER_ROW, UID_ID_FAMILY, &254u64.to_be_bytes());
+    assert_eq!(table.uid_or_create("last").unwrap(), Uid::new(255));
+    let error = table.uid_or_create("more").unwrap_err();
+    assert_eq!(error.to_string(), "All Unique IDs for metrics on 1 bytes are already assigned!");
+    assert_eq!(table.uid_or_create("last").unwrap(), Uid::new(255));
+    assert_eq!(table.usage().unwrap().available, 0);
+}
+
+#[test]
+fn a_rename_keeps_the_uid() {
+    // S-UID-RENAME
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    let uid = table.uid_or_create("old").unwrap();
+    table.uid_or_create("taken").unwrap();
+    table.name(uid).unwrap();
+    let generation = uids.generation();
+    let error = table.rename("old", "taken").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "When trying rename(\"old\", \"taken\") on metrics: new name already assigned ID=000002"
+    );
+    assert!(table.rename("old", "old").is_err() && table.rename("old", "a b").is_err());
+    assert!(table.rename("none", "new").is_err());
+    assert_eq!(uids.generation(), generation);
+    table.rename("old", "new").unwrap();
+    assert_ne!(uids.generation(), generation);
+    assert_eq!((table.uid("new").unwrap(), &*table.name(uid).unwrap()), (uid, "new"));
+    assert!(table.uid("old").is_err());
+    assert_eq!(table.uid("taken").unwrap(), Uid::new(2));
+}
+
+#[test]
+fn a_rename_that_a_crash_cut_is_finished_by_the_next() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    let uid = table.uid_or_create("old").unwrap();
+    put(table, b"new", UID_ID_FAMILY, &uid.encode(table.width));
+    table.rename("old", "new").unwrap();
+    assert_eq!((table.uid("new").unwrap(), &*table.name(uid).unwrap()), (uid, "new"));
+    assert!(table.uid("old").is_err());
+}
+
+#[test]
+fn a_deleted_name_is_gone_and_its_uid_is_not_given_again() {
+    // S-UID-DELETE
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    let uid = table.uid_or_create("a").unwrap();
+    table.name(uid).unwrap();
+    uids.of(UidKind::Tagk).uid_or_create("a").unwrap();
+    let generation = uids.generation();
+    table.delete("a").unwrap();
+    assert_ne!(uids.generation(), generation);
+    assert!(table.uid("a").is_err() && table.name(uid).is_err() && table.delete("a").is_err());
+    assert_eq!(uids.of(UidKind::Tagk).uid("a").unwrap(), uid);
+    assert_eq!(table.uid_or_create("a").unwrap(), Uid::new(2));
+}
+
+#[test]
+fn suggestions_come_in_byte_order() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    create(table, &["sys.mem", "Sys", "sys.cpu", "é", "sys", "-"]);
+    uids.of(UidKind::Tagk).uid_or_create("sys.tag").unwrap();
+    let check = |prefix, max, expected: &[&str]| assert_eq!(table.suggest(prefix, max).unwrap(), expected);
+    check("", usize::MAX, &["-", "Sys", "sys", "sys.cpu", "sys.mem", "é"]);
+    check("sys", usize::MAX, &["sys", "sys.cpu", "sys.mem"]);
+    check("sys.", 1, &["sys.cpu"]);
+    check("sys", 0, &[]);
+    check("x", 25, &[]);
+}
+
+#[test]
+fn many_names_are_read_at_once_and_past_a_small_cache() {
+    let config = SchemaConfig { uid_cache_entries: 2, ..SchemaConfig::default() };
+    let uids = daemon(&memory(), &config);
+    let table = metrics(&uids);
+    let all: Vec<Uid> = (0..40).map(|name| table.uid_or_create(&format!("m{name}")).unwrap()).collect();
+    uids.drop_caches();
+    let expected: Vec<Arc<str>> = (0..40).map(|name| format!("m{name}").into()).collect();
+    assert_eq!(table.names(&all).unwrap(), expected);
+    assert!(table.names(&[all[0], Uid::new(99)]).is_err());
+}
+
+#[test]
+fn damaged_cells_are_told() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    put(table, b"bad", UID_ID_FAMILY, &[1, 2]);
+    let error = table.uid("bad").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().contains("the UID of metrics 'bad' has 2 bytes, expected 3"));
+    put(table, COUNTER_ROW, UID_ID_FAMILY, &[1]);
+    assert_eq!(table.usage().unwrap_err().kind(), ErrorKind::Corrupt);
+    assert!(table.uid_or_create("new").is_err());
+}
+
+#[test]
+fn latin_1_names_are_readable() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    put(table, &[0, 0, 9], UID_NAME_FAMILY, b"temp\xE9rature");
+    assert_eq!(&*table.name(Uid::new(9)).unwrap(), "température");
+}
