@@ -76,3 +76,15 @@ pub struct ScanStats {
     /// Points answered.
     pub emitted_points: u64,
 }
+
+impl ScanStats {
+    /// Adds what another worker took.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.cells += other.cells;
+        self.bytes += other.bytes;
+        self.points += other.points;
+        self.series += other.series;
+        self.emitted_points += other.emitted_points;
+    }
+}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::request::Query;
 use crate::{Error, Result};
 
 /// A switch shared by whoever asks a query and the query: once cancelled it stays so.
@@ -47,12 +48,34 @@ pub struct Limits {
     pub series_max: usize,
     /// Scans under way at one time.
     pub scans_at_once_max: usize,
+    /// Whether a request may lift the budgets of points and bytes (`tsd.query.limits.*.allow_override`).
+    pub allow_override: bool,
 }
 
 impl Default for Limits {
     /// No bound of points, bytes and time, as in OpenTSDB; a million series; sixteen scans.
     fn default() -> Self {
-        Self { points_max: 0, bytes_max: 0, deadline_ms: 0, series_max: 1_000_000, scans_at_once_max: 16 }
+        Self {
+            points_max: 0,
+            bytes_max: 0,
+            deadline_ms: 0,
+            series_max: 1_000_000,
+            scans_at_once_max: 16,
+            allow_override: false,
+        }
+    }
+}
+
+impl Limits {
+    /// The limits of a request that may lift some of them.
+    pub(crate) fn lifted(mut self, query: &Query) -> Self {
+        if self.allow_override && query.override_points {
+            self.points_max = 0;
+        }
+        if self.allow_override && query.override_bytes {
+            self.bytes_max = 0;
+        }
+        self
     }
 }
 

@@ -197,6 +197,9 @@ pub enum Error {
     /// The store's own.
     #[error(transparent)]
     Store(#[from] basalt_store::Error),
+    /// The schema's own.
+    #[error(transparent)]
+    Schema(#[from] basalt_schema::Error),
 }
 
 impl Error {
@@ -210,6 +213,7 @@ impl Error {
             Self::Cancelled | Self::NoWorker { .. } => ErrorKind::Unavailable,
             Self::WorkerPanicked => ErrorKind::Bug,
             Self::Store(error) => error.kind(),
+            Self::Schema(error) => error.kind(),
             _ => ErrorKind::Invalid,
         }
     }

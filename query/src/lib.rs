@@ -8,23 +8,26 @@
 //! | word of the drawing | file |
 //! |---|---|
 //! | request, check | [`request`](QueryRequest), [`time`](parse_time), [`filter`](TagFilter) |
-//! | window | `window` |
+//! | plan | `plan`, `window` |
+//! | fan-out | `fetch`, [`cancel`](Cancel) |
 //! | span | `span` |
 //! | downsample, rate | [`downsample`](Downsample), `rate` |
-//! | aggregate, interpolate | [`aggregate`](Aggregator), `merge` |
+//! | group, interpolate, aggregate, trim | `group`, [`aggregate`](Aggregator), `merge` |
 //! | answer | [`answer`](SubAnswer) |
-//! | budgets, cancelling | [`cancel`](Cancel) |
-
-#![expect(dead_code, unused_imports, reason = "the kernels meet the store in the next change")]
+//! | all of it | [`engine`](QueryEngine) |
 
 mod aggregate;
 mod answer;
 mod cancel;
 mod downsample;
+mod engine;
 mod error;
+mod fetch;
 mod filter;
+mod group;
 mod merge;
 mod options;
+mod plan;
 mod rate;
 mod request;
 mod span;
@@ -35,6 +38,7 @@ pub use aggregate::{Aggregator, Interpolation, Percentile, PercentileRule};
 pub use answer::{Number, Point, ScanStats, Series, SeriesAnnotation, SubAnswer};
 pub use cancel::{Cancel, Limits};
 pub use downsample::{Downsample, Fill, Interval};
+pub use engine::QueryEngine;
 pub use error::{DownsampleFault, DurationFault, Error, FilterFault, GrammarFault, Result, TimeFault};
 pub use filter::{FilterDescription, FilterKind, TagFilter, filter_descriptions};
 pub use options::{Compat, Options};

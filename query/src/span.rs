@@ -3,6 +3,8 @@
 //! Invariants: times strictly ascending; the three arrays of one length. A value is a 64-bit word, two's complement or
 //! the bits of a double; which, is kept once for the whole span while all agree, and a flag a point once they differ.
 
+use basalt_schema::RowPoints;
+
 use crate::aggregate::to_double;
 use crate::answer::Number;
 
@@ -80,6 +82,22 @@ impl Span {
     /// Adds a double after all others.
     pub(crate) fn push_double(&mut self, time_ms: i64, value: f64) {
         self.push(time_ms, Number::Double(value));
+    }
+
+    /// Adds a row's points after all others. Points at or before the latest, which no writer makes, are dropped.
+    pub(crate) fn extend_row(&mut self, base_ms: i64, row: &RowPoints) {
+        self.times_ms.reserve(row.len());
+        self.words.reserve(row.len());
+        let points = row.offsets_ms().iter().zip(row.values()).zip(row.kinds());
+        for ((offset_ms, word), kind) in points {
+            let time_ms = base_ms + i64::from(*offset_ms);
+            if self.times_ms.last().is_some_and(|last| *last >= time_ms) {
+                continue;
+            }
+            self.mark(kind.is_float());
+            self.times_ms.push(time_ms);
+            self.words.push(*word);
+        }
     }
 
     /// Notes the kind of the point about to be added.

@@ -79,6 +79,9 @@ impl QueryRequest {
         if self.queries.len() > SUB_QUERIES_MAX {
             return Err(Error::TooManySubQueries { found: self.queries.len(), limit: SUB_QUERIES_MAX });
         }
+        if self.delete {
+            return Err(Error::NotSupported { what: "delete" });
+        }
         let sub_queries = self
             .queries
             .iter()

@@ -1,0 +1,232 @@
+//! Groups: which series become one output series, what it is called, and its points.
+
+use std::collections::BTreeMap;
+
+use basalt_schema::{Schema, Tsuid, Uid, UidKind};
+use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+
+use crate::aggregate::PercentileRule;
+use crate::answer::{Point, Series, SeriesAnnotation};
+use crate::cancel::Budget;
+use crate::downsample::{downsample, grid_len};
+use crate::fetch::SeriesData;
+use crate::merge::{Member, Merge};
+use crate::plan::{Grouping, Plan};
+use crate::rate::rates;
+use crate::request::SubQueryPlan;
+use crate::span::Span;
+use crate::{Error, Options, Result};
+
+/// Points that fill policies may make up in one sub query; some gigabytes at most.
+const FILLED_POINTS_MAX: u64 = 1 << 26;
+
+/// The members of an output series: indexes into the plan's series, ascending, all of them with points or annotations.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    members: Vec<usize>,
+}
+
+/// Sorts the series that have anything into groups, in the order of the answer.
+pub(crate) fn group(schema: &Schema, plan: &Plan, data: &[SeriesData]) -> Vec<Group> {
+    let present = data.iter().enumerate().filter(|(_, data)| !data.span.is_empty() || !data.annotations.is_empty());
+    let present = present.map(|(slot, _)| slot);
+    match &plan.grouping {
+        Grouping::Each => present.map(|slot| Group { members: vec![slot] }).collect(),
+        Grouping::Together => {
+            let members: Vec<usize> = present.collect();
+            if members.is_empty() { Vec::new() } else { vec![Group { members }] }
+        }
+        Grouping::By(keys) => {
+            // Ordered by the values' UIDs, which is the order of their bytes, all being of one width.
+            let mut groups: BTreeMap<Vec<Uid>, Group> = BTreeMap::new();
+            for slot in present {
+                let Some(values) = plan.series.get(slot).and_then(|tsuid| values_of(schema, tsuid, keys)) else {
+                    continue;
+                };
+                groups.entry(values).or_default().members.push(slot);
+            }
+            groups.into_values().collect()
+        }
+    }
+}
+
+/// The values of these keys, if the series has them all.
+fn values_of(schema: &Schema, tsuid: &Tsuid, keys: &[Uid]) -> Option<Vec<Uid>> {
+    let pairs: Vec<_> = tsuid.pairs(schema.layout().widths).collect();
+    keys.iter().map(|key| pairs.iter().find(|pair| pair.key == *key).map(|pair| pair.value)).collect()
+}
+
+/// The points of every group, in the groups' order. Kernels only: nothing here waits, so it may run on rayon's threads.
+///
+/// # Errors
+/// `Invalid`: an infinite value, or fill policies that would make up too many points. A budget.
+pub(crate) fn compute(
+    groups: &[Group],
+    plan: &Plan,
+    sub: &SubQueryPlan,
+    data: &[SeriesData],
+    options: Options,
+    budget: &Budget,
+) -> Result<Vec<Vec<Point>>> {
+    let kernel = Kernel { plan, sub, data, options, budget };
+    kernel.refuse_overfilling()?;
+    // Fast path: a single group is not worth a hand-over, its members are.
+    if let [group] = groups {
+        return Ok(vec![kernel.points(group)?]);
+    }
+    groups.par_iter().map(|group| kernel.points(group)).collect()
+}
+
+struct Kernel<'a> {
+    plan: &'a Plan,
+    sub: &'a SubQueryPlan,
+    data: &'a [SeriesData],
+    options: Options,
+    budget: &'a Budget,
+}
+
+impl Kernel<'_> {
+    fn refuse_overfilling(&self) -> Result<()> {
+        let Some(downsample) = &self.sub.downsample else {
+            return Ok(());
+        };
+        let filled = self.data.iter().filter(|data| !data.span.is_empty()).count() as u64;
+        let limit = match self.budget.limits().points_max {
+            0 => FILLED_POINTS_MAX,
+            points_max => points_max.min(FILLED_POINTS_MAX),
+        };
+        let over = grid_len(downsample, &self.plan.window).saturating_mul(filled) > limit;
+        if over { Err(Error::TooManyPoints { limit }) } else { Ok(()) }
+    }
+
+    /// Downsamples and rates each member, then aggregates them.
+    fn points(&self, group: &Group) -> Result<Vec<Point>> {
+        self.budget.check()?;
+        let spans = |slot: &usize| self.data.get(*slot).map(|data| &data.span).filter(|span| !span.is_empty());
+        let prepared: Vec<Prepared<'_>> = group
+            .members
+            .iter()
+            .filter_map(spans)
+            .collect::<Vec<_>>()
+            .into_par_iter()
+            .map(|span| self.prepare(span))
+            .collect();
+        let members: Vec<Member<'_>> = prepared
+            .iter()
+            .map(|prepared| Member { span: prepared.span(), before_first: prepared.before_first() })
+            .collect();
+        let merge = Merge {
+            aggregator: self.sub.aggregator,
+            rate: self.sub.rate.is_some(),
+            rule: self.rule(),
+            start_ms: self.plan.window.start_ms,
+            end_ms: self.plan.window.end_ms,
+        };
+        merge.run(&members, &|| self.budget.check())
+    }
+
+    fn prepare<'a>(&self, span: &'a Span) -> Prepared<'a> {
+        let window = &self.plan.window;
+        let downsampled = self.sub.downsample.as_ref().map(|spec| downsample(span, spec, window, self.rule()));
+        match &self.sub.rate {
+            Some(options) => {
+                let rates = rates(downsampled.as_ref().unwrap_or(span), options, window.scan_start_ms);
+                let before_first = rates.before_first.filter(|_| self.options.compat.strict);
+                Prepared::Made { span: rates.span, before_first }
+            }
+            None => match downsampled {
+                Some(mut span) => {
+                    span.drop_before(window.scan_start_ms);
+                    Prepared::Made { span, before_first: None }
+                }
+                None => Prepared::Raw(span),
+            },
+        }
+    }
+
+    fn rule(&self) -> PercentileRule {
+        if self.options.compat.strict { PercentileRule::Plain } else { PercentileRule::AsNamed }
+    }
+}
+
+/// A member ready to be aggregated.
+#[derive(Debug)]
+enum Prepared<'a> {
+    Raw(&'a Span),
+    Made { span: Span, before_first: Option<f64> },
+}
+
+impl Prepared<'_> {
+    fn span(&self) -> &Span {
+        match self {
+            Self::Raw(span) => span,
+            Self::Made { span, .. } => span,
+        }
+    }
+
+    fn before_first(&self) -> Option<f64> {
+        match self {
+            Self::Raw(_) => None,
+            Self::Made { before_first, .. } => *before_first,
+        }
+    }
+}
+
+/// Names an output series and gives it its annotations.
+///
+/// Members without points lend their annotations only; a group of nothing else has no name, as in OpenTSDB.
+///
+/// # Errors
+/// `NotFound`: a UID whose name is gone. The store's own.
+pub(crate) fn describe(
+    schema: &Schema,
+    group: &Group,
+    plan: &Plan,
+    data: &[SeriesData],
+    points: Vec<Point>,
+) -> Result<Series> {
+    let named: Vec<&Tsuid> = group
+        .members
+        .iter()
+        .filter(|slot| data.get(**slot).is_some_and(|data| !data.span.is_empty()))
+        .filter_map(|slot| plan.series.get(*slot))
+        .collect();
+    let mut series = Series { points, annotations: annotations(group, plan, data), ..Series::default() };
+    if named.is_empty() {
+        return Ok(series);
+    }
+    let uids = schema.uids();
+    series.metric = uids.of(UidKind::Metric).name(plan.metric)?;
+    for (key, value) in common_tags(schema, &named) {
+        let key = uids.of(UidKind::Tagk).name(key)?;
+        match value {
+            Some(value) => series.tags.push((key, uids.of(UidKind::Tagv).name(value)?)),
+            None => series.aggregate_tags.push(key),
+        }
+    }
+    // Upper-case hex sorts as the bytes do.
+    series.tsuids = named.iter().map(ToString::to_string).collect();
+    Ok(series)
+}
+
+/// Every key of the members, with its value if all members that have the key agree on it.
+fn common_tags(schema: &Schema, members: &[&Tsuid]) -> BTreeMap<Uid, Option<Uid>> {
+    let mut tags = BTreeMap::new();
+    for tsuid in members {
+        for pair in tsuid.pairs(schema.layout().widths) {
+            let value = tags.entry(pair.key).or_insert(Some(pair.value));
+            if *value != Some(pair.value) {
+                *value = None;
+            }
+        }
+    }
+    tags
+}
+
+fn annotations(group: &Group, plan: &Plan, data: &[SeriesData]) -> Vec<SeriesAnnotation> {
+    let in_range = |note: &&SeriesAnnotation| (plan.window.start_ms..=plan.window.end_ms).contains(&note.start_ms);
+    let notes = group.members.iter().filter_map(|slot| data.get(*slot)).flat_map(|data| &data.annotations);
+    let mut notes: Vec<SeriesAnnotation> = notes.filter(in_range).cloned().collect();
+    notes.sort_by_key(|note| note.start_ms);
+    notes
+}

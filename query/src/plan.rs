@@ -1,0 +1,197 @@
+//! The plan of a sub query: names have become UIDs, filters a set of series, times a window of whole hours.
+//!
+//! Filters are answered by the series index alone: no row is read to find out whether it is wanted.
+
+use std::collections::BTreeSet;
+
+use basalt_schema::{Schema, SeriesId, Tsuid, Uid, UidKind};
+use basalt_store::ErrorKind;
+use roaring::RoaringBitmap;
+
+use crate::filter::{FilterKind, Matcher, TagFilter};
+use crate::request::{Query, Source, SubQueryPlan};
+use crate::window::Window;
+use crate::{Aggregator, Error, Options, Result};
+
+/// What a sub query reads and how the series fall into groups.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The metric of all series.
+    pub(crate) metric: Uid,
+    /// The series, in TSUID order.
+    pub(crate) series: Vec<Tsuid>,
+    /// How many series the metric has in all.
+    pub(crate) metric_series: u64,
+    /// What is read.
+    pub(crate) window: Window,
+    /// How series are grouped.
+    pub(crate) grouping: Grouping,
+}
+
+/// How series fall into groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Grouping {
+    /// Each for itself.
+    Each,
+    /// All together.
+    Together,
+    /// By the values of these keys, ascending.
+    By(Vec<Uid>),
+}
+
+impl Plan {
+    /// Plans a sub query.
+    ///
+    /// # Errors
+    /// `Invalid`: an unknown metric or tag key; when strict, an unknown tag value; TSUIDs of two metrics; too many
+    /// series. The store's own.
+    pub(crate) fn new(
+        schema: &Schema,
+        query: &Query,
+        sub: &SubQueryPlan,
+        options: Options,
+        series_max: usize,
+    ) -> Result<Self> {
+        let planner = Planner { schema, options };
+        let interval_ms = sub.downsample.map_or(0, |downsample| downsample.fixed_ms());
+        let window = Window::new(query.start_ms, query.end_ms, interval_ms);
+        let (metric, series, grouping) = match &sub.source {
+            Source::Metric(name) => {
+                let metric = planner.uid(UidKind::Metric, name)?;
+                let (ids, group_keys) = planner.filtered(metric, sub)?;
+                let series = planner.tsuids(&ids, series_max)?;
+                let grouping = if group_keys.is_empty() { Grouping::Together } else { Grouping::By(group_keys) };
+                (metric, series, grouping)
+            }
+            Source::Tsuids(texts) => {
+                let (metric, series) = planner.listed(texts, sub)?;
+                (metric, series, Grouping::Together)
+            }
+        };
+        if series.len() > series_max {
+            return Err(Error::TooManySeries { limit: series_max });
+        }
+        let grouping = if sub.aggregator == Aggregator::None { Grouping::Each } else { grouping };
+        Ok(Self { metric, series, metric_series: schema.index().series(metric).len(), window, grouping })
+    }
+}
+
+struct Planner<'a> {
+    schema: &'a Schema,
+    options: Options,
+}
+
+impl Planner<'_> {
+    /// The UID of a name; to a query an unknown one is a mistake of the request.
+    fn uid(&self, kind: UidKind, name: &str) -> Result<Uid> {
+        self.schema.uids().of(kind).uid(name).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::UnknownName { kind: kind.qualifier(), name: name.into() },
+            _ => error.into(),
+        })
+    }
+
+    /// The series of a metric that pass all filters, and the keys to group by.
+    fn filtered(&self, metric: Uid, sub: &SubQueryPlan) -> Result<(RoaringBitmap, Vec<Uid>)> {
+        let index = self.schema.index();
+        let mut ids = index.series(metric);
+        let mut wanted_keys = BTreeSet::new();
+        let mut group_keys = BTreeSet::new();
+        for filter in &sub.filters {
+            let tagk = match self.uid(UidKind::Tagk, filter.tagk()) {
+                // A key that nobody has is absent from every series.
+                Err(Error::UnknownName { .. }) if filter.kind() == FilterKind::NotKey => continue,
+                tagk => tagk?,
+            };
+            if filter.kind() == FilterKind::NotKey {
+                ids -= index.with_key(metric, tagk);
+                continue;
+            }
+            wanted_keys.insert(tagk);
+            if filter.group_by {
+                group_keys.insert(tagk);
+            }
+            ids &= self.passing(metric, tagk, filter)?;
+        }
+        if sub.explicit_tags && !sub.filters.is_empty() {
+            for tagk in index.tag_keys(metric).into_iter().filter(|tagk| !wanted_keys.contains(tagk)) {
+                ids -= index.with_key(metric, tagk);
+            }
+        }
+        Ok((ids, group_keys.into_iter().collect()))
+    }
+
+    /// The series of a metric that have a value of this key that the filter takes.
+    fn passing(&self, metric: Uid, tagk: Uid, filter: &TagFilter) -> Result<RoaringBitmap> {
+        let index = self.schema.index();
+        if filter.is_any_value() {
+            return Ok(index.with_key(metric, tagk));
+        }
+        let values = match filter.literals() {
+            Some(literals) => self.known_values(literals)?,
+            None => self.matching_values(metric, tagk, &Matcher::compile(filter, self.options.compat)?)?,
+        };
+        Ok(index.with_any_value(metric, tagk, values))
+    }
+
+    /// The UIDs of values given by name. An unknown one matches nothing; OpenTSDB refuses it.
+    fn known_values<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<Vec<Uid>> {
+        let refuse = self.options.compat.strict && !self.options.skip_unresolved_tagvs;
+        let mut values = Vec::new();
+        for name in names {
+            match self.uid(UidKind::Tagv, name) {
+                Err(Error::UnknownName { .. }) if !refuse => {}
+                uid => values.push(uid?),
+            }
+        }
+        Ok(values)
+    }
+
+    /// The values of a key that a matcher takes. A value whose name is gone matches nothing.
+    fn matching_values(&self, metric: Uid, tagk: Uid, matcher: &Matcher) -> Result<Vec<Uid>> {
+        let names = self.schema.uids().of(UidKind::Tagv);
+        let mut values = Vec::new();
+        for uid in self.schema.index().tag_values(metric, tagk) {
+            match names.name(uid) {
+                Ok(name) if matcher.takes(&name) => values.push(uid),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(values)
+    }
+
+    fn tsuids(&self, ids: &RoaringBitmap, series_max: usize) -> Result<Vec<Tsuid>> {
+        if usize::try_from(ids.len()).map_or(true, |count| count > series_max) {
+            return Err(Error::TooManySeries { limit: series_max });
+        }
+        Ok(self.schema.index().tsuids(ids).into_iter().map(|(_, tsuid)| tsuid).collect())
+    }
+
+    /// The series of a list that pass the filters, in TSUID order, each once.
+    fn listed(&self, texts: &[String], sub: &SubQueryPlan) -> Result<(Uid, Vec<Tsuid>)> {
+        let widths = self.schema.layout().widths;
+        let mut series = Vec::with_capacity(texts.len());
+        for text in texts {
+            let invalid = |_| Error::InvalidTsuid { text: text.as_str().into() };
+            series.push(Tsuid::parse(text, widths).map_err(invalid)?);
+        }
+        let metric = series.first().map(|tsuid| tsuid.metric(widths)).unwrap_or_default();
+        if let Some(other) = series.iter().find(|tsuid| tsuid.metric(widths) != metric) {
+            let hex = |tsuid: &Tsuid| {
+                let text = tsuid.to_string();
+                text.get(..2 * widths.metric.bytes()).unwrap_or(&text).into()
+            };
+            let [first, other] = [series.first().map(hex).unwrap_or_default(), hex(other)];
+            return Err(Error::TsuidsOfTwoMetrics { first, other });
+        }
+        series.sort_unstable();
+        series.dedup();
+        if !sub.filters.is_empty() {
+            let (ids, _) = self.filtered(metric, sub)?;
+            let passes = |tsuid: &Tsuid| self.schema.index().id(tsuid).is_some_and(|SeriesId(id)| ids.contains(id));
+            series.retain(passes);
+        }
+        Ok((metric, series))
+    }
+}
