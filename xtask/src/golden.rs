@@ -6,6 +6,7 @@
 mod answer;
 mod client;
 mod compare;
+mod file;
 mod play;
 mod record;
 mod scenario;
@@ -81,7 +82,7 @@ fn record_one(oracle: &mut Oracle, name: &str, scenario: &Scenario) -> Result<bo
     let server = Oracle::describe(&scenario.profile)?;
     let recording = Recording { server, command: format!("cargo xtask golden record {name}"), exchanges };
     std::fs::create_dir_all(folder("answers"))?;
-    std::fs::write(folder("answers").join(format!("{name}.json")), recording.to_text())?;
+    std::fs::write(folder("answers").join(format!("{name}.json")), file::text(&recording))?;
     println!("{name}: {count} recorded");
     Ok(true)
 }

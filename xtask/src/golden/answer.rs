@@ -26,9 +26,9 @@ pub(crate) struct Answer {
     /// The body, or the telnet reply, where it is not.
     #[serde(default)]
     pub(crate) text: Option<String>,
-    /// The body's JSON as it came, number for number: what is written to the file.
+    /// That JSON as it came, number for number, where it just came.
     #[serde(skip)]
-    raw: Option<String>,
+    pub(crate) raw: Option<String>,
 }
 
 impl Answer {
@@ -52,10 +52,11 @@ impl Answer {
 
     /// The body in one line, for a failure's report.
     pub(crate) fn body(&self) -> String {
-        match (&self.json, &self.text) {
-            (Some(json), _) => json.to_string(),
-            (None, Some(text)) => format!("{text:?}"),
-            (None, None) => "(empty)".to_owned(),
+        match (&self.raw, &self.json, &self.text) {
+            (Some(raw), _, _) => raw.trim_end().to_owned(),
+            (None, Some(json), _) => json.to_string(),
+            (None, None, Some(text)) => format!("{text:?}"),
+            (None, None, None) => "(empty)".to_owned(),
         }
     }
 }
@@ -84,29 +85,4 @@ impl Recording {
         anyhow::ensure!(told, "{}: does not say how it was made", path.display());
         Ok(recording)
     }
-
-    /// The file's text: an exchange a line or a few, and each JSON body exactly as it came.
-    pub(crate) fn to_text(&self) -> String {
-        let exchanges: Vec<String> = self.exchanges.iter().map(Answer::to_text).collect();
-        let (server, command) = (quote(&self.server), quote(&self.command));
-        let exchanges = exchanges.join(",\n");
-        format!("{{\n\"server\": {server},\n\"command\": {command},\n\"exchanges\": [\n{exchanges}\n]\n}}\n")
-    }
-}
-
-impl Answer {
-    fn to_text(&self) -> String {
-        let mut lines = vec![format!("{{\"request\": {}", quote(&self.request))];
-        if let Some(status) = self.status {
-            let content_type = self.content_type.as_deref().map(|name| format!(", \"type\": {}", quote(name)));
-            lines.push(format!(" \"status\": {status}{}", content_type.unwrap_or_default()));
-        }
-        lines.extend(self.raw.as_ref().map(|raw| format!(" \"json\": {}", raw.trim_end())));
-        lines.extend(self.text.as_ref().map(|text| format!(" \"text\": {}", quote(text))));
-        lines.join(",\n") + "}"
-    }
-}
-
-fn quote(text: &str) -> String {
-    Value::from(text).to_string()
 }
