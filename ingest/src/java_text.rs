@@ -1,4 +1,4 @@
-//! How Java prints what OpenTSDB puts into its error texts: maps in the order of its hash table.
+//! How Java prints what OpenTSDB puts into its error texts: maps in the order of its hash table, byte arrays signed.
 //!
 //! Clients and people search for these texts, so they are the same to the last character.
 
@@ -19,6 +19,17 @@ pub(crate) fn tags_text<'t>(tags: impl Iterator<Item = (&'t str, Option<&'t str>
         append(&mut text, format_args!("{comma}{key}={}", value.unwrap_or("null")));
     }
     text.push('}');
+    text
+}
+
+/// `[63, -8, 0, 0]`.
+pub(crate) fn bytes_text(bytes: &[u8]) -> String {
+    let mut text = String::from("[");
+    for (index, byte) in bytes.iter().enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        append(&mut text, format_args!("{comma}{}", byte.cast_signed()));
+    }
+    text.push(']');
     text
 }
 
@@ -59,6 +70,12 @@ mod tests {
         check(&["dc", "host"], "{host=a, dc=a}");
         check(&[], "{}");
         assert_eq!(tags_text([("host", None)].into_iter()), "{host=null}");
+    }
+
+    #[test]
+    fn bytes_print_signed() {
+        assert_eq!(bytes_text(&[63, 0xF8, 0, 0]), "[63, -8, 0, 0]");
+        assert_eq!(bytes_text(&[]), "[]");
     }
 
     #[test]

@@ -1,25 +1,29 @@
 //! Text in, mutations out: the first half of a point's road.
 //!
 //! ```text
-//! body, line ─ parse ──► RawPoint ─ check ─ resolve ──► series ─ encode, batch ──► MutationBatch ─► Store::apply
-//!             put_body   names,      number    series_cache       submit                 │
-//!             put_line   borrowed    check     (then schema)                             ▼
-//!                                                                  Submission ──► PutReport, IngestStats
+//! body, line ─ parse ─► RawPoint ─ check ─ resolve ─► series ─ encode ─► batch ─► Store::apply ─► Submission ─► PutReport
+//!             put_body  names,     number  schema,             stage                              IngestStats
+//!             put_line  borrowed   check   series_cache
 //! ```
 //!
 //! | word of the drawing | file |
 //! |---|---|
-//! | put body | [`put_body`](parse_put), over [`scanner`] |
-//! | put line | [`put_line`](parse_put_line) |
+//! | put body | [`put_body`](parse_put), over `scanner` |
+//! | put line, import line | [`put_line`](parse_put_line) |
 //! | raw point | [`raw_point`](RawPoint) |
-//! | number | [`number`](parse_value) |
-//! | problem of a point, report of a batch | [`problem`](Problem), [`report`](PutReport) |
-//! | accounting | [`stats`](IngestStats) |
+//! | check | `check`, [`number`](parse_value), [`problem`](Problem) |
+//! | series known by their bytes | `series_cache` |
+//! | points by row, one batch | `stage` |
+//! | facade, what is under way | [`ingest`](Ingest), `inflight`, [`submission`](Submission) |
+//! | report, accounting | [`report`](PutReport), [`stats`](IngestStats) |
 //!
 //! Absent by design: HTTP, sockets, statuses, async runtimes, files, clocks.
 
+mod check;
 mod door;
 mod error;
+mod inflight;
+mod ingest;
 mod java_text;
 mod limits;
 mod number;
@@ -29,10 +33,14 @@ mod put_line;
 mod raw_point;
 mod report;
 mod scanner;
+mod series_cache;
+mod stage;
 mod stats;
+mod submission;
 
 pub use door::Door;
 pub use error::{Error, Result};
+pub use ingest::{Ingest, IngestLevels};
 pub use limits::IngestLimits;
 pub use number::{NumberError, parse_integer, parse_value};
 pub use problem::{Problem, ProblemClass};
@@ -41,3 +49,4 @@ pub use put_line::{parse_import_line, parse_put_line};
 pub use raw_point::{Form, RawPoint, RawTags, RawText, Tag};
 pub use report::{DatapointEcho, PointError, PutReport};
 pub use stats::{DoorCounts, IngestCounts, IngestStats, Outcome};
+pub use submission::Submission;

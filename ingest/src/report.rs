@@ -1,9 +1,10 @@
 //! How a batch of points went.
 
+use basalt_store::ErrorKind;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use crate::Problem;
 use crate::raw_point::{Form, RawPoint, RawTags, Tag};
-use crate::{Problem, ProblemClass};
 
 /// A point that was not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,9 +34,14 @@ impl PutReport {
         self.errors.is_empty()
     }
 
-    /// Whether some point was turned away only because too much was asked at once.
-    pub fn is_throttled(&self) -> bool {
-        self.errors.iter().any(|error| error.problem.class() == ProblemClass::Throttled)
+    /// Whether some point is not stored for a reason that passes: overload, no room, a store that is closing. The batch
+    /// may be sent again as it is, for points are stored once however often they are sent.
+    pub fn may_be_sent_again(&self) -> bool {
+        self.errors.iter().any(|error| match &error.problem {
+            Problem::Throttled { .. } | Problem::TimedOut => true,
+            Problem::Storage { kind, .. } => matches!(kind, ErrorKind::ReadOnly | ErrorKind::Unavailable),
+            _ => false,
+        })
     }
 }
 

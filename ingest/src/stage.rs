@@ -1,0 +1,226 @@
+//! A batch in the making: points put to their rows, rows put into one [`MutationBatch`].
+//!
+//! ```text
+//! points in order of arrival ─► (row, offset, qualifier, value) ─ by row ─► batch: row key once, its cells after it
+//! ```
+//!
+//! Of several points of one row and offset only the last goes into the batch, whatever its width: their cells would get
+//! one time, and which of two such cells wins is for no store to decide.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use basalt_schema::{BaseTime, DATA_FAMILY, PointCell, QualifierBytes, SeriesId, ValueBytes};
+use basalt_store::{Durability, MutationBatch};
+
+use crate::series_cache::KnownSeries;
+
+/// A point on its way into a batch.
+#[derive(Debug, Clone, Copy)]
+struct StagedPoint {
+    /// Place of its row in [`Stage::rows`].
+    row: u32,
+    offset_ms: u32,
+    /// Its index among the points handed in.
+    index: usize,
+    qualifier: QualifierBytes,
+    value: ValueBytes,
+}
+
+#[derive(Debug)]
+struct StagedRow {
+    series: Arc<KnownSeries>,
+    base: BaseTime,
+}
+
+/// Points put to their rows.
+#[derive(Debug, Default)]
+pub(crate) struct Stage {
+    points: Vec<StagedPoint>,
+    rows: Vec<StagedRow>,
+    places: HashMap<(SeriesId, BaseTime), u32, foldhash::fast::RandomState>,
+}
+
+/// Which points each row of a finished batch stands for.
+#[derive(Debug, Default)]
+pub(crate) struct StagedRows {
+    /// Points that others of the same row and offset took the place of; they share their row's fate.
+    pub(crate) superseded: u64,
+    /// Indices of points, row by row.
+    indices: Vec<usize>,
+    /// Where each row's part of `indices` ends.
+    row_ends: Vec<usize>,
+}
+
+impl Stage {
+    pub(crate) fn with_capacity(points: usize) -> Self {
+        Self { points: Vec::with_capacity(points), ..Self::default() }
+    }
+
+    /// Takes the point with this index. Indices ascend.
+    pub(crate) fn push(&mut self, index: usize, series: &Arc<KnownSeries>, cell: &PointCell) {
+        let row = self.row(series, cell.base);
+        self.points.push(StagedPoint {
+            row,
+            index,
+            offset_ms: cell.qualifier.offset_ms,
+            qualifier: cell.qualifier_bytes,
+            value: cell.value,
+        });
+    }
+
+    fn row(&mut self, series: &Arc<KnownSeries>, base: BaseTime) -> u32 {
+        let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
+        assert!(next < u32::MAX, "BUG: a batch of 2^32 rows passed the bound on points");
+        let rows = &mut self.rows;
+        *self.places.entry((series.id, base)).or_insert_with(|| {
+            rows.push(StagedRow { series: Arc::clone(series), base });
+            next
+        })
+    }
+
+    /// Makes the batch, and tells which points its rows stand for even where it cannot be made.
+    ///
+    /// # Errors
+    /// `Invalid`: a batch or a row key over the store's bounds; nothing is then written.
+    pub(crate) fn seal(mut self, durability: Durability) -> (StagedRows, basalt_store::Result<MutationBatch>) {
+        // Rows come in the order of their first points; a row's points stay in the order of arrival.
+        if !self.points.is_sorted_by_key(|point| point.row) {
+            self.points.sort_by_key(|point| point.row);
+        }
+        let indices = self.points.iter().map(|point| point.index).collect();
+        let mut rows = StagedRows { superseded: 0, indices, row_ends: Vec::with_capacity(self.rows.len()) };
+        let mut batch = Ok(MutationBatch::new(durability));
+        let (mut key, mut end) = (Vec::new(), 0);
+        for (points, row) in self.points.chunk_by_mut(|a, b| a.row == b.row).zip(&self.rows) {
+            end += points.len();
+            rows.row_ends.push(end);
+            key.clear();
+            row.series.key.encode_into(row.base, &mut key);
+            batch = batch.and_then(|mut batch| {
+                rows.superseded += (points.len() - put_row(&mut batch, &key, points)?) as u64;
+                Ok(batch)
+            });
+        }
+        debug_assert_eq!(rows.row_ends.len(), self.rows.len(), "BUG: a row without points");
+        (rows, batch)
+    }
+}
+
+/// Adds a row with the last of its points at each offset, and says how many these are.
+fn put_row(batch: &mut MutationBatch, key: &[u8], points: &mut [StagedPoint]) -> basalt_store::Result<usize> {
+    let mut row = batch.row(key)?;
+    // Fast path: nearly all rows have one point, or points in time order.
+    if !points.is_sorted_by(|a, b| a.offset_ms < b.offset_ms) {
+        // Slow path: stable, so the last of an offset is the last that came.
+        points.sort_by_key(|point| point.offset_ms);
+    }
+    let mut kept = 0;
+    for same in points.chunk_by(|a, b| a.offset_ms == b.offset_ms) {
+        if let Some(point) = same.last() {
+            row.put(DATA_FAMILY, &point.qualifier, None, &point.value)?;
+            kept += 1;
+        }
+    }
+    Ok(kept)
+}
+
+impl StagedRows {
+    /// How many points it stands for.
+    pub(crate) fn points_count(&self) -> u64 {
+        self.indices.len() as u64
+    }
+
+    /// The points of a row of the batch.
+    pub(crate) fn points_of(&self, row: usize) -> &[usize] {
+        let end = self.row_ends.get(row).copied().unwrap_or_default();
+        let start = row.checked_sub(1).and_then(|before| self.row_ends.get(before)).copied().unwrap_or_default();
+        self.indices.get(start..end).unwrap_or_default()
+    }
+
+    /// All points.
+    pub(crate) fn points(&self) -> &[usize] {
+        &self.indices
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use basalt_schema::{Door, KeyLayout, PointTime, Salting, TagPair, Tsuid, Uid, UidWidths, Value, point_cell};
+
+    use super::*;
+
+    fn series(tagv: u64) -> Arc<KnownSeries> {
+        let layout = KeyLayout { salting: Salting::NONE, widths: UidWidths::default() };
+        let pair = TagPair { key: Uid::new(1), value: Uid::new(tagv) };
+        let key = layout.series_key(&Tsuid::new(Uid::new(1), &[pair], layout.widths));
+        Arc::new(KnownSeries { generation: 0, id: SeriesId(u32::try_from(tagv).unwrap()), key })
+    }
+
+    /// A row's place, a qualifier's first two bytes, a value.
+    type Cell = (usize, [u8; 2], Vec<u8>);
+
+    /// Points `(series, time, value)`, and the cells they become.
+    fn sealed(points: &[(u64, i64, Value)]) -> (StagedRows, Vec<Cell>) {
+        let mut stage = Stage::with_capacity(points.len());
+        for (index, (tagv, time, value)) in points.iter().enumerate() {
+            let cell = point_cell(PointTime::from_number(*time).unwrap(), *value, Door::Http).unwrap();
+            stage.push(index, &series(*tagv), &cell);
+        }
+        let (rows, batch) = stage.seal(Durability::Fsync);
+        let batch = batch.unwrap();
+        let cells = batch.rows().enumerate().flat_map(|(place, row)| {
+            row.cells().map(move |c| (place, *c.qualifier.first_chunk().unwrap(), c.value.to_vec()))
+        });
+        let cells = cells.collect();
+        (rows, cells)
+    }
+
+    const HOUR: i64 = 1_699_999_200;
+
+    #[test]
+    fn a_row_is_one_entry_whatever_order_its_points_come_in() {
+        let int = Value::Int;
+        let points = [
+            (1, HOUR, int(1)),
+            (2, HOUR, int(2)),
+            (1, HOUR + 3600, int(3)),
+            (1, HOUR + 2, int(4)),
+            (1, HOUR + 1, int(5)),
+        ];
+        let (rows, cells) = sealed(&points);
+        assert_eq!(
+            cells,
+            [
+                (0, [0, 0], vec![1]),
+                (0, [0, 0x10], vec![5]),
+                (0, [0, 0x20], vec![4]),
+                (1, [0, 0], vec![2]),
+                (2, [0, 0], vec![3])
+            ]
+        );
+        assert_eq!((rows.points_of(0), rows.points_of(1), rows.points_of(2)), (&[0, 3, 4][..], &[1][..], &[2][..]));
+        assert_eq!((rows.points_count(), rows.superseded), (5, 0));
+        assert!(rows.points_of(3).is_empty());
+    }
+
+    #[test]
+    fn of_points_at_one_instant_the_last_is_written() {
+        let points = [
+            (1, HOUR + 1, Value::Int(1)),
+            (1, HOUR, Value::Int(7)),
+            (1, HOUR + 1, Value::Float(2.5)),
+            // The same instant in milliseconds, as the last word.
+            (1, (HOUR + 1) * 1000, Value::Int(3)),
+        ];
+        let (rows, cells) = sealed(&points);
+        assert_eq!(cells, [(0, [0, 0], vec![7]), (0, [0xF0, 0], vec![3])]);
+        assert_eq!((rows.points_count(), rows.superseded), (4, 2));
+    }
+
+    #[test]
+    fn no_points_make_an_empty_batch() {
+        let (rows, cells) = sealed(&[]);
+        assert_eq!((rows.points_count(), cells.len()), (0, 0));
+    }
+}
