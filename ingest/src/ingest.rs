@@ -193,3 +193,6 @@ fn schema_problem(error: &basalt_schema::Error) -> Problem {
         (_, kind) => Problem::Storage { kind, text },
     }
 }
+
+#[cfg(test)]
+mod tests;
