@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 /// Keys of one chunk: 8 MiB of hashes while it is collected.
 const CHUNK_KEYS: usize = 1 << 20;
-/// Bits a key, rounded up to whole blocks; measured false positives: 0.4 %.
+/// Bits a key, rounded up to whole blocks; measured false positives: 0.6 %.
 const BITS_PER_KEY: usize = 12;
 const BLOCK_WORDS: usize = 8;
 const WORD_BYTES: usize = 4;

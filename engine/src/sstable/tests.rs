@@ -1,6 +1,8 @@
 //! SSTables written, read, walked both ways, and damaged in every way that fits a test.
 
+mod compat;
 mod damage;
+mod faults;
 mod memory;
 
 use std::path::Path;

@@ -114,6 +114,23 @@ fn a_malformed_section_under_a_right_checksum_is_refused() {
     }
 }
 
+/// A payload that decodes to fewer or more bytes than the frame says, under a right checksum.
+#[test]
+fn a_payload_of_another_length_than_promised_is_refused() {
+    let place = Place { path: Path::new(PATH), file_id: ID, offset: 24 };
+    let image = [7; 1000];
+    for (encoder, encoding) in [(true, "zstd"), (false, "plain")] {
+        let mut encoder = codec::Encoder::new(None, encoder);
+        let frame = encoder.encode_block(&image);
+        assert_eq!(codec::decode(&place, &frame, None).unwrap(), image);
+        for raw_bytes in [0, 999, 1001] {
+            assert_corrupt(codec::decode(&place, &Frame { raw_bytes, ..frame }, None), encoding);
+        }
+    }
+    let unknown = Frame { encoding: 0, raw_bytes: 1000, payload: &image };
+    assert_corrupt(codec::decode(&place, &unknown, None), "encoding 0");
+}
+
 /// Whatever the bytes: no panic, an end, and every answer within the image.
 pub(super) fn walk_block(image: Bytes) {
     let most = image.len();
