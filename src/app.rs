@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use axum::Router;
-use bytes::Bytes;
+use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
+use basalt_query::{Cancel, Compat, Limits, Options, Query, QueryEngine, SubAnswer, parse_zone};
+use basalt_schema::{Schema, UidKind};
+use tokio::task::spawn_blocking;
 
-use crate::config::Config;
-use crate::exit::Failure;
+use crate::config::{Config, Durability};
+use crate::exit::{Exit, Failure};
 use crate::http::{self, ApiError};
 use crate::metrics::Metrics;
-use crate::names::NameKind;
+use crate::seats::Seats;
 use crate::stats::Stat;
+use crate::store;
 
 /// The running daemon, behind one `Arc`.
 #[derive(Debug)]
@@ -19,14 +23,46 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     /// This machine's name, for the `host` tag of our own numbers.
     pub(crate) host: String,
+    /// How requests for queries are read.
+    pub(crate) query_options: Options,
+    /// Who may run a query now.
+    pub(crate) seats: Seats,
+    /// Where points go.
+    pub(crate) ingest: Ingest,
+    queries: QueryEngine,
+    schema: Arc<Schema>,
 }
 
 impl App {
     /// Opens the store that `config` names and everything over it.
+    ///
+    /// # Errors
+    ///
+    /// As [`store::open`]; exit code 3 for a time zone that does not exist.
     pub(crate) async fn open(config: Config) -> Result<Self, Failure> {
+        let default_zone = parse_zone(&config.query.timezone)
+            .map_err(|cause| Failure::config(format!("setting `query.timezone`: {cause}")))?;
+        let (schema, config) = spawn_blocking(move || store::open(&config).map(|schema| (schema, config)))
+            .await
+            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot open the store: {cause}")))??;
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
             .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
-        Ok(Self { config, metrics: Metrics::default(), host })
+        let schema = Arc::new(schema);
+        let query_options = Options {
+            compat: Compat { strict: config.compat.strict },
+            default_zone,
+            skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
+        };
+        Ok(Self {
+            metrics: Metrics::default(),
+            host,
+            query_options,
+            seats: Seats::new(config.query.max_concurrent, config.query.max_waiting),
+            ingest: Ingest::new(Arc::clone(&schema), Arc::clone(schema.store()), ingest_limits(&config)),
+            queries: QueryEngine::new(Arc::clone(&schema), query_options, query_limits(&config)),
+            schema,
+            config,
+        })
     }
 
     /// Ends when the store can acknowledge nothing any more, with the line to end the process by.
@@ -36,18 +72,11 @@ impl App {
 
     /// Makes everything durable and lets go of the store.
     pub(crate) async fn close(&self) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Forgets cached names; the next use reads them from the tables.
-    pub(crate) fn drop_caches(&self) {}
-
-    pub(crate) async fn suggest(&self, _kind: NameKind, _prefix: String, _max: usize) -> Result<Vec<String>, ApiError> {
-        Ok(Vec::new())
-    }
-
-    pub(crate) async fn put_lines(&self, _lines: Vec<Bytes>) -> Vec<String> {
-        Vec::new()
+        self.schema
+            .store()
+            .sync()
+            .await
+            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot sync the store at the end: {cause}")))
     }
 
     /// The HTTP endpoints over this app.
@@ -55,9 +84,37 @@ impl App {
         http::router(self)
     }
 
+    /// Runs a query on this thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`QueryEngine::run_checked`].
+    pub(crate) fn query(&self, query: &Query, cancel: &Cancel) -> basalt_query::Result<Vec<SubAnswer>> {
+        self.queries.run_checked(query, cancel)
+    }
+
+    /// Up to `max` names of a kind that begin with `prefix`.
+    pub(crate) async fn suggest(&self, kind: UidKind, prefix: String, max: usize) -> Result<Vec<String>, ApiError> {
+        let schema = Arc::clone(&self.schema);
+        spawn_blocking(move || schema.uids().of(kind).suggest(&prefix, max))
+            .await
+            .map_err(|cause| ApiError::internal(cause.to_string()))?
+            .map_err(|cause| ApiError::of_schema(&cause))
+    }
+
+    /// Forgets cached names; the next use reads them from the tables.
+    pub(crate) fn drop_caches(&self) {
+        self.schema.uids().drop_caches();
+    }
+
     /// Why writes or queries are not served now; `None` when they are.
     pub(crate) fn not_ready(&self) -> Option<String> {
         None
+    }
+
+    /// What became of all points so far.
+    pub(crate) fn points(&self) -> IngestCounts {
+        self.ingest.stats().counts()
     }
 
     /// Adds the store's own numbers.
@@ -65,6 +122,28 @@ impl App {
 
     /// Prometheus' page: the daemon's numbers, then the store's.
     pub(crate) fn metrics_page(&self) -> String {
-        self.metrics.prometheus()
+        self.metrics.prometheus(&self.points())
+    }
+}
+
+fn ingest_limits(config: &Config) -> IngestLimits {
+    IngestLimits {
+        body_bytes_max: config.http.max_body_bytes,
+        line_bytes_max: config.telnet.max_line_bytes,
+        durability: match config.store.durability {
+            Durability::Fsync => basalt_store::Durability::Fsync,
+            Durability::Os => basalt_store::Durability::Os,
+            Durability::Async => basalt_store::Durability::Async,
+        },
+        ..IngestLimits::default()
+    }
+}
+
+fn query_limits(config: &Config) -> Limits {
+    Limits {
+        points_max: config.query.max_points,
+        bytes_max: config.query.max_bytes,
+        deadline_ms: u64::try_from(config.query.timeout_ms.as_millis()).unwrap_or(u64::MAX),
+        ..Limits::default()
     }
 }

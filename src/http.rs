@@ -7,6 +7,7 @@
 //! Handlers parse, call a crate, and write what it says. Which status an outcome has is chosen in
 //! [`error`] alone.
 
+mod answer;
 mod body;
 mod error;
 mod health;
@@ -19,6 +20,7 @@ mod query;
 mod route;
 mod service;
 mod stats;
+mod stream;
 mod suggest;
 
 use std::convert::Infallible;
@@ -71,10 +73,10 @@ pub(crate) async fn answer(
 }
 
 async fn dispatch(mut router: Router, mut request: Request) -> Response {
-    if route::is_api(request.uri().path()) {
-        if let Err(error) = admit(&request) {
-            return error.into_response();
-        }
+    if route::is_api(request.uri().path())
+        && let Err(error) = admit(&request)
+    {
+        return error.into_response();
     }
     match route::plain(request.uri()) {
         Ok(plain) => *request.uri_mut() = plain,

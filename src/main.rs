@@ -16,11 +16,14 @@ mod clock;
 mod config;
 mod exit;
 mod http;
+mod import;
 mod log;
 mod metrics;
-mod names;
+
+mod seats;
 mod server;
 mod stats;
+mod store;
 mod telnet;
 mod version;
 

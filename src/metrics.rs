@@ -1,52 +1,16 @@
 //! What the daemon counts about itself: one set of numbers behind `/metrics`, `/api/stats` and the
 //! telnet command `stats`.
 //!
-//! Invariant: for each door, points received = stored + Σ rejected{reason} + Σ failed{reason}. A
-//! batch is counted once, when its outcome is known, under one lock, so no reader sees half of it.
+//! Points are counted by `ingest`; when nothing is under way, for each door, points received =
+//! stored + Σ rejected{reason} + Σ failed{reason}. Everything else is counted here.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use basalt_ingest::{Door, DoorCounts, IngestCounts, ProblemClass};
 use hdrhistogram::Histogram;
-
-/// How points come in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Door {
-    /// `/api/put`.
-    Http,
-    /// `put` lines.
-    Telnet,
-}
-
-impl Door {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Telnet => "telnet",
-        }
-    }
-}
-
-/// What became of the points of one batch.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
-    /// Durable, and acknowledged or about to be.
-    pub(crate) stored: u64,
-    /// The client's fault, by reason.
-    pub(crate) rejected: BTreeMap<&'static str, u64>,
-    /// Ours, by reason; a retry may succeed.
-    pub(crate) failed: BTreeMap<&'static str, u64>,
-}
-
-impl Tally {
-    /// All points of the batch.
-    pub(crate) fn received(&self) -> u64 {
-        self.stored + self.rejected.values().sum::<u64>() + self.failed.values().sum::<u64>()
-    }
-}
 
 /// A plain counter. Orderings are relaxed: numbers are shown, nothing is decided by them.
 #[derive(Debug, Default)]
@@ -96,7 +60,6 @@ impl Latency {
 /// All counters of the process.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    points: Mutex<BTreeMap<Door, Tally>>,
     pub(crate) connections_open: Count,
     pub(crate) connections_total: Count,
     pub(crate) connections_rejected: Count,
@@ -116,28 +79,10 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Counts one batch.
-    pub(crate) fn count(&self, door: Door, batch: &Tally) {
-        let mut points = self.points.lock().unwrap_or_else(PoisonError::into_inner);
-        let sum = points.entry(door).or_default();
-        sum.stored += batch.stored;
-        for (reason, count) in &batch.rejected {
-            *sum.rejected.entry(reason).or_default() += count;
-        }
-        for (reason, count) in &batch.failed {
-            *sum.failed.entry(reason).or_default() += count;
-        }
-    }
-
-    /// What became of all points so far, by door.
-    pub(crate) fn points(&self) -> BTreeMap<Door, Tally> {
-        self.points.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// The numbers in Prometheus' text form, version 0.0.4.
-    pub(crate) fn prometheus(&self) -> String {
+    pub(crate) fn prometheus(&self, points: &IngestCounts) -> String {
         let mut page = Page::default();
-        self.ingest_lines(&mut page);
+        ingest_lines(&mut page, points);
         for (name, kind, about, value) in [
             ("basalt_connections_open", "gauge", "Connections open now.", &self.connections_open),
             ("basalt_connections_total", "counter", "Connections accepted.", &self.connections_total),
@@ -177,37 +122,43 @@ impl Metrics {
         page.line("basalt_log_lines_suppressed_total", "", crate::log::suppressed());
         page.0
     }
-
-    fn ingest_lines(&self, page: &mut Page) {
-        let points = self.points();
-        page.head("basalt_points_received_total", "counter", "Points that came in: stored + rejected + failed.");
-        for (door, tally) in &points {
-            page.line("basalt_points_received_total", &door_labels(*door, None), tally.received());
-        }
-        page.head("basalt_points_stored_total", "counter", "Points that are durable.");
-        for (door, tally) in &points {
-            page.line("basalt_points_stored_total", &door_labels(*door, None), tally.stored);
-        }
-        page.head("basalt_points_rejected_total", "counter", "Points refused as bad, by reason.");
-        for (door, tally) in &points {
-            for (reason, count) in &tally.rejected {
-                page.line("basalt_points_rejected_total", &door_labels(*door, Some(reason)), *count);
-            }
-        }
-        page.head("basalt_points_failed_total", "counter", "Good points that could not be stored, by reason.");
-        for (door, tally) in &points {
-            for (reason, count) in &tally.failed {
-                page.line("basalt_points_failed_total", &door_labels(*door, Some(reason)), *count);
-            }
-        }
-    }
 }
 
-fn door_labels(door: Door, reason: Option<&str>) -> String {
-    match reason {
-        Some(reason) => format!("{{door=\"{}\",reason=\"{reason}\"}}", door.label()),
-        None => format!("{{door=\"{}\"}}", door.label()),
+/// One number of a door.
+type Pick = fn(&DoorCounts) -> u64;
+
+fn ingest_lines(page: &mut Page, points: &IngestCounts) {
+    let sums: [(&str, &str, Pick); 3] = [
+        ("basalt_points_received_total", "Points that came in: stored + rejected + failed + under way.", |counts| {
+            counts.received
+        }),
+        ("basalt_points_stored_total", "Points that are durable.", |counts| counts.stored),
+        (
+            "basalt_points_superseded_total",
+            "Points stored of which a later one of the same batch has the same series and instant.",
+            |counts| counts.superseded,
+        ),
+    ];
+    for (name, about, pick) in sums {
+        page.head(name, "counter", about);
+        for (door, counts) in Door::ALL.iter().zip(&points.doors) {
+            page.line(name, &format!("{{door=\"{}\"}}", door.label()), pick(counts));
+        }
     }
+    for (name, about, rejection) in [
+        ("basalt_points_rejected_total", "Points refused as bad, by reason.", true),
+        ("basalt_points_failed_total", "Good points that could not be stored, by reason.", false),
+    ] {
+        page.head(name, "counter", about);
+        for (door, counts) in Door::ALL.iter().zip(&points.doors) {
+            let reasons = ProblemClass::ALL.iter().zip(counts.not);
+            for (class, count) in reasons.filter(|(class, _)| class.is_rejection() == rejection) {
+                page.line(name, &format!("{{door=\"{}\",reason=\"{}\"}}", door.label(), class.label()), count);
+            }
+        }
+    }
+    page.head("basalt_put_bodies_refused_total", "counter", "Put bodies refused whole, however many points they held.");
+    page.line("basalt_put_bodies_refused_total", "", points.bodies_refused);
 }
 
 /// A page of Prometheus' text form under construction.
@@ -240,22 +191,24 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
+    use basalt_ingest::{IngestStats, Outcome};
+
     use super::*;
 
     #[test]
     fn what_comes_in_is_what_became_of_it() {
-        let metrics = Metrics::default();
-        let batch = Tally { stored: 3, rejected: [("no_tags", 2)].into(), failed: [("throttled", 1)].into() };
-        metrics.count(Door::Http, &batch);
-        metrics.count(Door::Http, &batch);
-        metrics.count(Door::Telnet, &Tally { stored: 1, ..Tally::default() });
-        let page = metrics.prometheus();
+        let stats = IngestStats::default();
+        stats.receive(Door::Http, 12);
+        stats.settle(Door::Http, Outcome::Stored, 6);
+        stats.settle(Door::Http, Outcome::Not(ProblemClass::IllegalArgument), 4);
+        stats.settle(Door::Http, Outcome::Not(ProblemClass::Throttled), 2);
+        let page = Metrics::default().prometheus(&stats.counts());
         for line in [
             "basalt_points_received_total{door=\"http\"} 12",
             "basalt_points_stored_total{door=\"http\"} 6",
-            "basalt_points_rejected_total{door=\"http\",reason=\"no_tags\"} 4",
+            "basalt_points_rejected_total{door=\"http\",reason=\"illegal_arguments\"} 4",
             "basalt_points_failed_total{door=\"http\",reason=\"throttled\"} 2",
-            "basalt_points_received_total{door=\"telnet\"} 1",
+            "basalt_points_received_total{door=\"telnet\"} 0",
         ] {
             assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
         }

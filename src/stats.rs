@@ -1,7 +1,8 @@
 //! The daemon's numbers under OpenTSDB's names, for `/api/stats`, `/stats` and telnet `stats`.
 
+use basalt_ingest::{Door, DoorCounts, ProblemClass};
+
 use crate::app::App;
-use crate::metrics::{Door, Tally};
 
 /// One number: `tsd.` and its name, tags, value.
 #[derive(Clone, Debug)]
@@ -17,9 +18,10 @@ pub(crate) struct Stat {
 /// All numbers, in OpenTSDB's order as far as they have one there.
 pub(crate) fn collect(app: &App) -> Vec<Stat> {
     let metrics = &app.metrics;
-    let points = metrics.points();
-    let all = |pick: fn(&Tally) -> u64| points.values().map(pick).sum::<u64>();
-    let reason = |name: &str| points.values().filter_map(|tally| tally.rejected.get(name)).sum::<u64>();
+    let points = app.points();
+    let all = |pick: fn(&DoorCounts) -> u64| points.doors.iter().map(pick).sum::<u64>();
+    let reason =
+        |class: ProblemClass| points.doors.iter().filter_map(|counts| counts.not.get(class.index())).sum::<u64>();
     let mut stats = Vec::with_capacity(64);
     let mut put = |name: &str, tag: Option<(&'static str, &'static str)>, value: u64| {
         stats.push(Stat { name: format!("tsd.{name}"), tag, value });
@@ -33,20 +35,22 @@ pub(crate) fn collect(app: &App) -> Vec<Stat> {
     for (name, quantile) in [("50", 0.5), ("75", 0.75), ("90", 0.9), ("95", 0.95)] {
         put(&format!("http.latency_{name}pct"), Some(("type", "all")), metrics.http_latency.read(quantile).1 / 1_000);
     }
-    put("rpc.errors", Some(("type", "hbase_errors")), all(|tally| tally.failed.values().sum()));
-    put("rpc.errors", Some(("type", "invalid_values")), reason("invalid_value"));
-    put("rpc.errors", Some(("type", "illegal_arguments")), all(|tally| tally.rejected.values().sum()));
-    put("rpc.errors", Some(("type", "unknown_metrics")), reason("unknown_name"));
+    for (name, class) in [
+        ("hbase_errors", ProblemClass::Storage),
+        ("invalid_values", ProblemClass::InvalidValue),
+        ("illegal_arguments", ProblemClass::IllegalArgument),
+        ("unknown_metrics", ProblemClass::UnknownMetric),
+    ] {
+        put("rpc.errors", Some(("type", name)), reason(class));
+    }
     put("rpc.errors", Some(("type", "socket_writes_blocked")), metrics.telnet_errors_unread.get());
     put("http.query.invalid_requests", None, metrics.queries_bad.get());
     put("http.query.exceptions", None, metrics.queries_failed.get());
     put("http.query.success", None, metrics.queries_ok.get());
     put("query.count", Some(("type", "running")), metrics.queries_running.get());
-    put("datapoints.added", Some(("type", "all")), all(|tally| tally.stored));
-    put("datapoints.received", Some(("type", "all")), all(Tally::received));
-    for door in [Door::Http, Door::Telnet] {
-        let stored = points.get(&door).map_or(0, |tally| tally.stored);
-        put("datapoints.added", Some(("type", if door == Door::Http { "http" } else { "telnet" })), stored);
+    put("datapoints.added", Some(("type", "all")), all(|counts| counts.stored));
+    for (door, counts) in Door::ALL.iter().zip(&points.doors) {
+        put("datapoints.added", Some(("type", door.label())), counts.stored);
     }
     app.store_stats(&mut stats);
     stats

@@ -11,6 +11,7 @@
 
 mod command;
 mod lines;
+mod put;
 pub(crate) mod reply;
 mod session;
 
@@ -21,6 +22,8 @@ use tokio::net::TcpStream;
 
 use crate::app::App;
 use crate::server::Stop;
+
+pub(crate) use put::put_lines;
 
 /// Serves one connection to its end.
 pub(crate) async fn serve(app: &Arc<App>, stream: TcpStream, peer: SocketAddr, stop: Stop) {

@@ -1,15 +1,70 @@
-//! `basalt import`: OpenTSDB's text files into a server.
+//! `basalt import`: OpenTSDB's text files into a server or a folder.
+
+use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::exit::{Exit, Failure};
+use super::{Sources, print};
+use crate::exit::Failure;
+use crate::import::{self, Folder, Job, Remote, Target};
+
+/// Where lines go unless told otherwise.
+const URL_DEFAULT: &str = "http://127.0.0.1:4242";
 
 /// `basalt import`.
 #[derive(Debug, Args)]
-pub(super) struct Import {}
+#[command(after_help = "\
+A line is `metric time value tag=value …`, as OpenTSDB's import reads and `scan --import` writes it;
+a word `put` before it is taken too. Files may be gzipped, whatever their names; `-` is standard input.
+A block of lines counts as done when the server has made it durable.
+
+Examples:
+  basalt import dump.gz
+  basalt import part-*.gz --resume import.state        run again after a failure: goes on where it was
+  basalt import dump.gz --url http://db:4242 --rate 50000
+  basalt import dump.gz --data-dir /var/lib/basalt     without a server; the folder must be free
+
+Exit codes: 0 all stored (or skipped), 1 bad lines or connection lost, 4 folder in use,
+75 the server asks to come back later.")]
+pub(super) struct Import {
+    /// Files to read, in this order
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Server to send to
+    #[arg(long, value_name = "URL", default_value = URL_DEFAULT, conflicts_with = "data_dir")]
+    url: String,
+    #[command(flatten)]
+    sources: Sources,
+    /// Remember progress in FILE, and skip what it says is done
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Most points a second
+    #[arg(long, value_name = "POINTS")]
+    rate: Option<u64>,
+    /// Go on after lines that are refused; they are counted and the first are shown
+    #[arg(long)]
+    skip_errors: bool,
+}
 
 impl Import {
     pub(super) fn run(self) -> Result<(), Failure> {
-        Err(Failure::new(Exit::Failure, "import is not part of this version yet"))
+        let mut target: Box<dyn Target> = if self.sources.data_dir.is_some() {
+            Box::new(Folder::open(self.sources.load()?)?)
+        } else {
+            Box::new(Remote::connect(&self.url)?)
+        };
+        let job = Job { paths: self.paths, resume: self.resume, rate: self.rate, skip_errors: self.skip_errors };
+        let sum = import::run(&job, target.as_mut());
+        // A folder must be closed, and its log synced, whatever happened before.
+        target.finish()?;
+        let sum = sum?;
+        print(&format!(
+            "{} points stored, {} refused, {} lines done before, {:.1} s, {:.0} points/s\n",
+            sum.stored,
+            sum.refused,
+            sum.skipped,
+            sum.took.as_secs_f64(),
+            sum.rate()
+        ))
     }
 }

@@ -87,9 +87,6 @@ fn refuse_public(config: &Config) -> Result<(), Failure> {
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {
-    if config.store.kind == StoreKind::Hbase {
-        return Err(Failure::config("store hbase is not part of this version yet: choose embedded or memory"));
-    }
     let mut signals = Signals::new()?;
     let server = Server::bind(config.server.listen).await?;
     let app = Arc::new(App::open(config).await?);
@@ -103,10 +100,8 @@ async fn serve(config: Config) -> Result<(), Failure> {
         failure = app.poisoned() => Err(failure),
     };
     raise.send_replace(true);
-    if verdict.is_err() {
-        // Nothing may be acknowledged any more, so nothing is drained.
-        return verdict;
-    }
+    // After a failure nothing may be acknowledged any more, so nothing is drained.
+    verdict?;
     tracing::info!("stopping: no new connections, open requests may finish");
     let drained = async {
         // The accept loop returns by itself or by panic; both end the serving.

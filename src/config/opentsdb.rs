@@ -152,7 +152,7 @@ pub(super) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
         match known {
             Some((name, _, effect)) => {
                 let text = config_text(*effect, &value);
-                take(config, *effect, text, &shown)
+                take(config, *effect, &text, &shown)
                     .map_err(|failure| Failure::config(format!("key `{name}` in {shown}: {failure}")))?;
             }
             None => config.warnings.push(format!("{shown}: unknown key `{key}` is ignored")),
@@ -169,15 +169,14 @@ fn config_text(effect: Effect, value: &str) -> String {
     if boolean { bool::read(value).unwrap_or(false).show() } else { value.to_owned() }
 }
 
-fn take(config: &mut Config, effect: Effect, value: String, shown: &str) -> Result<(), Failure> {
+fn take(config: &mut Config, effect: Effect, value: &str, shown: &str) -> Result<(), Failure> {
     match effect {
-        Is(name) => config.set(name, &value, shown),
-        Limit(_) if value == "0" => Ok(()),
-        Limit(name) => config.set(name, &value, shown),
-        Seconds(_) if value == "0" => Ok(()),
+        // There 0 is "none", here a bound always holds.
+        Limit(_) | Seconds(_) if value == "0" => Ok(()),
+        Is(name) | Limit(name) => config.set(name, value, shown),
         Seconds(names) => names.iter().try_for_each(|name| config.set(name, &format!("{value}000"), shown)),
         Port => {
-            let port = u16::read(&value).map_err(|expected| Failure::config(format!("`{value}` is not {expected}")))?;
+            let port = u16::read(value).map_err(|expected| Failure::config(format!("`{value}` is not {expected}")))?;
             config.server.listen.set_port(port);
             config.origins.insert("server.listen", shown.to_owned());
             Ok(())

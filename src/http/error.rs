@@ -7,9 +7,12 @@
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use basalt_ingest::{Problem, ProblemClass, PutReport, RawPoint};
+use basalt_store::ErrorKind;
 use serde_json::{Value, json};
 
 use super::json::JSON;
+use super::put::{Flags, Told};
 
 /// Seconds after which a client that was turned away may come back.
 const RETRY_AFTER_S: u32 = 1;
@@ -55,8 +58,8 @@ impl ApiError {
     }
 
     /// 400: the body is no JSON of the expected shape.
-    pub(crate) fn bad_json(cause: impl ToString) -> Self {
-        Self::bad_with("Unable to parse the given JSON", cause.to_string())
+    pub(crate) fn bad_json(cause: &str) -> Self {
+        Self::bad_with("Unable to parse the given JSON", cause)
     }
 
     /// 404 for a path that leads nowhere.
@@ -107,6 +110,57 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
+    /// 400 or 501: a query that deletes what it reads.
+    pub(crate) fn delete_refused(allowed: bool) -> Self {
+        if allowed {
+            return Self::not_built("Deleting by a query");
+        }
+        Self::bad_with("Bad request", "Deleting data is not enabled (tsd.http.query.allow_delete=false)")
+    }
+
+    /// A query that was refused or failed. OpenTSDB answers 500 to some bad requests; that is kept
+    /// only under `compat.strict`.
+    pub(crate) fn of_query(cause: &basalt_query::Error, strict: bool) -> Self {
+        use basalt_query::Error;
+        let status = match cause {
+            Error::TooManyPoints { .. } | Error::TooManyBytes { .. } | Error::TooManySeries { .. } => {
+                StatusCode::PAYLOAD_TOO_LARGE
+            }
+            Error::DeadlineExceeded { .. } => StatusCode::REQUEST_TIMEOUT,
+            Error::NotSupported { .. } => StatusCode::NOT_IMPLEMENTED,
+            _ if strict && cause.is_server_error_in_opentsdb() => StatusCode::INTERNAL_SERVER_ERROR,
+            // A metric nobody knows is the request's fault, in OpenTSDB as here.
+            Error::UnknownName { .. } => StatusCode::BAD_REQUEST,
+            _ => status_of(cause.kind()),
+        };
+        let mut error = Self::new(status, cause.to_string());
+        error.details = cause.details();
+        error.with_retry()
+    }
+
+    /// A put body, or a whole batch of points, was not taken.
+    pub(crate) fn of_ingest(cause: &basalt_ingest::Error) -> Self {
+        if cause.kind() == ErrorKind::Throttled {
+            return Self::overloaded(&cause.to_string());
+        }
+        let (message, details) = cause.message_and_details();
+        let mut error = Self::new(status_of(cause.kind()), message);
+        error.details = details;
+        error.with_retry()
+    }
+
+    /// The schema or the store below it failed.
+    pub(crate) fn of_schema(cause: &basalt_schema::Error) -> Self {
+        Self::new(status_of(cause.kind()), cause.to_string()).with_retry()
+    }
+
+    fn with_retry(mut self) -> Self {
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            self.retry_after = Some(RETRY_AFTER_S);
+        }
+        self
+    }
+
     /// The status chosen.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
@@ -150,6 +204,64 @@ impl IntoResponse for ApiError {
         let mut response = self.dressed(JSON, self.envelope());
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+/// The answer to a put by what became of its points.
+///
+/// 400 says that points are bad and sending them again is in vain; where good points could not be
+/// stored it is 503 (a client that drops batches on 400 must keep these), or 500 when the store is
+/// damaged. Under `strict` the latter are OpenTSDB's 200 with a report, or 400 without one.
+pub(crate) fn put_outcome(
+    flags: Flags,
+    report: &PutReport,
+    points: &[RawPoint<'_>],
+    strict: bool,
+) -> Result<Response, ApiError> {
+    let of_class = |wanted: fn(&Problem) -> bool| report.errors.iter().filter(|error| wanted(&error.problem)).count();
+    let timed_out = of_class(|problem| problem.class() == ProblemClass::TimedOut) as u64;
+    let told = flags.summary || flags.details;
+    let status = if report.errors.is_empty() {
+        if told { StatusCode::OK } else { StatusCode::NO_CONTENT }
+    } else if of_class(is_damage) > 0 && !strict {
+        StatusCode::INTERNAL_SERVER_ERROR
+    } else if report.failed > timed_out && !strict {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else if report.rejected == 0 && timed_out == 0 && told {
+        StatusCode::OK
+    } else {
+        StatusCode::BAD_REQUEST
+    };
+    if status == StatusCode::NO_CONTENT {
+        return Ok(status.into_response());
+    }
+    let mut error = ApiError::new(status, "One or more data points had errors")
+        .details("Please see the TSD logs or append \"details\" to the put request")
+        .with_retry();
+    if told {
+        let body = serde_json::to_string(&Told::new(flags, report, timed_out, points));
+        return Ok(error.dressed(JSON, body.map_err(|cause| ApiError::internal(cause.to_string()))?));
+    }
+    if timed_out > 0 {
+        error.message = format!(
+            "The put call has timedout with {} successful writes, {} failed writes and {timed_out} timed out writes.",
+            report.stored,
+            report.rejected + report.failed - timed_out,
+        );
+    }
+    Err(error)
+}
+
+fn is_damage(problem: &Problem) -> bool {
+    matches!(problem, Problem::Storage { kind: ErrorKind::Corrupt | ErrorKind::Bug, .. })
+}
+
+/// What a kind of failure is in HTTP where nothing more is known about it.
+fn status_of(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict => StatusCode::BAD_REQUEST,
+        ErrorKind::Throttled | ErrorKind::Unavailable | ErrorKind::ReadOnly => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Corrupt | ErrorKind::Bug => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -1,11 +1,188 @@
-//! `/api/query`.
+//! `/api/query`: read the request, run it on a thread of its own, stream the answer.
+//!
+//! ```text
+//! request ─ check ─ seat ─ thread: run ─ write ─► bounded channel ─► body
+//!                            ▲ cancel                                │ dropped when the client hangs up
+//!                            └───────────────────────────────────────┘
+//! ```
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use basalt_query::{Cancel, GetParameters, Query, QueryRequest};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::answer::Answer;
 use super::error::ApiError;
-pub(crate) async fn get() -> Result<(), ApiError> {
-    Err(ApiError::not_built("/api/query"))
+use super::json::{self, JSON};
+use super::params::Params;
+use super::{body, stream};
+use crate::app::App;
+use crate::clock;
+use crate::seats::Seat;
+
+/// The query string.
+pub(crate) async fn get(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+    let request = from_params(&params, false, app.config.compat.strict)?;
+    run(app, request).await
 }
-pub(crate) async fn post() -> Result<(), ApiError> {
-    Err(ApiError::not_built("/api/query"))
+
+/// A JSON body; `arrays` stays a parameter of the query string.
+pub(crate) async fn post(State(app): State<Arc<App>>, params: Params, request: Request) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let (limit, patience) = (app.config.http.max_body_bytes, app.config.server.idle_timeout_ms);
+    let bytes = body::read(&parts.headers, body, limit, patience).await?;
+    if bytes.is_empty() {
+        return Err(ApiError::missing_body());
+    }
+    let mut request =
+        QueryRequest::from_json(&bytes).map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
+    request.arrays = params.has("arrays");
+    run(app, request).await
 }
-pub(crate) async fn delete() -> Result<(), ApiError> {
-    Err(ApiError::not_built("/api/query"))
+
+/// The query string, and what it matches is to be deleted.
+pub(crate) async fn delete(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+    let request = from_params(&params, true, app.config.compat.strict)?;
+    run(app, request).await
+}
+
+fn from_params(params: &Params, delete: bool, strict: bool) -> Result<QueryRequest, ApiError> {
+    let metrics: Vec<&str> = params.all("m").collect();
+    let tsuids: Vec<&str> = params.all("tsuid").chain(params.all("tsuids")).collect();
+    let flag = |name: &str| params.has(name);
+    QueryRequest::from_get(&GetParameters {
+        start: Some(params.required("start")?),
+        end: params.last("end"),
+        metrics: &metrics,
+        tsuids: &tsuids,
+        timezone: params.last("timezone"),
+        use_calendar: flag("use_calendar"),
+        padding: flag("padding"),
+        no_annotations: flag("no_annotations"),
+        global_annotations: flag("global_annotations"),
+        show_tsuids: flag("show_tsuids"),
+        ms: flag("ms"),
+        show_query: flag("show_query"),
+        show_stats: flag("show_stats"),
+        show_summary: flag("show_summary"),
+        arrays: flag("arrays"),
+        delete,
+    })
+    .map_err(|cause| ApiError::of_query(&cause, strict))
+}
+
+/// What the thread says first: a small answer whole, a large one as the head of a stream, or why not.
+enum Head {
+    Whole(Vec<u8>),
+    Stream,
+}
+
+/// Cancels the query when the client's side of it is dropped.
+#[derive(Debug)]
+pub(crate) struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+async fn run(app: Arc<App>, request: QueryRequest) -> Result<Response, ApiError> {
+    let outcome = start(Arc::clone(&app), request).await;
+    if let Err(error) = &outcome {
+        let metrics = &app.metrics;
+        match error.status().as_u16() {
+            503 => metrics.queries_shed.add(1),
+            500.. => metrics.queries_failed.add(1),
+            _ => metrics.queries_bad.add(1),
+        }
+    }
+    outcome
+}
+
+async fn start(app: Arc<App>, request: QueryRequest) -> Result<Response, ApiError> {
+    if request.delete {
+        return Err(ApiError::delete_refused(app.config.query.allow_delete));
+    }
+    let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
+    let query = request
+        .check(now_ms, app.query_options)
+        .map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
+    let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
+    let cancel = Cancel::new();
+    let guard = CancelOnDrop(cancel.clone());
+    let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, guard);
+    let (said, heard) = oneshot::channel();
+    let work = Work { app, request, query, cancel, seat };
+    let handle = Handle::current();
+    tokio::task::spawn_blocking(move || work.run(&handle, said, pieces));
+    match heard.await {
+        Ok(Ok(Head::Whole(bytes))) => Ok(json::body_of(JSON, bytes)),
+        Ok(Ok(Head::Stream)) => Ok(json::body_of(JSON, Body::new(body))),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(ApiError::internal("The query ended without an answer; the log says more")),
+    }
+}
+
+/// One query on its thread.
+struct Work {
+    app: Arc<App>,
+    request: QueryRequest,
+    query: Query,
+    cancel: Cancel,
+    /// Given back when the answer is written, so that slow readers are bounded too.
+    seat: Seat,
+}
+
+impl Work {
+    fn run(self, handle: &Handle, said: oneshot::Sender<Result<Head, ApiError>>, pieces: stream::Pieces) {
+        let metrics = &self.app.metrics;
+        let began = Instant::now();
+        metrics.queries_running.add(1);
+        let answers = self.app.query(&self.query, &self.cancel);
+        match answers {
+            Err(cause) => {
+                if self.cancel.is_cancelled() {
+                    metrics.queries_cancelled.add(1);
+                }
+                // A client that is gone hears nothing.
+                said.send(Err(ApiError::of_query(&cause, self.app.config.compat.strict))).unwrap_or_default();
+            }
+            Ok(answers) => {
+                metrics.queries_ok.add(1);
+                let answer = Answer::new(&self.request, &answers, self.app.config.compat.strict);
+                let mut said = Some(said);
+                let mut pieces = Some(pieces);
+                let whole = answer.write(|piece| {
+                    if let Some(said) = said.take() {
+                        said.send(Ok(Head::Stream)).unwrap_or_default();
+                    }
+                    pieces.as_mut().is_some_and(|pieces| pieces.send(handle, piece))
+                });
+                match (said, whole) {
+                    (Some(said), Some(rest)) => said.send(Ok(Head::Whole(rest))).map(drop).unwrap_or_default(),
+                    (None, Some(rest)) => pieces.map(|pieces| pieces.finish(handle, rest)).unwrap_or_default(),
+                    (_, None) => metrics.queries_cancelled.add(1),
+                }
+            }
+        }
+        let took = began.elapsed();
+        metrics.queries_running.sub(1);
+        metrics.query_latency.record(took);
+        if took >= self.app.config.log.slow_query_ms {
+            tracing::info!(
+                took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                start_ms = self.query.start_ms,
+                end_ms = self.query.end_ms,
+                metrics = ?self.request.queries.iter().filter_map(|sub| sub.metric.as_deref()).collect::<Vec<_>>(),
+                "slow query"
+            );
+        }
+        drop(self.seat);
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
+use basalt_query::{Aggregator, filter_descriptions};
 use serde_json::{Map, Value, json};
 
 use super::error::ApiError;
@@ -15,7 +16,7 @@ use crate::version;
 
 /// Names of all aggregators.
 pub(crate) async fn aggregators() -> Result<Response, ApiError> {
-    json::ok(&["sum"])
+    json::ok(&Aggregator::names().collect::<Vec<_>>())
 }
 
 /// Who answers.
@@ -36,31 +37,15 @@ pub(crate) async fn config(State(app): State<Arc<App>>) -> Result<Response, ApiE
     json::ok(&as_opentsdb(&app.config))
 }
 
-/// The filter types with what they do and how they are written.
-pub(crate) async fn filters() -> Result<Response, ApiError> {
-    let describe = |(name, text, description): &(&str, &str, &str)| {
-        let body = json!({ "type": name, "tagk": "host", "filter": text, "groupBy": false });
-        let examples = format!("host={name}({text})  {body}");
-        ((*name).to_owned(), json!({ "examples": examples, "description": description }))
-    };
-    json::ok(&Value::Object(FILTERS.iter().map(describe).collect::<Map<_, _>>()))
+/// The filter types with what they do and how they are written. OpenTSDB knows `not_key` in its
+/// documentation only, so under `strict` it is left out.
+pub(crate) async fn filters(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    let known = filter_descriptions().filter(|filter| !(app.config.compat.strict && filter.name == "not_key"));
+    let told = known.map(|filter| {
+        (filter.name.to_owned(), json!({ "examples": filter.examples, "description": filter.description }))
+    });
+    json::ok(&Value::Object(told.collect::<Map<_, _>>()))
 }
-
-/// Filter type, an example's text, what it does.
-const FILTERS: &[(&str, &str, &str)] = &[
-    ("literal_or", "web01|web02", "Keeps series whose tag value is one of the values between the pipes."),
-    ("iliteral_or", "web01|web02", "Keeps series whose tag value is one of the values, whatever the case."),
-    ("not_literal_or", "web01|web02", "Keeps series that have the tag with none of the values."),
-    ("not_iliteral_or", "web01|web02", "Keeps series that have the tag with none of the values, whatever the case."),
-    ("wildcard", "web*.lga", "Keeps series whose tag value fits the pattern; a star stands for any run of characters."),
-    ("iwildcard", "web*.lga", "Keeps series whose tag value fits the pattern, whatever the case."),
-    (
-        "regexp",
-        "web[0-9]+",
-        "Keeps series in whose tag value the regular expression is found, anywhere unless anchored.",
-    ),
-    ("not_key", "", "Keeps series that do not have the tag key at all; the text must be empty."),
-];
 
 /// Forgets cached names.
 pub(crate) async fn dropcaches(State(app): State<Arc<App>>) -> Result<Response, ApiError> {

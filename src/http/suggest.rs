@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use basalt_schema::UidKind;
 use serde_json::Value;
 
 use super::error::ApiError;
 use super::params::Params;
 use super::{body, json};
 use crate::app::App;
-use crate::names::NameKind;
 
 /// Suggestions when the request does not say how many.
 const SUGGESTIONS_DEFAULT: usize = 25;
@@ -20,7 +20,7 @@ const SUGGESTIONS_MAX: usize = 100_000;
 
 /// What is asked for, checked.
 struct Ask {
-    kind: NameKind,
+    kind: UidKind,
     prefix: String,
     max: usize,
 }
@@ -32,9 +32,9 @@ impl Ask {
             Some(text) => text.parse::<i64>().map_err(|_| ApiError::bad("Unable to parse 'max' as a number"))?,
         };
         let kind = match kind {
-            "metrics" => NameKind::Metric,
-            "tagk" => NameKind::Tagk,
-            "tagv" => NameKind::Tagv,
+            "metrics" => UidKind::Metric,
+            "tagk" => UidKind::Tagk,
+            "tagv" => UidKind::Tagv,
             other => return Err(ApiError::bad(format!("Invalid 'type' parameter:{other}"))),
         };
         let max = usize::try_from(max).ok().filter(|max| *max > 0).unwrap_or(SUGGESTIONS_DEFAULT);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use basalt_ingest::Door;
 use bytes::Bytes;
 use tokio::runtime::Runtime;
 
@@ -9,6 +10,7 @@ use super::Target;
 use crate::app::App;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::telnet::put_lines;
 
 /// An opened folder.
 pub(crate) struct Folder {
@@ -34,8 +36,13 @@ impl Folder {
 
 impl Target for Folder {
     fn store(&mut self, lines: &[Vec<u8>]) -> Result<Vec<String>, Failure> {
-        let lines = lines.iter().map(|line| Bytes::copy_from_slice(line.trim_ascii_end())).collect();
-        let errors = self.runtime.block_on(self.app.put_lines(lines));
+        let lines: Vec<Bytes> = lines.iter().map(|line| Bytes::copy_from_slice(line)).collect();
+        let app = Arc::clone(&self.app);
+        let storing = self.runtime.spawn(async move { put_lines(&app.ingest, Door::Import, &lines).await });
+        let errors = self
+            .runtime
+            .block_on(storing)
+            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot store a block: {cause}")))?;
         Ok(errors.into_iter().map(|line| line.trim_end().to_owned()).collect())
     }
 

@@ -1,6 +1,8 @@
 //! What telnet says, word for word OpenTSDB's where it has words. The only file that chooses telnet
 //! texts; its HTTP twin is `http/error.rs`.
 
+use basalt_ingest::Problem;
+
 use crate::version;
 
 /// The commands, as `help` lists them.
@@ -12,6 +14,11 @@ pub(crate) const CACHES_DROPPED: &str = "Caches dropped.\n";
 /// To `version`.
 pub(crate) fn version() -> String {
     version::lines()
+}
+
+/// To a `put` that is not stored.
+pub(crate) fn put_error(problem: &Problem) -> String {
+    format!("{}\n", problem.telnet_text("put"))
 }
 
 /// To a command that is none. A word from outside is cut at 256 characters.

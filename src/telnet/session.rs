@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use basalt_ingest::Door;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -11,7 +12,7 @@ use tokio::time::timeout;
 
 use super::command::Command;
 use super::lines::{Lines, TooLong};
-use super::reply;
+use super::{put_lines, reply};
 use crate::app::App;
 use crate::clock;
 use crate::server::{Stop, stopped};
@@ -103,7 +104,7 @@ impl Session {
             return;
         }
         self.app.metrics.telnet_commands.add(puts.len() as u64);
-        let errors = self.app.put_lines(puts).await;
+        let errors = put_lines(&self.app.ingest, Door::Telnet, &puts).await;
         if !self.app.config.telnet.return_errors {
             return;
         }

@@ -70,11 +70,11 @@ impl Client {
     ) -> io::Result<Response> {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
         for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
+            head.extend([name, ": ", value, "\r\n"]);
         }
         let chunked = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Transfer-Encoding"));
         if !chunked && (!body.is_empty() || method != "GET") {
-            head += &format!("Content-Length: {}\r\n", body.len());
+            head.extend(["Content-Length: ", &body.len().to_string(), "\r\n"]);
         }
         head += "\r\n";
         let mut whole = head.into_bytes();

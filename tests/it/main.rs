@@ -9,6 +9,8 @@ mod golden;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod points;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod telnet;

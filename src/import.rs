@@ -1,0 +1,135 @@
+//! Text files into a target, block by block: read, store, remember, report.
+//!
+//! A block is stored as a whole before the next is read, and remembered only then, so that whatever
+//! ends an import, running it again loses no line; at most one block is sent twice, which is harmless
+//! since a point written twice is one point.
+
+mod folder;
+mod remote;
+mod resume;
+mod source;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::exit::{Exit, Failure};
+
+pub(crate) use folder::Folder;
+pub(crate) use remote::Remote;
+use resume::Resume;
+use source::Source;
+
+/// Lines of one block.
+const BLOCK_LINES: usize = 5_000;
+/// Refused lines that are shown when they are skipped.
+const SHOWN_MAX: u64 = 10;
+
+/// Where points go.
+pub(crate) trait Target {
+    /// Stores a block of `put` lines, each with its line end; returns when it is durable, with one
+    /// text for each line that was refused.
+    ///
+    /// # Errors
+    ///
+    /// The block may be stored or not: the server is gone, or asks to come back later (75).
+    fn store(&mut self, lines: &[Vec<u8>]) -> Result<Vec<String>, Failure>;
+
+    /// Lets go of the target.
+    ///
+    /// # Errors
+    ///
+    /// What was stored could not be closed cleanly.
+    fn finish(&mut self) -> Result<(), Failure>;
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) paths: Vec<PathBuf>,
+    pub(crate) resume: Option<PathBuf>,
+    /// Points a second.
+    pub(crate) rate: Option<u64>,
+    pub(crate) skip_errors: bool,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sum {
+    pub(crate) stored: u64,
+    pub(crate) refused: u64,
+    /// Lines that an earlier run had done.
+    pub(crate) skipped: u64,
+    pub(crate) took: Duration,
+}
+
+impl Sum {
+    /// Points stored a second.
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people, of three digits")]
+    pub(crate) fn rate(&self) -> f64 {
+        self.stored as f64 / self.took.as_secs_f64().max(0.001)
+    }
+}
+
+/// Does the job.
+///
+/// # Errors
+///
+/// Unreadable files, refused lines unless they are skipped, and the target's own; progress is
+/// remembered in all cases.
+pub(crate) fn run(job: &Job, target: &mut dyn Target) -> Result<Sum, Failure> {
+    let mut resume = Resume::load(job.resume.as_deref())?;
+    let mut sum = Sum::default();
+    let began = Instant::now();
+    for path in &job.paths {
+        let mut source = Source::open(path)?;
+        let done = resume.done(path);
+        sum.skipped += source.skip(done)?;
+        let bar = ProgressBar::new(source.bytes_all()).with_style(style()).with_message(path.display().to_string());
+        loop {
+            let block = source.block(BLOCK_LINES)?;
+            if block.is_empty() {
+                break;
+            }
+            let refused = target.store(&block)?;
+            resume.advance(path, source.lines())?;
+            account(job, &mut sum, block.len() as u64, &refused, &bar)?;
+            bar.set_position(source.bytes_read());
+            hold_back(job.rate, &sum, began);
+        }
+        bar.finish();
+    }
+    sum.took = began.elapsed();
+    Ok(sum)
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} eta {eta}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+fn account(job: &Job, sum: &mut Sum, lines: u64, refused: &[String], bar: &ProgressBar) -> Result<(), Failure> {
+    let before = sum.refused;
+    sum.refused += refused.len() as u64;
+    sum.stored += lines.saturating_sub(refused.len() as u64);
+    if let Some(first) = refused.first().filter(|_| !job.skip_errors) {
+        let line = format!("{} lines refused, the first: {first}; mend them or add --skip-errors", refused.len());
+        return Err(Failure::new(Exit::Failure, line));
+    }
+    for (place, text) in (before..).zip(refused) {
+        if place < SHOWN_MAX {
+            bar.println(text);
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the points stored so far are no more than `rate` allows.
+fn hold_back(rate: Option<u64>, sum: &Sum, began: Instant) {
+    let Some(rate) = rate.filter(|rate| *rate > 0) else { return };
+    let due = Duration::from_millis(sum.stored.saturating_mul(1_000) / rate);
+    while let Some(wait) = due.checked_sub(began.elapsed()).filter(|wait| !wait.is_zero()) {
+        std::thread::park_timeout(wait);
+    }
+}

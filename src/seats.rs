@@ -1,0 +1,70 @@
+//! How many queries run and how many wait for their turn; everyone else is sent away at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// How long a query may wait for its turn.
+const TURN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The right to run one query; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    _permit: OwnedSemaphorePermit,
+}
+
+/// All seats of the daemon.
+#[derive(Debug)]
+pub(crate) struct Seats {
+    running: Arc<Semaphore>,
+    waiting: Semaphore,
+}
+
+impl Seats {
+    /// `running` at once, `waiting` more before further ones are refused.
+    pub(crate) fn new(running: usize, waiting: usize) -> Self {
+        Self { running: Arc::new(Semaphore::new(running)), waiting: Semaphore::new(waiting) }
+    }
+
+    /// Takes a seat, waiting for it if a place to wait is free.
+    ///
+    /// # Errors
+    ///
+    /// What is full, in words.
+    pub(crate) async fn take(&self) -> Result<Seat, &'static str> {
+        const FULL: &str = "as many queries as allowed are running and waiting";
+        if let Ok(permit) = Arc::clone(&self.running).try_acquire_owned() {
+            return Ok(Seat { _permit: permit });
+        }
+        let place = self.waiting.try_acquire().map_err(|_| FULL)?;
+        let turn = timeout(TURN_PATIENCE, Arc::clone(&self.running).acquire_owned()).await;
+        drop(place);
+        match turn {
+            Ok(Ok(permit)) => Ok(Seat { _permit: permit }),
+            Ok(Err(_)) | Err(_) => Err(FULL),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_one_after_the_last_place_is_sent_away() {
+        let seats = Arc::new(Seats::new(1, 1));
+        let running = seats.take().await.unwrap();
+        let waits = tokio::spawn({
+            let seats = Arc::clone(&seats);
+            async move { seats.take().await.is_ok() }
+        });
+        while seats.waiting.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(seats.take().await.is_err());
+        drop(running);
+        assert!(waits.await.unwrap());
+    }
+}
