@@ -66,7 +66,8 @@ impl Downsample {
     /// `Invalid`: too few or too many parts, or one that nobody knows.
     pub fn parse(text: &str, zone: Tz, use_calendar: bool) -> Result<Self> {
         let fault = |fault| Error::Downsample { text: text.into(), fault };
-        let parts: Vec<&str> = text.split('-').collect();
+        // Java's split forgets empty parts at the end.
+        let parts: Vec<&str> = text.trim_end_matches('-').split('-').collect();
         let (interval, function, fill) = match *parts.as_slice() {
             [interval, function] => (interval, function, None),
             [interval, function, fill] => (interval, function, Some(fill)),

@@ -20,6 +20,12 @@ pub enum Error {
     /// No `start`.
     #[error("Missing start time")]
     MissingStart,
+    /// A parameter of the query string that must be there.
+    #[error("Missing parameter <code>{name}</code>")]
+    MissingParameter {
+        /// Its name.
+        name: &'static str,
+    },
     /// No sub query in a POST.
     #[error("Missing queries")]
     MissingQueries,

@@ -16,6 +16,11 @@
 //! | answer | [`answer`](SubAnswer) |
 //! | all of it | [`engine`](QueryEngine) |
 
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod golden;
+
 mod aggregate;
 mod answer;
 mod cancel;

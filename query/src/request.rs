@@ -89,7 +89,7 @@ pub struct QueryRequest {
 
 /// One metric or list of series of a request, and what to do with it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(try_from = "json::SubQueryBody")]
+#[serde(try_from = "json::OrderedBody")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the wire format")]
 pub struct SubQuery {
     /// Name of the function across series.
@@ -104,7 +104,7 @@ pub struct SubQuery {
     pub rate: bool,
     /// How to treat counters.
     pub rate_options: Option<RateOptions>,
-    /// Filters of tags, those of `tags` included.
+    /// Filters of tags; of a body's `filters` and `tags` whichever comes last.
     pub filters: Vec<TagFilter>,
     /// Only series with exactly the filtered tag keys.
     pub explicit_tags: bool,

@@ -1,1 +1,131 @@
-//! Tests.
+//! Downsampling by the epoch and by calendars.
+
+use super::*;
+use crate::aggregate::PercentileRule;
+use crate::answer::Number;
+use crate::span::Span;
+use crate::time::parse_zone;
+use crate::window::Window;
+
+const HOUR: i64 = 1_356_998_400;
+
+fn span(points: &[(i64, i64)]) -> Span {
+    let mut span = Span::default();
+    for (seconds, value) in points {
+        span.push(seconds * 1000, Number::Integer(*value));
+    }
+    span
+}
+
+fn run(text: &str, zone: &str, points: &[(i64, i64)], range: (i64, i64)) -> Vec<(i64, f64)> {
+    let spec = Downsample::parse(text, parse_zone(zone).unwrap(), false).unwrap();
+    let window = Window::new(range.0 * 1000, range.1 * 1000, spec.fixed_ms());
+    let found = downsample(&span(points), &spec, &window, PercentileRule::AsNamed);
+    (0..found.len()).map(|at| (found.times()[at] / 1000, found.double(at))).collect()
+}
+
+fn check(text: &str, points: &[(i64, i64)], range: (i64, i64), expected: &[(i64, f64)]) {
+    assert_eq!(run(text, "UTC", points, range), expected, "{text}");
+}
+
+#[test]
+fn q_ds_basic_buckets_are_aligned_to_the_epoch() {
+    let points = [(HOUR + 10, 1), (HOUR + 59, 3), (HOUR + 60, 5), (HOUR + 200, 7)];
+    let range = (HOUR + 30, HOUR + 100);
+    check("1m-sum", &points, range, &[(HOUR, 4.0), (HOUR + 60, 5.0), (HOUR + 180, 7.0)]);
+    check("1m-avg", &points, range, &[(HOUR, 2.0), (HOUR + 60, 5.0), (HOUR + 180, 7.0)]);
+    check("1h-first", &points, range, &[(HOUR, 1.0)]);
+    check("1h-count", &points, range, &[(HOUR, 4.0)]);
+    check("1m-sum", &[], range, &[]);
+}
+
+#[test]
+fn q_ds_units() {
+    let day = 86_400;
+    let at = |text: &str| run(text, "UTC", &[(HOUR + 5000, 1)], (0, 2 * HOUR))[0].0;
+    assert_eq!(at("500ms-sum"), HOUR + 5000);
+    assert_eq!(at("30s-sum"), HOUR + 4980);
+    assert_eq!(at("1h-sum"), HOUR + 3600);
+    assert_eq!(at("1d-sum"), HOUR);
+    // The epoch was a Thursday; so weeks are.
+    assert_eq!(at("1w-sum"), HOUR - HOUR % (7 * day));
+    assert_eq!(at("1n-sum"), HOUR - HOUR % (30 * day));
+    assert_eq!(at("1y-sum"), HOUR - HOUR % (365 * day));
+}
+
+#[test]
+fn q_ds_fill() {
+    let points = [(HOUR + 60, 1), (HOUR + 180, 3)];
+    let range = (HOUR, HOUR + 240);
+    let found = run("10m-sum-zero", "UTC", &points, range);
+    assert_eq!(found.len(), 6, "every bucket of the scan");
+    assert_eq!(found[0], (HOUR, 4.0));
+    assert!(found[1..].iter().all(|(_, value)| *value == 0.0));
+    let found = run("1m-sum-nan", "UTC", &points, range);
+    assert_eq!(found.len(), 60);
+    assert!(found[0].1.is_nan() && found[2].1.is_nan());
+    assert_eq!((found[1], found[3]), ((HOUR + 60, 1.0), (HOUR + 180, 3.0)));
+    assert_eq!(run("1m-sum-null", "UTC", &points, range).len(), 60);
+    let spec = Downsample::parse("1m-sum-nan", Tz::UTC, false).unwrap();
+    let window = Window::new(HOUR * 1000, (HOUR + 240) * 1000, spec.fixed_ms());
+    assert!(grid_len(&spec, &window) >= 60);
+}
+
+#[test]
+fn q_ds_all_ends_before_the_end() {
+    let points = [(HOUR + 9, 100), (HOUR + 10, 1), (HOUR + 19, 2), (HOUR + 20, 4)];
+    check("0all-sum", &points, (HOUR + 10, HOUR + 20), &[(HOUR + 10, 3.0)]);
+    check("1all-max-nan", &points, (HOUR + 10, HOUR + 20), &[(HOUR + 10, 2.0)]);
+    check("0all-sum", &points, (HOUR + 11, HOUR + 19), &[]);
+}
+
+#[test]
+fn what_begins_before_the_scan_does_not_count() {
+    // Eleven minutes do not tile an hour: the scan begins within a bucket, whose points are left out.
+    let points = [(HOUR - 3600, 1), (HOUR - 3421, 2), (HOUR - 3420, 4), (HOUR, 8)];
+    let found = run("11m-sum", "UTC", &points, (HOUR, HOUR + 60));
+    assert_eq!(found, [(HOUR - 3420, 4.0), (HOUR - 120, 8.0)]);
+}
+
+#[test]
+fn q_ds_cal_days_follow_the_zone() {
+    // 11 March 2012 had 23 hours in New York.
+    let zone = "America/New_York";
+    let midnight = |text: &str| {
+        let context =
+            crate::TimeContext { now_ms: 0, zone: parse_zone(zone).unwrap(), compat: crate::Compat::default() };
+        crate::parse_time(text, &context).unwrap() / 1000
+    };
+    let days = [midnight("2012/03/10"), midnight("2012/03/11"), midnight("2012/03/12"), midnight("2012/03/13")];
+    assert_eq!([days[1] - days[0], days[2] - days[1]], [86_400, 82_800]);
+    let points: Vec<(i64, i64)> = (0..72).map(|hour| (days[0] + hour * 3600, 1)).collect();
+    let found = run("1dc-sum", zone, &points, (days[0], days[3]));
+    assert_eq!(found, [(days[0], 24.0), (days[1], 23.0), (days[2], 24.0), (days[3], 1.0)]);
+    let filled = run("1dc-count-zero", zone, &points[24..26], (days[0], days[3]));
+    // The scan begins within the day before, which is trimmed later, and ends within the last, which is not filled.
+    assert_eq!(filled[1..], [(days[0], 0.0), (days[1], 2.0), (days[2], 0.0)]);
+}
+
+#[test]
+fn q_ds_cal_months_and_years() {
+    let new_year = 1_356_998_400;
+    let (february, march) = (new_year + 31 * 86_400, new_year + 59 * 86_400);
+    let points = [(new_year + 5, 1), (february - 1, 2), (february, 4), (march, 8)];
+    let range = (new_year, march + 100);
+    assert_eq!(run("1nc-sum", "UTC", &points, range), [(new_year, 3.0), (february, 4.0), (march, 8.0)]);
+    assert_eq!(run("2nc-sum", "UTC", &points, range), [(new_year, 7.0), (march, 8.0)]);
+    assert_eq!(run("1yc-sum", "UTC", &points, (0, march)), [(new_year, 15.0)]);
+}
+
+#[test]
+fn specifiers_are_read_in_any_shape_that_opentsdb_takes() {
+    let parse = |text: &str| Downsample::parse(text, Tz::UTC, false);
+    assert_eq!(parse("10m-avg").unwrap().interval, Interval::Fixed(600_000));
+    assert_eq!(parse("all-avg").unwrap().interval, Interval::All);
+    assert_eq!(parse("1m-avg-NaN").unwrap().fill, Fill::Nan);
+    assert!(matches!(parse("1dc-avg").unwrap().interval, Interval::Calendar { .. }));
+    assert!(matches!(Downsample::parse("1d-avg", Tz::UTC, true).unwrap().interval, Interval::Calendar { .. }));
+    for bad in ["", "1m", "1m-", "1m-avg-nan-x", "1x-avg", "0m-avg", "1m-AVG", "1m-avg-scalar", "999999999dc-avg"] {
+        assert!(parse(bad).is_err(), "{bad}");
+    }
+}

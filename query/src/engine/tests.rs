@@ -1,1 +1,185 @@
-//! Tests.
+//! Requests answered from end to end over the memory store. What is recorded from OpenTSDB is in `golden.rs`; here are
+//! the choices that are ours, and what no recording shows.
+
+use basalt_schema::Salting;
+
+use crate::fixture::{Fixture, text};
+use crate::{Cancel, Error, Limits, QueryRequest, SubQuery};
+
+const START: &str = "1699999200";
+const END: &str = "1700006400";
+
+fn hosts(count: usize) -> Fixture {
+    let mut fixture = Fixture::new(Salting::EMBEDDED);
+    for host in 0..count {
+        for hour in 0..2 {
+            fixture.put(&format!("m {} {host} host=h{host} dc=d{}", 1_699_999_200 + hour * 3600, host % 3));
+        }
+    }
+    fixture
+}
+
+#[test]
+fn q_nosuchname_an_unknown_tag_value_is_an_empty_answer() {
+    let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
+    assert_eq!(fixture.ask(START, END, "sum:m{host=nobody}").unwrap(), []);
+    assert_eq!(fixture.ask(START, END, "sum:m{host=nobody|a}").unwrap().len(), 1);
+    let error = fixture.ask(START, END, "sum:m{rack=a}").unwrap_err();
+    assert_eq!(error.to_string(), "No such name for 'tagk': 'rack'");
+    let error = fixture.ask(START, END, "sum:nothing").unwrap_err();
+    assert_eq!(error.to_string(), "No such name for 'metrics': 'nothing'");
+    let request = QueryRequest {
+        start: Some(START.to_owned()),
+        queries: vec![SubQuery::from_metric_text("sum:m{host=nobody}").unwrap()],
+        ..QueryRequest::default()
+    };
+    let strict = fixture.engine(true, Limits::default()).run(&request, 1_800_000_000_000, &Cancel::new());
+    assert_eq!(strict.unwrap_err().to_string(), "No such name for 'tagv': 'nobody'");
+}
+
+#[test]
+fn gets_and_scans_answer_alike() {
+    // One of 40 series is got by key, all of them are scanned.
+    let fixture = hosts(40);
+    let all = fixture.ask(START, END, "sum:m{host=*}").unwrap();
+    assert_eq!(all.len(), 40);
+    for series in &all {
+        let host = &*series.tags[0].1;
+        let one = fixture.ask(START, END, &format!("sum:m{{host={host}}}")).unwrap();
+        assert_eq!(one, std::slice::from_ref(series));
+        assert_eq!(series.points.len(), 2);
+    }
+    let third = fixture.ask(START, END, "count:m{dc=d1}").unwrap();
+    assert_eq!(text(&third[0]), "1699999200 13, 1700002800 13");
+}
+
+#[test]
+fn salted_and_unsalted_answer_alike() {
+    let ask = |salting| {
+        let mut fixture = Fixture::new(salting);
+        for host in 0..20 {
+            fixture.put(&format!("m {} {host}.5 host=h{host} dc=d{}", 1_700_000_000 + host * 7, host % 2));
+        }
+        fixture.ask(START, END, "sum:m{dc=*}").unwrap()
+    };
+    assert_eq!(ask(Salting::NONE), ask(Salting::EMBEDDED));
+}
+
+#[test]
+fn q_rate_hold_a_late_series_adds_nothing_before_its_first_rate() {
+    let fixture = Fixture::with(&[
+        "c 1700000000 0 host=a",
+        "c 1700000010 10 host=a",
+        "c 1700000020 20 host=a",
+        "c 1700000030 30 host=a",
+        "c 1700000018 5000000000000 host=b",
+        "c 1700000025 5000000000070 host=b",
+    ]);
+    let found = fixture.ask(START, END, "sum:rate:c").unwrap();
+    assert_eq!(text(&found[0]), "1700000010 1.0, 1700000020 1.0, 1700000025 11.0, 1700000030 1.0");
+}
+
+#[test]
+fn q_filter_notkey_takes_the_series_without_the_key() {
+    let fixture = Fixture::with(&["m 1700000000 1 host=a", "m 1700000000 2 host=b rack=r", "m 1700000000 4 dc=d"]);
+    let sum = |metric: &str| fixture.ask(START, END, metric).unwrap().first().map(text);
+    assert_eq!(sum("sum:m{}{rack=not_key()}").as_deref(), Some("1700000000 5"));
+    assert_eq!(sum("sum:m{}{rack=not_key(),host=*}").as_deref(), Some("1700000000 1"));
+    assert_eq!(sum("sum:m{}{unknown=not_key()}").as_deref(), Some("1700000000 7"));
+}
+
+#[test]
+fn q_limit_points_bytes_series() {
+    let fixture = hosts(8);
+    let ask = |limits| fixture.ask_with(START, END, SubQuery::from_metric_text("sum:m").unwrap(), limits);
+    let error = ask(Limits { points_max: 15, ..Limits::default() }).unwrap_err();
+    assert!(matches!(error, Error::TooManyPoints { limit: 15 }), "{error}");
+    assert!(ask(Limits { points_max: 16, ..Limits::default() }).is_ok());
+    let error = ask(Limits { bytes_max: 10, ..Limits::default() }).unwrap_err();
+    assert!(matches!(error, Error::TooManyBytes { .. }), "{error}");
+    let error = ask(Limits { series_max: 7, ..Limits::default() }).unwrap_err();
+    assert!(matches!(error, Error::TooManySeries { limit: 7 }), "{error}");
+    assert!(ask(Limits { scans_at_once_max: 1, ..Limits::default() }).is_ok());
+}
+
+#[test]
+fn a_fill_policy_may_not_make_up_points_without_end() {
+    let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
+    let error = fixture.ask("1600000000", "1700001000", "sum:1ms-sum-zero:m").unwrap_err();
+    assert!(matches!(error, Error::TooManyPoints { .. }), "{error}");
+    assert_eq!(fixture.ask("1600000000", "1700001000", "sum:1ms-sum:m").unwrap()[0].points.len(), 1);
+}
+
+#[test]
+fn q_timeout_a_cancelled_query_is_not_answered() {
+    let fixture = hosts(4);
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let request = QueryRequest {
+        start: Some(START.to_owned()),
+        queries: vec![SubQuery::from_metric_text("sum:m").unwrap()],
+        ..QueryRequest::default()
+    };
+    let error = fixture.engine(false, Limits::default()).run(&request, 1_800_000_000_000, &cancel).unwrap_err();
+    assert!(matches!(error, Error::Cancelled), "{error}");
+}
+
+#[test]
+fn q_annot_of_series_and_global() {
+    let fixture = Fixture::with(&["m 1700000000 1 host=a", "m 1700000000 2 host=b"]);
+    fixture.annotate("m", ("host", "b"), 1_700_000_050, "{\"second\":1}");
+    fixture.annotate("m", ("host", "a"), 1_700_000_005_500, "{\"first\":1}");
+    fixture.annotate("m", ("host", "a"), 1_700_002_000, "{\"beyond\":1}");
+    fixture.annotate_globally(1_700_000_100, "{\"global\":1}");
+    let found = fixture.ask(START, "1700000200", "sum:m").unwrap();
+    let notes: Vec<_> = found[0].annotations.iter().map(|note| (note.start_ms, &*note.json)).collect();
+    assert_eq!(notes, [(1_700_000_005_500, &b"{\"first\":1}"[..]), (1_700_000_050_000, b"{\"second\":1}")]);
+    let engine = fixture.engine(false, Limits::default());
+    let request = |no_annotations| QueryRequest {
+        start: Some(START.to_owned()),
+        no_annotations,
+        queries: vec![SubQuery::from_metric_text("sum:m").unwrap()],
+        ..QueryRequest::default()
+    };
+    let now_ms = 1_700_000_200_000;
+    let query = request(false).check(now_ms, engine.options()).unwrap();
+    let global = engine.global_annotations(&query, &Cancel::new()).unwrap();
+    assert_eq!(global.len(), 1);
+    assert_eq!(global[0].start_ms, 1_700_000_100_000);
+    let bare = engine.run(&request(true), now_ms, &Cancel::new()).unwrap();
+    assert!(bare[0].series[0].annotations.is_empty());
+}
+
+#[test]
+fn a_series_of_annotations_alone_has_no_name() {
+    let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
+    fixture.annotate("m", ("host", "b"), 1_700_000_050, "{}");
+    let found = fixture.ask(START, END, "sum:m{host=*}").unwrap();
+    assert_eq!(found.len(), 2);
+    assert_eq!((&*found[1].metric, found[1].annotations.len(), found[1].points.len()), ("", 1, 0));
+}
+
+#[test]
+fn q_get_tsuid_filters_hold_for_lists_too() {
+    let fixture = Fixture::with(&["m 1700000000 1 host=a", "m 1700000000 2 host=b"]);
+    let mut sub = SubQuery::from_tsuid_text("sum:000001000001000001,000001000001000002").unwrap();
+    let found = fixture.ask_with(START, END, sub.clone(), Limits::default()).unwrap();
+    assert_eq!(text(&found[0]), "1700000000 3");
+    sub.filters = SubQuery::from_metric_text("sum:m{}{host=b}").unwrap().filters;
+    let found = fixture.ask_with(START, END, sub, Limits::default()).unwrap();
+    assert_eq!(
+        (text(&found[0]).as_str(), found[0].tsuids.as_slice()),
+        ("1700000000 2", &["000001000001000002".to_owned()][..])
+    );
+    let error = fixture.ask_with(START, END, SubQuery::from_tsuid_text("sum:zz").unwrap(), Limits::default());
+    assert!(matches!(error, Err(Error::InvalidTsuid { .. })));
+}
+
+#[test]
+fn what_is_not_answered_yet_is_refused() {
+    let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
+    for metric in ["sum:pre-agg:m", "sum:percentiles[99]:m", "sum:show-histogram-buckets:m"] {
+        let error = fixture.ask(START, END, metric).unwrap_err();
+        assert!(matches!(error, Error::NotSupported { .. }), "{metric}: {error}");
+    }
+}

@@ -1,1 +1,111 @@
-//! Tests.
+//! Aggregation across series, on points given by hand.
+
+use super::*;
+
+fn span(points: &[(i64, Number)]) -> Span {
+    let mut span = Span::default();
+    for (time_ms, number) in points {
+        span.push(*time_ms, *number);
+    }
+    span
+}
+
+fn ints(points: &[(i64, i64)]) -> Span {
+    span(&points.iter().map(|(time, value)| (*time, Number::Integer(*value))).collect::<Vec<_>>())
+}
+
+fn run(name: &str, spans: &[Span], rate: bool, range: (i64, i64)) -> Result<Vec<(i64, Number)>> {
+    let members: Vec<Member<'_>> = spans.iter().map(|span| Member { span, before_first: None }).collect();
+    let aggregator = Aggregator::by_name(name).unwrap();
+    let (start_ms, end_ms) = range;
+    let merge = Merge { aggregator, rate, rule: PercentileRule::AsNamed, start_ms, end_ms };
+    Ok(merge.run(&members, &|| Ok(()))?.into_iter().map(|point| (point.time_ms, point.number)).collect())
+}
+
+fn check_ints(name: &str, spans: &[Span], expected: &[(i64, i64)]) {
+    let expected: Vec<_> = expected.iter().map(|(time, value)| (*time, Number::Integer(*value))).collect();
+    assert_eq!(run(name, spans, false, (0, i64::MAX)).unwrap(), expected, "{name}");
+}
+
+#[test]
+fn q_interp_lerp_on_integers_is_cut() {
+    let spans = [ints(&[(1000, 10), (4000, 20)]), ints(&[(1000, 1), (2000, 1), (3000, 1), (4000, 1)])];
+    check_ints("sum", &spans, &[(1000, 11), (2000, 14), (3000, 17), (4000, 21)]);
+    let falling = [ints(&[(1000, -10), (4000, -20)]), ints(&[(2000, 0)])];
+    check_ints("sum", &falling, &[(1000, -10), (2000, -13), (4000, -20)]);
+}
+
+#[test]
+fn q_interp_edge_a_series_is_silent_beyond_its_ends() {
+    let spans = [ints(&[(1000, 1), (5000, 1)]), ints(&[(2000, 10), (3000, 10)])];
+    check_ints("sum", &spans, &[(1000, 1), (2000, 11), (3000, 11), (5000, 1)]);
+    check_ints("count", &spans, &[(1000, 1), (2000, 2), (3000, 2), (5000, 1)]);
+}
+
+#[test]
+fn q_interp_of_each_kind() {
+    let spans = [ints(&[(1000, 4), (3000, 8)]), ints(&[(2000, 1)])];
+    check_ints("sum", &spans, &[(1000, 4), (2000, 7), (3000, 8)]);
+    check_ints("zimsum", &spans, &[(1000, 4), (2000, 1), (3000, 8)]);
+    check_ints("pfsum", &spans, &[(1000, 4), (2000, 5), (3000, 8)]);
+    check_ints("mimmin", &spans, &[(1000, 4), (2000, 1), (3000, 8)]);
+    check_ints("mimmax", &spans, &[(1000, 4), (2000, 1), (3000, 8)]);
+    check_ints("first", &spans, &[(1000, 4), (2000, 0), (3000, 8)]);
+    check_ints("last", &spans, &[(1000, 4), (2000, 1), (3000, 8)]);
+}
+
+#[test]
+fn integers_hold_while_no_double_is_in_play() {
+    // At 1000 the coming value of the first series is an integer and that of the second a double.
+    let mixed = span(&[
+        (2000, Number::Integer(3)),
+        (3000, Number::Double(0.5)),
+        (4000, Number::Integer(5)),
+        (5000, Number::Integer(6)),
+    ]);
+    let alone = run("sum", std::slice::from_ref(&mixed), false, (0, i64::MAX)).unwrap();
+    assert_eq!(
+        alone,
+        [
+            (2000, Number::Double(3.0)),
+            (3000, Number::Double(0.5)),
+            (4000, Number::Integer(5)),
+            (5000, Number::Integer(6))
+        ]
+    );
+    // A series that has not begun counts by its first value.
+    let late = [ints(&[(1000, 1), (6000, 1)]), span(&[(5000, Number::Double(0.5))])];
+    let found = run("sum", &late, false, (0, i64::MAX)).unwrap();
+    assert_eq!(found, [(1000, Number::Double(1.0)), (5000, Number::Double(1.5)), (6000, Number::Integer(1))]);
+}
+
+#[test]
+fn q_trim_stamps_outside_are_not_given_but_take_part() {
+    let spans = [ints(&[(1000, 0), (3000, 20)]), ints(&[(2000, 0)])];
+    let found = run("sum", &spans, false, (1500, 2500)).unwrap();
+    assert_eq!(found, [(2000, Number::Integer(10))]);
+}
+
+#[test]
+fn q_rate_hold_the_latest_rate_is_held() {
+    let rates = |points: &[(i64, f64)]| {
+        span(&points.iter().map(|(time, value)| (*time, Number::Double(*value))).collect::<Vec<_>>())
+    };
+    let spans = [rates(&[(1000, 1.0), (4000, 5.0)]), rates(&[(2000, 10.0), (3000, 20.0), (5000, 1.0)])];
+    let found = run("sum", &spans, true, (0, i64::MAX)).unwrap();
+    let expected = [(1000, 1.0), (2000, 11.0), (3000, 21.0), (4000, 25.0), (5000, 1.0)];
+    assert_eq!(found, expected.map(|(time, value)| (time, Number::Double(value))));
+}
+
+#[test]
+fn an_infinite_value_is_refused() {
+    let huge = span(&[(1000, Number::Double(f64::MAX))]);
+    let error = run("squareSum", &[huge], false, (0, i64::MAX)).unwrap_err();
+    assert!(matches!(error, Error::Infinite { time_ms: 1000 }), "{error}");
+}
+
+#[test]
+fn nothing_gives_nothing() {
+    assert!(run("sum", &[], false, (0, i64::MAX)).unwrap().is_empty());
+    assert!(run("sum", &[Span::default()], true, (0, i64::MAX)).unwrap().is_empty());
+}

@@ -4,9 +4,10 @@ use chrono_tz::Tz;
 
 use super::{QueryRequest, RateOptions, SUB_QUERIES_MAX, SubQuery};
 use crate::downsample::Downsample;
-use crate::filter::TagFilter;
+use crate::error::FilterFault;
+use crate::filter::{FilterKind, TagFilter, fault};
 use crate::time::{TimeContext, parse_time, parse_zone};
-use crate::{Aggregator, Error, Options, Result};
+use crate::{Aggregator, Compat, Error, Options, Result};
 
 /// The largest instant that OpenTSDB takes.
 const TIME_MS_MAX: i64 = 9_999_999_999_999;
@@ -86,7 +87,7 @@ impl QueryRequest {
             .queries
             .iter()
             .enumerate()
-            .map(|(index, sub)| sub.check(index, zone.unwrap_or(Tz::UTC), self.use_calendar))
+            .map(|(index, sub)| sub.check(index, zone.unwrap_or(Tz::UTC), self.use_calendar, options.compat))
             .collect::<Result<Vec<_>>>()?;
         if let Some(time_ms) = [start_ms, end_ms].into_iter().find(|time_ms| *time_ms > TIME_MS_MAX) {
             return Err(Error::TimeOutOfRange { time_ms });
@@ -116,8 +117,18 @@ impl QueryRequest {
     }
 }
 
+/// OpenTSDB documents `not_key` and does not know it.
+fn refuse_not_key(filter: &TagFilter) -> Result<()> {
+    if filter.kind() != FilterKind::NotKey {
+        return Ok(());
+    }
+    let what = if filter.group_by { "tag" } else { "filter" };
+    let text = format!("{}=not_key()", filter.tagk()).into();
+    Err(Error::InTag { what, text, source: Box::new(fault(filter.kind_name(), FilterFault::UnknownType)) })
+}
+
 impl SubQuery {
-    fn check(&self, index: usize, zone: Tz, use_calendar: bool) -> Result<SubQueryPlan> {
+    fn check(&self, index: usize, zone: Tz, use_calendar: bool, compat: Compat) -> Result<SubQueryPlan> {
         let name = self.aggregator.as_deref().filter(|name| !name.is_empty()).ok_or(Error::MissingAggregator)?;
         let aggregator = Aggregator::by_name(name).ok_or_else(|| Error::UnknownAggregator { name: name.into() })?;
         let source = if self.tsuids.is_empty() {
@@ -131,6 +142,9 @@ impl SubQuery {
             None => None,
         };
         self.refuse_unsupported()?;
+        if compat.strict {
+            self.filters.iter().try_for_each(refuse_not_key)?;
+        }
         Ok(SubQueryPlan {
             index,
             aggregator,

@@ -63,18 +63,19 @@ impl QueryRequest {
     /// # Errors
     /// `Invalid`: none of both, or a text that cannot be read.
     pub fn from_get(parameters: &GetParameters<'_>) -> Result<Self> {
+        if parameters.start.is_none_or(str::is_empty) {
+            return Err(Error::MissingParameter { name: "start" });
+        }
         let mut queries: Vec<SubQuery> = Vec::new();
         let tsuids = parameters.tsuids.iter().map(|text| SubQuery::from_tsuid_text(text));
         let metrics = parameters.metrics.iter().map(|text| SubQuery::from_metric_text(text));
         for sub in tsuids.chain(metrics) {
-            let sub = sub?;
-            if !queries.contains(&sub) {
-                queries.push(sub);
-            }
+            queries.push(sub?);
         }
         if queries.is_empty() {
             return Err(Error::MissingSubQueries);
         }
+        drop_repeated(&mut queries);
         Ok(Self {
             start: parameters.start.map(str::to_owned),
             end: parameters.end.map(str::to_owned),
@@ -95,6 +96,17 @@ impl QueryRequest {
             arrays: parameters.arrays,
         })
     }
+}
+
+/// Sub queries that are the same are asked once.
+pub(super) fn drop_repeated(queries: &mut Vec<SubQuery>) {
+    let mut kept: Vec<SubQuery> = Vec::with_capacity(queries.len());
+    for sub in queries.drain(..) {
+        if !kept.contains(&sub) {
+            kept.push(sub);
+        }
+    }
+    *queries = kept;
 }
 
 impl SubQuery {

@@ -2,11 +2,13 @@
 //! flags, `null` for what is absent, unknown fields ignored.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer};
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
+use super::grammar::drop_repeated;
 use super::{QueryRequest, RateOptions, SubQuery};
 use crate::filter::TagFilter;
 use crate::{Error, Result};
@@ -17,7 +19,50 @@ impl QueryRequest {
     /// # Errors
     /// `Invalid`: no JSON of a query; the reason is in [`Error::details`].
     pub fn from_json(body: &[u8]) -> Result<Self> {
-        serde_json::from_slice(body).map_err(|error| Error::Json { reason: error.to_string().into() })
+        // A list would be read as the fields in their order.
+        if body.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+            return Err(Error::Json { reason: "the body is not an object".into() });
+        }
+        let mut request: Self =
+            serde_json::from_slice(body).map_err(|error| Error::Json { reason: error.to_string().into() })?;
+        drop_repeated(&mut request.queries);
+        Ok(request)
+    }
+}
+
+/// An object whose fields' order is still known: of `tags` and `filters` OpenTSDB keeps what comes last.
+#[derive(Debug, Default)]
+pub(super) struct OrderedBody {
+    fields: serde_json::Map<String, Value>,
+    tags_last: bool,
+}
+
+impl<'de> Deserialize<'de> for OrderedBody {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_map(OrderedVisitor)
+    }
+}
+
+struct OrderedVisitor;
+
+impl<'de> Visitor<'de> for OrderedVisitor {
+    type Value = OrderedBody;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sub query")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<OrderedBody, A::Error> {
+        let mut body = OrderedBody::default();
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            match name.as_str() {
+                "tags" => body.tags_last = true,
+                "filters" => body.tags_last = false,
+                _ => {}
+            }
+            body.fields.insert(name, value);
+        }
+        Ok(body)
     }
 }
 
@@ -68,20 +113,13 @@ struct FilterBody {
 #[derive(Deserialize)]
 struct Number(#[serde(deserialize_with = "double")] f64);
 
-impl TryFrom<SubQueryBody> for SubQuery {
-    type Error = Error;
+impl TryFrom<OrderedBody> for SubQuery {
+    /// Text for the parser's own error.
+    type Error = String;
 
-    /// Filters first, then those that `tags` stand for; OpenTSDB keeps whichever comes last in the body, and clients
-    /// send one of them.
-    fn try_from(body: SubQueryBody) -> Result<Self> {
-        let mut filters = Vec::with_capacity(body.filters.len());
-        for filter in body.filters {
-            let [kind, tagk, text] = [filter.kind, filter.tagk, filter.filter].map(Option::unwrap_or_default);
-            filters.push(TagFilter::new(&kind, &tagk, &text, filter.group_by)?);
-        }
-        for (tagk, value) in body.tags.unwrap_or_default() {
-            TagFilter::add_grouping(&mut filters, TagFilter::from_value(&tagk, &value)?);
-        }
+    fn try_from(ordered: OrderedBody) -> std::result::Result<Self, String> {
+        let body = SubQueryBody::deserialize(Value::Object(ordered.fields)).map_err(|error| error.to_string())?;
+        let filters = read_filters(body.filters, body.tags, ordered.tags_last).map_err(|error| error.to_string())?;
         Ok(Self {
             aggregator: body.aggregator,
             metric: body.metric,
@@ -97,6 +135,26 @@ impl TryFrom<SubQueryBody> for SubQuery {
             show_histogram_buckets: body.show_histogram_buckets,
         })
     }
+}
+
+/// The filters of a sub query, or those that its `tags` stand for: whichever came last in the body, if both say
+/// something.
+fn read_filters(
+    bodies: Vec<FilterBody>,
+    tags: Option<BTreeMap<String, String>>,
+    tags_last: bool,
+) -> Result<Vec<TagFilter>> {
+    let mut from_filters = Vec::with_capacity(bodies.len());
+    for filter in bodies {
+        let [kind, tagk, text] = [filter.kind, filter.tagk, filter.filter].map(Option::unwrap_or_default);
+        from_filters.push(TagFilter::new(&kind, &tagk, &text, filter.group_by)?);
+    }
+    let mut from_tags = Vec::new();
+    for (tagk, value) in tags.unwrap_or_default() {
+        TagFilter::add_grouping(&mut from_tags, TagFilter::from_value(&tagk, &value)?);
+    }
+    let tags_win = !from_tags.is_empty() && (tags_last || from_filters.is_empty());
+    Ok(if tags_win { from_tags } else { from_filters })
 }
 
 /// A text, or a number or flag as its text; `null` is none.

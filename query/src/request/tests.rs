@@ -1,1 +1,169 @@
-//! Tests.
+//! The `m=` grammar, its JSON twin, and what is refused.
+
+use super::*;
+use crate::filter::FilterKind;
+use crate::{Error, Options};
+
+fn metric(text: &str) -> SubQuery {
+    SubQuery::from_metric_text(text).unwrap()
+}
+
+fn metric_error(text: &str) -> String {
+    SubQuery::from_metric_text(text).unwrap_err().to_string()
+}
+
+fn filters(sub: &SubQuery) -> Vec<(&str, FilterKind, &str, bool)> {
+    sub.filters.iter().map(|f| (f.tagk(), f.kind(), f.text(), f.group_by)).collect()
+}
+
+#[test]
+fn q_get_m() {
+    let sub = metric("sum:1m-avg-nan:rate{counter,65535,1000}:sys.if.bytes{host=*}{dc=literal_or(lga|phx)}");
+    assert_eq!(sub.aggregator.as_deref(), Some("sum"));
+    assert_eq!(sub.metric.as_deref(), Some("sys.if.bytes"));
+    assert_eq!(sub.downsample.as_deref(), Some("1m-avg-nan"));
+    let options = RateOptions { counter: true, counter_max: 65_535, reset_value: 1000, drop_resets: false };
+    assert_eq!((sub.rate, sub.rate_options), (true, Some(options)));
+    let expected = [("dc", FilterKind::LiteralOr, "lga|phx", false), ("host", FilterKind::IWildcard, "*", true)];
+    assert_eq!(filters(&sub), expected);
+    let sub = metric("p95:explicit_tags:0all-max:web.latency{}{host=wildcard(web*)}");
+    assert!(sub.explicit_tags && !sub.rate);
+    assert_eq!(filters(&sub), [("host", FilterKind::Wildcard, "web*", false)]);
+    assert_eq!(metric("sum:m{}").filters, []);
+    assert_eq!(metric("sum:unknown part:rollup_raw:m").rollup_usage.as_deref(), Some("rollup_raw"));
+    assert_eq!(metric("sum:percentiles[99.9,50]:m").percentiles, [99.9, 50.0]);
+}
+
+#[test]
+fn q_rate_options_of_every_spelling() {
+    let options = |text: &str| metric(&format!("sum:{text}:m")).rate_options;
+    assert_eq!(options("rate"), None);
+    assert_eq!(options("rate{false,,0}"), Some(RateOptions::default()));
+    assert_eq!(options("rate{}"), Some(RateOptions::default()));
+    assert_eq!(options("rate{counter}"), Some(RateOptions { counter: true, ..RateOptions::default() }));
+    let dropping = RateOptions { counter: true, drop_resets: true, ..RateOptions::default() };
+    assert_eq!(options("rate{dropcounter}"), Some(dropping));
+    assert_eq!(
+        options("rate{counter,,5}"),
+        Some(RateOptions { counter: true, reset_value: 5, ..RateOptions::default() })
+    );
+}
+
+#[test]
+fn q_get_m_refusals() {
+    assert_eq!(metric_error("m"), "Invalid parameter m=m (not enough :-separated parts)");
+    assert_eq!(metric_error("a:b:c:d:e:f"), "Invalid parameter m=a:b:c:d:e:f (too many :-separated parts)");
+    assert_eq!(metric_error(""), "The query string was empty");
+    assert_eq!(metric_error("sum:m{host=a"), "Missing '}' at the end of: m{host=a");
+    assert_eq!(metric_error("sum:m{host}"), "When parsing tag 'host': invalid tag: host");
+    assert_eq!(
+        metric_error("sum:m{}{host=nosuch(x)}"),
+        "When parsing filter 'host=nosuch(x)': Could not find a tag value filter of the type: nosuch"
+    );
+    assert_eq!(
+        metric_error("sum:rate{counter,1,2,3}:m"),
+        "Incorrect number of values in rate options specification, must be counter[,counter max value,reset value], \
+         recieved: 4 parts"
+    );
+    assert_eq!(metric_error("sum:rate{counter,x}:m"), "Max value of counter was not a number, received 'x'");
+    assert_eq!(metric_error("sum:rate{counter,1,x}:m"), "Reset value of counter was not a number, received 'x'");
+    assert_eq!(metric_error("sum:rate{:m"), "Invalid rate options specification: rate{");
+    assert_eq!(metric_error("sum:rate{é:m"), "Invalid rate options specification: rate{é");
+    assert_eq!(metric_error("sum:"), "Metric cannot be null or empty");
+}
+
+#[test]
+fn q_post_is_the_twin_of_q_get() {
+    let body = br#"{"start":1356998400,"end":"1356998460","msResolution":true,"showTSUIDs":true,"unknown":[1],
+        "queries":[{"aggregator":"sum","metric":"sys.if.bytes","downsample":"1m-avg-nan","rate":true,"index":7,
+        "rateOptions":{"counter":true,"counterMax":65535,"resetValue":"1000","dropResets":false},
+        "filters":[{"type":"literal_or","tagk":"dc","filter":"lga|phx","groupBy":false},
+                   {"type":"iwildcard","tagk":"host","filter":"*","group_by":true}]}]}"#;
+    let request = QueryRequest::from_json(body).unwrap();
+    assert!(request.ms_resolution && request.show_tsuids && !request.show_query);
+    assert_eq!((request.start.as_deref(), request.end.as_deref()), (Some("1356998400"), Some("1356998460")));
+    let twin = metric("sum:1m-avg-nan:rate{counter,65535,1000}:sys.if.bytes{host=*}{dc=literal_or(lga|phx)}");
+    assert_eq!(filters(&request.queries[0]), filters(&twin));
+    assert_eq!(request.queries[0].rate_options, twin.rate_options);
+}
+
+#[test]
+fn q_post_takes_nulls_and_texts() {
+    let body = br#"{"start":"1h-ago","end":null,"timezone":null,"noAnnotations":"true","queries":[
+        {"aggregator":"sum","metric":"m","tsuids":null,"downsample":null,"rate":null,"rateOptions":null,"tags":null,
+         "filters":null,"percentiles":null}]}"#;
+    let request = QueryRequest::from_json(body).unwrap();
+    assert!(request.no_annotations);
+    assert_eq!(
+        request.queries,
+        [SubQuery { aggregator: Some("sum".into()), metric: Some("m".into()), ..SubQuery::default() }]
+    );
+    for bad in [&b"{"[..], b"[]", br#"{"queries":[{"filters":[{"type":"x","tagk":"a","filter":"b"}]}]}"#, b""] {
+        let error = QueryRequest::from_json(bad).unwrap_err();
+        assert_eq!(error.to_string(), "Unable to parse the given JSON");
+        assert!(error.details().is_some());
+    }
+}
+
+#[test]
+fn q_filter_tags_the_last_of_tags_and_filters_counts() {
+    let tagks = |body: &str| {
+        let body = format!(r#"{{"start":1,"queries":[{{"aggregator":"sum","metric":"m",{body}}}]}}"#);
+        let request = QueryRequest::from_json(body.as_bytes()).unwrap();
+        request.queries[0].filters.iter().map(|filter| filter.tagk().to_owned()).collect::<Vec<_>>()
+    };
+    let filters = r#""filters":[{"type":"literal_or","tagk":"dc","filter":"a"}]"#;
+    assert_eq!(tagks(&format!(r#"{filters},"tags":{{"host":"*"}}"#)), ["host"]);
+    assert_eq!(tagks(&format!(r#""tags":{{"host":"*"}},{filters}"#)), ["dc"]);
+    assert_eq!(tagks(&format!(r#"{filters},"tags":{{}}"#)), ["dc"]);
+    assert_eq!(tagks(r#""filters":[],"tags":{"host":"*"}"#), ["host"]);
+}
+
+#[test]
+fn q_multi_the_same_twice_is_asked_once() {
+    let parameters = GetParameters {
+        start: Some("1h-ago"),
+        metrics: &["sum:m", "max:m", "sum:m"],
+        tsuids: &["sum:000001000001000001"],
+        ..GetParameters::default()
+    };
+    let request = QueryRequest::from_get(&parameters).unwrap();
+    assert_eq!(request.queries.len(), 3);
+    assert_eq!(request.queries[0].tsuids, ["000001000001000001"]);
+}
+
+#[test]
+fn q_time_err_and_what_else_a_check_refuses() {
+    let check = |request: &QueryRequest| request.check(1_700_000_000_000, Options::default());
+    let message = |request: &QueryRequest| check(request).unwrap_err().to_string();
+    let good = QueryRequest { start: Some("1h-ago".into()), queries: vec![metric("sum:m")], ..QueryRequest::default() };
+    let query = check(&good).unwrap();
+    assert_eq!((query.start_ms, query.end_ms), (1_699_996_400_000, 1_700_000_000_000));
+    assert_eq!(message(&QueryRequest { start: None, ..good.clone() }), "Missing start time");
+    assert_eq!(message(&QueryRequest { queries: vec![], ..good.clone() }), "Missing queries");
+    let ended = QueryRequest { start: Some("2000".into()), end: Some("1000".into()), ..good.clone() };
+    assert_eq!(message(&ended), "End time [1000000] must be greater than the start time [2000000]");
+    let with = |text: &str| QueryRequest { queries: vec![metric(text)], ..good.clone() };
+    assert_eq!(message(&with("nosuch:m")), "No such aggregation function: nosuch");
+    assert_eq!(message(&with(":m")), "Missing the aggregation function");
+    assert_eq!(
+        message(&with("sum:1m:m")),
+        "Invalid downsampling specifier '1m': must provide at least interval and function"
+    );
+    assert_eq!(message(&with("sum:1m-none:m")), "cannot use the NONE aggregator for downsampling");
+    assert_eq!(message(&with("sum:1m-nosuch:m")), "No such downsampling function: nosuch");
+    assert_eq!(message(&with("sum:1m-avg-x:m")), "Unrecognized fill policy: x");
+    let many = QueryRequest { queries: vec![metric("sum:m"); SUB_QUERIES_MAX + 1], ..good.clone() };
+    assert!(matches!(check(&many), Err(Error::TooManySubQueries { .. })));
+    assert!(check(&QueryRequest { timezone: Some("Nowhere".into()), ..good.clone() }).is_err());
+    assert!(check(&QueryRequest { delete: true, ..good }).is_err());
+}
+
+#[test]
+fn q_showquery_echoes_the_sub_query() {
+    let echo = serde_json::to_value(metric("sum:rate{counter}:m{host=web*}").echo(3)).unwrap();
+    assert_eq!(echo["index"], 3);
+    assert_eq!(echo["tags"]["host"], "wildcard(web*)");
+    assert_eq!(echo["filters"][0]["group_by"], true);
+    assert_eq!(echo["rateOptions"]["counterMax"], i64::MAX);
+}

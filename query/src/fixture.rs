@@ -1,0 +1,116 @@
+//! A schema over the memory store, filled with points of lines such as `sys.cpu 1700000000 42 host=web01`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use basalt_schema::{
+    DATA_FAMILY, Door, PointTime, Salting, Schema, SchemaConfig, Value, annotation_column, point_cell,
+};
+use basalt_store::{ManualClock, MemoryStore, MutationBatch, Timestamp};
+
+use crate::{Cancel, Compat, Limits, Number, Options, QueryEngine, QueryRequest, Series, SubQuery};
+
+pub(crate) struct Fixture {
+    pub(crate) schema: Arc<Schema>,
+    clock: Arc<ManualClock>,
+    names: HashSet<String>,
+}
+
+impl Fixture {
+    pub(crate) fn new(salting: Salting) -> Self {
+        let clock = Arc::new(ManualClock::new(Timestamp(1_000)));
+        let store = Arc::new(MemoryStore::new(Arc::clone(&clock) as Arc<dyn basalt_store::Clock>));
+        let config = SchemaConfig { salting, ..SchemaConfig::default() };
+        Self { schema: Arc::new(Schema::open(store, config).unwrap()), clock, names: HashSet::new() }
+    }
+
+    pub(crate) fn with(lines: &[&str]) -> Self {
+        let mut fixture = Self::new(Salting::EMBEDDED);
+        for line in lines {
+            fixture.put(line);
+        }
+        fixture
+    }
+
+    pub(crate) fn put(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [metric, time, value, tags @ ..] = words.as_slice() else { panic!("{line}") };
+        let tags: Vec<(&str, &str)> = tags.iter().map(|tag| tag.split_once('=').unwrap()).collect();
+        self.introduce(&tags);
+        let tsuid = self.schema.resolve(metric, &tags).unwrap();
+        let value = value.parse().map_or_else(|_| Value::Float(value.parse().unwrap()), Value::Int);
+        let cell = point_cell(PointTime::from_number(time.parse().unwrap()).unwrap(), value, Door::Http).unwrap();
+        let key = self.schema.layout().series_key(&tsuid).row_key(cell.base);
+        self.store(&key, &cell.qualifier_bytes, &cell.value);
+        self.schema.index().add(&tsuid).unwrap();
+    }
+
+    /// As the recorder of the golden answers: of a new series with several new tags each goes ahead alone, in a point
+    /// of `golden.names`.
+    fn introduce(&mut self, tags: &[(&str, &str)]) {
+        let is_new = |(key, value): &&(&str, &str)| {
+            !self.names.contains(&format!(" {key}")) || !self.names.contains(&format!("={value}"))
+        };
+        let new: Vec<(&str, &str)> = tags.iter().filter(is_new).copied().collect();
+        for (key, value) in &new {
+            self.names.insert(format!(" {key}"));
+            self.names.insert(format!("={value}"));
+        }
+        if new.len() > 1 {
+            for pair in new {
+                self.schema.resolve("golden.names", &[pair]).unwrap();
+            }
+        }
+    }
+
+    pub(crate) fn annotate(&self, metric: &str, tag: (&str, &str), time: i64, json: &str) {
+        let tsuid = self.schema.resolve(metric, &[tag]).unwrap();
+        let (base, qualifier) = annotation_column(PointTime::from_number(time).unwrap());
+        self.store(&self.schema.layout().series_key(&tsuid).row_key(base), &qualifier, json.as_bytes());
+        self.schema.index().add(&tsuid).unwrap();
+    }
+
+    pub(crate) fn annotate_globally(&self, time: i64, json: &str) {
+        let (base, qualifier) = annotation_column(PointTime::from_number(time).unwrap());
+        self.store(&self.schema.layout().global_annotations_key(base), &qualifier, json.as_bytes());
+    }
+
+    fn store(&self, key: &[u8], qualifier: &[u8], value: &[u8]) {
+        self.clock.advance(1);
+        let mut batch = MutationBatch::default();
+        batch.row(key).unwrap().put(DATA_FAMILY, qualifier, None, value).unwrap();
+        let applied = self.schema.store().apply(&self.schema.tables().data, batch).wait().unwrap();
+        assert!(applied.failed.is_empty());
+    }
+
+    pub(crate) fn engine(&self, strict: bool, limits: Limits) -> QueryEngine {
+        let options = Options { compat: Compat { strict }, ..Options::default() };
+        QueryEngine::new(Arc::clone(&self.schema), options, limits)
+    }
+
+    /// Answers one `m=` between two seconds.
+    pub(crate) fn ask(&self, start: &str, end: &str, metric: &str) -> crate::Result<Vec<Series>> {
+        self.ask_with(start, end, SubQuery::from_metric_text(metric)?, Limits::default())
+    }
+
+    pub(crate) fn ask_with(&self, start: &str, end: &str, sub: SubQuery, limits: Limits) -> crate::Result<Vec<Series>> {
+        let request = QueryRequest {
+            start: Some(start.to_owned()),
+            end: Some(end.to_owned()),
+            queries: vec![sub],
+            ..QueryRequest::default()
+        };
+        let mut answers = self.engine(false, limits).run(&request, 0, &Cancel::new())?;
+        assert_eq!(answers.len(), 1);
+        Ok(answers.remove(0).series)
+    }
+}
+
+/// A series' points as `second value` lines, doubles with a dot.
+pub(crate) fn text(series: &Series) -> String {
+    let line = |point: &crate::Point| match point.number {
+        Number::Integer(value) => format!("{} {value}", point.time_ms / 1000),
+        Number::Double(value) => format!("{} {value:?}", point.time_ms / 1000),
+    };
+    series.points.iter().map(line).collect::<Vec<_>>().join(", ")
+}
