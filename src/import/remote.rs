@@ -43,8 +43,19 @@ impl Remote {
         Failure::new(Exit::Failure, line)
     }
 
+    /// Writes and reads at once: a server drops error lines that nobody reads.
     fn exchange(&mut self, text: &[u8]) -> std::io::Result<Vec<String>> {
-        self.stream.get_mut().write_all(text)?;
+        let mut writer = self.stream.get_ref().try_clone()?;
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(move || writer.write_all(text));
+            let said = self.read()?;
+            writing.join().unwrap_or_else(|_| Err(std::io::Error::other("the writing thread failed")))?;
+            Ok(said)
+        })
+    }
+
+    /// The error lines before the two lines of `version`.
+    fn read(&mut self) -> std::io::Result<Vec<String>> {
         let mut said = Vec::new();
         loop {
             let mut line = String::new();
