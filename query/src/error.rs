@@ -70,6 +70,9 @@ pub enum Error {
         /// What is wrong.
         fault: DurationFault,
     },
+    /// A time zone nobody knows, needed for downsampling alone.
+    #[error("The timezone specification could not be found")]
+    UnknownDownsampleTimezone,
     /// A time zone nobody knows.
     #[error("Invalid timezone name: {name}")]
     UnknownTimezone {

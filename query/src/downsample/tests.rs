@@ -20,7 +20,10 @@ fn span(points: &[(i64, i64)]) -> Span {
 fn run(text: &str, zone: &str, points: &[(i64, i64)], range: (i64, i64)) -> Vec<(i64, f64)> {
     let spec = Downsample::parse(text, parse_zone(zone).unwrap(), false).unwrap();
     let window = Window::new(range.0 * 1000, range.1 * 1000, spec.fixed_ms());
-    let found = downsample(&span(points), &spec, &window, PercentileRule::AsNamed);
+    // As the fan-out reads: whole hours.
+    let read = |(seconds, _): &&(i64, i64)| (window.scan_start_ms..window.scan_end_ms).contains(&(seconds * 1000));
+    let points: Vec<(i64, i64)> = points.iter().filter(read).copied().collect();
+    let found = downsample(&span(&points), &spec, &window, PercentileRule::AsNamed);
     (0..found.len()).map(|at| (found.times()[at] / 1000, found.double(at))).collect()
 }
 
@@ -128,4 +131,36 @@ fn specifiers_are_read_in_any_shape_that_opentsdb_takes() {
     for bad in ["", "1m", "1m-", "1m-avg-nan-x", "1x-avg", "0m-avg", "1m-AVG", "1m-avg-scalar", "999999999dc-avg"] {
         assert!(parse(bad).is_err(), "{bad}");
     }
+}
+
+/// An hour's points from two days before 10 March 2012 in New York for forty days, counted by `text` from that day on.
+fn new_york(text: &str, days: i64) -> Vec<(i64, f64)> {
+    const START: i64 = 1_331_355_600;
+    let points: Vec<(i64, i64)> = (-48..960).map(|hour| (START + hour * 3600, 1)).collect();
+    let range = (START, START + days * 86_400);
+    let found = run(text, "America/New_York", &points, range);
+    found.into_iter().filter(|(time, _)| (range.0..=range.1).contains(time)).collect()
+}
+
+/// As OpenTSDB 2.4.1 answered, asked with these points, `timezone` and these specifiers.
+#[test]
+fn q_ds_cal_as_recorded() {
+    let days = new_york("1dc-count", 20);
+    assert_eq!((days.len(), days[1], days[20]), (21, (1_331_442_000, 23.0), (1_333_080_000, 20.0)));
+    let filled = new_york("1dc-count-zero", 20);
+    assert_eq!(filled, days[..20], "the scan's end falls into the last day, which is then not filled");
+    let weeks = [(1_331_442_000, 167.0), (1_332_043_200, 168.0), (1_332_648_000, 168.0)];
+    assert_eq!(new_york("1wc-count", 20), weeks);
+    assert_eq!(new_york("1wc-count-zero", 20), weeks);
+    assert_eq!(new_york("2wc-count", 20), [(1_331_442_000, 335.0), (1_332_648_000, 336.0)]);
+    assert_eq!(new_york("1nc-count", 20), []);
+    let three_days = new_york("3dc-count", 20);
+    assert_eq!(three_days[..2], [(1_331_355_600, 71.0), (1_331_611_200, 72.0)]);
+    assert_eq!((three_days.len(), three_days[6]), (7, (1_332_907_200, 72.0)));
+    assert_eq!(new_york("1hc-count", 3).len(), 73);
+    let seven_hours = new_york("7hc-count", 3);
+    assert_eq!(seven_hours[..2], [(1_331_359_200, 7.0), (1_331_384_400, 7.0)]);
+    assert_eq!(seven_hours[10], (1_331_611_200, 2.0));
+    let five_days = [(1_331_442_000, 119.0), (1_331_870_400, 120.0), (1_332_302_400, 120.0)];
+    assert_eq!(new_york("5dc-count-zero", 20), five_days);
 }

@@ -108,10 +108,11 @@ impl QueryRequest {
         let Some(name) = self.timezone.as_deref().filter(|name| !name.is_empty()) else {
             return Ok(None);
         };
-        let needed = self.queries.iter().any(|sub| sub.downsample.is_some())
-            || [&self.start, &self.end].into_iter().flatten().any(|text| text.contains(['/', ':']));
+        let by_date = [&self.start, &self.end].into_iter().flatten().any(|text| text.contains(['/', ':']));
+        let by_downsample = self.queries.iter().any(|sub| sub.downsample.is_some());
         match parse_zone(name) {
-            Err(_) if options.compat.strict && !needed => Ok(None),
+            Err(_) if options.compat.strict && !by_date && !by_downsample => Ok(None),
+            Err(_) if !by_date && by_downsample => Err(Error::UnknownDownsampleTimezone),
             zone => zone.map(Some),
         }
     }
