@@ -186,3 +186,53 @@ fn value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     // Into a Vec, and without maps of odd keys, this cannot fail.
     serde_json::to_writer(out, value).unwrap_or_default();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(request: &QueryRequest, strict: bool, points: &[(i64, Number)], expected_dps: &str) {
+        let points = points.iter().map(|(time_ms, number)| Point { time_ms: *time_ms, number: *number }).collect();
+        let series = Series { metric: "m".into(), tags: vec![("a".into(), "b\"".into())], points, ..Series::default() };
+        let answers = [SubAnswer { nan_as_null: strict, series: vec![series], ..SubAnswer::default() }];
+        let written = Answer::new(request, &answers, strict).write(|_| true).unwrap();
+        let head = r#"[{"metric":"m","tags":{"a":"b\""},"aggregateTags":[],"dps":"#;
+        assert_eq!(String::from_utf8(written).unwrap(), format!("{head}{expected_dps}}}]"));
+    }
+
+    const POINTS: [(i64, Number); 3] =
+        [(1_000, Number::Integer(1)), (1_500, Number::Double(2.0)), (2_000, Number::Double(f64::NAN))];
+
+    /// `Q-MS`, `Q-ARRAYS`, `Q-NUMFMT`, `Q-NAN-OUT`.
+    #[test]
+    fn points_are_written_as_opentsdb_writes_them() {
+        let ms = QueryRequest { ms_resolution: true, ..QueryRequest::default() };
+        check(&ms, false, &POINTS, r#"{"1000":1,"1500":2.0,"2000":"NaN"}"#);
+        let arrays = QueryRequest { arrays: true, ..QueryRequest::default() };
+        check(&arrays, true, &POINTS, "[[1,1],[1,2.0],[2,null]]");
+        check(&ms, false, &[], "{}");
+    }
+
+    /// A second that two points share: the last is what every parser keeps; OpenTSDB writes both.
+    #[test]
+    fn a_second_is_written_once_unless_strict() {
+        check(&QueryRequest::default(), false, &POINTS, r#"{"1":2.0,"2":"NaN"}"#);
+        check(&QueryRequest::default(), true, &POINTS, r#"{"1":1,"1":2.0,"2":null}"#);
+    }
+
+    #[test]
+    fn nothing_found_is_an_empty_list_and_nobody_reading_ends_it() {
+        let request = QueryRequest { ms_resolution: true, ..QueryRequest::default() };
+        assert_eq!(Answer::new(&request, &[], false).write(|_| true).unwrap(), b"[]");
+        let points = (0..100_000).map(|time_ms| Point { time_ms, number: Number::Integer(1) }).collect();
+        let series = vec![Series { points, ..Series::default() }];
+        let answers = [SubAnswer { series, ..SubAnswer::default() }];
+        assert!(Answer::new(&request, &answers, false).write(|_| false).is_none());
+        let mut bytes = 0;
+        let last = Answer::new(&request, &answers, false).write(|piece| {
+            bytes += piece.len();
+            piece.len() < PIECE_BYTES * 2
+        });
+        assert!(bytes > PIECE_BYTES && last.unwrap().ends_with(b"}}]"));
+    }
+}

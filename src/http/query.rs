@@ -86,6 +86,12 @@ enum Head {
 #[derive(Debug)]
 pub(crate) struct CancelOnDrop(Cancel);
 
+impl CancelOnDrop {
+    pub(crate) fn new(cancel: Cancel) -> Self {
+        Self(cancel)
+    }
+}
+
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
@@ -115,7 +121,7 @@ async fn start(app: Arc<App>, request: QueryRequest) -> Result<Response, ApiErro
         .map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
     let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
     let cancel = Cancel::new();
-    let guard = CancelOnDrop(cancel.clone());
+    let guard = CancelOnDrop::new(cancel.clone());
     let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, guard);
     let (said, heard) = oneshot::channel();
     let work = Work { app, request, query, cancel, seat };

@@ -61,8 +61,11 @@ impl Pieces {
     }
 
     fn put(&mut self, handle: &Handle, piece: Piece) -> bool {
-        let sending = async { timeout(self.patience, self.sender.send(piece)).await };
-        matches!(handle.block_on(sending), Ok(Ok(())))
+        handle.block_on(self.put_within(piece))
+    }
+
+    async fn put_within(&self, piece: Piece) -> bool {
+        matches!(timeout(self.patience, self.sender.send(piece)).await, Ok(Ok(())))
     }
 }
 
@@ -86,5 +89,62 @@ impl HttpBody for Chunks {
                 Poll::Ready(Some(Err(io::ErrorKind::BrokenPipe.into())))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use basalt_query::Cancel;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    fn stream(patience: Duration) -> (Pieces, Chunks, Cancel) {
+        let cancel = Cancel::new();
+        let (pieces, chunks) = channel(patience, CancelOnDrop::new(cancel.clone()));
+        (pieces, chunks, cancel)
+    }
+
+    /// Runs `write` on a thread that may block, as a query does.
+    async fn write<T: Send + 'static>(write: impl FnOnce(&Handle) -> T + Send + 'static) -> T {
+        let handle = Handle::current();
+        tokio::task::spawn_blocking(move || write(&handle)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_finished_answer_is_whole_and_an_unfinished_one_breaks() {
+        let (mut pieces, chunks, _) = stream(Duration::from_secs(9));
+        write(move |handle| {
+            assert!(pieces.send(handle, b"ab".to_vec()));
+            pieces.finish(handle, b"c".to_vec());
+        })
+        .await;
+        assert_eq!(Body::new(chunks).collect().await.unwrap().to_bytes(), "abc");
+        let (mut pieces, chunks, _) = stream(Duration::from_secs(9));
+        write(move |handle| assert!(pieces.send(handle, b"ab".to_vec()))).await;
+        assert!(Body::new(chunks).collect().await.is_err());
+    }
+
+    /// `Q-TIMEOUT`: a client that hangs up ends its query.
+    #[tokio::test]
+    async fn a_dropped_body_cancels_and_stops_the_writer() {
+        let (mut pieces, chunks, cancel) = stream(Duration::from_secs(9));
+        assert!(!cancel.is_cancelled());
+        drop(chunks);
+        assert!(cancel.is_cancelled());
+        assert!(!write(move |handle| pieces.send(handle, vec![1])).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_stopped_loses_the_rest() {
+        let (pieces, chunks, _) = stream(Duration::from_secs(60));
+        let mut sent = 0;
+        while pieces.put_within(Piece::Data(Bytes::from_static(b"x"))).await {
+            sent += 1;
+        }
+        assert_eq!(sent, PIECES_MAX);
+        drop(pieces);
+        assert!(Body::new(chunks).collect().await.is_err());
     }
 }
