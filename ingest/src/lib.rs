@@ -38,6 +38,9 @@ mod stage;
 mod stats;
 mod submission;
 
+#[cfg(test)]
+mod golden;
+
 pub use door::Door;
 pub use error::{Error, Result};
 pub use ingest::{Ingest, IngestLevels};
