@@ -9,6 +9,18 @@ use crate::{
 };
 
 /// OpenTSDB's tables on a store. One a process; shared by `Arc`.
+///
+/// ```
+/// use std::sync::Arc;
+/// use basalt_schema::{Schema, SchemaConfig};
+/// use basalt_store::{ManualClock, MemoryStore};
+/// let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+/// let schema = Schema::open(store, SchemaConfig::default())?;
+/// let tsuid = schema.resolve("sys.cpu.user", &[("host", "web01")])?;
+/// assert_eq!(tsuid.to_string(), "000001000001000001");
+/// assert_eq!(&*schema.names(&tsuid)?.metric, "sys.cpu.user");
+/// # Ok::<(), basalt_schema::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Schema {
     store: Arc<dyn Store>,

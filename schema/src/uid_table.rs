@@ -28,6 +28,20 @@ use crate::{Error, NameRole, NameRules, Result, Uid, UidKind, UidWidth, hex};
 const COUNTER_ROW: &[u8] = &[0];
 
 /// The names and UIDs of one kind. All calls may wait for the store: call them on threads that may block.
+///
+/// ```
+/// use std::sync::Arc;
+/// use basalt_schema::{Schema, SchemaConfig, UidKind};
+/// use basalt_store::{ManualClock, MemoryStore};
+/// let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+/// let schema = Schema::open(store, SchemaConfig::default())?;
+/// let metrics = schema.uids().of(UidKind::Metric);
+/// let uid = metrics.uid_or_create("sys.cpu.user")?;
+/// assert_eq!(metrics.hex(uid), "000001");
+/// assert_eq!(metrics.suggest("sys", 25)?, ["sys.cpu.user"]);
+/// assert!(metrics.uid("sys.cpu").is_err());
+/// # Ok::<(), basalt_schema::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct UidTable {
     store: Arc<dyn Store>,
@@ -40,7 +54,7 @@ pub struct UidTable {
     /// UID → name.
     names: Cache<Uid, Arc<str>>,
     /// Guards the agreement of table and caches: who loads holds it shared, from the read to the insert; who renames or
-    /// deletes holds it alone, so that no earlier read is cached after the change. Taken after a cache's guard, never before.
+    /// deletes holds it alone, so that no earlier read is cached after the change. Taken before a cache's guard, never after.
     changes: RwLock<()>,
     generation: Arc<Generation>,
 }
@@ -96,10 +110,7 @@ impl UidTable {
     /// # Errors
     /// `NotFound`: no such name. `Corrupt`: a cell that is no UID. The store's own.
     pub fn uid(&self, name: &str) -> Result<Uid> {
-        self.uids.get_or_insert_with(name, || {
-            let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
-            self.stored_uid(name)?.ok_or_else(|| self.no_such_name(name))
-        })
+        self.cached_uid(name, || self.stored_uid(name)?.ok_or_else(|| self.no_such_name(name)))
     }
 
     /// The UID of a name, which is given one if it has none. Of many callers at once one assigns, the others wait for it.
@@ -109,12 +120,9 @@ impl UidTable {
     /// # Errors
     /// `Invalid`: a name that the rules refuse, or no UID left on this width. `Corrupt`, and the store's own.
     pub fn uid_or_create(&self, name: &str) -> Result<Uid> {
-        self.uids.get_or_insert_with(name, || {
-            let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
-            match self.stored_uid(name)? {
-                Some(uid) => Ok(uid),
-                None => self.assign(name, Durability::Async),
-            }
+        self.cached_uid(name, || match self.stored_uid(name)? {
+            Some(uid) => Ok(uid),
+            None => self.assign(name, Durability::Async),
         })
     }
 
@@ -135,10 +143,11 @@ impl UidTable {
     /// # Errors
     /// `NotFound`: no such UID. The store's own.
     pub fn name(&self, uid: Uid) -> Result<Arc<str>> {
-        self.names.get_or_insert_with(&uid, || {
-            let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
-            self.stored_name(uid)?.ok_or_else(|| self.no_such_id(uid))
-        })
+        if let Some(name) = self.names.get(&uid) {
+            return Ok(name);
+        }
+        let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
+        self.names.get_or_insert_with(&uid, || self.stored_name(uid)?.ok_or_else(|| self.no_such_id(uid)))
     }
 
     /// The names of many UIDs, in their order. *Cost*: one get for all that are not in memory.
@@ -180,6 +189,16 @@ impl UidTable {
     /// A UID in upper-case hex, as users see it.
     pub fn hex(&self, uid: Uid) -> String {
         hex::upper(&uid.encode(self.width))
+    }
+
+    /// The UID of a name from the cache, or from `load`, which one caller a name runs at a time.
+    fn cached_uid(&self, name: &str, load: impl FnOnce() -> Result<Uid>) -> Result<Uid> {
+        if let Some(uid) = self.uids.get(name) {
+            return Ok(uid);
+        }
+        // Held beyond the load, until the cache has its result: see `changes`.
+        let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
+        self.uids.get_or_insert_with(name, load)
     }
 
     fn load_names(&self, uids: &[Uid]) -> Result<()> {

@@ -1,3 +1,5 @@
+//! What a fold joins, what it leaves, and the law that it changes no point.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The index against a look at all series, and from many threads.
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;

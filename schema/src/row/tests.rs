@@ -1,3 +1,5 @@
+//! Rows of every mixture of cells, their duplicates and their damage.
+
 use proptest::prelude::*;
 
 use super::*;

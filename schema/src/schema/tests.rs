@@ -1,3 +1,5 @@
+//! Opening, reopening and resolving over the memory store.
+
 use std::sync::Arc;
 
 use basalt_store::{

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use basalt_store::{CheckAndMutate, Comparison, Durability, Increment, MutationBatch};
+use basalt_store::{CheckAndMutate, Columns, Comparison, Durability, FamilyColumns, Get, Increment, MutationBatch};
 use bytes::Bytes;
 
 use super::{COUNTER_ROW, UidTable};
@@ -27,12 +27,11 @@ impl UidTable {
             if !self.put_if_absent(&row, UID_NAME_FAMILY, name.as_bytes(), Durability::Async)? {
                 continue;
             }
-            if self.put_if_absent(name.as_bytes(), UID_ID_FAMILY, &row, durability)? {
-                return Ok(uid);
-            }
-            // Lost the race: the winner's UID is the name's, ours is an orphan. None means that it was deleted again.
-            if let Some(winner) = self.stored_uid(name)? {
-                return Ok(winner);
+            self.put_if_absent(name.as_bytes(), UID_ID_FAMILY, &row, durability)?;
+            // Ours, or that of who won the race; then ours is an orphan. None means that the name was deleted again, or
+            // that it was put, deleted and put within one millisecond: the tombstone hides the second put too.
+            if let Some(stored) = self.stored_uid(name)? {
+                return Ok(stored);
             }
         }
         Err(Error::AssignmentFailed { kind: self.kind, name: name.into(), attempts: ASSIGN_ATTEMPTS })
@@ -50,17 +49,20 @@ impl UidTable {
         let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
         let uid = self.stored_uid(from)?.ok_or_else(|| self.no_such_name(from))?;
         let row = uid.encode(self.width);
-        let forward_put = self.put_if_absent(to.as_bytes(), UID_ID_FAMILY, &row, Durability::Async)?;
-        if !forward_put && (from == to || self.stored_uid(to)? != Some(uid)) {
-            let id = self.stored_uid(to)?.map(|uid| self.hex(uid)).unwrap_or_default();
-            return Err(Error::RenameTaken { kind: self.kind, from: from.into(), to: to.into(), id: id.into() });
+        self.put_if_absent(to.as_bytes(), UID_ID_FAMILY, &row, Durability::Async)?;
+        match self.stored_uid(to)? {
+            Some(stored) if stored == uid && from != to => {}
+            Some(stored) => {
+                let id = self.hex(stored).into();
+                return Err(Error::RenameTaken { kind: self.kind, from: from.into(), to: to.into(), id });
+            }
+            // Hidden by a tombstone of this very millisecond.
+            None => return Err(Error::AssignmentFailed { kind: self.kind, name: to.into(), attempts: 1 }),
         }
         let mut batch = MutationBatch::new(Durability::Async);
         batch.row(&row)?.put(UID_NAME_FAMILY, self.kind.qualifier().as_bytes(), None, to.as_bytes())?;
         self.apply(batch)?;
-        let mut batch = MutationBatch::new(Durability::Fsync);
-        batch.row(from.as_bytes())?.delete_column(UID_ID_FAMILY, self.kind.qualifier().as_bytes(), None)?;
-        self.apply(batch)?;
+        self.delete_row(from.as_bytes(), UID_ID_FAMILY)?;
         self.forget(&[from, to], uid);
         Ok(())
     }
@@ -73,15 +75,8 @@ impl UidTable {
         let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
         let uid = self.stored_uid(name)?.ok_or_else(|| self.no_such_name(name))?;
         // Forward first: a crash between leaves an orphan, as an assignment does.
-        let mut batch = MutationBatch::new(Durability::Async);
-        batch.row(name.as_bytes())?.delete_column(UID_ID_FAMILY, self.kind.qualifier().as_bytes(), None)?;
-        self.apply(batch)?;
-        let mut batch = MutationBatch::new(Durability::Fsync);
-        batch
-            .row(&uid.encode(self.width))?
-            .delete_column(UID_NAME_FAMILY, self.kind.qualifier().as_bytes(), None)?
-            .delete_column(UID_NAME_FAMILY, self.kind.meta_qualifier().as_bytes(), None)?;
-        self.apply(batch)?;
+        self.delete_row(name.as_bytes(), UID_ID_FAMILY)?;
+        self.delete_row(&uid.encode(self.width), UID_NAME_FAMILY)?;
         self.forget(&[name], uid);
         Ok(())
     }
@@ -115,6 +110,22 @@ impl UidTable {
             mutation,
         };
         Ok(self.store.check_and_mutate(&self.table, check).wait()?)
+    }
+
+    /// Deletes this kind's cells of a row and family: the map's own and the meta object. Durable when it returns.
+    ///
+    /// Each tombstone carries its cell's own time. One of the server's time would hide a put of the same millisecond: the
+    /// name that is created again right after it was deleted, or renamed there and back.
+    fn delete_row(&self, row: &[u8], family: &'static [u8]) -> Result<()> {
+        let qualifiers = [self.kind.qualifier(), self.kind.meta_qualifier()].map(Bytes::from);
+        let columns = Columns(vec![FamilyColumns { family: family.into(), qualifiers: qualifiers.into() }]);
+        let get = Get::row(Bytes::copy_from_slice(row)).with_columns(columns);
+        let found = self.store.get(&self.table, get).wait()?;
+        let mut batch = MutationBatch::new(Durability::Fsync);
+        for cell in found.rows().flat_map(|row| row.cells()) {
+            batch.row(row)?.delete_column(family, cell.qualifier, Some(cell.timestamp))?;
+        }
+        self.apply(batch)
     }
 
     fn apply(&self, batch: MutationBatch) -> Result<()> {

@@ -1,13 +1,26 @@
-use std::sync::Barrier;
+//! The UID maps over the memory store: layout, races, renames, bounds, damage.
 
-use basalt_store::{ErrorKind, ManualClock, MemoryStore, MutationBatch, Scan, Timestamp};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use basalt_store::{Clock, ErrorKind, ManualClock, MemoryStore, MutationBatch, Scan, Timestamp};
 
 use super::*;
 use crate::uids::Uids;
 use crate::{SchemaConfig, Tables, UidWidths};
 
+/// A store whose clock goes on by a millisecond whenever it is read.
 fn memory() -> Arc<dyn Store> {
-    Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp(1_700_000_000_000)))))
+    Arc::new(MemoryStore::new(Arc::new(Ticking(AtomicU64::new(1_700_000_000_000)))))
+}
+
+#[derive(Debug)]
+struct Ticking(AtomicU64);
+
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 /// The UIDs of a daemon of its own on `store`.
@@ -213,6 +226,29 @@ fn a_rename_that_a_crash_cut_is_finished_by_the_next() {
 }
 
 #[test]
+fn no_reader_keeps_what_a_rename_changed() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    let uid = table.uid_or_create("a").unwrap();
+    std::thread::scope(|scope| {
+        for _reader in 0..3 {
+            scope.spawn(|| {
+                for _look in 0..2000 {
+                    let found = [table.uid("a"), table.uid("b")];
+                    assert!(found.into_iter().flatten().all(|found| found == uid));
+                    table.name(uid).unwrap();
+                }
+            });
+        }
+        for (from, to) in [("a", "b"), ("b", "a")].into_iter().cycle().take(400) {
+            table.rename(from, to).unwrap();
+            assert!(table.uid(from).is_err());
+            assert_eq!((table.uid(to).unwrap(), &*table.name(uid).unwrap()), (uid, to));
+        }
+    });
+}
+
+#[test]
 fn a_deleted_name_is_gone_and_its_uid_is_not_given_again() {
     // S-UID-DELETE
     let uids = daemon(&memory(), &SchemaConfig::default());
@@ -226,6 +262,31 @@ fn a_deleted_name_is_gone_and_its_uid_is_not_given_again() {
     assert!(table.uid("a").is_err() && table.name(uid).is_err() && table.delete("a").is_err());
     assert_eq!(uids.of(UidKind::Tagk).uid("a").unwrap(), uid);
     assert_eq!(table.uid_or_create("a").unwrap(), Uid::new(2));
+    uids.drop_caches();
+    assert_eq!(table.uid("a").unwrap(), Uid::new(2));
+}
+
+#[test]
+fn a_name_created_in_the_millisecond_it_was_deleted_is_not_lost() {
+    let clock = Arc::new(ManualClock::new(Timestamp(1)));
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>));
+    let uids = daemon(&store, &SchemaConfig::default());
+    let table = metrics(&uids);
+    create(table, &["a", "b"]);
+    clock.advance(1);
+    table.delete("a").unwrap();
+    let again = table.uid_or_create("a").unwrap();
+    table.rename("b", "c").unwrap();
+    table.rename("c", "b").unwrap();
+    uids.drop_caches();
+    assert_eq!((table.uid("a").unwrap(), table.uid("b").unwrap()), (again, Uid::new(2)));
+    // Put, deleted and put all within one: refused until the clock goes on, never stored where nobody finds it.
+    table.delete("a").unwrap();
+    assert!(matches!(table.uid_or_create("a"), Err(Error::AssignmentFailed { .. })));
+    clock.advance(1);
+    let again = table.uid_or_create("a").unwrap();
+    uids.drop_caches();
+    assert_eq!(table.uid("a").unwrap(), again);
 }
 
 #[test]
