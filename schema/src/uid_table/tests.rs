@@ -2,6 +2,7 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use basalt_store::{Clock, ErrorKind, ManualClock, MemoryStore, MutationBatch, Scan, Timestamp};
 
@@ -223,6 +224,26 @@ fn a_rename_that_a_crash_cut_is_finished_by_the_next() {
     table.rename("old", "new").unwrap();
     assert_eq!((table.uid("new").unwrap(), &*table.name(uid).unwrap()), (uid, "new"));
     assert!(table.uid("old").is_err());
+}
+
+#[test]
+fn a_look_up_that_a_rename_overtakes_is_not_cached() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    let uid = table.create("a").unwrap();
+    std::thread::scope(|scope| {
+        let (renamed, done) = std::sync::mpsc::channel();
+        let found = table.cached_uid("a", || {
+            let read = table.stored_uid("a")?.unwrap();
+            scope.spawn(move || renamed.send(table.rename("a", "b")));
+            // The rename waits for this look-up; were it to go on, it would be over long before the time is.
+            assert!(done.recv_timeout(Duration::from_millis(50)).is_err(), "a rename went past a look-up");
+            Ok(read)
+        });
+        assert_eq!(found.unwrap(), uid);
+    });
+    assert!(table.uid("a").is_err());
+    assert_eq!(table.uid("b").unwrap(), uid);
 }
 
 #[test]
