@@ -50,7 +50,7 @@ impl QueryEngine {
     pub fn run_checked(&self, query: &Query, cancel: &Cancel) -> Result<Vec<SubAnswer>> {
         let budget = Budget::new(self.limits.lifted(query), cancel);
         // Every sub query is planned before any is read, so that a wrong name costs nothing.
-        let plan = |sub| Plan::new(&self.schema, query, sub, self.options, self.limits.series_max);
+        let plan = |sub| Plan::new(&self.schema, query, sub, self.options, &budget);
         let plans = query.sub_queries.iter().map(plan).collect::<Result<Vec<_>>>()?;
         let answer = |(sub, plan)| self.answer(query, sub, plan, &budget);
         query.sub_queries.iter().zip(&plans).map(answer).collect()

@@ -194,6 +194,14 @@ pub enum Error {
         /// The instant.
         time_ms: i64,
     },
+    /// An annotation whose cell holds no JSON.
+    #[error("the annotation at {start_ms} ms is no JSON: {reason}")]
+    CorruptAnnotation {
+        /// When it starts.
+        start_ms: i64,
+        /// What the parser says.
+        reason: Box<str>,
+    },
     /// A worker of the query ended by panic.
     #[error("BUG: a query worker panicked")]
     WorkerPanicked,
@@ -220,6 +228,7 @@ impl Error {
         match self {
             Self::DeadlineExceeded { .. } => ErrorKind::Throttled,
             Self::Cancelled | Self::NoWorker { .. } => ErrorKind::Unavailable,
+            Self::CorruptAnnotation { .. } => ErrorKind::Corrupt,
             Self::WorkerPanicked => ErrorKind::Bug,
             Self::Store(error) => error.kind(),
             Self::Schema(error) => error.kind(),

@@ -9,22 +9,23 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Duplicates, RowCell, RowPoints, Salt, Schema, Tsuid, annotation_offset_ms};
-use basalt_store::{Columns, Get, RowBatch, RowView, Scan};
+use basalt_schema::{
+    BaseTime, DATA_FAMILY, Duplicates, RowCell, RowPoints, Salt, Schema, Tsuid, Uid, annotation_offset_ms,
+};
+use basalt_store::{CellView, Columns, Filter, Get, ListOperator, RowBatch, RowView, Scan};
 use bytes::Bytes;
 
 use crate::answer::{ScanStats, SeriesAnnotation};
 use crate::cancel::Budget;
 use crate::plan::Plan;
 use crate::span::Span;
+use crate::window::Window;
 use crate::{Error, Result};
 
 /// Rows of one get.
 const GET_ROWS: usize = 128;
 /// Series that are at most this part of their metric's are got by key instead of scanned.
 const GET_SERIES_PART: u64 = 4;
-/// Rows that are got by key at most; beyond it a scan's order pays.
-const GET_ROWS_MAX: u64 = 1 << 18;
 
 /// What was read of one series.
 #[derive(Debug, Default)]
@@ -63,7 +64,7 @@ struct TaskAnswer {
 /// # Errors
 /// The first of any worker: the store's own, `Corrupt` cells, a budget.
 pub(crate) fn fetch(schema: &Schema, plan: &Plan, annotations: bool, budget: &Budget) -> Result<Fetched> {
-    let hours = match Hours::of(plan) {
+    let hours = match Hours::of(&plan.window) {
         Some(hours) if !plan.series.is_empty() => hours,
         _ => {
             return Ok(Fetched {
@@ -147,11 +148,11 @@ struct Hours {
 
 impl Hours {
     /// `None` when there is none.
-    fn of(plan: &Plan) -> Option<Self> {
+    fn of(window: &Window) -> Option<Self> {
         let seconds = |time_ms: i64| u32::try_from(time_ms / 1000).unwrap_or(u32::MAX);
-        let from = BaseTime::of_seconds(seconds(plan.window.scan_start_ms));
+        let from = BaseTime::of_seconds(seconds(window.scan_start_ms));
         // The last hour that a row key holds does not end within 32 bits; no base time is at their end.
-        let to = BaseTime::from_be_bytes(seconds(plan.window.scan_end_ms).to_be_bytes());
+        let to = BaseTime::from_be_bytes(seconds(window.scan_end_ms).to_be_bytes());
         let count = to.seconds().checked_sub(from.seconds())?.div_ceil(BaseTime::SPAN_S);
         (count > 0).then_some(Self { from, count, to })
     }
@@ -174,10 +175,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn tasks(&self) -> Vec<Task> {
         let count = self.plan.series.len() as u64;
-        let rows = count.saturating_mul(u64::from(self.hours.count));
-        if rows <= GET_ROWS_MAX && count.saturating_mul(GET_SERIES_PART) <= self.plan.metric_series
-            || self.plan.metric_series == 0
-        {
+        if count.saturating_mul(GET_SERIES_PART) <= self.plan.metric_series || self.plan.metric_series == 0 {
             return self.get_tasks();
         }
         let mut buckets: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -249,6 +247,34 @@ impl Reader<'_> {
     }
 }
 
+/// Adds to the series index every series of a metric that has a row in the window.
+///
+/// *Cost*: a scan of the row keys of every bucket, one after the other.
+///
+/// # Errors
+/// `Throttled`: the index is full. The store's own, a budget.
+pub(crate) fn discover(schema: &Schema, metric: Uid, window: &Window, budget: &Budget) -> Result<()> {
+    let Some(hours) = Hours::of(window) else {
+        return Ok(());
+    };
+    let layout = schema.layout();
+    for salt in layout.salts() {
+        let range =
+            Scan::range(layout.range_start(salt, metric, hours.from), layout.range_start(salt, metric, hours.to));
+        let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
+        let scan = range.with_columns(Columns::family(DATA_FAMILY)).with_filter(keys_only);
+        let mut scanner = schema.store().scan(&schema.tables().data, scan)?;
+        while let Some(batch) = scanner.next_wait() {
+            let batch = batch?;
+            for row in batch.rows() {
+                schema.index().add(&layout.decode(row.key())?.tsuid())?;
+            }
+            budget.spend(0, batch.data_bytes() as u64)?;
+        }
+    }
+    Ok(())
+}
+
 /// Where a task's rows go.
 #[derive(Debug)]
 struct Sink<'a> {
@@ -297,11 +323,9 @@ impl<'a> Sink<'a> {
         data.span.extend_row(base_ms, &self.scratch);
         self.stats.points += self.scratch.len() as u64;
         if self.reader.annotations {
-            let notes = row.cells().filter_map(|cell| Some((annotation_offset_ms(cell.qualifier)?, cell.value)));
-            data.annotations.extend(notes.map(|(offset_ms, json)| SeriesAnnotation {
-                start_ms: base_ms + i64::from(offset_ms),
-                json: json.into(),
-            }));
+            for cell in row.cells() {
+                data.annotations.extend(annotation(base_ms, &cell)?);
+            }
         }
         Ok(())
     }
@@ -309,6 +333,17 @@ impl<'a> Sink<'a> {
     fn finish(self) -> TaskAnswer {
         TaskAnswer { series: self.series, stats: self.stats }
     }
+}
+
+/// The annotation of a cell, if it holds one. Its text is written into answers as it is, so it must be JSON.
+fn annotation(base_ms: i64, cell: &CellView<'_>) -> Result<Option<SeriesAnnotation>> {
+    let Some(offset_ms) = annotation_offset_ms(cell.qualifier) else {
+        return Ok(None);
+    };
+    let start_ms = base_ms + i64::from(offset_ms);
+    let _: serde::de::IgnoredAny = serde_json::from_slice(cell.value)
+        .map_err(|error| Error::CorruptAnnotation { start_ms, reason: error.to_string().into() })?;
+    Ok(Some(SeriesAnnotation { start_ms, json: cell.value.into() }))
 }
 
 /// The global annotations from `start_ms` to `end_ms`, by time.
@@ -333,11 +368,8 @@ pub(crate) fn global_annotations(
         for row in batch.rows() {
             let base_ms = i64::from(layout.decode(row.key())?.base().seconds()) * 1000;
             for cell in row.cells() {
-                let Some(offset_ms) = annotation_offset_ms(cell.qualifier) else { continue };
-                let start_ms_of_cell = base_ms + i64::from(offset_ms);
-                if (start_ms..=end_ms).contains(&start_ms_of_cell) {
-                    found.push(SeriesAnnotation { start_ms: start_ms_of_cell, json: cell.value.into() });
-                }
+                let note = annotation(base_ms, &cell)?;
+                found.extend(note.filter(|note| (start_ms..=end_ms).contains(&note.start_ms)));
             }
         }
         budget.spend(0, batch.data_bytes() as u64)?;

@@ -63,6 +63,14 @@ impl Fixture {
         }
     }
 
+    /// A point that another daemon wrote: in the store and not in the index.
+    pub(crate) fn put_unseen(&self, metric: &str, tag: (&str, &str), time: i64, value: i64) {
+        let tsuid = self.schema.resolve(metric, &[tag]).unwrap();
+        let cell = point_cell(PointTime::from_number(time).unwrap(), Value::Int(value), Door::Http).unwrap();
+        let key = self.schema.layout().series_key(&tsuid).row_key(cell.base);
+        self.store(&key, &cell.qualifier_bytes, &cell.value);
+    }
+
     pub(crate) fn annotate(&self, metric: &str, tag: (&str, &str), time: i64, json: &str) {
         let tsuid = self.schema.resolve(metric, &[tag]).unwrap();
         let (base, qualifier) = annotation_column(PointTime::from_number(time).unwrap());

@@ -1,6 +1,7 @@
 //! The plan of a sub query: names have become UIDs, filters a set of series, times a window of whole hours.
 //!
-//! Filters are answered by the series index alone: no row is read to find out whether it is wanted.
+//! Filters are answered by the series index alone: no row is read to find out whether it is wanted. An index that may
+//! lack series is completed first, from the row keys of the range.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +9,8 @@ use basalt_schema::{Schema, SeriesId, Tsuid, Uid, UidKind};
 use basalt_store::ErrorKind;
 use roaring::RoaringBitmap;
 
+use crate::cancel::Budget;
+use crate::fetch::discover;
 use crate::filter::{FilterKind, Matcher, TagFilter};
 use crate::request::{Query, Source, SubQueryPlan};
 use crate::window::Window;
@@ -50,14 +53,18 @@ impl Plan {
         query: &Query,
         sub: &SubQueryPlan,
         options: Options,
-        series_max: usize,
+        budget: &Budget,
     ) -> Result<Self> {
+        let series_max = budget.limits().series_max;
         let planner = Planner { schema, options };
         let interval_ms = sub.downsample.map_or(0, |downsample| downsample.fixed_ms());
         let window = Window::new(query.start_ms, query.end_ms, interval_ms);
         let (metric, series, grouping) = match &sub.source {
             Source::Metric(name) => {
                 let metric = planner.uid(UidKind::Metric, name)?;
+                if !options.index_is_complete {
+                    discover(schema, metric, &window, budget)?;
+                }
                 let (ids, group_keys) = planner.filtered(metric, sub)?;
                 let series = planner.tsuids(&ids, series_max)?;
                 let grouping = if group_keys.is_empty() { Grouping::Together } else { Grouping::By(group_keys) };

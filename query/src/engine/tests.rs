@@ -1,10 +1,12 @@
 //! Requests answered from end to end over the memory store. What is recorded from OpenTSDB is in `golden.rs`; here are
 //! the choices that are ours, and what no recording shows.
 
+use std::sync::Arc;
+
 use basalt_schema::Salting;
 
 use crate::fixture::{Fixture, text};
-use crate::{Cancel, Error, Limits, QueryRequest, SubQuery};
+use crate::{Cancel, Error, Limits, Options, QueryEngine, QueryRequest, SubQuery};
 
 const START: &str = "1699999200";
 const END: &str = "1700006400";
@@ -35,6 +37,24 @@ fn q_nosuchname_an_unknown_tag_value_is_an_empty_answer() {
     };
     let strict = fixture.engine(true, Limits::default()).run(&request, 1_800_000_000_000, &Cancel::new());
     assert_eq!(strict.unwrap_err().to_string(), "No such name for 'tagv': 'nobody'");
+}
+
+#[test]
+fn an_index_that_may_lack_series_is_completed_from_the_row_keys() {
+    let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
+    fixture.put_unseen("m", ("host", "b"), 1_700_000_000, 2);
+    let request = QueryRequest {
+        start: Some(START.to_owned()),
+        queries: vec![SubQuery::from_metric_text("sum:m").unwrap()],
+        ..QueryRequest::default()
+    };
+    let ask = |index_is_complete| {
+        let options = Options { index_is_complete, ..Options::default() };
+        let engine = QueryEngine::new(Arc::clone(&fixture.schema), options, Limits::default());
+        text(&engine.run(&request, 1_800_000_000_000, &Cancel::new()).unwrap()[0].series[0])
+    };
+    assert_eq!(ask(true), "1700000000 1");
+    assert_eq!(ask(false), "1700000000 3");
 }
 
 #[test]
@@ -148,6 +168,14 @@ fn q_annot_of_series_and_global() {
     assert_eq!(global[0].start_ms, 1_700_000_100_000);
     let bare = engine.run(&request(true), now_ms, &Cancel::new()).unwrap();
     assert!(bare[0].series[0].annotations.is_empty());
+}
+
+#[test]
+fn an_annotation_that_is_no_json_never_gets_into_an_answer() {
+    let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
+    fixture.annotate("m", ("host", "a"), 1_700_000_050, "}, broken");
+    let error = fixture.ask(START, END, "sum:m").unwrap_err();
+    assert!(matches!(error, Error::CorruptAnnotation { start_ms: 1_700_000_050_000, .. }), "{error}");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Aggregation across series, on points given by hand.
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use super::*;
 
 fn span(points: &[(i64, Number)]) -> Span {
@@ -102,6 +105,37 @@ fn an_infinite_value_is_refused() {
     let huge = span(&[(1000, Number::Double(f64::MAX))]);
     let error = run("squareSum", &[huge], false, (0, i64::MAX)).unwrap_err();
     assert!(matches!(error, Error::Infinite { time_ms: 1000 }), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// One series alone comes through as it is, but that an integer beside a coming double is written as one.
+    #[test]
+    fn one_series_alone_keeps_its_values(values in vec((any::<bool>(), -1_000_000_i64..1_000_000), 1..40)) {
+        let number = |(is_double, value): &(bool, i64)| {
+            if *is_double { Number::Double(to_double(*value) / 8.0) } else { Number::Integer(*value) }
+        };
+        let points: Vec<_> = (0..).step_by(250).zip(values.iter().map(number)).collect();
+        for name in ["sum", "zimsum", "pfsum", "min", "max", "mimmin", "mimmax", "avg", "median", "mult", "first", "last", "none", "p50"] {
+            let found = run(name, &[span(&points)], false, (0, i64::MAX)).unwrap();
+            prop_assert_eq!(found.len(), points.len());
+            for ((_, found), (_, given)) in found.iter().zip(&points) {
+                prop_assert_eq!(as_double(*found).to_bits(), (0.0 + as_double(*given)).to_bits(), "{}", name);
+            }
+        }
+    }
+
+    /// A sum at an instant where every series has a point is the plain sum, in whatever order the series come.
+    #[test]
+    fn sums_at_shared_instants_need_no_interpolation(rows in vec(vec(-1000_i64..1000, 12), 1..8)) {
+        let spans: Vec<Span> = rows.iter().map(|row| ints(&(0..).step_by(1000).zip(row.iter().copied()).collect::<Vec<_>>())).collect();
+        let expected: Vec<_> = (0..12_usize).map(|at| {
+            let sum = rows.iter().map(|row| row[at]).sum();
+            (i64::try_from(at).unwrap() * 1000, Number::Integer(sum))
+        }).collect();
+        prop_assert_eq!(run("sum", &spans, false, (0, i64::MAX)).unwrap(), expected);
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The `m=` grammar, its JSON twin, and what is refused.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::filter::FilterKind;
 use crate::{Error, Options};
@@ -117,6 +119,30 @@ fn q_filter_tags_the_last_of_tags_and_filters_counts() {
     assert_eq!(tagks(&format!(r#""tags":{{"host":"*"}},{filters}"#)), ["dc"]);
     assert_eq!(tagks(&format!(r#"{filters},"tags":{{}}"#)), ["dc"]);
     assert_eq!(tagks(r#""filters":[],"tags":{"host":"*"}"#), ["host"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// What a stranger sends is answered or refused, and never panics.
+    #[test]
+    fn no_text_panics(text in "[a-z0-9:{}()=,|*\\-_.\\[\\]é ]{0,60}") {
+        let options = Options::default();
+        let mut queries = Vec::new();
+        queries.extend(SubQuery::from_metric_text(&format!("sum:{text}")));
+        queries.extend(SubQuery::from_metric_text(&text));
+        queries.extend(SubQuery::from_tsuid_text(&text));
+        queries.extend(SubQuery::from_metric_text(&format!("sum:1{text}:rate{{{text}}}:m{{{text}}}{{{text}}}")));
+        let request = QueryRequest { start: Some(text.clone()), end: Some(text), queries, ..QueryRequest::default() };
+        drop(request.check(1, options));
+    }
+
+    #[test]
+    fn no_time_panics(text in "[0-9a-z:/.\\- é]{0,20}") {
+        let context = crate::TimeContext { now_ms: 1, zone: chrono_tz::Europe::Berlin, compat: crate::Compat::default() };
+        drop(crate::parse_time(&text, &context));
+        drop(crate::parse_duration(&text));
+    }
 }
 
 #[test]
