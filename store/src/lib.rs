@@ -17,10 +17,21 @@
 //! | answer | [`batch`](RowBatch), [`scanner`](Scanner), [`pending`](Pending) |
 //! | contract | [`store`](Store) |
 //! | row rewrite hook | [`fold`](Fold) |
+//! | what a reader sees | [`retention`](Retention), [`reader`](RowReader) |
+//! | the reference | [`memory`](MemoryStore) |
+//! | what every store is held to | `conformance` (feature of that name) |
 
 mod batch;
 mod cell;
 mod clock;
+#[cfg(any(test, feature = "conformance"))]
+#[expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "the suite is made of assertions: it is there to panic"
+)]
+#[expect(clippy::missing_panics_doc, reason = "each of its functions panics when the store breaks the rule")]
+pub mod conformance;
 mod error;
 mod filter;
 mod fold;
