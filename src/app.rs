@@ -52,6 +52,7 @@ impl App {
             compat: Compat { strict: config.compat.strict },
             default_zone,
             skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
+            ..Options::default()
         };
         Ok(Self {
             metrics: Metrics::default(),
