@@ -189,7 +189,7 @@ pub enum Error {
     #[error("The query was cancelled")]
     Cancelled,
     /// An aggregate is too large for a number of JSON.
-    #[error("Got Infinity at {time_ms} ms")]
+    #[error("Got Infinity: Infinity at {time_ms} ms")]
     Infinite {
         /// The instant.
         time_ms: i64,
@@ -245,11 +245,14 @@ impl Error {
         }
     }
 
-    /// Whether OpenTSDB answers this with 500 although the request is at fault: what goes wrong inside `m=` does.
+    /// Whether OpenTSDB answers this with 500 although the request is at fault: what goes wrong inside `m=`, and times
+    /// beyond its range.
     /// Ours is 400 unless `compat.strict`.
     pub fn is_server_error_in_opentsdb(&self) -> bool {
-        matches!(self, Self::Filter { .. } | Self::InTag { .. } | Self::InvalidTsuid { .. } | Self::Infinite { .. })
-            || matches!(self, Self::Grammar { fault, .. } if fault.is_in_metric())
+        matches!(
+            self,
+            Self::Filter { .. } | Self::InTag { .. } | Self::InvalidTsuid { .. } | Self::TimeOutOfRange { .. }
+        ) || matches!(self, Self::Grammar { fault, .. } if fault.is_in_metric())
     }
 }
 
