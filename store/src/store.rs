@@ -82,18 +82,20 @@ pub trait Store: Send + Sync + Debug {
     fn scan(&self, table: &TableName, scan: Scan) -> Result<Scanner>;
 
     /// Adds to an 8-byte big-endian counter, absent meaning 0, wrapping; answers the new value (rule S-CNT-1).
+    /// The new cell's time is the server's own, or the old cell's where that is later.
     ///
     /// # Errors
     /// `Invalid`: the cell holds something else, which stays (rule S-CNT-3).
     fn increment(&self, table: &TableName, increment: Increment) -> Pending<i64>;
 
-    /// Appends bytes to a cell's value, absent meaning empty; answers the new value.
+    /// Appends bytes to a cell's value, absent meaning empty; answers the new value. Its time is as an increment's.
     ///
     /// # Errors
     /// `Invalid`: the value would pass the store's bound.
     fn append(&self, table: &TableName, append: Append) -> Pending<Bytes>;
 
-    /// Applies a row's changes if a cell of that row is as expected; answers whether it did.
+    /// Applies a row's changes if a cell of that row is as expected; answers whether it did. Changes without a time
+    /// get the server's own, or the checked cell's where that is later.
     ///
     /// # Errors
     /// `Invalid`: the changes are not of exactly the row that is checked.
