@@ -1,4 +1,5 @@
-//! What every store is held to: one suite, run over the memory store, the embedded engine and a real HBase alike.
+//! What every store is held to: one suite, run over the memory store, the embedded engine and a real HBase alike, and
+//! [random histories](history) that two stores are led through side by side.
 //!
 //! ```ignore
 //! basalt_store::conformance_suite!(EngineFixture::new); // one #[test] a rule
@@ -14,6 +15,7 @@
 //! | S-DEL-1..11; U-6, U-9, U-10; D-35 | `deletes` |
 //! | S-VERS-1, -3..9; S-TTL-1, -2, -4; S-KEEP-1..3; U-7, U-8 | `versions` |
 //! | S-NAME-1, -2; S-NS-1, -3; S-ADMIN-1, -2; S-CF-7; S-SPLIT-1, -7, -8; S-PERF-1, -3, -4, -5 (answers, not costs) | `tables` |
+//! | S-MAP-1 | [`history`] |
 //!
 //! What the contract cannot say yet waits: namespaces as things of their own (S-NS-2, -4..6), the purge delay
 //! (S-DEL-11's second half and U-11, tested at [`Retention`](crate::Retention)), the new version behaviour (U-4), costs
@@ -21,6 +23,7 @@
 //! the run (S-PERF-2), constraints (S-CONS-1), triggers (S-IDX-6), value and paging filters, snapshots.
 
 mod deletes;
+pub mod history;
 mod reads;
 mod rows;
 mod scene;

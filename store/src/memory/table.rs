@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::rows::{FamilyCells, Rows};
 use super::{read, write};
-use crate::{Error, Pass, RegionInfo, Result, Retention, Rules, TableDescriptor, Timestamp};
+use crate::{Compaction, Error, Pass, RegionInfo, Result, Retention, Rules, TableDescriptor, Timestamp};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -71,13 +71,16 @@ impl Table {
         write(&self.state).rows.clear();
     }
 
-    /// What a major compaction at `now` does.
-    pub(super) fn compact(&self, now: Timestamp) {
+    /// What a compaction at `now` of all there is does.
+    pub(super) fn compact(&self, compaction: Compaction, now: Timestamp) {
         let State { descriptor, rows } = &mut *write(&self.state);
         for family in &descriptor.families {
             let earliest = rows.values().filter_map(|row| row.get(&family.name)?.earliest_put()).min();
-            // Without any put no tombstone has anything to mask.
-            let pass = Pass::Major { earliest_put: earliest.unwrap_or(Timestamp(u64::MAX)) };
+            let pass = match compaction {
+                Compaction::Minor => Pass::Retain,
+                // Without any put no tombstone has anything to mask.
+                Compaction::Major => Pass::Major { earliest_put: earliest.unwrap_or(Timestamp(u64::MAX)) },
+            };
             let mut retention = Retention::new(Rules::of(family), pass, now);
             for row in rows.values_mut() {
                 if row.get_mut(&family.name).is_some_and(|cells: &mut FamilyCells| !cells.compact(&mut retention)) {

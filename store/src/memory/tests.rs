@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::conformance::Fixture;
+use crate::conformance::history::run_history;
 use crate::{Columns, FamilyDescriptor, Filter, ManualClock};
 
 fn store() -> (Arc<ManualClock>, MemoryStore, TableName) {
@@ -90,4 +92,42 @@ fn regions_count_what_touches_them() {
     let told: Vec<_> =
         store.regions(&table).unwrap().iter().map(|r| (r.reads_count, r.writes_count, r.memtable_bytes)).collect();
     assert_eq!(told, [(2, 1, 3), (1, 2, 3)]);
+}
+
+/// The store, or one that on reopening drops at once all that a flush may drop.
+struct Histories {
+    clock: Arc<ManualClock>,
+    store: Arc<MemoryStore>,
+    eager: bool,
+}
+
+impl Histories {
+    fn new(eager: bool) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        Self { store: Arc::new(MemoryStore::new(Arc::<ManualClock>::clone(&clock))), clock, eager }
+    }
+}
+
+impl Fixture for Histories {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::<MemoryStore>::clone(&self.store)
+    }
+
+    fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    fn reopen(&mut self) {
+        if self.eager {
+            let table = self.store.table(&"history".parse().unwrap()).unwrap();
+            table.compact(Compaction::Minor, self.clock.now());
+        }
+    }
+}
+
+#[test]
+fn what_a_flush_may_drop_is_missed_by_no_history() {
+    for seed in 0..16 {
+        run_history(seed, 600, &mut Histories::new(false), &mut Histories::new(true)).unwrap();
+    }
 }
