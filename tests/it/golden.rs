@@ -28,13 +28,12 @@ use crate::daemon::Daemon;
 const BODY_CHARS_MAX: usize = 600;
 
 #[test]
-#[ignore = "queries are not wired in yet: run with --ignored"]
 fn memory_store_answers_as_opentsdb_did() {
     replay_all("memory");
 }
 
 #[test]
-#[ignore = "queries are not wired in yet: run with --ignored"]
+#[ignore = "the embedded store is not wired in yet: run with --ignored"]
 fn embedded_store_answers_as_opentsdb_did() {
     replay_all("embedded");
 }
