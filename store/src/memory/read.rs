@@ -24,7 +24,7 @@ pub(super) fn get(table: &Table, get: &Get, now: Timestamp) -> Result<RowBatch> 
     let families = family_names(&state.descriptor, &reader);
     let mut out = RowBatchBuilder::new();
     for key in &get.rows {
-        table.count_read(key, key);
+        table.count_read(key, key, true);
         if let Some(row) = state.rows.get(key)
             && reader.begin_row(key, &mut out)? == RowVerdict::Pass
         {
@@ -37,8 +37,11 @@ pub(super) fn get(table: &Table, get: &Get, now: Timestamp) -> Result<RowBatch> 
 pub(super) fn scan(table: Arc<Table>, scan: &Scan, now: Timestamp) -> Result<Scanner> {
     let descriptor = table.descriptor();
     let reader = RowReader::for_scan(&descriptor, scan, now)?;
-    let (first, last) = if scan.reversed { (&scan.stop, &scan.start) } else { (&scan.start, &scan.stop) };
-    table.count_read(first, last);
+    if scan.reversed {
+        table.count_read(&scan.stop, &scan.start, scan.start_inclusive);
+    } else {
+        table.count_read(&scan.start, &scan.stop, scan.stop_inclusive);
+    }
     let bound = |key: &Bytes, inclusive| match (key.is_empty(), inclusive) {
         (true, _) => Bound::Unbounded,
         (false, true) => Bound::Included(key.clone()),

@@ -122,9 +122,14 @@ impl Table {
         }
     }
 
-    /// Counts a read of all regions from that of `first` to that of `last`; an empty `last` is the table's end.
-    pub(super) fn count_read(&self, first: &[u8], last: &[u8]) {
-        let to = if last.is_empty() { self.regions.len() } else { self.region_of(last) + 1 };
+    /// Counts a read of all regions from that of `first` to that of `last`, which is in or not; an empty `last` is the
+    /// table's end.
+    pub(super) fn count_read(&self, first: &[u8], last: &[u8], inclusive: bool) {
+        let to = match (last.is_empty(), inclusive) {
+            (true, _) => self.regions.len(),
+            (false, true) => self.region_of(last) + 1,
+            (false, false) => self.regions.partition_point(|region| &region.start[..] < last),
+        };
         for region in self.regions.get(self.region_of(first)..to).unwrap_or_default() {
             region.reads_count.fetch_add(1, Ordering::Relaxed);
         }

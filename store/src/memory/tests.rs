@@ -87,11 +87,17 @@ fn regions_count_what_touches_them() {
     put(&store, &table, "a", "q", None, "v");
     put(&store, &table, "z", "q", None, "v");
     put(&store, &table, "z", "q", None, "v");
-    drop(store.scan(&table, Scan::range("a", "b")).unwrap());
-    drop(store.scan(&table, Scan::all()).unwrap());
+    for scan in [
+        Scan::range("a", "m"),
+        Scan::all(),
+        Scan { reversed: true, ..Scan::range("b", "") },
+        Scan { reversed: true, ..Scan::range("m", "b") },
+    ] {
+        drop(store.scan(&table, scan).unwrap());
+    }
     let told: Vec<_> =
         store.regions(&table).unwrap().iter().map(|r| (r.reads_count, r.writes_count, r.memtable_bytes)).collect();
-    assert_eq!(told, [(2, 1, 3), (1, 2, 3)]);
+    assert_eq!(told, [(4, 1, 3), (2, 2, 3)]);
 }
 
 /// The store, or one that on reopening drops at once all that a flush may drop.
