@@ -87,6 +87,7 @@ impl<S: CellSource> Merge<S> {
     }
 
     /// The source that the current cell comes from, by its place in the list.
+    #[cfg(test)]
     pub(crate) fn source_index(&self) -> Option<usize> {
         self.heap.first().copied()
     }

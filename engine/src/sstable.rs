@@ -44,16 +44,10 @@ use input::Malformed;
 
 pub(crate) use block::Block;
 pub use codec::{BlockCodec, BlockCodecs};
-#[cfg_attr(not(test), expect(unused_imports, reason = "the file's parts come before those who call them"))]
 pub(crate) use cursor::{ReadOptions, SstableCursor};
 pub(crate) use metadata::Metadata;
-#[cfg_attr(not(test), expect(unused_imports, reason = "the file's parts come before those who call them"))]
+#[cfg(test)]
 pub(crate) use span::TimeSpan;
-#[expect(unused_imports, reason = "the file's parts come before those who call them")]
-pub(crate) use verify::{VerifyProgress, VerifyReport};
-#[expect(unused_imports, reason = "the file's parts come before those who call them")]
-pub(crate) use writer::FinishedSstable;
-#[cfg_attr(not(test), expect(unused_imports, reason = "the file's parts come before those who call them"))]
 pub(crate) use writer::{SstableOptions, SstableWriter};
 
 /// The longest row key, HBase's limit.

@@ -38,8 +38,8 @@ use commit::Commits;
 use writer::{Queued, Writer};
 
 pub(crate) use commit::{Answer, AnswerWhen, ReadPoint};
-use replay::Replayed;
-use segment::SegmentId;
+pub(crate) use replay::{Replayed, replay};
+pub(crate) use segment::SegmentId;
 
 /// Bounds and times of the log.
 #[derive(Debug, Clone)]
@@ -66,6 +66,18 @@ pub(crate) struct WalStats {
     pub(crate) bytes: AtomicU64,
 }
 
+/// A write to open.
+#[derive(Debug)]
+pub(crate) struct Write {
+    /// Its closed record; unused at level `Skip`.
+    pub(crate) record: Vec<u8>,
+    /// How many sequence numbers it takes: one a row.
+    pub(crate) numbers: u64,
+    pub(crate) level: Durability,
+    /// The read points of the regions that it changes.
+    pub(crate) regions: Vec<Arc<ReadPoint>>,
+}
+
 #[derive(Debug)]
 struct State {
     commits: Commits,
@@ -87,8 +99,6 @@ pub(crate) struct Wal {
     state: Mutex<State>,
     /// Signals the writer thread: something is queued, or the log closes.
     work: Condvar,
-    /// Signals those who wait in [`Wal::wait_visible`].
-    moved: Condvar,
     /// Guards the files. Held over I/O; never taken with `state` held.
     writer: Mutex<Writer>,
     pub(crate) stats: WalStats,
@@ -121,7 +131,6 @@ impl Wal {
                 closed: false,
             }),
             work: Condvar::new(),
-            moved: Condvar::new(),
             stats: WalStats { bytes: AtomicU64::new(writer.bytes()), ..WalStats::default() },
             writer: Mutex::new(writer),
             options,
@@ -136,14 +145,15 @@ impl Wal {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a write of these regions and queues its closed `record`, if it has one.
+    /// Opens a write and queues its record; answers the last of its numbers.
     ///
     /// The caller puts it into the memtables under the number it gets, then calls
     /// [`Wal::applied`]: always, or the regions' readers stand still.
     ///
     /// # Errors
     /// `Poisoned`, `DiskFull`, `Throttled`, `Closed`: nothing was taken.
-    pub(crate) fn append(&self, record: Vec<u8>, level: Durability, regions: Vec<Arc<ReadPoint>>) -> Result<u64> {
+    pub(crate) fn append(&self, write: Write) -> Result<u64> {
+        let Write { record, numbers, level, regions } = write;
         self.condition.check()?;
         let mut state = self.state();
         if state.closed {
@@ -153,7 +163,7 @@ impl Wal {
         if queued_bytes > 0 && queued_bytes + record.len() as u64 > limit_bytes {
             return Err(Error::Throttled { queued_bytes, limit_bytes });
         }
-        let sequence = state.commits.open(level, regions);
+        let sequence = state.commits.open(numbers, level, regions);
         if level != Durability::Skip {
             state.queued_bytes += record.len() as u64;
             state.wants_sync |= level == Durability::Fsync;
@@ -182,7 +192,7 @@ impl Wal {
             } else {
                 self.condition.check_alive().map(|()| {
                     state.wants_sync = true;
-                    state.commits.open(Durability::Fsync, Vec::new())
+                    state.commits.open(1, Durability::Fsync, Vec::new())
                 })
             }
         };
@@ -195,22 +205,14 @@ impl Wal {
         }
     }
 
-    /// Waits until readers of a region see everything up to `sequence`.
-    ///
-    /// # Errors
-    /// `Poisoned`: that will not happen any more.
-    pub(crate) fn wait_visible(&self, region: &ReadPoint, sequence: u64) -> Result<()> {
-        let mut state = self.state();
-        while !Commits::is_past(region, sequence) {
-            self.condition.check_alive()?;
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        Ok(())
-    }
-
     /// The last number given.
     pub(crate) fn last_sequence(&self) -> u64 {
-        self.state().commits.next_sequence() - 1
+        self.state().commits.last_sequence()
+    }
+
+    /// Every write up to here is in the memtables.
+    pub(crate) fn applied_to(&self) -> u64 {
+        self.state().commits.applied_to()
     }
 
     /// The writer thread's work until [`Wal::close`].
@@ -263,7 +265,7 @@ impl Wal {
             let mut state = self.state();
             state.queued_bytes = 0;
             let wants_sync = std::mem::take(&mut state.wants_sync) || wants_sync;
-            (std::mem::take(&mut state.queue), wants_sync, state.commits.next_sequence() - 1)
+            (std::mem::take(&mut state.queue), wants_sync, state.commits.last_sequence())
         };
         let records = group.len() as u64;
         let (progress, result) = writer.write(group);
@@ -282,7 +284,6 @@ impl Wal {
             Ok(()) => {}
             Err(error) => self.failed(&error, wants_sync),
         }
-        self.moved.notify_all();
     }
 
     /// Syncs, then settles everything up to `up_to`, the last number given before the group was taken.
@@ -322,7 +323,6 @@ impl Wal {
     pub(crate) fn fail_all(&self) {
         let owed = self.state().commits.take_answers();
         self.refuse(owed);
-        self.moved.notify_all();
     }
 
     fn refuse(&self, answers: Vec<Answer>) {
@@ -368,6 +368,11 @@ impl Wal {
         let removed = writer.remove_before(first);
         self.stats.bytes.store(writer.bytes(), Ordering::Relaxed);
         removed
+    }
+
+    /// Lets the writer thread look at the engine's condition.
+    pub(crate) fn wake(&self) {
+        self.work.notify_one();
     }
 
     /// Takes no more writes and lets the writer thread finish what it has.

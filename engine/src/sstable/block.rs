@@ -94,6 +94,7 @@ impl Block {
     }
 
     /// Where the cells end: the position that a full walk reaches.
+    #[cfg(test)]
     pub(super) fn cells_end(&self) -> usize {
         self.cells_end
     }

@@ -150,11 +150,6 @@ impl SstableWriter {
         self.metadata.cells_count
     }
 
-    /// Bytes written so far, by which an owner ends a file that is large enough.
-    pub(crate) fn file_bytes(&self) -> u64 {
-        self.offset
-    }
-
     /// Writes what remains. The file is complete but not synced: publish it.
     ///
     /// # Errors
@@ -238,6 +233,7 @@ impl SstableWriter {
 #[derive(Debug, Clone)]
 pub(crate) struct FinishedSstable {
     /// What the file knows about itself.
+    #[expect(dead_code, reason = "the owner opens the file and asks it")]
     pub(crate) metadata: Metadata,
     /// Its length.
     pub(crate) file_bytes: u64,

@@ -30,6 +30,11 @@ impl ReadPoint {
         ReadPoint { visible: AtomicU64::new(visible), open: Mutex::default() }
     }
 
+    /// Begins after recovery, before any write: everything up to here is seen.
+    pub(crate) fn start_at(&self, sequence: u64) {
+        self.visible.store(sequence, Ordering::Release);
+    }
+
     pub(crate) fn visible(&self) -> u64 {
         self.visible.load(Ordering::Acquire)
     }
@@ -65,6 +70,9 @@ pub(crate) enum AnswerWhen {
 }
 
 struct Open {
+    /// The last of the write's numbers, by which it is known.
+    sequence: u64,
+    numbers: u64,
     level: Durability,
     applied: bool,
     settled: bool,
@@ -75,11 +83,12 @@ struct Open {
     answer: Option<Answer>,
 }
 
-/// The open writes, oldest first, numbered without gap.
+/// The open writes, oldest first.
 #[derive(Default)]
 pub(super) struct Commits {
-    /// Sequence number of the front of `open`.
-    first: u64,
+    /// The last number given.
+    last: u64,
+    /// Ascending by number.
     open: VecDeque<Open>,
     /// Everything up to here was handed to the operating system.
     written: u64,
@@ -90,7 +99,7 @@ pub(super) struct Commits {
 impl fmt::Debug for Commits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Commits")
-            .field("first", &self.first)
+            .field("last", &self.last)
             .field("open", &self.open.len())
             .field("written", &self.written)
             .field("synced", &self.synced)
@@ -101,26 +110,30 @@ impl fmt::Debug for Commits {
 impl Commits {
     /// Starts after `last`, all of it durable.
     pub(super) fn after(last: u64) -> Commits {
-        Commits { first: last + 1, open: VecDeque::new(), written: last, synced: last }
+        Commits { last, open: VecDeque::new(), written: last, synced: last }
     }
 
-    pub(super) fn next_sequence(&self) -> u64 {
-        self.first + self.open.len() as u64
+    pub(super) fn last_sequence(&self) -> u64 {
+        self.last
     }
 
-    /// Whether readers of `region` see all its writes up to `sequence`.
-    pub(super) fn is_past(region: &ReadPoint, sequence: u64) -> bool {
-        let open = region.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.front().is_none_or(|first| *first > sequence)
+    /// Every write up to here is in the memtables, synced or not.
+    pub(super) fn applied_to(&self) -> u64 {
+        let first = self.open.iter().find(|open| !open.applied);
+        first.map_or(self.last, |open| open.sequence - open.numbers)
     }
 
-    /// Opens a write and gives it its number.
-    pub(super) fn open(&mut self, level: Durability, regions: Vec<Arc<ReadPoint>>) -> u64 {
-        let sequence = self.next_sequence();
+    /// Opens a write, gives it as many numbers as it asks for, and answers the last.
+    pub(super) fn open(&mut self, numbers: u64, level: Durability, regions: Vec<Arc<ReadPoint>>) -> u64 {
+        assert!(numbers > 0, "BUG: a write without a number");
+        self.last += numbers;
+        let sequence = self.last;
         for region in &regions {
             region.open_at(sequence);
         }
         self.open.push_back(Open {
+            sequence,
+            numbers,
             level,
             applied: false,
             settled: false,
@@ -143,7 +156,7 @@ impl Commits {
 
     pub(super) fn written(&mut self, up_to: u64) -> Vec<Answer> {
         // Numbers without a record (syncs, unlogged writes) may have moved it further.
-        let from = self.first.max(self.written + 1);
+        let from = self.written + 1;
         self.written = self.written.max(up_to);
         self.settle(from..=up_to)
     }
@@ -151,7 +164,7 @@ impl Commits {
     pub(super) fn synced_to(&mut self, up_to: u64) -> Vec<Answer> {
         self.written = self.written.max(up_to);
         self.synced = self.synced.max(up_to);
-        self.settle(self.first..=up_to)
+        self.settle(0..=up_to)
     }
 
     /// Takes every answer that is owed, to be called with an error.
@@ -160,30 +173,31 @@ impl Commits {
     }
 
     fn get_mut(&mut self, sequence: u64) -> Option<&mut Open> {
-        let index = usize::try_from(sequence.checked_sub(self.first)?).ok()?;
-        self.open.get_mut(index)
+        let index = self.open.partition_point(|open| open.sequence < sequence);
+        self.open.get_mut(index).filter(|open| open.sequence == sequence)
     }
 
     /// Settles those of the range that are ready; answers what became due.
     fn settle(&mut self, range: std::ops::RangeInclusive<u64>) -> Vec<Answer> {
         let mut due = Vec::new();
-        for sequence in range {
-            self.settle_one(sequence, &mut due);
+        let from = self.open.partition_point(|open| open.sequence < *range.start());
+        let to = self.open.partition_point(|open| open.sequence <= *range.end());
+        for index in from..to {
+            self.settle_one(index, &mut due);
         }
         while self.open.front().is_some_and(|open| open.settled && open.hidden_in == 0) {
             self.open.pop_front();
-            self.first += 1;
         }
         due
     }
 
-    fn settle_one(&mut self, sequence: u64, due: &mut Vec<Answer>) {
+    fn settle_one(&mut self, index: usize, due: &mut Vec<Answer>) {
         let (written, synced) = (self.written, self.synced);
-        let Some(open) = self.get_mut(sequence) else { return };
+        let Some(open) = self.open.get_mut(index) else { return };
         let durable = match open.level {
             Durability::Skip | Durability::Async => true,
-            Durability::Os => sequence <= written,
-            Durability::Fsync => sequence <= synced,
+            Durability::Os => open.sequence <= written,
+            Durability::Fsync => open.sequence <= synced,
         };
         if open.settled || !open.applied || !durable {
             return;
@@ -201,8 +215,8 @@ impl Commits {
     }
 
     fn is_settled(&self, sequence: u64) -> bool {
-        let index = sequence.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
-        index.is_none_or(|index| self.open.get(index).is_some_and(|open| open.settled))
+        let index = self.open.partition_point(|open| open.sequence < sequence);
+        self.open.get(index).is_none_or(|open| open.sequence > sequence || open.settled)
     }
 
     /// One more region shows the write.
@@ -237,8 +251,8 @@ mod tests {
     fn a_write_is_seen_after_its_sync_and_after_its_elders() {
         let region = Arc::new(ReadPoint::new(10));
         let mut commits = Commits::after(10);
-        let first = commits.open(Durability::Fsync, vec![Arc::clone(&region)]);
-        let second = commits.open(Durability::Async, vec![Arc::clone(&region)]);
+        let first = commits.open(1, Durability::Fsync, vec![Arc::clone(&region)]);
+        let second = commits.open(1, Durability::Async, vec![Arc::clone(&region)]);
         let (tell_second, second_told) = answer();
         call(commits.applied(second, AnswerWhen::Visible, tell_second));
         assert_eq!(region.visible(), 10);
@@ -255,7 +269,7 @@ mod tests {
     fn a_sync_before_the_memtable_shows_nothing_yet() {
         let region = Arc::new(ReadPoint::new(0));
         let mut commits = Commits::after(0);
-        let write = commits.open(Durability::Fsync, vec![Arc::clone(&region)]);
+        let write = commits.open(1, Durability::Fsync, vec![Arc::clone(&region)]);
         call(commits.synced_to(write));
         assert_eq!(region.visible(), 0);
         let (tell, told) = answer();
@@ -267,9 +281,9 @@ mod tests {
     fn regions_do_not_wait_for_each_other() {
         let (a, b) = (Arc::new(ReadPoint::new(0)), Arc::new(ReadPoint::new(0)));
         let mut commits = Commits::after(0);
-        let slow = commits.open(Durability::Fsync, vec![Arc::clone(&a)]);
-        let quick = commits.open(Durability::Os, vec![Arc::clone(&b)]);
-        let both = commits.open(Durability::Os, vec![Arc::clone(&a), Arc::clone(&b)]);
+        let slow = commits.open(1, Durability::Fsync, vec![Arc::clone(&a)]);
+        let quick = commits.open(1, Durability::Os, vec![Arc::clone(&b)]);
+        let both = commits.open(1, Durability::Os, vec![Arc::clone(&a), Arc::clone(&b)]);
         let told: Vec<_> = [slow, quick, both]
             .map(|sequence| {
                 let (tell, told) = answer();
@@ -290,8 +304,8 @@ mod tests {
     fn a_read_modify_write_is_answered_before_it_is_seen() {
         let region = Arc::new(ReadPoint::new(0));
         let mut commits = Commits::after(0);
-        commits.open(Durability::Fsync, vec![Arc::clone(&region)]);
-        let step = commits.open(Durability::Async, vec![Arc::clone(&region)]);
+        commits.open(1, Durability::Fsync, vec![Arc::clone(&region)]);
+        let step = commits.open(1, Durability::Async, vec![Arc::clone(&region)]);
         let (tell, told) = answer();
         call(commits.applied(step, AnswerWhen::Settled, tell));
         assert!(told.try_recv().is_ok());

@@ -42,6 +42,7 @@ pub(crate) struct Replayed {
     pub(crate) sealed: Vec<Sealed>,
     /// The segment to write next.
     pub(crate) next: SegmentId,
+    #[cfg_attr(not(test), expect(dead_code, reason = "told in the log; tests ask for it"))]
     pub(crate) cut: Option<Cut>,
 }
 

@@ -1,7 +1,6 @@
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 
-use super::replay::replay;
 use super::*;
 use crate::io::{Fault, FaultKind, FaultSpan, LossMode, OsFs, Rng, SimFs, SplitMix};
 use crate::record;
@@ -51,10 +50,14 @@ fn open_sim(fs: &SimFs, segment_bytes: u64) -> Result<(Wal, Held)> {
     open_on(Arc::new(fs.clone()), options(Path::new("/d"), segment_bytes))
 }
 
+fn write(record: Vec<u8>, level: Durability) -> Write {
+    Write { record, numbers: 1, level, regions: Vec::new() }
+}
+
 /// Appends and applies, and gives the answer's other end.
 fn put(wal: &Wal, payload: &[u8], level: Durability) -> (u64, Receiver<Result<()>>) {
     let (sender, receiver) = channel();
-    let sequence = wal.append(closed_record(payload), level, Vec::new()).unwrap();
+    let sequence = wal.append(write(closed_record(payload), level)).unwrap();
     wal.applied(sequence, AnswerWhen::Visible, Box::new(move |result| drop(sender.send(result))));
     (sequence, receiver)
 }
@@ -126,7 +129,7 @@ fn a_full_queue_throttles_and_drains() {
     for number in 0..3 {
         put(&wal, &payload(number, 300 << 10), Durability::Fsync);
     }
-    let refused = wal.append(closed_record(&payload(3, 300 << 10)), Durability::Fsync, Vec::new());
+    let refused = wal.append(write(closed_record(&payload(3, 300 << 10)), Durability::Fsync));
     assert!(matches!(refused, Err(Error::Throttled { .. })));
     wal.write_group(false);
     put(&wal, &payload(4, 300 << 10), Durability::Fsync);
@@ -239,7 +242,7 @@ fn a_failed_sync_is_final() {
     let calls = fs.calls();
     wal.write_group(false);
     assert!(matches!(lost.recv().unwrap(), Err(Error::Poisoned { .. })));
-    assert!(matches!(wal.append(Vec::new(), Durability::Os, Vec::new()), Err(Error::Poisoned { .. })));
+    assert!(matches!(wal.append(write(Vec::new(), Durability::Os)), Err(Error::Poisoned { .. })));
     wal.write_group(true);
     assert_eq!(fs.calls() - calls, 2, "the sync is not tried again");
     let (_, held) = open_sim(&fs.power_loss(LossMode::Hostile), 4096).unwrap();
@@ -261,7 +264,7 @@ fn a_full_disk_refuses_writes_and_resumes_by_itself() {
     }
     let (refused, taken): (Vec<_>, Vec<_>) = answers.into_iter().partition(|told| told.recv().unwrap().is_err());
     assert_eq!((refused.len(), taken.len()), (1, 14));
-    assert!(matches!(wal.append(Vec::new(), Durability::Os, Vec::new()), Err(Error::DiskFull)));
+    assert!(matches!(wal.append(write(Vec::new(), Durability::Os)), Err(Error::DiskFull)));
     fs.set_capacity(u64::MAX);
     wal.write_group(false);
     wal.make_ready();

@@ -1,0 +1,145 @@
+//! The engine's threads: one writes the log, one flushes, some compact.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use basalt_store::Compaction;
+
+use crate::core::Core;
+use crate::error::{Error, Result};
+use crate::io::IoOp;
+use crate::jobs::Work;
+use crate::stats::Stats;
+use crate::table::Table;
+
+/// How often a thread looks for work that nobody told it of: TTL, a disk that was full.
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The running threads.
+#[derive(Debug, Default)]
+pub(crate) struct Background {
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Background {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// What kept a thread from starting; those that run end with the engine.
+    pub(crate) fn start(core: &Arc<Core>) -> Result<Background> {
+        let mut background = Background::default();
+        background.spawn(core, "wal", |core| core.wal.run())?;
+        background.spawn(core, "flush", |core| core.work(Work::Flush, Core::flush_due))?;
+        for _ in 0..core.limits.compaction_threads {
+            background.spawn(core, "compact", |core| core.work(Work::Compact, Core::compact_due))?;
+        }
+        Ok(background)
+    }
+
+    fn spawn(&mut self, core: &Arc<Core>, name: &str, work: impl Fn(&Core) + Send + 'static) -> Result<()> {
+        let core = Arc::clone(core);
+        let dir = core.dir.clone();
+        let run = move || {
+            // A worker that died leaves its part undone: nothing more may be promised.
+            if catch_unwind(AssertUnwindSafe(|| work(&core))).is_err() {
+                core.condition.poison(&Error::Poisoned { reason: "a worker thread panicked".into() });
+                core.wal.fail_all();
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(run);
+        self.threads.push(thread.map_err(Error::io(IoOp::Create, &dir))?);
+        Ok(())
+    }
+
+    /// Whether the caller does the work.
+    pub(crate) fn is_manual(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// Waits for the threads to end; they were told to.
+    pub(crate) fn join(self) {
+        for thread in self.threads {
+            // A panic was caught and told where it happened.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Core {
+    /// A thread's life: waits, works, tells what went wrong, goes on.
+    fn work(&self, work: Work, step: impl Fn(&Core) -> Result<()>) {
+        while self.jobs.wait(work, LOOK_INTERVAL) {
+            if self.condition.check_alive().is_err() {
+                continue;
+            }
+            if let Err(error) = step(self) {
+                tracing::warn!(%error, ?work, "put off");
+            }
+        }
+    }
+
+    /// Flushes regions until no bound is passed.
+    pub(crate) fn flush_due(&self) -> Result<()> {
+        while let Some((table, region)) = self.pick_flush() {
+            self.flush_region(&table, &region)?;
+        }
+        Ok(())
+    }
+
+    /// Compacts until no merge is worth it.
+    pub(crate) fn compact_due(&self) -> Result<()> {
+        for table in self.all_tables() {
+            for region in &table.regions {
+                while !self.jobs.is_stopped() && self.compact_some(&table, region)? {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn flush_table(&self, table: &Table) -> Result<()> {
+        table.regions.iter().try_for_each(|region| self.flush_region(table, region))
+    }
+
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        self.all_tables().iter().try_for_each(|table| self.flush_table(table))
+    }
+
+    pub(crate) fn compact_table(&self, table: &Table, compaction: Compaction) -> Result<()> {
+        for region in &table.regions {
+            match compaction {
+                Compaction::Major => self.compact_region(table, region)?,
+                Compaction::Minor => while self.compact_some(table, region)? {},
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let wal = &self.wal.stats;
+        let mut stats = Stats {
+            wal_bytes: wal.bytes.load(Ordering::Relaxed),
+            wal_records: wal.records.load(Ordering::Relaxed),
+            wal_syncs: wal.syncs.load(Ordering::Relaxed),
+            wal_sync_time: Duration::from_nanos(wal.sync_nanos.load(Ordering::Relaxed)),
+            wal_sync_time_max: Duration::from_nanos(wal.sync_nanos_max.load(Ordering::Relaxed)),
+            memtable_bytes: self.memtable_bytes.load(Ordering::Relaxed),
+            flushes: self.counters.flushes.load(Ordering::Relaxed),
+            flushed_bytes: self.counters.flushed_bytes.load(Ordering::Relaxed),
+            compactions: self.counters.compactions.load(Ordering::Relaxed),
+            compacted_bytes: self.counters.compacted_bytes.load(Ordering::Relaxed),
+            block_cache_bytes: self.cache.bytes(),
+            ..Stats::default()
+        };
+        for region in self.all_tables().iter().flat_map(|table| &table.regions) {
+            let view = region.view();
+            stats.regions_count += 1;
+            stats.file_index_bytes += view.files.iter().map(|file| file.table.memory_bytes() as u64).sum::<u64>();
+            stats.files_count += view.files.len() as u64;
+            stats.file_bytes += view.files.iter().map(|file| file.table.file_bytes()).sum::<u64>();
+        }
+        stats
+    }
+}

@@ -1,0 +1,190 @@
+//! Files merged into fewer: by size among neighbours, or all of a family on request.
+//!
+//! Files of a family are kept in the order of their numbers and only neighbours
+//! merge, so the order stays. Tombstones go only in a major compaction: there the
+//! memtables were flushed and every file of the family takes part.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use basalt_store::{CellKind, KeepDeletedCells, Pass, Rules, TimeRange, Timestamp};
+
+use crate::core::Core;
+use crate::error::{Error, Result};
+use crate::id::FamilyId;
+use crate::io::IoOp;
+use crate::manifest::Edit;
+use crate::merge::{CellSource, Direction, Merge};
+use crate::output::Output;
+use crate::region::{Region, RegionFile};
+use crate::source::{FamilyRead, Source};
+use crate::table::{Shape, Table};
+
+/// A file joins a merge when it is at most this many tenths of those newer than it together.
+const RATIO_TENTHS: u64 = 12;
+
+impl Core {
+    /// Merges all files of each family of a region; what no reader may see goes.
+    ///
+    /// # Errors
+    /// Disk full: the files stay as they are. Any other failure of a write poisons.
+    pub(crate) fn compact_region(&self, table: &Table, region: &Region) -> Result<()> {
+        self.flush_region(table, region)?;
+        let _one = region.lock_compacting();
+        let Some(_shape_kept) = table.keep_shape() else { return Ok(()) };
+        let shape = table.shape();
+        for id in &shape.families {
+            let files = files_of(region, *id);
+            if !files.is_empty() {
+                self.merge_files(&shape, region, *id, &files, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does the most urgent merge of a region, or drops a file that TTL has emptied; false when there is none.
+    ///
+    /// # Errors
+    /// As [`Core::compact_region`].
+    pub(crate) fn compact_some(&self, table: &Table, region: &Region) -> Result<bool> {
+        let _one = region.lock_compacting();
+        let Some(_shape_kept) = table.keep_shape() else { return Ok(false) };
+        let shape = table.shape();
+        for id in &shape.families {
+            let Some(family) = shape.family(*id) else { continue };
+            let files = files_of(region, *id);
+            let rules = Rules::of(family);
+            let now = self.clock.now();
+            let expired = |file: &&RegionFile| rules.is_file_expired(Timestamp(file.table.metadata().times.max), now);
+            if let Some(file) = files.iter().find(expired) {
+                self.replace_files(region, std::slice::from_ref(file), None)?;
+                return Ok(true);
+            }
+            let sizes: Vec<u64> = files.iter().map(|file| file.table.file_bytes()).collect();
+            let range = pick(&sizes, self.limits.compaction_files_min, self.limits.compaction_files_max);
+            if let Some(files) = range.and_then(|range| files.get(range)) {
+                self.merge_files(&shape, region, *id, files, false)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn merge_files(
+        &self,
+        shape: &Shape,
+        region: &Region,
+        id: FamilyId,
+        files: &[RegionFile],
+        is_major: bool,
+    ) -> Result<()> {
+        let Some(family) = shape.family(id) else { return Ok(()) };
+        let read = FamilyRead {
+            id,
+            name: &family.name,
+            direction: Direction::Forward,
+            read_point: u64::MAX,
+            time_range: TimeRange::ALL,
+            cache_blocks: false,
+            row: None,
+            qualifier: None,
+        };
+        let open = || Merge::new(files.iter().rev().map(|file| read.open_file(file)).collect(), Direction::Forward);
+        let pass = if is_major {
+            let keeps = family.keep_deleted != KeepDeletedCells::False;
+            Pass::Major { earliest_put: if keeps { earliest_put(open())? } else { Timestamp(0) } }
+        } else {
+            Pass::Retain
+        };
+        let output = match self.write_file(id, family, &mut open(), pass) {
+            Err(error) if error.is_disk_full() => {
+                self.make_room()?;
+                self.write_file(id, family, &mut open(), pass)?
+            }
+            written => written?,
+        };
+        self.replace_files(region, files, output)
+    }
+
+    /// Puts a file in the place of others: the manifest first, then the readers, then the disk.
+    fn replace_files(&self, region: &Region, files: &[RegionFile], output: Option<Output>) -> Result<()> {
+        let removed = files.iter().map(|file| file.table.file_id()).collect();
+        let added: Vec<_> = output.iter().map(|output| output.entry).collect();
+        let bytes: u64 = added.iter().map(|file| file.bytes).sum();
+        {
+            let mut manifest = self.manifest();
+            self.edit(&mut manifest, &[Edit::Files { region: region.id, flushed: 0, removed, added }])?;
+        }
+        region.change(|view| {
+            let is_old = |file: &RegionFile| files.iter().any(|old| Arc::ptr_eq(&old.table, &file.table));
+            let place = view.files.iter().position(is_old).unwrap_or(view.files.len());
+            view.files.retain(|file| !is_old(file));
+            view.files.splice(place..place, output.map(|output| output.file));
+        });
+        self.counters.compactions.fetch_add(1, Ordering::Relaxed);
+        self.counters.compacted_bytes.fetch_add(bytes, Ordering::Relaxed);
+        for file in files {
+            self.delete_file(file);
+        }
+        Ok(())
+    }
+
+    /// Deletes a file that the manifest no longer names; readers that have it open go on.
+    pub(crate) fn delete_file(&self, file: &RegionFile) {
+        let path = file.table.path();
+        if let Err(error) = self.fs.remove(path).map_err(Error::io(IoOp::Remove, path)) {
+            tracing::warn!(%error, "a dropped file stays until the next start");
+        }
+    }
+}
+
+fn files_of(region: &Region, id: FamilyId) -> Vec<RegionFile> {
+    region.view().files.iter().filter(|file| file.family == id).cloned().collect()
+}
+
+/// No put is older than what this answers.
+fn earliest_put(mut cells: Merge<Source>) -> Result<Timestamp> {
+    let mut earliest = Timestamp(u64::MAX);
+    cells.rewind()?;
+    while let Some(cell) = cells.cell() {
+        if cell.kind == CellKind::Put {
+            earliest = earliest.min(cell.timestamp);
+        }
+        cells.advance()?;
+    }
+    Ok(earliest)
+}
+
+/// Which neighbours to merge, oldest file first: the first from which on no file
+/// is much larger than the newer ones together, so that each byte is rewritten a
+/// logarithmic number of times. Source: HBase's ratio-based policy.
+fn pick(sizes: &[u64], files_min: usize, files_max: usize) -> Option<std::ops::Range<usize>> {
+    for start in 0..sizes.len() {
+        let end = sizes.len().min(start + files_max.max(2));
+        if end - start < files_min.max(2) {
+            return None;
+        }
+        let newer: u64 = sizes.get(start + 1..end)?.iter().sum();
+        if *sizes.get(start)? <= newer.saturating_mul(RATIO_TENTHS) / 10 {
+            return Some(start..end);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_of_one_size_merge_and_a_large_old_file_stays() {
+        let check = |sizes: &[u64], expected| assert_eq!(pick(sizes, 4, 10), expected, "{sizes:?}");
+        check(&[10, 10, 10], None);
+        check(&[10, 10, 10, 10], Some(0..4));
+        check(&[1000, 10, 10, 10, 10], Some(1..5));
+        check(&[1000, 10, 10, 10], None);
+        check(&[40, 10, 10, 10], None);
+        check(&[10; 30], Some(0..10));
+        check(&[], None);
+    }
+}

@@ -1,0 +1,171 @@
+//! What all parts of the engine share: the open store and its counters.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use basalt_store::{Clock, Fold, TableName, Timestamp};
+
+use crate::block_cache::BlockCache;
+use crate::error::{Error, Result};
+use crate::health::Condition;
+use crate::io::FileSystem;
+use crate::jobs::Jobs;
+use crate::manifest::{Edit, Manifest};
+use crate::options::Limits;
+use crate::reserve::Reserve;
+use crate::scan_threads::ScanThreads;
+use crate::sstable::{BlockCodecs, FileId};
+use crate::stats::Counters;
+use crate::table::Table;
+use crate::wal::Wal;
+
+/// The open store.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) fs: Arc<dyn FileSystem>,
+    pub(crate) dir: PathBuf,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Limits,
+    pub(crate) folds: Vec<Arc<dyn Fold>>,
+    pub(crate) codecs: BlockCodecs,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) condition: Arc<Condition>,
+    pub(crate) reserve: Arc<Reserve>,
+    pub(crate) wal: Wal,
+    /// Guards the manifest. Held over its I/O; rank: below all locks of tables and regions but `view`.
+    manifest: Mutex<Manifest>,
+    /// Guards which tables there are. Held for a moment.
+    pub(crate) tables: RwLock<BTreeMap<TableName, Arc<Table>>>,
+    /// One change of the list of tables at a time. Rank: the first of all.
+    pub(crate) reshaping: Mutex<()>,
+    /// The last time given by the server. Relaxed: a number that only grows.
+    stamp_ms: AtomicU64,
+    /// The next file's id. Relaxed, as above.
+    next_file: AtomicU64,
+    /// Bytes in memtables. Relaxed: by it writers are throttled, roughly.
+    pub(crate) memtable_bytes: AtomicU64,
+    pub(crate) counters: Counters,
+    pub(crate) jobs: Jobs,
+    pub(crate) scan_threads: ScanThreads,
+}
+
+/// What recovery hands over.
+#[derive(Debug)]
+pub(crate) struct Recovered {
+    pub(crate) manifest: Manifest,
+    pub(crate) tables: BTreeMap<TableName, Arc<Table>>,
+    pub(crate) wal: Wal,
+    pub(crate) clock: Timestamp,
+    pub(crate) next_file: u64,
+    pub(crate) memtable_bytes: u64,
+}
+
+/// What recovery is handed.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) fs: Arc<dyn FileSystem>,
+    pub(crate) dir: PathBuf,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Limits,
+    pub(crate) folds: Vec<Arc<dyn Fold>>,
+    pub(crate) codecs: BlockCodecs,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) condition: Arc<Condition>,
+    pub(crate) reserve: Arc<Reserve>,
+}
+
+impl Core {
+    pub(crate) fn new(around: Surroundings, recovered: Recovered) -> Core {
+        let scan_threads = ScanThreads::new(around.limits.scans_max);
+        Core {
+            fs: around.fs,
+            dir: around.dir,
+            clock: around.clock,
+            limits: around.limits,
+            folds: around.folds,
+            codecs: around.codecs,
+            cache: around.cache,
+            condition: around.condition,
+            reserve: around.reserve,
+            wal: recovered.wal,
+            manifest: Mutex::new(recovered.manifest),
+            tables: RwLock::new(recovered.tables),
+            reshaping: Mutex::new(()),
+            stamp_ms: AtomicU64::new(recovered.clock.0),
+            next_file: AtomicU64::new(recovered.next_file),
+            memtable_bytes: AtomicU64::new(recovered.memtable_bytes),
+            counters: Counters::default(),
+            jobs: Jobs::default(),
+            scan_threads,
+        }
+    }
+
+    pub(crate) fn table(&self, name: &TableName) -> Result<Arc<Table>> {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        let unknown = || basalt_store::Error::UnknownTable { table: name.to_string().into() };
+        Ok(tables.get(name).map(Arc::clone).ok_or_else(unknown)?)
+    }
+
+    /// Every table, in the order of their names.
+    pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner).values().map(Arc::clone).collect()
+    }
+
+    /// The time for a change: the clock's, or the last one given when the clock went back.
+    pub(crate) fn stamp(&self) -> Timestamp {
+        let now = self.clock.now().0;
+        Timestamp(self.stamp_ms.fetch_max(now, Ordering::Relaxed).max(now))
+    }
+
+    /// The last time given.
+    pub(crate) fn last_stamp(&self) -> Timestamp {
+        Timestamp(self.stamp_ms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn new_file_id(&self) -> FileId {
+        FileId(self.next_file.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn next_file(&self) -> u64 {
+        self.next_file.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn manifest(&self) -> MutexGuard<'_, Manifest> {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes edits durable; any failure but a full disk poisons.
+    pub(crate) fn edit(&self, manifest: &mut Manifest, edits: &[Edit]) -> Result<()> {
+        self.condition.check_alive()?;
+        self.guard(manifest.append(edits))
+    }
+
+    /// Poisons after a failure that leaves unknown what is on disk: a failed sync, a failed write.
+    pub(crate) fn guard<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            let undecided = matches!(error, Error::Io { .. }) && (error.is_sync_failure() || !error.is_disk_full());
+            if undecided {
+                self.condition.poison(error);
+                self.wal.fail_all();
+            }
+        }
+        result
+    }
+
+    pub(crate) fn fold(&self, name: Option<&str>) -> Option<&Arc<dyn Fold>> {
+        let name = name?;
+        self.folds.iter().find(|fold| fold.name() == name)
+    }
+}
+
+/// The name of an SSTable's file.
+pub(crate) fn sstable_path(dir: &Path, id: FileId) -> PathBuf {
+    dir.join(format!("sst-{:016}.sst", id.0))
+}
+
+/// The id in the name of an SSTable's file.
+pub(crate) fn sstable_id(name: &str) -> Option<FileId> {
+    name.strip_prefix("sst-")?.strip_suffix(".sst")?.parse().ok().map(FileId)
+}

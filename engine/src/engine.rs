@@ -1,0 +1,246 @@
+//! The facade: an open data folder as a [`Store`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use basalt_store::{
+    Append, Applied, CheckAndMutate, Compaction, Get, Increment, MutationBatch, Pending, RegionInfo, RowBatch, Scan,
+    Scanner, Store, TableDescriptor, TableName,
+};
+use bytes::Bytes;
+
+use crate::background::Background;
+use crate::block_cache::BlockCache;
+use crate::core::{Core, Surroundings};
+use crate::error::{Error, Result};
+use crate::health::{Condition, Health};
+use crate::io::FileLock;
+use crate::options::{EngineOptions, Workers};
+use crate::recovery::{lock_dir, recover};
+use crate::reserve::Reserve;
+use crate::stats::Stats;
+use crate::table::Table;
+
+/// The embedded store over one data folder.
+///
+/// Dropping it closes it as [`Engine::close`] does, without telling of failures.
+///
+/// ```
+/// # use basalt_engine::{Engine, EngineOptions};
+/// # use basalt_store::*;
+/// # let dir = tempfile::tempdir()?;
+/// let engine = Engine::open(EngineOptions::new(dir.path()))?;
+/// let table: TableName = "t".parse()?;
+/// engine.create_table(TableDescriptor::new(table.clone(), vec![FamilyDescriptor::new("f")]), &[])?;
+/// let mut batch = MutationBatch::new(Durability::Fsync);
+/// batch.row(b"r")?.put(b"f", b"q", None, b"v")?;
+/// assert!(engine.apply(&table, batch).wait()?.failed.is_empty());
+/// engine.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Engine {
+    core: Arc<Core>,
+    /// Taken by the first close. Rank: above everything.
+    open: Mutex<Option<Open>>,
+}
+
+/// What [`Engine::verify`] proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Verified {
+    /// Files.
+    pub files_count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What an engine lets go of when it closes, in this order.
+#[derive(Debug)]
+struct Open {
+    background: Background,
+    _lock: Box<dyn FileLock>,
+}
+
+impl Engine {
+    /// Opens a data folder and recovers what it holds.
+    ///
+    /// Cost: reads the log since the last flush of each region, at most
+    /// [`Limits::wal_bytes_max`](crate::Limits::wal_bytes_max) and a segment or two.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] when another process has the folder; [`Error::Corrupt`]
+    /// with file and offset for damage; [`Error::Version`] for files of a later
+    /// program; [`Error::Io`], of which [`Error::is_disk_full`] tells a full disk.
+    pub fn open(options: EngineOptions) -> Result<Arc<Engine>> {
+        let lock = lock_dir(&*options.fs, &options.dir)?;
+        let EngineOptions { dir, fs, clock, limits, folds, codecs, on_poison, workers } = options;
+        let around = Surroundings {
+            cache: Arc::new(BlockCache::new(limits.block_cache_bytes)),
+            condition: Arc::new(Condition::new(on_poison)),
+            reserve: Arc::new(Reserve::new(Arc::clone(&fs), &dir, limits.reserve_bytes)),
+            dir,
+            fs,
+            clock,
+            limits,
+            folds,
+            codecs,
+        };
+        let recovered = recover(&around)?;
+        let core = Arc::new(Core::new(around, recovered));
+        let background = match workers {
+            Workers::Threads => Background::start(&core)?,
+            Workers::Manual => Background::default(),
+        };
+        Ok(Arc::new(Engine { core, open: Mutex::new(Some(Open { background, _lock: lock })) }))
+    }
+
+    /// Flushes, syncs, ends the threads and releases the folder. Writes are refused from here on.
+    ///
+    /// # Errors
+    /// What kept the last bytes from the disk; they are still in the log if they were acknowledged.
+    pub fn close(&self) -> Result<()> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(open) = open else { return Ok(()) };
+        self.core.jobs.stop();
+        let flushed = self.core.condition.check().and_then(|()| self.core.flush_all());
+        self.core.wal.close();
+        self.core.scan_threads.stop();
+        if open.background.is_manual() {
+            self.core.wal.write_group(true);
+            self.core.wal.fail_all();
+        }
+        open.background.join();
+        flushed
+    }
+
+    /// Whether writes are taken.
+    pub fn health(&self) -> Health {
+        self.core.condition.health()
+    }
+
+    /// The engine's figures now.
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
+    }
+
+    /// Does what the threads would do now, once: writes and syncs what is queued,
+    /// makes the log ready, flushes and compacts what is due.
+    ///
+    /// For engines of [`Workers::Manual`].
+    ///
+    /// # Errors
+    /// What a flush or a compaction met.
+    pub fn pump(&self) -> Result<()> {
+        self.core.wal.write_group(false);
+        self.core.wal.make_ready();
+        self.core.flush_due()?;
+        self.core.compact_due()
+    }
+
+    /// Reads every file whole and proves it; answers how many files and bytes were proved.
+    ///
+    /// # Errors
+    /// The first damage, with file and offset.
+    pub fn verify(&self) -> Result<Verified> {
+        let mut verified = Verified::default();
+        for region in self.core.all_tables().iter().flat_map(|table| &table.regions) {
+            for file in &region.view().files {
+                verified.bytes += file.table.verify(|_| {})?.file_bytes;
+                verified.files_count += 1;
+            }
+        }
+        Ok(verified)
+    }
+
+    fn table(&self, name: &TableName) -> Result<Arc<Table>> {
+        if self.open.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+            return Err(Error::Closed);
+        }
+        self.core.table(name)
+    }
+
+    fn with_table<T>(&self, name: &TableName, ask: impl FnOnce(&Table) -> Pending<T>) -> Pending<T> {
+        self.table(name).map_or_else(|error| Pending::ready(Err(error.into())), |table| ask(&table))
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::warn!(%error, "closed with memtables unflushed; the log holds what was acknowledged");
+        }
+    }
+}
+
+impl Store for Engine {
+    fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> basalt_store::Result<()> {
+        Ok(self.core.create_table(table, splits)?)
+    }
+
+    fn alter_table(&self, table: TableDescriptor) -> basalt_store::Result<()> {
+        Ok(self.core.alter_table(table)?)
+    }
+
+    fn truncate_table(&self, table: &TableName) -> basalt_store::Result<()> {
+        Ok(self.core.truncate_table(table)?)
+    }
+
+    fn drop_table(&self, table: &TableName) -> basalt_store::Result<()> {
+        Ok(self.core.drop_table(table)?)
+    }
+
+    fn describe_table(&self, table: &TableName) -> basalt_store::Result<TableDescriptor> {
+        Ok(self.table(table)?.shape().descriptor.clone())
+    }
+
+    fn list_tables(&self) -> basalt_store::Result<Vec<TableName>> {
+        Ok(self.core.tables.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect())
+    }
+
+    fn regions(&self, table: &TableName) -> basalt_store::Result<Vec<RegionInfo>> {
+        let table = self.table(table)?;
+        Ok(Core::region_infos(&table))
+    }
+
+    fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
+        self.with_table(table, |table| self.core.apply(table, &batch))
+    }
+
+    fn get(&self, table: &TableName, get: Get) -> Pending<RowBatch> {
+        self.with_table(table, |table| Pending::ready(self.core.get(table, &get).map_err(Into::into)))
+    }
+
+    fn scan(&self, table: &TableName, scan: Scan) -> basalt_store::Result<Scanner> {
+        Ok(self.core.scan(self.table(table)?, scan)?)
+    }
+
+    fn increment(&self, table: &TableName, increment: Increment) -> Pending<i64> {
+        self.with_table(table, |table| self.core.increment(table, &increment))
+    }
+
+    fn append(&self, table: &TableName, append: Append) -> Pending<Bytes> {
+        self.with_table(table, |table| self.core.append(table, &append))
+    }
+
+    fn check_and_mutate(&self, table: &TableName, check: CheckAndMutate) -> Pending<bool> {
+        self.with_table(table, |table| self.core.check_and_mutate(table, &check))
+    }
+
+    fn sync(&self) -> Pending<()> {
+        let (completer, pending) = Pending::channel();
+        self.core.wal.sync(Box::new(move |result| completer.complete(result.map_err(Into::into))));
+        pending
+    }
+
+    fn flush(&self, table: &TableName) -> basalt_store::Result<()> {
+        let table = self.table(table)?;
+        Ok(self.core.flush_table(&table)?)
+    }
+
+    fn compact(&self, table: &TableName, compaction: Compaction) -> basalt_store::Result<()> {
+        let table = self.table(table)?;
+        Ok(self.core.compact_table(&table, compaction)?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+use std::path::Path;
+
+use basalt_store::{CellKind, Columns, Durability, FamilyDescriptor, ManualClock, Timestamp};
+
+use super::*;
+use crate::io::{FileSystem, OsFs, SimFs};
+use crate::options::Limits;
+
+/// Bounds at which everything happens with few bytes.
+pub(crate) fn small_limits() -> Limits {
+    Limits {
+        wal_segment_bytes: 16 << 10,
+        wal_bytes_max: 128 << 10,
+        reserve_bytes: 8 << 10,
+        memtable_bytes: 16 << 10,
+        memtables_bytes: 64 << 10,
+        block_cache_bytes: 64 << 10,
+        compaction_threads: 0,
+        ..Limits::default()
+    }
+}
+
+fn options(fs: Arc<dyn FileSystem>, dir: &Path, workers: Workers) -> EngineOptions {
+    EngineOptions {
+        fs,
+        clock: Arc::new(ManualClock::new(Timestamp(1000))),
+        limits: small_limits(),
+        workers,
+        ..EngineOptions::new(dir)
+    }
+}
+
+fn name() -> TableName {
+    "t".parse().unwrap()
+}
+
+fn table() -> TableDescriptor {
+    TableDescriptor::new(name(), vec![FamilyDescriptor::new("f"), FamilyDescriptor::new("g")])
+}
+
+fn put(engine: &Engine, row: &str, value: &str) -> Pending<Applied> {
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    let mut changes = batch.row(row.as_bytes()).unwrap();
+    changes.put(b"f", b"q", None, value.as_bytes()).unwrap().put(b"g", b"q", None, value.as_bytes()).unwrap();
+    engine.apply(&name(), batch)
+}
+
+type Row = (String, Vec<String>);
+
+fn rows(batch: &RowBatch) -> Vec<Row> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    batch.rows().map(|row| (text(row.key()), row.cells().map(|cell| text(cell.value)).collect())).collect()
+}
+
+fn scan(engine: &Engine, scan: Scan) -> Vec<Row> {
+    let mut scanner = engine.scan(&name(), scan).unwrap();
+    let mut all = Vec::new();
+    while let Some(batch) = scanner.next_wait() {
+        all.extend(rows(&batch.unwrap()));
+    }
+    all
+}
+
+fn expected(range: std::ops::Range<u32>) -> Vec<Row> {
+    range.map(|row| (format!("row{row:04}"), vec![format!("v{row}"), format!("v{row}")])).collect()
+}
+
+#[test]
+fn what_is_written_is_read_through_flush_compaction_and_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Engine::open(options(Arc::new(OsFs), dir.path(), Workers::Threads)).unwrap();
+    let engine = open();
+    engine.create_table(table(), &["row0100".into(), "row0250".into()]).unwrap();
+    for row in 0..400 {
+        put(&engine, &format!("row{row:04}"), &format!("v{row}")).wait().unwrap();
+        if row % 90 == 89 {
+            engine.flush(&name()).unwrap();
+        }
+    }
+    assert_eq!(scan(&engine, Scan::all()), expected(0..400));
+    drop(engine);
+    let engine = open();
+    assert_eq!(scan(&engine, Scan::all()), expected(0..400));
+    let reversed = Scan { reversed: true, ..Scan::all() };
+    assert_eq!(scan(&engine, reversed), expected(0..400).into_iter().rev().collect::<Vec<_>>());
+    engine.compact(&name(), Compaction::Major).unwrap();
+    assert_eq!(engine.stats().files_count, 6, "one file a region and family");
+    assert_eq!(scan(&engine, Scan::range("row0090", "row0300")), expected(90..300));
+    assert!(engine.verify().unwrap().bytes > 0);
+    let got = engine.get(&name(), Get::rows(vec!["row0399".into(), "none".into(), "row0000".into()])).wait().unwrap();
+    assert_eq!(rows(&got), [expected(399..400), expected(0..1)].concat());
+    assert_eq!(engine.regions(&name()).unwrap().len(), 3);
+    engine.close().unwrap();
+    assert!(matches!(put(&engine, "row", "late").wait(), Err(basalt_store::Error::Closed)));
+}
+
+#[test]
+fn a_folder_is_one_processs() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Engine::open(options(Arc::new(OsFs), dir.path(), Workers::Threads));
+    let engine = open().unwrap();
+    assert!(matches!(open(), Err(Error::Locked { .. })));
+    engine.close().unwrap();
+    open().unwrap();
+}
+
+#[test]
+fn counters_and_checks_see_what_is_not_synced() {
+    let fs = SimFs::new(1);
+    let engine = Engine::open(options(Arc::new(fs), Path::new("/d"), Workers::Manual)).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    let increment = |durability| {
+        let (family, qualifier) = ("f".into(), "n".into());
+        engine.increment(&name(), Increment { row: "r".into(), family, qualifier, amount: 2, durability })
+    };
+    assert_eq!(increment(Durability::Async).wait().unwrap(), 2);
+    assert_eq!(increment(Durability::Async).wait().unwrap(), 4);
+    let synced = increment(Durability::Fsync);
+    engine.pump().unwrap();
+    assert_eq!(synced.wait().unwrap(), 6);
+    let get = Get::row("r").with_columns(Columns::column("f", "n"));
+    let got = engine.get(&name(), get).wait().unwrap();
+    assert_eq!(got.row(0).unwrap().cells().next().unwrap().value, 6_u64.to_be_bytes());
+}
+
+#[test]
+fn unsynced_writes_are_not_seen() {
+    let fs = SimFs::new(1);
+    let engine = Engine::open(options(Arc::new(fs), Path::new("/d"), Workers::Manual)).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    let pending = put(&engine, "r", "v");
+    assert!(scan(&engine, Scan::all()).is_empty());
+    engine.pump().unwrap();
+    pending.wait().unwrap();
+    assert_eq!(scan(&engine, Scan::all()).len(), 1);
+}
+
+#[test]
+fn the_newest_version_is_deleted_row_by_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::open(options(Arc::new(OsFs), dir.path(), Workers::Threads)).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    put(&engine, "a", "1").wait().unwrap();
+    put(&engine, "b", "1").wait().unwrap();
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    batch.row(b"a").unwrap().delete(b"f", b"q", None).unwrap();
+    batch.row(b"b").unwrap().delete(b"nope", b"q", None).unwrap();
+    let applied = engine.apply(&name(), batch).wait().unwrap();
+    assert_eq!(applied.failed.iter().map(|failure| failure.row).collect::<Vec<_>>(), [1]);
+    assert_eq!(scan(&engine, Scan::all()), [("a".into(), vec!["1".into()]), ("b".into(), vec!["1".into(); 2])]);
+    let raw = Scan { raw: true, versions: u32::MAX, ..Scan::all() };
+    let mut scanner = engine.scan(&name(), raw).unwrap();
+    let batch = scanner.next_wait().unwrap().unwrap();
+    assert_eq!(batch.row(0).unwrap().cells().next().unwrap().kind, CellKind::DeleteColumn);
+}
+
+#[test]
+fn tables_are_altered_emptied_and_dropped_for_good() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Engine::open(options(Arc::new(OsFs), dir.path(), Workers::Threads)).unwrap();
+    let engine = open();
+    engine.create_table(table(), &["m".into()]).unwrap();
+    put(&engine, "a", "1").wait().unwrap();
+    engine.flush(&name()).unwrap();
+    put(&engine, "z", "1").wait().unwrap();
+    let without = TableDescriptor::new(name(), vec![FamilyDescriptor::new("f")]);
+    engine.alter_table(without).unwrap();
+    engine.alter_table(table()).unwrap();
+    let one = |row: &str| (String::from(row), vec![String::from("1")]);
+    assert_eq!(scan(&engine, Scan::all()), [one("a"), one("z")], "a family made anew is empty");
+    drop(engine);
+    let engine = open();
+    assert_eq!(scan(&engine, Scan::all()), [one("a"), one("z")]);
+    engine.truncate_table(&name()).unwrap();
+    assert!(scan(&engine, Scan::all()).is_empty());
+    put(&engine, "z", "2").wait().unwrap();
+    drop(engine);
+    let engine = open();
+    assert_eq!(scan(&engine, Scan::all()).len(), 1);
+    engine.drop_table(&name()).unwrap();
+    assert!(engine.list_tables().unwrap().is_empty());
+    drop(engine);
+    assert!(open().list_tables().unwrap().is_empty());
+}
+
+#[test]
+fn the_log_is_cut_behind_flushes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(Arc::new(OsFs), dir.path(), Workers::Threads);
+    options.limits.memtables_bytes = 8 << 20;
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(table(), &["row0500".into()]).unwrap();
+    let value = "v".repeat(1000);
+    let mut pending = Vec::new();
+    for row in 0..1000 {
+        pending.push(put(&engine, &format!("row{row:04}"), &value));
+    }
+    for pending in pending {
+        pending.wait().unwrap();
+    }
+    engine.flush(&name()).unwrap();
+    let stats = engine.stats();
+    assert!(stats.wal_bytes < 64 << 10, "{stats:?}");
+    assert_eq!((stats.memtable_bytes, scan(&engine, Scan::all()).len()), (0, 1000));
+}

@@ -1,0 +1,156 @@
+//! Memtables into files, and the log cut behind them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use basalt_store::{Pass, TimeRange};
+
+use crate::core::Core;
+use crate::error::{Error, Result};
+use crate::manifest::{Edit, Marks};
+use crate::memtable::Memtable;
+use crate::merge::Direction;
+use crate::output::Output;
+use crate::region::{Region, View};
+use crate::source::FamilyRead;
+use crate::table::{Shape, Table};
+use crate::wal::SegmentId;
+
+impl Core {
+    /// Moves a region's memtables into files. On a full disk the reserve is
+    /// released and it is tried once more.
+    ///
+    /// # Errors
+    /// Disk full, with the memtables kept; anything else poisons.
+    pub(crate) fn flush_region(&self, table: &Table, region: &Region) -> Result<()> {
+        let _one = region.lock_flushing();
+        let Some(_shape_kept) = table.keep_shape() else { return Ok(()) };
+        self.condition.check_alive()?;
+        let upto = region.freeze(|| self.wal.last_sequence());
+        let frozen = region.view().frozen.clone();
+        if frozen.is_empty() {
+            return self.trim_log();
+        }
+        match self.flush_frozen(table, region, &frozen, upto) {
+            Err(error) if error.is_disk_full() => {
+                self.make_room()?;
+                self.flush_frozen(table, region, &frozen, upto)
+            }
+            done => done,
+        }
+    }
+
+    /// Refuses writes and gives the reserve to whoever makes room.
+    pub(crate) fn make_room(&self) -> Result<()> {
+        self.condition.set_disk_full(true);
+        self.wal.wake();
+        self.reserve.release()
+    }
+
+    fn flush_frozen(&self, table: &Table, region: &Region, frozen: &[Arc<Memtable>], upto: u64) -> Result<()> {
+        let outputs = self.write_memtables(&table.shape(), frozen)?;
+        let added: Vec<_> = outputs.iter().map(|output| output.entry).collect();
+        let bytes: u64 = added.iter().map(|file| file.bytes).sum();
+        let edit = Edit::Files { region: region.id, flushed: upto, removed: Vec::new(), added };
+        {
+            let mut manifest = self.manifest();
+            let marks = Marks { sequence: upto, ..self.marks(manifest.catalog().marks.log_start) };
+            self.edit(&mut manifest, &[edit, Edit::Marks(marks)])?;
+        }
+        region.change(|view| {
+            view.frozen.retain(|memtable| !frozen.iter().any(|flushed| Arc::ptr_eq(flushed, memtable)));
+            view.files.extend(outputs.into_iter().map(|output| output.file));
+        });
+        let freed: u64 = frozen.iter().map(|memtable| memtable.bytes()).sum();
+        self.memtable_bytes.fetch_sub(freed, Ordering::Relaxed);
+        self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+        self.counters.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.jobs.wake(crate::jobs::Work::Compact);
+        self.trim_log()
+    }
+
+    /// One file a family, in the order of families.
+    fn write_memtables(&self, shape: &Shape, frozen: &[Arc<Memtable>]) -> Result<Vec<Output>> {
+        let view = View { active: Arc::new(Memtable::new()), frozen: frozen.to_vec(), files: Vec::new() };
+        let mut outputs = Vec::new();
+        for (id, family) in shape.families.iter().zip(&shape.descriptor.families) {
+            let read = FamilyRead {
+                id: *id,
+                name: &family.name,
+                direction: Direction::Forward,
+                read_point: u64::MAX,
+                time_range: TimeRange::ALL,
+                cache_blocks: false,
+                row: None,
+                qualifier: None,
+            };
+            outputs.extend(self.write_file(*id, family, &mut read.open(&view), Pass::Retain)?);
+        }
+        Ok(outputs)
+    }
+
+    /// Removes the log's segments of which everything is in files.
+    ///
+    /// # Errors
+    /// A failed manifest edit; segments that cannot be deleted are left for the next open.
+    pub(crate) fn trim_log(&self) -> Result<()> {
+        // First what is in the memtables for certain, then what they hold: a
+        // write that comes in between has a larger number than both.
+        let applied = self.wal.applied_to();
+        let tables = self.all_tables();
+        let regions = tables.iter().flat_map(|table| &table.regions);
+        let unflushed = regions.filter_map(|region| region.first_unflushed()).min();
+        let needed_after = unflushed.map_or(applied, |first| applied.min(first - 1));
+        let start = self.wal.first_needed(needed_after);
+        {
+            let mut manifest = self.manifest();
+            if start <= manifest.catalog().marks.log_start {
+                return Ok(());
+            }
+            let marks = self.marks(start);
+            self.edit(&mut manifest, &[Edit::Marks(marks)])?;
+        }
+        if let Err(error) = self.wal.remove_before(start) {
+            tracing::warn!(%error, "a log segment stays until the next start");
+        }
+        Ok(())
+    }
+
+    fn marks(&self, log_start: SegmentId) -> Marks {
+        Marks { log_start, clock: self.last_stamp(), sequence: 0, next_file: self.next_file() }
+    }
+
+    /// The region to flush next, if a bound is passed: the fullest, or the one that holds the log back.
+    pub(crate) fn pick_flush(&self) -> Option<(Arc<Table>, Arc<Region>)> {
+        let tables = self.all_tables();
+        let pairs = || tables.iter().flat_map(|table| table.regions.iter().map(move |region| (table, region)));
+        let picked = if self.wal.stats.bytes.load(Ordering::Relaxed) > self.limits.wal_bytes_max {
+            pairs()
+                .filter_map(|(table, region)| Some((region.first_unflushed()?, table, region)))
+                .min_by_key(|(first, ..)| *first)
+                .map(|(_, table, region)| (table, region))
+        } else {
+            let fullest = pairs().max_by_key(|(_, region)| region.memtable_bytes());
+            let total = self.memtable_bytes.load(Ordering::Relaxed);
+            fullest.filter(|(_, region)| {
+                let bytes = region.memtable_bytes();
+                bytes > self.limits.memtable_bytes || (total > self.limits.memtables_bytes && bytes > 0)
+            })
+        };
+        picked.map(|(table, region)| (Arc::clone(table), Arc::clone(region)))
+    }
+
+    /// Whether a write should wake the flush thread.
+    pub(crate) fn is_flush_due(&self, regions: &[&Arc<Region>]) -> bool {
+        self.wal.stats.bytes.load(Ordering::Relaxed) > self.limits.wal_bytes_max
+            || self.memtable_bytes.load(Ordering::Relaxed) > self.limits.memtables_bytes
+            || regions.iter().any(|region| region.view().active.bytes() > self.limits.memtable_bytes)
+    }
+
+    /// Refuses a write while the memtables hold twice their bound.
+    pub(crate) fn check_memory(&self) -> Result<()> {
+        let queued_bytes = self.memtable_bytes.load(Ordering::Relaxed);
+        let limit_bytes = self.limits.memtables_bytes.saturating_mul(2);
+        if queued_bytes > limit_bytes { Err(Error::Throttled { queued_bytes, limit_bytes }) } else { Ok(()) }
+    }
+}

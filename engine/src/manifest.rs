@@ -1,0 +1,231 @@
+//! The manifest: a log of edits that says which tables, regions and files there
+//! are, and from where the WAL is to be replayed.
+//!
+//! Byte map: `docs/formats/manifest.md`. An edit is on disk before anything acts
+//! on it: a file is read only after the edit that names it, and deleted only
+//! after the edit that removes it. When the log has grown large it is written
+//! anew, aside, as the few edits that make the present state, and renamed over
+//! the old one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::field::Fields;
+use crate::io::{File, FileSystem, IoOp, publish};
+use crate::record::{self, Step};
+
+mod catalog;
+mod edit;
+
+pub(crate) use catalog::{Catalog, Edit, FileEntry, Marks, NewRegion, TableEntry};
+
+const NAME: &str = "MANIFEST";
+const ASIDE: &str = "MANIFEST.tmp";
+const MAGIC: &[u8; 8] = b"BasltMAN";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 32;
+/// The record type of a list of edits.
+const EDITS: u8 = 2;
+/// Set in the file's number within checksums, so that a log record never fits here.
+const FILE_NUMBER_TAG: u64 = 1 << 63;
+/// The log is written anew when it is larger than this and than twice what it was when new.
+const REWRITE_BYTES_MIN: u64 = 1 << 20;
+
+/// The open manifest.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    file: Arc<dyn File>,
+    /// Counts the rewritings; bound into every checksum.
+    generation: u64,
+    /// Where the next record goes; everything before is on disk.
+    offset: u64,
+    /// How long the file was when it was written anew.
+    fresh_bytes: u64,
+    sequence: u64,
+    catalog: Catalog,
+}
+
+impl Manifest {
+    /// Reads the manifest of `dir`; `None` when there is none.
+    ///
+    /// A torn last record is cut; nobody acted on it.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Version`; any I/O error.
+    pub(crate) fn open(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Manifest>> {
+        let path = dir.join(NAME);
+        let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
+        if !names.iter().any(|name| name == NAME) {
+            return Ok(None);
+        }
+        let file = fs.open_rw(&path).map_err(Error::io(IoOp::Open, &path))?;
+        let len = file.len().map_err(Error::io(IoOp::Len, &path))?;
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+        file.read_exact_at(0, &mut bytes).map_err(Error::io(IoOp::Read, &path))?;
+        let generation = check_header(&bytes, &path)?;
+        let mut manifest = Manifest {
+            fs: Arc::clone(fs),
+            dir: dir.to_path_buf(),
+            file,
+            generation,
+            offset: HEADER_BYTES as u64,
+            fresh_bytes: 0,
+            sequence: 0,
+            catalog: Catalog::new(),
+        };
+        manifest.replay(&bytes, &path)?;
+        if manifest.offset < len {
+            manifest.file.set_len(manifest.offset).map_err(Error::io(IoOp::SetLen, &path))?;
+        }
+        // What was read may never have been synced; from here on it is acted upon.
+        manifest.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
+        Ok(Some(manifest))
+    }
+
+    /// Makes the manifest of an empty store.
+    ///
+    /// # Errors
+    /// Any I/O error.
+    pub(crate) fn create(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Manifest> {
+        Manifest::write_anew(fs, dir, 1, Catalog::new())
+    }
+
+    /// The present state.
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Makes the edits durable, as one: then they hold, and the caller acts on them.
+    ///
+    /// # Errors
+    /// Any I/O error; a full disk leaves the manifest as it was. `Corrupt` for an
+    /// edit that does not fit, which is a bug.
+    pub(crate) fn append(&mut self, edits: &[Edit]) -> Result<()> {
+        let mut catalog = self.catalog.clone();
+        for edit in edits {
+            catalog.apply(edit).map_err(|misfit| self.misfit(self.offset, misfit))?;
+        }
+        if self.offset > REWRITE_BYTES_MIN.max(2 * self.fresh_bytes) {
+            *self = Manifest::write_anew(&self.fs, &self.dir, self.generation + 1, catalog)?;
+            return Ok(());
+        }
+        let path = self.dir.join(NAME);
+        let record = encode_record(edits, self.generation, self.offset, self.sequence + 1);
+        if let Err(source) = self.file.write_at(self.offset, &record) {
+            // What was written of it would read as a torn tail; better that it is not there.
+            self.file.set_len(self.offset).map_err(Error::io(IoOp::SetLen, &path))?;
+            return Err(Error::io(IoOp::Write, &path)(source));
+        }
+        self.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
+        self.offset += record.len() as u64;
+        self.sequence += 1;
+        self.catalog = catalog;
+        Ok(())
+    }
+
+    fn write_anew(fs: &Arc<dyn FileSystem>, dir: &Path, generation: u64, catalog: Catalog) -> Result<Manifest> {
+        let aside = dir.join(ASIDE);
+        let mut bytes = header(generation);
+        let record = encode_record(&catalog.as_edits(), generation, bytes.len() as u64, 1);
+        bytes.extend_from_slice(&record);
+        let file = fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
+        file.write_at(0, &bytes).map_err(Error::io(IoOp::Write, &aside))?;
+        publish(&**fs, &*file, &aside, &dir.join(NAME))?;
+        let offset = bytes.len() as u64;
+        let (fs, dir) = (Arc::clone(fs), dir.to_path_buf());
+        Ok(Manifest { fs, dir, file, generation, offset, fresh_bytes: offset, sequence: 1, catalog })
+    }
+
+    fn replay(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
+        let number = self.generation | FILE_NUMBER_TAG;
+        let mut offset = HEADER_BYTES;
+        let damage = loop {
+            match record::read(bytes, number, offset) {
+                Step::Record(found) => {
+                    let edits = Some(found.payload).filter(|_| found.kind == EDITS).and_then(edit::decode);
+                    let unreadable = || corrupt(path, offset as u64, "manifest edit", EDITS.into(), found.kind.into());
+                    for edit in edits.ok_or_else(unreadable)? {
+                        self.catalog.apply(&edit).map_err(|misfit| self.misfit(offset as u64, misfit))?;
+                    }
+                    if offset == HEADER_BYTES {
+                        self.fresh_bytes = found.end as u64;
+                    }
+                    self.sequence = found.sequence;
+                    offset = found.end;
+                }
+                Step::End => break None,
+                Step::Damaged(damage) => break Some(damage),
+            }
+        };
+        self.offset = offset as u64;
+        let synced = record::known_synced(bytes, number, offset);
+        // The first record was published with the file: it cannot be torn.
+        if synced > self.offset || offset == HEADER_BYTES {
+            let damage = damage.unwrap_or(record::Damage { what: "record header", expected: synced, found: 0 });
+            return Err(corrupt(path, self.offset, damage.what, damage.expected, damage.found));
+        }
+        if damage.is_some() {
+            let torn = bytes.len() - offset;
+            tracing::warn!(file = %path.display(), offset, bytes = torn, "cut a torn manifest tail");
+        }
+        Ok(())
+    }
+
+    fn misfit(&self, offset: u64, misfit: catalog::Misfit) -> Error {
+        corrupt(&self.dir.join(NAME), offset, misfit.what, 0, misfit.number)
+    }
+}
+
+/// Every record before this one is on disk: that is what its header says.
+fn encode_record(edits: &[Edit], generation: u64, offset: u64, sequence: u64) -> Vec<u8> {
+    let mut record = Vec::new();
+    record::begin(&mut record, EDITS);
+    edit::encode_into(edits, &mut record);
+    record::close(&mut record);
+    record::stamp(&mut record, generation | FILE_NUMBER_TAG, offset, sequence, offset);
+    record
+}
+
+fn header(generation: u64) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&generation.to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    let crc = crc32c::crc32c(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    assert!(bytes.len() == HEADER_BYTES, "BUG: a manifest header of {} bytes", bytes.len());
+    bytes
+}
+
+/// Checks the header and answers the generation.
+fn check_header(bytes: &[u8], path: &Path) -> Result<u64> {
+    let short = || corrupt(path, 0, "manifest length", HEADER_BYTES as u64, bytes.len() as u64);
+    let covered = bytes.get(..HEADER_BYTES - 4).ok_or_else(short)?;
+    let mut fields = Fields::new(bytes);
+    let magic = fields.u64().ok_or_else(short)?;
+    let version = fields.u32().ok_or_else(short)?;
+    fields.bytes(4).ok_or_else(short)?;
+    let generation = fields.u64().ok_or_else(short)?;
+    fields.bytes(4).ok_or_else(short)?;
+    let crc = fields.u32().ok_or_else(short)?;
+    let expected_magic = u64::from_le_bytes(*MAGIC);
+    if magic != expected_magic {
+        return Err(corrupt(path, 0, "manifest magic", expected_magic, magic));
+    }
+    let expected = crc32c::crc32c(covered);
+    if crc != expected {
+        return Err(corrupt(path, 28, "manifest header checksum", expected.into(), crc.into()));
+    }
+    if version != VERSION {
+        return Err(Error::Version { file: path.to_path_buf(), found: version, supported: VERSION });
+    }
+    Ok(generation)
+}
+
+fn corrupt(file: &Path, offset: u64, what: &'static str, expected: u64, found: u64) -> Error {
+    Error::Corrupt { file: file.to_path_buf(), offset, what, expected, found }
+}

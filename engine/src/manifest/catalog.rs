@@ -1,0 +1,257 @@
+//! What the store consists of: the sum of all edits of the manifest.
+//!
+//! Pure: applying an edit does no I/O, and an edit that does not fit what is
+//! there is refused, whoever wrote it.
+
+use std::collections::BTreeMap;
+
+use basalt_store::{TableDescriptor, Timestamp};
+use bytes::Bytes;
+
+use crate::id::{FamilyId, RegionId, TableId};
+use crate::sstable::FileId;
+use crate::wal::SegmentId;
+
+/// A table as the manifest knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableEntry {
+    pub(crate) descriptor: TableDescriptor,
+    /// One a family, in the descriptor's order.
+    pub(crate) families: Vec<FamilyId>,
+    /// In key order; they tile the key space.
+    pub(crate) regions: Vec<RegionId>,
+}
+
+/// A region and its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RegionEntry {
+    pub(crate) table: TableId,
+    pub(crate) start: Bytes,
+    /// Empty for the last.
+    pub(crate) end: Bytes,
+    /// Everything up to here is in files.
+    pub(crate) flushed: u64,
+    /// Oldest first.
+    pub(crate) files: Vec<FileEntry>,
+}
+
+/// A file of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileEntry {
+    pub(crate) id: FileId,
+    pub(crate) family: FamilyId,
+    pub(crate) bytes: u64,
+}
+
+/// One change of the store, whole or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Edit {
+    CreateTable {
+        id: TableId,
+        descriptor: TableDescriptor,
+        families: Vec<FamilyId>,
+        regions: Vec<NewRegion>,
+    },
+    AlterTable {
+        id: TableId,
+        descriptor: TableDescriptor,
+        families: Vec<FamilyId>,
+    },
+    DropTable {
+        id: TableId,
+    },
+    /// Files of a region take the place of others, which are neighbours; new ones come last.
+    Files {
+        region: RegionId,
+        flushed: u64,
+        removed: Vec<FileId>,
+        added: Vec<FileEntry>,
+    },
+    /// Marks that only grow.
+    Marks(Marks),
+}
+
+/// A region of a table to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewRegion {
+    pub(crate) id: RegionId,
+    pub(crate) start: Bytes,
+    pub(crate) end: Bytes,
+}
+
+/// Numbers that only grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// The first segment that the log begins with.
+    pub(crate) log_start: SegmentId,
+    /// No cell time given by the server was later.
+    pub(crate) clock: Timestamp,
+    /// No sequence number was larger.
+    pub(crate) sequence: u64,
+    /// Not given to a file yet.
+    pub(crate) next_file: u64,
+}
+
+/// The store's tables, regions and files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Catalog {
+    pub(crate) tables: BTreeMap<TableId, TableEntry>,
+    pub(crate) regions: BTreeMap<RegionId, RegionEntry>,
+    pub(crate) marks: Marks,
+    /// Not given to a table yet.
+    pub(crate) next_table: u32,
+    /// Not given to a region yet.
+    pub(crate) next_region: u64,
+    /// Not given to a family yet, whatever its table.
+    pub(crate) next_family: u32,
+}
+
+/// An edit that does not fit what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Misfit {
+    pub(crate) what: &'static str,
+    pub(crate) number: u64,
+}
+
+impl Catalog {
+    /// An empty store.
+    pub(crate) fn new() -> Catalog {
+        Catalog {
+            tables: BTreeMap::new(),
+            regions: BTreeMap::new(),
+            marks: Marks { log_start: SegmentId(1), clock: Timestamp(0), sequence: 0, next_file: 1 },
+            next_table: 1,
+            next_region: 1,
+            next_family: 1,
+        }
+    }
+
+    /// Applies an edit.
+    ///
+    /// # Errors
+    /// The first thing of it that does not fit; the catalog is then worth nothing.
+    pub(crate) fn apply(&mut self, edit: &Edit) -> Result<(), Misfit> {
+        match edit {
+            Edit::CreateTable { id, descriptor, families, regions } => {
+                self.create_table(*id, descriptor, families, regions)
+            }
+            Edit::AlterTable { id, descriptor, families } => self.alter_table(*id, descriptor, families),
+            Edit::DropTable { id } => {
+                let table = self.tables.remove(id).ok_or(misfit("dropped table", id.0.into()))?;
+                self.regions.retain(|region, _| !table.regions.contains(region));
+                Ok(())
+            }
+            Edit::Files { region, flushed, removed, added } => self.files(*region, *flushed, removed, added),
+            Edit::Marks(marks) => {
+                self.marks.log_start = self.marks.log_start.max(marks.log_start);
+                self.marks.clock = self.marks.clock.max(marks.clock);
+                self.marks.sequence = self.marks.sequence.max(marks.sequence);
+                self.marks.next_file = self.marks.next_file.max(marks.next_file);
+                Ok(())
+            }
+        }
+    }
+
+    fn create_table(
+        &mut self,
+        id: TableId,
+        descriptor: &TableDescriptor,
+        families: &[FamilyId],
+        regions: &[NewRegion],
+    ) -> Result<(), Misfit> {
+        let number = u64::from(id.0);
+        if id.0 < self.next_table || families.len() != descriptor.families.len() {
+            return Err(misfit("created table", number));
+        }
+        let tiled = regions.first().is_some_and(|first| first.start.is_empty())
+            && regions.last().is_some_and(|last| last.end.is_empty())
+            && regions.is_sorted_by(|a, b| a.start < b.start && a.end == b.start);
+        if !tiled || regions.iter().any(|region| region.id.0 < self.next_region) {
+            return Err(misfit("regions of a created table", number));
+        }
+        for region in regions {
+            let (start, end) = (region.start.clone(), region.end.clone());
+            let entry = RegionEntry { table: id, start, end, flushed: 0, files: Vec::new() };
+            self.next_region = self.next_region.max(region.id.0 + 1);
+            self.regions.insert(region.id, entry);
+        }
+        self.take_families(families);
+        self.next_table = id.0 + 1;
+        let regions = regions.iter().map(|region| region.id).collect();
+        let entry = TableEntry { descriptor: descriptor.clone(), families: families.to_vec(), regions };
+        self.tables.insert(id, entry);
+        Ok(())
+    }
+
+    /// Files of families that are no longer there go too.
+    fn alter_table(&mut self, id: TableId, descriptor: &TableDescriptor, families: &[FamilyId]) -> Result<(), Misfit> {
+        let table = self.tables.get_mut(&id).ok_or(misfit("altered table", id.0.into()))?;
+        if families.len() != descriptor.families.len() {
+            return Err(misfit("families of an altered table", id.0.into()));
+        }
+        table.descriptor = descriptor.clone();
+        table.families = families.to_vec();
+        for region in &table.regions {
+            if let Some(entry) = self.regions.get_mut(region) {
+                entry.files.retain(|file| families.contains(&file.family));
+            }
+        }
+        self.take_families(families);
+        Ok(())
+    }
+
+    fn take_families(&mut self, families: &[FamilyId]) {
+        let next = families.iter().map(|family| family.0 + 1).max();
+        self.next_family = self.next_family.max(next.unwrap_or(0));
+    }
+
+    fn files(&mut self, region: RegionId, flushed: u64, removed: &[FileId], added: &[FileEntry]) -> Result<(), Misfit> {
+        let entry = self.regions.get_mut(&region).ok_or(misfit("region of files", region.0))?;
+        let mut place = entry.files.len();
+        for id in removed {
+            let at = entry.files.iter().position(|file| file.id == *id).ok_or(misfit("removed file", id.0))?;
+            entry.files.remove(at);
+            // New files take the place of the oldest they replace.
+            place = place.min(at);
+        }
+        if removed.is_empty() {
+            place = entry.files.len();
+        }
+        for file in added.iter().rev() {
+            entry.files.insert(place, *file);
+            self.marks.next_file = self.marks.next_file.max(file.id.0 + 1);
+        }
+        entry.flushed = entry.flushed.max(flushed);
+        self.marks.sequence = self.marks.sequence.max(flushed);
+        Ok(())
+    }
+
+    /// Edits that make this catalog out of an empty one.
+    pub(crate) fn as_edits(&self) -> Vec<Edit> {
+        let mut edits = vec![Edit::Marks(self.marks)];
+        for (id, table) in &self.tables {
+            let entries = || table.regions.iter().filter_map(|id| self.regions.get(id).map(|region| (*id, region)));
+            let regions = entries().map(|(id, region)| {
+                let (start, end) = (region.start.clone(), region.end.clone());
+                NewRegion { id, start, end }
+            });
+            edits.push(Edit::CreateTable {
+                id: *id,
+                descriptor: table.descriptor.clone(),
+                families: table.families.clone(),
+                regions: regions.collect(),
+            });
+            edits.extend(entries().map(|(id, region)| Edit::Files {
+                region: id,
+                flushed: region.flushed,
+                removed: Vec::new(),
+                added: region.files.clone(),
+            }));
+        }
+        edits
+    }
+}
+
+fn misfit(what: &'static str, number: u64) -> Misfit {
+    Misfit { what, number }
+}

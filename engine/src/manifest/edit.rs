@@ -1,0 +1,204 @@
+//! Edits as bytes. Byte map: `docs/formats/manifest.md`.
+
+use std::collections::BTreeMap;
+
+use basalt_store::{BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, TableDescriptor, Timestamp};
+use bytes::Bytes;
+
+use super::catalog::{Edit, FileEntry, Marks, NewRegion};
+use crate::field::{Fields, put_string, put_varint};
+use crate::id::{FamilyId, RegionId, TableId};
+use crate::sstable::FileId;
+use crate::wal::SegmentId;
+
+const CREATE_TABLE: u8 = 1;
+const ALTER_TABLE: u8 = 2;
+const DROP_TABLE: u8 = 3;
+const FILES: u8 = 4;
+const MARKS: u8 = 5;
+
+const KEEP_DELETED: [(u8, KeepDeletedCells); 3] =
+    [(1, KeepDeletedCells::False), (2, KeepDeletedCells::True), (3, KeepDeletedCells::Ttl)];
+const BLOOM: [(u8, BloomFilter); 3] = [(1, BloomFilter::None), (2, BloomFilter::Row), (3, BloomFilter::RowColumn)];
+const COMPRESSION: [(u8, Compression); 2] = [(1, Compression::None), (2, Compression::Zstd)];
+
+/// Appends the edits of one record.
+pub(super) fn encode_into(edits: &[Edit], out: &mut Vec<u8>) {
+    put_varint(out, edits.len() as u64);
+    for edit in edits {
+        encode_edit(edit, out);
+    }
+}
+
+fn encode_edit(edit: &Edit, out: &mut Vec<u8>) {
+    match edit {
+        Edit::CreateTable { id, descriptor, families, regions } => {
+            out.push(CREATE_TABLE);
+            put_varint(out, id.0.into());
+            put_table(out, descriptor, families);
+            put_varint(out, regions.len() as u64);
+            for region in regions {
+                put_varint(out, region.id.0);
+                put_string(out, &region.start);
+                put_string(out, &region.end);
+            }
+        }
+        Edit::AlterTable { id, descriptor, families } => {
+            out.push(ALTER_TABLE);
+            put_varint(out, id.0.into());
+            put_table(out, descriptor, families);
+        }
+        Edit::DropTable { id } => {
+            out.push(DROP_TABLE);
+            put_varint(out, id.0.into());
+        }
+        Edit::Files { region, flushed, removed, added } => {
+            out.push(FILES);
+            put_varint(out, region.0);
+            put_varint(out, *flushed);
+            put_varint(out, removed.len() as u64);
+            for file in removed {
+                put_varint(out, file.0);
+            }
+            put_varint(out, added.len() as u64);
+            for file in added {
+                put_varint(out, file.id.0);
+                put_varint(out, file.family.0.into());
+                put_varint(out, file.bytes);
+            }
+        }
+        Edit::Marks(marks) => {
+            out.push(MARKS);
+            put_varint(out, marks.log_start.0.into());
+            put_varint(out, marks.clock.0);
+            put_varint(out, marks.sequence);
+            put_varint(out, marks.next_file);
+        }
+    }
+}
+
+fn put_table(out: &mut Vec<u8>, table: &TableDescriptor, ids: &[FamilyId]) {
+    put_string(out, table.name.to_string().as_bytes());
+    put_varint(out, table.attributes.len() as u64);
+    for (key, value) in &table.attributes {
+        put_string(out, key.as_bytes());
+        put_string(out, value.as_bytes());
+    }
+    put_varint(out, table.families.len() as u64);
+    for (family, id) in table.families.iter().zip(ids) {
+        put_varint(out, id.0.into());
+        put_string(out, &family.name);
+        put_varint(out, family.versions.into());
+        put_varint(out, family.min_versions.into());
+        // 0 is for ever, so that every number of seconds has a place.
+        put_varint(out, family.ttl_seconds.map_or(0, |seconds| seconds.saturating_add(1)));
+        out.push(code(&KEEP_DELETED, family.keep_deleted));
+        out.push(code(&BLOOM, family.bloom));
+        out.push(code(&COMPRESSION, family.compression));
+        put_string(out, family.block_encoding.as_bytes());
+        put_varint(out, family.block_bytes.into());
+        out.push(family.in_memory.into());
+        put_string(out, family.fold.as_deref().unwrap_or_default().as_bytes());
+    }
+}
+
+/// The edits of a record; `None` for bytes that no writer made.
+pub(super) fn decode(payload: &[u8]) -> Option<Vec<Edit>> {
+    let mut fields = Fields::new(payload);
+    let edits = list(&mut fields, decode_edit)?;
+    fields.is_empty().then_some(edits)
+}
+
+fn decode_edit(fields: &mut Fields<'_>) -> Option<Edit> {
+    Some(match fields.u8()? {
+        CREATE_TABLE => {
+            let id = TableId(number(fields)?);
+            let (descriptor, families) = table(fields)?;
+            Edit::CreateTable { id, descriptor, families, regions: list(fields, region)? }
+        }
+        ALTER_TABLE => {
+            let id = TableId(number(fields)?);
+            let (descriptor, families) = table(fields)?;
+            Edit::AlterTable { id, descriptor, families }
+        }
+        DROP_TABLE => Edit::DropTable { id: TableId(number(fields)?) },
+        FILES => Edit::Files {
+            region: RegionId(fields.varint()?),
+            flushed: fields.varint()?,
+            removed: list(fields, |fields| fields.varint().map(FileId))?,
+            added: list(fields, file)?,
+        },
+        MARKS => Edit::Marks(Marks {
+            log_start: SegmentId(number(fields)?),
+            clock: Timestamp(fields.varint()?),
+            sequence: fields.varint()?,
+            next_file: fields.varint()?,
+        }),
+        _ => return None,
+    })
+}
+
+/// A count, then as many; never more room than bytes that are there.
+fn list<T>(fields: &mut Fields<'_>, mut item: impl FnMut(&mut Fields<'_>) -> Option<T>) -> Option<Vec<T>> {
+    let count = usize::try_from(fields.varint()?).ok()?;
+    if count > fields.left() {
+        return None;
+    }
+    (0..count).map(|_| item(fields)).collect()
+}
+
+fn number(fields: &mut Fields<'_>) -> Option<u32> {
+    u32::try_from(fields.varint()?).ok()
+}
+
+fn text(fields: &mut Fields<'_>) -> Option<String> {
+    String::from_utf8(fields.string()?.to_vec()).ok()
+}
+
+fn region(fields: &mut Fields<'_>) -> Option<NewRegion> {
+    let id = RegionId(fields.varint()?);
+    let start = Bytes::copy_from_slice(fields.string()?);
+    Some(NewRegion { id, start, end: Bytes::copy_from_slice(fields.string()?) })
+}
+
+fn file(fields: &mut Fields<'_>) -> Option<FileEntry> {
+    let id = FileId(fields.varint()?);
+    let family = FamilyId(number(fields)?);
+    Some(FileEntry { id, family, bytes: fields.varint()? })
+}
+
+fn table(fields: &mut Fields<'_>) -> Option<(TableDescriptor, Vec<FamilyId>)> {
+    let name = text(fields)?.parse().ok()?;
+    let attributes = list(fields, |fields| Some((text(fields)?, text(fields)?)))?;
+    let families = list(fields, family)?;
+    let (ids, families) = families.into_iter().unzip();
+    let attributes: BTreeMap<String, String> = attributes.into_iter().collect();
+    let descriptor = TableDescriptor { name, families, attributes };
+    descriptor.validate().ok()?;
+    Some((descriptor, ids))
+}
+
+fn family(fields: &mut Fields<'_>) -> Option<(FamilyId, FamilyDescriptor)> {
+    let id = FamilyId(number(fields)?);
+    let mut family = FamilyDescriptor::new(Bytes::copy_from_slice(fields.string()?));
+    family.versions = number(fields)?;
+    family.min_versions = number(fields)?;
+    family.ttl_seconds = fields.varint()?.checked_sub(1);
+    family.keep_deleted = named(&KEEP_DELETED, fields.u8()?)?;
+    family.bloom = named(&BLOOM, fields.u8()?)?;
+    family.compression = named(&COMPRESSION, fields.u8()?)?;
+    family.block_encoding = text(fields)?.into();
+    family.block_bytes = number(fields)?;
+    family.in_memory = fields.u8()? != 0;
+    let fold = text(fields)?;
+    family.fold = (!fold.is_empty()).then(|| fold.into());
+    Some((id, family))
+}
+
+fn code<T: Copy + PartialEq>(codes: &[(u8, T)], named: T) -> u8 {
+    codes.iter().find(|(_, name)| *name == named).map_or(0, |(code, _)| *code)
+}
+
+fn named<T: Copy>(codes: &[(u8, T)], code: u8) -> Option<T> {
+    codes.iter().find(|(known, _)| *known == code).map(|(_, name)| *name)
+}

@@ -1,0 +1,201 @@
+//! The newest cells of a region, in memory, sorted by rows.
+//!
+//! Rows are found in one ordered map a family; a row's cells lie in sorted runs
+//! of bounded length, so that a cell that comes in order (a time series' next
+//! point) is a push and one that does not moves a few kilobytes at most. Bytes of
+//! qualifiers and values lie in chunks: no allocation a cell.
+//!
+//! Readers copy out a piece at a time under a read lock. What they may see is
+//! fixed by their read point, and a cell once in never changes, so pieces of one
+//! row agree although writers come in between.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
+
+use crate::id::FamilyId;
+use crate::mutation::LoggedCell;
+
+mod cursor;
+mod slot;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use cursor::MemtableCursor;
+use slot::{Entry, Slot};
+
+/// Cell bytes are kept in pieces of this size; a larger cell gets one of its own.
+const CHUNK_BYTES: usize = 256 * 1024;
+/// What a row costs besides its key and cells: map entry, slot, allocations.
+const ROW_OVERHEAD_BYTES: u64 = 160;
+
+/// A region's memtable, all families.
+#[derive(Debug, Default)]
+pub(crate) struct Memtable {
+    /// Guards the cells; rank: below the region's state, above nothing.
+    families: RwLock<Vec<FamilyCells>>,
+    /// Relaxed: by it flushes are planned, roughly.
+    bytes: AtomicU64,
+    /// The smallest sequence number held; `u64::MAX` when empty. Written under the lock.
+    first_sequence: AtomicU64,
+}
+
+/// The cells of one family.
+#[derive(Debug)]
+pub(crate) struct FamilyCells {
+    id: FamilyId,
+    rows: BTreeMap<Box<[u8]>, Slot>,
+    chunks: Vec<Vec<u8>>,
+}
+
+/// A row to insert.
+#[derive(Debug)]
+pub(crate) struct MemRow<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) sequence: SeqNo,
+    pub(crate) cells: &'a [LoggedCell<'a>],
+}
+
+impl Memtable {
+    pub(crate) fn new() -> Memtable {
+        Memtable { first_sequence: AtomicU64::new(u64::MAX), ..Memtable::default() }
+    }
+
+    /// Begins to insert; rows go in under one lock.
+    pub(crate) fn insert(&self) -> MemtableWriter<'_> {
+        let families = self.families.write().unwrap_or_else(PoisonError::into_inner);
+        MemtableWriter { memtable: self, families, added_bytes: 0 }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Vec<FamilyCells>> {
+        self.families.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// About how much memory the cells take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The oldest write in it; `None` when empty.
+    pub(crate) fn first_sequence(&self) -> Option<u64> {
+        // Under the lock, so that a write which has its number and is being inserted is seen.
+        let families = self.read();
+        let first = self.first_sequence.load(Ordering::Relaxed);
+        drop(families);
+        (first != u64::MAX).then_some(first)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first_sequence().is_none()
+    }
+}
+
+/// Inserts rows; holds the memtable's lock.
+#[derive(Debug)]
+pub(crate) struct MemtableWriter<'a> {
+    memtable: &'a Memtable,
+    families: RwLockWriteGuard<'a, Vec<FamilyCells>>,
+    added_bytes: u64,
+}
+
+impl MemtableWriter<'_> {
+    /// Inserts a row's cells. Of two cells with one address and number the later one stays.
+    ///
+    /// Cost: one look-up of the row a run of cells of one family; a copy of the bytes.
+    pub(crate) fn row(&mut self, row: &MemRow<'_>) {
+        self.memtable.first_sequence.fetch_min(row.sequence.0, Ordering::Relaxed);
+        for run in row.cells.chunk_by(|a, b| a.family == b.family) {
+            let Some(family) = run.first().map(|cell| cell.family) else { continue };
+            let index = self.families.iter().position(|cells| cells.id == family).unwrap_or_else(|| {
+                self.families.push(FamilyCells { id: family, rows: BTreeMap::new(), chunks: Vec::new() });
+                self.families.len() - 1
+            });
+            if let Some(cells) = self.families.get_mut(index) {
+                self.added_bytes += cells.insert(row.key, row.sequence, run);
+            }
+        }
+    }
+
+    /// Lets readers in; answers the bytes added.
+    pub(crate) fn finish(self) -> u64 {
+        self.memtable.bytes.fetch_add(self.added_bytes, Ordering::Relaxed);
+        self.added_bytes
+    }
+}
+
+impl FamilyCells {
+    /// Inserts cells of one row; answers the bytes added.
+    fn insert(&mut self, key: &[u8], sequence: SeqNo, cells: &[LoggedCell<'_>]) -> u64 {
+        let chunks = &mut self.chunks;
+        let mut added = 0;
+        let mut put_all = |slot: &mut Slot| {
+            for cell in cells {
+                let entry = keep(chunks, cell, sequence);
+                added += (size_of::<Entry>() + cell.qualifier.len() + cell.value.len()) as u64;
+                slot.insert(entry, chunks);
+            }
+        };
+        if let Some(slot) = self.rows.get_mut(key) {
+            put_all(slot);
+        } else {
+            let mut slot = Slot::default();
+            put_all(&mut slot);
+            self.rows.insert(key.into(), slot);
+            added += ROW_OVERHEAD_BYTES + key.len() as u64;
+        }
+        added
+    }
+
+    /// Rows after a bound, ascending.
+    fn rows_from(&self, from: Bound<&[u8]>) -> impl Iterator<Item = (&[u8], &Slot)> {
+        self.rows.range::<[u8], _>((from, Bound::Unbounded)).map(|(key, slot)| (&key[..], slot))
+    }
+
+    /// Rows before a bound, descending.
+    fn rows_to(&self, to: Bound<&[u8]>) -> impl Iterator<Item = (&[u8], &Slot)> {
+        self.rows.range::<[u8], _>((Bound::Unbounded, to)).rev().map(|(key, slot)| (&key[..], slot))
+    }
+}
+
+/// Copies a cell's bytes into the chunks.
+fn keep(chunks: &mut Vec<Vec<u8>>, cell: &LoggedCell<'_>, sequence: SeqNo) -> Entry {
+    let needed = cell.qualifier.len() + cell.value.len();
+    if chunks.last().is_none_or(|last| last.capacity() - last.len() < needed) {
+        chunks.push(Vec::with_capacity(needed.max(CHUNK_BYTES)));
+    }
+    let chunk = chunks.len() - 1;
+    let mut offset = 0;
+    if let Some(last) = chunks.last_mut() {
+        offset = last.len();
+        last.extend_from_slice(cell.qualifier);
+        last.extend_from_slice(cell.value);
+    }
+    Entry {
+        timestamp: cell.timestamp,
+        sequence,
+        chunk: slot::width(chunk),
+        offset: slot::width(offset),
+        qualifier_len: slot::width(cell.qualifier.len()),
+        value_len: slot::width(cell.value.len()),
+        kind: cell.kind,
+    }
+}
+
+/// A cell of a slot, with the bytes it points to.
+fn cell_ref<'a>(entry: &Entry, chunks: &'a [Vec<u8>]) -> CellRef<'a> {
+    let (qualifier, value) = entry.bytes(chunks);
+    CellRef {
+        row: &[],
+        family: &[],
+        qualifier,
+        timestamp: entry.timestamp,
+        kind: entry.kind,
+        seq: entry.sequence,
+        value,
+    }
+}
+
+const _: () = assert!(size_of::<Entry>() <= 40 && size_of::<CellKind>() == 1 && size_of::<Timestamp>() == 8);

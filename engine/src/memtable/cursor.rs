@@ -1,0 +1,228 @@
+//! A memtable's family as a stream of cells for the merge.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
+use bytes::Bytes;
+
+use super::{FamilyCells, Memtable, Slot, cell_ref};
+use crate::error::Result;
+use crate::id::FamilyId;
+use crate::merge::{CellSource, Direction};
+
+/// About how many bytes are copied out under one lock.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// Walks one family of a memtable, seeing what its read point lets it.
+#[derive(Debug)]
+pub(crate) struct MemtableCursor {
+    memtable: Arc<Memtable>,
+    family: FamilyId,
+    family_name: Bytes,
+    direction: Direction,
+    /// Cells of later numbers are not there.
+    read_point: u64,
+    /// Whether one row is enough: a get copies no more than it asks for.
+    one_row: bool,
+    piece: Piece,
+    /// The cell it stands on.
+    at: usize,
+}
+
+/// Cells copied out, in the order they come.
+#[derive(Debug, Default)]
+struct Piece {
+    data: Vec<u8>,
+    cells: Vec<Copied>,
+    /// Whether the memtable goes on behind the last cell.
+    more: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Copied {
+    /// Where the row key begins; cells of one row share it.
+    row: usize,
+    row_end: usize,
+    qualifier: usize,
+    value: usize,
+    end: usize,
+    timestamp: Timestamp,
+    sequence: SeqNo,
+    kind: CellKind,
+}
+
+/// Where copying begins.
+enum From<'a> {
+    /// The first row of the direction.
+    Start,
+    /// A row, and in it the first cell not before this qualifier.
+    Column(&'a [u8], &'a [u8]),
+    /// Just behind a cell.
+    After(CellRef<'a>),
+}
+
+impl MemtableCursor {
+    /// Stands nowhere yet: rewind or seek it.
+    pub(crate) fn new(
+        memtable: Arc<Memtable>,
+        family: FamilyId,
+        family_name: Bytes,
+        direction: Direction,
+        read_point: u64,
+    ) -> MemtableCursor {
+        let piece = Piece::default();
+        MemtableCursor { memtable, family, family_name, direction, read_point, one_row: false, piece, at: 0 }
+    }
+
+    /// The same for a get: past the row sought there is nothing.
+    pub(crate) fn of_one_row(mut self) -> MemtableCursor {
+        self.one_row = true;
+        self
+    }
+
+    fn fill(&mut self, from: &From<'_>) {
+        let mut piece = Piece::default();
+        let families = self.memtable.read();
+        if let Some(cells) = families.iter().find(|cells| cells.id == self.family) {
+            self.copy(cells, from, &mut piece);
+        }
+        drop(families);
+        self.piece = piece;
+        self.at = 0;
+    }
+
+    fn copy(&self, cells: &FamilyCells, from: &From<'_>, piece: &mut Piece) {
+        let row = match from {
+            From::Start => None,
+            From::Column(row, _) => Some(*row),
+            From::After(cell) => Some(cell.row),
+        };
+        let bound = row.map_or(Bound::Unbounded, Bound::Included);
+        let mut forward;
+        let mut reverse;
+        let rows: &mut dyn Iterator<Item = (&[u8], &Slot)> = match self.direction {
+            Direction::Forward => {
+                forward = cells.rows_from(bound);
+                &mut forward
+            }
+            Direction::Reverse => {
+                reverse = cells.rows_to(bound);
+                &mut reverse
+            }
+        };
+        for (key, slot) in rows {
+            let is_first = row == Some(key);
+            let enough = self.one_row && !is_first;
+            if enough || !self.copy_row((key, slot), &cells.chunks, from, is_first, piece) {
+                return;
+            }
+        }
+    }
+
+    /// Copies a row's cells; false when the piece is full.
+    fn copy_row(
+        &self,
+        (key, slot): (&[u8], &Slot),
+        chunks: &[Vec<u8>],
+        from: &From<'_>,
+        is_first: bool,
+        piece: &mut Piece,
+    ) -> bool {
+        let from_order = |entry: &super::Entry| {
+            let cell = cell_ref(entry, chunks);
+            match from {
+                From::Column(_, qualifier) if is_first => cell.qualifier.cmp(qualifier),
+                From::After(after) if is_first => {
+                    // Not before means strictly behind.
+                    cell.order_in_family(after).then(Ordering::Less)
+                }
+                _ => Ordering::Greater,
+            }
+        };
+        let mut row = None;
+        for entry in slot.cells_from(from_order) {
+            if entry.sequence.0 > self.read_point {
+                continue;
+            }
+            if piece.data.len() >= PIECE_BYTES {
+                piece.more = true;
+                return false;
+            }
+            let (row_start, row_end) = *row.get_or_insert_with(|| piece.add(key));
+            let (qualifier_bytes, value_bytes) = entry.bytes(chunks);
+            let (qualifier, value) = piece.add(qualifier_bytes);
+            let (_, end) = piece.add(value_bytes);
+            let (timestamp, sequence, kind) = (entry.timestamp, entry.sequence, entry.kind);
+            piece.cells.push(Copied { row: row_start, row_end, qualifier, value, end, timestamp, sequence, kind });
+        }
+        true
+    }
+}
+
+impl Piece {
+    /// Appends bytes; answers where they begin and end.
+    fn add(&mut self, bytes: &[u8]) -> (usize, usize) {
+        let start = self.data.len();
+        self.data.extend_from_slice(bytes);
+        (start, self.data.len())
+    }
+
+    fn ends_before(&self, is_before: impl Fn(&CellRef<'_>) -> bool) -> bool {
+        self.cell(self.cells.len().saturating_sub(1), &[]).is_none_or(|last| is_before(&last))
+    }
+
+    /// How many cells from `at` on come before the target.
+    fn count_from(&self, at: usize, is_before: impl Fn(&CellRef<'_>) -> bool) -> usize {
+        let range = at..self.cells.len();
+        range.take_while(|at| self.cell(*at, &[]).is_some_and(|cell| is_before(&cell))).count()
+    }
+
+    fn cell<'a>(&'a self, at: usize, family: &'a [u8]) -> Option<CellRef<'a>> {
+        let copied = self.cells.get(at)?;
+        Some(CellRef {
+            row: self.data.get(copied.row..copied.row_end)?,
+            family,
+            qualifier: self.data.get(copied.qualifier..copied.value)?,
+            timestamp: copied.timestamp,
+            kind: copied.kind,
+            seq: copied.sequence,
+            value: self.data.get(copied.value..copied.end)?,
+        })
+    }
+}
+
+impl CellSource for MemtableCursor {
+    fn cell(&self) -> Option<CellRef<'_>> {
+        self.piece.cell(self.at, &self.family_name)
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        self.at += 1;
+        if self.at >= self.piece.cells.len() && self.piece.more {
+            let last = std::mem::take(&mut self.piece);
+            if let Some(cell) = last.cell(last.cells.len().saturating_sub(1), &[]) {
+                self.fill(&From::After(cell));
+            }
+        }
+        Ok(())
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.fill(&From::Start);
+        Ok(())
+    }
+
+    fn seek(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()> {
+        let forward = self.direction == Direction::Forward;
+        let is_before = |cell: &CellRef<'_>| (cell.row, cell.qualifier) < (row, qualifier);
+        // Fast path: a little further on in what was copied already.
+        if forward && self.cell().is_some_and(|cell| is_before(&cell)) && !self.piece.ends_before(is_before) {
+            self.at += self.piece.count_from(self.at, is_before);
+            return Ok(());
+        }
+        self.fill(&From::Column(row, if forward { qualifier } else { &[] }));
+        Ok(())
+    }
+}

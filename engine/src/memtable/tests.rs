@@ -1,0 +1,116 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::io::{Rng, SplitMix};
+use crate::merge::{CellSource, Direction};
+
+const FAMILY: FamilyId = FamilyId(1);
+
+type Held = (Vec<u8>, Vec<u8>, u64, u8, u64, Vec<u8>);
+
+fn held(cell: &CellRef<'_>) -> Held {
+    (
+        cell.row.to_vec(),
+        cell.qualifier.to_vec(),
+        u64::MAX - cell.timestamp.0,
+        u8::MAX - cell.kind.code(),
+        u64::MAX - cell.seq.0,
+        cell.value.to_vec(),
+    )
+}
+
+fn insert(memtable: &Memtable, row: &MemRow<'_>) {
+    let mut writer = memtable.insert();
+    writer.row(row);
+    writer.finish();
+}
+
+fn drain(cursor: &mut MemtableCursor) -> Vec<Held> {
+    let mut all = Vec::new();
+    while let Some(cell) = cursor.cell() {
+        all.push(held(&cell));
+        cursor.advance().unwrap();
+    }
+    all
+}
+
+fn cursor(memtable: &Arc<Memtable>, direction: Direction, read_point: u64) -> MemtableCursor {
+    MemtableCursor::new(Arc::clone(memtable), FAMILY, "f".into(), direction, read_point)
+}
+
+/// Random cells: few rows with many cells each, out of order, so that runs split.
+fn filled(seed: u64, cells: u64) -> (Arc<Memtable>, Vec<Held>) {
+    let mut rng = SplitMix::new(seed);
+    let memtable = Arc::new(Memtable::new());
+    let mut expected = Vec::new();
+    for sequence in 1..=cells {
+        let key = vec![b'r', rng.below(5).to_le_bytes()[0]];
+        let qualifier = rng.below(400).to_be_bytes();
+        let kind = if rng.chance(1, 10) { CellKind::DeleteColumn } else { CellKind::Put };
+        let value = vec![7; usize::try_from(rng.below(60)).unwrap()];
+        let timestamp = Timestamp(rng.below(4));
+        let cell = LoggedCell { family: FAMILY, kind, timestamp, qualifier: &qualifier, value: &value };
+        insert(&memtable, &MemRow { key: &key, sequence: SeqNo(sequence), cells: &[cell] });
+        expected.push(held(&CellRef {
+            row: &key,
+            family: b"f",
+            qualifier: &qualifier,
+            timestamp,
+            kind,
+            seq: SeqNo(sequence),
+            value: &value,
+        }));
+    }
+    expected.sort();
+    (memtable, expected)
+}
+
+#[test]
+fn cells_come_in_cell_order_up_to_the_read_point() {
+    for seed in 0..4 {
+        let (memtable, expected) = filled(seed, 6000);
+        for read_point in [0, 1, 3000, u64::MAX] {
+            let seen: Vec<_> = expected.iter().filter(|cell| u64::MAX - cell.4 <= read_point).cloned().collect();
+            let mut forward = cursor(&memtable, Direction::Forward, read_point);
+            forward.rewind().unwrap();
+            assert_eq!(drain(&mut forward), seen);
+            let mut rows: Vec<_> = seen.chunk_by(|a, b| a.0 == b.0).collect();
+            rows.reverse();
+            let mut reverse = cursor(&memtable, Direction::Reverse, read_point);
+            reverse.rewind().unwrap();
+            assert_eq!(drain(&mut reverse), rows.concat());
+        }
+    }
+}
+
+#[test]
+fn a_seek_finds_the_first_cell_not_before_the_column() {
+    let (memtable, expected) = filled(9, 3000);
+    let mut rng = SplitMix::new(1);
+    let mut kept = cursor(&memtable, Direction::Forward, u64::MAX);
+    for _ in 0..300 {
+        let row = vec![b'r', rng.below(7).to_le_bytes()[0]];
+        let qualifier = if rng.chance(1, 3) { Vec::new() } else { rng.below(450).to_be_bytes().to_vec() };
+        let from = expected.partition_point(|cell| (&cell.0, &cell.1) < (&row, &qualifier));
+        kept.seek(&row, &qualifier).unwrap();
+        assert_eq!(kept.cell().map(|cell| held(&cell)), expected.get(from).cloned());
+        let mut one = cursor(&memtable, Direction::Forward, u64::MAX).of_one_row();
+        one.seek(&row, &qualifier).unwrap();
+        let rest: Vec<_> = expected[from..].iter().filter(|cell| cell.0 == row).cloned().collect();
+        assert_eq!(drain(&mut one), rest);
+    }
+}
+
+#[test]
+fn the_later_of_two_cells_with_one_address_and_number_stays() {
+    let memtable = Arc::new(Memtable::new());
+    assert!(memtable.is_empty());
+    let cell =
+        |value| LoggedCell { family: FAMILY, kind: CellKind::Put, timestamp: Timestamp(5), qualifier: b"q", value };
+    insert(&memtable, &MemRow { key: b"r", sequence: SeqNo(3), cells: &[cell(b"old"), cell(b"new")] });
+    let mut cursor = cursor(&memtable, Direction::Forward, u64::MAX);
+    cursor.rewind().unwrap();
+    assert_eq!(drain(&mut cursor).into_iter().map(|cell| cell.5).collect::<Vec<_>>(), [b"new"]);
+    assert_eq!(memtable.first_sequence(), Some(3));
+    assert!(memtable.bytes() > 0);
+}

@@ -1,0 +1,134 @@
+//! What an engine is opened with.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use basalt_store::{Clock, Fold};
+
+use crate::health::PoisonHook;
+use crate::io::{FileSystem, OsFs, SystemClock};
+use crate::sstable::BlockCodecs;
+
+/// Who does the engine's background work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Workers {
+    /// Threads of the engine's own.
+    #[default]
+    Threads,
+    /// Nobody: the caller calls [`Engine::pump`](crate::Engine::pump). Scans keep their threads.
+    ///
+    /// For simulations, where one seed must be one history.
+    Manual,
+}
+
+/// The engine's bounds, each with a default that fits a small server.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Length of a log segment in bytes.
+    pub wal_segment_bytes: u64,
+    /// Log bytes at which the oldest memtable is flushed.
+    pub wal_bytes_max: u64,
+    /// Bytes that may wait for the log before writers are throttled.
+    pub wal_queue_bytes_max: u64,
+    /// Writes below level `fsync` are on disk after this long.
+    pub sync_interval: Duration,
+    /// How often a full disk is tried again.
+    pub full_disk_retry_interval: Duration,
+    /// Bytes held back on disk, by which a full disk is flushed and closed.
+    pub reserve_bytes: u64,
+    /// Bytes of one region's memtable at which it is flushed.
+    pub memtable_bytes: u64,
+    /// Bytes of all memtables at which the largest is flushed; at twice that, writers are throttled.
+    pub memtables_bytes: u64,
+    /// Bytes of decoded blocks kept in memory.
+    pub block_cache_bytes: u64,
+    /// Threads that compact.
+    pub compaction_threads: usize,
+    /// Neighbouring files of about one size at which they are merged.
+    pub compaction_files_min: usize,
+    /// Files merged at once, at most.
+    pub compaction_files_max: usize,
+    /// Largest value in bytes (HBase: `hbase.client.keyvalue.maxsize`).
+    pub value_bytes_max: usize,
+    /// Largest batch in bytes.
+    pub batch_bytes_max: usize,
+    /// Rows a get may ask for.
+    pub get_rows_max: usize,
+    /// Scans at once.
+    pub scans_max: usize,
+    /// Batches that a scan makes ahead of its reader.
+    pub scan_batches_ahead: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            wal_segment_bytes: 16 << 20,
+            wal_bytes_max: 256 << 20,
+            wal_queue_bytes_max: 64 << 20,
+            sync_interval: Duration::from_secs(1),
+            full_disk_retry_interval: Duration::from_millis(500),
+            reserve_bytes: 32 << 20,
+            memtable_bytes: 64 << 20,
+            memtables_bytes: 256 << 20,
+            block_cache_bytes: 256 << 20,
+            compaction_threads: 1,
+            compaction_files_min: 4,
+            compaction_files_max: 10,
+            value_bytes_max: 10 << 20,
+            batch_bytes_max: 256 << 20,
+            get_rows_max: 100_000,
+            scans_max: 512,
+            scan_batches_ahead: 4,
+        }
+    }
+}
+
+/// What an engine is opened with.
+#[derive(Clone)]
+pub struct EngineOptions {
+    /// The data folder; made if absent.
+    pub dir: PathBuf,
+    /// Where files are.
+    pub fs: Arc<dyn FileSystem>,
+    /// The time that cells get and TTL is reckoned by.
+    pub clock: Arc<dyn Clock>,
+    /// Bounds.
+    pub limits: Limits,
+    /// Folds that families may name.
+    pub folds: Vec<Arc<dyn Fold>>,
+    /// Block codecs that families may name.
+    pub codecs: BlockCodecs,
+    /// Called once when the engine is poisoned: the daemon then ends itself.
+    pub on_poison: Option<PoisonHook>,
+    /// Who does the background work.
+    pub workers: Workers,
+}
+
+impl EngineOptions {
+    /// Real files in `dir`, the system's clock, default bounds.
+    pub fn new(dir: impl Into<PathBuf>) -> EngineOptions {
+        EngineOptions {
+            dir: dir.into(),
+            fs: Arc::new(OsFs),
+            clock: Arc::new(SystemClock),
+            limits: Limits::default(),
+            folds: Vec::new(),
+            codecs: BlockCodecs::default(),
+            on_poison: None,
+            workers: Workers::Threads,
+        }
+    }
+}
+
+impl fmt::Debug for EngineOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineOptions")
+            .field("dir", &self.dir)
+            .field("limits", &self.limits)
+            .field("workers", &self.workers)
+            .finish_non_exhaustive()
+    }
+}

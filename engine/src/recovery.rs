@@ -1,0 +1,206 @@
+//! Opening a data folder after whatever happened to it.
+//!
+//! ```text
+//! lock ─► sweep asides ─► manifest ─► open its files, delete others ─► replay the log into memtables ─► new segment
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use basalt_store::{TableName, Timestamp};
+
+use crate::core::{Recovered, Surroundings, sstable_id, sstable_path};
+use crate::error::{Error, Result};
+use crate::id::{RegionId, TableId};
+use crate::io::{FileLock, FileSystem, IoOp};
+use crate::manifest::{Catalog, Manifest};
+use crate::memtable::MemRow;
+use crate::mutation::{LoggedBatch, MUTATIONS};
+use crate::record::Record;
+use crate::region::{Region, RegionFile};
+use crate::sstable::Sstable;
+use crate::table::{Shape, Table};
+use crate::wal::{Replayed, Wal, WalOptions, replay};
+
+const LOCK: &str = "LOCK";
+
+/// Makes the folder if need be and takes its lock.
+///
+/// # Errors
+/// `Locked` when another process has it; any I/O error.
+pub(crate) fn lock_dir(fs: &dyn FileSystem, dir: &Path) -> Result<Box<dyn FileLock>> {
+    fs.create_dir_all(dir).map_err(Error::io(IoOp::Create, dir))?;
+    let path = dir.join(LOCK);
+    fs.lock(&path).map_err(|source| {
+        if source.kind() == std::io::ErrorKind::WouldBlock {
+            Error::Locked { dir: dir.to_path_buf() }
+        } else {
+            Error::io(IoOp::Lock, &path)(source)
+        }
+    })
+}
+
+/// Brings back what the folder holds.
+///
+/// # Errors
+/// `Corrupt`, `Version`; a full disk; any I/O error.
+pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
+    sweep_asides(&*around.fs, &around.dir)?;
+    let (manifest, is_new) = match Manifest::open(&around.fs, &around.dir)? {
+        Some(manifest) => (manifest, false),
+        None => (Manifest::create(&around.fs, &around.dir)?, true),
+    };
+    let catalog = manifest.catalog().clone();
+    let next_file = sweep_files(around, &catalog)?;
+    let mut tables = Tables::open(around, &catalog)?;
+    let replayed = replay_log(around, &catalog, &mut tables, is_new)?;
+    for region in tables.regions.values() {
+        region.region.read_point.start_at(replayed.last_sequence);
+    }
+    let wal = Wal::open(
+        Arc::clone(&around.fs),
+        WalOptions {
+            dir: around.dir.clone(),
+            segment_bytes: around.limits.wal_segment_bytes,
+            queue_bytes_max: around.limits.wal_queue_bytes_max,
+            sync_interval: around.limits.sync_interval,
+            retry_interval: around.limits.full_disk_retry_interval,
+        },
+        Arc::clone(&around.condition),
+        Arc::clone(&around.reserve),
+        replayed,
+    )?;
+    around.reserve.fill()?;
+    Ok(Recovered {
+        manifest,
+        wal,
+        clock: catalog.marks.clock.max(tables.clock),
+        next_file,
+        memtable_bytes: tables.memtable_bytes,
+        tables: tables.by_name(),
+    })
+}
+
+/// Deletes what was written aside and never published.
+fn sweep_asides(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
+    for name in names.iter().filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "tmp")) {
+        let path = dir.join(name);
+        fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
+    }
+    Ok(())
+}
+
+/// Deletes files that the manifest does not name; answers the first file id that was never used.
+fn sweep_files(around: &Surroundings, catalog: &Catalog) -> Result<u64> {
+    let names = around.fs.list(&around.dir).map_err(Error::io(IoOp::List, &around.dir))?;
+    let mut next = catalog.marks.next_file;
+    for (name, id) in names.iter().filter_map(|name| Some((name, sstable_id(name)?))) {
+        next = next.max(id.0 + 1);
+        let named = catalog.regions.values().any(|region| region.files.iter().any(|file| file.id == id));
+        if !named {
+            let path = around.dir.join(name);
+            around.fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
+        }
+    }
+    Ok(next)
+}
+
+/// The tables while the log is read into them.
+struct Tables {
+    by_id: BTreeMap<TableId, Table>,
+    regions: BTreeMap<RegionId, OpenRegion>,
+    clock: Timestamp,
+    memtable_bytes: u64,
+}
+
+struct OpenRegion {
+    region: Arc<Region>,
+    /// Everything up to here is in files.
+    flushed: u64,
+}
+
+impl Tables {
+    fn open(around: &Surroundings, catalog: &Catalog) -> Result<Tables> {
+        let mut regions = BTreeMap::new();
+        for (id, entry) in &catalog.regions {
+            let mut files = Vec::with_capacity(entry.files.len());
+            for file in &entry.files {
+                let path = sstable_path(&around.dir, file.id);
+                let opened = around.fs.open(&path).map_err(Error::io(IoOp::Open, &path))?;
+                let len = opened.len().map_err(Error::io(IoOp::Len, &path))?;
+                if len != file.bytes {
+                    let what = "file length";
+                    return Err(Error::Corrupt { file: path, offset: 0, what, expected: file.bytes, found: len });
+                }
+                let table = Sstable::open(opened, &path, file.id, &around.codecs, Arc::clone(&around.cache))?;
+                files.push(RegionFile { family: file.family, table: Arc::new(table) });
+            }
+            let region = Arc::new(Region::new(*id, entry.start.clone(), entry.end.clone(), files));
+            regions.insert(*id, OpenRegion { region, flushed: entry.flushed });
+        }
+        let open_table = |(id, entry): (&TableId, &crate::manifest::TableEntry)| {
+            let shape = Shape { descriptor: entry.descriptor.clone(), families: entry.families.clone() };
+            let of_table = entry.regions.iter().filter_map(|id| regions.get(id));
+            (*id, Table::new(*id, shape, of_table.map(|open| Arc::clone(&open.region)).collect()))
+        };
+        let by_id = catalog.tables.iter().map(open_table).collect();
+        Ok(Tables { by_id, regions, clock: Timestamp(0), memtable_bytes: 0 })
+    }
+
+    fn by_name(self) -> BTreeMap<TableName, Arc<Table>> {
+        self.by_id.into_values().map(|table| (table.shape().descriptor.name.clone(), Arc::new(table))).collect()
+    }
+
+    /// Applies a logged batch; `None` when its payload does not read.
+    fn apply(&mut self, record: &Record<'_>) -> Option<()> {
+        let mut batch = LoggedBatch::decode(record.payload, record.sequence)?;
+        self.clock = self.clock.max(batch.server_time);
+        // A table that was dropped since.
+        let Some(table) = self.by_id.get(&batch.table) else { return Some(()) };
+        let shape = table.shape();
+        let mut cells = Vec::new();
+        while let Some((key, sequence)) = batch.next_row(&mut cells)? {
+            let Some(region) = table.regions.get(table.region_of(key)) else { continue };
+            if self.regions.get(&region.id).is_some_and(|open| sequence.0 <= open.flushed) {
+                continue;
+            }
+            // A family that was dropped since.
+            cells.retain(|cell| shape.family(cell.family).is_some());
+            if cells.is_empty() {
+                continue;
+            }
+            let active = Arc::clone(&region.view().active);
+            let mut memtable = active.insert();
+            memtable.row(&MemRow { key, sequence, cells: &cells });
+            self.memtable_bytes += memtable.finish();
+        }
+        Some(())
+    }
+}
+
+/// Reads the log into the memtables.
+fn replay_log(around: &Surroundings, catalog: &Catalog, tables: &mut Tables, is_new: bool) -> Result<Replayed> {
+    let first = catalog.marks.log_start;
+    let mut visit = |record: Record<'_>| {
+        let applied = if record.kind == MUTATIONS { tables.apply(&record) } else { None };
+        // The checksum fits over a payload that does not read: written so, by us or a later program.
+        applied.ok_or_else(|| Error::Corrupt {
+            file: around.dir.clone(),
+            offset: 0,
+            what: "log record kind",
+            expected: MUTATIONS.into(),
+            found: record.kind.into(),
+        })
+    };
+    let mut replayed = replay(&*around.fs, &around.dir, first, &mut visit)?;
+    let segment = first.path(&around.dir);
+    let has_first = !replayed.sealed.is_empty() || around.fs.open(&segment).is_ok();
+    // A store that ever answered has a log, if only an empty segment of one.
+    if !is_new && !has_first && catalog.marks.sequence > 0 {
+        return Err(Error::Corrupt { file: segment, offset: 0, what: "log segments", expected: 1, found: 0 });
+    }
+    replayed.last_sequence = replayed.last_sequence.max(catalog.marks.sequence);
+    Ok(replayed)
+}

@@ -1,0 +1,156 @@
+//! Tables made, altered, emptied and dropped: each one edit of the manifest.
+
+use std::sync::{Arc, PoisonError};
+
+use basalt_store::{RegionInfo, TableDescriptor, TableName};
+use bytes::Bytes;
+use std::sync::atomic::Ordering;
+
+use crate::core::Core;
+use crate::error::Result;
+use crate::id::{FamilyId, RegionId, TableId};
+use crate::manifest::{Catalog, Edit, NewRegion};
+use crate::region::{Region, RegionFile};
+use crate::table::{Shape, Table};
+
+impl Core {
+    /// Makes a table of regions that begin at the splits.
+    pub(crate) fn create_table(&self, descriptor: TableDescriptor, splits: &[Bytes]) -> Result<()> {
+        descriptor.validate()?;
+        if splits.first().is_some_and(Bytes::is_empty) || !splits.is_sorted_by(|a, b| a < b) {
+            let reason = "split keys must be sorted, each once, none empty".into();
+            return Err(basalt_store::Error::InvalidArgument { what: "splits", reason }.into());
+        }
+        self.condition.check()?;
+        let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = descriptor.name.clone();
+        if self.table(&name).is_ok() {
+            return Err(basalt_store::Error::TableExists { table: name.to_string().into() }.into());
+        }
+        let table = {
+            let mut manifest = self.manifest();
+            let (edit, table) = new_table(manifest.catalog(), descriptor, splits);
+            self.edit(&mut manifest, &[edit])?;
+            table
+        };
+        self.tables.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(table));
+        Ok(())
+    }
+
+    /// Gives a table other settings. Families that are not named any more go with their data.
+    pub(crate) fn alter_table(&self, descriptor: TableDescriptor) -> Result<()> {
+        descriptor.validate()?;
+        self.condition.check()?;
+        let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table(&descriptor.name)?;
+        let _shape = table.lock_shape();
+        let before = table.shape();
+        let families: Vec<FamilyId> = {
+            let mut manifest = self.manifest();
+            let mut next = manifest.catalog().next_family;
+            let ids = descriptor.families.iter().map(|family| {
+                let kept = before.descriptor.family(&family.name).and_then(|(index, _)| before.family_id(index));
+                kept.unwrap_or_else(|| {
+                    next += 1;
+                    FamilyId(next - 1)
+                })
+            });
+            let families: Vec<FamilyId> = ids.collect();
+            let (descriptor, families_told) = (descriptor.clone(), families.clone());
+            self.edit(&mut manifest, &[Edit::AlterTable { id: table.id, descriptor, families: families_told }])?;
+            families
+        };
+        let is_gone = |file: &RegionFile| !families.contains(&file.family);
+        for region in &table.regions {
+            let gone: Vec<_> = region.view().files.iter().filter(|file| is_gone(file)).cloned().collect();
+            region.change(|view| view.files.retain(|file| !is_gone(file)));
+            for file in &gone {
+                self.delete_file(file);
+            }
+        }
+        table.set_shape(Shape { descriptor, families });
+        Ok(())
+    }
+
+    /// Puts an empty table in the place of one.
+    pub(crate) fn truncate_table(&self, name: &TableName) -> Result<()> {
+        self.replace_table(name, |catalog, table| {
+            let splits: Vec<_> = table.regions.iter().skip(1).map(|region| region.start.clone()).collect();
+            Some(new_table(catalog, table.shape().descriptor.clone(), &splits))
+        })
+    }
+
+    /// Removes a table with its data.
+    pub(crate) fn drop_table(&self, name: &TableName) -> Result<()> {
+        self.replace_table(name, |_, _| None)
+    }
+
+    fn replace_table(
+        &self,
+        name: &TableName,
+        by: impl FnOnce(&Catalog, &Table) -> Option<(Edit, Table)>,
+    ) -> Result<()> {
+        self.condition.check_alive()?;
+        let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table(name)?;
+        let _shape = table.lock_shape();
+        let new = {
+            let mut manifest = self.manifest();
+            let (edit, new) = by(manifest.catalog(), &table).unzip();
+            let edits: Vec<_> = std::iter::once(Edit::DropTable { id: table.id }).chain(edit).collect();
+            self.edit(&mut manifest, &edits)?;
+            new
+        };
+        table.mark_dropped();
+        {
+            let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+            match new {
+                Some(new) => tables.insert(name.clone(), Arc::new(new)),
+                None => tables.remove(name),
+            };
+        }
+        for region in &table.regions {
+            self.memtable_bytes.fetch_sub(region.memtable_bytes(), Ordering::Relaxed);
+            let files = region.view().files.clone();
+            region.change(|view| view.files.clear());
+            for file in &files {
+                self.delete_file(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// A table's regions, as operators see them.
+    pub(crate) fn region_infos(table: &Table) -> Vec<RegionInfo> {
+        table.regions.iter().map(|region| region_info(region)).collect()
+    }
+}
+
+fn region_info(region: &Region) -> RegionInfo {
+    let view = region.view();
+    RegionInfo {
+        start: region.start.clone(),
+        end: region.end.clone(),
+        file_bytes: view.files.iter().map(|file| file.table.file_bytes()).sum(),
+        memtable_bytes: region.memtable_bytes(),
+        files_count: view.files.len() as u64,
+        reads_count: region.reads.load(Ordering::Relaxed),
+        writes_count: region.writes.load(Ordering::Relaxed),
+    }
+}
+
+/// A table to be, under numbers that were never given.
+fn new_table(catalog: &Catalog, descriptor: TableDescriptor, splits: &[Bytes]) -> (Edit, Table) {
+    let id = TableId(catalog.next_table);
+    let families: Vec<_> = (catalog.next_family..).map(FamilyId).take(descriptor.families.len()).collect();
+    let starts = std::iter::once(Bytes::new()).chain(splits.iter().cloned());
+    let ends = splits.iter().cloned().chain(std::iter::once(Bytes::new()));
+    let ids = (catalog.next_region..).map(RegionId);
+    let regions: Vec<_> = starts.zip(ends).zip(ids).map(|((start, end), id)| NewRegion { id, start, end }).collect();
+    let open = regions
+        .iter()
+        .map(|region| Arc::new(Region::new(region.id, region.start.clone(), region.end.clone(), Vec::new())));
+    let shape = Shape { descriptor: descriptor.clone(), families: families.clone() };
+    let table = Table::new(id, shape, open.collect());
+    (Edit::CreateTable { id, descriptor, families, regions }, table)
+}

@@ -1,0 +1,96 @@
+//! Threads for scans: each scan runs on one of its own, so that one whose reader
+//! is slow holds up no other. Idle threads are kept for the next scan.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long an idle thread is kept.
+const IDLE: Duration = Duration::from_secs(10);
+
+type Scan = Box<dyn FnOnce() + Send>;
+
+/// Runs scans, up to a number at once.
+#[derive(Debug)]
+pub(crate) struct ScanThreads {
+    shared: Arc<Shared>,
+    threads_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Leaf lock.
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Scan>,
+    threads: usize,
+    idle: usize,
+    stopped: bool,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("threads", &self.threads).field("idle", &self.idle).finish_non_exhaustive()
+    }
+}
+
+impl ScanThreads {
+    pub(crate) fn new(threads_max: usize) -> ScanThreads {
+        ScanThreads { shared: Arc::default(), threads_max }
+    }
+
+    /// Runs `scan` at once; false when too many run already, or no thread can be made.
+    pub(crate) fn run(&self, scan: Scan) -> bool {
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.stopped {
+            return false;
+        }
+        if state.idle > state.waiting.len() {
+            state.waiting.push_back(scan);
+            self.shared.changed.notify_one();
+            return true;
+        }
+        if state.threads >= self.threads_max {
+            return false;
+        }
+        let shared = Arc::clone(&self.shared);
+        let spawned = std::thread::Builder::new().name("scan".into()).spawn(move || {
+            scan();
+            shared.serve();
+        });
+        state.threads += usize::from(spawned.is_ok());
+        spawned.is_ok()
+    }
+
+    /// Lets idle threads end; running scans end with their readers.
+    pub(crate) fn stop(&self) {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).stopped = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn serve(&self) {
+        while let Some(scan) = self.next() {
+            scan();
+        }
+    }
+
+    fn next(&self) -> Option<Scan> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.idle += 1;
+        let idle = |state: &mut State| state.waiting.is_empty() && !state.stopped;
+        let (mut state, _) = self.changed.wait_timeout_while(state, IDLE, idle).unwrap_or_else(PoisonError::into_inner);
+        state.idle -= 1;
+        let next = state.waiting.pop_front();
+        if next.is_none() {
+            state.threads -= 1;
+        }
+        next
+    }
+}

@@ -1,0 +1,101 @@
+//! The sorted streams that a region's family is read from.
+
+use std::sync::Arc;
+
+use basalt_store::{CellRef, TimeRange};
+use bytes::Bytes;
+
+use crate::error::Result;
+use crate::id::FamilyId;
+use crate::memtable::MemtableCursor;
+use crate::merge::{CellSource, Direction, Merge};
+use crate::region::{RegionFile, View};
+use crate::sstable::{ReadOptions, SstableCursor};
+
+/// A memtable's or a file's cells.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Memtable(MemtableCursor),
+    File(Box<SstableCursor>),
+}
+
+impl CellSource for Source {
+    fn cell(&self) -> Option<CellRef<'_>> {
+        match self {
+            Source::Memtable(cursor) => cursor.cell(),
+            Source::File(cursor) => cursor.cell(),
+        }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        match self {
+            Source::Memtable(cursor) => cursor.advance(),
+            Source::File(cursor) => cursor.advance(),
+        }
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        match self {
+            Source::Memtable(cursor) => cursor.rewind(),
+            Source::File(cursor) => cursor.rewind(),
+        }
+    }
+
+    fn seek(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()> {
+        match self {
+            Source::Memtable(cursor) => cursor.seek(row, qualifier),
+            Source::File(cursor) => cursor.seek(row, qualifier),
+        }
+    }
+}
+
+/// How a family of a view is read.
+#[derive(Debug, Clone)]
+pub(crate) struct FamilyRead<'a> {
+    pub(crate) id: FamilyId,
+    pub(crate) name: &'a Bytes,
+    pub(crate) direction: Direction,
+    /// Cells of memtables with later numbers are not there.
+    pub(crate) read_point: u64,
+    pub(crate) time_range: TimeRange,
+    pub(crate) cache_blocks: bool,
+    /// The one row that is wanted, if one is.
+    pub(crate) row: Option<&'a [u8]>,
+    /// The one column of it that is wanted, if one is.
+    pub(crate) qualifier: Option<&'a [u8]>,
+}
+
+impl FamilyRead<'_> {
+    /// The family's cells in a view, merged; newest sources first, so that of two
+    /// cells with one address and number the one written later comes first.
+    pub(crate) fn open(&self, view: &View) -> Merge<Source> {
+        let memtables: Vec<_> = view.memtables().collect();
+        let mut sources: Vec<Source> = memtables
+            .into_iter()
+            .rev()
+            .filter(|memtable| !memtable.is_empty())
+            .map(|memtable| {
+                let memtable = Arc::clone(memtable);
+                let cursor = MemtableCursor::new(memtable, self.id, self.name.clone(), self.direction, self.read_point);
+                Source::Memtable(if self.row.is_some() { cursor.of_one_row() } else { cursor })
+            })
+            .collect();
+        sources.extend(view.files.iter().rev().filter(|file| self.wants(file)).map(|file| self.open_file(file)));
+        Merge::new(sources, self.direction)
+    }
+
+    fn wants(&self, file: &RegionFile) -> bool {
+        file.family == self.id
+            && file.table.metadata().times.overlaps(self.time_range)
+            && self.row.is_none_or(|row| match self.qualifier {
+                Some(qualifier) => file.table.may_contain_column(row, qualifier),
+                None => file.table.may_contain_row(row),
+            })
+    }
+
+    pub(crate) fn open_file(&self, file: &RegionFile) -> Source {
+        let options =
+            ReadOptions { direction: self.direction, time_range: self.time_range, cache_blocks: self.cache_blocks };
+        Source::File(Box::new(SstableCursor::new(Arc::clone(&file.table), options)))
+    }
+}

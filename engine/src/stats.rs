@@ -1,0 +1,49 @@
+//! What the engine counts, for the metrics page.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// Counters of flush and compaction. All relaxed: each is read for itself.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) flushes: AtomicU64,
+    pub(crate) flushed_bytes: AtomicU64,
+    pub(crate) compactions: AtomicU64,
+    pub(crate) compacted_bytes: AtomicU64,
+}
+
+/// The engine's figures at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Bytes of log that hold records.
+    pub wal_bytes: u64,
+    /// Records written to the log since the engine was opened.
+    pub wal_records: u64,
+    /// Syncs of the log since then.
+    pub wal_syncs: u64,
+    /// Time spent in them, in all.
+    pub wal_sync_time: Duration,
+    /// The longest of them.
+    pub wal_sync_time_max: Duration,
+    /// Bytes in memtables.
+    pub memtable_bytes: u64,
+    /// Files.
+    pub files_count: u64,
+    /// Bytes in files.
+    pub file_bytes: u64,
+    /// Memory of block indexes and bloom filters.
+    pub file_index_bytes: u64,
+    /// Regions.
+    pub regions_count: u64,
+    /// Flushes since the engine was opened.
+    pub flushes: u64,
+    /// Bytes of files they wrote.
+    pub flushed_bytes: u64,
+    /// Compactions since then.
+    pub compactions: u64,
+    /// Bytes of files they wrote.
+    pub compacted_bytes: u64,
+    /// Bytes of decoded blocks in memory.
+    pub block_cache_bytes: u64,
+}

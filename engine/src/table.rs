@@ -1,0 +1,132 @@
+//! A table at work: its settings, its regions, its row locks.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use basalt_store::{FamilyDescriptor, TableDescriptor};
+
+use crate::id::{FamilyId, TableId};
+use crate::region::Region;
+
+/// How many row locks a table has: rows share them by hash.
+const ROW_LOCKS: usize = 256;
+
+/// A table's settings at one moment.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub(crate) descriptor: TableDescriptor,
+    /// One a family, in the descriptor's order.
+    pub(crate) families: Vec<FamilyId>,
+}
+
+impl Shape {
+    pub(crate) fn family_id(&self, index: usize) -> Option<FamilyId> {
+        self.families.get(index).copied()
+    }
+
+    /// The settings of a family; `None` when it was dropped.
+    pub(crate) fn family(&self, id: FamilyId) -> Option<&FamilyDescriptor> {
+        let index = self.families.iter().position(|family| *family == id)?;
+        self.descriptor.families.get(index)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) id: TableId,
+    /// Guards which settings hold. Leaf lock, held for a moment.
+    shape: RwLock<Arc<Shape>>,
+    /// Shared by flushes and compactions, taken whole to alter or drop the table:
+    /// no file of a family is made while the family goes. Rank: above all of the regions' locks.
+    reshaping: RwLock<()>,
+    /// Sorted by start; never changes.
+    pub(crate) regions: Vec<Arc<Region>>,
+    row_locks: RowLocks,
+    /// Relaxed: read under `reshaping`, which orders it.
+    dropped: AtomicBool,
+}
+
+impl Table {
+    pub(crate) fn new(id: TableId, shape: Shape, regions: Vec<Arc<Region>>) -> Table {
+        Table {
+            id,
+            shape: RwLock::new(Arc::new(shape)),
+            reshaping: RwLock::new(()),
+            regions,
+            row_locks: RowLocks::new(),
+            dropped: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn shape(&self) -> Arc<Shape> {
+        Arc::clone(&self.shape.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_shape(&self, shape: Shape) {
+        *self.shape.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(shape);
+    }
+
+    /// Keeps the table from being altered or dropped; `None` when it is dropped.
+    pub(crate) fn keep_shape(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        let guard = self.reshaping.read().unwrap_or_else(PoisonError::into_inner);
+        (!self.dropped.load(Ordering::Relaxed)).then_some(guard)
+    }
+
+    /// Waits for flushes and compactions to end.
+    pub(crate) fn lock_shape(&self) -> RwLockWriteGuard<'_, ()> {
+        self.reshaping.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets no more files be made; called under [`Table::lock_shape`].
+    pub(crate) fn mark_dropped(&self) {
+        self.dropped.store(true, Ordering::Relaxed);
+    }
+
+    /// The index of the region that holds a row.
+    pub(crate) fn region_of(&self, row: &[u8]) -> usize {
+        self.regions.partition_point(|region| &region.start[..] <= row).saturating_sub(1)
+    }
+
+    pub(crate) fn row_locks(&self) -> &RowLocks {
+        &self.row_locks
+    }
+}
+
+/// Locks over rows: shared by plain writes, whole for a read-modify-write.
+///
+/// Rank: the first lock a writer takes; several are taken in ascending order.
+#[derive(Debug)]
+pub(crate) struct RowLocks {
+    locks: Vec<RwLock<()>>,
+}
+
+impl RowLocks {
+    fn new() -> RowLocks {
+        RowLocks { locks: (0..ROW_LOCKS).map(|_| RwLock::new(())).collect() }
+    }
+
+    /// Locks rows for plain writes.
+    pub(crate) fn share<'a>(&self, rows: impl Iterator<Item = &'a [u8]>) -> Vec<RwLockReadGuard<'_, ()>> {
+        let mut wanted = [false; ROW_LOCKS];
+        for row in rows {
+            if let Some(place) = wanted.get_mut(lock_of(row)) {
+                *place = true;
+            }
+        }
+        let locks = self.locks.iter().zip(wanted).filter(|(_, wanted)| *wanted);
+        locks.map(|(lock, _)| lock.read().unwrap_or_else(PoisonError::into_inner)).collect()
+    }
+
+    /// Locks a row for a read-modify-write.
+    pub(crate) fn own(&self, row: &[u8]) -> Option<RwLockWriteGuard<'_, ()>> {
+        self.locks.get(lock_of(row)).map(|lock| lock.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn lock_of(row: &[u8]) -> usize {
+    // A fixed seed: which rows share a lock costs time only, and simulations repeat.
+    let mut hasher = foldhash::fast::FixedState::default().build_hasher();
+    hasher.write(row);
+    usize::try_from(hasher.finish() % ROW_LOCKS as u64).unwrap_or(0)
+}

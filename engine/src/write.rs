@@ -1,0 +1,352 @@
+//! Changes: checked and resolved first, then numbered, logged and applied.
+//!
+//! ```text
+//! check ─► row locks ─► encode, sum ─► number + queue (WAL) ─► memtables ─► unlock ─► answer when synced and seen
+//! ```
+//!
+//! A row that the rules refuse is told apart and leaves no trace. Plain writes
+//! share their rows' locks; a read-modify-write owns its row's, sees what is not
+//! synced yet, lets go, and is answered when all it saw is as durable as asked.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use basalt_store::{
+    Applied, CellKind, Columns, Completer, Durability, Get, MutationBatch, Pending, RowBatch, RowBatchBuilder,
+    RowFailure, RowMutation, RowReader, TimeRange, Timestamp,
+};
+use bytes::Bytes;
+
+use crate::core::Core;
+use crate::error::{Error, Result};
+use crate::id::FamilyId;
+use crate::jobs::Work;
+use crate::memtable::MemRow;
+use crate::mutation::{LoggedCell, MutationWriter};
+use crate::read::{RowWanted, read_row};
+use crate::region::Region;
+use crate::table::{Shape, Table};
+use crate::wal::{Answer, AnswerWhen, Write};
+
+mod modify;
+
+/// What a record holds beside the bytes of its cells, roughly, for each of them.
+const CELL_OVERHEAD_BYTES: usize = 16;
+
+/// Rows whose times and families are resolved.
+#[derive(Debug, Default)]
+struct Resolved<'a> {
+    rows: Vec<ResolvedRow<'a>>,
+    cells: Vec<LoggedCell<'a>>,
+}
+
+#[derive(Debug)]
+struct ResolvedRow<'a> {
+    key: &'a [u8],
+    cells: Range<usize>,
+    /// Index of the region that holds it.
+    region: usize,
+}
+
+impl<'a> Resolved<'a> {
+    fn cells_of(&self, row: &ResolvedRow<'a>) -> &[LoggedCell<'a>] {
+        self.cells.get(row.cells.clone()).unwrap_or_default()
+    }
+}
+
+impl Core {
+    /// Applies a batch.
+    pub(crate) fn apply(&self, table: &Table, batch: &MutationBatch) -> Pending<Applied> {
+        let (completer, pending) = Pending::channel();
+        if let Err(error) = self.check_batch(batch) {
+            completer.complete(Err(error.into()));
+            return pending;
+        }
+        // Such a tombstone takes its time from what is there: row by row, each owned.
+        let reads_rows = batch.rows().any(|row| row.cells().any(|cell| is_of_newest(cell.kind, cell.timestamp)));
+        if reads_rows {
+            self.apply_row_by_row(table, batch, completer);
+        } else {
+            self.apply_at_once(table, batch, completer);
+        }
+        pending
+    }
+
+    fn check_batch(&self, batch: &MutationBatch) -> Result<()> {
+        self.condition.check()?;
+        self.check_memory()?;
+        let (size, limit) = (batch.data_bytes() as u64, self.limits.batch_bytes_max as u64);
+        if size > limit {
+            return Err(basalt_store::Error::TooLarge { what: "batch", size, limit }.into());
+        }
+        Ok(())
+    }
+
+    fn apply_at_once(&self, table: &Table, batch: &MutationBatch, completer: Completer<Applied>) {
+        let shape = table.shape();
+        let stamp = self.stamp();
+        let mut resolved = Resolved::default();
+        resolved.cells.reserve(batch.cells_count());
+        resolved.rows.reserve(batch.rows().len());
+        let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
+        let mut applied = Applied::default();
+        for (index, row) in batch.rows().enumerate() {
+            if let Err(error) = self.resolve_row(table, row, &families, stamp, &mut resolved) {
+                applied.failed.push(RowFailure { row: index, error });
+            }
+        }
+        let _rows = table.row_locks().share(resolved.rows.iter().map(|row| row.key));
+        let answer: Answer = Box::new(move |result| completer.complete(result.map(|()| applied).map_err(Into::into)));
+        self.commit(table, &resolved, (batch.durability(), AnswerWhen::Visible), stamp, answer);
+    }
+
+    fn apply_row_by_row(&self, table: &Table, batch: &MutationBatch, completer: Completer<Applied>) {
+        let joined = Arc::new(Joined::default());
+        let mut applied = Applied::default();
+        for (index, row) in batch.rows().enumerate() {
+            let _row = table.row_locks().own(row.key());
+            let shape = table.shape();
+            let stamp = self.stamp();
+            let mut resolved = Resolved::default();
+            let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
+            let done = self
+                .resolve_row(table, row, &families, stamp, &mut resolved)
+                .and_then(|()| self.resolve_newest(table, &shape, row, &mut resolved));
+            match done {
+                Ok(()) => {
+                    let level = (batch.durability(), AnswerWhen::Visible);
+                    self.commit(table, &resolved, level, stamp, joined.one_more());
+                }
+                Err(error) => applied.failed.push(RowFailure { row: index, error }),
+            }
+        }
+        joined.finish(applied, completer);
+    }
+
+    /// Checks a row's changes and adds them to `resolved`, whole or not at all.
+    fn resolve_row<'a>(
+        &self,
+        table: &Table,
+        row: RowMutation<'a>,
+        families: &[basalt_store::Result<FamilyId>],
+        stamp: Timestamp,
+        resolved: &mut Resolved<'a>,
+    ) -> basalt_store::Result<()> {
+        let start = resolved.cells.len();
+        for cell in row.cells() {
+            let family = match families.get(cell.family_index) {
+                Some(Ok(family)) => *family,
+                Some(Err(error)) => {
+                    resolved.cells.truncate(start);
+                    return Err(error.clone());
+                }
+                None => continue,
+            };
+            if cell.value.len() > self.limits.value_bytes_max {
+                resolved.cells.truncate(start);
+                let (size, limit) = (cell.value.len() as u64, self.limits.value_bytes_max as u64);
+                return Err(basalt_store::Error::TooLarge { what: "value", size, limit });
+            }
+            resolved.cells.push(LoggedCell {
+                family,
+                kind: cell.kind,
+                timestamp: cell.timestamp.unwrap_or(stamp),
+                qualifier: cell.qualifier,
+                value: cell.value,
+            });
+        }
+        if resolved.cells.len() > start {
+            let region = table.region_of(row.key());
+            resolved.rows.push(ResolvedRow { key: row.key(), cells: start..resolved.cells.len(), region });
+        }
+        Ok(())
+    }
+
+    /// Numbers, logs and applies resolved rows; the caller holds their locks.
+    fn commit(
+        &self,
+        table: &Table,
+        resolved: &Resolved<'_>,
+        (level, when): (Durability, AnswerWhen),
+        stamp: Timestamp,
+        answer: Answer,
+    ) {
+        if resolved.rows.is_empty() {
+            return answer(Ok(()));
+        }
+        let (record, numbers) = encode(table, resolved, stamp);
+        let mut order: Vec<usize> = (0..resolved.rows.len()).collect();
+        // Stable, so that a region's rows keep their order and regions are locked in key order.
+        order.sort_by_key(|index| resolved.rows.get(*index).map(|row| row.region));
+        let mut touched: Vec<usize> = resolved.rows.iter().map(|row| row.region).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        let regions: Vec<&Arc<Region>> = touched.iter().filter_map(|index| table.regions.get(*index)).collect();
+        let updates: Vec<_> = regions.iter().map(|region| region.begin_update()).collect();
+        let points = regions.iter().map(|region| Arc::clone(&region.read_point)).collect();
+        let last = match self.wal.append(Write { record, numbers, level, regions: points }) {
+            Ok(last) => last,
+            Err(error) => return answer(Err(error)),
+        };
+        let first = last + 1 - numbers;
+        self.insert(table, resolved, &order, first);
+        drop(updates);
+        self.wal.applied(last, when, answer);
+        if self.is_flush_due(&regions) {
+            self.jobs.wake(Work::Flush);
+        }
+    }
+
+    /// Puts rows into the memtables, region by region.
+    fn insert(&self, table: &Table, resolved: &Resolved<'_>, order: &[usize], first: u64) {
+        let region_of = |index: &usize| resolved.rows.get(*index).map(|row| row.region);
+        for run in order.chunk_by(|a, b| region_of(a) == region_of(b)) {
+            let Some(region) = run.first().and_then(region_of).and_then(|index| table.regions.get(index)) else {
+                continue;
+            };
+            let active = Arc::clone(&region.view().active);
+            let mut memtable = active.insert();
+            for index in run {
+                if let Some(row) = resolved.rows.get(*index) {
+                    let sequence = basalt_store::SeqNo(first + *index as u64);
+                    memtable.row(&MemRow { key: row.key, sequence, cells: resolved.cells_of(row) });
+                }
+            }
+            self.memtable_bytes.fetch_add(memtable.finish(), Ordering::Relaxed);
+            region.count_write(run.len() as u64);
+        }
+    }
+
+    /// The versions of a column, newest first, synced or not; the caller owns the row's lock.
+    fn read_versions(&self, table: &Table, shape: &Shape, column: &Column<'_>, versions: u32) -> Result<RowBatch> {
+        let columns = Columns::column(Bytes::copy_from_slice(column.family), Bytes::copy_from_slice(column.qualifier));
+        let get = Get { versions, ..Get::row(Bytes::copy_from_slice(column.row)).with_columns(columns) };
+        let mut reader = RowReader::for_get(&shape.descriptor, &get, self.clock.now())?;
+        let mut out = RowBatchBuilder::new();
+        if let Some(region) = table.regions.get(table.region_of(column.row)) {
+            let view = region.view();
+            let wanted = RowWanted { row: column.row, read_point: u64::MAX, time_range: TimeRange::ALL };
+            read_row(shape, &view, &wanted, &mut reader, &mut out)?;
+        }
+        Ok(out.finish())
+    }
+
+    /// Gives each tombstone over "the newest version" the time of the version it is over (rule S-DEL-2).
+    fn resolve_newest(
+        &self,
+        table: &Table,
+        shape: &Shape,
+        row: RowMutation<'_>,
+        resolved: &mut Resolved<'_>,
+    ) -> basalt_store::Result<()> {
+        for (index, cell) in row.cells().enumerate() {
+            if !is_of_newest(cell.kind, cell.timestamp) {
+                continue;
+            }
+            let same = |other: &basalt_store::CellMutation<'_>| {
+                is_of_newest(other.kind, other.timestamp)
+                    && (other.family, other.qualifier) == (cell.family, cell.qualifier)
+            };
+            let nth = row.cells().take(index).filter(same).count();
+            let column = Column { row: row.key(), family: cell.family, qualifier: cell.qualifier };
+            let versions = u32::try_from(nth + 1).unwrap_or(u32::MAX);
+            let found = self.read_versions(table, shape, &column, versions)?;
+            let newest = found.row(0).and_then(|row| row.cells().nth(nth)).map(|cell| cell.timestamp);
+            let one_version = shape.descriptor.family(cell.family).is_some_and(|(_, family)| family.versions == 1);
+            if let Some(logged) = resolved.cells.get_mut(index) {
+                logged.timestamp = newest.unwrap_or(logged.timestamp);
+                // One version kept means one version there ever was: no older one may come back (U-10).
+                logged.kind = if one_version { CellKind::DeleteColumn } else { CellKind::Delete };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Answers a batch when the last of its rows is answered.
+#[derive(Default)]
+struct Joined {
+    /// Leaf lock.
+    state: Mutex<JoinState>,
+}
+
+#[derive(Default)]
+struct JoinState {
+    /// Rows that are not answered yet.
+    open: usize,
+    failure: Option<Error>,
+    /// Set when all rows are under way.
+    rest: Option<(Applied, Completer<Applied>)>,
+}
+
+impl Joined {
+    /// The answer of one more row.
+    fn one_more(self: &Arc<Self>) -> Answer {
+        self.change(|state| state.open += 1);
+        let joined = Arc::clone(self);
+        Box::new(move |result| {
+            joined.change(|state| {
+                state.open -= 1;
+                state.failure = state.failure.take().or(result.err());
+            });
+        })
+    }
+
+    /// All rows are under way.
+    fn finish(&self, applied: Applied, completer: Completer<Applied>) {
+        self.change(|state| state.rest = Some((applied, completer)));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut JoinState)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state);
+        if state.open == 0
+            && let Some((applied, completer)) = state.rest.take()
+        {
+            completer.complete(state.failure.take().map_or(Ok(applied), |error| Err(error.into())));
+        }
+    }
+}
+
+/// A column of a row.
+#[derive(Debug)]
+struct Column<'a> {
+    row: &'a [u8],
+    family: &'a [u8],
+    qualifier: &'a [u8],
+}
+
+/// Whether a change is a tombstone over whatever version is the newest.
+fn is_of_newest(kind: CellKind, time: Option<Timestamp>) -> bool {
+    kind == CellKind::Delete && time.is_none()
+}
+
+fn family_id(shape: &Shape, name: &[u8]) -> basalt_store::Result<FamilyId> {
+    let index = shape.descriptor.family(name).map(|(index, _)| index);
+    index.and_then(|index| shape.family_id(index)).ok_or_else(|| basalt_store::Error::UnknownFamily {
+        table: shape.descriptor.name.to_string().into(),
+        family: String::from_utf8_lossy(name).into(),
+    })
+}
+
+/// The closed record of the rows, and how many numbers it takes.
+fn encode(table: &Table, resolved: &Resolved<'_>, stamp: Timestamp) -> (Vec<u8>, u64) {
+    let cell_bytes: usize =
+        resolved.cells.iter().map(|cell| cell.qualifier.len() + cell.value.len() + CELL_OVERHEAD_BYTES).sum();
+    let key_bytes: usize = resolved.rows.iter().map(|row| row.key.len() + CELL_OVERHEAD_BYTES).sum();
+    let mut writer = MutationWriter::begin(table.id, stamp, cell_bytes + key_bytes);
+    for row in &resolved.rows {
+        writer.row(row.key, row.cells.len());
+        for cell in resolved.cells_of(row) {
+            writer.cell(cell);
+        }
+    }
+    let numbers = writer.rows();
+    (writer.finish(), numbers)
+}
+
+/// Adapts an answer for one value to the WAL's.
+fn tell<T: Send + 'static>(completer: Completer<T>, value: T) -> Answer {
+    Box::new(move |result: Result<(), Error>| completer.complete(result.map(|()| value).map_err(Into::into)))
+}

@@ -1,0 +1,147 @@
+//! Read-modify-writes: increment, append, check-and-mutate.
+
+use basalt_store::{
+    Append, CheckAndMutate, Comparison, Durability, Error as StoreError, Increment, MutationBatch, Pending, Timestamp,
+};
+use bytes::Bytes;
+
+use super::{Column, Core, Resolved, family_id, tell};
+use crate::error::Result;
+use crate::table::{Shape, Table};
+use crate::wal::{Answer, AnswerWhen};
+
+/// A cell as found.
+struct Found {
+    timestamp: Timestamp,
+    value: Bytes,
+}
+
+impl Core {
+    /// Adds to a counter.
+    pub(crate) fn increment(&self, table: &Table, increment: &Increment) -> Pending<i64> {
+        let Increment { row, family, qualifier, amount, durability } = increment;
+        let column = Column { row, family, qualifier };
+        self.change_cell(table, &column, *durability, |before| {
+            let before = match before {
+                None => 0,
+                Some(bytes) => {
+                    let counter = <[u8; 8]>::try_from(bytes);
+                    i64::from_be_bytes(counter.map_err(|_| StoreError::NotACounter { length: bytes.len() })?)
+                }
+            };
+            let after = before.wrapping_add(*amount);
+            Ok((Bytes::copy_from_slice(&after.to_be_bytes()), after))
+        })
+    }
+
+    /// Appends to a value.
+    pub(crate) fn append(&self, table: &Table, append: &Append) -> Pending<Bytes> {
+        let Append { row, family, qualifier, value, durability } = append;
+        let column = Column { row, family, qualifier };
+        self.change_cell(table, &column, *durability, |before| {
+            let after = Bytes::from([before.unwrap_or_default(), value].concat());
+            Ok((after.clone(), after))
+        })
+    }
+
+    /// Puts a value that follows from the newest one.
+    fn change_cell<T: Send + 'static>(
+        &self,
+        table: &Table,
+        column: &Column<'_>,
+        durability: Durability,
+        change: impl FnOnce(Option<&[u8]>) -> basalt_store::Result<(Bytes, T)>,
+    ) -> Pending<T> {
+        let (completer, pending) = Pending::channel();
+        let _row = table.row_locks().own(column.row);
+        let changed = self.check_batch(&MutationBatch::default()).and_then(|()| {
+            let shape = table.shape();
+            let found = self.newest(table, &shape, column)?;
+            let (value, answer) = change(found.as_ref().map(|cell| &cell.value[..]))?;
+            let mut batch = MutationBatch::new(durability);
+            batch.row(column.row)?.put(column.family, column.qualifier, None, &value)?;
+            Ok((shape, batch, self.stamp_over(found.as_ref()), answer))
+        });
+        match changed {
+            Ok((shape, batch, stamp, value)) => {
+                self.commit_row(table, &shape, &batch, stamp, tell(completer, value));
+            }
+            Err(error) => completer.complete(Err(error.into())),
+        }
+        pending
+    }
+
+    /// Applies a row's changes if a cell is as expected.
+    pub(crate) fn check_and_mutate(&self, table: &Table, check: &CheckAndMutate) -> Pending<bool> {
+        let (completer, pending) = Pending::channel();
+        let _row = table.row_locks().own(&check.row);
+        match self.check(table, check) {
+            Ok(Some((shape, stamp))) => {
+                self.commit_row(table, &shape, &check.mutation, stamp, tell(completer, true));
+            }
+            // What the answer rests on may not be synced yet.
+            Ok(None) if check.mutation.durability() == Durability::Fsync => self.wal.sync(tell(completer, false)),
+            Ok(None) => completer.complete(Ok(false)),
+            Err(error) => completer.complete(Err(error.into())),
+        }
+        pending
+    }
+
+    /// Whether the changes are to be applied, and then at which time.
+    fn check(&self, table: &Table, check: &CheckAndMutate) -> Result<Option<(std::sync::Arc<Shape>, Timestamp)>> {
+        self.check_batch(&check.mutation)?;
+        let mut rows = check.mutation.rows();
+        let (Some(row), None) = (rows.next().filter(|row| row.key() == check.row), rows.next()) else {
+            let reason = "its changes must be of exactly the row that is checked".into();
+            return Err(StoreError::InvalidArgument { what: "check-and-mutate", reason }.into());
+        };
+        let shape = table.shape();
+        let column = Column { row: row.key(), family: &check.family, qualifier: &check.qualifier };
+        let found = self.newest(table, &shape, &column)?;
+        let matches = match (&found, &check.expected) {
+            (found, None) => found.is_none(),
+            (None, Some(_)) => false,
+            (Some(cell), Some(expected)) => holds(&cell.value, check.comparison, expected),
+        };
+        Ok(matches.then(|| (shape, self.stamp_over(found.as_ref()))))
+    }
+
+    /// Applies the one row of a batch whose lock the caller owns.
+    fn commit_row(&self, table: &Table, shape: &Shape, batch: &MutationBatch, stamp: Timestamp, answer: Answer) {
+        let families: Vec<_> = batch.families().iter().map(|name| family_id(shape, name)).collect();
+        let mut resolved = Resolved::default();
+        let Some(row) = batch.rows().next() else { return answer(Ok(())) };
+        let done = self
+            .resolve_row(table, row, &families, stamp, &mut resolved)
+            .and_then(|()| self.resolve_newest(table, shape, row, &mut resolved));
+        match done {
+            Ok(()) => self.commit(table, &resolved, (batch.durability(), AnswerWhen::Settled), stamp, answer),
+            Err(error) => answer(Err(error.into())),
+        }
+    }
+
+    fn newest(&self, table: &Table, shape: &Shape, column: &Column<'_>) -> Result<Option<Found>> {
+        let got = self.read_versions(table, shape, column, 1)?;
+        let cell = got.row(0).and_then(|row| row.cells().next());
+        Ok(cell.map(|cell| Found { timestamp: cell.timestamp, value: Bytes::copy_from_slice(cell.value) }))
+    }
+
+    /// A change that follows from a cell must not sort below it, though the clock may say so.
+    fn stamp_over(&self, found: Option<&Found>) -> Timestamp {
+        let stamp = self.stamp();
+        found.map_or(stamp, |cell| stamp.max(cell.timestamp))
+    }
+}
+
+/// Whether `stored <comparison> expected`.
+fn holds(stored: &[u8], comparison: Comparison, expected: &[u8]) -> bool {
+    let order = stored.cmp(expected);
+    match comparison {
+        Comparison::Less => order.is_lt(),
+        Comparison::LessOrEqual => order.is_le(),
+        Comparison::Equal => order.is_eq(),
+        Comparison::NotEqual => order.is_ne(),
+        Comparison::GreaterOrEqual => order.is_ge(),
+        Comparison::Greater => order.is_gt(),
+    }
+}
