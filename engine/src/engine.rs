@@ -243,4 +243,6 @@ impl Store for Engine {
 }
 
 #[cfg(test)]
+mod conformance;
+#[cfg(test)]
 mod tests;

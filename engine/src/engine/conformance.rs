@@ -1,0 +1,67 @@
+//! The one suite that every store is held to, over real files and over the simulated disk.
+
+use std::path::{Path, PathBuf};
+
+use basalt_store::conformance::Fixture;
+use basalt_store::{ManualClock, Timestamp};
+
+use super::tests::small_limits;
+use super::*;
+use crate::io::{FileSystem, OsFs, SimFs};
+
+struct EngineFixture {
+    engine: Option<Arc<Engine>>,
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    clock: Arc<ManualClock>,
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl EngineFixture {
+    fn on(fs: Arc<dyn FileSystem>, dir: PathBuf, folder: Option<tempfile::TempDir>) -> EngineFixture {
+        let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+        let mut fixture = EngineFixture { engine: None, fs, dir, clock, _folder: folder };
+        fixture.reopen();
+        fixture
+    }
+
+    fn on_files() -> EngineFixture {
+        let folder = tempfile::tempdir().unwrap();
+        EngineFixture::on(Arc::new(OsFs), folder.path().to_path_buf(), Some(folder))
+    }
+
+    fn on_simulated_disk() -> EngineFixture {
+        EngineFixture::on(Arc::new(SimFs::new(1)), Path::new("/d").to_path_buf(), None)
+    }
+}
+
+impl Fixture for EngineFixture {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(self.engine.as_ref().unwrap()) as Arc<dyn Store>
+    }
+
+    fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    fn reopen(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            engine.close().unwrap();
+        }
+        let options = EngineOptions {
+            fs: Arc::clone(&self.fs),
+            clock: Arc::clone(&self.clock) as Arc<dyn basalt_store::Clock>,
+            limits: crate::options::Limits { memtables_bytes: 64 << 20, memtable_bytes: 64 << 20, ..small_limits() },
+            ..EngineOptions::new(&self.dir)
+        };
+        self.engine = Some(Engine::open(options).unwrap());
+    }
+}
+
+mod files {
+    basalt_store::conformance_suite!(super::EngineFixture::on_files);
+}
+
+mod simulated {
+    basalt_store::conformance_suite!(super::EngineFixture::on_simulated_disk);
+}
