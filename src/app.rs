@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
 use basalt_query::{Cancel, Compat, Limits, Options, Query, QueryEngine, SubAnswer, parse_zone};
-use basalt_schema::{Schema, UidKind};
+use basalt_schema::UidKind;
 use tokio::task::spawn_blocking;
 
 use crate::config::{Config, Durability};
@@ -13,8 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::http::{self, ApiError};
 use crate::metrics::Metrics;
 use crate::seats::Seats;
-use crate::stats::Stat;
-use crate::store;
+use crate::store::Opened;
 
 /// The running daemon, behind one `Arc`.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ pub(crate) struct App {
     /// Where points go.
     pub(crate) ingest: Ingest,
     queries: QueryEngine,
-    schema: Arc<Schema>,
+    store: Arc<Opened>,
 }
 
 impl App {
@@ -38,16 +37,16 @@ impl App {
     ///
     /// # Errors
     ///
-    /// As [`store::open`]; exit code 3 for a time zone that does not exist.
+    /// As [`Opened::open`]; exit code 3 for a time zone that does not exist.
     pub(crate) async fn open(config: Config) -> Result<Self, Failure> {
         let default_zone = parse_zone(&config.query.timezone)
             .map_err(|cause| Failure::config(format!("setting `query.timezone`: {cause}")))?;
-        let (schema, config) = spawn_blocking(move || store::open(&config).map(|schema| (schema, config)))
+        let (store, config) = spawn_blocking(move || Opened::open(&config).map(|store| (store, config)))
             .await
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot open the store: {cause}")))??;
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
             .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
-        let schema = Arc::new(schema);
+        let schema = &store.schema;
         let query_options = Options {
             compat: Compat { strict: config.compat.strict },
             default_zone,
@@ -59,25 +58,27 @@ impl App {
             host,
             query_options,
             seats: Seats::new(config.query.max_concurrent, config.query.max_waiting),
-            ingest: Ingest::new(Arc::clone(&schema), Arc::clone(schema.store()), ingest_limits(&config)),
-            queries: QueryEngine::new(Arc::clone(&schema), query_options, query_limits(&config)),
-            schema,
+            ingest: Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config)),
+            queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
+            store: Arc::new(store),
             config,
         })
     }
 
     /// Ends when the store can acknowledge nothing any more, with the line to end the process by.
     pub(crate) async fn poisoned(&self) -> Failure {
-        std::future::pending().await
+        self.store.poisoned().await
     }
 
     /// Makes everything durable and lets go of the store.
+    ///
+    /// # Errors
+    ///
+    /// As [`Opened::close`].
     pub(crate) async fn close(&self) -> Result<(), Failure> {
-        self.schema
-            .store()
-            .sync()
-            .await
-            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot sync the store at the end: {cause}")))
+        let store = Arc::clone(&self.store);
+        let closing = spawn_blocking(move || store.close()).await;
+        closing.unwrap_or_else(|cause| Err(Failure::new(Exit::Failure, format!("cannot close the store: {cause}"))))
     }
 
     /// The HTTP endpoints over this app.
@@ -96,7 +97,7 @@ impl App {
 
     /// Up to `max` names of a kind that begin with `prefix`.
     pub(crate) async fn suggest(&self, kind: UidKind, prefix: String, max: usize) -> Result<Vec<String>, ApiError> {
-        let schema = Arc::clone(&self.schema);
+        let schema = Arc::clone(&self.store.schema);
         spawn_blocking(move || schema.uids().of(kind).suggest(&prefix, max))
             .await
             .map_err(|cause| ApiError::internal(cause.to_string()))?
@@ -105,12 +106,12 @@ impl App {
 
     /// Forgets cached names; the next use reads them from the tables.
     pub(crate) fn drop_caches(&self) {
-        self.schema.uids().drop_caches();
+        self.store.schema.uids().drop_caches();
     }
 
     /// Why writes or queries are not served now; `None` when they are.
     pub(crate) fn not_ready(&self) -> Option<String> {
-        None
+        self.store.not_ready()
     }
 
     /// What became of all points so far.
@@ -118,12 +119,19 @@ impl App {
         self.ingest.stats().counts()
     }
 
-    /// Adds the store's own numbers.
-    pub(crate) fn store_stats(&self, _stats: &mut Vec<Stat>) {}
+    /// The embedded store's figures, if that is the store.
+    pub(crate) fn store_stats(&self) -> Option<basalt_engine::Stats> {
+        self.store.stats()
+    }
 
     /// Prometheus' page: the daemon's numbers, then the store's.
     pub(crate) fn metrics_page(&self) -> String {
-        self.metrics.prometheus(&self.points())
+        let page = self.metrics.page(&self.points());
+        match self.store_stats() {
+            Some(stats) => page.store(&stats),
+            None => page,
+        }
+        .text()
     }
 }
 

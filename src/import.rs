@@ -9,6 +9,7 @@ mod remote;
 mod resume;
 mod source;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -119,7 +120,8 @@ fn account(job: &Job, sum: &mut Sum, lines: u64, refused: &[String], bar: &Progr
     }
     for (place, text) in (before..).zip(refused) {
         if place < SHOWN_MAX {
-            bar.println(text);
+            // Not the bar's own printing: that is silent where there is no terminal.
+            bar.suspend(|| writeln!(std::io::stderr(), "{text}").unwrap_or_default());
         }
     }
     Ok(())

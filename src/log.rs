@@ -58,7 +58,8 @@ pub(crate) fn suppressed() -> u64 {
 /// Lets [`LINES_PER_SECOND_MAX`] lines of each place through in each second of the process.
 #[derive(Default)]
 struct Paced {
-    /// Second and lines in it, for each place; as many entries as the code has log calls.
+    /// Second and lines in it, for each place; as many entries as the code has log calls. Nothing
+    /// else is locked under it.
     seen: Mutex<HashMap<Identifier, (u64, u32)>>,
 }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use basalt_engine::Stats;
 use basalt_ingest::{Door, DoorCounts, IngestCounts, ProblemClass};
 use hdrhistogram::Histogram;
 
@@ -31,6 +32,8 @@ impl Count {
 }
 
 /// Durations in microseconds, from 1 µs to an hour at two digits.
+///
+/// The lock guards the histogram for one record or one look; nothing else is locked under it.
 #[derive(Debug)]
 pub(crate) struct Latency(Mutex<Histogram<u64>>);
 
@@ -80,7 +83,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// The numbers in Prometheus' text form, version 0.0.4.
-    pub(crate) fn prometheus(&self, points: &IngestCounts) -> String {
+    pub(crate) fn page(&self, points: &IngestCounts) -> Page {
         let mut page = Page::default();
         ingest_lines(&mut page, points);
         for (name, kind, about, value) in [
@@ -120,7 +123,7 @@ impl Metrics {
         page.latency("basalt_http_seconds", "Time from an HTTP request to the head of its answer.", &self.http_latency);
         page.head("basalt_log_lines_suppressed_total", "counter", "Log lines left out as repetitions.");
         page.line("basalt_log_lines_suppressed_total", "", crate::log::suppressed());
-        page.0
+        page
     }
 }
 
@@ -174,6 +177,40 @@ impl Page {
         self.put(format_args!("{name}{labels} {value}\n"));
     }
 
+    /// Adds the embedded store's figures.
+    pub(crate) fn store(mut self, stats: &Stats) -> Self {
+        for (name, kind, about, value) in [
+            ("basalt_wal_bytes", "gauge", "Bytes of log that hold records.", stats.wal_bytes),
+            ("basalt_wal_records_total", "counter", "Records written to the log.", stats.wal_records),
+            ("basalt_wal_syncs_total", "counter", "Syncs of the log.", stats.wal_syncs),
+            ("basalt_memtable_bytes", "gauge", "Bytes in memtables.", stats.memtable_bytes),
+            ("basalt_files", "gauge", "SSTables.", stats.files_count),
+            ("basalt_file_bytes", "gauge", "Bytes in SSTables.", stats.file_bytes),
+            ("basalt_regions", "gauge", "Regions.", stats.regions_count),
+            ("basalt_flushes_total", "counter", "Flushes.", stats.flushes),
+            ("basalt_flushed_bytes_total", "counter", "Bytes that flushes wrote.", stats.flushed_bytes),
+            ("basalt_compactions_total", "counter", "Compactions.", stats.compactions),
+            ("basalt_compacted_bytes_total", "counter", "Bytes that compactions wrote.", stats.compacted_bytes),
+            ("basalt_block_cache_bytes", "gauge", "Bytes of decoded blocks in memory.", stats.block_cache_bytes),
+        ] {
+            self.head(name, kind, about);
+            self.line(name, "", value);
+        }
+        for (name, kind, about, time) in [
+            ("basalt_wal_sync_seconds_total", "counter", "Time spent in syncs of the log.", stats.wal_sync_time),
+            ("basalt_wal_sync_seconds_max", "gauge", "The longest sync of the log.", stats.wal_sync_time_max),
+        ] {
+            self.head(name, kind, about);
+            self.put(format_args!("{name} {}\n", time.as_secs_f64()));
+        }
+        self
+    }
+
+    /// The page.
+    pub(crate) fn text(self) -> String {
+        self.0
+    }
+
     fn latency(&mut self, name: &str, about: &str, latency: &Latency) {
         self.head(name, "summary", about);
         for quantile in [0.5, 0.9, 0.99, 0.999, 1.0] {
@@ -202,7 +239,7 @@ mod tests {
         stats.settle(Door::Http, Outcome::Stored, 6);
         stats.settle(Door::Http, Outcome::Not(ProblemClass::IllegalArgument), 4);
         stats.settle(Door::Http, Outcome::Not(ProblemClass::Throttled), 2);
-        let page = Metrics::default().prometheus(&stats.counts());
+        let page = Metrics::default().page(&stats.counts()).text();
         for line in [
             "basalt_points_received_total{door=\"http\"} 12",
             "basalt_points_stored_total{door=\"http\"} 6",

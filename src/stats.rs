@@ -52,7 +52,15 @@ pub(crate) fn collect(app: &App) -> Vec<Stat> {
     for (door, counts) in Door::ALL.iter().zip(&points.doors) {
         put("datapoints.added", Some(("type", door.label())), counts.stored);
     }
-    app.store_stats(&mut stats);
+    if let Some(store) = app.store_stats() {
+        put("storage.wal.bytes", None, store.wal_bytes);
+        put("storage.wal.syncs", None, store.wal_syncs);
+        put("storage.memtable.bytes", None, store.memtable_bytes);
+        put("storage.files", None, store.files_count);
+        put("storage.file.bytes", None, store.file_bytes);
+        put("storage.flushes", None, store.flushes);
+        put("storage.compactions", None, store.compactions);
+    }
     stats
 }
 

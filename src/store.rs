@@ -1,42 +1,125 @@
-//! Opens the store that the configuration names.
+//! Opens the store that the configuration names, and speaks for it: health, numbers, end.
 
 use std::sync::Arc;
 
-use basalt_schema::{AutoCreate, Salting, Schema, SchemaConfig, UidWidth, UidWidths};
+use basalt_engine::{Engine, EngineOptions, Health, Stats};
+use basalt_rewrite::HourFold;
+use basalt_schema::{AutoCreate, KeyLayout, Salting, Schema, SchemaConfig, UidWidth, UidWidths};
 use basalt_store::{ErrorKind, MemoryStore, Store};
+use tokio::sync::watch;
 
 use crate::clock::WallClock;
 use crate::config::{self, Config, StoreKind};
 use crate::exit::{Exit, Failure};
 
-/// Opens store and tables.
-///
-/// *Cost*: recovery of the log, then a scan of the data table's keys; call it on a thread that may
-/// block.
-///
-/// # Errors
-///
-/// One line with exit code 4 (folder in use), 5 (damage), 75 (disk full), 3 (settings other than
-/// those the tables were made with), 1 for the rest.
-pub(crate) fn open(config: &Config) -> Result<Schema, Failure> {
-    let store: Arc<dyn Store> = match config.store.kind {
-        StoreKind::Memory => Arc::new(MemoryStore::new(Arc::new(WallClock))),
-        StoreKind::Embedded => {
-            return Err(Failure::config("store embedded is not part of this version yet: choose memory"));
-        }
-        StoreKind::Hbase => {
-            return Err(Failure::config("store hbase is not part of this version yet: choose embedded or memory"));
-        }
-    };
-    Schema::open(store, schema_config(&config.schema)?).map_err(|cause| {
-        let exit = match cause.kind() {
-            ErrorKind::Invalid => Exit::Config,
-            ErrorKind::Corrupt => Exit::Damage,
-            ErrorKind::ReadOnly => Exit::TryLater,
-            _ => Exit::Failure,
+/// An open store with OpenTSDB's tables in it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// The tables.
+    pub(crate) schema: Arc<Schema>,
+    /// The store below, if it is the embedded one.
+    engine: Option<Arc<Engine>>,
+    /// Why nothing can be acknowledged any more, once that is so.
+    poisoned: watch::Receiver<Option<String>>,
+}
+
+impl Opened {
+    /// Opens store and tables.
+    ///
+    /// *Cost*: recovery of the log, then a scan of the data table's keys; call it on a thread that
+    /// may block.
+    ///
+    /// # Errors
+    ///
+    /// One line with exit code 4 (folder in use), 5 (damage), 75 (disk full), 3 (settings other
+    /// than those the tables were made with), 1 for the rest.
+    pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
+        let mut schema = schema_config(&config.schema)?;
+        let (raise, poisoned) = watch::channel(None);
+        let (store, engine): (Arc<dyn Store>, _) = match config.store.kind {
+            StoreKind::Memory => (Arc::new(MemoryStore::new(Arc::new(WallClock))), None),
+            StoreKind::Embedded => {
+                let layout = KeyLayout { salting: schema.salting, widths: schema.widths };
+                schema.fold = Some(HourFold::NAME.into());
+                let mut options = EngineOptions::new(&config.store.data_dir);
+                options.clock = Arc::new(WallClock);
+                options.folds = vec![Arc::new(HourFold::new(layout))];
+                options.on_poison = Some(Arc::new(move |reason: &str| {
+                    raise.send_replace(Some(reason.to_owned()));
+                }));
+                let engine = Engine::open(options).map_err(|cause| refused(&cause))?;
+                (Arc::clone(&engine) as Arc<dyn Store>, Some(engine))
+            }
+            StoreKind::Hbase => {
+                return Err(Failure::config("store hbase is not part of this version yet: choose embedded or memory"));
+            }
         };
-        Failure::new(exit, format!("cannot open the tables: {cause}"))
-    })
+        let schema = Schema::open(store, schema).map_err(|cause| {
+            let exit = match cause.kind() {
+                ErrorKind::Invalid => Exit::Config,
+                kind => exit_of(kind),
+            };
+            Failure::new(exit, format!("cannot open the tables: {cause}"))
+        })?;
+        Ok(Self { schema: Arc::new(schema), engine, poisoned })
+    }
+
+    /// Ends when nothing can be acknowledged any more, with the line to end the process by.
+    pub(crate) async fn poisoned(&self) -> Failure {
+        let mut poisoned = self.poisoned.clone();
+        let reason = match poisoned.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            // No engine, or one that was closed: it will never say so.
+            Err(_) => std::future::pending().await,
+        };
+        Failure::new(Exit::Failure, format!("nothing more can be made durable, restart to recover: {reason}"))
+    }
+
+    /// Why writes are not taken now, if they are not.
+    pub(crate) fn not_ready(&self) -> Option<String> {
+        match self.engine.as_ref()?.health() {
+            Health::Ok => None,
+            Health::DiskFull => Some("the disk is full; writes resume by themselves when there is space".to_owned()),
+            Health::Poisoned { reason } => Some(reason.to_string()),
+            other => Some(format!("{other:?}")),
+        }
+    }
+
+    /// The embedded store's figures.
+    pub(crate) fn stats(&self) -> Option<Stats> {
+        self.engine.as_ref().map(|engine| engine.stats())
+    }
+
+    /// Makes everything durable and lets go of the folder; call it on a thread that may block.
+    ///
+    /// # Errors
+    ///
+    /// What could not be written; what was acknowledged is in the log all the same.
+    pub(crate) fn close(&self) -> Result<(), Failure> {
+        let closed = match &self.engine {
+            Some(engine) => engine.close().map_err(|cause| refused(&cause)),
+            None => Ok(()),
+        };
+        closed.map_err(|failure| Failure::new(failure.exit, format!("cannot close the store cleanly: {failure}")))
+    }
+}
+
+/// The engine's failure as an end of the process.
+fn refused(cause: &basalt_engine::Error) -> Failure {
+    let exit = match cause {
+        basalt_engine::Error::Locked { .. } => Exit::Locked,
+        _ if cause.is_disk_full() => Exit::TryLater,
+        _ => exit_of(cause.kind()),
+    };
+    Failure::new(exit, cause.to_string().replace('\n', " "))
+}
+
+fn exit_of(kind: ErrorKind) -> Exit {
+    match kind {
+        ErrorKind::Corrupt => Exit::Damage,
+        ErrorKind::ReadOnly | ErrorKind::Throttled => Exit::TryLater,
+        _ => Exit::Failure,
+    }
 }
 
 fn schema_config(config: &config::Schema) -> Result<SchemaConfig, Failure> {
@@ -61,4 +144,46 @@ fn schema_config(config: &config::Schema) -> Result<SchemaConfig, Failure> {
         extra_characters: config.allow_specialchars.clone(),
         ..SchemaConfig::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Config {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        config
+    }
+
+    #[tokio::test]
+    async fn a_poisoned_store_ends_the_daemon_with_one_line() {
+        let mut opened = Opened::open(&memory()).unwrap();
+        let (raise, poisoned) = watch::channel(None);
+        opened.poisoned = poisoned;
+        raise.send_replace(Some("fdatasync of wal-1: EIO".to_owned()));
+        let failure = opened.poisoned().await;
+        assert_eq!(failure.exit, Exit::Failure);
+        assert!(failure.line.contains("EIO") && !failure.line.contains('\n'), "{failure}");
+    }
+
+    #[test]
+    fn settings_that_no_table_can_have_are_refused_as_such() {
+        let mut config = memory();
+        config.schema.salt_buckets = 60_000;
+        assert_eq!(Opened::open(&config).unwrap_err().exit, Exit::Config);
+    }
+
+    #[test]
+    fn each_failure_of_the_store_has_its_exit_code() {
+        for (kind, exit) in [
+            (ErrorKind::Corrupt, Exit::Damage),
+            (ErrorKind::ReadOnly, Exit::TryLater),
+            (ErrorKind::Unavailable, Exit::Failure),
+        ] {
+            assert_eq!(exit_of(kind), exit);
+        }
+        let locked = basalt_engine::Error::Locked { dir: "x".into() };
+        assert_eq!(refused(&locked).exit, Exit::Locked);
+    }
 }

@@ -100,8 +100,12 @@ async fn serve(config: Config) -> Result<(), Failure> {
         failure = app.poisoned() => Err(failure),
     };
     raise.send_replace(true);
-    // After a failure nothing may be acknowledged any more, so nothing is drained.
-    verdict?;
+    if verdict.is_err() {
+        // Nothing may be acknowledged any more, so nothing is drained; and the store is not even
+        // dropped, since its threads may hang in the very disk that failed.
+        std::mem::forget(app);
+        return verdict;
+    }
     tracing::info!("stopping: no new connections, open requests may finish");
     let drained = async {
         // The accept loop returns by itself or by panic; both end the serving.

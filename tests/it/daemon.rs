@@ -110,7 +110,7 @@ impl Daemon {
 
     /// SIGTERM, and its exit status.
     pub(crate) fn terminate(mut self) -> ExitStatus {
-        let told = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        let told = Command::new("kill").arg(self.pid().to_string()).status().unwrap();
         assert!(told.success());
         self.child.wait().unwrap()
     }

@@ -33,7 +33,6 @@ fn memory_store_answers_as_opentsdb_did() {
 }
 
 #[test]
-#[ignore = "the embedded store is not wired in yet: run with --ignored"]
 fn embedded_store_answers_as_opentsdb_did() {
     replay_all("embedded");
 }

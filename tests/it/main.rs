@@ -5,6 +5,8 @@ mod cli;
 #[cfg(test)]
 mod daemon;
 #[cfg(test)]
+mod durable;
+#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod http;

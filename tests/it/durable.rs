@@ -1,0 +1,96 @@
+//! The embedded store behind the daemon: what was acknowledged is there after any end.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+
+use crate::daemon::{Daemon, run};
+
+const START_S: u64 = 1_356_998_400;
+
+fn put_body(from: u64, count: u64) -> String {
+    let point = |index| {
+        let time = START_S + index;
+        format!(r#"{{"metric":"du.m","timestamp":{time},"value":{index},"tags":{{"h":"a"}}}}"#)
+    };
+    format!("[{}]", (from..from + count).map(point).collect::<Vec<_>>().join(","))
+}
+
+/// How many of the first `count` points are answered with their values.
+fn found(daemon: &Daemon, count: u64) -> u64 {
+    let answer = daemon.get(&format!("/api/query?start={START_S}&end={}&m=sum:du.m", START_S + count)).json();
+    let dps = &answer[0]["dps"];
+    (0..count).filter(|index| dps[(START_S + index).to_string()] == *index).count() as u64
+}
+
+#[test]
+fn acknowledged_points_survive_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let daemon = Daemon::start(&data, "embedded", "");
+    for batch in 0..20 {
+        assert_eq!(daemon.post("/api/put", &put_body(batch * 50, 50)).status, 204);
+    }
+    let mut telnet = daemon.connect();
+    telnet.write_all(format!("put du.m {} 1000 h=a\nversion\n", START_S + 1_000).as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(telnet).read_line(&mut line).unwrap();
+    assert!(line.starts_with("net.opentsdb"), "{line}");
+    daemon.kill();
+    let daemon = Daemon::start(&data, "embedded", "");
+    assert_eq!(found(&daemon, 1_001), 1_001);
+    assert_eq!(daemon.get("/api/suggest?type=metrics").text(), r#"["du.m"]"#);
+}
+
+#[test]
+fn a_clean_end_leaves_everything_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    for round in 0..3 {
+        let daemon = Daemon::start(&data, "embedded", "");
+        assert_eq!(found(&daemon, round * 100), round * 100);
+        assert_eq!(daemon.post("/api/put", &put_body(round * 100, 100)).status, 204);
+        assert_eq!(daemon.terminate().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_folder_in_use_is_exit_4_and_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let _daemon = Daemon::start(&data, "embedded", "");
+    check_refusal(&data, &[], 4, "in use");
+}
+
+/// Salt is fixed when the tables are made.
+#[test]
+fn another_salt_is_exit_3() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    Daemon::start(&data, "embedded", "").terminate();
+    let config = folder.path().join("other.toml");
+    std::fs::write(&config, "[schema]\nsalt_buckets = 7\n").unwrap();
+    check_refusal(&data, &["--config", config.to_str().unwrap()], 3, "salt");
+}
+
+fn check_refusal(data: &Path, more: &[&str], code: i32, expected: &str) {
+    let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data-dir"];
+    arguments.push(data.to_str().unwrap());
+    arguments.extend_from_slice(more);
+    let output = run(&arguments);
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{line}");
+    assert!(line.contains(expected) && line.trim_end().lines().count() == 1, "{line}");
+}
+
+/// `C-IMPORT` without a server.
+#[test]
+fn a_folder_can_be_imported_into() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("dump"));
+    let lines: Vec<String> = (0..100).map(|index| format!("du.m {} {index} h=a", START_S + index)).collect();
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let output = run(&["import", file.to_str().unwrap(), "--data-dir", data.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let daemon = Daemon::start(&data, "embedded", "");
+    assert_eq!(found(&daemon, 100), 100);
+}
