@@ -59,7 +59,7 @@ impl Opened {
                 ErrorKind::Invalid => Exit::Config,
                 kind => exit_of(kind),
             };
-            Failure::new(exit, format!("cannot open the tables: {cause}"))
+            Failure::new(exit, format!("cannot open the tables: {}", with_causes(&cause)))
         })?;
         Ok(Self { schema: Arc::new(schema), engine, poisoned })
     }
@@ -111,7 +111,23 @@ fn refused(cause: &basalt_engine::Error) -> Failure {
         _ if cause.is_disk_full() => Exit::TryLater,
         _ => exit_of(cause.kind()),
     };
-    Failure::new(exit, cause.to_string().replace('\n', " "))
+    Failure::new(exit, with_causes(cause))
+}
+
+/// An error and what caused it, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(below) = cause {
+        let text = below.to_string();
+        // A transparent error repeats what it wraps.
+        if !line.contains(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
+        cause = below.source();
+    }
+    line.replace('\n', " ")
 }
 
 fn exit_of(kind: ErrorKind) -> Exit {
@@ -185,5 +201,15 @@ mod tests {
         }
         let locked = basalt_engine::Error::Locked { dir: "x".into() };
         assert_eq!(refused(&locked).exit, Exit::Locked);
+    }
+
+    /// "cannot write x" alone would not say that the disk is full.
+    #[test]
+    fn a_line_names_the_cause_below_once() {
+        let cause = basalt_store::Error::backend(ErrorKind::ReadOnly, std::io::Error::other("no\nspace"));
+        assert_eq!(with_causes(&cause), "no space");
+        let parse = "x".parse::<u32>().unwrap_err();
+        let outer = std::io::Error::new(std::io::ErrorKind::InvalidData, parse.clone());
+        assert_eq!(with_causes(&outer), parse.to_string());
     }
 }

@@ -246,6 +246,10 @@ pub(crate) fn put_outcome(
         let body = serde_json::to_string(&Told::new(flags, report, timed_out, points));
         return Ok(error.dressed(JSON, body.map_err(|cause| ApiError::internal(cause.to_string()))?));
     }
+    let ours = report.errors.iter().find(|error| !error.problem.class().is_rejection());
+    if let Some(first) = ours.filter(|_| status.is_server_error()) {
+        error.details = Some(first.problem.http_text());
+    }
     if timed_out > 0 {
         error.message = format!(
             "The put call has timedout with {} successful writes, {} failed writes and {timed_out} timed out writes.",

@@ -72,6 +72,19 @@ fn another_salt_is_exit_3() {
     check_refusal(&data, &["--config", config.to_str().unwrap()], 3, "salt");
 }
 
+#[test]
+fn a_damaged_file_is_exit_5_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    Daemon::start(&data, "embedded", "").terminate();
+    let manifest = data.join("MANIFEST");
+    let mut bytes = std::fs::read(&manifest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    std::fs::write(&manifest, bytes).unwrap();
+    check_refusal(&data, &[], 5, "MANIFEST is damaged at offset");
+}
+
 fn check_refusal(data: &Path, more: &[&str], code: i32, expected: &str) {
     let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data-dir"];
     arguments.push(data.to_str().unwrap());
