@@ -48,7 +48,7 @@ struct Sources {
     /// TOML file, or an opentsdb.conf as it is (by its ending .conf)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder of the embedded store [default: ./basalt-data]
+    /// Folder of the embedded store; `serve` takes ./basalt-data unless told
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// error, warn, info, debug, trace, or a filter such as info,hyper=warn [default: info]

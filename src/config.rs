@@ -31,6 +31,7 @@ pub(crate) enum StoreKind {
     /// Nothing on disk: everything is gone at the end. For trying out and for tests.
     Memory,
     /// A real `HBase` cluster.
+    #[value(help = "A real HBase cluster (not in this version yet)")]
     Hbase,
 }
 words!(StoreKind { Embedded = "embedded", Memory = "memory", Hbase = "hbase" });
