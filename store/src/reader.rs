@@ -207,9 +207,17 @@ impl RowReader {
     /// # Errors
     /// `Invalid`: a batch over 4 GiB.
     pub fn feed(&mut self, cell: &CellRef<'_>, out: &mut RowBatchBuilder) -> Result<Advance> {
+        let advance = self.feed_cell(cell, out)?;
+        // The family's tombstones lie among the cells of the empty qualifier: whatever a filter says of a put there,
+        // nobody may pass over them.
+        let hides_tombstones = cell.qualifier.is_empty() && advance == Advance::NextColumn;
+        Ok(if hides_tombstones { Advance::NextCell } else { advance })
+    }
+
+    fn feed_cell(&mut self, cell: &CellRef<'_>, out: &mut RowBatchBuilder) -> Result<Advance> {
         if !is_family_wide(cell.kind) {
             match self.seek_wanted(cell.qualifier) {
-                // The family's tombstones lie among the cells of the empty qualifier.
+                // Even where no column is wanted any more: an empty qualifier comes first.
                 Some(_) if cell.qualifier.is_empty() => return Ok(Advance::NextCell),
                 Some(advance) => return Ok(advance),
                 None => {}
@@ -292,4 +300,34 @@ impl RowReader {
 
 fn refused(what: &'static str, reason: &str) -> Error {
     Error::InvalidArgument { what, reason: reason.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CellKind, FamilyDescriptor, Filter, SeqNo};
+
+    #[test]
+    fn s_del_4_a_filter_passes_over_no_family_tombstone() {
+        let table = TableDescriptor::new("t".parse().unwrap(), vec![FamilyDescriptor::new("f")]);
+        let get = Get { filter: Some(Filter::ColumnPrefix("p".into())), ..Get::row("r") };
+        let mut reader = RowReader::for_get(&table, &get, Timestamp(100)).unwrap();
+        let mut out = RowBatchBuilder::new();
+        let cell = |qualifier, time, kind| CellRef {
+            row: b"r",
+            family: b"f",
+            qualifier,
+            timestamp: Timestamp(time),
+            kind,
+            seq: SeqNo(1),
+            value: b"",
+        };
+        reader.begin_row(b"r", &mut out).unwrap();
+        reader.begin_family(0);
+        let put = cell(b"", 5, CellKind::Put);
+        assert_eq!(reader.feed(&put, &mut out).unwrap(), Advance::NextCell);
+        reader.feed(&cell(b"", 3, CellKind::DeleteFamily), &mut out).unwrap();
+        reader.feed(&cell(b"p", 2, CellKind::Put), &mut out).unwrap();
+        assert!(!reader.end_row(&mut out));
+    }
 }
