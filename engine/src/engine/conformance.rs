@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use basalt_store::conformance::Fixture;
-use basalt_store::{ManualClock, Timestamp};
+use basalt_store::conformance::{Fixture, history};
+use basalt_store::{ManualClock, MemoryStore, Timestamp};
 
 use super::tests::small_limits;
 use super::*;
@@ -55,6 +55,42 @@ impl Fixture for EngineFixture {
             ..EngineOptions::new(&self.dir)
         };
         self.engine = Some(Engine::open(options).unwrap());
+    }
+}
+
+/// The reference, which keeps nothing that a reopening could lose.
+struct MemoryFixture {
+    store: Arc<dyn Store>,
+    clock: Arc<ManualClock>,
+}
+
+impl MemoryFixture {
+    fn new() -> MemoryFixture {
+        let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+        MemoryFixture { store: Arc::new(MemoryStore::new(Arc::clone(&clock) as Arc<dyn basalt_store::Clock>)), clock }
+    }
+}
+
+impl Fixture for MemoryFixture {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    fn reopen(&mut self) {}
+}
+
+/// Scorecard row 11: random histories, the memory store beside the engine. `BASALT_HISTORIES` sets the count.
+#[test]
+fn s_map_1_random_histories_are_answered_as_the_reference_does() {
+    let count = std::env::var("BASALT_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
+    for seed in 0..count {
+        let mut engine = EngineFixture::on_simulated_disk();
+        let told = history::run_history(seed, 200, &mut MemoryFixture::new(), &mut engine);
+        told.unwrap_or_else(|difference| panic!("{difference}"));
     }
 }
 
