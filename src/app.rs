@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
-use basalt_query::{Cancel, Compat, Limits, Options, Query, QueryEngine, SubAnswer, parse_zone};
+use basalt_query::{Cancel, Compat, Limits, Options, Query, QueryEngine, SeriesAnnotation, SubAnswer, parse_zone};
 use basalt_schema::UidKind;
 use tokio::task::spawn_blocking;
 
@@ -93,6 +93,19 @@ impl App {
     /// As [`QueryEngine::run_checked`].
     pub(crate) fn query(&self, query: &Query, cancel: &Cancel) -> basalt_query::Result<Vec<SubAnswer>> {
         self.queries.run_checked(query, cancel)
+    }
+
+    /// The global annotations of a query's range, by time; read on this thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`QueryEngine::global_annotations`].
+    pub(crate) fn global_annotations(
+        &self,
+        query: &Query,
+        cancel: &Cancel,
+    ) -> basalt_query::Result<Vec<SeriesAnnotation>> {
+        self.queries.global_annotations(query, cancel)
     }
 
     /// Up to `max` names of a kind that begin with `prefix`.

@@ -1,6 +1,6 @@
 //! The JSON of `/api/query`, written piece by piece (`Q-MS`, `Q-ARRAYS`, `Q-NUMFMT`, `Q-NAN-OUT`).
 
-use basalt_query::{Number, Point, QueryRequest, Series, SubAnswer};
+use basalt_query::{Number, Point, QueryRequest, Series, SeriesAnnotation, SubAnswer};
 use serde::Serialize;
 use serde_json::json;
 
@@ -16,6 +16,8 @@ const POINTS_AT_ONCE: usize = 1_024;
 pub(crate) struct Answer<'a> {
     request: &'a QueryRequest,
     answers: &'a [SubAnswer],
+    /// Global annotations of the range, told beside each series.
+    globals: &'a [SeriesAnnotation],
     strict: bool,
 }
 
@@ -26,7 +28,12 @@ impl<F: FnMut(Vec<u8>) -> bool> Sink for F {}
 impl<'a> Answer<'a> {
     /// `strict` writes a second twice where two points share it, as OpenTSDB does.
     pub(crate) fn new(request: &'a QueryRequest, answers: &'a [SubAnswer], strict: bool) -> Self {
-        Self { request, answers, strict }
+        Self { request, answers, globals: &[], strict }
+    }
+
+    /// Adds global annotations.
+    pub(crate) fn with_globals(self, globals: &'a [SeriesAnnotation]) -> Self {
+        Self { globals, ..self }
     }
 
     /// Hands pieces to `sink` and gives back the last one; `None` when nobody reads any more. An
@@ -77,7 +84,10 @@ impl<'a> Answer<'a> {
         if self.request.show_tsuids {
             member(out, "tsuids", &series.tsuids);
         }
-        self.annotations(out, series);
+        if !self.request.no_annotations {
+            notes(out, "annotations", &series.annotations);
+            notes(out, "globalAnnotations", self.globals);
+        }
         out.extend_from_slice(b",\"dps\":");
         self.points(out, answer.nan_as_null, &series.points, sink)?;
         if self.request.show_stats {
@@ -85,20 +95,6 @@ impl<'a> Answer<'a> {
         }
         out.push(b'}');
         Some(())
-    }
-
-    fn annotations(&self, out: &mut Vec<u8>, series: &Series) {
-        if self.request.no_annotations || series.annotations.is_empty() {
-            return;
-        }
-        out.extend_from_slice(b",\"annotations\":[");
-        for (place, note) in series.annotations.iter().enumerate() {
-            if place > 0 {
-                out.push(b',');
-            }
-            out.extend_from_slice(&note.json);
-        }
-        out.push(b']');
     }
 
     fn points(&self, out: &mut Vec<u8>, nan_as_null: bool, points: &[Point], sink: &mut impl Sink) -> Option<()> {
@@ -147,6 +143,21 @@ impl<'a> Answer<'a> {
             "dpsPostFilter": sum(|answer| answer.stats.points),
             "emittedDPs": sum(|answer| answer.stats.emitted_points),
         })
+    }
+}
+
+/// Annotations as stored; nothing when there are none.
+fn notes(out: &mut Vec<u8>, name: &str, notes: &[SeriesAnnotation]) {
+    for (place, note) in notes.iter().enumerate() {
+        out.push(b',');
+        if place == 0 {
+            value(out, name);
+            out.extend_from_slice(b":[");
+        }
+        out.extend_from_slice(&note.json);
+    }
+    if !notes.is_empty() {
+        out.push(b']');
     }
 }
 
@@ -218,6 +229,22 @@ mod tests {
     fn a_second_is_written_once_unless_strict() {
         check(&QueryRequest::default(), false, &POINTS, r#"{"1":2.0,"2":"NaN"}"#);
         check(&QueryRequest::default(), true, &POINTS, r#"{"1":1,"1":2.0,"2":null}"#);
+    }
+
+    /// `Q-ANNOT`.
+    #[test]
+    fn annotations_stand_before_the_points() {
+        let note = |text: &str| SeriesAnnotation { start_ms: 1, json: text.as_bytes().into() };
+        let series = vec![Series { annotations: vec![note("{\"a\":1}"), note("{}")], ..Series::default() }];
+        let answers = [SubAnswer { series, ..SubAnswer::default() }];
+        let globals = [note("{\"g\":1}")];
+        let mut request = QueryRequest::default();
+        let told = Answer::new(&request, &answers, false).with_globals(&globals).write(|_| true).unwrap();
+        let expected = r#""aggregateTags":[],"annotations":[{"a":1},{}],"globalAnnotations":[{"g":1}],"dps":{}}]"#;
+        assert!(String::from_utf8(told).unwrap().ends_with(expected));
+        request.no_annotations = true;
+        let told = Answer::new(&request, &answers, false).with_globals(&globals).write(|_| true).unwrap();
+        assert!(String::from_utf8(told).unwrap().ends_with(r#""aggregateTags":[],"dps":{}}]"#));
     }
 
     #[test]

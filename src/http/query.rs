@@ -12,7 +12,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use basalt_query::{Cancel, GetParameters, Query, QueryRequest};
+use basalt_query::{Cancel, GetParameters, Query, QueryRequest, SeriesAnnotation};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -150,7 +150,7 @@ impl Work {
         let metrics = &self.app.metrics;
         let began = Instant::now();
         metrics.queries_running.add(1);
-        let answers = self.app.query(&self.query, &self.cancel);
+        let answers = self.app.query(&self.query, &self.cancel).and_then(|answers| Ok((answers, self.globals()?)));
         match answers {
             Err(cause) => {
                 if self.cancel.is_cancelled() {
@@ -159,9 +159,9 @@ impl Work {
                 // A client that is gone hears nothing.
                 said.send(Err(ApiError::of_query(&cause, self.app.config.compat.strict))).unwrap_or_default();
             }
-            Ok(answers) => {
+            Ok((answers, globals)) => {
                 metrics.queries_ok.add(1);
-                let answer = Answer::new(&self.request, &answers, self.app.config.compat.strict);
+                let answer = Answer::new(&self.request, &answers, self.app.config.compat.strict).with_globals(&globals);
                 let mut said = Some(said);
                 let mut pieces = Some(pieces);
                 let whole = answer.write(|piece| {
@@ -190,5 +190,13 @@ impl Work {
             );
         }
         drop(self.seat);
+    }
+
+    /// The global annotations of the range, if they are asked for.
+    fn globals(&self) -> basalt_query::Result<Vec<SeriesAnnotation>> {
+        if !self.request.global_annotations || self.request.no_annotations {
+            return Ok(Vec::new());
+        }
+        self.app.global_annotations(&self.query, &self.cancel)
     }
 }
