@@ -245,4 +245,6 @@ impl Store for Engine {
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;

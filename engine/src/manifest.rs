@@ -77,7 +77,7 @@ impl Manifest {
             catalog: Catalog::new(),
         };
         manifest.replay(&bytes, &path)?;
-        if manifest.offset < len {
+        if manifest.offset != len {
             manifest.file.set_len(manifest.offset).map_err(Error::io(IoOp::SetLen, &path))?;
         }
         // What was read may never have been synced; from here on it is acted upon.

@@ -115,8 +115,9 @@ fn read_framed<'a>(rest: &'a [u8], header: &'a [u8], file: u64, offset: usize) -
         found: len as u64,
     })?;
     check("payload checksum", crc32c::crc32c(payload).into(), fields.payload_crc.into())?;
-    let padded = (HEADER_BYTES + len).next_multiple_of(ALIGN_BYTES).min(rest.len());
-    let padding = rest.get(HEADER_BYTES + len..padded).unwrap_or_default();
+    // A file may end within the padding: the record is whole, and the next one starts behind it all the same.
+    let padded = (HEADER_BYTES + len).next_multiple_of(ALIGN_BYTES);
+    let padding = rest.get(HEADER_BYTES + len..padded.min(rest.len())).unwrap_or_default();
     check("record padding", 0, padding.iter().fold(0, |all, byte| all | u64::from(*byte)))?;
     Ok(Record { kind: fields.kind, sequence: fields.sequence, synced: fields.synced, payload, end: offset + padded })
 }

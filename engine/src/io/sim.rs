@@ -167,6 +167,12 @@ impl SimFs {
         self.disk().fault = fault;
     }
 
+    /// Whether the power is off: nothing on this disk answers any more.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        self.disk().dead
+    }
+
     /// How many changing calls were made so far: the steps a crash can fall on.
     pub fn calls(&self) -> u64 {
         self.disk().calls
