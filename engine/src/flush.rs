@@ -116,8 +116,10 @@ impl Core {
         Ok(())
     }
 
+    /// Marks as they stand; 0 where the edits themselves move them.
     fn marks(&self, log_start: SegmentId) -> Marks {
-        Marks { log_start, clock: self.last_stamp(), sequence: 0, next_file: self.next_file() }
+        let (clock, next_file) = (self.last_stamp(), self.next_file());
+        Marks { log_start, clock, sequence: 0, next_file, next_table: 0, next_region: 0, next_family: 0 }
     }
 
     /// The region to flush next, if a bound is passed: the fullest, or the one that holds the log back.

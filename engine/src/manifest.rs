@@ -17,6 +17,8 @@ use crate::record::{self, Step};
 
 mod catalog;
 mod edit;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use catalog::{Catalog, Edit, FileEntry, Marks, NewRegion, TableEntry};
 

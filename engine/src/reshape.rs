@@ -47,7 +47,7 @@ impl Core {
         let before = table.shape();
         let families: Vec<FamilyId> = {
             let mut manifest = self.manifest();
-            let mut next = manifest.catalog().next_family;
+            let mut next = manifest.catalog().marks.next_family;
             let ids = descriptor.families.iter().map(|family| {
                 let kept = before.descriptor.family(&family.name).and_then(|(index, _)| before.family_id(index));
                 kept.unwrap_or_else(|| {
@@ -141,11 +141,11 @@ fn region_info(region: &Region) -> RegionInfo {
 
 /// A table to be, under numbers that were never given.
 fn new_table(catalog: &Catalog, descriptor: TableDescriptor, splits: &[Bytes]) -> (Edit, Table) {
-    let id = TableId(catalog.next_table);
-    let families: Vec<_> = (catalog.next_family..).map(FamilyId).take(descriptor.families.len()).collect();
+    let id = TableId(catalog.marks.next_table);
+    let families: Vec<_> = (catalog.marks.next_family..).map(FamilyId).take(descriptor.families.len()).collect();
     let starts = std::iter::once(Bytes::new()).chain(splits.iter().cloned());
     let ends = splits.iter().cloned().chain(std::iter::once(Bytes::new()));
-    let ids = (catalog.next_region..).map(RegionId);
+    let ids = (catalog.marks.next_region..).map(RegionId);
     let regions: Vec<_> = starts.zip(ends).zip(ids).map(|((start, end), id)| NewRegion { id, start, end }).collect();
     let open = regions
         .iter()

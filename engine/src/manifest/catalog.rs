@@ -90,6 +90,12 @@ pub(crate) struct Marks {
     pub(crate) sequence: u64,
     /// Not given to a file yet.
     pub(crate) next_file: u64,
+    /// Not given to a table yet, though it was dropped: the log may still hold its rows.
+    pub(crate) next_table: u32,
+    /// Not given to a region yet.
+    pub(crate) next_region: u64,
+    /// Not given to a family yet, whatever its table.
+    pub(crate) next_family: u32,
 }
 
 /// The store's tables, regions and files.
@@ -98,12 +104,6 @@ pub(crate) struct Catalog {
     pub(crate) tables: BTreeMap<TableId, TableEntry>,
     pub(crate) regions: BTreeMap<RegionId, RegionEntry>,
     pub(crate) marks: Marks,
-    /// Not given to a table yet.
-    pub(crate) next_table: u32,
-    /// Not given to a region yet.
-    pub(crate) next_region: u64,
-    /// Not given to a family yet, whatever its table.
-    pub(crate) next_family: u32,
 }
 
 /// An edit that does not fit what is there.
@@ -119,10 +119,15 @@ impl Catalog {
         Catalog {
             tables: BTreeMap::new(),
             regions: BTreeMap::new(),
-            marks: Marks { log_start: SegmentId(1), clock: Timestamp(0), sequence: 0, next_file: 1 },
-            next_table: 1,
-            next_region: 1,
-            next_family: 1,
+            marks: Marks {
+                log_start: SegmentId(1),
+                clock: Timestamp(0),
+                sequence: 0,
+                next_file: 1,
+                next_table: 1,
+                next_region: 1,
+                next_family: 1,
+            },
         }
     }
 
@@ -147,6 +152,9 @@ impl Catalog {
                 self.marks.clock = self.marks.clock.max(marks.clock);
                 self.marks.sequence = self.marks.sequence.max(marks.sequence);
                 self.marks.next_file = self.marks.next_file.max(marks.next_file);
+                self.marks.next_table = self.marks.next_table.max(marks.next_table);
+                self.marks.next_region = self.marks.next_region.max(marks.next_region);
+                self.marks.next_family = self.marks.next_family.max(marks.next_family);
                 Ok(())
             }
         }
@@ -160,23 +168,23 @@ impl Catalog {
         regions: &[NewRegion],
     ) -> Result<(), Misfit> {
         let number = u64::from(id.0);
-        if id.0 < self.next_table || families.len() != descriptor.families.len() {
+        if id.0 < self.marks.next_table || families.len() != descriptor.families.len() {
             return Err(misfit("created table", number));
         }
         let tiled = regions.first().is_some_and(|first| first.start.is_empty())
             && regions.last().is_some_and(|last| last.end.is_empty())
             && regions.is_sorted_by(|a, b| a.start < b.start && a.end == b.start);
-        if !tiled || regions.iter().any(|region| region.id.0 < self.next_region) {
+        if !tiled || regions.iter().any(|region| region.id.0 < self.marks.next_region) {
             return Err(misfit("regions of a created table", number));
         }
         for region in regions {
             let (start, end) = (region.start.clone(), region.end.clone());
             let entry = RegionEntry { table: id, start, end, flushed: 0, files: Vec::new() };
-            self.next_region = self.next_region.max(region.id.0 + 1);
+            self.marks.next_region = self.marks.next_region.max(region.id.0 + 1);
             self.regions.insert(region.id, entry);
         }
         self.take_families(families);
-        self.next_table = id.0 + 1;
+        self.marks.next_table = id.0 + 1;
         let regions = regions.iter().map(|region| region.id).collect();
         let entry = TableEntry { descriptor: descriptor.clone(), families: families.to_vec(), regions };
         self.tables.insert(id, entry);
@@ -202,7 +210,7 @@ impl Catalog {
 
     fn take_families(&mut self, families: &[FamilyId]) {
         let next = families.iter().map(|family| family.0 + 1).max();
-        self.next_family = self.next_family.max(next.unwrap_or(0));
+        self.marks.next_family = self.marks.next_family.max(next.unwrap_or(0));
     }
 
     fn files(&mut self, region: RegionId, flushed: u64, removed: &[FileId], added: &[FileEntry]) -> Result<(), Misfit> {
@@ -228,7 +236,7 @@ impl Catalog {
 
     /// Edits that make this catalog out of an empty one.
     pub(crate) fn as_edits(&self) -> Vec<Edit> {
-        let mut edits = vec![Edit::Marks(self.marks)];
+        let mut edits = Vec::new();
         for (id, table) in &self.tables {
             let entries = || table.regions.iter().filter_map(|id| self.regions.get(id).map(|region| (*id, region)));
             let regions = entries().map(|(id, region)| {
@@ -248,6 +256,8 @@ impl Catalog {
                 added: region.files.clone(),
             }));
         }
+        // Last: tables may not be made under numbers that were given already.
+        edits.push(Edit::Marks(self.marks));
         edits
     }
 }

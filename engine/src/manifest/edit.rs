@@ -73,6 +73,9 @@ fn encode_edit(edit: &Edit, out: &mut Vec<u8>) {
             put_varint(out, marks.clock.0);
             put_varint(out, marks.sequence);
             put_varint(out, marks.next_file);
+            put_varint(out, marks.next_table.into());
+            put_varint(out, marks.next_region);
+            put_varint(out, marks.next_family.into());
         }
     }
 }
@@ -133,6 +136,9 @@ fn decode_edit(fields: &mut Fields<'_>) -> Option<Edit> {
             clock: Timestamp(fields.varint()?),
             sequence: fields.varint()?,
             next_file: fields.varint()?,
+            next_table: number(fields)?,
+            next_region: fields.varint()?,
+            next_family: number(fields)?,
         }),
         _ => return None,
     })

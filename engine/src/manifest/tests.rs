@@ -1,0 +1,178 @@
+use basalt_store::{BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, TableDescriptor, Timestamp};
+
+use super::*;
+use crate::id::{FamilyId, RegionId, TableId};
+use crate::io::{Fault, FaultKind, FaultSpan, LossMode, SimFs};
+use crate::sstable::FileId;
+use crate::wal::SegmentId;
+
+const DIR: &str = "/d";
+
+fn family(name: &'static str) -> FamilyDescriptor {
+    FamilyDescriptor {
+        min_versions: 1,
+        keep_deleted: KeepDeletedCells::Ttl,
+        bloom: BloomFilter::RowColumn,
+        compression: Compression::None,
+        block_encoding: "TSB1".into(),
+        in_memory: true,
+        fold: Some("opentsdb".into()),
+        ..FamilyDescriptor::new(name).with_versions(3).with_ttl(u64::MAX - 1)
+    }
+}
+
+fn file(id: u64) -> FileEntry {
+    FileEntry { id: FileId(id), family: FamilyId(1), bytes: id * 100 }
+}
+
+fn files(removed: &[u64], added: &[u64]) -> Edit {
+    let removed = removed.iter().map(|id| FileId(*id)).collect();
+    Edit::Files { region: RegionId(2), flushed: 7, removed, added: added.iter().map(|id| file(*id)).collect() }
+}
+
+/// Edits of every kind, each on top of those before it.
+fn edits() -> Vec<Edit> {
+    let table = TableDescriptor::new("ns:t".parse().unwrap(), vec![family("f"), FamilyDescriptor::new("g")])
+        .with_attribute("salt", "16");
+    let altered = TableDescriptor::new("ns:t".parse().unwrap(), vec![family("f"), family("h")]);
+    let region = |id, start: &'static str, end: &'static str| NewRegion {
+        id: RegionId(id),
+        start: start.into(),
+        end: end.into(),
+    };
+    let marks = Marks {
+        log_start: SegmentId(4),
+        clock: Timestamp(99),
+        sequence: 12,
+        next_file: 40,
+        next_table: 0,
+        next_region: 0,
+        next_family: 0,
+    };
+    vec![
+        Edit::CreateTable {
+            id: TableId(1),
+            descriptor: table.clone(),
+            families: vec![FamilyId(1), FamilyId(2)],
+            regions: vec![region(1, "", "m"), region(2, "m", "")],
+        },
+        files(&[], &[1, 2, 3]),
+        files(&[1, 2], &[4]),
+        Edit::AlterTable { id: TableId(1), descriptor: altered, families: vec![FamilyId(1), FamilyId(3)] },
+        Edit::Marks(marks),
+        Edit::CreateTable {
+            id: TableId(2),
+            descriptor: TableDescriptor { name: "u".parse().unwrap(), ..table },
+            families: vec![FamilyId(4), FamilyId(5)],
+            regions: vec![region(3, "", "")],
+        },
+        Edit::DropTable { id: TableId(2) },
+    ]
+}
+
+fn open(fs: &SimFs) -> Result<Manifest> {
+    let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    Ok(Manifest::open(&fs, Path::new(DIR))?.unwrap())
+}
+
+fn create(fs: &SimFs) -> Manifest {
+    let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    Manifest::create(&fs, Path::new(DIR)).unwrap()
+}
+
+#[test]
+fn edits_come_back_and_make_the_same_state() {
+    let fs = SimFs::new(1);
+    let mut manifest = create(&fs);
+    for edit in edits() {
+        manifest.append(&[edit]).unwrap();
+        assert_eq!(open(&fs.snapshot()).unwrap().catalog(), manifest.catalog());
+    }
+    let ids: Vec<_> = manifest.catalog().regions[&RegionId(2)].files.iter().map(|file| file.id.0).collect();
+    assert_eq!(ids, [4, 3], "a merged file takes its elders' place");
+    let mut anew = Catalog::new();
+    for edit in manifest.catalog().as_edits() {
+        anew.apply(&edit).unwrap();
+    }
+    assert_eq!(&anew, manifest.catalog(), "numbers that were given and dropped stay given");
+}
+
+#[test]
+fn a_large_manifest_is_written_anew() {
+    let fs = SimFs::new(1);
+    let mut manifest = create(&fs);
+    manifest.append(&edits()).unwrap();
+    let mut last = 4;
+    while manifest.generation < 3 {
+        manifest.append(&[files(&[last], &[last + 1])]).unwrap();
+        last += 1;
+    }
+    let found = open(&fs.power_loss(LossMode::Hostile)).unwrap();
+    assert_eq!((found.catalog(), found.generation), (manifest.catalog(), 3));
+}
+
+#[test]
+fn edits_that_do_not_fit_are_refused_and_change_nothing() {
+    let fs = SimFs::new(1);
+    let mut manifest = create(&fs);
+    for edit in [files(&[], &[1]), Edit::DropTable { id: TableId(1) }] {
+        assert!(manifest.append(&[edit]).is_err());
+    }
+    manifest.append(&edits()).unwrap();
+    for edit in [files(&[77], &[]), edits().swap_remove(0)] {
+        assert!(manifest.append(&[edit]).is_err());
+    }
+    assert_eq!(open(&fs).unwrap().catalog(), manifest.catalog());
+}
+
+#[test]
+fn every_flipped_bit_is_noticed_but_in_the_last_record() {
+    let fs = SimFs::new(1);
+    let mut manifest = create(&fs);
+    manifest.append(&edits()).unwrap();
+    let guarded = manifest.offset;
+    manifest.append(&[files(&[3], &[5])]).unwrap();
+    let path = Path::new(DIR).join(NAME);
+    for offset in 0..guarded {
+        let fs = fs.snapshot();
+        fs.flip_bit(&path, offset, u8::try_from(offset % 8).unwrap()).unwrap();
+        match open(&fs) {
+            Err(Error::Corrupt { file, offset: told, .. }) => assert!(file == path && told <= offset.max(28)),
+            Err(other) => panic!("{offset}: {other}"),
+            Ok(_) => panic!("a flip at {offset} was not noticed"),
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_manifest_as_it_was() {
+    let fs = SimFs::new(1);
+    let mut manifest = create(&fs);
+    manifest.append(&edits()).unwrap();
+    fs.set_fault(Some(Fault { after_calls: 0, kind: FaultKind::Enospc, span: FaultSpan::Once }));
+    assert!(manifest.append(&[files(&[3], &[5])]).unwrap_err().is_disk_full());
+    manifest.append(&[files(&[3], &[6])]).unwrap();
+    assert_eq!(open(&fs).unwrap().catalog(), manifest.catalog());
+}
+
+#[test]
+fn a_later_version_is_refused_with_its_number() {
+    let fs = SimFs::new(1);
+    create(&fs);
+    let mut bytes = header(1);
+    bytes[8] = 2;
+    let crc = crc32c::crc32c(&bytes[..28]).to_le_bytes();
+    bytes[28..].copy_from_slice(&crc);
+    fs.open_rw(&Path::new(DIR).join(NAME)).unwrap().write_at(0, &bytes).unwrap();
+    assert!(matches!(open(&fs), Err(Error::Version { found: 2, supported: 1, .. })));
+}
+
+#[test]
+fn foreign_bytes_are_no_edits() {
+    let mut bytes = Vec::new();
+    edit::encode_into(&edits(), &mut bytes);
+    assert_eq!(edit::decode(&bytes).unwrap(), edits());
+    for cut in 0..bytes.len() {
+        assert!(edit::decode(&bytes[..cut]).is_none());
+    }
+}
