@@ -1,6 +1,8 @@
 //! The command line: what a person types, read and handed on.
 
+mod compact;
 mod config;
+mod folder;
 mod import;
 mod serve;
 
@@ -36,6 +38,8 @@ enum Command {
     Serve(serve::Serve),
     /// Read OpenTSDB text files into a server or a data folder
     Import(import::Import),
+    /// Merge the files of a data folder
+    Compact(compact::Compact),
     /// Check or show the configuration
     Config(config::ConfigCommand),
     /// Print the version
@@ -91,6 +95,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     match cli.command {
         Command::Serve(serve) => serve.run(),
         Command::Import(import) => import.run(),
+        Command::Compact(compact) => compact.run(),
         Command::Config(config) => config.run(),
         Command::Version => print(&format!("basalt {VERSION} (speaks OpenTSDB {SPOKEN})\n")),
     }

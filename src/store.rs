@@ -85,6 +85,11 @@ impl Opened {
         }
     }
 
+    /// The embedded store itself, if that is the store.
+    pub(crate) const fn engine(&self) -> Option<&Arc<Engine>> {
+        self.engine.as_ref()
+    }
+
     /// The embedded store's figures.
     pub(crate) fn stats(&self) -> Option<Stats> {
         self.engine.as_ref().map(|engine| engine.stats())
@@ -115,7 +120,7 @@ fn refused(cause: &basalt_engine::Error) -> Failure {
 }
 
 /// An error and what caused it, in one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(below) = cause {
@@ -130,7 +135,8 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     line.replace('\n', " ")
 }
 
-fn exit_of(kind: ErrorKind) -> Exit {
+/// The exit code of a failure of this kind.
+pub(crate) fn exit_of(kind: ErrorKind) -> Exit {
     match kind {
         ErrorKind::Corrupt => Exit::Damage,
         ErrorKind::ReadOnly | ErrorKind::Throttled => Exit::TryLater,

@@ -16,3 +16,5 @@ mod points;
 mod serve;
 #[cfg(test)]
 mod telnet;
+#[cfg(test)]
+mod tools;
