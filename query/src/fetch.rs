@@ -152,7 +152,7 @@ impl Hours {
         let seconds = |time_ms: i64| u32::try_from(time_ms / 1000).unwrap_or(u32::MAX);
         let from = BaseTime::of_seconds(seconds(window.scan_start_ms));
         // The last hour that a row key holds does not end within 32 bits; no base time is at their end.
-        let to = BaseTime::from_be_bytes(seconds(window.scan_end_ms).to_be_bytes());
+        let to = BaseTime::from_be_bytes(seconds(window.read_end_ms).to_be_bytes());
         let count = to.seconds().checked_sub(from.seconds())?.div_ceil(BaseTime::SPAN_S);
         (count > 0).then_some(Self { from, count, to })
     }

@@ -211,17 +211,19 @@ scenarios! {
     downsample: "downsample", 80;
     duplicates: "duplicates", 10;
     filters: "filters", 55;
-    hours: "hours", 20;
+    hours: "hours", 40;
     query_basic: "query-basic", 35;
     query_errors: "query-errors", 30;
     query_times: "query-times", 40;
+    random: "random", 250;
     rate: "rate", 30;
     salted: "salted", 5;
 }
 
 /// Where `compat.strict` is off, these many recorded answers are not ours, and no others: `ep…r3` and `ep…r7` mean what
 /// they say on doubles (9), a late series adds nothing before its first rate (7), an unknown tag value matches nothing
-/// (3), `not_key` works, a glob is anchored, one digit of a dotted time is a tenth of a second.
+/// (3), `not_key` works, a glob is anchored, one digit of a dotted time is a tenth of a second, explicit
+/// tags read no further hour (4).
 #[test]
 fn the_saner_defaults_differ_where_they_should() {
     let expected = [
@@ -231,7 +233,7 @@ fn the_saner_defaults_differ_where_they_should() {
         ("combined", 1),
         ("downsample", 2),
         ("filters", 2),
-        ("hours", 0),
+        ("hours", 4),
         ("query-basic", 0),
         ("query-errors", 3),
         ("query-times", 1),

@@ -27,23 +27,30 @@ pub(crate) struct Group {
 }
 
 /// Sorts the series that have anything into groups, in the order of the answer.
+///
+/// A series that begins after the scan's end makes its group and is no member of it: see `Window::with_row_after`.
 pub(crate) fn group(schema: &Schema, plan: &Plan, data: &[SeriesData]) -> Vec<Group> {
     let present = data.iter().enumerate().filter(|(_, data)| !data.span.is_empty() || !data.annotations.is_empty());
-    let present = present.map(|(slot, _)| slot);
+    let starts_late =
+        |data: &SeriesData| data.span.times().first().is_some_and(|first| *first > plan.window.scan_end_ms);
+    let present = present.map(|(slot, data)| (slot, (!starts_late(data)).then_some(slot)));
     match &plan.grouping {
-        Grouping::Each => present.map(|slot| Group { members: vec![slot] }).collect(),
+        Grouping::Each => present.map(|(_, member)| Group { members: member.into_iter().collect() }).collect(),
         Grouping::Together => {
-            let members: Vec<usize> = present.collect();
-            if members.is_empty() { Vec::new() } else { vec![Group { members }] }
+            let members: Vec<Option<usize>> = present.map(|(_, member)| member).collect();
+            if members.is_empty() {
+                return Vec::new();
+            }
+            vec![Group { members: members.into_iter().flatten().collect() }]
         }
         Grouping::By(keys) => {
             // Ordered by the values' UIDs, which is the order of their bytes, all being of one width.
             let mut groups: BTreeMap<Vec<Uid>, Group> = BTreeMap::new();
-            for slot in present {
+            for (slot, member) in present {
                 let Some(values) = plan.series.get(slot).and_then(|tsuid| values_of(schema, tsuid, keys)) else {
                     continue;
                 };
-                groups.entry(values).or_default().members.push(slot);
+                groups.entry(values).or_default().members.extend(member);
             }
             groups.into_values().collect()
         }

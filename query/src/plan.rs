@@ -58,7 +58,10 @@ impl Plan {
         let series_max = budget.limits().series_max;
         let planner = Planner { schema, options };
         let interval_ms = sub.downsample.map_or(0, |downsample| downsample.fixed_ms());
-        let window = Window::new(query.start_ms, query.end_ms, interval_ms);
+        let mut window = Window::new(query.start_ms, query.end_ms, interval_ms);
+        if options.compat.strict && sub.explicit_tags && !sub.filters.is_empty() {
+            window = window.with_row_after();
+        }
         let (metric, series, grouping) = match &sub.source {
             Source::Metric(name) => {
                 let metric = planner.uid(UidKind::Metric, name)?;

@@ -20,8 +20,10 @@ pub(crate) struct Window {
     pub(crate) end_ms: i64,
     /// First instant read; a whole hour.
     pub(crate) scan_start_ms: i64,
-    /// First instant not read; a whole hour.
+    /// First instant that no group holds; a whole hour.
     pub(crate) scan_end_ms: i64,
+    /// First instant not read: `scan_end_ms`, or an hour after it.
+    pub(crate) read_end_ms: i64,
 }
 
 impl Window {
@@ -44,7 +46,15 @@ impl Window {
             end_ms,
             scan_start_ms: scan_start_s.min(SCAN_END_S_MAX) * 1000,
             scan_end_ms: scan_end_s.min(SCAN_END_S_MAX) * 1000,
+            read_end_ms: scan_end_s.min(SCAN_END_S_MAX) * 1000,
         }
+    }
+
+    /// The window with one more hour read at its end, as OpenTSDB reads where tags are explicit: the stop key of its
+    /// fuzzy scan ends in the highest tag values and so takes in the row it should stop before. A series with older
+    /// points too is interpolated towards those of that hour. *Source*: `QueryUtil.setDataTableScanFilter`.
+    pub(crate) fn with_row_after(self) -> Self {
+        Self { read_end_ms: (self.scan_end_ms + HOUR_S * 1000).min(SCAN_END_S_MAX * 1000), ..self }
     }
 }
 
