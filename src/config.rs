@@ -111,6 +111,12 @@ pub(crate) struct Store {
     pub(crate) kind: StoreKind,
     pub(crate) data_dir: PathBuf,
     pub(crate) durability: Durability,
+    pub(crate) memtable_bytes: u64,
+    pub(crate) memtables_bytes: u64,
+    pub(crate) wal_segment_bytes: u64,
+    pub(crate) wal_bytes_max: u64,
+    pub(crate) block_cache_bytes: u64,
+    pub(crate) reserve_bytes: u64,
 }
 
 /// `[schema]`: OpenTSDB's tables.
@@ -158,6 +164,7 @@ pub(crate) struct Log {
 impl Default for Config {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        let engine = basalt_engine::Limits::default();
         Self {
             server: Server {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 4242)),
@@ -173,6 +180,12 @@ impl Default for Config {
                 kind: StoreKind::Embedded,
                 data_dir: PathBuf::from("basalt-data"),
                 durability: Durability::Fsync,
+                memtable_bytes: engine.memtable_bytes,
+                memtables_bytes: engine.memtables_bytes,
+                wal_segment_bytes: engine.wal_segment_bytes,
+                wal_bytes_max: engine.wal_bytes_max,
+                block_cache_bytes: engine.block_cache_bytes,
+                reserve_bytes: engine.reserve_bytes,
             },
             schema: Schema {
                 salt_width: 1,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use basalt_engine::{Engine, EngineOptions, Health, Stats};
+use basalt_engine::{Engine, EngineOptions, Health, Limits, Stats};
 use basalt_rewrite::HourFold;
 use basalt_schema::{AutoCreate, KeyLayout, Salting, Schema, SchemaConfig, UidWidth, UidWidths};
 use basalt_store::{ErrorKind, MemoryStore, Store};
@@ -43,6 +43,7 @@ impl Opened {
                 schema.fold = Some(HourFold::NAME.into());
                 let mut options = EngineOptions::new(&config.store.data_dir);
                 options.clock = Arc::new(WallClock);
+                options.limits = limits(&config.store);
                 options.folds = vec![Arc::new(HourFold::new(layout))];
                 options.on_poison = Some(Arc::new(move |reason: &str| {
                     raise.send_replace(Some(reason.to_owned()));
@@ -141,6 +142,19 @@ pub(crate) fn exit_of(kind: ErrorKind) -> Exit {
         ErrorKind::Corrupt => Exit::Damage,
         ErrorKind::ReadOnly | ErrorKind::Throttled => Exit::TryLater,
         _ => Exit::Failure,
+    }
+}
+
+/// The engine's bounds: those that are settings, and its own defaults for the rest.
+fn limits(config: &config::Store) -> Limits {
+    Limits {
+        memtable_bytes: config.memtable_bytes,
+        memtables_bytes: config.memtables_bytes,
+        wal_segment_bytes: config.wal_segment_bytes,
+        wal_bytes_max: config.wal_bytes_max,
+        block_cache_bytes: config.block_cache_bytes,
+        reserve_bytes: config.reserve_bytes,
+        ..Limits::default()
     }
 }
 

@@ -78,6 +78,12 @@ keys! {
     store.kind: "embedded, memory or hbase";
     store.data_dir: "folder of the embedded store";
     store.durability: "when a write is acknowledged: fsync, os or async";
+    store.memtable_bytes: "bytes of one region's memtable at which it is flushed";
+    store.memtables_bytes: "bytes of all memtables at which the largest is flushed; at twice that, writers wait";
+    store.wal_segment_bytes: "length of a log segment";
+    store.wal_bytes_max: "bytes of log at which the oldest memtable is flushed";
+    store.block_cache_bytes: "bytes of decoded blocks kept in memory";
+    store.reserve_bytes: "bytes held back on disk, by which a full disk is flushed and closed";
     schema.salt_width: "bytes of salt before each row key; fixed when the store is made";
     schema.salt_buckets: "salt buckets; fixed when the store is made";
     schema.uid_width_metric: "bytes of a metric UID; fixed when the store is made";
