@@ -3,13 +3,19 @@
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod clients;
+#[cfg(test)]
 mod daemon;
+#[cfg(test)]
+mod disk_full;
 #[cfg(test)]
 mod durable;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod http;
+#[cfg(test)]
+mod kill9;
 #[cfg(test)]
 mod points;
 #[cfg(test)]
