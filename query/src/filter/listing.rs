@@ -1,5 +1,5 @@
-//! What `/api/config/filters` tells of each filter: descriptions and examples as recorded from OpenTSDB 2.4.1, which
-//! clients show in their editors, and ours for `not_key`, which 2.4.1 documents and does not list.
+//! What `/api/config/filters` tells of each filter, in our words; clients show it in their editors. The keys are OpenTSDB's,
+//! and `not_key` besides, which it documents and does not list.
 
 use super::FilterKind;
 
@@ -27,59 +27,38 @@ impl FilterKind {
     const fn texts(self) -> (&'static str, &'static str) {
         match self {
             Self::LiteralOr => (
-                "host=literal_or(web01),  host=literal_or(web01|web02|web03)  \
-                 {\"type\":\"literal_or\",\"tagk\":\"host\",\"filter\":\"web01|web02|web03\",\"groupBy\":false}",
-                "Accepts one or more exact values and matches if the series contains any of them. Multiple values\
-                  can be included and must be separated by the | (pipe) character. The filter is case sensitive \
-                 and will not allow characters that TSDB does not allow at write time.",
+                r#"host=literal_or(web01|web02) or {"type":"literal_or","tagk":"host","filter":"web01|web02"}"#,
+                "Series whose tag has one of these values, parted by |. Upper and lower case differ.",
             ),
             Self::ILiteralOr => (
-                "host=iliteral_or(web01),  host=iliteral_or(web01|web02|web03)  \
-                 {\"type\":\"iliteral_or\",\"tagk\":\"host\",\"filter\":\"web01|web02|web03\",\"groupBy\":false}",
-                "Accepts one or more exact values and matches if the series contains any of them. Multiple values\
-                  can be included and must be separated by the | (pipe) character. The filter is case insensitive\
-                  and will not allow characters that TSDB does not allow at write time.",
+                r#"host=iliteral_or(WEB01|web02) or {"type":"iliteral_or","tagk":"host","filter":"WEB01|web02"}"#,
+                "Series whose tag has one of these values, parted by |, in any case.",
             ),
             Self::NotLiteralOr => (
-                "host=not_literal_or(web01),  host=not_literal_or(web01|web02|web03)  \
-                 {\"type\":\"not_literal_or\",\"tagk\":\"host\",\"filter\":\"web01|web02|web03\",\"groupBy\":false}",
-                "Accepts one or more exact values and matches if the series does NOT contain any of them. \
-                 Multiple values can be included and must be separated by the | (pipe) character. The filter is \
-                 case sensitive and will not allow characters that TSDB does not allow at write time.",
+                r#"host=not_literal_or(web01) or {"type":"not_literal_or","tagk":"host","filter":"web01"}"#,
+                "Series that have the tag with none of these values, parted by |. Upper and lower case differ.",
             ),
             Self::NotILiteralOr => (
-                "host=not_iliteral_or(web01),  host=not_iliteral_or(web01|web02|web03)  \
-                 {\"type\":\"not_iliteral_or\",\"tagk\":\"host\",\"filter\":\"web01|web02|web03\",\"groupBy\":false}",
-                "Accepts one or more exact values and matches if the series does NOT contain any of them. \
-                 Multiple values can be included and must be separated by the | (pipe) character. The filter is \
-                 case insensitive and will not allow characters that TSDB does not allow at write time.",
+                r#"host=not_iliteral_or(WEB01) or {"type":"not_iliteral_or","tagk":"host","filter":"WEB01"}"#,
+                "Series that have the tag with none of these values, parted by |, in any case.",
             ),
             Self::Wildcard => (
-                "host=wildcard(web*),  host=wildcard(web*.tsdb.net)  \
-                 {\"type\":\"wildcard\",\"tagk\":\"host\",\"filter\":\"web*.tsdb.net\",\"groupBy\":false}",
-                "Performs pre, post and in-fix glob matching of values. The globs are case sensitive and multiple\
-                  wildcards can be used. The wildcard character is the * (asterisk). At least one wildcard must \
-                 be present in the filter value. A wildcard by itself can be used as well to match on any value \
-                 for the tag key.",
+                r#"host=wildcard(web*.lga) or {"type":"wildcard","tagk":"host","filter":"web*.lga"}"#,
+                "Series whose tag's value fits, where each * stands for any run of characters. Upper and lower case \
+                 differ. A lone * fits every value.",
             ),
             Self::IWildcard => (
-                "host=iwildcard(web*),  host=iwildcard(web*.tsdb.net)  \
-                 {\"type\":\"iwildcard\",\"tagk\":\"host\",\"filter\":\"web*.tsdb.net\",\"groupBy\":false}",
-                "Performs pre, post and in-fix glob matching of values. The globs are case insensitive and \
-                 multiple wildcards can be used. The wildcard character is the * (asterisk). Case insensitivity \
-                 is achieved by dropping all values to lower case. At least one wildcard must be present in the \
-                 filter value. A wildcard by itself can be used as well to match on any value for the tag key.",
+                r#"host=iwildcard(WEB*.lga) or {"type":"iwildcard","tagk":"host","filter":"WEB*.lga"}"#,
+                "Series whose tag's value fits in any case, where each * stands for any run of characters.",
             ),
             Self::Regexp => (
-                "host=regexp(.*)  {\"type\":\"regexp\",\"tagk\":\"host\",\"filter\":\".*\",\"groupBy\":false}",
-                "Provides full, POSIX compliant regular expression using the built in Java Pattern class. Note \
-                 that an expression containing curly braces {} will not parse properly in URLs. If the pattern is\
-                  not a valid regular expression then an exception will be raised.",
+                r#"host=regexp(web[0-9]+) or {"type":"regexp","tagk":"host","filter":"web[0-9]+"}"#,
+                "Series in whose tag's value the regular expression finds a match, anywhere unless anchored by ^ and $. \
+                 Look-around and back-references are not supported. In a URL, braces must be percent-encoded.",
             ),
             Self::NotKey => (
-                "host=not_key()  {\"type\":\"not_key\",\"tagk\":\"host\",\"filter\":\"\",\"groupBy\":false}",
-                "Skips any time series with the given tag key, regardless of the value. NOTE: The filter value \
-                 must be null or an empty string.",
+                r#"host=not_key() or {"type":"not_key","tagk":"host","filter":""}"#,
+                "Series that do not have the tag at all. The filter text stays empty.",
             ),
         }
     }
