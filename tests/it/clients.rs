@@ -82,8 +82,10 @@ fn csv(root: &Path) -> Sent {
             let kind = file_name.rsplitn(4, '-').nth(3).unwrap();
             let points = lines.filter_map(|line| {
                 let (at, value) = line.split_once(',')?;
-                let (seconds, _millis) = at.split_once('.')?;
-                Some((seconds.parse().ok()?, value.parse().ok()?))
+                // `write_tsdb` rounds to the nearest second.
+                let (seconds, millis) = at.split_once('.')?;
+                let later = u64::from(millis.parse::<u64>().ok()? >= 500);
+                Some((seconds.parse::<u64>().ok()? + later, value.parse().ok()?))
             });
             sent.insert(metric(&name(&plugin), kind), points.collect());
         }
