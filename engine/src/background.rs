@@ -39,13 +39,13 @@ impl Background {
         Ok(background)
     }
 
-    fn spawn(&mut self, core: &Arc<Core>, name: &str, work: impl Fn(&Core) + Send + 'static) -> Result<()> {
+    fn spawn(&mut self, core: &Arc<Core>, name: &'static str, work: impl Fn(&Core) + Send + 'static) -> Result<()> {
         let core = Arc::clone(core);
         let dir = core.dir.clone();
         let run = move || {
             // A worker that died leaves its part undone: nothing more may be promised.
             if catch_unwind(AssertUnwindSafe(|| work(&core))).is_err() {
-                core.condition.poison(&Error::Poisoned { reason: "a worker thread panicked".into() });
+                core.condition.poison(&Error::WorkerDied { worker: name });
                 core.wal.fail_all();
             }
         };

@@ -71,6 +71,13 @@ pub enum Error {
         reason: std::sync::Arc<str>,
     },
 
+    /// A thread of the engine's own died: a bug of ours.
+    #[error("a {worker} thread died")]
+    WorkerDied {
+        /// Which.
+        worker: &'static str,
+    },
+
     /// Too many bytes wait to be written; try again shortly.
     #[error("{queued_bytes} bytes wait to be written, the limit is {limit_bytes}")]
     Throttled {
@@ -118,6 +125,7 @@ impl Error {
             Error::Locked { .. } => ErrorKind::Conflict,
             Error::DiskFull | Error::Poisoned { .. } => ErrorKind::ReadOnly,
             Error::Throttled { .. } => ErrorKind::Throttled,
+            Error::WorkerDied { .. } => ErrorKind::Bug,
             Error::Store(error) => error.kind(),
             error @ Error::Io { .. } if error.is_disk_full() => ErrorKind::ReadOnly,
             Error::Io { .. } | Error::Closed => ErrorKind::Unavailable,

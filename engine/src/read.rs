@@ -1,5 +1,6 @@
 //! Gets and scans: region by region, row by row, what the rules let a reader see.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use basalt_store::{
@@ -254,8 +255,9 @@ enum Walk {
 
 impl ScanWalk {
     fn run(mut self) {
-        let ended = self.walk().and_then(|_| self.send());
-        match ended {
+        // A reader must not take a scan that died for one that ended.
+        let walked = catch_unwind(AssertUnwindSafe(|| self.walk().and_then(|_| self.send())));
+        match walked.unwrap_or(Err(Error::WorkerDied { worker: "scan" })) {
             // The reader is gone: nobody is told.
             Ok(()) | Err(Error::Store(basalt_store::Error::Cancelled)) => {}
             Err(error) => drop(self.sender.send(Err(error.into()))),

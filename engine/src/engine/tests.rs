@@ -203,3 +203,166 @@ fn the_log_is_cut_behind_flushes() {
     assert!(stats.wal_bytes < 64 << 10, "{stats:?}");
     assert_eq!((stats.memtable_bytes, scan(&engine, Scan::all()).len()), (0, 1000));
 }
+
+/// Rules S-ACID-1, S-CNT-1 with everything going on at once: writers, counters, flushes, compactions, scans.
+#[test]
+fn rows_stay_whole_and_counters_exact_under_load() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(Arc::new(OsFs), dir.path(), Workers::Threads);
+    options.limits.memtables_bytes = 32 << 20;
+    options.limits.compaction_threads = 1;
+    options.limits.compaction_files_min = 2;
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(table(), &["row0050".into(), "row0100".into()]).unwrap();
+    let write = |writer: u32| {
+        for round in 0..60 {
+            let mut batch = MutationBatch::new(Durability::Fsync);
+            for row in 0..40 {
+                let value = format!("{writer} {round} {}", "x".repeat(60));
+                let mut changes = batch.row(format!("row{:04}", row * 4).as_bytes()).unwrap();
+                changes.put(b"f", b"q", None, value.as_bytes()).unwrap();
+                changes.put(b"g", b"q", None, value.as_bytes()).unwrap();
+            }
+            assert!(engine.apply(&name(), batch).wait().unwrap().failed.is_empty());
+            let (row, family, qualifier) = ("row0001".into(), "f".into(), "n".into());
+            let increment = Increment { row, family, qualifier, amount: 1, durability: Durability::Async };
+            engine.increment(&name(), increment).wait().unwrap();
+        }
+    };
+    let look = || {
+        for _ in 0..30 {
+            for (row, values) in scan(&engine, Scan::all()) {
+                assert!(row == "row0001" || (values.len() == 2 && values[0] == values[1]), "{row}: {values:?}");
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            scope.spawn(move || write(writer));
+        }
+        scope.spawn(look);
+        scope.spawn(|| (0..10).for_each(|_| engine.compact(&name(), Compaction::Major).unwrap()));
+    });
+    let get = Get::row("row0001").with_columns(Columns::column("f", "n"));
+    let got = engine.get(&name(), get).wait().unwrap();
+    assert_eq!(got.row(0).unwrap().cells().next().unwrap().value, 240_u64.to_be_bytes());
+    let stats = engine.stats();
+    assert!(stats.flushes > 3 && stats.compactions > 3, "{stats:?}");
+    assert_eq!(engine.health(), Health::Ok);
+    engine.verify().unwrap();
+}
+
+/// Scorecard row 7: the hook is called, every waiting writer is told, nothing more is taken, reads go on.
+#[test]
+fn a_failed_sync_is_told_to_everyone() {
+    let fs = SimFs::new(1);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Threads);
+    let hook_told = Arc::clone(&told);
+    options.on_poison = Some(Arc::new(move |reason: &str| hook_told.lock().unwrap().push(reason.to_owned())));
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    put(&engine, "a", "1").wait().unwrap();
+    let fault =
+        crate::io::Fault { after_calls: 0, kind: crate::io::FaultKind::Eio, span: crate::io::FaultSpan::FromThenOn };
+    fs.set_fault(Some(fault));
+    assert!(put(&engine, "b", "1").wait().is_err());
+    assert!(matches!(engine.health(), Health::Poisoned { .. }));
+    let refused = put(&engine, "c", "1").wait().unwrap_err();
+    assert_eq!(refused.kind(), basalt_store::ErrorKind::ReadOnly);
+    assert_eq!(scan(&engine, Scan::all()).len(), 1);
+    assert_eq!(told.lock().unwrap().len(), 1);
+    assert!(engine.close().is_err());
+}
+
+/// Scorecard row 8: a full disk refuses writes, serves reads, and takes writes again when there is space.
+#[test]
+fn a_full_disk_is_a_state() {
+    let fs = SimFs::new(1);
+    let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Threads);
+    options.limits.full_disk_retry_interval = std::time::Duration::from_millis(2);
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    fs.set_capacity(fs.used_bytes() + (48 << 10));
+    let value = "v".repeat(500);
+    let mut taken = 0;
+    let refused = loop {
+        match put(&engine, &format!("row{taken:04}"), &value).wait() {
+            Ok(_) => taken += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.kind(), basalt_store::ErrorKind::ReadOnly, "{refused}");
+    assert!(taken > 10 && scan(&engine, Scan::all()).len() >= taken);
+    fs.set_capacity(u64::MAX);
+    let mut tries = 0_u64;
+    while put(&engine, "after", "1").wait().is_err() {
+        tries += 1;
+        assert!(tries < 1_000_000, "writes are not taken again: {:?}", engine.health());
+        std::thread::yield_now();
+    }
+    drop(engine);
+    let engine = Engine::open(EngineOptions { fs: Arc::new(fs), ..EngineOptions::new("/d") }).unwrap();
+    assert!(scan(&engine, Scan::all()).len() > taken);
+}
+
+/// Joins a row's puts into one cell: the qualifiers' first bytes, the values behind one another.
+#[derive(Debug)]
+struct Joining;
+
+impl basalt_store::Fold for Joining {
+    fn name(&self) -> &'static str {
+        "joining"
+    }
+
+    fn window(&self, _row: &[u8]) -> Option<basalt_store::Window> {
+        None
+    }
+
+    fn fold(&self, cells: &[basalt_store::CellRef<'_>], out: &mut basalt_store::FoldedRow) -> bool {
+        if cells.len() < 2 {
+            return false;
+        }
+        let qualifier: Vec<u8> = cells.iter().flat_map(|cell| cell.qualifier).copied().collect();
+        let value: Vec<u8> = cells.iter().flat_map(|cell| cell.value).copied().collect();
+        out.push(basalt_store::FoldedCell {
+            qualifier: &qualifier,
+            timestamp: cells.iter().map(|cell| cell.timestamp).max().unwrap(),
+            seq: cells.iter().map(|cell| cell.seq).max().unwrap(),
+            value: &value,
+        });
+        true
+    }
+}
+
+#[test]
+fn flush_and_compaction_fold_rows_but_not_beside_tombstones() {
+    let fs = SimFs::new(1);
+    let mut options = options(Arc::new(fs), Path::new("/d"), Workers::Threads);
+    options.folds = vec![Arc::new(Joining)];
+    let engine = Engine::open(options).unwrap();
+    let family = FamilyDescriptor { fold: Some("joining".into()), ..FamilyDescriptor::new("f") };
+    engine.create_table(TableDescriptor::new(name(), vec![family]), &[]).unwrap();
+    let write = |row: &str, columns: &str| {
+        let mut batch = MutationBatch::new(Durability::Os);
+        for column in columns.split(' ') {
+            batch.row(row.as_bytes()).unwrap().put(b"f", column.as_bytes(), None, column.as_bytes()).unwrap();
+        }
+        engine.apply(&name(), batch).wait().unwrap();
+    };
+    let told = || scan(&engine, Scan::all());
+    let row = |name: &str, cells: &[&str]| (name.to_owned(), cells.iter().map(|cell| (*cell).to_owned()).collect());
+    write("a", "1 2 3");
+    write("b", "1 2");
+    let mut batch = MutationBatch::new(Durability::Os);
+    batch.row(b"b").unwrap().delete_column(b"f", b"1", None).unwrap();
+    engine.apply(&name(), batch).wait().unwrap();
+    write("b", "3");
+    engine.flush(&name()).unwrap();
+    assert_eq!(told(), [row("a", &["123"]), row("b", &["2", "3"])]);
+    write("a", "4");
+    engine.compact(&name(), Compaction::Major).unwrap();
+    assert_eq!(told(), [row("a", &["1234"]), row("b", &["2", "3"])]);
+    engine.compact(&name(), Compaction::Major).unwrap();
+    assert_eq!(told(), [row("a", &["1234"]), row("b", &["23"])], "the tombstone went, the row folds");
+}
