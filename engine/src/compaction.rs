@@ -98,7 +98,7 @@ impl Core {
         };
         let output = match self.write_file(id, family, &mut open(), pass) {
             Err(error) if error.is_disk_full() => {
-                self.make_room()?;
+                let _room = self.make_room()?;
                 self.write_file(id, family, &mut open(), pass)?
             }
             written => written?,

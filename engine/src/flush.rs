@@ -12,6 +12,7 @@ use crate::memtable::Memtable;
 use crate::merge::Direction;
 use crate::output::Output;
 use crate::region::{Region, View};
+use crate::reserve::Lent;
 use crate::source::FamilyRead;
 use crate::table::{Shape, Table};
 use crate::wal::SegmentId;
@@ -33,18 +34,18 @@ impl Core {
         }
         match self.flush_frozen(table, region, &frozen, upto) {
             Err(error) if error.is_disk_full() => {
-                self.make_room()?;
+                let _room = self.make_room()?;
                 self.flush_frozen(table, region, &frozen, upto)
             }
             done => done,
         }
     }
 
-    /// Refuses writes and gives the reserve to whoever makes room.
-    pub(crate) fn make_room(&self) -> Result<()> {
+    /// Refuses writes and gives the reserve to whoever makes room, until the answer is dropped.
+    pub(crate) fn make_room(&self) -> Result<Lent<'_>> {
         self.condition.set_disk_full(true);
         self.wal.wake();
-        self.reserve.release()
+        self.reserve.lend()
     }
 
     fn flush_frozen(&self, table: &Table, region: &Region, frozen: &[Arc<Memtable>], upto: u64) -> Result<()> {
