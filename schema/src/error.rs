@@ -125,7 +125,10 @@ pub enum Error {
         id: Box<str>,
     },
     /// A rename to a name that is taken.
-    #[error("When trying rename(\"{from}\", \"{to}\") on {kind}: new name already assigned ID={id}")]
+    #[error(
+        "When trying rename(\"{from}\", \"{to}\") on UniqueId({table}, {kind}, {width}): new name already assigned \
+         ID={id:?}"
+    )]
     RenameTaken {
         /// Which space was asked.
         kind: UidKind,
@@ -133,8 +136,12 @@ pub enum Error {
         from: Box<str>,
         /// The new name.
         to: Box<str>,
-        /// The new name's UID in hex.
-        id: Box<str>,
+        /// The table of names.
+        table: Box<str>,
+        /// Bytes of a UID.
+        width: usize,
+        /// The new name's UID.
+        id: Box<[JavaByte]>,
     },
     /// The width's last UID is taken.
     #[error("All Unique IDs for {kind} on {width} bytes are already assigned!")]

@@ -8,7 +8,8 @@
 //!                                             │ compacted, append, annotation
 //!                                             └─ row (decode), fold (join)
 //!
-//! schema ─ opens tables (tables, config), gives names UIDs (uids, uid_table), knows every series (index)
+//! schema ─ opens tables (tables, config), gives names UIDs (uids, uid_table), knows every series (index),
+//! finds them by name (lookup)
 //! ```
 //!
 //! The codec modules are pure: bytes in, types out; no store, no clock, no lock. The bytes are those of OpenTSDB 2.4:
@@ -25,6 +26,7 @@ mod fold;
 mod hex;
 mod index;
 mod inline;
+mod lookup;
 mod names;
 mod point;
 mod point_time;
@@ -53,6 +55,7 @@ pub use error::{DuplicatePoint, Error, JavaByte, Result};
 pub use fold::RowFold;
 pub use index::{RebuildReport, SeriesId, SeriesIndex};
 pub use inline::InlineBytes;
+pub use lookup::{FoundSeries, Lookup, LookupPage};
 pub use names::{NameRole, NameRules};
 pub use point::{PointCell, point_cell};
 pub use point_time::PointTime;

@@ -53,8 +53,14 @@ impl UidTable {
         match self.stored_uid(to)? {
             Some(stored) if stored == uid && from != to => {}
             Some(stored) => {
-                let id = self.hex(stored).into();
-                return Err(Error::RenameTaken { kind: self.kind, from: from.into(), to: to.into(), id });
+                return Err(Error::RenameTaken {
+                    kind: self.kind,
+                    from: from.into(),
+                    to: to.into(),
+                    table: self.table.to_string().into(),
+                    width: self.width.bytes(),
+                    id: stored.encode(self.width).iter().map(|byte| byte.cast_signed()).collect(),
+                });
             }
             // Hidden by a tombstone of this very millisecond.
             None => return Err(Error::AssignmentFailed { kind: self.kind, name: to.into(), attempts: 1 }),

@@ -203,7 +203,8 @@ fn a_rename_keeps_the_uid() {
     let error = table.rename("old", "taken").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "When trying rename(\"old\", \"taken\") on metrics: new name already assigned ID=000002"
+        "When trying rename(\"old\", \"taken\") on UniqueId(tsdb-uid, metrics, 3): new name already \
+         assigned ID=[0, 0, 2]"
     );
     assert!(table.rename("old", "old").is_err() && table.rename("old", "a b").is_err());
     assert!(table.rename("none", "new").is_err());

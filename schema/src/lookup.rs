@@ -1,0 +1,245 @@
+//! Series found by metric and tags in the series index, each with its names.
+//!
+//! ```text
+//! metric ──────────────┐ none given: every metric
+//! key = value ─────────┼─ and: one value of each key that is named
+//! key = any ───────────┤
+//! any = value ─────────┘ and: one of these values, under whatever key
+//! ```
+//!
+//! OpenTSDB asks its meta table, which most installations do not fill, or scans all rows of the metric; the index knows
+//! every series, each once. *Source*: OpenTSDB 2.4 `TimeSeriesLookup` (rule M-LOOKUP).
+
+use std::collections::BTreeMap;
+
+use basalt_store::ErrorKind;
+use roaring::RoaringBitmap;
+
+use crate::{Result, Schema, SeriesIndex, SeriesNames, TagPair, Tsuid, Uid, UidKind};
+
+/// What is looked for, in names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lookup {
+    /// The metric; `None` is any.
+    pub metric: Option<String>,
+    /// Tags, key and value; `None` is any.
+    pub tags: Vec<(Option<String>, Option<String>)>,
+    /// Series passed over, in TSUID order.
+    pub skip: usize,
+    /// The most series answered.
+    pub limit: usize,
+}
+
+/// A series that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundSeries {
+    /// Its id.
+    pub tsuid: Tsuid,
+    /// Its names.
+    pub names: SeriesNames,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LookupPage {
+    /// Series in TSUID order, at most [`Lookup::limit`].
+    pub series: Vec<FoundSeries>,
+    /// How many match, whatever `skip` and `limit` say.
+    pub total: u64,
+}
+
+/// The tags in UIDs.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// Values by key; no values are any.
+    keys: BTreeMap<Uid, Option<Vec<Uid>>>,
+    /// Values under any key.
+    values: Vec<Uid>,
+}
+
+impl Schema {
+    /// Finds series. One whose names are gone (a deleted UID) is counted and not answered.
+    ///
+    /// *Cost*: bitmap operations for each metric; the names of the series answered are read in batches.
+    ///
+    /// # Errors
+    /// `NotFound`: a name that is unknown. The store's own.
+    pub fn lookup(&self, lookup: &Lookup) -> Result<LookupPage> {
+        let index = self.index();
+        let metrics = match &lookup.metric {
+            Some(name) => vec![self.uids().of(UidKind::Metric).uid(name)?],
+            None => index.metrics(),
+        };
+        let wanted = self.wanted(&lookup.tags)?;
+        let (mut page, mut skip) = (LookupPage::default(), lookup.skip);
+        let mut tsuids = Vec::new();
+        for metric in metrics {
+            let ids = wanted.of(index, metric);
+            let count = usize::try_from(ids.len()).unwrap_or(usize::MAX);
+            page.total += ids.len();
+            if skip >= count || tsuids.len() >= lookup.limit {
+                skip = skip.saturating_sub(count);
+                continue;
+            }
+            let room = lookup.limit - tsuids.len();
+            tsuids.extend(index.tsuids(&ids).into_iter().map(|(_, tsuid)| tsuid).skip(skip).take(room));
+            skip = 0;
+        }
+        page.series = self.named(tsuids)?;
+        Ok(page)
+    }
+
+    fn wanted(&self, tags: &[(Option<String>, Option<String>)]) -> Result<Wanted> {
+        let mut wanted = Wanted::default();
+        for (key, value) in tags {
+            let key = key.as_deref().map(|key| self.uids().of(UidKind::Tagk).uid(key)).transpose()?;
+            let value = value.as_deref().map(|value| self.uids().of(UidKind::Tagv).uid(value)).transpose()?;
+            match (key, value) {
+                (Some(key), None) => {
+                    wanted.keys.insert(key, None);
+                }
+                (Some(key), Some(value)) => {
+                    if let Some(values) = wanted.keys.entry(key).or_insert_with(|| Some(Vec::new())) {
+                        values.push(value);
+                    }
+                }
+                (None, Some(value)) => wanted.values.push(value),
+                (None, None) => {}
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// The series with their names, without those that have none.
+    fn named(&self, tsuids: Vec<Tsuid>) -> Result<Vec<FoundSeries>> {
+        self.load_names(&tsuids)?;
+        let mut found = Vec::with_capacity(tsuids.len());
+        for tsuid in tsuids {
+            match self.names(&tsuid) {
+                Ok(names) => found.push(FoundSeries { tsuid, names }),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Brings the names of many series into the caches, by one get a kind and batch.
+    fn load_names(&self, tsuids: &[Tsuid]) -> Result<()> {
+        let widths = self.layout().widths;
+        let pairs = || tsuids.iter().flat_map(|tsuid| tsuid.pairs(widths));
+        let metrics: Vec<Uid> = tsuids.iter().map(|tsuid| tsuid.metric(widths)).collect();
+        let (keys, values): (Vec<Uid>, Vec<Uid>) = pairs().map(|pair| (pair.key, pair.value)).unzip();
+        for (kind, uids) in [(UidKind::Metric, metrics), (UidKind::Tagk, keys), (UidKind::Tagv, values)] {
+            match self.uids().of(kind).names(&uids) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Wanted {
+    /// The series of a metric that have all that is wanted.
+    fn of(&self, index: &SeriesIndex, metric: Uid) -> RoaringBitmap {
+        let mut found = index.series(metric);
+        for (key, values) in &self.keys {
+            found &= match values {
+                None => index.with_key(metric, *key),
+                Some(values) => index.with_any_value(metric, *key, values.iter().copied()),
+            };
+        }
+        if !self.values.is_empty() && !found.is_empty() {
+            let mut with_value = RoaringBitmap::new();
+            for key in index.tag_keys(metric) {
+                for value in &self.values {
+                    with_value |= index.with_tag(metric, TagPair { key, value: *value });
+                }
+            }
+            found &= with_value;
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use basalt_store::{ManualClock, MemoryStore};
+
+    use super::*;
+    use crate::SchemaConfig;
+
+    const SERIES: [(&str, &[(&str, &str)]); 5] = [
+        ("cpu", &[("host", "web01"), ("dc", "lga")]),
+        ("cpu", &[("host", "web02"), ("dc", "lga")]),
+        ("cpu", &[("host", "web03"), ("dc", "sea")]),
+        ("mem", &[("rack", "web01")]),
+        ("disk", &[("owner", "web02"), ("host", "db01")]),
+    ];
+
+    fn schema() -> Schema {
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+        let schema = Schema::open(store, SchemaConfig::default()).unwrap();
+        for (metric, tags) in SERIES {
+            schema.index().add(&schema.resolve(metric, tags).unwrap()).unwrap();
+        }
+        schema
+    }
+
+    fn lookup(text: &str) -> Lookup {
+        let any = |word: &str| (word != "*").then(|| word.to_owned());
+        let (metric, tags) = text.split_once(' ').unwrap_or((text, ""));
+        let tags = tags.split(' ').filter_map(|tag| tag.split_once('=')).map(|(key, value)| (any(key), any(value)));
+        Lookup { metric: any(metric), tags: tags.collect(), skip: 0, limit: 100 }
+    }
+
+    /// `expected`: which of [`SERIES`], in TSUID order.
+    fn check(text: &str, expected: &[usize]) {
+        let schema = schema();
+        let page = schema.lookup(&lookup(text)).unwrap();
+        let expected = expected.iter().map(|at| schema.find(SERIES[*at].0, SERIES[*at].1).unwrap());
+        assert!(page.series.iter().map(|found| found.tsuid.clone()).eq(expected), "{text}: {page:?}");
+        assert_eq!(page.total, page.series.len() as u64);
+    }
+
+    #[test]
+    fn series_are_found_by_any_part_of_their_name() {
+        // M-LOOKUP
+        check("cpu", &[0, 1, 2]);
+        check("*", &[0, 1, 2, 3, 4]);
+        check("cpu host=*", &[0, 1, 2]);
+        check("cpu host=web01", &[0]);
+        check("cpu host=web01 host=web03", &[0, 2]);
+        check("cpu host=web01 host=*", &[0, 1, 2]);
+        check("cpu host=* host=web01", &[0, 1, 2]);
+        check("cpu host=web01 dc=sea", &[]);
+        check("* host=*", &[0, 1, 2, 4]);
+        check("* *=web01", &[0, 3]);
+        check("* *=web01 *=web02", &[0, 1, 3, 4]);
+        check("* *=web02 owner=*", &[4]);
+        check("cpu *=*", &[0, 1, 2]);
+    }
+
+    #[test]
+    fn pages_go_across_metrics_and_count_all() {
+        let schema = schema();
+        let page = |skip, limit| schema.lookup(&Lookup { skip, limit, ..lookup("*") }).unwrap();
+        assert_eq!((page(2, 2).series.len(), page(2, 2).total), (2, 5));
+        assert_eq!(page(2, 2).series, page(0, 100).series[2..4]);
+        assert_eq!(page(3, 100).series, page(0, 100).series[3..]);
+        assert_eq!((page(9, 100).series.len(), page(0, 0).series.len()), (0, 0));
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_and_a_series_without_names_left_out() {
+        let schema = schema();
+        let error = schema.lookup(&lookup("cpu host=nosuch")).unwrap_err();
+        assert_eq!(error.to_string(), "No such name for 'tagv': 'nosuch'");
+        schema.uids().of(UidKind::Tagv).delete("web03").unwrap();
+        let page = schema.lookup(&lookup("cpu")).unwrap();
+        assert_eq!((page.series.len(), page.total), (2, 3));
+    }
+}
