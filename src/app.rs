@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
 use basalt_query::{Cancel, Compat, Limits, Options, Query, QueryEngine, SeriesAnnotation, SubAnswer, parse_zone};
-use basalt_schema::UidKind;
+use basalt_schema::{Schema, UidKind};
 use tokio::task::spawn_blocking;
 
 use crate::config::{Config, Durability};
@@ -115,6 +115,19 @@ impl App {
             .await
             .map_err(|cause| ApiError::internal(cause.to_string()))?
             .map_err(|cause| ApiError::of_schema(&cause))
+    }
+
+    /// Runs `work` on a thread that may wait for the store.
+    ///
+    /// # Errors
+    ///
+    /// As `work`; 500 if it panics.
+    pub(crate) async fn with_schema<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Schema) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let schema = Arc::clone(&self.store.schema);
+        spawn_blocking(move || work(&schema)).await.unwrap_or_else(|cause| Err(ApiError::internal(cause.to_string())))
     }
 
     /// Forgets cached names; the next use reads them from the tables.

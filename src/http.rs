@@ -9,7 +9,9 @@
 
 mod answer;
 mod body;
+mod call;
 mod error;
+mod fields;
 mod health;
 mod json;
 mod number;
@@ -18,10 +20,12 @@ mod params;
 mod put;
 mod query;
 mod route;
+mod search;
 mod service;
 mod stats;
 mod stream;
 mod suggest;
+mod uid;
 
 use std::convert::Infallible;
 use std::sync::Arc;

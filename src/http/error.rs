@@ -9,6 +9,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use basalt_ingest::{Problem, ProblemClass, PutReport, RawPoint};
 use basalt_store::ErrorKind;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::json::JSON;
@@ -62,6 +63,11 @@ impl ApiError {
         Self::bad_with("Unable to parse the given JSON", cause)
     }
 
+    /// As [`ApiError::bad_json`]; OpenTSDB answers 500 on some endpoints, which `strict` keeps.
+    pub(crate) fn bad_body(cause: String, strict: bool) -> Self {
+        if strict { Self::internal(cause) } else { Self::bad_json(&cause) }
+    }
+
     /// 404 for a path that leads nowhere.
     pub(crate) fn no_endpoint() -> Self {
         Self::new(StatusCode::NOT_FOUND, "Endpoint not found")
@@ -72,6 +78,21 @@ impl ApiError {
         let scope = if method == Method::OPTIONS { "" } else { " for this endpoint" };
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed")
             .details(format!("The HTTP method [{method}] is not permitted{scope}"))
+    }
+
+    /// 405: a `method_override` that is no method.
+    pub(crate) fn override_refused(message: &str) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, message)
+    }
+
+    /// 405, or under `strict` OpenTSDB's 400: a method that searches do not take.
+    pub(crate) fn search_method(method: &Method, strict: bool) -> Self {
+        if strict { Self::bad(format!("Unsupported method: {method}")) } else { Self::method(method) }
+    }
+
+    /// 501: a path below `/api/uid` that leads nowhere, in OpenTSDB's words.
+    pub(crate) fn no_uid_endpoint() -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, "Other UID endpoints have not been implemented yet")
     }
 
     /// 501: `/api/v2` and above.
@@ -156,6 +177,14 @@ impl ApiError {
     /// The schema or the store below it failed.
     pub(crate) fn of_schema(cause: &basalt_schema::Error) -> Self {
         Self::new(status_of(cause.kind()), cause.to_string()).with_retry()
+    }
+
+    /// A lookup of series failed; 404 for a name that is unknown.
+    pub(crate) fn of_lookup(cause: &basalt_schema::Error) -> Self {
+        if cause.kind() != ErrorKind::NotFound {
+            return Self::of_schema(cause);
+        }
+        Self::new(StatusCode::NOT_FOUND, "Unable to resolve one or more UIDs").details(cause.to_string())
     }
 
     fn with_retry(mut self) -> Self {
@@ -258,6 +287,13 @@ pub(crate) fn put_outcome(
         );
     }
     Err(error)
+}
+
+/// The answer of `/api/uid/assign` and `/api/uid/rename`, which has one shape for good and bad.
+pub(crate) fn uid_outcome(is_good: bool, told: &impl Serialize) -> Result<Response, ApiError> {
+    let body = serde_json::to_string(told).map_err(|cause| ApiError::internal(cause.to_string()))?;
+    let status = if is_good { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    Ok((status, [(CONTENT_TYPE, JSON)], body).into_response())
 }
 
 fn is_damage(problem: &Problem) -> bool {

@@ -10,7 +10,7 @@ use axum::http::{Method, Uri};
 use axum::routing::{any, get, post};
 
 use super::error::ApiError;
-use super::{health, page, put, query, service, stats, suggest};
+use super::{health, page, put, query, search, service, stats, suggest, uid};
 use crate::app::App;
 
 /// Endpoints whose second piece after `/api/` tells them apart.
@@ -43,6 +43,12 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/suggest", get(suggest::get).post(suggest::get))
         .route("/api/aggregators", get(service::aggregators).post(service::aggregators))
         .route("/aggregators", get(service::aggregators).post(service::aggregators))
+        .route("/api/search", any(search::untyped))
+        .route("/api/search/{kind}", any(search::typed))
+        .route("/api/uid/assign", any(uid::assign))
+        .route("/api/uid/rename", any(uid::rename))
+        .route("/api/uid", any(|| async { ApiError::no_uid_endpoint() }))
+        .route("/api/uid/{*rest}", any(|| async { ApiError::no_uid_endpoint() }))
         .route("/api/version", get(service::version).post(service::version))
         .route("/version", get(service::version_lines).post(service::version_lines))
         .route("/api/config", get(service::config).post(service::config))

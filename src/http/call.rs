@@ -1,0 +1,81 @@
+//! A request read whole: its method, its parameters, its body.
+//!
+//! Endpoints that edit (annotations, meta objects) may be reached by clients that can only GET: `method_override` names
+//! the method meant (rule `H-OVERRIDE`).
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::Method;
+use bytes::Bytes;
+
+use super::body;
+use super::error::ApiError;
+use super::params::Params;
+use crate::app::App;
+
+/// A request whose body is in memory.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// The method of the request line.
+    pub(crate) method: Method,
+    pub(crate) params: Params,
+    /// Inflated; empty for none.
+    pub(crate) body: Bytes,
+}
+
+impl Call {
+    /// The method meant: a GET may name another.
+    ///
+    /// # Errors
+    ///
+    /// 405 for a name that is none of the four.
+    pub(crate) fn meant(&self) -> Result<Method, ApiError> {
+        let Some(name) = self.params.last("method_override").filter(|_| self.method == Method::GET) else {
+            return Ok(self.method.clone());
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "" => Err(ApiError::override_refused("Missing method override value")),
+            "get" => Ok(Method::GET),
+            "post" => Ok(Method::POST),
+            "put" => Ok(Method::PUT),
+            "delete" => Ok(Method::DELETE),
+            _ => Err(ApiError::override_refused("Unknown or unsupported method override value")),
+        }
+    }
+}
+
+impl FromRequest<Arc<App>> for Call {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let (limit, patience) = (app.config.http.max_body_bytes, app.config.server.idle_timeout_ms);
+        let body = body::read(&parts.headers, body, limit, patience).await?;
+        Ok(Self { method: parts.method, params: Params::of(&parts.uri)?, body })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(method: Method, query: &str, expected: &str) {
+        let params = Params::of(&format!("/api/annotation?{query}").parse().unwrap()).unwrap();
+        let meant = Call { method, params, body: Bytes::new() }.meant();
+        let found = meant.map_or_else(|error| error.status().as_u16().to_string(), |method| method.to_string());
+        assert_eq!(found, expected, "{query}");
+    }
+
+    /// `H-OVERRIDE`.
+    #[test]
+    fn a_get_may_mean_another_method_and_no_other_may() {
+        check(Method::GET, "", "GET");
+        check(Method::GET, "method_override=delete", "DELETE");
+        check(Method::GET, "method_override=PuT", "PUT");
+        check(Method::POST, "method_override=delete", "POST");
+        check(Method::GET, "method_override=", "405");
+        check(Method::GET, "method_override=patch", "405");
+    }
+}

@@ -1,0 +1,252 @@
+//! `/api/search/lookup`: series by metric and tags, from the series index. The other searches are a plugin's in OpenTSDB,
+//! and answered as by one without it.
+//!
+//! Where OpenTSDB needs its meta table filled, or reads all data of a metric, the index answers whatever `useMeta` says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Path, State};
+use axum::http::Method;
+use axum::response::Response;
+use basalt_schema::{FoundSeries, Lookup, LookupPage};
+use serde::Serialize;
+
+use super::call::Call;
+use super::error::ApiError;
+use super::fields::{Fault, Fields};
+use super::json;
+use crate::app::App;
+
+/// Series answered when the request does not say how many.
+const LIMIT_DEFAULT: i64 = 25;
+/// Series answered at most, whatever the request says: some 25 MB of JSON. `totalResults` counts all.
+const SERIES_MAX: usize = 100_000;
+
+/// The searches that need a plugin.
+const PLUGIN_TYPES: [&str; 5] = ["tsmeta", "tsmeta_summary", "tsuids", "uidmeta", "annotation"];
+
+/// A lookup as it was asked, and as it is told again.
+#[derive(Debug)]
+struct Ask {
+    metric: Option<String>,
+    /// `None` where a body has no list of tags.
+    tags: Option<Vec<AskedTag>>,
+    limit: i64,
+    start_index: i64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct AskedTag {
+    key: Option<String>,
+    value: Option<String>,
+}
+
+/// The answer, member by member in OpenTSDB's order.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metric: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tags: Option<&'a [AskedTag]>,
+    limit: i64,
+    /// Milliseconds it took.
+    time: u32,
+    results: Vec<Found<'a>>,
+    start_index: i64,
+    total_results: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Found<'a> {
+    tsuid: String,
+    metric: &'a str,
+    tags: BTreeMap<&'a str, &'a str>,
+}
+
+/// Without a type of search.
+pub(crate) async fn untyped() -> ApiError {
+    ApiError::bad_with("Invalid search query type supplied", "Type provided was null or empty")
+}
+
+/// One type of search.
+pub(crate) async fn typed(
+    State(app): State<Arc<App>>,
+    Path(kind): Path<String>,
+    call: Call,
+) -> Result<Response, ApiError> {
+    let method = call.meant()?;
+    if method != Method::GET && method != Method::POST {
+        return Err(ApiError::search_method(&method, app.config.compat.strict));
+    }
+    match kind.as_str() {
+        "lookup" => lookup(&app, &call).await,
+        kind if PLUGIN_TYPES.contains(&kind) => Err(without_plugin(&call)),
+        other => Err(ApiError::bad_with("Invalid search query type supplied", format!("Unknown type: {other}"))),
+    }
+}
+
+/// What is wrong with the request, if anything; else that there is no such search.
+fn without_plugin(call: &Call) -> ApiError {
+    if call.body.is_empty() {
+        let checked = call.params.required("query").and_then(|_| {
+            number(call, "limit", 0)?;
+            number(call, "start_index", 0)
+        });
+        if let Err(error) = checked {
+            return error;
+        }
+    }
+    ApiError::bad_with("Searching is not enabled", "Searching has not been enabled on this TSD")
+}
+
+async fn lookup(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
+    let began = Instant::now();
+    let strict = app.config.compat.strict;
+    let ask = if call.body.is_empty() {
+        Ask::of_params(call)?
+    } else {
+        let fields = Fields::parse(&call.body);
+        fields.and_then(|fields| Ask::of_fields(&fields)).map_err(|fault| ApiError::bad_body(fault, strict))?
+    };
+    if ask.metric.is_none() && ask.tags.as_ref().is_none_or(Vec::is_empty) {
+        return Err(ApiError::bad("Missing metric and tags. Please supply at least one value."));
+    }
+    let wanted = ask.lookup(strict);
+    let page =
+        app.with_schema(move |schema| schema.lookup(&wanted).map_err(|cause| ApiError::of_lookup(&cause))).await?;
+    json::ok(&ask.answer(&page, began, strict))
+}
+
+impl Ask {
+    fn of_params(call: &Call) -> Result<Self, ApiError> {
+        let text = call.params.required("m")?;
+        let (metric, tags) = parse_series(text).map_err(|fault| ApiError::bad_with("Unable to parse query", fault))?;
+        Ok(Self { metric, tags: Some(tags), limit: number(call, "limit", LIMIT_DEFAULT)?, start_index: 0 })
+    }
+
+    fn of_fields(fields: &Fields) -> Result<Self, Fault> {
+        let tags = fields.objects("tags")?.map(|tags| {
+            let tags = tags.iter().map(|tag| Ok(AskedTag { key: tag.text("key")?, value: tag.text("value")? }));
+            tags.collect::<Result<_, Fault>>()
+        });
+        Ok(Self {
+            metric: if fields.has("metric") { fields.text("metric")? } else { Some("*".into()) },
+            tags: tags.transpose()?,
+            limit: fields.integer("limit")?.unwrap_or(LIMIT_DEFAULT),
+            start_index: fields.integer("startIndex")?.unwrap_or(0),
+        })
+    }
+
+    /// OpenTSDB counts what it answers as the total, knows no start, and forgets values without a key beside a key; so
+    /// does `strict`.
+    fn lookup(&self, strict: bool) -> Lookup {
+        let some = |text: &Option<String>| text.clone().filter(|text| text != "*");
+        let mut tags: Vec<_> = self.tags.iter().flatten().map(|tag| (some(&tag.key), some(&tag.value))).collect();
+        if strict && tags.iter().any(|(key, _)| key.is_some()) {
+            tags.retain(|(key, _)| key.is_some());
+        }
+        Lookup {
+            metric: some(&self.metric).filter(|metric| !metric.is_empty()),
+            tags,
+            skip: if strict { 0 } else { usize::try_from(self.start_index).unwrap_or(0) },
+            limit: usize::try_from(self.limit).ok().filter(|limit| *limit > 0).unwrap_or(SERIES_MAX).min(SERIES_MAX),
+        }
+    }
+
+    fn answer<'a>(&'a self, page: &'a LookupPage, began: Instant, strict: bool) -> Answer<'a> {
+        Answer {
+            kind: "LOOKUP",
+            metric: self.metric.as_deref(),
+            tags: self.tags.as_deref(),
+            limit: self.limit,
+            time: u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX),
+            results: page.series.iter().map(Found::of).collect(),
+            start_index: self.start_index,
+            total_results: if strict { page.series.len() as u64 } else { page.total },
+        }
+    }
+}
+
+impl<'a> Found<'a> {
+    fn of(series: &'a FoundSeries) -> Self {
+        Self {
+            tsuid: series.tsuid.to_string(),
+            metric: &series.names.metric,
+            tags: series.names.tags.iter().map(|(key, value)| (&**key, &**value)).collect(),
+        }
+    }
+}
+
+fn number(call: &Call, name: &str, default: i64) -> Result<i64, ApiError> {
+    let Some(text) = call.params.last(name) else { return Ok(default) };
+    let number =
+        text.parse::<i32>().map_err(|_| ApiError::bad(format!("Unable to convert '{name}' to a valid number")))?;
+    Ok(number.into())
+}
+
+/// `metric{key=value,key=,=value}`, of which metric or tags may be missing.
+fn parse_series(text: &str) -> Result<(Option<String>, Vec<AskedTag>), Fault> {
+    let Some((metric, rest)) = text.split_once('{') else { return Ok((Some(text.to_owned()), Vec::new())) };
+    let metric = (!metric.is_empty()).then(|| metric.to_owned());
+    let tags = rest.strip_suffix('}').ok_or_else(|| format!("Missing '}}' at the end of: {text}"))?;
+    if tags.is_empty() {
+        return match metric {
+            Some(metric) => Ok((Some(metric), Vec::new())),
+            None => Err(format!("Missing metric and tags: {text}")),
+        };
+    }
+    let tags = tags.split(',').map(|tag| parse_tag(tag).map_err(|fault| format!("When parsing tag '{tag}': {fault}")));
+    Ok((metric, tags.collect::<Result<_, _>>()?))
+}
+
+fn parse_tag(tag: &str) -> Result<AskedTag, Fault> {
+    if tag.chars().count() < 2 {
+        return Err("Missing tag pair".into());
+    }
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    match tag.split_once('=') {
+        Some((key, value)) if !value.contains('=') => Ok(AskedTag { key: some(key), value: some(value) }),
+        _ => Err(format!("invalid tag: {tag}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_is_read_with_any_part_missing() {
+        // M-LOOKUP
+        let check = |text: &str, expected: &str| {
+            let side = |text: &Option<String>| text.clone().unwrap_or("?".into());
+            let found = parse_series(text).map(|(metric, tags)| {
+                let tags = tags.iter().map(|tag| format!(" {}={}", side(&tag.key), side(&tag.value)));
+                side(&metric) + &tags.collect::<String>()
+            });
+            assert_eq!(found.unwrap_or_else(|fault| fault), expected, "{text}");
+        };
+        check("m", "m");
+        check("m{}", "m");
+        check("m{a=b,c=,=d}", "m a=b c=? ?=d");
+        check("{a=*}", "? a=*");
+        check("{}", "Missing metric and tags: {}");
+        check("m{a", "Missing '}' at the end of: m{a");
+        check("m{aa}", "When parsing tag 'aa': invalid tag: aa");
+        check("m{=}", "When parsing tag '=': Missing tag pair");
+        check("m{a=b=c}", "When parsing tag 'a=b=c': invalid tag: a=b=c");
+    }
+
+    #[test]
+    fn a_value_without_a_key_counts_beside_a_key_unless_strict() {
+        let (metric, tags) = parse_series("m{*=web01,dc=lga}").unwrap();
+        let ask = Ask { metric, tags: Some(tags), limit: 0, start_index: 3 };
+        let (ours, strict) = (ask.lookup(false), ask.lookup(true));
+        assert_eq!((ours.tags.len(), ours.skip, ours.limit), (2, 3, SERIES_MAX));
+        assert_eq!((strict.tags.len(), strict.skip), (1, 0));
+    }
+}

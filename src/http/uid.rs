@@ -1,0 +1,169 @@
+//! `/api/uid/assign` and `/api/uid/rename`: UIDs for names, and names for UIDs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Method;
+use axum::response::Response;
+use basalt_schema::{Error, NameRole, Schema, UidKind};
+use basalt_store::ErrorKind;
+use serde_json::json;
+
+use super::call::Call;
+use super::error::{self, ApiError};
+use super::fields::Fields;
+use crate::app::App;
+
+/// How a request names the kinds, in the order of a row key.
+const KINDS: [&str; 3] = ["metric", "tagk", "tagv"];
+
+/// Names by the kind as the request spelled it.
+type Names = BTreeMap<String, Vec<String>>;
+/// What became of them: `metric` and, if any was refused, `metric_errors`.
+type Outcome = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Gives each name its first UID.
+pub(crate) async fn assign(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
+    let names = match call.method {
+        Method::GET => names_of_params(&call),
+        Method::POST => names_of_body(&call)?,
+        other => return Err(ApiError::method(&other)),
+    };
+    if names.is_empty() {
+        return Err(ApiError::bad("Missing values to assign UIDs"));
+    }
+    let outcome = app.with_schema(move |schema| assign_all(schema, names)).await?;
+    error::uid_outcome(!outcome.keys().any(|kind| kind.ends_with("_errors")), &outcome)
+}
+
+fn names_of_params(call: &Call) -> Names {
+    let given = KINDS.iter().filter_map(|kind| {
+        let mut names: Vec<String> = call.params.last(kind)?.split(',').map(str::to_owned).collect();
+        // Java's `split` drops empty pieces at the end.
+        while names.last().is_some_and(String::is_empty) {
+            names.pop();
+        }
+        (!names.is_empty()).then(|| ((*kind).to_owned(), names))
+    });
+    given.collect()
+}
+
+fn names_of_body(call: &Call) -> Result<Names, ApiError> {
+    if call.body.is_empty() {
+        return Err(ApiError::missing_body());
+    }
+    let fields = Fields::parse(&call.body).map_err(|fault| ApiError::bad_json(&fault))?;
+    let names = fields.names().map(|kind| Ok((kind.to_owned(), fields.texts(kind)?.unwrap_or_default())));
+    names.collect::<Result<_, String>>().map_err(|fault| ApiError::bad_json(&fault))
+}
+
+fn assign_all(schema: &Schema, names: Names) -> Result<Outcome, ApiError> {
+    let mut outcome = Outcome::new();
+    for (kind, names) in names {
+        let (mut assigned, mut refused) = (BTreeMap::new(), BTreeMap::new());
+        for name in names {
+            match assign_one(schema, &kind, &name)? {
+                Ok(uid) => assigned.insert(name, uid),
+                Err(reason) => refused.insert(name, reason),
+            };
+        }
+        if !refused.is_empty() {
+            outcome.insert(format!("{kind}_errors"), refused);
+        }
+        outcome.insert(kind, assigned);
+    }
+    Ok(outcome)
+}
+
+/// The UID in hex, or why there is none. A store that fails ends the whole request.
+fn assign_one(schema: &Schema, spelled: &str, name: &str) -> Result<Result<String, String>, ApiError> {
+    if let Err(reason) = check_name(schema, spelled, name) {
+        return Ok(Err(reason));
+    }
+    let Some(kind) = kind_of(spelled) else { return Ok(Err("Unknown type name".into())) };
+    let table = schema.uids().of(kind);
+    match table.create(name) {
+        Ok(uid) => Ok(Ok(table.hex(uid))),
+        Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::Conflict) => Ok(Err(cause.to_string())),
+        Err(cause) => Err(ApiError::of_schema(&cause)),
+    }
+}
+
+/// Gives a UID another name.
+pub(crate) async fn rename(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
+    let wanted = match call.method {
+        Method::GET => Rename::of_params(&call),
+        Method::POST => Rename::of_body(&call)?,
+        other => return Err(ApiError::method(&other)),
+    };
+    let wanted = wanted.ok_or_else(|| ApiError::bad("Missing necessary values to rename UID"))?;
+    let outcome = app.with_schema(move |schema| wanted.run(schema)).await?;
+    match outcome {
+        Ok(()) => error::uid_outcome(true, &json!({ "result": "true" })),
+        Err(reason) => error::uid_outcome(false, &json!({ "result": "false", "error": reason })),
+    }
+}
+
+/// A rename asked for.
+#[derive(Debug)]
+struct Rename {
+    /// The kind as spelled.
+    kind: String,
+    from: String,
+    to: String,
+}
+
+impl Rename {
+    fn of_params(call: &Call) -> Option<Self> {
+        let given = |name: &&str| call.params.last(name).filter(|value| !value.is_empty());
+        let mut kinds = KINDS.iter().filter(|kind| given(kind).is_some());
+        let (kind, None) = (kinds.next()?, kinds.next()) else { return None };
+        Some(Self { kind: (*kind).to_owned(), from: given(kind)?.to_owned(), to: given(&"name")?.to_owned() })
+    }
+
+    /// `None` where a value is missing or more than one kind is named: OpenTSDB would rename any one of them.
+    fn of_body(call: &Call) -> Result<Option<Self>, ApiError> {
+        if call.body.is_empty() {
+            return Err(ApiError::missing_body());
+        }
+        let bad = |fault: String| ApiError::bad_json(&fault);
+        let fields = Fields::parse(&call.body).map_err(bad)?;
+        let mut kinds = fields.names().filter(|name| *name != "name");
+        let (Some(kind), None) = (kinds.next(), kinds.next()) else { return Ok(None) };
+        let values = fields.text(kind).map_err(bad)?.zip(fields.text("name").map_err(bad)?);
+        Ok(values.map(|(from, to)| Self { kind: kind.to_owned(), from, to }))
+    }
+
+    fn run(&self, schema: &Schema) -> Result<Result<(), String>, ApiError> {
+        for name in [&self.from, &self.to] {
+            if let Err(reason) = check_name(schema, &self.kind, name) {
+                return Ok(Err(reason));
+            }
+        }
+        let Some(kind) = kind_of(&self.kind) else { return Ok(Err("Unknown type name".into())) };
+        match schema.uids().of(kind).rename(&self.from, &self.to) {
+            Ok(()) => Ok(Ok(())),
+            Err(Error::NoSuchName { name, .. }) => Ok(Err(format!("Name(\"{name}\") does not exist"))),
+            Err(cause @ Error::RenameTaken { .. }) => Ok(Err(cause.to_string())),
+            Err(cause) => Err(ApiError::of_schema(&cause)),
+        }
+    }
+}
+
+/// `metric`, `tagk` or `tagv` in any case; the plural is unknown here.
+fn kind_of(spelled: &str) -> Option<UidKind> {
+    let lower = spelled.to_lowercase();
+    KINDS.contains(&lower.as_str()).then(|| UidKind::parse(&lower)).flatten()
+}
+
+/// The rules' refusal, which here names the kind as the request spelled it.
+fn check_name(schema: &Schema, spelled: &str, name: &str) -> Result<(), String> {
+    match schema.rules().check(NameRole::Metric, name) {
+        Ok(()) => Ok(()),
+        Err(Error::IllegalCharacter { name, character, .. }) => {
+            Err(format!("Invalid {spelled} (\"{name}\"): illegal character: {character}"))
+        }
+        Err(_) => Err(format!("Invalid {spelled}: empty string")),
+    }
+}
