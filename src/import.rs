@@ -1,8 +1,8 @@
 //! Text files into a target, block by block: read, store, remember, report.
 //!
-//! A block is stored as a whole before the next is read, and remembered only then, so that whatever
-//! ends an import, running it again loses no line; at most one block is sent twice, which is harmless
-//! since a point written twice is one point.
+//! A block is stored as a whole before the next is read, and remembered only when every line of it is
+//! stored or may be skipped, so that whatever ends an import, running it again loses no line; at most
+//! one block is sent twice, which is harmless since a point written twice is one point.
 
 mod folder;
 mod remote;
@@ -94,8 +94,9 @@ pub(crate) fn run(job: &Job, target: &mut dyn Target) -> Result<Sum, Failure> {
                 break;
             }
             let refused = target.store(&block)?;
-            resume.advance(path, source.lines())?;
             account(job, &mut sum, block.len() as u64, &refused, &bar)?;
+            // Last: what ended the import above is mended, and then the block is sent again.
+            resume.advance(path, source.lines())?;
             bar.set_position(source.bytes_read());
             hold_back(job.rate, &sum, began);
         }
@@ -103,6 +104,15 @@ pub(crate) fn run(job: &Job, target: &mut dyn Target) -> Result<Sum, Failure> {
     }
     sum.took = began.elapsed();
     Ok(sum)
+}
+
+/// The first of a block's error lines that says the line was good and could not be stored now.
+///
+/// Such a line must not count as refused: it would be skipped for good.
+fn not_now(said: &[String]) -> Option<&str> {
+    const PREFIXES: [&str; 3] = ["put: Please throttle", "put: HBase error", "put: Request timed out"];
+    let later = |line: &&String| PREFIXES.iter().any(|prefix| line.starts_with(prefix));
+    said.iter().find(later).map(String::as_str)
 }
 
 fn style() -> ProgressStyle {
@@ -133,5 +143,59 @@ fn hold_back(rate: Option<u64>, sum: &Sum, began: Instant) {
     let due = Duration::from_millis(sum.stored.saturating_mul(1_000) / rate);
     while let Some(wait) = due.checked_sub(began.elapsed()).filter(|wait| !wait.is_zero()) {
         std::thread::park_timeout(wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use basalt_ingest::Problem;
+    use basalt_store::ErrorKind;
+
+    use super::*;
+
+    /// Refuses every line that has an `x`.
+    struct Picky {
+        stored: Vec<String>,
+    }
+
+    impl Target for Picky {
+        fn store(&mut self, lines: &[Vec<u8>]) -> Result<Vec<String>, Failure> {
+            let lines = lines.iter().map(|line| String::from_utf8(line.clone()).unwrap());
+            let (bad, good): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains('x'));
+            self.stored.extend(good);
+            Ok(bad)
+        }
+
+        fn finish(&mut self) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    /// "Mend them" must be possible: what was refused is sent again.
+    #[test]
+    fn a_block_with_a_refused_line_is_not_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, state) = (folder.path().join("points"), folder.path().join("state"));
+        let mut job = Job { paths: vec![path.clone()], resume: Some(state), rate: None, skip_errors: false };
+        let mut target = Picky { stored: Vec::new() };
+        std::fs::write(&path, "a 1 1 h=a\nb 1 x h=a\n").unwrap();
+        assert!(run(&job, &mut target).is_err());
+        std::fs::write(&path, "a 1 1 h=a\nb 1 2 h=a\nc 1 x h=a\n").unwrap();
+        job.skip_errors = true;
+        let sum = run(&job, &mut target).unwrap();
+        assert_eq!((sum.stored, sum.refused, sum.skipped), (2, 1, 0));
+        assert!(target.stored.contains(&"put b 1 2 h=a\n".to_owned()), "{:?}", target.stored);
+        assert_eq!(run(&job, &mut target).unwrap().skipped, 3, "what may be skipped is done");
+    }
+
+    #[test]
+    fn lines_that_could_not_be_stored_now_are_told_from_bad_ones() {
+        let storage = |kind| Problem::Storage { kind, text: "x".into() };
+        for problem in [storage(ErrorKind::ReadOnly), storage(ErrorKind::Unavailable), Problem::TimedOut] {
+            let said = ["put: illegal argument: x".to_owned(), problem.telnet_text("put")];
+            assert_eq!(not_now(&said), said.last().map(String::as_str));
+        }
+        assert!(not_now(&[Problem::Throttled { text: "x".into() }.telnet_text("put")]).is_some());
+        assert!(not_now(&[Problem::EmptyMetric.telnet_text("put")]).is_none());
     }
 }

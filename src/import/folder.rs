@@ -6,7 +6,7 @@ use basalt_ingest::Door;
 use bytes::Bytes;
 use tokio::runtime::Runtime;
 
-use super::Target;
+use super::{Target, not_now};
 use crate::app::App;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
@@ -43,7 +43,11 @@ impl Target for Folder {
             .runtime
             .block_on(storing)
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot store a block: {cause}")))?;
-        Ok(errors.into_iter().map(|line| line.trim_end().to_owned()).collect())
+        let said: Vec<String> = errors.into_iter().map(|line| line.trim_end().to_owned()).collect();
+        match not_now(&said) {
+            Some(line) => Err(Failure::new(Exit::TryLater, format!("the folder cannot be stored to now: {line}"))),
+            None => Ok(said),
+        }
     }
 
     fn finish(&mut self) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::Target;
+use super::{Target, not_now};
 use crate::exit::{Exit, Failure};
 
 /// How long a server may take for one block.
@@ -77,8 +77,7 @@ impl Target for Remote {
     fn store(&mut self, lines: &[Vec<u8>]) -> Result<Vec<String>, Failure> {
         let text = [lines.concat(), b"version\n".to_vec()].concat();
         let said = self.exchange(&text).map_err(|cause| self.fail(&cause))?;
-        let later = |line: &&String| line.starts_with("put: Please throttle") || line.starts_with("put: HBase error");
-        match said.iter().find(later) {
+        match not_now(&said) {
             Some(line) => Err(Failure::new(Exit::TryLater, format!("{} cannot store now: {line}", self.address))),
             None => Ok(said),
         }

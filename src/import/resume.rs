@@ -30,13 +30,22 @@ impl Resume {
         self.lines.get(&path.display().to_string()).copied().unwrap_or(0)
     }
 
-    /// Remembers that the first `lines` of `path` are stored.
+    /// Remembers that the first `lines` of `path` are stored. Written aside and renamed: an import that is killed
+    /// meanwhile leaves the file as it was before, never half of one.
     pub(super) fn advance(&mut self, path: &Path, lines: u64) -> Result<(), Failure> {
         let Some(file) = &self.file else { return Ok(()) };
         self.lines.insert(path.display().to_string(), lines);
         serde_json::to_vec(&self.lines)
             .map_err(std::io::Error::from)
-            .and_then(|bytes| std::fs::write(file, bytes))
+            .and_then(|bytes| replace(file, &bytes))
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", file.display())))
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "progress lost with the power is progress made again, nothing more")]
+fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut aside = file.as_os_str().to_owned();
+    aside.push(".tmp");
+    std::fs::write(&aside, bytes)?;
+    std::fs::rename(aside, file)
 }
