@@ -223,6 +223,33 @@ mod tests {
         assert_eq!(refused(&locked).exit, Exit::Locked);
     }
 
+    /// What one request writes to the UID table does not fail the names of another that comes before its sync.
+    #[test]
+    fn a_name_is_given_a_uid_while_an_earlier_write_is_not_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = EngineOptions::new(folder.path());
+        options.workers = basalt_engine::Workers::Manual;
+        let engine = Engine::open(options).unwrap();
+        let schema = Arc::new(Schema::open(Arc::clone(&engine) as Arc<dyn Store>, SchemaConfig::default()).unwrap());
+        let mut batch = basalt_store::MutationBatch::new(basalt_store::Durability::Fsync);
+        batch.row(b"other").unwrap().put(b"id", b"tagv", None, &[0, 0, 9]).unwrap();
+        let _unsynced = engine.apply(&schema.tables().uid, batch);
+        let (tell, told) = std::sync::mpsc::channel();
+        let assigning = std::thread::spawn(move || {
+            let metrics = schema.uids().of(basalt_schema::UidKind::Metric);
+            let hex = metrics.uid_or_create("m").map(|uid| metrics.hex(uid));
+            tell.send(hex.map_err(|cause| cause.to_string())).unwrap();
+        });
+        let answer = loop {
+            if let Ok(answer) = told.recv_timeout(std::time::Duration::from_millis(50)) {
+                break answer;
+            }
+            engine.pump().unwrap();
+        };
+        assert_eq!(answer.as_deref(), Ok("000001"));
+        assigning.join().unwrap();
+    }
+
     /// "cannot write x" alone would not say that the disk is full.
     #[test]
     fn a_line_names_the_cause_below_once() {

@@ -30,11 +30,22 @@ impl UidTable {
             self.put_if_absent(name.as_bytes(), UID_ID_FAMILY, &row, durability)?;
             // Ours, or that of who won the race; then ours is an orphan. None means that the name was deleted again, or
             // that it was put, deleted and put within one millisecond: the tombstone hides the second put too.
-            if let Some(stored) = self.stored_uid(name)? {
+            if let Some(stored) = self.put_uid(name)? {
                 return Ok(stored);
             }
         }
         Err(Error::AssignmentFailed { kind: self.kind, name: name.into(), attempts: ASSIGN_ATTEMPTS })
+    }
+
+    /// What the forward map says of a name whose cell was just put.
+    fn put_uid(&self, name: &str) -> Result<Option<Uid>> {
+        if let Some(uid) = self.stored_uid(name)? {
+            return Ok(Some(uid));
+        }
+        // Slow path, rare: readers see a region's writes in log order, and an earlier one (a rename, a name made by
+        // hand) that is not synced yet hides the cell.
+        self.store.sync().wait()?;
+        self.stored_uid(name)
     }
 
     /// Gives the UID of `from` the name `to`. Durable when it returns.
@@ -50,7 +61,7 @@ impl UidTable {
         let uid = self.stored_uid(from)?.ok_or_else(|| self.no_such_name(from))?;
         let row = uid.encode(self.width);
         self.put_if_absent(to.as_bytes(), UID_ID_FAMILY, &row, Durability::Async)?;
-        match self.stored_uid(to)? {
+        match self.put_uid(to)? {
             Some(stored) if stored == uid && from != to => {}
             Some(stored) => {
                 return Err(Error::RenameTaken {
