@@ -37,7 +37,7 @@ mod writer;
 use commit::Commits;
 use writer::{Queued, Writer};
 
-pub(crate) use commit::{Answer, AnswerWhen, ReadPoint};
+pub(crate) use commit::{Answer, ReadPoint};
 pub(crate) use replay::{Replayed, replay};
 pub(crate) use segment::SegmentId;
 
@@ -174,8 +174,8 @@ impl Wal {
     }
 
     /// The write is in the memtables; `answer` is called when it is due, perhaps here.
-    pub(crate) fn applied(&self, sequence: u64, when: AnswerWhen, answer: Answer) {
-        let due = self.state().commits.applied(sequence, when, answer);
+    pub(crate) fn applied(&self, sequence: u64, answer: Answer) {
+        let due = self.state().commits.applied(sequence, answer);
         call(due);
         // A poisoning may have come between the append and now.
         if self.condition.check_alive().is_err() {
@@ -198,7 +198,7 @@ impl Wal {
         };
         match taken {
             Ok(sequence) => {
-                self.applied(sequence, AnswerWhen::Settled, answer);
+                self.applied(sequence, answer);
                 self.work.notify_one();
             }
             Err(error) => answer(Err(error)),

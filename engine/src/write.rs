@@ -27,7 +27,7 @@ use crate::mutation::{LoggedCell, MutationWriter};
 use crate::read::{RowWanted, read_row};
 use crate::region::Region;
 use crate::table::{Shape, Table};
-use crate::wal::{Answer, AnswerWhen, Write};
+use crate::wal::{Answer, Write};
 
 mod modify;
 
@@ -98,7 +98,7 @@ impl Core {
         }
         let _rows = table.row_locks().share(resolved.rows.iter().map(|row| row.key));
         let answer: Answer = Box::new(move |result| completer.complete(result.map(|()| applied).map_err(Into::into)));
-        self.commit(table, &resolved, (batch.durability(), AnswerWhen::Visible), stamp, answer);
+        self.commit(table, &resolved, batch.durability(), stamp, answer);
     }
 
     fn apply_row_by_row(&self, table: &Table, batch: &MutationBatch, completer: Completer<Applied>) {
@@ -115,7 +115,7 @@ impl Core {
                 .and_then(|()| self.resolve_newest(table, &shape, row, &mut resolved));
             match done {
                 Ok(()) => {
-                    let level = (batch.durability(), AnswerWhen::Visible);
+                    let level = batch.durability();
                     self.commit(table, &resolved, level, stamp, joined.one_more());
                 }
                 Err(error) => applied.failed.push(RowFailure { row: index, error }),
@@ -164,14 +164,7 @@ impl Core {
     }
 
     /// Numbers, logs and applies resolved rows; the caller holds their locks.
-    fn commit(
-        &self,
-        table: &Table,
-        resolved: &Resolved<'_>,
-        (level, when): (Durability, AnswerWhen),
-        stamp: Timestamp,
-        answer: Answer,
-    ) {
+    fn commit(&self, table: &Table, resolved: &Resolved<'_>, level: Durability, stamp: Timestamp, answer: Answer) {
         if resolved.rows.is_empty() {
             return answer(Ok(()));
         }
@@ -192,7 +185,7 @@ impl Core {
         let first = last + 1 - numbers;
         self.insert(table, resolved, &order, first);
         drop(updates);
-        self.wal.applied(last, when, answer);
+        self.wal.applied(last, answer);
         if self.is_flush_due(&regions) {
             self.jobs.wake(Work::Flush);
         }

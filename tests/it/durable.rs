@@ -41,6 +41,35 @@ fn acknowledged_points_survive_kill_9() {
     assert_eq!(daemon.get("/api/suggest?type=metrics").text(), r#"["du.m"]"#);
 }
 
+/// Many connections bring the same new names at once: each name gets one UID, and no point is refused for it.
+#[test]
+fn new_names_from_many_connections_at_once() {
+    const CONNECTIONS: u64 = 8;
+    const NAMES: u64 = 300;
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(&folder.path().join("data"), "embedded", "");
+    std::thread::scope(|scope| {
+        for connection in 0..CONNECTIONS {
+            let mut client = daemon.client();
+            scope.spawn(move || {
+                for name in 0..NAMES {
+                    let at = 1_700_000_000 + connection;
+                    let body = format!(
+                        r#"{{"metric":"it.new.{name}","timestamp":{at},"value":1,"tags":{{"host":"h{name}"}}}}"#
+                    );
+                    let answer = client.post("/api/put", &body).unwrap();
+                    assert_eq!(answer.status, 204, "{}", answer.text());
+                }
+            });
+        }
+    });
+    for name in [0, NAMES / 2, NAMES - 1] {
+        let answer =
+            daemon.get(&format!("/api/query?start=1699999999&end=1700001000&m=sum:it.new.{name}{{host=h{name}}}"));
+        assert_eq!(answer.json()[0]["dps"].as_object().unwrap().len() as u64, CONNECTIONS);
+    }
+}
+
 #[test]
 fn a_clean_end_leaves_everything_there() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
 //! Who waits for which write, and what readers may see.
 //!
 //! Every write takes a sequence number and stays *open* until it is applied to
-//! the memtables and as durable as it asked to be. Within a region writes become
+//! the memtables and as durable as it asked to be. It is answered when readers see
+//! it, so that whoever was answered reads what they wrote. Within a region writes become
 //! visible in sequence order only: the region's read point moves over a write
 //! when all before it have settled, so nothing a reader saw can be lost, and one
 //! region never waits for another.
@@ -60,15 +61,6 @@ impl ReadPoint {
 /// Called once with how the write went.
 pub(crate) type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// When a write is answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AnswerWhen {
-    /// As durable as asked, and seen by readers.
-    Visible,
-    /// As durable as asked: for read-modify-writes, which see one another anyway.
-    Settled,
-}
-
 struct Open {
     /// The last of the write's numbers, by which it is known.
     sequence: u64,
@@ -79,7 +71,6 @@ struct Open {
     /// Regions whose read point has not passed this write.
     hidden_in: usize,
     regions: Vec<Arc<ReadPoint>>,
-    when: AnswerWhen,
     answer: Option<Answer>,
 }
 
@@ -139,17 +130,16 @@ impl Commits {
             settled: false,
             hidden_in: regions.len(),
             regions,
-            when: AnswerWhen::Visible,
             answer: None,
         });
         sequence
     }
 
     /// The memtables hold it; `answer` is called by whoever gets the answers back.
-    pub(super) fn applied(&mut self, sequence: u64, when: AnswerWhen, answer: Answer) -> Vec<Answer> {
+    pub(super) fn applied(&mut self, sequence: u64, answer: Answer) -> Vec<Answer> {
         if let Some(open) = self.get_mut(sequence) {
             assert!(!open.applied, "BUG: write {sequence} is applied twice");
-            (open.applied, open.when, open.answer) = (true, when, Some(answer));
+            (open.applied, open.answer) = (true, Some(answer));
         }
         self.settle(sequence..=sequence)
     }
@@ -203,7 +193,7 @@ impl Commits {
             return;
         }
         open.settled = true;
-        if open.when == AnswerWhen::Settled || open.hidden_in == 0 {
+        if open.hidden_in == 0 {
             due.extend(open.answer.take());
         }
         for region in std::mem::take(&mut open.regions) {
@@ -254,10 +244,10 @@ mod tests {
         let first = commits.open(1, Durability::Fsync, vec![Arc::clone(&region)]);
         let second = commits.open(1, Durability::Async, vec![Arc::clone(&region)]);
         let (tell_second, second_told) = answer();
-        call(commits.applied(second, AnswerWhen::Visible, tell_second));
+        call(commits.applied(second, tell_second));
         assert_eq!(region.visible(), 10);
         let (tell_first, first_told) = answer();
-        call(commits.applied(first, AnswerWhen::Visible, tell_first));
+        call(commits.applied(first, tell_first));
         assert!(first_told.try_recv().is_err() && second_told.try_recv().is_err());
         call(commits.synced_to(second));
         assert_eq!(region.visible(), second);
@@ -273,7 +263,7 @@ mod tests {
         call(commits.synced_to(write));
         assert_eq!(region.visible(), 0);
         let (tell, told) = answer();
-        call(commits.applied(write, AnswerWhen::Visible, tell));
+        call(commits.applied(write, tell));
         assert_eq!((region.visible(), told.try_recv().is_ok()), (write, true));
     }
 
@@ -287,7 +277,7 @@ mod tests {
         let told: Vec<_> = [slow, quick, both]
             .map(|sequence| {
                 let (tell, told) = answer();
-                call(commits.applied(sequence, AnswerWhen::Visible, tell));
+                call(commits.applied(sequence, tell));
                 told
             })
             .into();
@@ -301,14 +291,16 @@ mod tests {
     }
 
     #[test]
-    fn a_read_modify_write_is_answered_before_it_is_seen() {
+    fn who_is_answered_reads_what_they_wrote() {
         let region = Arc::new(ReadPoint::new(0));
         let mut commits = Commits::after(0);
-        commits.open(1, Durability::Fsync, vec![Arc::clone(&region)]);
+        let slow = commits.open(1, Durability::Async, vec![Arc::clone(&region)]);
         let step = commits.open(1, Durability::Async, vec![Arc::clone(&region)]);
-        let (tell, told) = answer();
-        call(commits.applied(step, AnswerWhen::Settled, tell));
-        assert!(told.try_recv().is_ok());
-        assert_eq!(region.visible(), 0);
+        let (tell_step, step_told) = answer();
+        call(commits.applied(step, tell_step));
+        assert!(step_told.try_recv().is_err(), "its elder hides it");
+        let (tell_slow, _slow_told) = answer();
+        call(commits.applied(slow, tell_slow));
+        assert_eq!((region.visible(), step_told.try_recv().is_ok()), (step, true));
     }
 }

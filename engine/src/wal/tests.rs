@@ -58,7 +58,7 @@ fn write(record: Vec<u8>, level: Durability) -> Write {
 fn put(wal: &Wal, payload: &[u8], level: Durability) -> (u64, Receiver<Result<()>>) {
     let (sender, receiver) = channel();
     let sequence = wal.append(write(closed_record(payload), level)).unwrap();
-    wal.applied(sequence, AnswerWhen::Visible, Box::new(move |result| drop(sender.send(result))));
+    wal.applied(sequence, Box::new(move |result| drop(sender.send(result))));
     (sequence, receiver)
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::{Column, Core, Resolved, family_id, tell};
 use crate::error::Result;
 use crate::table::{Shape, Table};
-use crate::wal::{Answer, AnswerWhen};
+use crate::wal::Answer;
 
 /// A cell as found.
 struct Found {
@@ -115,7 +115,7 @@ impl Core {
             .resolve_row(table, row, &families, stamp, &mut resolved)
             .and_then(|()| self.resolve_newest(table, shape, row, &mut resolved));
         match done {
-            Ok(()) => self.commit(table, &resolved, (batch.durability(), AnswerWhen::Settled), stamp, answer),
+            Ok(()) => self.commit(table, &resolved, batch.durability(), stamp, answer),
             Err(error) => answer(Err(error.into())),
         }
     }
