@@ -3,12 +3,78 @@
 //! ```text
 //! row        series: the data row of its TSUID and hour      global: zeros for salt and metric, base time, no tags
 //! qualifier  seconds: 01, 2 bytes of offset in seconds       milliseconds: 01, 4 bytes of offset in ms
-//! value      JSON, kept as bytes here
+//! value      JSON: tsuid (series only), startTime, endTime, description, notes, custom
 //! ```
 //!
 //! A millisecond stamp that is a whole second is stored as seconds. *Source*: OpenTSDB 2.4 `Annotation` (rule S-ANNOT).
 
-use crate::{BaseTime, ColumnKind, InlineBytes, PointTime};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::meta_json::{self, Pairs};
+use crate::{BaseTime, ColumnKind, InlineBytes, PointTime, Result};
+
+/// An annotation. Serialized as OpenTSDB answers it; [`Annotation::encode`] gives what is stored.
+///
+/// ```
+/// use basalt_schema::Annotation;
+/// let note = Annotation { start_time: 1_700_000_000, description: "deploy".into(), ..Annotation::default() };
+/// let stored = br#"{"startTime":1700000000,"endTime":0,"description":"deploy","notes":"","custom":null}"#;
+/// assert_eq!(note.encode(), stored);
+/// assert_eq!(Annotation::decode(stored)?, note);
+/// # Ok::<(), basalt_schema::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Annotation {
+    /// The series in hex as the writer spelled it; empty for a global one.
+    #[serde(deserialize_with = "meta_json::text")]
+    pub tsuid: String,
+    /// What happened, in a line.
+    #[serde(deserialize_with = "meta_json::text")]
+    pub description: String,
+    /// What happened, at length.
+    #[serde(deserialize_with = "meta_json::text")]
+    pub notes: String,
+    /// The writer's own members.
+    #[serde(deserialize_with = "meta_json::pairs", skip_serializing_if = "Option::is_none")]
+    pub custom: Option<BTreeMap<String, String>>,
+    /// When it begins: seconds, or milliseconds from 2^32 on.
+    pub start_time: i64,
+    /// When it ends; 0 for an instant.
+    pub end_time: i64,
+}
+
+/// [`Annotation`] in the order of its stored members.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Stored<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    tsuid: &'a str,
+    start_time: i64,
+    end_time: i64,
+    description: &'a str,
+    notes: &'a str,
+    custom: &'a Pairs,
+}
+
+impl Annotation {
+    /// The bytes of its cell.
+    pub fn encode(&self) -> Vec<u8> {
+        let Self { tsuid, description, notes, custom, start_time, end_time } = self;
+        let (start_time, end_time) = (*start_time, *end_time);
+        meta_json::encode(&Stored { tsuid, start_time, end_time, description, notes, custom })
+    }
+
+    /// Reads a cell's bytes.
+    ///
+    /// # Errors
+    /// `Corrupt`: no JSON of this shape.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        meta_json::decode("annotation", bytes)
+    }
+}
 
 /// The bytes of an annotation's qualifier: 3 or 5.
 pub type AnnotationQualifier = InlineBytes<5>;
@@ -43,6 +109,19 @@ pub fn annotation_offset_ms(qualifier: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_stored_is_read_and_null_is_nothing() {
+        // S-ANNOT
+        let custom = Some(BTreeMap::from([("dept".to_owned(), "ops".to_owned())]));
+        let note =
+            Annotation { tsuid: "00A1".into(), notes: "n \"".into(), custom, end_time: 7, ..Annotation::default() };
+        assert_eq!(Annotation::decode(&note.encode()).unwrap(), note);
+        let nulls = br#"{"tsuid":null,"startTime":5,"description":null,"custom":{"a":null},"other":[1]}"#;
+        let expected = Annotation { start_time: 5, custom: Some(BTreeMap::new()), ..Annotation::default() };
+        assert_eq!(Annotation::decode(nulls).unwrap(), expected);
+        assert!(Annotation::decode(b"{\"startTime\":\"x\"}").is_err() && Annotation::decode(b"").is_err());
+    }
 
     #[test]
     fn whole_seconds_are_stored_as_seconds() {

@@ -175,6 +175,28 @@ pub enum Error {
         /// Bytes expected.
         expected: usize,
     },
+    /// A cell of JSON that is none of its kind.
+    #[error("corrupt {what}: {reason}")]
+    CorruptObject {
+        /// What it should be.
+        what: &'static str,
+        /// What the parser said.
+        reason: Box<str>,
+    },
+    /// More annotations than may be answered at once.
+    #[error("more than {max} annotations: ask for a shorter time")]
+    TooManyAnnotations {
+        /// The bound.
+        max: usize,
+    },
+    /// A change that others overtook each time it was tried.
+    #[error("the {what} was changed by others at each of {attempts} attempts")]
+    EditLost {
+        /// What was changed.
+        what: &'static str,
+        /// How often it was tried.
+        attempts: u32,
+    },
     /// A setting that contradicts what the tables were made with.
     #[error(
         "{setting} is {wanted} in the configuration but {recorded} in table '{table}': it is fixed for the life of \
@@ -239,9 +261,16 @@ impl Error {
             | Self::UidsExhausted { .. }
             | Self::SettingChanged { .. } => ErrorKind::Invalid,
             Self::NoSuchName { .. } | Self::NoSuchId { .. } => ErrorKind::NotFound,
-            Self::NameExists { .. } | Self::RenameTaken { .. } | Self::DuplicatePoint(_) => ErrorKind::Conflict,
-            Self::AssignmentFailed { .. } | Self::IndexFull { .. } => ErrorKind::Throttled,
-            Self::CorruptRowKey { .. } | Self::CorruptCell { .. } | Self::CorruptUid { .. } => ErrorKind::Corrupt,
+            Self::NameExists { .. } | Self::RenameTaken { .. } | Self::DuplicatePoint(_) | Self::EditLost { .. } => {
+                ErrorKind::Conflict
+            }
+            Self::AssignmentFailed { .. } | Self::TooManyAnnotations { .. } | Self::IndexFull { .. } => {
+                ErrorKind::Throttled
+            }
+            Self::CorruptObject { .. }
+            | Self::CorruptRowKey { .. }
+            | Self::CorruptCell { .. }
+            | Self::CorruptUid { .. } => ErrorKind::Corrupt,
             Self::Store(error) => error.kind(),
         }
     }

@@ -9,13 +9,14 @@
 //!                                             └─ row (decode), fold (join)
 //!
 //! schema ─ opens tables (tables, config), gives names UIDs (uids, uid_table), knows every series (index),
-//! finds them by name (lookup)
+//! finds them by name (lookup), keeps remarks (annotations)
 //! ```
 //!
 //! The codec modules are pure: bytes in, types out; no store, no clock, no lock. The bytes are those of OpenTSDB 2.4:
 //! `golden.rs` holds them against dumps of the real one.
 
 mod annotation;
+mod annotations;
 mod append;
 mod base_time;
 mod cell;
@@ -27,6 +28,7 @@ mod hex;
 mod index;
 mod inline;
 mod lookup;
+mod meta_json;
 mod names;
 mod point;
 mod point_time;
@@ -45,7 +47,8 @@ mod value;
 #[cfg(test)]
 mod golden;
 
-pub use annotation::{AnnotationQualifier, annotation_column, annotation_offset_ms};
+pub use annotation::{Annotation, AnnotationQualifier, annotation_column, annotation_offset_ms};
+pub use annotations::{AnnotationEdit, AnnotationPlace, EditMode};
 pub use append::{APPEND_QUALIFIER, append_point_into};
 pub use base_time::BaseTime;
 pub use cell::{Damage, RowCell, StoredPoint};

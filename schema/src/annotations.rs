@@ -1,0 +1,360 @@
+//! Annotations in the data table: read, merged, replaced, deleted.
+//!
+//! A change is a check-and-put against the bytes that were read, so that of two writers at once neither is lost: who comes
+//! second reads again and merges. *Source*: OpenTSDB 2.4 `Annotation` (rules A-ANNOT, A-ANNOTS).
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use basalt_store::{
+    CheckAndMutate, Columns, Comparison, Durability, Filter, FuzzyKey, Get, ListOperator, MutationBatch, RowView, Scan,
+    Timestamp,
+};
+use bytes::Bytes;
+
+use crate::{
+    Annotation, AnnotationQualifier, BaseTime, ColumnKind, DATA_FAMILY, Error, PointTime, Result, Schema, Tsuid,
+    annotation_column, annotation_offset_ms,
+};
+
+/// How often a change is tried against other writers.
+const EDIT_ATTEMPTS: u32 = 4;
+
+/// Where an annotation is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnotationPlace {
+    /// Its series; `None` for a global one.
+    pub tsuid: Option<Tsuid>,
+    /// When it begins.
+    pub start: PointTime,
+}
+
+/// What of an annotation changes; `None` is not given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AnnotationEdit {
+    /// The series as the writer spelled it.
+    pub tsuid: String,
+    /// When it ends.
+    pub end_time: Option<i64>,
+    /// In a line.
+    pub description: Option<String>,
+    /// At length.
+    pub notes: Option<String>,
+    /// The writer's own members, all of them.
+    pub custom: Option<BTreeMap<String, String>>,
+}
+
+/// What becomes of members that an edit does not give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EditMode {
+    /// They stay.
+    Merge,
+    /// They are emptied.
+    Replace,
+}
+
+impl AnnotationEdit {
+    /// Whether anything is given.
+    pub const fn is_empty(&self) -> bool {
+        self.end_time.is_none() && self.description.is_none() && self.notes.is_none() && self.custom.is_none()
+    }
+
+    fn applied(&self, start: PointTime, stored: Option<&Annotation>, mode: EditMode) -> Annotation {
+        let sent = start.number().cast_signed();
+        // One second may have been sent as seconds and as milliseconds: the smaller number is kept.
+        let start_time = stored.map(|note| note.start_time).filter(|time| (1..sent).contains(time)).unwrap_or(sent);
+        let kept = stored.filter(|_| mode == EditMode::Merge).cloned().unwrap_or_default();
+        Annotation {
+            tsuid: self.tsuid.clone(),
+            description: self.description.clone().unwrap_or(kept.description),
+            notes: self.notes.clone().unwrap_or(kept.notes),
+            custom: self.custom.clone().or(kept.custom),
+            start_time,
+            end_time: self.end_time.unwrap_or(kept.end_time),
+        }
+    }
+}
+
+/// The cell of an annotation.
+struct Cell {
+    row: Vec<u8>,
+    qualifier: AnnotationQualifier,
+}
+
+impl Schema {
+    /// The annotation of a place.
+    ///
+    /// # Errors
+    /// `Corrupt`: a cell that is no annotation. The store's own.
+    pub fn annotation(&self, place: &AnnotationPlace) -> Result<Option<Annotation>> {
+        let stored = self.stored_annotation(&self.annotation_cell(place))?;
+        stored.map(|(bytes, _)| Annotation::decode(&bytes)).transpose()
+    }
+
+    /// Changes an annotation, or makes it. Durable when it returns.
+    ///
+    /// # Errors
+    /// `Conflict`: others changed it at every attempt. `Throttled`: a series new to a full index. `Corrupt`, and the
+    /// store's own.
+    pub fn edit_annotation(
+        &self,
+        place: &AnnotationPlace,
+        edit: &AnnotationEdit,
+        mode: EditMode,
+    ) -> Result<Annotation> {
+        if let Some(tsuid) = &place.tsuid {
+            // Before its row, as for points: a row without its series is not found.
+            self.index().add(tsuid)?;
+        }
+        let cell = self.annotation_cell(place);
+        for _attempt in 0..EDIT_ATTEMPTS {
+            let stored = self.stored_annotation(&cell)?.map(|(bytes, _)| bytes);
+            let before = stored.as_deref().map(Annotation::decode).transpose()?;
+            let note = edit.applied(place.start, before.as_ref(), mode);
+            let bytes = note.encode();
+            let is_put = self.put_annotation(&cell, stored, &bytes)?;
+            // Read back: a tombstone of this very millisecond hides the put.
+            if is_put && self.stored_annotation(&cell)?.is_some() {
+                return Ok(note);
+            }
+        }
+        Err(Error::EditLost { what: "annotation", attempts: EDIT_ATTEMPTS })
+    }
+
+    /// Deletes an annotation; whether there was one. Durable when it returns.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn delete_annotation(&self, place: &AnnotationPlace) -> Result<bool> {
+        let cell = self.annotation_cell(place);
+        let Some((_, time)) = self.stored_annotation(&cell)? else { return Ok(false) };
+        let mut batch = MutationBatch::new(Durability::Fsync);
+        batch.row(&cell.row)?.delete_column(DATA_FAMILY, &cell.qualifier, Some(time))?;
+        self.apply_to_data(batch)?;
+        Ok(true)
+    }
+
+    /// The global annotations of the hours that `span_ms` touches, each with its time in milliseconds; by hour, within
+    /// an hour in the order of their cells.
+    ///
+    /// # Errors
+    /// `Throttled`: more than `max`. `Corrupt`, and the store's own.
+    pub fn global_annotations(&self, span_ms: RangeInclusive<i64>, max: usize) -> Result<Vec<(i64, Annotation)>> {
+        let mut found = Vec::new();
+        self.scan_annotations(None, &span_ms, |_, cells| {
+            for cell in cells {
+                if found.len() == max {
+                    return Err(Error::TooManyAnnotations { max });
+                }
+                found.push((cell.start_ms, Annotation::decode(cell.value)?));
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Deletes the annotations that begin within `span_ms`, of a series or the global ones; how many there were.
+    /// Durable when it returns.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn delete_annotations(&self, tsuid: Option<&Tsuid>, span_ms: RangeInclusive<i64>) -> Result<u64> {
+        let mut deleted = 0;
+        self.scan_annotations(tsuid, &span_ms, |row, cells| {
+            let mut batch = MutationBatch::new(Durability::Fsync);
+            for cell in cells.iter().filter(|cell| span_ms.contains(&cell.start_ms)) {
+                // The cell's own time: one of the server's would hide a put of the same millisecond.
+                batch.row(row)?.delete_column(DATA_FAMILY, cell.qualifier, Some(cell.timestamp))?;
+                deleted += 1;
+            }
+            if batch.is_empty() { Ok(()) } else { self.apply_to_data(batch) }
+        })?;
+        Ok(deleted)
+    }
+
+    fn annotation_cell(&self, place: &AnnotationPlace) -> Cell {
+        let (base, qualifier) = annotation_column(place.start);
+        let row = match &place.tsuid {
+            Some(tsuid) => self.layout().series_key(tsuid).row_key(base),
+            None => self.layout().global_annotations_key(base),
+        };
+        Cell { row, qualifier }
+    }
+
+    fn stored_annotation(&self, cell: &Cell) -> Result<Option<(Vec<u8>, Timestamp)>> {
+        let columns = Columns::column(DATA_FAMILY, cell.qualifier.to_vec());
+        let get = Get::row(cell.row.clone()).with_columns(columns);
+        let batch = self.store().get(&self.tables().data, get).wait()?;
+        let found = batch.row(0).and_then(|row| row.cells().next());
+        Ok(found.map(|cell| (cell.value.to_vec(), cell.timestamp)))
+    }
+
+    fn put_annotation(&self, cell: &Cell, expected: Option<Vec<u8>>, value: &[u8]) -> Result<bool> {
+        let mut mutation = MutationBatch::new(Durability::Fsync);
+        mutation.row(&cell.row)?.put(DATA_FAMILY, &cell.qualifier, None, value)?;
+        let check = CheckAndMutate {
+            row: cell.row.clone().into(),
+            family: Bytes::from_static(DATA_FAMILY),
+            qualifier: cell.qualifier.to_vec().into(),
+            comparison: Comparison::Equal,
+            expected: expected.map(Bytes::from),
+            mutation,
+        };
+        Ok(self.store().check_and_mutate(&self.tables().data, check).wait()?)
+    }
+
+    fn apply_to_data(&self, batch: MutationBatch) -> Result<()> {
+        let applied = self.store().apply(&self.tables().data, batch).wait()?;
+        applied.failed.into_iter().next().map_or(Ok(()), |failure| Err(failure.error.into()))
+    }
+
+    /// Hands the annotations of each row in the hours that `span_ms` touches to `each`.
+    fn scan_annotations(
+        &self,
+        tsuid: Option<&Tsuid>,
+        span_ms: &RangeInclusive<i64>,
+        mut each: impl FnMut(&[u8], &[AnnotationCell<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        let base = |time_ms: i64| BaseTime::of_seconds(u32::try_from(time_ms.max(0) / 1000).unwrap_or(u32::MAX));
+        let place = |base| match tsuid {
+            Some(tsuid) => self.layout().series_key(tsuid).row_key(base),
+            None => self.layout().global_annotations_key(base),
+        };
+        let (first, last) = (place(base(*span_ms.start())), place(base(*span_ms.end())));
+        let hour = self.layout().base_offset()..self.layout().tags_offset();
+        let mask: Vec<u8> = (0..first.len()).map(|at| u8::from(hour.contains(&at))).collect();
+        // Longer keys match by their beginning, so the length is compared below.
+        let row_len = first.len();
+        let fuzzy = Filter::FuzzyRow(vec![FuzzyKey { key: first.clone().into(), mask: mask.into() }]);
+        let annotations = Filter::ColumnPrefix(Bytes::from_static(&[ColumnKind::ANNOTATION]));
+        let mut scan = Scan::range(first, last)
+            .with_columns(Columns::family(DATA_FAMILY))
+            .with_filter(Filter::List(ListOperator::All, vec![fuzzy, annotations]));
+        scan.stop_inclusive = true;
+        let mut scanner = self.store().scan(&self.tables().data, scan)?;
+        while let Some(batch) = scanner.next_wait() {
+            let batch = batch?;
+            for row in batch.rows().filter(|row| row.key().len() == row_len) {
+                let base_ms = i64::from(self.layout().decode(row.key())?.base().seconds()) * 1000;
+                each(row.key(), &annotation_cells(base_ms, &row))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A cell that holds an annotation.
+struct AnnotationCell<'a> {
+    start_ms: i64,
+    qualifier: &'a [u8],
+    timestamp: Timestamp,
+    value: &'a [u8],
+}
+
+fn annotation_cells<'a>(base_ms: i64, row: &RowView<'a>) -> Vec<AnnotationCell<'a>> {
+    let cells = row.cells().filter_map(|cell| {
+        let start_ms = base_ms + i64::from(annotation_offset_ms(cell.qualifier)?);
+        Some(AnnotationCell { start_ms, qualifier: cell.qualifier, timestamp: cell.timestamp, value: cell.value })
+    });
+    cells.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use basalt_store::{ManualClock, MemoryStore};
+
+    use super::*;
+    use crate::{Salting, SchemaConfig};
+
+    const HOUR: i64 = 1_699_999_200;
+
+    fn schema() -> Schema {
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+        let config = SchemaConfig { salting: Salting::new(1, 20).unwrap(), ..SchemaConfig::default() };
+        Schema::open(store, config).unwrap()
+    }
+
+    fn place(tsuid: Option<&Tsuid>, start: i64) -> AnnotationPlace {
+        AnnotationPlace { tsuid: tsuid.cloned(), start: PointTime::from_number(start).unwrap() }
+    }
+
+    fn saying(description: &str) -> AnnotationEdit {
+        AnnotationEdit { description: Some(description.into()), ..AnnotationEdit::default() }
+    }
+
+    #[test]
+    fn edits_merge_or_replace() {
+        // A-ANNOT
+        let schema = schema();
+        let place = place(None, HOUR + 5);
+        assert_eq!(schema.annotation(&place).unwrap(), None);
+        let custom = Some(BTreeMap::from([("a".to_owned(), "b".to_owned())]));
+        let first = AnnotationEdit { notes: Some("n".into()), custom, end_time: Some(9), ..saying("one") };
+        schema.edit_annotation(&place, &first, EditMode::Merge).unwrap();
+        let merged = schema.edit_annotation(&place, &saying("two"), EditMode::Merge).unwrap();
+        assert_eq!((&*merged.description, &*merged.notes, merged.end_time), ("two", "n", 9));
+        assert_eq!(schema.annotation(&place).unwrap(), Some(merged));
+        let replaced = schema.edit_annotation(&place, &saying("three"), EditMode::Replace).unwrap();
+        let expected = Annotation { start_time: HOUR + 5, description: "three".into(), ..Annotation::default() };
+        assert_eq!(replaced, expected);
+        assert!(schema.delete_annotation(&place).unwrap() && !schema.delete_annotation(&place).unwrap());
+        assert_eq!(schema.annotation(&place).unwrap(), None);
+    }
+
+    #[test]
+    fn one_second_is_one_place_in_either_resolution() {
+        let schema = schema();
+        schema.edit_annotation(&place(None, (HOUR + 5) * 1000), &saying("ms"), EditMode::Merge).unwrap();
+        let note = schema.edit_annotation(&place(None, HOUR + 5), &AnnotationEdit::default(), EditMode::Merge).unwrap();
+        assert_eq!((&*note.description, note.start_time), ("ms", HOUR + 5));
+    }
+
+    #[test]
+    fn writers_at_once_lose_nothing() {
+        let schema = schema();
+        let edits = [
+            saying("d"),
+            AnnotationEdit { notes: Some("n".into()), ..AnnotationEdit::default() },
+            AnnotationEdit { end_time: Some(7), ..AnnotationEdit::default() },
+        ];
+        std::thread::scope(|scope| {
+            for edit in &edits {
+                scope.spawn(|| schema.edit_annotation(&place(None, HOUR), edit, EditMode::Merge).unwrap());
+            }
+        });
+        let note = schema.annotation(&place(None, HOUR)).unwrap().unwrap();
+        assert_eq!((&*note.description, &*note.notes, note.end_time), ("d", "n", 7));
+    }
+
+    #[test]
+    fn ranges_are_read_and_deleted_by_start_and_by_series() {
+        // A-ANNOTS; salted, where OpenTSDB's own range delete of a series finds nothing.
+        let schema = schema();
+        let tsuids = ["a", "b"].map(|host| schema.resolve("m", &[("host", host)]).unwrap());
+        let longer = schema.resolve("m", &[("host", "a"), ("other", "x")]).unwrap();
+        for tsuid in [None, Some(&tsuids[0]), Some(&tsuids[1]), Some(&longer)] {
+            for start in [HOUR, HOUR + 10, (HOUR + 10) * 1000 + 500, HOUR + 3600, HOUR + 7200] {
+                schema.edit_annotation(&place(tsuid, start), &saying("x"), EditMode::Merge).unwrap();
+            }
+        }
+        let globals = |from: i64, to: i64| schema.global_annotations(from * 1000..=to * 1000, 10);
+        let starts = globals(HOUR, HOUR + 3600).unwrap().into_iter().map(|(start_ms, _)| start_ms - HOUR * 1000);
+        assert_eq!(
+            starts.collect::<Vec<_>>(),
+            [0, 10_500, 10_000, 3_600_000],
+            "within an hour milliseconds come first"
+        );
+        assert!(matches!(schema.global_annotations(0..=i64::MAX, 4), Err(Error::TooManyAnnotations { max: 4 })));
+        let span = (HOUR + 1) * 1000..=(HOUR + 3600) * 1000;
+        assert_eq!(schema.delete_annotations(Some(&tsuids[0]), span.clone()).unwrap(), 3);
+        assert_eq!(schema.delete_annotations(Some(&tsuids[0]), span.clone()).unwrap(), 0);
+        assert_eq!(schema.delete_annotations(None, span).unwrap(), 3);
+        assert_eq!(globals(HOUR, HOUR + 7200).unwrap().len(), 2);
+        for tsuid in [&tsuids[1], &longer] {
+            assert_eq!(schema.delete_annotations(Some(tsuid), 0..=i64::MAX).unwrap(), 5);
+        }
+        assert_eq!(schema.delete_annotations(Some(&tsuids[0]), 0..=i64::MAX).unwrap(), 2);
+    }
+}
