@@ -7,6 +7,8 @@
 //! Handlers parse, call a crate, and write what it says. Which status an outcome has is chosen in
 //! [`error`] alone.
 
+mod annotation;
+mod annotation_bulk;
 mod answer;
 mod body;
 mod call;

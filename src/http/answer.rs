@@ -1,6 +1,7 @@
 //! The JSON of `/api/query`, written piece by piece (`Q-MS`, `Q-ARRAYS`, `Q-NUMFMT`, `Q-NAN-OUT`).
 
 use basalt_query::{Number, Point, QueryRequest, Series, SeriesAnnotation, SubAnswer};
+use basalt_schema::Annotation;
 use serde::Serialize;
 use serde_json::json;
 
@@ -85,8 +86,8 @@ impl<'a> Answer<'a> {
             member(out, "tsuids", &series.tsuids);
         }
         if !self.request.no_annotations {
-            notes(out, "annotations", &series.annotations);
-            notes(out, "globalAnnotations", self.globals);
+            notes(out, "annotations", &series.annotations, self.strict);
+            notes(out, "globalAnnotations", self.globals, self.strict);
         }
         out.extend_from_slice(b",\"dps\":");
         self.points(out, answer.nan_as_null, &series.points, sink)?;
@@ -146,19 +147,29 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Annotations as stored; nothing when there are none.
-fn notes(out: &mut Vec<u8>, name: &str, notes: &[SeriesAnnotation]) {
-    for (place, note) in notes.iter().enumerate() {
+/// Annotations by time; nothing when there are none. One that is no annotation of OpenTSDB's is told as stored.
+///
+/// OpenTSDB sorts by the number as sent, so that seconds come before milliseconds: `strict` does too.
+fn notes(out: &mut Vec<u8>, name: &str, notes: &[SeriesAnnotation], strict: bool) {
+    if notes.is_empty() {
+        return;
+    }
+    let mut decoded: Vec<_> = notes.iter().map(|note| (note, Annotation::decode(&note.json).ok())).collect();
+    if strict {
+        decoded.sort_by_key(|(_, note)| note.as_ref().map(|note| note.start_time));
+    }
+    for (place, (stored, note)) in decoded.into_iter().enumerate() {
         out.push(b',');
         if place == 0 {
             value(out, name);
             out.extend_from_slice(b":[");
         }
-        out.extend_from_slice(&note.json);
+        match note {
+            Some(note) => value(out, &note),
+            None => out.extend_from_slice(&stored.json),
+        }
     }
-    if !notes.is_empty() {
-        out.push(b']');
-    }
+    out.push(b']');
 }
 
 fn stats(answer: &SubAnswer) -> serde_json::Value {
@@ -235,12 +246,13 @@ mod tests {
     #[test]
     fn annotations_stand_before_the_points() {
         let note = |text: &str| SeriesAnnotation { start_ms: 1, json: text.as_bytes().into() };
-        let series = vec![Series { annotations: vec![note("{\"a\":1}"), note("{}")], ..Series::default() }];
+        let stored = note(r#"{"startTime":5,"endTime":0,"description":"d","notes":"","custom":null}"#);
+        let series = vec![Series { annotations: vec![stored, note("[1]")], ..Series::default() }];
         let answers = [SubAnswer { series, ..SubAnswer::default() }];
-        let globals = [note("{\"g\":1}")];
+        let globals = [note("7")];
         let mut request = QueryRequest::default();
         let told = Answer::new(&request, &answers, false).with_globals(&globals).write(|_| true).unwrap();
-        let expected = r#""aggregateTags":[],"annotations":[{"a":1},{}],"globalAnnotations":[{"g":1}],"dps":{}}]"#;
+        let expected = r#""aggregateTags":[],"annotations":[{"tsuid":"","description":"d","notes":"","startTime":5,"endTime":0},[1]],"globalAnnotations":[7],"dps":{}}]"#;
         assert!(String::from_utf8(told).unwrap().ends_with(expected));
         request.no_annotations = true;
         let told = Answer::new(&request, &answers, false).with_globals(&globals).write(|_| true).unwrap();

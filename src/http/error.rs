@@ -68,6 +68,21 @@ impl ApiError {
         if strict { Self::internal(cause) } else { Self::bad_json(&cause) }
     }
 
+    /// 400 whose second sentence is the first, as OpenTSDB passes on what its parsers throw.
+    pub(crate) fn bad_twice(message: String) -> Self {
+        Self::bad(message.clone()).details(message)
+    }
+
+    /// 400; OpenTSDB stumbles over some bad requests with 500, which `strict` keeps.
+    pub(crate) fn fault(message: String, strict: bool) -> Self {
+        if strict { Self::internal(message) } else { Self::bad(message) }
+    }
+
+    /// 404: the thing asked for is not there.
+    pub(crate) fn not_found(message: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+
     /// 404 for a path that leads nowhere.
     pub(crate) fn no_endpoint() -> Self {
         Self::new(StatusCode::NOT_FOUND, "Endpoint not found")
@@ -179,6 +194,17 @@ impl ApiError {
         Self::new(status_of(cause.kind()), cause.to_string()).with_retry()
     }
 
+    /// Annotations could not be read or written.
+    pub(crate) fn of_annotations(cause: &basalt_schema::Error) -> Self {
+        use basalt_schema::Error;
+        match cause {
+            Error::TooManyAnnotations { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string()),
+            Error::EditLost { .. } => Self::internal("Failed to save the Annotation to storage")
+                .details("This may be caused by another process modifying storage data"),
+            _ => Self::of_schema(cause),
+        }
+    }
+
     /// A lookup of series failed; 404 for a name that is unknown.
     pub(crate) fn of_lookup(cause: &basalt_schema::Error) -> Self {
         if cause.kind() != ErrorKind::NotFound {
@@ -287,6 +313,16 @@ pub(crate) fn put_outcome(
         );
     }
     Err(error)
+}
+
+/// 204: done, and nothing to say.
+pub(crate) fn done() -> Response {
+    StatusCode::NO_CONTENT.into_response()
+}
+
+/// 304: an edit that says nothing new.
+pub(crate) fn unchanged() -> Response {
+    StatusCode::NOT_MODIFIED.into_response()
 }
 
 /// The answer of `/api/uid/assign` and `/api/uid/rename`, which has one shape for good and bad.

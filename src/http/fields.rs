@@ -3,6 +3,8 @@
 //! A number may stand where a text is wanted and a text where a number is, unknown members are passed over, and of a
 //! repeated one the last counts. `null` is as good as absent.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 /// A JSON object's members.
@@ -20,6 +22,18 @@ impl Fields {
     /// No JSON, or no object.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, Fault> {
         serde_json::from_slice::<Value>(body).map_err(|cause| cause.to_string()).and_then(Self::of)
+    }
+
+    /// Reads a body that is a list of objects.
+    ///
+    /// # Errors
+    ///
+    /// No JSON, or no list of objects.
+    pub(crate) fn parse_list(body: &[u8]) -> Result<Vec<Self>, Fault> {
+        match serde_json::from_slice(body).map_err(|cause| cause.to_string())? {
+            Value::Array(items) => items.into_iter().map(Self::of).collect(),
+            other => Err(format!("a list was expected, {} was found", kind(&other))),
+        }
     }
 
     fn of(value: Value) -> Result<Self, Fault> {
@@ -66,6 +80,21 @@ impl Fields {
         }
     }
 
+    /// A truth value, or its text.
+    ///
+    /// # Errors
+    ///
+    /// Anything else.
+    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Fault> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(*value)),
+            Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
+            Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
+            Some(other) => Err(format!("`{name}` is {}, not true or false", kind(other))),
+        }
+    }
+
     /// A list of texts.
     ///
     /// # Errors
@@ -92,6 +121,26 @@ impl Fields {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Array(items)) => items.iter().cloned().map(Self::of).collect::<Result<_, _>>().map(Some),
             Some(other) => Err(format!("`{name}` is {}, not a list", kind(other))),
+        }
+    }
+
+    /// An object of texts; members that are `null` are left out.
+    ///
+    /// # Errors
+    ///
+    /// Anything else.
+    pub(crate) fn pairs(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, Fault> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Object(members)) => {
+                let pairs = members.iter().filter_map(|(key, value)| match scalar(name, value) {
+                    Ok(None) => None,
+                    Ok(Some(text)) => Some(Ok((key.clone(), text))),
+                    Err(fault) => Some(Err(fault)),
+                });
+                pairs.collect::<Result<_, _>>().map(Some)
+            }
+            Some(other) => Err(format!("`{name}` is {}, not an object", kind(other))),
         }
     }
 }
@@ -130,13 +179,17 @@ mod tests {
 
     #[test]
     fn members_are_taken_as_leniently_as_opentsdb_takes_them() {
-        let body = br#"{"n": "7", "f": 3.9, "t": 5, "z": null, "l": ["a", 1, null], "e": "", "n": "8"}"#;
+        let body = br#"{"n": "7", "f": 3.9, "t": 5, "b": "TRUE", "z": null, "l": ["a", 1, null], "e": "",
+            "o": {"a": 1, "b": true, "c": null}, "n": "8"}"#;
         let fields = Fields::parse(body).unwrap();
         assert_eq!(fields.integer("n"), Ok(Some(8)));
         assert_eq!(fields.integer("f"), Ok(Some(3)));
         assert_eq!((fields.integer("e"), fields.integer("z"), fields.integer("none")), (Ok(None), Ok(None), Ok(None)));
         assert_eq!(fields.text("t"), Ok(Some("5".into())));
+        assert_eq!(fields.flag("b"), Ok(Some(true)));
         assert_eq!(fields.texts("l"), Ok(Some(vec!["a".into(), "1".into(), String::new()])));
+        let pairs = fields.pairs("o").unwrap().unwrap();
+        assert_eq!(pairs.into_iter().collect::<Vec<_>>(), [("a".into(), "1".into()), ("b".into(), "true".into())]);
         assert!(fields.has("z") && !fields.has("none"));
     }
 
@@ -145,8 +198,10 @@ mod tests {
         for body in ["", "[", "[]", "7", "{\"a\":1}x"] {
             assert!(Fields::parse(body.as_bytes()).is_err(), "{body}");
         }
+        assert!(Fields::parse_list(b"{}").is_err() && Fields::parse_list(b"[1]").is_err());
         let fields = Fields::parse(br#"{"a": [1], "b": {"c": {}}, "d": true, "e": 1e300, "f": "x"}"#).unwrap();
+        assert!(fields.text("a").is_err() && fields.pairs("b").is_err() && fields.pairs("a").is_err());
         assert!(fields.integer("d").is_err() && fields.integer("e").is_err() && fields.integer("f").is_err());
-        assert!(fields.text("a").is_err() && fields.texts("b").is_err() && fields.objects("a").is_err());
+        assert!(fields.texts("b").is_err() && fields.objects("a").is_err() && fields.flag("e").is_err());
     }
 }

@@ -10,17 +10,14 @@ use axum::http::{Method, Uri};
 use axum::routing::{any, get, post};
 
 use super::error::ApiError;
-use super::{health, page, put, query, search, service, stats, suggest, uid};
+use super::{annotation, health, page, put, query, search, service, stats, suggest, uid};
 use crate::app::App;
 
 /// Endpoints whose second piece after `/api/` tells them apart.
-const TWO_PIECES: &[&str] = &["query", "config", "stats", "uid", "search", "annotation"];
+const TWO_PIECES: &[&str] = &["query", "config", "stats", "uid", "search", "annotation", "annotations"];
 
 /// OpenTSDB's endpoints that this version does not have yet.
 const NOT_BUILT: &[&str] = &[
-    "/api/annotation",
-    "/api/annotation/bulk",
-    "/api/annotations",
     "/api/histogram",
     "/api/query/exp",
     "/api/query/gexp",
@@ -43,6 +40,10 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/suggest", get(suggest::get).post(suggest::get))
         .route("/api/aggregators", get(service::aggregators).post(service::aggregators))
         .route("/aggregators", get(service::aggregators).post(service::aggregators))
+        .route("/api/annotation", any(annotation::one))
+        .route("/api/annotation/{*rest}", any(annotation::below))
+        .route("/api/annotations", any(annotation::range))
+        .route("/api/annotations/{*rest}", any(annotation::below))
         .route("/api/search", any(search::untyped))
         .route("/api/search/{kind}", any(search::typed))
         .route("/api/uid/assign", any(uid::assign))

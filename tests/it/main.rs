@@ -1,6 +1,8 @@
 //! The whole program from outside: the real binary over real sockets.
 
 #[cfg(test)]
+mod annotations;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod clients;

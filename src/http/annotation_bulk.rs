@@ -1,0 +1,131 @@
+//! `/api/annotation/bulk`: many annotations written in one call, and deleted by range (rule `A-ANNOTS`).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Method;
+use axum::response::Response;
+use basalt_schema::{Schema, Tsuid};
+use serde_json::json;
+
+use super::annotation::{Note, mode_of, parse_ms, series_of};
+use super::call::Call;
+use super::error::ApiError;
+use super::fields::{Fault, Fields};
+use super::json;
+use crate::app::App;
+use crate::clock;
+
+/// Writes or deletes many.
+pub(super) async fn many(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
+    match call.meant()? {
+        method @ (Method::POST | Method::PUT) => write(&app, &method, &call).await,
+        Method::DELETE => delete(&app, &call).await,
+        other => Err(ApiError::method(&other)),
+    }
+}
+
+/// Answers what is stored now, in the order given, without those that said nothing new. One bad note refuses all, before
+/// any is written.
+async fn write(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
+    if call.body.is_empty() {
+        return Err(ApiError::missing_body());
+    }
+    let notes = Fields::parse_list(&call.body)
+        .and_then(|list| list.iter().map(Note::of_fields).collect::<Result<Vec<_>, Fault>>())
+        .map_err(|fault| ApiError::bad_json(&fault))?;
+    let (mode, strict) = (mode_of(method), app.config.compat.strict);
+    let written = app
+        .with_schema(move |schema| {
+            let placed = notes.iter().map(|note| {
+                let place = note.place(schema);
+                let place =
+                    place.map_err(|fault| ApiError::bad_with(fault, format!("Annotation error: {}", note.told())))?;
+                Ok((note, place))
+            });
+            let placed: Vec<_> = placed.collect::<Result<_, ApiError>>()?;
+            let written = placed.iter().filter_map(|(note, place)| note.write(schema, place, mode, strict).transpose());
+            written.collect::<Result<Vec<_>, _>>()
+        })
+        .await?;
+    json::ok(&written)
+}
+
+/// A range of annotations to be deleted.
+#[derive(Debug)]
+struct Range {
+    start_ms: i64,
+    end_ms: i64,
+    /// As spelled; `None` when there is no list.
+    tsuids: Option<Vec<String>>,
+    global: bool,
+}
+
+async fn delete(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
+    let range = if call.body.is_empty() { Range::of_params(app, call) } else { Range::of_body(app, call) }?;
+    let (range, deleted) = app.with_schema(move |schema| range.delete(schema).map(|deleted| (range, deleted))).await?;
+    json::ok(&json!({
+        "tsuids": range.tsuids,
+        "global": range.global,
+        "startTime": range.start_ms,
+        "endTime": range.end_ms,
+        "totalDeleted": deleted,
+    }))
+}
+
+impl Range {
+    fn of_params(app: &App, call: &Call) -> Result<Self, ApiError> {
+        let start = call.params.required("start_time")?;
+        let tsuids = call.params.last("tsuids").filter(|tsuids| !tsuids.is_empty());
+        let tsuids = tsuids.map(|tsuids| tsuids.split(',').map(|tsuid| tsuid.trim().to_owned()).collect());
+        Self::new(app, Some(start), call.params.last("end_time"), (tsuids, call.params.has("global")))
+    }
+
+    fn of_body(app: &App, call: &Call) -> Result<Self, ApiError> {
+        let read = |fields: Fields| {
+            let which = (fields.texts("tsuids")?, fields.flag("global")?.unwrap_or(false));
+            Ok::<_, Fault>((fields.text("startTime")?, fields.text("endTime")?, which))
+        };
+        let read = Fields::parse(&call.body).and_then(read).map_err(|fault| ApiError::bad_json(&fault));
+        let (start, end, which) = read?;
+        Self::new(app, start.as_deref(), end.as_deref(), which)
+    }
+
+    /// `which`: series, and whether the global ones too. Without an end it is now.
+    fn new(
+        app: &App,
+        start: Option<&str>,
+        end: Option<&str>,
+        which: (Option<Vec<String>>, bool),
+    ) -> Result<Self, ApiError> {
+        let (tsuids, global) = which;
+        let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
+        let start = given(start).ok_or_else(|| ApiError::bad("Missing the start time value"))?;
+        if !global && tsuids.as_ref().is_none_or(Vec::is_empty) {
+            return Err(ApiError::bad("Missing the TSUIDs or global annotations flag"));
+        }
+        let start_ms = parse_ms(app, &start).map_err(ApiError::bad_twice)?;
+        let end_ms = given(end).map_or_else(
+            || Ok(i64::try_from(clock::now_ms()).unwrap_or(i64::MAX)),
+            |end| parse_ms(app, &end).map_err(ApiError::bad_twice),
+        )?;
+        if end_ms < start_ms {
+            return Err(ApiError::bad_twice("The end timestamp cannot be less than the start timestamp".into()));
+        }
+        Ok(Self { start_ms, end_ms, tsuids, global })
+    }
+
+    fn delete(&self, schema: &Schema) -> Result<u64, ApiError> {
+        let widths = schema.layout().widths;
+        let series = self.tsuids.iter().flatten().map(|tsuid| series_of(tsuid, widths));
+        let series: Vec<Option<Tsuid>> = series.collect::<Result<_, _>>().map_err(ApiError::bad_twice)?;
+        // An empty TSUID is no series, and no wish to delete the global ones.
+        let series = series.iter().flatten().map(Some);
+        let which = self.global.then_some(None).into_iter().chain(series);
+        let span_ms = self.start_ms..=self.end_ms;
+        which.into_iter().try_fold(0, |total, tsuid| {
+            let deleted = schema.delete_annotations(tsuid, span_ms.clone());
+            Ok(total + deleted.map_err(|cause| ApiError::of_schema(&cause))?)
+        })
+    }
+}
