@@ -140,6 +140,11 @@ impl App {
         self.store.not_ready()
     }
 
+    /// How the daemon does, in OpenTSDB 2.5's words.
+    pub(crate) fn status_word(&self) -> &'static str {
+        if self.not_ready().is_none() { "ok" } else { "error" }
+    }
+
     /// What became of all points so far.
     pub(crate) fn points(&self) -> IngestCounts {
         self.ingest.stats().counts()

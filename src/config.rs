@@ -23,6 +23,10 @@ use value::words;
 
 pub(crate) use opentsdb::as_opentsdb;
 
+/// Request headers that other origins may send, unless told otherwise; OpenTSDB's own list.
+const CORS_HEADERS: &str = "Authorization, Content-Type, Accept, Origin, User-Agent, DNT, Cache-Control, \
+     X-Mx-ReqToken, Keep-Alive, X-Requested-With, If-Modified-Since";
+
 /// Which store keeps the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum StoreKind {
@@ -47,6 +51,18 @@ pub(crate) enum Durability {
     Async,
 }
 words!(Durability { Fsync = "fsync", Os = "os", Async = "async" });
+
+/// Which endpoints and telnet commands there are; OpenTSDB's `tsd.mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// All.
+    ReadWrite,
+    /// None that writes.
+    ReadOnly,
+    /// None that reads points.
+    WriteOnly,
+}
+words!(Mode { ReadWrite = "rw", ReadOnly = "ro", WriteOnly = "wo" });
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +100,7 @@ pub(crate) struct Config {
 pub(crate) struct Server {
     pub(crate) listen: SocketAddr,
     pub(crate) insecure: bool,
+    pub(crate) mode: Mode,
     pub(crate) max_connections: usize,
     pub(crate) header_timeout_ms: Duration,
     pub(crate) idle_timeout_ms: Duration,
@@ -95,6 +112,10 @@ pub(crate) struct Server {
 pub(crate) struct Http {
     pub(crate) max_body_bytes: usize,
     pub(crate) max_header_bytes: usize,
+    pub(crate) enable_api: bool,
+    pub(crate) enable_ui: bool,
+    pub(crate) cors_domains: String,
+    pub(crate) cors_headers: String,
 }
 
 /// `[telnet]`.
@@ -169,12 +190,20 @@ impl Default for Config {
             server: Server {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 4242)),
                 insecure: false,
+                mode: Mode::ReadWrite,
                 max_connections: 1_024,
                 header_timeout_ms: Duration::from_secs(10),
                 idle_timeout_ms: Duration::from_secs(60),
                 shutdown_timeout_ms: Duration::from_secs(30),
             },
-            http: Http { max_body_bytes: 32 << 20, max_header_bytes: 64 << 10 },
+            http: Http {
+                max_body_bytes: 32 << 20,
+                max_header_bytes: 64 << 10,
+                enable_api: true,
+                enable_ui: true,
+                cors_domains: String::new(),
+                cors_headers: CORS_HEADERS.to_owned(),
+            },
             telnet: Telnet { max_line_bytes: 1_024, idle_timeout_ms: Duration::from_secs(900), return_errors: true },
             store: Store {
                 kind: StoreKind::Embedded,
@@ -300,6 +329,16 @@ impl Config {
         }
         if self.schema.salt_width > 0 && self.schema.salt_buckets == 0 {
             return Err(Failure::config("setting `schema.salt_buckets` must be at least 1 when rows are salted"));
+        }
+        let domains: Vec<&str> = self.http.cors_domains.split(',').map(str::trim).collect();
+        if domains.contains(&"*") && domains.len() > 1 {
+            return Err(Failure::config("setting `http.cors_domains` is either `*` or a list of origins, not both"));
+        }
+        let is_token = |name: &str| {
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+        };
+        if !self.http.cors_headers.split(',').all(|name| is_token(name.trim())) {
+            return Err(Failure::config("setting `http.cors_headers` must be a list of header names"));
         }
         if self.query.max_concurrent == 0 || self.server.max_connections == 0 {
             return Err(Failure::config(

@@ -1,7 +1,7 @@
 //! HTTP/1.1: paths in OpenTSDB's words, its JSON in and out.
 //!
 //! ```text
-//! hyper ─ plain path ─ router ─ handler ─ answer or ApiError ─ dress for old paths ─ gzip ─ headers
+//! hyper ─ origin ─ path ─ mode ─ router ─ handler ─ answer or ApiError ─ jsonp ─ gzip ─ dress for old paths ─ headers
 //! ```
 //!
 //! Handlers parse, call a crate, and write what it says. Which status an outcome has is chosen in
@@ -12,10 +12,13 @@ mod annotation_bulk;
 mod answer;
 mod body;
 mod call;
+mod cors;
 mod error;
 mod fields;
 mod health;
 mod json;
+mod jsonp;
+mod mode;
 mod number;
 mod page;
 mod params;
@@ -38,6 +41,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, Method};
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use tower::Service as _;
@@ -53,7 +57,10 @@ const POLICY: &str = "default-src 'self'; frame-ancestors 'none'";
 
 /// The endpoints with everything that all of them share.
 pub(crate) fn router(app: &Arc<App>) -> Router {
-    route::table(app).layer(CatchPanicLayer::custom(error::panicked)).layer(CompressionLayer::new().gzip(true))
+    route::table(app)
+        .layer(CatchPanicLayer::custom(error::panicked))
+        .layer(from_fn(jsonp::wrap))
+        .layer(CompressionLayer::new().gzip(true))
 }
 
 /// Answers one request.
@@ -67,24 +74,38 @@ pub(crate) async fn answer(
     let request = request.map(Body::new);
     let classic = (!route::is_api(request.uri().path()))
         .then(|| request.uri().query().unwrap_or_default().split('&').any(|piece| piece.starts_with("json")));
-    let mut response = dispatch(router, request).await;
+    let (origin, jsonp) = (cors::Origin::of(&app.config, &request), jsonp::asked(&request));
+    let mut response = match origin {
+        Ok(cors::Origin::Preflight(response)) => response,
+        Ok(cors::Origin::Served(headers)) => {
+            let mut response = dispatch(&app, router, request).await;
+            for (name, value) in &headers {
+                response.headers_mut().append(name.clone(), value.clone());
+            }
+            response
+        }
+        Err(refused) => refused.into_response(),
+    };
     if let Some((as_json, error)) = classic.zip(response.extensions_mut().remove::<ApiError>()) {
         response = error.classic(as_json);
     }
     let headers = response.headers_mut();
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !(jsonp && app.config.http.cors_domains == "*") {
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     app.metrics.http_latency.record(started.elapsed());
     Ok(response)
 }
 
-async fn dispatch(mut router: Router, mut request: Request) -> Response {
+async fn dispatch(app: &App, mut router: Router, mut request: Request) -> Response {
     if route::is_api(request.uri().path())
         && let Err(error) = admit(&request)
     {
         return error.into_response();
     }
     match route::plain(request.uri()) {
+        Ok(plain) if !mode::serves(&app.config, plain.path()) => return ApiError::no_endpoint().into_response(),
         Ok(plain) => *request.uri_mut() = plain,
         Err(error) => return error.into_response(),
     }

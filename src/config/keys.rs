@@ -66,12 +66,17 @@ macro_rules! keys {
 keys! {
     server.listen: "address and port for HTTP and telnet; port 0 takes a free one";
     server.insecure: "allow an address that other machines reach, without authentication";
+    server.mode: "which endpoints there are: rw, ro (none that writes) or wo (none that reads points)";
     server.max_connections: "connections at once; further ones are closed";
     server.header_timeout_ms: "time for the first byte of a connection";
     server.idle_timeout_ms: "time an HTTP connection may stay silent between and within requests";
     server.shutdown_timeout_ms: "time for open requests to finish after SIGTERM";
     http.max_body_bytes: "largest request body, counted after decompression";
     http.max_header_bytes: "largest request line and headers together";
+    http.enable_api: "serve the paths below /api";
+    http.enable_ui: "serve the pages and the paths older than /api";
+    http.cors_domains: "origins whose pages may ask, comma between them, or * for all; empty for none";
+    http.cors_headers: "request headers that pages of other origins may send";
     telnet.max_line_bytes: "longest telnet line";
     telnet.idle_timeout_ms: "time a telnet connection may stay silent; 0 is forever";
     telnet.return_errors: "answer bad telnet puts with an error line";

@@ -39,8 +39,8 @@ const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.core.auto_create_tagvs", "true", Is("schema.auto_create_tagvs")),
     ("tsd.core.bulk.allow_out_of_order_timestamps", "false", Shown),
     ("tsd.core.connections.limit", "0", Limit("server.max_connections")),
-    ("tsd.core.enable_api", "true", Shown),
-    ("tsd.core.enable_ui", "true", Shown),
+    ("tsd.core.enable_api", "true", Is("http.enable_api")),
+    ("tsd.core.enable_ui", "true", Is("http.enable_ui")),
     ("tsd.core.meta.cache.enable", "false", Shown),
     ("tsd.core.meta.enable_realtime_ts", "false", Shown),
     ("tsd.core.meta.enable_realtime_uid", "false", Shown),
@@ -59,13 +59,13 @@ const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.http.cachedir", "", Shown),
     ("tsd.http.header_tag", "", Shown),
     ("tsd.http.query.allow_delete", "false", Is("query.allow_delete")),
-    ("tsd.http.request.cors_domains", "", Shown),
-    ("tsd.http.request.cors_headers", CORS_HEADERS, Shown),
+    ("tsd.http.request.cors_domains", "", Is("http.cors_domains")),
+    ("tsd.http.request.cors_headers", "", Is("http.cors_headers")),
     ("tsd.http.request.enable_chunked", "true", Shown),
     ("tsd.http.request.max_chunk", "33554432", Is("http.max_body_bytes")),
     ("tsd.http.show_stack_trace", "false", Shown),
     ("tsd.http.staticroot", "", Shown),
-    ("tsd.mode", "rw", Shown),
+    ("tsd.mode", "rw", Is("server.mode")),
     ("tsd.network.async_io", "true", Shown),
     ("tsd.network.bind", "127.0.0.1", Bind),
     ("tsd.network.keep_alive", "true", Shown),
@@ -136,9 +136,6 @@ const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.uid.use_mode", "false", Shown),
     ("tsd.uidfilter.enable", "false", Shown),
 ];
-
-const CORS_HEADERS: &str = "Authorization, Content-Type, Accept, Origin, User-Agent, DNT, Cache-Control, \
-     X-Mx-ReqToken, Keep-Alive, X-Requested-With, If-Modified-Since";
 
 /// Applies a properties file to `config`.
 ///

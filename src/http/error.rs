@@ -110,6 +110,13 @@ impl ApiError {
         Self::new(StatusCode::NOT_IMPLEMENTED, "Other UID endpoints have not been implemented yet")
     }
 
+    /// 403: a page of an origin that is not named. OpenTSDB says the same with a 200, which a
+    /// program takes for a put that was stored; that is kept under `strict`.
+    pub(crate) fn origin_refused(origin: &str, strict: bool) -> Self {
+        let status = if strict { StatusCode::OK } else { StatusCode::FORBIDDEN };
+        Self::new(status, "CORS domain not allowed").details(format!("The domain [{origin}] is not permitted access"))
+    }
+
     /// 501: `/api/v2` and above.
     pub(crate) fn version(asked: u64) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, "Requested API version is greater than the max implemented")

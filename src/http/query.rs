@@ -11,12 +11,14 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::response::Response;
 use basalt_query::{Cancel, GetParameters, Query, QueryRequest, SeriesAnnotation};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::answer::Answer;
+use super::call::Call;
 use super::error::ApiError;
 use super::json::{self, JSON};
 use super::params::Params;
@@ -25,9 +27,10 @@ use crate::app::App;
 use crate::clock;
 use crate::seats::Seat;
 
-/// The query string.
-pub(crate) async fn get(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
-    let request = from_params(&params, false, app.config.compat.strict)?;
+/// The query string. By `DELETE`, or a GET that means it, what it matches is to be deleted.
+pub(crate) async fn get(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
+    let delete = call.meant()? == Method::DELETE;
+    let request = from_params(&call.params, delete, app.config.compat.strict)?;
     run(app, request).await
 }
 
@@ -42,12 +45,6 @@ pub(crate) async fn post(State(app): State<Arc<App>>, params: Params, request: R
     let mut request =
         QueryRequest::from_json(&bytes).map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
     request.arrays = params.has("arrays");
-    run(app, request).await
-}
-
-/// The query string, and what it matches is to be deleted.
-pub(crate) async fn delete(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
-    let request = from_params(&params, true, app.config.compat.strict)?;
     run(app, request).await
 }
 

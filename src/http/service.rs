@@ -47,6 +47,31 @@ pub(crate) async fn filters(State(app): State<Arc<App>>) -> Result<Response, Api
     json::ok(&Value::Object(told.collect::<Map<_, _>>()))
 }
 
+/// The one wire format. Documented by OpenTSDB and absent from it, so under `strict` it is not there.
+pub(crate) async fn serializers(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    if app.config.compat.strict {
+        return Err(ApiError::no_endpoint());
+    }
+    json::ok(&json!([{
+        "serializer": "json",
+        "class": "net.opentsdb.tsd.HttpJsonSerializer",
+        "request_content_type": "application/json",
+        "response_content_type": json::JSON,
+        "parsers": ["AnnotationV1", "PutV1", "QueryV1", "SuggestV1", "UidAssignV1"],
+        "formatters": ["AggregatorsV1", "AnnotationV1", "ConfigV1", "DropCachesV1", "ErrorV1", "NotFoundV1", "PutV1",
+            "QueryV1", "SerializersV1", "StatsV1", "SuggestV1", "UidAssignV1", "VersionV1"],
+    }]))
+}
+
+/// One word about the server, as OpenTSDB 2.5 has it: `ok`, or `error` while it refuses writes or
+/// queries. 2.4 does not know it, so under `strict` it is not there.
+pub(crate) async fn status(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    if app.config.compat.strict {
+        return Err(ApiError::no_endpoint());
+    }
+    json::ok(&json!({ "status": app.status_word() }))
+}
+
 /// Forgets cached names.
 pub(crate) async fn dropcaches(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     app.drop_caches();

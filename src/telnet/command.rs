@@ -11,6 +11,8 @@ pub(crate) enum Command<'a> {
     Stats,
     /// The commands.
     Help,
+    /// One word about the server, as OpenTSDB 2.5 has it.
+    Status,
     /// Forget cached names.
     DropCaches,
     /// Close the connection.
@@ -28,6 +30,7 @@ impl<'a> Command<'a> {
             b"version" => Self::Version,
             b"stats" => Self::Stats,
             b"help" => Self::Help,
+            b"status" => Self::Status,
             b"dropcaches" => Self::DropCaches,
             b"exit" => Self::Exit,
             other => Self::Unknown(other),

@@ -15,6 +15,7 @@ use super::lines::{Lines, TooLong};
 use super::{put_lines, reply};
 use crate::app::App;
 use crate::clock;
+use crate::config::Mode;
 use crate::server::{Stop, stopped};
 
 /// Bytes taken from the socket at once; also bounds the puts of one batch.
@@ -78,7 +79,7 @@ impl Session {
         let mut puts = Vec::new();
         loop {
             match self.lines.next() {
-                Ok(Some(line)) if Command::of(&line) == Command::Put => puts.push(line),
+                Ok(Some(line)) if self.command_of(&line) == Command::Put => puts.push(line),
                 Ok(Some(line)) => {
                     self.store(std::mem::take(&mut puts)).await;
                     if self.command(&line).await? == Next::Close {
@@ -129,9 +130,17 @@ impl Session {
         }
     }
 
+    /// What a line means in this mode: without writes there is no `put` (`H-MODE`).
+    fn command_of<'a>(&self, line: &'a [u8]) -> Command<'a> {
+        match Command::of(line) {
+            Command::Put if self.app.config.server.mode == Mode::ReadOnly => Command::Unknown(b"put"),
+            command => command,
+        }
+    }
+
     async fn command(&mut self, line: &[u8]) -> io::Result<Next> {
         self.app.metrics.telnet_commands.add(1);
-        let text = match Command::of(line) {
+        let text = match self.command_of(line) {
             Command::Exit => return Ok(Next::Close),
             // Puts never come here; a later reply tells them apart.
             Command::Put => return Ok(Next::Read),
@@ -142,6 +151,7 @@ impl Session {
                 lines.push(String::new());
                 lines.join("\n")
             }
+            Command::Status => format!("{}\n", self.app.status_word()),
             Command::DropCaches => {
                 self.app.drop_caches();
                 reply::CACHES_DROPPED.to_owned()

@@ -23,6 +23,8 @@ mod points;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
+mod service;
+#[cfg(test)]
 mod telnet;
 #[cfg(test)]
 mod tools;

@@ -1,0 +1,88 @@
+//! Manners of the HTTP door and the endpoints about the server itself.
+
+use crate::daemon::Daemon;
+
+/// A daemon over memory with these settings.
+fn with(config: &str) -> (Daemon, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (Daemon::start(&folder.path().join("data"), "memory", config), folder)
+}
+
+/// `H-CORS`.
+#[test]
+fn a_named_origin_may_ask_and_another_is_refused_before_anything_is_done() {
+    let (daemon, _folder) = with("[http]\ncors_domains = \"http://a.example, http://b.example\"\n");
+    let mut client = daemon.client();
+    let ask = |client: &mut crate::http::Client, method: &str, origin: &str, path: &str, body: &[u8]| {
+        client.request(method, path, &[("Origin", origin)], body).unwrap()
+    };
+    let told = ask(&mut client, "OPTIONS", "http://b.example", "/api/put", b"");
+    assert_eq!((told.status, told.body.len()), (200, 0));
+    assert_eq!(told.header("Access-Control-Allow-Origin"), Some("http://b.example"));
+    assert_eq!(told.header("Access-Control-Allow-Methods"), Some("GET, POST, PUT, DELETE"));
+    assert!(told.header("Access-Control-Allow-Headers").unwrap().contains("Content-Type"));
+    let told = ask(&mut client, "GET", "http://a.example", "/api/version", b"");
+    assert_eq!((told.status, told.header("Access-Control-Allow-Origin")), (200, Some("http://a.example")));
+    let point = br#"{"metric":"m","timestamp":1700000000,"value":1,"tags":{"a":"b"}}"#;
+    let told = ask(&mut client, "POST", "http://evil.example", "/api/put", point);
+    assert_eq!((told.status, told.header("Access-Control-Allow-Origin")), (403, None));
+    assert_eq!(told.json()["error"]["message"], "CORS domain not allowed");
+    assert_eq!(told.json()["error"]["details"], "The domain [http://evil.example] is not permitted access");
+    assert_eq!(daemon.get("/api/suggest?type=metrics").text(), "[]");
+}
+
+/// `H-JSONP`: errors and compressed answers are wrapped too; what is no name is refused.
+#[test]
+fn json_comes_back_as_the_argument_of_the_callback() {
+    let daemon = Daemon::memory();
+    for path in ["/api/version?jsonp=cb", "/api/nosuch?jsonp=cb", "/api/put?jsonp=cb"] {
+        let told = daemon.client().request("GET", path, &[("Accept-Encoding", "gzip")], b"").unwrap();
+        let text = told.text();
+        assert!(text.starts_with("cb({") && text.ends_with("})"), "{path}: {text}");
+        assert_eq!(told.header("Content-Type"), Some("application/json; charset=UTF-8"));
+        assert_eq!(told.header("X-Content-Type-Options"), Some("nosniff"));
+    }
+    let told = daemon.get("/api/version?jsonp=%3Cscript%3Ealert(1)%3C/script%3E//");
+    assert_eq!(told.status, 400);
+    assert!(!told.text().contains("script"));
+    let (open, _folder) = with("[http]\ncors_domains = \"*\"\n");
+    assert_eq!(open.get("/api/version?jsonp=cb").header("X-Content-Type-Options"), None);
+}
+
+/// `H-OVERRIDE`.
+#[test]
+fn a_get_may_mean_a_delete() {
+    let daemon = Daemon::memory();
+    let told = daemon.get("/api/query?start=1h-ago&m=sum:x&method_override=delete");
+    assert_eq!(told.status, 400);
+    assert!(told.json()["error"]["details"].as_str().unwrap().starts_with("Deleting data is not enabled"));
+    let told = daemon.get("/api/query?start=1h-ago&m=sum:x&method_override=patch");
+    assert_eq!(told.status, 405);
+    assert_eq!(told.json()["error"]["message"], "Unknown or unsupported method override value");
+}
+
+/// `H-MODE`: what a mode lacks is not there, on HTTP and telnet alike.
+#[test]
+fn a_read_only_server_takes_no_points_and_a_write_only_one_gives_none() {
+    let (daemon, _folder) = with("[server]\nmode = \"ro\"\n");
+    assert_eq!(daemon.post("/api/put", "[]").status, 404);
+    assert_eq!(daemon.get("/api/suggest?type=metrics").status, 200);
+    assert_eq!(daemon.talk("put m 1700000000 1 a=b\n"), "unknown command: put.  Try `help'.\n");
+    let (daemon, _folder) = with("[server]\nmode = \"wo\"\n");
+    assert_eq!(daemon.get("/api/query?start=1h-ago&m=sum:x").status, 404);
+    assert_eq!(daemon.talk("put m 1700000000 1 a=b\n"), "");
+    assert_eq!(daemon.get("/api/version").status, 200);
+}
+
+/// `O-SERIALIZERS`, `O-STATUS`: OpenTSDB 2.4 documents the one and lacks both.
+#[test]
+fn serializers_and_status_are_told_unless_strict() {
+    let daemon = Daemon::memory();
+    let told = daemon.get("/api/serializers").json();
+    assert_eq!((&told[0]["serializer"], &told[0]["request_content_type"]), (&"json".into(), &"application/json".into()));
+    assert_eq!(daemon.get("/api/status").text(), "{\"status\":\"ok\"}");
+    assert_eq!(daemon.talk("status\n"), "ok\n");
+    let (strict, _folder) = with("[compat]\nstrict = true\n");
+    assert_eq!(strict.get("/api/serializers").status, 404);
+    assert_eq!(strict.get("/api/status").status, 404);
+}
