@@ -1,4 +1,5 @@
-//! Bytes a point on disk, once each server has compacted what it holds and ended.
+//! Bytes a point on disk, once each server has compacted what it holds and ended. What Basalt makes beforehand whatever it stores, the
+//! reserve for a full disk and the open log segment, is told apart.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,8 +12,8 @@ use anyhow::{Context, Result, ensure};
 use crate::server::{Kind, Server};
 use crate::{data, load};
 
-/// Stores `points`, compacts, stops, and divides what the folder holds.
-pub(crate) fn bytes_a_point(kind: Kind, program: &Path, dir: &Path, points: usize) -> Result<f64> {
+/// Stores `points`, compacts, stops, and divides what the folder holds; beside it, the bytes made beforehand.
+pub(crate) fn bytes_a_point(kind: Kind, program: &Path, dir: &Path, points: usize) -> Result<(f64, u64)> {
     let server = Server::start(kind, program, dir)?;
     load::send(server.put_port(), &data::bodies(points, 5000))?;
     if kind == Kind::VictoriaMetrics {
@@ -26,7 +27,11 @@ pub(crate) fn bytes_a_point(kind: Kind, program: &Path, dir: &Path, points: usiz
         let status = Command::new(program).arg("compact").arg("--data-dir").arg(&folder).status()?;
         ensure!(status.success(), "basalt compact failed");
     }
-    Ok(size(&folder)? as f64 / points as f64)
+    let beforehand = match kind {
+        Kind::Basalt => made_beforehand(&folder)?,
+        Kind::VictoriaMetrics => 0,
+    };
+    Ok(((size(&folder)? - beforehand) as f64 / points as f64, beforehand))
 }
 
 fn get(port: u16, path: &str) -> Result<()> {
@@ -36,6 +41,19 @@ fn get(port: u16, path: &str) -> Result<()> {
     stream.read_to_string(&mut answer)?;
     ensure!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
     Ok(())
+}
+
+/// Bytes of the reserve and of log segments, which are trimmed to the open one by the compaction.
+fn made_beforehand(folder: &Path) -> Result<u64> {
+    let mut total = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == "RESERVE" || name.to_string_lossy().starts_with("wal-") {
+            total += entry.metadata()?.len();
+        }
+    }
+    Ok(total)
 }
 
 /// Bytes of all files in and below a folder.

@@ -58,8 +58,11 @@ fn main() -> Result<()> {
     }
     print!("{table}");
     for (kind, path) in &peers {
-        let bytes = disk::bytes_a_point(*kind, path, &args.dir, DISK_POINTS)?;
-        println!("{kind}: {bytes:.2} bytes a point on disk after compaction, {DISK_POINTS} points");
+        let (bytes, beforehand) = disk::bytes_a_point(*kind, path, &args.dir, DISK_POINTS)?;
+        println!(
+            "{kind}: {bytes:.2} bytes a point on disk after compaction, {DISK_POINTS} points, and {} MiB made beforehand",
+            beforehand >> 20
+        );
     }
     Ok(())
 }
