@@ -79,7 +79,10 @@ fn a_read_only_server_takes_no_points_and_a_write_only_one_gives_none() {
 fn serializers_and_status_are_told_unless_strict() {
     let daemon = Daemon::memory();
     let told = daemon.get("/api/serializers").json();
-    assert_eq!((&told[0]["serializer"], &told[0]["request_content_type"]), (&"json".into(), &"application/json".into()));
+    assert_eq!(
+        (&told[0]["serializer"], &told[0]["request_content_type"]),
+        (&"json".into(), &"application/json".into())
+    );
     assert_eq!(daemon.get("/api/status").text(), "{\"status\":\"ok\"}");
     assert_eq!(daemon.talk("status\n"), "ok\n");
     let (strict, _folder) = with("[compat]\nstrict = true\n");
