@@ -1,24 +1,18 @@
 //! Annotations in the data table: read, merged, replaced, deleted.
 //!
-//! A change is a check-and-put against the bytes that were read, so that of two writers at once neither is lost: who comes
-//! second reads again and merges. *Source*: OpenTSDB 2.4 `Annotation` (rules A-ANNOT, A-ANNOTS).
+//! *Source*: OpenTSDB 2.4 `Annotation` (rules A-ANNOT, A-ANNOTS).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use basalt_store::{
-    CheckAndMutate, Columns, Comparison, Durability, Filter, FuzzyKey, Get, ListOperator, MutationBatch, RowView, Scan,
-    Timestamp,
-};
+use basalt_store::{Columns, Durability, Filter, FuzzyKey, ListOperator, MutationBatch, RowView, Scan, Timestamp};
 use bytes::Bytes;
 
+use crate::json_cell::JsonCell;
 use crate::{
-    Annotation, AnnotationQualifier, BaseTime, ColumnKind, DATA_FAMILY, Error, PointTime, Result, Schema, Tsuid,
-    annotation_column, annotation_offset_ms,
+    Annotation, BaseTime, ColumnKind, DATA_FAMILY, Error, PointTime, Result, Schema, Tsuid, annotation_column,
+    annotation_offset_ms,
 };
-
-/// How often a change is tried against other writers.
-const EDIT_ATTEMPTS: u32 = 4;
 
 /// Where an annotation is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,20 +69,13 @@ impl AnnotationEdit {
     }
 }
 
-/// The cell of an annotation.
-struct Cell {
-    row: Vec<u8>,
-    qualifier: AnnotationQualifier,
-}
-
 impl Schema {
     /// The annotation of a place.
     ///
     /// # Errors
     /// `Corrupt`: a cell that is no annotation. The store's own.
     pub fn annotation(&self, place: &AnnotationPlace) -> Result<Option<Annotation>> {
-        let stored = self.stored_annotation(&self.annotation_cell(place))?;
-        stored.map(|(bytes, _)| Annotation::decode(&bytes)).transpose()
+        self.annotation_cell(place).read()?.map(|bytes| Annotation::decode(&bytes)).transpose()
     }
 
     /// Changes an annotation, or makes it. Durable when it returns.
@@ -106,19 +93,11 @@ impl Schema {
             // Before its row, as for points: a row without its series is not found.
             self.index().add(tsuid)?;
         }
-        let cell = self.annotation_cell(place);
-        for _attempt in 0..EDIT_ATTEMPTS {
-            let stored = self.stored_annotation(&cell)?.map(|(bytes, _)| bytes);
-            let before = stored.as_deref().map(Annotation::decode).transpose()?;
+        self.annotation_cell(place).edit(|before| {
+            let before = before.map(Annotation::decode).transpose()?;
             let note = edit.applied(place.start, before.as_ref(), mode);
-            let bytes = note.encode();
-            let is_put = self.put_annotation(&cell, stored, &bytes)?;
-            // Read back: a tombstone of this very millisecond hides the put.
-            if is_put && self.stored_annotation(&cell)?.is_some() {
-                return Ok(note);
-            }
-        }
-        Err(Error::EditLost { what: "annotation", attempts: EDIT_ATTEMPTS })
+            Ok((note.encode(), note))
+        })
     }
 
     /// Deletes an annotation; whether there was one. Durable when it returns.
@@ -126,12 +105,7 @@ impl Schema {
     /// # Errors
     /// The store's own.
     pub fn delete_annotation(&self, place: &AnnotationPlace) -> Result<bool> {
-        let cell = self.annotation_cell(place);
-        let Some((_, time)) = self.stored_annotation(&cell)? else { return Ok(false) };
-        let mut batch = MutationBatch::new(Durability::Fsync);
-        batch.row(&cell.row)?.delete_column(DATA_FAMILY, &cell.qualifier, Some(time))?;
-        self.apply_to_data(batch)?;
-        Ok(true)
+        self.annotation_cell(place).delete()
     }
 
     /// The global annotations of the hours that `span_ms` touches, each with its time in milliseconds; by hour, within
@@ -172,35 +146,14 @@ impl Schema {
         Ok(deleted)
     }
 
-    fn annotation_cell(&self, place: &AnnotationPlace) -> Cell {
+    fn annotation_cell(&self, place: &AnnotationPlace) -> JsonCell<'_> {
         let (base, qualifier) = annotation_column(place.start);
         let row = match &place.tsuid {
             Some(tsuid) => self.layout().series_key(tsuid).row_key(base),
             None => self.layout().global_annotations_key(base),
         };
-        Cell { row, qualifier }
-    }
-
-    fn stored_annotation(&self, cell: &Cell) -> Result<Option<(Vec<u8>, Timestamp)>> {
-        let columns = Columns::column(DATA_FAMILY, cell.qualifier.to_vec());
-        let get = Get::row(cell.row.clone()).with_columns(columns);
-        let batch = self.store().get(&self.tables().data, get).wait()?;
-        let found = batch.row(0).and_then(|row| row.cells().next());
-        Ok(found.map(|cell| (cell.value.to_vec(), cell.timestamp)))
-    }
-
-    fn put_annotation(&self, cell: &Cell, expected: Option<Vec<u8>>, value: &[u8]) -> Result<bool> {
-        let mut mutation = MutationBatch::new(Durability::Fsync);
-        mutation.row(&cell.row)?.put(DATA_FAMILY, &cell.qualifier, None, value)?;
-        let check = CheckAndMutate {
-            row: cell.row.clone().into(),
-            family: Bytes::from_static(DATA_FAMILY),
-            qualifier: cell.qualifier.to_vec().into(),
-            comparison: Comparison::Equal,
-            expected: expected.map(Bytes::from),
-            mutation,
-        };
-        Ok(self.store().check_and_mutate(&self.tables().data, check).wait()?)
+        let (store, table, qualifier) = (&**self.store(), &self.tables().data, qualifier.to_vec());
+        JsonCell { store, table, row, family: DATA_FAMILY, qualifier, what: "annotation" }
     }
 
     fn apply_to_data(&self, batch: MutationBatch) -> Result<()> {

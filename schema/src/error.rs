@@ -189,6 +189,12 @@ pub enum Error {
         /// The bound.
         max: usize,
     },
+    /// More meta objects than may be answered at once.
+    #[error("more than {max} meta objects: name more tags")]
+    TooManyMetas {
+        /// The bound.
+        max: usize,
+    },
     /// A change that others overtook each time it was tried.
     #[error("the {what} was changed by others at each of {attempts} attempts")]
     EditLost {
@@ -264,9 +270,10 @@ impl Error {
             Self::NameExists { .. } | Self::RenameTaken { .. } | Self::DuplicatePoint(_) | Self::EditLost { .. } => {
                 ErrorKind::Conflict
             }
-            Self::AssignmentFailed { .. } | Self::TooManyAnnotations { .. } | Self::IndexFull { .. } => {
-                ErrorKind::Throttled
-            }
+            Self::AssignmentFailed { .. }
+            | Self::TooManyAnnotations { .. }
+            | Self::TooManyMetas { .. }
+            | Self::IndexFull { .. } => ErrorKind::Throttled,
             Self::CorruptObject { .. }
             | Self::CorruptRowKey { .. }
             | Self::CorruptCell { .. }

@@ -9,7 +9,8 @@
 //!                                             └─ row (decode), fold (join)
 //!
 //! schema ─ opens tables (tables, config), gives names UIDs (uids, uid_table), knows every series (index),
-//! finds them by name (lookup), keeps remarks (annotations)
+//! finds them by name (lookup), keeps remarks (annotations,
+//! uid_meta, ts_meta)
 //! ```
 //!
 //! The codec modules are pure: bytes in, types out; no store, no clock, no lock. The bytes are those of OpenTSDB 2.4:
@@ -27,6 +28,7 @@ mod fold;
 mod hex;
 mod index;
 mod inline;
+mod json_cell;
 mod lookup;
 mod meta_json;
 mod names;
@@ -38,8 +40,10 @@ mod row_key;
 mod salt;
 mod schema;
 mod tables;
+mod ts_meta;
 mod tsuid;
 mod uid;
+mod uid_meta;
 mod uid_table;
 mod uids;
 mod value;
@@ -68,8 +72,10 @@ pub use row_key::{KeyLayout, RowKey, SeriesKey};
 pub use salt::{Salt, Salting};
 pub use schema::{Schema, SeriesNames};
 pub use tables::{DATA_FAMILY, Tables};
+pub use ts_meta::{TsMeta, TsMetaEdit, TsMetaSaid};
 pub use tsuid::Tsuid;
 pub use uid::{TagPair, Uid, UidKind, UidWidth, UidWidths};
+pub use uid_meta::{UidMeta, UidMetaEdit};
 pub use uid_table::{UidTable, UidUsage};
 pub use uids::Uids;
 pub use value::{Door, Value, ValueBytes};

@@ -37,3 +37,34 @@ pub(crate) fn pairs<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
     let found = Option::<BTreeMap<String, Option<String>>>::deserialize(deserializer)?;
     Ok(found.map(|found| found.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()))
 }
+
+/// Doubles of which those that are no numbers are texts, as Java's JSON library writes them.
+pub(crate) mod double {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// What may stand where a double is wanted.
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Spelled {
+        Number(f64),
+        Text(String),
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes every field by reference")]
+    pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        match *value {
+            value if value.is_finite() => serializer.serialize_f64(value),
+            value if value.is_nan() => serializer.serialize_str("NaN"),
+            value if value > 0.0 => serializer.serialize_str("Infinity"),
+            _ => serializer.serialize_str("-Infinity"),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        match Spelled::deserialize(deserializer)? {
+            Spelled::Number(value) => Ok(value),
+            Spelled::Text(text) => text.parse().map_err(D::Error::custom),
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! What is said of a series: its meta object and its counter.
+//!
+//! ```text
+//! row  TSUID      family  name
+//! ts_meta  JSON: tsuid, displayName, description, notes, created, custom, units, dataType, retention, max, min
+//! ts_ctr   points counted, 8 bytes big-endian; the cell's time is when the last one came
+//! ```
+//!
+//! A series has an object only where somebody made one; the series index needs none. *Source*: OpenTSDB 2.4 `TSMeta`,
+//! `TSUIDQuery` (rules S-TSMETA, M-TSMETA).
+
+use std::collections::BTreeMap;
+
+use basalt_store::{CellView, CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, RowView, Scan};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::annotations::EditMode;
+use crate::json_cell::JsonCell;
+use crate::meta_json::{self, Pairs};
+use crate::tables::UID_NAME_FAMILY;
+use crate::uid_meta::{UidMeta, earlier};
+use crate::{Error, Result, Schema, TagPair, Tsuid, Uid, UidKind};
+
+const META_QUALIFIER: &[u8] = b"ts_meta";
+const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
+
+/// The meta object of a series, with those of its names. Serialized as OpenTSDB answers it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TsMeta {
+    /// The series in upper-case hex.
+    pub tsuid: String,
+    /// Of its metric.
+    pub metric: UidMeta,
+    /// Of its tags: key, value, key, value, in the order of the TSUID.
+    pub tags: Vec<UidMeta>,
+    /// The members that are stored.
+    #[serde(flatten)]
+    pub said: TsMetaSaid,
+    /// When its last counted point came, seconds; 0 where none is counted.
+    pub last_received: u64,
+    /// How many points were counted.
+    pub total_datapoints: i64,
+}
+
+/// The members of a series' meta object that a writer may set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TsMetaSaid {
+    /// A name for people.
+    #[serde(deserialize_with = "meta_json::text")]
+    pub display_name: String,
+    /// In a line.
+    #[serde(deserialize_with = "meta_json::text")]
+    pub description: String,
+    /// At length.
+    #[serde(deserialize_with = "meta_json::text")]
+    pub notes: String,
+    /// When it was made, seconds; 0 where nobody said.
+    pub created: i64,
+    /// The writer's own members.
+    #[serde(deserialize_with = "meta_json::pairs", skip_serializing_if = "Option::is_none")]
+    pub custom: Option<BTreeMap<String, String>>,
+    /// What is counted.
+    #[serde(deserialize_with = "meta_json::text")]
+    pub units: String,
+    /// How it is counted.
+    #[serde(deserialize_with = "meta_json::text")]
+    pub data_type: String,
+    /// For how long it is worth keeping, days; nothing acts on it.
+    pub retention: i64,
+    /// The largest value it may have; NaN for none.
+    #[serde(with = "meta_json::double")]
+    pub max: f64,
+    /// The smallest.
+    #[serde(with = "meta_json::double")]
+    pub min: f64,
+}
+
+impl Default for TsMetaSaid {
+    fn default() -> Self {
+        Self {
+            display_name: String::new(),
+            description: String::new(),
+            notes: String::new(),
+            created: 0,
+            custom: None,
+            units: String::new(),
+            data_type: String::new(),
+            retention: 0,
+            max: f64::NAN,
+            min: f64::NAN,
+        }
+    }
+}
+
+/// What of a meta object changes; `None` is not given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TsMetaEdit {
+    /// As in [`TsMetaSaid`].
+    pub display_name: Option<String>,
+    /// As in [`TsMetaSaid`].
+    pub description: Option<String>,
+    /// As in [`TsMetaSaid`].
+    pub notes: Option<String>,
+    /// As in [`TsMetaSaid`]; the earlier of two stays.
+    pub created: Option<i64>,
+    /// As in [`TsMetaSaid`], all of them.
+    pub custom: Option<BTreeMap<String, String>>,
+    /// As in [`TsMetaSaid`].
+    pub units: Option<String>,
+    /// As in [`TsMetaSaid`].
+    pub data_type: Option<String>,
+    /// As in [`TsMetaSaid`].
+    pub retention: Option<i64>,
+    /// As in [`TsMetaSaid`].
+    pub max: Option<f64>,
+    /// As in [`TsMetaSaid`].
+    pub min: Option<f64>,
+}
+
+/// The cell's JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Stored<'a> {
+    tsuid: String,
+    display_name: &'a str,
+    description: &'a str,
+    notes: &'a str,
+    created: i64,
+    custom: &'a Pairs,
+    units: &'a str,
+    data_type: &'a str,
+    retention: i64,
+    #[serde(with = "meta_json::double")]
+    max: f64,
+    #[serde(with = "meta_json::double")]
+    min: f64,
+}
+
+impl TsMetaEdit {
+    /// Whether anything is given.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn applied(&self, stored: TsMetaSaid, mode: EditMode) -> TsMetaSaid {
+        let created = earlier(stored.created, self.created);
+        let kept = if mode == EditMode::Merge { stored } else { TsMetaSaid::default() };
+        TsMetaSaid {
+            display_name: self.display_name.clone().unwrap_or(kept.display_name),
+            description: self.description.clone().unwrap_or(kept.description),
+            notes: self.notes.clone().unwrap_or(kept.notes),
+            created,
+            custom: self.custom.clone().or(kept.custom),
+            units: self.units.clone().unwrap_or(kept.units),
+            data_type: self.data_type.clone().unwrap_or(kept.data_type),
+            retention: self.retention.unwrap_or(kept.retention),
+            max: self.max.unwrap_or(kept.max),
+            min: self.min.unwrap_or(kept.min),
+        }
+    }
+}
+
+impl TsMetaSaid {
+    fn encode(&self, tsuid: &Tsuid) -> Vec<u8> {
+        meta_json::encode(&Stored {
+            tsuid: tsuid.to_string(),
+            display_name: &self.display_name,
+            description: &self.description,
+            notes: &self.notes,
+            created: self.created,
+            custom: &self.custom,
+            units: &self.units,
+            data_type: &self.data_type,
+            retention: self.retention,
+            max: self.max,
+            min: self.min,
+        })
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self> {
+        meta_json::decode("series meta object", bytes)
+    }
+}
+
+/// What the two cells of a row say.
+struct Row {
+    said: TsMetaSaid,
+    last_received: u64,
+    total_datapoints: i64,
+}
+
+impl Schema {
+    /// The meta object of a series, if it has one.
+    ///
+    /// # Errors
+    /// `NotFound`: a UID without a name. `Corrupt`: a cell that is no meta object or no counter. The store's own.
+    pub fn ts_meta(&self, tsuid: &Tsuid) -> Result<Option<TsMeta>> {
+        let get = Get::row(tsuid.as_bytes().to_vec()).with_columns(Columns::family(UID_NAME_FAMILY));
+        let batch = self.store().get(&self.tables().meta, get).wait()?;
+        let row = batch.row(0).map(|row| decode_row(&row)).transpose()?.flatten();
+        row.map(|row| self.ts_told(tsuid, row)).transpose()
+    }
+
+    /// The meta objects of a metric's series that have all these tags, in TSUID order.
+    ///
+    /// *Cost*: a scan of the metric's rows in the meta table.
+    ///
+    /// # Errors
+    /// `Throttled`: more than `max`. As [`Schema::ts_meta`].
+    pub fn ts_metas(&self, metric: Uid, tags: &[(Uid, Option<Uid>)], max: usize) -> Result<Vec<TsMeta>> {
+        let widths = self.layout().widths;
+        let scan = Scan::prefix(&metric.encode(widths.metric)).with_columns(Columns::family(UID_NAME_FAMILY));
+        let mut scanner = self.store().scan(&self.tables().meta, scan)?;
+        let has = |pairs: &[TagPair], (key, value): &(Uid, Option<Uid>)| {
+            pairs.iter().any(|pair| pair.key == *key && value.is_none_or(|value| pair.value == value))
+        };
+        let mut found = Vec::new();
+        while let Some(batch) = scanner.next_wait() {
+            for row in batch?.rows() {
+                let Ok(tsuid) = Tsuid::from_bytes(row.key(), widths) else { continue };
+                let pairs: Vec<TagPair> = tsuid.pairs(widths).collect();
+                if !tags.iter().all(|tag| has(&pairs, tag)) {
+                    continue;
+                }
+                let Some(row) = decode_row(&row)? else { continue };
+                if found.len() == max {
+                    return Err(Error::TooManyMetas { max });
+                }
+                found.push(self.ts_told(&tsuid, row)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a series has a meta object.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn has_ts_meta(&self, tsuid: &Tsuid) -> Result<bool> {
+        Ok(self.ts_meta_cell(tsuid).read()?.is_some())
+    }
+
+    /// Changes the meta object of a series; `None` if it has none. Durable when it returns.
+    ///
+    /// # Errors
+    /// `NotFound`: a UID without a name. `Conflict`: others changed it at every attempt. `Corrupt`, and the store's own.
+    pub fn edit_ts_meta(&self, tsuid: &Tsuid, edit: &TsMetaEdit, mode: EditMode) -> Result<Option<TsMeta>> {
+        self.names(tsuid)?;
+        if !self.has_ts_meta(tsuid)? {
+            return Ok(None);
+        }
+        self.ts_meta_cell(tsuid).edit(|before| {
+            let stored = before.map_or_else(|| Ok(TsMetaSaid::default()), TsMetaSaid::decode)?;
+            Ok((edit.applied(stored, mode).encode(tsuid), ()))
+        })?;
+        self.ts_meta(tsuid)
+    }
+
+    /// Makes the meta object of a series, and its counter where there is none. One that is there already is merged with.
+    /// Durable when it returns.
+    ///
+    /// # Errors
+    /// As [`Schema::edit_ts_meta`].
+    pub fn create_ts_meta(&self, tsuid: &Tsuid, edit: &TsMetaEdit) -> Result<Option<TsMeta>> {
+        self.names(tsuid)?;
+        let mut mutation = MutationBatch::new(Durability::Async);
+        mutation.row(tsuid.as_bytes())?.put(UID_NAME_FAMILY, COUNTER_QUALIFIER, None, &0i64.to_be_bytes())?;
+        let check = CheckAndMutate {
+            row: Bytes::copy_from_slice(tsuid.as_bytes()),
+            family: Bytes::from_static(UID_NAME_FAMILY),
+            qualifier: Bytes::from_static(COUNTER_QUALIFIER),
+            comparison: Comparison::Equal,
+            expected: None,
+            mutation,
+        };
+        self.store().check_and_mutate(&self.tables().meta, check).wait()?;
+        self.ts_meta_cell(tsuid).edit(|before| {
+            let stored = before.map_or_else(|| Ok(TsMetaSaid::default()), TsMetaSaid::decode)?;
+            Ok((edit.applied(stored, EditMode::Merge).encode(tsuid), ()))
+        })?;
+        self.ts_meta(tsuid)
+    }
+
+    /// Deletes the meta object of a series; whether it had one. Its counter stays. Durable when it returns.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn delete_ts_meta(&self, tsuid: &Tsuid) -> Result<bool> {
+        self.ts_meta_cell(tsuid).delete()
+    }
+
+    fn ts_meta_cell(&self, tsuid: &Tsuid) -> JsonCell<'_> {
+        JsonCell {
+            store: &**self.store(),
+            table: &self.tables().meta,
+            row: tsuid.as_bytes().to_vec(),
+            family: UID_NAME_FAMILY,
+            qualifier: META_QUALIFIER.into(),
+            what: "series meta object",
+        }
+    }
+
+    fn ts_told(&self, tsuid: &Tsuid, row: Row) -> Result<TsMeta> {
+        let widths = self.layout().widths;
+        let mut tags = Vec::new();
+        for pair in tsuid.pairs(widths) {
+            tags.push(self.uid_meta(UidKind::Tagk, pair.key)?);
+            tags.push(self.uid_meta(UidKind::Tagv, pair.value)?);
+        }
+        Ok(TsMeta {
+            tsuid: tsuid.to_string(),
+            metric: self.uid_meta(UidKind::Metric, tsuid.metric(widths))?,
+            tags,
+            said: row.said,
+            last_received: row.last_received,
+            total_datapoints: row.total_datapoints,
+        })
+    }
+}
+
+/// `None` for a row with a counter and no object: OpenTSDB writes the counter first.
+fn decode_row(row: &RowView<'_>) -> Result<Option<Row>> {
+    let cell = |qualifier: &[u8]| row.cells().find(|cell| cell.qualifier == qualifier);
+    let Some(said) = cell(META_QUALIFIER) else { return Ok(None) };
+    let (total_datapoints, last_received) = cell(COUNTER_QUALIFIER).map_or(Ok((0, 0)), |cell| decode_counter(&cell))?;
+    Ok(Some(Row { said: TsMetaSaid::decode(said.value)?, last_received, total_datapoints }))
+}
+
+fn decode_counter(cell: &CellView<'_>) -> Result<(i64, u64)> {
+    let count = <[u8; 8]>::try_from(cell.value).map_err(|_| Error::CorruptObject {
+        what: "series counter",
+        reason: format!("{} bytes instead of 8", cell.value.len()).into(),
+    })?;
+    Ok((i64::from_be_bytes(count), cell.timestamp.0 / 1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use basalt_store::{ManualClock, MemoryStore};
+
+    use super::*;
+    use crate::SchemaConfig;
+
+    fn schema() -> (Schema, Tsuid, Tsuid) {
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+        let schema = Schema::open(store, SchemaConfig::default()).unwrap();
+        let one = schema.resolve("m", &[("host", "a"), ("dc", "x")]).unwrap();
+        let two = schema.resolve("m", &[("host", "b")]).unwrap();
+        (schema, one, two)
+    }
+
+    fn saying(description: &str) -> TsMetaEdit {
+        TsMetaEdit { description: Some(description.into()), ..TsMetaEdit::default() }
+    }
+
+    #[test]
+    fn the_cells_are_the_servers_byte_for_byte() {
+        // S-TSMETA
+        let (schema, _, tsuid) = schema();
+        schema.create_ts_meta(&tsuid, &TsMetaEdit { max: Some(1.5), retention: Some(7), ..saying("d") }).unwrap();
+        let stored = schema.ts_meta_cell(&tsuid).read().unwrap().unwrap();
+        let expected = r#"{"tsuid":"000001000001000003","displayName":"","description":"d","notes":"","created":0,"custom":null,"units":"","dataType":"","retention":7,"max":1.5,"min":"NaN"}"#;
+        assert_eq!(String::from_utf8(stored).unwrap(), expected);
+        let counter = JsonCell { qualifier: COUNTER_QUALIFIER.into(), ..schema.ts_meta_cell(&tsuid) };
+        assert_eq!(counter.read().unwrap().unwrap(), [0; 8]);
+    }
+
+    #[test]
+    fn objects_are_made_merged_replaced_and_deleted() {
+        // M-TSMETA
+        let (schema, tsuid, _) = schema();
+        assert_eq!(schema.edit_ts_meta(&tsuid, &saying("x"), EditMode::Merge).unwrap(), None);
+        let made =
+            schema.create_ts_meta(&tsuid, &TsMetaEdit { units: Some("%".into()), ..saying("d") }).unwrap().unwrap();
+        assert_eq!((&*made.said.units, &*made.metric.name, made.tags.len()), ("%", "m", 4));
+        assert_eq!([&*made.tags[0].name, &*made.tags[3].name], ["host", "x"]);
+        let merged = schema.edit_ts_meta(&tsuid, &saying("d2"), EditMode::Merge).unwrap().unwrap();
+        assert_eq!((&*merged.said.units, &*merged.said.description), ("%", "d2"));
+        let replaced = schema.edit_ts_meta(&tsuid, &saying("d3"), EditMode::Replace).unwrap().unwrap();
+        assert_eq!((&*replaced.said.units, &*replaced.said.description), ("", "d3"));
+        assert!(schema.delete_ts_meta(&tsuid).unwrap());
+        assert_eq!(schema.ts_meta(&tsuid).unwrap(), None, "its counter alone is no object");
+    }
+
+    #[test]
+    fn a_metrics_objects_are_found_by_their_tags() {
+        let (schema, one, two) = schema();
+        for tsuid in [&one, &two] {
+            schema.create_ts_meta(tsuid, &saying("d")).unwrap();
+        }
+        let check = |tags: &[(Uid, Option<Uid>)], expected: &[&Tsuid]| {
+            let found = schema.ts_metas(Uid::new(1), tags, 10).unwrap();
+            assert!(found.iter().map(|meta| meta.tsuid.clone()).eq(expected.iter().map(ToString::to_string)));
+        };
+        check(&[], &[&one, &two]);
+        check(&[(Uid::new(1), None)], &[&one, &two]);
+        check(&[(Uid::new(1), Some(Uid::new(3)))], &[&two]);
+        check(&[(Uid::new(1), None), (Uid::new(2), None)], &[&one]);
+        check(&[(Uid::new(2), Some(Uid::new(1)))], &[]);
+        assert!(matches!(schema.ts_metas(Uid::new(1), &[], 1), Err(Error::TooManyMetas { max: 1 })));
+        assert!(schema.ts_metas(Uid::new(2), &[], 1).unwrap().is_empty());
+    }
+}
