@@ -30,7 +30,9 @@ mod service;
 mod stats;
 mod stream;
 mod suggest;
+mod ts_meta;
 mod uid;
+mod uid_meta;
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -121,20 +121,15 @@ impl Note {
         fields.and_then(|fields| Self::of_fields(&fields)).map_err(|fault| ApiError::bad_body(fault, strict))
     }
 
-    /// `null` empties a text; an empty text, as in OpenTSDB, is as good as none.
     pub(super) fn of_fields(fields: &Fields) -> Result<Self, Fault> {
-        let text = |name: &str| {
-            let text = if fields.has(name) { Some(fields.text(name)?) } else { None };
-            Ok::<_, Fault>(text.filter(|text| text.as_deref() != Some("")).map(Option::unwrap_or_default))
-        };
         let tsuid = fields.text("tsuid")?.unwrap_or_default();
         Ok(Self {
             start: fields.integer("startTime")?.unwrap_or(0),
             edit: AnnotationEdit {
                 tsuid: tsuid.clone(),
                 end_time: fields.integer("endTime")?.filter(|time| *time != 0),
-                description: text("description")?,
-                notes: text("notes")?,
+                description: fields.change("description")?,
+                notes: fields.change("notes")?,
                 custom: fields.pairs("custom")?,
             },
             tsuid,

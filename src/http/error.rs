@@ -212,6 +212,32 @@ impl ApiError {
         }
     }
 
+    /// A name's meta object could not be read or written; 404 for a UID that is unknown.
+    pub(crate) fn of_uid_meta(cause: &basalt_schema::Error) -> Self {
+        Self::of_meta(cause, "Could not find the requested UID", "UIDMeta")
+    }
+
+    /// A series' meta object could not be read or written; 404 with `unknown` for a name or UID that is unknown.
+    pub(crate) fn of_ts_meta(cause: &basalt_schema::Error, unknown: &str) -> Self {
+        Self::of_meta(cause, unknown, "TSMeta")
+    }
+
+    fn of_meta(cause: &basalt_schema::Error, unknown: &str, what: &str) -> Self {
+        use basalt_schema::Error;
+        match cause {
+            Error::NoSuchId { .. } | Error::NoSuchName { .. } => Self::not_found(unknown).details(cause.to_string()),
+            Error::TooManyMetas { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string()),
+            Error::EditLost { .. } => Self::internal(format!("Failed to save the {what} to storage"))
+                .details("This may be caused by another process modifying storage data"),
+            _ => Self::of_schema(cause),
+        }
+    }
+
+    /// 400: OpenTSDB's whole answer where one of several look-ups failed.
+    pub(crate) fn group_failed() -> Self {
+        Self::bad_twice("At least one of the Deferreds failed, first exception:".into())
+    }
+
     /// A lookup of series failed; 404 for a name that is unknown.
     pub(crate) fn of_lookup(cause: &basalt_schema::Error) -> Self {
         if cause.kind() != ErrorKind::NotFound {

@@ -62,6 +62,32 @@ impl Fields {
         self.0.get(name).map_or(Ok(None), |value| scalar(name, value))
     }
 
+    /// A text that changes something: `null` empties it, an empty one is as good as absent, as in OpenTSDB.
+    ///
+    /// # Errors
+    ///
+    /// A list or an object.
+    pub(crate) fn change(&self, name: &str) -> Result<Option<String>, Fault> {
+        match self.text(name)? {
+            Some(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+            None => Ok(self.has(name).then(String::new)),
+        }
+    }
+
+    /// A number with a fraction, or its text, `NaN` too.
+    ///
+    /// # Errors
+    ///
+    /// Anything else.
+    pub(crate) fn double(&self, name: &str) -> Result<Option<f64>, Fault> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Number(number)) => Ok(number.as_f64()),
+            Some(Value::String(text)) => text.trim().parse().map(Some).map_err(|_| format!("`{name}` is no number")),
+            Some(other) => Err(format!("`{name}` is {}, not a number", kind(other))),
+        }
+    }
+
     /// A whole number; a fraction is cut off.
     ///
     /// # Errors
@@ -191,6 +217,8 @@ mod tests {
         let pairs = fields.pairs("o").unwrap().unwrap();
         assert_eq!(pairs.into_iter().collect::<Vec<_>>(), [("a".into(), "1".into()), ("b".into(), "true".into())]);
         assert!(fields.has("z") && !fields.has("none"));
+        assert_eq!((fields.change("e"), fields.change("z")), (Ok(None), Ok(Some(String::new()))));
+        assert_eq!((fields.double("f"), fields.double("n")), (Ok(Some(3.9)), Ok(Some(8.0))));
     }
 
     #[test]

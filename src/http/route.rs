@@ -10,7 +10,7 @@ use axum::http::{Method, Uri};
 use axum::routing::{any, get, post};
 
 use super::error::ApiError;
-use super::{annotation, health, page, put, query, search, service, stats, suggest, uid};
+use super::{annotation, health, page, put, query, search, service, stats, suggest, ts_meta, uid, uid_meta};
 use crate::app::App;
 
 /// Endpoints whose second piece after `/api/` tells them apart.
@@ -48,6 +48,8 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/api/search/{kind}", any(search::typed))
         .route("/api/uid/assign", any(uid::assign))
         .route("/api/uid/rename", any(uid::rename))
+        .route("/api/uid/uidmeta", any(uid_meta::meta))
+        .route("/api/uid/tsmeta", any(ts_meta::meta))
         .route("/api/uid", any(|| async { ApiError::no_uid_endpoint() }))
         .route("/api/uid/{*rest}", any(|| async { ApiError::no_uid_endpoint() }))
         .route("/api/version", get(service::version).post(service::version))

@@ -1,0 +1,245 @@
+//! `/api/uid/tsmeta`: what is said of a series (rule `M-TSMETA`).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Method;
+use axum::response::Response;
+use basalt_schema::{EditMode, Error, Schema, TsMeta, TsMetaEdit, Tsuid, UidKind};
+
+use super::annotation::{mode_of, series_of};
+use super::call::Call;
+use super::error::{self, ApiError};
+use super::fields::{Fault, Fields};
+use super::json;
+use crate::app::App;
+use crate::clock;
+
+/// Meta objects answered at most.
+const METAS_MAX: usize = 100_000;
+
+/// A series by its names: metric and tags.
+type Named = (String, Vec<(String, String)>);
+
+/// A series' meta object as a request names it.
+#[derive(Debug)]
+struct Wanted {
+    /// Hex; empty where the series is named.
+    tsuid: String,
+    edit: TsMetaEdit,
+}
+
+/// Reads, changes, makes or deletes one; reads many of a metric.
+pub(crate) async fn meta(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
+    match call.meant()? {
+        Method::GET if call.params.has("tsuid") => fetch(&app, &call).await,
+        Method::GET => fetch_named(&app, &call).await,
+        Method::DELETE => delete(&app, &call).await,
+        method => edit(&app, &method, &call).await,
+    }
+}
+
+async fn fetch(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
+    let strict = app.config.compat.strict;
+    let hex = call.params.last("tsuid").unwrap_or_default().to_owned();
+    let found = app
+        .with_schema(move |schema| {
+            let tsuid = tsuid_of(schema, &hex).map_err(|fault| ApiError::fault(fault, strict))?;
+            schema.ts_meta(&tsuid).map_err(|cause| ApiError::of_ts_meta(&cause, "Unable to find one of the UIDs"))
+        })
+        .await?;
+    json::ok(&found.ok_or_else(|| ApiError::not_found("Could not find Timeseries meta data"))?)
+}
+
+/// The objects of a metric's series. OpenTSDB knows no `*` for a value and stumbles over unknown tags: so does `strict`.
+async fn fetch_named(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
+    let strict = app.config.compat.strict;
+    let (metric, tags) = parse_series(call.params.required("m")?).map_err(ApiError::bad_twice)?;
+    let found = app
+        .with_schema(move |schema| {
+            let unknown = |cause: Error| ApiError::of_ts_meta(&cause, "Unable to find one of the UIDs");
+            let metric = schema.uids().of(UidKind::Metric).uid(&metric).map_err(unknown)?;
+            let uids = tags.iter().map(|(key, value)| {
+                let value = Some(value).filter(|value| strict || *value != "*");
+                let value = value.map(|value| schema.uids().of(UidKind::Tagv).uid(value)).transpose()?;
+                Ok((schema.uids().of(UidKind::Tagk).uid(key)?, value))
+            });
+            let uids = uids.collect::<Result<Vec<_>, Error>>();
+            let uids = uids.map_err(|cause| if strict { ApiError::group_failed() } else { unknown(cause) })?;
+            schema.ts_metas(metric, &uids, METAS_MAX).map_err(unknown)
+        })
+        .await?;
+    json::ok(&found)
+}
+
+async fn edit(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
+    let strict = app.config.compat.strict;
+    let mut wanted = Wanted::of_call(call)?;
+    let mode = mode_of(method);
+    let named = if wanted.tsuid.is_empty() {
+        Some(parse_series(call.params.required("m")?).map_err(ApiError::bad_twice)?)
+    } else {
+        None
+    };
+    let may_create = call.params.last("create") == Some("true");
+    let edited = app
+        .with_schema(move |schema| match named {
+            Some(named) => wanted.edit_named(schema, &named, mode, may_create.then_some(strict)),
+            None => wanted.edit_by_id(schema, mode, strict),
+        })
+        .await?;
+    match edited {
+        Some(meta) => json::ok(&meta),
+        None => Ok(error::unchanged()),
+    }
+}
+
+async fn delete(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
+    let wanted = Wanted::of_call(call)?;
+    app.with_schema(move |schema| {
+        let refused = |fault| ApiError::bad_with("Unable to delete TSMeta information", fault);
+        if wanted.tsuid.is_empty() {
+            return Err(refused("Missing UID".into()));
+        }
+        let tsuid = tsuid_of(schema, &wanted.tsuid).map_err(refused)?;
+        schema.delete_ts_meta(&tsuid).map_err(|cause| ApiError::of_schema(&cause))
+    })
+    .await?;
+    Ok(error::done())
+}
+
+impl Wanted {
+    fn of_call(call: &Call) -> Result<Self, ApiError> {
+        if call.body.is_empty() {
+            return Self::of_params(call);
+        }
+        let fields = Fields::parse(&call.body);
+        fields.and_then(|fields| Self::of_fields(&fields)).map_err(|fault| ApiError::bad_json(&fault))
+    }
+
+    fn of_params(call: &Call) -> Result<Self, ApiError> {
+        let text = |name: &str| call.params.last(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let bad = |name: &str| ApiError::bad(format!("Unable to parse '{name}' value"));
+        let double = |name: &str| text(name).map(|text| text.parse::<f64>().map_err(|_| bad(name))).transpose();
+        let retention = text("retention").map(|text| text.parse::<i32>().map_err(|_| bad("retention")));
+        Ok(Self {
+            tsuid: text("tsuid").unwrap_or_default(),
+            edit: TsMetaEdit {
+                display_name: text("display_name"),
+                description: text("description"),
+                notes: text("notes"),
+                created: None,
+                custom: None,
+                units: text("units"),
+                data_type: text("data_type"),
+                retention: retention.transpose()?.map(i64::from).filter(|days| *days != 0),
+                max: double("max")?,
+                min: double("min")?,
+            },
+        })
+    }
+
+    fn of_fields(fields: &Fields) -> Result<Self, Fault> {
+        Ok(Self {
+            tsuid: fields.text("tsuid")?.unwrap_or_default(),
+            edit: TsMetaEdit {
+                display_name: fields.change("displayName")?,
+                description: fields.change("description")?,
+                notes: fields.change("notes")?,
+                created: fields.integer("created")?.filter(|time| *time != 0),
+                custom: fields.pairs("custom")?,
+                units: fields.change("units")?,
+                data_type: fields.change("dataType")?,
+                retention: fields.integer("retention")?.filter(|days| *days != 0),
+                max: fields.double("max")?,
+                min: fields.double("min")?,
+            },
+        })
+    }
+
+    /// `None` if it says nothing new.
+    fn edit_by_id(&self, schema: &Schema, mode: EditMode, strict: bool) -> Result<Option<TsMeta>, ApiError> {
+        if self.edit.is_empty() {
+            return Ok(None);
+        }
+        let tsuid = tsuid_of(schema, &self.tsuid).map_err(ApiError::bad_twice)?;
+        let edited = schema.edit_ts_meta(&tsuid, &self.edit, mode).map_err(|cause| match cause {
+            Error::NoSuchId { .. } if strict => ApiError::internal(cause.to_string()),
+            cause => ApiError::of_ts_meta(&cause, "Unable to find one or more UIDs"),
+        })?;
+        edited.map(Some).ok_or_else(|| ApiError::bad_twice("Requested TSMeta did not exist".into()))
+    }
+
+    /// `create`: whether one that is not there is made, and then whether without a time, as OpenTSDB makes it.
+    fn edit_named(
+        &mut self,
+        schema: &Schema,
+        (metric, tags): &Named,
+        mode: EditMode,
+        create: Option<bool>,
+    ) -> Result<Option<TsMeta>, ApiError> {
+        let failed = |cause: Error| ApiError::of_ts_meta(&cause, "Unable to find one or more UIDs");
+        let tags: Vec<_> = tags.iter().map(|(key, value)| (&**key, &**value)).collect();
+        let tsuid = schema.find(metric, &tags).map_err(failed)?;
+        if schema.has_ts_meta(&tsuid).map_err(failed)? {
+            if self.edit.is_empty() {
+                return Ok(None);
+            }
+            return schema.edit_ts_meta(&tsuid, &self.edit, mode).map_err(failed);
+        }
+        let Some(strict) = create else {
+            let refusal = "Could not find TSMeta, specify \"create=true\" to create a new one.";
+            return Err(ApiError::bad(refusal));
+        };
+        if !strict && self.edit.created.is_none() {
+            self.edit.created = i64::try_from(clock::now_ms() / 1000).ok();
+        }
+        schema.create_ts_meta(&tsuid, &self.edit).map_err(failed)
+    }
+}
+
+fn tsuid_of(schema: &Schema, hex: &str) -> Result<Tsuid, Fault> {
+    series_of(hex, schema.layout().widths)?.ok_or_else(|| "UID was empty".into())
+}
+
+/// `metric` or `metric{key=value,...}`, each key once.
+fn parse_series(text: &str) -> Result<Named, Fault> {
+    let Some((metric, rest)) = text.split_once('{') else { return Ok((text.to_owned(), Vec::new())) };
+    let tags = rest.strip_suffix('}').ok_or_else(|| format!("Missing '}}' at the end of: {text}"))?;
+    let mut found: Vec<(String, String)> = Vec::new();
+    for tag in tags.split(',').filter(|_| !tags.is_empty()) {
+        let pair =
+            tag.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty() && !value.contains('='));
+        let (key, value) = pair.ok_or_else(|| format!("When parsing tag '{tag}': invalid tag: {tag}"))?;
+        match found.iter().find(|(known, _)| known == key) {
+            Some((_, same)) if same == value => {}
+            Some(_) => return Err(format!("When parsing tag '{tag}': duplicate tag: {tag}")),
+            None => found.push((key.to_owned(), value.to_owned())),
+        }
+    }
+    Ok((metric.to_owned(), found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_is_read_whole_or_refused() {
+        // M-TSMETA
+        let check = |text: &str, expected: &str| {
+            let found = parse_series(text).map(|(metric, tags)| {
+                let tags = tags.iter().map(|(key, value)| format!(" {key}={value}"));
+                metric + &tags.collect::<String>()
+            });
+            assert_eq!(found.unwrap_or_else(|fault| fault), expected, "{text}");
+        };
+        check("m", "m");
+        check("m{}", "m");
+        check("m{a=b,c=*,a=b}", "m a=b c=*");
+        check("m{a=b,a=c}", "When parsing tag 'a=c': duplicate tag: a=c");
+        check("m{a", "Missing '}' at the end of: m{a");
+        check("m{a=}", "When parsing tag 'a=': invalid tag: a=");
+        check("m{a=b=c}", "When parsing tag 'a=b=c': invalid tag: a=b=c");
+    }
+}
