@@ -82,7 +82,11 @@ impl Manifest {
         if manifest.offset != len {
             manifest.file.set_len(manifest.offset).map_err(Error::io(IoOp::SetLen, &path))?;
         }
-        // What was read may never have been synced; from here on it is acted upon.
+        // What was read may never have been synced; from here on it is acted upon. Written once more, since after a
+        // failed sync the system takes bytes for written that are in its memory only.
+        let kept = usize::try_from(manifest.offset).ok().and_then(|end| bytes.get(..end)).unwrap_or_default();
+        manifest.file.write_at(0, kept).map_err(Error::io(IoOp::Write, &path))?;
+        fs.sync_dir(dir).map_err(Error::io(IoOp::SyncDir, dir))?;
         manifest.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
         Ok(Some(manifest))
     }

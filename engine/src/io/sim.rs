@@ -194,7 +194,7 @@ impl SimFs {
     }
 
     /// Stops the process but not the machine (`kill -9`): all that was written
-    /// is there, synced or not, and this handle is dead.
+    /// reads as before, what was not synced is still not, and this handle is dead.
     #[must_use]
     pub fn process_kill(&self) -> SimFs {
         let mut disk = self.disk();

@@ -210,6 +210,12 @@ impl Replay<'_> {
             let path = sealed.id.path(self.dir);
             let file = self.fs.open_rw(&path).map_err(Error::io(IoOp::Open, &path))?;
             file.set_len(sealed.bytes).map_err(Error::io(IoOp::SetLen, &path))?;
+            // Written once more: after a failed sync the system takes bytes for written that are in its memory only,
+            // and a sync of them does nothing.
+            let bytes = read_whole(self.fs, &path)?;
+            let start = usize::try_from(SEGMENT_HEADER_BYTES).unwrap_or(usize::MAX);
+            let records = bytes.get(start..).unwrap_or_default();
+            file.write_at(SEGMENT_HEADER_BYTES, records).map_err(Error::io(IoOp::Write, &path))?;
             file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
         }
         if let Some((Cut { at, bytes }, damage)) = self.torn {

@@ -249,6 +249,26 @@ fn a_failed_sync_is_final() {
     assert_eq!(held[0].1, b"kept");
 }
 
+/// What a failed sync left in the system's memory alone is on disk before a later life builds on it.
+#[test]
+fn what_a_failed_sync_left_is_written_again_at_the_next_open() {
+    for seed in 0..20 {
+        let fs = SimFs::new(seed);
+        let (wal, _) = open_sim(&fs, 4096).unwrap();
+        fs.set_fault(Some(Fault { after_calls: 1, kind: FaultKind::Eio, span: FaultSpan::Once }));
+        let (_, lost) = put(&wal, &payload(1, 900), Durability::Fsync);
+        wal.write_group(false);
+        assert!(lost.recv().unwrap().is_err());
+        let fs = fs.process_kill();
+        let (wal, seen) = open_sim(&fs, 4096).unwrap();
+        put(&wal, b"after", Durability::Fsync);
+        wal.write_group(false);
+        let (_, held) = open_sim(&fs.power_loss(LossMode::Hostile), 4096).unwrap();
+        assert_eq!(held.len(), seen.len() + 1, "seed {seed}");
+        assert!(held.starts_with(&seen), "seed {seed}");
+    }
+}
+
 /// Scorecard row 8.
 #[test]
 fn a_full_disk_refuses_writes_and_resumes_by_itself() {

@@ -48,10 +48,6 @@ impl Inode {
         Inode { synced: bytes.clone(), bytes, edits: Vec::new() }
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     pub(super) fn synced(&self) -> &[u8] {
         &self.synced
     }

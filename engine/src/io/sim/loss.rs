@@ -20,10 +20,10 @@ pub(super) fn survivor(disk: &mut Disk, mode: LossMode) -> Disk {
     fresh(disk, names, inodes)
 }
 
-/// The disk as it reads now, all of it synced.
+/// The disk as it is: what was not synced may still be lost, and what a failed sync forgot surely will be.
 pub(super) fn copy(disk: &mut Disk) -> Disk {
-    let inodes = disk.inodes.iter().map(|inode| Inode::with_bytes(inode.bytes().to_vec())).collect();
-    fresh(disk, disk.names.clone(), inodes)
+    let (synced_names, name_edits) = (disk.synced_names.clone(), disk.name_edits.clone());
+    Disk { synced_names, name_edits, ..fresh(disk, disk.names.clone(), disk.inodes.clone()) }
 }
 
 fn fresh(disk: &mut Disk, names: BTreeMap<std::path::PathBuf, usize>, inodes: Vec<Inode>) -> Disk {
