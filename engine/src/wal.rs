@@ -85,8 +85,8 @@ struct State {
     queued_bytes: u64,
     /// A queued write, or an explicit sync, waits for the disk.
     wants_sync: bool,
-    /// Written but not synced, by writes that did not ask for it.
-    unsynced: bool,
+    /// Since when records wait for a sync that no write asked for.
+    unsynced_since: Option<Instant>,
     closed: bool,
 }
 
@@ -127,7 +127,7 @@ impl Wal {
                 queue: Vec::new(),
                 queued_bytes: 0,
                 wants_sync: false,
-                unsynced: false,
+                unsynced_since: None,
                 closed: false,
             }),
             work: Condvar::new(),
@@ -237,19 +237,16 @@ impl Wal {
                 let (woken, _) = self.work.wait_timeout(state, retry).unwrap_or_else(PoisonError::into_inner);
                 return (!woken.closed).then_some(woken.wants_sync);
             }
-            if !state.queue.is_empty() || state.wants_sync {
-                return Some(state.wants_sync);
+            let left = state.unsynced_since.map(|since| self.options.sync_interval.saturating_sub(since.elapsed()));
+            let is_due = left.is_some_and(|left| left.is_zero());
+            if !state.queue.is_empty() || state.wants_sync || is_due {
+                // Due also while ever more is queued: steady writes must not put it off.
+                return Some(state.wants_sync || is_due);
             }
-            if !state.unsynced {
-                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            let interval = self.options.sync_interval;
-            let (woken, slept) = self.work.wait_timeout(state, interval).unwrap_or_else(PoisonError::into_inner);
-            if slept.timed_out() {
-                return Some(true);
-            }
-            state = woken;
+            state = match left {
+                None => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(left) => self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
+            };
         }
     }
 
@@ -258,7 +255,7 @@ impl Wal {
     /// One step of the writer thread; simulations call it in its place.
     pub(crate) fn write_group(&self, wants_sync: bool) {
         if self.condition.check_alive().is_err() {
-            return self.fail_all();
+            return self.give_up();
         }
         let mut writer = self.writer();
         let (group, wants_sync, up_to) = {
@@ -273,7 +270,9 @@ impl Wal {
         self.stats.records.fetch_add(records, Ordering::Relaxed);
         let due = {
             let mut state = self.state();
-            state.unsynced |= records > 0;
+            if records > 0 {
+                state.unsynced_since.get_or_insert_with(Instant::now);
+            }
             let mut due = progress.synced.map_or_else(Vec::new, |synced| state.commits.synced_to(synced));
             due.extend(state.commits.written(progress.written));
             due
@@ -298,7 +297,7 @@ impl Wal {
         self.stats.sync_nanos_max.fetch_max(nanos, Ordering::Relaxed);
         let due = {
             let mut state = self.state();
-            state.unsynced = !state.queue.is_empty();
+            state.unsynced_since = None;
             state.commits.synced_to(up_to)
         };
         call(due);
@@ -317,6 +316,16 @@ impl Wal {
             self.condition.poison(error);
             self.fail_all();
         }
+    }
+
+    /// Forgets what is queued, which is not written any more, and answers everything open.
+    fn give_up(&self) {
+        {
+            let mut state = self.state();
+            state.queue.clear();
+            (state.queued_bytes, state.wants_sync, state.unsynced_since) = (0, false, None);
+        }
+        self.fail_all();
     }
 
     /// Answers everything open with what the engine's condition is.

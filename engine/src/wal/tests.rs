@@ -269,6 +269,34 @@ fn what_a_failed_sync_left_is_written_again_at_the_next_open() {
     }
 }
 
+#[test]
+fn steady_writes_do_not_put_off_the_sync_of_the_interval() {
+    let fs = SimFs::new(1);
+    let soon = WalOptions { sync_interval: Duration::ZERO, ..options(Path::new("/d"), 4096) };
+    let (wal, _) = open_on(Arc::new(fs.clone()), soon).unwrap();
+    put(&wal, b"first", Durability::Async);
+    assert_eq!(wal.wait_for_work(), Some(false), "nothing waits for a sync yet");
+    wal.write_group(false);
+    put(&wal, b"second", Durability::Os);
+    assert_eq!(wal.wait_for_work(), Some(true), "the first does, and more is queued");
+    wal.write_group(true);
+    put(&wal, b"third", Durability::Async);
+    assert_eq!(wal.wait_for_work(), Some(false));
+    let (_, held) = open_sim(&fs.power_loss(LossMode::Ordered), 4096).unwrap();
+    assert_eq!(held.len(), 2);
+}
+
+/// Else the writer thread would go round without an end.
+#[test]
+fn what_was_queued_when_the_log_was_poisoned_is_given_up() {
+    let (wal, _) = open_sim(&SimFs::new(1), 4096).unwrap();
+    let (_, told) = put(&wal, b"late", Durability::Fsync);
+    wal.condition.poison(&Error::Poisoned { reason: "a test".into() });
+    wal.write_group(true);
+    assert!(matches!(told.recv().unwrap(), Err(Error::Poisoned { .. })));
+    assert!(wal.state().queue.is_empty() && !wal.state().wants_sync);
+}
+
 /// Scorecard row 8.
 #[test]
 fn a_full_disk_refuses_writes_and_resumes_by_itself() {
