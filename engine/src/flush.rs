@@ -49,6 +49,9 @@ impl Core {
     }
 
     fn flush_frozen(&self, table: &Table, region: &Region, frozen: &[Arc<Memtable>], upto: u64) -> Result<()> {
+        // What is in the file must not outlive what was logged before it: rows of other regions, and the UIDs by
+        // which the file's own rows are named.
+        self.wal.sync_to(upto)?;
         let outputs = self.write_memtables(&table.shape(), frozen)?;
         let added: Vec<_> = outputs.iter().map(|output| output.entry).collect();
         let bytes: u64 = added.iter().map(|file| file.bytes).sum();

@@ -205,6 +205,18 @@ impl Wal {
         }
     }
 
+    /// Puts everything up to `sequence` on disk, on this thread.
+    ///
+    /// # Errors
+    /// `DiskFull`: not all of it is; later it may be. `Poisoned`.
+    pub(crate) fn sync_to(&self, sequence: u64) -> Result<()> {
+        if self.state().commits.synced() < sequence {
+            self.write_group(true);
+        }
+        self.condition.check_alive()?;
+        if self.state().commits.synced() < sequence { Err(Error::DiskFull) } else { Ok(()) }
+    }
+
     /// The last number given.
     pub(crate) fn last_sequence(&self) -> u64 {
         self.state().commits.last_sequence()

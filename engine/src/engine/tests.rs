@@ -366,3 +366,26 @@ fn flush_and_compaction_fold_rows_but_not_beside_tombstones() {
     engine.compact(&name(), Compaction::Major).unwrap();
     assert_eq!(told(), [row("a", &["1234"]), row("b", &["23"])], "the tombstone went, the row folds");
 }
+
+/// A row's UIDs are logged before it and not awaited: no file may keep the row when the log loses them.
+#[test]
+fn a_file_does_not_outlive_what_was_logged_before_it() {
+    let other: TableName = "u".parse().unwrap();
+    for seed in 0..20 {
+        let fs = SimFs::new(seed);
+        let open = |fs: SimFs| Engine::open(options(Arc::new(fs), Path::new("/d"), Workers::Manual)).unwrap();
+        let engine = open(fs.clone());
+        engine.create_table(table(), &[]).unwrap();
+        engine.create_table(TableDescriptor { name: other.clone(), ..table() }, &[]).unwrap();
+        for name in [&other, &name()] {
+            let mut batch = MutationBatch::new(Durability::Async);
+            batch.row(b"r").unwrap().put(b"f", b"q", None, b"v").unwrap();
+            engine.apply(name, batch).wait().unwrap();
+        }
+        engine.flush(&name()).unwrap();
+        let engine = open(fs.power_loss(crate::io::LossMode::Hostile));
+        assert_eq!(scan(&engine, Scan::all()).len(), 1, "seed {seed}");
+        let logged = engine.get(&other, Get::row("r")).wait().unwrap();
+        assert_eq!(logged.len(), 1, "seed {seed}: the earlier write is gone");
+    }
+}

@@ -108,6 +108,11 @@ impl Commits {
         self.last
     }
 
+    /// Everything up to here is on disk.
+    pub(super) fn synced(&self) -> u64 {
+        self.synced
+    }
+
     /// Every write up to here is in the memtables, synced or not.
     pub(super) fn applied_to(&self) -> u64 {
         let first = self.open.iter().find(|open| !open.applied);
