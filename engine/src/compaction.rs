@@ -111,10 +111,11 @@ impl Core {
         let removed = files.iter().map(|file| file.table.file_id()).collect();
         let added: Vec<_> = output.iter().map(|output| output.entry).collect();
         let bytes: u64 = added.iter().map(|file| file.bytes).sum();
-        {
+        let edited = {
             let mut manifest = self.manifest();
-            self.edit(&mut manifest, &[Edit::Files { region: region.id, flushed: 0, removed, added }])?;
-        }
+            self.edit(&mut manifest, &[Edit::Files { region: region.id, flushed: 0, removed, added }])
+        };
+        self.keep_if(edited, &output)?;
         region.change(|view| {
             let is_old = |file: &RegionFile| files.iter().any(|old| Arc::ptr_eq(&old.table, &file.table));
             let place = view.files.iter().position(is_old).unwrap_or(view.files.len());

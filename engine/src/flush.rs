@@ -56,11 +56,12 @@ impl Core {
         let added: Vec<_> = outputs.iter().map(|output| output.entry).collect();
         let bytes: u64 = added.iter().map(|file| file.bytes).sum();
         let edit = Edit::Files { region: region.id, flushed: upto, removed: Vec::new(), added };
-        {
+        let edited = {
             let mut manifest = self.manifest();
             let marks = Marks { sequence: upto, ..self.marks(manifest.catalog().marks.log_start) };
-            self.edit(&mut manifest, &[edit, Edit::Marks(marks)])?;
-        }
+            self.edit(&mut manifest, &[edit, Edit::Marks(marks)])
+        };
+        self.keep_if(edited, &outputs)?;
         region.change(|view| {
             view.frozen.retain(|memtable| !frozen.iter().any(|flushed| Arc::ptr_eq(flushed, memtable)));
             view.files.extend(outputs.into_iter().map(|output| output.file));
@@ -88,7 +89,9 @@ impl Core {
                 row: None,
                 qualifier: None,
             };
-            outputs.extend(self.write_file(*id, family, &mut read.open(&view), Pass::Retain)?);
+            let written = self.write_file(*id, family, &mut read.open(&view), Pass::Retain);
+            let written = self.keep_if(written, &outputs)?;
+            outputs.extend(written);
         }
         Ok(outputs)
     }

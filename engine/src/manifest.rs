@@ -121,8 +121,11 @@ impl Manifest {
         let path = self.dir.join(NAME);
         let record = encode_record(edits, self.generation, self.offset, self.sequence + 1);
         if let Err(source) = self.file.write_at(self.offset, &record) {
-            // What was written of it would read as a torn tail; better that it is not there.
-            self.file.set_len(self.offset).map_err(Error::io(IoOp::SetLen, &path))?;
+            // Gone for good before anyone acts on its failure: a record that lacks but its padding reads as whole. A
+            // cut that fails is no full disk to be waited for: it leaves unknown what a restart would read.
+            let undecided = |source: std::io::Error| Error::io(IoOp::SetLen, &path)(std::io::Error::other(source));
+            self.file.set_len(self.offset).map_err(undecided)?;
+            self.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
             return Err(Error::io(IoOp::Write, &path)(source));
         }
         self.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;

@@ -56,6 +56,18 @@ impl Core {
         Ok(Some(Output { entry, file: RegionFile { family: id, table: Arc::new(table) } }))
     }
 
+    /// Deletes files that a full disk kept out of the manifest: tried again, they would fill it further.
+    ///
+    /// After any other failure the manifest may name them.
+    pub(crate) fn keep_if<'a, T>(&self, named: Result<T>, outputs: impl IntoIterator<Item = &'a Output>) -> Result<T> {
+        if named.as_ref().is_err_and(Error::is_disk_full) && self.condition.check_alive().is_ok() {
+            for output in outputs {
+                self.delete_file(&output.file);
+            }
+        }
+        named
+    }
+
     fn write_aside(
         &self,
         file_id: crate::sstable::FileId,

@@ -111,6 +111,21 @@ fn a_large_manifest_is_written_anew() {
     assert_eq!((found.catalog(), found.generation), (manifest.catalog(), 3));
 }
 
+/// A record may be whole but for its padding when the disk is full; after the refusal it must not come back.
+#[test]
+fn an_edit_that_a_full_disk_refused_does_not_come_back() {
+    for free in 0..64 {
+        let fs = SimFs::new(free);
+        let mut manifest = create(&fs);
+        manifest.append(&edits()).unwrap();
+        fs.set_capacity(fs.used_bytes() + free);
+        if manifest.append(&[files(&[3], &[5])]).is_err() {
+            let found = open(&fs.power_loss(LossMode::Hostile)).unwrap();
+            assert_eq!(found.catalog(), manifest.catalog(), "{free} bytes were free");
+        }
+    }
+}
+
 #[test]
 fn edits_that_do_not_fit_are_refused_and_change_nothing() {
     let fs = SimFs::new(1);
