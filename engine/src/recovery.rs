@@ -1,8 +1,11 @@
 //! Opening a data folder after whatever happened to it.
 //!
 //! ```text
-//! lock ─► sweep asides ─► manifest ─► open its files, delete others ─► replay the log into memtables ─► new segment
+//! lock ─► sweep asides ─► manifest ─► open its files ─► replay the log into memtables ─► delete other files ─► new segment
 //! ```
+//!
+//! Files that the manifest does not name are deleted only when all it names are there and read: a damaged manifest must
+//! not cost the only copy of anything.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,9 +55,9 @@ pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
         None => (Manifest::create(&around.fs, &around.dir)?, true),
     };
     let catalog = manifest.catalog().clone();
-    let next_file = sweep_files(around, &catalog)?;
     let mut tables = Tables::open(around, &catalog)?;
     let replayed = replay_log(around, &catalog, &mut tables, is_new)?;
+    let next_file = sweep_files(around, &catalog)?;
     for region in tables.regions.values() {
         region.region.read_point.start_at(replayed.last_sequence);
     }
@@ -128,12 +131,16 @@ impl Tables {
             let mut files = Vec::with_capacity(entry.files.len());
             for file in &entry.files {
                 let path = sstable_path(&around.dir, file.id);
-                let opened = around.fs.open(&path).map_err(Error::io(IoOp::Open, &path))?;
-                let len = opened.len().map_err(Error::io(IoOp::Len, &path))?;
-                if len != file.bytes {
+                let opened = match around.fs.open(&path) {
+                    Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
+                    opened => Some(opened.map_err(Error::io(IoOp::Open, &path))?),
+                };
+                let len = opened.as_ref().map_or(Ok(0), |opened| opened.len());
+                let len = len.map_err(Error::io(IoOp::Len, &path))?;
+                let Some(opened) = opened.filter(|_| len == file.bytes) else {
                     let what = "file length";
                     return Err(Error::Corrupt { file: path, offset: 0, what, expected: file.bytes, found: len });
-                }
+                };
                 let table = Sstable::open(opened, &path, file.id, &around.codecs, Arc::clone(&around.cache))?;
                 files.push(RegionFile { family: file.family, table: Arc::new(table) });
             }
@@ -197,8 +204,9 @@ fn replay_log(around: &Surroundings, catalog: &Catalog, tables: &mut Tables, is_
     let mut replayed = replay(&*around.fs, &around.dir, first, &mut visit)?;
     let segment = first.path(&around.dir);
     let has_first = !replayed.sealed.is_empty() || around.fs.open(&segment).is_ok();
-    // A store that ever answered has a log, if only an empty segment of one.
-    if !is_new && !has_first && catalog.marks.sequence > 0 {
+    // A store that ever answered has a log, if only an empty segment of one: it had that before its first table.
+    let has_answered = catalog.marks.sequence > 0 || !catalog.tables.is_empty();
+    if !is_new && !has_first && has_answered {
         return Err(Error::Corrupt { file: segment, offset: 0, what: "log segments", expected: 1, found: 0 });
     }
     replayed.last_sequence = replayed.last_sequence.max(catalog.marks.sequence);

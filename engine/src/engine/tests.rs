@@ -413,3 +413,42 @@ fn a_flush_that_meets_a_full_disk_leaves_no_file_behind() {
     }
     assert!(refused > 20, "{refused}");
 }
+
+#[test]
+fn a_damaged_manifest_does_not_cost_the_files_it_forgot() {
+    let fs = SimFs::new(1);
+    let open = || Engine::open(options(Arc::new(fs.clone()), Path::new("/d"), Workers::Threads));
+    let engine = open().unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    put(&engine, "a", "1").wait().unwrap();
+    engine.flush(&name()).unwrap();
+    put(&engine, "b", "1").wait().unwrap();
+    engine.compact(&name(), Compaction::Major).unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    let manifest = Path::new("/d/MANIFEST");
+    let len = fs.open(manifest).unwrap().len().unwrap();
+    fs.flip_bit(manifest, len - 9, 1).unwrap();
+    let files = || {
+        let names = fs.list(Path::new("/d")).unwrap();
+        names.into_iter().filter(|name| name.starts_with("sst-")).collect::<Vec<_>>()
+    };
+    let before = files();
+    assert!(matches!(open().unwrap_err(), Error::Corrupt { what: "file length", .. }));
+    assert_eq!((before.len(), files()), (2, before));
+}
+
+#[test]
+fn a_log_that_is_gone_is_damage() {
+    let fs = SimFs::new(1);
+    let open = || Engine::open(options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual));
+    let engine = open().unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    open().unwrap().close().unwrap();
+    for name in fs.list(Path::new("/d")).unwrap().iter().filter(|name| name.starts_with("wal-")) {
+        fs.remove(&Path::new("/d").join(name)).unwrap();
+    }
+    assert!(matches!(open().unwrap_err(), Error::Corrupt { what: "log segments", .. }));
+}
