@@ -42,8 +42,7 @@ impl UidTable {
         if let Some(uid) = self.stored_uid(name)? {
             return Ok(Some(uid));
         }
-        // Slow path, rare: readers see a region's writes in log order, and an earlier one (a rename, a name made by
-        // hand) that is not synced yet hides the cell.
+        // Slow path, rare: the cell is another's, put a moment ago and not synced yet, and readers see what is on disk.
         self.store.sync().wait()?;
         self.stored_uid(name)
     }
