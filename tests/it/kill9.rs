@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -28,6 +29,35 @@ const START_S: u64 = 1_700_000_000;
 
 /// Small memtables and files, so that a round of a fraction of a second flushes and compacts.
 const CONFIG: &str = "[store]\nmemtable_bytes = 65536\nmemtables_bytes = 1048576\nwal_segment_bytes = 262144\n";
+
+/// Rounds after which the writers begin new metrics, so that a round is held against what its epoch wrote and not against all
+/// there is; that is done once, at the end.
+const ROUNDS_AN_EPOCH: u64 = 10;
+
+/// The ledgers of some rounds, one a writer.
+#[derive(Debug)]
+struct Epoch {
+    number: u64,
+    ledgers: Vec<Ledger>,
+}
+
+impl Epoch {
+    fn new(number: u64) -> Self {
+        Self { number, ledgers: (0..WRITERS).map(|_| Ledger::default()).collect() }
+    }
+
+    fn metric(&self, writer: u64) -> String {
+        format!("kill9.e{}.w{writer}", self.number)
+    }
+
+    fn ledger(&self, writer: u64) -> &Ledger {
+        self.ledgers.get(usize::try_from(writer).unwrap()).unwrap()
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.ledgers.iter().map(|ledger| ledger.acknowledged.load(Ordering::SeqCst)).sum()
+    }
+}
 
 /// What one writer has sent and what was acknowledged, in points; both grow in whole requests.
 #[derive(Debug, Default)]
@@ -51,22 +81,26 @@ fn acknowledged_points_survive_kill_9() {
     let seed = env("BASALT_SEED", 1);
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let ledgers: Vec<Ledger> = (0..WRITERS).map(|_| Ledger::default()).collect();
+    let mut epochs = vec![Epoch::new(0)];
     let mut random = Random(seed);
-    let mut acknowledged = 0;
     for round in 0..rounds {
         let daemon = Daemon::start(&data, "embedded", CONFIG);
-        verify(&daemon, &ledgers, &format!("seed {seed}, after round {round}"));
+        let epoch = epochs.last().unwrap();
+        verify(&daemon, epoch, &format!("seed {seed}, after round {round}"));
         // What was in flight at the kill is settled now, one way or the other: go on after it.
-        for ledger in &ledgers {
+        for ledger in &epoch.ledgers {
             ledger.acknowledged.store(ledger.sent.load(Ordering::SeqCst), Ordering::SeqCst);
         }
-        settle(&daemon, &ledgers);
+        settle(&daemon, epoch);
+        if round > 0 && round % ROUNDS_AN_EPOCH == 0 {
+            epochs.push(Epoch::new(round / ROUNDS_AN_EPOCH));
+        }
+        let epoch = epochs.last().unwrap();
         let load = Duration::from_millis(50 + random.below(450));
         let port = daemon.port();
         thread::scope(|scope| {
-            for (writer, ledger) in (0..).zip(&ledgers) {
-                scope.spawn(move || write_until_gone(port, writer, ledger));
+            for writer in 0..WRITERS {
+                scope.spawn(move || write_until_gone(port, epoch, writer));
             }
             let (wake, end) = std::sync::mpsc::channel::<()>();
             // A wait with a bound, which nobody cuts short.
@@ -74,37 +108,51 @@ fn acknowledged_points_survive_kill_9() {
             drop(wake);
             daemon.kill();
         });
-        acknowledged = ledgers.iter().map(|l| l.acknowledged.load(Ordering::SeqCst)).sum();
     }
     let daemon = Daemon::start(&data, "embedded", CONFIG);
-    verify(&daemon, &ledgers, &format!("seed {seed}, at the end"));
+    for epoch in &epochs {
+        verify(&daemon, epoch, &format!("seed {seed}, at the end, epoch {}", epoch.number));
+    }
+    let acknowledged: u64 = epochs.iter().map(Epoch::acknowledged).sum();
     println!("kill9: {rounds} rounds, seed {seed}, {acknowledged} points acknowledged, 0 lost, 0 torn, 0 phantom");
     assert!(daemon.terminate().success());
+    let (made, left) = files(&data);
+    println!("kill9: {made} files were written, {left} are left: the others were merged by compactions");
+    assert!(made > rounds && left < made, "neither flush nor compaction went on: {left} of {made} files");
+}
+
+/// How many files were ever numbered, and how many are there.
+fn files(data: &Path) -> (u64, u64) {
+    let names = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let ids = names.filter_map(|name| name.strip_prefix("sst-")?.strip_suffix(".sst")?.parse().ok());
+    let ids: Vec<u64> = ids.collect();
+    (ids.iter().copied().max().unwrap_or(0), ids.len() as u64)
 }
 
 /// Sends again what was in flight at the kill, so that every point up to `sent` is known to be there.
-fn settle(daemon: &Daemon, ledgers: &[Ledger]) {
+fn settle(daemon: &Daemon, epoch: &Epoch) {
     let mut client = daemon.client();
-    for (writer, ledger) in (0..).zip(ledgers) {
+    for (writer, ledger) in (0..).zip(&epoch.ledgers) {
         let sent = ledger.sent.load(Ordering::SeqCst);
         if let Some(from) = sent.checked_sub(BATCH) {
-            let answer = client.post("/api/put", &body(writer, from)).unwrap();
+            let answer = client.post("/api/put", &body(epoch, writer, from)).unwrap();
             assert_eq!(answer.status, 204, "{}", answer.text());
         }
     }
 }
 
-fn write_until_gone(port: u16, writer: u64, ledger: &Ledger) {
+fn write_until_gone(port: u16, epoch: &Epoch, writer: u64) {
     // The kill ends every connection; any error here is that.
-    let ended = if writer < TELNET_WRITERS { telnet(port, writer, ledger) } else { http(port, writer, ledger) };
+    let ended = if writer < TELNET_WRITERS { telnet(port, epoch, writer) } else { http(port, epoch, writer) };
     assert!(ended.is_err());
 }
 
-fn http(port: u16, writer: u64, ledger: &Ledger) -> std::io::Result<()> {
+fn http(port: u16, epoch: &Epoch, writer: u64) -> std::io::Result<()> {
+    let ledger = epoch.ledger(writer);
     let mut client = Client::connect(port)?;
     loop {
         let from = ledger.acknowledged.load(Ordering::SeqCst);
-        let body = body(writer, from);
+        let body = body(epoch, writer, from);
         ledger.sent.store(from + BATCH, Ordering::SeqCst);
         let answer = client.post("/api/put", &body)?;
         if answer.status == 503 {
@@ -116,14 +164,16 @@ fn http(port: u16, writer: u64, ledger: &Ledger) -> std::io::Result<()> {
     }
 }
 
-fn telnet(port: u16, writer: u64, ledger: &Ledger) -> std::io::Result<()> {
+fn telnet(port: u16, epoch: &Epoch, writer: u64) -> std::io::Result<()> {
+    let ledger = epoch.ledger(writer);
+    let metric = epoch.metric(writer);
     let mut stream = BufReader::new(TcpStream::connect(("127.0.0.1", port))?);
     loop {
         let from = ledger.acknowledged.load(Ordering::SeqCst);
         let mut lines = String::new();
         for n in from..from + BATCH {
             let (series, at, value) = point(writer, n);
-            writeln!(lines, "put kill9.w{writer} {at} {value} series=s{series}").unwrap();
+            writeln!(lines, "put {metric} {at} {value} series=s{series}").unwrap();
         }
         lines += "version\n";
         ledger.sent.store(from + BATCH, Ordering::SeqCst);
@@ -139,26 +189,25 @@ fn telnet(port: u16, writer: u64, ledger: &Ledger) -> std::io::Result<()> {
     }
 }
 
-fn body(writer: u64, from: u64) -> String {
+fn body(epoch: &Epoch, writer: u64, from: u64) -> String {
+    let metric = epoch.metric(writer);
     let points: Vec<String> = (from..from + BATCH)
         .map(|n| {
             let (series, at, value) = point(writer, n);
-            format!(
-                r#"{{"metric":"kill9.w{writer}","timestamp":{at},"value":{value},"tags":{{"series":"s{series}"}}}}"#
-            )
+            format!(r#"{{"metric":"{metric}","timestamp":{at},"value":{value},"tags":{{"series":"s{series}"}}}}"#)
         })
         .collect();
     format!("[{}]", points.join(","))
 }
 
-/// Holds every stored point against the ledgers.
-fn verify(daemon: &Daemon, ledgers: &[Ledger], when: &str) {
-    for (writer, ledger) in (0..).zip(ledgers) {
+/// Holds every stored point of an epoch against its ledgers.
+fn verify(daemon: &Daemon, epoch: &Epoch, when: &str) {
+    for (writer, ledger) in (0..).zip(&epoch.ledgers) {
         let (sent, acknowledged) = (ledger.sent.load(Ordering::SeqCst), ledger.acknowledged.load(Ordering::SeqCst));
         if sent == 0 {
             continue;
         }
-        let stored = stored(daemon, writer);
+        let stored = stored(daemon, &epoch.metric(writer));
         let expected: BTreeMap<(u64, u64), (u64, u64)> = (0..sent)
             .map(|n| (point(writer, n), n))
             .map(|((series, at, value), n)| ((series, at), (value, n)))
@@ -186,9 +235,9 @@ fn verify(daemon: &Daemon, ledgers: &[Ledger], when: &str) {
     }
 }
 
-/// Every stored point of a writer: (series, time) → value.
-fn stored(daemon: &Daemon, writer: u64) -> BTreeMap<(u64, u64), u64> {
-    let path = format!("/api/query?start=1&end={}&m=none:kill9.w{writer}{{series=*}}", START_S + 400 * 24 * 3600);
+/// Every stored point of a metric: (series, time) → value.
+fn stored(daemon: &Daemon, metric: &str) -> BTreeMap<(u64, u64), u64> {
+    let path = format!("/api/query?start=1&end={}&m=none:{metric}{{series=*}}", START_S + 400 * 24 * 3600);
     let answer = daemon.client().get(&path).unwrap();
     // A writer whose first request never arrived has no name yet.
     if answer.status == 400 && answer.text().contains("No such name") {
