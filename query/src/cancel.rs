@@ -109,6 +109,11 @@ impl Budget {
         &self.limits
     }
 
+    /// Time since the request began.
+    pub(crate) fn elapsed(&self) -> std::time::Duration {
+        self.started.elapsed()
+    }
+
     /// Tells the other workers to stop.
     pub(crate) fn fail(&self) {
         self.failed.store(true, Ordering::Relaxed);

@@ -1,11 +1,12 @@
 //! The query engine: a request in, its series out.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use basalt_schema::Schema;
 
 use crate::answer::{SeriesAnnotation, SubAnswer};
 use crate::cancel::{Budget, Cancel, Limits};
+use crate::delete::Deleter;
 use crate::downsample::Fill;
 use crate::fetch::{fetch, global_annotations};
 use crate::group::{compute, describe, group};
@@ -19,12 +20,14 @@ pub struct QueryEngine {
     schema: Arc<Schema>,
     options: Options,
     limits: Limits,
+    /// Deletes take turns ([`Deleter::turn`]).
+    deletes: Arc<Mutex<()>>,
 }
 
 impl QueryEngine {
     /// An engine over `schema`'s tables.
     pub fn new(schema: Arc<Schema>, options: Options, limits: Limits) -> Self {
-        Self { schema, options, limits }
+        Self { schema, options, limits, deletes: Arc::default() }
     }
 
     /// How it reads requests.
@@ -32,7 +35,8 @@ impl QueryEngine {
         self.options
     }
 
-    /// Checks a request and answers it: one answer a sub query, in request order.
+    /// Checks a request and answers it: one answer a sub query, in request order. Where the request says so, what was
+    /// read is deleted then; whether that is allowed is the caller's to know.
     ///
     /// *Cost*: waits for the store on the calling thread and on threads of its own; never call it where async tasks run.
     ///
@@ -53,7 +57,17 @@ impl QueryEngine {
         let plan = |sub| Plan::new(&self.schema, query, sub, self.options, &budget);
         let plans = query.sub_queries.iter().map(plan).collect::<Result<Vec<_>>>()?;
         let answer = |(sub, plan)| self.answer(query, sub, plan, &budget);
-        query.sub_queries.iter().zip(&plans).map(answer).collect()
+        let answers = query.sub_queries.iter().zip(&plans).map(answer).collect::<Result<_>>()?;
+        if query.delete {
+            self.delete(query, &plans, &budget)?;
+        }
+        Ok(answers)
+    }
+
+    fn delete(&self, query: &Query, plans: &[Plan], budget: &Budget) -> Result<()> {
+        let whole_rows = self.options.compat.strict;
+        let deleter = Deleter { schema: &self.schema, query, budget, whole_rows, turn: &self.deletes };
+        plans.iter().try_for_each(|plan| deleter.run(plan))
     }
 
     /// The global annotations of a request's range, by time.

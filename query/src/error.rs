@@ -153,6 +153,12 @@ pub enum Error {
         /// The field or part of the request.
         what: &'static str,
     },
+    /// Rows that were to be deleted and are not: others change them all the time, or they were written in the future.
+    #[error("{rows} rows were written while they were being deleted; ask again")]
+    RowsBusy {
+        /// How many.
+        rows: usize,
+    },
     /// More points than the budget.
     #[error(
         "Sorry, you have attempted to fetch more than our limit of {limit} data points. Please try filtering using \
@@ -226,7 +232,7 @@ impl Error {
     /// HTTP) or `Throttled` ([`Error::DeadlineExceeded`]: 408).
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::DeadlineExceeded { .. } => ErrorKind::Throttled,
+            Self::DeadlineExceeded { .. } | Self::RowsBusy { .. } => ErrorKind::Throttled,
             Self::Cancelled | Self::NoWorker { .. } => ErrorKind::Unavailable,
             Self::CorruptAnnotation { .. } => ErrorKind::Corrupt,
             Self::WorkerPanicked => ErrorKind::Bug,

@@ -139,7 +139,7 @@ fn run_all<T: Send>(tasks: &[Task], budget: &Budget, run: impl Fn(&Task) -> Resu
 
 /// The hours of a window: from the first to before the last.
 #[derive(Debug, Clone, Copy)]
-struct Hours {
+pub(crate) struct Hours {
     from: BaseTime,
     count: u32,
     /// Where a scan stops.
@@ -148,7 +148,7 @@ struct Hours {
 
 impl Hours {
     /// `None` when there is none.
-    fn of(window: &Window) -> Option<Self> {
+    pub(crate) fn of(window: &Window) -> Option<Self> {
         let seconds = |time_ms: i64| u32::try_from(time_ms / 1000).unwrap_or(u32::MAX);
         let from = BaseTime::of_seconds(seconds(window.scan_start_ms));
         // The last hour that a row key holds does not end within 32 bits; no base time is at their end.
@@ -157,7 +157,7 @@ impl Hours {
         (count > 0).then_some(Self { from, count, to })
     }
 
-    fn iter(self) -> impl Iterator<Item = BaseTime> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = BaseTime> {
         std::iter::successors(Some(self.from), |base| base.next())
             .take(usize::try_from(self.count).unwrap_or(usize::MAX))
     }

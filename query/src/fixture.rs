@@ -83,6 +83,11 @@ impl Fixture {
         self.store(&self.schema.layout().global_annotations_key(base), &qualifier, json.as_bytes());
     }
 
+    /// Lets time pass.
+    pub(crate) fn advance(&self, ms: u64) {
+        self.clock.advance(ms);
+    }
+
     fn store(&self, key: &[u8], qualifier: &[u8], value: &[u8]) {
         self.clock.advance(1);
         let mut batch = MutationBatch::default();

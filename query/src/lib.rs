@@ -13,6 +13,7 @@
 //! | span | `span` |
 //! | downsample, rate | [`downsample`](Downsample), `rate` |
 //! | group, interpolate, aggregate, trim | `group`, [`aggregate`](Aggregator), `merge` |
+//! | delete what was read | `delete` |
 //! | answer | [`answer`](SubAnswer) |
 //! | all of it | [`engine`](QueryEngine) |
 
@@ -24,6 +25,7 @@ mod golden;
 mod aggregate;
 mod answer;
 mod cancel;
+mod delete;
 mod downsample;
 mod engine;
 mod error;

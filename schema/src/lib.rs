@@ -6,7 +6,7 @@
 //! time ─ point_time ─ base_time ─┬────────────────────────┤ a data row
 //! value ─ value ──── qualifier ──┴─ point ─ cell ─────────┘
 //!                                             │ compacted, append, annotation
-//!                                             └─ row (decode), fold (join)
+//!                                             └─ row (decode), fold (join), remainder (delete)
 //!
 //! schema ─ opens tables (tables, config), gives names UIDs (uids, uid_table), knows every series (index),
 //! finds them by name (lookup), keeps remarks (annotations,
@@ -35,6 +35,7 @@ mod names;
 mod point;
 mod point_time;
 mod qualifier;
+mod remainder;
 mod row;
 mod row_key;
 mod salt;
@@ -67,6 +68,7 @@ pub use names::{NameRole, NameRules};
 pub use point::{PointCell, point_cell};
 pub use point_time::PointTime;
 pub use qualifier::{ColumnKind, PointKind, Qualifier, QualifierBytes};
+pub use remainder::RowRemainder;
 pub use row::{Duplicates, RowPoints};
 pub use row_key::{KeyLayout, RowKey, SeriesKey};
 pub use salt::{Salt, Salting};

@@ -153,11 +153,8 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
-    /// 400 or 501: a query that deletes what it reads.
-    pub(crate) fn delete_refused(allowed: bool) -> Self {
-        if allowed {
-            return Self::not_built("Deleting by a query");
-        }
+    /// 400: a query that deletes what it reads, where that is not allowed.
+    pub(crate) fn delete_refused() -> Self {
         Self::bad_with("Bad request", "Deleting data is not enabled (tsd.http.query.allow_delete=false)")
     }
 

@@ -25,6 +25,7 @@ use super::params::Params;
 use super::{body, stream};
 use crate::app::App;
 use crate::clock;
+use crate::config::Mode;
 use crate::seats::Seat;
 
 /// The query string. By `DELETE`, or a GET that means it, what it matches is to be deleted.
@@ -109,8 +110,10 @@ async fn run(app: Arc<App>, request: QueryRequest) -> Result<Response, ApiError>
 }
 
 async fn start(app: Arc<App>, request: QueryRequest) -> Result<Response, ApiError> {
-    if request.delete {
-        return Err(ApiError::delete_refused(app.config.query.allow_delete));
+    // In a body as well: OpenTSDB looks only at the method.
+    let may_delete = app.config.query.allow_delete && app.config.server.mode == Mode::ReadWrite;
+    if request.delete && !may_delete {
+        return Err(ApiError::delete_refused());
     }
     let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
     let query = request

@@ -98,5 +98,5 @@ fn settings(profile: &str) -> String {
         // Whether points are appended to one cell is no question here: both kinds of cell read alike.
         _ => "",
     };
-    format!("[compat]\nstrict = true\n{schema}")
+    format!("[compat]\nstrict = true\n[query]\nallow_delete = true\n{schema}")
 }

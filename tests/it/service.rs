@@ -89,3 +89,32 @@ fn serializers_and_status_are_told_unless_strict() {
     assert_eq!(strict.get("/api/serializers").status, 404);
     assert_eq!(strict.get("/api/status").status, 404);
 }
+
+/// `Q-DELETE`, `S-DELETE-ROW`: exact by default, on both stores, durable, and only where it is allowed.
+#[test]
+fn a_query_deletes_the_points_it_answers_where_that_is_allowed() {
+    let body = r#"{"start":1700000000,"end":1700000010,"delete":true,"queries":[{"metric":"m","aggregator":"sum"}]}"#;
+    let points = r#"[{"metric":"m","timestamp":1700000000,"value":1,"tags":{"a":"b"}},
+        {"metric":"m","timestamp":1700000010,"value":2,"tags":{"a":"b"}},
+        {"metric":"m","timestamp":1700000020,"value":3,"tags":{"a":"b"}}]"#;
+    for store in ["memory", "embedded"] {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let daemon = Daemon::start(&data, store, "");
+        assert_eq!(daemon.post("/api/put", points).status, 204);
+        assert_eq!(daemon.post("/api/query", body).status, 400, "a body is no way around the switch");
+        let ask =
+            |daemon: &Daemon| daemon.get("/api/query?start=1699999999&end=1700000100&m=sum:m").json()[0]["dps"].clone();
+        if store == "embedded" {
+            drop(daemon);
+            let daemon = Daemon::start(&data, store, "[query]\nallow_delete = true\n");
+            assert_eq!(daemon.post("/api/query", body).json()[0]["dps"].as_object().unwrap().len(), 2);
+            assert_eq!(ask(&daemon), serde_json::json!({"1700000020": 3}));
+            daemon.kill();
+            let daemon = Daemon::start(&data, store, "");
+            assert_eq!(ask(&daemon), serde_json::json!({"1700000020": 3}));
+        } else {
+            assert_eq!(ask(&daemon).as_object().unwrap().len(), 3);
+        }
+    }
+}

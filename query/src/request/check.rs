@@ -19,6 +19,10 @@ pub struct Query {
     pub start_ms: i64,
     /// Last instant that is answered, ms, itself included; after `start_ms`.
     pub end_ms: i64,
+    /// The clock when the request was checked, ms.
+    pub now_ms: i64,
+    /// What is read is to be deleted.
+    pub delete: bool,
     /// Whether annotations are wanted.
     pub annotations: bool,
     /// The budget of points does not hold.
@@ -80,9 +84,6 @@ impl QueryRequest {
         if self.queries.len() > SUB_QUERIES_MAX {
             return Err(Error::TooManySubQueries { found: self.queries.len(), limit: SUB_QUERIES_MAX });
         }
-        if self.delete {
-            return Err(Error::NotSupported { what: "delete" });
-        }
         let sub_queries = self
             .queries
             .iter()
@@ -95,6 +96,8 @@ impl QueryRequest {
         Ok(Query {
             start_ms,
             end_ms,
+            now_ms,
+            delete: self.delete,
             annotations: !self.no_annotations,
             override_points: self.override_data_point_limit,
             override_bytes: self.override_byte_limit,

@@ -1,0 +1,186 @@
+//! Deleting what a query read (`Q-DELETE`, `S-DELETE-ROW`): the points of its range, or under `strict` whole rows as in
+//! OpenTSDB.
+//!
+//! A fold forgets when each point was written, so tombstones for single points would miss some. Instead a row is changed
+//! by one atomic, checked mutation: it deletes the family up to the newest time read and puts what stays just after that.
+//! Whoever writes meanwhile has a later time and is not touched. To be sure of that, a row written within the last second
+//! waits until it is a second old.
+//!
+//! The check is that the newest cell read is still there, so that a fold or another daemon's delete between read and
+//! change is noticed and the row read again. Deletes of one engine take turns row by row.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowRemainder, Schema};
+use basalt_store::{CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, Pending, RowView, Timestamp};
+use bytes::Bytes;
+
+use crate::cancel::Budget;
+use crate::fetch::Hours;
+use crate::plan::Plan;
+use crate::request::Query;
+use crate::{Error, Result};
+
+/// Rows read and changed together.
+const ROWS_AT_ONCE: usize = 128;
+/// How old, in ms, the newest cell of a row must be.
+const AGE_MS_MIN: i64 = 1_000;
+/// A cell this far in the future, in ms, is not waited for.
+const FUTURE_MS_MAX: i64 = 10_000;
+/// How often a row that others change is read again.
+const ATTEMPTS_MAX: usize = 16;
+
+/// Who deletes.
+#[derive(Debug)]
+pub(crate) struct Deleter<'a> {
+    pub(crate) schema: &'a Schema,
+    pub(crate) query: &'a Query,
+    pub(crate) budget: &'a Budget,
+    /// Whole rows of the scanned hours, whatever instants they hold.
+    pub(crate) whole_rows: bool,
+    /// Held while rows are read and changed; nothing else is locked under it but the store's own.
+    pub(crate) turn: &'a Mutex<()>,
+}
+
+impl Deleter<'_> {
+    /// Deletes what a plan read.
+    ///
+    /// # Errors
+    /// `Corrupt`: a row that cannot be decoded, which stays. `Throttled`: a row that others keep changing, or of the
+    /// future. The store's own, a budget. What was deleted before stays deleted; asking again goes on.
+    pub(crate) fn run(&self, plan: &Plan) -> Result<()> {
+        let mut window = plan.window;
+        if !self.whole_rows {
+            window.scan_start_ms = self.query.start_ms;
+            window.scan_end_ms = self.query.end_ms.saturating_add(1_000);
+            window.read_end_ms = window.scan_end_ms;
+        }
+        let Some(hours) = Hours::of(&window) else { return Ok(()) };
+        let mut keys = Vec::with_capacity(ROWS_AT_ONCE);
+        for tsuid in &plan.series {
+            let series = self.schema.layout().series_key(tsuid);
+            for base in hours.iter() {
+                keys.push(Bytes::from(series.row_key(base)));
+                if keys.len() == ROWS_AT_ONCE {
+                    self.rows(std::mem::take(&mut keys))?;
+                }
+            }
+        }
+        self.rows(keys)
+    }
+
+    fn rows(&self, mut keys: Vec<Bytes>) -> Result<()> {
+        for _ in 0..ATTEMPTS_MAX {
+            if keys.is_empty() {
+                return Ok(());
+            }
+            keys = self.attempt(keys)?;
+        }
+        if keys.is_empty() { Ok(()) } else { Err(Error::RowsBusy { rows: keys.len() }) }
+    }
+
+    /// Reads rows and changes those that may be; gives back those that others changed meanwhile or that are too young.
+    fn attempt(&self, keys: Vec<Bytes>) -> Result<Vec<Bytes>> {
+        self.budget.check()?;
+        let mut again = Vec::new();
+        let mut youngest = None;
+        {
+            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY));
+            let table = &self.schema.tables().data;
+            let batch = self.schema.store().get(table, get).wait()?;
+            self.budget.spend(0, batch.data_bytes() as u64)?;
+            let mut pending: Vec<(Bytes, Pending<bool>)> = Vec::new();
+            for row in batch.rows() {
+                let key = Bytes::copy_from_slice(row.key());
+                let newest = row.cells().map(|cell| cell.timestamp).max();
+                if newest > Some(self.newest_allowed()) {
+                    youngest = youngest.max(newest);
+                    again.push(key);
+                } else if let Some(check) = self.change(&row)? {
+                    pending.push((key, self.schema.store().check_and_mutate(table, check)));
+                }
+            }
+            for (key, outcome) in pending {
+                if !outcome.wait()? {
+                    again.push(key);
+                }
+            }
+        }
+        if let Some(youngest) = youngest {
+            self.wait_for(youngest, again.len())?;
+        }
+        Ok(again)
+    }
+
+    /// The change of one row; `None` when nothing of it goes.
+    fn change(&self, row: &RowView<'_>) -> Result<Option<CheckAndMutate>> {
+        let cells: Vec<RowCell<'_>> = row.cells().map(RowCell::from).collect();
+        let Some(newest) = cells.iter().max_by_key(|cell| (cell.timestamp, cell.seq)) else { return Ok(None) };
+        let mut mutation = MutationBatch::new(Durability::Fsync);
+        let mut changes = mutation.row(row.key())?;
+        changes.delete_family(DATA_FAMILY, Some(newest.timestamp))?;
+        if !self.whole_rows {
+            let base = self.schema.layout().decode(row.key())?.base();
+            let mut remainder = RowRemainder::default();
+            let range = self.offsets_ms(base);
+            if range.is_empty() || remainder.take(&cells, range)? == 0 {
+                return Ok(None);
+            }
+            let after = Timestamp(newest.timestamp.0.saturating_add(1));
+            for (qualifier, value) in remainder.cells(&cells) {
+                changes.put(DATA_FAMILY, qualifier, Some(after), value)?;
+            }
+        }
+        Ok(Some(CheckAndMutate {
+            row: Bytes::copy_from_slice(row.key()),
+            family: Bytes::from_static(DATA_FAMILY),
+            qualifier: Bytes::copy_from_slice(newest.qualifier),
+            comparison: Comparison::Equal,
+            expected: Some(Bytes::copy_from_slice(newest.value)),
+            mutation,
+        }))
+    }
+
+    /// The query's range within an hour, in ms from its start.
+    fn offsets_ms(&self, base: BaseTime) -> std::ops::RangeInclusive<u32> {
+        let base_ms = i64::from(base.seconds()) * 1000;
+        let offset = |time_ms: i64| u32::try_from(time_ms - base_ms);
+        match offset(self.query.end_ms) {
+            Ok(last) => offset(self.query.start_ms).unwrap_or(0)..=last,
+            // Past 49 days from the hour's start every point of the hour lies before the end.
+            Err(_) if self.query.end_ms > base_ms => offset(self.query.start_ms).unwrap_or(0)..=u32::MAX,
+            Err(_) => 1..=0,
+        }
+    }
+
+    /// The latest time of a cell that may be deleted now.
+    fn newest_allowed(&self) -> Timestamp {
+        Timestamp(u64::try_from(self.now_ms() - AGE_MS_MIN).unwrap_or(0))
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.query.now_ms.saturating_add(i64::try_from(self.budget.elapsed().as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// Waits until a cell of this time is old enough, looking up now and then.
+    fn wait_for(&self, time: Timestamp, rows: usize) -> Result<()> {
+        let at_ms = i64::try_from(time.0).unwrap_or(i64::MAX).saturating_add(AGE_MS_MIN);
+        loop {
+            let left_ms = at_ms.saturating_sub(self.now_ms());
+            if left_ms > FUTURE_MS_MAX {
+                return Err(Error::RowsBusy { rows });
+            }
+            if left_ms < 0 {
+                return Ok(());
+            }
+            self.budget.check()?;
+            // Nobody wakes this thread; a wake-up without reason only looks at the clock once more.
+            std::thread::park_timeout(Duration::from_millis(left_ms.clamp(1, 50).unsigned_abs()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! `Q-DELETE`, `S-DELETE-ROW`: what goes and what stays, over the memory store.
+
+use std::sync::Arc;
+
+use basalt_store::{Append, Durability};
+use bytes::Bytes;
+
+use super::*;
+use crate::fixture::{Fixture, text};
+use crate::{Cancel, Compat, Limits, Options, QueryEngine, QueryRequest, SubQuery};
+
+/// Far after whatever the fixture's clock says.
+const NOW_MS: i64 = 1_800_000_000_000;
+const HOUR: i64 = 1_699_999_200;
+
+/// Deletes between two seconds and says what the request answered.
+fn delete(fixture: &Fixture, strict: bool, from: i64, to: i64, metric: &str) -> Result<Vec<String>> {
+    let request = QueryRequest {
+        start: Some(from.to_string()),
+        end: Some(to.to_string()),
+        delete: true,
+        queries: vec![SubQuery::from_metric_text(metric).unwrap()],
+        ..QueryRequest::default()
+    };
+    let options = Options { compat: Compat { strict }, ..Options::default() };
+    let engine = QueryEngine::new(Arc::clone(&fixture.schema), options, Limits::default());
+    let answers = engine.run(&request, NOW_MS, &Cancel::new())?;
+    Ok(answers[0].series.iter().map(text).collect())
+}
+
+fn left(fixture: &Fixture, metric: &str) -> Vec<String> {
+    let series = fixture.ask(&HOUR.to_string(), &(HOUR + 7_200).to_string(), metric).unwrap();
+    series.iter().filter(|series| !series.points.is_empty()).map(text).collect()
+}
+
+fn three_hours() -> Fixture {
+    let mut fixture = Fixture::new(basalt_schema::Salting::EMBEDDED);
+    for host in ["a", "b"] {
+        for (second, value) in [(0, 1), (1800, 2), (3599, 3), (3600, 4), (7200, 5)] {
+            fixture.put(&format!("m {} {value} host={host}", HOUR + second));
+        }
+    }
+    fixture
+}
+
+#[test]
+fn exactly_the_points_of_the_range_go() {
+    let fixture = three_hours();
+    fixture.annotate("m", ("host", "a"), HOUR + 1900, r#"{"description":"stays"}"#);
+    let told = delete(&fixture, false, HOUR + 1800, HOUR + 3600, "sum:m{host=a}").unwrap();
+    assert_eq!(told, ["1700001000 2, 1700002799 3, 1700002800 4"]);
+    assert_eq!(left(&fixture, "sum:m{host=a}"), ["1699999200 1, 1700006400 5"]);
+    assert_eq!(
+        left(&fixture, "count:m{host=b}"),
+        ["1699999200 1, 1700001000 1, 1700002799 1, 1700002800 1, 1700006400 1"]
+    );
+    let noted = fixture.ask(&HOUR.to_string(), &(HOUR + 7_200).to_string(), "sum:m{host=a}").unwrap();
+    assert_eq!(noted[0].annotations.len(), 1);
+    // What is gone stays gone, and can be written anew.
+    assert_eq!(delete(&fixture, false, HOUR + 1, HOUR + 7199, "sum:m{host=a}").unwrap(), [""]);
+    let mut fixture = fixture;
+    fixture.advance(10_000);
+    fixture.put(&format!("m {} 9 host=a", HOUR + 1800));
+    assert_eq!(left(&fixture, "sum:m{host=a}"), ["1699999200 1, 1700001000 9, 1700006400 5"]);
+}
+
+/// OpenTSDB's way, under `strict`: every row that the scan met, from the hour before the range to the hour after it.
+#[test]
+fn whole_rows_go_when_strict() {
+    let fixture = three_hours();
+    delete(&fixture, true, HOUR + 1800, HOUR + 1900, "sum:m{host=a}").unwrap();
+    assert_eq!(left(&fixture, "sum:m{host=a}"), ["1700002800 4, 1700006400 5"]);
+    assert_eq!(left(&fixture, "count:m{host=b}").len(), 1);
+}
+
+#[test]
+fn a_row_of_appends_and_overwrites_is_deleted_too() {
+    let mut fixture = three_hours();
+    fixture.put(&format!("m {} 1.5 host=a", HOUR));
+    let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
+    let row = fixture.schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_699_999_200));
+    let append = Append {
+        row: Bytes::from(row),
+        family: Bytes::from_static(DATA_FAMILY),
+        qualifier: Bytes::from_static(&basalt_schema::APPEND_QUALIFIER),
+        value: Bytes::from_static(&[0x00, 0xA0, 7]),
+        durability: Durability::Skip,
+    };
+    fixture.schema.store().append(&fixture.schema.tables().data, append).wait().unwrap();
+    delete(&fixture, false, HOUR, HOUR + 1, "sum:m{host=a}").unwrap();
+    assert_eq!(
+        left(&fixture, "sum:m{host=a}"),
+        ["1699999210 7, 1700001000 2, 1700002799 3, 1700002800 4, 1700006400 5"]
+    );
+}
+
+/// A row written within the last second waits; one of the future is refused instead of waited for.
+#[test]
+fn a_row_of_the_future_is_refused() {
+    let mut fixture = three_hours();
+    fixture.advance(u64::try_from(NOW_MS).unwrap() + 60_000);
+    fixture.put(&format!("m {} 6 host=a", HOUR + 5));
+    let error = delete(&fixture, false, HOUR, HOUR + 10, "sum:m{host=a}").unwrap_err();
+    assert_eq!(error.to_string(), "1 rows were written while they were being deleted; ask again");
+    assert_eq!(error.kind(), basalt_store::ErrorKind::Throttled);
+    assert_eq!(left(&fixture, "sum:m{host=a}")[0].split(',').count(), 6);
+}
+
+/// What another writes between read and change is seen: the check fails and the row is read again.
+#[test]
+fn a_change_of_another_survives() {
+    let mut fixture = three_hours();
+    let query = QueryRequest {
+        start: Some(HOUR.to_string()),
+        end: Some((HOUR + 1800).to_string()),
+        queries: vec![SubQuery::from_metric_text("sum:m{host=a}").unwrap()],
+        ..QueryRequest::default()
+    };
+    let query = query.check(NOW_MS, Options::default()).unwrap();
+    let cancel = Cancel::new();
+    let budget = Budget::new(Limits::default(), &cancel);
+    let turn = Mutex::new(());
+    let schema = Arc::clone(&fixture.schema);
+    let deleter = Deleter { schema: &schema, query: &query, budget: &budget, whole_rows: false, turn: &turn };
+    let tsuid = schema.resolve("m", &[("host", "a")]).unwrap();
+    let key = Bytes::from(schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_699_999_200)));
+    let table = &schema.tables().data;
+    let read = schema.store().get(table, Get::rows(vec![key])).wait().unwrap();
+    let change = deleter.change(&read.rows().next().unwrap()).unwrap().unwrap();
+    // The newest cell of the row is written again, a later point beside it.
+    fixture.put(&format!("m {} 33 host=a", HOUR + 3599));
+    fixture.put(&format!("m {} 44 host=a", HOUR + 2000));
+    assert!(!schema.store().check_and_mutate(table, change).wait().unwrap());
+    assert_eq!(left(&fixture, "sum:m{host=a}")[0].split(',').count(), 6);
+}
