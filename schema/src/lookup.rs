@@ -10,7 +10,7 @@
 //! OpenTSDB asks its meta table, which most installations do not fill, or scans all rows of the metric; the index knows
 //! every series, each once. *Source*: OpenTSDB 2.4 `TimeSeriesLookup` (rule M-LOOKUP).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use basalt_store::ErrorKind;
 use roaring::RoaringBitmap;
@@ -52,9 +52,9 @@ pub struct LookupPage {
 #[derive(Debug, Default)]
 struct Wanted {
     /// Values by key; no values are any.
-    keys: BTreeMap<Uid, Option<Vec<Uid>>>,
+    keys: BTreeMap<Uid, Option<BTreeSet<Uid>>>,
     /// Values under any key.
-    values: Vec<Uid>,
+    values: BTreeSet<Uid>,
 }
 
 impl Schema {
@@ -99,11 +99,13 @@ impl Schema {
                     wanted.keys.insert(key, None);
                 }
                 (Some(key), Some(value)) => {
-                    if let Some(values) = wanted.keys.entry(key).or_insert_with(|| Some(Vec::new())) {
-                        values.push(value);
+                    if let Some(values) = wanted.keys.entry(key).or_insert_with(|| Some(BTreeSet::new())) {
+                        values.insert(value);
                     }
                 }
-                (None, Some(value)) => wanted.values.push(value),
+                (None, Some(value)) => {
+                    wanted.values.insert(value);
+                }
                 (None, None) => {}
             }
         }

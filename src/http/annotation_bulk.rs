@@ -16,6 +16,9 @@ use super::json;
 use crate::app::App;
 use crate::clock;
 
+/// Annotations written, or series whose annotations are deleted, in one call: each waits for the disk.
+const ITEMS_MAX: usize = 10_000;
+
 /// Writes or deletes many.
 pub(super) async fn many(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
     match call.meant()? {
@@ -34,6 +37,9 @@ async fn write(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response,
     let notes = Fields::parse_list(&call.body)
         .and_then(|list| list.iter().map(Note::of_fields).collect::<Result<Vec<_>, Fault>>())
         .map_err(|fault| ApiError::bad_json(&fault))?;
+    if notes.len() > ITEMS_MAX {
+        return Err(ApiError::too_many("annotations", notes.len(), ITEMS_MAX));
+    }
     let (mode, strict) = (mode_of(method), app.config.compat.strict);
     let written = app
         .with_schema(move |schema| {
@@ -103,6 +109,9 @@ impl Range {
         let start = given(start).ok_or_else(|| ApiError::bad("Missing the start time value"))?;
         if !global && tsuids.as_ref().is_none_or(Vec::is_empty) {
             return Err(ApiError::bad("Missing the TSUIDs or global annotations flag"));
+        }
+        if let Some(count) = tsuids.as_ref().map(Vec::len).filter(|count| *count > ITEMS_MAX) {
+            return Err(ApiError::too_many("TSUIDs", count, ITEMS_MAX));
         }
         let start_ms = parse_ms(app, &start).map_err(ApiError::bad_twice)?;
         let end_ms = given(end).map_or_else(

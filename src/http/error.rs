@@ -135,6 +135,12 @@ impl ApiError {
             .details(format!("The body has more than {limit} bytes after decompression; send smaller batches"))
     }
 
+    /// 413: more things in one call than are done in one.
+    pub(crate) fn too_many(what: &str, found: usize, max: usize) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, format!("Too many {what}: {found}"))
+            .details(format!("At most {max} are taken in one call; nothing of this one was done"))
+    }
+
     /// 408: the client stopped in the middle of its body.
     pub(crate) fn body_stalled() -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "The request body did not arrive in time")

@@ -24,6 +24,9 @@ const LIMIT_DEFAULT: i64 = 25;
 /// Series answered at most, whatever the request says: some 25 MB of JSON. `totalResults` counts all.
 const SERIES_MAX: usize = 100_000;
 
+/// Tags that a look-up may name: each is looked for in each metric.
+const TAGS_MAX: usize = 1_000;
+
 /// The searches that need a plugin.
 const PLUGIN_TYPES: [&str; 5] = ["tsmeta", "tsmeta_summary", "tsuids", "uidmeta", "annotation"];
 
@@ -115,6 +118,9 @@ async fn lookup(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
     };
     if ask.metric.is_none() && ask.tags.as_ref().is_none_or(Vec::is_empty) {
         return Err(ApiError::bad("Missing metric and tags. Please supply at least one value."));
+    }
+    if let Some(count) = ask.tags.as_ref().map(Vec::len).filter(|count| *count > TAGS_MAX) {
+        return Err(ApiError::too_many("tags", count, TAGS_MAX));
     }
     let wanted = ask.lookup(strict);
     let page =

@@ -18,6 +18,9 @@ use crate::clock;
 /// Meta objects answered at most.
 const METAS_MAX: usize = 100_000;
 
+/// Tags that a series may be named by: far more than it may have.
+const TAGS_MAX: usize = 100;
+
 /// A series by its names: metric and tags.
 type Named = (String, Vec<(String, String)>);
 
@@ -207,6 +210,9 @@ fn parse_series(text: &str) -> Result<Named, Fault> {
     let Some((metric, rest)) = text.split_once('{') else { return Ok((text.to_owned(), Vec::new())) };
     let tags = rest.strip_suffix('}').ok_or_else(|| format!("Missing '}}' at the end of: {text}"))?;
     let mut found: Vec<(String, String)> = Vec::new();
+    if tags.split(',').nth(TAGS_MAX).is_some() {
+        return Err(format!("More than {TAGS_MAX} tags"));
+    }
     for tag in tags.split(',').filter(|_| !tags.is_empty()) {
         let pair =
             tag.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty() && !value.contains('='));

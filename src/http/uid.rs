@@ -18,6 +18,9 @@ use crate::app::App;
 /// How a request names the kinds, in the order of a row key.
 const KINDS: [&str; 3] = ["metric", "tagk", "tagv"];
 
+/// Names assigned in one call: each waits for the disk.
+const NAMES_MAX: usize = 10_000;
+
 /// Names by the kind as the request spelled it.
 type Names = BTreeMap<String, Vec<String>>;
 /// What became of them: `metric` and, if any was refused, `metric_errors`.
@@ -32,6 +35,10 @@ pub(crate) async fn assign(State(app): State<Arc<App>>, call: Call) -> Result<Re
     };
     if names.is_empty() {
         return Err(ApiError::bad("Missing values to assign UIDs"));
+    }
+    let count = names.values().map(Vec::len).sum();
+    if count > NAMES_MAX {
+        return Err(ApiError::too_many("names", count, NAMES_MAX));
     }
     let outcome = app.with_schema(move |schema| assign_all(schema, names)).await?;
     error::uid_outcome(!outcome.keys().any(|kind| kind.ends_with("_errors")), &outcome)

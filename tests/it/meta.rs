@@ -38,3 +38,27 @@ fn bad_requests_are_the_clients_fault() {
     let unknown = r#"{"tsuid":"000009000001000001","units":"x"}"#;
     assert_eq!(daemon.post("/api/uid/tsmeta", unknown).status, 404);
 }
+
+/// Each of these would hold a thread and the disk for minutes.
+#[test]
+fn one_call_does_a_bounded_number_of_things() {
+    let daemon = Daemon::memory();
+    let list = |item: &str, count: usize| format!("[{}]", vec![item; count].join(","));
+    let tags = |count| format!(r#"{{"metric":"n.m","tags":{}}}"#, list(r#"{"key":"host","value":"a"}"#, count));
+    let names = |count| format!(r#"{{"tagv":{}}}"#, list("\"x y\"", count));
+    let notes = |count| list(r#"{"startTime":1356998400}"#, count);
+    for (path, over, within, status) in [
+        ("/api/search/lookup", tags(1_001), tags(1_000), 404),
+        ("/api/uid/assign", names(10_001), names(10_000), 400),
+        ("/api/annotation/bulk", notes(10_001), notes(10_000), 200),
+    ] {
+        assert_eq!(daemon.post(path, &over).status, 413, "{path}");
+        assert_eq!(daemon.post(path, &within).status, status, "{path}");
+    }
+    let tsuids = list("\"000001000001000001\"", 10_001);
+    let body = format!(r#"{{"startTime":1,"endTime":2,"tsuids":{tsuids}}}"#);
+    let deleted = daemon.client().request("DELETE", "/api/annotation/bulk", &[], body.as_bytes()).unwrap();
+    assert_eq!(deleted.status, 413);
+    let deep = format!(r#"{{"startTime":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(daemon.post("/api/annotation", &deep).status, 400);
+}
