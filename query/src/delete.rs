@@ -9,6 +9,7 @@
 //! The check is that the newest cell read is still there, so that a fold or another daemon's delete between read and
 //! change is noticed and the row read again. Deletes of one engine take turns row by row.
 
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -124,8 +125,8 @@ impl Deleter<'_> {
         if !self.whole_rows {
             let base = self.schema.layout().decode(row.key())?.base();
             let mut remainder = RowRemainder::default();
-            let range = self.offsets_ms(base);
-            if range.is_empty() || remainder.take(&cells, range)? == 0 {
+            let Some(range) = self.offsets_ms(base) else { return Ok(None) };
+            if remainder.take(&cells, range)? == 0 {
                 return Ok(None);
             }
             let after = Timestamp(newest.timestamp.0.saturating_add(1));
@@ -143,16 +144,14 @@ impl Deleter<'_> {
         }))
     }
 
-    /// The query's range within an hour, in ms from its start.
-    fn offsets_ms(&self, base: BaseTime) -> std::ops::RangeInclusive<u32> {
+    /// The query's range within an hour, in ms from its start; `None` when it ends before the hour.
+    fn offsets_ms(&self, base: BaseTime) -> Option<RangeInclusive<u32>> {
         let base_ms = i64::from(base.seconds()) * 1000;
-        let offset = |time_ms: i64| u32::try_from(time_ms - base_ms);
-        match offset(self.query.end_ms) {
-            Ok(last) => offset(self.query.start_ms).unwrap_or(0)..=last,
-            // Past 49 days from the hour's start every point of the hour lies before the end.
-            Err(_) if self.query.end_ms > base_ms => offset(self.query.start_ms).unwrap_or(0)..=u32::MAX,
-            Err(_) => 1..=0,
-        }
+        let last = self.query.end_ms.checked_sub(base_ms).filter(|last| *last >= 0)?;
+        let first = self.query.start_ms.saturating_sub(base_ms).max(0);
+        // What does not fit lies behind every point of the hour.
+        let offset = |ms: i64| u32::try_from(ms).unwrap_or(u32::MAX);
+        Some(offset(first)..=offset(last))
     }
 
     /// The latest time of a cell that may be deleted now.

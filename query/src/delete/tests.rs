@@ -76,7 +76,7 @@ fn whole_rows_go_when_strict() {
 #[test]
 fn a_row_of_appends_and_overwrites_is_deleted_too() {
     let mut fixture = three_hours();
-    fixture.put(&format!("m {} 1.5 host=a", HOUR));
+    fixture.put(&format!("m {HOUR} 1.5 host=a"));
     let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
     let row = fixture.schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_699_999_200));
     let append = Append {

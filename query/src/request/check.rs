@@ -14,6 +14,7 @@ const TIME_MS_MAX: i64 = 9_999_999_999_999;
 
 /// A checked request.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the wire format")]
 pub struct Query {
     /// First instant that is answered, ms.
     pub start_ms: i64,
