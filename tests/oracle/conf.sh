@@ -1,7 +1,7 @@
 # Sourced by oracle.sh: the profiles, their ports and tables, and every configuration file that is written.
 
 tsd_port() {
-  local profiles=(plain appends salted meta rollup closed) i
+  local profiles=(plain appends salted meta rollup closed tools) i
   for i in "${!profiles[@]}"; do
     [ "${profiles[$i]}" != "$1" ] || { echo $((ORACLE_TSD_PORT + i)); return; }
   done

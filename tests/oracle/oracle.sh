@@ -151,8 +151,12 @@ case $command in
   hb) hb "$@" ;;
   scan) tool DumpSeries "$@" ;;
   fsck) tool Fsck "$@" ;;
+  uid) tool UidManager "$@" ;;
+  query) tool CliQuery "$@" ;;
+  search) tool Search "$@" ;;
+  import) tool TextImporter "$@" ;;
   port) tsd_port "$@" ;;
   conf) tsd_conf "$@" ;;
-  *) echo "usage: cargo xtask oracle up [--fresh] [PROFILE...] | down [NAME...] | status | hb COMMAND... | scan PROFILE ... | fsck PROFILE ..." >&2
+  *) echo "usage: cargo xtask oracle up [--fresh] [PROFILE...] | down [NAME...] | status | hb COMMAND... | scan|fsck|uid|query|search|import PROFILE ..." >&2
      exit 2 ;;
 esac
