@@ -25,7 +25,7 @@ use crate::uids::Generation;
 use crate::{Error, NameRole, NameRules, Result, Uid, UidKind, UidWidth, hex};
 
 /// Row of the counters.
-const COUNTER_ROW: &[u8] = &[0];
+pub(crate) const COUNTER_ROW: &[u8] = &[0];
 
 /// The names and UIDs of one kind. All calls may wait for the store: call them on threads that may block.
 ///
@@ -279,7 +279,7 @@ impl UidTable {
 const NAMES_PER_GET: usize = 4096;
 
 /// A stored name. Bytes that are no UTF-8 were written by OpenTSDB, as Latin-1.
-fn decode_name(bytes: &[u8]) -> String {
+pub(crate) fn decode_name(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(name) => name.to_owned(),
         Err(_) => bytes.iter().copied().map(char::from).collect(),

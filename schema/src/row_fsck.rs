@@ -1,0 +1,474 @@
+//! What is wrong in a data row, and what mends it: pure, over one row's cells.
+//!
+//! ```text
+//! key ─ decode ─ names known? ─ cells ─┬─ points of all cells by time ─ duplicates ─ values ─┬─ mend
+//!                                      └─ columns and compacted cells that cannot be read ──┘
+//! ```
+//!
+//! A mend is one atomic change of one row. Where a row has a compacted cell, or folding is asked for, the points that are
+//! right are written as one cell and all others of the row go; else each cell is mended by itself. A row with an error
+//! that may not be mended is not folded. *Source*: OpenTSDB 2.4 `Fsck`, with its words and its counters (rule C-FSCK);
+//! it loses integers that need 8 bytes when it folds a row, which must never happen here.
+
+mod value;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use basalt_store::{SeqNo, Timestamp};
+
+use crate::append::AppendedPoints;
+use crate::compacted::CompactedPoints;
+use crate::{
+    ColumnKind, CompactedCell, Finding, KeyLayout, Qualifier, RowCell, Severity, StoredPoint, ValueBytes, hex,
+};
+
+/// What may be mended, and how. All off: nothing is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line, as in OpenTSDB")]
+pub struct RowFsckOptions {
+    /// Mends at all.
+    pub fix: bool,
+    /// Folds every row.
+    pub compact: bool,
+    /// Resolves duplicates.
+    pub resolve_duplicates: bool,
+    /// Of duplicates the oldest write stays instead of the newest.
+    pub first_write_wins: bool,
+    /// Deletes rows whose UIDs have no names.
+    pub delete_orphans: bool,
+    /// Deletes columns that nobody knows.
+    pub delete_unknown_columns: bool,
+    /// Deletes points whose values cannot be read.
+    pub delete_bad_values: bool,
+    /// Deletes rows whose keys are none.
+    pub delete_bad_rows: bool,
+    /// Deletes compacted cells that cannot be read.
+    pub delete_bad_compacts: bool,
+}
+
+/// What was met and what was mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(missing_docs, reason = "each is OpenTSDB's counter of that name")]
+pub struct RowFsckCounts {
+    pub cells: u64,
+    pub rows: u64,
+    pub valid_points: u64,
+    pub annotations: u64,
+    pub appends: u64,
+    pub bad_keys: u64,
+    pub bad_keys_fixed: u64,
+    pub duplicates: u64,
+    pub duplicates_fixed: u64,
+    pub orphans: u64,
+    pub orphans_fixed: u64,
+    pub future: u64,
+    pub unknown: u64,
+    pub unknown_fixed: u64,
+    pub bad_values: u64,
+    pub bad_values_deleted: u64,
+    pub bad_encodings: u64,
+    pub bad_encodings_fixed: u64,
+    pub fixable_compacts: u64,
+    pub bad_compacts: u64,
+    pub bad_compacts_deleted: u64,
+    pub vle: u64,
+    pub vle_fixed: u64,
+    pub vle_bytes: u64,
+}
+
+impl RowFsckCounts {
+    /// All errors.
+    pub const fn errors(&self) -> u64 {
+        self.bad_keys
+            + self.duplicates
+            + self.orphans
+            + self.unknown
+            + self.bad_values
+            + self.bad_compacts
+            + self.fixable_compacts
+            + self.bad_encodings
+    }
+
+    /// Those of them that were mended.
+    pub const fn fixed(&self) -> u64 {
+        self.bad_keys_fixed
+            + self.duplicates_fixed
+            + self.orphans_fixed
+            + self.unknown_fixed
+            + self.bad_encodings_fixed
+            + self.bad_values_deleted
+    }
+}
+
+/// What mends a row.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RowMend {
+    /// The whole row goes.
+    pub delete_row: bool,
+    /// Columns that go.
+    pub deletes: BTreeSet<Vec<u8>>,
+    /// Columns that are put, with value and time, the store's own where there is none; none is among `deletes`.
+    pub puts: BTreeMap<Vec<u8>, (Vec<u8>, Option<Timestamp>)>,
+}
+
+impl RowMend {
+    /// Whether the row stays as it is.
+    pub fn is_empty(&self) -> bool {
+        !self.delete_row && self.deletes.is_empty() && self.puts.is_empty()
+    }
+
+    fn delete(&mut self, qualifier: &[u8]) {
+        if !self.puts.contains_key(qualifier) {
+            self.deletes.insert(qualifier.to_vec());
+        }
+    }
+}
+
+/// Checks rows one by one.
+///
+/// ```
+/// use basalt_schema::{KeyLayout, RowCell, RowFsck, RowFsckOptions, Salting, UidWidths};
+/// use basalt_store::{SeqNo, Timestamp};
+/// let layout = KeyLayout { salting: Salting::NONE, widths: UidWidths::default() };
+/// let mut fsck = RowFsck::new(layout, RowFsckOptions { fix: true, ..RowFsckOptions::default() });
+/// // A float of 4 bytes on 8.
+/// let cell = RowCell { qualifier: &[0, 0x0B], value: &[0, 0, 0, 0, 0x3F, 0x80, 0, 0], timestamp: Timestamp(1), seq: SeqNo(1) };
+/// let mend = fsck.check(&[0, 0, 1, 0x50, 0xE2, 0x27, 0, 0, 0, 1, 0, 0, 1], &[cell]);
+/// assert_eq!(mend.puts[&vec![0, 0x0B]].0, [0x3F, 0x80, 0, 0]);
+/// assert_eq!((fsck.counts().errors(), fsck.counts().fixed()), (1, 1));
+/// ```
+#[derive(Debug)]
+pub struct RowFsck {
+    layout: KeyLayout,
+    options: RowFsckOptions,
+    counts: RowFsckCounts,
+    findings: Vec<Finding>,
+}
+
+/// A point of a row and the cell that it lies in.
+#[derive(Debug, Clone, Copy)]
+struct Dp<'a> {
+    cell: RowCell<'a>,
+    point: StoredPoint<'a>,
+    compacted: bool,
+    position: usize,
+}
+
+impl Dp<'_> {
+    /// When it was written; the greater is the newer, by the same order as readers' (`row`).
+    fn written(&self) -> (Timestamp, SeqNo, bool, usize) {
+        (self.cell.timestamp, self.cell.seq, !self.compacted, self.position)
+    }
+}
+
+/// The row under check.
+#[derive(Debug, Default)]
+struct Row<'a> {
+    points: BTreeMap<u32, Vec<Dp<'a>>>,
+    points_count: usize,
+    has_compacted: bool,
+    /// An append cell has one time for all its points: which of them is newer than another cell's must not change.
+    has_appended: bool,
+    /// An error that may not be mended: the row is not folded.
+    unmended: bool,
+    /// Duplicates that go with the fold.
+    duplicates_folded: u64,
+    folded: CompactedCell,
+    mend: RowMend,
+}
+
+impl<'a> Row<'a> {
+    fn take(&mut self, cell: RowCell<'a>, point: StoredPoint<'a>, compacted: bool) {
+        let dp = Dp { cell, point, compacted, position: self.points_count };
+        self.points_count += 1;
+        self.points.entry(point.qualifier.offset_ms).or_default().push(dp);
+    }
+}
+
+impl RowFsck {
+    /// A check of tables of this layout.
+    pub fn new(layout: KeyLayout, options: RowFsckOptions) -> Self {
+        Self { layout, options, counts: RowFsckCounts::default(), findings: Vec::new() }
+    }
+
+    /// What was met so far.
+    pub const fn counts(&self) -> &RowFsckCounts {
+        &self.counts
+    }
+
+    /// What was found since this was last asked.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.findings)
+    }
+
+    /// A row whose key is none of points: what becomes of it, and nothing if its key is right.
+    pub fn check_key(&mut self, key: &[u8]) -> Option<RowMend> {
+        if self.layout.decode(key).is_ok() {
+            return None;
+        }
+        self.counts.rows += 1;
+        self.counts.bad_keys += 1;
+        self.error(format!("Invalid row key.\n\tKey: {}", hex::upper(key)));
+        let delete_row = self.options.fix && self.options.delete_bad_rows;
+        self.counts.bad_keys_fixed += u64::from(delete_row);
+        Some(RowMend { delete_row, ..RowMend::default() })
+    }
+
+    /// A row of a series whose names are gone, and why.
+    pub fn orphan(&mut self, key: &[u8], reason: &crate::Error) -> RowMend {
+        let what = match reason {
+            crate::Error::NoSuchId { kind: crate::UidKind::Metric, .. } => "metric",
+            _ => "a tagk or tagv",
+        };
+        self.counts.rows += 1;
+        self.counts.orphans += 1;
+        self.error(format!("Unable to resolve the {what} from the row key.\n\tKey: {}\n\t{reason}", hex::upper(key)));
+        let delete_row = self.options.fix && self.options.delete_orphans;
+        self.counts.orphans_fixed += u64::from(delete_row);
+        RowMend { delete_row, ..RowMend::default() }
+    }
+
+    /// Checks the cells of a row whose key is right.
+    pub fn check(&mut self, key: &[u8], cells: &[RowCell<'_>]) -> RowMend {
+        self.counts.rows += 1;
+        let has_appended = cells.iter().any(|cell| ColumnKind::of(cell.qualifier) == ColumnKind::Appended);
+        let mut row = Row { has_appended, ..Row::default() };
+        for cell in cells {
+            self.counts.cells += 1;
+            self.check_cell(key, *cell, &mut row);
+        }
+        self.check_points(key, &mut row);
+        row.mend
+    }
+
+    fn check_cell<'a>(&mut self, key: &[u8], cell: RowCell<'a>, row: &mut Row<'a>) {
+        let qualifier = cell.qualifier;
+        match ColumnKind::of(qualifier) {
+            ColumnKind::Annotation => self.counts.annotations += 1,
+            ColumnKind::Histogram => {}
+            ColumnKind::Appended => self.check_appended(key, &cell, row),
+            ColumnKind::Compacted => self.check_compacted(key, cell, row),
+            ColumnKind::Point => {
+                // The kind says that it can be read.
+                if let Some((qualifier, _)) = Qualifier::decode_first(qualifier) {
+                    row.take(cell, StoredPoint { qualifier, value: cell.value }, false);
+                }
+            }
+            ColumnKind::Unknown if matches!(qualifier.len(), 3 | 5) => {
+                self.counts.future += 1;
+                let place = place(key, &cell);
+                self.tell(
+                    Severity::Warning,
+                    format!("Found an object possibly from a future version of OpenTSDB\n\t{place}"),
+                );
+            }
+            ColumnKind::Unknown => {
+                let what = if qualifier.len() < 2 {
+                    "Invalid qualifier, must be on 2 bytes or more."
+                } else {
+                    "Unknown qualifier, must be 2, 3, 5 or an even number of bytes."
+                };
+                self.counts.unknown += 1;
+                self.error(format!("{what}\n\t{}", place(key, &cell)));
+                if self.options.fix && self.options.delete_unknown_columns {
+                    row.mend.delete(qualifier);
+                    self.counts.unknown_fixed += 1;
+                }
+            }
+        }
+    }
+
+    /// Append cells are not joined with the others; one that cannot be read fails every query of its row.
+    fn check_appended(&mut self, key: &[u8], cell: &RowCell<'_>, row: &mut Row<'_>) {
+        self.counts.appends += 1;
+        if AppendedPoints::new(cell.value).all(|point| point.is_ok_and(|point| value::is_readable(&point))) {
+            return;
+        }
+        self.error(format!("Unexpected exception processing append data point\n\t{}", place(key, cell)));
+        self.bad_value(row, cell.qualifier);
+    }
+
+    fn check_compacted<'a>(&mut self, key: &[u8], cell: RowCell<'a>, row: &mut Row<'a>) {
+        let points: Result<Vec<_>, _> = CompactedPoints::new(cell.qualifier, cell.value).collect();
+        let problem = if cell.value.last().is_none_or(|last| *last > 1) {
+            "The last byte of a compacted should be 0 or 1. Either this value is corrupted or it was written by a \
+             future version of OpenTSDB."
+                .to_owned()
+        } else {
+            match points {
+                Ok(points) if points.iter().all(value::is_readable) => {
+                    return self.take_compacted(key, cell, &points, row);
+                }
+                Ok(_) => format!("Corrupted value: {}", crate::Damage::ValueLength),
+                Err(damage) => format!("Corrupted value: {damage}"),
+            }
+        };
+        self.counts.bad_compacts += 1;
+        self.error(format!("{problem}\n\t{}", place(key, &cell)));
+        if self.options.fix && self.options.delete_bad_compacts {
+            row.mend.delete(cell.qualifier);
+            self.counts.bad_compacts_deleted += 1;
+        } else {
+            row.unmended = true;
+        }
+    }
+
+    fn take_compacted<'a>(&mut self, key: &[u8], cell: RowCell<'a>, points: &[StoredPoint<'a>], row: &mut Row<'a>) {
+        if !points.is_sorted_by_key(|point| point.qualifier.offset_ms) {
+            self.counts.fixable_compacts += 1;
+            self.error(format!("Compacted column was out of order or requires a fixup: \n\t{}", place(key, &cell)));
+        }
+        row.has_compacted = true;
+        for point in points {
+            row.take(cell, *point, true);
+        }
+    }
+
+    fn check_points(&mut self, key: &[u8], row: &mut Row<'_>) {
+        let mut columns = BTreeMap::new();
+        let mut points = std::mem::take(&mut row.points);
+        for (offset_ms, same) in &mut points {
+            same.sort_by_key(Dp::written);
+            if !self.options.first_write_wins {
+                same.reverse();
+            }
+            columns.extend(same.iter().map(|dp| (dp.cell.qualifier, dp.cell.value)));
+            let Some((keep, others)) = same.split_first() else { continue };
+            self.counts.valid_points += 1;
+            self.check_value(key, keep, row);
+            if !others.is_empty() {
+                self.check_duplicates(key, *offset_ms, keep, others, row);
+            }
+        }
+        if row.unmended && !columns.is_empty() {
+            self.tell(Severity::Warning, "One or more errors found in row that were not marked for repair".to_owned());
+        }
+        let folds = self.options.fix && (self.options.compact || row.has_compacted);
+        if row.unmended || row.has_appended || !folds {
+            return;
+        }
+        self.fold(&columns, row);
+    }
+
+    fn check_duplicates(&mut self, key: &[u8], offset_ms: u32, keep: &Dp<'_>, others: &[Dp<'_>], row: &mut Row<'_>) {
+        let base = self.layout.decode(key).map_or(0, |key| key.base().seconds());
+        let time = u64::from(base) * 1000 + u64::from(offset_ms);
+        let told = |dp: &Dp<'_>| {
+            let (written, compacted, qualifier) = (dp.cell.timestamp.0, dp.compacted, hex::upper(dp.cell.qualifier));
+            format!("write time: ({written})  compacted: ({compacted})  qualifier: {qualifier}")
+        };
+        let lost = others.iter().map(told).collect::<Vec<_>>().join("\n    ");
+        let (key, kept) = (hex::upper(key), told(keep));
+        self.tell(
+            Severity::Info,
+            format!(
+                "More than one column had a value for the same timestamp: ({time})\n    row key: ({key})\n    {lost}\n    \
+                 {kept} <--- keep"
+            ),
+        );
+        self.counts.duplicates += others.len() as u64;
+        if !self.options.resolve_duplicates {
+            row.unmended = true;
+        } else if self.options.fix && row.has_compacted {
+            row.duplicates_folded += others.len() as u64;
+        } else if self.options.fix {
+            for dp in others {
+                row.mend.delete(dp.cell.qualifier);
+                self.counts.duplicates_fixed += 1;
+            }
+        }
+    }
+
+    /// Checks a value; what is right, or made right, goes into the fold.
+    fn check_value(&mut self, key: &[u8], dp: &Dp<'_>, row: &mut Row<'_>) {
+        let qualifier = dp.point.qualifier;
+        match value::check(qualifier.kind, dp.point.value) {
+            value::Verdict::Good => {
+                row.folded.push(dp.point);
+            }
+            value::Verdict::Shorter { .. } if row.has_appended => {}
+            value::Verdict::Shorter { kind, value } => {
+                self.counts.vle += 1;
+                self.counts.vle_bytes += (dp.point.value.len() - value.len()) as u64;
+                self.counts.vle_fixed += u64::from(self.options.fix);
+                self.rewrite(dp, Qualifier { kind, ..qualifier }, &value, row);
+            }
+            value::Verdict::Repaired { value, severity, text } => {
+                self.counts.bad_encodings += 1;
+                let text = format!("{text}\n\t{}", place(key, &dp.cell));
+                self.tell(severity, text);
+                self.counts.bad_encodings_fixed += u64::from(self.options.fix);
+                self.rewrite(dp, qualifier, &value, row);
+            }
+            value::Verdict::Bad { text } => {
+                self.error(format!("{text}\n\t{}", place(key, &dp.cell)));
+                self.bad_value(row, dp.cell.qualifier);
+            }
+        }
+    }
+
+    fn bad_value(&mut self, row: &mut Row<'_>, qualifier: &[u8]) {
+        self.counts.bad_values += 1;
+        if self.options.fix && self.options.delete_bad_values {
+            row.mend.delete(qualifier);
+            self.counts.bad_values_deleted += 1;
+        } else {
+            row.unmended = true;
+        }
+    }
+
+    /// Puts a point anew: into the fold, and by itself where its cell is its own.
+    fn rewrite(&self, dp: &Dp<'_>, qualifier: Qualifier, value: &ValueBytes, row: &mut Row<'_>) {
+        let point = StoredPoint { qualifier, value };
+        row.folded.push(point);
+        if !self.options.fix || dp.compacted {
+            return;
+        }
+        let column = qualifier.encode();
+        // In place the point keeps its time. A column of another name may lie under a tombstone of that time or later.
+        let time = (*column == *dp.cell.qualifier).then_some(dp.cell.timestamp);
+        row.mend.delete(dp.cell.qualifier);
+        row.mend.deletes.remove(&*column);
+        row.mend.puts.insert(column.to_vec(), (value.to_vec(), time));
+    }
+
+    /// Writes the points that are right as one cell; all columns of points go.
+    fn fold(&mut self, columns: &BTreeMap<&[u8], &[u8]>, row: &mut Row<'_>) {
+        if row.folded.points_count() == 0 {
+            return;
+        }
+        row.folded.seal();
+        row.mend.puts.clear();
+        for column in columns.keys() {
+            row.mend.delete(column);
+        }
+        let (qualifier, value) = (row.folded.qualifier(), row.folded.value());
+        row.mend.deletes.remove(qualifier);
+        if columns.get(qualifier) != Some(&value) {
+            row.mend.puts.insert(qualifier.to_vec(), (value.to_vec(), None));
+        }
+        self.counts.duplicates_fixed += row.duplicates_folded;
+    }
+
+    fn error(&mut self, text: String) {
+        self.tell(Severity::Error, text);
+    }
+
+    fn tell(&mut self, severity: Severity, text: String) {
+        self.findings.push(Finding { severity, text });
+    }
+}
+
+/// A cell for people.
+fn place(key: &[u8], cell: &RowCell<'_>) -> String {
+    format!(
+        "KeyValue(key={}, qualifier={}, value={}, timestamp={})",
+        hex::upper(key),
+        hex::upper(cell.qualifier),
+        hex::upper(cell.value),
+        cell.timestamp.0
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+//! Rule C-FSCK: each kind of damage that OpenTSDB's fsck knows is found, left alone without `fix`, and mended with it.
+
+use super::*;
+use crate::{Duplicates, RowPoints, Salting, UidWidths, Value};
+
+const KEY: [u8; 13] = [0, 0, 1, 0x50, 0xE2, 0x27, 0, 0, 0, 1, 0, 0, 1];
+
+type Cells = Vec<(Vec<u8>, Vec<u8>)>;
+
+const ALL: RowFsckOptions = RowFsckOptions {
+    fix: true,
+    compact: false,
+    resolve_duplicates: true,
+    first_write_wins: false,
+    delete_orphans: true,
+    delete_unknown_columns: true,
+    delete_bad_values: true,
+    delete_bad_rows: true,
+    delete_bad_compacts: true,
+};
+
+fn fsck(options: RowFsckOptions) -> RowFsck {
+    RowFsck::new(KeyLayout { salting: Salting::NONE, widths: UidWidths::default() }, options)
+}
+
+/// Cells in the order written.
+fn run(cells: &Cells, options: RowFsckOptions) -> (RowMend, RowFsck) {
+    let mut fsck = fsck(options);
+    let cells: Vec<RowCell<'_>> = (1..)
+        .zip(cells)
+        .map(|(time, (qualifier, value))| RowCell { qualifier, value, timestamp: Timestamp(time), seq: SeqNo(time) })
+        .collect();
+    (fsck.check(&KEY, &cells), fsck)
+}
+
+/// What readers see of the cells: milliseconds into the row and value.
+fn points(cells: &Cells) -> Vec<(u32, Value)> {
+    let cells = (1..).zip(cells).map(|(time, (qualifier, value))| RowCell {
+        qualifier,
+        value,
+        timestamp: Timestamp(time),
+        seq: SeqNo(time),
+    });
+    let mut points = RowPoints::default();
+    points.decode(cells, Duplicates::NewestWins).unwrap();
+    (0..points.len()).map(|at| (points.offsets_ms()[at], points.value(at).unwrap())).collect()
+}
+
+fn mended(cells: &Cells, mend: &RowMend) -> Cells {
+    let mut cells = cells.clone();
+    cells.retain(|(qualifier, _)| !mend.deletes.contains(qualifier) && !mend.puts.contains_key(qualifier));
+    cells.extend(mend.puts.iter().map(|(qualifier, (value, _))| (qualifier.clone(), value.clone())));
+    cells
+}
+
+fn cells(of: &[(&[u8], &[u8])]) -> Cells {
+    of.iter().map(|(qualifier, value)| (qualifier.to_vec(), value.to_vec())).collect()
+}
+
+/// `errors` are found, nothing is changed dry, and everything mended leaves no error; gives the cells then.
+fn check(of: &[(&[u8], &[u8])], errors: u64, text: &str) -> Cells {
+    let before = cells(of);
+    let (mend, mut dry) = run(&before, RowFsckOptions { fix: false, ..ALL });
+    let findings = dry.take_findings();
+    assert_eq!(dry.counts().errors(), errors, "{findings:#?}");
+    assert!(findings.iter().any(|finding| finding.text.contains(text)), "{findings:#?}");
+    assert!(mend.is_empty() && dry.counts().fixed() == 0, "{mend:?}");
+    let mut after = Vec::new();
+    for compact in [true, false] {
+        let options = RowFsckOptions { compact, ..ALL };
+        after = mended(&before, &run(&before, options).0);
+        let (mend, again) = run(&after, options);
+        assert_eq!(again.counts().errors(), 0, "{after:02x?}");
+        assert!(mend.is_empty(), "{mend:?}");
+    }
+    after
+}
+
+#[test]
+fn what_is_right_stays() {
+    let right: &[(&[u8], &[u8])] = &[
+        (&[0, 0], &[1]),
+        (&[0x00, 0x1B], &[0x3F, 0x80, 0, 0]),
+        (&[0xF0, 0x01, 0x00, 0x07], &[0, 0, 0, 1, 0, 0, 0, 0]),
+        (&[1, 0, 5], b"{}"),
+        (&[6, 0, 0], &[42]),
+    ];
+    let (mend, fsck) = run(&cells(right), ALL);
+    assert!(mend.is_empty());
+    assert_eq!((fsck.counts().errors(), fsck.counts().valid_points, fsck.counts().annotations), (0, 3, 1));
+}
+
+#[test]
+fn unknown_columns_go() {
+    let point: (&[u8], &[u8]) = (&[0, 0], &[1]);
+    let left = check(&[point, (&[7], &[1])], 1, "Invalid qualifier, must be on 2 bytes or more.");
+    assert_eq!(left, cells(&[point]));
+    check(&[point, (&[7; 7], &[1])], 1, "Unknown qualifier, must be 2, 3, 5 or an even number of bytes.");
+    check(&[point, (&[0xF0, 0], &[1])], 1, "Unknown qualifier");
+}
+
+#[test]
+fn columns_of_a_future_version_are_told_and_left() {
+    assert_eq!(check(&[(&[9, 0, 0], &[1])], 0, "possibly from a future version").len(), 1);
+}
+
+#[test]
+fn the_newest_of_duplicates_stays_and_the_oldest_when_asked() {
+    let twice: &[(&[u8], &[u8])] = &[(&[0, 0], &[1]), (&[0, 0x0B], &[0x40, 0, 0, 0])];
+    let left = check(twice, 1, "More than one column had a value for the same timestamp: (1356998400000)");
+    assert_eq!(points(&left), [(0, Value::Float(2.0))]);
+    let (mend, fsck) = run(&cells(twice), RowFsckOptions { first_write_wins: true, ..ALL });
+    assert_eq!(points(&mended(&cells(twice), &mend)), [(0, Value::Int(1))]);
+    assert_eq!(fsck.counts().duplicates_fixed, 1);
+}
+
+#[test]
+fn duplicates_in_a_compacted_cell_go_with_the_fold() {
+    let left = check(&[(&[0, 0, 0, 0x10], &[1, 2, 0]), (&[0, 0x01], &[1, 0])], 1, "More than one column");
+    assert_eq!(left, cells(&[(&[0, 0x01, 0, 0x10], &[1, 0, 2, 0])]));
+}
+
+#[test]
+fn floats_of_early_versions_are_repaired() {
+    let left = check(&[(&[0, 0x0B], &[0, 0, 0, 0, 0x3F, 0x80, 0, 0])], 1, "marked as 4 bytes long but was actually 8");
+    assert_eq!(left, cells(&[(&[0, 0x0B], &[0x3F, 0x80, 0, 0])]));
+    let left = check(&[(&[0, 0x0B], &[0xFF, 0xFF, 0xFF, 0xFF, 0xBF, 0x80, 0, 0])], 1, "sign extension bug");
+    assert_eq!(left, cells(&[(&[0, 0x0B], &[0xBF, 0x80, 0, 0])]));
+}
+
+#[test]
+fn values_that_cannot_be_known_go() {
+    let bad: [(&[u8], &[u8], &str); 5] = [
+        (&[0, 0x0B], &[0, 0, 0, 1, 0x3F, 0x80, 0, 0], "the first four bytes were not zeroed"),
+        (&[0, 0x0F], &[0x3F, 0x80, 0, 0], "marked as 8 bytes long but was only 4 bytes."),
+        (&[0, 0x0B], &[1, 2], "either on 4 or 8 bytes, but it's on 2 bytes."),
+        (&[0, 0x01], &[1], "The integer value is 1 bytes long but should be 2 bytes."),
+        (&[0, 0x02], &[1, 2, 3], "The integer value is 3 bytes long"),
+    ];
+    for (qualifier, value, text) in bad {
+        let point: (&[u8], &[u8]) = (&[0x00, 0x10], &[7]);
+        assert_eq!(check(&[(qualifier, value), point], 1, text), cells(&[point]));
+    }
+    check(&[(&[5, 0, 0], &[0, 0, 1, 0])], 1, "append data point");
+}
+
+#[test]
+fn compacted_cells_are_sorted_or_go() {
+    let left = check(&[(&[0, 0x10, 0, 0], &[2, 1, 0])], 1, "out of order or requires a fixup");
+    assert_eq!(left, cells(&[(&[0, 0, 0, 0x10], &[1, 2, 0])]));
+    let bad: [(&[u8], &[u8], &str); 4] = [
+        (&[0, 0, 0, 0x10], &[1, 2, 9], "The last byte of a compacted should be 0 or 1."),
+        (&[0, 0, 0, 0x10], &[1, 2], "The last byte of a compacted should be 0 or 1."),
+        (&[0, 0, 0, 0x10], &[1, 2, 3, 0], "couldn't break down"),
+        (&[0, 0, 0, 0x10], &[], "The last byte of a compacted should be 0 or 1."),
+    ];
+    for (qualifier, value, text) in bad {
+        assert_eq!(check(&[(qualifier, value)], 1, text), cells(&[]));
+    }
+}
+
+#[test]
+fn integers_on_8_bytes_are_shortened() {
+    let long: &[(&[u8], &[u8])] = &[(&[0, 7], &[0, 0, 0, 0, 0, 0, 1, 0]), (&[0xF0, 1, 0, 7], &[0xFF; 8])];
+    let (mend, fsck) = run(&cells(long), ALL);
+    assert_eq!(mended(&cells(long), &mend), cells(&[(&[0, 1], &[1, 0]), (&[0xF0, 1, 0, 0], &[0xFF])]));
+    assert_eq!((fsck.counts().vle, fsck.counts().vle_fixed, fsck.counts().vle_bytes), (2, 2, 13));
+    assert_eq!(fsck.counts().errors(), 0);
+    assert!(run(&cells(long), RowFsckOptions { fix: false, ..ALL }).0.is_empty());
+}
+
+/// OpenTSDB drops an integer that needs its 8 bytes when it folds a row.
+#[test]
+fn a_fold_loses_no_point() {
+    let row: &[(&[u8], &[u8])] = &[
+        (&[0, 7], &[0, 0, 0, 1, 0, 0, 0, 0]),
+        (&[0, 0x10, 0, 0x20], &[1, 2, 0]),
+        (&[0xF0, 1, 0, 0x0F], &[0x40, 0, 0, 0, 0, 0, 0, 0]),
+    ];
+    let before = cells(row);
+    let after = mended(&before, &run(&before, RowFsckOptions { compact: true, ..ALL }).0);
+    assert_eq!(after.len(), 1);
+    assert_eq!(points(&after), points(&before));
+    assert_eq!(points(&before).len(), 4);
+}
+
+#[test]
+fn a_row_with_an_error_that_may_not_be_mended_is_not_folded() {
+    let row: &[(&[u8], &[u8])] = &[(&[0, 0x10, 0, 0x20], &[1, 2, 0]), (&[0, 1], &[1])];
+    let keep_values = RowFsckOptions { delete_bad_values: false, ..ALL };
+    assert!(run(&cells(row), keep_values).0.is_empty());
+    let twice: &[(&[u8], &[u8])] = &[(&[0, 0x10, 0, 0x20], &[1, 2, 0]), (&[0, 0x11], &[1, 1])];
+    assert!(run(&cells(twice), RowFsckOptions { resolve_duplicates: false, ..ALL }).0.is_empty());
+}
+
+/// A fold would give its points another age than the append cell's.
+#[test]
+fn a_row_with_an_append_cell_is_not_folded() {
+    let row: &[(&[u8], &[u8])] = &[(&[0, 0x10, 0, 0x20], &[1, 2, 0]), (&[5, 0, 0], &[0, 0x10, 9])];
+    assert!(run(&cells(row), RowFsckOptions { compact: true, ..ALL }).0.is_empty());
+}
+
+#[test]
+fn rows_without_a_key_or_names_go_when_asked() {
+    for (options, goes) in [(ALL, true), (RowFsckOptions { fix: false, ..ALL }, false)] {
+        let mut fsck = fsck(options);
+        assert_eq!(fsck.check_key(&KEY), None);
+        assert_eq!(fsck.check_key(&KEY[..9]).map(|mend| mend.delete_row), Some(goes));
+        let gone = crate::Error::NoSuchId { kind: crate::UidKind::Metric, id: [0, 0, 1].into() };
+        assert_eq!(fsck.orphan(&KEY, &gone).delete_row, goes);
+        assert_eq!((fsck.counts().bad_keys, fsck.counts().orphans), (1, 1));
+        assert_eq!(fsck.counts().fixed(), if goes { 2 } else { 0 });
+    }
+}
+
+proptest::proptest! {
+    /// Whatever bytes: no panic, and what is mended has no error left.
+    #[test]
+    fn any_row_is_mended_to_one_without_errors(
+        row in proptest::collection::btree_map(
+            proptest::collection::vec(proptest::prelude::any::<u8>(), 0..9),
+            proptest::collection::vec(proptest::prelude::any::<u8>(), 0..12),
+            0..6,
+        ),
+        compact: bool,
+    ) {
+        let before: Cells = row.into_iter().collect();
+        let options = RowFsckOptions { compact, ..ALL };
+        let after = mended(&before, &run(&before, options).0);
+        proptest::prop_assert_eq!(run(&after, options).1.counts().errors(), 0, "{:02x?} {:02x?}", before, after);
+    }
+}

@@ -1,0 +1,386 @@
+//! What is wrong in a UID table, and what mends it: pure, over the table's cells.
+//!
+//! Each kind's two maps must be each other's inverse, and its counter must not be behind the largest UID given out.
+//! A name without a reverse cell gets it back; a reverse cell without a name is an orphan and goes; two names with one
+//! UID have mixed their series for good, so both are dropped and the UID keeps what was written under a name
+//! `fsck.<name>.<name>`; new points of either name then begin a clean series. *Source*: OpenTSDB 2.4 `UidManager.fsck`,
+//! with its texts (rule C-UIDFSCK).
+//!
+//! It holds the whole map in memory, as OpenTSDB's does.
+
+use std::collections::BTreeMap;
+
+use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
+use crate::uid_table::{COUNTER_ROW, decode_name};
+use crate::{Uid, UidKind, UidWidths, hex};
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Told for information, or a mend.
+    Info,
+    /// Harmless.
+    Warning,
+    /// Damage.
+    Error,
+}
+
+/// One line of what was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is, in OpenTSDB's words.
+    pub text: String,
+}
+
+/// One change that mends a UID table; they are applied in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UidMend {
+    /// Puts a cell of either map or of the counters.
+    Put {
+        /// Row.
+        row: Vec<u8>,
+        /// Family.
+        family: &'static [u8],
+        /// Which kind's cell.
+        kind: UidKind,
+        /// Its value.
+        value: Vec<u8>,
+    },
+    /// Deletes cells of a row.
+    Delete {
+        /// Row.
+        row: Vec<u8>,
+        /// Family.
+        family: Vec<u8>,
+        /// Their qualifiers.
+        qualifiers: Vec<Vec<u8>>,
+    },
+    /// Adds to a kind's counter, so that a UID given out meanwhile is not given out again.
+    Raise {
+        /// Whose counter.
+        kind: UidKind,
+        /// By how much.
+        by: i64,
+    },
+}
+
+/// What may be mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UidFsckOptions {
+    /// Mends what is damaged.
+    pub fix: bool,
+    /// With `fix`: removes columns that no version knows.
+    pub delete_unknown: bool,
+}
+
+/// What was found and what mends it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UidReport {
+    /// In the order met.
+    pub findings: Vec<Finding>,
+    /// Empty without `fix`.
+    pub mends: Vec<UidMend>,
+    /// Cells looked at.
+    pub cells_count: u64,
+    /// Findings that are damage.
+    pub errors_count: u64,
+}
+
+/// The maps of one kind as they are read.
+#[derive(Debug, Default)]
+struct Maps {
+    counter: Option<i64>,
+    counter_broken: bool,
+    largest: u64,
+    name_to_id: BTreeMap<Vec<u8>, Vec<u8>>,
+    id_to_name: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+/// Reads a UID table's cells and tells what is wrong.
+///
+/// ```
+/// use basalt_schema::{UidFsck, UidFsckOptions, UidWidths};
+/// let mut fsck = UidFsck::new(UidWidths::default(), UidFsckOptions { fix: true, delete_unknown: false });
+/// fsck.add(b"sys.cpu", b"id", b"metrics", &[0, 0, 1]);
+/// let report = fsck.finish();
+/// assert_eq!(report.findings[0].text, "Forward metrics mapping is missing reverse mapping: sys.cpu -> 000001");
+/// assert_eq!(report.errors_count, 2); // the counter is behind, too
+/// ```
+#[derive(Debug)]
+pub struct UidFsck {
+    widths: UidWidths,
+    options: UidFsckOptions,
+    report: UidReport,
+    kinds: BTreeMap<UidKind, Maps>,
+}
+
+impl UidFsck {
+    /// A check of a table of these widths.
+    pub fn new(widths: UidWidths, options: UidFsckOptions) -> Self {
+        Self { widths, options, report: UidReport::default(), kinds: BTreeMap::new() }
+    }
+
+    /// Takes one cell; cells may come in any order.
+    pub fn add(&mut self, row: &[u8], family: &[u8], qualifier: &[u8], value: &[u8]) {
+        self.report.cells_count += 1;
+        if is_meta(qualifier) {
+            return;
+        }
+        let Some(kind) = UidKind::ALL.into_iter().find(|kind| kind.qualifier().as_bytes() == qualifier) else {
+            return self.unknown(row, family, qualifier);
+        };
+        if row == COUNTER_ROW {
+            return self.counter(kind, value);
+        }
+        let width = self.widths.of(kind).bytes();
+        let maps = self.kinds.entry(kind).or_default();
+        let id = if family == UID_ID_FAMILY {
+            maps.name_to_id.insert(row.to_vec(), value.to_vec());
+            if value.len() == width {
+                maps.largest = maps.largest.max(Uid::decode(value).map_or(0, Uid::number));
+            }
+            value
+        } else {
+            maps.id_to_name.insert(row.to_vec(), value.to_vec());
+            row
+        };
+        if id.len() != width {
+            let text = format!("Invalid {kind} ID of length {} (expected: {width})", id.len());
+            self.report.error(format!("{text}: row {} -> {}", hex::upper(row), hex::upper(value)));
+        }
+    }
+
+    /// Matches the maps and tells everything.
+    pub fn finish(self) -> UidReport {
+        let Self { widths, options, mut report, kinds } = self;
+        for (kind, mut maps) in kinds {
+            let before = report.errors_count;
+            let mut check = KindCheck { kind, width: widths.of(kind).bytes(), fix: options.fix, report: &mut report };
+            let collided = check.forward(&mut maps);
+            check.collisions(&mut maps, collided);
+            check.reverse(&maps);
+            check.counter(&maps);
+            let errors = report.errors_count - before;
+            if errors > 0 {
+                report.tell(Severity::Error, format!("{kind}: Found {errors} errors."));
+            }
+        }
+        report
+    }
+
+    fn counter(&mut self, kind: UidKind, value: &[u8]) {
+        let maps = self.kinds.entry(kind).or_default();
+        if let Ok(bytes) = <[u8; 8]>::try_from(value) {
+            let counter = i64::from_be_bytes(bytes);
+            maps.counter = Some(counter);
+            self.report.tell(Severity::Info, format!("Maximum ID for {kind}: {counter}"));
+        } else {
+            maps.counter_broken = true;
+            let found = value.len();
+            self.report.error(format!("Invalid maximum ID for {kind}: should be on 8 bytes, is on {found}"));
+        }
+    }
+
+    fn unknown(&mut self, row: &[u8], family: &[u8], qualifier: &[u8]) {
+        let place = format!("{} in row {}", hex::upper(qualifier), hex::upper(row));
+        self.report.tell(Severity::Warning, format!("Unknown qualifier {place}"));
+        if self.options.fix && self.options.delete_unknown {
+            let qualifiers = vec![qualifier.to_vec()];
+            self.report.mends.push(UidMend::Delete { row: row.to_vec(), family: family.to_vec(), qualifiers });
+            self.report.tell(Severity::Info, format!("FIX: Removed unknown qualifier {place}"));
+        }
+    }
+}
+
+/// Columns that are no part of the maps.
+fn is_meta(qualifier: &[u8]) -> bool {
+    [&b"ts_meta"[..], b"ts_ctr"].contains(&qualifier)
+        || UidKind::ALL.iter().any(|kind| kind.meta_qualifier().as_bytes() == qualifier)
+}
+
+impl UidReport {
+    fn tell(&mut self, severity: Severity, text: String) {
+        self.findings.push(Finding { severity, text });
+    }
+
+    fn error(&mut self, text: String) {
+        self.errors_count += 1;
+        self.tell(Severity::Error, text);
+    }
+}
+
+/// The checks of one kind's maps.
+struct KindCheck<'a> {
+    kind: UidKind,
+    width: usize,
+    fix: bool,
+    report: &'a mut UidReport,
+}
+
+impl KindCheck<'_> {
+    /// Every name must be what its UID says. Answers whether two names may have one UID.
+    fn forward(&mut self, maps: &mut Maps) -> bool {
+        let kind = self.kind;
+        let mut collided = false;
+        for (name, id) in &maps.name_to_id {
+            let (name_text, id_text) = (decode_name(name), hex::upper(id));
+            let Some(found) = maps.id_to_name.get(id).cloned() else {
+                self.report
+                    .error(format!("Forward {kind} mapping is missing reverse mapping: {name_text} -> {id_text}"));
+                self.restore_reverse(&mut maps.id_to_name, name, id);
+                continue;
+            };
+            if found == *name {
+                continue;
+            }
+            let found_text = decode_name(&found);
+            self.report.error(format!(
+                "Forward {kind} mapping {name_text} -> {id_text} is different than reverse mapping: \
+                 {id_text} -> {found_text}"
+            ));
+            let other = maps.name_to_id.get(&found);
+            let other_text = other.map_or_else(|| "null".to_owned(), |id| hex::upper(id));
+            if other.is_some() {
+                self.report.error(format!(
+                    "Inconsistent forward {kind} mapping {name_text} -> {id_text} vs {name_text} -> {found_text} / \
+                     {found_text} -> {other_text}"
+                ));
+                if maps.name_to_id.values().filter(|other| *other == id).count() > 1 {
+                    collided = true;
+                    continue;
+                }
+            } else {
+                self.report.error(format!(
+                    "Duplicate forward {kind} mapping {name_text} -> {id_text} and {other_text} -> {found_text}"
+                ));
+            }
+            self.restore_reverse(&mut maps.id_to_name, name, id);
+        }
+        collided
+    }
+
+    fn restore_reverse(&mut self, id_to_name: &mut BTreeMap<Vec<u8>, Vec<u8>>, name: &[u8], id: &[u8]) {
+        if !self.fix || id.len() != self.width {
+            return;
+        }
+        self.put(id, UID_NAME_FAMILY, name);
+        id_to_name.insert(id.to_vec(), name.to_vec());
+        let (kind, id, name) = (self.kind, hex::upper(id), decode_name(name));
+        self.report.tell(Severity::Info, format!("FIX: Restoring {kind} reverse mapping: {id} -> {name}"));
+    }
+
+    /// Gives each UID of several names one name of its own, and drops theirs.
+    fn collisions(&mut self, maps: &mut Maps, collided: bool) {
+        if !collided || !self.fix {
+            return;
+        }
+        let kind = self.kind;
+        let mut names_of: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+        for (name, id) in &maps.name_to_id {
+            names_of.entry(id.clone()).or_default().push(name.clone());
+        }
+        for (id, names) in names_of.into_iter().filter(|(_, names)| names.len() > 1) {
+            let id_text = hex::upper(&id);
+            let mut joined = b"fsck".to_vec();
+            for name in names {
+                joined.push(b'.');
+                joined.extend_from_slice(&name);
+                self.delete(&name, UID_ID_FAMILY, &[kind.qualifier()]);
+                maps.name_to_id.remove(&name);
+                let name = decode_name(&name);
+                self.report
+                    .tell(Severity::Info, format!("FIX: Removed forward {kind} mapping for {name} -> {id_text}"));
+            }
+            self.put(&joined, UID_ID_FAMILY, &id);
+            let joined_text = decode_name(&joined);
+            self.report.tell(
+                Severity::Info,
+                format!("FIX: Created forward {kind} mapping for fsck'd UID {joined_text} -> {id_text}"),
+            );
+            maps.name_to_id.insert(joined.clone(), id.clone());
+            self.restore_reverse(&mut maps.id_to_name, &joined, &id);
+            self.report
+                .tell(Severity::Error, format!("UID collision: corrupted UID [{id_text}] renamed to [{joined_text}]"));
+        }
+    }
+
+    /// Every UID must be what its name says; one that is not is an orphan.
+    fn reverse(&mut self, maps: &Maps) {
+        let kind = self.kind;
+        for (id, name) in &maps.id_to_name {
+            let (id_text, name_text) = (hex::upper(id), decode_name(name));
+            match maps.name_to_id.get(name) {
+                Some(found) if found == id => continue,
+                None => self.report.tell(
+                    Severity::Warning,
+                    format!("Reverse {kind} mapping is missing forward mapping: {name_text} -> {id_text}"),
+                ),
+                Some(found) => {
+                    let found_text = hex::upper(found);
+                    self.report.error(match maps.id_to_name.get(found) {
+                        Some(other) => format!(
+                            "Inconsistent reverse {kind} mapping {id_text} -> {name_text} vs {found_text} -> \
+                             {name_text} / {} -> {found_text}",
+                            decode_name(other)
+                        ),
+                        None => format!(
+                            "Duplicate reverse {kind} mapping {id_text} -> {name_text} and {found_text} -> null"
+                        ),
+                    });
+                }
+            }
+            if self.fix {
+                self.delete(id, UID_NAME_FAMILY, &[kind.qualifier(), kind.meta_qualifier()]);
+                self.report
+                    .tell(Severity::Info, format!("FIX: Removed {kind} reverse mapping: {id_text} -> {name_text}"));
+            }
+        }
+    }
+
+    /// The counter must not be behind the largest UID.
+    fn counter(&mut self, maps: &Maps) {
+        let kind = self.kind;
+        let (largest, counter) = (i64::try_from(maps.largest).unwrap_or(i64::MAX), maps.counter.unwrap_or(0));
+        let entries = maps.name_to_id.len().max(maps.id_to_name.len());
+        let entries_count = i64::try_from(entries).unwrap_or(i64::MAX);
+        if maps.counter_broken {
+            // OpenTSDB leaves it; but then every assignment fails.
+            if self.fix {
+                self.put(COUNTER_ROW, UID_ID_FAMILY, &largest.to_be_bytes());
+                self.report.tell(Severity::Info, format!("FIX: Restored max ID for {kind} to {largest}"));
+            }
+        } else if counter > entries_count {
+            let gone = counter - entries_count;
+            self.report.tell(
+                Severity::Warning,
+                format!(
+                    "Max ID for {kind} is {counter} but only {entries} entries were found.  Maybe {gone} IDs were \
+                     deleted?"
+                ),
+            );
+        } else if counter < largest {
+            self.report.error(format!(
+                "We found an ID of {largest} for {kind} but the max ID is only {counter}!  Future IDs may be \
+                 double-assigned!"
+            ));
+            if self.fix {
+                self.report.mends.push(UidMend::Raise { kind, by: largest - counter });
+                self.report.tell(Severity::Info, format!("FIX: Updated max ID for {kind} to {largest}"));
+            }
+        }
+    }
+
+    fn put(&mut self, row: &[u8], family: &'static [u8], value: &[u8]) {
+        self.report.mends.push(UidMend::Put { row: row.to_vec(), family, kind: self.kind, value: value.to_vec() });
+    }
+
+    fn delete(&mut self, row: &[u8], family: &'static [u8], qualifiers: &[&str]) {
+        let qualifiers = qualifiers.iter().map(|qualifier| qualifier.as_bytes().to_vec()).collect();
+        self.report.mends.push(UidMend::Delete { row: row.to_vec(), family: family.to_vec(), qualifiers });
+    }
+}
+
+#[cfg(test)]
+mod tests;

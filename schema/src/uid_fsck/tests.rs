@@ -1,0 +1,135 @@
+//! Rule C-UIDFSCK: each kind of damage is found, and what mends it leaves nothing to find.
+
+use super::*;
+
+type Column = (Vec<u8>, Vec<u8>, Vec<u8>);
+type Cell = (Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>);
+
+fn forward(name: &str, id: u8) -> Cell {
+    (name.into(), b"id".into(), b"metrics".into(), vec![0, 0, id])
+}
+
+fn reverse(id: u8, name: &str) -> Cell {
+    (vec![0, 0, id], b"name".into(), b"metrics".into(), name.into())
+}
+
+fn counter(bytes: &[u8]) -> Cell {
+    (vec![0], b"id".into(), b"metrics".into(), bytes.into())
+}
+
+fn run(cells: &[Cell], fix: bool) -> UidReport {
+    let mut fsck = UidFsck::new(UidWidths::default(), UidFsckOptions { fix, delete_unknown: true });
+    for (row, family, qualifier, value) in cells {
+        fsck.add(row, family, qualifier, value);
+    }
+    fsck.finish()
+}
+
+/// What the cells are after the mends.
+fn mended(cells: &[Cell], mends: &[UidMend]) -> Vec<Cell> {
+    let mut cells: BTreeMap<Column, Vec<u8>> =
+        cells.iter().cloned().map(|(row, family, qualifier, value)| ((row, family, qualifier), value)).collect();
+    for mend in mends {
+        match mend.clone() {
+            UidMend::Put { row, family, kind, value } => {
+                cells.insert((row, family.to_vec(), kind.qualifier().into()), value);
+            }
+            UidMend::Delete { row, family, qualifiers } => {
+                for qualifier in qualifiers {
+                    cells.remove(&(row.clone(), family.clone(), qualifier));
+                }
+            }
+            UidMend::Raise { kind, by } => {
+                let value = cells.entry((vec![0], b"id".into(), kind.qualifier().into())).or_insert(vec![0; 8]);
+                *value = (i64::from_be_bytes(value[..].try_into().unwrap()) + by).to_be_bytes().to_vec();
+            }
+        }
+    }
+    cells.into_iter().map(|((row, family, qualifier), value)| (row, family, qualifier, value)).collect()
+}
+
+/// Damage is found with `errors`, nothing is mended dry, and after the mends nothing is wrong.
+fn check(mut cells: Vec<Cell>, errors: u64, text: &str) -> Vec<Cell> {
+    if !cells.iter().any(|cell| cell.0 == [0]) {
+        cells.push(counter(&9u64.to_be_bytes()));
+    }
+    let dry = run(&cells, false);
+    assert_eq!(dry.errors_count, errors, "{dry:#?}");
+    assert!(dry.findings.iter().any(|finding| finding.text.contains(text)), "{dry:#?}");
+    assert!(dry.mends.is_empty());
+    let cells = mended(&cells, &run(&cells, true).mends);
+    let after = run(&cells, false);
+    assert_eq!(after.errors_count, 0, "{after:#?}");
+    assert!(after.findings.iter().all(|finding| !finding.text.contains("mapping")), "{after:#?}");
+    cells
+}
+
+#[test]
+fn a_whole_table_has_nothing_wrong() {
+    check(vec![forward("a", 1), reverse(1, "a"), counter(&1u64.to_be_bytes())], 0, "Maximum ID for metrics: 1");
+}
+
+#[test]
+fn a_missing_reverse_cell_comes_back() {
+    let cells = check(vec![forward("a", 1)], 1, "is missing reverse mapping: a -> 000001");
+    assert!(cells.contains(&reverse(1, "a")));
+}
+
+#[test]
+fn an_orphan_goes() {
+    let cells = check(vec![reverse(1, "a")], 0, "Reverse metrics mapping is missing forward mapping: a -> 000001");
+    assert_eq!(cells.len(), 1);
+}
+
+#[test]
+fn a_reverse_cell_of_another_name_is_put_right() {
+    let cells = check(vec![forward("a", 1), reverse(1, "b")], 2, "is different than reverse mapping: 000001 -> b");
+    assert!(cells.contains(&reverse(1, "a")));
+}
+
+#[test]
+fn two_uids_of_one_name_lose_the_one_that_the_name_does_not_tell() {
+    let cells = check(vec![forward("a", 1), reverse(1, "a"), reverse(2, "a")], 1, "Inconsistent reverse");
+    assert_eq!(cells.len(), 3);
+}
+
+#[test]
+fn two_names_of_one_uid_give_way_to_a_third() {
+    let cells = check(
+        vec![forward("a", 1), forward("b", 1), reverse(1, "a")],
+        2,
+        "Inconsistent forward metrics mapping b -> 000001 vs b -> a / a -> 000001",
+    );
+    assert!(cells.contains(&forward("fsck.a.b", 1)) && cells.contains(&reverse(1, "fsck.a.b")));
+    assert!(!cells.iter().any(|cell| cell.0 == b"a" || cell.0 == b"b"));
+}
+
+#[test]
+fn two_names_of_one_uid_without_a_reverse_cell_give_way_too() {
+    check(vec![forward("a", 1), forward("b", 1)], 2, "missing reverse mapping");
+}
+
+#[test]
+fn a_counter_behind_is_raised_and_a_broken_one_restored() {
+    let whole = || vec![forward("a", 7), reverse(7, "a")];
+    let with = |bytes: &[u8]| whole().into_iter().chain([counter(bytes)]).collect();
+    let seven = counter(&7u64.to_be_bytes());
+    assert!(check(with(&1u64.to_be_bytes()), 1, "the max ID is only 1!").contains(&seven));
+    assert!(check(with(&[7]), 1, "should be on 8 bytes").contains(&seven));
+}
+
+#[test]
+fn unknown_columns_go_when_asked() {
+    let odd = (b"a".to_vec(), b"id".to_vec(), b"odd".to_vec(), vec![1]);
+    assert!(!check(vec![odd.clone()], 0, "Unknown qualifier 6F6464 in row 61").contains(&odd));
+    let mut fsck = UidFsck::new(UidWidths::default(), UidFsckOptions { fix: true, delete_unknown: false });
+    fsck.add(&odd.0, &odd.1, &odd.2, &odd.3);
+    assert!(fsck.finish().mends.is_empty());
+}
+
+#[test]
+fn a_uid_of_another_width_is_told() {
+    let wide = (b"a".to_vec(), b"id".to_vec(), b"metrics".to_vec(), vec![0, 0, 0, 1]);
+    let report = run(&[wide], false);
+    assert!(report.findings.iter().any(|f| f.text.starts_with("Invalid metrics ID of length 4 (expected: 3)")));
+}
