@@ -179,7 +179,8 @@ fn ingest_limits(config: &Config) -> IngestLimits {
     }
 }
 
-fn query_limits(config: &Config) -> Limits {
+/// What one query may take, by the configuration.
+pub(crate) fn query_limits(config: &Config) -> Limits {
     Limits {
         points_max: config.query.max_points,
         bytes_max: config.query.max_bytes,

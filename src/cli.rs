@@ -3,8 +3,17 @@
 mod compact;
 mod config;
 mod folder;
+mod fsck;
 mod import;
+mod java;
+mod mkmetric;
+mod query;
+mod rows;
+mod scan;
+mod search;
 mod serve;
+mod uid;
+mod words;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -40,6 +49,18 @@ enum Command {
     Import(import::Import),
     /// Merge the files of a data folder
     Compact(compact::Compact),
+    /// Answer a query as lines
+    Query(query::QueryTool),
+    /// Show, dump or delete rows as they are stored
+    Scan(scan::ScanTool),
+    /// Check and mend data rows
+    Fsck(fsck::FsckTool),
+    /// Find series
+    Search(search::Search),
+    /// Find, assign, rename, delete and check UIDs
+    Uid(uid::UidTool),
+    /// Give metrics their UIDs
+    Mkmetric(mkmetric::Mkmetric),
     /// Check or show the configuration
     Config(config::ConfigCommand),
     /// Print the version
@@ -78,6 +99,17 @@ impl Sources {
     }
 }
 
+/// Options that scripts for `tsdb` give; they mean nothing here and are taken.
+#[derive(Debug, Args)]
+struct Inherited {
+    #[arg(long, hide = true, value_name = "SPEC")]
+    zkquorum: Option<String>,
+    #[arg(long, hide = true, value_name = "PATH")]
+    zkbasedir: Option<String>,
+    #[arg(long, short, hide = true)]
+    verbose: bool,
+}
+
 /// Runs what the command line asks for.
 ///
 /// # Errors
@@ -96,6 +128,12 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Serve(serve) => serve.run(),
         Command::Import(import) => import.run(),
         Command::Compact(compact) => compact.run(),
+        Command::Query(query) => query.run(),
+        Command::Scan(scan) => scan.run(),
+        Command::Fsck(fsck) => fsck.run(),
+        Command::Search(search) => search.run(),
+        Command::Uid(uid) => uid.run(),
+        Command::Mkmetric(mkmetric) => mkmetric.run(),
         Command::Config(config) => config.run(),
         Command::Version => print(&format!("basalt {VERSION} (speaks OpenTSDB {SPOKEN})\n")),
     }

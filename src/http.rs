@@ -19,7 +19,7 @@ mod health;
 mod json;
 mod jsonp;
 mod mode;
-mod number;
+pub(crate) mod number;
 mod page;
 mod params;
 mod put;

@@ -1,0 +1,83 @@
+//! `basalt query`: a query's points as lines.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use basalt_query::{Cancel, Compat, Number, Options, QueryEngine, QueryRequest, Series};
+use clap::Args;
+
+use super::folder::with_folder;
+use super::words::Words;
+use super::{Inherited, Sources, java, print};
+use crate::app::query_limits;
+use crate::config::Config;
+use crate::exit::{Exit, Failure};
+
+/// `basalt query`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+START [END] FUNC [rate] [counter,max,reset] [downsample N FUNC] METRIC [k=v]…, and further queries from FUNC on.
+Times: YYYY/MM/DD-HH:MM[:SS], seconds since 1970, 1h-ago. N is in milliseconds. A value `*` or `a|b` groups.
+A line is `metric time-in-ms value {tags}`.
+
+Examples:
+  basalt query 1h-ago sum sys.cpu.user 'host=*'
+  basalt query 2013/01/01-00:00 2013/01/02-00:00 avg rate counter,65535 downsample 60000 max sys.if.bytes host=web01
+
+Exit codes: 0 done, 1 unknown name or failure, 2 wrong command line, 4 folder in use.")]
+pub(super) struct QueryTool {
+    /// The query
+    #[arg(required = true, value_name = "WORD", allow_hyphen_values = false)]
+    words: Vec<String>,
+    #[command(flatten)]
+    sources: Sources,
+    #[command(flatten)]
+    _inherited: Inherited,
+}
+
+impl QueryTool {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let config = self.sources.load()?;
+        let words = Words::parse(&self.words, &config)?;
+        with_folder(&self.sources, |opened| {
+            let engine = QueryEngine::new(Arc::clone(&opened.schema), options(&config)?, query_limits(&config));
+            let request = QueryRequest {
+                start: Some(format!("{}ms", words.start_ms)),
+                end: Some(format!("{}ms", words.end_ms)),
+                queries: words.queries,
+                no_annotations: true,
+                ms_resolution: true,
+                ..QueryRequest::default()
+            };
+            let answers = engine.run(&request, words.end_ms, &Cancel::new()).map_err(|cause| {
+                Failure::new(crate::store::exit_of(cause.kind()), cause.to_string().replace('\n', " "))
+            })?;
+            answers.iter().flat_map(|answer| &answer.series).try_for_each(|series| print(&lines(series)))
+        })
+    }
+}
+
+fn options(config: &Config) -> Result<Options, Failure> {
+    let default_zone = basalt_query::parse_zone(&config.query.timezone)
+        .map_err(|cause| Failure::new(Exit::Config, format!("setting `query.timezone`: {cause}")))?;
+    Ok(Options {
+        compat: Compat { strict: config.compat.strict },
+        default_zone,
+        skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
+        ..Options::default()
+    })
+}
+
+fn lines(series: &Series) -> String {
+    let tags: Vec<(&str, &str)> = series.tags.iter().map(|(key, value)| (&**key, &**value)).collect();
+    let tags = java::map(&tags);
+    let mut text = String::new();
+    for point in &series.points {
+        let value = match point.number {
+            Number::Integer(value) => value.to_string(),
+            Number::Double(value) => java::fixed(value),
+        };
+        writeln!(text, "{} {} {value} {tags}", series.metric, point.time_ms).unwrap_or_default();
+    }
+    text
+}

@@ -1,0 +1,200 @@
+//! `basalt scan`: rows as they are stored, or as lines fit for `basalt import`.
+
+use std::fmt::Write as _;
+
+use basalt_schema::{
+    ColumnKind, DATA_FAMILY, RowCell, RowKey, Schema, SeriesNames, StoredPoint, Value, annotation_offset_ms,
+};
+use basalt_store::{CellView, Durability, MutationBatch, RowView};
+use clap::Args;
+
+use super::folder::{failed, with_folder};
+use super::rows::Rows;
+use super::words::Words;
+use super::{Inherited, Sources, java, print};
+use crate::exit::{Exit, Failure};
+
+/// `basalt scan`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A query is written as for `basalt query`; its rows are whole hours, its function is not used. Without --import each
+row is shown by its key (bytes as signed decimals), metric, base time and tags, then each of its cells:
+qualifier, value, seconds into the row, l or f, time. With it a line is `metric time value k=v …`.
+
+Examples:
+  basalt scan 1h-ago sum sys.cpu.user host=web01
+  basalt scan --import 2013/01/01-00:00 2014/01/01-00:00 sum sys.cpu.user | gzip > cpu.gz
+  basalt scan --delete 2013/01/01-00:00 2013/01/02-00:00 sum old.metric      deletes whole rows, annotations too
+
+Exit codes: 0 done, 1 unknown name or failure, 2 wrong command line, 4 folder in use.")]
+pub(super) struct ScanTool {
+    /// The query
+    #[arg(required = true, value_name = "WORD")]
+    words: Vec<String>,
+    /// Print lines fit for `basalt import`
+    #[arg(long)]
+    import: bool,
+    /// Delete every row once it is printed; means --import
+    #[arg(long)]
+    delete: bool,
+    #[command(flatten)]
+    sources: Sources,
+    #[command(flatten)]
+    _inherited: Inherited,
+}
+
+impl ScanTool {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let words = Words::parse(&self.words, &self.sources.load()?)?;
+        with_folder(&self.sources, |opened| {
+            let schema = &*opened.schema;
+            words.queries.iter().try_for_each(|query| self.dump(schema, &Rows::of(schema, &words, query)?))
+        })
+    }
+
+    fn dump(&self, schema: &Schema, rows: &Rows) -> Result<(), Failure> {
+        let import = self.import || self.delete;
+        rows.for_each(schema, &mut |rows| {
+            let mut text = String::new();
+            for row in rows {
+                if import {
+                    as_lines(schema, row, &mut text)?;
+                } else {
+                    as_stored(schema, row, &mut text);
+                }
+            }
+            // What is deleted was printed before.
+            print(&text)?;
+            if self.delete { delete(schema, rows) } else { Ok(()) }
+        })
+    }
+}
+
+/// Deletes what was read of each row, and nothing newer.
+fn delete(schema: &Schema, rows: &[RowView<'_>]) -> Result<(), Failure> {
+    let failing = |cause: basalt_store::Error| failed("cannot delete rows", &cause.into());
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    for row in rows {
+        let newest = row.cells().map(|cell| cell.timestamp).max();
+        let mut changes = batch.row(row.key()).map_err(failing)?;
+        changes.delete_family(DATA_FAMILY, newest).map_err(failing)?;
+    }
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let applied = schema.store().apply(&schema.tables().data, batch).wait().map_err(failing)?;
+    applied.failed.into_iter().next().map_or(Ok(()), |failure| Err(failing(failure.error)))
+}
+
+fn names(schema: &Schema, key: &RowKey<'_>) -> Result<SeriesNames, basalt_schema::Error> {
+    schema.names(&key.tsuid())
+}
+
+fn tags(names: &SeriesNames) -> Vec<(&str, &str)> {
+    names.tags.iter().map(|(key, value)| (&**key, &**value)).collect()
+}
+
+/// A row in OpenTSDB's raw form. What is damaged is shown as it lies there.
+fn as_stored(schema: &Schema, row: &RowView<'_>, text: &mut String) {
+    let head = java::bytes(row.key());
+    let Ok(key) = schema.layout().decode(row.key()) else {
+        writeln!(text, "{head} [not a row of points]").unwrap_or_default();
+        return;
+    };
+    let base = key.base().seconds();
+    let date = java::date(i64::from(base) * 1000);
+    let metric = schema.uids().of(basalt_schema::UidKind::Metric).name(key.metric());
+    let metric = metric.map_or_else(|cause| cause.to_string(), |name| name.to_string());
+    let tags = names(schema, &key).map_or_else(|cause| cause.to_string(), |names| java::map(&tags(&names)));
+    writeln!(text, "{head} {metric} {base} ({date}) {tags}").unwrap_or_default();
+    for cell in row.cells() {
+        cell_as_stored(&cell, i64::from(base), text);
+    }
+}
+
+fn cell_as_stored(cell: &CellView<'_>, base: i64, text: &mut String) {
+    let (qualifier, value) = (java::bytes(cell.qualifier), java::bytes(cell.value));
+    let mut points = String::new();
+    let mut count = 0;
+    let read = RowCell::from(*cell).for_each_point(|point| {
+        let indent = if ColumnKind::of(cell.qualifier) == ColumnKind::Point { "" } else { "    " };
+        writeln!(points, "{indent}{}", point_as_stored(&point, base)).unwrap_or_default();
+        count += 1;
+    });
+    let kind = ColumnKind::of(cell.qualifier);
+    match (read, kind) {
+        (Err(cause), _) => writeln!(text, "  {qualifier}\t{value}\t[{cause}]"),
+        (Ok(()), ColumnKind::Point) => write!(text, "  {points}"),
+        (Ok(()), ColumnKind::Compacted | ColumnKind::Appended) => {
+            write!(text, "  {qualifier}\t{value} = {count} values:\n{points}")
+        }
+        (Ok(()), ColumnKind::Annotation) => {
+            let offset = i64::from(annotation_offset_ms(cell.qualifier).unwrap_or(0));
+            let json = String::from_utf8_lossy(cell.value);
+            let (delta, time) = (offset / 1000, base * 1000 + offset);
+            writeln!(text, "  {qualifier}\t{value}\t{delta}\t{json}\t{time}\t({})", java::date(time))
+        }
+        (Ok(()), _) => writeln!(text, "  {value}\t[Not a data point]"),
+    }
+    .unwrap_or_default();
+}
+
+/// Seconds, or milliseconds where the point was written in them; into the row and since 1970.
+fn times(point: &StoredPoint<'_>, base: i64) -> (i64, i64) {
+    let offset = i64::from(point.qualifier.offset_ms);
+    if point.qualifier.kind.is_millis() {
+        (offset, base * 1000 + offset)
+    } else {
+        (offset / 1000, base + offset / 1000)
+    }
+}
+
+fn point_as_stored(point: &StoredPoint<'_>, base: i64) -> String {
+    let (delta, time) = times(point, base);
+    format!(
+        "{}\t{}\t{delta}\t{}\t{time}\t({})",
+        java::bytes(&point.qualifier.encode()),
+        java::bytes(point.value),
+        if point.qualifier.kind.is_float() { 'f' } else { 'l' },
+        java::date(base * 1000 + i64::from(point.qualifier.offset_ms))
+    )
+}
+
+/// A row's points as lines for `import`.
+fn as_lines(schema: &Schema, row: &RowView<'_>, text: &mut String) -> Result<(), Failure> {
+    let unreadable = |cause: basalt_schema::Error| failed(&format!("row {}", java::bytes(row.key())), &cause);
+    let key = schema.layout().decode(row.key()).map_err(unreadable)?;
+    if !row.cells().any(|cell| is_points(&cell)) {
+        return Ok(());
+    }
+    let names = names(schema, &key).map_err(unreadable)?;
+    let mut suffix = String::new();
+    for (key, value) in java::hash_order(&tags(&names)) {
+        write!(suffix, " {key}={value}").unwrap_or_default();
+    }
+    let base = i64::from(key.base().seconds());
+    for cell in row.cells() {
+        let mut broken = false;
+        let read = RowCell::from(cell).for_each_point(|point| {
+            let value = match Value::decode(point.qualifier.kind, point.value) {
+                Some(Value::Int(value)) => value.to_string(),
+                Some(Value::Float(value)) => java::double(value),
+                None => {
+                    broken = true;
+                    return;
+                }
+            };
+            writeln!(text, "{} {} {value}{suffix}", names.metric, times(&point, base).1).unwrap_or_default();
+        });
+        read.map_err(unreadable)?;
+        if broken {
+            let line = format!("row {}: a value of a length that no value has", java::bytes(row.key()));
+            return Err(Failure::new(Exit::Damage, line));
+        }
+    }
+    Ok(())
+}
+
+fn is_points(cell: &CellView<'_>) -> bool {
+    matches!(ColumnKind::of(cell.qualifier), ColumnKind::Point | ColumnKind::Compacted | ColumnKind::Appended)
+}

@@ -1,0 +1,280 @@
+//! `basalt uid`: OpenTSDB's tool for names and UIDs, with its words, lines and ends.
+
+use std::fmt::Write as _;
+
+use basalt_schema::{Error, Schema, Severity, Uid, UidFsckOptions, UidKind};
+use basalt_store::{CellView, Columns, ErrorKind, Get, Scan};
+use clap::Args;
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::folder::{failed, with_folder};
+use super::{Inherited, Sources, java, print};
+use crate::exit::{Exit, Failure};
+
+/// `basalt uid`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Sub-commands:
+  grep [KIND] RE                  names that match; exit 1 when none does
+  assign KIND NAME…               gives names their UIDs; one that has a UID keeps it
+  rename KIND OLD NEW             gives a UID another name
+  delete KIND NAME                removes a name and its UID; the data stay
+  fsck [fix] [delete_unknown]     checks the maps; exit 1 when something is damaged
+  [KIND] NAME                     the UID of a name
+  [KIND] ID                       the name of a UID: a number, or bytes as `[0, 0, 1]`
+
+KIND is metrics, tagk (tag name) or tagv (tag value).
+
+Examples:
+  basalt uid grep -i metrics '^sys\\.'
+  basalt uid rename metrics sys.cpu system.cpu
+  basalt uid tagv 5
+  basalt uid fsck fix
+
+Exit codes: 0 done, 1 nothing found or refused, 2 wrong command line, 4 folder in use.")]
+pub(super) struct UidTool {
+    /// Sub-command and its words
+    #[arg(required = true, value_name = "WORD")]
+    words: Vec<String>,
+    /// Ignore case when matching a regular expression
+    #[arg(long, short)]
+    ignore_case: bool,
+    /// Bytes of a UID; must be those of the tables
+    #[arg(long, value_name = "N")]
+    idwidth: Option<u8>,
+    #[command(flatten)]
+    sources: Sources,
+    #[command(flatten)]
+    _inherited: Inherited,
+}
+
+/// The words of a command line, understood.
+#[derive(Debug)]
+enum Task {
+    Grep(Option<UidKind>, Regex),
+    Assign(UidKind, Vec<String>),
+    Rename(UidKind, String, String),
+    Delete(UidKind, String),
+    Fsck(UidFsckOptions),
+    Find(Option<UidKind>, String),
+}
+
+impl UidTool {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let task = task(&self.words, self.ignore_case)?;
+        with_folder(&self.sources, |opened| {
+            let schema = &*opened.schema;
+            check_width(schema, self.idwidth)?;
+            match task {
+                Task::Grep(kind, pattern) => grep(schema, kind, &pattern),
+                Task::Assign(kind, names) => assign(schema, kind, &names),
+                Task::Rename(kind, old, new) => {
+                    schema.uids().of(kind).rename(&old, &new).map_err(|cause| refused(&cause))?;
+                    print(&format!("{kind} {old} -> {new}\n"))
+                }
+                Task::Delete(kind, name) => {
+                    schema.uids().of(kind).delete(&name).map_err(|cause| refused(&cause))?;
+                    print(&format!("UID {kind} {name} deleted.\n"))
+                }
+                Task::Fsck(options) => fsck(schema, options),
+                Task::Find(kind, text) => find(schema, kind, &text),
+            }
+        })
+    }
+}
+
+fn task(words: &[String], ignore_case: bool) -> Result<Task, Failure> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    Ok(match *words.as_slice() {
+        ["grep", pattern] => Task::Grep(None, regex(pattern, ignore_case)?),
+        ["grep", kind, pattern] => Task::Grep(Some(kind_of(kind)?), regex(pattern, ignore_case)?),
+        ["assign", kind, ref names @ ..] if !names.is_empty() => {
+            Task::Assign(kind_of(kind)?, names.iter().map(|name| (*name).to_owned()).collect())
+        }
+        ["rename", kind, old, new] => Task::Rename(kind_of(kind)?, old.to_owned(), new.to_owned()),
+        ["delete", kind, name] => Task::Delete(kind_of(kind)?, name.to_owned()),
+        ["fsck", ref rest @ ..] => {
+            Task::Fsck(UidFsckOptions { fix: rest.contains(&"fix"), delete_unknown: rest.contains(&"delete_unknown") })
+        }
+        ["metasync" | "metapurge" | "treesync" | "treepurge", ..] => {
+            return Err(usage("metasync, metapurge, treesync and treepurge are not part of this version yet"));
+        }
+        ["grep" | "assign" | "rename" | "delete", ..] => return Err(usage("wrong number of arguments")),
+        [text] => Task::Find(None, text.to_owned()),
+        [kind, text] => Task::Find(Some(kind_of(kind)?), text.to_owned()),
+        _ => return Err(usage("wrong number of arguments")),
+    })
+}
+
+fn usage(line: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("uid: {line}; see `basalt uid --help`"))
+}
+
+fn kind_of(word: &str) -> Result<UidKind, Failure> {
+    UidKind::parse(word).ok_or_else(|| usage(&format!("invalid type requested: {word}")))
+}
+
+fn regex(pattern: &str, ignore_case: bool) -> Result<Regex, Failure> {
+    RegexBuilder::new(pattern)
+        .case_insensitive(ignore_case)
+        .build()
+        .map_err(|cause| usage(&format!("`{pattern}` is no regular expression: {cause}").replace('\n', " ")))
+}
+
+/// The tables know their widths; another one asked for is a mistake.
+fn check_width(schema: &Schema, wanted: Option<u8>) -> Result<(), Failure> {
+    let widths = schema.layout().widths;
+    match wanted {
+        Some(bytes) if !UidKind::ALL.iter().any(|kind| widths.of(*kind).bytes() == usize::from(bytes)) => {
+            Err(usage(&format!("--idwidth {bytes} is not the width of the tables")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(cause: &Error) -> Failure {
+    match cause.kind() {
+        ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Invalid => {
+            Failure::new(Exit::Failure, cause.to_string())
+        }
+        _ => failed("the UID table", cause),
+    }
+}
+
+/// One line a UID: `metrics sys.cpu: [0, 0, 1]`.
+fn line(kind: UidKind, name: &str, id: &[u8]) -> String {
+    format!("{kind} {name}: {}\n", java::bytes(id))
+}
+
+fn uid_line(schema: &Schema, kind: UidKind, name: &str, uid: Uid) -> String {
+    line(kind, name, &uid.encode(schema.layout().widths.of(kind)))
+}
+
+/// Gives names their UIDs and prints each.
+pub(super) fn assign(schema: &Schema, kind: UidKind, names: &[String]) -> Result<(), Failure> {
+    for name in names {
+        let uid = schema.uids().of(kind).uid_or_create(name).map_err(|cause| refused(&cause))?;
+        // The steps of an assignment are synced by whoever uses the UID: here, nobody else does.
+        schema.store().sync().wait().map_err(|cause| failed("cannot make the UID durable", &cause.into()))?;
+        print(&uid_line(schema, kind, name, uid))?;
+    }
+    Ok(())
+}
+
+/// The kind of a cell of a map; none for meta data and unknown columns.
+fn kind_of_cell(cell: &CellView<'_>) -> Option<UidKind> {
+    UidKind::ALL.into_iter().find(|kind| kind.qualifier().as_bytes() == cell.qualifier)
+}
+
+fn grep(schema: &Schema, wanted: Option<UidKind>, pattern: &Regex) -> Result<(), Failure> {
+    let failing = |cause: basalt_store::Error| failed("cannot read the UID table", &cause.into());
+    let scan = Scan::all().with_columns(Columns::family("id"));
+    let mut scanner = schema.store().scan(&schema.tables().uid, scan).map_err(failing)?;
+    let mut found = false;
+    while let Some(batch) = scanner.next_wait().transpose().map_err(failing)? {
+        let mut text = String::new();
+        // The row of the counters is a zero byte: no name is.
+        for row in batch.rows().filter(|row| row.key() != [0] && pattern.is_match(row.key())) {
+            for cell in row.cells() {
+                let kind = kind_of_cell(&cell).filter(|kind| wanted.is_none_or(|wanted| wanted == *kind));
+                if let Some(kind) = kind {
+                    text.push_str(&line(kind, &String::from_utf8_lossy(row.key()), cell.value));
+                    found = true;
+                }
+            }
+        }
+        print(&text)?;
+    }
+    if found { Ok(()) } else { Err(Failure::new(Exit::Failure, format!("no name matches `{pattern}`"))) }
+}
+
+/// A UID as typed: a number, or its bytes as they are printed.
+fn parse_uid(text: &str) -> Option<Uid> {
+    if let Ok(number) = text.parse() {
+        return Some(Uid::new(number));
+    }
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+    let bytes: Vec<u8> = inner
+        .split(',')
+        .map(|byte| byte.trim().parse::<i16>().ok().filter(|byte| (-128..256).contains(byte)))
+        .map(|byte| byte.map(|byte| byte.to_be_bytes()[1]))
+        .collect::<Option<_>>()?;
+    Uid::decode(&bytes)
+}
+
+fn find(schema: &Schema, kind: Option<UidKind>, text: &str) -> Result<(), Failure> {
+    let Some(kind) = kind else { return find_any(schema, text) };
+    let uids = schema.uids().of(kind);
+    if let Some(uid) = parse_uid(text) {
+        too_large(schema, kind, uid)?;
+        let name = uids.name(uid).map_err(|cause| refused(&cause))?;
+        return print(&uid_line(schema, kind, &name, uid));
+    }
+    let uid = uids.uid(text).map_err(|cause| refused(&cause))?;
+    print(&uid_line(schema, kind, text, uid))
+}
+
+fn too_large(schema: &Schema, kind: UidKind, uid: Uid) -> Result<(), Failure> {
+    let width = schema.layout().widths.of(kind);
+    if uid <= width.uid_max() {
+        return Ok(());
+    }
+    let line = format!("{} is too large to fit on {} bytes", uid.number(), width.bytes());
+    Err(Failure::new(Exit::Failure, line))
+}
+
+/// Looks in all three kinds.
+fn find_any(schema: &Schema, text: &str) -> Result<(), Failure> {
+    let mut out = String::new();
+    if let Some(uid) = parse_uid(text) {
+        too_large(schema, UidKind::Metric, uid)?;
+        for kind in UidKind::ALL {
+            match schema.uids().of(kind).name(uid) {
+                Ok(name) => out.push_str(&uid_line(schema, kind, &name, uid)),
+                Err(cause) if cause.kind() == ErrorKind::NotFound => {}
+                Err(cause) => return Err(refused(&cause)),
+            }
+        }
+    } else {
+        let get = Get::row(text.as_bytes().to_vec()).with_columns(Columns::family("id"));
+        let found = schema.store().get(&schema.tables().uid, get).wait();
+        let found = found.map_err(|cause| failed("cannot read the UID table", &cause.into()))?;
+        for cell in found.rows().flat_map(|row| row.cells()) {
+            if let Some(kind) = kind_of_cell(&cell) {
+                out.push_str(&line(kind, text, cell.value));
+            }
+        }
+    }
+    if out.is_empty() {
+        return Err(Failure::new(Exit::Failure, format!("no UID and no name is `{text}`")));
+    }
+    print(&out)
+}
+
+fn fsck(schema: &Schema, options: UidFsckOptions) -> Result<(), Failure> {
+    print(if options.fix { "INFO  Running fsck in FIX mode\n" } else { "INFO  Running in log only mode\n" })?;
+    let report = schema.fsck_uids(options).map_err(|cause| failed("cannot check the UID table", &cause))?;
+    let mut text = String::new();
+    for finding in &report.findings {
+        let level = level(finding.severity);
+        writeln!(text, "{level} {}", finding.text).unwrap_or_default();
+    }
+    writeln!(text, "INFO  {} KVs analyzed", report.cells_count).unwrap_or_default();
+    if report.errors_count == 0 {
+        text.push_str("INFO  No errors found.\n");
+        return print(&text);
+    }
+    writeln!(text, "WARN  {} errors found.", report.errors_count).unwrap_or_default();
+    print(&text)?;
+    let advice = if options.fix { "mended; run it again to be sure" } else { "add `fix` to mend them" };
+    Err(Failure::new(Exit::Failure, format!("{} errors found: {advice}", report.errors_count)))
+}
+
+/// A line's first word, five characters wide.
+pub(super) fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "INFO ",
+        Severity::Warning => "WARN ",
+        Severity::Error => "ERROR",
+    }
+}
