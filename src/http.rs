@@ -15,6 +15,7 @@ mod call;
 mod cors;
 mod error;
 mod fields;
+mod graph;
 mod health;
 mod json;
 mod jsonp;

@@ -381,6 +381,12 @@ fn status_of(kind: ErrorKind) -> StatusCode {
     }
 }
 
+/// `response` as a 302: its `Location` is the answer.
+pub(crate) fn found(mut response: Response) -> Response {
+    *response.status_mut() = StatusCode::FOUND;
+    response
+}
+
 /// The answer to a request whose handler panicked.
 pub(crate) fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     ApiError::internal("An internal error was caught; the log says more").into_response()

@@ -34,7 +34,7 @@ pub(crate) fn error(code: u16, message: &str) -> String {
 }
 
 /// Text that cannot be markup.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -22,7 +22,7 @@ use super::call::Call;
 use super::error::ApiError;
 use super::json::{self, JSON};
 use super::params::Params;
-use super::{body, stream};
+use super::{body, graph, stream};
 use crate::app::App;
 use crate::clock;
 use crate::config::Mode;
@@ -32,7 +32,7 @@ use crate::seats::Seat;
 pub(crate) async fn get(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
     let delete = call.meant()? == Method::DELETE;
     let request = from_params(&call.params, delete, app.config.compat.strict)?;
-    run(app, request).await
+    run(app, request, Form::Api).await
 }
 
 /// A JSON body; `arrays` stays a parameter of the query string.
@@ -46,10 +46,10 @@ pub(crate) async fn post(State(app): State<Arc<App>>, params: Params, request: R
     let mut request =
         QueryRequest::from_json(&bytes).map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
     request.arrays = params.has("arrays");
-    run(app, request).await
+    run(app, request, Form::Api).await
 }
 
-fn from_params(params: &Params, delete: bool, strict: bool) -> Result<QueryRequest, ApiError> {
+pub(crate) fn from_params(params: &Params, delete: bool, strict: bool) -> Result<QueryRequest, ApiError> {
     let metrics: Vec<&str> = params.all("m").collect();
     let tsuids: Vec<&str> = params.all("tsuid").chain(params.all("tsuids")).collect();
     let flag = |name: &str| params.has(name);
@@ -96,8 +96,30 @@ impl Drop for CancelOnDrop {
     }
 }
 
-async fn run(app: Arc<App>, request: QueryRequest) -> Result<Response, ApiError> {
-    let outcome = start(Arc::clone(&app), request).await;
+/// How an answer is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    /// The API's JSON.
+    Api,
+    /// Lines of text, as `/q?ascii` has them.
+    Lines,
+    /// Counts, as `/q?json` has them.
+    Counts,
+}
+
+impl Form {
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Api => JSON,
+            Self::Lines => "text/plain",
+            Self::Counts => "application/json",
+        }
+    }
+}
+
+/// Checks a request, waits for its turn, runs it on a thread and gives what it answers.
+pub(crate) async fn run(app: Arc<App>, request: QueryRequest, form: Form) -> Result<Response, ApiError> {
+    let outcome = start(Arc::clone(&app), request, form).await;
     if let Err(error) = &outcome {
         let metrics = &app.metrics;
         match error.status().as_u16() {
@@ -109,7 +131,7 @@ async fn run(app: Arc<App>, request: QueryRequest) -> Result<Response, ApiError>
     outcome
 }
 
-async fn start(app: Arc<App>, request: QueryRequest) -> Result<Response, ApiError> {
+async fn start(app: Arc<App>, request: QueryRequest, form: Form) -> Result<Response, ApiError> {
     // In a body as well: OpenTSDB looks only at the method.
     let may_delete = app.config.query.allow_delete && app.config.server.mode == Mode::ReadWrite;
     if request.delete && !may_delete {
@@ -124,12 +146,12 @@ async fn start(app: Arc<App>, request: QueryRequest) -> Result<Response, ApiErro
     let guard = CancelOnDrop::new(cancel.clone());
     let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, guard);
     let (said, heard) = oneshot::channel();
-    let work = Work { app, request, query, cancel, seat };
+    let work = Work { app, request, form, query, cancel, seat };
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || work.run(&handle, said, pieces));
     match heard.await {
-        Ok(Ok(Head::Whole(bytes))) => Ok(json::body_of(JSON, bytes)),
-        Ok(Ok(Head::Stream)) => Ok(json::body_of(JSON, Body::new(body))),
+        Ok(Ok(Head::Whole(bytes))) => Ok(json::body_of(form.content_type(), bytes)),
+        Ok(Ok(Head::Stream)) => Ok(json::body_of(form.content_type(), Body::new(body))),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(ApiError::internal("The query ended without an answer; the log says more")),
     }
@@ -139,6 +161,7 @@ async fn start(app: Arc<App>, request: QueryRequest) -> Result<Response, ApiErro
 struct Work {
     app: Arc<App>,
     request: QueryRequest,
+    form: Form,
     query: Query,
     cancel: Cancel,
     /// Given back when the answer is written, so that slow readers are bounded too.
@@ -161,15 +184,22 @@ impl Work {
             }
             Ok((answers, globals)) => {
                 metrics.queries_ok.add(1);
-                let answer = Answer::new(&self.request, &answers, self.app.config.compat.strict).with_globals(&globals);
                 let mut said = Some(said);
                 let mut pieces = Some(pieces);
-                let whole = answer.write(|piece| {
+                let sink = |piece| {
                     if let Some(said) = said.take() {
                         said.send(Ok(Head::Stream)).unwrap_or_default();
                     }
                     pieces.as_mut().is_some_and(|pieces| pieces.send(handle, piece))
-                });
+                };
+                let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                let whole = match self.form {
+                    Form::Api => Answer::new(&self.request, &answers, self.app.config.compat.strict)
+                        .with_globals(&globals)
+                        .write(sink),
+                    Form::Lines => graph::lines(&answers, sink),
+                    Form::Counts => Some(graph::counts(&answers, took_ms)),
+                };
                 match (said, whole) {
                     (Some(said), Some(rest)) => said.send(Ok(Head::Whole(rest))).map(drop).unwrap_or_default(),
                     (None, Some(rest)) => pieces.map(|pieces| pieces.finish(handle, rest)).unwrap_or_default(),

@@ -10,7 +10,7 @@ use axum::http::{Method, Uri};
 use axum::routing::{any, get, post};
 
 use super::error::ApiError;
-use super::{annotation, health, page, put, query, search, service, stats, suggest, ts_meta, uid, uid_meta};
+use super::{annotation, graph, health, page, put, query, search, service, stats, suggest, ts_meta, uid, uid_meta};
 use crate::app::App;
 
 /// Endpoints whose second piece after `/api/` tells them apart.
@@ -34,6 +34,7 @@ const NOT_BUILT: &[&str] = &[
 pub(crate) fn table(app: &Arc<App>) -> Router {
     let mut router = Router::new()
         .route("/", get(|| async { super::json::body_of("text/html; charset=UTF-8", page::home()) }))
+        .route("/q", any(graph::classic))
         .route("/api/put", post(put::put))
         .route("/api/query", get(query::get).post(query::post).delete(query::get))
         .route("/api/suggest", get(suggest::get).post(suggest::post))

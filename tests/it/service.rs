@@ -118,3 +118,57 @@ fn a_query_deletes_the_points_it_answers_where_that_is_allowed() {
         }
     }
 }
+
+/// `O-Q-ASCII`, `O-Q-JSON`, `O-UI`.
+#[test]
+fn the_classic_query_answers_in_lines_and_counts() {
+    let daemon = Daemon::memory();
+    let points = r#"[{"metric":"m","timestamp":1700000000,"value":1,"tags":{"a":"b"}},
+        {"metric":"m","timestamp":1700000010,"value":2.5,"tags":{"a":"c"}}]"#;
+    assert_eq!(daemon.post("/api/put", points).status, 204);
+    let told = daemon.get("/q?start=1700000000&end=1700000100&m=sum:m%7Ba=*%7D&ascii");
+    assert_eq!((told.status, told.header("Content-Type")), (200, Some("text/plain")));
+    assert_eq!(told.text(), "m 1700000000 1 a=b\nm 1700000010 2.5 a=c\n");
+    let told = daemon.get("/q?start=1700000000&end=1700000100&m=sum:m&json&wxh=800x600").json();
+    assert_eq!((&told["plotted"], &told["points"]), (&2.into(), &2.into()));
+    assert_eq!(told["etags"], serde_json::json!([["a"]]));
+    assert!(told["timing"].is_u64());
+    let told = daemon.get("/q?start=1h-ago&m=sum:m");
+    assert_eq!((told.status, told.header("Location")), (302, Some("/#start=1h-ago&m=sum:m")));
+}
+
+/// CVE-2018-12972, CVE-2020-35476, CVE-2023-25826, CVE-2023-36812, CVE-2018-13003: whatever stands in any parameter of
+/// any form, the answer is a bad request or a plain one, and no page repeats it as markup.
+#[test]
+fn no_parameter_of_the_classic_paths_reaches_a_shell_or_a_page() {
+    let daemon = Daemon::memory();
+    let mut client = daemon.client();
+    let canary = std::env::temp_dir().join(format!("basalt-canary-{}", std::process::id()));
+    let touch = format!("touch {}", canary.display());
+    let payloads = [
+        format!("[33:system('{touch}')]"),
+        format!("`{touch}`"),
+        format!("out right top\nsystem \"{touch}\""),
+        "<script>alert(1)</script>".to_owned(),
+        "\"><img src=x onerror=alert(1)>".to_owned(),
+    ];
+    let names = "start end m o tz wxh yrange y2range ylabel y2label yformat y2format xformat ylog y2log key nokey title \
+                 bgcolor fgcolor smooth style nocache ignore";
+    for form in ["&ascii", "&json", "&png", ""] {
+        for name in names.split_whitespace() {
+            for payload in &payloads {
+                let escaped = payload.bytes().fold(String::new(), |escaped, byte| escaped + &format!("%{byte:02X}"));
+                let path = format!("/q?start=1h-ago&m=sum:m&{name}={escaped}{form}");
+                let told = client.get(&path).unwrap();
+                assert!([200, 302, 400, 501].contains(&told.status), "{path}: {}", told.status);
+                let page = told.header("Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
+                assert!(!page || !told.text().contains("<script") && !told.text().contains("<img"), "{path}");
+            }
+        }
+    }
+    for path in ["/suggest?type=", "/logs?level=", "/stats?x=", "/version?x=", "/nosuch?", "/s/"] {
+        let told = client.get(&format!("{path}%3Cscript%3Ealert(1)%3C/script%3E")).unwrap();
+        assert!(!told.text().contains("<script"), "{path}");
+    }
+    assert!(!canary.exists());
+}
