@@ -21,5 +21,5 @@ bench:
 # The full counts of what the gate runs a tenth of.
 lab:
 	tests/clients/install
-	BASALT_SIM_HISTORIES=10000 BASALT_WAL_CUT_EVERY=1 BASALT_HISTORIES=10000 $(CARGO) test --release -p basalt-engine
-	BASALT_KILL9_ROUNDS=200 BASALT_CLIENT_SECONDS=65 $(CARGO) test --release --test it -- --nocapture
+	BASALT_SIM_HISTORIES=10000 BASALT_WAL_CUT_EVERY=1 BASALT_HISTORIES=10000 $(CARGO) test -p basalt-engine -- --nocapture
+	BASALT_KILL9_ROUNDS=200 BASALT_CLIENT_SECONDS=65 $(CARGO) test --test it -- --nocapture kill9 clients
