@@ -1,6 +1,7 @@
 //! What every connection shares: settings, numbers, and the crates that do the work.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
@@ -20,6 +21,8 @@ use crate::store::Opened;
 pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
+    /// When it began to serve.
+    pub(crate) started: Instant,
     /// This machine's name, for the `host` tag of our own numbers.
     pub(crate) host: String,
     /// How requests for queries are read.
@@ -55,6 +58,7 @@ impl App {
         };
         Ok(Self {
             metrics: Metrics::default(),
+            started: Instant::now(),
             host,
             query_options,
             seats: Seats::new(config.query.max_concurrent, config.query.max_waiting),

@@ -23,6 +23,7 @@ mod mode;
 pub(crate) mod number;
 mod page;
 mod params;
+mod process;
 mod put;
 mod query;
 mod route;

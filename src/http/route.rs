@@ -10,7 +10,9 @@ use axum::http::{Method, Uri};
 use axum::routing::{any, get, post};
 
 use super::error::ApiError;
-use super::{annotation, graph, health, page, put, query, search, service, stats, suggest, ts_meta, uid, uid_meta};
+use super::{
+    annotation, graph, health, page, process, put, query, search, service, stats, suggest, ts_meta, uid, uid_meta,
+};
 use crate::app::App;
 
 /// Endpoints whose second piece after `/api/` tells them apart.
@@ -25,9 +27,6 @@ const NOT_BUILT: &[&str] = &[
     "/api/rollup",
     "/api/tree",
     "/api/stats/query",
-    "/api/stats/jvm",
-    "/api/stats/threads",
-    "/api/stats/region_clients",
 ];
 
 /// All endpoints under their plain names.
@@ -60,6 +59,9 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/api/dropcaches", get(service::dropcaches).delete(service::dropcaches))
         .route("/api/serializers", get(service::serializers).post(service::serializers))
         .route("/api/status", get(service::status).post(service::status))
+        .route("/api/stats/jvm", get(process::jvm).post(process::jvm))
+        .route("/api/stats/threads", get(process::threads).post(process::threads))
+        .route("/api/stats/region_clients", get(process::region_clients).post(process::region_clients))
         .route("/api/stats", get(stats::api).post(stats::api))
         .route("/stats", get(stats::lines).post(stats::lines))
         .route("/healthz", get(health::healthz))

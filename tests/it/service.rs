@@ -172,3 +172,17 @@ fn no_parameter_of_the_classic_paths_reaches_a_shell_or_a_page() {
     }
     assert!(!canary.exists());
 }
+
+/// `O-STATS-JVM`.
+#[test]
+fn the_process_is_told_in_the_members_of_a_java_machine() {
+    let daemon = Daemon::memory();
+    let told = daemon.get("/api/stats/jvm").json();
+    assert!(told["memory"]["heapMemoryUsage"]["used"].as_u64().unwrap() > 0, "{told}");
+    assert!(told["runtime"]["startTime"].as_u64().unwrap() > 1_700_000_000_000, "{told}");
+    assert!(told["os"]["systemLoadAverage"].is_number() && told["gc"].is_object() && told["pools"].is_object());
+    let told = daemon.get("/api/stats/threads").json();
+    assert!(told[0]["threadID"].is_u64() && told[0]["state"].is_string() && told[0]["stack"].is_array(), "{told}");
+    assert_eq!(daemon.get("/api/stats/region_clients").text(), "[]");
+    assert_eq!(daemon.client().request("PUT", "/api/stats/jvm", &[], b"").unwrap().status, 405);
+}
