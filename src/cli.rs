@@ -12,6 +12,7 @@ mod rows;
 mod scan;
 mod search;
 mod serve;
+mod shell;
 mod uid;
 mod words;
 
@@ -61,6 +62,8 @@ enum Command {
     Uid(uid::UidTool),
     /// Give metrics their UIDs
     Mkmetric(mkmetric::Mkmetric),
+    /// Read and change tables with the HBase shell's commands
+    Shell(shell::ShellCommand),
     /// Check or show the configuration
     Config(config::ConfigCommand),
     /// Print the version
@@ -134,6 +137,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Search(search) => search.run(),
         Command::Uid(uid) => uid.run(),
         Command::Mkmetric(mkmetric) => mkmetric.run(),
+        Command::Shell(shell) => shell.run(),
         Command::Config(config) => config.run(),
         Command::Version => print(&format!("basalt {VERSION} (speaks OpenTSDB {SPOKEN})\n")),
     }

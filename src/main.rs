@@ -22,6 +22,7 @@ mod metrics;
 
 mod seats;
 mod server;
+mod shell;
 mod stats;
 mod store;
 mod telnet;

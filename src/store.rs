@@ -12,27 +12,25 @@ use crate::clock::WallClock;
 use crate::config::{self, Config, StoreKind};
 use crate::exit::{Exit, Failure};
 
-/// An open store with OpenTSDB's tables in it.
+/// An open store as it is, without OpenTSDB's tables.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    /// The tables.
-    pub(crate) schema: Arc<Schema>,
-    /// The store below, if it is the embedded one.
+pub(crate) struct Plain {
+    store: Arc<dyn Store>,
+    /// The store, if it is the embedded one.
     engine: Option<Arc<Engine>>,
-    /// Why nothing can be acknowledged any more, once that is so.
     poisoned: watch::Receiver<Option<String>>,
+    schema: SchemaConfig,
 }
 
-impl Opened {
-    /// Opens store and tables.
+impl Plain {
+    /// Opens the store.
     ///
-    /// *Cost*: recovery of the log, then a scan of the data table's keys; call it on a thread that
-    /// may block.
+    /// *Cost*: recovery of the log; call it on a thread that may block.
     ///
     /// # Errors
     ///
-    /// One line with exit code 4 (folder in use), 5 (damage), 75 (disk full), 3 (settings other
-    /// than those the tables were made with), 1 for the rest.
+    /// One line with exit code 4 (folder in use), 5 (damage), 75 (disk full), 3 (settings that cannot be), 1 for the
+    /// rest.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
         let mut schema = schema_config(&config.schema)?;
         let (raise, poisoned) = watch::channel(None);
@@ -55,14 +53,68 @@ impl Opened {
                 return Err(Failure::config("store hbase is not part of this version yet: choose embedded or memory"));
             }
         };
-        let schema = Schema::open(store, schema).map_err(|cause| {
-            let exit = match cause.kind() {
-                ErrorKind::Invalid => Exit::Config,
-                kind => exit_of(kind),
-            };
-            Failure::new(exit, format!("cannot open the tables: {}", with_causes(&cause)))
-        })?;
-        Ok(Self { schema: Arc::new(schema), engine, poisoned })
+        Ok(Self { store, engine, poisoned, schema })
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// Checks that OpenTSDB's tables, where the store has them, were made with these settings: with others, a flush
+    /// or compaction would misread their rows. Makes no table where there is none.
+    ///
+    /// *Cost*: a scan of the data table's keys, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Opened::open`].
+    pub(crate) fn check_tables(&self) -> Result<(), Failure> {
+        let tables = self.store.list_tables().map_err(|cause| no_tables(&cause.into()))?;
+        if tables.iter().any(|table| table.to_string() == self.schema.data_table) {
+            self.schema()?;
+        }
+        Ok(())
+    }
+
+    fn schema(&self) -> Result<Schema, Failure> {
+        Schema::open(self.store(), self.schema.clone()).map_err(|cause| no_tables(&cause))
+    }
+
+    /// Makes everything durable and lets go of the folder; call it on a thread that may block.
+    ///
+    /// # Errors
+    ///
+    /// What could not be written; what was acknowledged is in the log all the same.
+    pub(crate) fn close(&self) -> Result<(), Failure> {
+        close(self.engine.as_deref())
+    }
+}
+
+/// An open store with OpenTSDB's tables in it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// The tables.
+    pub(crate) schema: Arc<Schema>,
+    /// The store below, if it is the embedded one.
+    engine: Option<Arc<Engine>>,
+    /// Why nothing can be acknowledged any more, once that is so.
+    poisoned: watch::Receiver<Option<String>>,
+}
+
+impl Opened {
+    /// Opens store and tables.
+    ///
+    /// *Cost*: recovery of the log, then a scan of the data table's keys; call it on a thread that
+    /// may block.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plain::open`]; exit code 3 also for settings other than those the tables were made with.
+    pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
+        let plain = Plain::open(config)?;
+        let schema = Arc::new(plain.schema()?);
+        Ok(Self { schema, engine: plain.engine, poisoned: plain.poisoned })
     }
 
     /// Ends when nothing can be acknowledged any more, with the line to end the process by.
@@ -102,12 +154,26 @@ impl Opened {
     ///
     /// What could not be written; what was acknowledged is in the log all the same.
     pub(crate) fn close(&self) -> Result<(), Failure> {
-        let closed = match &self.engine {
-            Some(engine) => engine.close().map_err(|cause| refused(&cause)),
-            None => Ok(()),
-        };
-        closed.map_err(|failure| Failure::new(failure.exit, format!("cannot close the store cleanly: {failure}")))
+        close(self.engine.as_deref())
     }
+}
+
+/// Ends the embedded store, if that is the store.
+fn close(engine: Option<&Engine>) -> Result<(), Failure> {
+    let Some(engine) = engine else { return Ok(()) };
+    engine.close().map_err(|cause| {
+        let failure = refused(&cause);
+        Failure::new(failure.exit, format!("cannot close the store cleanly: {failure}"))
+    })
+}
+
+/// A failure of the tables as an end of the process.
+fn no_tables(cause: &basalt_schema::Error) -> Failure {
+    let exit = match cause.kind() {
+        ErrorKind::Invalid => Exit::Config,
+        kind => exit_of(kind),
+    };
+    Failure::new(exit, format!("cannot open the tables: {}", with_causes(cause)))
 }
 
 /// The engine's failure as an end of the process.

@@ -27,6 +27,8 @@ mod serve;
 #[cfg(test)]
 mod service;
 #[cfg(test)]
+mod shell;
+#[cfg(test)]
 mod telnet;
 #[cfg(test)]
 mod tools;

@@ -1,0 +1,135 @@
+//! `basalt shell`: the HBase shell's dialect on a data folder.
+
+use std::io::{BufRead, BufReader, BufWriter, IsTerminal as _, Read as _};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Sources;
+use crate::config::StoreKind;
+use crate::exit::{Exit, Failure};
+use crate::shell::{Next, Shell, Style};
+use crate::store::Plain;
+
+/// Longest line in bytes.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// `basalt shell`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Commands are the HBase shell's: create, put, get, scan, alter, … ; `help` lists them. They come from -e, a file or
+standard input, and stop at the first error, but for a person at a terminal. The folder must be free: stop the server.
+
+Examples:
+  basalt shell --store memory                                          a trial, nothing is kept
+  basalt shell -e \"list\"
+  basalt shell --json -e \"scan 'tsdb-uid', {LIMIT => 10}\"
+  basalt shell --data-dir /var/lib/basalt make-tables.hbase
+
+Exit codes: 0 done, 1 a command failed, 4 folder in use, 5 damaged data, 75 disk full.")]
+pub(super) struct ShellCommand {
+    #[command(flatten)]
+    sources: Sources,
+    /// Where the tables are [default: embedded]
+    #[arg(long)]
+    store: Option<StoreKind>,
+    /// Make the data folder if there is none
+    #[arg(long)]
+    create: bool,
+    /// Run this command, or several with `;` between them; may be given again
+    #[arg(short = 'e', long = "execute", value_name = "COMMAND", conflicts_with = "file")]
+    execute: Vec<String>,
+    /// Print one JSON object a line instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Print cell times in milliseconds instead of dates
+    #[arg(long)]
+    epoch: bool,
+    /// Run the commands of this file
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl ShellCommand {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let mut layers = self.sources.layers();
+        if let Some(store) = self.store {
+            let name = clap::ValueEnum::to_possible_value(&store).map(|value| value.get_name().to_owned());
+            layers.flags.push(("store.kind", name.unwrap_or_default()));
+        }
+        let config = crate::config::Config::load(&layers)?;
+        let path = &config.store.data_dir;
+        if config.store.kind == StoreKind::Embedded && !self.create && !path.is_dir() {
+            let line = format!("there is no data folder {}: name it with --data-dir, or add --create", path.display());
+            return Err(Failure::new(Exit::Failure, line));
+        }
+        let plain = Plain::open(&config)?;
+        let done = plain.check_tables().and_then(|()| self.run_on(&plain));
+        let closed = plain.close();
+        done.and(closed)
+    }
+
+    fn run_on(&self, plain: &Plain) -> Result<(), Failure> {
+        let stdin = std::io::stdin();
+        let is_terminal = self.execute.is_empty() && self.file.is_none() && stdin.is_terminal();
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let style = Style { json: self.json, epoch: self.epoch };
+        let mut shell = Shell::new(plain.store(), &mut out, style);
+        if let Some(path) = &self.file {
+            let file = std::fs::File::open(path)
+                .map_err(|cause| Failure::new(Exit::Failure, format!("cannot open {}: {cause}", path.display())))?;
+            return script(&mut shell, BufReader::new(file))
+                .map_err(|failure| Failure::new(failure.exit, format!("{}: {}", path.display(), failure.line)));
+        }
+        if !self.execute.is_empty() {
+            return script(&mut shell, self.execute.join("\n").as_bytes());
+        }
+        if is_terminal { talk(&mut shell, stdin.lock()) } else { script(&mut shell, stdin.lock()) }
+    }
+}
+
+/// Runs a script up to its end or its first error.
+fn script(shell: &mut Shell<'_>, mut source: impl BufRead) -> Result<(), Failure> {
+    let mut line = Vec::new();
+    while read_line(&mut source, &mut line)? {
+        if shell.feed(&line)? == Next::End {
+            break;
+        }
+    }
+    Ok(shell.end()?)
+}
+
+/// Talks with a person, who is told of errors and goes on.
+fn talk(shell: &mut Shell<'_>, mut source: impl BufRead) -> Result<(), Failure> {
+    shell.say("The HBase shell's commands on this store; `help` lists them, `exit` ends.\n")?;
+    let mut line = Vec::new();
+    let mut next = Next::Command;
+    while next != Next::End {
+        let sign = if next == Next::Rest { '*' } else { '>' };
+        shell.say(&format!("basalt:{:03}{sign} ", shell.line_number()))?;
+        if !read_line(&mut source, &mut line)? {
+            shell.say("\n")?;
+            break;
+        }
+        next = match shell.feed(&line) {
+            Ok(next) => next,
+            Err(failed) if failed.is_passing() => {
+                shell.say(&format!("\nERROR: {failed}\n\n"))?;
+                Next::Command
+            }
+            Err(failed) => return Err(failed.into()),
+        };
+    }
+    Ok(())
+}
+
+/// Reads the next line into `line`, its end included; says whether there was one.
+fn read_line(source: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, Failure> {
+    line.clear();
+    let read = source.take(LINE_BYTES_MAX).read_until(b'\n', line);
+    let count = read.map_err(|cause| Failure::new(Exit::Failure, format!("cannot read the commands: {cause}")))?;
+    if count as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
+        return Err(Failure::new(Exit::Failure, format!("a line is longer than {LINE_BYTES_MAX} bytes")));
+    }
+    Ok(count > 0)
+}

@@ -1,0 +1,165 @@
+//! The HBase shell's dialect on any store: lines in, tables of cells out.
+//!
+//! ```text
+//! lines ──► lexer ──► parser ──► command ──► store
+//!           tokens    statements    └──────► print (tables or JSON)
+//! ```
+//!
+//! The dialect is what HBase's users type, not Ruby: commands with strings, numbers, lists and dictionaries; no
+//! variables, no methods, no Java. Whatever is typed ends as an answer or an error with its place. Answers look as
+//! HBase 2.6 prints them into a file: without columns cut to a terminal's width, cell times as dates in UTC, and
+//! without the lines that tell how long a command took.
+
+mod admin;
+mod alter;
+mod arguments;
+mod binary;
+mod column;
+mod command;
+mod date;
+mod error;
+mod family;
+mod filter;
+mod lexer;
+mod parser;
+mod print;
+mod read;
+mod session;
+mod splits;
+mod table;
+mod value;
+mod write;
+
+use std::io::Write;
+use std::sync::Arc;
+
+use basalt_store::Store;
+
+use self::error::{Error, Place, Result};
+use self::lexer::Lexed;
+use self::print::Printer;
+pub(crate) use self::print::Style;
+use self::session::Session;
+
+/// Longest command in bytes; a bracket that is never closed must not eat the memory.
+const COMMAND_BYTES_MAX: usize = 1 << 20;
+
+/// Whether more lines are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A new command may begin.
+    Command,
+    /// The command that was begun goes on.
+    Rest,
+    /// `exit` was typed.
+    End,
+}
+
+/// A shell that is fed line by line.
+#[derive(Debug)]
+pub(crate) struct Shell<'a> {
+    session: Session<'a>,
+    /// The lines of a command that is not whole yet.
+    buffer: Vec<u8>,
+    /// The number of the buffer's first line.
+    first_line: u32,
+    /// How many lines were fed.
+    lines_count: u32,
+}
+
+impl<'a> Shell<'a> {
+    /// A shell on this store that prints to `out`.
+    pub(crate) fn new(store: Arc<dyn Store>, out: &'a mut dyn Write, style: Style) -> Self {
+        let session = Session::new(store, Printer::new(out, style));
+        Self { session, buffer: Vec::new(), first_line: 1, lines_count: 0 }
+    }
+
+    /// Takes a line and runs the commands that it completes.
+    ///
+    /// # Errors
+    ///
+    /// The first command that fails; what was begun is forgotten, and the next line begins a new one.
+    pub(crate) fn feed(&mut self, line: &[u8]) -> std::result::Result<Next, Failed> {
+        self.lines_count = self.lines_count.saturating_add(1);
+        if self.buffer.is_empty() {
+            self.first_line = self.lines_count;
+        }
+        self.buffer.extend_from_slice(line);
+        if !line.ends_with(b"\n") {
+            self.buffer.push(b'\n');
+        }
+        if self.buffer.len() > COMMAND_BYTES_MAX {
+            let at = Place { line: self.first_line, column: 1 };
+            self.buffer.clear();
+            return Err(Failed(Error::wrong(at, format!("the command is longer than {COMMAND_BYTES_MAX} bytes"))));
+        }
+        self.run(false).inspect_err(|_| self.buffer.clear()).map_err(Failed)
+    }
+
+    /// Ends the script: a command that is not whole is an error.
+    ///
+    /// # Errors
+    ///
+    /// What is missing, or the answers that could not be written.
+    pub(crate) fn end(&mut self) -> std::result::Result<(), Failed> {
+        self.run(true).and_then(|_| self.session.flush()).map_err(Failed)
+    }
+
+    /// Prints as it is, such as a prompt.
+    ///
+    /// # Errors
+    ///
+    /// The output is gone.
+    pub(crate) fn say(&mut self, text: &str) -> std::result::Result<(), Failed> {
+        self.session.say(text).map_err(Failed)
+    }
+
+    /// The number of the line that comes next.
+    pub(crate) const fn line_number(&self) -> u32 {
+        self.lines_count.saturating_add(1)
+    }
+
+    /// Runs what the buffer holds if it is whole.
+    fn run(&mut self, is_end: bool) -> Result<Next> {
+        match lexer::lex(&self.buffer, self.first_line)? {
+            Lexed::Open(missing) if is_end => return Err(missing),
+            Lexed::Open(_) => return Ok(Next::Rest),
+            Lexed::Whole(tokens) => {
+                self.buffer.clear();
+                for statement in parser::statements(tokens)? {
+                    if self.session.run(statement)? == Next::End {
+                        return Ok(Next::End);
+                    }
+                }
+            }
+        }
+        self.session.flush()?;
+        Ok(Next::Command)
+    }
+}
+
+/// A command that failed, with its place; the shell itself can go on if `is_passing`.
+#[derive(Debug)]
+pub(crate) struct Failed(Error);
+
+impl Failed {
+    /// Whether a person at a terminal may go on after it.
+    pub(crate) const fn is_passing(&self) -> bool {
+        self.0.is_passing()
+    }
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl From<Failed> for crate::exit::Failure {
+    fn from(failed: Failed) -> Self {
+        failed.0.into()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! A shell's state between commands: the store, where answers go, and the tables it has disabled.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use basalt_store::{MutationBatch, Store, TableDescriptor, TableName};
+
+use super::Next;
+use super::arguments::Arguments;
+use super::command;
+use super::error::{Error, Place, Result};
+use super::parser::Statement;
+use super::print::Printer;
+
+/// A shell's state.
+#[derive(Debug)]
+pub(crate) struct Session<'a> {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) printer: Printer<'a>,
+    /// Tables that `disable` was called on. The store serves every table always; that a table must be disabled before
+    /// it is dropped guards it against a slip of the hand, so this shell keeps the custom for itself.
+    disabled: BTreeSet<TableName>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(store: Arc<dyn Store>, printer: Printer<'a>) -> Self {
+        Self { store, printer, disabled: BTreeSet::new() }
+    }
+
+    /// Does what a statement says.
+    pub(super) fn run(&mut self, statement: Statement) -> Result<Next> {
+        if matches!(statement.command.as_str(), "exit" | "quit") {
+            return Ok(Next::End);
+        }
+        let command = command::find(&statement)?;
+        let arguments = Arguments::new(statement.at, command.usage, statement.arguments);
+        (command.run)(self, arguments)?;
+        Ok(Next::Command)
+    }
+
+    /// Prints by `print`, whose failure is this place's.
+    pub(super) fn print(&mut self, at: Place, print: impl FnOnce(&mut Printer<'a>) -> io::Result<()>) -> Result<()> {
+        print(&mut self.printer).map_err(Error::output(at))
+    }
+
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.printer.flush().map_err(Error::output(Place { line: 1, column: 1 }))
+    }
+
+    pub(super) fn say(&mut self, text: &str) -> Result<()> {
+        self.printer.raw(text).map_err(Error::output(Place { line: 1, column: 1 }))
+    }
+
+    /// The settings of a table that is there.
+    pub(super) fn described(&self, at: Place, table: &TableName) -> Result<TableDescriptor> {
+        self.store.describe_table(table).map_err(Error::store(at))
+    }
+
+    /// Refuses a table that is not there or is disabled.
+    pub(super) fn served(&self, at: Place, table: &TableName) -> Result<()> {
+        if self.is_disabled(table) {
+            return Err(Error::wrong(at, format!("{table} is disabled.")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_disabled(&self, table: &TableName) -> bool {
+        self.disabled.contains(table)
+    }
+
+    pub(super) fn disable(&mut self, table: TableName) {
+        self.disabled.insert(table);
+    }
+
+    pub(super) fn enable(&mut self, table: &TableName) {
+        self.disabled.remove(table);
+    }
+
+    /// Applies changes; the first row that is refused is the error.
+    pub(super) fn apply(&self, at: Place, table: &TableName, batch: MutationBatch) -> Result<()> {
+        self.served(at, table)?;
+        let applied = self.store.apply(table, batch).wait().map_err(Error::store(at))?;
+        match applied.failed.into_iter().next() {
+            Some(failed) => Err(Error::store(at)(failed.error)),
+            None => Ok(()),
+        }
+    }
+}

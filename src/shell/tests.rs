@@ -1,0 +1,136 @@
+//! The shell on a store in memory: what is typed, what is answered.
+
+use std::sync::Arc;
+
+use basalt_store::{ManualClock, MemoryStore, Timestamp};
+
+use super::{Next, Shell, Style};
+
+/// What a script prints, and the error that it ends with.
+fn run(script: &str, style: Style) -> (String, String) {
+    let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp(1_000)))));
+    let mut out = Vec::new();
+    let mut shell = Shell::new(store, &mut out, style);
+    let mut failed = String::new();
+    for line in script.lines() {
+        if let Err(error) = shell.feed(line.as_bytes()) {
+            failed = error.to_string();
+            break;
+        }
+    }
+    if failed.is_empty()
+        && let Err(error) = shell.end()
+    {
+        failed = error.to_string();
+    }
+    (String::from_utf8(out).unwrap(), failed)
+}
+
+fn check(script: &str, expected: &str) {
+    let (printed, failed) = run(script, Style::default());
+    assert_eq!(failed, "", "{script}");
+    assert_eq!(printed, expected, "{script}");
+}
+
+/// The command fails on a store that has table `t` with family `f`, and a counter and a text in row `r`.
+fn check_wrong(command: &str, expected: &str) {
+    let script = format!("create 't', 'f'; put 't', 'r', 'f:text', 'abc'\n{command}");
+    let (_, failed) = run(&script, Style::default());
+    assert_eq!(failed, expected, "{command}");
+}
+
+#[test]
+fn cells_are_told_as_hbase_tells_them() {
+    let script = "create 't', 'f'\nput 't', \"r\\x00\", 'f:q', 'v', 5\nget 't', \"r\\x00\"\nscan 't'";
+    check(
+        script,
+        "Created table t\nCOLUMN  CELL\n f:q timestamp=1970-01-01T00:00:00.005, value=v\n1 row(s)\n\
+         ROW  COLUMN+CELL\n r\\x00 column=f:q, timestamp=1970-01-01T00:00:00.005, value=v\n1 row(s)\n",
+    );
+}
+
+#[test]
+fn json_is_an_object_a_line() {
+    let style = Style { json: true, epoch: false };
+    let script = "create 't', 'f'; put 't', 'r', 'f:q', \"\\x00\", 5; scan 't'; count 't'; exists 't'; list";
+    let (printed, failed) = run(script, style);
+    assert_eq!(failed, "");
+    let objects: Vec<serde_json::Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects[0]["value"], "\\x00");
+    assert_eq!(objects[0]["timestamp"], 5);
+    assert_eq!(objects[1]["rows"], 1);
+    assert_eq!(objects[2]["exists"], true);
+    assert_eq!(objects[3]["table"], "t");
+}
+
+#[test]
+fn a_wrong_command_is_told_with_its_place() {
+    check_wrong("pt 't'", "line 2, column 1: there is no command `pt`; see `help`");
+    check_wrong("snapshot 't', 's'", "line 2, column 1: snapshot is not supported yet");
+    check_wrong(
+        "put 't', 'r', 'f:q'",
+        "line 2, column 1: the value is missing: put 'TABLE', 'ROW', 'FAMILY:QUALIFIER', 'VALUE' [, TIMESTAMP]",
+    );
+    check_wrong("scan 'u'", "line 2, column 1: unknown table 'u'");
+    check_wrong("put 't', 'r', 'g:q', 'v'", "line 2, column 1: table 't' has no column family 'g'");
+    check_wrong(
+        "put 't', 'r', 'f:q', 'v', 'soon'",
+        "line 2, column 27: TIMESTAMP takes a whole number, not the string 'soon'",
+    );
+    check_wrong("put 't', 'r', 'f:q', 'v', -1", "line 2, column 27: TIMESTAMP -1 is out of range: at least 0");
+    check_wrong("incr 't', 'r', 'f:text'", "line 2, column 1: the cell holds 3 bytes, not a counter of 8 bytes");
+    check_wrong("get_counter 't', 'r', 'f:text'", "line 2, column 1: the cell holds 3 bytes, not a counter of 8 bytes");
+    check_wrong("scan 't', {LIMIT => 'x'}", "line 2, column 21: LIMIT takes a whole number, not the string 'x'");
+    check_wrong(
+        "scan 't', {TIMERANGE => [1]}",
+        "line 2, column 25: TIMERANGE is a list of two times, the second one out: [FROM, BEFORE]",
+    );
+    check_wrong("drop 't'", "line 2, column 1: Table t is enabled. Disable it first.");
+    check_wrong(
+        "create 'a/b', 'f'",
+        "line 2, column 8: illegal table name 'a/b': only letters, digits, '_', '-' and '.' are allowed",
+    );
+    check_wrong(
+        "create 'x', {NAME => 'f', VERSION => 1}",
+        "line 2, column 27: VERSION is no setting of a family here; there are: VERSIONS, MIN_VERSIONS, TTL, KEEP_DELETED_CELLS, BLOOMFILTER, COMPRESSION, DATA_BLOCK_ENCODING, BLOCKSIZE, IN_MEMORY",
+    );
+    check_wrong("disable 't'; scan 't'", "line 2, column 14: t is disabled.");
+    check_wrong("scan 't', {COLUMNS => 'f:text:toLong'}", "line 2, column 1: 3 bytes are no Long: abc");
+    check_wrong("scan 't',", "line 2, column 9: something is missing after this");
+    check_wrong(
+        "alter 't', METADATA => {'basalt.salt.width' => '1'}",
+        "line 2, column 48: 'basalt.salt.width' is how the table is laid out and cannot be changed",
+    );
+}
+
+#[test]
+fn filters_that_the_store_lacks_are_refused_by_name() {
+    let (_, failed) = run("create 't', 'f'\nscan 't', {FILTER => \"ValueFilter(=, 'binary:x')\"}", Style::default());
+    assert!(failed.starts_with("line 2, column 22: ValueFilter is not supported yet"), "{failed}");
+}
+
+#[test]
+fn after_an_error_the_next_line_begins_a_command() {
+    let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp(1_000)))));
+    let mut out = Vec::new();
+    let mut shell = Shell::new(store, &mut out, Style::default());
+    assert_eq!(shell.feed(b"create 't',\n").unwrap(), Next::Rest);
+    shell.feed(b") 'f'\n").unwrap_err();
+    assert_eq!(shell.feed(b"create 't', 'f'\n").unwrap(), Next::Command);
+    assert_eq!(shell.feed(b"exit; list\n").unwrap(), Next::End);
+}
+
+/// No input brings it down: pieces of the dialect in every order of four.
+#[test]
+fn any_words_are_an_answer_or_an_error() {
+    let pieces =
+        ["put", "scan ", "'t'", ", ", "{", "}", "=>", "VERSIONS", "-1", "9223372036854775807", "[", "]", "\"\\x", "("];
+    for a in pieces {
+        for b in pieces {
+            for c in pieces {
+                run(&format!("create 't', 'f'\nscan 't', {a}{b}{c}\nget 't', 'r', {a}{b}{c}"), Style::default());
+                run(&format!("{a}{b}{c}"), Style::default());
+            }
+        }
+    }
+}
