@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::Router;
 use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
-use basalt_query::{Cancel, Compat, Limits, Options, Query, QueryEngine, SeriesAnnotation, SubAnswer, parse_zone};
+use basalt_query::{Compat, Limits, Options, QueryEngine, parse_zone};
 use basalt_schema::{Schema, UidKind};
 use tokio::task::spawn_blocking;
 
@@ -90,26 +90,9 @@ impl App {
         http::router(self)
     }
 
-    /// Runs a query on this thread.
-    ///
-    /// # Errors
-    ///
-    /// As [`QueryEngine::run_checked`].
-    pub(crate) fn query(&self, query: &Query, cancel: &Cancel) -> basalt_query::Result<Vec<SubAnswer>> {
-        self.queries.run_checked(query, cancel)
-    }
-
-    /// The global annotations of a query's range, by time; read on this thread.
-    ///
-    /// # Errors
-    ///
-    /// As [`QueryEngine::global_annotations`].
-    pub(crate) fn global_annotations(
-        &self,
-        query: &Query,
-        cancel: &Cancel,
-    ) -> basalt_query::Result<Vec<SeriesAnnotation>> {
-        self.queries.global_annotations(query, cancel)
+    /// What answers queries; it waits, so it is asked on threads that may.
+    pub(crate) fn queries(&self) -> &QueryEngine {
+        &self.queries
     }
 
     /// Up to `max` names of a kind that begin with `prefix`.

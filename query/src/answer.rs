@@ -47,6 +47,8 @@ pub struct Series {
     pub tsuids: Vec<String>,
     /// Annotations of the members within the range, as stored: JSON texts, by start time.
     pub annotations: Vec<SeriesAnnotation>,
+    /// Made by a function of several series: its list of annotations is written though it is always empty.
+    pub combined: bool,
     /// Points with start ≤ time ≤ end, by time; no time twice.
     pub points: Vec<Point>,
 }

@@ -4,6 +4,10 @@
 
 use basalt_store::ErrorKind;
 
+use crate::expression::ExpressionFault;
+use crate::gexp::FormulaFault;
+use crate::last::LastFault;
+
 /// The crate's result.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -159,6 +163,15 @@ pub enum Error {
         /// How many.
         rows: usize,
     },
+    /// A formula of `/api/query/gexp` that cannot be read or makes no sense.
+    #[error(transparent)]
+    Formula(FormulaFault),
+    /// A request of `/api/query/exp` that makes no sense.
+    #[error(transparent)]
+    Expression(ExpressionFault),
+    /// A request of `/api/query/last` that makes no sense.
+    #[error("{0}")]
+    Last(LastFault),
     /// More points than the budget.
     #[error(
         "Sorry, you have attempted to fetch more than our limit of {limit} data points. Please try filtering using \
@@ -247,6 +260,9 @@ impl Error {
         match self {
             Self::Json { reason } => Some(reason.to_string()),
             Self::UnknownName { .. } => Some(self.to_string()),
+            Self::Formula(fault) if !fault.is_server_error_in_opentsdb() => Some(fault.to_string()),
+            Self::Expression(fault) => fault.details(),
+            Self::Last(fault) => fault.details(),
             _ => None,
         }
     }
@@ -258,7 +274,12 @@ impl Error {
         matches!(
             self,
             Self::Filter { .. } | Self::InTag { .. } | Self::InvalidTsuid { .. } | Self::TimeOutOfRange { .. }
-        ) || matches!(self, Self::Grammar { fault, .. } if fault.is_in_metric())
+        ) || match self {
+            Self::Grammar { fault, .. } => fault.is_in_metric(),
+            Self::Formula(fault) => fault.is_server_error_in_opentsdb(),
+            Self::Expression(fault) => fault.is_server_error_in_opentsdb(),
+            _ => false,
+        }
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use basalt_schema::{Schema, Tsuid, Uid, UidKind};
+use basalt_schema::{Schema, Tsuid, Uid};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::aggregate::PercentileRule;
-use crate::answer::{Point, Series, SeriesAnnotation};
+use crate::answer::{Point, SeriesAnnotation};
 use crate::cancel::Budget;
+use crate::dataset::Dataset;
 use crate::downsample::{downsample, grid_len};
 use crate::fetch::SeriesData;
 use crate::merge::{Member, Merge};
@@ -17,8 +18,8 @@ use crate::request::SubQueryPlan;
 use crate::span::Span;
 use crate::{Error, Options, Result};
 
-/// Points that fill policies may make up in one sub query; some gigabytes at most.
-const FILLED_POINTS_MAX: u64 = 1 << 26;
+/// Points that fill policies or expressions may make up at once; some gigabytes at most.
+pub(crate) const FILLED_POINTS_MAX: u64 = 1 << 26;
 
 /// The members of an output series: indexes into the plan's series, ascending, all of them with points or annotations.
 #[derive(Debug, Default)]
@@ -126,8 +127,8 @@ impl Kernel<'_> {
             aggregator: self.sub.aggregator,
             rate: self.sub.rate.is_some(),
             rule: self.rule(),
-            start_ms: self.plan.window.start_ms,
-            end_ms: self.plan.window.end_ms,
+            start_ms: *self.plan.answered.start(),
+            end_ms: *self.plan.answered.end(),
         };
         merge.run(&members, &|| self.budget.check())
     }
@@ -179,41 +180,40 @@ impl Prepared<'_> {
     }
 }
 
-/// Names an output series and gives it its annotations.
+/// Says what an output series is of and gives it its annotations.
 ///
 /// Members without points lend their annotations only; a group of nothing else has no name, as in OpenTSDB.
-///
-/// # Errors
-/// `NotFound`: a UID whose name is gone. The store's own.
 pub(crate) fn describe(
     schema: &Schema,
     group: &Group,
     plan: &Plan,
     data: &[SeriesData],
     points: Vec<Point>,
-) -> Result<Series> {
+) -> Dataset {
     let named: Vec<&Tsuid> = group
         .members
         .iter()
         .filter(|slot| data.get(**slot).is_some_and(|data| !data.span.is_empty()))
         .filter_map(|slot| plan.series.get(*slot))
         .collect();
-    let mut series = Series { points, annotations: annotations(group, plan, data), ..Series::default() };
+    let mut dataset = Dataset { points, annotations: annotations(group, plan, data), ..Dataset::default() };
     if named.is_empty() {
-        return Ok(series);
+        return dataset;
     }
-    let uids = schema.uids();
-    series.metric = uids.of(UidKind::Metric).name(plan.metric)?;
+    dataset.metrics.insert(plan.metric);
     for (key, value) in common_tags(schema, &named) {
-        let key = uids.of(UidKind::Tagk).name(key)?;
         match value {
-            Some(value) => series.tags.push((key, uids.of(UidKind::Tagv).name(value)?)),
-            None => series.aggregate_tags.push(key),
+            Some(value) => {
+                dataset.tags.insert(key, value);
+            }
+            None => {
+                dataset.aggregated.insert(key);
+            }
         }
     }
     // Upper-case hex sorts as the bytes do.
-    series.tsuids = named.iter().map(ToString::to_string).collect();
-    Ok(series)
+    dataset.tsuids = named.iter().map(ToString::to_string).collect();
+    dataset
 }
 
 /// Every key of the members, with its value if all members that have the key agree on it.

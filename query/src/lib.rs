@@ -14,7 +14,9 @@
 //! | downsample, rate | [`downsample`](Downsample), `rate` |
 //! | group, interpolate, aggregate, trim | `group`, [`aggregate`](Aggregator), `merge` |
 //! | delete what was read | `delete` |
-//! | answer | [`answer`](SubAnswer) |
+//! | answer | `dataset`, [`answer`](SubAnswer) |
+//! | formulas and expressions over answers | `gexp` ([`Formulas`]), `expression` ([`ExpressionRequest`]) |
+//! | newest points | `last` ([`LastRequest`]) |
 //! | all of it | [`engine`](QueryEngine) |
 
 #[cfg(test)]
@@ -25,13 +27,17 @@ mod golden;
 mod aggregate;
 mod answer;
 mod cancel;
+mod dataset;
 mod delete;
 mod downsample;
 mod engine;
 mod error;
+mod expression;
 mod fetch;
 mod filter;
+mod gexp;
 mod group;
+mod last;
 mod merge;
 mod options;
 mod plan;
@@ -47,7 +53,10 @@ pub use cancel::{Cancel, Limits};
 pub use downsample::{Downsample, Fill, Interval};
 pub use engine::QueryEngine;
 pub use error::{DownsampleFault, DurationFault, Error, FilterFault, GrammarFault, Result, TimeFault};
+pub use expression::{ExpressionFault, ExpressionPlan, ExpressionRequest, OutputAnswer, OutputSeries};
 pub use filter::{FilterDescription, FilterKind, TagFilter, filter_descriptions};
+pub use gexp::{FormulaFault, Formulas};
+pub use last::{LastFault, LastNames, LastPoint, LastQuery, LastRequest};
 pub use options::{Compat, Options};
 pub use request::{
     GetParameters, Query, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, Source, SubQuery, SubQueryPlan,

@@ -10,6 +10,9 @@ use crate::answer::{Number, Point};
 use crate::span::Span;
 use crate::{Error, Result};
 
+/// Instants between two looks at whether to stop.
+const INSTANTS_PER_CHECK: usize = 1024;
+
 /// A member of a group.
 #[derive(Debug)]
 pub(crate) struct Member<'a> {
@@ -42,7 +45,6 @@ impl Merge {
     /// # Errors
     /// `Invalid`: a value that is infinite. `stop` says otherwise why to give up; it is asked every few instants.
     pub(crate) fn run(&self, members: &[Member<'_>], stop: &dyn Fn() -> Result<()>) -> Result<Vec<Point>> {
-        const INSTANTS_PER_CHECK: usize = 1024;
         let mut cursors: Vec<Cursor<'_>> = members.iter().map(Cursor::new).collect();
         let mut points = Vec::new();
         let mut scratch = Scratch::default();
@@ -79,6 +81,41 @@ impl Merge {
         let value = self.aggregator.of_doubles(&mut scratch.doubles, self.rule);
         if value.is_infinite() { Err(Error::Infinite { time_ms: now_ms }) } else { Ok(Number::Double(value)) }
     }
+}
+
+/// Hands `each` the interpolated values of the live members at every instant, in the members' order: integers where all
+/// in play are, else doubles.
+///
+/// # Errors
+/// Whatever `stop` says; it is asked every few instants.
+pub(crate) fn live_values(
+    members: &[Member<'_>],
+    stop: &dyn Fn() -> Result<()>,
+    mut each: impl FnMut(Option<&[i64]>, &[f64]),
+) -> Result<()> {
+    let mut cursors: Vec<Cursor<'_>> = members.iter().map(Cursor::new).collect();
+    let mut scratch = Scratch::default();
+    let method = Interpolation::Linear;
+    let mut instants = 0_usize;
+    while let Some(now_ms) = cursors.iter().filter_map(Cursor::next_ms).min() {
+        for cursor in &mut cursors {
+            cursor.advance_to(now_ms);
+        }
+        if instants.is_multiple_of(INSTANTS_PER_CHECK) {
+            stop()?;
+        }
+        instants += 1;
+        if cursors.iter().any(Cursor::sees_double) {
+            scratch.doubles.clear();
+            scratch.doubles.extend(cursors.iter().filter_map(|cursor| cursor.double_at(now_ms, method, false)));
+            each(None, &scratch.doubles);
+        } else {
+            scratch.integers.clear();
+            scratch.integers.extend(cursors.iter().filter_map(|cursor| cursor.integer_at(now_ms, method)));
+            each(Some(&scratch.integers), &[]);
+        }
+    }
+    Ok(())
 }
 
 #[derive(Default)]
@@ -168,7 +205,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-fn as_double(number: Number) -> f64 {
+/// A value as a double.
+pub(crate) fn as_double(number: Number) -> f64 {
     match number {
         Number::Integer(value) => to_double(value),
         Number::Double(value) => value,

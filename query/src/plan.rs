@@ -4,6 +4,7 @@
 //! lack series is completed first, from the row keys of the range.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use basalt_schema::{Schema, SeriesId, Tsuid, Uid, UidKind};
 use basalt_store::ErrorKind;
@@ -27,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) metric_series: u64,
     /// What is read.
     pub(crate) window: Window,
+    /// The stamps that are answered, ms.
+    pub(crate) answered: RangeInclusive<i64>,
     /// How series are grouped.
     pub(crate) grouping: Grouping,
 }
@@ -82,7 +85,12 @@ impl Plan {
             return Err(Error::TooManySeries { limit: series_max });
         }
         let grouping = if sub.aggregator == Aggregator::None { Grouping::Each } else { grouping };
-        Ok(Self { metric, series, metric_series: schema.index().series(metric).len(), window, grouping })
+        let answered = if query.whole_window {
+            window.scan_start_ms..=window.scan_end_ms
+        } else {
+            window.start_ms..=window.end_ms
+        };
+        Ok(Self { metric, series, metric_series: schema.index().series(metric).len(), window, answered, grouping })
     }
 }
 

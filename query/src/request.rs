@@ -6,7 +6,7 @@
 mod check;
 mod echo;
 mod grammar;
-mod json;
+pub(crate) mod json;
 
 pub use check::{Query, Source, SubQueryPlan};
 pub use grammar::GetParameters;

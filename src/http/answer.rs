@@ -86,6 +86,9 @@ impl<'a> Answer<'a> {
             member(out, "tsuids", &series.tsuids);
         }
         if !self.request.no_annotations {
+            if series.combined {
+                out.extend_from_slice(b",\"annotations\":[]");
+            }
             notes(out, "annotations", &series.annotations, self.strict);
             notes(out, "globalAnnotations", self.globals, self.strict);
         }

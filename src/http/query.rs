@@ -1,4 +1,4 @@
-//! `/api/query`: read the request, run it on a thread of its own, stream the answer.
+//! `/api/query` and `/api/query/gexp`: read the request, run it on a thread of its own, stream the answer.
 //!
 //! ```text
 //! request ─ check ─ seat ─ thread: run ─ write ─► bounded channel ─► body
@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::Response;
-use basalt_query::{Cancel, GetParameters, Query, QueryRequest, SeriesAnnotation};
+use basalt_query::{Cancel, Formulas, GetParameters, Query, QueryRequest, SeriesAnnotation};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -49,11 +49,29 @@ pub(crate) async fn post(State(app): State<Arc<App>>, params: Params, request: R
     run(app, request, Form::Api).await
 }
 
+/// The query string with formulas (`exp`); what they are made of is not answered itself.
+pub(crate) async fn formulas(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+    let texts: Vec<&str> = params.all("exp").collect();
+    let (options, strict) = (app.query_options, app.config.compat.strict);
+    let read = |parameters: &GetParameters<'_>| QueryRequest::from_formulas(parameters, &texts, options);
+    let (request, formulas) = read_params(&params, false, strict, read)?;
+    run_with(app, request, Some(formulas), Form::Api).await
+}
+
 pub(crate) fn from_params(params: &Params, delete: bool, strict: bool) -> Result<QueryRequest, ApiError> {
+    read_params(params, delete, strict, QueryRequest::from_get)
+}
+
+fn read_params<T>(
+    params: &Params,
+    delete: bool,
+    strict: bool,
+    read: impl FnOnce(&GetParameters<'_>) -> basalt_query::Result<T>,
+) -> Result<T, ApiError> {
     let metrics: Vec<&str> = params.all("m").collect();
     let tsuids: Vec<&str> = params.all("tsuid").chain(params.all("tsuids")).collect();
     let flag = |name: &str| params.has(name);
-    QueryRequest::from_get(&GetParameters {
+    read(&GetParameters {
         start: Some(params.required("start")?),
         end: params.last("end"),
         metrics: &metrics,
@@ -119,19 +137,38 @@ impl Form {
 
 /// Checks a request, waits for its turn, runs it on a thread and gives what it answers.
 pub(crate) async fn run(app: Arc<App>, request: QueryRequest, form: Form) -> Result<Response, ApiError> {
-    let outcome = start(Arc::clone(&app), request, form).await;
+    run_with(app, request, None, form).await
+}
+
+async fn run_with(
+    app: Arc<App>,
+    request: QueryRequest,
+    formulas: Option<Formulas>,
+    form: Form,
+) -> Result<Response, ApiError> {
+    let outcome = start(Arc::clone(&app), request, formulas, form).await;
     if let Err(error) = &outcome {
-        let metrics = &app.metrics;
-        match error.status().as_u16() {
-            503 => metrics.queries_shed.add(1),
-            500.. => metrics.queries_failed.add(1),
-            _ => metrics.queries_bad.add(1),
-        }
+        count_refusal(&app, error);
     }
     outcome
 }
 
-async fn start(app: Arc<App>, request: QueryRequest, form: Form) -> Result<Response, ApiError> {
+/// Counts a query that was not answered.
+pub(super) fn count_refusal(app: &App, error: &ApiError) {
+    let metrics = &app.metrics;
+    match error.status().as_u16() {
+        503 => metrics.queries_shed.add(1),
+        500.. => metrics.queries_failed.add(1),
+        _ => metrics.queries_bad.add(1),
+    }
+}
+
+async fn start(
+    app: Arc<App>,
+    request: QueryRequest,
+    formulas: Option<Formulas>,
+    form: Form,
+) -> Result<Response, ApiError> {
     // In a body as well: OpenTSDB looks only at the method.
     let may_delete = app.config.query.allow_delete && app.config.server.mode == Mode::ReadWrite;
     if request.delete && !may_delete {
@@ -141,12 +178,13 @@ async fn start(app: Arc<App>, request: QueryRequest, form: Form) -> Result<Respo
     let query = request
         .check(now_ms, app.query_options)
         .map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
+    let query = if formulas.is_some() { query.for_formulas() } else { query };
     let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
     let cancel = Cancel::new();
     let guard = CancelOnDrop::new(cancel.clone());
     let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, guard);
     let (said, heard) = oneshot::channel();
-    let work = Work { app, request, form, query, cancel, seat };
+    let work = Work { app, request, form, query, formulas, cancel, seat };
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || work.run(&handle, said, pieces));
     match heard.await {
@@ -163,6 +201,8 @@ struct Work {
     request: QueryRequest,
     form: Form,
     query: Query,
+    /// What is answered in place of the sub queries.
+    formulas: Option<Formulas>,
     cancel: Cancel,
     /// Given back when the answer is written, so that slow readers are bounded too.
     seat: Seat,
@@ -173,7 +213,12 @@ impl Work {
         let metrics = &self.app.metrics;
         let began = Instant::now();
         metrics.queries_running.add(1);
-        let answers = self.app.query(&self.query, &self.cancel).and_then(|answers| Ok((answers, self.globals()?)));
+        let queries = self.app.queries();
+        let answers = match &self.formulas {
+            Some(formulas) => queries.run_formulas(formulas, &self.query, &self.cancel),
+            None => queries.run_checked(&self.query, &self.cancel),
+        };
+        let answers = answers.and_then(|answers| Ok((answers, self.globals()?)));
         match answers {
             Err(cause) => {
                 if self.cancel.is_cancelled() {
@@ -227,6 +272,6 @@ impl Work {
         if !self.request.global_annotations || self.request.no_annotations {
             return Ok(Vec::new());
         }
-        self.app.global_annotations(&self.query, &self.cancel)
+        self.app.queries().global_annotations(&self.query, &self.cancel)
     }
 }

@@ -11,7 +11,8 @@ use axum::routing::{any, get, post};
 
 use super::error::ApiError;
 use super::{
-    annotation, graph, health, page, process, put, query, search, service, stats, suggest, ts_meta, uid, uid_meta,
+    annotation, expression, graph, health, last, page, process, put, query, search, service, stats, suggest, ts_meta,
+    uid, uid_meta,
 };
 use crate::app::App;
 
@@ -19,15 +20,7 @@ use crate::app::App;
 const TWO_PIECES: &[&str] = &["query", "config", "stats", "uid", "search", "annotation", "annotations"];
 
 /// OpenTSDB's endpoints that this version does not have yet.
-const NOT_BUILT: &[&str] = &[
-    "/api/histogram",
-    "/api/query/exp",
-    "/api/query/gexp",
-    "/api/query/last",
-    "/api/rollup",
-    "/api/tree",
-    "/api/stats/query",
-];
+const NOT_BUILT: &[&str] = &["/api/histogram", "/api/rollup", "/api/tree", "/api/stats/query"];
 
 /// All endpoints under their plain names.
 pub(crate) fn table(app: &Arc<App>) -> Router {
@@ -36,6 +29,9 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/q", any(graph::classic))
         .route("/api/put", post(put::put))
         .route("/api/query", get(query::get).post(query::post).delete(query::get))
+        .route("/api/query/exp", post(expression::post))
+        .route("/api/query/gexp", get(query::formulas))
+        .route("/api/query/last", get(last::get).post(last::post))
         .route("/api/suggest", get(suggest::get).post(suggest::post))
         .route("/suggest", get(suggest::get).post(suggest::get))
         .route("/api/aggregators", get(service::aggregators).post(service::aggregators))

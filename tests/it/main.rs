@@ -19,6 +19,8 @@ mod http;
 #[cfg(test)]
 mod kill9;
 #[cfg(test)]
+mod last;
+#[cfg(test)]
 mod meta;
 #[cfg(test)]
 mod points;

@@ -3,7 +3,7 @@
 use chrono_tz::Tz;
 
 use super::{QueryRequest, RateOptions, SUB_QUERIES_MAX, SubQuery};
-use crate::downsample::Downsample;
+use crate::downsample::{Downsample, Fill};
 use crate::error::FilterFault;
 use crate::filter::{FilterKind, TagFilter, fault};
 use crate::time::{TimeContext, parse_time, parse_zone};
@@ -30,6 +30,8 @@ pub struct Query {
     pub override_points: bool,
     /// The budget of bytes does not hold.
     pub override_bytes: bool,
+    /// Stamps outside of `start_ms..=end_ms` are answered too, those of all hours read: what expressions compute with.
+    pub(crate) whole_window: bool,
     /// The sub queries in request order.
     pub sub_queries: Vec<SubQueryPlan>,
 }
@@ -102,6 +104,7 @@ impl QueryRequest {
             annotations: !self.no_annotations,
             override_points: self.override_data_point_limit,
             override_bytes: self.override_byte_limit,
+            whole_window: false,
             sub_queries,
         })
     }
@@ -119,6 +122,13 @@ impl QueryRequest {
             Err(_) if !by_date && by_downsample => Err(Error::UnknownDownsampleTimezone),
             zone => zone.map(Some),
         }
+    }
+}
+
+impl SubQueryPlan {
+    /// Whether NaN is printed as `null`.
+    pub(crate) fn nan_is_null(&self) -> bool {
+        self.downsample.is_some_and(|downsample| downsample.fill == Fill::Null)
     }
 }
 

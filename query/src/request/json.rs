@@ -137,6 +137,19 @@ impl TryFrom<OrderedBody> for SubQuery {
     }
 }
 
+impl<'de> Deserialize<'de> for TagFilter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        FilterBody::deserialize(deserializer)?.read().map_err(de::Error::custom)
+    }
+}
+
+impl FilterBody {
+    fn read(self) -> Result<TagFilter> {
+        let [kind, tagk, text] = [self.kind, self.tagk, self.filter].map(Option::unwrap_or_default);
+        TagFilter::new(&kind, &tagk, &text, self.group_by)
+    }
+}
+
 /// The filters of a sub query, or those that its `tags` stand for: whichever came last in the body, if both say
 /// something.
 fn read_filters(
@@ -146,8 +159,7 @@ fn read_filters(
 ) -> Result<Vec<TagFilter>> {
     let mut from_filters = Vec::with_capacity(bodies.len());
     for filter in bodies {
-        let [kind, tagk, text] = [filter.kind, filter.tagk, filter.filter].map(Option::unwrap_or_default);
-        from_filters.push(TagFilter::new(&kind, &tagk, &text, filter.group_by)?);
+        from_filters.push(filter.read()?);
     }
     let mut from_tags = Vec::new();
     for (tagk, value) in tags.unwrap_or_default() {
@@ -158,7 +170,7 @@ fn read_filters(
 }
 
 /// A text, or a number or flag as its text; `null` is none.
-pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<String>, D::Error> {
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<String>, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text)),
@@ -169,7 +181,7 @@ pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::R
 }
 
 /// A flag, or a text or number that stands for one; `null` is false.
-pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<bool, D::Error> {
+pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<bool, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Null => Ok(false),
         Value::Bool(flag) => Ok(flag),
@@ -184,7 +196,7 @@ pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::R
 }
 
 /// A list; `null` is an empty one.
-pub(super) fn list<'de, D, T>(deserializer: D) -> std::result::Result<Vec<T>, D::Error>
+pub(crate) fn list<'de, D, T>(deserializer: D) -> std::result::Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -193,7 +205,7 @@ where
 }
 
 /// A 64-bit integer, or a text or fraction that stands for one; `null` is 0.
-pub(super) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<i64, D::Error> {
+pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<i64, D::Error> {
     Ok(optional_integer(deserializer)?.unwrap_or(0))
 }
 
@@ -219,7 +231,8 @@ fn optional_integer<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
     }
 }
 
-fn double<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
+/// A number, or a text that stands for one.
+pub(crate) fn double<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Number(number) => number.as_f64().ok_or_else(|| de::Error::custom("number out of range")),
         Value::String(text) => {

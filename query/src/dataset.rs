@@ -1,0 +1,93 @@
+//! An output series before it has names: what expressions compute with, since joining is by UIDs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use basalt_schema::{Schema, Uid, UidKind};
+
+use crate::Result;
+use crate::answer::{Number, Point, ScanStats, Series, SeriesAnnotation};
+
+/// What a sub query came to.
+#[derive(Debug, Default)]
+pub(crate) struct Computed {
+    /// Its output series, in the order of the answer.
+    pub(crate) datasets: Vec<Dataset>,
+    /// What they took.
+    pub(crate) stats: ScanStats,
+}
+
+/// An output series by its UIDs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Dataset {
+    /// The metrics it is made of; none: it has no name.
+    pub(crate) metrics: BTreeSet<Uid>,
+    /// A name given in place of the metric's; then tags and keys are not told.
+    pub(crate) alias: Option<String>,
+    /// Tags whose value all members share that have them.
+    pub(crate) tags: BTreeMap<Uid, Uid>,
+    /// Keys of tags whose values differ.
+    pub(crate) aggregated: BTreeSet<Uid>,
+    /// TSUIDs of the members, upper-case hex, sorted.
+    pub(crate) tsuids: Vec<String>,
+    /// Annotations of the members.
+    pub(crate) annotations: Vec<SeriesAnnotation>,
+    /// Made by a function of several series.
+    pub(crate) combined: bool,
+    /// By time; no time twice.
+    pub(crate) points: Vec<Point>,
+}
+
+impl Dataset {
+    /// The series as it is answered. The name of several metrics is that of the least UID, as in OpenTSDB.
+    ///
+    /// # Errors
+    /// `NotFound`: a UID whose name is gone. The store's own.
+    pub(crate) fn named(self, schema: &Schema) -> Result<Series> {
+        let uids = schema.uids();
+        let mut series = Series {
+            tsuids: self.tsuids,
+            annotations: self.annotations,
+            combined: self.combined,
+            points: self.points,
+            ..Series::default()
+        };
+        let tags = name_tags(schema, &self.tags)?;
+        if let Some(mut alias) = self.alias {
+            for (key, value) in &tags {
+                alias = alias.replace(&format!("@{key}"), value);
+            }
+            series.metric = alias.into();
+            return Ok(series);
+        }
+        if let Some(metric) = self.metrics.first() {
+            series.metric = uids.of(UidKind::Metric).name(*metric)?;
+        }
+        series.tags = tags;
+        series.aggregate_tags = name_keys(schema, &self.aggregated)?;
+        Ok(series)
+    }
+
+    /// The same series with other values.
+    pub(crate) fn map(mut self, of: impl Fn(Number) -> Number) -> Self {
+        for point in &mut self.points {
+            point.number = of(point.number);
+        }
+        self
+    }
+}
+
+/// The names of tags, by the UIDs of their keys.
+pub(crate) fn name_tags(
+    schema: &Schema,
+    tags: &BTreeMap<Uid, Uid>,
+) -> Result<Vec<(std::sync::Arc<str>, std::sync::Arc<str>)>> {
+    let uids = schema.uids();
+    let name =
+        |(key, value): (&Uid, &Uid)| Ok((uids.of(UidKind::Tagk).name(*key)?, uids.of(UidKind::Tagv).name(*value)?));
+    tags.iter().map(name).collect()
+}
+
+/// The names of tag keys, by their UIDs.
+pub(crate) fn name_keys(schema: &Schema, keys: &BTreeSet<Uid>) -> Result<Vec<std::sync::Arc<str>>> {
+    keys.iter().map(|key| Ok(schema.uids().of(UidKind::Tagk).name(*key)?)).collect()
+}

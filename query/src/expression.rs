@@ -1,0 +1,29 @@
+//! Expressions over metrics (`/api/query/exp`): named queries joined series by series and computed point by point.
+//!
+//! ```text
+//! body ─ request ─ check ─► plan: a query, programs in the order of their needs, outputs
+//!                            └ run the query ─ join ─ combine, expression by expression ─► outputs
+//! ```
+//!
+//! *Source*: OpenTSDB 2.4 `QueryExecutor`, `net.opentsdb.query.pojo`, `net.opentsdb.query.expression`.
+
+mod check;
+mod combine;
+mod fault;
+mod java;
+mod join;
+mod output;
+mod program;
+mod request;
+
+pub use check::ExpressionPlan;
+pub use fault::ExpressionFault;
+pub use output::{OutputAnswer, OutputSeries};
+pub use request::ExpressionRequest;
+
+pub(crate) use combine::{Combine, order_of};
+pub(crate) use join::{Column, Rule, join};
+pub(crate) use program::Program;
+
+#[cfg(test)]
+mod tests;

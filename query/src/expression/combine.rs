@@ -1,0 +1,179 @@
+//! Series joined in rows and computed point by point.
+//!
+//! Every row has a value at every instant where one of the series taken has a point; in place of a point that is not
+//! there, or is not a number, its column's fill value is used. *Source*: OpenTSDB 2.4 `ExpressionIterator`,
+//! `TimeSyncedIterator`, `EDPtoDPS`.
+
+use crate::answer::{Number, Point};
+use crate::cancel::Budget;
+use crate::dataset::Dataset;
+use crate::group::FILLED_POINTS_MAX;
+use crate::merge::as_double;
+use crate::{Error, Result};
+
+use super::java;
+use super::join::{Column, Row};
+use super::program::Program;
+
+/// Instants computed between two looks at the budget.
+const INSTANTS_PER_CHECK: usize = 1024;
+
+/// What to compute over joined series.
+#[derive(Debug)]
+pub(crate) struct Combine<'a> {
+    /// The variables' series, in the order of the program's variables.
+    pub(crate) columns: &'a [Column<'a>],
+    /// In which order OpenTSDB looks at the columns: places in `columns`. The first lends a row its tags.
+    pub(crate) order: &'a [usize],
+    pub(crate) program: &'a Program,
+    /// A series that a row lacks is zero whatever its column's fill, and lends no tags; else it is filled.
+    pub(crate) strict: bool,
+    pub(crate) budget: &'a Budget,
+}
+
+impl Combine<'_> {
+    /// A series for each row.
+    ///
+    /// # Errors
+    /// `Invalid`: more points than may be made up. A budget.
+    pub(crate) fn by_time(&self, rows: &[Row]) -> Result<Vec<Dataset>> {
+        let times = self.times(rows);
+        refuse_overfilling(times.len(), rows.len(), self.budget)?;
+        rows.iter().map(|row| Ok(Dataset { points: self.aligned(row, &times)?, ..self.identity(row) })).collect()
+    }
+
+    /// As [`Combine::by_time`], but each row has values at the instants of its own series alone.
+    ///
+    /// # Errors
+    /// As [`Combine::by_time`].
+    pub(crate) fn by_time_of_each(&self, rows: &[Row]) -> Result<Vec<Dataset>> {
+        let each = rows.iter().map(|row| self.by_time(std::slice::from_ref(row)));
+        Ok(each.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
+    /// As [`Combine::by_time_of_each`], but of series of one length the points of one place are taken for one instant, the
+    /// earliest of theirs: what OpenTSDB's functions of several series do.
+    ///
+    /// # Errors
+    /// As [`Combine::by_time`].
+    pub(crate) fn by_place(&self, rows: &[Row]) -> Result<Vec<Dataset>> {
+        let mut made = Vec::with_capacity(rows.len());
+        for row in rows {
+            let members: Vec<&[Point]> = self.members(row).flatten().map(|series| series.points.as_slice()).collect();
+            let length = members.first().map_or(0, |points| points.len());
+            if members.iter().any(|points| points.len() != length) {
+                made.extend(self.by_time(std::slice::from_ref(row))?);
+                continue;
+            }
+            let earliest =
+                |place| members.iter().filter_map(|points| points.get(place)).map(|point: &Point| point.time_ms).min();
+            let mut stack = Vec::new();
+            let points = (0..length).filter_map(|place| {
+                let value = |(column, series): (&Column<'_>, Option<&Dataset>)| {
+                    let point = series.and_then(|series| series.points.get(place));
+                    self.value(column, series.is_some(), point)
+                };
+                let values: Vec<f64> = self.columns.iter().zip(self.members(row)).map(value).collect();
+                Some(Point { time_ms: earliest(place)?, number: Number::Double(self.program.run(&values, &mut stack)) })
+            });
+            let points = points.collect();
+            made.push(Dataset { points, ..self.identity(row) });
+        }
+        Ok(made)
+    }
+
+    fn members<'b>(&'b self, row: &'b Row) -> impl Iterator<Item = Option<&'b Dataset>> {
+        let pick =
+            |(column, member): (&'b Column<'_>, &Option<usize>)| member.and_then(|index| column.series.get(index));
+        self.columns.iter().zip(row).map(pick)
+    }
+
+    /// Every instant of the series taken, ascending.
+    fn times(&self, rows: &[Row]) -> Vec<i64> {
+        let members = rows.iter().flat_map(|row| self.members(row)).flatten();
+        let mut times: Vec<i64> = Vec::new();
+        for series in members {
+            let new = series.points.iter().map(|point| point.time_ms);
+            // Series of one clock, the common case, add nothing.
+            if !new.clone().eq(times.iter().copied()) {
+                times.extend(new);
+                times.sort_unstable();
+                times.dedup();
+            }
+        }
+        times
+    }
+
+    fn aligned(&self, row: &Row, times: &[i64]) -> Result<Vec<Point>> {
+        let mut rests: Vec<Option<&[Point]>> =
+            self.members(row).map(|series| series.map(|series| series.points.as_slice())).collect();
+        let mut values = Vec::with_capacity(rests.len());
+        let mut stack = Vec::new();
+        let mut points = Vec::with_capacity(times.len());
+        for (count, time_ms) in times.iter().enumerate() {
+            if count.is_multiple_of(INSTANTS_PER_CHECK) {
+                self.budget.check()?;
+            }
+            values.clear();
+            for (column, rest) in self.columns.iter().zip(&mut rests) {
+                let point = match rest {
+                    Some([first, after @ ..]) if first.time_ms == *time_ms => {
+                        *rest = Some(after);
+                        Some(first)
+                    }
+                    _ => None,
+                };
+                values.push(self.value(column, rest.is_some(), point));
+            }
+            points.push(Point { time_ms: *time_ms, number: Number::Double(self.program.run(&values, &mut stack)) });
+        }
+        Ok(points)
+    }
+
+    fn value(&self, column: &Column<'_>, present: bool, point: Option<&Point>) -> f64 {
+        if !present && self.strict {
+            return 0.0;
+        }
+        let value = point.map_or(f64::NAN, |point| as_double(point.number));
+        if value.is_nan() { column.fill } else { value }
+    }
+
+    /// What a row is of: the tags of its first member, the keys and metrics of all.
+    fn identity(&self, row: &Row) -> Dataset {
+        let members: Vec<Option<&Dataset>> = self.members(row).collect();
+        let in_order = || self.order.iter().map(|place| members.get(*place).copied().flatten());
+        let first = if self.strict { in_order().next().flatten() } else { in_order().flatten().next() };
+        let mut dataset = Dataset { combined: true, ..Dataset::default() };
+        dataset.tags = first.map(|first| first.tags.clone()).unwrap_or_default();
+        for member in in_order().flatten() {
+            dataset.metrics.extend(&member.metrics);
+            dataset.aggregated.extend(&member.aggregated);
+            dataset.tsuids.extend_from_slice(&member.tsuids);
+        }
+        dataset.tsuids.sort_unstable();
+        dataset.tsuids.dedup();
+        dataset
+    }
+}
+
+/// # Errors
+/// `Invalid`: more values than may be made up.
+pub(crate) fn refuse_overfilling(instants: usize, series: usize, budget: &Budget) -> Result<()> {
+    let limit = match budget.limits().points_max {
+        0 => FILLED_POINTS_MAX,
+        points_max => points_max.min(FILLED_POINTS_MAX),
+    };
+    let over = (instants as u64).saturating_mul(series as u64) > limit;
+    if over { Err(Error::TooManyPoints { limit }) } else { Ok(()) }
+}
+
+/// The order in which OpenTSDB looks at the inputs of a function or expression, which are given to it in the order of
+/// `names`: three hash tables, one filled from the other.
+pub(crate) fn order_of(names: &[&str]) -> Vec<usize> {
+    let then = |order: Vec<usize>, capacity: usize| -> Vec<usize> {
+        let ordered: Vec<&str> = order.iter().filter_map(|place| names.get(*place).copied()).collect();
+        java::hash_order(&ordered, capacity).into_iter().filter_map(|place| order.get(place).copied()).collect()
+    };
+    let results = java::hash_order(names, java::CAPACITY_DEFAULT);
+    then(then(results, names.len()), names.len())
+}

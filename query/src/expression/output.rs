@@ -1,0 +1,221 @@
+//! Expressions computed one after the other, and what of them is answered.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use basalt_schema::{Schema, Uid, UidKind};
+
+use super::check::{ExpressionPlan, Node, Source};
+use super::combine::{Combine, order_of};
+use super::fault::ExpressionFault;
+use super::java;
+use super::join::{Column, join};
+use crate::cancel::Budget;
+use crate::dataset::{Computed, Dataset, name_keys, name_tags};
+use crate::merge::as_double;
+use crate::{Error, Options, Result};
+
+/// What OpenTSDB gives as the first instant of a metric without points.
+const NO_FIRST_MS: i64 = i64::MAX;
+
+/// An output of `/api/query/exp`: a table of instants and series.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OutputAnswer {
+    /// The metric's or expression's.
+    pub id: String,
+    /// As the request gave it.
+    pub alias: Option<String>,
+    /// Instants in ms, each with a value of every series.
+    pub rows: Vec<(i64, Vec<f64>)>,
+    /// `firstTimestamp`: the first instant.
+    pub first_ms: i64,
+    /// `lastTimestamp`: the last instant.
+    pub last_ms: i64,
+    /// Names of the first series' metrics, sorted.
+    pub metrics: Vec<Arc<str>>,
+    /// What each series is.
+    pub series: Vec<OutputSeries>,
+}
+
+/// A series of an output.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OutputSeries {
+    /// Tags that all of its members share.
+    pub tags: Vec<(Arc<str>, Arc<str>)>,
+    /// Keys of the other tags.
+    pub aggregated: Vec<Arc<str>>,
+}
+
+impl ExpressionPlan {
+    /// Computes every expression and gives the outputs in their order.
+    ///
+    /// # Errors
+    /// `Invalid`: an intersection of nothing, or more points than may be made up. A budget.
+    pub(crate) fn evaluate(
+        &self,
+        schema: &Schema,
+        computed: Vec<Computed>,
+        options: Options,
+        budget: &Budget,
+    ) -> Result<Vec<OutputAnswer>> {
+        let has_points = |dataset: &Dataset| !dataset.points.is_empty();
+        let metrics: Vec<Vec<Dataset>> =
+            computed.into_iter().map(|one| one.datasets.into_iter().filter(has_points).collect()).collect();
+        let filtered = self.filtered_keys(schema)?;
+        let strict = options.compat.strict;
+        let mut run =
+            Run { plan: self, metrics, made: vec![Vec::new(); self.expressions.len()], filtered, strict, budget };
+        for place in &self.order {
+            if let (Some(node), Some(made)) = (self.expressions.get(*place), run.series_of(*place)?) {
+                debug_assert!(!node.inputs.is_empty(), "BUG: an expression without inputs");
+                if let Some(slot) = run.made.get_mut(*place) {
+                    *slot = made;
+                }
+            }
+        }
+        self.outputs
+            .iter()
+            .map(|output| {
+                let mut answer = run.answer(schema, output.source)?;
+                answer.id.clone_from(&output.id);
+                answer.alias.clone_from(&output.alias);
+                Ok(answer)
+            })
+            .collect()
+    }
+
+    /// Of each metric the keys that it is filtered by.
+    fn filtered_keys(&self, schema: &Schema) -> Result<Vec<BTreeSet<Uid>>> {
+        let tagks = schema.uids().of(UidKind::Tagk);
+        let keys = |filters: &[crate::TagFilter]| {
+            filters.iter().map(|filter| Ok(tagks.uid(filter.tagk())?)).collect::<Result<BTreeSet<Uid>>>()
+        };
+        self.query.sub_queries.iter().map(|sub| keys(&sub.filters)).collect()
+    }
+
+    /// The order in which OpenTSDB comes by an expression's inputs: metrics as its table of sub queries has them, then
+    /// expressions. Places in `node.inputs`.
+    fn inputs_in_order(&self, node: &Node) -> Vec<usize> {
+        let ids: Vec<&str> = self.metrics.iter().map(|metric| metric.id.as_str()).collect();
+        let metrics = java::hash_order(&ids, ids.len());
+        let place_of = |source| node.inputs.iter().position(|input| *input == source);
+        let mut order: Vec<usize> = metrics.into_iter().filter_map(|place| place_of(Source::Metric(place))).collect();
+        let names: Vec<&str> = node.program.variables().iter().map(String::as_str).collect();
+        for place in java::hash_order(&names, java::CAPACITY_DEFAULT) {
+            if !order.contains(&place) {
+                order.push(place);
+            }
+        }
+        let in_order: Vec<&str> = order.iter().filter_map(|place| names.get(*place).copied()).collect();
+        order_of(&in_order).into_iter().filter_map(|place| order.get(place).copied()).collect()
+    }
+}
+
+/// The state of an evaluation.
+struct Run<'a> {
+    plan: &'a ExpressionPlan,
+    metrics: Vec<Vec<Dataset>>,
+    /// Of each expression its series, once it is computed.
+    made: Vec<Vec<Dataset>>,
+    filtered: Vec<BTreeSet<Uid>>,
+    strict: bool,
+    budget: &'a Budget,
+}
+
+impl Run<'_> {
+    fn column(&self, source: Source) -> Column<'_> {
+        match source {
+            Source::Metric(place) => Column {
+                series: self.metrics.get(place).map(Vec::as_slice).unwrap_or_default(),
+                filtered: self.filtered.get(place),
+                fill: self.plan.metrics.get(place).map_or(0.0, |metric| metric.fill),
+            },
+            Source::Expression(place) => Column {
+                series: self.made.get(place).map(Vec::as_slice).unwrap_or_default(),
+                filtered: None,
+                fill: self.plan.expressions.get(place).map_or(f64::NAN, |node| node.fill),
+            },
+        }
+    }
+
+    fn series_of(&self, place: usize) -> Result<Option<Vec<Dataset>>> {
+        let Some(node) = self.plan.expressions.get(place) else {
+            return Ok(None);
+        };
+        let columns: Vec<Column<'_>> = node.inputs.iter().map(|input| self.column(*input)).collect();
+        let rows = join(&columns, node.rule);
+        if rows.is_empty() && node.rule.intersect && columns.iter().any(|column| !column.series.is_empty()) {
+            return Err(Error::Expression(ExpressionFault::NoIntersection(node.id.as_str().into())));
+        }
+        let order = self.plan.inputs_in_order(node);
+        let combine = Combine {
+            columns: &columns,
+            order: &order,
+            program: &node.program,
+            strict: self.strict,
+            budget: self.budget,
+        };
+        combine.by_time(&rows).map(Some)
+    }
+
+    fn answer(&self, schema: &Schema, source: Source) -> Result<OutputAnswer> {
+        let column = self.column(source);
+        let range = self.plan.query.start_ms..=self.plan.query.end_ms;
+        let (range, fill) = match source {
+            // OpenTSDB fills metrics with zero whatever their policy, and answers all that it read of them.
+            Source::Metric(_) if self.strict => (i64::MIN..=i64::MAX, 0.0),
+            _ => (range, column.fill),
+        };
+        let rows = table(column.series, fill, &range, self.budget)?;
+        let mut first_ms = rows.first().map_or(0, |(time_ms, _)| *time_ms);
+        let mut last_ms = rows.last().map_or(0, |(time_ms, _)| *time_ms);
+        match source {
+            Source::Metric(_) if self.strict && rows.is_empty() => first_ms = NO_FIRST_MS,
+            Source::Expression(_) if self.strict && rows.len() == 1 => last_ms = 0,
+            _ => {}
+        }
+        let names = schema.uids().of(UidKind::Metric);
+        let metrics = column.series.first().map(|first| first.metrics.iter().copied().collect::<Vec<Uid>>());
+        let mut metrics = names.names(&metrics.unwrap_or_default())?;
+        metrics.sort_unstable();
+        let describe = |dataset: &Dataset| {
+            Ok(OutputSeries {
+                tags: name_tags(schema, &dataset.tags)?,
+                aggregated: name_keys(schema, &dataset.aggregated)?,
+            })
+        };
+        let series = column.series.iter().map(describe).collect::<Result<_>>()?;
+        Ok(OutputAnswer { rows, first_ms, last_ms, metrics, series, ..OutputAnswer::default() })
+    }
+}
+
+/// All instants of a range at which a series has a point, with the values of all.
+///
+/// # Errors
+/// A budget.
+fn table(series: &[Dataset], fill: f64, range: &RangeInclusive<i64>, budget: &Budget) -> Result<Vec<(i64, Vec<f64>)>> {
+    let mut times: Vec<i64> = Vec::new();
+    for dataset in series {
+        let new = dataset.points.iter().map(|point| point.time_ms);
+        if !new.clone().eq(times.iter().copied()) {
+            times.extend(new);
+            times.sort_unstable();
+            times.dedup();
+        }
+    }
+    times.retain(|time_ms| range.contains(time_ms));
+    super::combine::refuse_overfilling(times.len(), series.len(), budget)?;
+    let mut rows: Vec<(i64, Vec<f64>)> =
+        times.iter().map(|time_ms| (*time_ms, Vec::with_capacity(series.len()))).collect();
+    for dataset in series {
+        budget.check()?;
+        let mut points = dataset.points.iter().peekable();
+        for (time_ms, values) in &mut rows {
+            while points.next_if(|point| point.time_ms < *time_ms).is_some() {}
+            let point = points.next_if(|point| point.time_ms == *time_ms);
+            values.push(point.map_or(fill, |point| as_double(point.number)));
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,101 @@
+use crate::fixture::Fixture;
+use crate::{Cancel, Error, ExpressionFault, ExpressionRequest, Limits, OutputAnswer, Result};
+
+fn fixture() -> Fixture {
+    Fixture::with(&[
+        "e.a 1700000000 1 host=a",
+        "e.a 1700000060 5 host=a",
+        "e.a 1700000060 7 host=c",
+        "e.b 1700000060 10 host=a",
+        "e.b 1700000120 20 host=b",
+    ])
+}
+
+/// Asks for expressions over `a` and `b` by host.
+fn ask(strict: bool, expressions: &str) -> Result<Vec<OutputAnswer>> {
+    let body = format!(
+        r#"{{"time":{{"start":"1699999990","end":"1700000600","aggregator":"sum"}},
+        "filters":[{{"id":"f","tags":[{{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}}]}}],
+        "metrics":[{{"id":"a","metric":"e.a","filter":"f","fillPolicy":{{"policy":"scalar","value":3}}}},
+                   {{"id":"b","metric":"e.b","filter":"f"}}],
+        "expressions":{expressions}}}"#
+    );
+    let fixture = fixture();
+    let engine = fixture.engine(strict, Limits::default());
+    let plan = ExpressionRequest::from_json(body.as_bytes())?.check(0, engine.options())?;
+    engine.run_expressions(&plan, &Cancel::new())
+}
+
+fn check(strict: bool, expressions: &str, expected: &[(i64, &[f64])]) {
+    let answers = ask(strict, expressions).unwrap();
+    let found: Vec<(i64, &[f64])> =
+        answers.last().unwrap().rows.iter().map(|(time_ms, row)| (time_ms / 1000, row.as_slice())).collect();
+    assert_eq!(found, expected, "{expressions}");
+}
+
+const SUM: &str = r#"[{"id":"e","expr":"a + b"}]"#;
+
+/// `E-EXP-JOIN`: a series that one side lacks has that side's fill value; OpenTSDB's is zero whatever the policy.
+#[test]
+fn e_exp_join_a_missing_series_is_filled() {
+    check(
+        false,
+        SUM,
+        &[(1_700_000_000, &[1.0, 3.0, 3.0]), (1_700_000_060, &[15.0, 7.0, 3.0]), (1_700_000_120, &[3.0, 3.0, 23.0])],
+    );
+    check(
+        true,
+        SUM,
+        &[(1_700_000_000, &[1.0, 3.0, 0.0]), (1_700_000_060, &[15.0, 7.0, 0.0]), (1_700_000_120, &[3.0, 3.0, 20.0])],
+    );
+}
+
+/// `E-EXP-JOIN`: a row whose first variable has no series has the tags of the other; OpenTSDB's has none.
+#[test]
+fn e_exp_join_a_row_has_the_tags_of_who_is_there() {
+    let hosts = |strict| {
+        let answers = ask(strict, SUM).unwrap();
+        answers[0].series.iter().map(|series| series.tags.len()).collect::<Vec<_>>()
+    };
+    assert_eq!((hosts(false), hosts(true)), (vec![1, 1, 1], vec![1, 1, 0]));
+}
+
+/// `E-EXP-NEST`: inputs of different instants meet at their own, where OpenTSDB takes the next that comes.
+#[test]
+fn e_exp_nest_instants_are_kept_apart() {
+    let nested = r#"[{"id":"n","expr":"twice - a","join":{"operator":"intersection"}},
+                     {"id":"twice","expr":"b * 2"}]"#;
+    let answers = ask(false, nested).unwrap();
+    assert_eq!(answers[0].rows[0].1[0].to_bits(), f64::NAN.to_bits());
+    assert_eq!(answers[0].rows[1], (1_700_000_060_000, vec![15.0]));
+    assert_eq!(answers[1].id, "twice");
+}
+
+#[test]
+fn e_exp_nest_circles_are_refused() {
+    let fault = |expressions: &str| match ask(true, expressions) {
+        Err(Error::Expression(fault)) => fault,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(fault(r#"[{"id":"e","expr":"e + a"}]"#), ExpressionFault::SelfReference(_)));
+    let circle = r#"[{"id":"e","expr":"g + a"},{"id":"g","expr":"e + a"}]"#;
+    assert!(matches!(fault(circle), ExpressionFault::Circular(_)));
+    let nothing = r#"[{"id":"e","expr":"a + b + c"}]"#;
+    assert!(matches!(fault(nothing), ExpressionFault::MissingInput { .. }));
+}
+
+/// A few instants and series over the budget, and a client that is gone.
+#[test]
+fn what_is_made_up_is_bounded_and_can_be_cancelled() {
+    let fixture = fixture();
+    let body = br#"{"time":{"start":"1699999990","end":"1700000600","aggregator":"none"},
+        "metrics":[{"id":"a","metric":"e.a"},{"id":"b","metric":"e.b"}],"expressions":[{"id":"e","expr":"a+b"}]}"#;
+    let request = ExpressionRequest::from_json(body).unwrap();
+    let limits = Limits { points_max: 8, ..Limits::default() };
+    let engine = fixture.engine(false, limits);
+    let plan = request.check(0, engine.options()).unwrap();
+    assert!(matches!(engine.run_expressions(&plan, &Cancel::new()), Err(Error::TooManyPoints { limit: 8 })));
+    let cancel = Cancel::new();
+    cancel.cancel();
+    assert!(matches!(engine.run_expressions(&plan, &cancel), Err(Error::Cancelled)));
+}

@@ -1,0 +1,260 @@
+//! The newest points of series (`/api/query/last`).
+//!
+//! A series is looked for in the row of this hour, then hour by hour backwards as far as `back_scan` says. Where the meta
+//! table counts the series' points, the time of its counter says which hour to begin with. *Source*: OpenTSDB 2.4
+//! `QueryRpc.handleLastDataPointQuery`, `TSUIDQuery`.
+
+mod fault;
+mod lookup;
+
+pub use fault::LastFault;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use basalt_schema::{Schema, TagPair, Tsuid, UidKind};
+use basalt_store::ErrorKind;
+use serde::Deserialize;
+
+use crate::answer::Number;
+use crate::cancel::Budget;
+use crate::error::FilterFault;
+use crate::filter::fault;
+use crate::{Error, Options, Result};
+use lookup::{Lookup, Wanted};
+
+/// A request of `/api/query/last`.
+///
+/// ```
+/// use basalt_query::LastRequest;
+/// let request = LastRequest::from_json(br#"{"queries":[{"metric":"sys.cpu","tags":{"host":"a"}}],"backScan":24}"#)?;
+/// assert_eq!(request.back_scan, 24);
+/// # Ok::<(), basalt_query::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct LastRequest {
+    /// Which series.
+    #[serde(deserialize_with = "crate::request::json::list")]
+    pub queries: Vec<LastQuery>,
+    /// Tell metric and tags too.
+    #[serde(deserialize_with = "crate::request::json::flag")]
+    pub resolve_names: bool,
+    /// How many hours before this one to look into.
+    #[serde(deserialize_with = "crate::request::json::integer")]
+    pub back_scan: i64,
+}
+
+/// Some series of a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LastQuery {
+    /// Name of the metric; not looked at when there are TSUIDs.
+    #[serde(deserialize_with = "crate::request::json::text")]
+    pub metric: Option<String>,
+    /// Tags that the series must have; it may have more.
+    pub tags: Option<BTreeMap<String, String>>,
+    /// Series by id, hex.
+    #[serde(deserialize_with = "crate::request::json::list")]
+    pub tsuids: Vec<String>,
+}
+
+/// The newest point of a series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LastPoint {
+    /// Names, if they were asked for.
+    pub names: Option<LastNames>,
+    /// Milliseconds since the epoch.
+    pub time_ms: i64,
+    /// Its value.
+    pub number: Number,
+    /// The series, upper-case hex.
+    pub tsuid: String,
+}
+
+/// What a series is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastNames {
+    /// Its metric.
+    pub metric: Arc<str>,
+    /// Its tags, by the UIDs of their keys.
+    pub tags: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl LastRequest {
+    /// Reads the body of a POST.
+    ///
+    /// # Errors
+    /// `Invalid`: no JSON of such a request.
+    pub fn from_json(body: &[u8]) -> Result<Self> {
+        if body.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+            return Err(Error::Json { reason: "the body is not an object".into() });
+        }
+        serde_json::from_slice(body).map_err(|error| Error::Json { reason: error.to_string().into() })
+    }
+
+    /// Reads the query string of a GET, percent-decoded: each `timeseries`, each `tsuids`, and the two flags.
+    ///
+    /// # Errors
+    /// `Invalid`: a series' text that cannot be read, or a `back_scan` that is no number.
+    pub fn from_get(timeseries: &[&str], tsuids: &[&str], resolve: bool, back_scan: Option<&str>) -> Result<Self> {
+        let back_scan = match back_scan {
+            Some(text) => text.parse::<i32>().map_err(|_| Error::Last(LastFault::BackScan))?.into(),
+            None => 0,
+        };
+        let named = timeseries.iter().map(|text| LastQuery::from_text(text));
+        // Java's split forgets empty parts at the end; of an empty text it leaves the text.
+        let list = |text: &&str| match text.trim_end_matches(',') {
+            "" if text.is_empty() => vec![String::new()],
+            "" => Vec::new(),
+            ids => ids.split(',').map(str::to_owned).collect(),
+        };
+        let listed = tsuids.iter().map(|text| Ok(LastQuery { tsuids: list(text), ..LastQuery::default() }));
+        let queries = named.chain(listed).collect::<Result<_>>()?;
+        Ok(Self { queries, resolve_names: resolve, back_scan })
+    }
+
+    /// The newest points, in the order of the request; series without one are left out.
+    pub(crate) fn run(
+        &self,
+        schema: &Schema,
+        now_ms: i64,
+        options: Options,
+        budget: &Budget,
+    ) -> Result<Vec<LastPoint>> {
+        if self.queries.is_empty() {
+            return Err(Error::MissingSubQueries);
+        }
+        let finder = Finder { schema, back_scan: self.back_scan, strict: options.compat.strict, budget };
+        let mut wanted = Vec::new();
+        for query in &self.queries {
+            finder.add_series(query, &mut wanted)?;
+        }
+        let limit = budget.limits().series_max;
+        if wanted.len() > limit {
+            return Err(Error::TooManySeries { limit });
+        }
+        let hours = u64::try_from(self.back_scan).unwrap_or(0);
+        let found = Lookup { schema, now_ms, hours, budget }.run(&wanted)?;
+        let points = wanted.iter().zip(found).filter_map(|(wanted, point)| Some((wanted, point?)));
+        let told = points.map(|(Wanted { tsuid, .. }, point)| {
+            let names = if self.resolve_names { Some(names(schema, tsuid)?) } else { None };
+            Ok(LastPoint { names, time_ms: point.time_ms, number: point.number, tsuid: tsuid.to_string() })
+        });
+        told.collect()
+    }
+}
+
+impl LastQuery {
+    /// Reads `metric` or `metric{key=value,…}`.
+    fn from_text(text: &str) -> Result<Self> {
+        let (metric, inner) = match text.split_once('{') {
+            None => (text, ""),
+            Some((metric, braces)) => {
+                let missing = || Error::Grammar { text: text.into(), fault: crate::GrammarFault::MissingBrace };
+                (metric, braces.strip_suffix('}').ok_or_else(missing)?)
+            }
+        };
+        let mut tags = BTreeMap::new();
+        for tag in inner.split(',').filter(|_| !inner.is_empty()) {
+            let invalid = || {
+                let source = Box::new(fault(tag, FilterFault::Pair));
+                Error::InTag { what: "tag", text: tag.into(), source }
+            };
+            let (key, value) = tag.split_once('=').ok_or_else(invalid)?;
+            if key.is_empty() || value.is_empty() || value.contains('=') {
+                return Err(invalid());
+            }
+            tags.insert(key.to_owned(), value.to_owned());
+        }
+        Ok(Self { metric: Some(metric.to_owned()), tags: Some(tags), tsuids: Vec::new() })
+    }
+}
+
+fn names(schema: &Schema, tsuid: &Tsuid) -> Result<LastNames> {
+    let names = schema.names(tsuid)?;
+    Ok(LastNames { metric: names.metric, tags: names.tags })
+}
+
+/// Which series a request means.
+struct Finder<'a> {
+    schema: &'a Schema,
+    back_scan: i64,
+    strict: bool,
+    budget: &'a Budget,
+}
+
+impl Finder<'_> {
+    fn add_series(&self, query: &LastQuery, wanted: &mut Vec<Wanted>) -> Result<()> {
+        if query.tsuids.is_empty() {
+            return self.add_named(query, wanted);
+        }
+        if self.back_scan < 0 {
+            return Err(Error::Last(LastFault::NegativeBackScan));
+        }
+        let widths = self.schema.layout().widths;
+        for text in &query.tsuids {
+            if text.is_empty() {
+                return Err(Error::Last(LastFault::EmptyTsuid));
+            }
+            if !text.bytes().all(|letter| letter.is_ascii_hexdigit()) {
+                return Err(Error::Last(LastFault::NotHex(text.as_str().into())));
+            }
+            if text.len() < 2 * (widths.metric.bytes() + widths.tagk.bytes() + widths.tagv.bytes()) {
+                return Err(Error::Last(LastFault::ShortTsuid));
+            }
+            let tsuid = Tsuid::parse(text, widths).map_err(|_| Error::InvalidTsuid { text: text.as_str().into() })?;
+            let counted_s = if self.back_scan < 1 { lookup::counted_s(self.schema, &tsuid)? } else { None };
+            wanted.push(Wanted { tsuid, counted_s });
+        }
+        Ok(())
+    }
+
+    /// Series by metric and tags, widened to those with more tags. OpenTSDB widens by the meta table alone, and looking
+    /// back it wants all tags; strictly, so do we.
+    fn add_named(&self, query: &LastQuery, wanted: &mut Vec<Wanted>) -> Result<()> {
+        let metric = query.metric.as_deref().filter(|name| !name.is_empty()).ok_or(Error::Last(LastFault::NoMetric))?;
+        let no_tags = BTreeMap::new();
+        let tags = query.tags.as_ref().unwrap_or(&no_tags);
+        let exactly = self.strict && self.back_scan > 0;
+        if exactly && tags.is_empty() {
+            return Err(Error::Last(LastFault::NoTags));
+        }
+        let metric = self.uid(UidKind::Metric, metric)?;
+        let mut pairs = Vec::with_capacity(tags.len());
+        for (key, value) in tags {
+            pairs.push(TagPair { key: self.uid(UidKind::Tagk, key)?, value: self.uid(UidKind::Tagv, value)? });
+        }
+        if exactly {
+            let tsuid = Tsuid::new(metric, &pairs, self.schema.layout().widths);
+            wanted.push(Wanted { tsuid, counted_s: None });
+            return Ok(());
+        }
+        let index = self.schema.index();
+        let mut ids = index.series(metric);
+        for pair in pairs {
+            ids &= index.with_tag(metric, pair);
+        }
+        let limit = self.budget.limits().series_max;
+        if ids.len() > limit as u64 {
+            return Err(Error::TooManySeries { limit });
+        }
+        for (_, tsuid) in index.tsuids(&ids) {
+            let counted_s = if self.back_scan < 1 { lookup::counted_s(self.schema, &tsuid)? } else { None };
+            if counted_s.is_some() || !self.strict {
+                wanted.push(Wanted { tsuid, counted_s });
+            }
+        }
+        Ok(())
+    }
+
+    fn uid(&self, kind: UidKind, name: &str) -> Result<basalt_schema::Uid> {
+        self.schema.uids().of(kind).uid(name).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::UnknownName { kind: kind.qualifier(), name: name.into() },
+            _ => error.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+use super::*;
+use crate::fixture::Fixture;
+use crate::{Cancel, Limits};
+
+const NOW_MS: i64 = 1_700_003_000_000;
+
+fn fixture() -> Fixture {
+    Fixture::with(&[
+        "l.a 1700002900 1 host=a dc=x",
+        "l.a 1700002950 2 host=a dc=x",
+        "l.a 1699996000 2.5 host=b dc=x",
+        "l.a 1690000000000 7 host=c",
+    ])
+}
+
+fn check(strict: bool, timeseries: &str, back_scan: &str, expected: &[(&str, i64, f64)]) {
+    let request = LastRequest::from_get(&[timeseries], &[], true, Some(back_scan)).unwrap();
+    let found = fixture().engine(strict, Limits::default()).last(&request, NOW_MS, &Cancel::new()).unwrap();
+    let told: Vec<(String, i64, f64)> = found
+        .iter()
+        .map(|point| {
+            let host = &point.names.as_ref().unwrap().tags.iter().find(|(key, _)| &**key == "host").unwrap().1;
+            (host.to_string(), point.time_ms / 1000, crate::merge::as_double(point.number))
+        })
+        .collect();
+    let expected: Vec<(String, i64, f64)> =
+        expected.iter().map(|(host, time, v)| ((*host).into(), *time, *v)).collect();
+    assert_eq!(told, expected, "{timeseries} {back_scan}");
+}
+
+/// `L-LAST`: tags that are not given widen.
+#[test]
+fn l_last_this_hour_alone_unless_told_to_look_back() {
+    check(false, "l.a", "0", &[("a", 1_700_002_950, 2.0)]);
+    check(false, "l.a{dc=x}", "0", &[("a", 1_700_002_950, 2.0)]);
+    check(false, "l.a{host=b}", "0", &[]);
+}
+
+/// `L-BACKSCAN`: as many hours back, and no more.
+#[test]
+fn l_backscan_hours_are_counted() {
+    check(false, "l.a{dc=x}", "1", &[("a", 1_700_002_950, 2.0)]);
+    check(false, "l.a{dc=x}", "2", &[("a", 1_700_002_950, 2.0), ("b", 1_699_996_000, 2.5)]);
+    check(false, "l.a{host=c}", "2778", &[]);
+    check(false, "l.a{host=c}", "2779", &[("c", 1_690_000_000, 7.0)]);
+    check(false, "l.a{host=c}", "2000000000", &[("c", 1_690_000_000, 7.0)]);
+}
+
+/// Strictly a look back wants the whole series, and without meta counters a metric alone finds nothing.
+#[test]
+fn l_last_strictly_nothing_widens() {
+    check(true, "l.a", "0", &[]);
+    check(true, "l.a{dc=x}", "2", &[]);
+    check(true, "l.a{dc=x,host=b}", "2", &[("b", 1_699_996_000, 2.5)]);
+    let request = LastRequest::from_get(&["l.a"], &[], false, Some("1")).unwrap();
+    let refused = fixture().engine(true, Limits::default()).last(&request, NOW_MS, &Cancel::new());
+    assert_eq!(refused.unwrap_err().to_string(), "Tags cannot be null or empty when getting a TSUID");
+}
+
+#[test]
+fn l_last_series_are_named_by_tsuid_too() {
+    let fixture = fixture();
+    let tsuid = fixture.schema.find("l.a", &[("host", "c")]).unwrap().to_string();
+    let ask = |ids: &str, back_scan| {
+        let request = LastRequest::from_get(&[], &[ids], false, Some(back_scan)).unwrap();
+        fixture.engine(true, Limits::default()).last(&request, NOW_MS, &Cancel::new())
+    };
+    let twice = ask(&format!("{tsuid},{}", tsuid.to_lowercase()), "3000").unwrap();
+    assert_eq!(twice.len(), 2);
+    assert_eq!((twice[0].tsuid.as_str(), twice[0].number, &twice[0].names), (&*tsuid, Number::Integer(7), &None));
+    assert!(ask("FFFFFF000001000001", "0").unwrap().is_empty());
+    for (ids, message) in [
+        ("", "UID was empty"),
+        (",", "Metric cannot be null or empty"),
+        ("zz", "contains illegal character for hexBinary: zz"),
+        ("000001", "TSUID must not be null and must have a metric and at least one tag pair"),
+    ] {
+        assert_eq!(ask(ids, "0").unwrap_err().to_string(), message);
+    }
+}
+
+#[test]
+fn l_backscan_a_long_way_back_is_charged_and_can_be_cancelled() {
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let request = LastRequest::from_get(&["l.a{host=c}"], &[], false, Some("100000")).unwrap();
+    let stopped = fixture().engine(false, Limits::default()).last(&request, NOW_MS, &cancel);
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+}
+
+#[test]
+fn texts_that_are_no_series_are_refused() {
+    for (text, message) in [
+        ("l.a{host=a", "Missing '}' at the end of: l.a{host=a"),
+        ("l.a{host}", "When parsing tag 'host': invalid tag: host"),
+        ("l.a{host=a,}", "When parsing tag '': invalid tag: "),
+    ] {
+        assert_eq!(LastRequest::from_get(&[text], &[], false, None).unwrap_err().to_string(), message);
+    }
+    assert!(LastRequest::from_get(&["l.a"], &[], false, Some("x")).is_err());
+    assert!(LastRequest::from_json(b"[]").is_err() && LastRequest::from_json(b"{\"foo\":1}").is_err());
+}
