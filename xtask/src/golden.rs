@@ -39,15 +39,17 @@ fn read(name: &str) -> Result<Scenario> {
     Scenario::read(&folder("scenarios").join(format!("{name}.json")))
 }
 
-/// Each scenario with its count of exchanges, then each checklist code with its count.
+/// Each scenario with its count of exchanges, then each checklist code with its count, then each profile.
 fn list() -> Result<()> {
     let mut codes: BTreeMap<String, usize> = BTreeMap::new();
+    let mut profiles: BTreeMap<String, usize> = BTreeMap::new();
     let (mut scenarios_count, mut exchanges_count) = (0, 0);
     for name in scenario::names(&folder("scenarios"))? {
         let scenario = read(&name)?;
         println!("{name:24} {:3} {:8} {}", scenario.exchanges_count(), scenario.profile, scenario.about);
         scenarios_count += 1;
         exchanges_count += scenario.exchanges_count();
+        *profiles.entry(scenario.profile.clone()).or_default() += scenario.exchanges_count();
         for code in scenario.exchanges().flat_map(|step| &step.codes) {
             *codes.entry(code.clone()).or_default() += 1;
         }
@@ -55,6 +57,8 @@ fn list() -> Result<()> {
     for (code, count) in &codes {
         println!("{code} {count}");
     }
+    let profiles: Vec<String> = profiles.iter().map(|(profile, count)| format!("{profile} {count}")).collect();
+    println!("exchanges a profile: {}", profiles.join(", "));
     println!("{scenarios_count} scenarios, {exchanges_count} exchanges, {} codes", codes.len());
     Ok(())
 }

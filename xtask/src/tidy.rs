@@ -1,6 +1,8 @@
 //! The rules that no compiler knows (CONTRIBUTING.md, marked ⚙): the crate graph, file names and sizes, words that
-//! must not stand in the code, and format documents that change together with their module.
+//! must not stand in the code, format documents that change together with their module, and a test behind every line
+//! of docs/compatibility.md.
 
+mod compatibility;
 mod formats;
 mod graph;
 mod text;
@@ -21,6 +23,7 @@ pub(crate) fn run(bless: bool) -> Result<()> {
     let mut broken = graph::check(&root)?;
     broken.extend(text::check(&root, &files)?);
     broken.extend(formats::check(&root)?);
+    broken.extend(compatibility::check(&root)?);
     for line in &broken {
         println!("tidy: {line}");
     }
