@@ -12,6 +12,8 @@ mod client;
 mod compare;
 #[path = "../../xtask/src/golden/play.rs"]
 mod play;
+#[path = "../../xtask/src/golden/profile.rs"]
+mod profile;
 #[path = "../../xtask/src/golden/scenario.rs"]
 mod scenario;
 
@@ -60,7 +62,7 @@ fn replay(store: &str, name: &str, scenario: &Scenario, recording: &Recording, r
     let expected = &recording.exchanges;
     assert_eq!(expected.len(), scenario.exchanges_count(), "{name}: record it again ({})", recording.command);
     let folder = tempfile::tempdir().unwrap();
-    let daemon = Daemon::start(&folder.path().join("data"), store, &settings(&scenario.profile));
+    let daemon = Daemon::start(&folder.path().join("data"), store, &profile::settings(&scenario.profile));
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, daemon.port()));
     // What Basalt acknowledges can be read back at once, so nothing is waited for.
     let played = play::play(scenario, address, &|| {});
@@ -88,15 +90,4 @@ fn replay(store: &str, name: &str, scenario: &Scenario, recording: &Recording, r
             .unwrap();
     }
     differ_count
-}
-
-/// The configuration that makes Basalt stand where the recorded daemon stood.
-fn settings(profile: &str) -> String {
-    let schema = match profile {
-        "closed" => "[schema]\nauto_create_metrics = false\nauto_create_tagks = false\nauto_create_tagvs = false\n",
-        "salted" => "[schema]\nsalt_width = 1\nsalt_buckets = 20\n",
-        // Whether points are appended to one cell is no question here: both kinds of cell read alike.
-        _ => "",
-    };
-    format!("[compat]\nstrict = true\n[query]\nallow_delete = true\n{schema}")
 }
