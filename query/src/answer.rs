@@ -1,6 +1,9 @@
 //! What a query answers: per sub query a list of series, each ready to be written one after the other.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use crate::memory::Reservation;
 
 /// A value of a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,8 +33,12 @@ pub struct SubAnswer {
     /// The groups, in the order of their tag values' UIDs; without aggregation the series in the order of their TSUIDs.
     /// A group without a point in the range is there all the same.
     pub series: Vec<Series>,
-    /// What it took.
+    /// What it took, all scans together.
     pub stats: ScanStats,
+    /// What each step of it took.
+    pub steps: Steps,
+    /// The memory of the request, held until its answer is written.
+    pub(crate) held: Option<Arc<Reservation>>,
 }
 
 /// One output series.
@@ -62,13 +69,17 @@ pub struct SeriesAnnotation {
     pub json: Box<[u8]>,
 }
 
-/// What a sub query took.
+/// What a sub query, or one scan of it, took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScanStats {
     /// Rows read.
     pub rows: u64,
+    /// Rows of series that are wanted.
+    pub rows_kept: u64,
     /// Cells read.
     pub cells: u64,
+    /// Cells of rows of other series; these are not decoded.
+    pub cells_left_out: u64,
     /// Bytes of keys, qualifiers and values read.
     pub bytes: u64,
     /// Points decoded.
@@ -77,16 +88,41 @@ pub struct ScanStats {
     pub series: u64,
     /// Points answered.
     pub emitted_points: u64,
+    /// Time waiting for rows.
+    pub store_time: Duration,
+    /// Time decoding them.
+    pub decode_time: Duration,
 }
 
 impl ScanStats {
     /// Adds what another worker took.
     pub(crate) fn add(&mut self, other: &Self) {
         self.rows += other.rows;
+        self.rows_kept += other.rows_kept;
         self.cells += other.cells;
+        self.cells_left_out += other.cells_left_out;
         self.bytes += other.bytes;
         self.points += other.points;
         self.series += other.series;
         self.emitted_points += other.emitted_points;
+        self.store_time += other.store_time;
+        self.decode_time += other.decode_time;
     }
+}
+
+/// How long the steps of a sub query took, and its scans one by one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Steps {
+    /// Each scan or run of gets: what it read, in words, and what it took.
+    pub scans: Vec<(String, ScanStats)>,
+    /// All scans, from the first to the last.
+    pub scan_time: Duration,
+    /// Joining what the scans read.
+    pub merge_time: Duration,
+    /// Sorting series into groups.
+    pub group_time: Duration,
+    /// Downsampling, rates and aggregation.
+    pub compute_time: Duration,
+    /// Looking up the names of UIDs.
+    pub name_time: Duration,
 }

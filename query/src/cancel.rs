@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::request::Query;
+use crate::limits::Limits;
+use crate::memory::{MemoryPool, Reservation};
 use crate::{Error, Result};
 
 /// A switch shared by whoever asks a query and the query: once cancelled it stays so.
@@ -35,56 +36,14 @@ impl Cancel {
     }
 }
 
-/// What one request may take. Zero means no bound, but for `series_max` and `scans_at_once_max`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Points read.
-    pub points_max: u64,
-    /// Bytes of keys, qualifiers and values read.
-    pub bytes_max: u64,
-    /// Milliseconds until the answer is computed.
-    pub deadline_ms: u64,
-    /// Series that take part, or are made up by a fill policy.
-    pub series_max: usize,
-    /// Scans under way at one time.
-    pub scans_at_once_max: usize,
-    /// Whether a request may lift the budgets of points and bytes (`tsd.query.limits.*.allow_override`).
-    pub allow_override: bool,
-}
-
-impl Default for Limits {
-    /// No bound of points, bytes and time, as in OpenTSDB; a million series; sixteen scans.
-    fn default() -> Self {
-        Self {
-            points_max: 0,
-            bytes_max: 0,
-            deadline_ms: 0,
-            series_max: 1_000_000,
-            scans_at_once_max: 16,
-            allow_override: false,
-        }
-    }
-}
-
-impl Limits {
-    /// The limits of a request that may lift some of them.
-    pub(crate) fn lifted(mut self, query: &Query) -> Self {
-        if self.allow_override && query.override_points {
-            self.points_max = 0;
-        }
-        if self.allow_override && query.override_bytes {
-            self.bytes_max = 0;
-        }
-        self
-    }
-}
-
-/// A request's account against its limits, shared by all of its workers.
+/// A request's account against its limits, or a sub query's, shared by all of its workers.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limits: Limits,
     cancel: Cancel,
     started: std::time::Instant,
+    /// Memory held; one for all sub queries of a request.
+    held: Arc<Reservation>,
     /// Set by the first worker that fails, so that the others stop. Relaxed: a lone flag.
     failed: AtomicBool,
     /// Relaxed: counters that order nothing.
@@ -93,15 +52,42 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub(crate) fn new(limits: Limits, cancel: &Cancel) -> Self {
+    pub(crate) fn new(limits: Limits, cancel: &Cancel, pool: &Arc<MemoryPool>) -> Self {
         Self {
             limits,
             cancel: cancel.clone(),
             started: std::time::Instant::now(),
+            held: Arc::new(pool.part()),
             failed: AtomicBool::new(false),
             points: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         }
+    }
+
+    /// The account of a sub query with limits of its own: time and memory are the request's.
+    pub(crate) fn of_sub(&self, limits: Limits) -> Self {
+        Self {
+            limits,
+            cancel: self.cancel.clone(),
+            started: self.started,
+            held: Arc::clone(&self.held),
+            failed: AtomicBool::new(false),
+            points: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// The memory that the request holds.
+    pub(crate) fn held(&self) -> &Arc<Reservation> {
+        &self.held
+    }
+
+    /// Takes memory for as long as the request lasts, or until it is given back.
+    ///
+    /// # Errors
+    /// [`Error::TooMuchMemory`], [`Error::MemoryTaken`].
+    pub(crate) fn reserve(&self, bytes: u64) -> Result<()> {
+        self.held.take(bytes)
     }
 
     /// The bounds.
@@ -158,17 +144,17 @@ mod tests {
     #[test]
     fn q_limit_the_first_point_too_many_is_refused() {
         let limits = Limits { points_max: 10, bytes_max: 100, ..Limits::default() };
-        let budget = Budget::new(limits, &Cancel::new());
+        let budget = Budget::new(limits, &Cancel::new(), &MemoryPool::new(0));
         assert!(budget.spend(10, 100).is_ok());
         assert!(matches!(budget.spend(1, 0), Err(Error::TooManyPoints { limit: 10 })));
-        let budget = Budget::new(limits, &Cancel::new());
+        let budget = budget.of_sub(limits);
         assert!(matches!(budget.spend(0, 101), Err(Error::TooManyBytes { limit_bytes: 100 })));
     }
 
     #[test]
     fn q_timeout_a_cancelled_query_stops() {
         let cancel = Cancel::new();
-        let budget = Budget::new(Limits::default(), &cancel);
+        let budget = Budget::new(Limits::default(), &cancel, &MemoryPool::new(0));
         assert!(budget.check().is_ok());
         cancel.cancel();
         assert!(matches!(budget.check(), Err(Error::Cancelled)));

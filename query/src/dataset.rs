@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use basalt_schema::{Schema, Uid, UidKind};
 
 use crate::Result;
-use crate::answer::{Number, Point, ScanStats, Series, SeriesAnnotation};
+use crate::answer::{Number, Point, ScanStats, Series, SeriesAnnotation, Steps};
 
 /// What a sub query came to.
 #[derive(Debug, Default)]
@@ -14,6 +14,8 @@ pub(crate) struct Computed {
     pub(crate) datasets: Vec<Dataset>,
     /// What they took.
     pub(crate) stats: ScanStats,
+    /// How long each step took.
+    pub(crate) steps: Steps,
 }
 
 /// An output series by its UIDs.

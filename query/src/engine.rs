@@ -1,11 +1,12 @@
 //! The query engine: a request in, its series out.
 
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
-use basalt_schema::Schema;
+use basalt_schema::{Schema, UidKind};
 
-use crate::answer::{SeriesAnnotation, SubAnswer};
-use crate::cancel::{Budget, Cancel, Limits};
+use crate::answer::{Point, Series, SeriesAnnotation, SubAnswer};
+use crate::cancel::{Budget, Cancel};
 use crate::dataset::{Computed, Dataset};
 use crate::delete::Deleter;
 use crate::expression::{ExpressionPlan, OutputAnswer};
@@ -13,8 +14,10 @@ use crate::fetch::{fetch, global_annotations};
 use crate::gexp::Formulas;
 use crate::group::{compute, describe, group};
 use crate::last::{LastPoint, LastRequest};
+use crate::limits::{LimitOverrides, Limits};
+use crate::memory::MemoryPool;
 use crate::plan::Plan;
-use crate::request::{Query, SubQueryPlan};
+use crate::request::{Query, Source, SubQueryPlan};
 use crate::{Options, QueryRequest, Result};
 
 /// Answers queries over a schema. Cheap to clone.
@@ -23,6 +26,8 @@ pub struct QueryEngine {
     schema: Arc<Schema>,
     options: Options,
     limits: Limits,
+    overrides: Arc<LimitOverrides>,
+    memory: Arc<MemoryPool>,
     /// Deletes take turns ([`Deleter::turn`]).
     deletes: Arc<Mutex<()>>,
 }
@@ -30,7 +35,18 @@ pub struct QueryEngine {
 impl QueryEngine {
     /// An engine over `schema`'s tables.
     pub fn new(schema: Arc<Schema>, options: Options, limits: Limits) -> Self {
-        Self { schema, options, limits, deletes: Arc::default() }
+        let memory = MemoryPool::new(limits.memory_bytes);
+        Self { schema, options, limits, overrides: Arc::default(), memory, deletes: Arc::default() }
+    }
+
+    /// The limits by metric, which may be exchanged at any time.
+    pub fn overrides(&self) -> &LimitOverrides {
+        &self.overrides
+    }
+
+    /// Bytes of memory that all requests hold now, those of answers not yet dropped among them.
+    pub fn memory_used_bytes(&self) -> u64 {
+        self.memory.used_bytes()
     }
 
     /// How it reads requests.
@@ -55,7 +71,7 @@ impl QueryEngine {
     /// # Errors
     /// As [`QueryEngine::run`].
     pub fn run_checked(&self, query: &Query, cancel: &Cancel) -> Result<Vec<SubAnswer>> {
-        let budget = Budget::new(self.limits.lifted(query), cancel);
+        let budget = self.budget(cancel);
         let plans = self.plans(query, &budget)?;
         let computed = self.compute_all(query, &plans, &budget)?;
         let named = |(sub, computed)| self.named(sub, computed);
@@ -63,7 +79,11 @@ impl QueryEngine {
         if query.delete {
             self.delete(query, &plans, &budget)?;
         }
-        Ok(answers)
+        Ok(held(answers, &budget))
+    }
+
+    fn budget(&self, cancel: &Cancel) -> Budget {
+        Budget::new(self.limits, cancel, &self.memory)
     }
 
     fn delete(&self, query: &Query, plans: &[Plan], budget: &Budget) -> Result<()> {
@@ -77,9 +97,11 @@ impl QueryEngine {
     /// # Errors
     /// As [`QueryEngine::run`]; also a formula whose parameters make no sense.
     pub fn run_formulas(&self, formulas: &Formulas, query: &Query, cancel: &Cancel) -> Result<Vec<SubAnswer>> {
-        let budget = Budget::new(self.limits.lifted(query), cancel);
+        let budget = self.budget(cancel);
         let computed = self.compute_all(query, &self.plans(query, &budget)?, &budget)?;
-        formulas.evaluate(&self.schema, query, &computed, self.options, &budget)
+        let answers = formulas.evaluate(&self.schema, query, &computed, self.options, &budget)?;
+        drop(computed);
+        Ok(held(answers, &budget))
     }
 
     /// Answers a request of `/api/query/exp`.
@@ -87,7 +109,7 @@ impl QueryEngine {
     /// # Errors
     /// As [`QueryEngine::run`]; also an expression that cannot be read, has no such input, or joins nothing.
     pub fn run_expressions(&self, request: &ExpressionPlan, cancel: &Cancel) -> Result<Vec<OutputAnswer>> {
-        let budget = Budget::new(self.limits.lifted(request.query()), cancel);
+        let budget = self.budget(cancel);
         let computed = self.compute_all(request.query(), &self.plans(request.query(), &budget)?, &budget)?;
         request.evaluate(&self.schema, computed, self.options, &budget)
     }
@@ -97,7 +119,7 @@ impl QueryEngine {
     /// # Errors
     /// `Invalid`: an unknown name, a broken TSUID, a metric without tags to look back for. A budget; the store's own.
     pub fn last(&self, request: &LastRequest, now_ms: i64, cancel: &Cancel) -> Result<Vec<LastPoint>> {
-        request.run(&self.schema, now_ms, self.options, &Budget::new(self.limits, cancel))
+        request.run(&self.schema, now_ms, self.options, &self.budget(cancel))
     }
 
     /// The global annotations of a request's range, by time.
@@ -105,7 +127,7 @@ impl QueryEngine {
     /// # Errors
     /// As [`QueryEngine::run`].
     pub fn global_annotations(&self, query: &Query, cancel: &Cancel) -> Result<Vec<SeriesAnnotation>> {
-        global_annotations(&self.schema, query.start_ms, query.end_ms, &Budget::new(self.limits, cancel))
+        global_annotations(&self.schema, query.start_ms, query.end_ms, &self.budget(cancel))
     }
 
     /// Every sub query is planned before any is read, so that a wrong name costs nothing.
@@ -121,22 +143,64 @@ impl QueryEngine {
     }
 
     fn compute(&self, query: &Query, sub: &SubQueryPlan, plan: &Plan, budget: &Budget) -> Result<Computed> {
+        let budget = &budget.of_sub(self.limits_of(query, sub, plan)?);
         let fetched = fetch(&self.schema, plan, query.annotations, budget)?;
-        let mut stats = fetched.stats;
+        let (mut stats, mut steps) = (fetched.stats, fetched.steps);
         let data = fetched.series;
+        let began = Instant::now();
         let groups = group(&self.schema, plan, &data);
+        steps.group_time = began.elapsed();
+        let began = Instant::now();
         let points = compute(&groups, plan, sub, &data, self.options, budget)?;
         let describe = |(group, points)| describe(&self.schema, group, plan, &data, points);
         let datasets: Vec<Dataset> = groups.iter().zip(points).map(describe).collect();
+        steps.compute_time = began.elapsed();
         stats.series = data.iter().filter(|data| !data.span.is_empty()).count() as u64;
         stats.emitted_points = datasets.iter().map(|dataset| dataset.points.len() as u64).sum();
-        Ok(Computed { datasets, stats })
+        Ok(Computed { datasets, stats, steps })
     }
 
-    fn named(&self, sub: &SubQueryPlan, computed: Computed) -> Result<SubAnswer> {
-        let series = computed.datasets.into_iter().map(|dataset| dataset.named(&self.schema)).collect::<Result<_>>()?;
-        Ok(SubAnswer { index: sub.index, nan_as_null: sub.nan_is_null(), series, stats: computed.stats })
+    /// The limits of a sub query. A metric is looked up by its name only where some have limits of their own.
+    fn limits_of(&self, query: &Query, sub: &SubQueryPlan, plan: &Plan) -> Result<Limits> {
+        if self.overrides.is_empty() {
+            return Ok(self.limits.of_sub(query, None));
+        }
+        let of_metric = match &sub.source {
+            Source::Metric(name) => self.overrides.of(name),
+            Source::Tsuids(_) => self.overrides.of(&self.schema.uids().of(UidKind::Metric).name(plan.metric)?),
+        };
+        Ok(self.limits.of_sub(query, of_metric))
     }
+
+    fn named(&self, sub: &SubQueryPlan, mut computed: Computed) -> Result<SubAnswer> {
+        let began = Instant::now();
+        let series = computed.datasets.into_iter().map(|dataset| dataset.named(&self.schema)).collect::<Result<_>>()?;
+        computed.steps.name_time = began.elapsed();
+        Ok(SubAnswer {
+            index: sub.index,
+            nan_as_null: sub.nan_is_null(),
+            series,
+            stats: computed.stats,
+            steps: computed.steps,
+            held: None,
+        })
+    }
+}
+
+/// Gives back the memory that only computing took; the answers keep the rest until they are dropped.
+fn held(mut answers: Vec<SubAnswer>, budget: &Budget) -> Vec<SubAnswer> {
+    let bytes = |series: &Series| {
+        let words = series.tags.len() + series.aggregate_tags.len() + 8;
+        let texts: usize = series.tsuids.iter().map(|text| text.capacity() + size_of::<String>()).sum();
+        let notes: usize = series.annotations.iter().map(|note| note.json.len() + size_of_val(note)).sum();
+        (series.points.capacity() * size_of::<Point>() + words * 32 + texts + notes) as u64
+    };
+    let kept = answers.iter().flat_map(|answer| &answer.series).map(bytes).sum();
+    budget.held().shrink_to(kept);
+    for answer in &mut answers {
+        answer.held = Some(Arc::clone(budget.held()));
+    }
+    answers
 }
 
 #[cfg(test)]

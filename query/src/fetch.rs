@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use basalt_schema::{
     BaseTime, DATA_FAMILY, Duplicates, RowCell, RowPoints, Salt, Schema, Tsuid, Uid, annotation_offset_ms,
@@ -15,13 +16,17 @@ use basalt_schema::{
 use basalt_store::{CellView, Columns, Filter, Get, ListOperator, RowBatch, RowView, Scan};
 use bytes::Bytes;
 
-use crate::answer::{ScanStats, SeriesAnnotation};
+use crate::answer::{ScanStats, SeriesAnnotation, Steps};
 use crate::cancel::Budget;
 use crate::plan::Plan;
 use crate::span::Span;
 use crate::window::Window;
 use crate::{Error, Result};
 
+/// Memory charged for a point that was read: two words, vectors that grow by doubling, a flag.
+const POINT_BYTES: u64 = 33;
+/// Memory charged for a series that takes part: its id, its place, its empty vectors.
+const SERIES_BYTES: u64 = 320;
 /// Rows of one get.
 const GET_ROWS: usize = 128;
 /// Series that are at most this part of their metric's are got by key instead of scanned.
@@ -41,6 +46,8 @@ pub(crate) struct SeriesData {
 pub(crate) struct Fetched {
     pub(crate) series: Vec<SeriesData>,
     pub(crate) stats: ScanStats,
+    /// Scans and joining are filled in.
+    pub(crate) steps: Steps,
 }
 
 /// One worker's piece of work.
@@ -55,6 +62,8 @@ enum Task {
 /// What one task read.
 #[derive(Debug, Default)]
 struct TaskAnswer {
+    /// What it read, in words.
+    name: String,
     series: Vec<(usize, SeriesData)>,
     stats: ScanStats,
 }
@@ -73,19 +82,25 @@ pub(crate) fn fetch(schema: &Schema, plan: &Plan, annotations: bool, budget: &Bu
             });
         }
     };
+    budget.reserve((plan.series.len() as u64).saturating_mul(SERIES_BYTES))?;
     let reader = Reader { schema, plan, hours, annotations, budget };
     let tasks = reader.tasks();
+    let began = Instant::now();
     let answers = run_all(&tasks, budget, |task| reader.run(task))?;
     let mut fetched = Fetched::default();
+    fetched.steps.scan_time = began.elapsed();
+    let began = Instant::now();
     fetched.series.resize_with(plan.series.len(), SeriesData::default);
     for answer in answers {
         fetched.stats.add(&answer.stats);
+        fetched.steps.scans.push((answer.name, answer.stats));
         for (slot, data) in answer.series {
             if let Some(place) = fetched.series.get_mut(slot) {
                 *place = data;
             }
         }
     }
+    fetched.steps.merge_time = began.elapsed();
     Ok(fetched)
 }
 
@@ -218,11 +233,12 @@ impl Reader<'_> {
         while let Some(batch) = scanner.next_wait() {
             sink.take(&batch?)?;
         }
-        Ok(sink.finish())
+        Ok(sink.finish(format!("scan of {} series in salt bucket {}", slots.len(), salt.0)))
     }
 
     fn get(&self, slots: Range<usize>) -> Result<TaskAnswer> {
         let series = self.plan.series.get(slots.clone()).unwrap_or_default();
+        let name = format!("gets of {} series from place {}", slots.len(), slots.start);
         let mut sink = Sink::new(self, slots);
         let mut keys = Vec::with_capacity(GET_ROWS);
         for tsuid in series {
@@ -237,7 +253,7 @@ impl Reader<'_> {
         if !keys.is_empty() {
             self.get_rows(keys, &mut sink)?;
         }
-        Ok(sink.finish())
+        Ok(sink.finish(name))
     }
 
     fn get_rows(&self, keys: Vec<Bytes>, sink: &mut Sink<'_>) -> Result<()> {
@@ -284,6 +300,7 @@ struct Sink<'a> {
     series: Vec<(usize, SeriesData)>,
     scratch: RowPoints,
     stats: ScanStats,
+    began: Instant,
 }
 
 impl<'a> Sink<'a> {
@@ -298,11 +315,13 @@ impl<'a> Sink<'a> {
                 series.push((slot, SeriesData::default()));
             }
         }
-        Self { reader, places, series, scratch: RowPoints::default(), stats: ScanStats::default() }
+        let (scratch, stats) = (RowPoints::default(), ScanStats::default());
+        Self { reader, places, series, scratch, stats, began: Instant::now() }
     }
 
     /// Decodes a batch's rows of wanted series, and charges for it.
     fn take(&mut self, batch: &RowBatch) -> Result<()> {
+        let began = Instant::now();
         let before = self.stats.points;
         for row in batch.rows() {
             self.take_row(&row)?;
@@ -310,28 +329,37 @@ impl<'a> Sink<'a> {
         self.stats.rows += batch.len() as u64;
         self.stats.cells += batch.cells_count() as u64;
         self.stats.bytes += batch.data_bytes() as u64;
-        self.reader.budget.spend(self.stats.points - before, batch.data_bytes() as u64)
+        self.stats.decode_time += began.elapsed();
+        let points = self.stats.points - before;
+        self.reader.budget.reserve(points.saturating_mul(POINT_BYTES))?;
+        self.reader.budget.spend(points, batch.data_bytes() as u64)
     }
 
     fn take_row(&mut self, row: &RowView<'_>) -> Result<()> {
         let key = self.reader.schema.layout().decode(row.key())?;
         let Some((_, data)) = self.places.get(key.tags_bytes()).and_then(|place| self.series.get_mut(*place)) else {
+            self.stats.cells_left_out += row.cells().count() as u64;
             return Ok(());
         };
+        self.stats.rows_kept += 1;
         let base_ms = i64::from(key.base().seconds()) * 1000;
         self.scratch.decode(row.cells().map(RowCell::from), Duplicates::NewestWins)?;
         data.span.extend_row(base_ms, &self.scratch);
         self.stats.points += self.scratch.len() as u64;
         if self.reader.annotations {
             for cell in row.cells() {
-                data.annotations.extend(annotation(base_ms, &cell)?);
+                if let Some(note) = annotation(base_ms, &cell)? {
+                    self.reader.budget.reserve((size_of::<SeriesAnnotation>() * 2 + note.json.len()) as u64)?;
+                    data.annotations.push(note);
+                }
             }
         }
         Ok(())
     }
 
-    fn finish(self) -> TaskAnswer {
-        TaskAnswer { series: self.series, stats: self.stats }
+    fn finish(mut self, name: String) -> TaskAnswer {
+        self.stats.store_time = self.began.elapsed().saturating_sub(self.stats.decode_time);
+        TaskAnswer { name, series: self.series, stats: self.stats }
     }
 }
 

@@ -103,6 +103,8 @@ impl Formula {
             Input::Formula(formula) => formula.evaluate(computed, context),
             Input::Query(query) => {
                 let datasets = computed.get(*query).map(|computed| computed.datasets.as_slice()).unwrap_or_default();
+                let copied = datasets.iter().map(|data| data.points.len() as u64).sum::<u64>();
+                context.budget.reserve(copied.saturating_mul(size_of::<crate::Point>() as u64))?;
                 Ok(datasets.iter().map(|data| Flow { query: *query, data: data.clone() }).collect())
             }
         });
@@ -138,6 +140,8 @@ impl Formulas {
                         nan_as_null: query.sub_queries.get(flow.query).is_some_and(SubQueryPlan::nan_is_null),
                         series: vec![series],
                         stats: computed.get(flow.query).map(|computed| computed.stats).unwrap_or_default(),
+                        steps: computed.get(flow.query).map(|computed| computed.steps.clone()).unwrap_or_default(),
+                        held: None,
                     }),
                 }
             }

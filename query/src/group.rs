@@ -1,5 +1,6 @@
 //! Groups: which series become one output series, what it is called, and its points.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use basalt_schema::{Schema, Tsuid, Uid};
@@ -9,9 +10,9 @@ use crate::aggregate::PercentileRule;
 use crate::answer::{Point, SeriesAnnotation};
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
-use crate::downsample::{downsample, grid_len};
+use crate::downsample::{buckets_len, downsample, grid_len};
 use crate::fetch::SeriesData;
-use crate::merge::{Member, Merge};
+use crate::merge::{INSTANTS_PER_CHECK, Member, Merge};
 use crate::plan::{Grouping, Plan};
 use crate::rate::rates;
 use crate::request::SubQueryPlan;
@@ -20,6 +21,11 @@ use crate::{Error, Options, Result};
 
 /// Points that fill policies or expressions may make up at once; some gigabytes at most.
 pub(crate) const FILLED_POINTS_MAX: u64 = 1 << 26;
+
+/// Memory charged for a point of a member that is made ready: a span's, with room to grow.
+const PREPARED_POINT_BYTES: u64 = 33;
+/// Memory charged for the instants of an output series between two looks at the budget, with room to grow.
+const OUTPUT_BYTES: u64 = (INSTANTS_PER_CHECK * 2 * size_of::<Point>()) as u64;
 
 /// The members of an output series: indexes into the plan's series, ascending, all of them with points or annotations.
 #[derive(Debug, Default)]
@@ -111,14 +117,10 @@ impl Kernel<'_> {
     fn points(&self, group: &Group) -> Result<Vec<Point>> {
         self.budget.check()?;
         let spans = |slot: &usize| self.data.get(*slot).map(|data| &data.span).filter(|span| !span.is_empty());
-        let prepared: Vec<Prepared<'_>> = group
-            .members
-            .iter()
-            .filter_map(spans)
-            .collect::<Vec<_>>()
-            .into_par_iter()
-            .map(|span| self.prepare(span))
-            .collect();
+        let spans: Vec<&Span> = group.members.iter().filter_map(spans).collect();
+        let scratch_bytes = self.scratch_bytes(&spans);
+        self.budget.reserve(scratch_bytes)?;
+        let prepared: Vec<Prepared<'_>> = spans.into_par_iter().map(|span| self.prepare(span)).collect();
         let members: Vec<Member<'_>> = prepared
             .iter()
             .map(|prepared| Member { span: prepared.span(), before_first: prepared.before_first() })
@@ -130,7 +132,29 @@ impl Kernel<'_> {
             start_ms: *self.plan.answered.start(),
             end_ms: *self.plan.answered.end(),
         };
-        merge.run(&members, &|| self.budget.check())
+        let charged = Cell::new(scratch_bytes);
+        let points = merge.run(&members, &|| {
+            self.budget.check()?;
+            self.budget.reserve(OUTPUT_BYTES)?;
+            charged.set(charged.get() + OUTPUT_BYTES);
+            Ok(())
+        })?;
+        let kept = (points.capacity() * size_of::<Point>()) as u64;
+        self.budget.held().give_back(charged.get().saturating_sub(kept));
+        Ok(points)
+    }
+
+    /// What the members take between being read and being aggregated.
+    fn scratch_bytes(&self, spans: &[&Span]) -> u64 {
+        let window = &self.plan.window;
+        let made = self.sub.downsample.as_ref().map(|spec| (grid_len(spec, window), buckets_len(spec, window)));
+        let points = |span: &&Span| match made {
+            Some((0, buckets)) => buckets.min(span.len() as u64),
+            Some((filled, _)) => filled,
+            None if self.sub.rate.is_some() => span.len() as u64,
+            None => 0,
+        };
+        spans.iter().map(points).sum::<u64>().saturating_mul(PREPARED_POINT_BYTES)
     }
 
     fn prepare<'a>(&self, span: &'a Span) -> Prepared<'a> {

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | request, check | [`request`](QueryRequest), [`time`](parse_time), [`filter`](TagFilter) |
 //! | plan | `plan`, `window` |
-//! | fan-out | `fetch`, [`cancel`](Cancel) |
+//! | fan-out | `fetch`, [`cancel`](Cancel), [`limits`](Limits), `memory` |
 //! | span | `span` |
 //! | downsample, rate | [`downsample`](Downsample), `rate` |
 //! | group, interpolate, aggregate, trim | `group`, [`aggregate`](Aggregator), `merge` |
@@ -38,6 +38,8 @@ mod filter;
 mod gexp;
 mod group;
 mod last;
+mod limits;
+mod memory;
 mod merge;
 mod options;
 mod plan;
@@ -48,8 +50,8 @@ mod time;
 mod window;
 
 pub use aggregate::{Aggregator, Interpolation, Percentile, PercentileRule};
-pub use answer::{Number, Point, ScanStats, Series, SeriesAnnotation, SubAnswer};
-pub use cancel::{Cancel, Limits};
+pub use answer::{Number, Point, ScanStats, Series, SeriesAnnotation, Steps, SubAnswer};
+pub use cancel::Cancel;
 pub use downsample::{Downsample, Fill, Interval};
 pub use engine::QueryEngine;
 pub use error::{DownsampleFault, DurationFault, Error, FilterFault, GrammarFault, Result, TimeFault};
@@ -57,6 +59,7 @@ pub use expression::{ExpressionFault, ExpressionPlan, ExpressionRequest, OutputA
 pub use filter::{FilterDescription, FilterKind, TagFilter, filter_descriptions};
 pub use gexp::{FormulaFault, Formulas};
 pub use last::{LastFault, LastNames, LastPoint, LastQuery, LastRequest};
+pub use limits::{LimitOverrides, LimitOverridesError, Limits};
 pub use options::{Compat, Options};
 pub use request::{
     GetParameters, Query, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, Source, SubQuery, SubQueryPlan,

@@ -11,7 +11,7 @@ use crate::span::Span;
 use crate::{Error, Result};
 
 /// Instants between two looks at whether to stop.
-const INSTANTS_PER_CHECK: usize = 1024;
+pub(crate) const INSTANTS_PER_CHECK: usize = 1024;
 
 /// A member of a group.
 #[derive(Debug)]

@@ -118,7 +118,7 @@ fn a_change_of_another_survives() {
     };
     let query = query.check(NOW_MS, Options::default()).unwrap();
     let cancel = Cancel::new();
-    let budget = Budget::new(Limits::default(), &cancel);
+    let budget = Budget::new(Limits::default(), &cancel, &crate::memory::MemoryPool::new(0));
     let turn = Mutex::new(());
     let schema = Arc::clone(&fixture.schema);
     let deleter = Deleter { schema: &schema, query: &query, budget: &budget, whole_rows: false, turn: &turn };

@@ -75,8 +75,16 @@ fn bucket_end(times: &[i64], at: usize, end_ms: i64) -> usize {
 pub(crate) fn grid_len(spec: &Downsample, window: &Window) -> u64 {
     match (spec.fill, spec.interval) {
         (Fill::None, _) | (_, Interval::All) => 0,
+        (_, Interval::Fixed(_) | Interval::Calendar { .. }) => buckets_len(spec, window),
+    }
+}
+
+/// How many buckets there are at most.
+pub(crate) fn buckets_len(spec: &Downsample, window: &Window) -> u64 {
+    match spec.interval {
+        Interval::All => 1,
         // Days of 23 hours and months of 28 days are shorter than their fixed lengths.
-        (_, Interval::Fixed(_) | Interval::Calendar { .. }) => {
+        Interval::Fixed(_) | Interval::Calendar { .. } => {
             let span_ms = window.scan_end_ms.saturating_sub(window.scan_start_ms).max(0);
             (span_ms / spec.fixed_ms()).unsigned_abs().saturating_mul(10) / 9 + 2
         }

@@ -211,3 +211,68 @@ fn what_is_not_answered_yet_is_refused() {
         assert!(matches!(error, Error::NotSupported { .. }), "{metric}: {error}");
     }
 }
+
+/// `Q-LIMIT`: all queries share a bound of memory; an answer holds its part until it is dropped.
+#[test]
+fn q_limit_the_memory_of_all_queries_is_bounded() {
+    let fixture = hosts(40);
+    let request = QueryRequest {
+        start: Some(START.to_owned()),
+        end: Some(END.to_owned()),
+        queries: vec![SubQuery::from_metric_text("none:m").unwrap()],
+        ..QueryRequest::default()
+    };
+    let ask = |engine: &QueryEngine| engine.run(&request, 1_800_000_000_000, &Cancel::new());
+    let engine = fixture.engine(false, Limits { memory_bytes: 4_000, ..Limits::default() });
+    assert!(matches!(ask(&engine), Err(Error::TooMuchMemory { limit_bytes: 4_000 })));
+    assert_eq!(engine.memory_used_bytes(), 0);
+    // While groups are made, each takes memory by the thousand points: this much suffices for two at once.
+    let engine = fixture.engine(false, Limits { memory_bytes: 1 << 20, ..Limits::default() });
+    let mut answers = Vec::new();
+    let refused = loop {
+        match ask(&engine) {
+            Ok(answer) => answers.push(answer),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, Error::MemoryTaken { limit_bytes: 1_048_576 }), "{refused}");
+    assert!(!answers.is_empty());
+    drop(answers);
+    assert_eq!(engine.memory_used_bytes(), 0);
+    ask(&engine).unwrap();
+}
+
+/// `P-LIMITS`: by metric, also where the series are named by their TSUIDs; budgets are a sub query's.
+#[test]
+fn p_limits_a_metric_has_limits_of_its_own() {
+    let fixture = hosts(3);
+    let engine = fixture.engine(false, Limits { points_max: 5, points_may_be_lifted: true, ..Limits::default() });
+    let ask = |text: &str, lift: bool| {
+        let request = QueryRequest {
+            start: Some(START.to_owned()),
+            end: Some(END.to_owned()),
+            queries: vec![SubQuery::from_metric_text(text).unwrap()],
+            override_data_point_limit: lift,
+            ..QueryRequest::default()
+        };
+        engine.run(&request, 1_800_000_000_000, &Cancel::new())
+    };
+    assert!(matches!(ask("sum:m", false), Err(Error::TooManyPoints { limit: 5 })));
+    assert!(ask("sum:m", true).is_ok());
+    engine.overrides().replace(r#"[{"regex":"^m$","dataPointsLimit":6}]"#).unwrap();
+    assert!(ask("sum:m", false).is_ok());
+    engine.overrides().replace(r#"[{"regex":"^m$","dataPointsLimit":4}]"#).unwrap();
+    assert!(matches!(ask("sum:m", false), Err(Error::TooManyPoints { limit: 4 })));
+    let tsuid = ask("none:m", true).unwrap()[0].series[0].tsuids[0].clone();
+    let request = QueryRequest {
+        start: Some(START.to_owned()),
+        end: Some(END.to_owned()),
+        queries: vec![SubQuery { aggregator: Some("sum".to_owned()), tsuids: vec![tsuid], ..SubQuery::default() }; 4],
+        ..QueryRequest::default()
+    };
+    let answers = engine.run(&request, 1_800_000_000_000, &Cancel::new());
+    assert!(answers.is_ok(), "each sub query has its own budget: {answers:?}");
+    engine.overrides().replace(r#"[{"regex":"m","byteLimit":1}]"#).unwrap();
+    let refused = engine.run(&request, 1_800_000_000_000, &Cancel::new());
+    assert!(matches!(refused, Err(Error::TooManyBytes { limit_bytes: 1 })));
+}

@@ -65,6 +65,7 @@ impl Combine<'_> {
                 made.extend(self.by_time(std::slice::from_ref(row))?);
                 continue;
             }
+            self.budget.reserve(length.saturating_mul(size_of::<Point>()) as u64)?;
             let earliest =
                 |place| members.iter().filter_map(|points| points.get(place)).map(|point: &Point| point.time_ms).min();
             let mut stack = Vec::new();
@@ -156,15 +157,20 @@ impl Combine<'_> {
     }
 }
 
+/// Takes the memory of so many points for as long as the request lasts.
+///
 /// # Errors
-/// `Invalid`: more values than may be made up.
+/// `Invalid`: more values than may be made up. Memory that is not there.
 pub(crate) fn refuse_overfilling(instants: usize, series: usize, budget: &Budget) -> Result<()> {
     let limit = match budget.limits().points_max {
         0 => FILLED_POINTS_MAX,
         points_max => points_max.min(FILLED_POINTS_MAX),
     };
-    let over = (instants as u64).saturating_mul(series as u64) > limit;
-    if over { Err(Error::TooManyPoints { limit }) } else { Ok(()) }
+    let points = (instants as u64).saturating_mul(series as u64);
+    if points > limit {
+        return Err(Error::TooManyPoints { limit });
+    }
+    budget.reserve(points.saturating_mul(size_of::<Point>() as u64))
 }
 
 /// The order in which OpenTSDB looks at the inputs of a function or expression, which are given to it in the order of

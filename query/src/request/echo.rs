@@ -6,13 +6,48 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
-use super::{RateOptions, SubQuery};
+use super::{QueryRequest, RateOptions, SubQuery};
 use crate::filter::TagFilter;
 
 impl SubQuery {
     /// The sub query as `showQuery` writes it; `index` is its place in the request.
     pub fn echo(&self, index: usize) -> impl Serialize + '_ {
         Echo { sub: self, index }
+    }
+}
+
+impl QueryRequest {
+    /// The request as a list of running queries tells it.
+    ///
+    /// *Source*: OpenTSDB 2.4 `TSQuery` as `/api/stats/query` writes it.
+    pub fn echo(&self) -> impl Serialize + '_ {
+        RequestEcho(self)
+    }
+}
+
+struct RequestEcho<'a>(&'a QueryRequest);
+
+impl Serialize for RequestEcho<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let request = self.0;
+        let subs: Vec<_> = request.queries.iter().enumerate().map(|(index, sub)| Echo { sub, index }).collect();
+        let mut out = serializer.serialize_struct("Query", 15)?;
+        out.serialize_field("start", &request.start)?;
+        out.serialize_field("end", &request.end)?;
+        out.serialize_field("timezone", &request.timezone)?;
+        out.serialize_field("options", &Option::<()>::None)?;
+        out.serialize_field("padding", &request.padding)?;
+        out.serialize_field("queries", &subs)?;
+        out.serialize_field("delete", &request.delete)?;
+        out.serialize_field("globalAnnotations", &request.global_annotations)?;
+        out.serialize_field("noAnnotations", &request.no_annotations)?;
+        out.serialize_field("showTSUIDs", &request.show_tsuids)?;
+        out.serialize_field("msResolution", &request.ms_resolution)?;
+        out.serialize_field("showQuery", &request.show_query)?;
+        out.serialize_field("showStats", &request.show_stats)?;
+        out.serialize_field("showSummary", &request.show_summary)?;
+        out.serialize_field("useCalendar", &request.use_calendar)?;
+        out.end()
     }
 }
 
