@@ -37,8 +37,18 @@ pub struct SubAnswer {
     pub stats: ScanStats,
     /// What each step of it took.
     pub steps: Steps,
-    /// The memory of the request, held until its answer is written.
-    pub(crate) held: Option<Arc<Reservation>>,
+    /// The request's part of the memory of all queries.
+    pub held: Held,
+}
+
+/// Memory that a request holds until its answers are dropped, that is written. Nothing by default.
+#[derive(Debug, Clone, Default)]
+pub struct Held(#[expect(dead_code, reason = "held to be dropped, which gives it back")] Option<Arc<Reservation>>);
+
+impl From<&Arc<Reservation>> for Held {
+    fn from(held: &Arc<Reservation>) -> Self {
+        Self(Some(Arc::clone(held)))
+    }
 }
 
 /// One output series.

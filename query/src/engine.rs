@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use basalt_schema::{Schema, UidKind};
 
-use crate::answer::{Point, Series, SeriesAnnotation, SubAnswer};
+use crate::answer::{Held, Point, Series, SeriesAnnotation, SubAnswer};
 use crate::cancel::{Budget, Cancel};
 use crate::dataset::{Computed, Dataset};
 use crate::delete::Deleter;
@@ -182,7 +182,7 @@ impl QueryEngine {
             series,
             stats: computed.stats,
             steps: computed.steps,
-            held: None,
+            held: Held::default(),
         })
     }
 }
@@ -198,7 +198,7 @@ fn held(mut answers: Vec<SubAnswer>, budget: &Budget) -> Vec<SubAnswer> {
     let kept = answers.iter().flat_map(|answer| &answer.series).map(bytes).sum();
     budget.held().shrink_to(kept);
     for answer in &mut answers {
-        answer.held = Some(Arc::clone(budget.held()));
+        answer.held = budget.held().into();
     }
     answers
 }

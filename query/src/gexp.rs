@@ -18,7 +18,7 @@ pub use fault::FormulaFault;
 
 use basalt_schema::Schema;
 
-use crate::answer::SubAnswer;
+use crate::answer::{Held, SubAnswer};
 use crate::cancel::Budget;
 use crate::dataset::{Computed, Dataset};
 use crate::request::{GetParameters, Query, QueryRequest, SubQuery, SubQueryPlan};
@@ -141,7 +141,7 @@ impl Formulas {
                         series: vec![series],
                         stats: computed.get(flow.query).map(|computed| computed.stats).unwrap_or_default(),
                         steps: computed.get(flow.query).map(|computed| computed.steps.clone()).unwrap_or_default(),
-                        held: None,
+                        held: Held::default(),
                     }),
                 }
             }

@@ -50,7 +50,7 @@ mod time;
 mod window;
 
 pub use aggregate::{Aggregator, Interpolation, Percentile, PercentileRule};
-pub use answer::{Number, Point, ScanStats, Series, SeriesAnnotation, Steps, SubAnswer};
+pub use answer::{Held, Number, Point, ScanStats, Series, SeriesAnnotation, Steps, SubAnswer};
 pub use cancel::Cancel;
 pub use downsample::{Downsample, Fill, Interval};
 pub use engine::QueryEngine;
