@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use basalt_store::{
-    Append, Applied, CheckAndMutate, Compaction, Get, Increment, MutationBatch, Pending, RegionInfo, RowBatch, Scan,
-    Scanner, Store, TableDescriptor, TableName,
+    Append, Applied, CheckAndMutate, Compaction, Get, Increment, MutationBatch, NamespaceDescriptor, Pending,
+    RegionInfo, RowBatch, Scan, Scanner, Store, TableDescriptor, TableName, TruncatedRegions,
 };
 use bytes::Bytes;
 
@@ -152,14 +152,33 @@ impl Engine {
     }
 
     fn table(&self, name: &TableName) -> Result<Arc<Table>> {
-        if self.open.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
-            return Err(Error::Closed);
-        }
+        self.check_open()?;
         self.core.table(name)
     }
 
-    fn with_table<T>(&self, name: &TableName, ask: impl FnOnce(&Table) -> Pending<T>) -> Pending<T> {
-        self.table(name).map_or_else(|error| Pending::ready(Err(error.into())), |table| ask(&table))
+    /// The table, if its cells may be read.
+    fn readable(&self, name: &TableName) -> Result<Arc<Table>> {
+        let table = self.table(name)?;
+        let shape = table.shape();
+        shape.state.check_read(&shape.descriptor)?;
+        Ok(table)
+    }
+
+    /// Changes cells of a table, if it may be done.
+    fn change<T>(&self, name: &TableName, change: impl FnOnce(&Table) -> Pending<T>) -> Pending<T> {
+        let writable = || {
+            let table = self.table(name)?;
+            let shape = table.shape();
+            shape.state.check_write(&shape.descriptor)?;
+            Ok(table)
+        };
+        writable().map_or_else(|error: Error| Pending::ready(Err(error.into())), |table| change(&table))
+    }
+
+    /// Whether the engine is open.
+    fn check_open(&self) -> Result<()> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_some() { Ok(()) } else { Err(Error::Closed) }
     }
 }
 
@@ -172,6 +191,26 @@ impl Drop for Engine {
 }
 
 impl Store for Engine {
+    fn create_namespace(&self, namespace: NamespaceDescriptor) -> basalt_store::Result<()> {
+        Ok(self.core.create_namespace(namespace)?)
+    }
+
+    fn alter_namespace(&self, namespace: NamespaceDescriptor) -> basalt_store::Result<()> {
+        Ok(self.core.alter_namespace(&namespace)?)
+    }
+
+    fn drop_namespace(&self, namespace: &str) -> basalt_store::Result<()> {
+        Ok(self.core.drop_namespace(namespace)?)
+    }
+
+    fn describe_namespace(&self, namespace: &str) -> basalt_store::Result<NamespaceDescriptor> {
+        self.core.manifest().catalog().namespaces.get(namespace).cloned()
+    }
+
+    fn list_namespaces(&self) -> basalt_store::Result<Vec<NamespaceDescriptor>> {
+        Ok(self.core.manifest().catalog().namespaces.iter().cloned().collect())
+    }
+
     fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> basalt_store::Result<()> {
         Ok(self.core.create_table(table, splits)?)
     }
@@ -180,8 +219,20 @@ impl Store for Engine {
         Ok(self.core.alter_table(table)?)
     }
 
-    fn truncate_table(&self, table: &TableName) -> basalt_store::Result<()> {
-        Ok(self.core.truncate_table(table)?)
+    fn truncate_table(&self, table: &TableName, regions: TruncatedRegions) -> basalt_store::Result<()> {
+        Ok(self.core.truncate_table(table, regions)?)
+    }
+
+    fn enable_table(&self, table: &TableName) -> basalt_store::Result<()> {
+        Ok(self.core.switch_table(table, true)?)
+    }
+
+    fn disable_table(&self, table: &TableName) -> basalt_store::Result<()> {
+        Ok(self.core.switch_table(table, false)?)
+    }
+
+    fn is_table_enabled(&self, table: &TableName) -> basalt_store::Result<bool> {
+        Ok(!self.table(table)?.shape().state.disabled)
     }
 
     fn drop_table(&self, table: &TableName) -> basalt_store::Result<()> {
@@ -202,27 +253,28 @@ impl Store for Engine {
     }
 
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
-        self.with_table(table, |table| self.core.apply(table, &batch))
+        self.change(table, |table| self.core.apply(table, &batch))
     }
 
     fn get(&self, table: &TableName, get: Get) -> Pending<RowBatch> {
-        self.with_table(table, |table| Pending::ready(self.core.get(table, &get).map_err(Into::into)))
+        let got = self.readable(table).and_then(|table| self.core.get(&table, &get));
+        Pending::ready(got.map_err(Into::into))
     }
 
     fn scan(&self, table: &TableName, scan: Scan) -> basalt_store::Result<Scanner> {
-        Ok(self.core.scan(self.table(table)?, scan)?)
+        Ok(self.core.scan(self.readable(table)?, scan)?)
     }
 
     fn increment(&self, table: &TableName, increment: Increment) -> Pending<i64> {
-        self.with_table(table, |table| self.core.increment(table, &increment))
+        self.change(table, |table| self.core.increment(table, &increment))
     }
 
     fn append(&self, table: &TableName, append: Append) -> Pending<Bytes> {
-        self.with_table(table, |table| self.core.append(table, &append))
+        self.change(table, |table| self.core.append(table, &append))
     }
 
     fn check_and_mutate(&self, table: &TableName, check: CheckAndMutate) -> Pending<bool> {
-        self.with_table(table, |table| self.core.check_and_mutate(table, &check))
+        self.change(table, |table| self.core.check_and_mutate(table, &check))
     }
 
     fn sync(&self) -> Pending<()> {

@@ -17,7 +17,7 @@
 //! | SSTable | `sstable`, its filters `bloom`, its blocks in memory `block_cache` |
 //! | merge | `merge` over the streams of `source` |
 //! | read | `read` |
-//! | manifest | `manifest`; tables and regions at work are `table`, `region`, changed by `reshape` |
+//! | manifest | `manifest`; tables and regions at work are `table`, `region`, changed by `reshape` and `admin` |
 //! | files, clock, chance | [`io`] |
 //!
 //! What is absent: no async and no runtime; no file but through [`io`]; no rule
@@ -26,6 +26,7 @@
 
 pub mod io;
 
+mod admin;
 mod background;
 mod block_cache;
 mod bloom;

@@ -17,6 +17,7 @@ use crate::record::{self, Step};
 
 mod catalog;
 mod edit;
+mod edit_v1;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +26,10 @@ pub(crate) use catalog::{Catalog, Edit, FileEntry, Marks, NewRegion, TableEntry}
 const NAME: &str = "MANIFEST";
 const ASIDE: &str = "MANIFEST.tmp";
 const MAGIC: &[u8; 8] = b"BasltMAN";
-const VERSION: u32 = 1;
+/// The newest version, which is written.
+const VERSION: u32 = 2;
+/// The oldest version that is read; one older than the newest is written anew at once.
+const VERSION_MIN: u32 = 1;
 const HEADER_BYTES: usize = 32;
 /// The record type of a list of edits.
 const EDITS: u8 = 2;
@@ -67,7 +71,7 @@ impl Manifest {
         let len = file.len().map_err(Error::io(IoOp::Len, &path))?;
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
         file.read_exact_at(0, &mut bytes).map_err(Error::io(IoOp::Read, &path))?;
-        let generation = check_header(&bytes, &path)?;
+        let (generation, version) = check_header(&bytes, &path)?;
         let mut manifest = Manifest {
             fs: Arc::clone(fs),
             dir: dir.to_path_buf(),
@@ -78,7 +82,11 @@ impl Manifest {
             sequence: 0,
             catalog: Catalog::new(),
         };
-        manifest.replay(&bytes, &path)?;
+        manifest.replay(&bytes, &path, version)?;
+        if version < VERSION {
+            // Published whole: until then the old file is the manifest, and nothing was acted on.
+            return Ok(Some(Manifest::write_anew(fs, dir, generation + 1, manifest.catalog)?));
+        }
         if manifest.offset != len {
             manifest.file.set_len(manifest.offset).map_err(Error::io(IoOp::SetLen, &path))?;
         }
@@ -148,13 +156,18 @@ impl Manifest {
         Ok(Manifest { fs, dir, file, generation, offset, fresh_bytes: offset, sequence: 1, catalog })
     }
 
-    fn replay(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
+    fn replay(&mut self, bytes: &[u8], path: &Path, version: u32) -> Result<()> {
+        let decode = |payload: &[u8], catalog: &Catalog| match version {
+            1 => edit_v1::decode(payload, catalog),
+            _ => edit::decode(payload),
+        };
         let number = self.generation | FILE_NUMBER_TAG;
         let mut offset = HEADER_BYTES;
         let damage = loop {
             match record::read(bytes, number, offset) {
                 Step::Record(found) => {
-                    let edits = Some(found.payload).filter(|_| found.kind == EDITS).and_then(edit::decode);
+                    let payload = Some(found.payload).filter(|_| found.kind == EDITS);
+                    let edits = payload.and_then(|payload| decode(payload, &self.catalog));
                     let unreadable = || corrupt(path, offset as u64, "manifest edit", EDITS.into(), found.kind.into());
                     for edit in edits.ok_or_else(unreadable)? {
                         self.catalog.apply(&edit).map_err(|misfit| self.misfit(offset as u64, misfit))?;
@@ -210,8 +223,8 @@ fn header(generation: u64) -> Vec<u8> {
     bytes
 }
 
-/// Checks the header and answers the generation.
-fn check_header(bytes: &[u8], path: &Path) -> Result<u64> {
+/// Checks the header and answers the generation and the version.
+fn check_header(bytes: &[u8], path: &Path) -> Result<(u64, u32)> {
     let short = || corrupt(path, 0, "manifest length", HEADER_BYTES as u64, bytes.len() as u64);
     let covered = bytes.get(..HEADER_BYTES - 4).ok_or_else(short)?;
     let mut fields = Fields::new(bytes);
@@ -229,10 +242,10 @@ fn check_header(bytes: &[u8], path: &Path) -> Result<u64> {
     if crc != expected {
         return Err(corrupt(path, 28, "manifest header checksum", expected.into(), crc.into()));
     }
-    if version != VERSION {
+    if !(VERSION_MIN..=VERSION).contains(&version) {
         return Err(Error::Version { file: path.to_path_buf(), found: version, supported: VERSION });
     }
-    Ok(generation)
+    Ok((generation, version))
 }
 
 fn corrupt(file: &Path, offset: u64, what: &'static str, expected: u64, found: u64) -> Error {

@@ -115,7 +115,7 @@ fn open_families<'a>(
                 direction: Direction::Forward,
                 read_point: u64::MAX,
                 time_range: TimeRange::ALL,
-                cache_blocks: true,
+                cache_blocks: family.block_cache,
                 row: None,
                 qualifier: None,
             };
@@ -294,7 +294,7 @@ impl ScanWalk {
             family.direction = direction;
             family.read_point = read_point;
             family.time_range = self.scan.time_range;
-            family.cache_blocks = self.scan.cache_blocks;
+            family.cache_blocks &= self.scan.cache_blocks;
             family.open(&view)
         });
         let mut rows = Rows { families, direction, row: Vec::new() };

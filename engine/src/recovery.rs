@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use basalt_store::{TableName, Timestamp};
+use basalt_store::{NamespaceDescriptor, TableName, TableState, Timestamp};
 
 use crate::core::{Recovered, Surroundings, sstable_id, sstable_path};
 use crate::error::{Error, Result};
@@ -148,7 +148,13 @@ impl Tables {
             regions.insert(*id, OpenRegion { region, flushed: entry.flushed });
         }
         let open_table = |(id, entry): (&TableId, &crate::manifest::TableEntry)| {
-            let shape = Shape { descriptor: entry.descriptor.clone(), families: entry.families.clone() };
+            let namespace = catalog.namespaces.get(entry.descriptor.name.namespace());
+            let state = TableState {
+                disabled: entry.disabled,
+                namespace_read_only: namespace.is_ok_and(NamespaceDescriptor::is_read_only),
+            };
+            let (descriptor, families) = (entry.descriptor.clone(), entry.families.clone());
+            let shape = Shape { descriptor, state, families };
             let of_table = entry.regions.iter().filter_map(|id| regions.get(id));
             (*id, Table::new(*id, shape, of_table.map(|open| Arc::clone(&open.region)).collect()))
         };

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use basalt_store::{RegionInfo, TableDescriptor, TableName};
+use basalt_store::{RegionInfo, TableDescriptor, TableName, TableState, TruncatedRegions};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 
@@ -29,7 +29,12 @@ impl Core {
         }
         let table = {
             let mut manifest = self.manifest();
-            let (edit, table) = new_table(manifest.catalog(), descriptor, splits);
+            let Catalog { namespaces, .. } = manifest.catalog();
+            let there = manifest.catalog().load_of(name.namespace());
+            namespaces.check_table(&name, splits.len() as u64 + 1, there)?;
+            let read_only = namespaces.get(name.namespace())?.is_read_only();
+            let state = TableState { disabled: false, namespace_read_only: read_only };
+            let (edit, table) = new_table(manifest.catalog(), descriptor, state, splits);
             self.edit(&mut manifest, &[edit])?;
             table
         };
@@ -68,15 +73,20 @@ impl Core {
                 self.delete_file(file);
             }
         }
-        table.set_shape(Shape { descriptor, families });
+        table.set_shape(Shape { descriptor, families, state: before.state });
         Ok(())
     }
 
-    /// Puts an empty table in the place of one.
-    pub(crate) fn truncate_table(&self, name: &TableName) -> Result<()> {
+    /// Puts an empty table in the place of one, enabled.
+    pub(crate) fn truncate_table(&self, name: &TableName, regions: TruncatedRegions) -> Result<()> {
         self.replace_table(name, |catalog, table| {
-            let splits: Vec<_> = table.regions.iter().skip(1).map(|region| region.start.clone()).collect();
-            Some(new_table(catalog, table.shape().descriptor.clone(), &splits))
+            let splits: Vec<_> = match regions {
+                TruncatedRegions::Kept => table.regions.iter().skip(1).map(|region| region.start.clone()).collect(),
+                TruncatedRegions::Merged => Vec::new(),
+            };
+            let shape = table.shape();
+            let state = TableState { disabled: false, ..shape.state };
+            Some(new_table(catalog, shape.descriptor.clone(), state, &splits))
         })
     }
 
@@ -140,7 +150,7 @@ fn region_info(region: &Region) -> RegionInfo {
 }
 
 /// A table to be, under numbers that were never given.
-fn new_table(catalog: &Catalog, descriptor: TableDescriptor, splits: &[Bytes]) -> (Edit, Table) {
+fn new_table(catalog: &Catalog, descriptor: TableDescriptor, state: TableState, splits: &[Bytes]) -> (Edit, Table) {
     let id = TableId(catalog.marks.next_table);
     let families: Vec<_> = (catalog.marks.next_family..).map(FamilyId).take(descriptor.families.len()).collect();
     let starts = std::iter::once(Bytes::new()).chain(splits.iter().cloned());
@@ -150,7 +160,7 @@ fn new_table(catalog: &Catalog, descriptor: TableDescriptor, splits: &[Bytes]) -
     let open = regions
         .iter()
         .map(|region| Arc::new(Region::new(region.id, region.start.clone(), region.end.clone(), Vec::new())));
-    let shape = Shape { descriptor: descriptor.clone(), families: families.clone() };
+    let shape = Shape { descriptor: descriptor.clone(), state, families: families.clone() };
     let table = Table::new(id, shape, open.collect());
     (Edit::CreateTable { id, descriptor, families, regions }, table)
 }

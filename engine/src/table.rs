@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use basalt_store::{FamilyDescriptor, TableDescriptor};
+use basalt_store::{FamilyDescriptor, TableDescriptor, TableState};
 
 use crate::id::{FamilyId, TableId};
 use crate::region::Region;
@@ -12,10 +12,11 @@ use crate::region::Region;
 /// How many row locks a table has: rows share them by hash.
 const ROW_LOCKS: usize = 256;
 
-/// A table's settings at one moment.
-#[derive(Debug)]
+/// A table's settings at one moment, and whether it serves.
+#[derive(Debug, Clone)]
 pub(crate) struct Shape {
     pub(crate) descriptor: TableDescriptor,
+    pub(crate) state: TableState,
     /// One a family, in the descriptor's order.
     pub(crate) families: Vec<FamilyId>,
 }

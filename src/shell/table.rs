@@ -1,6 +1,6 @@
 //! Commands that make, show and remove tables.
 
-use basalt_store::{FamilyDescriptor, TableDescriptor, TableName};
+use basalt_store::{FamilyDescriptor, TableDescriptor, TableName, TruncatedRegions};
 use serde_json::{Map, Value as Json, json};
 
 use super::alter::set_metadata;
@@ -176,7 +176,7 @@ pub(super) fn drop_table(session: &mut Session<'_>, mut arguments: Arguments) ->
 /// `truncate`
 pub(super) fn truncate(session: &mut Session<'_>, mut arguments: Arguments) -> Result<()> {
     let table = existing(session, &mut arguments)?;
-    session.store.truncate_table(&table).map_err(Error::store(arguments.at))?;
+    session.store.truncate_table(&table, TruncatedRegions::Kept).map_err(Error::store(arguments.at))?;
     session.enable(&table);
     session.print(arguments.at, |printer| printer.line(&format!("Truncated table {table}")))
 }

@@ -14,16 +14,18 @@
 //! | S-GET-1..5; S-SCAN-1..3, -5..8, -10, -11 | `reads` |
 //! | S-DEL-1..11; U-6, U-9, U-10; D-35 | `deletes` |
 //! | S-VERS-1, -3..9; S-TTL-1, -2, -4; S-KEEP-1..3; U-7, U-8 | `versions` |
-//! | S-NAME-1, -2; S-NS-1, -3; S-ADMIN-1, -2; S-CF-7; S-SPLIT-1, -7, -8; S-PERF-1, -3, -4, -5 (answers, not costs) | `tables` |
+//! | S-NAME-1, -2; S-ADMIN-1, -2; S-CF-7; S-SPLIT-1, -7, -8; S-PERF-1, -3, -4, -5 (answers, not costs) | `tables` |
+//! | S-NS-1..6; S-ADMIN-1, -2 (disabled, truncated) | `namespaces` |
 //! | S-MAP-1 | [`history`] |
 //!
-//! What the contract cannot say yet waits: namespaces as things of their own (S-NS-2, -4..6), the purge delay
+//! What the contract cannot say yet waits: the purge delay
 //! (S-DEL-11's second half and U-11, tested at [`Retention`](crate::Retention)), the new version behaviour (U-4), costs
-//! told by counters (S-MAP-12, -13, -17, S-VERS-2, S-SIZE-*, S-KEY-2), tables disabled (S-ADMIN-2's half), splits on
+//! told by counters (S-MAP-12, -13, -17, S-VERS-2, S-SIZE-*, S-KEY-2), splits on
 //! the run (S-PERF-2), constraints (S-CONS-1), triggers (S-IDX-6), value and paging filters, snapshots.
 
 mod deletes;
 pub mod history;
+mod namespaces;
 mod reads;
 mod rows;
 mod scene;
@@ -33,6 +35,7 @@ mod versions;
 use std::sync::Arc;
 
 pub use deletes::*;
+pub use namespaces::*;
 pub use reads::*;
 pub use rows::*;
 pub use tables::*;
@@ -131,9 +134,15 @@ macro_rules! conformance_suite {
             u_8_the_range_comes_before_the_count
             s_name_2_family_names
             s_ns_1_namespaces_part_tables
+            s_ns_2_create_alter_drop
             s_ns_3_default_and_system
+            s_ns_4_quotas
+            s_ns_5_read_only_namespaces
+            s_ns_6_server_groups_are_not_supported
             s_admin_1_create_truncate_drop
+            s_admin_1_truncate_keeps_or_merges_regions
             s_admin_2_alter_online
+            s_admin_2_disabled_tables_do_not_serve
             s_cf_7_settings_are_kept
             s_split_1_regions_tile_the_keys
             s_split_1_bad_splits_are_refused

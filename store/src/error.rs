@@ -42,6 +42,52 @@ pub enum Error {
         /// The name asked for.
         table: Box<str>,
     },
+    /// The table is disabled: its cells can be neither read nor changed.
+    #[error("table '{table}' is disabled")]
+    TableDisabled {
+        /// The table.
+        table: Box<str>,
+    },
+    /// The table is enabled or disabled already.
+    #[error("table '{table}' is {state} already")]
+    TableState {
+        /// The table.
+        table: Box<str>,
+        /// What it is.
+        state: &'static str,
+    },
+    /// No namespace of this name.
+    #[error("unknown namespace '{namespace}'")]
+    UnknownNamespace {
+        /// The name asked for.
+        namespace: Box<str>,
+    },
+    /// A namespace of this name is there already.
+    #[error("namespace '{namespace}' already exists")]
+    NamespaceExists {
+        /// The name asked for.
+        namespace: Box<str>,
+    },
+    /// A namespace that holds tables was to be dropped.
+    #[error("only empty namespaces can be dropped; '{namespace}' holds {tables_count} tables")]
+    NamespaceNotEmpty {
+        /// The namespace.
+        namespace: Box<str>,
+        /// How many tables it holds.
+        tables_count: u64,
+    },
+    /// A namespace's quota has no room.
+    #[error("namespace '{namespace}' may have {limit} by {quota}, this would make {wanted}")]
+    OverQuota {
+        /// The namespace.
+        namespace: Box<str>,
+        /// The property that sets the quota.
+        quota: &'static str,
+        /// The quota.
+        limit: u64,
+        /// What there would be.
+        wanted: u64,
+    },
     /// The table has no such column family.
     #[error("table '{table}' has no column family '{family}'")]
     UnknownFamily {
@@ -134,15 +180,21 @@ impl Error {
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::UnknownTable { .. } | Self::UnknownFamily { .. } => ErrorKind::NotFound,
-            Self::TableExists { .. } => ErrorKind::Conflict,
-            Self::InvalidName { .. }
+            Self::UnknownTable { .. } | Self::UnknownFamily { .. } | Self::UnknownNamespace { .. } => {
+                ErrorKind::NotFound
+            }
+            Self::TableExists { .. }
+            | Self::TableState { .. }
+            | Self::NamespaceExists { .. }
+            | Self::NamespaceNotEmpty { .. } => ErrorKind::Conflict,
+            Self::OverQuota { .. }
+            | Self::InvalidName { .. }
             | Self::InvalidArgument { .. }
             | Self::TooLarge { .. }
             | Self::NotACounter { .. } => ErrorKind::Invalid,
             Self::Throttled { .. } => ErrorKind::Throttled,
             Self::ReadOnly { .. } => ErrorKind::ReadOnly,
-            Self::Closed | Self::Cancelled => ErrorKind::Unavailable,
+            Self::Closed | Self::Cancelled | Self::TableDisabled { .. } => ErrorKind::Unavailable,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
             Self::Backend { kind, .. } => *kind,
         }

@@ -11,6 +11,7 @@
 //! | word of the drawing | file |
 //! |---|---|
 //! | table, column family | [`table`](TableDescriptor) |
+//! | namespace | [`namespace`](NamespaceDescriptor) |
 //! | cell, version, tombstone | [`cell`](CellRef) |
 //! | mutation, durability | [`mutation`](MutationBatch) |
 //! | scan, get, filter | [`scan`](Scan), [`filter`](Filter) |
@@ -38,6 +39,7 @@ mod fold;
 mod memory;
 mod mutation;
 mod name;
+mod namespace;
 mod pending;
 mod reader;
 mod retention;
@@ -55,10 +57,13 @@ pub use fold::{Fold, FoldedCell, FoldedRow, Window};
 pub use memory::MemoryStore;
 pub use mutation::{CellMutation, Durability, MutationBatch, RowBuilder, RowMutation};
 pub use name::TableName;
+pub use namespace::{NamespaceDescriptor, NamespaceLoad, Namespaces};
 pub use pending::{Completer, Pending};
 pub use reader::{RowReader, Selection};
 pub use retention::{Pass, Retention, Rules, Verdict};
 pub use scan::{Columns, FamilyColumns, Get, Scan, TimeRange};
 pub use scanner::{ScanSender, Scanner};
-pub use store::{Append, Applied, CheckAndMutate, Compaction, Comparison, Increment, RegionInfo, RowFailure, Store};
-pub use table::{BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, TableDescriptor};
+pub use store::{
+    Append, Applied, CheckAndMutate, Compaction, Comparison, Increment, RegionInfo, RowFailure, Store, TruncatedRegions,
+};
+pub use table::{BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, TableDescriptor, TableState};

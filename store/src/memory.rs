@@ -10,7 +10,6 @@ mod table;
 mod write;
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -18,8 +17,9 @@ use bytes::Bytes;
 
 use self::table::Table;
 use crate::{
-    Append, Applied, CheckAndMutate, Clock, Compaction, Error, Get, Increment, MutationBatch, Pending, RegionInfo,
-    Result, RowBatch, Scan, Scanner, Store, TableDescriptor, TableName, Timestamp,
+    Append, Applied, CheckAndMutate, Clock, Compaction, Error, Get, Increment, MutationBatch, NamespaceDescriptor,
+    NamespaceLoad, Namespaces, Pending, RegionInfo, Result, RowBatch, Scan, Scanner, Store, TableDescriptor, TableName,
+    TableState, Timestamp, TruncatedRegions,
 };
 
 /// Longest value in bytes by default, 10 MiB (HBase: `hbase.client.keyvalue.maxsize`).
@@ -42,10 +42,27 @@ const VALUE_BYTES_MAX_DEFAULT: usize = 10 * 1024 * 1024;
 #[derive(Debug)]
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
-    /// Guards which tables there are; rank 1, taken before a table's own lock and never while one is held.
-    tables: RwLock<BTreeMap<TableName, Arc<Table>>>,
+    /// Guards which namespaces and tables there are; rank 1, taken before a table's own lock and never while one is held.
+    catalog: RwLock<Catalog>,
     counters: Counters,
     value_bytes_max: usize,
+}
+
+/// Namespaces and tables.
+#[derive(Debug, Default)]
+struct Catalog {
+    namespaces: Namespaces,
+    tables: BTreeMap<TableName, Arc<Table>>,
+}
+
+impl Catalog {
+    fn table(&self, name: &TableName) -> Result<&Arc<Table>> {
+        self.tables.get(name).ok_or_else(|| Error::UnknownTable { table: name.to_string().into() })
+    }
+
+    fn tables_of(&self, namespace: &str) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.iter().filter(move |(name, _)| name.namespace() == namespace).map(|(_, table)| table)
+    }
 }
 
 /// What grows with every change, over all tables.
@@ -74,7 +91,7 @@ impl MemoryStore {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
-            tables: RwLock::default(),
+            catalog: RwLock::default(),
             counters: Counters::default(),
             value_bytes_max: VALUE_BYTES_MAX_DEFAULT,
         }
@@ -88,37 +105,107 @@ impl MemoryStore {
     }
 
     fn table(&self, name: &TableName) -> Result<Arc<Table>> {
-        read(&self.tables).get(name).map(Arc::clone).ok_or_else(|| unknown(name))
+        read(&self.catalog).table(name).map(Arc::clone)
     }
 
-    fn writer<'a>(&'a self, table: &'a Table) -> write::Writer<'a> {
-        write::Writer::begin(table, &self.counters, self.clock.now(), self.value_bytes_max)
+    fn with_writer<T>(&self, table: &TableName, write: impl FnOnce(write::Writer<'_>) -> Result<T>) -> Pending<T> {
+        let written = self.table(table).and_then(|table| {
+            let now = self.clock.now();
+            write(write::Writer::begin(&table, &self.counters, now, self.value_bytes_max)?)
+        });
+        Pending::ready(written)
+    }
+
+    fn switch_table(&self, table: &TableName, enable: bool) -> Result<()> {
+        self.table(table)?.set_serves(|state| {
+            state.check_switch(table, enable)?;
+            state.disabled = !enable;
+            Ok(())
+        })
     }
 }
 
 impl Store for MemoryStore {
+    fn create_namespace(&self, namespace: NamespaceDescriptor) -> Result<()> {
+        let mut catalog = write(&self.catalog);
+        catalog.namespaces.check_create(&namespace)?;
+        catalog.namespaces.set(namespace);
+        Ok(())
+    }
+
+    fn alter_namespace(&self, namespace: NamespaceDescriptor) -> Result<()> {
+        let mut catalog = write(&self.catalog);
+        catalog.namespaces.check_alter(&namespace)?;
+        for table in catalog.tables_of(&namespace.name) {
+            table.set_serves(|state| {
+                state.namespace_read_only = namespace.is_read_only();
+                Ok(())
+            })?;
+        }
+        catalog.namespaces.set(namespace);
+        Ok(())
+    }
+
+    fn drop_namespace(&self, namespace: &str) -> Result<()> {
+        let mut catalog = write(&self.catalog);
+        let tables_count = catalog.tables_of(namespace).count() as u64;
+        catalog.namespaces.check_drop(namespace, tables_count)?;
+        catalog.namespaces.remove(namespace);
+        Ok(())
+    }
+
+    fn describe_namespace(&self, namespace: &str) -> Result<NamespaceDescriptor> {
+        read(&self.catalog).namespaces.get(namespace).cloned()
+    }
+
+    fn list_namespaces(&self) -> Result<Vec<NamespaceDescriptor>> {
+        Ok(read(&self.catalog).namespaces.iter().cloned().collect())
+    }
+
     fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> Result<()> {
         table.validate()?;
-        match write(&self.tables).entry(table.name.clone()) {
-            Entry::Occupied(there) => Err(Error::TableExists { table: there.key().to_string().into() }),
-            Entry::Vacant(place) => {
-                place.insert(Arc::new(Table::new(table, splits)?));
-                Ok(())
-            }
+        let mut catalog = write(&self.catalog);
+        let Catalog { namespaces, tables } = &*catalog;
+        let namespace = namespaces.get(table.name.namespace())?;
+        if tables.contains_key(&table.name) {
+            return Err(Error::TableExists { table: table.name.to_string().into() });
         }
+        let there = catalog.tables_of(&namespace.name).map(|table| table.regions_count());
+        namespaces.check_table(&table.name, splits.len() as u64 + 1, NamespaceLoad::of(there))?;
+        let state = TableState { disabled: false, namespace_read_only: namespace.is_read_only() };
+        let (name, made) = (table.name.clone(), Table::new(table, splits, state)?);
+        catalog.tables.insert(name, Arc::new(made));
+        Ok(())
     }
 
     fn alter_table(&self, table: TableDescriptor) -> Result<()> {
         self.table(&table.name)?.alter(table)
     }
 
-    fn truncate_table(&self, table: &TableName) -> Result<()> {
-        self.table(table)?.truncate();
+    fn truncate_table(&self, table: &TableName, regions: TruncatedRegions) -> Result<()> {
+        let mut catalog = write(&self.catalog);
+        let emptied = catalog.table(table)?.emptied(regions)?;
+        catalog.tables.insert(table.clone(), Arc::new(emptied));
         Ok(())
     }
 
+    fn enable_table(&self, table: &TableName) -> Result<()> {
+        self.switch_table(table, true)
+    }
+
+    fn disable_table(&self, table: &TableName) -> Result<()> {
+        self.switch_table(table, false)
+    }
+
+    fn is_table_enabled(&self, table: &TableName) -> Result<bool> {
+        Ok(!self.table(table)?.serves().disabled)
+    }
+
     fn drop_table(&self, table: &TableName) -> Result<()> {
-        write(&self.tables).remove(table).map(drop).ok_or_else(|| unknown(table))
+        let mut catalog = write(&self.catalog);
+        catalog.table(table)?;
+        catalog.tables.remove(table);
+        Ok(())
     }
 
     fn describe_table(&self, table: &TableName) -> Result<TableDescriptor> {
@@ -126,7 +213,7 @@ impl Store for MemoryStore {
     }
 
     fn list_tables(&self) -> Result<Vec<TableName>> {
-        Ok(read(&self.tables).keys().cloned().collect())
+        Ok(read(&self.catalog).tables.keys().cloned().collect())
     }
 
     fn regions(&self, table: &TableName) -> Result<Vec<RegionInfo>> {
@@ -134,7 +221,7 @@ impl Store for MemoryStore {
     }
 
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
-        Pending::ready(self.table(table).map(|table| self.writer(&table).apply(&batch)))
+        self.with_writer(table, |writer| Ok(writer.apply(&batch)))
     }
 
     fn get(&self, table: &TableName, get: Get) -> Pending<RowBatch> {
@@ -146,15 +233,15 @@ impl Store for MemoryStore {
     }
 
     fn increment(&self, table: &TableName, increment: Increment) -> Pending<i64> {
-        Pending::ready(self.table(table).and_then(|table| self.writer(&table).increment(&increment)))
+        self.with_writer(table, |writer| writer.increment(&increment))
     }
 
     fn append(&self, table: &TableName, append: Append) -> Pending<Bytes> {
-        Pending::ready(self.table(table).and_then(|table| self.writer(&table).append(&append)))
+        self.with_writer(table, |writer| writer.append(&append))
     }
 
     fn check_and_mutate(&self, table: &TableName, check: CheckAndMutate) -> Pending<bool> {
-        Pending::ready(self.table(table).and_then(|table| self.writer(&table).check_and_mutate(&check)))
+        self.with_writer(table, |writer| writer.check_and_mutate(&check))
     }
 
     fn sync(&self) -> Pending<()> {
@@ -173,10 +260,6 @@ impl Store for MemoryStore {
         }
         Ok(())
     }
-}
-
-fn unknown(table: &TableName) -> Error {
-    Error::UnknownTable { table: table.to_string().into() }
 }
 
 /// Locks for reading. A lock poisoned by a panic elsewhere still guards whole rows: each is changed after every check.

@@ -5,7 +5,18 @@ use std::fmt;
 use crate::{Error, Result};
 
 /// The namespace of tables that name none.
-const DEFAULT_NAMESPACE: &str = "default";
+pub(crate) const DEFAULT_NAMESPACE: &str = "default";
+
+/// Whether a name is fit for a namespace; says why not.
+pub(crate) fn check_namespace(name: &str) -> std::result::Result<(), &'static str> {
+    match name {
+        "" => Err("it is empty"),
+        _ if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => {
+            Err("a namespace has letters, digits and '_' only")
+        }
+        _ => Ok(()),
+    }
+}
 
 /// A table's full name. `bar` and `default:bar` are the same table (rule S-NS-3).
 ///
@@ -57,9 +68,7 @@ impl std::str::FromStr for TableName {
         if namespace.is_empty() || qualifier.is_empty() {
             return Err(refuse("a part of it is empty"));
         }
-        if !namespace.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            return Err(refuse("a namespace has letters, digits and '_' only"));
-        }
+        check_namespace(namespace).map_err(refuse)?;
         if !qualifier.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')) {
             return Err(refuse("only letters, digits, '_', '-' and '.' are allowed"));
         }

@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use bytes::Bytes;
 
 use crate::{
-    Durability, Error, Get, MutationBatch, Pending, Result, RowBatch, Scan, Scanner, TableDescriptor, TableName,
+    Durability, Error, Get, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch, Scan, Scanner,
+    TableDescriptor, TableName,
 };
 
 /// A wide-column store. Calls are batch-sized: one dynamic dispatch a batch, never one a cell.
@@ -17,12 +18,54 @@ use crate::{
 /// all of them. **Log order**: a change answered at level `Fsync` makes every change that this store took before it
 /// durable too, so that steps may be written `Async` and the last one synced.
 ///
-/// Every method may fail with `Unavailable` (closed), and every write with `ReadOnly` or `Throttled`.
+/// Every method may fail with `Unavailable` (closed, or a table that is disabled), and every write with `ReadOnly` or
+/// `Throttled`.
 pub trait Store: Send + Sync + Debug {
+    /// Makes a namespace (rules S-NS-1, S-NS-2).
+    ///
+    /// # Errors
+    /// `Invalid`: a name or property that the rules refuse. `Conflict`: it exists.
+    fn create_namespace(&self, namespace: NamespaceDescriptor) -> Result<()>;
+
+    /// Gives a namespace other properties.
+    ///
+    /// # Errors
+    /// `NotFound`: no such namespace. `Invalid`: a property that the rules refuse.
+    fn alter_namespace(&self, namespace: NamespaceDescriptor) -> Result<()>;
+
+    /// Removes a namespace that holds no table.
+    ///
+    /// # Errors
+    /// `NotFound`: no such namespace. `Conflict`: it holds tables. `Invalid`: `default` and `hbase` stay (rule S-NS-3).
+    fn drop_namespace(&self, namespace: &str) -> Result<()>;
+
+    /// A namespace's properties.
+    ///
+    /// # Errors
+    /// `NotFound`: no such namespace.
+    fn describe_namespace(&self, namespace: &str) -> Result<NamespaceDescriptor>;
+
+    /// Every namespace, sorted by name.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    fn list_namespaces(&self) -> Result<Vec<NamespaceDescriptor>>;
+
+    /// The names of a namespace's tables, sorted.
+    ///
+    /// # Errors
+    /// `NotFound`: no such namespace.
+    fn list_namespace_tables(&self, namespace: &str) -> Result<Vec<TableName>> {
+        let namespace = self.describe_namespace(namespace)?;
+        let tables = self.list_tables()?;
+        Ok(tables.into_iter().filter(|table| table.namespace() == &*namespace.name).collect())
+    }
+
     /// Makes a table, tiled into regions at `splits`: sorted keys, none empty, no two equal (rules S-MAP-3, S-PRE-*).
     ///
     /// # Errors
-    /// `Invalid`: a descriptor or splits that the rules refuse. `Conflict`: the table exists.
+    /// `Invalid`: a descriptor or splits that the rules refuse; a full quota of the namespace (rule S-NS-4). `Conflict`:
+    /// the table exists. `NotFound`: no such namespace.
     fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> Result<()>;
 
     /// Changes a table's settings while it serves: families added, removed with their data, or set anew.
@@ -31,13 +74,33 @@ pub trait Store: Send + Sync + Debug {
     /// `NotFound`: no such table. `Invalid`: a descriptor that the rules refuse.
     fn alter_table(&self, table: TableDescriptor) -> Result<()>;
 
-    /// Empties a table and keeps its settings and regions.
+    /// Empties a table and keeps its settings; with its regions too, or as one region (HBase's `truncate_preserve` and
+    /// `truncate`). It is enabled after it.
     ///
     /// # Errors
     /// `NotFound`: no such table.
-    fn truncate_table(&self, table: &TableName) -> Result<()>;
+    fn truncate_table(&self, table: &TableName, regions: TruncatedRegions) -> Result<()>;
 
-    /// Removes a table with its data.
+    /// Lets a disabled table serve again.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table. `Conflict`: it is enabled.
+    fn enable_table(&self, table: &TableName) -> Result<()>;
+
+    /// Takes a table out of service: reads and changes of its cells fail with `Unavailable` until it is enabled, over
+    /// reopening too. Its settings may still be altered; scans that have begun go on (rule S-ADMIN-2).
+    ///
+    /// # Errors
+    /// `NotFound`: no such table. `Conflict`: it is disabled.
+    fn disable_table(&self, table: &TableName) -> Result<()>;
+
+    /// Whether a table serves.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table.
+    fn is_table_enabled(&self, table: &TableName) -> Result<bool>;
+
+    /// Removes a table with its data, enabled or not.
     ///
     /// # Errors
     /// `NotFound`: no such table.
@@ -131,6 +194,15 @@ pub struct RowFailure {
     pub row: usize,
     /// Why.
     pub error: Error,
+}
+
+/// What becomes of a table's regions when it is emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TruncatedRegions {
+    /// They stay, each empty.
+    Kept,
+    /// One is left, of all keys.
+    Merged,
 }
 
 /// Which compaction.

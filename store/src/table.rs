@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use crate::namespace::{READ_ONLY, SYSTEM_NAMESPACE, is_true};
 use crate::{Error, Result, TableName};
 
 /// Default size of a data block, in bytes before compression (HBase: 65,536).
 const BLOCK_BYTES_DEFAULT: u32 = 64 * 1024;
-
-/// The namespace of the store's own tables, where users make none.
-const SYSTEM_NAMESPACE: &str = "hbase";
 
 /// Whether deleted cells stay readable below their tombstone (`KEEP_DELETED_CELLS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,6 +67,8 @@ pub struct FamilyDescriptor {
     pub block_bytes: u32,
     /// `IN_MEMORY`: its blocks are the last to leave the block cache.
     pub in_memory: bool,
+    /// BLOCKCACHE: whether reads keep its blocks in the block cache.
+    pub block_cache: bool,
     /// Registered name of the [`Fold`](crate::Fold) that flush and compaction run over each row.
     pub fold: Option<Box<str>>,
 }
@@ -87,6 +87,7 @@ impl FamilyDescriptor {
             block_encoding: "NONE".into(),
             block_bytes: BLOCK_BYTES_DEFAULT,
             in_memory: false,
+            block_cache: true,
             fold: None,
         }
     }
@@ -163,6 +164,11 @@ impl TableDescriptor {
         self.families.iter().enumerate().find(|(_, f)| f.name == name)
     }
 
+    /// Whether changes of its cells are refused: the attribute `READONLY` is `true`.
+    pub fn is_read_only(&self) -> bool {
+        is_true(self.attributes.get(READ_ONLY))
+    }
+
     /// The error for a family that the table does not have.
     pub fn unknown_family(&self, name: &[u8]) -> Error {
         Error::UnknownFamily { table: self.name.to_string().into(), family: name.escape_ascii().to_string().into() }
@@ -186,5 +192,50 @@ impl TableDescriptor {
             return Err(Error::InvalidArgument { what: "table", reason: "two column families have one name".into() });
         }
         Ok(())
+    }
+}
+
+/// Whether a table serves, beside its settings: enabled or not, and whether its namespace lets it be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TableState {
+    /// It was disabled: reads and changes of its cells are refused until it is enabled (rule S-ADMIN-2).
+    pub disabled: bool,
+    /// Its namespace is read-only.
+    pub namespace_read_only: bool,
+}
+
+impl TableState {
+    /// Whether the table's cells may be read.
+    ///
+    /// # Errors
+    /// `Unavailable`: it is disabled.
+    pub fn check_read(self, table: &TableDescriptor) -> Result<()> {
+        if self.disabled { Err(Error::TableDisabled { table: table.name.to_string().into() }) } else { Ok(()) }
+    }
+
+    /// Whether the table's cells may be changed.
+    ///
+    /// # Errors
+    /// `Unavailable`: it is disabled. `ReadOnly`: it is, or its namespace.
+    pub fn check_write(self, table: &TableDescriptor) -> Result<()> {
+        self.check_read(table)?;
+        let what = match (self.namespace_read_only, table.is_read_only()) {
+            (true, _) => format!("namespace '{}'", table.name.namespace()),
+            (false, true) => format!("table '{}'", table.name),
+            (false, false) => return Ok(()),
+        };
+        Err(Error::ReadOnly { reason: format!("{what} is set {READ_ONLY}").into() })
+    }
+
+    /// Whether the table may be enabled or disabled: it must not be so already.
+    ///
+    /// # Errors
+    /// `Conflict`.
+    pub fn check_switch(self, table: &TableName, enable: bool) -> Result<()> {
+        if self.disabled == enable {
+            return Ok(());
+        }
+        let state = if enable { "enabled" } else { "disabled" };
+        Err(Error::TableState { table: table.to_string().into(), state })
     }
 }

@@ -171,7 +171,7 @@ fn tables_are_altered_emptied_and_dropped_for_good() {
     drop(engine);
     let engine = open();
     assert_eq!(scan(&engine, Scan::all()), [one("a"), one("z")]);
-    engine.truncate_table(&name()).unwrap();
+    engine.truncate_table(&name(), TruncatedRegions::Kept).unwrap();
     assert!(scan(&engine, Scan::all()).is_empty());
     put(&engine, "z", "2").wait().unwrap();
     drop(engine);

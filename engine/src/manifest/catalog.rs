@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use basalt_store::{TableDescriptor, Timestamp};
+use basalt_store::{NamespaceDescriptor, Namespaces, TableDescriptor, Timestamp};
 use bytes::Bytes;
 
 use crate::id::{FamilyId, RegionId, TableId};
@@ -20,6 +20,8 @@ pub(crate) struct TableEntry {
     pub(crate) families: Vec<FamilyId>,
     /// In key order; they tile the key space.
     pub(crate) regions: Vec<RegionId>,
+    /// Whether it does not serve.
+    pub(crate) disabled: bool,
 }
 
 /// A region and its files.
@@ -69,6 +71,15 @@ pub(crate) enum Edit {
     },
     /// Marks that only grow.
     Marks(Marks),
+    /// A namespace is made, or set anew.
+    SetNamespace(NamespaceDescriptor),
+    DropNamespace {
+        name: Box<str>,
+    },
+    SetTableState {
+        id: TableId,
+        disabled: bool,
+    },
 }
 
 /// A region of a table to be.
@@ -98,9 +109,10 @@ pub(crate) struct Marks {
     pub(crate) next_family: u32,
 }
 
-/// The store's tables, regions and files.
+/// The store's namespaces, tables, regions and files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Catalog {
+    pub(crate) namespaces: Namespaces,
     pub(crate) tables: BTreeMap<TableId, TableEntry>,
     pub(crate) regions: BTreeMap<RegionId, RegionEntry>,
     pub(crate) marks: Marks,
@@ -117,6 +129,7 @@ impl Catalog {
     /// An empty store.
     pub(crate) fn new() -> Catalog {
         Catalog {
+            namespaces: Namespaces::default(),
             tables: BTreeMap::new(),
             regions: BTreeMap::new(),
             marks: Marks {
@@ -147,6 +160,22 @@ impl Catalog {
                 Ok(())
             }
             Edit::Files { region, flushed, removed, added } => self.files(*region, *flushed, removed, added),
+            Edit::SetNamespace(namespace) => {
+                namespace.validate().map_err(|_| misfit("properties of a namespace", 0))?;
+                self.namespaces.set(namespace.clone());
+                Ok(())
+            }
+            Edit::DropNamespace { name } => {
+                let tables = self.load_of(name).tables_count;
+                self.namespaces.check_drop(name, tables).map_err(|_| misfit("dropped namespace, tables", tables))?;
+                self.namespaces.remove(name);
+                Ok(())
+            }
+            Edit::SetTableState { id, disabled } => {
+                let table = self.tables.get_mut(id).ok_or(misfit("switched table", id.0.into()))?;
+                table.disabled = *disabled;
+                Ok(())
+            }
             Edit::Marks(marks) => {
                 self.marks.log_start = self.marks.log_start.max(marks.log_start);
                 self.marks.clock = self.marks.clock.max(marks.clock);
@@ -171,6 +200,7 @@ impl Catalog {
         if id.0 < self.marks.next_table || families.len() != descriptor.families.len() {
             return Err(misfit("created table", number));
         }
+        self.namespaces.get(descriptor.name.namespace()).map_err(|_| misfit("namespace of a created table", number))?;
         let tiled = regions.first().is_some_and(|first| first.start.is_empty())
             && regions.last().is_some_and(|last| last.end.is_empty())
             && regions.is_sorted_by(|a, b| a.start < b.start && a.end == b.start);
@@ -186,7 +216,8 @@ impl Catalog {
         self.take_families(families);
         self.marks.next_table = id.0 + 1;
         let regions = regions.iter().map(|region| region.id).collect();
-        let entry = TableEntry { descriptor: descriptor.clone(), families: families.to_vec(), regions };
+        let (descriptor, families) = (descriptor.clone(), families.to_vec());
+        let entry = TableEntry { descriptor, families, regions, disabled: false };
         self.tables.insert(id, entry);
         Ok(())
     }
@@ -236,7 +267,8 @@ impl Catalog {
 
     /// Edits that make this catalog out of an empty one.
     pub(crate) fn as_edits(&self) -> Vec<Edit> {
-        let mut edits = Vec::new();
+        // First: tables are made in namespaces that are there. The predefined ones may have properties too.
+        let mut edits: Vec<_> = self.namespaces.iter().cloned().map(Edit::SetNamespace).collect();
         for (id, table) in &self.tables {
             let entries = || table.regions.iter().filter_map(|id| self.regions.get(id).map(|region| (*id, region)));
             let regions = entries().map(|(id, region)| {
@@ -255,6 +287,7 @@ impl Catalog {
                 removed: Vec::new(),
                 added: region.files.clone(),
             }));
+            edits.extend(table.disabled.then_some(Edit::SetTableState { id: *id, disabled: true }));
         }
         // Last: tables may not be made under numbers that were given already.
         edits.push(Edit::Marks(self.marks));

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use basalt_store::{BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, TableDescriptor, Timestamp};
+use basalt_store::{
+    BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, NamespaceDescriptor, TableDescriptor, Timestamp,
+};
 use bytes::Bytes;
 
 use super::catalog::{Edit, FileEntry, Marks, NewRegion};
@@ -16,6 +18,15 @@ const ALTER_TABLE: u8 = 2;
 const DROP_TABLE: u8 = 3;
 const FILES: u8 = 4;
 const MARKS: u8 = 5;
+const SET_NAMESPACE: u8 = 6;
+const DROP_NAMESPACE: u8 = 7;
+const SET_TABLE_STATE: u8 = 8;
+
+const ENABLED: u8 = 1;
+const DISABLED: u8 = 2;
+
+/// The flag of a family whose blocks stay out of the block cache. Flags are set where a family is not as most are.
+const NO_BLOCK_CACHE: u8 = 1;
 
 const KEEP_DELETED: [(u8, KeepDeletedCells); 3] =
     [(1, KeepDeletedCells::False), (2, KeepDeletedCells::True), (3, KeepDeletedCells::Ttl)];
@@ -77,16 +88,34 @@ fn encode_edit(edit: &Edit, out: &mut Vec<u8>) {
             put_varint(out, marks.next_region);
             put_varint(out, marks.next_family.into());
         }
+        Edit::SetNamespace(namespace) => {
+            out.push(SET_NAMESPACE);
+            put_string(out, namespace.name.as_bytes());
+            put_pairs(out, &namespace.properties);
+        }
+        Edit::DropNamespace { name } => {
+            out.push(DROP_NAMESPACE);
+            put_string(out, name.as_bytes());
+        }
+        Edit::SetTableState { id, disabled } => {
+            out.push(SET_TABLE_STATE);
+            put_varint(out, id.0.into());
+            out.push(if *disabled { DISABLED } else { ENABLED });
+        }
+    }
+}
+
+fn put_pairs(out: &mut Vec<u8>, pairs: &BTreeMap<String, String>) {
+    put_varint(out, pairs.len() as u64);
+    for (key, value) in pairs {
+        put_string(out, key.as_bytes());
+        put_string(out, value.as_bytes());
     }
 }
 
 fn put_table(out: &mut Vec<u8>, table: &TableDescriptor, ids: &[FamilyId]) {
     put_string(out, table.name.to_string().as_bytes());
-    put_varint(out, table.attributes.len() as u64);
-    for (key, value) in &table.attributes {
-        put_string(out, key.as_bytes());
-        put_string(out, value.as_bytes());
-    }
+    put_pairs(out, &table.attributes);
     put_varint(out, table.families.len() as u64);
     for (family, id) in table.families.iter().zip(ids) {
         put_varint(out, id.0.into());
@@ -102,26 +131,35 @@ fn put_table(out: &mut Vec<u8>, table: &TableDescriptor, ids: &[FamilyId]) {
         put_varint(out, family.block_bytes.into());
         out.push(family.in_memory.into());
         put_string(out, family.fold.as_deref().unwrap_or_default().as_bytes());
+        out.push(if family.block_cache { 0 } else { NO_BLOCK_CACHE });
     }
 }
 
 /// The edits of a record; `None` for bytes that no writer made.
 pub(super) fn decode(payload: &[u8]) -> Option<Vec<Edit>> {
+    decode_with(payload, family)
+}
+
+/// How a version of the format lays out a family.
+pub(super) type ReadFamily = fn(&mut Fields<'_>) -> Option<(FamilyId, FamilyDescriptor)>;
+
+/// The edits of a record of a version whose families are read so.
+pub(super) fn decode_with(payload: &[u8], family: ReadFamily) -> Option<Vec<Edit>> {
     let mut fields = Fields::new(payload);
-    let edits = list(&mut fields, decode_edit)?;
+    let edits = list(&mut fields, |fields| decode_edit(fields, family))?;
     fields.is_empty().then_some(edits)
 }
 
-fn decode_edit(fields: &mut Fields<'_>) -> Option<Edit> {
+fn decode_edit(fields: &mut Fields<'_>, family: ReadFamily) -> Option<Edit> {
     Some(match fields.u8()? {
         CREATE_TABLE => {
             let id = TableId(number(fields)?);
-            let (descriptor, families) = table(fields)?;
+            let (descriptor, families) = table(fields, family)?;
             Edit::CreateTable { id, descriptor, families, regions: list(fields, region)? }
         }
         ALTER_TABLE => {
             let id = TableId(number(fields)?);
-            let (descriptor, families) = table(fields)?;
+            let (descriptor, families) = table(fields, family)?;
             Edit::AlterTable { id, descriptor, families }
         }
         DROP_TABLE => Edit::DropTable { id: TableId(number(fields)?) },
@@ -140,8 +178,27 @@ fn decode_edit(fields: &mut Fields<'_>) -> Option<Edit> {
             next_region: fields.varint()?,
             next_family: number(fields)?,
         }),
+        SET_NAMESPACE => {
+            let name = text(fields)?.into();
+            Edit::SetNamespace(NamespaceDescriptor { name, properties: pairs(fields)? })
+        }
+        DROP_NAMESPACE => Edit::DropNamespace { name: text(fields)?.into() },
+        SET_TABLE_STATE => {
+            let id = TableId(number(fields)?);
+            let disabled = match fields.u8()? {
+                ENABLED => false,
+                DISABLED => true,
+                _ => return None,
+            };
+            Edit::SetTableState { id, disabled }
+        }
         _ => return None,
     })
+}
+
+fn pairs(fields: &mut Fields<'_>) -> Option<BTreeMap<String, String>> {
+    let pairs = list(fields, |fields| Some((text(fields)?, text(fields)?)))?;
+    Some(pairs.into_iter().collect())
 }
 
 /// A count, then as many; never more room than bytes that are there.
@@ -173,18 +230,25 @@ fn file(fields: &mut Fields<'_>) -> Option<FileEntry> {
     Some(FileEntry { id, family, bytes: fields.varint()? })
 }
 
-fn table(fields: &mut Fields<'_>) -> Option<(TableDescriptor, Vec<FamilyId>)> {
+fn table(fields: &mut Fields<'_>, family: ReadFamily) -> Option<(TableDescriptor, Vec<FamilyId>)> {
     let name = text(fields)?.parse().ok()?;
-    let attributes = list(fields, |fields| Some((text(fields)?, text(fields)?)))?;
+    let attributes = pairs(fields)?;
     let families = list(fields, family)?;
     let (ids, families) = families.into_iter().unzip();
-    let attributes: BTreeMap<String, String> = attributes.into_iter().collect();
     let descriptor = TableDescriptor { name, families, attributes };
     descriptor.validate().ok()?;
     Some((descriptor, ids))
 }
 
 fn family(fields: &mut Fields<'_>) -> Option<(FamilyId, FamilyDescriptor)> {
+    let (id, mut family) = family_of_version_1(fields)?;
+    let flags = fields.u8()?;
+    family.block_cache = flags & NO_BLOCK_CACHE == 0;
+    (flags & !NO_BLOCK_CACHE == 0).then_some((id, family))
+}
+
+/// What a family was in version 1, and begins with still.
+pub(super) fn family_of_version_1(fields: &mut Fields<'_>) -> Option<(FamilyId, FamilyDescriptor)> {
     let id = FamilyId(number(fields)?);
     let mut family = FamilyDescriptor::new(Bytes::copy_from_slice(fields.string()?));
     family.versions = number(fields)?;

@@ -1,4 +1,6 @@
-use basalt_store::{BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, TableDescriptor, Timestamp};
+use basalt_store::{
+    BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, NamespaceDescriptor, TableDescriptor, Timestamp,
+};
 
 use super::*;
 use crate::id::{FamilyId, RegionId, TableId};
@@ -32,6 +34,14 @@ fn files(removed: &[u64], added: &[u64]) -> Edit {
 
 /// Edits of every kind, each on top of those before it.
 fn edits() -> Vec<Edit> {
+    let namespace = |name: &str| Edit::SetNamespace(NamespaceDescriptor::new(name).with_property("p", "1"));
+    let before = [namespace("ns"), namespace("gone"), Edit::DropNamespace { name: "gone".into() }, namespace("hbase")];
+    let after = [Edit::SetTableState { id: TableId(1), disabled: true }];
+    before.into_iter().chain(edits_of_version_1()).chain(after).collect()
+}
+
+/// What version 1 could tell.
+fn edits_of_version_1() -> Vec<Edit> {
     let table = TableDescriptor::new("ns:t".parse().unwrap(), vec![family("f"), FamilyDescriptor::new("g")])
         .with_attribute("salt", "16");
     let altered = TableDescriptor::new("ns:t".parse().unwrap(), vec![family("f"), family("h")]);
@@ -134,7 +144,8 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing() {
         assert!(manifest.append(&[edit]).is_err());
     }
     manifest.append(&edits()).unwrap();
-    for edit in [files(&[77], &[]), edits().swap_remove(0)] {
+    let full = Edit::DropNamespace { name: "ns".into() };
+    for edit in [files(&[77], &[]), edits_of_version_1().swap_remove(0), full] {
         assert!(manifest.append(&[edit]).is_err());
     }
     assert_eq!(open(&fs).unwrap().catalog(), manifest.catalog());
@@ -175,11 +186,31 @@ fn a_later_version_is_refused_with_its_number() {
     let fs = SimFs::new(1);
     create(&fs);
     let mut bytes = header(1);
-    bytes[8] = 2;
+    bytes[8] = 3;
     let crc = crc32c::crc32c(&bytes[..28]).to_le_bytes();
     bytes[28..].copy_from_slice(&crc);
     fs.open_rw(&Path::new(DIR).join(NAME)).unwrap().write_at(0, &bytes).unwrap();
-    assert!(matches!(open(&fs), Err(Error::Version { found: 2, supported: 1, .. })));
+    assert!(matches!(open(&fs), Err(Error::Version { found: 3, supported: 2, .. })));
+}
+
+/// `tests/compat/v1/MANIFEST` was written by the program of version 1 with these edits and the files after them.
+#[test]
+fn a_manifest_of_version_1_is_read_and_written_anew() {
+    let fs = SimFs::new(1);
+    create(&fs);
+    let file = fs.open_rw(&Path::new(DIR).join(NAME)).unwrap();
+    file.set_len(0).unwrap();
+    file.write_at(0, include_bytes!("../../../tests/compat/v1/MANIFEST")).unwrap();
+    file.sync_data().unwrap();
+    let mut expected = Catalog::new();
+    let namespace = Edit::SetNamespace(NamespaceDescriptor::new("ns"));
+    for edit in [namespace].into_iter().chain(edits_of_version_1()).chain([files(&[3], &[5])]) {
+        expected.apply(&edit).unwrap();
+    }
+    let read = open(&fs).unwrap();
+    assert_eq!((read.catalog(), read.generation), (&expected, 2));
+    let again = open(&fs.power_loss(LossMode::Hostile)).unwrap();
+    assert_eq!((again.catalog(), again.generation), (&expected, 2), "it is of the newest version now");
 }
 
 #[test]

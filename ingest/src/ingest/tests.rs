@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use basalt_schema::{AutoCreate, SchemaConfig, UidKind};
 use basalt_store::{
-    Append, CheckAndMutate, Compaction, Completer, Get, Increment, ManualClock, MemoryStore, MutationBatch, RegionInfo,
-    RowBatch, RowFailure, Scan, Scanner, TableDescriptor, TableName,
+    Append, CheckAndMutate, Compaction, Completer, Get, Increment, ManualClock, MemoryStore, MutationBatch,
+    NamespaceDescriptor, RegionInfo, RowBatch, RowFailure, Scan, Scanner, TableDescriptor, TableName, TruncatedRegions,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -86,8 +86,32 @@ impl Store for FaultyStore {
     fn alter_table(&self, table: TableDescriptor) -> StoreResult<()> {
         self.inner.alter_table(table)
     }
-    fn truncate_table(&self, table: &TableName) -> StoreResult<()> {
-        self.inner.truncate_table(table)
+    fn truncate_table(&self, table: &TableName, regions: TruncatedRegions) -> StoreResult<()> {
+        self.inner.truncate_table(table, regions)
+    }
+    fn enable_table(&self, table: &TableName) -> StoreResult<()> {
+        self.inner.enable_table(table)
+    }
+    fn disable_table(&self, table: &TableName) -> StoreResult<()> {
+        self.inner.disable_table(table)
+    }
+    fn is_table_enabled(&self, table: &TableName) -> StoreResult<bool> {
+        self.inner.is_table_enabled(table)
+    }
+    fn create_namespace(&self, namespace: NamespaceDescriptor) -> StoreResult<()> {
+        self.inner.create_namespace(namespace)
+    }
+    fn alter_namespace(&self, namespace: NamespaceDescriptor) -> StoreResult<()> {
+        self.inner.alter_namespace(namespace)
+    }
+    fn drop_namespace(&self, namespace: &str) -> StoreResult<()> {
+        self.inner.drop_namespace(namespace)
+    }
+    fn describe_namespace(&self, namespace: &str) -> StoreResult<NamespaceDescriptor> {
+        self.inner.describe_namespace(namespace)
+    }
+    fn list_namespaces(&self) -> StoreResult<Vec<NamespaceDescriptor>> {
+        self.inner.list_namespaces()
     }
     fn drop_table(&self, table: &TableName) -> StoreResult<()> {
         self.inner.drop_table(table)

@@ -103,6 +103,16 @@ impl<'a> Scene<'a> {
         expected: Option<(Comparison, &str)>,
         value: &str,
     ) -> bool {
+        self.try_check_and_put(row, column, expected, value).unwrap()
+    }
+
+    pub(super) fn try_check_and_put(
+        &self,
+        row: &str,
+        column: &str,
+        expected: Option<(Comparison, &str)>,
+        value: &str,
+    ) -> Result<bool> {
         let mut mutation = MutationBatch::new(Durability::Os);
         change(&mut mutation, CellKind::Put, row.as_bytes(), column, None, value.as_bytes()).unwrap();
         let (family, qualifier) = split(column);
@@ -114,7 +124,7 @@ impl<'a> Scene<'a> {
             expected: expected.map(|(_, value)| Bytes::copy_from_slice(value.as_bytes())),
             mutation,
         };
-        self.store().check_and_mutate(&self.table, check).wait().unwrap()
+        self.store().check_and_mutate(&self.table, check).wait()
     }
 
     pub(super) fn get(&self, get: Get) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! NAME, NS, ADMIN, CF, SPLIT and PERF rows: tables, their settings and their regions.
+//! NAME, ADMIN, CF, SPLIT and PERF rows: tables, their settings and their regions.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use super::Fixture;
 use super::scene::{Scene, change};
 use crate::{
     BloomFilter, CellKind, Compression, Durability, ErrorKind, FamilyDescriptor, Get, KeepDeletedCells, MutationBatch,
-    Result, Scan, TableDescriptor, TableName,
+    Result, Scan, TableDescriptor, TableName, TruncatedRegions,
 };
 
 fn table(name: &str, families: impl IntoIterator<Item = FamilyDescriptor>) -> TableDescriptor {
@@ -27,39 +27,13 @@ pub fn s_name_2_family_names(fixture: &mut dyn Fixture) {
     assert_eq!(scene.store().list_tables().unwrap(), std::slice::from_ref(&scene.table));
 }
 
-/// One name in two namespaces is two tables.
-pub fn s_ns_1_namespaces_part_tables(fixture: &mut dyn Fixture) {
-    let mut scene = Scene::versions(fixture, 1);
-    let names = ["foo:bar", "baz:bar"];
-    for (name, family) in names.into_iter().zip(["f", "g"]) {
-        scene.store().create_table(table(name, [FamilyDescriptor::new(family)]), &[]).unwrap();
-        let mut batch = MutationBatch::new(Durability::Os);
-        change(&mut batch, CellKind::Put, b"r", &format!("{family}:q"), Some(1), name.as_bytes()).unwrap();
-        assert!(scene.store().apply(&name.parse().unwrap(), batch).wait().unwrap().failed.is_empty());
-    }
-    scene.reopen();
-    for name in names {
-        let got = scene.store().get(&name.parse().unwrap(), Get::row("r")).wait().unwrap();
-        assert_eq!(got.row(0).unwrap().cells().next().unwrap().value, name.as_bytes());
-    }
-}
-
-/// A table without a namespace is the default's; the system's is not for users.
-pub fn s_ns_3_default_and_system(fixture: &mut dyn Fixture) {
-    let scene = Scene::versions(fixture, 1);
-    let again = scene.store().create_table(table("default:t", [FamilyDescriptor::new("f")]), &[]);
-    assert_eq!(kind(again), Some(ErrorKind::Conflict));
-    let system = scene.store().create_table(table("hbase:meta", [FamilyDescriptor::new("f")]), &[]);
-    assert_eq!(kind(system), Some(ErrorKind::Invalid));
-}
-
 /// Tables come, go and are emptied; what is gone stays gone.
 pub fn s_admin_1_create_truncate_drop(fixture: &mut dyn Fixture) {
     let mut scene = Scene::versions(fixture, 3);
     scene.put("r", "f:q", 1, "v");
     scene.flush();
     scene.put("r", "f:p", 1, "v");
-    scene.store().truncate_table(&scene.table).unwrap();
+    scene.store().truncate_table(&scene.table, TruncatedRegions::Kept).unwrap();
     scene.at_every_stage(|scene| {
         assert_eq!(scene.raw(), [""; 0]);
         assert_eq!(scene.store().describe_table(&scene.table).unwrap().families[0].versions, 3);
@@ -70,7 +44,8 @@ pub fn s_admin_1_create_truncate_drop(fixture: &mut dyn Fixture) {
     scene.reopen();
     let (store, name) = (scene.store(), scene.table.clone());
     assert_eq!(store.list_tables().unwrap(), []);
-    let gone = [store.describe_table(&name).err(), store.drop_table(&name).err(), store.truncate_table(&name).err()];
+    let truncated = store.truncate_table(&name, TruncatedRegions::Kept);
+    let gone = [store.describe_table(&name).err(), store.drop_table(&name).err(), truncated.err()];
     let more = [store.flush(&name).err(), store.regions(&name).err()];
     let kinds: Vec<_> = gone.into_iter().chain(more).map(|error| error.map(|e| e.kind())).collect();
     assert_eq!(kinds, [Some(ErrorKind::NotFound); 5]);
@@ -104,6 +79,7 @@ pub fn s_cf_7_settings_are_kept(fixture: &mut dyn Fixture) {
         compression: Compression::None,
         block_bytes: 4096,
         in_memory: true,
+        block_cache: false,
         ..FamilyDescriptor::new("g").with_versions(7).with_ttl(77)
     };
     let made = table("u", [family, FamilyDescriptor::new("f")]).with_attribute("salt", "16");

@@ -20,6 +20,7 @@ pub(super) fn get(table: &Table, get: &Get, now: Timestamp) -> Result<RowBatch> 
         return Err(Error::InvalidArgument { what: "row key", reason: "it is empty".into() });
     }
     let state = read(&table.state);
+    state.serves.check_read(&state.descriptor)?;
     let mut reader = RowReader::for_get(&state.descriptor, get, now)?;
     let families = family_names(&state.descriptor, &reader);
     let mut out = RowBatchBuilder::new();
@@ -36,6 +37,7 @@ pub(super) fn get(table: &Table, get: &Get, now: Timestamp) -> Result<RowBatch> 
 
 pub(super) fn scan(table: Arc<Table>, scan: &Scan, now: Timestamp) -> Result<Scanner> {
     let descriptor = table.descriptor();
+    table.serves().check_read(&descriptor)?;
     let reader = RowReader::for_scan(&descriptor, scan, now)?;
     if scan.reversed {
         table.count_read(&scan.stop, &scan.start, scan.start_inclusive);

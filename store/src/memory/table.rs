@@ -8,7 +8,10 @@ use bytes::Bytes;
 
 use super::rows::{FamilyCells, Rows};
 use super::{read, write};
-use crate::{Compaction, Error, Pass, RegionInfo, Result, Retention, Rules, TableDescriptor, Timestamp};
+use crate::{
+    Compaction, Error, Pass, RegionInfo, Result, Retention, Rules, TableDescriptor, TableState, Timestamp,
+    TruncatedRegions,
+};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -23,6 +26,7 @@ pub(super) struct Table {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) descriptor: TableDescriptor,
+    pub(super) serves: TableState,
     pub(super) rows: Rows,
 }
 
@@ -39,14 +43,14 @@ impl Table {
     ///
     /// # Errors
     /// `Invalid`: splits that are not sorted and apart, or empty keys.
-    pub(super) fn new(descriptor: TableDescriptor, splits: &[Bytes]) -> Result<Self> {
+    pub(super) fn new(descriptor: TableDescriptor, splits: &[Bytes], serves: TableState) -> Result<Self> {
         if splits.first().is_some_and(Bytes::is_empty) || !splits.is_sorted_by(|a, b| a < b) {
             let reason = "split keys must be sorted, each once, none empty".into();
             return Err(Error::InvalidArgument { what: "splits", reason });
         }
         let starts = std::iter::once(Bytes::new()).chain(splits.iter().cloned());
         Ok(Self {
-            state: RwLock::new(State { descriptor, rows: Rows::new() }),
+            state: RwLock::new(State { descriptor, serves, rows: Rows::new() }),
             regions: starts.map(|start| Region { start, ..Region::default() }).collect(),
         })
     }
@@ -67,13 +71,32 @@ impl Table {
         Ok(())
     }
 
-    pub(super) fn truncate(&self) {
-        write(&self.state).rows.clear();
+    /// An empty table to take this one's place, enabled.
+    pub(super) fn emptied(&self, regions: TruncatedRegions) -> Result<Self> {
+        let splits: Vec<Bytes> = match regions {
+            TruncatedRegions::Kept => self.regions.iter().skip(1).map(|region| region.start.clone()).collect(),
+            TruncatedRegions::Merged => Vec::new(),
+        };
+        let serves = TableState { disabled: false, ..self.serves() };
+        Self::new(self.descriptor(), &splits, serves)
+    }
+
+    pub(super) fn serves(&self) -> TableState {
+        read(&self.state).serves
+    }
+
+    /// Changes whether the table serves.
+    pub(super) fn set_serves(&self, change: impl FnOnce(&mut TableState) -> Result<()>) -> Result<()> {
+        change(&mut write(&self.state).serves)
+    }
+
+    pub(super) fn regions_count(&self) -> usize {
+        self.regions.len()
     }
 
     /// What a compaction at `now` of all there is does.
     pub(super) fn compact(&self, compaction: Compaction, now: Timestamp) {
-        let State { descriptor, rows } = &mut *write(&self.state);
+        let State { descriptor, rows, .. } = &mut *write(&self.state);
         for family in &descriptor.families {
             let earliest = rows.values().filter_map(|row| row.get(&family.name)?.earliest_put()).min();
             let pass = match compaction {

@@ -31,9 +31,15 @@ struct Found {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn begin(table: &'a Table, counters: &'a Counters, now: Timestamp, value_bytes_max: usize) -> Self {
+    pub(super) fn begin(
+        table: &'a Table,
+        counters: &'a Counters,
+        now: Timestamp,
+        value_bytes_max: usize,
+    ) -> Result<Self> {
         let state = write(&table.state);
-        Self { table, state, counters, now, stamp: counters.stamp(now), value_bytes_max }
+        state.serves.check_write(&state.descriptor)?;
+        Ok(Self { table, state, counters, now, stamp: counters.stamp(now), value_bytes_max })
     }
 
     pub(super) fn apply(mut self, batch: &MutationBatch) -> Applied {
