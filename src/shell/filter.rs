@@ -3,14 +3,15 @@
 //! ```text
 //! any    = all { "OR" all }
 //! all    = one { "AND" one }
-//! one    = "(" any ")" | NAME "(" [ argument { "," argument } ] ")"
+//! one    = ( "SKIP" | "WHILE" ) one | "(" any ")" | NAME "(" [ argument { "," argument } ] ")"
 //! argument = "'" text "'" with '' for a quote | comparison | number | true | false
 //! ```
 //!
 //! Filters that the store does not have are refused by name.
 
-use basalt_store::{Filter, ListOperator, RowRange};
-use bytes::Bytes;
+mod build;
+
+use basalt_store::{Filter, ListOperator};
 
 /// How deep brackets may lie in each other.
 const DEPTH_MAX: usize = 32;
@@ -68,7 +69,8 @@ impl Parser<'_> {
         let name = self.word();
         match name.as_str() {
             "" => return Err(self.wrong("a filter is expected")),
-            "SKIP" | "WHILE" => return Err(format!("{name} is not supported yet")),
+            "SKIP" => return Ok(Filter::Skip(Box::new(self.one(depth + 1)?))),
+            "WHILE" => return Ok(Filter::WhileMatch(Box::new(self.one(depth + 1)?))),
             _ => {}
         }
         if !self.sign(b'(') {
@@ -81,7 +83,7 @@ impl Parser<'_> {
             }
             arguments.push(self.argument()?);
         }
-        filter(&name, &arguments).map_err(|reason| format!("{reason} (byte {begin} of the filter)"))
+        build::filter(&name, &arguments).map_err(|reason| format!("{reason} (byte {begin} of the filter)"))
     }
 
     fn argument(&mut self) -> Result<Argument, String> {
@@ -161,60 +163,6 @@ fn joined(operator: ListOperator, mut list: Vec<Filter>) -> Filter {
     }
 }
 
-fn filter(name: &str, arguments: &[Argument]) -> Result<Filter, String> {
-    match (name, arguments) {
-        ("KeyOnlyFilter", []) => Ok(Filter::KeyOnly),
-        ("FirstKeyOnlyFilter", []) => Ok(Filter::FirstKeyOnly),
-        ("PrefixFilter", [Argument::Text(prefix)]) => Ok(Filter::Prefix(prefix.clone().into())),
-        ("ColumnPrefixFilter", [Argument::Text(prefix)]) => Ok(Filter::ColumnPrefix(prefix.clone().into())),
-        ("RowFilter", [Argument::Word(comparison), Argument::Text(comparator)]) => row(comparison, comparator),
-        ("KeyOnlyFilter" | "FirstKeyOnlyFilter", _) => Err(format!("{name} takes no argument")),
-        ("PrefixFilter" | "ColumnPrefixFilter", _) => Err(format!("{name} takes one string, as in {name}('abc')")),
-        ("RowFilter", _) => {
-            Err("RowFilter takes a comparison and a comparator, as in RowFilter(=, 'binary:abc')".into())
-        }
-        _ => {
-            let known = "KeyOnlyFilter, FirstKeyOnlyFilter, PrefixFilter, ColumnPrefixFilter, RowFilter";
-            Err(format!("{name} is not supported yet; there are: {known}"))
-        }
-    }
-}
-
-/// Rows compared by their keys: equal to a key, a prefix, a regular expression or a substring; before or after a key.
-fn row(comparison: &str, comparator: &[u8]) -> Result<Filter, String> {
-    let wrong = || "a comparator is 'binary:', 'binaryprefix:', 'regexstring:' or 'substring:' and a text".to_owned();
-    let colon = comparator.iter().position(|byte| *byte == b':').ok_or_else(wrong)?;
-    let (kind, operand) = comparator.split_at_checked(colon).ok_or_else(wrong)?;
-    let operand = operand.get(1..).unwrap_or_default();
-    let key = Bytes::copy_from_slice(operand);
-    let after: Bytes = [operand, b"\0"].concat().into();
-    let range = |start, stop| Filter::MultiRowRange(vec![RowRange { start, stop }]);
-    match (kind, comparison) {
-        (b"binaryprefix", "=") => Ok(Filter::Prefix(key)),
-        (b"binary", "=") => Ok(range(key, after)),
-        (b"binary", ">=") => Ok(range(key, Bytes::new())),
-        (b"binary", ">") => Ok(range(after, Bytes::new())),
-        // An empty stop would be the table's end, and no key is before the empty one.
-        (b"binary", "<") if !key.is_empty() => Ok(range(Bytes::new(), key)),
-        (b"binary", "<=") if !key.is_empty() => Ok(range(Bytes::new(), after)),
-        (b"regexstring", "=") => matching(operand, str::to_owned),
-        (b"substring", "=") => matching(operand, |text| format!("(?i){}", regex::escape(text))),
-        (b"binary" | b"binaryprefix" | b"regexstring" | b"substring", _) => {
-            Err(format!("RowFilter({comparison}, '{}:…') is not supported yet", String::from_utf8_lossy(kind)))
-        }
-        _ => Err(wrong()),
-    }
-}
-
-fn matching(operand: &[u8], pattern: impl FnOnce(&str) -> String) -> Result<Filter, String> {
-    let text = std::str::from_utf8(operand).map_err(|_| "the comparator's text is not UTF-8".to_owned())?;
-    let regex = regex::bytes::Regex::new(&pattern(text)).map_err(|cause| {
-        let cause = cause.to_string();
-        format!("wrong regular expression: {}", cause.lines().last().unwrap_or_default())
-    })?;
-    Ok(Filter::RowRegex(regex))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,12 +189,33 @@ mod tests {
     }
 
     #[test]
-    fn row_filters_are_ranges_prefixes_and_patterns() {
-        check("RowFilter(=, 'binaryprefix:r')", "Prefix(b\"r\")");
-        check("RowFilter(=,'binary:r')", r#"MultiRowRange([RowRange { start: b"r", stop: b"r\0" }])"#);
-        check("RowFilter (>, 'binary:a:b')", r#"MultiRowRange([RowRange { start: b"a:b\0", stop: b"" }])"#);
-        check("RowFilter(=, 'regexstring:^r[0-9]')", "RowRegex(Regex(\"^r[0-9]\"))");
-        check("RowFilter(=, 'substring:a.b')", "RowRegex(Regex(\"(?i)a\\\\.b\"))");
+    fn skip_and_while_bind_tightest() {
+        check(
+            "SKIP KeyOnlyFilter() AND WHILE (FirstKeyOnlyFilter() OR PageFilter(3))",
+            "List(All, [Skip(KeyOnly), WhileMatch(List(One, [FirstKeyOnly, Page(3)]))])",
+        );
+    }
+
+    #[test]
+    fn each_filter_has_its_arguments() {
+        check("RowFilter(=,'binary:r')", "Row(Equal, Binary(b\"r\"))");
+        check("RowFilter (>, 'binaryprefix:a:b')", "Row(Greater, BinaryPrefix(b\"a:b\"))");
+        check("ValueFilter(!=, 'regexstring:^r[0-9]')", "Value(NotEqual, Regex(Regex(\"^r[0-9]\")))");
+        check("QualifierFilter(=, 'substring:a.b')", "Qualifier(Equal, Substring(\"a.b\"))");
+        check("FamilyFilter(<=, 'binary:f')", "Family(LessOrEqual, Binary(b\"f\"))");
+        check("MultipleColumnPrefixFilter('a', 'b')", "ColumnPrefixes([b\"a\", b\"b\"])");
+        check("ColumnPaginationFilter(10, 2)", "ColumnPage { limit: 10, offset: 2 }");
+        check("TimestampsFilter(5, 7)", "Timestamps([Timestamp(5), Timestamp(7)])");
+        check("InclusiveStopFilter('r')", "InclusiveStop(b\"r\")");
+        let single = "SingleColumnValueFilter('f', 'q', =, 'binary:v'";
+        let told = |if_missing, latest_only| {
+            format!(
+                "SingleColumnValue {{ test: ColumnTest {{ family: b\"f\", qualifier: b\"q\", comparison: Equal, \
+                 comparator: Binary(b\"v\") }}, if_missing: {if_missing}, latest_only: {latest_only}, exclude: false }}"
+            )
+        };
+        check(&format!("{single})"), &told(false, true));
+        check(&format!("{single}, true, false)"), &told(true, false));
     }
 
     #[test]
@@ -256,12 +225,19 @@ mod tests {
         check_wrong("PrefixFilter('a", "the string at byte 13 of the filter has no end");
         check_wrong("KeyOnlyFilter(1)", "KeyOnlyFilter takes no argument (byte 0 of the filter)");
         check_wrong(
-            "RowFilter(!=, 'binary:x')",
-            "RowFilter(!=, 'binary:…') is not supported yet (byte 0 of the filter)",
+            "RowFilter(<, 'substring:x')",
+            "'substring:…' is found or not: it takes = or != (byte 0 of the filter)",
         );
-        check_wrong("SKIP KeyOnlyFilter()", "SKIP is not supported yet");
+        check_wrong(
+            "RowFilter(==, 'binary:x')",
+            "`==` is no comparison; there are < <= = != >= > (byte 0 of the filter)",
+        );
+        check_wrong("PageFilter(x)", "PageFilter is called as in PageFilter(10) (byte 0 of the filter)");
         check_wrong("(KeyOnlyFilter()", "`)` is expected at byte 16 of the filter");
-        assert!(parse(b"ValueFilter(=, 'binary:x')").unwrap_err().starts_with("ValueFilter is not supported yet"));
+        assert!(
+            parse(b"DependentColumnFilter('f', 'q')").unwrap_err().starts_with("DependentColumnFilter is not supp")
+        );
+        assert!(parse("SKIP ".repeat(100_000).as_bytes()).unwrap_err().contains("more than 32 deep"));
         assert!(parse(b"RowFilter(=, 'regexstring:(')").unwrap_err().contains("unclosed group"));
         assert!(parse("(".repeat(100_000).as_bytes()).unwrap_err().contains("more than 32 deep"));
     }

@@ -21,8 +21,8 @@ pub(super) const GET_OPTIONS_NOTE: &str = "Options: COLUMN, TIMESTAMP, TIMERANGE
     toShort, toFloat, toDouble, toBoolean, toString, toHex.";
 pub(super) const SCAN_OPTIONS_NOTE: &str = "Options: COLUMNS, LIMIT, STARTROW, STOPROW, ROWPREFIXFILTER, TIMESTAMP, \
     TIMERANGE => [FROM, BEFORE], VERSIONS, REVERSED, RAW (deleted cells and their markers too), FILTER, CACHE_BLOCKS, \
-    MAXLENGTH, FORMATTER.\nFILTER is a string of KeyOnlyFilter, FirstKeyOnlyFilter, PrefixFilter, ColumnPrefixFilter, \
-    RowFilter, joined by AND, OR and brackets.";
+    MAXLENGTH, FORMATTER.\nFILTER is a string in HBase's filter language: \"SingleColumnValueFilter('f', \
+    'q', =, 'binary:v') AND PageFilter(10)\", with AND, OR, SKIP, WHILE and brackets; a name that is none lists them all.";
 
 /// How cells are shown.
 #[derive(Debug, Default)]

@@ -200,9 +200,17 @@ impl RowBatchBuilder {
     pub fn drop_empty_row(&mut self) -> bool {
         let empty = self.rows.last().is_some_and(|row| row.first_cell as usize == self.cells.len());
         if empty {
-            self.rows.pop();
+            self.drop_row();
         }
         empty
+    }
+
+    /// Takes back the row begun last, with its cells and their bytes.
+    pub fn drop_row(&mut self) {
+        if let Some(row) = self.rows.pop() {
+            self.cells.truncate(row.first_cell as usize);
+            self.data.truncate(row.key.start as usize);
+        }
     }
 
     /// How many rows so far.
@@ -261,6 +269,11 @@ mod tests {
         builder.begin_row(b"empty").unwrap();
         assert!(builder.drop_empty_row());
         assert!(!builder.drop_empty_row());
+        let bytes = builder.data_bytes();
+        builder.begin_row(b"dropped").unwrap();
+        builder.push(cell(b"f", b"a", b"1")).unwrap();
+        builder.drop_row();
+        assert_eq!(builder.data_bytes(), bytes, "a dropped row leaves nothing");
         builder.begin_row(b"r2").unwrap();
         builder.push(cell(b"f", b"", b"3")).unwrap();
         let batch = builder.finish();

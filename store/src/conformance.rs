@@ -12,6 +12,7 @@
 //! |---|---|
 //! | S-MAP-3..8, -10, -11, -15, -16; S-NAME-3; S-PUT-1, -3, -4; S-TYPE-1, -2; S-KEY-4; S-CNT-1..3; S-ACID-1, -2 (but for crashes); append, check-and-mutate | `rows` |
 //! | S-GET-1..5; S-SCAN-1..3, -5..8, -10, -11 | `reads` |
+//! | S-SCAN-8: values, columns, times, pages, while-match, skip, lists | `filters` |
 //! | S-DEL-1..11; U-6, U-9, U-10; D-35 | `deletes` |
 //! | S-VERS-1, -3..9; S-TTL-1, -2, -4; S-KEEP-1..3; U-7, U-8 | `versions` |
 //! | S-NAME-1, -2; S-ADMIN-1, -2; S-CF-7; S-SPLIT-1, -7, -8; S-PERF-1, -3, -4, -5 (answers, not costs) | `tables` |
@@ -21,9 +22,10 @@
 //! What the contract cannot say yet waits: the purge delay
 //! (S-DEL-11's second half and U-11, tested at [`Retention`](crate::Retention)), the new version behaviour (U-4), costs
 //! told by counters (S-MAP-12, -13, -17, S-VERS-2, S-SIZE-*, S-KEY-2), splits on
-//! the run (S-PERF-2), constraints (S-CONS-1), triggers (S-IDX-6), value and paging filters, snapshots.
+//! the run (S-PERF-2), constraints (S-CONS-1), triggers (S-IDX-6), snapshots.
 
 mod deletes;
+mod filters;
 pub mod history;
 mod namespaces;
 mod reads;
@@ -35,6 +37,7 @@ mod versions;
 use std::sync::Arc;
 
 pub use deletes::*;
+pub use filters::*;
 pub use namespaces::*;
 pub use reads::*;
 pub use rows::*;
@@ -96,6 +99,17 @@ macro_rules! conformance_suite {
             s_scan_7_reversed
             s_scan_8_filters_of_rows
             s_scan_8_filters_of_cells
+            s_scan_8_filters_of_row_keys
+            s_scan_8_filters_of_columns
+            s_scan_8_filters_of_values
+            s_scan_8_one_columns_value_decides_about_its_row
+            s_scan_8_a_value_out_of_the_versions_wanted_decides_nothing
+            s_scan_8_filters_of_times
+            s_scan_8_pages_of_rows
+            s_scan_8_while_something_matches
+            s_scan_8_rows_skipped_whole
+            s_scan_8_lists_of_filters_of_cells
+            s_scan_8_rows_in_pieces_are_judged_by_no_row_filter
             s_scan_10_batches_change_no_answer
             s_scan_11_limit
             s_del_1_tombstones_mask_and_go_at_major_compaction

@@ -1,12 +1,21 @@
 //! Filters: what the store leaves out before anything crosses to the reader. The tree is data; [`FilterRun`] evaluates
 //! it, for every store alike.
 
+mod column;
+mod compare;
 mod fuzzy;
+mod list;
+mod node;
+mod row;
 mod run;
 
+pub use column::{ColumnRange, ColumnTest};
+pub use compare::Comparator;
 pub use run::{Advance, CellVerdict, FilterRun, Kept, RowVerdict};
 
 use bytes::Bytes;
+
+use crate::{Comparison, Timestamp};
 
 /// A filter tree. Semantics are those of HBase's filter of the same name.
 #[derive(Debug, Clone)]
@@ -22,12 +31,66 @@ pub enum Filter {
     MultiRowRange(Vec<RowRange>),
     /// Rows that match one of these keys at the fixed places; the store may seek (`FuzzyRowFilter`).
     FuzzyRow(Vec<FuzzyKey>),
-    /// Rows whose key the regular expression finds a match in (`RowFilter` with `RegexStringComparator`).
-    RowRegex(regex::bytes::Regex),
+    /// Rows up to this key and with it; the scan ends after it (`InclusiveStopFilter`).
+    InclusiveStop(Bytes),
+    /// Rows whose key compares so (`RowFilter`).
+    Row(Comparison, Comparator),
+    /// Families whose name compares so (`FamilyFilter`).
+    Family(Comparison, Comparator),
+    /// Columns whose qualifier compares so (`QualifierFilter`).
+    Qualifier(Comparison, Comparator),
+    /// Cells whose value compares so (`ValueFilter`).
+    Value(Comparison, Comparator),
     /// Columns whose qualifier begins so (`ColumnPrefixFilter`).
     ColumnPrefix(Bytes),
+    /// Columns whose qualifier begins with one of these (`MultipleColumnPrefixFilter`).
+    ColumnPrefixes(Vec<Bytes>),
+    /// Columns whose qualifier lies within a range (`ColumnRangeFilter`).
+    ColumnRange(ColumnRange),
+    /// Each row's first so many columns (`ColumnCountGetFilter`).
+    ColumnCount(u32),
+    /// So many of each row's columns, after leaving out others at its beginning (`ColumnPaginationFilter`).
+    ColumnPage {
+        /// How many columns at most.
+        limit: u32,
+        /// How many to leave out before them.
+        offset: u32,
+    },
+    /// One column alone, where its value compares so (`ColumnValueFilter`).
+    ColumnValue(ColumnTest),
+    /// Whole rows, where one column's value compares so (`SingleColumnValueFilter`).
+    SingleColumnValue {
+        /// The column and what its value is held against.
+        test: ColumnTest,
+        /// Rows without the column are left out; HBase keeps them unless told.
+        if_missing: bool,
+        /// Only the newest version counts; HBase's default.
+        latest_only: bool,
+        /// The tested column itself is left out of the answer (`SingleColumnValueExcludeFilter`).
+        exclude: bool,
+    },
+    /// Cells of exactly these times (`TimestampsFilter`).
+    Timestamps(Vec<Timestamp>),
+    /// The first so many rows that the rest of the scan's filter lets through (`PageFilter`). Counted over the whole
+    /// scan, where HBase counts a region at a time.
+    Page(u64),
+    /// Everything up to the first thing that the filter within leaves out; there the scan ends (`WhileMatchFilter`).
+    WhileMatch(Box<Filter>),
+    /// Only rows of which the filter within leaves nothing out (`SkipFilter`).
+    Skip(Box<Filter>),
     /// All of them, or one of them (`FilterList`).
     List(ListOperator, Vec<Filter>),
+}
+
+impl Filter {
+    /// Whether it judges rows by all their cells, and so cannot be had with rows in pieces (`hasFilterRow`).
+    pub fn judges_whole_rows(&self) -> bool {
+        match self {
+            Self::SingleColumnValue { .. } | Self::Page(_) | Self::WhileMatch(_) | Self::Skip(_) => true,
+            Self::List(_, list) => list.iter().any(Self::judges_whole_rows),
+            _ => false,
+        }
+    }
 }
 
 /// How a list of filters combines.

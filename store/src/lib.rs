@@ -52,7 +52,10 @@ pub use batch::{CellView, RowBatch, RowBatchBuilder, RowView};
 pub use cell::{CellKind, CellRef, SeqNo, Timestamp};
 pub use clock::{Clock, ManualClock};
 pub use error::{Error, ErrorKind, Result};
-pub use filter::{Advance, CellVerdict, Filter, FilterRun, FuzzyKey, Kept, ListOperator, RowRange, RowVerdict};
+pub use filter::{
+    Advance, CellVerdict, ColumnRange, ColumnTest, Comparator, Filter, FilterRun, FuzzyKey, Kept, ListOperator,
+    RowRange, RowVerdict,
+};
 pub use fold::{Fold, FoldedCell, FoldedRow, Window};
 pub use memory::MemoryStore;
 pub use mutation::{CellMutation, Durability, MutationBatch, RowBuilder, RowMutation};

@@ -1,5 +1,6 @@
 //! The contract that every store keeps: memory, the embedded engine, a real HBase.
 
+use std::cmp::Ordering;
 use std::fmt::Debug;
 
 use bytes::Bytes;
@@ -278,6 +279,20 @@ pub enum Comparison {
     GreaterOrEqual,
     /// Greater.
     Greater,
+}
+
+impl Comparison {
+    /// Whether it holds where the stored value is so ordered against the expected one.
+    pub fn holds(self, stored_to_expected: Ordering) -> bool {
+        match self {
+            Self::Less => stored_to_expected.is_lt(),
+            Self::LessOrEqual => stored_to_expected.is_le(),
+            Self::Equal => stored_to_expected.is_eq(),
+            Self::NotEqual => stored_to_expected.is_ne(),
+            Self::GreaterOrEqual => stored_to_expected.is_ge(),
+            Self::Greater => stored_to_expected.is_gt(),
+        }
+    }
 }
 
 /// Changes to a row on a condition.

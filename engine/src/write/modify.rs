@@ -1,7 +1,7 @@
 //! Read-modify-writes: increment, append, check-and-mutate.
 
 use basalt_store::{
-    Append, CheckAndMutate, Comparison, Durability, Error as StoreError, Increment, MutationBatch, Pending, Timestamp,
+    Append, CheckAndMutate, Durability, Error as StoreError, Increment, MutationBatch, Pending, Timestamp,
 };
 use bytes::Bytes;
 
@@ -101,7 +101,7 @@ impl Core {
         let matches = match (&found, &check.expected) {
             (found, None) => found.is_none(),
             (None, Some(_)) => false,
-            (Some(cell), Some(expected)) => holds(&cell.value, check.comparison, expected),
+            (Some(cell), Some(expected)) => check.comparison.holds(cell.value.cmp(expected)),
         };
         Ok(matches.then(|| (shape, self.stamp_over(found.as_ref()))))
     }
@@ -130,18 +130,5 @@ impl Core {
     fn stamp_over(&self, found: Option<&Found>) -> Timestamp {
         let stamp = self.stamp();
         found.map_or(stamp, |cell| stamp.max(cell.timestamp))
-    }
-}
-
-/// Whether `stored <comparison> expected`.
-fn holds(stored: &[u8], comparison: Comparison, expected: &[u8]) -> bool {
-    let order = stored.cmp(expected);
-    match comparison {
-        Comparison::Less => order.is_lt(),
-        Comparison::LessOrEqual => order.is_le(),
-        Comparison::Equal => order.is_eq(),
-        Comparison::NotEqual => order.is_ne(),
-        Comparison::GreaterOrEqual => order.is_ge(),
-        Comparison::Greater => order.is_gt(),
     }
 }

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::Fixture;
 use super::scene::{Scene, change};
 use crate::{
-    CellKind, Columns, Durability, ErrorKind, FamilyColumns, FamilyDescriptor, Filter, FuzzyKey, Get, ListOperator,
-    MutationBatch, RowRange, Scan, TimeRange, Timestamp,
+    CellKind, Columns, Comparator, Comparison, Durability, ErrorKind, FamilyColumns, FamilyDescriptor, Filter,
+    FuzzyKey, Get, ListOperator, MutationBatch, RowRange, Scan, TimeRange, Timestamp,
 };
 
 fn columns(family: &'static str, qualifiers: &[&'static str]) -> Columns {
@@ -187,7 +187,7 @@ pub fn s_scan_8_filters_of_rows(fixture: &mut dyn Fixture) {
     let mut scene = Scene::versions(fixture, 1);
     scatter(&scene, &["a1", "a2", "b1", "b2", "c1", "c2", "d1"]);
     let range = |start: &'static str, stop: &'static str| RowRange { start: start.into(), stop: stop.into() };
-    let regex = Filter::RowRegex(regex::bytes::Regex::new("^[ad].*1$").unwrap());
+    let regex = Filter::Row(Comparison::Equal, Comparator::Regex(regex::bytes::Regex::new("^[ad].*1$").unwrap()));
     let fuzzy = FuzzyKey { key: "?2".into(), mask: Bytes::from_static(&[1, 0]) };
     let cases = [
         (Filter::Prefix("b".into()), vec!["b1", "b2"]),

@@ -37,6 +37,7 @@ fn every_rule_is_in_the_suite() {
         include_str!("rows.rs"),
         include_str!("reads.rs"),
         include_str!("deletes.rs"),
+        include_str!("filters.rs"),
         include_str!("namespaces.rs"),
         include_str!("versions.rs"),
         include_str!("tables.rs"),

@@ -8,8 +8,8 @@ use super::rows::{self, CellData, CellKey, FamilyCells};
 use super::table::{State, Table};
 use super::{Counters, write};
 use crate::{
-    Append, Applied, CellKind, CellMutation, CheckAndMutate, Columns, Comparison, Durability, Error, Get, Increment,
-    MutationBatch, Result, RowBatch, RowBatchBuilder, RowFailure, RowMutation, RowReader, RowVerdict, Timestamp,
+    Append, Applied, CellKind, CellMutation, CheckAndMutate, Columns, Durability, Error, Get, Increment, MutationBatch,
+    Result, RowBatch, RowBatchBuilder, RowFailure, RowMutation, RowReader, RowVerdict, Timestamp,
 };
 
 /// One batch or one read-modify-write under way; it holds the table's lock.
@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
         let matches = match (&found, &check.expected) {
             (found, None) => found.is_none(),
             (None, Some(_)) => false,
-            (Some(cell), Some(expected)) => holds(&cell.value, check.comparison, expected),
+            (Some(cell), Some(expected)) => check.comparison.holds(cell.value.cmp(expected)),
         };
         if matches {
             self.stamp_over(found.as_ref());
@@ -184,18 +184,5 @@ impl<'a> Writer<'a> {
             rows::read_row(row, cells, &[Bytes::copy_from_slice(family)], &mut reader, &mut out)?;
         }
         Ok(out.finish())
-    }
-}
-
-/// Whether `stored <comparison> expected`.
-fn holds(stored: &[u8], comparison: Comparison, expected: &[u8]) -> bool {
-    let order = stored.cmp(expected);
-    match comparison {
-        Comparison::Less => order.is_lt(),
-        Comparison::LessOrEqual => order.is_le(),
-        Comparison::Equal => order.is_eq(),
-        Comparison::NotEqual => order.is_ne(),
-        Comparison::GreaterOrEqual => order.is_ge(),
-        Comparison::Greater => order.is_gt(),
     }
 }

@@ -2,8 +2,11 @@
 
 use proptest::prelude::*;
 
+use bytes::Bytes;
+
 use super::*;
-use crate::{CellKind, SeqNo, Timestamp};
+use crate::filter::{Comparator, FuzzyKey, ListOperator, RowRange};
+use crate::{CellKind, Comparison, SeqNo, Timestamp};
 
 fn range(start: &'static str, stop: &'static str) -> RowRange {
     RowRange { start: start.into(), stop: stop.into() }
@@ -89,7 +92,12 @@ fn s_scan_8_a_fuzzy_row_steps_over_its_holes() {
 #[test]
 fn lists_join_rows() {
     use RowVerdict::{Done, Pass, Skip};
-    let parts = || vec![Filter::Prefix("b".into()), Filter::RowRegex(regex::bytes::Regex::new("1$").unwrap())];
+    let parts = || {
+        vec![
+            Filter::Prefix("b".into()),
+            Filter::Row(Comparison::Equal, Comparator::Regex(regex::bytes::Regex::new("1$").unwrap())),
+        ]
+    };
     let all = Filter::List(ListOperator::All, parts());
     check_rows(&all, false, &[("a1", seek("b")), ("b0", Skip), ("b1", Pass), ("c1", Done)]);
     let one = Filter::List(ListOperator::One, parts());
