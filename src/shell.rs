@@ -21,6 +21,7 @@ mod error;
 mod family;
 mod filter;
 mod lexer;
+mod namespace;
 mod parser;
 mod print;
 mod read;

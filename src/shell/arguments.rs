@@ -48,6 +48,16 @@ impl Arguments {
         table_name(&name)
     }
 
+    /// The lone argument, a regular expression that the whole of a name must fit; without one every name does.
+    pub(crate) fn pattern(&mut self, what: &str) -> Result<Pattern> {
+        let pattern = self.optional();
+        self.end()?;
+        let Some(value) = pattern else { return Ok(Pattern(None)) };
+        let text = value.text(what)?;
+        let wrong = |_| Error::wrong(value.at, format!("'{text}' is no regular expression"));
+        Ok(Pattern(Some(regex::Regex::new(&format!("^(?:{text})$")).map_err(wrong)?)))
+    }
+
     /// The dictionary that ends the arguments; without one, an empty one.
     pub(crate) fn options(&mut self) -> Result<Options> {
         let pairs = match self.rest.next() {
@@ -74,6 +84,16 @@ impl Arguments {
 
     fn too_many(&self, at: Place) -> Error {
         Error::wrong(at, format!("one argument too many: {}", self.usage))
+    }
+}
+
+/// Which names a command is about.
+#[derive(Debug)]
+pub(crate) struct Pattern(Option<regex::Regex>);
+
+impl Pattern {
+    pub(crate) fn fits(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|regex| regex.is_match(name))
     }
 }
 

@@ -4,7 +4,7 @@ use super::arguments::Arguments;
 use super::error::{Error, Result};
 use super::parser::Statement;
 use super::session::Session;
-use super::{admin, alter, read, table, write};
+use super::{admin, alter, namespace, read, table, write};
 
 /// What a command does.
 type Run = fn(&mut Session<'_>, Arguments) -> Result<()>;
@@ -62,16 +62,41 @@ pub(crate) const COMMANDS: &[Command] = &[
         "tables",
         "disable",
         "disable 'TABLE'",
-        "For this shell only: other readers and writers are served on. A table must be disabled to be dropped.",
+        "Its cells are neither read nor changed until it is enabled again. A table must be disabled to be dropped.",
         table::disable,
     ),
     command("tables", "enable", "enable 'TABLE'", "", table::enable),
     command("tables", "is_disabled", "is_disabled 'TABLE'", "", table::is_disabled),
     command("tables", "is_enabled", "is_enabled 'TABLE'", "", table::is_enabled),
     command("tables", "drop", "drop 'TABLE'", "The table must be disabled. Its data is gone.", table::drop_table),
-    command("tables", "truncate", "truncate 'TABLE'", "Removes all data; settings and regions stay.", table::truncate),
-    command("tables", "truncate_preserve", "truncate_preserve 'TABLE'", "The same as truncate.", table::truncate),
+    command("tables", "truncate", "truncate 'TABLE'", "Removes all data; of its regions one is left.", table::truncate),
+    command(
+        "tables",
+        "truncate_preserve",
+        "truncate_preserve 'TABLE'",
+        "Removes all data; its regions stay.",
+        table::truncate_preserve,
+    ),
     command("tables", "get_splits", "get_splits 'TABLE'", "", table::get_splits),
+    command(
+        "namespaces",
+        "create_namespace",
+        "create_namespace 'NAME' [, {'PROPERTY' => 'VALUE'}]",
+        "'hbase.namespace.quota.maxtables' and 'hbase.namespace.quota.maxregions' bound it; 'READONLY' => 'true' closes \
+         it to changes of cells.",
+        namespace::create,
+    ),
+    command(
+        "namespaces",
+        "alter_namespace",
+        "alter_namespace 'NAME', {METHOD => 'set', 'PROPERTY' => 'VALUE'} | {METHOD => 'unset', NAME => 'PROPERTY'}",
+        "",
+        namespace::alter,
+    ),
+    command("namespaces", "describe_namespace", "describe_namespace 'NAME'", "", namespace::describe),
+    command("namespaces", "drop_namespace", "drop_namespace 'NAME'", "It must be empty.", namespace::drop_namespace),
+    command("namespaces", "list_namespace", "list_namespace ['REGEX']", "", namespace::list),
+    command("namespaces", "list_namespace_tables", "list_namespace_tables 'NAME'", "", namespace::tables),
     command("cells", "put", "put 'TABLE', 'ROW', 'FAMILY:QUALIFIER', 'VALUE' [, TIMESTAMP]", "", write::put),
     command(
         "cells",
@@ -123,21 +148,8 @@ pub(crate) const COMMANDS: &[Command] = &[
 ];
 
 /// Commands of the HBase shell that are known but cannot be done yet.
-const NOT_YET: &[&str] = &[
-    "create_namespace",
-    "alter_namespace",
-    "describe_namespace",
-    "drop_namespace",
-    "list_namespace",
-    "list_namespace_tables",
-    "split",
-    "list_regions",
-    "snapshot",
-    "list_snapshots",
-    "restore_snapshot",
-    "clone_snapshot",
-    "delete_snapshot",
-];
+const NOT_YET: &[&str] =
+    &["split", "list_regions", "snapshot", "list_snapshots", "restore_snapshot", "clone_snapshot", "delete_snapshot"];
 
 /// The command of a statement.
 pub(crate) fn find(statement: &Statement) -> Result<&'static Command> {

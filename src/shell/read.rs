@@ -90,7 +90,6 @@ pub(super) fn get(session: &mut Session<'_>, mut arguments: Arguments) -> Result
     get.versions = versions(&mut options)?;
     get.filter = filter(&mut options)?;
     options.end(GET_OPTIONS)?;
-    session.served(at, &table)?;
     let rows = session.store.get(&table, get).wait().map_err(Error::store(at))?;
     session.print(at, |printer| printer.line("COLUMN  CELL"))?;
     for row in rows.rows() {
@@ -118,7 +117,6 @@ pub(super) fn get_counter(session: &mut Session<'_>, mut arguments: Arguments) -
     let row = arguments.required("row")?.bytes("the row")?;
     let column = Column::of(&arguments.required("column")?)?;
     arguments.end()?;
-    session.served(at, &table)?;
     let qualifier = column.qualifier.unwrap_or_default();
     let get = Get::row(row).with_columns(basalt_store::Columns::column(column.family, qualifier));
     let rows = session.store.get(&table, get).wait().map_err(Error::store(at))?;
@@ -181,7 +179,6 @@ fn each_row<'a>(
     scan: Scan,
     mut show: impl FnMut(&mut Session<'a>, &RowView<'_>, u64) -> Result<()>,
 ) -> Result<u64> {
-    session.served(at, table)?;
     let mut scanner = session.store.scan(table, scan).map_err(Error::store(at))?;
     let mut rows = 0;
     while let Some(batch) = scanner.next_wait() {

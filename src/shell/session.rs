@@ -1,6 +1,5 @@
-//! A shell's state between commands: the store, where answers go, and the tables it has disabled.
+//! A shell's state between commands: the store, and where answers go.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -18,14 +17,11 @@ use super::print::Printer;
 pub(crate) struct Session<'a> {
     pub(super) store: Arc<dyn Store>,
     pub(super) printer: Printer<'a>,
-    /// Tables that `disable` was called on. The store serves every table always; that a table must be disabled before
-    /// it is dropped guards it against a slip of the hand, so this shell keeps the custom for itself.
-    disabled: BTreeSet<TableName>,
 }
 
 impl<'a> Session<'a> {
     pub(super) fn new(store: Arc<dyn Store>, printer: Printer<'a>) -> Self {
-        Self { store, printer, disabled: BTreeSet::new() }
+        Self { store, printer }
     }
 
     /// Does what a statement says.
@@ -57,29 +53,8 @@ impl<'a> Session<'a> {
         self.store.describe_table(table).map_err(Error::store(at))
     }
 
-    /// Refuses a table that is not there or is disabled.
-    pub(super) fn served(&self, at: Place, table: &TableName) -> Result<()> {
-        if self.is_disabled(table) {
-            return Err(Error::wrong(at, format!("{table} is disabled.")));
-        }
-        Ok(())
-    }
-
-    pub(super) fn is_disabled(&self, table: &TableName) -> bool {
-        self.disabled.contains(table)
-    }
-
-    pub(super) fn disable(&mut self, table: TableName) {
-        self.disabled.insert(table);
-    }
-
-    pub(super) fn enable(&mut self, table: &TableName) {
-        self.disabled.remove(table);
-    }
-
     /// Applies changes; the first row that is refused is the error.
     pub(super) fn apply(&self, at: Place, table: &TableName, batch: MutationBatch) -> Result<()> {
-        self.served(at, table)?;
         let applied = self.store.apply(table, batch).wait().map_err(Error::store(at))?;
         match applied.failed.into_iter().next() {
             Some(failed) => Err(Error::store(at)(failed.error)),

@@ -14,20 +14,10 @@ use super::{family, splits};
 /// `list`
 pub(super) fn list(session: &mut Session<'_>, mut arguments: Arguments) -> Result<()> {
     let at = arguments.at;
-    let pattern = arguments.optional();
-    arguments.end()?;
-    let regex = match &pattern {
-        Some(value) => {
-            let text = value.text("list")?;
-            let wrong = |_| Error::wrong(value.at, format!("'{text}' is no regular expression"));
-            Some(regex::Regex::new(&format!("^(?:{text})$")).map_err(wrong)?)
-        }
-        None => None,
-    };
+    let pattern = arguments.pattern("list")?;
     let names: Vec<String> =
         session.store.list_tables().map_err(Error::store(at))?.iter().map(ToString::to_string).collect();
-    let names: Vec<&String> =
-        names.iter().filter(|name| regex.as_ref().is_none_or(|regex| regex.is_match(name))).collect();
+    let names: Vec<&String> = names.iter().filter(|name| pattern.fits(name)).collect();
     session.print(at, |printer| {
         printer.line("TABLE")?;
         names.iter().try_for_each(|name| printer.answer(name, || json!({"table": name})))?;
@@ -95,7 +85,8 @@ pub(super) fn describe(session: &mut Session<'_>, mut arguments: Arguments) -> R
     let name = arguments.table()?;
     arguments.end()?;
     let table = session.described(at, &name)?;
-    let state = if session.is_disabled(&name) { "DISABLED" } else { "ENABLED" };
+    let is_enabled = session.store.is_table_enabled(&name).map_err(Error::store(at))?;
+    let state = if is_enabled { "ENABLED" } else { "DISABLED" };
     session.print(at, |printer| {
         printer.line(&format!("Table {name} is {state}"))?;
         printer.line(&attributes(&table))?;
@@ -129,29 +120,30 @@ fn family_json(table: &TableName, family: &FamilyDescriptor) -> Json {
 /// `disable`
 pub(super) fn disable(session: &mut Session<'_>, mut arguments: Arguments) -> Result<()> {
     let table = existing(session, &mut arguments)?;
-    session.disable(table);
-    Ok(())
+    session.store.disable_table(&table).map_err(Error::store(arguments.at))
 }
 
 /// `enable`
 pub(super) fn enable(session: &mut Session<'_>, mut arguments: Arguments) -> Result<()> {
     let table = existing(session, &mut arguments)?;
-    session.enable(&table);
-    Ok(())
+    session.store.enable_table(&table).map_err(Error::store(arguments.at))
 }
 
 /// `is_disabled`
 pub(super) fn is_disabled(session: &mut Session<'_>, mut arguments: Arguments) -> Result<()> {
-    let table = existing(session, &mut arguments)?;
-    let told = session.is_disabled(&table);
+    let told = !is_table_enabled(session, &mut arguments)?;
     session.print(arguments.at, |printer| printer.answer(&told.to_string(), || json!({"disabled": told})))
 }
 
 /// `is_enabled`
 pub(super) fn is_enabled(session: &mut Session<'_>, mut arguments: Arguments) -> Result<()> {
-    let table = existing(session, &mut arguments)?;
-    let told = !session.is_disabled(&table);
+    let told = is_table_enabled(session, &mut arguments)?;
     session.print(arguments.at, |printer| printer.answer(&told.to_string(), || json!({"enabled": told})))
+}
+
+fn is_table_enabled(session: &Session<'_>, arguments: &mut Arguments) -> Result<bool> {
+    let table = existing(session, arguments)?;
+    session.store.is_table_enabled(&table).map_err(Error::store(arguments.at))
 }
 
 /// The lone argument, a table that is there.
@@ -165,19 +157,26 @@ fn existing(session: &Session<'_>, arguments: &mut Arguments) -> Result<TableNam
 /// `drop`
 pub(super) fn drop_table(session: &mut Session<'_>, mut arguments: Arguments) -> Result<()> {
     let table = existing(session, &mut arguments)?;
-    if !session.is_disabled(&table) {
+    // The store drops either; that a table must be disabled first guards it against a slip of the hand.
+    if session.store.is_table_enabled(&table).map_err(Error::store(arguments.at))? {
         return Err(Error::wrong(arguments.at, format!("Table {table} is enabled. Disable it first.")));
     }
-    session.store.drop_table(&table).map_err(Error::store(arguments.at))?;
-    session.enable(&table);
-    Ok(())
+    session.store.drop_table(&table).map_err(Error::store(arguments.at))
 }
 
 /// `truncate`
-pub(super) fn truncate(session: &mut Session<'_>, mut arguments: Arguments) -> Result<()> {
+pub(super) fn truncate(session: &mut Session<'_>, arguments: Arguments) -> Result<()> {
+    empty(session, arguments, TruncatedRegions::Merged)
+}
+
+/// `truncate_preserve`
+pub(super) fn truncate_preserve(session: &mut Session<'_>, arguments: Arguments) -> Result<()> {
+    empty(session, arguments, TruncatedRegions::Kept)
+}
+
+fn empty(session: &mut Session<'_>, mut arguments: Arguments, regions: TruncatedRegions) -> Result<()> {
     let table = existing(session, &mut arguments)?;
-    session.store.truncate_table(&table, TruncatedRegions::Kept).map_err(Error::store(arguments.at))?;
-    session.enable(&table);
+    session.store.truncate_table(&table, regions).map_err(Error::store(arguments.at))?;
     session.print(arguments.at, |printer| printer.line(&format!("Truncated table {table}")))
 }
 

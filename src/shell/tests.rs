@@ -94,7 +94,7 @@ fn a_wrong_command_is_told_with_its_place() {
         "create 'x', {NAME => 'f', VERSION => 1}",
         "line 2, column 27: VERSION is no setting of a family here; there are: VERSIONS, MIN_VERSIONS, TTL, KEEP_DELETED_CELLS, BLOOMFILTER, COMPRESSION, DATA_BLOCK_ENCODING, BLOCKSIZE, IN_MEMORY",
     );
-    check_wrong("disable 't'; scan 't'", "line 2, column 14: t is disabled.");
+    check_wrong("disable 't'; scan 't'", "line 2, column 14: table 't' is disabled");
     check_wrong("scan 't', {COLUMNS => 'f:text:toLong'}", "line 2, column 1: 3 bytes are no Long: abc");
     check_wrong("scan 't',", "line 2, column 9: something is missing after this");
     check_wrong(

@@ -114,7 +114,6 @@ impl RowDelete {
 
 /// Deletes the rows that begin so, as they come by.
 fn delete_prefix(session: &Session<'_>, at: Place, table: &TableName, prefix: &[u8], delete: &RowDelete) -> Result<()> {
-    session.served(at, table)?;
     if prefix.is_empty() {
         return Err(Error::wrong(at, "an empty prefix is every row: truncate the table"));
     }
@@ -142,7 +141,6 @@ pub(super) fn incr(session: &mut Session<'_>, mut arguments: Arguments) -> Resul
     let column = Column::of(&arguments.required("column")?)?;
     let amount = arguments.optional().map_or(Ok(1), |amount| amount.integer("the amount"))?;
     arguments.options()?.end("")?;
-    session.served(at, &table)?;
     let qualifier = column.qualifier.unwrap_or_default();
     let increment = Increment { row, family: column.family, qualifier, amount, durability: Durability::default() };
     let counter = session.store.increment(&table, increment).wait().map_err(Error::store(at))?;
@@ -157,7 +155,6 @@ pub(super) fn append(session: &mut Session<'_>, mut arguments: Arguments) -> Res
     let column = Column::of(&arguments.required("column")?)?;
     let value = arguments.required("value")?.bytes("the value")?;
     arguments.options()?.end("")?;
-    session.served(at, &table)?;
     let qualifier = column.qualifier.unwrap_or_default();
     let append = Append { row, family: column.family, qualifier, value, durability: Durability::default() };
     let value = session.store.append(&table, append).wait().map_err(Error::store(at))?;
