@@ -7,11 +7,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use basalt_store::Compaction;
+use bytes::Bytes;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::io::IoOp;
 use crate::jobs::Work;
+use crate::region::Region;
 use crate::stats::Stats;
 use crate::table::Table;
 
@@ -91,16 +93,17 @@ impl Core {
 
     /// Compacts until no merge is worth it.
     pub(crate) fn compact_due(&self) -> Result<()> {
-        for table in self.all_tables() {
-            for region in &table.regions {
-                while !self.jobs.is_stopped() && self.compact_some(&table, region)? {}
+        for (table, region) in self.all_regions() {
+            while !self.jobs.is_stopped() && self.compact_some(&table, &region)? {}
+            if !self.jobs.is_stopped() && self.split_if_due(&table, &region)? {
+                self.jobs.wake(Work::Compact);
             }
         }
         Ok(())
     }
 
     pub(crate) fn flush_table(&self, table: &Table) -> Result<()> {
-        table.regions.iter().try_for_each(|region| self.flush_region(table, region))
+        for_each_region(table, |region| self.flush_region(table, region))
     }
 
     pub(crate) fn flush_all(&self) -> Result<()> {
@@ -108,13 +111,13 @@ impl Core {
     }
 
     pub(crate) fn compact_table(&self, table: &Table, compaction: Compaction) -> Result<()> {
-        for region in &table.regions {
-            match compaction {
-                Compaction::Major => self.compact_region(table, region)?,
-                Compaction::Minor => while self.compact_some(table, region)? {},
+        for_each_region(table, |region| match compaction {
+            Compaction::Major => self.compact_region(table, region),
+            Compaction::Minor => {
+                while self.compact_some(table, region)? {}
+                Ok(())
             }
-        }
-        Ok(())
+        })
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -126,6 +129,7 @@ impl Core {
             wal_sync_time: Duration::from_nanos(wal.sync_nanos.load(Ordering::Relaxed)),
             wal_sync_time_max: Duration::from_nanos(wal.sync_nanos_max.load(Ordering::Relaxed)),
             memtable_bytes: self.memtable_bytes.load(Ordering::Relaxed),
+            splits: self.counters.splits.load(Ordering::Relaxed),
             flushes: self.counters.flushes.load(Ordering::Relaxed),
             flushed_bytes: self.counters.flushed_bytes.load(Ordering::Relaxed),
             compactions: self.counters.compactions.load(Ordering::Relaxed),
@@ -133,13 +137,30 @@ impl Core {
             block_cache_bytes: self.cache.bytes(),
             ..Stats::default()
         };
-        for region in self.all_tables().iter().flat_map(|table| &table.regions) {
+        for (_, region) in self.all_regions() {
             let view = region.view();
             stats.regions_count += 1;
             stats.file_index_bytes += view.files.iter().map(|file| file.table.memory_bytes() as u64).sum::<u64>();
             stats.files_count += view.files.len() as u64;
-            stats.file_bytes += view.files.iter().map(|file| file.table.file_bytes()).sum::<u64>();
+            stats.file_bytes += view.files.iter().map(|file| file.bytes).sum::<u64>();
         }
         stats
+    }
+}
+
+/// Does the work on every region of a table, in key order; on both halves of one that is split meanwhile.
+fn for_each_region(table: &Table, mut work: impl FnMut(&Region) -> Result<()>) -> Result<()> {
+    let mut from = Bytes::new();
+    loop {
+        let Some(region) = table.regions().of(&from).cloned() else { return Ok(()) };
+        work(&region)?;
+        // Its halves begin where it did.
+        if region.is_retired() {
+            continue;
+        }
+        if region.range.end.is_empty() {
+            return Ok(());
+        }
+        from = region.range.end.clone();
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use basalt_store::{CellKind, KeepDeletedCells, Pass, Rules, TimeRange, Timestamp};
+use basalt_store::{CellKind, KeepDeletedCells, Pass, Rules, Timestamp};
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -32,6 +32,9 @@ impl Core {
         self.flush_region(table, region)?;
         let _one = region.lock_compacting();
         let Some(_shape_kept) = table.keep_shape() else { return Ok(()) };
+        if region.is_retired() {
+            return Ok(());
+        }
         let shape = table.shape();
         for id in &shape.families {
             let files = files_of(region, *id);
@@ -49,6 +52,9 @@ impl Core {
     pub(crate) fn compact_some(&self, table: &Table, region: &Region) -> Result<bool> {
         let _one = region.lock_compacting();
         let Some(_shape_kept) = table.keep_shape() else { return Ok(false) };
+        if region.is_retired() {
+            return Ok(false);
+        }
         let shape = table.shape();
         for id in &shape.families {
             let Some(family) = shape.family(*id) else { continue };
@@ -60,7 +66,7 @@ impl Core {
                 self.replace_files(region, std::slice::from_ref(file), None)?;
                 return Ok(true);
             }
-            let sizes: Vec<u64> = files.iter().map(|file| file.table.file_bytes()).collect();
+            let sizes: Vec<u64> = files.iter().map(|file| file.bytes).collect();
             let range = pick(&sizes, self.limits.compaction_files_min, self.limits.compaction_files_max);
             if let Some(files) = range.and_then(|range| files.get(range)) {
                 self.merge_files(&shape, region, *id, files, false)?;
@@ -79,16 +85,7 @@ impl Core {
         is_major: bool,
     ) -> Result<()> {
         let Some(family) = shape.family(id) else { return Ok(()) };
-        let read = FamilyRead {
-            id,
-            name: &family.name,
-            direction: Direction::Forward,
-            read_point: u64::MAX,
-            time_range: TimeRange::ALL,
-            cache_blocks: false,
-            row: None,
-            qualifier: None,
-        };
+        let read = FamilyRead::all(id, &family.name);
         let open = || Merge::new(files.iter().rev().map(|file| read.open_file(file)).collect(), Direction::Forward);
         let pass = if is_major {
             let keeps = family.keep_deleted != KeepDeletedCells::False;
@@ -96,10 +93,10 @@ impl Core {
         } else {
             Pass::Retain
         };
-        let output = match self.write_file(id, family, &mut open(), pass) {
+        let output = match self.write_file(id, family, &region.range, &mut open(), pass) {
             Err(error) if error.is_disk_full() => {
                 let _room = self.make_room()?;
-                self.write_file(id, family, &mut open(), pass)?
+                self.write_file(id, family, &region.range, &mut open(), pass)?
             }
             written => written?,
         };
@@ -130,11 +127,22 @@ impl Core {
         Ok(())
     }
 
-    /// Deletes a file that the manifest no longer names; readers that have it open go on.
+    /// Deletes a file that a region let go of, unless the manifest names it elsewhere; readers that have it open go on.
+    ///
+    /// Once unnamed it is never named again.
     pub(crate) fn delete_file(&self, file: &RegionFile) {
+        if self.manifest().catalog().names_file(file.table.file_id()) {
+            return;
+        }
         let path = file.table.path();
-        if let Err(error) = self.fs.remove(path).map_err(Error::io(IoOp::Remove, path)) {
-            tracing::warn!(%error, "a dropped file stays until the next start");
+        match self.fs.remove(path) {
+            // Two regions may have let go at once.
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => {}
+            removed => {
+                if let Err(error) = removed.map_err(Error::io(IoOp::Remove, path)) {
+                    tracing::warn!(%error, "a dropped file stays until the next start");
+                }
+            }
         }
     }
 }

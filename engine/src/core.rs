@@ -14,6 +14,7 @@ use crate::io::FileSystem;
 use crate::jobs::Jobs;
 use crate::manifest::{Edit, Manifest};
 use crate::options::Limits;
+use crate::region::Region;
 use crate::reserve::Reserve;
 use crate::scan_threads::ScanThreads;
 use crate::sstable::{BlockCodecs, FileId};
@@ -45,7 +46,7 @@ pub(crate) struct Core {
     /// The next file's id. Relaxed, as above.
     next_file: AtomicU64,
     /// Bytes in memtables. Relaxed: by it writers are throttled, roughly.
-    pub(crate) memtable_bytes: AtomicU64,
+    pub(crate) memtable_bytes: Arc<AtomicU64>,
     pub(crate) counters: Counters,
     pub(crate) jobs: Jobs,
     pub(crate) scan_threads: ScanThreads,
@@ -59,7 +60,6 @@ pub(crate) struct Recovered {
     pub(crate) wal: Wal,
     pub(crate) clock: Timestamp,
     pub(crate) next_file: u64,
-    pub(crate) memtable_bytes: u64,
 }
 
 /// What recovery is handed.
@@ -74,6 +74,7 @@ pub(crate) struct Surroundings {
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) condition: Arc<Condition>,
     pub(crate) reserve: Arc<Reserve>,
+    pub(crate) memtable_bytes: Arc<AtomicU64>,
 }
 
 impl Core {
@@ -95,7 +96,7 @@ impl Core {
             reshaping: Mutex::new(()),
             stamp_ms: AtomicU64::new(recovered.clock.0),
             next_file: AtomicU64::new(recovered.next_file),
-            memtable_bytes: AtomicU64::new(recovered.memtable_bytes),
+            memtable_bytes: around.memtable_bytes,
             counters: Counters::default(),
             jobs: Jobs::default(),
             scan_threads,
@@ -111,6 +112,13 @@ impl Core {
     /// Every table, in the order of their names.
     pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner).values().map(Arc::clone).collect()
+    }
+
+    /// Every region, with its table.
+    pub(crate) fn all_regions(&self) -> Vec<(Arc<Table>, Arc<Region>)> {
+        let of =
+            |table: Arc<Table>| table.regions().to_vec().into_iter().map(move |region| (Arc::clone(&table), region));
+        self.all_tables().into_iter().flat_map(of).collect()
     }
 
     /// The time for a change: the clock's, or the last one given when the clock went back.

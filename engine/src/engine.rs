@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use basalt_store::{
     Append, Applied, CheckAndMutate, Compaction, Get, Increment, MutationBatch, NamespaceDescriptor, Pending,
-    RegionInfo, RowBatch, Scan, Scanner, Store, TableDescriptor, TableName, TruncatedRegions,
+    RegionInfo, RowBatch, Scan, Scanner, SplitAt, Store, TableDescriptor, TableName, TruncatedRegions,
 };
 use bytes::Bytes;
 
@@ -77,6 +77,7 @@ impl Engine {
             cache: Arc::new(BlockCache::new(limits.block_cache_bytes)),
             condition: Arc::new(Condition::new(on_poison)),
             reserve: Arc::new(Reserve::new(Arc::clone(&fs), &dir, limits.reserve_bytes)),
+            memtable_bytes: Arc::default(),
             dir,
             fs,
             clock,
@@ -142,7 +143,7 @@ impl Engine {
     /// The first damage, with file and offset.
     pub fn verify(&self) -> Result<Verified> {
         let mut verified = Verified::default();
-        for region in self.core.all_tables().iter().flat_map(|table| &table.regions) {
+        for (_, region) in self.core.all_regions() {
             for file in &region.view().files {
                 verified.bytes += file.table.verify(|_| {})?.file_bytes;
                 verified.files_count += 1;
@@ -252,6 +253,11 @@ impl Store for Engine {
         Ok(Core::region_infos(&table))
     }
 
+    fn split_region(&self, table: &TableName, at: &SplitAt) -> basalt_store::Result<Bytes> {
+        let table = self.table(table)?;
+        Ok(self.core.split_region(&table, at)?)
+    }
+
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
         self.change(table, |table| self.core.apply(table, &batch))
     }
@@ -298,5 +304,7 @@ impl Store for Engine {
 mod conformance;
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod splits;
 #[cfg(test)]
 mod tests;

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use basalt_store::{Pass, TimeRange};
+use basalt_store::Pass;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::manifest::{Edit, Marks};
 use crate::memtable::Memtable;
-use crate::merge::Direction;
 use crate::output::Output;
-use crate::region::{Region, View};
+use crate::region::{Frozen, Region, View};
 use crate::reserve::Lent;
 use crate::source::FamilyRead;
 use crate::table::{Shape, Table};
@@ -26,16 +25,26 @@ impl Core {
     pub(crate) fn flush_region(&self, table: &Table, region: &Region) -> Result<()> {
         let _one = region.lock_flushing();
         let Some(_shape_kept) = table.keep_shape() else { return Ok(()) };
+        if region.is_retired() {
+            return Ok(());
+        }
         self.condition.check_alive()?;
         let upto = region.freeze(|| self.wal.last_sequence());
         let frozen = region.view().frozen.clone();
         if frozen.is_empty() {
             return self.trim_log();
         }
-        match self.flush_frozen(table, region, &frozen, upto) {
+        self.with_room(|| self.flush_frozen(table, region, &frozen, upto))?;
+        // A step of its own: what is flushed must not be flushed again when there is no room for the log's mark.
+        self.with_room(|| self.trim_log())
+    }
+
+    /// Does it, and once more with the reserve's space when the disk is full.
+    pub(crate) fn with_room<T>(&self, step: impl Fn() -> Result<T>) -> Result<T> {
+        match step() {
             Err(error) if error.is_disk_full() => {
                 let _room = self.make_room()?;
-                self.flush_frozen(table, region, &frozen, upto)
+                step()
             }
             done => done,
         }
@@ -48,11 +57,11 @@ impl Core {
         self.reserve.lend()
     }
 
-    fn flush_frozen(&self, table: &Table, region: &Region, frozen: &[Arc<Memtable>], upto: u64) -> Result<()> {
+    fn flush_frozen(&self, table: &Table, region: &Region, frozen: &[Frozen], upto: u64) -> Result<()> {
         // What is in the file must not outlive what was logged before it: rows of other regions, and the UIDs by
         // which the file's own rows are named.
         self.wal.sync_to(upto)?;
-        let outputs = self.write_memtables(&table.shape(), frozen)?;
+        let outputs = self.write_memtables(&table.shape(), region, frozen)?;
         let added: Vec<_> = outputs.iter().map(|output| output.entry).collect();
         let bytes: u64 = added.iter().map(|file| file.bytes).sum();
         let edit = Edit::Files { region: region.id, flushed: upto, removed: Vec::new(), added };
@@ -63,33 +72,25 @@ impl Core {
         };
         self.keep_if(edited, &outputs)?;
         region.change(|view| {
-            view.frozen.retain(|memtable| !frozen.iter().any(|flushed| Arc::ptr_eq(flushed, memtable)));
+            view.frozen.retain(|left| !frozen.iter().any(|flushed| Arc::ptr_eq(&flushed.memtable, &left.memtable)));
             view.files.extend(outputs.into_iter().map(|output| output.file));
         });
-        let freed: u64 = frozen.iter().map(|memtable| memtable.bytes()).sum();
-        self.memtable_bytes.fetch_sub(freed, Ordering::Relaxed);
+        for flushed in frozen {
+            flushed.memtable.release();
+        }
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         self.counters.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.jobs.wake(crate::jobs::Work::Compact);
-        self.trim_log()
+        Ok(())
     }
 
     /// One file a family, in the order of families.
-    fn write_memtables(&self, shape: &Shape, frozen: &[Arc<Memtable>]) -> Result<Vec<Output>> {
-        let view = View { active: Arc::new(Memtable::new()), frozen: frozen.to_vec(), files: Vec::new() };
+    fn write_memtables(&self, shape: &Shape, region: &Region, frozen: &[Frozen]) -> Result<Vec<Output>> {
+        let view = View { active: Arc::new(Memtable::new(Arc::default())), frozen: frozen.to_vec(), files: Vec::new() };
         let mut outputs = Vec::new();
         for (id, family) in shape.families.iter().zip(&shape.descriptor.families) {
-            let read = FamilyRead {
-                id: *id,
-                name: &family.name,
-                direction: Direction::Forward,
-                read_point: u64::MAX,
-                time_range: TimeRange::ALL,
-                cache_blocks: false,
-                row: None,
-                qualifier: None,
-            };
-            let written = self.write_file(*id, family, &mut read.open(&view), Pass::Retain);
+            let read = FamilyRead::all(*id, &family.name);
+            let written = self.write_file(*id, family, &region.range, &mut read.open(&view), Pass::Retain);
             let written = self.keep_if(written, &outputs)?;
             outputs.extend(written);
         }
@@ -104,9 +105,8 @@ impl Core {
         // First what is in the memtables for certain, then what they hold: a
         // write that comes in between has a larger number than both.
         let applied = self.wal.applied_to();
-        let tables = self.all_tables();
-        let regions = tables.iter().flat_map(|table| &table.regions);
-        let unflushed = regions.filter_map(|region| region.first_unflushed()).min();
+        let regions = self.all_regions();
+        let unflushed = regions.iter().filter_map(|(_, region)| region.first_unflushed()).min();
         let needed_after = unflushed.map_or(applied, |first| applied.min(first - 1));
         let start = self.wal.first_needed(needed_after);
         {
@@ -131,8 +131,8 @@ impl Core {
 
     /// The region to flush next, if a bound is passed: the fullest, or the one that holds the log back.
     pub(crate) fn pick_flush(&self) -> Option<(Arc<Table>, Arc<Region>)> {
-        let tables = self.all_tables();
-        let pairs = || tables.iter().flat_map(|table| table.regions.iter().map(move |region| (table, region)));
+        let regions = self.all_regions();
+        let pairs = || regions.iter().map(|(table, region)| (table, region));
         let picked = if self.wal.stats.bytes.load(Ordering::Relaxed) > self.limits.wal_bytes_max {
             pairs()
                 .filter_map(|(table, region)| Some((region.first_unflushed()?, table, region)))
@@ -150,10 +150,10 @@ impl Core {
     }
 
     /// Whether a write should wake the flush thread.
-    pub(crate) fn is_flush_due(&self, regions: &[&Arc<Region>]) -> bool {
+    pub(crate) fn is_flush_due<'a>(&self, mut regions: impl Iterator<Item = &'a Arc<Region>>) -> bool {
         self.wal.stats.bytes.load(Ordering::Relaxed) > self.limits.wal_bytes_max
             || self.memtable_bytes.load(Ordering::Relaxed) > self.limits.memtables_bytes
-            || regions.iter().any(|region| region.view().active.bytes() > self.limits.memtable_bytes)
+            || regions.any(|region| region.view().active.bytes() > self.limits.memtable_bytes)
     }
 
     /// Refuses a write while the memtables hold twice their bound.

@@ -18,16 +18,18 @@ use crate::record::{self, Step};
 mod catalog;
 mod edit;
 mod edit_v1;
+mod regions;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use catalog::{Catalog, Edit, FileEntry, Marks, NewRegion, TableEntry};
+pub(crate) use regions::{FilledRegion, RegionsEdit};
 
 const NAME: &str = "MANIFEST";
 const ASIDE: &str = "MANIFEST.tmp";
 const MAGIC: &[u8; 8] = b"BasltMAN";
 /// The newest version, which is written.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// The oldest version that is read; one older than the newest is written anew at once.
 const VERSION_MIN: u32 = 1;
 const HEADER_BYTES: usize = 32;

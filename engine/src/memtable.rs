@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
 
@@ -33,10 +33,14 @@ const CHUNK_BYTES: usize = 256 * 1024;
 const ROW_OVERHEAD_BYTES: u64 = 160;
 
 /// A region's memtable, all families.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Memtable {
     /// Guards the cells; rank: below the region's state, above nothing.
     families: RwLock<Vec<FamilyCells>>,
+    /// Bytes of all memtables of the store that a flush could free. Relaxed: by it writers are throttled, roughly.
+    gauge: Arc<AtomicU64>,
+    /// Regions that hold it: two after a split. At 0 its bytes are off the gauge. Written under the lock.
+    holders: AtomicU32,
     /// Relaxed: by it flushes are planned, roughly.
     bytes: AtomicU64,
     /// The smallest sequence number held; `u64::MAX` when empty. Written under the lock.
@@ -60,14 +64,40 @@ pub(crate) struct MemRow<'a> {
 }
 
 impl Memtable {
-    pub(crate) fn new() -> Memtable {
-        Memtable { first_sequence: AtomicU64::new(u64::MAX), ..Memtable::default() }
+    /// An empty one, of one region; what goes in is added to the gauge.
+    pub(crate) fn new(gauge: Arc<AtomicU64>) -> Memtable {
+        Memtable {
+            families: RwLock::default(),
+            gauge,
+            holders: AtomicU32::new(1),
+            bytes: AtomicU64::new(0),
+            first_sequence: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// One more region holds it.
+    pub(crate) fn share(&self) {
+        let _cells = self.write();
+        self.holders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A region lets go: it is flushed there, or dropped. Readers may keep it; its bytes no longer throttle writers.
+    pub(crate) fn release(&self) {
+        let _cells = self.write();
+        let holders = self.holders.fetch_sub(1, Ordering::Relaxed);
+        assert!(holders > 0, "BUG: a memtable is released more often than it is held");
+        if holders == 1 {
+            self.gauge.fetch_sub(self.bytes(), Ordering::Relaxed);
+        }
     }
 
     /// Begins to insert; rows go in under one lock.
     pub(crate) fn insert(&self) -> MemtableWriter<'_> {
-        let families = self.families.write().unwrap_or_else(PoisonError::into_inner);
-        MemtableWriter { memtable: self, families, added_bytes: 0 }
+        MemtableWriter { memtable: self, families: self.write(), added_bytes: 0 }
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Vec<FamilyCells>> {
+        self.families.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Vec<FamilyCells>> {
@@ -119,10 +149,13 @@ impl MemtableWriter<'_> {
         }
     }
 
-    /// Lets readers in; answers the bytes added.
-    pub(crate) fn finish(self) -> u64 {
+    /// Lets readers in.
+    pub(crate) fn finish(self) {
         self.memtable.bytes.fetch_add(self.added_bytes, Ordering::Relaxed);
-        self.added_bytes
+        // A write may come after its table was dropped: nobody would take its bytes off again.
+        if self.memtable.holders.load(Ordering::Relaxed) > 0 {
+            self.memtable.gauge.fetch_add(self.added_bytes, Ordering::Relaxed);
+        }
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Limits {
     pub compaction_files_min: usize,
     /// Files merged at once, at most.
     pub compaction_files_max: usize,
+    /// Bytes of files at which a region is split, unless its table says otherwise.
+    pub region_bytes_max: u64,
     /// Largest value in bytes (HBase: `hbase.client.keyvalue.maxsize`).
     pub value_bytes_max: usize,
     /// Largest batch in bytes.
@@ -77,6 +79,7 @@ impl Default for Limits {
             compaction_threads: 1,
             compaction_files_min: 4,
             compaction_files_max: 10,
+            region_bytes_max: basalt_store::REGION_BYTES_MAX_DEFAULT,
             value_bytes_max: 10 << 20,
             batch_bytes_max: 256 << 20,
             get_rows_max: 100_000,

@@ -10,6 +10,7 @@ use crate::core::{Core, sstable_path};
 use crate::error::{Error, Result};
 use crate::id::FamilyId;
 use crate::io::{IoOp, publish};
+use crate::key_range::KeyRange;
 use crate::manifest::FileEntry;
 use crate::merge::CellSource;
 use crate::region::RegionFile;
@@ -31,6 +32,7 @@ impl Core {
         &self,
         id: FamilyId,
         family: &FamilyDescriptor,
+        range: &Arc<KeyRange>,
         cells: &mut dyn CellSource,
         pass: Pass,
     ) -> Result<Option<Output>> {
@@ -53,7 +55,9 @@ impl Core {
         self.guard(publish(&*self.fs, &*file, &aside, &target))?;
         let table = Sstable::open(file, &target, file_id, &self.codecs, Arc::clone(&self.cache))?;
         let entry = FileEntry { id: file_id, family: id, bytes };
-        Ok(Some(Output { entry, file: RegionFile { family: id, table: Arc::new(table) } }))
+        let file = RegionFile::new(id, Arc::new(table), range);
+        assert!(file.part.is_none(), "BUG: a region writes rows of another one");
+        Ok(Some(Output { entry, file }))
     }
 
     /// Deletes files that a full disk kept out of the manifest: tried again, they would fill it further.

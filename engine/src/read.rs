@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::key_range::KeyRange;
 use crate::merge::{CellSource, Direction, Merge};
 use crate::region::{Region, View};
 use crate::source::{FamilyRead, Source};
@@ -30,9 +31,10 @@ impl Core {
         }
         let shape = table.shape();
         let mut reader = RowReader::for_get(&shape.descriptor, get, self.clock.now())?;
+        let regions = table.regions();
         let mut out = RowBatchBuilder::new();
         for row in &get.rows {
-            let Some(region) = table.regions.get(table.region_of(row)) else { continue };
+            let Some(region) = regions.of(row) else { continue };
             region.count_read();
             let (view, read_point) = region.snapshot();
             read_row(&shape, &view, &RowWanted { row, read_point, time_range: get.time_range }, &mut reader, &mut out)?;
@@ -265,26 +267,35 @@ impl ScanWalk {
     }
 
     fn walk(&mut self) -> Result<Walk> {
-        let mut regions = self.regions();
-        if self.scan.reversed {
-            regions.reverse();
-        }
-        for region in regions {
+        let mut next = self.first_region();
+        while let Some(region) = next {
             region.count_read();
             if self.region(&region)? == Walk::Over {
                 return Ok(Walk::Over);
             }
+            next = self.region_behind(&region);
         }
         Ok(Walk::On)
     }
 
-    /// The regions that the range touches, in key order.
-    fn regions(&self) -> Vec<Arc<Region>> {
-        let Scan { start, stop, reversed, .. } = &self.scan;
-        let (low, high) = if *reversed { (stop, start) } else { (start, stop) };
-        let first = self.table.region_of(low);
-        let last = if high.is_empty() { self.table.regions.len() } else { self.table.region_of(high) + 1 };
-        self.table.regions.get(first..last).unwrap_or_default().to_vec()
+    fn first_region(&self) -> Option<Arc<Region>> {
+        let (regions, Scan { start, reversed, .. }) = (self.table.regions(), &self.scan);
+        let first = if *reversed && start.is_empty() { regions.last() } else { regions.of(start) };
+        first.cloned()
+    }
+
+    /// The region that goes on where one ends, as regions are now: no row is in two, whatever was split meanwhile.
+    fn region_behind(&self, region: &Region) -> Option<Arc<Region>> {
+        let (regions, Scan { stop, reversed, .. }) = (self.table.regions(), &self.scan);
+        let KeyRange { start, end } = &*region.range;
+        let next = if *reversed {
+            let is_over = start.is_empty() || (!stop.is_empty() && start <= stop);
+            if is_over { None } else { regions.before(start) }
+        } else {
+            let is_over = end.is_empty() || (!stop.is_empty() && end > stop);
+            if is_over { None } else { regions.of(end) }
+        };
+        next.cloned()
     }
 
     fn region(&mut self, region: &Region) -> Result<Walk> {

@@ -17,12 +17,13 @@ use crate::core::{Recovered, Surroundings, sstable_id, sstable_path};
 use crate::error::{Error, Result};
 use crate::id::{RegionId, TableId};
 use crate::io::{FileLock, FileSystem, IoOp};
-use crate::manifest::{Catalog, Manifest};
+use crate::key_range::KeyRange;
+use crate::manifest::{Catalog, FileEntry, Manifest};
 use crate::memtable::MemRow;
 use crate::mutation::{LoggedBatch, MUTATIONS};
 use crate::record::Record;
 use crate::region::{Region, RegionFile};
-use crate::sstable::Sstable;
+use crate::sstable::{FileId, Sstable};
 use crate::table::{Shape, Table};
 use crate::wal::{Replayed, Wal, WalOptions, replay};
 
@@ -75,14 +76,7 @@ pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
         replayed,
     )?;
     around.reserve.fill()?;
-    Ok(Recovered {
-        manifest,
-        wal,
-        clock: catalog.marks.clock.max(tables.clock),
-        next_file,
-        memtable_bytes: tables.memtable_bytes,
-        tables: tables.by_name(),
-    })
+    Ok(Recovered { manifest, wal, clock: catalog.marks.clock.max(tables.clock), next_file, tables: tables.by_name() })
 }
 
 /// Deletes what was written aside and never published.
@@ -101,8 +95,7 @@ fn sweep_files(around: &Surroundings, catalog: &Catalog) -> Result<u64> {
     let mut next = catalog.marks.next_file;
     for (name, id) in names.iter().filter_map(|name| Some((name, sstable_id(name)?))) {
         next = next.max(id.0 + 1);
-        let named = catalog.regions.values().any(|region| region.files.iter().any(|file| file.id == id));
-        if !named {
+        if !catalog.names_file(id) {
             let path = around.dir.join(name);
             around.fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
         }
@@ -110,12 +103,27 @@ fn sweep_files(around: &Surroundings, catalog: &Catalog) -> Result<u64> {
     Ok(next)
 }
 
+/// Opens a file that the manifest names, of the length that it names.
+pub(crate) fn open_file(around: &Surroundings, file: &FileEntry) -> Result<Sstable> {
+    let path = sstable_path(&around.dir, file.id);
+    let opened = match around.fs.open(&path) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
+        opened => Some(opened.map_err(Error::io(IoOp::Open, &path))?),
+    };
+    let len = opened.as_ref().map_or(Ok(0), |opened| opened.len());
+    let len = len.map_err(Error::io(IoOp::Len, &path))?;
+    let Some(opened) = opened.filter(|_| len == file.bytes) else {
+        let what = "file length";
+        return Err(Error::Corrupt { file: path, offset: 0, what, expected: file.bytes, found: len });
+    };
+    Sstable::open(opened, &path, file.id, &around.codecs, Arc::clone(&around.cache))
+}
+
 /// The tables while the log is read into them.
 struct Tables {
     by_id: BTreeMap<TableId, Table>,
     regions: BTreeMap<RegionId, OpenRegion>,
     clock: Timestamp,
-    memtable_bytes: u64,
 }
 
 struct OpenRegion {
@@ -127,24 +135,20 @@ struct OpenRegion {
 impl Tables {
     fn open(around: &Surroundings, catalog: &Catalog) -> Result<Tables> {
         let mut regions = BTreeMap::new();
+        // After a split one file is of two regions.
+        let mut opened: BTreeMap<FileId, Arc<Sstable>> = BTreeMap::new();
         for (id, entry) in &catalog.regions {
+            let range = Arc::new(KeyRange { start: entry.start.clone(), end: entry.end.clone() });
             let mut files = Vec::with_capacity(entry.files.len());
             for file in &entry.files {
-                let path = sstable_path(&around.dir, file.id);
-                let opened = match around.fs.open(&path) {
-                    Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
-                    opened => Some(opened.map_err(Error::io(IoOp::Open, &path))?),
+                let table = match opened.get(&file.id) {
+                    Some(table) => Arc::clone(table),
+                    None => Arc::new(open_file(around, file)?),
                 };
-                let len = opened.as_ref().map_or(Ok(0), |opened| opened.len());
-                let len = len.map_err(Error::io(IoOp::Len, &path))?;
-                let Some(opened) = opened.filter(|_| len == file.bytes) else {
-                    let what = "file length";
-                    return Err(Error::Corrupt { file: path, offset: 0, what, expected: file.bytes, found: len });
-                };
-                let table = Sstable::open(opened, &path, file.id, &around.codecs, Arc::clone(&around.cache))?;
-                files.push(RegionFile { family: file.family, table: Arc::new(table) });
+                opened.insert(file.id, Arc::clone(&table));
+                files.push(RegionFile::new(file.family, table, &range));
             }
-            let region = Arc::new(Region::new(*id, entry.start.clone(), entry.end.clone(), files));
+            let region = Arc::new(Region::new(*id, range, files, Arc::clone(&around.memtable_bytes)));
             regions.insert(*id, OpenRegion { region, flushed: entry.flushed });
         }
         let open_table = |(id, entry): (&TableId, &crate::manifest::TableEntry)| {
@@ -159,7 +163,7 @@ impl Tables {
             (*id, Table::new(*id, shape, of_table.map(|open| Arc::clone(&open.region)).collect()))
         };
         let by_id = catalog.tables.iter().map(open_table).collect();
-        Ok(Tables { by_id, regions, clock: Timestamp(0), memtable_bytes: 0 })
+        Ok(Tables { by_id, regions, clock: Timestamp(0) })
     }
 
     fn by_name(self) -> BTreeMap<TableName, Arc<Table>> {
@@ -173,9 +177,10 @@ impl Tables {
         // A table that was dropped since.
         let Some(table) = self.by_id.get(&batch.table) else { return Some(()) };
         let shape = table.shape();
+        let regions = table.regions();
         let mut cells = Vec::new();
         while let Some((key, sequence)) = batch.next_row(&mut cells)? {
-            let Some(region) = table.regions.get(table.region_of(key)) else { continue };
+            let Some(region) = regions.of(key) else { continue };
             if self.regions.get(&region.id).is_some_and(|open| sequence.0 <= open.flushed) {
                 continue;
             }
@@ -187,7 +192,7 @@ impl Tables {
             let active = Arc::clone(&region.view().active);
             let mut memtable = active.insert();
             memtable.row(&MemRow { key, sequence, cells: &cells });
-            self.memtable_bytes += memtable.finish();
+            memtable.finish();
         }
         Some(())
     }

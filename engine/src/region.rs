@@ -1,11 +1,12 @@
 //! A region: a range of a table's rows, their memtables and files.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 
 use crate::id::{FamilyId, RegionId};
+use crate::key_range::KeyRange;
 use crate::memtable::Memtable;
 use crate::sstable::Sstable;
 use crate::wal::ReadPoint;
@@ -15,6 +16,28 @@ use crate::wal::ReadPoint;
 pub(crate) struct RegionFile {
     pub(crate) family: FamilyId,
     pub(crate) table: Arc<Sstable>,
+    /// The region's range, where the file holds rows beyond it: a split left it to both halves.
+    pub(crate) part: Option<Arc<KeyRange>>,
+    /// Bytes of the file that are the region's, roughly.
+    pub(crate) bytes: u64,
+}
+
+impl RegionFile {
+    /// A file as the region of `range` sees it.
+    pub(crate) fn new(family: FamilyId, table: Arc<Sstable>, range: &Arc<KeyRange>) -> RegionFile {
+        let metadata = table.metadata();
+        let is_within = range.contains(&metadata.first_row) && range.contains(&metadata.last_row);
+        let bytes = if is_within { table.file_bytes() } else { table.bytes_within(range) };
+        RegionFile { family, table, part: (!is_within).then(|| Arc::clone(range)), bytes }
+    }
+}
+
+/// A memtable that takes no more writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Frozen {
+    pub(crate) memtable: Arc<Memtable>,
+    /// The region's range, where the memtable holds rows beyond it, as with files.
+    pub(crate) part: Option<Arc<KeyRange>>,
 }
 
 /// What a region consisted of at one moment. Readers keep theirs; what is
@@ -24,7 +47,7 @@ pub(crate) struct View {
     /// Takes the writes.
     pub(crate) active: Arc<Memtable>,
     /// Being flushed, oldest first.
-    pub(crate) frozen: Vec<Arc<Memtable>>,
+    pub(crate) frozen: Vec<Frozen>,
     /// Oldest first, all families.
     pub(crate) files: Vec<RegionFile>,
 }
@@ -32,47 +55,55 @@ pub(crate) struct View {
 impl View {
     /// Memtables, oldest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
-        self.frozen.iter().chain(std::iter::once(&self.active))
+        self.frozen.iter().map(|frozen| &frozen.memtable).chain(std::iter::once(&self.active))
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct Region {
     pub(crate) id: RegionId,
-    pub(crate) start: Bytes,
-    /// Empty for the table's last region.
-    pub(crate) end: Bytes,
+    /// Its rows; no end for the table's last region.
+    pub(crate) range: Arc<KeyRange>,
     pub(crate) read_point: Arc<ReadPoint>,
+    /// Bytes of all memtables of the store.
+    gauge: Arc<AtomicU64>,
     /// Guards which view is the present one. Rank: below `updates`.
     view: RwLock<Arc<View>>,
     /// Shared by writers from taking a number until the memtable has the cells;
     /// taken whole to freeze it, so that a frozen memtable holds every number up
-    /// to the freeze. Rank: below the table's row locks, by region in key order.
+    /// to the freeze, and to split the region. Rank: below the table's row locks, by region in key order.
     updates: RwLock<()>,
-    /// One flush at a time. Rank: above `updates` and the manifest.
+    /// One flush at a time. Rank: above `updates` and the manifest, below `compacting`; of several by region in key order.
     flushing: Mutex<()>,
-    /// One compaction at a time. Rank: as `flushing`; neither is taken within the other.
+    /// One compaction at a time; a split holds it too.
     compacting: Mutex<()>,
+    /// Others have taken its place. Relaxed: written and read under `updates`, or under `flushing` and `compacting`.
+    retired: AtomicBool,
     /// Relaxed, both: told to operators, ordered with nothing.
     pub(crate) reads: AtomicU64,
     pub(crate) writes: AtomicU64,
 }
 
 impl Region {
-    pub(crate) fn new(id: RegionId, start: Bytes, end: Bytes, files: Vec<RegionFile>) -> Region {
-        let view = View { active: Arc::new(Memtable::new()), frozen: Vec::new(), files };
+    pub(crate) fn new(id: RegionId, range: Arc<KeyRange>, files: Vec<RegionFile>, gauge: Arc<AtomicU64>) -> Region {
+        let view = View { active: Arc::new(Memtable::new(Arc::clone(&gauge))), frozen: Vec::new(), files };
         Region {
             id,
-            start,
-            end,
+            range,
             read_point: Arc::new(ReadPoint::new(0)),
+            gauge,
             view: RwLock::new(Arc::new(view)),
             updates: RwLock::new(()),
             flushing: Mutex::new(()),
             compacting: Mutex::new(()),
+            retired: AtomicBool::new(false),
             reads: AtomicU64::new(0),
             writes: AtomicU64::new(0),
         }
+    }
+
+    pub(crate) fn start(&self) -> &Bytes {
+        &self.range.start
     }
 
     /// What there is, and up to which number a reader of it sees the memtables.
@@ -100,17 +131,39 @@ impl Region {
         self.updates.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until no write is half done, and lets none begin.
+    pub(crate) fn stop_updates(&self) -> RwLockWriteGuard<'_, ()> {
+        self.updates.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Freezes the active memtable; answers what `last` says while no write is
     /// half done: every number up to it is in what is now frozen, or in files.
     pub(crate) fn freeze(&self, last: impl FnOnce() -> u64) -> u64 {
-        let _whole = self.updates.write().unwrap_or_else(PoisonError::into_inner);
+        let _whole = self.stop_updates();
+        self.freeze_stopped();
+        last()
+    }
+
+    /// Freezes the active memtable; the caller stopped the updates.
+    pub(crate) fn freeze_stopped(&self) {
         self.change(|view| {
             if !view.active.is_empty() {
-                let active = std::mem::replace(&mut view.active, Arc::new(Memtable::new()));
-                view.frozen.push(active);
+                let fresh = Arc::new(Memtable::new(Arc::clone(&self.gauge)));
+                let memtable = std::mem::replace(&mut view.active, fresh);
+                view.frozen.push(Frozen { memtable, part: None });
             }
         });
-        last()
+    }
+
+    /// Takes its files and memtables away, after it was dropped with its table.
+    pub(crate) fn clear(&self) -> Vec<RegionFile> {
+        let _whole = self.stop_updates();
+        let mut files = Vec::new();
+        self.change(|view| {
+            view.memtables().for_each(|memtable| memtable.release());
+            files = std::mem::take(&mut view.files);
+        });
+        files
     }
 
     pub(crate) fn lock_flushing(&self) -> MutexGuard<'_, ()> {
@@ -121,8 +174,23 @@ impl Region {
         self.compacting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether others have taken its place: nothing is to be written to it, or for it.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// Called by a split, which holds all of its locks.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn memtable_bytes(&self) -> u64 {
         self.view().memtables().map(|memtable| memtable.bytes()).sum()
+    }
+
+    /// Bytes of its files, its part of shared ones only.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.view().files.iter().map(|file| file.bytes).sum()
     }
 
     /// The oldest write that is in no file.

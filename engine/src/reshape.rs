@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, PoisonError};
 
-use basalt_store::{RegionInfo, TableDescriptor, TableName, TableState, TruncatedRegions};
+use basalt_store::{RegionInfo, SplitPolicy, TableDescriptor, TableName, TableState, TruncatedRegions};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 
 use crate::core::Core;
 use crate::error::Result;
 use crate::id::{FamilyId, RegionId, TableId};
+use crate::key_range::KeyRange;
 use crate::manifest::{Catalog, Edit, NewRegion};
 use crate::region::{Region, RegionFile};
 use crate::table::{Shape, Table};
@@ -17,6 +18,7 @@ impl Core {
     /// Makes a table of regions that begin at the splits.
     pub(crate) fn create_table(&self, descriptor: TableDescriptor, splits: &[Bytes]) -> Result<()> {
         descriptor.validate()?;
+        SplitPolicy::of(&descriptor)?;
         if splits.first().is_some_and(Bytes::is_empty) || !splits.is_sorted_by(|a, b| a < b) {
             let reason = "split keys must be sorted, each once, none empty".into();
             return Err(basalt_store::Error::InvalidArgument { what: "splits", reason }.into());
@@ -34,7 +36,7 @@ impl Core {
             namespaces.check_table(&name, splits.len() as u64 + 1, there)?;
             let read_only = namespaces.get(name.namespace())?.is_read_only();
             let state = TableState { disabled: false, namespace_read_only: read_only };
-            let (edit, table) = new_table(manifest.catalog(), descriptor, state, splits);
+            let (edit, table) = self.new_table(manifest.catalog(), descriptor, state, splits);
             self.edit(&mut manifest, &[edit])?;
             table
         };
@@ -45,6 +47,7 @@ impl Core {
     /// Gives a table other settings. Families that are not named any more go with their data.
     pub(crate) fn alter_table(&self, descriptor: TableDescriptor) -> Result<()> {
         descriptor.validate()?;
+        SplitPolicy::of(&descriptor)?;
         self.condition.check()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.table(&descriptor.name)?;
@@ -66,7 +69,7 @@ impl Core {
             families
         };
         let is_gone = |file: &RegionFile| !families.contains(&file.family);
-        for region in &table.regions {
+        for region in table.regions().iter() {
             let gone: Vec<_> = region.view().files.iter().filter(|file| is_gone(file)).cloned().collect();
             region.change(|view| view.files.retain(|file| !is_gone(file)));
             for file in &gone {
@@ -81,12 +84,12 @@ impl Core {
     pub(crate) fn truncate_table(&self, name: &TableName, regions: TruncatedRegions) -> Result<()> {
         self.replace_table(name, |catalog, table| {
             let splits: Vec<_> = match regions {
-                TruncatedRegions::Kept => table.regions.iter().skip(1).map(|region| region.start.clone()).collect(),
+                TruncatedRegions::Kept => table.regions().iter().skip(1).map(|region| region.start().clone()).collect(),
                 TruncatedRegions::Merged => Vec::new(),
             };
             let shape = table.shape();
             let state = TableState { disabled: false, ..shape.state };
-            Some(new_table(catalog, shape.descriptor.clone(), state, &splits))
+            Some(self.new_table(catalog, shape.descriptor.clone(), state, &splits))
         })
     }
 
@@ -119,11 +122,8 @@ impl Core {
                 None => tables.remove(name),
             };
         }
-        for region in &table.regions {
-            self.memtable_bytes.fetch_sub(region.memtable_bytes(), Ordering::Relaxed);
-            let files = region.view().files.clone();
-            region.change(|view| view.files.clear());
-            for file in &files {
+        for region in table.regions().iter() {
+            for file in &region.clear() {
                 self.delete_file(file);
             }
         }
@@ -132,35 +132,44 @@ impl Core {
 
     /// A table's regions, as operators see them.
     pub(crate) fn region_infos(table: &Table) -> Vec<RegionInfo> {
-        table.regions.iter().map(|region| region_info(region)).collect()
+        table.regions().iter().map(|region| region_info(region)).collect()
+    }
+
+    /// A table to be, under numbers that were never given.
+    fn new_table(
+        &self,
+        catalog: &Catalog,
+        descriptor: TableDescriptor,
+        state: TableState,
+        splits: &[Bytes],
+    ) -> (Edit, Table) {
+        let id = TableId(catalog.marks.next_table);
+        let families: Vec<_> = (catalog.marks.next_family..).map(FamilyId).take(descriptor.families.len()).collect();
+        let starts = std::iter::once(Bytes::new()).chain(splits.iter().cloned());
+        let ends = splits.iter().cloned().chain(std::iter::once(Bytes::new()));
+        let ids = (catalog.marks.next_region..).map(RegionId);
+        let regions: Vec<_> =
+            starts.zip(ends).zip(ids).map(|((start, end), id)| NewRegion { id, start, end }).collect();
+        let open = regions.iter().map(|region| {
+            let range = Arc::new(KeyRange { start: region.start.clone(), end: region.end.clone() });
+            Arc::new(Region::new(region.id, range, Vec::new(), Arc::clone(&self.memtable_bytes)))
+        });
+        let shape = Shape { descriptor: descriptor.clone(), state, families: families.clone() };
+        let table = Table::new(id, shape, open.collect());
+        (Edit::CreateTable { id, descriptor, families, regions }, table)
     }
 }
 
 fn region_info(region: &Region) -> RegionInfo {
     let view = region.view();
     RegionInfo {
-        start: region.start.clone(),
-        end: region.end.clone(),
-        file_bytes: view.files.iter().map(|file| file.table.file_bytes()).sum(),
+        id: region.id.0,
+        start: region.range.start.clone(),
+        end: region.range.end.clone(),
+        file_bytes: region.file_bytes(),
         memtable_bytes: region.memtable_bytes(),
         files_count: view.files.len() as u64,
         reads_count: region.reads.load(Ordering::Relaxed),
         writes_count: region.writes.load(Ordering::Relaxed),
     }
-}
-
-/// A table to be, under numbers that were never given.
-fn new_table(catalog: &Catalog, descriptor: TableDescriptor, state: TableState, splits: &[Bytes]) -> (Edit, Table) {
-    let id = TableId(catalog.marks.next_table);
-    let families: Vec<_> = (catalog.marks.next_family..).map(FamilyId).take(descriptor.families.len()).collect();
-    let starts = std::iter::once(Bytes::new()).chain(splits.iter().cloned());
-    let ends = splits.iter().cloned().chain(std::iter::once(Bytes::new()));
-    let ids = (catalog.marks.next_region..).map(RegionId);
-    let regions: Vec<_> = starts.zip(ends).zip(ids).map(|((start, end), id)| NewRegion { id, start, end }).collect();
-    let open = regions
-        .iter()
-        .map(|region| Arc::new(Region::new(region.id, region.start.clone(), region.end.clone(), Vec::new())));
-    let shape = Shape { descriptor: descriptor.clone(), state, families: families.clone() };
-    let table = Table::new(id, shape, open.collect());
-    (Edit::CreateTable { id, descriptor, families, regions }, table)
 }

@@ -7,7 +7,8 @@ use bytes::Bytes;
 
 use crate::error::Result;
 use crate::id::FamilyId;
-use crate::memtable::MemtableCursor;
+use crate::key_range::{KeyRange, Part};
+use crate::memtable::{Memtable, MemtableCursor};
 use crate::merge::{CellSource, Direction, Merge};
 use crate::region::{RegionFile, View};
 use crate::sstable::{ReadOptions, SstableCursor};
@@ -17,6 +18,8 @@ use crate::sstable::{ReadOptions, SstableCursor};
 pub(crate) enum Source {
     Memtable(MemtableCursor),
     File(Box<SstableCursor>),
+    /// What a split left of one of the others to a region.
+    Part(Box<Part<Source>>),
 }
 
 impl CellSource for Source {
@@ -24,6 +27,7 @@ impl CellSource for Source {
         match self {
             Source::Memtable(cursor) => cursor.cell(),
             Source::File(cursor) => cursor.cell(),
+            Source::Part(part) => part.cell(),
         }
     }
 
@@ -31,6 +35,7 @@ impl CellSource for Source {
         match self {
             Source::Memtable(cursor) => cursor.advance(),
             Source::File(cursor) => cursor.advance(),
+            Source::Part(part) => part.advance(),
         }
     }
 
@@ -38,6 +43,7 @@ impl CellSource for Source {
         match self {
             Source::Memtable(cursor) => cursor.rewind(),
             Source::File(cursor) => cursor.rewind(),
+            Source::Part(part) => part.rewind(),
         }
     }
 
@@ -45,6 +51,7 @@ impl CellSource for Source {
         match self {
             Source::Memtable(cursor) => cursor.seek(row, qualifier),
             Source::File(cursor) => cursor.seek(row, qualifier),
+            Source::Part(part) => part.seek(row, qualifier),
         }
     }
 }
@@ -65,20 +72,31 @@ pub(crate) struct FamilyRead<'a> {
     pub(crate) qualifier: Option<&'a [u8]>,
 }
 
+impl<'a> FamilyRead<'a> {
+    /// Everything of a family, forward, past the block cache.
+    pub(crate) fn all(id: FamilyId, name: &'a Bytes) -> FamilyRead<'a> {
+        FamilyRead {
+            id,
+            name,
+            direction: Direction::Forward,
+            read_point: u64::MAX,
+            time_range: TimeRange::ALL,
+            cache_blocks: false,
+            row: None,
+            qualifier: None,
+        }
+    }
+}
+
 impl FamilyRead<'_> {
     /// The family's cells in a view, merged; newest sources first, so that of two
     /// cells with one address and number the one written later comes first.
     pub(crate) fn open(&self, view: &View) -> Merge<Source> {
-        let memtables: Vec<_> = view.memtables().collect();
+        let frozen = view.frozen.iter().rev().map(|frozen| (&frozen.memtable, frozen.part.as_ref()));
+        let memtables = std::iter::once((&view.active, None)).chain(frozen);
         let mut sources: Vec<Source> = memtables
-            .into_iter()
-            .rev()
-            .filter(|memtable| !memtable.is_empty())
-            .map(|memtable| {
-                let memtable = Arc::clone(memtable);
-                let cursor = MemtableCursor::new(memtable, self.id, self.name.clone(), self.direction, self.read_point);
-                Source::Memtable(if self.row.is_some() { cursor.of_one_row() } else { cursor })
-            })
+            .filter(|(memtable, _)| !memtable.is_empty())
+            .map(|(memtable, part)| self.cut(self.open_memtable(memtable), part))
             .collect();
         sources.extend(view.files.iter().rev().filter(|file| self.wants(file)).map(|file| self.open_file(file)));
         Merge::new(sources, self.direction)
@@ -96,6 +114,22 @@ impl FamilyRead<'_> {
     pub(crate) fn open_file(&self, file: &RegionFile) -> Source {
         let options =
             ReadOptions { direction: self.direction, time_range: self.time_range, cache_blocks: self.cache_blocks };
-        Source::File(Box::new(SstableCursor::new(Arc::clone(&file.table), options)))
+        self.cut(Source::File(Box::new(SstableCursor::new(Arc::clone(&file.table), options))), file.part.as_ref())
+    }
+
+    fn open_memtable(&self, memtable: &Arc<Memtable>) -> Source {
+        let memtable = Arc::clone(memtable);
+        let cursor = MemtableCursor::new(memtable, self.id, self.name.clone(), self.direction, self.read_point);
+        Source::Memtable(if self.row.is_some() { cursor.of_one_row() } else { cursor })
+    }
+
+    /// Shows of a source its part only; a row that is asked for lies in it.
+    fn cut(&self, source: Source, part: Option<&Arc<KeyRange>>) -> Source {
+        match part {
+            Some(range) if self.row.is_none() => {
+                Source::Part(Box::new(Part::new(source, KeyRange::clone(range), self.direction)))
+            }
+            _ => source,
+        }
     }
 }

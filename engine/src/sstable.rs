@@ -22,6 +22,7 @@ mod format;
 mod index;
 mod input;
 mod metadata;
+mod part;
 mod span;
 #[cfg(test)]
 pub(crate) mod tests;

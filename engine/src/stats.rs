@@ -6,6 +6,7 @@ use std::time::Duration;
 /// Counters of flush and compaction. All relaxed: each is read for itself.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
+    pub(crate) splits: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) flushed_bytes: AtomicU64,
     pub(crate) compactions: AtomicU64,
@@ -28,6 +29,8 @@ pub struct Stats {
     pub wal_sync_time_max: Duration,
     /// Bytes in memtables.
     pub memtable_bytes: u64,
+    /// Regions split since the store was opened.
+    pub splits: u64,
     /// Files.
     pub files_count: u64,
     /// Bytes in files.

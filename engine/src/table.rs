@@ -9,6 +9,38 @@ use basalt_store::{FamilyDescriptor, TableDescriptor, TableState};
 use crate::id::{FamilyId, TableId};
 use crate::region::Region;
 
+/// A table's regions at one moment, sorted by start; they tile the keys.
+#[derive(Debug, Clone)]
+pub(crate) struct Regions(Arc<[Arc<Region>]>);
+
+impl Regions {
+    /// The index of the region that holds a row.
+    pub(crate) fn index_of(&self, row: &[u8]) -> usize {
+        self.0.partition_point(|region| &region.start()[..] <= row).saturating_sub(1)
+    }
+
+    /// The region that holds a row.
+    pub(crate) fn of(&self, row: &[u8]) -> Option<&Arc<Region>> {
+        self.0.get(self.index_of(row))
+    }
+
+    /// The region of the rows before a key; empty: the last region.
+    pub(crate) fn before(&self, key: &[u8]) -> Option<&Arc<Region>> {
+        if key.is_empty() {
+            return self.0.last();
+        }
+        self.0.get(self.0.partition_point(|region| &region.start()[..] < key).checked_sub(1)?)
+    }
+}
+
+impl std::ops::Deref for Regions {
+    type Target = [Arc<Region>];
+
+    fn deref(&self) -> &[Arc<Region>] {
+        &self.0
+    }
+}
+
 /// How many row locks a table has: rows share them by hash.
 const ROW_LOCKS: usize = 256;
 
@@ -41,8 +73,8 @@ pub(crate) struct Table {
     /// Shared by flushes and compactions, taken whole to alter or drop the table:
     /// no file of a family is made while the family goes. Rank: above all of the regions' locks.
     reshaping: RwLock<()>,
-    /// Sorted by start; never changes.
-    pub(crate) regions: Vec<Arc<Region>>,
+    /// Guards which regions there are. Leaf lock, held for a moment.
+    regions: RwLock<Regions>,
     row_locks: RowLocks,
     /// Relaxed: read under `reshaping`, which orders it.
     dropped: AtomicBool,
@@ -54,7 +86,7 @@ impl Table {
             id,
             shape: RwLock::new(Arc::new(shape)),
             reshaping: RwLock::new(()),
-            regions,
+            regions: RwLock::new(Regions(regions.into())),
             row_locks: RowLocks::new(),
             dropped: AtomicBool::new(false),
         }
@@ -84,9 +116,21 @@ impl Table {
         self.dropped.store(true, Ordering::Relaxed);
     }
 
-    /// The index of the region that holds a row.
-    pub(crate) fn region_of(&self, row: &[u8]) -> usize {
-        self.regions.partition_point(|region| &region.start[..] <= row).saturating_sub(1)
+    /// The regions now. One of them may be split at any moment: it is retired then.
+    pub(crate) fn regions(&self) -> Regions {
+        self.regions.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts regions in the place of one that they tile.
+    pub(crate) fn replace_region(&self, old: &Arc<Region>, new: impl IntoIterator<Item = Arc<Region>>) {
+        let mut regions = self.regions.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = regions.to_vec();
+        let place = next.iter().position(|region| Arc::ptr_eq(region, old));
+        assert!(place.is_some(), "BUG: a region that the table does not have is replaced");
+        if let Some(place) = place {
+            next.splice(place..=place, new);
+        }
+        *regions = Regions(next.into());
     }
 
     pub(crate) fn row_locks(&self) -> &RowLocks {

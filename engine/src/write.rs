@@ -9,7 +9,6 @@
 //! synced yet, lets go, and is answered when all it saw is as durable as asked.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use basalt_store::{
@@ -26,7 +25,7 @@ use crate::memtable::MemRow;
 use crate::mutation::{LoggedCell, MutationWriter};
 use crate::read::{RowWanted, read_row};
 use crate::region::Region;
-use crate::table::{Shape, Table};
+use crate::table::{Regions, Shape, Table};
 use crate::wal::{Answer, Write};
 
 mod modify;
@@ -45,8 +44,6 @@ struct Resolved<'a> {
 struct ResolvedRow<'a> {
     key: &'a [u8],
     cells: Range<usize>,
-    /// Index of the region that holds it.
-    region: usize,
 }
 
 impl<'a> Resolved<'a> {
@@ -92,7 +89,7 @@ impl Core {
         let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
         let mut applied = Applied::default();
         for (index, row) in batch.rows().enumerate() {
-            if let Err(error) = self.resolve_row(table, row, &families, stamp, &mut resolved) {
+            if let Err(error) = self.resolve_row(row, &families, stamp, &mut resolved) {
                 applied.failed.push(RowFailure { row: index, error });
             }
         }
@@ -111,7 +108,7 @@ impl Core {
             let mut resolved = Resolved::default();
             let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
             let done = self
-                .resolve_row(table, row, &families, stamp, &mut resolved)
+                .resolve_row(row, &families, stamp, &mut resolved)
                 .and_then(|()| self.resolve_newest(table, &shape, row, &mut resolved));
             match done {
                 Ok(()) => {
@@ -127,7 +124,6 @@ impl Core {
     /// Checks a row's changes and adds them to `resolved`, whole or not at all.
     fn resolve_row<'a>(
         &self,
-        table: &Table,
         row: RowMutation<'a>,
         families: &[basalt_store::Result<FamilyId>],
         stamp: Timestamp,
@@ -157,8 +153,7 @@ impl Core {
             });
         }
         if resolved.cells.len() > start {
-            let region = table.region_of(row.key());
-            resolved.rows.push(ResolvedRow { key: row.key(), cells: start..resolved.cells.len(), region });
+            resolved.rows.push(ResolvedRow { key: row.key(), cells: start..resolved.cells.len() });
         }
         Ok(())
     }
@@ -169,45 +164,25 @@ impl Core {
             return answer(Ok(()));
         }
         let (record, numbers) = encode(table, resolved, stamp);
-        let mut order: Vec<usize> = (0..resolved.rows.len()).collect();
-        // Stable, so that a region's rows keep their order and regions are locked in key order.
-        order.sort_by_key(|index| resolved.rows.get(*index).map(|row| row.region));
-        let mut touched: Vec<usize> = resolved.rows.iter().map(|row| row.region).collect();
-        touched.sort_unstable();
-        touched.dedup();
-        let regions: Vec<&Arc<Region>> = touched.iter().filter_map(|index| table.regions.get(*index)).collect();
-        let updates: Vec<_> = regions.iter().map(|region| region.begin_update()).collect();
-        let points = regions.iter().map(|region| Arc::clone(&region.read_point)).collect();
-        let last = match self.wal.append(Write { record, numbers, level, regions: points }) {
-            Ok(last) => last,
-            Err(error) => return answer(Err(error)),
-        };
-        let first = last + 1 - numbers;
-        self.insert(table, resolved, &order, first);
-        drop(updates);
-        self.wal.applied(last, answer);
-        if self.is_flush_due(&regions) {
-            self.jobs.wake(Work::Flush);
-        }
-    }
-
-    /// Puts rows into the memtables, region by region.
-    fn insert(&self, table: &Table, resolved: &Resolved<'_>, order: &[usize], first: u64) {
-        let region_of = |index: &usize| resolved.rows.get(*index).map(|row| row.region);
-        for run in order.chunk_by(|a, b| region_of(a) == region_of(b)) {
-            let Some(region) = run.first().and_then(region_of).and_then(|index| table.regions.get(index)) else {
+        loop {
+            let placed = Placed::new(&table.regions(), resolved);
+            let updates: Vec<_> = placed.regions.iter().map(|(region, _)| region.begin_update()).collect();
+            if placed.regions.iter().any(|(region, _)| region.is_retired()) {
+                // Split meanwhile: its halves take the rows.
                 continue;
-            };
-            let active = Arc::clone(&region.view().active);
-            let mut memtable = active.insert();
-            for index in run {
-                if let Some(row) = resolved.rows.get(*index) {
-                    let sequence = basalt_store::SeqNo(first + *index as u64);
-                    memtable.row(&MemRow { key: row.key, sequence, cells: resolved.cells_of(row) });
-                }
             }
-            self.memtable_bytes.fetch_add(memtable.finish(), Ordering::Relaxed);
-            region.count_write(run.len() as u64);
+            let points = placed.regions.iter().map(|(region, _)| Arc::clone(&region.read_point)).collect();
+            let last = match self.wal.append(Write { record, numbers, level, regions: points }) {
+                Ok(last) => last,
+                Err(error) => return answer(Err(error)),
+            };
+            insert(&placed, resolved, last + 1 - numbers);
+            drop(updates);
+            self.wal.applied(last, answer);
+            if self.is_flush_due(placed.regions.iter().map(|(region, _)| region)) {
+                self.jobs.wake(Work::Flush);
+            }
+            return;
         }
     }
 
@@ -217,7 +192,7 @@ impl Core {
         let get = Get { versions, ..Get::row(Bytes::copy_from_slice(column.row)).with_columns(columns) };
         let mut reader = RowReader::for_get(&shape.descriptor, &get, self.clock.now())?;
         let mut out = RowBatchBuilder::new();
-        if let Some(region) = table.regions.get(table.region_of(column.row)) {
+        if let Some(region) = table.regions().of(column.row) {
             let view = region.view();
             let wanted = RowWanted { row: column.row, read_point: u64::MAX, time_range: TimeRange::ALL };
             read_row(shape, &view, &wanted, &mut reader, &mut out)?;
@@ -254,6 +229,44 @@ impl Core {
             }
         }
         Ok(())
+    }
+}
+
+/// Which regions take which rows.
+#[derive(Debug)]
+struct Placed {
+    /// In key order, each with the indexes of its rows, ascending.
+    regions: Vec<(Arc<Region>, Vec<usize>)>,
+}
+
+impl Placed {
+    fn new(regions: &Regions, resolved: &Resolved<'_>) -> Placed {
+        let mut order: Vec<(usize, usize)> =
+            resolved.rows.iter().enumerate().map(|(index, row)| (regions.index_of(row.key), index)).collect();
+        // By region, and within it as the batch has them.
+        order.sort_unstable();
+        let runs = order.chunk_by(|a, b| a.0 == b.0);
+        let placed = runs.filter_map(|run| {
+            let region = regions.get(run.first()?.0)?;
+            Some((Arc::clone(region), run.iter().map(|(_, index)| *index).collect()))
+        });
+        Placed { regions: placed.collect() }
+    }
+}
+
+/// Puts rows into the memtables, region by region.
+fn insert(placed: &Placed, resolved: &Resolved<'_>, first: u64) {
+    for (region, rows) in &placed.regions {
+        let active = Arc::clone(&region.view().active);
+        let mut memtable = active.insert();
+        for index in rows {
+            if let Some(row) = resolved.rows.get(*index) {
+                let sequence = basalt_store::SeqNo(first + *index as u64);
+                memtable.row(&MemRow { key: row.key, sequence, cells: resolved.cells_of(row) });
+            }
+        }
+        memtable.finish();
+        region.count_write(rows.len() as u64);
     }
 }
 

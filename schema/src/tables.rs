@@ -1,6 +1,6 @@
 //! The four tables: their families, their splits, and what is recorded in them of the settings that must not change.
 
-use basalt_store::{ErrorKind, FamilyDescriptor, Store, TableDescriptor, TableName};
+use basalt_store::{ErrorKind, FamilyDescriptor, SplitPolicy, Store, TableDescriptor, TableName};
 use bytes::Bytes;
 
 use crate::{Error, KeyLayout, Result, SchemaConfig};
@@ -56,7 +56,11 @@ impl Tables {
         let mut family = FamilyDescriptor::new(DATA_FAMILY);
         family.fold.clone_from(&config.fold);
         family.block_encoding.clone_from(&config.block_encoding);
-        let data = TableDescriptor::new(self.data.clone(), vec![family]);
+        let mut data = TableDescriptor::new(self.data.clone(), vec![family]);
+        if config.salting.width() > 0 {
+            // Its regions are the buckets, and grow alike: none of them is split for its size.
+            data = data.with_attribute("SPLIT_POLICY", SplitPolicy::DISABLED);
+        }
         let fixed: Vec<Fixed> = fixed_salt(config).into_iter().chain(widths).collect();
         open_table(store, data, &splits(config), &fixed)
     }

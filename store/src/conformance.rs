@@ -21,8 +21,8 @@
 //!
 //! What the contract cannot say yet waits: the purge delay
 //! (S-DEL-11's second half and U-11, tested at [`Retention`](crate::Retention)), the new version behaviour (U-4), costs
-//! told by counters (S-MAP-12, -13, -17, S-VERS-2, S-SIZE-*, S-KEY-2), splits on
-//! the run (S-PERF-2), constraints (S-CONS-1), triggers (S-IDX-6), snapshots.
+//! told by counters (S-MAP-12, -13, -17, S-VERS-2, S-SIZE-*, S-KEY-2), splits by size (S-PERF-2), constraints (S-CONS-1),
+//! triggers (S-IDX-6), snapshots.
 
 mod deletes;
 mod filters;
@@ -160,6 +160,8 @@ macro_rules! conformance_suite {
             s_cf_7_settings_are_kept
             s_split_1_regions_tile_the_keys
             s_split_1_bad_splits_are_refused
+            s_split_1_regions_split
+            s_split_1_splits_that_cannot_be_are_refused
             s_split_7_create_is_told_apart
             s_split_8_regions_count_their_load
             s_perf_settings_change_no_answer

@@ -18,8 +18,8 @@ use bytes::Bytes;
 use self::table::Table;
 use crate::{
     Append, Applied, CheckAndMutate, Clock, Compaction, Error, Get, Increment, MutationBatch, NamespaceDescriptor,
-    NamespaceLoad, Namespaces, Pending, RegionInfo, Result, RowBatch, Scan, Scanner, Store, TableDescriptor, TableName,
-    TableState, Timestamp, TruncatedRegions,
+    NamespaceLoad, Namespaces, Pending, RegionInfo, Result, RowBatch, Scan, Scanner, SplitAt, Store, TableDescriptor,
+    TableName, TableState, Timestamp, TruncatedRegions,
 };
 
 /// Longest value in bytes by default, 10 MiB (HBase: `hbase.client.keyvalue.maxsize`).
@@ -72,6 +72,8 @@ struct Counters {
     seq: AtomicU64,
     // Relaxed, as above.
     stamp_ms: AtomicU64,
+    /// The last number given to a region. Relaxed: it only grows.
+    regions: AtomicU64,
 }
 
 impl Counters {
@@ -173,7 +175,7 @@ impl Store for MemoryStore {
         let there = catalog.tables_of(&namespace.name).map(|table| table.regions_count());
         namespaces.check_table(&table.name, splits.len() as u64 + 1, NamespaceLoad::of(there))?;
         let state = TableState { disabled: false, namespace_read_only: namespace.is_read_only() };
-        let (name, made) = (table.name.clone(), Table::new(table, splits, state)?);
+        let (name, made) = (table.name.clone(), Table::new(table, splits, state, &self.counters.regions)?);
         catalog.tables.insert(name, Arc::new(made));
         Ok(())
     }
@@ -184,7 +186,7 @@ impl Store for MemoryStore {
 
     fn truncate_table(&self, table: &TableName, regions: TruncatedRegions) -> Result<()> {
         let mut catalog = write(&self.catalog);
-        let emptied = catalog.table(table)?.emptied(regions)?;
+        let emptied = catalog.table(table)?.emptied(regions, &self.counters.regions)?;
         catalog.tables.insert(table.clone(), Arc::new(emptied));
         Ok(())
     }
@@ -218,6 +220,13 @@ impl Store for MemoryStore {
 
     fn regions(&self, table: &TableName) -> Result<Vec<RegionInfo>> {
         Ok(self.table(table)?.regions())
+    }
+
+    fn split_region(&self, table: &TableName, at: &SplitAt) -> Result<Bytes> {
+        let catalog = read(&self.catalog);
+        let namespace = catalog.namespaces.get(table.namespace())?;
+        let there: usize = catalog.tables_of(&namespace.name).map(|table| table.regions_count()).sum();
+        catalog.table(table)?.split(at, &self.counters.regions, || namespace.check_regions(there as u64, 1))
     }
 
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use bytes::Bytes;
 
 use crate::{
-    Durability, Error, Get, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch, Scan, Scanner,
+    Durability, Error, Get, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch, Scan, Scanner, SplitAt,
     TableDescriptor, TableName,
 };
 
@@ -125,6 +125,14 @@ pub trait Store: Send + Sync + Debug {
     /// `NotFound`: no such table.
     fn regions(&self, table: &TableName) -> Result<Vec<RegionInfo>>;
 
+    /// Splits a region of a table in two, while it serves; answers the key that the second one begins with (rules
+    /// S-SPLIT-1, S-PERF-2). The data stays where it is: compactions part it later.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table. `Invalid`: a region begins at that key already, a region has no row to be split at,
+    /// or the table forbids it ([`SplitPolicy`](crate::SplitPolicy)). `ReadOnly`: no room.
+    fn split_region(&self, table: &TableName, at: &SplitAt) -> Result<Bytes>;
+
     /// Applies a batch. The answer comes when every row in it is stored as durably as the batch asks; rows that
     /// the rules refuse are told apart and harm no other. Server-assigned times never go back, and one row entry's
     /// changes share one time.
@@ -218,6 +226,8 @@ pub enum Compaction {
 /// A region of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionInfo {
+    /// Names the region in its store; never used twice.
+    pub id: u64,
     /// First key; empty for the table's first region.
     pub start: Bytes,
     /// Key after the last; empty for the table's last region.

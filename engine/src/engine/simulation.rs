@@ -146,6 +146,7 @@ impl History {
                 memtable_bytes: 3 << 10,
                 memtables_bytes: 64 << 10,
                 compaction_files_min: 2,
+                region_bytes_max: 5 << 10,
                 ..small_limits()
             },
             workers: Workers::Manual,
@@ -168,7 +169,7 @@ impl History {
     }
 
     fn step(&mut self, engine: &Engine, life: u32) {
-        match self.rng.below(20) {
+        match self.rng.below(21) {
             0..8 => self.write(engine),
             8..10 => self.increment(engine),
             10..15 => drop(engine.pump()),
@@ -176,6 +177,11 @@ impl History {
             16 => drop(engine.compact(&name(), Compaction::Minor)),
             17 => drop(engine.compact(&name(), Compaction::Major)),
             18 => self.check_all(engine, life),
+            19 => {
+                let row = row_key(self.rng.below(ROWS)).into();
+                let at = if self.rng.chance(1, 2) { SplitAt::Key(row) } else { SplitAt::MiddleOf(row) };
+                drop(engine.split_region(&name(), &at));
+            }
             _ => self.free_space(engine),
         }
     }

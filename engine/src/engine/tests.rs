@@ -20,7 +20,7 @@ pub(crate) fn small_limits() -> Limits {
     }
 }
 
-fn options(fs: Arc<dyn FileSystem>, dir: &Path, workers: Workers) -> EngineOptions {
+pub(crate) fn options(fs: Arc<dyn FileSystem>, dir: &Path, workers: Workers) -> EngineOptions {
     EngineOptions {
         fs,
         clock: Arc::new(ManualClock::new(Timestamp(1000))),
@@ -30,29 +30,29 @@ fn options(fs: Arc<dyn FileSystem>, dir: &Path, workers: Workers) -> EngineOptio
     }
 }
 
-fn name() -> TableName {
+pub(crate) fn name() -> TableName {
     "t".parse().unwrap()
 }
 
-fn table() -> TableDescriptor {
+pub(crate) fn table() -> TableDescriptor {
     TableDescriptor::new(name(), vec![FamilyDescriptor::new("f"), FamilyDescriptor::new("g")])
 }
 
-fn put(engine: &Engine, row: &str, value: &str) -> Pending<Applied> {
+pub(crate) fn put(engine: &Engine, row: &str, value: &str) -> Pending<Applied> {
     let mut batch = MutationBatch::new(Durability::Fsync);
     let mut changes = batch.row(row.as_bytes()).unwrap();
     changes.put(b"f", b"q", None, value.as_bytes()).unwrap().put(b"g", b"q", None, value.as_bytes()).unwrap();
     engine.apply(&name(), batch)
 }
 
-type Row = (String, Vec<String>);
+pub(crate) type Row = (String, Vec<String>);
 
-fn rows(batch: &RowBatch) -> Vec<Row> {
+pub(crate) fn rows(batch: &RowBatch) -> Vec<Row> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     batch.rows().map(|row| (text(row.key()), row.cells().map(|cell| text(cell.value)).collect())).collect()
 }
 
-fn scan(engine: &Engine, scan: Scan) -> Vec<Row> {
+pub(crate) fn scan(engine: &Engine, scan: Scan) -> Vec<Row> {
     let mut scanner = engine.scan(&name(), scan).unwrap();
     let mut all = Vec::new();
     while let Some(batch) = scanner.next_wait() {
@@ -61,7 +61,7 @@ fn scan(engine: &Engine, scan: Scan) -> Vec<Row> {
     all
 }
 
-fn expected(range: std::ops::Range<u32>) -> Vec<Row> {
+pub(crate) fn expected(range: std::ops::Range<u32>) -> Vec<Row> {
     range.map(|row| (format!("row{row:04}"), vec![format!("v{row}"), format!("v{row}")])).collect()
 }
 

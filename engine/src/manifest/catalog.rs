@@ -12,6 +12,8 @@ use crate::id::{FamilyId, RegionId, TableId};
 use crate::sstable::FileId;
 use crate::wal::SegmentId;
 
+use super::regions::RegionsEdit;
+
 /// A table as the manifest knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableEntry {
@@ -69,6 +71,8 @@ pub(crate) enum Edit {
         removed: Vec<FileId>,
         added: Vec<FileEntry>,
     },
+    /// Regions take the place of others.
+    Regions(RegionsEdit),
     /// Marks that only grow.
     Marks(Marks),
     /// A namespace is made, or set anew.
@@ -176,6 +180,7 @@ impl Catalog {
                 table.disabled = *disabled;
                 Ok(())
             }
+            Edit::Regions(edit) => self.replace_regions(edit),
             Edit::Marks(marks) => {
                 self.marks.log_start = self.marks.log_start.max(marks.log_start);
                 self.marks.clock = self.marks.clock.max(marks.clock);
@@ -265,6 +270,11 @@ impl Catalog {
         Ok(())
     }
 
+    /// Whether anything names a file: what nothing names may be deleted.
+    pub(crate) fn names_file(&self, id: FileId) -> bool {
+        self.regions.values().any(|region| region.files.iter().any(|file| file.id == id))
+    }
+
     /// Edits that make this catalog out of an empty one.
     pub(crate) fn as_edits(&self) -> Vec<Edit> {
         // First: tables are made in namespaces that are there. The predefined ones may have properties too.
@@ -295,6 +305,6 @@ impl Catalog {
     }
 }
 
-fn misfit(what: &'static str, number: u64) -> Misfit {
+pub(super) fn misfit(what: &'static str, number: u64) -> Misfit {
     Misfit { what, number }
 }

@@ -8,6 +8,7 @@ use basalt_store::{
 use bytes::Bytes;
 
 use super::catalog::{Edit, FileEntry, Marks, NewRegion};
+use super::regions;
 use crate::field::{Fields, put_string, put_varint};
 use crate::id::{FamilyId, RegionId, TableId};
 use crate::sstable::FileId;
@@ -21,6 +22,7 @@ const MARKS: u8 = 5;
 const SET_NAMESPACE: u8 = 6;
 const DROP_NAMESPACE: u8 = 7;
 const SET_TABLE_STATE: u8 = 8;
+const REGIONS: u8 = 9;
 
 const ENABLED: u8 = 1;
 const DISABLED: u8 = 2;
@@ -71,12 +73,11 @@ fn encode_edit(edit: &Edit, out: &mut Vec<u8>) {
             for file in removed {
                 put_varint(out, file.0);
             }
-            put_varint(out, added.len() as u64);
-            for file in added {
-                put_varint(out, file.id.0);
-                put_varint(out, file.family.0.into());
-                put_varint(out, file.bytes);
-            }
+            put_files(out, added);
+        }
+        Edit::Regions(edit) => {
+            out.push(REGIONS);
+            regions::encode_into(edit, out);
         }
         Edit::Marks(marks) => {
             out.push(MARKS);
@@ -110,6 +111,15 @@ fn put_pairs(out: &mut Vec<u8>, pairs: &BTreeMap<String, String>) {
     for (key, value) in pairs {
         put_string(out, key.as_bytes());
         put_string(out, value.as_bytes());
+    }
+}
+
+pub(super) fn put_files(out: &mut Vec<u8>, files: &[FileEntry]) {
+    put_varint(out, files.len() as u64);
+    for file in files {
+        put_varint(out, file.id.0);
+        put_varint(out, file.family.0.into());
+        put_varint(out, file.bytes);
     }
 }
 
@@ -169,6 +179,7 @@ fn decode_edit(fields: &mut Fields<'_>, family: ReadFamily) -> Option<Edit> {
             removed: list(fields, |fields| fields.varint().map(FileId))?,
             added: list(fields, file)?,
         },
+        REGIONS => Edit::Regions(regions::decode(fields)?),
         MARKS => Edit::Marks(Marks {
             log_start: SegmentId(number(fields)?),
             clock: Timestamp(fields.varint()?),
@@ -202,7 +213,7 @@ fn pairs(fields: &mut Fields<'_>) -> Option<BTreeMap<String, String>> {
 }
 
 /// A count, then as many; never more room than bytes that are there.
-fn list<T>(fields: &mut Fields<'_>, mut item: impl FnMut(&mut Fields<'_>) -> Option<T>) -> Option<Vec<T>> {
+pub(super) fn list<T>(fields: &mut Fields<'_>, mut item: impl FnMut(&mut Fields<'_>) -> Option<T>) -> Option<Vec<T>> {
     let count = usize::try_from(fields.varint()?).ok()?;
     if count > fields.left() {
         return None;
@@ -218,13 +229,13 @@ fn text(fields: &mut Fields<'_>) -> Option<String> {
     String::from_utf8(fields.string()?.to_vec()).ok()
 }
 
-fn region(fields: &mut Fields<'_>) -> Option<NewRegion> {
+pub(super) fn region(fields: &mut Fields<'_>) -> Option<NewRegion> {
     let id = RegionId(fields.varint()?);
     let start = Bytes::copy_from_slice(fields.string()?);
     Some(NewRegion { id, start, end: Bytes::copy_from_slice(fields.string()?) })
 }
 
-fn file(fields: &mut Fields<'_>) -> Option<FileEntry> {
+pub(super) fn file(fields: &mut Fields<'_>) -> Option<FileEntry> {
     let id = FileId(fields.varint()?);
     let family = FamilyId(number(fields)?);
     Some(FileEntry { id, family, bytes: fields.varint()? })

@@ -34,6 +34,20 @@ fn files(removed: &[u64], added: &[u64]) -> Edit {
 
 /// Edits of every kind, each on top of those before it.
 fn edits() -> Vec<Edit> {
+    let half = |id, start: &'static str, end: &'static str, files: &[u64]| FilledRegion {
+        region: NewRegion { id: RegionId(id), start: start.into(), end: end.into() },
+        flushed: 7,
+        files: files.iter().map(|id| file(*id)).collect(),
+    };
+    let filled = Edit::Files { region: RegionId(1), flushed: 7, removed: Vec::new(), added: vec![file(10), file(11)] };
+    let (table, removed) = (TableId(1), vec![RegionId(1)]);
+    let added = vec![half(4, "", "f", &[10, 11]), half(5, "f", "m", &[11])];
+    let split = Edit::Regions(RegionsEdit { table, removed, added });
+    edits_of_version_2().into_iter().chain([filled, split]).collect()
+}
+
+/// What version 2 could tell.
+fn edits_of_version_2() -> Vec<Edit> {
     let namespace = |name: &str| Edit::SetNamespace(NamespaceDescriptor::new(name).with_property("p", "1"));
     let before = [namespace("ns"), namespace("gone"), Edit::DropNamespace { name: "gone".into() }, namespace("hbase")];
     let after = [Edit::SetTableState { id: TableId(1), disabled: true }];
@@ -186,31 +200,43 @@ fn a_later_version_is_refused_with_its_number() {
     let fs = SimFs::new(1);
     create(&fs);
     let mut bytes = header(1);
-    bytes[8] = 3;
+    bytes[8] = 4;
     let crc = crc32c::crc32c(&bytes[..28]).to_le_bytes();
     bytes[28..].copy_from_slice(&crc);
     fs.open_rw(&Path::new(DIR).join(NAME)).unwrap().write_at(0, &bytes).unwrap();
-    assert!(matches!(open(&fs), Err(Error::Version { found: 3, supported: 2, .. })));
+    assert!(matches!(open(&fs), Err(Error::Version { found: 4, supported: 3, .. })));
 }
 
-/// `tests/compat/v1/MANIFEST` was written by the program of version 1 with these edits and the files after them.
-#[test]
-fn a_manifest_of_version_1_is_read_and_written_anew() {
+/// A manifest of an older version is read, and written anew as one of the newest before it is acted on.
+fn check_old(bytes: &[u8], edits: Vec<Edit>) {
     let fs = SimFs::new(1);
     create(&fs);
     let file = fs.open_rw(&Path::new(DIR).join(NAME)).unwrap();
     file.set_len(0).unwrap();
-    file.write_at(0, include_bytes!("../../../tests/compat/v1/MANIFEST")).unwrap();
+    file.write_at(0, bytes).unwrap();
     file.sync_data().unwrap();
     let mut expected = Catalog::new();
-    let namespace = Edit::SetNamespace(NamespaceDescriptor::new("ns"));
-    for edit in [namespace].into_iter().chain(edits_of_version_1()).chain([files(&[3], &[5])]) {
+    for edit in edits.into_iter().chain([files(&[3], &[5])]) {
         expected.apply(&edit).unwrap();
     }
     let read = open(&fs).unwrap();
     assert_eq!((read.catalog(), read.generation), (&expected, 2));
     let again = open(&fs.power_loss(LossMode::Hostile)).unwrap();
     assert_eq!((again.catalog(), again.generation), (&expected, 2), "it is of the newest version now");
+}
+
+/// `tests/compat/v1/MANIFEST` was written by the program of version 1 with these edits and the files after them.
+#[test]
+fn a_manifest_of_version_1_is_read_and_written_anew() {
+    let namespace = Edit::SetNamespace(NamespaceDescriptor::new("ns"));
+    let edits = [namespace].into_iter().chain(edits_of_version_1()).collect();
+    check_old(include_bytes!("../../../tests/compat/v1/MANIFEST"), edits);
+}
+
+/// `tests/compat/v2/MANIFEST`, likewise.
+#[test]
+fn a_manifest_of_version_2_is_read_and_written_anew() {
+    check_old(include_bytes!("../../../tests/compat/v2/MANIFEST"), edits_of_version_2());
 }
 
 #[test]
@@ -221,4 +247,31 @@ fn foreign_bytes_are_no_edits() {
     for cut in 0..bytes.len() {
         assert!(edit::decode(&bytes[..cut]).is_none());
     }
+}
+
+/// An edit that would lose or invent rows or files is none.
+#[test]
+fn regions_that_do_not_tile_what_they_replace_are_refused() {
+    let mut catalog = Catalog::new();
+    for edit in edits_of_version_2() {
+        catalog.apply(&edit).unwrap();
+    }
+    let check = |removed: &[u64], added: &[(u64, &'static str, &'static str, u64)]| {
+        let removed = removed.iter().map(|id| RegionId(*id)).collect();
+        let filled = |&(id, start, end, of): &(u64, &'static str, &'static str, u64)| FilledRegion {
+            region: NewRegion { id: RegionId(id), start: start.into(), end: end.into() },
+            flushed: 7,
+            files: vec![file(of)],
+        };
+        let edit = RegionsEdit { table: TableId(1), removed, added: added.iter().map(filled).collect() };
+        catalog.clone().apply(&Edit::Regions(edit)).is_ok()
+    };
+    assert!(check(&[2], &[(4, "m", "t", 3), (5, "t", "", 4)]));
+    assert!(!check(&[2], &[(4, "m", "t", 3), (5, "u", "", 4)]), "a gap");
+    assert!(!check(&[2], &[(4, "m", "t", 3)]), "an end too early");
+    assert!(!check(&[2], &[(4, "a", "", 3)]), "a beginning too early");
+    assert!(!check(&[2], &[(4, "m", "", 3), (5, "t", "", 4)]), "one behind the last");
+    assert!(!check(&[2], &[(4, "m", "t", 3), (5, "t", "", 9)]), "a file of nowhere");
+    assert!(!check(&[2], &[(1, "m", "t", 3), (5, "t", "", 4)]), "an id given before");
+    assert!(!check(&[], &[]) && !check(&[7], &[(4, "m", "", 3)]), "a region of nowhere");
 }

@@ -41,7 +41,7 @@ fn cursor(memtable: &Arc<Memtable>, direction: Direction, read_point: u64) -> Me
 /// Random cells: few rows with many cells each, out of order, so that runs split.
 fn filled(seed: u64, cells: u64) -> (Arc<Memtable>, Vec<Held>) {
     let mut rng = SplitMix::new(seed);
-    let memtable = Arc::new(Memtable::new());
+    let memtable = Arc::new(Memtable::new(Arc::default()));
     let mut expected = Vec::new();
     for sequence in 1..=cells {
         let key = vec![b'r', rng.below(5).to_le_bytes()[0]];
@@ -103,7 +103,7 @@ fn a_seek_finds_the_first_cell_not_before_the_column() {
 
 #[test]
 fn the_later_of_two_cells_with_one_address_and_number_stays() {
-    let memtable = Arc::new(Memtable::new());
+    let memtable = Arc::new(Memtable::new(Arc::default()));
     assert!(memtable.is_empty());
     let cell =
         |value| LoggedCell { family: FAMILY, kind: CellKind::Put, timestamp: Timestamp(5), qualifier: b"q", value };

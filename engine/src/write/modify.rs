@@ -112,7 +112,7 @@ impl Core {
         let mut resolved = Resolved::default();
         let Some(row) = batch.rows().next() else { return answer(Ok(())) };
         let done = self
-            .resolve_row(table, row, &families, stamp, &mut resolved)
+            .resolve_row(row, &families, stamp, &mut resolved)
             .and_then(|()| self.resolve_newest(table, shape, row, &mut resolved));
         match done {
             Ok(()) => self.commit(table, &resolved, batch.durability(), stamp, answer),

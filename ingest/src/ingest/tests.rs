@@ -125,6 +125,9 @@ impl Store for FaultyStore {
     fn regions(&self, table: &TableName) -> StoreResult<Vec<RegionInfo>> {
         self.inner.regions(table)
     }
+    fn split_region(&self, table: &TableName, at: &basalt_store::SplitAt) -> StoreResult<Bytes> {
+        self.inner.split_region(table, at)
+    }
     fn scan(&self, table: &TableName, scan: Scan) -> StoreResult<Scanner> {
         self.inner.scan(table, scan)
     }

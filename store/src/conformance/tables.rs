@@ -6,7 +6,7 @@ use super::Fixture;
 use super::scene::{Scene, change};
 use crate::{
     BloomFilter, CellKind, Compression, Durability, ErrorKind, FamilyDescriptor, Get, KeepDeletedCells, MutationBatch,
-    Result, Scan, TableDescriptor, TableName, TruncatedRegions,
+    Result, Scan, SplitAt, TableDescriptor, TableName, TruncatedRegions,
 };
 
 fn table(name: &str, families: impl IntoIterator<Item = FamilyDescriptor>) -> TableDescriptor {
@@ -118,6 +118,62 @@ pub fn s_split_1_bad_splits_are_refused(fixture: &mut dyn Fixture) {
         let made = scene.store().create_table(table("u", [FamilyDescriptor::new("f")]), &splits);
         assert_eq!(kind(made), Some(ErrorKind::Invalid), "{splits:?}");
     }
+}
+
+/// A region splits while the table serves: at a key that is told, or in the middle; every row is in one region still.
+pub fn s_split_1_regions_split(fixture: &mut dyn Fixture) {
+    let mut scene = Scene::versions(fixture, 1);
+    let rows: Vec<String> = (0..40).map(|row| format!("row{row:02}")).collect();
+    for row in &rows {
+        scene.put(row, "f:q", 1, "v");
+    }
+    let split = |scene: &Scene<'_>, at| scene.store().split_region(&scene.table, &at);
+    scene.flush();
+    assert_eq!(split(&scene, SplitAt::Key("row10".into())).unwrap(), "row10");
+    for row in &rows {
+        scene.put(row, "f:q", 2, "w");
+    }
+    scene.delete_column("row11", "f:q", 5);
+    let middle = split(&scene, SplitAt::MiddleOf("row30".into())).unwrap();
+    assert!(middle > "row10" && middle <= "row39", "{middle:?}");
+    assert_eq!(split(&scene, SplitAt::Key("zzz".into())).unwrap(), "zzz");
+    scene.put("zzzz", "f:q", 2, "w");
+    scene.at_every_stage(|scene| {
+        let regions = scene.store().regions(&scene.table).unwrap();
+        let starts: Vec<_> = regions.iter().map(|region| region.start.clone()).collect();
+        assert_eq!(starts, ["".into(), "row10".into(), middle.clone(), Bytes::from("zzz")]);
+        assert!(regions.iter().zip(&regions[1..]).all(|(one, next)| one.end == next.start && one.id != next.id));
+        let mut expected: Vec<String> = rows.iter().filter(|row| *row != "row11").cloned().collect();
+        expected.push("zzzz".into());
+        assert_eq!(scene.keys(Scan::all()), expected);
+        expected.reverse();
+        assert_eq!(scene.keys(Scan { reversed: true, ..Scan::all() }), expected);
+        assert_eq!(scene.keys(Scan::range("row08", "row12")), ["row08", "row09", "row10"]);
+        assert_eq!(scene.keys(Scan { reversed: true, ..Scan::range("row12", "row08") }), ["row12", "row10", "row09"]);
+        assert_eq!(scene.row("row10"), ["f:q@2=w"]);
+        assert_eq!(scene.get(Get::rows(rows.iter().map(|row| row.clone().into()).collect())).len(), 39);
+    });
+}
+
+/// A split that makes no region is refused.
+pub fn s_split_1_splits_that_cannot_be_are_refused(fixture: &mut dyn Fixture) {
+    let scene = Scene::versions(fixture, 1);
+    let split = |at| scene.store().split_region(&scene.table, &at);
+    assert_eq!(kind(split(SplitAt::MiddleOf(Bytes::new()))), Some(ErrorKind::Invalid));
+    scene.put("b", "f:q", 1, "v");
+    assert_eq!(kind(split(SplitAt::MiddleOf(Bytes::new()))), Some(ErrorKind::Invalid));
+    assert_eq!(kind(split(SplitAt::Key(Bytes::new()))), Some(ErrorKind::Invalid));
+    split(SplitAt::Key("b".into())).unwrap();
+    assert_eq!(kind(split(SplitAt::Key("b".into()))), Some(ErrorKind::Invalid));
+    assert_eq!(scene.store().regions(&scene.table).unwrap().len(), 2);
+    let unknown = scene.store().split_region(&"none".parse().unwrap(), &SplitAt::Key("b".into()));
+    assert_eq!(kind(unknown), Some(ErrorKind::NotFound));
+    let made = table("u", [FamilyDescriptor::new("f")]).with_attribute("SPLIT_ENABLED", "false");
+    scene.store().create_table(made, &[]).unwrap();
+    let forbidden = scene.store().split_region(&"u".parse().unwrap(), &SplitAt::Key("b".into()));
+    assert_eq!(kind(forbidden), Some(ErrorKind::Invalid));
+    let unreadable = table("w", [FamilyDescriptor::new("f")]).with_attribute("MAX_FILESIZE", "big");
+    assert_eq!(kind(scene.store().create_table(unreadable, &[])), Some(ErrorKind::Invalid));
 }
 
 /// A table that exists is not made again, nor touched.

@@ -1,16 +1,16 @@
 //! A table in memory: its settings, its regions' bounds and counters, its rows.
 
 use std::ops::Bound;
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 
 use bytes::Bytes;
 
 use super::rows::{FamilyCells, Rows};
 use super::{read, write};
 use crate::{
-    Compaction, Error, Pass, RegionInfo, Result, Retention, Rules, TableDescriptor, TableState, Timestamp,
-    TruncatedRegions,
+    Compaction, Error, Pass, RegionInfo, Result, Retention, Rules, SplitAt, SplitPolicy, TableDescriptor, TableState,
+    Timestamp, TruncatedRegions, no_split,
 };
 
 /// See the [module](self).
@@ -18,8 +18,8 @@ use crate::{
 pub(super) struct Table {
     /// Guards everything of the table; rank 2, after the store's list of tables.
     pub(super) state: RwLock<State>,
-    /// Sorted by start; never changes.
-    regions: Vec<Region>,
+    /// Sorted by start. Guards which regions there are; rank 3, held for a moment.
+    regions: RwLock<Vec<Arc<Region>>>,
 }
 
 /// What changes.
@@ -32,6 +32,7 @@ pub(super) struct State {
 
 #[derive(Debug, Default)]
 struct Region {
+    id: u64,
     start: Bytes,
     // Relaxed, both: told to operators, ordered with nothing.
     reads_count: AtomicU64,
@@ -43,7 +44,13 @@ impl Table {
     ///
     /// # Errors
     /// `Invalid`: splits that are not sorted and apart, or empty keys.
-    pub(super) fn new(descriptor: TableDescriptor, splits: &[Bytes], serves: TableState) -> Result<Self> {
+    pub(super) fn new(
+        descriptor: TableDescriptor,
+        splits: &[Bytes],
+        serves: TableState,
+        next_region: &AtomicU64,
+    ) -> Result<Self> {
+        SplitPolicy::of(&descriptor)?;
         if splits.first().is_some_and(Bytes::is_empty) || !splits.is_sorted_by(|a, b| a < b) {
             let reason = "split keys must be sorted, each once, none empty".into();
             return Err(Error::InvalidArgument { what: "splits", reason });
@@ -51,7 +58,7 @@ impl Table {
         let starts = std::iter::once(Bytes::new()).chain(splits.iter().cloned());
         Ok(Self {
             state: RwLock::new(State { descriptor, serves, rows: Rows::new() }),
-            regions: starts.map(|start| Region { start, ..Region::default() }).collect(),
+            regions: RwLock::new(starts.map(|start| Region::new(start, next_region)).collect()),
         })
     }
 
@@ -62,6 +69,7 @@ impl Table {
     /// Takes new settings; families that are no longer there go with their cells.
     pub(super) fn alter(&self, descriptor: TableDescriptor) -> Result<()> {
         descriptor.validate()?;
+        SplitPolicy::of(&descriptor)?;
         let mut state = write(&self.state);
         state.rows.retain(|_, row| {
             row.retain(|family, _| descriptor.family(family).is_some());
@@ -72,13 +80,13 @@ impl Table {
     }
 
     /// An empty table to take this one's place, enabled.
-    pub(super) fn emptied(&self, regions: TruncatedRegions) -> Result<Self> {
+    pub(super) fn emptied(&self, regions: TruncatedRegions, next_region: &AtomicU64) -> Result<Self> {
         let splits: Vec<Bytes> = match regions {
-            TruncatedRegions::Kept => self.regions.iter().skip(1).map(|region| region.start.clone()).collect(),
+            TruncatedRegions::Kept => read(&self.regions).iter().skip(1).map(|region| region.start.clone()).collect(),
             TruncatedRegions::Merged => Vec::new(),
         };
         let serves = TableState { disabled: false, ..self.serves() };
-        Self::new(self.descriptor(), &splits, serves)
+        Self::new(self.descriptor(), &splits, serves, next_region)
     }
 
     pub(super) fn serves(&self) -> TableState {
@@ -91,7 +99,7 @@ impl Table {
     }
 
     pub(super) fn regions_count(&self) -> usize {
-        self.regions.len()
+        read(&self.regions).len()
     }
 
     /// What a compaction at `now` of all there is does.
@@ -116,8 +124,9 @@ impl Table {
 
     pub(super) fn regions(&self) -> Vec<RegionInfo> {
         let state = read(&self.state);
-        let ends = self.regions.iter().skip(1).map(|region| region.start.clone()).chain([Bytes::new()]);
-        let regions = self.regions.iter().zip(ends);
+        let regions = read(&self.regions).clone();
+        let ends = regions.iter().skip(1).map(|region| region.start.clone()).chain([Bytes::new()]);
+        let regions = regions.iter().zip(ends);
         regions
             .map(|(region, end)| {
                 let below = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(&end[..]) };
@@ -126,6 +135,7 @@ impl Table {
                     row.values().map(FamilyCells::data_bytes).chain(std::iter::once(key.len() as u64))
                 });
                 RegionInfo {
+                    id: region.id,
                     memtable_bytes: bytes.sum(),
                     start: region.start.clone(),
                     end,
@@ -140,7 +150,8 @@ impl Table {
 
     /// Counts a change of a row.
     pub(super) fn count_write(&self, row: &[u8]) {
-        if let Some(region) = self.regions.get(self.region_of(row)) {
+        let regions = read(&self.regions);
+        if let Some(region) = regions.get(region_of(&regions, row)) {
             region.writes_count.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -148,17 +159,65 @@ impl Table {
     /// Counts a read of all regions from that of `first` to that of `last`, which is in or not; an empty `last` is the
     /// table's end.
     pub(super) fn count_read(&self, first: &[u8], last: &[u8], inclusive: bool) {
+        let regions = read(&self.regions);
         let to = match (last.is_empty(), inclusive) {
-            (true, _) => self.regions.len(),
-            (false, true) => self.region_of(last) + 1,
-            (false, false) => self.regions.partition_point(|region| &region.start[..] < last),
+            (true, _) => regions.len(),
+            (false, true) => region_of(&regions, last) + 1,
+            (false, false) => regions.partition_point(|region| &region.start[..] < last),
         };
-        for region in self.regions.get(self.region_of(first)..to).unwrap_or_default() {
+        for region in regions.get(region_of(&regions, first)..to).unwrap_or_default() {
             region.reads_count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn region_of(&self, row: &[u8]) -> usize {
-        self.regions.partition_point(|region| region.start <= row).saturating_sub(1)
+    /// Splits a region, if there may be one more; answers where the second one begins.
+    pub(super) fn split(
+        &self,
+        at: &SplitAt,
+        next_region: &AtomicU64,
+        check_more: impl FnOnce() -> Result<()>,
+    ) -> Result<Bytes> {
+        let state = read(&self.state);
+        SplitPolicy::of(&state.descriptor)?.check_request()?;
+        let mut regions = write(&self.regions);
+        let key = match at {
+            SplitAt::Key(key) => key.clone(),
+            SplitAt::MiddleOf(row) => {
+                let index = region_of(&regions, row);
+                let end = regions.get(index + 1).map(|region| region.start.clone()).unwrap_or_default();
+                let start = regions.get(index).map(|region| region.start.clone()).unwrap_or_default();
+                middle(&state.rows, &start, &end).ok_or_else(|| no_split("the region has less than two rows"))?
+            }
+        };
+        let index = region_of(&regions, &key);
+        if regions.get(index).is_none_or(|region| region.start == key) {
+            return Err(no_split("a region begins there already"));
+        }
+        check_more()?;
+        // Both halves count anew.
+        let start = regions.get(index).map(|region| region.start.clone()).unwrap_or_default();
+        let halves = [start, key.clone()].map(|start| Region::new(start, next_region));
+        regions.splice(index..=index, halves);
+        Ok(key)
     }
+}
+
+impl Region {
+    fn new(start: Bytes, next_region: &AtomicU64) -> Arc<Self> {
+        // Relaxed: a number that only grows.
+        Arc::new(Self { id: next_region.fetch_add(1, Ordering::Relaxed) + 1, start, ..Self::default() })
+    }
+}
+
+/// The row in the middle of a range, which is not its first.
+fn middle(rows: &Rows, start: &Bytes, end: &Bytes) -> Option<Bytes> {
+    let below = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(end.clone()) };
+    let range = || rows.range((Bound::Included(start.clone()), below.clone()));
+    let half = range().count() / 2;
+    range().nth(half).map(|(key, _)| key.clone()).filter(|_| half > 0)
+}
+
+/// The index of the region that holds a row.
+fn region_of(regions: &[Arc<Region>], row: &[u8]) -> usize {
+    regions.partition_point(|region| region.start <= row).saturating_sub(1)
 }

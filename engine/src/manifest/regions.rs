@@ -1,0 +1,109 @@
+//! Regions that take the place of others: the edit of a split, and its bytes.
+
+use bytes::Bytes;
+
+use super::catalog::{Catalog, FileEntry, Misfit, NewRegion, RegionEntry, misfit};
+use super::edit::{file, list, put_files, region};
+use crate::field::{Fields, put_string, put_varint};
+use crate::id::{RegionId, TableId};
+
+/// A region with what it begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FilledRegion {
+    pub(crate) region: NewRegion,
+    /// Everything up to here is in files.
+    pub(crate) flushed: u64,
+    /// Oldest first; a file of the region that was may be in both halves.
+    pub(crate) files: Vec<FileEntry>,
+}
+
+/// Regions of a table that take the place of neighbours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RegionsEdit {
+    pub(crate) table: TableId,
+    /// In key order.
+    pub(crate) removed: Vec<RegionId>,
+    /// In key order; they tile what the removed ones did, and hold no file that those did not.
+    pub(crate) added: Vec<FilledRegion>,
+}
+
+impl Catalog {
+    pub(super) fn replace_regions(&mut self, edit: &RegionsEdit) -> Result<(), Misfit> {
+        let table = self.tables.get(&edit.table).ok_or(misfit("table of regions", edit.table.0.into()))?;
+        let of_first = || misfit("regions that are replaced", edit.removed.first().map_or(0, |id| id.0));
+        let place = table.regions.windows(edit.removed.len().max(1)).position(|ids| ids == edit.removed);
+        let place = place.ok_or_else(of_first)?;
+        let removed: Option<Vec<&RegionEntry>> = edit.removed.iter().map(|id| self.regions.get(id)).collect();
+        let removed = removed.ok_or_else(of_first)?;
+        let (Some(first), Some(last)) = (removed.first(), removed.last()) else { return Err(of_first()) };
+        if !tiles(&edit.added, &first.start, &last.end) {
+            return Err(of_first());
+        }
+        for filled in &edit.added {
+            let known = |file: &FileEntry| removed.iter().any(|old| old.files.contains(file));
+            if let Some(file) = filled.files.iter().find(|file| !known(file)) {
+                return Err(misfit("file of a new region", file.id.0));
+            }
+            if filled.region.id.0 < self.marks.next_region {
+                return Err(misfit("id of a new region", filled.region.id.0));
+            }
+        }
+        self.put_regions(edit, place);
+        Ok(())
+    }
+
+    fn put_regions(&mut self, edit: &RegionsEdit, place: usize) {
+        self.regions.retain(|id, _| !edit.removed.contains(id));
+        for FilledRegion { region, flushed, files } in &edit.added {
+            let (start, end) = (region.start.clone(), region.end.clone());
+            let entry = RegionEntry { table: edit.table, start, end, flushed: *flushed, files: files.clone() };
+            self.regions.insert(region.id, entry);
+            self.marks.next_region = self.marks.next_region.max(region.id.0 + 1);
+        }
+        if let Some(table) = self.tables.get_mut(&edit.table) {
+            let added = edit.added.iter().map(|filled| filled.region.id);
+            table.regions.splice(place..place + edit.removed.len(), added);
+        }
+    }
+}
+
+/// Whether regions lie one behind the other from `start` to `end`.
+fn tiles(added: &[FilledRegion], start: &Bytes, end: &Bytes) -> bool {
+    let mut at = Some(start);
+    for FilledRegion { region, .. } in added {
+        if at != Some(&region.start) || (!region.end.is_empty() && region.end <= region.start) {
+            return false;
+        }
+        // No region comes behind the one without an end.
+        at = Some(&region.end).filter(|end| !end.is_empty());
+    }
+    at.unwrap_or(&Bytes::new()) == end
+}
+
+pub(super) fn encode_into(edit: &RegionsEdit, out: &mut Vec<u8>) {
+    put_varint(out, edit.table.0.into());
+    put_varint(out, edit.removed.len() as u64);
+    for id in &edit.removed {
+        put_varint(out, id.0);
+    }
+    put_varint(out, edit.added.len() as u64);
+    for FilledRegion { region, flushed, files } in &edit.added {
+        put_varint(out, region.id.0);
+        put_string(out, &region.start);
+        put_string(out, &region.end);
+        put_varint(out, *flushed);
+        put_files(out, files);
+    }
+}
+
+pub(super) fn decode(fields: &mut Fields<'_>) -> Option<RegionsEdit> {
+    Some(RegionsEdit {
+        table: TableId(u32::try_from(fields.varint()?).ok()?),
+        removed: list(fields, |fields| fields.varint().map(RegionId))?,
+        added: list(fields, |fields| {
+            let region = region(fields)?;
+            let flushed = fields.varint()?;
+            Some(FilledRegion { region, flushed, files: list(fields, file)? })
+        })?,
+    })
+}
