@@ -28,7 +28,7 @@ pub(crate) struct App {
     /// How requests for queries are read.
     pub(crate) query_options: Options,
     /// Who may run a query now.
-    pub(crate) seats: Seats,
+    pub(crate) seats: Arc<Seats>,
     /// Where points go.
     pub(crate) ingest: Ingest,
     queries: QueryEngine,
@@ -61,7 +61,7 @@ impl App {
             started: Instant::now(),
             host,
             query_options,
-            seats: Seats::new(config.query.max_concurrent, config.query.max_waiting),
+            seats: Arc::new(Seats::new(config.query.max_concurrent, config.query.max_waiting)),
             ingest: Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config)),
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
             store: Arc::new(store),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// How long a query may wait for its turn.
@@ -20,12 +20,33 @@ pub(crate) struct Seat {
 pub(crate) struct Seats {
     running: Arc<Semaphore>,
     waiting: Semaphore,
+    /// How many may wait.
+    places: usize,
+    /// Told when somebody begins to wait.
+    arrivals: Notify,
 }
 
 impl Seats {
     /// `running` at once, `waiting` more before further ones are refused.
     pub(crate) fn new(running: usize, waiting: usize) -> Self {
-        Self { running: Arc::new(Semaphore::new(running)), waiting: Semaphore::new(waiting) }
+        Self {
+            running: Arc::new(Semaphore::new(running)),
+            waiting: Semaphore::new(waiting),
+            places: waiting,
+            arrivals: Notify::new(),
+        }
+    }
+
+    /// Ends when somebody waits for a seat; at once if somebody does already.
+    pub(crate) async fn wanted(&self) {
+        loop {
+            // Made before the look, so that who arrives between the two is noticed.
+            let arrival = self.arrivals.notified();
+            if self.waiting.available_permits() < self.places {
+                return;
+            }
+            arrival.await;
+        }
     }
 
     /// Takes a seat, waiting for it if a place to wait is free.
@@ -39,6 +60,7 @@ impl Seats {
             return Ok(Seat { _permit: permit });
         }
         let place = self.waiting.try_acquire().map_err(|_| FULL)?;
+        self.arrivals.notify_waiters();
         let turn = timeout(TURN_PATIENCE, Arc::clone(&self.running).acquire_owned()).await;
         drop(place);
         match turn {

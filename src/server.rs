@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
+use tokio_io_timeout::TimeoutStream;
 
 use crate::app::App;
 use crate::config;
@@ -141,7 +142,10 @@ async fn serve_http(app: &Arc<App>, stream: TcpStream, peer: SocketAddr, mut sto
     let app = Arc::clone(app);
     let router = app.router();
     let service = service_fn(move |request| http::answer(Arc::clone(&app), router.clone(), request));
-    let serving = builder.serve_connection(TokioIo::new(stream), service);
+    // A peer that stopped reading its answer is as idle as one that stopped asking.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(config.server.idle_timeout_ms).filter(|patience| !patience.is_zero()));
+    let serving = builder.serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut serving = std::pin::pin!(serving);
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,

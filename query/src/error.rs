@@ -40,11 +40,11 @@ pub enum Error {
     /// Neither `m` nor `tsuid` in a GET.
     #[error("Missing sub queries")]
     MissingSubQueries,
-    /// More sub queries than a request may have.
-    #[error("{found} sub queries are over the limit of {limit}; split the request")]
-    TooManySubQueries {
-        /// How many were asked.
-        found: usize,
+    /// More of something than a request may have.
+    #[error("A request may have at most {limit} {what}; split it")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
         /// The bound.
         limit: usize,
     },

@@ -62,6 +62,7 @@ pub use last::{LastFault, LastNames, LastPoint, LastQuery, LastRequest};
 pub use limits::{LimitOverrides, LimitOverridesError, Limits};
 pub use options::{Compat, Options};
 pub use request::{
-    GetParameters, Query, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, Source, SubQuery, SubQueryPlan,
+    FILTERS_MAX, GetParameters, Query, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, Source, SubQuery,
+    SubQueryPlan,
 };
 pub use time::{Duration, TimeContext, Unit, parse_duration, parse_duration_ms, parse_time, parse_zone};

@@ -18,6 +18,9 @@ use crate::filter::TagFilter;
 /// How many sub queries a request may have.
 pub const SUB_QUERIES_MAX: usize = 256;
 
+/// How many filters all of them may have together: each is compiled as soon as it is read.
+pub const FILTERS_MAX: usize = 512;
+
 /// A request of `/api/query`.
 ///
 /// Built by [`QueryRequest::from_json`], [`QueryRequest::from_get`], or by hand.
@@ -44,7 +47,7 @@ pub struct QueryRequest {
     #[serde(deserialize_with = "json::text")]
     pub timezone: Option<String>,
     /// The sub queries, answered in this order.
-    #[serde(deserialize_with = "json::list")]
+    #[serde(deserialize_with = "json::sub_queries")]
     pub queries: Vec<SubQuery>,
     /// Taken and without effect, as in OpenTSDB.
     #[serde(deserialize_with = "json::flag")]

@@ -11,6 +11,9 @@ use crate::{Error, Result};
 /// How often a change is tried against other writers.
 const EDIT_ATTEMPTS: u32 = 4;
 
+/// How often one is tried against a tombstone of its own millisecond, which is over long before.
+const HIDDEN_ATTEMPTS: u32 = 10_000;
+
 /// Where a cell is.
 #[derive(Debug)]
 pub(crate) struct JsonCell<'a> {
@@ -34,15 +37,21 @@ impl JsonCell<'_> {
     /// # Errors
     /// `Conflict`: others changed it at every attempt. `change`'s and the store's own.
     pub(crate) fn edit<T>(&self, mut change: impl FnMut(Option<&[u8]>) -> Result<(Vec<u8>, T)>) -> Result<T> {
-        for _attempt in 0..EDIT_ATTEMPTS {
+        let (mut lost, mut hidden) = (0, 0);
+        while lost < EDIT_ATTEMPTS && hidden < HIDDEN_ATTEMPTS {
             let before = self.read()?;
             let (bytes, made) = change(before.as_deref())?;
-            // Read back: a tombstone of this very millisecond hides the put.
-            if self.put(before, &bytes)? && self.read()?.is_some() {
+            if !self.put(before, &bytes)? {
+                lost += 1;
+            } else if self.read()?.is_some() {
                 return Ok(made);
+            } else {
+                // A tombstone of this very millisecond hides the put. The next millisecond's is seen.
+                hidden += 1;
+                std::thread::yield_now();
             }
         }
-        Err(Error::EditLost { what: self.what, attempts: EDIT_ATTEMPTS })
+        Err(Error::EditLost { what: self.what, attempts: lost + hidden })
     }
 
     /// Deletes it; whether it was there. Durable when it returns.

@@ -1,7 +1,9 @@
 //! Request bodies: read whole, inflated as they come, never more than the bound.
 //!
 //! The bound counts inflated bytes while they are inflated, so a gzip bomb costs at most the bound
-//! and one frame of the socket.
+//! and one frame of the socket. A body that trickles is given up, however short its pauses are.
+
+mod buffer;
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -12,31 +14,38 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use bytes::Bytes;
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use http_body_util::BodyExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::error::ApiError;
+use buffer::Buffer;
+
+/// Slowest that a body may come on the whole, in bytes a second: a modem's pace.
+const BYTES_PER_SECOND_MIN: u64 = 4 << 10;
 
 /// Reads `body` to its end: chunked or not, `gzip`, `deflate` or plain.
 ///
 /// # Errors
 ///
 /// 413 over `limit` inflated bytes (before reading, if the length is announced), 408 if a piece
-/// does not come within `patience`, 400 for damaged compression or an encoding that is not known.
+/// does not come within `patience` or all of them are slower than any line, 400 for damaged compression or an encoding that is not known.
 pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize, patience: Duration) -> Result<Bytes, ApiError> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| usize::try_from(length).is_ok_and(|length| length > limit)) {
         return Err(ApiError::body_too_large(limit));
     }
     let mut inflater = Inflater::new(headers, limit)?;
-    let mut body = body;
+    let (mut body, began, mut received) = (body, Instant::now(), 0);
     loop {
-        let frame = match timeout(patience, body.frame()).await {
+        let allowed = patience + Duration::from_millis(received * 1000 / BYTES_PER_SECOND_MIN);
+        let left = allowed.saturating_sub(began.elapsed()).min(patience);
+        let frame = match timeout(left, body.frame()).await {
             Err(_) => return Err(ApiError::body_stalled()),
             Ok(None) => break,
             Ok(Some(Err(cause))) => return Err(ApiError::bad_with("Cannot read the request body", cause.to_string())),
             Ok(Some(Ok(frame))) => frame,
         };
         if let Some(piece) = frame.data_ref() {
+            received += piece.len() as u64;
             inflater.feed(piece).map_err(|cause| explain(&cause, limit))?;
         }
     }
@@ -50,35 +59,15 @@ fn explain(cause: &io::Error, limit: usize) -> ApiError {
     ApiError::bad_with("Cannot decompress the request body", cause.to_string())
 }
 
-/// A buffer that refuses to grow over its limit.
-struct Bounded {
-    bytes: Vec<u8>,
-    limit: usize,
-}
-
-impl Write for Bounded {
-    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        if piece.len() > self.limit - self.bytes.len() {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.bytes.extend_from_slice(piece);
-        Ok(piece.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 enum Inflater {
-    Plain(Bounded),
-    Gzip(Box<MultiGzDecoder<Bounded>>),
-    Deflate(Box<ZlibDecoder<Bounded>>),
+    Plain(Buffer),
+    Gzip(Box<MultiGzDecoder<Buffer>>),
+    Deflate(Box<ZlibDecoder<Buffer>>),
 }
 
 impl Inflater {
     fn new(headers: &HeaderMap, limit: usize) -> Result<Self, ApiError> {
-        let sink = Bounded { bytes: Vec::new(), limit };
+        let sink = Buffer::new(limit);
         let encoding = headers.get(CONTENT_ENCODING).map_or(Ok(""), |value| value.to_str()).unwrap_or("unreadable");
         match encoding.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(Self::Plain(sink)),
@@ -104,7 +93,7 @@ impl Inflater {
             Self::Gzip(sink) => sink.finish()?,
             Self::Deflate(sink) => sink.finish()?,
         };
-        Ok(Bytes::from(sink.bytes))
+        Ok(sink.into_bytes())
     }
 }
 
@@ -141,6 +130,43 @@ mod tests {
         let bomb = gzip(&vec![0; 10 << 20]);
         assert!(bomb.len() < 100_000);
         assert_eq!(read_with("gzip", bomb, 100_000).await, Err(413));
+    }
+
+    /// A byte now and then, each well within the patience.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_is_given_up() {
+        let pieces = futures_of(1_000_000, Duration::from_secs(5));
+        let patience = Duration::from_secs(60);
+        let began = Instant::now();
+        let read = read(&HeaderMap::new(), Body::new(pieces), 100, patience).await;
+        assert_eq!(read.map_err(|error| error.status().as_u16()), Err(408));
+        assert!(began.elapsed() < patience * 2, "{:?}", began.elapsed());
+    }
+
+    /// A body of `count` bytes with a pause before each.
+    fn futures_of(count: usize, pause: Duration) -> Trickle {
+        Trickle { left: count, pause, next: Box::pin(tokio::time::sleep(pause)) }
+    }
+
+    struct Trickle {
+        left: usize,
+        pause: Duration,
+        next: std::pin::Pin<Box<tokio::time::Sleep>>,
+    }
+
+    impl hyper::body::Body for Trickle {
+        type Data = Bytes;
+        type Error = io::Error;
+
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<io::Result<hyper::body::Frame<Bytes>>>> {
+            std::task::ready!(self.next.as_mut().poll(cx));
+            self.next = Box::pin(tokio::time::sleep(self.pause));
+            self.left -= 1;
+            std::task::Poll::Ready(Some(Ok(hyper::body::Frame::data(Bytes::from_static(b" ")))))
+        }
     }
 
     #[tokio::test]

@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use super::body;
 use super::error::ApiError;
+use super::json;
 use super::params::Params;
 use crate::app::App;
 
@@ -53,6 +54,7 @@ impl FromRequest<Arc<App>> for Call {
         let (parts, body) = request.into_parts();
         let (limit, patience) = (app.config.http.max_body_bytes, app.config.server.idle_timeout_ms);
         let body = body::read(&parts.headers, body, limit, patience).await?;
+        json::check_size(&body)?;
         Ok(Self { method: parts.method, params: Params::of(&parts.uri)?, body })
     }
 }

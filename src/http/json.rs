@@ -13,6 +13,31 @@ pub(crate) const JSON: &str = "application/json; charset=UTF-8";
 /// Plain text.
 pub(crate) const TEXT: &str = "text/plain; charset=UTF-8";
 
+/// Values of a body that is read into a tree: some 20 MB of memory. A put has bounds of its own.
+const VALUES_MAX: usize = 100_000;
+
+/// Refuses a body that would become far more in memory than it is as text, such as a list of ten million zeros.
+///
+/// *Cost*: one pass over the bytes. What is no JSON at all passes or not; reading it tells.
+///
+/// # Errors
+///
+/// 413: more values than a request may have.
+pub(crate) fn check_size(body: &[u8]) -> Result<(), ApiError> {
+    // Every value but the first follows a comma, or opens what it is in.
+    let (mut values, mut in_text, mut escaped) = (1_usize, false, false);
+    for byte in body {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    if values > VALUES_MAX { Err(ApiError::too_many("JSON values", values, VALUES_MAX)) } else { Ok(()) }
+}
+
 /// `value` as a successful answer.
 pub(crate) fn ok(value: &impl Serialize) -> Result<Response, ApiError> {
     let body = serde_json::to_vec(value).map_err(|cause| ApiError::internal(cause.to_string()))?;
@@ -22,4 +47,25 @@ pub(crate) fn ok(value: &impl Serialize) -> Result<Response, ApiError> {
 /// A successful answer of any type.
 pub(crate) fn body_of(content_type: &'static str, body: impl Into<Body>) -> Response {
     ([(CONTENT_TYPE, content_type)], body.into()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(body: &str, expected: Option<u16>) {
+        assert_eq!(check_size(body.as_bytes()).err().map(|error| error.status().as_u16()), expected);
+    }
+
+    #[test]
+    fn values_are_counted_and_signs_within_texts_are_not() {
+        check("", None);
+        check(&format!("[{}0]", "0,".repeat(VALUES_MAX - 3)), None);
+        check(&format!("[{}0]", "0,".repeat(VALUES_MAX)), Some(413));
+        check(&"[".repeat(VALUES_MAX), Some(413));
+        check(&format!("{{{}}}", "\"a\":1,".repeat(VALUES_MAX)), Some(413));
+        check(&format!("\"{}\"", ",".repeat(2 * VALUES_MAX)), None);
+        check(&format!("\"\\\"{}\"", "[{,".repeat(VALUES_MAX)), None);
+        check(&format!("[\"\\\\\",{}0]", "0,".repeat(VALUES_MAX)), Some(413));
+    }
 }

@@ -16,6 +16,7 @@ use axum::response::Response;
 use basalt_query::{Cancel, Formulas, GetParameters, Query, QueryRequest, SeriesAnnotation};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::task::block_in_place;
 
 use super::answer::Answer;
 use super::call::Call;
@@ -31,7 +32,7 @@ use crate::seats::Seat;
 /// The query string. By `DELETE`, or a GET that means it, what it matches is to be deleted.
 pub(crate) async fn get(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
     let delete = call.meant()? == Method::DELETE;
-    let request = from_params(&call.params, delete, app.config.compat.strict)?;
+    let request = block_in_place(|| from_params(&call.params, delete, app.config.compat.strict))?;
     run(app, request, Form::Api).await
 }
 
@@ -43,8 +44,10 @@ pub(crate) async fn post(State(app): State<Arc<App>>, params: Params, request: R
     if bytes.is_empty() {
         return Err(ApiError::missing_body());
     }
-    let mut request =
-        QueryRequest::from_json(&bytes).map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
+    json::check_size(&bytes)?;
+    // Filters are compiled while they are read, which takes a while where there are many.
+    let mut request = block_in_place(|| QueryRequest::from_json(&bytes))
+        .map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
     request.arrays = params.has("arrays");
     run(app, request, Form::Api).await
 }
@@ -182,7 +185,7 @@ async fn start(
     let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
     let cancel = Cancel::new();
     let guard = CancelOnDrop::new(cancel.clone());
-    let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, guard);
+    let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, &app.seats, guard);
     let (said, heard) = oneshot::channel();
     let work = Work { app, request, form, query, formulas, cancel, seat };
     let handle = Handle::current();

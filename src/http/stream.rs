@@ -1,10 +1,12 @@
 //! A body that a thread writes and a connection reads, with room for a few pieces between them.
 //!
 //! A reader that stops reading stops the writer; one that stays stopped too long loses the rest, and
-//! its connection, so that a broken answer never looks like a whole one.
+//! its connection, so that a broken answer never looks like a whole one. Too long is much shorter when
+//! somebody waits for the seat that the answer holds.
 
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,12 +15,16 @@ use bytes::Bytes;
 use hyper::body::Frame;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::query::CancelOnDrop;
+use crate::seats::Seats;
 
 /// Pieces written and not yet read.
 const PIECES_MAX: usize = 4;
+
+/// How long one piece may wait to be read while somebody waits for the seat.
+const CONTESTED_PATIENCE: Duration = Duration::from_secs(2);
 
 enum Piece {
     Data(Bytes),
@@ -31,6 +37,7 @@ enum Piece {
 pub(crate) struct Pieces {
     sender: mpsc::Sender<Piece>,
     patience: Duration,
+    seats: Arc<Seats>,
 }
 
 /// The reading side. Dropped, it cancels the query that fills it.
@@ -41,10 +48,10 @@ pub(crate) struct Chunks {
     _cancel: CancelOnDrop,
 }
 
-/// Both sides; `patience` is how long one piece may wait to be read.
-pub(crate) fn channel(patience: Duration, cancel: CancelOnDrop) -> (Pieces, Chunks) {
+/// Both sides; `patience` is how long one piece may wait to be read while nobody waits for one of the seats.
+pub(crate) fn channel(patience: Duration, seats: &Arc<Seats>, cancel: CancelOnDrop) -> (Pieces, Chunks) {
     let (sender, receiver) = mpsc::channel(PIECES_MAX);
-    (Pieces { sender, patience }, Chunks { receiver, ended: false, _cancel: cancel })
+    (Pieces { sender, patience, seats: Arc::clone(seats) }, Chunks { receiver, ended: false, _cancel: cancel })
 }
 
 impl Pieces {
@@ -65,7 +72,17 @@ impl Pieces {
     }
 
     async fn put_within(&self, piece: Piece) -> bool {
-        matches!(timeout(self.patience, self.sender.send(piece)).await, Ok(Ok(())))
+        let mut sending = pin!(self.sender.send(piece));
+        // Fast path: the reader reads.
+        if let Ok(sent) = timeout(CONTESTED_PATIENCE.min(self.patience), sending.as_mut()).await {
+            return sent.is_ok();
+        }
+        // Slow path: it does not, and keeps its place only while nobody else wants it.
+        tokio::select! {
+            sent = sending => sent.is_ok(),
+            () = self.seats.wanted() => false,
+            () = sleep(self.patience.saturating_sub(CONTESTED_PATIENCE)) => false,
+        }
     }
 }
 
@@ -102,7 +119,7 @@ mod tests {
 
     fn stream(patience: Duration) -> (Pieces, Chunks, Cancel) {
         let cancel = Cancel::new();
-        let (pieces, chunks) = channel(patience, CancelOnDrop::new(cancel.clone()));
+        let (pieces, chunks) = channel(patience, &Arc::new(Seats::new(1, 1)), CancelOnDrop::new(cancel.clone()));
         (pieces, chunks, cancel)
     }
 
@@ -146,5 +163,22 @@ mod tests {
         assert_eq!(sent, PIECES_MAX);
         drop(pieces);
         assert!(Body::new(chunks).collect().await.is_err());
+    }
+
+    /// `Q-TIMEOUT`: readers that stop must not keep all others from asking.
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_stopped_loses_its_seat_to_one_who_waits() {
+        let seats = Arc::new(Seats::new(1, 1));
+        let cancel = CancelOnDrop::new(Cancel::new());
+        let (pieces, _chunks) = channel(Duration::from_secs(3_600), &seats, cancel);
+        let seat = seats.take().await.unwrap();
+        let began = tokio::time::Instant::now();
+        let writing = tokio::spawn(async move {
+            while pieces.put_within(Piece::Data(Bytes::from_static(b"x"))).await {}
+            drop(seat);
+        });
+        assert!(seats.take().await.is_ok());
+        writing.await.unwrap();
+        assert!(began.elapsed() <= CONTESTED_PATIENCE + Duration::from_secs(1), "{:?}", began.elapsed());
     }
 }

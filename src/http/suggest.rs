@@ -56,6 +56,7 @@ pub(crate) async fn post(State(app): State<Arc<App>>, request: Request<Body>) ->
     if bytes.is_empty() {
         return Err(ApiError::missing_body());
     }
+    json::check_size(&bytes)?;
     let Ok(Value::Object(members)) = serde_json::from_slice(&bytes) else {
         return Err(ApiError::bad_json("an object with `type`, `q` and `max` is expected"));
     };

@@ -1,11 +1,15 @@
 //! The whole program from outside: the real binary over real sockets.
 
+#![cfg_attr(test, expect(clippy::disallowed_types, reason = "the program under test is a process"))]
+
 #[cfg(test)]
 mod annotations;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod clients;
+#[cfg(test)]
+mod cve;
 #[cfg(test)]
 mod daemon;
 #[cfg(test)]
@@ -14,6 +18,8 @@ mod disk_full;
 mod durable;
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod http;
 #[cfg(test)]

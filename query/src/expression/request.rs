@@ -4,7 +4,7 @@ use serde::ser::{SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 
 use crate::filter::TagFilter;
-use crate::request::json::{double, flag, text};
+use crate::request::json::{at_most, double, flag, text};
 use crate::{Error, Result};
 
 /// A request of `/api/query/exp`; serialized it is the `query` of the answer.
@@ -14,6 +14,7 @@ pub struct ExpressionRequest {
     #[serde(deserialize_with = "text")]
     pub(super) name: Option<String>,
     pub(super) time: Option<Time>,
+    #[serde(deserialize_with = "at_most::<64, _, _>")]
     pub(super) filters: Option<Vec<FilterSet>>,
     pub(super) metrics: Option<Vec<Metric>>,
     pub(super) expressions: Option<Vec<Expression>>,
@@ -53,6 +54,7 @@ pub(super) struct Downsampler {
 pub(super) struct FilterSet {
     #[serde(deserialize_with = "text")]
     pub(super) id: Option<String>,
+    #[serde(deserialize_with = "at_most::<16, _, _>")]
     pub(super) tags: Option<Vec<TagFilter>>,
     #[serde(deserialize_with = "flag")]
     pub(super) explicit_tags: bool,

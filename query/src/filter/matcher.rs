@@ -2,11 +2,17 @@
 
 use std::collections::HashSet;
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use super::{FilterKind, TagFilter, fault};
 use crate::error::FilterFault;
-use crate::{Compat, Result};
+use crate::{Compat, Error, Result};
+
+/// Longest text of a filter: half a million values between pipes.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Longest regular expression, and the most memory that one, or its search, may take: a request may have many.
+const REGEX_TEXT_BYTES_MAX: usize = 16 << 10;
+const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// A filter ready to run.
 #[derive(Debug, Clone)]
@@ -26,6 +32,10 @@ impl Matcher {
     /// `Invalid`: a regular expression that does not compile here.
     pub(crate) fn compile(filter: &TagFilter, compat: Compat) -> Result<Self> {
         let text = filter.text();
+        let limit = if filter.kind() == FilterKind::Regexp { REGEX_TEXT_BYTES_MAX } else { TEXT_BYTES_MAX };
+        if text.len() > limit {
+            return Err(Error::TooMany { what: "bytes in such a filter", limit });
+        }
         let one_of = |wanted: bool, ignore_case: bool| Test::OneOf {
             values: alternatives(text).map(|v| if ignore_case { v.to_lowercase().into() } else { v.into() }).collect(),
             wanted,
@@ -44,7 +54,10 @@ impl Matcher {
             FilterKind::Wildcard => glob(false),
             FilterKind::IWildcard => glob(true),
             FilterKind::Regexp => Test::Regex(
-                Regex::new(text)
+                RegexBuilder::new(text)
+                    .size_limit(REGEX_BYTES_MAX)
+                    .dfa_size_limit(REGEX_BYTES_MAX)
+                    .build()
                     .map_err(|error| fault(text, FilterFault::Regex(last_line(&error.to_string()).into())))?,
             ),
             FilterKind::NotKey => Test::Never,

@@ -96,3 +96,13 @@ fn every_kind_is_described() {
         filter_descriptions().all(|filter| filter.examples.contains(filter.name) && !filter.description.is_empty())
     );
 }
+
+/// A request may have many, and a body is long.
+#[test]
+fn regular_expressions_are_bounded_in_length_and_memory() {
+    for text in ["a".repeat(20_000), "(x{1000}){1000}".to_owned(), r"(\pL{100}){100}".to_owned(), "(".repeat(500)] {
+        assert!(TagFilter::new("regexp", "h", &text, false).is_err(), "{}", text.len());
+    }
+    assert!(TagFilter::new("regexp", "h", r"^(\w+\s?)*$", false).is_ok());
+    assert!(TagFilter::new("literal_or", "h", &"a|".repeat(1 << 20), false).is_err());
+}

@@ -85,7 +85,7 @@ impl QueryRequest {
             return Err(Error::MissingQueries);
         }
         if self.queries.len() > SUB_QUERIES_MAX {
-            return Err(Error::TooManySubQueries { found: self.queries.len(), limit: SUB_QUERIES_MAX });
+            return Err(Error::TooMany { what: "sub queries", limit: SUB_QUERIES_MAX });
         }
         let sub_queries = self
             .queries

@@ -10,7 +10,7 @@
 //! Parts are told apart by how they begin and may come in any order; unknown ones are ignored, as in OpenTSDB.
 //! *Source*: OpenTSDB 2.4 `QueryRpc.parseQuery`, `Tags.parseWithMetricAndFilters`.
 
-use super::{QueryRequest, RateOptions, SubQuery};
+use super::{FILTERS_MAX, QueryRequest, RateOptions, SUB_QUERIES_MAX, SubQuery};
 use crate::error::{FilterFault, GrammarFault};
 use crate::filter::{TagFilter, fault as filter_fault};
 use crate::{Error, Result};
@@ -69,8 +69,17 @@ impl QueryRequest {
         let mut queries: Vec<SubQuery> = Vec::new();
         let tsuids = parameters.tsuids.iter().map(|text| SubQuery::from_tsuid_text(text));
         let metrics = parameters.metrics.iter().map(|text| SubQuery::from_metric_text(text));
+        let mut filters = 0;
         for sub in tsuids.chain(metrics) {
-            queries.push(sub?);
+            let sub: SubQuery = sub?;
+            filters += sub.filters.len();
+            if queries.len() == SUB_QUERIES_MAX {
+                return Err(Error::TooMany { what: "sub queries", limit: SUB_QUERIES_MAX });
+            }
+            if filters > FILTERS_MAX {
+                return Err(Error::TooMany { what: "filters", limit: FILTERS_MAX });
+            }
+            queries.push(sub);
         }
         if queries.is_empty() {
             return Err(Error::MissingSubQueries);
@@ -226,6 +235,9 @@ fn parse_metric(text: &str, filters: &mut Vec<TagFilter>) -> Result<String> {
             (grouping, Some(other))
         }
     };
+    if inner.split(',').nth(FILTERS_MAX).is_some() {
+        return Err(Error::TooMany { what: "filters", limit: FILTERS_MAX });
+    }
     for tag in other.unwrap_or_default().split(',').take_while(|tag| !tag.is_empty()) {
         filters.push(parse_tag(tag).map_err(|source| in_tag("filter", tag, source))?);
     }

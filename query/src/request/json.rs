@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::grammar::drop_repeated;
-use super::{QueryRequest, RateOptions, SubQuery};
+use super::{FILTERS_MAX, QueryRequest, RateOptions, SUB_QUERIES_MAX, SubQuery};
 use crate::filter::TagFilter;
 use crate::{Error, Result};
 
@@ -30,6 +31,92 @@ impl QueryRequest {
     }
 }
 
+/// The sub queries of a body; `null` is none. They are counted while they are read, since each filter is compiled at
+/// once and a body has room for very many.
+pub(super) fn sub_queries<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<SubQuery>, D::Error> {
+    deserializer.deserialize_option(SubQueriesVisitor)
+}
+
+struct SubQueriesVisitor;
+
+impl<'de> Visitor<'de> for SubQueriesVisitor {
+    type Value = Vec<SubQuery>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of sub queries")
+    }
+
+    fn visit_none<E: de::Error>(self) -> std::result::Result<Vec<SubQuery>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_unit<E: de::Error>(self) -> std::result::Result<Vec<SubQuery>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Vec<SubQuery>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Vec<SubQuery>, A::Error> {
+        let (mut queries, mut filters) = (Vec::new(), 0);
+        while let Some(body) = list.next_element::<OrderedBody>()? {
+            filters += body.filters_count();
+            if queries.len() == SUB_QUERIES_MAX {
+                return Err(too_many("sub queries", SUB_QUERIES_MAX));
+            }
+            if filters > FILTERS_MAX {
+                return Err(too_many("filters", FILTERS_MAX));
+            }
+            queries.push(SubQuery::try_from(body).map_err(de::Error::custom)?);
+        }
+        Ok(queries)
+    }
+}
+
+fn too_many<E: de::Error>(what: &'static str, limit: usize) -> E {
+    E::custom(Error::TooMany { what, limit })
+}
+
+/// A list of at most `MAX`; `null` is none.
+pub(crate) fn at_most<'de, const MAX: usize, D, T>(deserializer: D) -> std::result::Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let list: Option<AtMost<MAX, T>> = Option::deserialize(deserializer)?;
+    Ok(list.map(|list| list.0))
+}
+
+struct AtMost<const MAX: usize, T>(Vec<T>);
+
+impl<'de, const MAX: usize, T: Deserialize<'de>> Deserialize<'de> for AtMost<MAX, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_seq(AtMostVisitor(PhantomData))
+    }
+}
+
+struct AtMostVisitor<const MAX: usize, T>(PhantomData<T>);
+
+impl<'de, const MAX: usize, T: Deserialize<'de>> Visitor<'de> for AtMostVisitor<MAX, T> {
+    type Value = AtMost<MAX, T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<AtMost<MAX, T>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            if items.len() == MAX {
+                return Err(too_many("items in one list", MAX));
+            }
+            items.push(item);
+        }
+        Ok(AtMost(items))
+    }
+}
+
 /// An object whose fields' order is still known: of `tags` and `filters` OpenTSDB keeps what comes last.
 #[derive(Debug, Default)]
 pub(super) struct OrderedBody {
@@ -40,6 +127,13 @@ pub(super) struct OrderedBody {
 impl<'de> Deserialize<'de> for OrderedBody {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         deserializer.deserialize_map(OrderedVisitor)
+    }
+}
+
+impl OrderedBody {
+    fn filters_count(&self) -> usize {
+        let filters = self.fields.get("filters").and_then(Value::as_array).map_or(0, Vec::len);
+        filters + self.fields.get("tags").and_then(Value::as_object).map_or(0, serde_json::Map::len)
     }
 }
 

@@ -179,8 +179,29 @@ fn q_time_err_and_what_else_a_check_refuses() {
     assert_eq!(message(&with("sum:1m-none:m")), "cannot use the NONE aggregator for downsampling");
     assert_eq!(message(&with("sum:1m-nosuch:m")), "No such downsampling function: nosuch");
     assert_eq!(message(&with("sum:1m-avg-x:m")), "Unrecognized fill policy: x");
+    let sub = |filters: usize| {
+        let filter = r#"{"type":"wildcard","tagk":"h","filter":"*"}"#;
+        format!(r#"{{"aggregator":"sum","metric":"m","filters":[{}]}}"#, vec![filter; filters].join(","))
+    };
+    let body = |subs: usize, filters: usize| {
+        QueryRequest::from_json(
+            format!(r#"{{"start":1,"queries":[{}]}}"#, vec![sub(filters); subs].join(",")).as_bytes(),
+        )
+    };
+    assert!(body(1, FILTERS_MAX).is_ok() && body(SUB_QUERIES_MAX, 1).is_ok());
+    assert!(
+        body(1, FILTERS_MAX + 1).is_err() && body(SUB_QUERIES_MAX + 1, 1).is_err() && body(SUB_QUERIES_MAX, 3).is_err()
+    );
+    let texts = |text: &str, count| {
+        let texts = vec![text; count];
+        let parameters = GetParameters { start: Some("1"), metrics: &texts, ..GetParameters::default() };
+        QueryRequest::from_get(&parameters)
+    };
+    assert!(texts("sum:m{a=b}", SUB_QUERIES_MAX).is_ok() && texts("sum:m{a=b}", SUB_QUERIES_MAX + 1).is_err());
+    assert!(texts("sum:m{a=*,b=*,c=*}", SUB_QUERIES_MAX).is_err());
+    assert!(texts(&format!("sum:m{{{}a=b}}", "a=b,".repeat(FILTERS_MAX)), 1).is_err());
     let many = QueryRequest { queries: vec![metric("sum:m"); SUB_QUERIES_MAX + 1], ..good.clone() };
-    assert!(matches!(check(&many), Err(Error::TooManySubQueries { .. })));
+    assert!(matches!(check(&many), Err(Error::TooMany { limit: SUB_QUERIES_MAX, .. })));
     assert!(check(&QueryRequest { timezone: Some("Nowhere".into()), ..good.clone() }).is_err());
     assert!(check(&QueryRequest { delete: true, ..good }).unwrap().delete);
 }
