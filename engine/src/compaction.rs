@@ -15,7 +15,7 @@ use crate::id::FamilyId;
 use crate::io::IoOp;
 use crate::manifest::Edit;
 use crate::merge::{CellSource, Direction, Merge};
-use crate::output::Output;
+use crate::output::{FilePass, Output};
 use crate::region::{Region, RegionFile};
 use crate::source::{FamilyRead, Source};
 use crate::table::{Shape, Table};
@@ -89,9 +89,11 @@ impl Core {
         let open = || Merge::new(files.iter().rev().map(|file| read.open_file(file)).collect(), Direction::Forward);
         let pass = if is_major {
             let keeps = family.keep_deleted != KeepDeletedCells::False;
-            Pass::Major { earliest_put: if keeps { earliest_put(open())? } else { Timestamp(0) } }
+            let pass = Pass::Major { earliest_put: if keeps { earliest_put(open())? } else { Timestamp(0) } };
+            let of_store = u64::try_from(self.limits.purge_delay.as_millis()).unwrap_or(u64::MAX);
+            FilePass { pass, purge_delay_ms: shape.descriptor.purge_delay_ms(of_store) }
         } else {
-            Pass::Retain
+            FilePass::RETAIN
         };
         let output = match self.write_file(id, family, &region.range, &mut open(), pass) {
             Err(error) if error.is_disk_full() => {

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use basalt_store::Pass;
-
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::manifest::{Edit, Marks};
 use crate::memtable::Memtable;
-use crate::output::Output;
+use crate::output::{FilePass, Output};
 use crate::region::{Frozen, Region, View};
 use crate::reserve::Lent;
 use crate::source::FamilyRead;
@@ -90,7 +88,7 @@ impl Core {
         let mut outputs = Vec::new();
         for (id, family) in shape.families.iter().zip(&shape.descriptor.families) {
             let read = FamilyRead::all(*id, &family.name);
-            let written = self.write_file(*id, family, &region.range, &mut read.open(&view), Pass::Retain);
+            let written = self.write_file(*id, family, &region.range, &mut read.open(&view), FilePass::RETAIN);
             let written = self.keep_if(written, &outputs)?;
             outputs.extend(written);
         }

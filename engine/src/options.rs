@@ -52,6 +52,9 @@ pub struct Limits {
     pub compaction_files_max: usize,
     /// Bytes of files at which a region is split, unless its table says otherwise.
     pub region_bytes_max: u64,
+    /// For how long after their time tombstones outlive major compactions (HBase: `hbase.hstore.time.to.purge.deletes`);
+    /// a table's attribute of that name goes before it.
+    pub purge_delay: Duration,
     /// Largest value in bytes (HBase: `hbase.client.keyvalue.maxsize`).
     pub value_bytes_max: usize,
     /// Largest batch in bytes.
@@ -80,6 +83,7 @@ impl Default for Limits {
             compaction_files_min: 4,
             compaction_files_max: 10,
             region_bytes_max: basalt_store::REGION_BYTES_MAX_DEFAULT,
+            purge_delay: Duration::ZERO,
             value_bytes_max: 10 << 20,
             batch_bytes_max: 256 << 20,
             get_rows_max: 100_000,

@@ -23,6 +23,23 @@ pub(crate) struct Output {
     pub(crate) file: RegionFile,
 }
 
+/// What cells are written anew for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FilePass {
+    pub(crate) pass: Pass,
+    /// See [`Rules::purge_delay_ms`].
+    pub(crate) purge_delay_ms: u64,
+}
+
+impl FilePass {
+    /// A flush or a minor compaction: tombstones stay in any case.
+    pub(crate) const RETAIN: FilePass = FilePass { pass: Pass::Retain, purge_delay_ms: 0 };
+
+    fn rules(self, family: &FamilyDescriptor) -> Rules {
+        Rules::of(family).with_purge_delay(self.purge_delay_ms)
+    }
+}
+
 impl Core {
     /// Writes what a pass keeps of `cells` into a new file; `None` when it keeps nothing.
     ///
@@ -34,7 +51,7 @@ impl Core {
         family: &FamilyDescriptor,
         range: &Arc<KeyRange>,
         cells: &mut dyn CellSource,
-        pass: Pass,
+        pass: FilePass,
     ) -> Result<Option<Output>> {
         let file_id = self.new_file_id();
         let target = sstable_path(&self.dir, file_id);
@@ -78,17 +95,18 @@ impl Core {
         aside: &std::path::Path,
         family: &FamilyDescriptor,
         cells: &mut dyn CellSource,
-        pass: Pass,
+        pass: FilePass,
     ) -> Result<Option<(Arc<dyn crate::io::File>, u64)>> {
         let file = self.fs.create(aside).map_err(Error::io(IoOp::Create, aside))?;
         let options = SstableOptions::of_family(file_id, family, &self.codecs);
         let writer = SstableWriter::create(Arc::clone(&file), aside, options)?;
         // A fold forgets single versions and deleted cells; families that keep them are not folded.
-        let may_fold = family.versions == 1 && family.keep_deleted == KeepDeletedCells::False;
+        let may_fold =
+            family.versions == 1 && family.keep_deleted == KeepDeletedCells::False && !family.new_version_behavior;
         let fold = self.fold(family.fold.as_deref()).filter(|_| may_fold).map(Arc::clone);
         let mut sieve = Sieve {
             writer,
-            retention: Retention::new(Rules::of(family), pass, self.clock.now()),
+            retention: Retention::new(pass.rules(family), pass.pass, self.clock.now()),
             fold,
             row: KeptRow::default(),
             folded: FoldedRow::default(),

@@ -79,7 +79,7 @@ pub(crate) fn read_row<'a>(
 ) -> Result<()> {
     let families = open_families(shape, reader, |mut family, qualifiers| {
         family.read_point = wanted.read_point;
-        family.time_range = wanted.time_range;
+        family.set_time_range(wanted.time_range);
         family.row = Some(wanted.row);
         if let [one] = qualifiers {
             FamilyRead { qualifier: Some(one), ..family }.open(view)
@@ -117,6 +117,7 @@ fn open_families<'a>(
                 direction: Direction::Forward,
                 read_point: u64::MAX,
                 time_range: TimeRange::ALL,
+                needs_all_times: family.new_version_behavior,
                 cache_blocks: family.block_cache,
                 row: None,
                 qualifier: None,
@@ -304,7 +305,7 @@ impl ScanWalk {
         let families = open_families(&self.shape, &self.reader, |mut family, _| {
             family.direction = direction;
             family.read_point = read_point;
-            family.time_range = self.scan.time_range;
+            family.set_time_range(self.scan.time_range);
             family.cache_blocks &= self.scan.cache_blocks;
             family.open(&view)
         });

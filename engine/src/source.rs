@@ -65,6 +65,8 @@ pub(crate) struct FamilyRead<'a> {
     /// Cells of memtables with later numbers are not there.
     pub(crate) read_point: u64,
     pub(crate) time_range: TimeRange,
+    /// Whether cells of other times decide which are seen: then none is passed over.
+    pub(crate) needs_all_times: bool,
     pub(crate) cache_blocks: bool,
     /// The one row that is wanted, if one is.
     pub(crate) row: Option<&'a [u8]>,
@@ -81,6 +83,7 @@ impl<'a> FamilyRead<'a> {
             direction: Direction::Forward,
             read_point: u64::MAX,
             time_range: TimeRange::ALL,
+            needs_all_times: true,
             cache_blocks: false,
             row: None,
             qualifier: None,
@@ -89,6 +92,11 @@ impl<'a> FamilyRead<'a> {
 }
 
 impl FamilyRead<'_> {
+    /// Wants cells of these times.
+    pub(crate) fn set_time_range(&mut self, times: TimeRange) {
+        self.time_range = if self.needs_all_times { TimeRange::ALL } else { times };
+    }
+
     /// The family's cells in a view, merged; newest sources first, so that of two
     /// cells with one address and number the one written later comes first.
     pub(crate) fn open(&self, view: &View) -> Merge<Source> {

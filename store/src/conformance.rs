@@ -13,16 +13,14 @@
 //! | S-MAP-3..8, -10, -11, -15, -16; S-NAME-3; S-PUT-1, -3, -4; S-TYPE-1, -2; S-KEY-4; S-CNT-1..3; S-ACID-1, -2 (but for crashes); append, check-and-mutate | `rows` |
 //! | S-GET-1..5; S-SCAN-1..3, -5..8, -10, -11 | `reads` |
 //! | S-SCAN-8: values, columns, times, pages, while-match, skip, lists | `filters` |
-//! | S-DEL-1..11; U-6, U-9, U-10; D-35 | `deletes` |
+//! | S-DEL-1..11; U-4, U-6, U-9..11; D-35 | `deletes` |
 //! | S-VERS-1, -3..9; S-TTL-1, -2, -4; S-KEEP-1..3; U-7, U-8 | `versions` |
 //! | S-NAME-1, -2; S-ADMIN-1, -2; S-CF-7; S-SPLIT-1, -7, -8; S-PERF-1, -3, -4, -5 (answers, not costs) | `tables` |
 //! | S-NS-1..6; S-ADMIN-1, -2 (disabled, truncated) | `namespaces` |
 //! | S-MAP-1 | [`history`] |
 //!
-//! What the contract cannot say yet waits: the purge delay
-//! (S-DEL-11's second half and U-11, tested at [`Retention`](crate::Retention)), the new version behaviour (U-4), costs
-//! told by counters (S-MAP-12, -13, -17, S-VERS-2, S-SIZE-*, S-KEY-2), splits by size (S-PERF-2), constraints (S-CONS-1),
-//! triggers (S-IDX-6), snapshots.
+//! What the contract cannot say yet waits: costs told by counters (S-MAP-12, -13, -17, S-VERS-2, S-SIZE-*, S-KEY-2),
+//! splits by size (S-PERF-2), constraints (S-CONS-1), triggers (S-IDX-6), snapshots.
 
 mod deletes;
 mod filters;
@@ -126,9 +124,13 @@ macro_rules! conformance_suite {
             s_del_9_a_delete_after_compaction_shows_none
             s_del_10_kept_deletes_keep_their_tombstones
             s_del_11_future_tombstones_go_at_major_compaction
+            s_del_11_tombstones_outlive_major_compactions_by_the_purge_delay
+            u_4_tombstones_mask_earlier_writes_only
+            u_4_deleted_versions_still_count
             u_6_delete_a_familys_version
             u_9_delete_the_newest_version
             u_10_deleting_the_only_version_brings_none_back
+            u_11_the_delay_holds_for_every_recent_tombstone
             d_35_minor_compactions_change_no_answer
             s_vers_1_any_number_of_versions
             s_vers_3_of_one_version_the_last_written_wins

@@ -71,4 +71,6 @@ pub use split::{REGION_BYTES_MAX_DEFAULT, SplitAt, SplitPolicy, no_split};
 pub use store::{
     Append, Applied, CheckAndMutate, Compaction, Comparison, Increment, RegionInfo, RowFailure, Store, TruncatedRegions,
 };
-pub use table::{BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, TableDescriptor, TableState};
+pub use table::{
+    BLOCK_ENCODINGS, BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, TableDescriptor, TableState,
+};

@@ -46,6 +46,7 @@ pub struct MemoryStore {
     catalog: RwLock<Catalog>,
     counters: Counters,
     value_bytes_max: usize,
+    purge_delay_ms: u64,
 }
 
 /// Namespaces and tables.
@@ -96,7 +97,16 @@ impl MemoryStore {
             catalog: RwLock::default(),
             counters: Counters::default(),
             value_bytes_max: VALUE_BYTES_MAX_DEFAULT,
+            purge_delay_ms: 0,
         }
+    }
+
+    /// The same with tombstones that outlive major compactions for so long after their time (HBase:
+    /// `hbase.hstore.time.to.purge.deletes`, 0 by default; a table's attribute of that name goes before it).
+    #[must_use]
+    pub fn with_purge_delay(mut self, milliseconds: u64) -> Self {
+        self.purge_delay_ms = milliseconds;
+        self
     }
 
     /// The same with another bound on a value's bytes (10 MiB by default).
@@ -265,7 +275,7 @@ impl Store for MemoryStore {
         let table = self.table(table)?;
         // A minor one may drop what no reader sees, and need not: kept, it is there for raw reads.
         if compaction == Compaction::Major {
-            table.compact(compaction, self.clock.now());
+            table.compact(compaction, self.clock.now(), self.purge_delay_ms);
         }
         Ok(())
     }

@@ -5,8 +5,10 @@
 //!
 //! Source of behaviour: HBase 2.4, package `regionserver.querymatcher`.
 
+mod epochs;
 mod tombstones;
 
+use epochs::Epochs;
 use tombstones::{Mask, Tombstones};
 
 use crate::{CellKind, CellRef, FamilyDescriptor, KeepDeletedCells, TimeRange, Timestamp};
@@ -25,6 +27,8 @@ pub struct Rules {
     /// How long after its time a tombstone outlives major compactions, in milliseconds; 0: not at all (S-DEL-11,
     /// HBase's `hbase.hstore.time.to.purge.deletes`).
     pub purge_delay_ms: u64,
+    /// `NEW_VERSION_BEHAVIOR`: tombstones mask only what was written before them (rule U-4).
+    pub new_version_behavior: bool,
 }
 
 impl Rules {
@@ -36,7 +40,14 @@ impl Rules {
             ttl_ms: family.ttl_seconds.map(|s| s.saturating_mul(1000)),
             keep_deleted: family.keep_deleted,
             purge_delay_ms: 0,
+            new_version_behavior: family.new_version_behavior,
         }
+    }
+
+    /// The same rules with tombstones that outlive major compactions for so long.
+    #[must_use]
+    pub fn with_purge_delay(self, purge_delay_ms: u64) -> Self {
+        Self { purge_delay_ms, ..self }
     }
 
     /// The earliest time that TTL lets live at `now`; everything below is expired.
@@ -117,6 +128,10 @@ impl Verdict {
 /// 4. **Same address**: of cells with one time and kind only the last written is taken (S-VERS-3).
 /// 5. **VERSIONS**, `MIN_VERSIONS`.
 ///
+/// With `NEW_VERSION_BEHAVIOR` the second, fourth and fifth are one, and come before the range: a put is hidden by what
+/// was written after it and by VERSIONS newer ones at any time of its life. Raw reads know nothing of it. What is not a
+/// major compaction then drops nothing but what TTL took, since a hidden put may still hide others.
+///
 /// Where HBase's own scanners differ from each other by accident we take the rule as documented: a family's tombstones
 /// are found although the column of the empty qualifier, among whose cells they lie, is done with; tombstones survive
 /// a minor compaction that drops excess versions above them; `MIN_VERSIONS` counts alike for chosen and for all columns.
@@ -143,6 +158,8 @@ pub struct Retention {
     oldest_live: Timestamp,
     versions_max: u32,
     tombstones: Tombstones,
+    /// In use where the family has the new version behaviour and the pass is not raw.
+    epochs: Option<Epochs>,
     column: Column,
 }
 
@@ -174,6 +191,7 @@ impl Retention {
             oldest_live,
             versions_max,
             tombstones: Tombstones::default(),
+            epochs: (rules.new_version_behavior && !matches!(pass, Pass::RawRead { .. })).then(Epochs::default),
             column: Column::default(),
         }
     }
@@ -181,6 +199,9 @@ impl Retention {
     /// Forgets the row before.
     pub fn begin_row(&mut self) {
         self.tombstones.clear();
+        if let Some(epochs) = &mut self.epochs {
+            epochs.clear();
+        }
         self.column.entered = false;
     }
 
@@ -221,6 +242,9 @@ impl Retention {
         self.column.done = false;
         self.column.last = None;
         self.tombstones.leave_column();
+        if let Some(epochs) = &mut self.epochs {
+            epochs.enter_column();
+        }
     }
 
     fn is_expired(&self, cell: &CellRef<'_>) -> bool {
@@ -236,11 +260,12 @@ impl Retention {
                     KeepDeletedCells::True | KeepDeletedCells::Ttl => time_range.contains(cell.timestamp),
                 };
                 if counts {
-                    self.tombstones.add(cell);
+                    self.add_tombstone(cell);
                 }
                 false
             }
             Pass::RawRead { time_range, .. } => time_range.contains(cell.timestamp) && !self.column.done,
+            Pass::Retain if self.epochs.is_some() => return Verdict::Keep,
             Pass::Retain => {
                 self.note_tombstone(cell);
                 true
@@ -261,7 +286,14 @@ impl Retention {
             KeepDeletedCells::Ttl => self.is_expired(cell),
         };
         if masks {
-            self.tombstones.add(cell);
+            self.add_tombstone(cell);
+        }
+    }
+
+    fn add_tombstone(&mut self, cell: &CellRef<'_>) {
+        match &mut self.epochs {
+            Some(epochs) => epochs.add(cell),
+            None => self.tombstones.add(cell),
         }
     }
 
@@ -290,6 +322,15 @@ impl Retention {
     fn judge_put(&mut self, cell: &CellRef<'_>) -> Verdict {
         if self.column.done {
             return Verdict::DropColumn;
+        }
+        if let Some(epochs) = &mut self.epochs {
+            if self.pass == Pass::Retain {
+                return Verdict::Keep;
+            }
+            // Older ones of the column may have been written since: nothing is said of them.
+            if epochs.hides(cell, self.rules.versions) {
+                return Verdict::Drop;
+            }
         }
         match self.tombstones.mask(cell.timestamp) {
             Mask::AndAllOlder => return self.end_column(),

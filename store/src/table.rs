@@ -10,6 +10,9 @@ use crate::{Error, Result, TableName};
 /// Default size of a data block, in bytes before compression (HBase: 65,536).
 const BLOCK_BYTES_DEFAULT: u32 = 64 * 1024;
 
+/// The attribute that sets a table's purge delay.
+const PURGE_DELAY: &str = "hbase.hstore.time.to.purge.deletes";
+
 /// Whether deleted cells stay readable below their tombstone (`KEEP_DELETED_CELLS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeepDeletedCells {
@@ -44,6 +47,22 @@ pub enum Compression {
     Zstd,
 }
 
+impl Compression {
+    /// What a name of HBase's means here: `NONE` is none, every other is stored by zstd, which `describe` then shows.
+    /// `None` for what is no name of HBase's (rule S-PERF-3).
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "NONE" => Some(Self::None),
+            "ZSTD" | "LZ4" | "SNAPPY" | "GZ" | "LZO" | "BZIP2" | "LZMA" | "BROTLI" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// HBase's names of data block encodings. All name one layout here, which shares row keys within a block and leaves out
+/// what repeats from cell to cell (rule S-PERF-6); a family keeps the name that it was given.
+pub const BLOCK_ENCODINGS: [&str; 5] = ["NONE", "PREFIX", "DIFF", "FAST_DIFF", "ROW_INDEX_V1"];
+
 /// A column family's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FamilyDescriptor {
@@ -61,7 +80,7 @@ pub struct FamilyDescriptor {
     pub bloom: BloomFilter,
     /// COMPRESSION.
     pub compression: Compression,
-    /// `DATA_BLOCK_ENCODING`: the registered name of a block codec; `NONE` is the row-wise one.
+    /// `DATA_BLOCK_ENCODING`: the registered name of a block codec, or one of [`BLOCK_ENCODINGS`], the row-wise layout.
     pub block_encoding: Box<str>,
     /// BLOCKSIZE in bytes before compression.
     pub block_bytes: u32,
@@ -69,6 +88,9 @@ pub struct FamilyDescriptor {
     pub in_memory: bool,
     /// BLOCKCACHE: whether reads keep its blocks in the block cache.
     pub block_cache: bool,
+    /// `NEW_VERSION_BEHAVIOR`: tombstones mask only what was written before them, and a version that was deleted still
+    /// counts (rule U-4). Such a family is not folded.
+    pub new_version_behavior: bool,
     /// Registered name of the [`Fold`](crate::Fold) that flush and compaction run over each row.
     pub fold: Option<Box<str>>,
 }
@@ -88,6 +110,7 @@ impl FamilyDescriptor {
             block_bytes: BLOCK_BYTES_DEFAULT,
             in_memory: false,
             block_cache: true,
+            new_version_behavior: false,
             fold: None,
         }
     }
@@ -164,6 +187,12 @@ impl TableDescriptor {
         self.families.iter().enumerate().find(|(_, f)| f.name == name)
     }
 
+    /// For how long after their time tombstones outlive major compactions, in milliseconds: what the attribute
+    /// `hbase.hstore.time.to.purge.deletes` says (rule S-DEL-11), else the store's own setting.
+    pub fn purge_delay_ms(&self, of_store: u64) -> u64 {
+        self.attributes.get(PURGE_DELAY).and_then(|text| text.parse().ok()).unwrap_or(of_store)
+    }
+
     /// Whether changes of its cells are refused: the attribute `READONLY` is `true`.
     pub fn is_read_only(&self) -> bool {
         is_true(self.attributes.get(READ_ONLY))
@@ -175,7 +204,7 @@ impl TableDescriptor {
     }
 
     /// # Errors
-    /// `Invalid`: a table of the system's namespace (rule S-NS-3); no family, two of one name, or a family that [`FamilyDescriptor::validate`] refuses.
+    /// `Invalid`: a table of the system's namespace (rule S-NS-3); a purge delay that is no number; no family, two of one name, or a family that [`FamilyDescriptor::validate`] refuses.
     pub fn validate(&self) -> Result<()> {
         if self.name.namespace() == SYSTEM_NAMESPACE {
             return Err(Error::InvalidName {
@@ -186,6 +215,10 @@ impl TableDescriptor {
         }
         if self.families.is_empty() {
             return Err(Error::InvalidArgument { what: "table", reason: "it needs at least one column family".into() });
+        }
+        if let Some(text) = self.attributes.get(PURGE_DELAY).filter(|text| text.parse::<u64>().is_err()) {
+            let reason = format!("'{text}' is no number of milliseconds").into();
+            return Err(Error::InvalidArgument { what: PURGE_DELAY, reason });
         }
         self.families.iter().try_for_each(FamilyDescriptor::validate)?;
         if !self.families.is_sorted_by(|a, b| a.name < b.name) {

@@ -29,6 +29,8 @@ const DISABLED: u8 = 2;
 
 /// The flag of a family whose blocks stay out of the block cache. Flags are set where a family is not as most are.
 const NO_BLOCK_CACHE: u8 = 1;
+/// The flag of a family of the new version behaviour.
+const NEW_VERSION_BEHAVIOR: u8 = 2;
 
 const KEEP_DELETED: [(u8, KeepDeletedCells); 3] =
     [(1, KeepDeletedCells::False), (2, KeepDeletedCells::True), (3, KeepDeletedCells::Ttl)];
@@ -141,7 +143,8 @@ fn put_table(out: &mut Vec<u8>, table: &TableDescriptor, ids: &[FamilyId]) {
         put_varint(out, family.block_bytes.into());
         out.push(family.in_memory.into());
         put_string(out, family.fold.as_deref().unwrap_or_default().as_bytes());
-        out.push(if family.block_cache { 0 } else { NO_BLOCK_CACHE });
+        let flags = [(!family.block_cache, NO_BLOCK_CACHE), (family.new_version_behavior, NEW_VERSION_BEHAVIOR)];
+        out.push(flags.iter().map(|(is_set, flag)| if *is_set { *flag } else { 0 }).sum());
     }
 }
 
@@ -255,7 +258,8 @@ fn family(fields: &mut Fields<'_>) -> Option<(FamilyId, FamilyDescriptor)> {
     let (id, mut family) = family_of_version_1(fields)?;
     let flags = fields.u8()?;
     family.block_cache = flags & NO_BLOCK_CACHE == 0;
-    (flags & !NO_BLOCK_CACHE == 0).then_some((id, family))
+    family.new_version_behavior = flags & NEW_VERSION_BEHAVIOR != 0;
+    (flags & !(NO_BLOCK_CACHE | NEW_VERSION_BEHAVIOR) == 0).then_some((id, family))
 }
 
 /// What a family was in version 1, and begins with still.

@@ -2,7 +2,10 @@
 
 use super::Fixture;
 use super::scene::{NOW, Scene, change};
-use crate::{CellKind, Compaction, Durability, FamilyDescriptor, KeepDeletedCells, MutationBatch};
+use crate::{
+    CellKind, Compaction, Durability, ErrorKind, FamilyDescriptor, Get, KeepDeletedCells, MutationBatch,
+    TableDescriptor, TimeRange, Timestamp,
+};
 
 /// A delete writes a tombstone; it and what it masks go at a major compaction.
 pub fn s_del_1_tombstones_mask_and_go_at_major_compaction(fixture: &mut dyn Fixture) {
@@ -168,6 +171,95 @@ pub fn s_del_11_future_tombstones_go_at_major_compaction(fixture: &mut dyn Fixtu
     assert_eq!(scene.raw(), [""; 0]);
     scene.put("r", "f:q", 1, "v");
     assert_eq!(scene.row("r"), ["f:q@1=v"]);
+}
+
+/// With a purge delay, a tombstone outlives major compactions until its time and the delay are past.
+pub fn s_del_11_tombstones_outlive_major_compactions_by_the_purge_delay(fixture: &mut dyn Fixture) {
+    let scene = purged_after(fixture, "2000");
+    scene.set_clock(1000);
+    scene.delete_column("r", "f:q", 5000);
+    for (now, kept) in [(1000, true), (5000, true), (6999, true), (7000, true), (7001, false)] {
+        scene.set_clock(now);
+        scene.major();
+        assert_eq!(!scene.raw().is_empty(), kept, "at {now}");
+    }
+}
+
+/// A table that keeps tombstones for so long.
+fn purged_after<'a>(fixture: &'a mut dyn Fixture, delay: &str) -> Scene<'a> {
+    let mut scene = Scene::versions(fixture, 3);
+    scene.table = "delayed".parse().unwrap();
+    let family = FamilyDescriptor::new("f").with_versions(3);
+    let table = TableDescriptor::new(scene.table.clone(), vec![family]);
+    let wrong = table.clone().with_attribute("hbase.hstore.time.to.purge.deletes", "long");
+    assert_eq!(scene.store().create_table(wrong, &[]).err().map(|error| error.kind()), Some(ErrorKind::Invalid));
+    let table = table.with_attribute("hbase.hstore.time.to.purge.deletes", delay);
+    scene.store().create_table(table, &[]).unwrap();
+    scene
+}
+
+/// A family of so many versions in which tombstones mask only what was written before them.
+fn in_order_of_writes(fixture: &mut dyn Fixture, versions: u32) -> Scene<'_> {
+    let family = FamilyDescriptor { new_version_behavior: true, ..FamilyDescriptor::new("f") };
+    Scene::new(fixture, [family.with_versions(versions)])
+}
+
+/// With the new version behaviour a tombstone masks nothing that is written after it (S-DEL-7 and -8 repaired).
+pub fn u_4_tombstones_mask_earlier_writes_only(fixture: &mut dyn Fixture) {
+    let mut scene = in_order_of_writes(fixture, 3);
+    for (row, column) in [("family", "f"), ("column", "f:q")] {
+        scene.put(row, "f:q", 11, "before");
+        match column {
+            "f" => scene.delete_family(row, column, 15),
+            _ => scene.delete_column(row, column, 15),
+        }
+        scene.put(row, "f:q", 12, "after");
+    }
+    scene.put("version", "f:q", 12, "before");
+    scene.delete("version", "f:q", 12);
+    scene.put("version", "f:q", 12, "after");
+    scene.delete_family("now", "f", None);
+    scene.put("now", "f:q", None, "v");
+    let now = format!("f:q@{NOW}=v");
+    scene.at_every_stage(|scene| {
+        for row in ["family", "column", "version"] {
+            assert_eq!(scene.row(row), ["f:q@12=after"], "{row}");
+        }
+        assert_eq!(scene.row("now"), [now.as_str()]);
+    });
+}
+
+/// With it a deleted version still counts, so that compactions change no answer (S-DEL-9, U-8 and U-10 repaired).
+pub fn u_4_deleted_versions_still_count(fixture: &mut dyn Fixture) {
+    let mut scene = in_order_of_writes(fixture, 2);
+    for time in [1, 2, 3] {
+        scene.put_at("r", "f:q", &[time]);
+        scene.put_at("range", "f:q", &[time]);
+        scene.flush();
+    }
+    scene.delete("r", "f:q", 2);
+    scene.at_every_stage(|scene| {
+        assert_eq!(scene.row("r"), ["f:q@3=3"]);
+        let range = |max| TimeRange { min: Timestamp(0), max: Timestamp(max) };
+        let ranged = |max| scene.get(Get { time_range: range(max), versions: 9, ..Get::row("range") });
+        assert_eq!((ranged(3), ranged(2)), (vec!["f:q@2=2".to_owned()], vec![]), "in excess once, in excess for good");
+    });
+    scene.delete("r", "f:q", None);
+    scene.put_at("r", "f:q", &[1]);
+    scene.at_every_stage(|scene| assert_eq!(scene.row("r"), ["f:q@1=1"]));
+}
+
+/// The delay holds for any tombstone that is younger, not only for those of a time to come.
+pub fn u_11_the_delay_holds_for_every_recent_tombstone(fixture: &mut dyn Fixture) {
+    let scene = purged_after(fixture, "500");
+    scene.set_clock(1000);
+    scene.put("r", "f:q", 900, "v");
+    scene.delete_column("r", "f:q", None);
+    for (now, kept) in [(1400, true), (1600, false)] {
+        scene.set_clock(now);
+        scene.major();
+        assert_eq!(scene.raw(), if kept { vec!["f:q@1000 DeleteColumn"] } else { vec![] }, "at {now}");
+    }
 }
 
 /// One exact time of all of a family's columns.

@@ -93,12 +93,14 @@ pub fn run_history(
     compare(operations, "everything at the end".to_owned(), everything(left), everything(right))
 }
 
-/// Families `a`: all versions, `k`: deleted cells kept, `t`: a minute's TTL, `v`: one version.
+/// Families `a`: all versions, `k`: deleted cells kept, `n`: two versions and the new version behaviour, `t`: a minute's
+/// TTL, `v`: one version.
 fn descriptor() -> TableDescriptor {
     let all = i32::MAX.unsigned_abs();
     let families = vec![
         FamilyDescriptor::new("a").with_versions(all),
         FamilyDescriptor { keep_deleted: KeepDeletedCells::True, ..FamilyDescriptor::new("k").with_versions(all) },
+        FamilyDescriptor { new_version_behavior: true, ..FamilyDescriptor::new("n").with_versions(2) },
         FamilyDescriptor::new("t").with_versions(all).with_ttl(60),
         FamilyDescriptor::new("v"),
     ];

@@ -80,6 +80,7 @@ pub fn s_cf_7_settings_are_kept(fixture: &mut dyn Fixture) {
         block_bytes: 4096,
         in_memory: true,
         block_cache: false,
+        new_version_behavior: true,
         ..FamilyDescriptor::new("g").with_versions(7).with_ttl(77)
     };
     let made = table("u", [family, FamilyDescriptor::new("f")]).with_attribute("salt", "16");

@@ -13,25 +13,35 @@ pub(super) type Rows = BTreeMap<Bytes, Row>;
 /// A row's cells by family.
 pub(super) type Row = BTreeMap<Bytes, FamilyCells>;
 
-/// A cell's place among its row and family's; the derived order is cell order. There is no sequence number in it: of
-/// cells with one address no reader ever sees but the last written.
+/// A cell's place among its row and family's; the derived order is cell order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CellKey {
     pub(super) qualifier: Bytes,
     pub(super) timestamp: Reverse<Timestamp>,
     /// The kind's code, larger first.
     kind: Reverse<u8>,
+    /// The sequence number where writes of one address are told apart, larger first; else 0, since no reader ever sees
+    /// but the last written.
+    written: Reverse<u64>,
 }
 
 impl CellKey {
     pub(super) fn new(qualifier: &[u8], timestamp: Timestamp, kind: CellKind) -> Self {
-        Self { qualifier: Bytes::copy_from_slice(qualifier), timestamp: Reverse(timestamp), kind: Reverse(kind.code()) }
+        let qualifier = Bytes::copy_from_slice(qualifier);
+        Self { qualifier, timestamp: Reverse(timestamp), kind: Reverse(kind.code()), written: Reverse(0) }
+    }
+
+    /// The same place, beside others of its address.
+    pub(super) fn written_as(mut self, seq: SeqNo) -> Self {
+        self.written = Reverse(seq.0);
+        self
     }
 
     /// Before every cell of a column.
     fn first_of(qualifier: &[u8]) -> Self {
         let qualifier = Bytes::copy_from_slice(qualifier);
-        Self { qualifier, timestamp: Reverse(Timestamp(u64::MAX)), kind: Reverse(u8::MAX) }
+        let (timestamp, kind) = (Reverse(Timestamp(u64::MAX)), Reverse(u8::MAX));
+        Self { qualifier, timestamp, kind, written: Reverse(u64::MAX) }
     }
 }
 
@@ -48,7 +58,7 @@ pub(super) struct CellData {
 pub(super) struct FamilyCells(BTreeMap<CellKey, CellData>);
 
 impl FamilyCells {
-    /// Adds a cell in place of one with its address and kind.
+    /// Adds a cell in place of one with its place.
     pub(super) fn insert(&mut self, key: CellKey, data: CellData) {
         self.0.insert(key, data);
     }

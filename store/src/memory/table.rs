@@ -103,8 +103,9 @@ impl Table {
     }
 
     /// What a compaction at `now` of all there is does.
-    pub(super) fn compact(&self, compaction: Compaction, now: Timestamp) {
+    pub(super) fn compact(&self, compaction: Compaction, now: Timestamp, purge_delay_ms: u64) {
         let State { descriptor, rows, .. } = &mut *write(&self.state);
+        let purge_delay_ms = descriptor.purge_delay_ms(purge_delay_ms);
         for family in &descriptor.families {
             let earliest = rows.values().filter_map(|row| row.get(&family.name)?.earliest_put()).min();
             let pass = match compaction {
@@ -112,7 +113,7 @@ impl Table {
                 // Without any put no tombstone has anything to mask.
                 Compaction::Major => Pass::Major { earliest_put: earliest.unwrap_or(Timestamp(u64::MAX)) },
             };
-            let mut retention = Retention::new(Rules::of(family), pass, now);
+            let mut retention = Retention::new(Rules::of(family).with_purge_delay(purge_delay_ms), pass, now);
             for row in rows.values_mut() {
                 if row.get_mut(&family.name).is_some_and(|cells: &mut FamilyCells| !cells.compact(&mut retention)) {
                     row.remove(&family.name);

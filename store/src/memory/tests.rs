@@ -126,7 +126,7 @@ impl Fixture for Histories {
     fn reopen(&mut self) {
         if self.eager {
             let table = self.store.table(&"history".parse().unwrap()).unwrap();
-            table.compact(Compaction::Minor, self.clock.now());
+            table.compact(Compaction::Minor, self.clock.now(), 0);
         }
     }
 }

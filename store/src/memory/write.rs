@@ -116,9 +116,12 @@ impl<'a> Writer<'a> {
         }
         let seq = self.counters.next_seq();
         self.table.count_write(row.key());
-        let cells = self.state.rows.entry(Bytes::copy_from_slice(row.key())).or_default();
-        for (family, key, kind, value) in changes {
-            let family: &mut FamilyCells = cells.entry(family).or_default();
+        let State { descriptor, rows, .. } = &mut *self.state;
+        let cells = rows.entry(Bytes::copy_from_slice(row.key())).or_default();
+        for (name, key, kind, value) in changes {
+            let tells_apart = descriptor.family(&name).is_some_and(|(_, family)| family.new_version_behavior);
+            let key = if tells_apart { key.written_as(seq) } else { key };
+            let family: &mut FamilyCells = cells.entry(name).or_default();
             family.insert(key, CellData { kind, seq, value });
         }
         Ok(())

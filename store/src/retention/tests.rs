@@ -351,3 +351,48 @@ proptest! {
         prop_assert_eq!(sought, seen(versions, &cells));
     }
 }
+
+/// What the new version behaviour promises, told write by write: a delete takes what is there, and what is in excess when
+/// it is written is gone.
+fn left_by_history(versions: usize, history: &[(CellKind, u64)]) -> Vec<u64> {
+    let mut there: Vec<u64> = Vec::new();
+    for &(kind, time) in history {
+        match kind {
+            Put if there.contains(&time) => {}
+            Put => {
+                there.push(time);
+                there.sort_unstable_by(|a, b| b.cmp(a));
+                there.truncate(versions);
+            }
+            Delete | DeleteFamilyVersion => there.retain(|&other| other != time),
+            DeleteColumn | DeleteFamily => there.retain(|&other| other > time),
+        }
+    }
+    there
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn u_4_deletes_mask_earlier_writes_and_deleted_versions_count(
+        versions in 1..4_usize,
+        history in proptest::collection::vec((prop_oneof![
+            4 => Just(Put), 1 => Just(Delete), 1 => Just(DeleteColumn), 1 => Just(DeleteFamily),
+            1 => Just(DeleteFamilyVersion),
+        ], 1..7_u64), 0..16),
+    ) {
+        let family = FamilyDescriptor { new_version_behavior: true, ..FamilyDescriptor::new("f") };
+        let rules = Rules::of(&family.with_versions(u32::try_from(versions).unwrap()));
+        let cells: Vec<Told> = history.iter().zip(1..).map(|(&(kind, time), seq)| {
+            (if matches!(kind, DeleteFamily | DeleteFamilyVersion) { F } else { "a" }, time, kind, seq)
+        }).collect();
+        let times = |cells: &[Told]| puts(rules, ALL, 100, cells).iter().map(|put| put.1).collect::<Vec<_>>();
+        let expected = left_by_history(versions, &history);
+        prop_assert_eq!(&times(&cells), &expected);
+        prop_assert_eq!(times(&run(rules, Pass::Retain, 100, &cells)), expected.clone());
+        let compacted = run(rules, MAJOR, 100, &cells);
+        prop_assert_eq!(compacted.iter().map(|cell| (cell.1, cell.2)).collect::<Vec<_>>(),
+            expected.iter().map(|&time| (time, Put)).collect::<Vec<_>>());
+    }
+}

@@ -111,7 +111,7 @@ impl Generator {
         use CellKind::{Delete, DeleteColumn, DeleteFamily, DeleteFamilyVersion, Put};
         let row = row.unwrap_or_else(|| self.pick(&ROWS));
         // One unknown family in a while: its row is refused whole.
-        let family = if self.below(200) == 0 { "x" } else { self.pick(&["a", "a", "k", "t", "v"]) };
+        let family = if self.below(200) == 0 { "x" } else { self.pick(&["a", "a", "k", "n", "n", "t", "v"]) };
         let kind = match self.below(20) {
             0..11 => Put,
             11..14 => Delete,
@@ -152,7 +152,7 @@ impl Generator {
     fn check(&mut self) -> Operation {
         use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
         let row = self.pick(&ROWS);
-        let family = self.pick(&["a", "k", "t", "v"]);
+        let family = self.pick(&["a", "k", "n", "t", "v"]);
         let column = format!("{family}:{}", self.pick(&QUALIFIERS));
         let count = 1 + self.below(2);
         Operation::Check {
@@ -192,10 +192,10 @@ impl Generator {
         }
     }
 
-    /// Columns and times; times only in families where no version is ever in excess.
+    /// Columns and times; times only in families where no version is ever in excess, or excess is for good.
     fn cells_wanted(&mut self) -> (Columns, TimeRange) {
         let with_times = self.below(3) == 0;
-        let from: &[&'static str] = if with_times { &["a", "k", "t"] } else { &["a", "k", "t", "v"] };
+        let from: &[&'static str] = if with_times { &["a", "k", "n", "t"] } else { &["a", "k", "n", "t", "v"] };
         let count = if with_times { 1 + self.below(2) } else { self.below(3) };
         let families = (0..count).map(|_| FamilyColumns {
             family: self.pick(from).into(),
