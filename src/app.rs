@@ -13,6 +13,7 @@ use crate::config::{Config, Durability};
 use crate::exit::{Exit, Failure};
 use crate::http::{self, ApiError};
 use crate::metrics::Metrics;
+use crate::register::Register;
 use crate::seats::Seats;
 use crate::store::Opened;
 
@@ -27,6 +28,8 @@ pub(crate) struct App {
     pub(crate) host: String,
     /// How requests for queries are read.
     pub(crate) query_options: Options,
+    /// Which queries run and ran.
+    pub(crate) register: Arc<Register>,
     /// Who may run a query now.
     pub(crate) seats: Arc<Seats>,
     /// Where points go.
@@ -49,6 +52,9 @@ impl App {
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot open the store: {cause}")))??;
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
             .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
+        let hosts =
+            if config.server.stats_canonical { std::fs::read_to_string("/etc/hosts") } else { Ok(String::new()) };
+        let host = canonical(&host, &hosts.unwrap_or_default());
         let schema = &store.schema;
         let query_options = Options {
             compat: Compat { strict: config.compat.strict },
@@ -61,6 +67,7 @@ impl App {
             started: Instant::now(),
             host,
             query_options,
+            register: Arc::default(),
             seats: Arc::new(Seats::new(config.query.max_concurrent, config.query.max_waiting)),
             ingest: Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config)),
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
@@ -153,6 +160,15 @@ impl App {
     }
 }
 
+/// The host's whole name as the system's own table has it: the first of the line that names the host. No name server is
+/// asked, as the daemon makes no connections.
+fn canonical(host: &str, hosts: &str) -> String {
+    let lines = hosts.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let mut names = lines.map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>());
+    let line = names.find(|names| names.contains(&host)).unwrap_or_default();
+    line.first().filter(|name| name.contains('.')).map_or_else(|| host.to_owned(), ToString::to_string)
+}
+
 fn ingest_limits(config: &Config) -> IngestLimits {
     IngestLimits {
         body_bytes_max: config.http.max_body_bytes,
@@ -172,6 +188,21 @@ pub(crate) fn query_limits(config: &Config) -> Limits {
         points_max: config.query.max_points,
         bytes_max: config.query.max_bytes,
         deadline_ms: u64::try_from(config.query.timeout_ms.as_millis()).unwrap_or(u64::MAX),
+        memory_bytes: config.query.memory_bytes,
+        points_may_be_lifted: config.query.allow_override_points,
+        bytes_may_be_lifted: config.query.allow_override_bytes,
         ..Limits::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// `O-STATS`: `tsd.stats.canonical`.
+    #[test]
+    fn o_stats_a_host_is_named_with_its_domain_where_that_is_known() {
+        let hosts = "127.0.0.1 localhost\n# 10.0.0.1 no.example web01\n10.0.0.1 web01.example.org web01 # web\n";
+        assert_eq!(super::canonical("web01", hosts), "web01.example.org");
+        assert_eq!(super::canonical("web02", hosts), "web02");
+        assert_eq!(super::canonical("localhost", hosts), "localhost");
     }
 }

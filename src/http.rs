@@ -10,6 +10,7 @@
 mod annotation;
 mod annotation_bulk;
 mod answer;
+mod asker;
 mod body;
 mod call;
 mod cors;
@@ -28,6 +29,7 @@ mod params;
 mod process;
 mod put;
 mod query;
+mod query_stats;
 mod route;
 mod search;
 mod service;
@@ -40,6 +42,7 @@ mod uid_meta;
 mod whole;
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -74,11 +77,13 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
 pub(crate) async fn answer(
     app: Arc<App>,
     router: Router,
+    peer: SocketAddr,
     request: hyper::Request<Incoming>,
 ) -> Result<Response, Infallible> {
     let started = Instant::now();
     app.metrics.http_requests.add(1);
-    let request = request.map(Body::new);
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(asker::Peer(peer));
     let classic = (!route::is_api(request.uri().path()))
         .then(|| request.uri().query().unwrap_or_default().split('&').any(|piece| piece.starts_with("json")));
     let (origin, jsonp) = (cors::Origin::of(&app.config, &request), jsonp::asked(&request));
@@ -106,6 +111,9 @@ pub(crate) async fn answer(
 }
 
 async fn dispatch(app: &App, mut router: Router, mut request: Request) -> Response {
+    if let Err(error) = body::refuse_chunked(&app.config, request.headers()) {
+        return error.into_response();
+    }
     if route::is_api(request.uri().path())
         && let Err(error) = admit(&request)
     {

@@ -17,9 +17,10 @@ mod config;
 mod exit;
 mod http;
 mod import;
+mod limits;
 mod log;
 mod metrics;
-
+mod register;
 mod seats;
 mod server;
 mod shell;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 use tokio_io_timeout::TimeoutStream;
@@ -47,8 +47,8 @@ impl Server {
     /// # Errors
     ///
     /// Exit code 1 if it is taken or not ours to take.
-    pub(crate) async fn bind(listen: SocketAddr) -> Result<Self, Failure> {
-        let listener = TcpListener::bind(listen).await.map_err(|cause| {
+    pub(crate) fn bind(listen: SocketAddr, backlog: u32) -> Result<Self, Failure> {
+        let listener = listen_on(listen, backlog).map_err(|cause| {
             let line = match cause.kind() {
                 std::io::ErrorKind::AddrInUse => {
                     format!("port in use: another program listens on {listen}; stop it or choose --listen ADDR:PORT")
@@ -93,6 +93,15 @@ impl Server {
             tracing::warn!(connections = left, "requests were still open when the time to drain was over");
         }
     }
+}
+
+/// A socket that listens; its connections notice peers that are gone without a word.
+fn listen_on(listen: SocketAddr, backlog: u32) -> std::io::Result<TcpListener> {
+    let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.set_keepalive(true)?;
+    socket.bind(listen)?;
+    socket.listen(backlog)
 }
 
 /// Gives a connection a seat and a task, or closes it if all seats are taken.
@@ -141,7 +150,7 @@ async fn serve_http(app: &Arc<App>, stream: TcpStream, peer: SocketAddr, mut sto
         .title_case_headers(true);
     let app = Arc::clone(app);
     let router = app.router();
-    let service = service_fn(move |request| http::answer(Arc::clone(&app), router.clone(), request));
+    let service = service_fn(move |request| http::answer(Arc::clone(&app), router.clone(), peer, request));
     // A peer that stopped reading its answer is as idle as one that stopped asking.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(config.server.idle_timeout_ms).filter(|patience| !patience.is_zero()));

@@ -64,15 +64,24 @@ pub(crate) fn collect(app: &App) -> Vec<Stat> {
     stats
 }
 
+/// The tags that all numbers share: the host, and the port if it is asked for.
+pub(crate) fn shared_tags(app: &App) -> Vec<(&'static str, String)> {
+    let mut tags = vec![("host", app.host.clone())];
+    if app.config.server.stats_with_port {
+        tags.push(("port", app.config.server.listen.port().to_string()));
+    }
+    tags
+}
+
 /// `tsd.name time value type=x host=h`, one a line.
 pub(crate) fn lines(app: &App, now_ms: u64) -> Vec<String> {
     let seconds = now_ms / 1_000;
-    let host = &app.host;
+    let shared: String = shared_tags(app).iter().flat_map(|(key, text)| [" ", key, "=", text]).collect();
     collect(app)
         .into_iter()
         .map(|Stat { name, tag, value }| match tag {
-            Some((key, text)) => format!("{name} {seconds} {value} {key}={text} host={host}"),
-            None => format!("{name} {seconds} {value} host={host}"),
+            Some((key, text)) => format!("{name} {seconds} {value} {key}={text}{shared}"),
+            None => format!("{name} {seconds} {value}{shared}"),
         })
         .collect()
 }

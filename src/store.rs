@@ -228,6 +228,11 @@ fn schema_config(config: &config::Schema) -> Result<SchemaConfig, Failure> {
     let wrong = |cause: basalt_schema::Error| Failure::config(format!("settings of `schema`: {cause}"));
     let width = |bytes| UidWidth::new(bytes).map_err(wrong);
     Ok(SchemaConfig {
+        data_table: config.data_table.clone(),
+        uid_table: config.uid_table.clone(),
+        tree_table: config.tree_table.clone(),
+        meta_table: config.meta_table.clone(),
+        uid_cache_entries: config.uid_cache_entries,
         widths: UidWidths {
             metric: width(config.uid_width_metric)?,
             tagk: width(config.uid_width_tagk)?,

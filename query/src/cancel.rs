@@ -44,6 +44,8 @@ pub(crate) struct Budget {
     started: std::time::Instant,
     /// Memory held; one for all sub queries of a request.
     held: Arc<Reservation>,
+    /// What this account took of it and did not give back. Relaxed: a counter that orders nothing.
+    reserved: AtomicU64,
     /// Set by the first worker that fails, so that the others stop. Relaxed: a lone flag.
     failed: AtomicBool,
     /// Relaxed: counters that order nothing.
@@ -58,6 +60,7 @@ impl Budget {
             cancel: cancel.clone(),
             started: std::time::Instant::now(),
             held: Arc::new(pool.part()),
+            reserved: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             points: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -71,6 +74,7 @@ impl Budget {
             cancel: self.cancel.clone(),
             started: self.started,
             held: Arc::clone(&self.held),
+            reserved: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             points: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -87,7 +91,20 @@ impl Budget {
     /// # Errors
     /// [`Error::TooMuchMemory`], [`Error::MemoryTaken`].
     pub(crate) fn reserve(&self, bytes: u64) -> Result<()> {
-        self.held.take(bytes)
+        self.held.take(bytes)?;
+        self.reserved.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Gives back so many of the bytes that this account took.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+        self.held.give_back(bytes);
+    }
+
+    /// Gives back all that this account took but `bytes`.
+    pub(crate) fn settle(&self, bytes: u64) {
+        self.give_back(self.reserved.load(Ordering::Relaxed).saturating_sub(bytes));
     }
 
     /// The bounds.

@@ -155,6 +155,8 @@ impl QueryEngine {
         let describe = |(group, points)| describe(&self.schema, group, plan, &data, points);
         let datasets: Vec<Dataset> = groups.iter().zip(points).map(describe).collect();
         steps.compute_time = began.elapsed();
+        // What was read is dropped with this function; the rest is settled for the whole request in the end.
+        budget.settle(datasets.iter().map(|dataset| (dataset.points.capacity() * size_of::<Point>()) as u64).sum());
         stats.series = data.iter().filter(|data| !data.span.is_empty()).count() as u64;
         stats.emitted_points = datasets.iter().map(|dataset| dataset.points.len() as u64).sum();
         Ok(Computed { datasets, stats, steps })

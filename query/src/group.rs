@@ -140,7 +140,7 @@ impl Kernel<'_> {
             Ok(())
         })?;
         let kept = (points.capacity() * size_of::<Point>()) as u64;
-        self.budget.held().give_back(charged.get().saturating_sub(kept));
+        self.budget.give_back(charged.get().saturating_sub(kept));
         Ok(points)
     }
 

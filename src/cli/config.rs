@@ -30,11 +30,13 @@ impl ConfigCommand {
         match self.verb {
             Verb::Check(sources) => {
                 let config = sources.load()?;
-                let warnings: String = config.warnings().iter().fold(String::new(), |mut text, line| {
-                    writeln!(text, "warning: {line}").unwrap_or_default();
-                    text
-                });
-                print(&format!("{warnings}configuration is good\n"))
+                let mut text = String::new();
+                for (what, lines) in [("warning", config.warnings()), ("note", config.notes())] {
+                    for line in lines {
+                        writeln!(text, "{what}: {line}").unwrap_or_default();
+                    }
+                }
+                print(&format!("{text}configuration is good\n"))
             }
             Verb::Show(sources) => print(&show(&sources.load()?)),
         }

@@ -11,8 +11,8 @@ use super::{Sources, print};
 use crate::app::App;
 use crate::config::{Config, StoreKind};
 use crate::exit::{Exit, Failure};
-use crate::log;
 use crate::server::Server;
+use crate::{limits, log};
 
 /// `basalt serve`.
 #[derive(Debug, Args)]
@@ -46,8 +46,15 @@ impl Serve {
         for warning in config.warnings() {
             tracing::warn!("{warning}");
         }
+        for note in config.notes() {
+            tracing::info!("{note}");
+        }
         refuse_public(&config)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        if config.server.worker_threads > 0 {
+            builder.worker_threads(config.server.worker_threads);
+        }
+        let runtime = builder
             .enable_all()
             .thread_name("basalt-net")
             .build()
@@ -86,10 +93,13 @@ fn refuse_public(config: &Config) -> Result<(), Failure> {
     )))
 }
 
-async fn serve(config: Config) -> Result<(), Failure> {
+async fn serve(mut config: Config) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    let server = Server::bind(config.server.listen).await?;
+    let server = Server::bind(config.server.listen, config.server.backlog)?;
+    config.server.listen = server.local();
     let app = Arc::new(App::open(config).await?);
+    limits::load(&app)?;
+    tokio::spawn(limits::keep_loading(Arc::clone(&app)));
     print(&format!("listening on http://{}\n", server.local()))?;
     tracing::info!(listen = %server.local(), "ready");
 

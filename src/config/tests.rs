@@ -1,5 +1,7 @@
 //! Layers, unknown names and OpenTSDB's own file (`F-CONF`).
 
+use std::time::Duration;
+
 use super::*;
 
 fn load(file: Option<(&str, &str)>, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Result<Config, String> {
@@ -69,4 +71,77 @@ fn every_setting_reads_what_it_shows() {
         (key.set)(&mut config, &shown).unwrap();
         assert_eq!((key.get)(&config), shown, "{}", key.name);
     }
+}
+
+/// Every key of OpenTSDB 2.4 with a value that is not its default there.
+const OPENTSDB_KEYS: &str = "tsd.network.port 5555|tsd.network.bind 127.0.0.2|tsd.network.worker_threads 3|\
+    tsd.network.async_io false|tsd.network.tcp_no_delay false|tsd.network.keep_alive false|\
+    tsd.network.reuse_address false|tsd.network.backlog 77|tsd.core.connections.limit 77|tsd.core.socket.timeout 77|\
+    tsd.http.staticroot /x|tsd.http.cachedir /x|tsd.mode ro|tsd.no_diediedie false|tsd.core.enable_api false|\
+    tsd.core.enable_ui false|tsd.core.auto_create_metrics false|tsd.core.auto_create_tagks false|\
+    tsd.core.auto_create_tagvs false|tsd.core.tag.allow_specialchars $|tsd.core.timezone Europe/Rome|\
+    tsd.core.plugin_path /x|tsd.core.preload_uid_cache true|tsd.core.preload_uid_cache.max_entries 7|\
+    tsd.core.uid.random_metrics true|tsd.core.bulk.allow_out_of_order_timestamps false|\
+    tsd.core.meta.enable_realtime_ts true|tsd.core.meta.enable_realtime_uid true|\
+    tsd.core.meta.enable_tsuid_incrementing true|tsd.core.meta.enable_tsuid_tracking true|\
+    tsd.core.meta.cache.enable true|tsd.core.meta.cache.plugin x.Y|tsd.core.tree.enable_processing true|\
+    tsd.core.histograms.config {}|tsd.core.authentication.enable true|tsd.core.authentication.plugin x.Y|\
+    tsd.core.storage_exception_handler.enable true|tsd.core.storage_exception_handler.plugin x.Y|\
+    tsd.core.stats_with_port true|tsd.stats.canonical true|tsd.storage.hbase.data_table t|\
+    tsd.storage.hbase.uid_table u|tsd.storage.hbase.tree_table r|tsd.storage.hbase.meta_table m|\
+    tsd.storage.hbase.zk_quorum zk|tsd.storage.hbase.zk_basedir /x|tsd.storage.hbase.prefetch_meta true|\
+    tsd.storage.hbase.scanner.maxNumRows 7|tsd.storage.flush_interval 77|tsd.storage.fix_duplicates false|\
+    tsd.storage.enable_compaction false|tsd.storage.compaction.flush_interval 7|\
+    tsd.storage.compaction.min_flush_threshold 7|tsd.storage.compaction.max_concurrent_flushes 7|\
+    tsd.storage.compaction.flush_speed 7|tsd.storage.enable_appends true|tsd.storage.repair_appends true|\
+    tsd.storage.max_tags 9|tsd.storage.salt.width 2|tsd.storage.salt.buckets 7|tsd.storage.uid.width.metric 4|\
+    tsd.storage.uid.width.tagk 4|tsd.storage.uid.width.tagv 4|tsd.storage.use_otsdb_timestamp true|\
+    tsd.storage.use_max_value false|tsd.storage.get_date_tiered_compaction_start 7|tsd.uid.lru.enable false|\
+    tsd.uid.lru.name.size 7|tsd.uid.lru.id.size 7|tsd.uid.use_mode true|tsd.uidfilter.enable true|\
+    tsd.uidfilter.plugin x.Y|tsd.timeseriesfilter.enable true|tsd.timeseriesfilter.plugin x.Y|tsd.query.timeout 77|\
+    tsd.query.filter.expansion_limit 7|tsd.query.skip_unresolved_tagvs true|\
+    tsd.query.allow_simultaneous_duplicates false|tsd.query.enable_fuzzy_filter false|\
+    tsd.query.limits.bytes.default 77|tsd.query.limits.bytes.allow_override true|\
+    tsd.query.limits.data_points.default 77|tsd.query.limits.data_points.allow_override true|\
+    tsd.query.limits.overrides.config /x|tsd.query.limits.overrides.interval 77|tsd.query.multi_get.enable true|\
+    tsd.query.multi_get.limit 7|tsd.query.multi_get.batch_size 7|tsd.query.multi_get.concurrent 7|\
+    tsd.query.multi_get.get_all_salts true|tsd.http.query.allow_delete true|\
+    tsd.http.request.enable_chunked false|tsd.http.request.max_chunk 77|tsd.http.request.cors_domains *|\
+    tsd.http.request.cors_headers X-A|tsd.http.show_stack_trace true|tsd.http.header_tag x|\
+    tsd.http.rpc.plugins x.Y|tsd.rpc.plugins x.Y|tsd.rpc.telnet.return_errors false|tsd.rollups.enable true|\
+    tsd.rollups.config {}|tsd.rollups.tag_raw true|tsd.rollups.agg_tag_key x|tsd.rollups.raw_agg_tag_value x|\
+    tsd.rollups.block_derived false|tsd.rollups.split_query.enable true|tsd.rtpublisher.enable true|\
+    tsd.rtpublisher.plugin x.Y|tsd.search.enable true|tsd.search.plugin x.Y|tsd.startup.enable true|\
+    tsd.startup.plugin x.Y";
+
+/// `F-CONF`: each key of OpenTSDB's changes a setting, or one line at start says that it does not, and why.
+#[test]
+fn f_conf_every_key_of_opentsdbs_is_honoured_or_named() {
+    let entries = |config: &Config| -> Vec<String> { config.entries().map(|(_, value, _)| value).collect() };
+    for (key, value) in OPENTSDB_KEYS.split('|').map(|pair| pair.split_once(' ').unwrap()) {
+        let config = load(Some(("opentsdb.conf", &format!("{key} = {value}\n"))), &[], &[]).unwrap();
+        let changed = entries(&config) != entries(&Config::default());
+        let lines: Vec<&String> = config.warnings().iter().chain(config.notes()).collect();
+        assert_eq!(lines.len(), usize::from(!changed), "{key} = {value}: {lines:?}");
+        for line in lines {
+            assert!(line.contains(&format!("`{key}`")) && !line.contains("unknown"), "{line}");
+        }
+    }
+    assert_eq!(OPENTSDB_KEYS.split('|').count(), 113);
+    let silent = load(Some(("opentsdb.conf", "tsd.network.tcp_no_delay = yes\ntsd.search.enable = no\n")), &[], &[]);
+    let silent = silent.unwrap();
+    assert!(silent.warnings().is_empty() && silent.notes().is_empty(), "what holds anyway is not worth a line");
+    let client = load(Some(("opentsdb.conf", "hbase.rpcs.batch.size = 7\nx.y = 7\n")), &[], &[]).unwrap();
+    assert!(client.notes()[0].contains("no HBase client") && client.warnings()[0].contains("unknown key"));
+}
+
+/// `O-CONFIG`: no secret is told.
+#[test]
+fn o_config_secrets_are_masked() {
+    let text = "my.Password = a\nmy.api_token = a\nmy.secretKey = a\nmy.pass =\nmy.other = a\n";
+    let shown = as_opentsdb(&load(Some(("opentsdb.conf", text)), &[], &[]).unwrap());
+    let masked: Vec<&str> =
+        shown.iter().filter(|(_, value)| *value == "********").map(|(name, _)| name.as_str()).collect();
+    assert_eq!(masked, ["my.Password", "my.api_token", "my.secretKey"]);
+    assert_eq!(shown["my.other"], "a");
 }

@@ -1,11 +1,14 @@
 //! The JSON of `/api/query`, written piece by piece (`Q-MS`, `Q-ARRAYS`, `Q-NUMFMT`, `Q-NAN-OUT`).
 
 use basalt_query::{Number, Point, QueryRequest, Series, SeriesAnnotation, SubAnswer};
+use std::time::{Duration, Instant};
+
 use basalt_schema::Annotation;
 use serde::Serialize;
 use serde_json::json;
 
 use super::number::write_double;
+use super::query_stats::QueryStats;
 
 /// A piece is handed on when it is at least this long.
 const PIECE_BYTES: usize = 64 << 10;
@@ -20,6 +23,8 @@ pub(crate) struct Answer<'a> {
     /// Global annotations of the range, told beside each series.
     globals: &'a [SeriesAnnotation],
     strict: bool,
+    /// When the request came.
+    began: Instant,
 }
 
 /// What a writer of pieces says: whether anybody still reads.
@@ -28,8 +33,8 @@ impl<F: FnMut(Vec<u8>) -> bool> Sink for F {}
 
 impl<'a> Answer<'a> {
     /// `strict` writes a second twice where two points share it, as OpenTSDB does.
-    pub(crate) fn new(request: &'a QueryRequest, answers: &'a [SubAnswer], strict: bool) -> Self {
-        Self { request, answers, globals: &[], strict }
+    pub(crate) fn new(request: &'a QueryRequest, answers: &'a [SubAnswer], strict: bool, began: Instant) -> Self {
+        Self { request, answers, globals: &[], strict, began }
     }
 
     /// Adds global annotations.
@@ -38,26 +43,30 @@ impl<'a> Answer<'a> {
     }
 
     /// Hands pieces to `sink` and gives back the last one; `None` when nobody reads any more. An
-    /// answer shorter than a piece never meets the sink.
-    pub(crate) fn write(self, mut sink: impl FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> {
+    /// answer shorter than a piece never meets the sink. `written` gets the time that each sub query's series took.
+    pub(crate) fn write(self, written: &mut Vec<Duration>, mut sink: impl FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> {
         let mut out = vec![b'['];
         for answer in self.answers {
+            let began = Instant::now();
             for series in &answer.series {
                 if out.last() != Some(&b'[') || out.len() > 1 {
                     separate(&mut out);
                 }
                 self.series(&mut out, answer, series, &mut sink)?;
             }
+            written.push(began.elapsed());
         }
         if self.request.show_summary {
             separate(&mut out);
-            value(&mut out, &json!({ "statsSummary": self.summary() }));
+            let summary = self.stats(written).summary(self.began.elapsed());
+            value(&mut out, &json!({ "statsSummary": summary }));
         }
         out.push(b']');
         Some(out)
     }
 
     fn series(&self, out: &mut Vec<u8>, answer: &SubAnswer, series: &Series, sink: &mut impl Sink) -> Option<()> {
+        let began = Instant::now();
         out.extend_from_slice(b"{\"metric\":");
         value(out, &*series.metric);
         out.extend_from_slice(b",\"tags\":{");
@@ -95,7 +104,7 @@ impl<'a> Answer<'a> {
         out.extend_from_slice(b",\"dps\":");
         self.points(out, answer.nan_as_null, &series.points, sink)?;
         if self.request.show_stats {
-            member(out, "stats", &stats(answer));
+            member(out, "stats", &self.stats(&[]).of_series(answer, series, began.elapsed()));
         }
         out.push(b'}');
         Some(())
@@ -138,15 +147,11 @@ impl<'a> Answer<'a> {
         if self.request.ms_resolution { point.time_ms } else { point.time_ms / 1_000 }
     }
 
-    fn summary(&self) -> serde_json::Value {
-        let sum = |pick: fn(&SubAnswer) -> u64| self.answers.iter().map(pick).sum::<u64>();
-        json!({
-            "rowsFromStorage": sum(|answer| answer.stats.rows),
-            "columnsFromStorage": sum(|answer| answer.stats.cells),
-            "bytesFromStorage": sum(|answer| answer.stats.bytes),
-            "dpsPostFilter": sum(|answer| answer.stats.points),
-            "emittedDPs": sum(|answer| answer.stats.emitted_points),
-        })
+    fn stats<'b>(&self, written: &'b [Duration]) -> QueryStats<'b>
+    where
+        'a: 'b,
+    {
+        QueryStats { answers: self.answers, written, strict: self.strict }
     }
 }
 
@@ -173,16 +178,6 @@ fn notes(out: &mut Vec<u8>, name: &str, notes: &[SeriesAnnotation], strict: bool
         }
     }
     out.push(b']');
-}
-
-fn stats(answer: &SubAnswer) -> serde_json::Value {
-    json!({
-        "rowsFromStorage": answer.stats.rows,
-        "columnsFromStorage": answer.stats.cells,
-        "bytesFromStorage": answer.stats.bytes,
-        "dpsPostFilter": answer.stats.points,
-        "emittedDPs": answer.stats.emitted_points,
-    })
 }
 
 fn number(out: &mut Vec<u8>, number: Number, nan_as_null: bool) {
@@ -220,7 +215,7 @@ mod tests {
         let points = points.iter().map(|(time_ms, number)| Point { time_ms: *time_ms, number: *number }).collect();
         let series = Series { metric: "m".into(), tags: vec![("a".into(), "b\"".into())], points, ..Series::default() };
         let answers = [SubAnswer { nan_as_null: strict, series: vec![series], ..SubAnswer::default() }];
-        let written = Answer::new(request, &answers, strict).write(|_| true).unwrap();
+        let written = Answer::new(request, &answers, strict, Instant::now()).write(&mut Vec::new(), |_| true).unwrap();
         let head = r#"[{"metric":"m","tags":{"a":"b\""},"aggregateTags":[],"dps":"#;
         assert_eq!(String::from_utf8(written).unwrap(), format!("{head}{expected_dps}}}]"));
     }
@@ -254,24 +249,30 @@ mod tests {
         let answers = [SubAnswer { series, ..SubAnswer::default() }];
         let globals = [note("7")];
         let mut request = QueryRequest::default();
-        let told = Answer::new(&request, &answers, false).with_globals(&globals).write(|_| true).unwrap();
+        let told = Answer::new(&request, &answers, false, Instant::now())
+            .with_globals(&globals)
+            .write(&mut Vec::new(), |_| true)
+            .unwrap();
         let expected = r#""aggregateTags":[],"annotations":[{"tsuid":"","description":"d","notes":"","startTime":5,"endTime":0},[1]],"globalAnnotations":[7],"dps":{}}]"#;
         assert!(String::from_utf8(told).unwrap().ends_with(expected));
         request.no_annotations = true;
-        let told = Answer::new(&request, &answers, false).with_globals(&globals).write(|_| true).unwrap();
+        let told = Answer::new(&request, &answers, false, Instant::now())
+            .with_globals(&globals)
+            .write(&mut Vec::new(), |_| true)
+            .unwrap();
         assert!(String::from_utf8(told).unwrap().ends_with(r#""aggregateTags":[],"dps":{}}]"#));
     }
 
     #[test]
     fn nothing_found_is_an_empty_list_and_nobody_reading_ends_it() {
         let request = QueryRequest { ms_resolution: true, ..QueryRequest::default() };
-        assert_eq!(Answer::new(&request, &[], false).write(|_| true).unwrap(), b"[]");
+        assert_eq!(Answer::new(&request, &[], false, Instant::now()).write(&mut Vec::new(), |_| true).unwrap(), b"[]");
         let points = (0..100_000).map(|time_ms| Point { time_ms, number: Number::Integer(1) }).collect();
         let series = vec![Series { points, ..Series::default() }];
         let answers = [SubAnswer { series, ..SubAnswer::default() }];
-        assert!(Answer::new(&request, &answers, false).write(|_| false).is_none());
+        assert!(Answer::new(&request, &answers, false, Instant::now()).write(&mut Vec::new(), |_| false).is_none());
         let mut bytes = 0;
-        let last = Answer::new(&request, &answers, false).write(|piece| {
+        let last = Answer::new(&request, &answers, false, Instant::now()).write(&mut Vec::new(), |piece| {
             bytes += piece.len();
             piece.len() < PIECE_BYTES * 2
         });

@@ -10,17 +10,31 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use bytes::Bytes;
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout};
 
 use super::error::ApiError;
+use crate::config::Config;
 use buffer::Buffer;
 
 /// Slowest that a body may come on the whole, in bytes a second: a modem's pace.
 const BYTES_PER_SECOND_MIN: u64 = 4 << 10;
+
+/// Refuses a body in chunks where they are switched off, as OpenTSDB does unless it is told to take them. A body of known
+/// length is taken whatever its length, where OpenTSDB takes one over some 8 KiB for chunked.
+///
+/// # Errors
+///
+/// 400.
+pub(crate) fn refuse_chunked(config: &Config, headers: &HeaderMap) -> Result<(), ApiError> {
+    if !config.http.enable_chunked && headers.contains_key(TRANSFER_ENCODING) {
+        return Err(ApiError::bad("Chunked request not supported."));
+    }
+    Ok(())
+}
 
 /// Reads `body` to its end: chunked or not, `gzip`, `deflate` or plain.
 ///

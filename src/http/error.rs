@@ -169,9 +169,10 @@ impl ApiError {
     pub(crate) fn of_query(cause: &basalt_query::Error, strict: bool) -> Self {
         use basalt_query::Error;
         let status = match cause {
-            Error::TooManyPoints { .. } | Error::TooManyBytes { .. } | Error::TooManySeries { .. } => {
-                StatusCode::PAYLOAD_TOO_LARGE
-            }
+            Error::TooManyPoints { .. }
+            | Error::TooManyBytes { .. }
+            | Error::TooManySeries { .. }
+            | Error::TooMuchMemory { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Error::DeadlineExceeded { .. } => StatusCode::REQUEST_TIMEOUT,
             Error::NotSupported { .. } => StatusCode::NOT_IMPLEMENTED,
             _ if strict && cause.is_server_error_in_opentsdb() => StatusCode::INTERNAL_SERVER_ERROR,
@@ -254,6 +255,11 @@ impl ApiError {
             self.retry_after = Some(RETRY_AFTER_S);
         }
         self
+    }
+
+    /// The first sentence.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// The status chosen.
@@ -458,6 +464,8 @@ mod tests {
         for (cause, status) in [
             (Error::TooManyPoints { limit: 1 }, 413),
             (Error::DeadlineExceeded { limit_ms: 1 }, 408),
+            (Error::TooMuchMemory { limit_bytes: 1 }, 413),
+            (Error::MemoryTaken { limit_bytes: 1 }, 503),
             (Error::UnknownName { kind: "metrics", name: "x".into() }, 400),
             (Error::Cancelled, 503),
             (Error::WorkerPanicked, 500),

@@ -20,12 +20,18 @@ use super::params::Params;
 use super::query::{self, Form};
 use super::{json, page};
 use crate::app::App;
+use crate::register::Asker;
 
 /// A piece of lines is handed on when it is at least this long.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Answers `/q`.
-pub(crate) async fn classic(State(app): State<Arc<App>>, uri: Uri, params: Params) -> Result<Response, ApiError> {
+pub(crate) async fn classic(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    uri: Uri,
+    params: Params,
+) -> Result<Response, ApiError> {
     let form = if params.has("ascii") {
         Form::Lines
     } else if params.has("json") {
@@ -38,7 +44,7 @@ pub(crate) async fn classic(State(app): State<Arc<App>>, uri: Uri, params: Param
     let mut request = query::from_params(&params, false, app.config.compat.strict)?;
     request.timezone = params.last("tz").map(str::to_owned).or(request.timezone);
     plot::check(&params)?;
-    query::run(app, request, form).await
+    query::run(app, asker, request, form).await
 }
 
 /// The built-in page with the query behind a `#`. OpenTSDB answers so with a 200, which `strict` keeps.

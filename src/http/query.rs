@@ -7,13 +7,13 @@
 //! ```
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::Response;
-use basalt_query::{Cancel, Formulas, GetParameters, Query, QueryRequest, SeriesAnnotation};
+use basalt_query::{Cancel, Formulas, GetParameters, Query, QueryRequest, SeriesAnnotation, SubAnswer};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::block_in_place;
@@ -23,21 +23,28 @@ use super::call::Call;
 use super::error::ApiError;
 use super::json::{self, JSON};
 use super::params::Params;
+use super::query_stats::QueryStats;
 use super::{body, graph, stream};
 use crate::app::App;
 use crate::clock;
 use crate::config::Mode;
+use crate::register::{Asker, Entry, Outcome, TEXT_BYTES_MAX};
 use crate::seats::Seat;
 
 /// The query string. By `DELETE`, or a GET that means it, what it matches is to be deleted.
-pub(crate) async fn get(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
+pub(crate) async fn get(State(app): State<Arc<App>>, asker: Asker, call: Call) -> Result<Response, ApiError> {
     let delete = call.meant()? == Method::DELETE;
     let request = block_in_place(|| from_params(&call.params, delete, app.config.compat.strict))?;
-    run(app, request, Form::Api).await
+    run(app, asker, request, Form::Api).await
 }
 
 /// A JSON body; `arrays` stays a parameter of the query string.
-pub(crate) async fn post(State(app): State<Arc<App>>, params: Params, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn post(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    params: Params,
+    request: Request,
+) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let (limit, patience) = (app.config.http.max_body_bytes, app.config.server.idle_timeout_ms);
     let bytes = body::read(&parts.headers, body, limit, patience).await?;
@@ -49,16 +56,16 @@ pub(crate) async fn post(State(app): State<Arc<App>>, params: Params, request: R
     let mut request = block_in_place(|| QueryRequest::from_json(&bytes))
         .map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
     request.arrays = params.has("arrays");
-    run(app, request, Form::Api).await
+    run(app, asker, request, Form::Api).await
 }
 
 /// The query string with formulas (`exp`); what they are made of is not answered itself.
-pub(crate) async fn formulas(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
+pub(crate) async fn formulas(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Result<Response, ApiError> {
     let texts: Vec<&str> = params.all("exp").collect();
     let (options, strict) = (app.query_options, app.config.compat.strict);
     let read = |parameters: &GetParameters<'_>| QueryRequest::from_formulas(parameters, &texts, options);
     let (request, formulas) = read_params(&params, false, strict, read)?;
-    run_with(app, request, Some(formulas), Form::Api).await
+    run_with(app, asker, request, Some(formulas), Form::Api).await
 }
 
 pub(crate) fn from_params(params: &Params, delete: bool, strict: bool) -> Result<QueryRequest, ApiError> {
@@ -139,21 +146,47 @@ impl Form {
 }
 
 /// Checks a request, waits for its turn, runs it on a thread and gives what it answers.
-pub(crate) async fn run(app: Arc<App>, request: QueryRequest, form: Form) -> Result<Response, ApiError> {
-    run_with(app, request, None, form).await
+pub(crate) async fn run(app: Arc<App>, asker: Asker, request: QueryRequest, form: Form) -> Result<Response, ApiError> {
+    run_with(app, asker, request, None, form).await
 }
 
 async fn run_with(
     app: Arc<App>,
+    asker: Asker,
     request: QueryRequest,
     formulas: Option<Formulas>,
     form: Form,
 ) -> Result<Response, ApiError> {
-    let outcome = start(Arc::clone(&app), request, formulas, form).await;
+    let twins = app.config.query.allow_duplicates;
+    let entry = app.register.enter(asker, echo(&request), twins).map_err(ApiError::bad_twice)?;
+    let entry = Arc::new(entry);
+    let outcome = start(Arc::clone(&app), Arc::clone(&entry), request, formulas, form).await;
     if let Err(error) = &outcome {
         count_refusal(&app, error);
+        entry.end(refused(error));
     }
     outcome
+}
+
+/// The request as the list of queries tells it; without its sub queries if they are long.
+fn echo(request: &QueryRequest) -> serde_json::Value {
+    let whole = serde_json::to_value(request.echo()).unwrap_or_default();
+    if whole.to_string().len() <= TEXT_BYTES_MAX {
+        return whole;
+    }
+    let head = QueryRequest { queries: Vec::new(), ..request.clone() };
+    serde_json::to_value(head.echo()).unwrap_or_default()
+}
+
+fn refused(error: &ApiError) -> Outcome {
+    let status = error.status();
+    Outcome {
+        code: status.as_u16(),
+        reason: status.canonical_reason().unwrap_or_default(),
+        exception: Some(error.message().to_owned()),
+        sent: false,
+        stats: serde_json::json!({}),
+    }
 }
 
 /// Counts a query that was not answered.
@@ -168,10 +201,12 @@ pub(super) fn count_refusal(app: &App, error: &ApiError) {
 
 async fn start(
     app: Arc<App>,
+    entry: Arc<Entry>,
     request: QueryRequest,
     formulas: Option<Formulas>,
     form: Form,
 ) -> Result<Response, ApiError> {
+    let began = Instant::now();
     // In a body as well: OpenTSDB looks only at the method.
     let may_delete = app.config.query.allow_delete && app.config.server.mode == Mode::ReadWrite;
     if request.delete && !may_delete {
@@ -187,7 +222,7 @@ async fn start(
     let guard = CancelOnDrop::new(cancel.clone());
     let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, &app.seats, guard);
     let (said, heard) = oneshot::channel();
-    let work = Work { app, request, form, query, formulas, cancel, seat };
+    let work = Work { app, entry, began, request, form, query, formulas, cancel, seat };
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || work.run(&handle, said, pieces));
     match heard.await {
@@ -201,6 +236,9 @@ async fn start(
 /// One query on its thread.
 struct Work {
     app: Arc<App>,
+    entry: Arc<Entry>,
+    /// When the request came.
+    began: Instant,
     request: QueryRequest,
     form: Form,
     query: Query,
@@ -224,40 +262,73 @@ impl Work {
         let answers = answers.and_then(|answers| Ok((answers, self.globals()?)));
         match answers {
             Err(cause) => {
+                let error = ApiError::of_query(&cause, self.app.config.compat.strict);
+                self.entry.end(refused(&error));
                 if self.cancel.is_cancelled() {
                     metrics.queries_cancelled.add(1);
                 }
                 // A client that is gone hears nothing.
-                said.send(Err(ApiError::of_query(&cause, self.app.config.compat.strict))).unwrap_or_default();
+                said.send(Err(error)).unwrap_or_default();
             }
             Ok((answers, globals)) => {
                 metrics.queries_ok.add(1);
-                let mut said = Some(said);
-                let mut pieces = Some(pieces);
-                let sink = |piece| {
-                    if let Some(said) = said.take() {
-                        said.send(Ok(Head::Stream)).unwrap_or_default();
-                    }
-                    pieces.as_mut().is_some_and(|pieces| pieces.send(handle, piece))
-                };
-                let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                let whole = match self.form {
-                    Form::Api => Answer::new(&self.request, &answers, self.app.config.compat.strict)
-                        .with_globals(&globals)
-                        .write(sink),
-                    Form::Lines => graph::lines(&answers, sink),
-                    Form::Counts => Some(graph::counts(&answers, took_ms)),
-                };
-                match (said, whole) {
-                    (Some(said), Some(rest)) => said.send(Ok(Head::Whole(rest))).map(drop).unwrap_or_default(),
-                    (None, Some(rest)) => pieces.map(|pieces| pieces.finish(handle, rest)).unwrap_or_default(),
-                    (_, None) => metrics.queries_cancelled.add(1),
+                let mut written = Vec::with_capacity(answers.len());
+                let sent = self.send(handle, said, pieces, (&answers, &globals), &mut written);
+                if !sent {
+                    metrics.queries_cancelled.add(1);
                 }
+                self.told(&answers, &written, sent);
             }
         }
         let took = began.elapsed();
         metrics.queries_running.sub(1);
         metrics.query_latency.record(took);
+        self.log_if_slow(took);
+        drop(self.seat);
+    }
+
+    /// Writes the answer and hands it to the connection; `false` when nobody reads any more.
+    fn send(
+        &self,
+        handle: &Handle,
+        said: oneshot::Sender<Result<Head, ApiError>>,
+        pieces: stream::Pieces,
+        (answers, globals): (&[SubAnswer], &[SeriesAnnotation]),
+        written: &mut Vec<Duration>,
+    ) -> bool {
+        let mut said = Some(said);
+        let mut pieces = Some(pieces);
+        let sink = |piece| {
+            if let Some(said) = said.take() {
+                said.send(Ok(Head::Stream)).unwrap_or_default();
+            }
+            pieces.as_mut().is_some_and(|pieces| pieces.send(handle, piece))
+        };
+        let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let whole = match self.form {
+            Form::Api => Answer::new(&self.request, answers, self.app.config.compat.strict, self.began)
+                .with_globals(globals)
+                .write(written, sink),
+            Form::Lines => graph::lines(answers, sink),
+            Form::Counts => Some(graph::counts(answers, took_ms)),
+        };
+        match (said, whole) {
+            (Some(said), Some(rest)) => said.send(Ok(Head::Whole(rest))).is_ok(),
+            (None, Some(rest)) => pieces.is_some_and(|pieces| pieces.finish(handle, rest)),
+            (_, None) => false,
+        }
+    }
+
+    /// Adds the query to those that ended well.
+    fn told(&self, answers: &[SubAnswer], written: &[Duration], sent: bool) {
+        let took = self.began.elapsed();
+        let stats = QueryStats { answers, written, strict: self.app.config.compat.strict };
+        let mut stats = stats.overall(took);
+        stats.insert("totalTime".to_owned(), serde_json::json!(took.as_secs_f64() * 1_000.0));
+        self.entry.end(Outcome { code: 200, reason: "OK", exception: None, sent, stats: stats.into() });
+    }
+
+    fn log_if_slow(&self, took: Duration) {
         if took >= self.app.config.log.slow_query_ms {
             tracing::info!(
                 took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
@@ -267,7 +338,6 @@ impl Work {
                 "slow query"
             );
         }
-        drop(self.seat);
     }
 
     /// The global annotations of the range, if they are asked for.

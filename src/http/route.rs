@@ -20,7 +20,7 @@ use crate::app::App;
 const TWO_PIECES: &[&str] = &["query", "config", "stats", "uid", "search", "annotation", "annotations"];
 
 /// OpenTSDB's endpoints that this version does not have yet.
-const NOT_BUILT: &[&str] = &["/api/histogram", "/api/rollup", "/api/tree", "/api/stats/query"];
+const NOT_BUILT: &[&str] = &["/api/histogram", "/api/rollup", "/api/tree"];
 
 /// All endpoints under their plain names.
 pub(crate) fn table(app: &Arc<App>) -> Router {
@@ -56,6 +56,7 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/api/serializers", get(service::serializers).post(service::serializers))
         .route("/api/status", get(service::status).post(service::status))
         .route("/api/stats/jvm", get(process::jvm).post(process::jvm))
+        .route("/api/stats/query", get(stats::queries).post(stats::queries))
         .route("/api/stats/threads", get(process::threads).post(process::threads))
         .route("/api/stats/region_clients", get(process::region_clients).post(process::region_clients))
         .route("/api/stats", get(stats::api).post(stats::api))

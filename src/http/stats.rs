@@ -11,20 +11,25 @@ use super::json::{self, TEXT};
 use super::params::Params;
 use crate::app::App;
 use crate::clock;
-use crate::stats::{Stat, collect, lines as stat_lines};
+use crate::stats::{Stat, collect, lines as stat_lines, shared_tags};
 
 /// A list of points whose values are texts, as OpenTSDB has it.
 pub(crate) async fn api(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     let seconds = clock::now_ms() / 1_000;
     let point = |Stat { name, tag, value }: Stat| {
         let mut tags = serde_json::Map::new();
-        tags.insert("host".to_owned(), app.host.as_str().into());
+        tags.extend(shared_tags(&app).into_iter().map(|(key, text)| (key.to_owned(), text.into())));
         if let Some((key, text)) = tag {
             tags.insert(key.to_owned(), text.into());
         }
         json!({ "metric": name, "timestamp": seconds, "value": value.to_string(), "tags": tags })
     };
     json::ok(&collect(&app).into_iter().map(point).collect::<Vec<Value>>())
+}
+
+/// Which queries run and which have ended (`O-STATS-QUERY`).
+pub(crate) async fn queries(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    json::ok(&app.register.told())
 }
 
 /// Lines for people, or a list of the same lines with `?json`.

@@ -60,11 +60,9 @@ impl Pieces {
         self.put(handle, Piece::Data(piece.into()))
     }
 
-    /// Hands over the last piece.
-    pub(crate) fn finish(mut self, handle: &Handle, piece: Vec<u8>) {
-        if self.send(handle, piece) {
-            self.put(handle, Piece::End);
-        }
+    /// Hands over the last piece; `false` when nobody will read it.
+    pub(crate) fn finish(mut self, handle: &Handle, piece: Vec<u8>) -> bool {
+        self.send(handle, piece) && self.put(handle, Piece::End)
     }
 
     fn put(&mut self, handle: &Handle, piece: Piece) -> bool {

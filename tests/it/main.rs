@@ -31,6 +31,8 @@ mod meta;
 #[cfg(test)]
 mod points;
 #[cfg(test)]
+mod queries;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod service;

@@ -1,0 +1,272 @@
+//! The sections of the configuration: their settings and defaults.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::value::words;
+
+/// Request headers that other origins may send, unless told otherwise; OpenTSDB's own list.
+const CORS_HEADERS: &str = "Authorization, Content-Type, Accept, Origin, User-Agent, DNT, Cache-Control, \
+     X-Mx-ReqToken, Keep-Alive, X-Requested-With, If-Modified-Since";
+
+/// Which store keeps the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum StoreKind {
+    /// The store built into this program: durable, in the data folder.
+    Embedded,
+    /// Nothing on disk: everything is gone at the end. For trying out and for tests.
+    Memory,
+    /// A real `HBase` cluster.
+    #[value(help = "A real HBase cluster (not in this version yet)")]
+    Hbase,
+}
+words!(StoreKind { Embedded = "embedded", Memory = "memory", Hbase = "hbase" });
+
+/// When an acknowledged write is safe; `HBase`'s levels, named by what they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// On the disk itself.
+    Fsync,
+    /// Handed to the operating system: survives a crash of the program, not of the machine.
+    Os,
+    /// Written soon after.
+    Async,
+}
+words!(Durability { Fsync = "fsync", Os = "os", Async = "async" });
+
+/// Which endpoints and telnet commands there are; OpenTSDB's `tsd.mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// All.
+    ReadWrite,
+    /// None that writes.
+    ReadOnly,
+    /// None that reads points.
+    WriteOnly,
+}
+words!(Mode { ReadWrite = "rw", ReadOnly = "ro", WriteOnly = "wo" });
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// Text on a terminal, JSON otherwise.
+    Auto,
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+words!(LogFormat { Auto = "auto", Text = "text", Json = "json" });
+
+/// `[server]`: the port and its connections.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub(crate) struct Server {
+    pub(crate) listen: SocketAddr,
+    pub(crate) insecure: bool,
+    pub(crate) mode: Mode,
+    pub(crate) max_connections: usize,
+    pub(crate) header_timeout_ms: Duration,
+    pub(crate) idle_timeout_ms: Duration,
+    pub(crate) shutdown_timeout_ms: Duration,
+    pub(crate) worker_threads: usize,
+    pub(crate) backlog: u32,
+    pub(crate) allow_diediedie: bool,
+    pub(crate) stats_with_port: bool,
+    pub(crate) stats_canonical: bool,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 4242)),
+            insecure: false,
+            mode: Mode::ReadWrite,
+            max_connections: 1_024,
+            header_timeout_ms: Duration::from_secs(10),
+            idle_timeout_ms: Duration::from_secs(60),
+            shutdown_timeout_ms: Duration::from_secs(30),
+            worker_threads: 0,
+            backlog: 1_024,
+            allow_diediedie: false,
+            stats_with_port: false,
+            stats_canonical: false,
+        }
+    }
+}
+
+/// `[http]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Http {
+    pub(crate) max_body_bytes: usize,
+    pub(crate) max_header_bytes: usize,
+    pub(crate) enable_api: bool,
+    pub(crate) enable_ui: bool,
+    pub(crate) enable_chunked: bool,
+    pub(crate) cors_domains: String,
+    pub(crate) cors_headers: String,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: 32 << 20,
+            max_header_bytes: 64 << 10,
+            enable_api: true,
+            enable_ui: true,
+            enable_chunked: true,
+            cors_domains: String::new(),
+            cors_headers: CORS_HEADERS.to_owned(),
+        }
+    }
+}
+
+/// `[telnet]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Telnet {
+    pub(crate) max_line_bytes: usize,
+    pub(crate) idle_timeout_ms: Duration,
+    pub(crate) return_errors: bool,
+}
+
+impl Default for Telnet {
+    fn default() -> Self {
+        Self { max_line_bytes: 1_024, idle_timeout_ms: Duration::from_secs(900), return_errors: true }
+    }
+}
+
+/// `[store]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    pub(crate) kind: StoreKind,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) durability: Durability,
+    pub(crate) memtable_bytes: u64,
+    pub(crate) memtables_bytes: u64,
+    pub(crate) wal_segment_bytes: u64,
+    pub(crate) wal_bytes_max: u64,
+    pub(crate) block_cache_bytes: u64,
+    pub(crate) reserve_bytes: u64,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        let engine = basalt_engine::Limits::default();
+        Self {
+            kind: StoreKind::Embedded,
+            data_dir: PathBuf::from("basalt-data"),
+            durability: Durability::Fsync,
+            memtable_bytes: engine.memtable_bytes,
+            memtables_bytes: engine.memtables_bytes,
+            wal_segment_bytes: engine.wal_segment_bytes,
+            wal_bytes_max: engine.wal_bytes_max,
+            block_cache_bytes: engine.block_cache_bytes,
+            reserve_bytes: engine.reserve_bytes,
+        }
+    }
+}
+
+/// `[schema]`: OpenTSDB's tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Schema {
+    pub(crate) data_table: String,
+    pub(crate) uid_table: String,
+    pub(crate) tree_table: String,
+    pub(crate) meta_table: String,
+    pub(crate) uid_cache_entries: usize,
+    pub(crate) salt_width: u8,
+    pub(crate) salt_buckets: u16,
+    pub(crate) uid_width_metric: u8,
+    pub(crate) uid_width_tagk: u8,
+    pub(crate) uid_width_tagv: u8,
+    pub(crate) max_tags: u8,
+    pub(crate) auto_create_metrics: bool,
+    pub(crate) auto_create_tagks: bool,
+    pub(crate) auto_create_tagvs: bool,
+    pub(crate) allow_specialchars: String,
+}
+
+impl Default for Schema {
+    fn default() -> Self {
+        Self {
+            data_table: "tsdb".to_owned(),
+            uid_table: "tsdb-uid".to_owned(),
+            tree_table: "tsdb-tree".to_owned(),
+            meta_table: "tsdb-meta".to_owned(),
+            uid_cache_entries: 1 << 20,
+            salt_width: 1,
+            salt_buckets: 16,
+            uid_width_metric: 3,
+            uid_width_tagk: 3,
+            uid_width_tagv: 3,
+            max_tags: 8,
+            auto_create_metrics: true,
+            auto_create_tagks: true,
+            auto_create_tagvs: true,
+            allow_specialchars: String::new(),
+        }
+    }
+}
+
+/// `[query]`.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub(crate) struct Query {
+    pub(crate) timeout_ms: Duration,
+    pub(crate) max_concurrent: usize,
+    pub(crate) max_waiting: usize,
+    pub(crate) max_points: u64,
+    pub(crate) max_bytes: u64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) allow_override_points: bool,
+    pub(crate) allow_override_bytes: bool,
+    pub(crate) allow_duplicates: bool,
+    pub(crate) limits_file: String,
+    pub(crate) limits_reload_ms: Duration,
+    pub(crate) skip_unresolved_tagvs: bool,
+    pub(crate) allow_delete: bool,
+    pub(crate) timezone: String,
+}
+
+impl Default for Query {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        Self {
+            timeout_ms: Duration::from_secs(60),
+            max_concurrent: cores * 2,
+            max_waiting: cores * 16,
+            max_points: 200_000_000,
+            max_bytes: 4 << 30,
+            memory_bytes: 1 << 30,
+            allow_override_points: false,
+            allow_override_bytes: false,
+            allow_duplicates: true,
+            limits_file: String::new(),
+            limits_reload_ms: Duration::from_secs(60),
+            skip_unresolved_tagvs: false,
+            allow_delete: false,
+            timezone: "UTC".to_owned(),
+        }
+    }
+}
+
+/// `[compat]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Compat {
+    pub(crate) strict: bool,
+}
+
+/// `[log]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    pub(crate) level: String,
+    pub(crate) format: LogFormat,
+    pub(crate) slow_query_ms: Duration,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: LogFormat::Auto, slow_query_ms: Duration::from_secs(1) }
+    }
+}

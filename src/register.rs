@@ -1,0 +1,203 @@
+//! Which queries run and which have ended (`O-STATS-QUERY`), and whether one is asked twice at a time.
+//!
+//! *Bounds*: as many running as there are connections, [`COMPLETED_MAX`] ended, each told in at most [`TEXT_BYTES_MAX`].
+//! *Source*: OpenTSDB 2.4 `QueryStats`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::clock;
+
+/// Queries remembered after their end.
+const COMPLETED_MAX: usize = 256;
+/// Longest text of a query that is kept; a longer one is told without its sub queries.
+pub(crate) const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// Who asks: told beside the query.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    /// Address and port.
+    pub(crate) remote: String,
+    /// Address alone.
+    pub(crate) address: String,
+    /// Request headers, secrets masked.
+    pub(crate) headers: Value,
+}
+
+#[derive(Clone, Debug)]
+struct Asked {
+    asker: Asker,
+    query: Value,
+    began: Instant,
+    began_ms: u64,
+}
+
+#[derive(Debug)]
+struct Ended {
+    asked: Asked,
+    outcome: Outcome,
+    at_ms: u64,
+    executed: u64,
+    running_count: usize,
+}
+
+/// What became of a query.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: u16,
+    pub(crate) reason: &'static str,
+    /// Why there is no answer.
+    pub(crate) exception: Option<String>,
+    /// Whether all of the answer was handed to the connection.
+    pub(crate) sent: bool,
+    /// Figures, as `showSummary` names them.
+    pub(crate) stats: Value,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    running: BTreeMap<u64, Asked>,
+    /// The newest last.
+    completed: VecDeque<Ended>,
+}
+
+/// All queries of the daemon.
+#[derive(Debug, Default)]
+pub(crate) struct Register {
+    /// Guards the two lists for one change or one look; nothing else is locked under it.
+    state: Mutex<State>,
+}
+
+/// A query's entry; it leaves the running ones when it is ended or dropped.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    register: Arc<Register>,
+    id: u64,
+}
+
+impl Register {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a query that begins.
+    ///
+    /// # Errors
+    ///
+    /// The same query of the same address runs already and `twins` are not allowed. OpenTSDB looks at address and port;
+    /// a connection asks one thing at a time, so the port would make the switch idle.
+    pub(crate) fn enter(self: &Arc<Self>, asker: Asker, query: Value, twins: bool) -> Result<Entry, String> {
+        let mut state = self.state();
+        let is_twin = |asked: &Asked| asked.asker.address == asker.address && asked.query == query;
+        if !twins && state.running.values().any(is_twin) {
+            return Err(format!("Query is already executing for endpoint: {}", asker.remote));
+        }
+        let id = state.next;
+        state.next += 1;
+        let asked = Asked { asker, query, began: Instant::now(), began_ms: clock::now_ms() };
+        state.running.insert(id, asked);
+        Ok(Entry { register: Arc::clone(self), id })
+    }
+
+    /// Both lists as OpenTSDB writes them.
+    pub(crate) fn told(&self) -> Value {
+        let state = self.state();
+        let running = |asked: &Asked| {
+            json!({
+                "query": asked.query,
+                "remote": asked.asker.remote,
+                "user": null,
+                "headers": asked.asker.headers,
+                "queryStart": asked.began_ms,
+                "elapsed": asked.began.elapsed().as_secs_f64() * 1_000.0,
+            })
+        };
+        let completed = |ended: &Ended| {
+            json!({
+                "query": ended.asked.query,
+                "exception": ended.outcome.exception.as_deref().unwrap_or("null"),
+                "executed": ended.executed,
+                "user": null,
+                "requestHeaders": ended.asked.asker.headers,
+                "numRunningQueries": ended.running_count,
+                "httpResponse": { "code": ended.outcome.code, "reasonPhrase": ended.outcome.reason },
+                "queryStartTimestamp": ended.asked.began_ms,
+                "queryCompletedTimestamp": ended.at_ms,
+                "sentToClient": ended.outcome.sent,
+                "stats": ended.outcome.stats,
+            })
+        };
+        json!({
+            "completed": state.completed.iter().rev().map(completed).collect::<Vec<_>>(),
+            "running": state.running.values().map(running).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Entry {
+    /// The query ended so. Only the first call counts.
+    pub(crate) fn end(&self, outcome: Outcome) {
+        let mut state = self.register.state();
+        let Some(asked) = state.running.remove(&self.id) else { return };
+        let running_count = state.running.len();
+        let is_same = |ended: &&mut Ended| {
+            ended.outcome.code == outcome.code
+                && ended.asked.asker.address == asked.asker.address
+                && ended.asked.query == asked.query
+        };
+        if let Some(before) = state.completed.iter_mut().find(is_same) {
+            before.executed += 1;
+            return;
+        }
+        if state.completed.len() == COMPLETED_MAX {
+            state.completed.pop_front();
+        }
+        state.completed.push_back(Ended { asked, outcome, at_ms: clock::now_ms(), executed: 1, running_count });
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.register.state().running.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asker(port: u16) -> Asker {
+        Asker { remote: format!("10.0.0.1:{port}"), address: "10.0.0.1".to_owned(), headers: json!({}) }
+    }
+
+    fn ended(code: u16) -> Outcome {
+        Outcome { code, reason: "OK", exception: None, sent: true, stats: json!({}) }
+    }
+
+    /// `O-STATS-QUERY`.
+    #[test]
+    fn a_query_runs_once_is_told_and_then_counted() {
+        let register = Arc::new(Register::default());
+        let first = register.enter(asker(1), json!({"start": "1"}), false).unwrap();
+        let refused = register.enter(asker(2), json!({"start": "1"}), false).unwrap_err();
+        assert_eq!(refused, "Query is already executing for endpoint: 10.0.0.1:2");
+        let twin = register.enter(asker(2), json!({"start": "1"}), true).unwrap();
+        assert_eq!(register.told()["running"].as_array().unwrap().len(), 2);
+        first.end(ended(200));
+        twin.end(ended(200));
+        twin.end(ended(400));
+        drop(register.enter(asker(1), json!({"start": "2"}), false));
+        let told = register.told();
+        assert_eq!(told["running"], json!([]));
+        assert_eq!(told["completed"].as_array().unwrap().len(), 1);
+        assert_eq!(told["completed"][0]["executed"], 2);
+        for start in 0..2 * COMPLETED_MAX {
+            register.enter(asker(1), json!({ "start": start }), false).unwrap().end(ended(200));
+        }
+        assert_eq!(register.told()["completed"].as_array().unwrap().len(), COMPLETED_MAX);
+    }
+}
