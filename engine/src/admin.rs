@@ -64,6 +64,13 @@ impl Core {
 }
 
 impl Catalog {
+    /// The state of a table of so many regions that may be made.
+    pub(crate) fn state_of_new(&self, table: &TableName, regions_count: u64) -> basalt_store::Result<TableState> {
+        self.namespaces.check_table(table, regions_count, self.load_of(table.namespace()))?;
+        let namespace_read_only = self.namespaces.get(table.namespace())?.is_read_only();
+        Ok(TableState { disabled: false, namespace_read_only })
+    }
+
     /// What a namespace's quotas are held against.
     pub(crate) fn load_of(&self, namespace: &str) -> NamespaceLoad {
         let tables = self.tables.values().filter(|table| table.descriptor.name.namespace() == namespace);

@@ -91,12 +91,13 @@ impl Core {
         Ok(())
     }
 
-    /// Compacts until no merge is worth it.
+    /// Compacts until no merge is worth it, and splits regions until none is too large.
     pub(crate) fn compact_due(&self) -> Result<()> {
-        for (table, region) in self.all_regions() {
-            while !self.jobs.is_stopped() && self.compact_some(&table, &region)? {}
-            if !self.jobs.is_stopped() && self.split_if_due(&table, &region)? {
-                self.jobs.wake(Work::Compact);
+        let mut has_split = true;
+        while std::mem::take(&mut has_split) {
+            for (table, region) in self.all_regions() {
+                while !self.jobs.is_stopped() && self.compact_some(&table, &region)? {}
+                has_split |= !self.jobs.is_stopped() && self.split_if_due(&table, &region)?;
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use basalt_store::{CellKind, KeepDeletedCells, Pass, Rules, Timestamp};
 
-use crate::core::Core;
+use crate::core::{Core, sstable_path};
 use crate::error::{Error, Result};
 use crate::id::FamilyId;
 use crate::io::IoOp;
@@ -18,6 +18,7 @@ use crate::merge::{CellSource, Direction, Merge};
 use crate::output::{FilePass, Output};
 use crate::region::{Region, RegionFile};
 use crate::source::{FamilyRead, Source};
+use crate::sstable::FileId;
 use crate::table::{Shape, Table};
 
 /// A file joins a merge when it is at most this many tenths of those newer than it together.
@@ -124,24 +125,24 @@ impl Core {
         self.counters.compactions.fetch_add(1, Ordering::Relaxed);
         self.counters.compacted_bytes.fetch_add(bytes, Ordering::Relaxed);
         for file in files {
-            self.delete_file(file);
+            self.delete_file(file.table.file_id());
         }
         Ok(())
     }
 
-    /// Deletes a file that a region let go of, unless the manifest names it elsewhere; readers that have it open go on.
+    /// Deletes a file that something let go of, unless the manifest names it still; readers that have it open go on.
     ///
     /// Once unnamed it is never named again.
-    pub(crate) fn delete_file(&self, file: &RegionFile) {
-        if self.manifest().catalog().names_file(file.table.file_id()) {
+    pub(crate) fn delete_file(&self, id: FileId) {
+        if self.manifest().catalog().names_file(id) {
             return;
         }
-        let path = file.table.path();
-        match self.fs.remove(path) {
+        let path = sstable_path(&self.dir, id);
+        match self.fs.remove(&path) {
             // Two regions may have let go at once.
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => {}
             removed => {
-                if let Err(error) = removed.map_err(Error::io(IoOp::Remove, path)) {
+                if let Err(error) = removed.map_err(Error::io(IoOp::Remove, &path)) {
                     tracing::warn!(%error, "a dropped file stays until the next start");
                 }
             }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use basalt_store::{
     Append, Applied, CheckAndMutate, Compaction, Get, Increment, MutationBatch, NamespaceDescriptor, Pending,
-    RegionInfo, RowBatch, Scan, Scanner, SplitAt, Store, TableDescriptor, TableName, TruncatedRegions,
+    RegionInfo, RowBatch, Scan, Scanner, SnapshotInfo, SplitAt, Store, TableDescriptor, TableName, TruncatedRegions,
 };
 use bytes::Bytes;
 
@@ -258,6 +258,31 @@ impl Store for Engine {
         Ok(self.core.split_region(&table, at)?)
     }
 
+    fn snapshot(&self, table: &TableName, name: &str) -> basalt_store::Result<()> {
+        self.check_open()?;
+        Ok(self.core.snapshot(table, name)?)
+    }
+
+    fn list_snapshots(&self) -> basalt_store::Result<Vec<SnapshotInfo>> {
+        self.check_open()?;
+        Ok(self.core.list_snapshots())
+    }
+
+    fn restore_snapshot(&self, name: &str) -> basalt_store::Result<()> {
+        self.check_open()?;
+        Ok(self.core.restore_snapshot(name)?)
+    }
+
+    fn clone_snapshot(&self, name: &str, table: &TableName) -> basalt_store::Result<()> {
+        self.check_open()?;
+        Ok(self.core.clone_snapshot(name, table)?)
+    }
+
+    fn delete_snapshot(&self, name: &str) -> basalt_store::Result<()> {
+        self.check_open()?;
+        Ok(self.core.delete_snapshot(name)?)
+    }
+
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
         self.change(table, |table| self.core.apply(table, &batch))
     }
@@ -304,6 +329,8 @@ impl Store for Engine {
 mod conformance;
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod snapshots;
 #[cfg(test)]
 mod splits;
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl Core {
         self.reserve.lend()
     }
 
-    fn flush_frozen(&self, table: &Table, region: &Region, frozen: &[Frozen], upto: u64) -> Result<()> {
+    pub(crate) fn flush_frozen(&self, table: &Table, region: &Region, frozen: &[Frozen], upto: u64) -> Result<()> {
         // What is in the file must not outlive what was logged before it: rows of other regions, and the UIDs by
         // which the file's own rows are named.
         self.wal.sync_to(upto)?;

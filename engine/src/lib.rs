@@ -53,6 +53,7 @@ mod region;
 mod reserve;
 mod reshape;
 mod scan_threads;
+mod snapshot;
 mod source;
 mod split;
 mod sstable;

@@ -19,11 +19,13 @@ mod catalog;
 mod edit;
 mod edit_v1;
 mod regions;
+mod snapshots;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use catalog::{Catalog, Edit, FileEntry, Marks, NewRegion, TableEntry};
 pub(crate) use regions::{FilledRegion, RegionsEdit};
+pub(crate) use snapshots::{SnapshotEntry, SnapshotRegion};
 
 const NAME: &str = "MANIFEST";
 const ASIDE: &str = "MANIFEST.tmp";

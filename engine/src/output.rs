@@ -83,7 +83,7 @@ impl Core {
     pub(crate) fn keep_if<'a, T>(&self, named: Result<T>, outputs: impl IntoIterator<Item = &'a Output>) -> Result<T> {
         if named.as_ref().is_err_and(Error::is_disk_full) && self.condition.check_alive().is_ok() {
             for output in outputs {
-                self.delete_file(&output.file);
+                self.delete_file(output.entry.id);
             }
         }
         named

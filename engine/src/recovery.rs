@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use basalt_store::{NamespaceDescriptor, TableName, TableState, Timestamp};
 
+use crate::block_cache::BlockCache;
 use crate::core::{Recovered, Surroundings, sstable_id, sstable_path};
 use crate::error::{Error, Result};
 use crate::id::{RegionId, TableId};
@@ -23,7 +24,7 @@ use crate::memtable::MemRow;
 use crate::mutation::{LoggedBatch, MUTATIONS};
 use crate::record::Record;
 use crate::region::{Region, RegionFile};
-use crate::sstable::{FileId, Sstable};
+use crate::sstable::{BlockCodecs, FileId, Sstable};
 use crate::table::{Shape, Table};
 use crate::wal::{Replayed, Wal, WalOptions, replay};
 
@@ -104,9 +105,15 @@ fn sweep_files(around: &Surroundings, catalog: &Catalog) -> Result<u64> {
 }
 
 /// Opens a file that the manifest names, of the length that it names.
-pub(crate) fn open_file(around: &Surroundings, file: &FileEntry) -> Result<Sstable> {
-    let path = sstable_path(&around.dir, file.id);
-    let opened = match around.fs.open(&path) {
+pub(crate) fn open_file(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    file: &FileEntry,
+    codecs: &BlockCodecs,
+    cache: &Arc<BlockCache>,
+) -> Result<Sstable> {
+    let path = sstable_path(dir, file.id);
+    let opened = match fs.open(&path) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
         opened => Some(opened.map_err(Error::io(IoOp::Open, &path))?),
     };
@@ -116,7 +123,7 @@ pub(crate) fn open_file(around: &Surroundings, file: &FileEntry) -> Result<Sstab
         let what = "file length";
         return Err(Error::Corrupt { file: path, offset: 0, what, expected: file.bytes, found: len });
     };
-    Sstable::open(opened, &path, file.id, &around.codecs, Arc::clone(&around.cache))
+    Sstable::open(opened, &path, file.id, codecs, Arc::clone(cache))
 }
 
 /// The tables while the log is read into them.
@@ -143,7 +150,7 @@ impl Tables {
             for file in &entry.files {
                 let table = match opened.get(&file.id) {
                     Some(table) => Arc::clone(table),
-                    None => Arc::new(open_file(around, file)?),
+                    None => Arc::new(open_file(&*around.fs, &around.dir, file, &around.codecs, &around.cache)?),
                 };
                 opened.insert(file.id, Arc::clone(&table));
                 files.push(RegionFile::new(file.family, table, &range));

@@ -31,11 +31,7 @@ impl Core {
         }
         let table = {
             let mut manifest = self.manifest();
-            let Catalog { namespaces, .. } = manifest.catalog();
-            let there = manifest.catalog().load_of(name.namespace());
-            namespaces.check_table(&name, splits.len() as u64 + 1, there)?;
-            let read_only = namespaces.get(name.namespace())?.is_read_only();
-            let state = TableState { disabled: false, namespace_read_only: read_only };
+            let state = manifest.catalog().state_of_new(&name, splits.len() as u64 + 1)?;
             let (edit, table) = self.new_table(manifest.catalog(), descriptor, state, splits);
             self.edit(&mut manifest, &[edit])?;
             table
@@ -73,7 +69,7 @@ impl Core {
             let gone: Vec<_> = region.view().files.iter().filter(|file| is_gone(file)).cloned().collect();
             region.change(|view| view.files.retain(|file| !is_gone(file)));
             for file in &gone {
-                self.delete_file(file);
+                self.delete_file(file.table.file_id());
             }
         }
         table.set_shape(Shape { descriptor, families, state: before.state });
@@ -89,28 +85,39 @@ impl Core {
             };
             let shape = table.shape();
             let state = TableState { disabled: false, ..shape.state };
-            Some(self.new_table(catalog, shape.descriptor.clone(), state, &splits))
+            let (edit, table) = self.new_table(catalog, shape.descriptor.clone(), state, &splits);
+            Ok(Some((vec![edit], table)))
         })
     }
 
     /// Removes a table with its data.
     pub(crate) fn drop_table(&self, name: &TableName) -> Result<()> {
-        self.replace_table(name, |_, _| None)
+        self.replace_table(name, |_, _| Ok(None))
     }
 
     fn replace_table(
         &self,
         name: &TableName,
-        by: impl FnOnce(&Catalog, &Table) -> Option<(Edit, Table)>,
+        by: impl FnOnce(&Catalog, &Table) -> Result<Option<(Vec<Edit>, Table)>>,
     ) -> Result<()> {
         self.condition.check_alive()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
+        self.replace_table_locked(name, by)
+    }
+
+    /// Puts a table in the place of one, or none, in one edit; the caller changes the list of tables alone.
+    pub(crate) fn replace_table_locked(
+        &self,
+        name: &TableName,
+        by: impl FnOnce(&Catalog, &Table) -> Result<Option<(Vec<Edit>, Table)>>,
+    ) -> Result<()> {
         let table = self.table(name)?;
         let _shape = table.lock_shape();
         let new = {
             let mut manifest = self.manifest();
-            let (edit, new) = by(manifest.catalog(), &table).unzip();
-            let edits: Vec<_> = std::iter::once(Edit::DropTable { id: table.id }).chain(edit).collect();
+            let (made, new) = by(manifest.catalog(), &table)?.unzip();
+            let edits: Vec<_> =
+                std::iter::once(Edit::DropTable { id: table.id }).chain(made.into_iter().flatten()).collect();
             self.edit(&mut manifest, &edits)?;
             new
         };
@@ -124,7 +131,7 @@ impl Core {
         }
         for region in table.regions().iter() {
             for file in &region.clear() {
-                self.delete_file(file);
+                self.delete_file(file.table.file_id());
             }
         }
         Ok(())

@@ -113,11 +113,6 @@ impl Sstable {
         self.file_id
     }
 
-    /// The file's name.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The file's length.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.file_bytes

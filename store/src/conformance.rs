@@ -17,10 +17,11 @@
 //! | S-VERS-1, -3..9; S-TTL-1, -2, -4; S-KEEP-1..3; U-7, U-8 | `versions` |
 //! | S-NAME-1, -2; S-ADMIN-1, -2; S-CF-7; S-SPLIT-1, -7, -8; S-PERF-1, -3, -4, -5 (answers, not costs) | `tables` |
 //! | S-NS-1..6; S-ADMIN-1, -2 (disabled, truncated) | `namespaces` |
+//! | snapshots; S-NS-4 of them and of splits | `snapshots` |
 //! | S-MAP-1 | [`history`] |
 //!
 //! What the contract cannot say yet waits: costs told by counters (S-MAP-12, -13, -17, S-VERS-2, S-SIZE-*, S-KEY-2),
-//! splits by size (S-PERF-2), constraints (S-CONS-1), triggers (S-IDX-6), snapshots.
+//! splits by size (S-PERF-2, the engine's own tests), constraints (S-CONS-1), triggers (S-IDX-6).
 
 mod deletes;
 mod filters;
@@ -29,6 +30,7 @@ mod namespaces;
 mod reads;
 mod rows;
 mod scene;
+mod snapshots;
 mod tables;
 mod versions;
 
@@ -39,6 +41,7 @@ pub use filters::*;
 pub use namespaces::*;
 pub use reads::*;
 pub use rows::*;
+pub use snapshots::*;
 pub use tables::*;
 pub use versions::*;
 
@@ -167,6 +170,10 @@ macro_rules! conformance_suite {
             s_split_7_create_is_told_apart
             s_split_8_regions_count_their_load
             s_perf_settings_change_no_answer
+            snapshots_are_listed
+            snapshots_are_cloned
+            snapshots_are_restored
+            s_ns_4_snapshots_respect_quotas
         }
     };
     (@ $fixture:path, $($rule:ident)*) => {

@@ -30,6 +30,24 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A snapshot of this name is there already.
+    #[error("snapshot '{snapshot}' already exists")]
+    SnapshotExists {
+        /// The name asked for.
+        snapshot: Box<str>,
+    },
+    /// No snapshot of this name.
+    #[error("unknown snapshot '{snapshot}'")]
+    UnknownSnapshot {
+        /// The name asked for.
+        snapshot: Box<str>,
+    },
+    /// The table serves, and what was asked for needs that it does not.
+    #[error("table '{table}' is enabled: disable it first")]
+    TableEnabled {
+        /// The table.
+        table: Box<str>,
+    },
     /// No table of this name.
     #[error("unknown table '{table}'")]
     UnknownTable {
@@ -180,10 +198,13 @@ impl Error {
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::UnknownTable { .. } | Self::UnknownFamily { .. } | Self::UnknownNamespace { .. } => {
-                ErrorKind::NotFound
-            }
-            Self::TableExists { .. }
+            Self::UnknownSnapshot { .. }
+            | Self::UnknownTable { .. }
+            | Self::UnknownFamily { .. }
+            | Self::UnknownNamespace { .. } => ErrorKind::NotFound,
+            Self::SnapshotExists { .. }
+            | Self::TableEnabled { .. }
+            | Self::TableExists { .. }
             | Self::TableState { .. }
             | Self::NamespaceExists { .. }
             | Self::NamespaceNotEmpty { .. } => ErrorKind::Conflict,

@@ -16,7 +16,7 @@
 //! | mutation, durability | [`mutation`](MutationBatch) |
 //! | scan, get, filter | [`scan`](Scan), [`filter`](Filter) |
 //! | answer | [`batch`](RowBatch), [`scanner`](Scanner), [`pending`](Pending) |
-//! | contract | [`store`](Store), [`split`](SplitPolicy) |
+//! | contract | [`store`](Store), [`split`](SplitPolicy), [`snapshot`](SnapshotInfo) |
 //! | row rewrite hook | [`fold`](Fold) |
 //! | what a reader sees | [`retention`](Retention), [`reader`](RowReader) |
 //! | the reference | [`memory`](MemoryStore) |
@@ -45,6 +45,7 @@ mod reader;
 mod retention;
 mod scan;
 mod scanner;
+mod snapshot;
 mod split;
 mod store;
 mod table;
@@ -67,6 +68,7 @@ pub use reader::{RowReader, Selection};
 pub use retention::{Pass, Retention, Rules, Verdict};
 pub use scan::{Columns, FamilyColumns, Get, Scan, TimeRange};
 pub use scanner::{ScanSender, Scanner};
+pub use snapshot::{SnapshotInfo, check_snapshot_name};
 pub use split::{REGION_BYTES_MAX_DEFAULT, SplitAt, SplitPolicy, no_split};
 pub use store::{
     Append, Applied, CheckAndMutate, Compaction, Comparison, Increment, RegionInfo, RowFailure, Store, TruncatedRegions,

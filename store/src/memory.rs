@@ -6,6 +6,7 @@
 
 mod read;
 mod rows;
+mod snapshot;
 mod table;
 mod write;
 
@@ -15,11 +16,13 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 
+use self::rows::Rows;
+use self::snapshot::{Image, Snapshot};
 use self::table::Table;
 use crate::{
     Append, Applied, CheckAndMutate, Clock, Compaction, Error, Get, Increment, MutationBatch, NamespaceDescriptor,
-    NamespaceLoad, Namespaces, Pending, RegionInfo, Result, RowBatch, Scan, Scanner, SplitAt, Store, TableDescriptor,
-    TableName, TableState, Timestamp, TruncatedRegions,
+    NamespaceLoad, Namespaces, Pending, RegionInfo, Result, RowBatch, Scan, Scanner, SnapshotInfo, SplitAt, Store,
+    TableDescriptor, TableName, TableState, Timestamp, TruncatedRegions, check_snapshot_name,
 };
 
 /// Longest value in bytes by default, 10 MiB (HBase: `hbase.client.keyvalue.maxsize`).
@@ -49,16 +52,36 @@ pub struct MemoryStore {
     purge_delay_ms: u64,
 }
 
-/// Namespaces and tables.
+/// Namespaces, tables and snapshots.
 #[derive(Debug, Default)]
 struct Catalog {
     namespaces: Namespaces,
     tables: BTreeMap<TableName, Arc<Table>>,
+    snapshots: BTreeMap<Box<str>, Snapshot>,
 }
 
 impl Catalog {
     fn table(&self, name: &TableName) -> Result<&Arc<Table>> {
         self.tables.get(name).ok_or_else(|| Error::UnknownTable { table: name.to_string().into() })
+    }
+
+    fn snapshot(&self, name: &str) -> Result<&Snapshot> {
+        self.snapshots.get(name).ok_or_else(|| Error::UnknownSnapshot { snapshot: name.into() })
+    }
+
+    /// Puts a table where there is none.
+    fn add_table(&mut self, image: Image, next_region: &AtomicU64) -> Result<()> {
+        let name = image.descriptor.name.clone();
+        let namespace = self.namespaces.get(name.namespace())?;
+        if self.tables.contains_key(&name) {
+            return Err(Error::TableExists { table: name.to_string().into() });
+        }
+        let there = self.tables_of(&namespace.name).map(|table| table.regions_count());
+        self.namespaces.check_table(&name, image.splits.len() as u64 + 1, NamespaceLoad::of(there))?;
+        let state = TableState { disabled: false, namespace_read_only: namespace.is_read_only() };
+        let made = Table::of_image(image, state, next_region)?;
+        self.tables.insert(name, Arc::new(made));
+        Ok(())
     }
 
     fn tables_of(&self, namespace: &str) -> impl Iterator<Item = &Arc<Table>> {
@@ -176,18 +199,8 @@ impl Store for MemoryStore {
 
     fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> Result<()> {
         table.validate()?;
-        let mut catalog = write(&self.catalog);
-        let Catalog { namespaces, tables } = &*catalog;
-        let namespace = namespaces.get(table.name.namespace())?;
-        if tables.contains_key(&table.name) {
-            return Err(Error::TableExists { table: table.name.to_string().into() });
-        }
-        let there = catalog.tables_of(&namespace.name).map(|table| table.regions_count());
-        namespaces.check_table(&table.name, splits.len() as u64 + 1, NamespaceLoad::of(there))?;
-        let state = TableState { disabled: false, namespace_read_only: namespace.is_read_only() };
-        let (name, made) = (table.name.clone(), Table::new(table, splits, state, &self.counters.regions)?);
-        catalog.tables.insert(name, Arc::new(made));
-        Ok(())
+        let image = Image { descriptor: table, splits: splits.to_vec(), rows: Rows::new() };
+        write(&self.catalog).add_table(image, &self.counters.regions)
     }
 
     fn alter_table(&self, table: TableDescriptor) -> Result<()> {
@@ -237,6 +250,61 @@ impl Store for MemoryStore {
         let namespace = catalog.namespaces.get(table.namespace())?;
         let there: usize = catalog.tables_of(&namespace.name).map(|table| table.regions_count()).sum();
         catalog.table(table)?.split(at, &self.counters.regions, || namespace.check_regions(there as u64, 1))
+    }
+
+    fn snapshot(&self, table: &TableName, name: &str) -> Result<()> {
+        check_snapshot_name(name)?;
+        let mut catalog = write(&self.catalog);
+        let image = catalog.table(table)?.image();
+        if catalog.snapshots.contains_key(name) {
+            return Err(Error::SnapshotExists { snapshot: name.into() });
+        }
+        let info = SnapshotInfo {
+            name: name.into(),
+            table: table.clone(),
+            created: self.clock.now(),
+            regions_count: image.splits.len() as u64 + 1,
+            files_count: 0,
+            file_bytes: 0,
+        };
+        catalog.snapshots.insert(name.into(), Snapshot { info, image });
+        Ok(())
+    }
+
+    fn list_snapshots(&self) -> Result<Vec<SnapshotInfo>> {
+        Ok(read(&self.catalog).snapshots.values().map(|snapshot| snapshot.info.clone()).collect())
+    }
+
+    fn restore_snapshot(&self, name: &str) -> Result<()> {
+        let mut catalog = write(&self.catalog);
+        let image = catalog.snapshot(name)?.image.clone();
+        let table = image.descriptor.name.clone();
+        let Some(there) = catalog.tables.get(&table) else {
+            return catalog.add_table(image, &self.counters.regions);
+        };
+        let state = there.serves();
+        if !state.disabled {
+            return Err(Error::TableEnabled { table: table.to_string().into() });
+        }
+        let others = catalog.tables_of(table.namespace()).map(|other| other.regions_count()).sum::<usize>();
+        let others = (others - there.regions_count()) as u64;
+        catalog.namespaces.get(table.namespace())?.check_regions(others, image.splits.len() as u64 + 1)?;
+        let restored = Table::of_image(image, state, &self.counters.regions)?;
+        catalog.tables.insert(table, Arc::new(restored));
+        Ok(())
+    }
+
+    fn clone_snapshot(&self, name: &str, table: &TableName) -> Result<()> {
+        let mut catalog = write(&self.catalog);
+        let mut image = catalog.snapshot(name)?.image.clone();
+        image.descriptor.name = table.clone();
+        image.descriptor.validate()?;
+        catalog.add_table(image, &self.counters.regions)
+    }
+
+    fn delete_snapshot(&self, name: &str) -> Result<()> {
+        let forgotten = write(&self.catalog).snapshots.remove(name);
+        forgotten.map(drop).ok_or_else(|| Error::UnknownSnapshot { snapshot: name.into() })
     }
 
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {

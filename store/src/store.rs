@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use bytes::Bytes;
 
 use crate::{
-    Durability, Error, Get, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch, Scan, Scanner, SplitAt,
-    TableDescriptor, TableName,
+    Durability, Error, Get, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch, Scan, Scanner, SnapshotInfo,
+    SplitAt, TableDescriptor, TableName,
 };
 
 /// A wide-column store. Calls are batch-sized: one dynamic dispatch a batch, never one a cell.
@@ -132,6 +132,40 @@ pub trait Store: Send + Sync + Debug {
     /// `NotFound`: no such table. `Invalid`: a region begins at that key already, a region has no row to be split at,
     /// or the table forbids it ([`SplitPolicy`](crate::SplitPolicy)). `ReadOnly`: no room.
     fn split_region(&self, table: &TableName, at: &SplitAt) -> Result<Bytes>;
+
+    /// Keeps a table as it is now under a name, while it serves: it holds every change that was answered before, and no
+    /// part of a row's change. What becomes of the table does not touch it, not even that the table is dropped.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table. `Conflict`: a snapshot of that name. `Invalid`: a name that the rules refuse.
+    /// `ReadOnly`: no room.
+    fn snapshot(&self, table: &TableName, name: &str) -> Result<()>;
+
+    /// Every snapshot, by name.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    fn list_snapshots(&self) -> Result<Vec<SnapshotInfo>>;
+
+    /// Puts the table of a snapshot back as it was, settings and regions too; what it is now is gone. The table must be
+    /// disabled, and stays so; when it is gone it is made anew.
+    ///
+    /// # Errors
+    /// `NotFound`: no such snapshot. `Conflict`: the table is enabled. `Invalid`: over a namespace's quota.
+    /// `Corrupt`: a file of the snapshot is damaged; the table stays as it is.
+    fn restore_snapshot(&self, name: &str) -> Result<()>;
+
+    /// Makes a new table of what a snapshot keeps.
+    ///
+    /// # Errors
+    /// As [`Store::restore_snapshot`]; `Conflict`: the table exists. `NotFound`: no such namespace.
+    fn clone_snapshot(&self, name: &str, table: &TableName) -> Result<()>;
+
+    /// Forgets a snapshot. Tables that were made of it stay.
+    ///
+    /// # Errors
+    /// `NotFound`: no such snapshot.
+    fn delete_snapshot(&self, name: &str) -> Result<()>;
 
     /// Applies a batch. The answer comes when every row in it is stored as durably as the batch asks; rows that
     /// the rules refuse are told apart and harm no other. Server-assigned times never go back, and one row entry's

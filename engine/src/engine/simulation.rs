@@ -75,6 +75,8 @@ struct History {
     asked: Vec<Asked>,
     increments: Vec<Counted>,
     table_made: bool,
+    /// What the table held when the snapshot was taken, by its name.
+    snapshots: BTreeMap<String, BTreeMap<String, Vec<Vec<u8>>>>,
     trace: u64,
 }
 
@@ -99,6 +101,7 @@ impl History {
             asked: Vec::new(),
             increments: Vec::new(),
             table_made: false,
+            snapshots: BTreeMap::new(),
             trace: 0,
         }
     }
@@ -116,6 +119,7 @@ impl History {
         self.fs.set_capacity(u64::MAX);
         let engine = self.open().unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
         self.check_all(&engine, LIVES);
+        self.check_snapshots(&engine, LIVES);
         assert!(engine.verify().is_ok(), "seed {}", self.seed);
         self.trace
     }
@@ -169,7 +173,7 @@ impl History {
     }
 
     fn step(&mut self, engine: &Engine, life: u32) {
-        match self.rng.below(21) {
+        match self.rng.below(23) {
             0..8 => self.write(engine),
             8..10 => self.increment(engine),
             10..15 => drop(engine.pump()),
@@ -182,6 +186,8 @@ impl History {
                 let at = if self.rng.chance(1, 2) { SplitAt::Key(row) } else { SplitAt::MiddleOf(row) };
                 drop(engine.split_region(&name(), &at));
             }
+            20 => self.snapshot(engine),
+            21 => self.check_snapshots(engine, life),
             _ => self.free_space(engine),
         }
     }
@@ -272,16 +278,7 @@ impl History {
             assert!(!self.table_made, "{at}: {error}");
             return;
         }
-        let Ok(mut scanner) = engine.scan(&name(), Scan::all()) else { return };
-        let mut found = BTreeMap::new();
-        while let Some(batch) = scanner.next_wait() {
-            // A dead disk answers nothing; what it does answer must be right.
-            let Ok(batch) = batch else { return };
-            for row in batch.rows() {
-                let values: Vec<Vec<u8>> = row.cells().map(|cell| cell.value.to_vec()).collect();
-                found.insert(String::from_utf8(row.key().to_vec()).unwrap(), values);
-            }
-        }
+        let Some(found) = content(engine, &name()) else { return };
         let number = |value: &[u8]| u64::from_be_bytes(value[..8].try_into().unwrap());
         for (row, ledger) in &mut self.rows {
             let cells = found.get(&row_key(*row));
@@ -298,6 +295,40 @@ impl History {
         assert!(counts.contains(&counter), "{at}: the counter is {counter}, not in {counts:?}");
     }
 
+    /// Takes a snapshot under a new name: its flush made all that the table shows durable.
+    fn snapshot(&mut self, engine: &Engine) {
+        let taken = format!("s{}", self.next_value);
+        if engine.snapshot(&name(), &taken).is_ok()
+            && let Some(found) = content(engine, &name())
+        {
+            self.snapshots.insert(taken, found);
+        }
+    }
+
+    /// Each snapshot that was taken is there and holds what it held; then it is deleted, if chance will.
+    fn check_snapshots(&mut self, engine: &Engine, life: u32) {
+        let at = format!("seed {}, life {life}", self.seed);
+        let there = engine.list_snapshots().unwrap();
+        let copy: TableName = "copy".parse().unwrap();
+        drop(engine.drop_table(&copy));
+        for (taken, expected) in &self.snapshots {
+            assert!(there.iter().any(|snapshot| *snapshot.name == **taken), "{at}: {taken} is gone");
+            if engine.clone_snapshot(taken, &copy).is_ok()
+                && let Some(found) = content(engine, &copy)
+            {
+                assert_eq!(&found, expected, "{at}: {taken} holds something else");
+            }
+            drop(engine.drop_table(&copy));
+        }
+        for snapshot in there {
+            // One whose taking or deleting was not answered may be there or not.
+            if self.rng.chance(1, 2) {
+                self.snapshots.remove(&*snapshot.name);
+                drop(engine.delete_snapshot(&snapshot.name));
+            }
+        }
+    }
+
     /// The power goes, or the process is killed; what was in flight stays possible for ever.
     fn end_life(&mut self) {
         self.hear();
@@ -311,6 +342,19 @@ impl History {
         self.asked.clear();
         self.increments.clear();
     }
+}
+
+/// A table's rows; `None` from a dead disk, which answers nothing: what it does answer must be right.
+fn content(engine: &Engine, table: &TableName) -> Option<BTreeMap<String, Vec<Vec<u8>>>> {
+    let mut scanner = engine.scan(table, Scan::all()).ok()?;
+    let mut found = BTreeMap::new();
+    while let Some(batch) = scanner.next_wait() {
+        for row in batch.ok()?.rows() {
+            let values: Vec<Vec<u8>> = row.cells().map(|cell| cell.value.to_vec()).collect();
+            found.insert(String::from_utf8(row.key().to_vec()).unwrap(), values);
+        }
+    }
+    Some(found)
 }
 
 /// Scorecard row 3. `BASALT_SIM_HISTORIES` sets the count, `BASALT_SIM_SEED` the first seed.

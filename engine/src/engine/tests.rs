@@ -308,7 +308,7 @@ fn a_full_disk_is_a_state() {
 
 /// Joins a row's puts into one cell: the qualifiers' first bytes, the values behind one another.
 #[derive(Debug)]
-struct Joining;
+pub(crate) struct Joining;
 
 impl basalt_store::Fold for Joining {
     fn name(&self) -> &'static str {

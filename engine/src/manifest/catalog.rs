@@ -13,6 +13,7 @@ use crate::sstable::FileId;
 use crate::wal::SegmentId;
 
 use super::regions::RegionsEdit;
+use super::snapshots::SnapshotEntry;
 
 /// A table as the manifest knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +74,11 @@ pub(crate) enum Edit {
     },
     /// Regions take the place of others.
     Regions(RegionsEdit),
+    /// A table as it is, kept.
+    Snapshot(SnapshotEntry),
+    DropSnapshot {
+        name: Box<str>,
+    },
     /// Marks that only grow.
     Marks(Marks),
     /// A namespace is made, or set anew.
@@ -119,6 +125,7 @@ pub(crate) struct Catalog {
     pub(crate) namespaces: Namespaces,
     pub(crate) tables: BTreeMap<TableId, TableEntry>,
     pub(crate) regions: BTreeMap<RegionId, RegionEntry>,
+    pub(crate) snapshots: BTreeMap<Box<str>, SnapshotEntry>,
     pub(crate) marks: Marks,
 }
 
@@ -136,6 +143,7 @@ impl Catalog {
             namespaces: Namespaces::default(),
             tables: BTreeMap::new(),
             regions: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
             marks: Marks {
                 log_start: SegmentId(1),
                 clock: Timestamp(0),
@@ -181,6 +189,8 @@ impl Catalog {
                 Ok(())
             }
             Edit::Regions(edit) => self.replace_regions(edit),
+            Edit::Snapshot(entry) => self.take_snapshot(entry),
+            Edit::DropSnapshot { name } => self.drop_snapshot(name),
             Edit::Marks(marks) => {
                 self.marks.log_start = self.marks.log_start.max(marks.log_start);
                 self.marks.clock = self.marks.clock.max(marks.clock);
@@ -209,7 +219,8 @@ impl Catalog {
         let tiled = regions.first().is_some_and(|first| first.start.is_empty())
             && regions.last().is_some_and(|last| last.end.is_empty())
             && regions.is_sorted_by(|a, b| a.start < b.start && a.end == b.start);
-        if !tiled || regions.iter().any(|region| region.id.0 < self.marks.next_region) {
+        // Not merely a number below the next one: after splits a table has later ones than tables made after it.
+        if !tiled || regions.iter().any(|region| self.regions.contains_key(&region.id)) {
             return Err(misfit("regions of a created table", number));
         }
         for region in regions {
@@ -272,7 +283,7 @@ impl Catalog {
 
     /// Whether anything names a file: what nothing names may be deleted.
     pub(crate) fn names_file(&self, id: FileId) -> bool {
-        self.regions.values().any(|region| region.files.iter().any(|file| file.id == id))
+        self.regions.values().any(|region| region.files.iter().any(|file| file.id == id)) || self.is_kept(id)
     }
 
     /// Edits that make this catalog out of an empty one.
@@ -299,8 +310,10 @@ impl Catalog {
             }));
             edits.extend(table.disabled.then_some(Edit::SetTableState { id: *id, disabled: true }));
         }
-        // Last: tables may not be made under numbers that were given already.
+        // Behind the tables, which may not be made under numbers that were given already; before the snapshots, which
+        // may keep files that are later than any of a table's.
         edits.push(Edit::Marks(self.marks));
+        edits.extend(self.snapshots.values().cloned().map(Edit::Snapshot));
         edits
     }
 }

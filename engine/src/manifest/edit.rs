@@ -8,7 +8,7 @@ use basalt_store::{
 use bytes::Bytes;
 
 use super::catalog::{Edit, FileEntry, Marks, NewRegion};
-use super::regions;
+use super::{regions, snapshots};
 use crate::field::{Fields, put_string, put_varint};
 use crate::id::{FamilyId, RegionId, TableId};
 use crate::sstable::FileId;
@@ -23,6 +23,8 @@ const SET_NAMESPACE: u8 = 6;
 const DROP_NAMESPACE: u8 = 7;
 const SET_TABLE_STATE: u8 = 8;
 const REGIONS: u8 = 9;
+const SNAPSHOT: u8 = 10;
+const DROP_SNAPSHOT: u8 = 11;
 
 const ENABLED: u8 = 1;
 const DISABLED: u8 = 2;
@@ -81,6 +83,14 @@ fn encode_edit(edit: &Edit, out: &mut Vec<u8>) {
             out.push(REGIONS);
             regions::encode_into(edit, out);
         }
+        Edit::Snapshot(entry) => {
+            out.push(SNAPSHOT);
+            snapshots::encode_into(entry, out);
+        }
+        Edit::DropSnapshot { name } => {
+            out.push(DROP_SNAPSHOT);
+            put_string(out, name.as_bytes());
+        }
         Edit::Marks(marks) => {
             out.push(MARKS);
             put_varint(out, marks.log_start.0.into());
@@ -125,7 +135,7 @@ pub(super) fn put_files(out: &mut Vec<u8>, files: &[FileEntry]) {
     }
 }
 
-fn put_table(out: &mut Vec<u8>, table: &TableDescriptor, ids: &[FamilyId]) {
+pub(super) fn put_table(out: &mut Vec<u8>, table: &TableDescriptor, ids: &[FamilyId]) {
     put_string(out, table.name.to_string().as_bytes());
     put_pairs(out, &table.attributes);
     put_varint(out, table.families.len() as u64);
@@ -183,6 +193,8 @@ fn decode_edit(fields: &mut Fields<'_>, family: ReadFamily) -> Option<Edit> {
             added: list(fields, file)?,
         },
         REGIONS => Edit::Regions(regions::decode(fields)?),
+        SNAPSHOT => Edit::Snapshot(snapshots::decode(fields, family)?),
+        DROP_SNAPSHOT => Edit::DropSnapshot { name: text(fields)?.into() },
         MARKS => Edit::Marks(Marks {
             log_start: SegmentId(number(fields)?),
             clock: Timestamp(fields.varint()?),
@@ -228,7 +240,7 @@ fn number(fields: &mut Fields<'_>) -> Option<u32> {
     u32::try_from(fields.varint()?).ok()
 }
 
-fn text(fields: &mut Fields<'_>) -> Option<String> {
+pub(super) fn text(fields: &mut Fields<'_>) -> Option<String> {
     String::from_utf8(fields.string()?.to_vec()).ok()
 }
 
@@ -244,7 +256,7 @@ pub(super) fn file(fields: &mut Fields<'_>) -> Option<FileEntry> {
     Some(FileEntry { id, family, bytes: fields.varint()? })
 }
 
-fn table(fields: &mut Fields<'_>, family: ReadFamily) -> Option<(TableDescriptor, Vec<FamilyId>)> {
+pub(super) fn table(fields: &mut Fields<'_>, family: ReadFamily) -> Option<(TableDescriptor, Vec<FamilyId>)> {
     let name = text(fields)?.parse().ok()?;
     let attributes = pairs(fields)?;
     let families = list(fields, family)?;

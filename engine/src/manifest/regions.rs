@@ -44,7 +44,7 @@ impl Catalog {
             if let Some(file) = filled.files.iter().find(|file| !known(file)) {
                 return Err(misfit("file of a new region", file.id.0));
             }
-            if filled.region.id.0 < self.marks.next_region {
+            if self.regions.contains_key(&filled.region.id) {
                 return Err(misfit("id of a new region", filled.region.id.0));
             }
         }

@@ -43,7 +43,29 @@ fn edits() -> Vec<Edit> {
     let (table, removed) = (TableId(1), vec![RegionId(1)]);
     let added = vec![half(4, "", "f", &[10, 11]), half(5, "f", "m", &[11])];
     let split = Edit::Regions(RegionsEdit { table, removed, added });
-    edits_of_version_2().into_iter().chain([filled, split]).collect()
+    let descriptor = TableDescriptor::new("later".parse().unwrap(), vec![FamilyDescriptor::new("f")]);
+    let region = NewRegion { id: RegionId(6), start: "".into(), end: "".into() };
+    let families = vec![FamilyId(6)];
+    let later = Edit::CreateTable {
+        id: TableId(3),
+        descriptor: descriptor.clone(),
+        families: families.clone(),
+        regions: vec![region],
+    };
+    let kept = |name: &str| {
+        let regions = [("", "k", vec![file(11), file(39)]), ("k", "", vec![file(39)])];
+        let regions = regions.map(|(start, end, files)| SnapshotRegion { start: start.into(), end: end.into(), files });
+        let (descriptor, families) = (descriptor.clone(), families.clone());
+        let (name, created) = (name.into(), Timestamp(98));
+        Edit::Snapshot(SnapshotEntry { name, created, descriptor, families, regions: regions.into() })
+    };
+    let again = RegionsEdit {
+        table: TableId(1),
+        removed: vec![RegionId(4), RegionId(5)],
+        added: vec![half(7, "", "m", &[10, 11])],
+    };
+    let more = [filled, split, later, kept("s"), kept("gone"), Edit::DropSnapshot { name: "gone".into() }];
+    edits_of_version_2().into_iter().chain(more).chain([Edit::Regions(again)]).collect()
 }
 
 /// What version 2 could tell.

@@ -191,7 +191,7 @@ fn metadata_counts_what_was_written() {
     assert_eq!(metadata.times, TimeSpan { min: 0, max: 9000 });
     assert_eq!((metadata.seq_min, metadata.seq_max), (SeqNo(1000), SeqNo(9000)));
     assert!(metadata.blocks_count > 10, "{metadata:?}");
-    assert!(table.memory_bytes() > 0 && table.file_id() == ID && table.path() == Path::new(PATH));
+    assert!(table.memory_bytes() > 0 && table.file_id() == ID && table.path == Path::new(PATH));
 }
 
 #[test]

@@ -128,6 +128,21 @@ impl Store for FaultyStore {
     fn split_region(&self, table: &TableName, at: &basalt_store::SplitAt) -> StoreResult<Bytes> {
         self.inner.split_region(table, at)
     }
+    fn snapshot(&self, table: &TableName, name: &str) -> StoreResult<()> {
+        self.inner.snapshot(table, name)
+    }
+    fn list_snapshots(&self) -> StoreResult<Vec<basalt_store::SnapshotInfo>> {
+        self.inner.list_snapshots()
+    }
+    fn restore_snapshot(&self, name: &str) -> StoreResult<()> {
+        self.inner.restore_snapshot(name)
+    }
+    fn clone_snapshot(&self, name: &str, table: &TableName) -> StoreResult<()> {
+        self.inner.clone_snapshot(name, table)
+    }
+    fn delete_snapshot(&self, name: &str) -> StoreResult<()> {
+        self.inner.delete_snapshot(name)
+    }
     fn scan(&self, table: &TableName, scan: Scan) -> StoreResult<Scanner> {
         self.inner.scan(table, scan)
     }

@@ -54,7 +54,7 @@ pub(super) struct CellData {
 }
 
 /// A row's cells of one family, in cell order.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FamilyCells(BTreeMap<CellKey, CellData>);
 
 impl FamilyCells {

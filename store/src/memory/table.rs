@@ -7,6 +7,7 @@ use std::sync::{Arc, RwLock};
 use bytes::Bytes;
 
 use super::rows::{FamilyCells, Rows};
+use super::snapshot::Image;
 use super::{read, write};
 use crate::{
     Compaction, Error, Pass, RegionInfo, Result, Retention, Rules, SplitAt, SplitPolicy, TableDescriptor, TableState,
@@ -87,6 +88,20 @@ impl Table {
         };
         let serves = TableState { disabled: false, ..self.serves() };
         Self::new(self.descriptor(), &splits, serves, next_region)
+    }
+
+    /// What the table consists of now.
+    pub(super) fn image(&self) -> Image {
+        let state = read(&self.state);
+        let splits = read(&self.regions).iter().skip(1).map(|region| region.start.clone()).collect();
+        Image { descriptor: state.descriptor.clone(), splits, rows: state.rows.clone() }
+    }
+
+    /// A table that consists of this.
+    pub(super) fn of_image(image: Image, serves: TableState, next_region: &AtomicU64) -> Result<Self> {
+        let table = Self::new(image.descriptor, &image.splits, serves, next_region)?;
+        write(&table.state).rows = image.rows;
+        Ok(table)
     }
 
     pub(super) fn serves(&self) -> TableState {
