@@ -7,6 +7,7 @@ use axum::Router;
 use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
 use basalt_query::{Compat, Limits, Options, QueryEngine, parse_zone};
 use basalt_schema::{Schema, UidKind};
+use basalt_store::Store;
 use tokio::task::spawn_blocking;
 
 use crate::config::{Config, Durability};
@@ -122,6 +123,11 @@ impl App {
     ) -> Result<T, ApiError> {
         let schema = Arc::clone(&self.store.schema);
         spawn_blocking(move || work(&schema)).await.unwrap_or_else(|cause| Err(ApiError::internal(cause.to_string())))
+    }
+
+    /// The tables themselves.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(self.store.schema.store())
     }
 
     /// Forgets cached names; the next use reads them from the tables.

@@ -7,6 +7,7 @@
 //! Handlers parse, call a crate, and write what it says. Which status an outcome has is chosen in
 //! [`error`] alone.
 
+mod admin;
 mod annotation;
 mod annotation_bulk;
 mod answer;
@@ -34,6 +35,7 @@ mod route;
 mod search;
 mod service;
 mod stats;
+mod store;
 mod stream;
 mod suggest;
 mod ts_meta;
@@ -59,6 +61,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
 use crate::app::App;
+pub(crate) use admin::{HEADER as ADMIN_HEADER, Peer};
 pub(crate) use error::ApiError;
 use params::Params;
 

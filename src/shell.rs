@@ -25,6 +25,7 @@ mod namespace;
 mod parser;
 mod print;
 mod read;
+mod remote;
 mod session;
 mod splits;
 mod table;
@@ -40,6 +41,7 @@ use self::error::{Error, Place, Result};
 use self::lexer::Lexed;
 use self::print::Printer;
 pub(crate) use self::print::Style;
+use self::remote::Remote;
 use self::session::Session;
 
 /// Longest command in bytes; a bracket that is never closed must not eat the memory.
@@ -56,10 +58,19 @@ pub(crate) enum Next {
     End,
 }
 
+/// Who does what the commands say.
+#[derive(Debug)]
+enum Runner<'a> {
+    /// This process, on a store of its own.
+    Here(Session<'a>),
+    /// A running daemon.
+    There(Remote<'a>),
+}
+
 /// A shell that is fed line by line.
 #[derive(Debug)]
 pub(crate) struct Shell<'a> {
-    session: Session<'a>,
+    runner: Runner<'a>,
     /// The lines of a command that is not whole yet.
     buffer: Vec<u8>,
     /// The number of the buffer's first line.
@@ -71,8 +82,40 @@ pub(crate) struct Shell<'a> {
 impl<'a> Shell<'a> {
     /// A shell on this store that prints to `out`.
     pub(crate) fn new(store: Arc<dyn Store>, out: &'a mut dyn Write, style: Style) -> Self {
-        let session = Session::new(store, Printer::new(out, style));
-        Self { session, buffer: Vec::new(), first_line: 1, lines_count: 0 }
+        Self::of(Runner::Here(Session::new(store, Printer::new(out, style))))
+    }
+
+    /// A shell whose commands the daemon at `url` does.
+    ///
+    /// # Errors
+    ///
+    /// An address that is none.
+    pub(crate) fn on_daemon(
+        url: &str,
+        out: &'a mut dyn Write,
+        style: Style,
+    ) -> std::result::Result<Self, crate::exit::Failure> {
+        Remote::new(url, out, style).map(|remote| Self::of(Runner::There(remote)))
+    }
+
+    fn of(runner: Runner<'a>) -> Self {
+        Self { runner, buffer: Vec::new(), first_line: 1, lines_count: 0 }
+    }
+
+    /// The same for someone elsewhere, for whom no file of this machine is opened.
+    #[must_use]
+    pub(crate) fn remote(mut self) -> Self {
+        if let Runner::Here(session) = &mut self.runner {
+            session.opens_files = false;
+        }
+        self
+    }
+
+    /// The same with its next line being of this number.
+    #[must_use]
+    pub(crate) const fn at_line(mut self, line: u32) -> Self {
+        self.lines_count = line.saturating_sub(1);
+        self
     }
 
     /// Takes a line and runs the commands that it completes.
@@ -103,7 +146,7 @@ impl<'a> Shell<'a> {
     ///
     /// What is missing, or the answers that could not be written.
     pub(crate) fn end(&mut self) -> std::result::Result<(), Failed> {
-        self.run(true).and_then(|_| self.session.flush()).map_err(Failed)
+        self.run(true).map(drop).map_err(Failed)
     }
 
     /// Prints as it is, such as a prompt.
@@ -112,7 +155,24 @@ impl<'a> Shell<'a> {
     ///
     /// The output is gone.
     pub(crate) fn say(&mut self, text: &str) -> std::result::Result<(), Failed> {
-        self.session.say(text).map_err(Failed)
+        match &mut self.runner {
+            Runner::Here(session) => session.say(text),
+            Runner::There(remote) => remote.say(text).map_err(Error::output(Place { line: 1, column: 1 })),
+        }
+        .map_err(Failed)
+    }
+
+    /// Forgets a command that was begun.
+    pub(crate) fn forget(&mut self) {
+        self.buffer.clear();
+    }
+
+    /// The tables' names, as far as they can be had at once.
+    pub(crate) fn tables(&self) -> Vec<String> {
+        match &self.runner {
+            Runner::Here(session) => session.tables(),
+            Runner::There(_) => Vec::new(),
+        }
     }
 
     /// The number of the line that comes next.
@@ -123,20 +183,25 @@ impl<'a> Shell<'a> {
     /// Runs what the buffer holds if it is whole.
     fn run(&mut self, is_end: bool) -> Result<Next> {
         match lexer::lex(&self.buffer, self.first_line)? {
-            Lexed::Open(missing) if is_end => return Err(missing),
-            Lexed::Open(_) => return Ok(Next::Rest),
+            Lexed::Open(missing) if is_end => Err(missing),
+            Lexed::Open(_) => Ok(Next::Rest),
             Lexed::Whole(tokens) => {
-                self.buffer.clear();
-                for statement in parser::statements(tokens)? {
-                    if self.session.run(statement)? == Next::End {
-                        return Ok(Next::End);
-                    }
+                let text = std::mem::take(&mut self.buffer);
+                let statements = parser::statements(tokens)?;
+                match &mut self.runner {
+                    // What is no command is found here, so that nothing of a wrong line is sent.
+                    Runner::There(_) if statements.is_empty() => Ok(Next::Command),
+                    Runner::There(remote) => remote.run(&text, self.first_line),
+                    Runner::Here(session) => session.run_all(statements),
                 }
             }
         }
-        self.session.flush()?;
-        Ok(Next::Command)
     }
+}
+
+/// Every command's name.
+pub(crate) fn command_names() -> impl Iterator<Item = &'static str> {
+    command::COMMANDS.iter().map(|command| command.name)
 }
 
 /// A command that failed, with its place; the shell itself can go on if `is_passing`.

@@ -1,10 +1,13 @@
-//! `basalt shell`: the HBase shell's dialect on a data folder.
+//! `basalt shell`: the HBase shell's dialect on a data folder or a running server.
+
+mod line;
 
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
 use clap::Args;
 
+use self::line::{Terminal, Typed};
 use super::Sources;
 use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
@@ -18,13 +21,15 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Commands are the HBase shell's: create, put, get, scan, alter, … ; `help` lists them. They come from -e, a file or
-standard input, and stop at the first error, but for a person at a terminal. The folder must be free: stop the server.
+standard input, and stop at the first error, but for a person at a terminal. The folder must be free; while a server
+runs on it, --url has that server do the commands, from the same machine only.
 
 Examples:
   basalt shell --store memory                                          a trial, nothing is kept
   basalt shell -e \"list\"
   basalt shell --json -e \"scan 'tsdb-uid', {LIMIT => 10}\"
   basalt shell --data-dir /var/lib/basalt make-tables.hbase
+  basalt shell --url http://127.0.0.1:4242 -e status
 
 Exit codes: 0 done, 1 a command failed, 4 folder in use, 5 damaged data, 75 disk full.")]
 pub(super) struct ShellCommand {
@@ -36,6 +41,9 @@ pub(super) struct ShellCommand {
     /// Make the data folder if there is none
     #[arg(long)]
     create: bool,
+    /// Have this running server do the commands
+    #[arg(long, value_name = "URL", conflicts_with_all = ["store", "create"])]
+    url: Option<String>,
     /// Run this command, or several with `;` between them; may be given again
     #[arg(short = 'e', long = "execute", value_name = "COMMAND", conflicts_with = "file")]
     execute: Vec<String>,
@@ -52,6 +60,10 @@ pub(super) struct ShellCommand {
 
 impl ShellCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
+        if let Some(url) = &self.url {
+            let mut out = BufWriter::new(std::io::stdout().lock());
+            return self.feed(Shell::on_daemon(url, &mut out, self.style())?);
+        }
         let mut layers = self.sources.layers();
         if let Some(store) = self.store {
             let name = clap::ValueEnum::to_possible_value(&store).map(|value| value.get_name().to_owned());
@@ -70,11 +82,17 @@ impl ShellCommand {
     }
 
     fn run_on(&self, plain: &Plain) -> Result<(), Failure> {
-        let stdin = std::io::stdin();
-        let is_terminal = self.execute.is_empty() && self.file.is_none() && stdin.is_terminal();
         let mut out = BufWriter::new(std::io::stdout().lock());
-        let style = Style { json: self.json, epoch: self.epoch };
-        let mut shell = Shell::new(plain.store(), &mut out, style);
+        self.feed(Shell::new(plain.store(), &mut out, self.style()))
+    }
+
+    fn style(&self) -> Style {
+        Style { json: self.json, epoch: self.epoch }
+    }
+
+    /// Feeds the shell what there is to do.
+    fn feed(&self, mut shell: Shell<'_>) -> Result<(), Failure> {
+        let stdin = std::io::stdin();
         if let Some(path) = &self.file {
             let file = std::fs::File::open(path)
                 .map_err(|cause| Failure::new(Exit::Failure, format!("cannot open {}: {cause}", path.display())))?;
@@ -84,7 +102,7 @@ impl ShellCommand {
         if !self.execute.is_empty() {
             return script(&mut shell, self.execute.join("\n").as_bytes());
         }
-        if is_terminal { talk(&mut shell, stdin.lock()) } else { script(&mut shell, stdin.lock()) }
+        if stdin.is_terminal() { talk(&mut shell) } else { script(&mut shell, stdin.lock()) }
     }
 }
 
@@ -100,24 +118,33 @@ fn script(shell: &mut Shell<'_>, mut source: impl BufRead) -> Result<(), Failure
 }
 
 /// Talks with a person, who is told of errors and goes on.
-fn talk(shell: &mut Shell<'_>, mut source: impl BufRead) -> Result<(), Failure> {
-    shell.say("The HBase shell's commands on this store; `help` lists them, `exit` ends.\n")?;
-    let mut line = Vec::new();
+fn talk(shell: &mut Shell<'_>) -> Result<(), Failure> {
+    shell.say("The HBase shell's commands on this store; `help` lists them, Tab completes them, `exit` ends.\n")?;
+    let mut terminal = Terminal::open()?;
+    let done = answer(shell, &mut terminal);
+    terminal.close();
+    done
+}
+
+fn answer(shell: &mut Shell<'_>, terminal: &mut Terminal) -> Result<(), Failure> {
     let mut next = Next::Command;
     while next != Next::End {
         let sign = if next == Next::Rest { '*' } else { '>' };
-        shell.say(&format!("basalt:{:03}{sign} ", shell.line_number()))?;
-        if !read_line(&mut source, &mut line)? {
-            shell.say("\n")?;
-            break;
-        }
-        next = match shell.feed(&line) {
-            Ok(next) => next,
-            Err(failed) if failed.is_passing() => {
-                shell.say(&format!("\nERROR: {failed}\n\n"))?;
+        let prompt = format!("basalt:{:03}{sign} ", shell.line_number());
+        next = match terminal.read(&prompt, shell.tables())? {
+            Typed::End => break,
+            Typed::Dropped => {
+                shell.forget();
                 Next::Command
             }
-            Err(failed) => return Err(failed.into()),
+            Typed::Line(line) => match shell.feed(line.as_bytes()) {
+                Ok(next) => next,
+                Err(failed) if failed.is_passing() => {
+                    shell.say(&format!("\nERROR: {failed}\n\n"))?;
+                    Next::Command
+                }
+                Err(failed) => return Err(failed.into()),
+            },
         };
     }
     Ok(())

@@ -43,6 +43,11 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
+    /// 403: not for whoever asked.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, message)
+    }
+
     /// 400 with OpenTSDB's second sentence.
     pub(crate) fn bad_with(message: impl Into<String>, details: impl Into<String>) -> Self {
         Self::bad(message).details(details)

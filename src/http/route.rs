@@ -11,8 +11,8 @@ use axum::routing::{any, get, post};
 
 use super::error::ApiError;
 use super::{
-    annotation, expression, graph, health, last, page, process, put, query, search, service, stats, suggest, ts_meta,
-    uid, uid_meta,
+    annotation, expression, graph, health, last, page, process, put, query, search, service, stats, store, suggest,
+    ts_meta, uid, uid_meta,
 };
 use crate::app::App;
 
@@ -61,6 +61,7 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/api/stats/region_clients", get(process::region_clients).post(process::region_clients))
         .route("/api/stats", get(stats::api).post(stats::api))
         .route("/stats", get(stats::lines).post(stats::lines))
+        .route("/store", post(store::shell))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics));
@@ -73,9 +74,9 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .with_state(Arc::clone(app))
 }
 
-/// Whether errors on this path have the API's shape.
+/// Whether errors on this path have the API's shape: OpenTSDB's API, and our own tools' door.
 pub(crate) fn is_api(path: &str) -> bool {
-    path.split('/').nth(1).is_some_and(|piece| piece.eq_ignore_ascii_case("api"))
+    path.split('/').nth(1).is_some_and(|piece| ["api", "store"].iter().any(|ours| piece.eq_ignore_ascii_case(ours)))
 }
 
 /// The plain name of the endpoint that `uri` means, with its query string kept.

@@ -35,6 +35,8 @@ enum Cause {
     Store(basalt_store::Error),
     /// Nobody reads the answers any more.
     Output(io::Error),
+    /// A daemon says so, with the place in its words, and how the process should end.
+    Told(String, Exit),
 }
 
 impl Error {
@@ -53,6 +55,12 @@ impl Error {
         move |cause| Self { at, cause: Cause::Output(cause) }
     }
 
+    /// What a daemon said of a command, and the exit code it would end with.
+    pub(crate) fn told(line: String, exit: Option<u8>) -> Self {
+        let exit = [Exit::Damage, Exit::TryLater].into_iter().find(|known| Some(*known as u8) == exit);
+        Self { at: Place { line: 1, column: 1 }, cause: Cause::Told(line, exit.unwrap_or(Exit::Failure)) }
+    }
+
     /// Whether a person at a terminal may go on after it.
     pub(crate) const fn is_passing(&self) -> bool {
         !matches!(self.cause, Cause::Output(_))
@@ -61,9 +69,12 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Cause::Told(line, _) = &self.cause {
+            return out.write_str(line);
+        }
         write!(out, "{}: ", self.at)?;
         match &self.cause {
-            Cause::Wrong(line) => out.write_str(line),
+            Cause::Wrong(line) | Cause::Told(line, _) => out.write_str(line),
             Cause::Store(cause) => out.write_str(&crate::store::with_causes(cause)),
             Cause::Output(cause) => write!(out, "cannot write to standard output: {cause}"),
         }
@@ -74,6 +85,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let exit = match &error.cause {
             Cause::Store(cause) => crate::store::exit_of(cause.kind()),
+            Cause::Told(_, exit) => *exit,
             Cause::Wrong(_) | Cause::Output(_) => Exit::Failure,
         };
         Self::new(exit, error.to_string())

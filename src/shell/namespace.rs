@@ -1,10 +1,12 @@
 //! Commands about namespaces.
 
+use std::fmt::Write as _;
+
 use basalt_store::NamespaceDescriptor;
 use serde_json::json;
 
 use super::arguments::{Arguments, Options};
-use super::error::{Error, Result};
+use super::error::{Error, Place, Result};
 use super::session::Session;
 use super::value::Pair;
 
@@ -41,7 +43,7 @@ fn set(namespace: &mut NamespaceDescriptor, pairs: Vec<Pair>) -> Result<()> {
     Ok(())
 }
 
-fn unset(namespace: &mut NamespaceDescriptor, mut options: Options, at: super::error::Place) -> Result<()> {
+fn unset(namespace: &mut NamespaceDescriptor, mut options: Options, at: Place) -> Result<()> {
     let names = options.take("NAME").ok_or_else(|| Error::wrong(at, "NAME is missing: the property to unset"))?;
     for name in names.list() {
         let key = name.text("NAME")?;
@@ -57,13 +59,14 @@ pub(super) fn describe(session: &mut Session<'_>, mut arguments: Arguments) -> R
     let name = name(&mut arguments)?;
     arguments.end()?;
     let namespace = session.store.describe_namespace(&name).map_err(Error::store(arguments.at))?;
-    let properties: String = namespace.properties.iter().map(|(key, value)| format!(", {key} => '{value}'")).collect();
+    let mut described = format!("{{NAME => '{name}'");
+    for (key, value) in &namespace.properties {
+        write!(described, ", {key} => '{value}'").unwrap_or_default();
+    }
+    described.push('}');
     session.print(arguments.at, |printer| {
         printer.line("DESCRIPTION")?;
-        printer.answer(
-            &format!("{{NAME => '{name}'{properties}}}"),
-            || json!({"namespace": name, "properties": namespace.properties}),
-        )?;
+        printer.answer(&described, || json!({"namespace": name, "properties": namespace.properties}))?;
         printer.count(1)
     })
 }

@@ -17,15 +17,29 @@ use super::print::Printer;
 pub(crate) struct Session<'a> {
     pub(super) store: Arc<dyn Store>,
     pub(super) printer: Printer<'a>,
+    /// Whether commands may read files of this machine.
+    pub(super) opens_files: bool,
 }
 
 impl<'a> Session<'a> {
     pub(super) fn new(store: Arc<dyn Store>, printer: Printer<'a>) -> Self {
-        Self { store, printer }
+        Self { store, printer, opens_files: true }
+    }
+
+    /// Does what statements say, up to the first that fails.
+    pub(super) fn run_all(&mut self, statements: Vec<Statement>) -> Result<Next> {
+        for statement in statements {
+            if self.run(statement)? == Next::End {
+                self.flush()?;
+                return Ok(Next::End);
+            }
+        }
+        self.flush()?;
+        Ok(Next::Command)
     }
 
     /// Does what a statement says.
-    pub(super) fn run(&mut self, statement: Statement) -> Result<Next> {
+    fn run(&mut self, statement: Statement) -> Result<Next> {
         if matches!(statement.command.as_str(), "exit" | "quit") {
             return Ok(Next::End);
         }
@@ -40,12 +54,17 @@ impl<'a> Session<'a> {
         print(&mut self.printer).map_err(Error::output(at))
     }
 
-    pub(super) fn flush(&mut self) -> Result<()> {
+    fn flush(&mut self) -> Result<()> {
         self.printer.flush().map_err(Error::output(Place { line: 1, column: 1 }))
     }
 
     pub(super) fn say(&mut self, text: &str) -> Result<()> {
         self.printer.raw(text).map_err(Error::output(Place { line: 1, column: 1 }))
+    }
+
+    /// The tables' names; none where the store does not answer.
+    pub(super) fn tables(&self) -> Vec<String> {
+        self.store.list_tables().unwrap_or_default().iter().map(ToString::to_string).collect()
     }
 
     /// The settings of a table that is there.

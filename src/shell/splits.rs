@@ -12,7 +12,7 @@ use super::value::Value;
 const REGIONS_MAX: u64 = 10_000;
 
 /// The split keys that a command's options ask for; none without such an option.
-pub(crate) fn taken(options: &mut Options) -> Result<Vec<Bytes>> {
+pub(crate) fn taken(options: &mut Options, opens_files: bool) -> Result<Vec<Bytes>> {
     let regions = options.take("NUMREGIONS");
     let algorithm = options.take("SPLITALGO");
     let given = options.take("SPLITS");
@@ -20,6 +20,9 @@ pub(crate) fn taken(options: &mut Options) -> Result<Vec<Bytes>> {
     match (given, file, regions, algorithm) {
         (None, None, None, None) => Ok(Vec::new()),
         (Some(splits), None, None, None) => splits.list().iter().map(|key| key.bytes("a split")).collect(),
+        (None, Some(file), None, None) if !opens_files => {
+            Err(Error::wrong(file.at, "SPLITS_FILE would be read on the server: give SPLITS"))
+        }
         (None, Some(file), None, None) => from_file(&file),
         (None, None, Some(regions), Some(algorithm)) => cut(&regions, &algorithm),
         (None, None, Some(other), None) | (None, None, None, Some(other)) => {

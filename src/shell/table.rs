@@ -51,7 +51,7 @@ pub(super) fn create(session: &mut Session<'_>, mut arguments: Arguments) -> Res
             continue;
         };
         let mut options = Options::new(pairs);
-        let asked = splits::taken(&mut options)?;
+        let asked = splits::taken(&mut options, session.opens_files)?;
         if !asked.is_empty() && !keys.is_empty() {
             return Err(Error::wrong(place, "splits are given twice"));
         }

@@ -91,6 +91,55 @@ fn a_served_folder_is_exit_4_and_its_tables_are_shown_afterwards() {
 }
 
 #[test]
+fn scripts_on_a_running_server() {
+    let folder = tempfile::tempdir().unwrap();
+    for script in scripts() {
+        let name = script.file_stem().unwrap().to_str().unwrap().to_owned();
+        // What a script begins with no tables is begun so here too, and its list holds no others.
+        if name == "tables" {
+            continue;
+        }
+        let daemon = Daemon::start(&folder.path().join(name), "memory", "");
+        let url = format!("http://127.0.0.1:{}", daemon.port());
+        let output = run(&["shell", script.to_str().unwrap(), "--url", &url]);
+        let expected = std::fs::read_to_string(script.with_extension("out")).unwrap();
+        assert_eq!(text(&output), expected, "{}", script.display());
+        assert!(daemon.terminate().success());
+    }
+}
+
+#[test]
+fn only_an_operator_reaches_a_running_servers_tables() {
+    let daemon = Daemon::memory();
+    let ask = |headers: &str| {
+        let mut stream = daemon.connect();
+        let request = format!("POST /store HTTP/1.1\r\n{headers}Content-Length: 4\r\nConnection: close\r\n\r\nlist");
+        std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+        answer
+    };
+    let told = ask("Host: localhost\r\nX-Basalt-Admin: 1\r\n");
+    assert!(told.starts_with("HTTP/1.1 200") && told.contains("TABLE\ntsdb\n"), "{told}");
+    assert!(ask("Host: localhost\r\n").starts_with("HTTP/1.1 403"), "a page cannot send the header");
+    assert!(ask("Host: evil.example\r\nX-Basalt-Admin: 1\r\n").starts_with("HTTP/1.1 403"), "a bent name");
+}
+
+#[test]
+fn a_servers_shell_opens_no_file_and_ends_with_its_exit_code() {
+    let daemon = Daemon::memory();
+    let url = format!("http://127.0.0.1:{}", daemon.port());
+    let failed = run(&["shell", "--url", &url, "-e", "create 'x', 'f', SPLITS_FILE => '/etc/hostname'"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(text(&failed).contains("SPLITS_FILE would be read on the server"), "{}", text(&failed));
+    let json = run(&["shell", "--url", &url, "--json", "-e", "exists 'x'"]);
+    assert_eq!(text(&json), "{\"exists\":false,\"table\":\"x\"}\n");
+    assert!(daemon.terminate().success());
+    let gone = run(&["shell", "--url", &url, "-e", "list"]);
+    assert_eq!(gone.status.code(), Some(1));
+}
+
+#[test]
 fn commands_come_from_standard_input_too() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_basalt"))
         .args(["shell", "--store", "memory"])

@@ -1,0 +1,157 @@
+//! A shell whose commands a running daemon does: each is sent whole to its `/store`, and what comes back is printed.
+
+use std::io::Write;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+
+use super::Next;
+use super::error::{Error, Place, Result};
+use super::print::Style;
+use crate::exit::{Exit, Failure};
+
+/// The longest last object of an answer.
+const TOLD_BYTES_MAX: usize = 1 << 20;
+
+/// A running daemon.
+pub(super) struct Remote<'a> {
+    address: String,
+    runtime: Runtime,
+    out: &'a mut dyn Write,
+    style: Style,
+}
+
+impl std::fmt::Debug for Remote<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Remote").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// The last object of an answer.
+#[derive(Debug, Deserialize)]
+struct Told {
+    end: Option<bool>,
+    exit: Option<u8>,
+    failed: Option<String>,
+}
+
+/// An error's answer of the daemon as a whole.
+#[derive(Debug, Deserialize)]
+struct Refused {
+    error: Refusal,
+}
+
+#[derive(Debug, Deserialize)]
+struct Refusal {
+    message: String,
+}
+
+impl<'a> Remote<'a> {
+    /// A daemon at `http://HOST:PORT`; port 4242 unless told. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// An address that is none.
+    pub(super) fn new(url: &str, out: &'a mut dyn Write, style: Style) -> std::result::Result<Self, Failure> {
+        let host = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
+        if host.is_empty() || host.contains('/') {
+            return Err(Failure::new(Exit::Usage, format!("`{url}` is no server: http://HOST:PORT is expected")));
+        }
+        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+        let address = if has_port { host.to_owned() } else { format!("{host}:4242") };
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot start: {cause}")))?;
+        Ok(Self { address, runtime, out, style })
+    }
+
+    /// Has the daemon run whole commands, the first of which stands on this line, and prints what it answers.
+    pub(super) fn run(&mut self, commands: &[u8], line: u32) -> Result<Next> {
+        let at = Place { line, column: 1 };
+        let Self { address, runtime, out, style } = self;
+        let path = format!("/store?line={line}{}{}", flag("json", style.json), flag("epoch", style.epoch));
+        let told = runtime.block_on(exchange(address, &path, commands, *out)).map_err(|cause| match cause {
+            Lost::Output(cause) => Error::output(at)(cause),
+            Lost::Server(cause) => Error::wrong(at, format!("{address}: {cause}")),
+        })?;
+        match told.failed {
+            Some(failed) => Err(Error::told(failed, told.exit)),
+            None if told.end == Some(true) => Ok(Next::End),
+            None => Ok(Next::Command),
+        }
+    }
+
+    pub(super) fn say(&mut self, text: &str) -> std::io::Result<()> {
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+fn flag(name: &str, is_set: bool) -> String {
+    if is_set { format!("&{name}") } else { String::new() }
+}
+
+/// Why there is no whole answer.
+enum Lost {
+    Output(std::io::Error),
+    Server(String),
+}
+
+async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Write) -> std::result::Result<Told, Lost> {
+    let lost = |cause: &dyn std::fmt::Display| Lost::Server(cause.to_string());
+    let stream = TcpStream::connect(address).await.map_err(|cause| lost(&cause))?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|cause| lost(&cause))?;
+    let request = hyper::Request::post(path)
+        .header(HOST, address)
+        .header(CONTENT_TYPE, "text/plain")
+        .header(crate::http::ADMIN_HEADER, "shell")
+        .body(Full::new(Bytes::copy_from_slice(commands)))
+        .map_err(|cause| lost(&cause))?;
+    // The connection is driven beside its request; it ends with it.
+    let driver = tokio::spawn(connection);
+    let response = sender.send_request(request).await.map_err(|cause| lost(&cause))?;
+    let status = response.status();
+    let mut body = response.into_body();
+    let mut last = Vec::new();
+    let mut is_over = !status.is_success();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|cause| lost(&format!("the answer broke off: {cause}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        let mut rest = &data[..];
+        if !is_over {
+            let (printed, told) = split_at_nul(rest);
+            out.write_all(printed).map_err(Lost::Output)?;
+            is_over = told.is_some();
+            rest = told.unwrap_or_default();
+        }
+        if last.len() + rest.len() > TOLD_BYTES_MAX {
+            return Err(Lost::Server("the answer's end is too long".to_owned()));
+        }
+        last.extend_from_slice(rest);
+    }
+    driver.abort();
+    out.flush().map_err(Lost::Output)?;
+    if !status.is_success() {
+        let said = serde_json::from_slice::<Refused>(&last).map(|refused| refused.error.message);
+        return Err(Lost::Server(format!(
+            "{status}: {}",
+            said.unwrap_or_else(|_| "is this a Basalt server?".to_owned())
+        )));
+    }
+    serde_json::from_slice(&last).map_err(|_| Lost::Server("the answer broke off".to_owned()))
+}
+
+/// What stands before the first NUL byte, and after it if there is one.
+fn split_at_nul(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match bytes.iter().position(|byte| *byte == 0) {
+        Some(at) => (bytes.get(..at).unwrap_or_default(), bytes.get(at + 1..)),
+        None => (bytes, None),
+    }
+}
