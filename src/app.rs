@@ -18,6 +18,10 @@ use crate::register::Register;
 use crate::seats::Seats;
 use crate::store::Opened;
 
+/// How many operators' commands run at once, and how many wait.
+const OPERATORS_RUNNING: usize = 4;
+const OPERATORS_WAITING: usize = 16;
+
 /// The running daemon, behind one `Arc`.
 #[derive(Debug)]
 pub(crate) struct App {
@@ -33,6 +37,8 @@ pub(crate) struct App {
     pub(crate) register: Arc<Register>,
     /// Who may run a query now.
     pub(crate) seats: Arc<Seats>,
+    /// Which operator's commands may run now.
+    pub(crate) operators: Arc<Seats>,
     /// Where points go.
     pub(crate) ingest: Ingest,
     queries: QueryEngine,
@@ -70,6 +76,7 @@ impl App {
             query_options,
             register: Arc::default(),
             seats: Arc::new(Seats::new(config.query.max_concurrent, config.query.max_waiting)),
+            operators: Arc::new(Seats::new(OPERATORS_RUNNING, OPERATORS_WAITING)),
             ingest: Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config)),
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
             store: Arc::new(store),

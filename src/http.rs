@@ -61,7 +61,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
 use crate::app::App;
-pub(crate) use admin::{HEADER as ADMIN_HEADER, Peer};
+pub(crate) use admin::HEADER as ADMIN_HEADER;
 pub(crate) use error::ApiError;
 use params::Params;
 

@@ -25,6 +25,7 @@ mod namespace;
 mod parser;
 mod print;
 mod read;
+mod region;
 mod remote;
 mod session;
 mod splits;

@@ -4,7 +4,7 @@
 //! names this machine as its host, so that no web page whose name was bent to this address gets in; and it carries a
 //! header that a page of another origin cannot send without being let by CORS, which never allows this one.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -12,15 +12,12 @@ use axum::http::header::HOST;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 
+use super::asker::Peer;
 use super::error::ApiError;
 use crate::app::App;
 
 /// The header that an operator's tool sends, with any value.
 pub(crate) const HEADER: &str = "x-basalt-admin";
-
-/// Where a request's connection comes from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// A request by an operator.
 #[derive(Clone, Copy, Debug)]

@@ -34,8 +34,9 @@ pub(crate) async fn shell(_: Admin, State(app): State<Arc<App>>, call: Call) -> 
         Some(line) => line.parse().map_err(|_| ApiError::bad("`line` is a line number"))?,
         None => 1,
     };
+    let seat = app.operators.take().await.map_err(ApiError::overloaded)?;
     let guard = CancelOnDrop::new(Cancel::new());
-    let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, guard);
+    let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, &app.operators, guard);
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || {
         let mut out = Out { pieces, handle, buffer: Vec::new() };
@@ -51,6 +52,7 @@ pub(crate) async fn shell(_: Admin, State(app): State<Arc<App>>, call: Call) -> 
             }
         };
         out.finish(&told);
+        drop(seat);
     });
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], axum::body::Body::new(body)).into_response())
 }

@@ -12,6 +12,9 @@ use super::value::{Data, Value};
 /// Attributes that begin so are what the program itself laid a table out by; changing them would misread its rows.
 const OWN_ATTRIBUTES: &str = "basalt.";
 
+/// A table's own settings, which are attributes of these names.
+const TABLE_SETTINGS: [&str; 4] = ["MAX_FILESIZE", "READONLY", "SPLIT_ENABLED", "SPLIT_POLICY"];
+
 /// `alter`: all dictionaries of one command are one change of the table.
 pub(super) fn alter(session: &mut Session<'_>, mut arguments: Arguments) -> Result<()> {
     let at = arguments.at;
@@ -49,6 +52,9 @@ fn one_change(table: &mut TableDescriptor, mut options: Options) -> Result<()> {
         set_metadata(table, metadata)?;
     }
     let name = options.take("NAME");
+    if name.is_none() {
+        set_own(table, &mut options)?;
+    }
     match (options.take("METHOD"), name) {
         (Some(method), Some(name)) => {
             match method.text("METHOD")?.as_str() {
@@ -66,7 +72,7 @@ fn one_change(table: &mut TableDescriptor, mut options: Options) -> Result<()> {
             let family = find_or_add(table, &name)?;
             options.into_rest().iter().try_for_each(|pair| family::set(family, pair))
         }
-        (None, None) => options.end("NAME for a family, METADATA for the table, METHOD, 'delete'"),
+        (None, None) => options.end("NAME for a family; METADATA, MAX_FILESIZE, READONLY, SPLIT_ENABLED, SPLIT_POLICY for the table; METHOD, 'delete'"),
     }
 }
 
@@ -97,6 +103,20 @@ fn unset(table: &mut TableDescriptor, names: Value) -> Result<()> {
         refuse_own(&key, &name)?;
         if table.attributes.remove(&key).is_none() {
             return Err(Error::wrong(name.at, format!("the table has no attribute '{key}'")));
+        }
+    }
+    Ok(())
+}
+
+/// Keeps a table's own settings among its attributes.
+pub(super) fn set_own(table: &mut TableDescriptor, options: &mut Options) -> Result<()> {
+    for name in TABLE_SETTINGS {
+        if let Some(value) = options.take(name) {
+            let text = match value.data {
+                Data::Bool(flag) => flag.to_string(),
+                _ => value.text(name)?,
+            };
+            table.attributes.insert(name.to_owned(), text);
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use super::arguments::Arguments;
 use super::error::{Error, Result};
 use super::parser::Statement;
 use super::session::Session;
-use super::{admin, alter, namespace, read, table, write};
+use super::{admin, alter, namespace, read, region, table, write};
 
 /// What a command does.
 type Run = fn(&mut Session<'_>, Arguments) -> Result<()>;
@@ -44,7 +44,8 @@ pub(crate) const COMMANDS: &[Command] = &[
         "create 'TABLE', 'FAMILY' | {NAME => 'FAMILY', VERSIONS => 5, …}, … [, SPLITS => ['KEY', …]]",
         "Families: VERSIONS, MIN_VERSIONS, TTL, KEEP_DELETED_CELLS, BLOOMFILTER, COMPRESSION, DATA_BLOCK_ENCODING, \
          BLOCKSIZE, IN_MEMORY.\nRegions: SPLITS, SPLITS_FILE, or NUMREGIONS with SPLITALGO => 'HexStringSplit', \
-         'DecimalStringSplit' or 'UniformSplit'.\nTable: METADATA => {'KEY' => 'VALUE'}.",
+         'DecimalStringSplit' or 'UniformSplit'.\nTable: METADATA => {'KEY' => 'VALUE'}, MAX_FILESIZE, \
+         SPLIT_POLICY, SPLIT_ENABLED, READONLY.",
         table::create,
     ),
     command("tables", "describe", "describe 'TABLE'", "", table::describe),
@@ -77,6 +78,14 @@ pub(crate) const COMMANDS: &[Command] = &[
         "Removes all data; its regions stay.",
         table::truncate_preserve,
     ),
+    command(
+        "tables",
+        "split",
+        "split 'TABLE' | 'REGION' [, 'KEY']",
+        "Splits the region of the key there, or the table's first or the named one where half of its data lies.",
+        region::split,
+    ),
+    command("tables", "list_regions", "list_regions 'TABLE'", "SIZE is in bytes, files and memory.", region::list),
     command("tables", "get_splits", "get_splits 'TABLE'", "", table::get_splits),
     command(
         "namespaces",

@@ -3,7 +3,7 @@
 use basalt_store::{FamilyDescriptor, TableDescriptor, TableName, TruncatedRegions};
 use serde_json::{Map, Value as Json, json};
 
-use super::alter::set_metadata;
+use super::alter::{set_metadata, set_own};
 use super::arguments::{Arguments, Options};
 use super::binary::string_binary;
 use super::error::{Error, Result};
@@ -59,15 +59,17 @@ pub(super) fn create(session: &mut Session<'_>, mut arguments: Arguments) -> Res
         if let Some(metadata) = options.take("METADATA") {
             set_metadata(&mut table, metadata)?;
         }
-        match options.take("NAME") {
-            Some(name) => {
-                let mut family = FamilyDescriptor::new(name.bytes("NAME")?);
-                options.into_rest().iter().try_for_each(|pair| family::set(&mut family, pair))?;
-                families.push(family);
-            }
-            None => options
-                .end("NAME for a family; SPLITS, SPLITS_FILE, NUMREGIONS, SPLITALGO and METADATA for the table")?,
+        if let Some(name) = options.take("NAME") {
+            let mut family = FamilyDescriptor::new(name.bytes("NAME")?);
+            options.into_rest().iter().try_for_each(|pair| family::set(&mut family, pair))?;
+            families.push(family);
+            continue;
         }
+        set_own(&mut table, &mut options)?;
+        options.end(
+            "NAME for a family; SPLITS, SPLITS_FILE, NUMREGIONS, SPLITALGO, METADATA, MAX_FILESIZE, READONLY, \
+             SPLIT_ENABLED and SPLIT_POLICY for the table",
+        )?;
     }
     if families.is_empty() {
         return Err(Error::wrong(at, "a table must have at least one column family"));
