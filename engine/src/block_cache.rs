@@ -8,6 +8,9 @@
 
 use std::hash::{BuildHasher, Hasher};
 
+use std::sync::OnceLock;
+
+use basalt_store::FamilyDescriptor;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
@@ -18,46 +21,89 @@ const SHARDS: usize = 8;
 /// By which the number of entries is foretold; a wrong guess costs a rehash.
 const BLOCK_BYTES_TYPICAL: u64 = 64 * 1024;
 
+/// Of the bytes, in hundredths, what blocks of families that are `IN_MEMORY` have for themselves, as soon as there is
+/// one (HBase: `hbase.lru.blockcache.memory.percentage`).
+const IN_MEMORY_PERCENT: u64 = 25;
+
 type Key = (FileId, u64);
+type Blocks = Cache<Key, Block, Weight, FixedHash, DefaultLifecycle<Key, Block>>;
+
+/// Where a block that is read from a file goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caching {
+    /// Nowhere: a compaction's, a scan's that asks for it, a family's without `BLOCKCACHE`.
+    Bypass,
+    /// Among all.
+    Normal,
+    /// Among those that only others of their kind push out.
+    InMemory,
+}
+
+impl Caching {
+    /// How a family asks for its blocks to be kept.
+    pub(crate) fn of(family: &FamilyDescriptor) -> Caching {
+        match (family.block_cache, family.in_memory) {
+            (false, _) => Caching::Bypass,
+            (true, false) => Caching::Normal,
+            (true, true) => Caching::InMemory,
+        }
+    }
+}
 
 /// Keeps blocks up to a weight in bytes; least wanted ones go first (Clock-PRO, by `quick_cache`).
 ///
 /// Each of its shards holds an eighth of the bytes; a block larger than that is not kept. A capacity of 0 keeps none.
 #[derive(Debug)]
 pub(crate) struct BlockCache {
-    cache: Cache<Key, Block, Weight, FixedHash, DefaultLifecycle<Key, Block>>,
+    normal: Blocks,
+    /// Made when it is needed; its bytes are then taken from the others.
+    in_memory: OnceLock<Blocks>,
+    capacity_bytes: u64,
 }
 
 impl BlockCache {
     /// A cache of `capacity_bytes`.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
-        let items = usize::try_from(capacity_bytes / BLOCK_BYTES_TYPICAL).unwrap_or(usize::MAX).max(SHARDS);
-        let options = OptionsBuilder::new()
-            .shards(SHARDS)
-            .estimated_items_capacity(items)
-            .weight_capacity(capacity_bytes)
-            .build();
-        let cache = match options {
-            Ok(options) => Cache::with_options(options, Weight, FixedHash, DefaultLifecycle::default()),
-            // Only a missing option is refused, and all are given; a plain cache of the same bounds serves as well.
-            Err(_) => Cache::with(items, capacity_bytes, Weight, FixedHash, DefaultLifecycle::default()),
-        };
-        Self { cache }
+        Self { normal: blocks(capacity_bytes), in_memory: OnceLock::new(), capacity_bytes }
     }
 
     /// The block at an offset of a file.
     pub(crate) fn get(&self, file: FileId, offset: u64) -> Option<Block> {
-        self.cache.get(&(file, offset))
+        let in_memory = || self.in_memory.get()?.get(&(file, offset));
+        self.normal.get(&(file, offset)).or_else(in_memory)
     }
 
     /// Keeps a block, if it fits.
-    pub(crate) fn insert(&self, file: FileId, offset: u64, block: Block) {
-        self.cache.insert((file, offset), block);
+    pub(crate) fn insert(&self, file: FileId, offset: u64, block: Block, caching: Caching) {
+        match caching {
+            Caching::Bypass => {}
+            Caching::Normal => self.normal.insert((file, offset), block),
+            Caching::InMemory => self.in_memory().insert((file, offset), block),
+        }
+    }
+
+    fn in_memory(&self) -> &Blocks {
+        self.in_memory.get_or_init(|| {
+            let bytes = self.capacity_bytes / 100 * IN_MEMORY_PERCENT;
+            self.normal.set_capacity(self.capacity_bytes - bytes);
+            blocks(bytes)
+        })
     }
 
     /// Bytes kept now.
     pub(crate) fn bytes(&self) -> u64 {
-        self.cache.weight()
+        self.normal.weight() + self.in_memory.get().map_or(0, Blocks::weight)
+    }
+}
+
+fn blocks(capacity_bytes: u64) -> Blocks {
+    let items = usize::try_from(capacity_bytes / BLOCK_BYTES_TYPICAL).unwrap_or(usize::MAX).max(SHARDS);
+    let options =
+        OptionsBuilder::new().shards(SHARDS).estimated_items_capacity(items).weight_capacity(capacity_bytes).build();
+    match options {
+        Ok(options) => Cache::with_options(options, Weight, FixedHash, DefaultLifecycle::default()),
+        // Only a missing option is refused, and all are given; a plain cache of the same bounds serves as well.
+        Err(_) => Cache::with(items, capacity_bytes, Weight, FixedHash, DefaultLifecycle::default()),
     }
 }
 
@@ -112,7 +158,8 @@ mod tests {
     fn it_never_keeps_more_than_its_bytes() {
         let cache = BlockCache::new(100_000);
         for offset in 0..2000 {
-            cache.insert(FileId(1), offset, Block::of_one_row(b"row", 1000));
+            let caching = if offset % 3 == 0 { Caching::InMemory } else { Caching::Normal };
+            cache.insert(FileId(1), offset, Block::of_one_row(b"row", 1000), caching);
             assert!(cache.bytes() <= 100_000);
         }
         assert!(cache.bytes() > 50_000, "{}", cache.bytes());
@@ -120,9 +167,26 @@ mod tests {
     }
 
     #[test]
+    fn s_perf_5_blocks_in_memory_are_pushed_out_by_their_kind_only() {
+        let cache = BlockCache::new(400_000);
+        for offset in 0..50 {
+            cache.insert(FileId(1), offset, Block::of_one_row(b"row", 1000), Caching::InMemory);
+        }
+        for offset in 0..5000 {
+            cache.insert(FileId(2), offset, Block::of_one_row(b"row", 1000), Caching::Normal);
+            cache.insert(FileId(3), offset, Block::of_one_row(b"row", 1000), Caching::Bypass);
+        }
+        let kept = (0..50).filter(|offset| cache.get(FileId(1), *offset).is_some()).count();
+        assert!(kept >= 48, "{kept} of 50");
+        assert!((0..5000).all(|offset| cache.get(FileId(3), offset).is_none()));
+    }
+
+    #[test]
     fn a_cache_of_no_bytes_keeps_nothing() {
         let cache = BlockCache::new(0);
-        cache.insert(FileId(1), 0, Block::of_one_row(b"row", 1000));
+        for caching in [Caching::Normal, Caching::InMemory] {
+            cache.insert(FileId(1), 0, Block::of_one_row(b"row", 1000), caching);
+        }
         assert!(cache.get(FileId(1), 0).is_none() && cache.bytes() == 0);
     }
 }

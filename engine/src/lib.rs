@@ -29,6 +29,7 @@ pub mod io;
 mod admin;
 mod background;
 mod block_cache;
+mod block_count;
 mod bloom;
 mod compaction;
 mod core;

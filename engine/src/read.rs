@@ -4,10 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use basalt_store::{
-    Advance, Get, RowBatch, RowBatchBuilder, RowReader, RowVerdict, Scan, ScanSender, Scanner, TimeRange,
+    Advance, Cost, Get, RowBatch, RowBatchBuilder, RowReader, RowVerdict, Scan, ScanSender, Scanner, TimeRange,
 };
 use bytes::Bytes;
 
+use crate::block_cache::Caching;
+use crate::block_count::BlockCount;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::key_range::KeyRange;
@@ -17,7 +19,7 @@ use crate::source::{FamilyRead, Source};
 use crate::table::{Shape, Table};
 
 /// Cells that are stepped over before a seek is tried instead.
-const STEPS_BEFORE_SEEK: usize = 8;
+const STEPS_BEFORE_SEEK: u64 = 8;
 
 impl Core {
     /// Answers a get on the caller's thread.
@@ -33,12 +35,15 @@ impl Core {
         let mut reader = RowReader::for_get(&shape.descriptor, get, self.clock.now())?;
         let regions = table.regions();
         let mut out = RowBatchBuilder::new();
+        let count = Arc::new(BlockCount::default());
         for row in &get.rows {
             let Some(region) = regions.of(row) else { continue };
             region.count_read();
             let (view, read_point) = region.snapshot();
-            read_row(&shape, &view, &RowWanted { row, read_point, time_range: get.time_range }, &mut reader, &mut out)?;
+            let wanted = RowWanted { row, read_point, time_range: get.time_range, count: Some(&count) };
+            read_row(&shape, &view, &wanted, &mut reader, &mut out)?;
         }
+        out.set_cost(cost(&mut reader, &count));
         Ok(out.finish())
     }
 
@@ -47,7 +52,8 @@ impl Core {
         let shape = table.shape();
         let reader = RowReader::for_scan(&shape.descriptor, &scan, self.clock.now())?;
         let (sender, scanner) = Scanner::channel(self.limits.scan_batches_ahead);
-        let walk = ScanWalk { table, shape, scan, reader, out: RowBatchBuilder::new(), sender };
+        let (out, count) = (RowBatchBuilder::new(), Arc::new(BlockCount::default()));
+        let walk = ScanWalk { table, shape, scan, reader, out, count, sender };
         if self.scan_threads.run(Box::new(move || walk.run())) {
             Ok(scanner)
         } else {
@@ -55,6 +61,13 @@ impl Core {
             Err(Error::Throttled { queued_bytes: limit_bytes, limit_bytes })
         }
     }
+}
+
+/// What was examined since this was asked last.
+fn cost(reader: &mut RowReader, count: &BlockCount) -> Cost {
+    let mut cost = reader.take_cost();
+    cost += count.take();
+    cost
 }
 
 fn invalid(what: &'static str, reason: &str) -> basalt_store::Error {
@@ -67,6 +80,8 @@ pub(crate) struct RowWanted<'a> {
     pub(crate) row: &'a [u8],
     pub(crate) read_point: u64,
     pub(crate) time_range: TimeRange,
+    /// Where blocks are counted, if anywhere.
+    pub(crate) count: Option<&'a Arc<BlockCount>>,
 }
 
 /// Reads one row into `out`.
@@ -81,6 +96,7 @@ pub(crate) fn read_row<'a>(
         family.read_point = wanted.read_point;
         family.set_time_range(wanted.time_range);
         family.row = Some(wanted.row);
+        family.count = wanted.count.map(Arc::clone);
         if let [one] = qualifiers {
             FamilyRead { qualifier: Some(one), ..family }.open(view)
         } else {
@@ -118,9 +134,10 @@ fn open_families<'a>(
                 read_point: u64::MAX,
                 time_range: TimeRange::ALL,
                 needs_all_times: family.new_version_behavior,
-                cache_blocks: family.block_cache,
+                caching: Caching::of(family),
                 row: None,
                 qualifier: None,
+                count: None,
             };
             open(read, reader.selection().qualifiers(position))
         })
@@ -174,9 +191,9 @@ impl Rows {
     }
 
     /// Goes behind the row, wherever in it the families stand.
-    fn skip(&mut self) -> Result<()> {
+    fn skip(&mut self, reader: &mut RowReader) -> Result<()> {
         for family in &mut self.families {
-            skip_row(family, &self.row, self.direction)?;
+            reader.count_passed(skip_row(family, &self.row, self.direction)?);
         }
         Ok(())
     }
@@ -197,7 +214,10 @@ fn read_family(
     while let Some(cell) = family.cell().filter(|cell| cell.row == row) {
         match reader.feed(&cell, out)? {
             Advance::NextCell => family.advance()?,
-            Advance::NextColumn => next_column(family, row, direction, reader.wanted())?,
+            Advance::NextColumn => {
+                let passed = next_column(family, row, direction, reader.wanted())?;
+                reader.count_passed(passed);
+            }
             advance => return Ok(advance),
         }
     }
@@ -205,8 +225,10 @@ fn read_family(
 }
 
 /// Goes to the next column of the row, or to the one that is wanted if that is further on.
-fn next_column(family: &mut Merge<Source>, row: &[u8], direction: Direction, wanted: Option<&[u8]>) -> Result<()> {
-    let Some(cell) = family.cell() else { return Ok(()) };
+///
+/// Answers how many cells it passed over one by one, besides the one it stood on.
+fn next_column(family: &mut Merge<Source>, row: &[u8], direction: Direction, wanted: Option<&[u8]>) -> Result<u64> {
+    let Some(cell) = family.cell() else { return Ok(0) };
     let left = cell.qualifier.to_vec();
     let is_there = |cell: &basalt_store::CellRef<'_>| {
         cell.row != row || (cell.qualifier != left && wanted.is_none_or(|wanted| cell.qualifier >= wanted))
@@ -218,25 +240,28 @@ fn next_column(family: &mut Merge<Source>, row: &[u8], direction: Direction, wan
             // The smallest qualifier behind the one left.
             let behind = [&left[..], &[0]].concat();
             let target = wanted.filter(|wanted| *wanted > &behind[..]).unwrap_or(&behind);
-            return family.seek(row, target);
+            family.seek(row, target)?;
+            break;
         }
         family.advance()?;
         steps += 1;
     }
-    Ok(())
+    Ok(steps.saturating_sub(1))
 }
 
-fn skip_row(family: &mut Merge<Source>, row: &[u8], direction: Direction) -> Result<()> {
+/// Goes behind the row; answers how many cells it passed over one by one.
+fn skip_row(family: &mut Merge<Source>, row: &[u8], direction: Direction) -> Result<u64> {
     let mut steps = 0;
     while stands_on(family, row) {
         if steps >= STEPS_BEFORE_SEEK && direction == Direction::Forward {
             // The smallest key behind the row.
-            return family.seek(&[row, &[0]].concat(), &[]);
+            family.seek(&[row, &[0]].concat(), &[])?;
+            break;
         }
         family.advance()?;
         steps += 1;
     }
-    Ok(())
+    Ok(steps)
 }
 
 /// A scan under way on its thread.
@@ -246,6 +271,7 @@ struct ScanWalk {
     scan: Scan,
     reader: RowReader,
     out: RowBatchBuilder,
+    count: Arc<BlockCount>,
     sender: ScanSender,
 }
 
@@ -306,7 +332,10 @@ impl ScanWalk {
             family.direction = direction;
             family.read_point = read_point;
             family.set_time_range(self.scan.time_range);
-            family.cache_blocks &= self.scan.cache_blocks;
+            if !self.scan.cache_blocks {
+                family.caching = Caching::Bypass;
+            }
+            family.count = Some(Arc::clone(&self.count));
             family.open(&view)
         });
         let mut rows = Rows { families, direction, row: Vec::new() };
@@ -320,7 +349,7 @@ impl ScanWalk {
                 return Ok(Walk::Over);
             }
             if !self.scan.start_inclusive && rows.row == self.scan.start {
-                rows.skip()?;
+                rows.skip(&mut self.reader)?;
             } else if self.row(&mut rows)? == Walk::Over {
                 return Ok(Walk::Over);
             }
@@ -333,9 +362,9 @@ impl ScanWalk {
             RowVerdict::Pass => {
                 rows.read(&mut self.reader, &mut self.out)?;
                 self.reader.end_row(&mut self.out);
-                rows.skip()?;
+                rows.skip(&mut self.reader)?;
             }
-            RowVerdict::Skip => rows.skip()?,
+            RowVerdict::Skip => rows.skip(&mut self.reader)?,
             RowVerdict::SeekTo(key) => rows.seek(&key)?,
             RowVerdict::Done => return Ok(Walk::Over),
         }
@@ -357,8 +386,11 @@ impl ScanWalk {
 
     /// Hands over what there is; waits while the reader is behind.
     fn send(&mut self) -> Result<()> {
+        let cost = cost(&mut self.reader, &self.count);
+        self.out.set_cost(cost);
         let batch = std::mem::take(&mut self.out).finish();
-        if !batch.is_empty() {
+        // The last may have no rows, and tells what the scan looked at behind the one before.
+        if !batch.is_empty() || cost != Cost::default() {
             self.sender.send(Ok(batch))?;
         }
         Ok(())

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use basalt_store::{CellRef, TimeRange};
 use bytes::Bytes;
 
+use crate::block_cache::Caching;
+use crate::block_count::BlockCount;
 use crate::error::Result;
 use crate::id::FamilyId;
 use crate::key_range::{KeyRange, Part};
@@ -67,11 +69,13 @@ pub(crate) struct FamilyRead<'a> {
     pub(crate) time_range: TimeRange,
     /// Whether cells of other times decide which are seen: then none is passed over.
     pub(crate) needs_all_times: bool,
-    pub(crate) cache_blocks: bool,
+    pub(crate) caching: Caching,
     /// The one row that is wanted, if one is.
     pub(crate) row: Option<&'a [u8]>,
     /// The one column of it that is wanted, if one is.
     pub(crate) qualifier: Option<&'a [u8]>,
+    /// Where the blocks that are opened are counted, if anywhere.
+    pub(crate) count: Option<Arc<BlockCount>>,
 }
 
 impl<'a> FamilyRead<'a> {
@@ -84,9 +88,10 @@ impl<'a> FamilyRead<'a> {
             read_point: u64::MAX,
             time_range: TimeRange::ALL,
             needs_all_times: true,
-            cache_blocks: false,
+            caching: Caching::Bypass,
             row: None,
             qualifier: None,
+            count: None,
         }
     }
 }
@@ -120,9 +125,9 @@ impl FamilyRead<'_> {
     }
 
     pub(crate) fn open_file(&self, file: &RegionFile) -> Source {
-        let options =
-            ReadOptions { direction: self.direction, time_range: self.time_range, cache_blocks: self.cache_blocks };
-        self.cut(Source::File(Box::new(SstableCursor::new(Arc::clone(&file.table), options))), file.part.as_ref())
+        let options = ReadOptions { direction: self.direction, time_range: self.time_range, caching: self.caching };
+        let cursor = SstableCursor::new(Arc::clone(&file.table), options).counted(self.count.clone());
+        self.cut(Source::File(Box::new(cursor)), file.part.as_ref())
     }
 
     fn open_memtable(&self, memtable: &Arc<Memtable>) -> Source {

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::block_cache::BlockCache;
+use crate::block_cache::{BlockCache, Caching};
 use crate::bloom::Bloom;
 use crate::error::{Error, Result};
 use crate::io::{File, IoOp};
@@ -143,16 +143,14 @@ impl Sstable {
     }
 
     /// A block, from the cache or the file; `keep` puts it into the cache.
-    fn read_block(&self, block: usize, keep: bool) -> Result<Block> {
-        let offset = self.index.entry(block).offset;
-        if let Some(cached) = self.cache.get(self.file_id, offset) {
-            return Ok(cached);
+    fn read_block(&self, block: usize, caching: Caching) -> Result<(Block, Option<u64>)> {
+        let entry = self.index.entry(block);
+        if let Some(cached) = self.cache.get(self.file_id, entry.offset) {
+            return Ok((cached, None));
         }
         let read = self.read_block_from_file(block)?;
-        if keep {
-            self.cache.insert(self.file_id, offset, read.clone());
-        }
-        Ok(read)
+        self.cache.insert(self.file_id, entry.offset, read.clone(), caching);
+        Ok((read, Some(entry.frame_bytes.into())))
     }
 
     /// Reads, checks and decodes a block: checksum first, nothing is decoded that fails it.

@@ -194,7 +194,7 @@ impl Core {
         let mut out = RowBatchBuilder::new();
         if let Some(region) = table.regions().of(column.row) {
             let view = region.view();
-            let wanted = RowWanted { row: column.row, read_point: u64::MAX, time_range: TimeRange::ALL };
+            let wanted = RowWanted { row: column.row, read_point: u64::MAX, time_range: TimeRange::ALL, count: None };
             read_row(shape, &view, &wanted, &mut reader, &mut out)?;
         }
         Ok(out.finish())

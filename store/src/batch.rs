@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{CellKind, CellRef, Error, Result, SeqNo, Timestamp};
+use crate::{CellKind, CellRef, Cost, Error, Result, SeqNo, Timestamp};
 
 /// Rows and their cells, in the order of the scan or get. Built by a [`RowBatchBuilder`].
 #[derive(Debug, Clone, Default)]
@@ -11,6 +11,7 @@ pub struct RowBatch {
     families: Vec<Bytes>,
     rows: Vec<RowEntry>,
     cells: Vec<CellEntry>,
+    cost: Cost,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -67,6 +68,11 @@ impl Span {
 }
 
 impl RowBatch {
+    /// What was examined for it; of a scan's batch, since the batch before.
+    pub fn cost(&self) -> Cost {
+        self.cost
+    }
+
     /// How many rows, or pieces of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -111,6 +117,11 @@ impl<'a> RowView<'a> {
         self.batch.rows.get(self.index).map_or(&[], |row| row.key.of(&self.batch.data))
     }
 
+    /// Bytes of the cells as HBase's `KeyValue`s: see [`CellRef::key_value_bytes`].
+    pub fn key_value_bytes(&self) -> u64 {
+        self.cells().map(|cell| cell.of_row(self.key()).key_value_bytes()).sum()
+    }
+
     /// Whether this is the row's last piece; true unless the scan asked for rows in pieces.
     pub fn is_last_piece(&self) -> bool {
         self.batch.rows.get(self.index).is_none_or(|row| row.last_piece)
@@ -149,6 +160,14 @@ pub struct CellView<'a> {
     pub value: &'a [u8],
 }
 
+impl<'a> CellView<'a> {
+    /// The cell with the key of its row.
+    pub fn of_row(&self, row: &'a [u8]) -> CellRef<'a> {
+        let Self { family, qualifier, timestamp, kind, seq, value } = *self;
+        CellRef { row, family, qualifier, timestamp, kind, seq, value }
+    }
+}
+
 /// Collects rows and cells into a [`RowBatch`].
 #[derive(Debug, Default)]
 pub struct RowBatchBuilder {
@@ -156,6 +175,7 @@ pub struct RowBatchBuilder {
     families: Vec<Bytes>,
     rows: Vec<RowEntry>,
     cells: Vec<CellEntry>,
+    cost: Cost,
 }
 
 impl RowBatchBuilder {
@@ -223,6 +243,11 @@ impl RowBatchBuilder {
         self.rows.is_empty()
     }
 
+    /// Says what was examined for the rows so far.
+    pub fn set_cost(&mut self, cost: Cost) {
+        self.cost = cost;
+    }
+
     /// Bytes of keys, qualifiers and values so far.
     pub fn data_bytes(&self) -> usize {
         self.data.len()
@@ -230,7 +255,8 @@ impl RowBatchBuilder {
 
     /// The batch.
     pub fn finish(self) -> RowBatch {
-        RowBatch { data: self.data.into(), families: self.families, rows: self.rows, cells: self.cells }
+        let Self { data, families, rows, cells, cost } = self;
+        RowBatch { data: data.into(), families, rows, cells, cost }
     }
 
     /// The index of a family, which is nearly always the one before.

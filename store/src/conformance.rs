@@ -18,11 +18,13 @@
 //! | S-NAME-1, -2; S-ADMIN-1, -2; S-CF-7; S-SPLIT-1, -7, -8; S-PERF-1, -3, -4, -5 (answers, not costs) | `tables` |
 //! | S-NS-1..6; S-ADMIN-1, -2 (disabled, truncated) | `namespaces` |
 //! | snapshots; S-NS-4 of them and of splits | `snapshots` |
+//! | S-MAP-12, -13, -17; S-VERS-2; S-KEY-2; S-SCAN-4, -5; S-SIZE-1; S-LIST-7; S-PERF-1, -3, -4, -6 (costs) | `costs` |
 //! | S-MAP-1 | [`history`] |
 //!
-//! What the contract cannot say yet waits: costs told by counters (S-MAP-12, -13, -17, S-VERS-2, S-SIZE-*, S-KEY-2),
-//! splits by size (S-PERF-2, the engine's own tests), constraints (S-CONS-1), triggers (S-IDX-6).
+//! What the contract cannot say yet waits: splits by size (S-PERF-2, the engine's own tests), constraints (S-CONS-1),
+//! triggers (S-IDX-6).
 
+mod costs;
 mod deletes;
 mod filters;
 pub mod history;
@@ -36,6 +38,7 @@ mod versions;
 
 use std::sync::Arc;
 
+pub use costs::*;
 pub use deletes::*;
 pub use filters::*;
 pub use namespaces::*;
@@ -174,6 +177,19 @@ macro_rules! conformance_suite {
             snapshots_are_cloned
             snapshots_are_restored
             s_ns_4_snapshots_respect_quotas
+            s_map_12_absent_cells_take_no_space
+            s_map_13_families_lie_apart
+            s_map_17_a_cell_is_read_with_its_block
+            s_vers_2_the_newest_is_met_first
+            s_key_2_only_the_key_is_an_index
+            s_scan_4_prefixes_are_ranges_and_endings_are_not
+            s_scan_5_a_slice_of_a_wide_row_costs_the_slice
+            s_size_1_every_cell_carries_its_coordinates
+            s_list_7_tall_and_wide_carry_the_same_bytes
+            s_perf_1_bloom_filters_spare_blocks
+            s_perf_4_block_size_is_what_a_get_pays
+            s_perf_3_compression_changes_bytes_not_answers
+            s_perf_6_block_encodings_change_no_answer
         }
     };
     (@ $fixture:path, $($rule:ident)*) => {

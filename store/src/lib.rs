@@ -15,7 +15,7 @@
 //! | cell, version, tombstone | [`cell`](CellRef) |
 //! | mutation, durability | [`mutation`](MutationBatch) |
 //! | scan, get, filter | [`scan`](Scan), [`filter`](Filter) |
-//! | answer | [`batch`](RowBatch), [`scanner`](Scanner), [`pending`](Pending) |
+//! | answer | [`batch`](RowBatch), [`scanner`](Scanner), [`pending`](Pending), what it took: [`cost`](Cost) |
 //! | contract | [`store`](Store), [`split`](SplitPolicy), [`snapshot`](SnapshotInfo) |
 //! | row rewrite hook | [`fold`](Fold) |
 //! | what a reader sees | [`retention`](Retention), [`reader`](RowReader) |
@@ -33,6 +33,7 @@ mod clock;
 )]
 #[expect(clippy::missing_panics_doc, reason = "each of its functions panics when the store breaks the rule")]
 pub mod conformance;
+mod cost;
 mod error;
 mod filter;
 mod fold;
@@ -53,6 +54,7 @@ mod table;
 pub use batch::{CellView, RowBatch, RowBatchBuilder, RowView};
 pub use cell::{CellKind, CellRef, SeqNo, Timestamp};
 pub use clock::{Clock, ManualClock};
+pub use cost::Cost;
 pub use error::{Error, ErrorKind, Result};
 pub use filter::{
     Advance, CellVerdict, ColumnRange, ColumnTest, Comparator, Filter, FilterRun, FuzzyKey, Kept, ListOperator,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::retention::is_family_wide;
 use crate::{
-    Advance, CellRef, Columns, Error, Filter, FilterRun, Get, Kept, Pass, Result, Retention, RowBatchBuilder,
+    Advance, CellRef, Columns, Cost, Error, Filter, FilterRun, Get, Kept, Pass, Result, Retention, RowBatchBuilder,
     RowVerdict, Rules, Scan, TableDescriptor, TimeRange, Timestamp,
 };
 
@@ -81,12 +81,15 @@ pub struct RowReader {
     versions: u32,
     batch_cells: Option<u32>,
     rows_left: u64,
+    /// No column before this one is wanted; empty: any.
+    first_column: Bytes,
     // Where the walk is.
     position: usize,
     wanted: usize,
     piece_cells: u32,
     column: Vec<u8>,
     column_versions: u32,
+    cost: Cost,
 }
 
 /// A read's settings, which get and scan share.
@@ -116,6 +119,7 @@ impl RowReader {
         let Scan { ref columns, time_range, versions, raw, .. } = *scan;
         let filter = scan.filter.as_ref().map(|filter| FilterRun::new(filter, scan.reversed));
         let mut reader = Self::new(table, &Settings { columns, time_range, versions, raw }, filter, now)?;
+        reader.first_column = scan.filter.as_ref().map_or_else(Bytes::new, first_column);
         reader.batch_cells = scan.batch_cells;
         reader.rows_left = scan.limit_rows.unwrap_or(u64::MAX);
         Ok(reader)
@@ -130,6 +134,7 @@ impl RowReader {
         let Get { ref columns, time_range, versions, .. } = *get;
         let filter = get.filter.as_ref().map(|filter| FilterRun::new(filter, false));
         let mut reader = Self::new(table, &Settings { columns, time_range, versions, raw: false }, filter, now)?;
+        reader.first_column = get.filter.as_ref().map_or_else(Bytes::new, first_column);
         reader.anew = get.filter.clone().filter(Filter::judges_whole_rows);
         Ok(reader)
     }
@@ -154,6 +159,7 @@ impl RowReader {
         };
         let rules = selection.families().filter_map(|index| table.families.get(index)).map(Rules::of);
         Ok(Self {
+            first_column: Bytes::new(),
             retentions: rules.map(|rules| Retention::new(rules, pass, now)).collect(),
             selection,
             filter,
@@ -166,6 +172,7 @@ impl RowReader {
             piece_cells: 0,
             column: Vec::new(),
             column_versions: 0,
+            cost: Cost::default(),
         })
     }
 
@@ -184,6 +191,7 @@ impl RowReader {
     /// # Errors
     /// `Invalid`: a batch over 4 GiB.
     pub fn begin_row(&mut self, row: &[u8], out: &mut RowBatchBuilder) -> Result<RowVerdict> {
+        self.cost.rows += 1;
         if let Some(filter) = &self.anew {
             self.filter = Some(FilterRun::new(filter, false));
         }
@@ -209,7 +217,8 @@ impl RowReader {
     /// The qualifier to seek to when a cell's answer was [`Advance::NextColumn`]: no smaller one is wanted any longer.
     /// `None` when every column is wanted.
     pub fn wanted(&self) -> Option<&[u8]> {
-        self.selection.qualifiers(self.position).get(self.wanted).map(|q| &q[..])
+        let chosen = self.selection.qualifiers(self.position).get(self.wanted);
+        chosen.or(Some(&self.first_column).filter(|column| !column.is_empty())).map(|q| &q[..])
     }
 
     /// Judges a cell of the family begun last, and adds it to `out` if it is part of the answer. Says what may be
@@ -218,6 +227,7 @@ impl RowReader {
     /// # Errors
     /// `Invalid`: a batch over 4 GiB.
     pub fn feed(&mut self, cell: &CellRef<'_>, out: &mut RowBatchBuilder) -> Result<Advance> {
+        self.cost.cells += 1;
         let advance = self.feed_cell(cell, out)?;
         // The family's tombstones lie among the cells of the empty qualifier: whatever a filter says of a put there,
         // nobody may pass over them.
@@ -238,7 +248,12 @@ impl RowReader {
             return Ok(Advance::NextRow);
         };
         let verdict = retention.judge(cell);
-        let mut advance = if verdict.ends_column() { Advance::NextColumn } else { Advance::NextCell };
+        let mut advance = match verdict.ends_column() {
+            // No column is wanted behind this one.
+            true if self.is_last_wanted() => Advance::NextFamily,
+            true => Advance::NextColumn,
+            false => Advance::NextCell,
+        };
         if !verdict.keeps() {
             return Ok(advance);
         }
@@ -270,6 +285,16 @@ impl RowReader {
         Ok(advance)
     }
 
+    /// Counts cells that the store stepped over instead of feeding them.
+    pub fn count_passed(&mut self, cells: u64) {
+        self.cost.cells += cells;
+    }
+
+    /// The rows and cells examined since this was asked last; the store adds what else it looked at.
+    pub fn take_cost(&mut self) -> Cost {
+        std::mem::take(&mut self.cost)
+    }
+
     /// Ends the row begun last. Says whether it is part of the answer; one without cells is not.
     pub fn end_row(&mut self, out: &mut RowBatchBuilder) -> bool {
         let given = !out.drop_empty_row();
@@ -297,6 +322,11 @@ impl RowReader {
         }
     }
 
+    /// Whether the column that the walk is in is the last of those chosen.
+    fn is_last_wanted(&self) -> bool {
+        self.wanted + 1 == self.selection.qualifiers(self.position).len()
+    }
+
     /// Whether the filter let as many versions of the cell's column through as are wanted.
     fn has_all_versions(&self, cell: &CellRef<'_>) -> bool {
         !cell.kind.is_tombstone() && self.column_versions >= self.versions && self.column == cell.qualifier
@@ -322,6 +352,15 @@ impl RowReader {
         }
         self.piece_cells = self.piece_cells.saturating_add(1);
         out.push(cell)
+    }
+}
+
+/// The first column that a filter may let pass; empty: any. Within a list others count what comes before it.
+fn first_column(filter: &Filter) -> Bytes {
+    match filter {
+        Filter::ColumnRange(range) => range.min.clone().unwrap_or_default(),
+        Filter::ColumnPrefix(prefix) => prefix.clone(),
+        _ => Bytes::new(),
     }
 }
 

@@ -4,16 +4,22 @@ use std::fmt;
 
 use tokio::sync::mpsc;
 
-use crate::{Error, Result, RowBatch};
+use crate::{Cost, Error, Result, RowBatch};
 
 /// The batches of one scan, in row order. Dropping it cancels the scan and frees what it held (rule S-SCAN-2).
 #[derive(Debug)]
-pub struct Scanner(Source);
+pub struct Scanner {
+    source: Source,
+    /// Of the batches that were taken.
+    cost: Cost,
+}
 
 enum Source {
     Channel(mpsc::Receiver<Result<RowBatch>>),
-    Lazy(Box<dyn FnMut() -> Option<Result<RowBatch>> + Send>),
+    Lazy(LazyNext),
 }
+
+type LazyNext = Box<dyn FnMut() -> Option<Result<RowBatch>> + Send>;
 
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,20 +38,25 @@ impl Scanner {
     /// A scanner that holds up to `capacity` batches (at least 1) ahead of its reader.
     pub fn channel(capacity: usize) -> (ScanSender, Self) {
         let (sender, receiver) = mpsc::channel(capacity.max(1));
-        (ScanSender(sender), Self(Source::Channel(receiver)))
+        (ScanSender(sender), Self { source: Source::Channel(receiver), cost: Cost::default() })
     }
 
     /// A scanner whose batches are made by the reader's own thread when it asks: for stores that have a batch at hand
     /// without waiting. Not called again after it has said `None`.
     pub fn lazy(next: impl FnMut() -> Option<Result<RowBatch>> + Send + 'static) -> Self {
-        Self(Source::Lazy(Box::new(next)))
+        Self { source: Source::Lazy(Box::new(next)), cost: Cost::default() }
     }
 
-    /// The next batch; `None` after the last, or after an error.
+    /// The next batch that has rows; `None` after the last, or after an error.
     pub async fn next(&mut self) -> Option<Result<RowBatch>> {
-        match &mut self.0 {
-            Source::Channel(receiver) => receiver.recv().await,
-            Source::Lazy(_) => self.next_wait(),
+        loop {
+            let batch = match &mut self.source {
+                Source::Channel(receiver) => receiver.recv().await,
+                Source::Lazy(next) => lazy_next(next),
+            };
+            if let Some(taken) = self.take(batch) {
+                return taken;
+            }
         }
     }
 
@@ -54,17 +65,42 @@ impl Scanner {
     /// # Panics
     /// On a thread that runs async tasks.
     pub fn next_wait(&mut self) -> Option<Result<RowBatch>> {
-        match &mut self.0 {
-            Source::Channel(receiver) => receiver.blocking_recv(),
-            Source::Lazy(next) => {
-                let batch = next();
-                if batch.is_none() {
-                    *next = Box::new(|| None);
-                }
-                batch
+        loop {
+            let batch = match &mut self.source {
+                Source::Channel(receiver) => receiver.blocking_recv(),
+                Source::Lazy(next) => lazy_next(next),
+            };
+            if let Some(taken) = self.take(batch) {
+                return taken;
             }
         }
     }
+
+    /// What was examined for the batches so far; for the whole scan once [`Scanner::next`] has said `None`.
+    pub fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    /// Counts a batch in; `None` for one without rows, which only tells what its making took.
+    #[expect(clippy::option_option, reason = "the inner one is the reader's own end of scan")]
+    fn take(&mut self, batch: Option<Result<RowBatch>>) -> Option<Option<Result<RowBatch>>> {
+        if let Some(Ok(batch)) = &batch {
+            self.cost += batch.cost();
+            if batch.is_empty() {
+                return None;
+            }
+        }
+        Some(batch)
+    }
+}
+
+/// Asks once more, and never again after an end.
+fn lazy_next(next: &mut LazyNext) -> Option<Result<RowBatch>> {
+    let batch = next();
+    if batch.is_none() {
+        *next = Box::new(|| None);
+    }
+    batch
 }
 
 impl ScanSender {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use basalt_store::{CellRef, TimeRange};
 
+use crate::block_cache::Caching;
+use crate::block_count::BlockCount;
 use crate::error::Result;
 use crate::merge::{CellSource, Direction};
 
@@ -24,8 +26,8 @@ pub(crate) struct ReadOptions {
     /// range may still come: the reader filters. Must be [`TimeRange::ALL`] where cells outside the range decide about
     /// cells inside it (versions counted over all times, compaction).
     pub(crate) time_range: TimeRange,
-    /// Whether blocks read from the file go into the block cache.
-    pub(crate) cache_blocks: bool,
+    /// Where blocks read from the file are kept.
+    pub(crate) caching: Caching,
 }
 
 /// Stands on a cell of a file, or past the last one. Moving within a block does no I/O and no allocation.
@@ -39,12 +41,19 @@ pub(crate) struct SstableCursor {
     /// Backwards: block and row index within it where the current row begins.
     row_start: (usize, usize),
     row_buffer: Vec<u8>,
+    count: Option<Arc<BlockCount>>,
 }
 
 impl SstableCursor {
     /// Stands nowhere yet: seek or rewind it. No I/O.
     pub(crate) fn new(table: Arc<Sstable>, options: ReadOptions) -> Self {
-        Self { table, options, block: 0, cursor: None, row_start: (0, 0), row_buffer: Vec::new() }
+        Self { table, options, block: 0, cursor: None, row_start: (0, 0), row_buffer: Vec::new(), count: None }
+    }
+
+    /// The same cursor, whose opened blocks are counted.
+    pub(crate) fn counted(mut self, count: Option<Arc<BlockCount>>) -> Self {
+        self.count = count;
+        self
     }
 
     fn next_block(&self, from: usize) -> Option<usize> {
@@ -66,7 +75,13 @@ impl SstableCursor {
     fn open(&mut self, block: usize, choose: impl FnOnce(&super::Block) -> Parsed<Option<usize>>) -> Result<bool> {
         let loaded = match &self.cursor {
             Some(cursor) if self.block == block => cursor.block().clone(),
-            _ => self.table.read_block(block, self.options.cache_blocks)?,
+            _ => {
+                let (loaded, file_bytes) = self.table.read_block(block, self.options.caching)?;
+                if let Some(count) = &self.count {
+                    count.add(file_bytes);
+                }
+                loaded
+            }
         };
         self.clear();
         self.block = block;

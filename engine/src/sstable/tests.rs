@@ -141,7 +141,7 @@ fn open(bytes: &[u8]) -> Result<Arc<Sstable>> {
 }
 
 fn cursor(table: &Arc<Sstable>, direction: Direction) -> SstableCursor {
-    let options = ReadOptions { direction, time_range: TimeRange::ALL, cache_blocks: true };
+    let options = ReadOptions { direction, time_range: TimeRange::ALL, caching: Caching::Normal };
     SstableCursor::new(Arc::clone(table), options)
 }
 
@@ -222,7 +222,7 @@ fn blocks_outside_a_time_range_are_passed_by_but_not_tombstones_over_it() {
     let table = open(&write(&cells, options())).unwrap();
     let time_range = TimeRange { min: Timestamp(400), max: Timestamp(410) };
     for direction in [Direction::Forward, Direction::Reverse] {
-        let options = ReadOptions { direction, time_range, cache_blocks: false };
+        let options = ReadOptions { direction, time_range, caching: Caching::Bypass };
         let mut cursor = SstableCursor::new(Arc::clone(&table), options);
         cursor.rewind().unwrap();
         let read = rest(&mut cursor).unwrap();

@@ -36,6 +36,7 @@ fn every_rule_is_in_the_suite() {
     let rules = [
         include_str!("rows.rs"),
         include_str!("reads.rs"),
+        include_str!("costs.rs"),
         include_str!("deletes.rs"),
         include_str!("filters.rs"),
         include_str!("namespaces.rs"),

@@ -9,7 +9,8 @@ use super::read;
 use super::rows::{self, Rows};
 use super::table::Table;
 use crate::{
-    Error, Get, Result, RowBatch, RowBatchBuilder, RowReader, RowVerdict, Scan, Scanner, TableDescriptor, Timestamp,
+    Cost, Error, Get, Result, RowBatch, RowBatchBuilder, RowReader, RowVerdict, Scan, Scanner, TableDescriptor,
+    Timestamp,
 };
 
 /// How many rows a scan looks at before it lets writers in between.
@@ -32,6 +33,7 @@ pub(super) fn get(table: &Table, get: &Get, now: Timestamp) -> Result<RowBatch> 
             rows::read_row(key, row, &families, &mut reader, &mut out)?;
         }
     }
+    out.set_cost(reader.take_cost());
     Ok(out.finish())
 }
 
@@ -79,7 +81,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// The next batch that has rows; `None` at the end.
+    /// The next batch; `None` at the end.
     fn next(&mut self, table: &Table) -> Result<Option<RowBatch>> {
         let mut out = RowBatchBuilder::new();
         while !self.done && (out.is_empty() || out.data_bytes() < self.batch_bytes) {
@@ -87,7 +89,10 @@ impl Cursor {
             // The table may have lost a family meanwhile; its cells are gone, and the rest is read on.
             self.fill(&state.rows, &mut out).inspect_err(|_| self.done = true)?;
         }
-        Ok(Some(out.finish()).filter(|batch| !batch.is_empty()))
+        let cost = self.reader.take_cost();
+        out.set_cost(cost);
+        // The last may have no rows, and tells what the scan looked at behind the one before.
+        Ok(Some(out.finish()).filter(|batch| !batch.is_empty() || cost != Cost::default()))
     }
 
     /// Reads on under one lock, until the batch is full, the scan over, or a filter tells to seek.
