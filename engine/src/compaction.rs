@@ -134,7 +134,7 @@ impl Core {
     ///
     /// Once unnamed it is never named again.
     pub(crate) fn delete_file(&self, id: FileId) {
-        if self.manifest().catalog().names_file(id) {
+        if self.manifest().catalog().names_file(id) || self.defer_delete(id) {
             return;
         }
         let path = sstable_path(&self.dir, id);

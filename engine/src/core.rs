@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use basalt_store::{Clock, Fold, TableName, Timestamp};
 
+use crate::backup::Held;
 use crate::block_cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::health::Condition;
@@ -47,6 +48,8 @@ pub(crate) struct Core {
     next_file: AtomicU64,
     /// Bytes in memtables. Relaxed: by it writers are throttled, roughly.
     pub(crate) memtable_bytes: Arc<AtomicU64>,
+    /// Guards which files backups keep from being deleted. Leaf lock.
+    pub(crate) held: Mutex<Held>,
     pub(crate) counters: Counters,
     pub(crate) jobs: Jobs,
     pub(crate) scan_threads: ScanThreads,
@@ -97,6 +100,7 @@ impl Core {
             stamp_ms: AtomicU64::new(recovered.clock.0),
             next_file: AtomicU64::new(recovered.next_file),
             memtable_bytes: around.memtable_bytes,
+            held: Mutex::default(),
             counters: Counters::default(),
             jobs: Jobs::default(),
             scan_threads,

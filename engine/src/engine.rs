@@ -1,5 +1,6 @@
 //! The facade: an open data folder as a [`Store`].
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use basalt_store::{
@@ -9,6 +10,7 @@ use basalt_store::{
 use bytes::Bytes;
 
 use crate::background::Background;
+use crate::backup::{BackedUp, Progress, check_openable};
 use crate::block_cache::BlockCache;
 use crate::core::{Core, Surroundings};
 use crate::error::{Error, Result};
@@ -72,6 +74,7 @@ impl Engine {
     /// program; [`Error::Io`], of which [`Error::is_disk_full`] tells a full disk.
     pub fn open(options: EngineOptions) -> Result<Arc<Engine>> {
         let lock = lock_dir(&*options.fs, &options.dir)?;
+        check_openable(&*options.fs, &options.dir)?;
         let EngineOptions { dir, fs, clock, limits, folds, codecs, on_poison, workers } = options;
         let around = Surroundings {
             cache: Arc::new(BlockCache::new(limits.block_cache_bytes)),
@@ -150,6 +153,19 @@ impl Engine {
             }
         }
         Ok(verified)
+    }
+
+    /// Writes a backup of everything into `target`, which must be absent or empty, while writes go on: all that was
+    /// answered before the call is in it, and exactly one prefix of the log. `tell` is called after each file.
+    ///
+    /// Cost: every file is read and proved; on the disk of the store none is copied.
+    ///
+    /// # Errors
+    /// [`Error::NotEmpty`]; [`Error::Corrupt`]: a file of the store is damaged; a full disk; any I/O error. Then `target`
+    /// is no backup, whatever is in it.
+    pub fn backup(&self, target: &Path, tell: &mut dyn FnMut(Progress<'_>)) -> Result<BackedUp> {
+        self.check_open()?;
+        self.core.backup(target, tell)
     }
 
     fn table(&self, name: &TableName) -> Result<Arc<Table>> {
@@ -325,6 +341,8 @@ impl Store for Engine {
     }
 }
 
+#[cfg(test)]
+mod backups;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]

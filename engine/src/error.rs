@@ -87,6 +87,34 @@ pub enum Error {
         limit_bytes: u64,
     },
 
+    /// A folder to be filled holds something.
+    #[error("{} is not empty", dir.display())]
+    NotEmpty {
+        /// The folder.
+        dir: PathBuf,
+    },
+
+    /// A folder that should be a backup has no index.
+    #[error("{} is no backup: it has no file BACKUP, which is written last", dir.display())]
+    NoBackup {
+        /// The folder.
+        dir: PathBuf,
+    },
+
+    /// A backup was to be opened as a store.
+    #[error("{} is a backup: restore it into another folder", dir.display())]
+    IsBackup {
+        /// The folder.
+        dir: PathBuf,
+    },
+
+    /// A restore into the folder was interrupted.
+    #[error("the restore into {} was interrupted: restore again", dir.display())]
+    Unfinished {
+        /// The folder.
+        dir: PathBuf,
+    },
+
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
@@ -121,7 +149,8 @@ impl Error {
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Corrupt { .. } | Error::Version { .. } => ErrorKind::Corrupt,
+            Error::Corrupt { .. } | Error::Version { .. } | Error::Unfinished { .. } => ErrorKind::Corrupt,
+            Error::NotEmpty { .. } | Error::NoBackup { .. } | Error::IsBackup { .. } => ErrorKind::Invalid,
             Error::Locked { .. } => ErrorKind::Conflict,
             Error::DiskFull | Error::Poisoned { .. } => ErrorKind::ReadOnly,
             Error::Throttled { .. } => ErrorKind::Throttled,

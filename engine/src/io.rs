@@ -207,6 +207,12 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     /// What the operating system says.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a file another name beside the one it has, on the same disk.
+    ///
+    /// # Errors
+    /// What the operating system says; `CrossesDevices` where a copy is needed.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
     /// Deletes a name.
     ///
     /// # Errors

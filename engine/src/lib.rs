@@ -17,6 +17,7 @@
 //! | SSTable | `sstable`, its filters `bloom`, its blocks in memory `block_cache` |
 //! | merge | `merge` over the streams of `source` |
 //! | read | `read` |
+//! | backup and restore | `backup` |
 //! | manifest | `manifest`; tables and regions at work are `table`, `region`, changed by `reshape` and `admin` |
 //! | files, clock, chance | [`io`] |
 //!
@@ -28,6 +29,7 @@ pub mod io;
 
 mod admin;
 mod background;
+mod backup;
 mod block_cache;
 mod block_count;
 mod bloom;
@@ -63,6 +65,7 @@ mod table;
 mod wal;
 mod write;
 
+pub use backup::{BackedUp, Progress, restore};
 pub use engine::{Engine, Verified};
 pub use error::{Error, Result};
 pub use health::{Health, PoisonHook};

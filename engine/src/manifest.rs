@@ -111,6 +111,14 @@ impl Manifest {
         Manifest::write_anew(fs, dir, 1, Catalog::new())
     }
 
+    /// Makes the manifest of a store that begins with this.
+    ///
+    /// # Errors
+    /// Any I/O error.
+    pub(crate) fn create_of(fs: &Arc<dyn FileSystem>, dir: &Path, catalog: Catalog) -> Result<Manifest> {
+        Manifest::write_anew(fs, dir, 1, catalog)
+    }
+
     /// The present state.
     pub(crate) fn catalog(&self) -> &Catalog {
         &self.catalog

@@ -39,7 +39,7 @@ use writer::{Queued, Writer};
 
 pub(crate) use commit::{Answer, ReadPoint};
 pub(crate) use replay::{Replayed, replay};
-pub(crate) use segment::SegmentId;
+pub(crate) use segment::{LogPos, SegmentId};
 
 /// Bounds and times of the log.
 #[derive(Debug, Clone)]

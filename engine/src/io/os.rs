@@ -47,7 +47,14 @@ impl FileLock for OsLock {}
 
 impl FileSystem for OsFs {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        fs::create_dir_all(dir)
+        // A folder is there for good when the one that holds it was synced: whoever makes some syncs all of those.
+        let missing: Vec<&Path> =
+            dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
+        fs::create_dir_all(dir)?;
+        missing.into_iter().rev().try_for_each(|made| {
+            let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
+            self.sync_dir(parent.unwrap_or(Path::new(".")))
+        })
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
@@ -66,6 +73,10 @@ impl FileSystem for OsFs {
     #[expect(clippy::disallowed_methods, reason = "publish, which also syncs, calls this one")]
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -407,6 +407,14 @@ impl FileSystem for SimFs {
         Ok(())
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut disk = self.disk();
+        disk.step(IoOp::Create)?;
+        let inode = disk.lookup(from)?;
+        disk.edit_names(NameEdit::Link { path: to.to_path_buf(), inode });
+        Ok(())
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut disk = self.disk();
         disk.step(IoOp::Remove)?;

@@ -1,0 +1,236 @@
+//! Backups: a folder that holds the store as it was at one number of the log, and the way back.
+//!
+//! ```text
+//! hold files ─► freeze all memtables at once ─► flush ─► link or copy, check, sum ─► MANIFEST, log ─► BACKUP, last
+//! ```
+//!
+//! Ingest goes on meanwhile. A folder is a backup when its `BACKUP` file is there, which names every other file with its
+//! length and checksum (`docs/formats/backup.md`); it is published last, so a backup that was interrupted is none.
+//! A restore reads every byte against it before the folder may be opened.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use crate::core::{Core, sstable_id, sstable_path};
+use crate::error::{Error, Result};
+use crate::health::Condition;
+use crate::io::{FileSystem, IoOp};
+use crate::manifest::{Catalog, FileEntry, Manifest, SnapshotEntry};
+use crate::recovery::open_file;
+use crate::reserve::Reserve;
+use crate::sstable::FileId;
+use crate::table::Regions;
+use crate::wal::{LogPos, Replayed, Wal, WalOptions};
+
+mod index;
+mod restore;
+
+use index::{BackupIndex, IndexedFile};
+
+pub(crate) use restore::check_openable;
+pub use restore::restore;
+
+/// The file that makes a folder a backup.
+const INDEX: &str = "BACKUP";
+/// Bytes copied at a time.
+const PIECE_BYTES: usize = 1 << 20;
+/// The log of a backup is empty: a segment of this length.
+const LOG_BYTES: u64 = 4096;
+
+/// How far a backup, a restore or a check is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// The file that was done last.
+    pub file: &'a str,
+    /// Bytes of all files done.
+    pub bytes_done: u64,
+    /// Bytes of all files.
+    pub bytes_total: u64,
+}
+
+/// What a backup holds, or what a restore brought back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BackedUp {
+    /// Files, the `BACKUP` file not counted.
+    pub files_count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The last number of the log that is in it.
+    pub sequence: u64,
+    /// When it was taken, in milliseconds since the epoch.
+    pub created_ms: u64,
+}
+
+/// Files that were let go of while backups read them.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    backups: usize,
+    deferred: Vec<FileId>,
+}
+
+/// Keeps files from being deleted until it is dropped.
+struct Hold<'a>(&'a Core);
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        let deferred = {
+            let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
+            held.backups -= 1;
+            if held.backups > 0 { Vec::new() } else { std::mem::take(&mut held.deferred) }
+        };
+        for id in deferred {
+            self.0.delete_file(id);
+        }
+    }
+}
+
+impl Core {
+    fn hold_files(&self) -> Hold<'_> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).backups += 1;
+        Hold(self)
+    }
+
+    /// Whether a backup may be reading a file, which is then deleted after it.
+    pub(crate) fn defer_delete(&self, id: FileId) -> bool {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.backups > 0 {
+            held.deferred.push(id);
+        }
+        held.backups > 0
+    }
+
+    /// Writes a backup into `target`, which must be absent or empty.
+    ///
+    /// # Errors
+    /// `NotEmpty`; `Corrupt`: a file of the store is damaged; any I/O error, after which `target` is no backup.
+    pub(crate) fn backup(&self, target: &Path, tell: &mut dyn FnMut(Progress<'_>)) -> Result<BackedUp> {
+        let fs = &*self.fs;
+        fs.create_dir_all(target).map_err(Error::io(IoOp::Create, target))?;
+        let names = fs.list(target).map_err(Error::io(IoOp::List, target))?;
+        if !names.is_empty() {
+            return Err(Error::NotEmpty { dir: target.to_path_buf() });
+        }
+        let _hold = self.hold_files();
+        let (catalog, sequence) = self.flush_to_catalog()?;
+        let files = files_of(&catalog);
+        let bytes_total = files.values().map(|file| file.bytes).sum();
+        let created_ms = self.stamp().0;
+        let mut index = BackupIndex { created_ms, sequence, files: Vec::new() };
+        let mut bytes_done = 0;
+        for file in files.values() {
+            let entry = self.back_up_file(file, target)?;
+            bytes_done += file.bytes;
+            tell(Progress { file: &entry.name, bytes_done, bytes_total });
+            index.files.push(entry);
+        }
+        for name in write_frame(&self.fs, target, catalog, sequence)? {
+            let (bytes, crc) = sum(fs, &target.join(&name))?;
+            index.files.push(IndexedFile { name, bytes, crc });
+        }
+        index.publish(fs, target)?;
+        let bytes = index.files.iter().map(|file| file.bytes).sum();
+        Ok(BackedUp { files_count: index.files.len() as u64, bytes, sequence, created_ms })
+    }
+
+    /// Flushes everything up to one number of the log; answers the catalog of those files, and the number.
+    fn flush_to_catalog(&self) -> Result<(Catalog, u64)> {
+        self.condition.check_alive()?;
+        let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
+        let tables: Vec<_> = self.all_tables().into_iter().map(|table| (table.regions(), table)).collect();
+        let mut regions: Vec<Regions> = tables.iter().map(|(regions, _)| regions.clone()).collect();
+        loop {
+            let flushes: Vec<_> =
+                regions.iter().flat_map(|regions| regions.iter()).map(|region| region.lock_flushing()).collect();
+            if !regions.iter().flat_map(|regions| regions.iter()).any(|region| region.is_retired()) {
+                let upto = self.freeze_all(regions.iter().flat_map(|regions| regions.iter()));
+                self.wal.sync_to(upto)?;
+                for ((_, table), regions) in tables.iter().zip(&regions) {
+                    self.flush_frozen_regions(table, regions, upto)?;
+                }
+                let mut catalog = self.manifest().catalog().clone();
+                catalog.marks.clock = catalog.marks.clock.max(self.last_stamp());
+                catalog.marks.sequence = catalog.marks.sequence.max(upto);
+                catalog.marks.next_file = catalog.marks.next_file.max(self.next_file());
+                return Ok((catalog, upto));
+            }
+            // Split between the look and the lock.
+            drop(flushes);
+            regions = tables.iter().map(|(_, table)| table.regions()).collect();
+        }
+    }
+
+    /// Proves a file and brings it into the backup: as another name of it on the same disk, else as a copy.
+    fn back_up_file(&self, file: &FileEntry, target: &Path) -> Result<IndexedFile> {
+        let from = sstable_path(&self.dir, file.id);
+        let to = sstable_path(target, file.id);
+        open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache)?.verify(|_| {})?;
+        let (bytes, crc) = match self.fs.link(&from, &to) {
+            Ok(()) => sum(&*self.fs, &to)?,
+            Err(_) => copy(&*self.fs, &from, &to)?,
+        };
+        let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        Ok(IndexedFile { name, bytes, crc })
+    }
+}
+
+/// Every file that a catalog names.
+fn files_of(catalog: &Catalog) -> BTreeMap<FileId, FileEntry> {
+    let of_regions = catalog.regions.values().flat_map(|region| region.files.iter().copied());
+    let of_snapshots = catalog.snapshots.values().flat_map(SnapshotEntry::files);
+    of_regions.chain(of_snapshots).map(|file| (file.id, file)).collect()
+}
+
+/// Writes manifest and log of a store that begins with a catalog; answers their names.
+fn write_frame(fs: &Arc<dyn FileSystem>, target: &Path, catalog: Catalog, sequence: u64) -> Result<Vec<String>> {
+    let first = catalog.marks.log_start;
+    drop(Manifest::create_of(fs, target, catalog)?);
+    let condition = Arc::new(Condition::new(None));
+    let options = WalOptions {
+        dir: target.to_path_buf(),
+        segment_bytes: LOG_BYTES,
+        queue_bytes_max: LOG_BYTES,
+        sync_interval: std::time::Duration::ZERO,
+        retry_interval: std::time::Duration::ZERO,
+    };
+    let replayed =
+        Replayed { last_sequence: sequence, end: LogPos::default(), sealed: Vec::new(), next: first, cut: None };
+    let reserve = Arc::new(Reserve::new(Arc::clone(fs), target, 0));
+    Wal::open(Arc::clone(fs), options, condition, reserve, replayed)?.close();
+    let names = fs.list(target).map_err(Error::io(IoOp::List, target))?;
+    Ok(names.into_iter().filter(|name| sstable_id(name).is_none()).collect())
+}
+
+/// Copies a file and forces it to disk; answers its length and CRC-32C.
+fn copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<(u64, u32)> {
+    let file = fs.create(to).map_err(Error::io(IoOp::Create, to))?;
+    let summed =
+        read_through(fs, from, |offset, piece| file.write_at(offset, piece).map_err(Error::io(IoOp::Write, to)))?;
+    file.sync_data().map_err(Error::io(IoOp::SyncData, to))?;
+    Ok(summed)
+}
+
+/// A file's length and CRC-32C.
+fn sum(fs: &dyn FileSystem, path: &Path) -> Result<(u64, u32)> {
+    read_through(fs, path, |_, _| Ok(()))
+}
+
+fn read_through(
+    fs: &dyn FileSystem,
+    path: &Path,
+    mut take: impl FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<(u64, u32)> {
+    let file = fs.open(path).map_err(Error::io(IoOp::Open, path))?;
+    let len = file.len().map_err(Error::io(IoOp::Len, path))?;
+    let mut piece = vec![0; PIECE_BYTES.min(usize::try_from(len).unwrap_or(PIECE_BYTES))];
+    let (mut offset, mut crc) = (0, 0);
+    while offset < len {
+        let wanted = usize::try_from(len - offset).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+        let part = piece.get_mut(..wanted).unwrap_or_default();
+        file.read_exact_at(offset, part).map_err(Error::io(IoOp::Read, path))?;
+        crc = crc32c::crc32c_append(crc, part);
+        take(offset, part)?;
+        offset += wanted as u64;
+    }
+    Ok((len, crc))
+}

@@ -1,0 +1,102 @@
+//! The way back: a backup's files, each proved, into an empty folder.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::io::{FileSystem, IoOp};
+use crate::recovery::lock_dir;
+
+use super::index::{BackupIndex, IndexedFile};
+use super::{BackedUp, INDEX, Progress, copy};
+
+/// Lies in a folder while a restore fills it: such a folder is not opened, it might lack anything.
+const UNFINISHED: &str = "RESTORING";
+const LOCK: &str = "LOCK";
+
+/// Whether a folder may be opened as a store.
+///
+/// # Errors
+/// `Unfinished`: a restore into it was interrupted. `IsBackup`.
+pub(crate) fn check_openable(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    if has(UNFINISHED) {
+        return Err(Error::Unfinished { dir: dir.to_path_buf() });
+    }
+    if has(INDEX) { Err(Error::IsBackup { dir: dir.to_path_buf() }) } else { Ok(()) }
+}
+
+/// Copies a backup into `target`, which must be absent, empty, or left by a restore that was interrupted. Every byte is
+/// held against the backup's index. `tell` is called after each file.
+///
+/// # Errors
+/// [`Error::NoBackup`]; [`Error::NotEmpty`]; [`Error::Corrupt`] names the damaged file of the backup, and nothing is
+/// left in `target`; [`Error::Locked`]; any I/O error.
+pub fn restore(
+    fs: &dyn FileSystem,
+    backup: &Path,
+    target: &Path,
+    tell: &mut dyn FnMut(Progress<'_>),
+) -> Result<BackedUp> {
+    let index = BackupIndex::read(fs, backup)?;
+    let _lock = lock_dir(fs, target)?;
+    let names = fs.list(target).map_err(Error::io(IoOp::List, target))?;
+    let was_begun = names.iter().any(|name| name == UNFINISHED);
+    if !was_begun && names.iter().any(|name| name != LOCK) {
+        return Err(Error::NotEmpty { dir: target.to_path_buf() });
+    }
+    let mark = target.join(UNFINISHED);
+    if !was_begun {
+        let file = fs.create(&mark).map_err(Error::io(IoOp::Create, &mark))?;
+        file.sync_data().map_err(Error::io(IoOp::SyncData, &mark))?;
+        fs.sync_dir(target).map_err(Error::io(IoOp::SyncDir, target))?;
+    }
+    if let Err(error) = copy_all(fs, &index, backup, target, tell) {
+        // Nothing of a backup that cannot be believed stays, nor the mark: the folder is empty as before.
+        for name in index.files.iter().map(|file| file.name.as_str()).chain([UNFINISHED]) {
+            drop(fs.remove(&target.join(name)));
+        }
+        return Err(error);
+    }
+    fs.sync_dir(target).map_err(Error::io(IoOp::SyncDir, target))?;
+    fs.remove(&mark).map_err(Error::io(IoOp::Remove, &mark))?;
+    fs.sync_dir(target).map_err(Error::io(IoOp::SyncDir, target))?;
+    let BackupIndex { created_ms, sequence, files } = index;
+    let bytes = files.iter().map(|file| file.bytes).sum();
+    Ok(BackedUp { files_count: files.len() as u64, bytes, sequence, created_ms })
+}
+
+fn copy_all(
+    fs: &dyn FileSystem,
+    index: &BackupIndex,
+    backup: &Path,
+    target: &Path,
+    tell: &mut dyn FnMut(Progress<'_>),
+) -> Result<()> {
+    let bytes_total = index.files.iter().map(|file| file.bytes).sum();
+    let mut bytes_done = 0;
+    for file in &index.files {
+        copy_proved(fs, file, backup, target)?;
+        bytes_done += file.bytes;
+        tell(Progress { file: &file.name, bytes_done, bytes_total });
+    }
+    Ok(())
+}
+
+fn copy_proved(fs: &dyn FileSystem, file: &IndexedFile, backup: &Path, target: &Path) -> Result<()> {
+    let from = backup.join(&file.name);
+    let corrupt = |what, expected, found| Error::Corrupt { file: from.clone(), offset: 0, what, expected, found };
+    let (bytes, crc) = match copy(fs, &from, &target.join(&file.name)) {
+        Err(Error::Io { op: IoOp::Open, source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            return Err(corrupt("file length", file.bytes, 0));
+        }
+        copied => copied?,
+    };
+    if bytes != file.bytes {
+        return Err(corrupt("file length", file.bytes, bytes));
+    }
+    if crc != file.crc {
+        return Err(corrupt("checksum of a whole file", file.crc.into(), crc.into()));
+    }
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! Scorecard row 23: a backup restores to what the store was, and a damaged one is refused.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use basalt_store::{Durability, MutationBatch};
+
+use super::tests::{expected, name, options, put, scan, table};
+use super::*;
+use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, OsFs, SimFs};
+use crate::restore;
+
+const STORE: &str = "/d";
+const BACKUP: &str = "/b";
+const RESTORED: &str = "/r";
+
+fn open_at(fs: &SimFs, dir: &str) -> Result<Arc<Engine>> {
+    Engine::open(options(Arc::new(fs.clone()), Path::new(dir), Workers::Manual))
+}
+
+fn fill(engine: &Engine, range: std::ops::Range<u32>) {
+    let asked: Vec<_> = range.map(|row| put(engine, &format!("row{row:04}"), &format!("v{row}"))).collect();
+    drop(engine.pump());
+    drop(asked);
+}
+
+/// A store of 40 rows in two regions, with a snapshot of the first 20, flushed and not.
+fn store(fs: &SimFs) -> Arc<Engine> {
+    let engine = open_at(fs, STORE).unwrap();
+    engine.create_table(table(), &["row0010".into()]).unwrap();
+    fill(&engine, 0..20);
+    engine.snapshot(&name(), "s").unwrap();
+    fill(&engine, 20..40);
+    engine
+}
+
+fn files(fs: &SimFs, dir: &str) -> Vec<String> {
+    fs.list(Path::new(dir)).unwrap().into_iter().filter(|name| name != "LOCK").collect()
+}
+
+fn restored(fs: &SimFs) -> Result<Arc<Engine>> {
+    restore(fs, Path::new(BACKUP), Path::new(RESTORED), &mut |_| {})?;
+    open_at(fs, RESTORED)
+}
+
+/// While rows are written and compacted a backup is taken: what comes back is the log up to one moment, with all that
+/// was acknowledged before.
+#[test]
+fn s_backup_a_restored_store_is_one_prefix_of_what_was_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(Arc::new(OsFs), &dir.path().join("d"), Workers::Threads);
+    (options.limits.memtables_bytes, options.limits.wal_bytes_max) = (64 << 20, 64 << 20);
+    options.limits.compaction_threads = 1;
+    options.limits.compaction_files_min = 2;
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(table(), &["row0003".into(), "row0006".into()]).unwrap();
+    let (acknowledged, done) = (AtomicU32::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1.. {
+                let mut batch = MutationBatch::new(Durability::Fsync);
+                for row in 0..10 {
+                    let value = format!("{round} {}", "x".repeat(50));
+                    let key = format!("row{row:04}");
+                    batch.row(key.as_bytes()).unwrap().put(b"f", b"q", None, value.as_bytes()).unwrap();
+                }
+                assert!(engine.apply(&name(), batch).wait().unwrap().failed.is_empty());
+                acknowledged.store(round, Ordering::SeqCst);
+                if done.load(Ordering::SeqCst) {
+                    return;
+                }
+            }
+        });
+        for taken in 0..8 {
+            let before = acknowledged.load(Ordering::SeqCst);
+            let (backup, target) = (dir.path().join(format!("b{taken}")), dir.path().join(format!("r{taken}")));
+            let told = engine.backup(&backup, &mut |_| {}).unwrap();
+            let after = acknowledged.load(Ordering::SeqCst);
+            assert_eq!(restore(&OsFs, &backup, &target, &mut |_| {}).unwrap(), told);
+            let copy = Engine::open(EngineOptions::new(&target)).unwrap();
+            let rows = scan(&copy, Scan::all());
+            let rounds: Vec<u32> =
+                rows.iter().map(|(_, cells)| cells[0].split(' ').next().unwrap().parse().unwrap()).collect();
+            assert!(rounds.is_empty() || (rounds.len() == 10 && rounds.iter().all(|round| *round == rounds[0])));
+            let round = rounds.first().copied().unwrap_or(0);
+            assert!((before..=after + 1).contains(&round), "{round} is not in {before}..={after} + 1");
+            copy.verify().unwrap();
+            engine.compact(&name(), Compaction::Major).unwrap();
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    let held = engine.core.held.lock().unwrap();
+    assert!(format!("{held:?}").contains("backups: 0, deferred: []"), "{held:?}");
+}
+
+#[test]
+fn tables_snapshots_and_numbers_come_back() {
+    let fs = SimFs::new(1);
+    let engine = store(&fs);
+    engine.backup(Path::new(BACKUP), &mut |_| {}).unwrap();
+    engine.drop_table(&name()).unwrap();
+    engine.delete_snapshot("s").unwrap();
+    let copy = restored(&fs).unwrap();
+    assert_eq!(scan(&copy, Scan::all()), expected(0..40));
+    assert_eq!(copy.regions(&name()).unwrap().len(), 2);
+    fill(&copy, 40..60);
+    copy.compact(&name(), Compaction::Major).unwrap();
+    drop(copy);
+    let copy = open_at(&fs, RESTORED).unwrap();
+    assert_eq!(scan(&copy, Scan::all()), expected(0..60));
+    copy.disable_table(&name()).unwrap();
+    copy.restore_snapshot("s").unwrap();
+    copy.enable_table(&name()).unwrap();
+    assert_eq!(scan(&copy, Scan::all()), expected(0..20));
+    copy.verify().unwrap();
+}
+
+#[test]
+fn folders_that_are_not_what_they_should_be_are_refused() {
+    let fs = SimFs::new(1);
+    let engine = store(&fs);
+    assert!(matches!(restored(&fs), Err(Error::NoBackup { .. })));
+    engine.backup(Path::new(BACKUP), &mut |_| {}).unwrap();
+    assert!(matches!(engine.backup(Path::new(BACKUP), &mut |_| {}), Err(Error::NotEmpty { .. })));
+    assert!(matches!(open_at(&fs, BACKUP), Err(Error::IsBackup { .. })));
+    let into_store = restore(&fs, Path::new(BACKUP), Path::new(STORE), &mut |_| {});
+    assert!(matches!(into_store, Err(Error::Locked { .. })));
+    drop(engine);
+    let into_store = restore(&fs, Path::new(BACKUP), Path::new(STORE), &mut |_| {});
+    assert!(matches!(into_store, Err(Error::NotEmpty { .. })));
+}
+
+/// One flipped bit in any file of the backup: the restore names the file, and leaves nothing that could be opened.
+#[test]
+fn a_damaged_backup_is_refused_by_the_files_name() {
+    let fs = SimFs::new(1);
+    store(&fs).backup(Path::new(BACKUP), &mut |_| {}).unwrap();
+    for name in files(&fs, BACKUP) {
+        let path = Path::new(BACKUP).join(&name);
+        let len = fs.open(&path).unwrap().len().unwrap();
+        for at in (0..len).step_by(usize::try_from(len / 7 + 1).unwrap()) {
+            let damaged = fs.snapshot();
+            damaged.flip_bit(&path, at, 3).unwrap();
+            match restored(&damaged) {
+                Err(Error::Corrupt { file, .. }) => assert_eq!(file, path, "byte {at}"),
+                other => panic!("{name}, byte {at}: {other:?}"),
+            }
+            assert_eq!(files(&damaged, RESTORED), [""; 0]);
+        }
+        let lacking = fs.snapshot();
+        lacking.remove(&path).unwrap();
+        assert!(restored(&lacking).is_err(), "{name}");
+    }
+    assert_eq!(scan(&restored(&fs).unwrap(), Scan::all()), expected(0..40));
+}
+
+/// A crash at each step of a backup: the store is whole, the folder is a whole backup or none.
+#[test]
+fn a_backup_is_whole_or_none_at_every_crash() {
+    for seed in 0..2 {
+        for after_calls in 0.. {
+            let at = format!("seed {seed}, step {after_calls}");
+            let fs = SimFs::new(seed);
+            let engine = store(&fs);
+            fs.set_fault(Some(Fault { after_calls, kind: FaultKind::Crash, span: FaultSpan::FromThenOn }));
+            let taken = engine.backup(Path::new(BACKUP), &mut |_| {});
+            drop(engine);
+            let fs = fs.power_loss(LossMode::Hostile);
+            let engine = open_at(&fs, STORE).unwrap_or_else(|error| panic!("{at}: {error}"));
+            assert_eq!(scan(&engine, Scan::all()), expected(0..40), "{at}");
+            engine.verify().unwrap();
+            match restored(&fs) {
+                Ok(copy) => assert_eq!(scan(&copy, Scan::all()), expected(0..40), "{at}"),
+                Err(error) => assert!(taken.is_err() && matches!(error, Error::NoBackup { .. }), "{at}: {error}"),
+            }
+            if taken.is_ok() {
+                break;
+            }
+        }
+    }
+}
+
+/// A crash at each step of a restore: the folder is not opened before it is whole, and a second restore makes it so.
+#[test]
+fn a_restore_is_whole_or_refused_at_every_crash() {
+    let mut refused = 0;
+    for seed in 0..2 {
+        for after_calls in 0.. {
+            let at = format!("seed {seed}, step {after_calls}");
+            let fs = SimFs::new(seed);
+            store(&fs).backup(Path::new(BACKUP), &mut |_| {}).unwrap();
+            fs.set_fault(Some(Fault { after_calls, kind: FaultKind::Crash, span: FaultSpan::FromThenOn }));
+            let done = restore(&fs, Path::new(BACKUP), Path::new(RESTORED), &mut |_| {}).is_ok();
+            let fs = fs.power_loss(LossMode::Hostile);
+            // A folder without a file is what it was before.
+            if !files(&fs, RESTORED).is_empty() {
+                match open_at(&fs, RESTORED) {
+                    Ok(copy) => assert_eq!(scan(&copy, Scan::all()), expected(0..40), "{at}"),
+                    Err(error) => {
+                        refused += 1;
+                        assert!(!done && matches!(error, Error::Unfinished { .. }), "{at}: {error}");
+                        assert_eq!(scan(&restored(&fs).unwrap(), Scan::all()), expected(0..40), "{at}");
+                    }
+                }
+            }
+            if done {
+                break;
+            }
+        }
+    }
+    assert!(refused > 20, "{refused}");
+}
