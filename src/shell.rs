@@ -28,6 +28,7 @@ mod read;
 mod region;
 mod remote;
 mod session;
+mod snapshot;
 mod splits;
 mod table;
 mod value;

@@ -4,7 +4,7 @@ use super::arguments::Arguments;
 use super::error::{Error, Result};
 use super::parser::Statement;
 use super::session::Session;
-use super::{admin, alter, namespace, read, region, table, write};
+use super::{admin, alter, namespace, read, region, snapshot, table, write};
 
 /// What a command does.
 type Run = fn(&mut Session<'_>, Arguments) -> Result<()>;
@@ -154,22 +154,35 @@ pub(crate) const COMMANDS: &[Command] = &[
         "Merges all files of each region; what nobody may see any more goes. Returns when it is done.",
         admin::major_compact,
     ),
+    command(
+        "snapshots",
+        "snapshot",
+        "snapshot 'TABLE', 'NAME'",
+        "Keeps the table as it is now, while it serves; what becomes of the table does not touch it.",
+        snapshot::take,
+    ),
+    command("snapshots", "list_snapshots", "list_snapshots ['REGEX']", "", snapshot::list),
+    command(
+        "snapshots",
+        "restore_snapshot",
+        "restore_snapshot 'NAME'",
+        "Puts the table back as it was. It must be disabled; what it is now is gone.",
+        snapshot::restore,
+    ),
+    command(
+        "snapshots",
+        "clone_snapshot",
+        "clone_snapshot 'NAME', 'TABLE'",
+        "Makes a new table of it.",
+        snapshot::clone_snapshot,
+    ),
+    command("snapshots", "delete_snapshot", "delete_snapshot 'NAME'", "", snapshot::delete),
 ];
-
-/// Commands of the HBase shell that are known but cannot be done yet.
-const NOT_YET: &[&str] =
-    &["split", "list_regions", "snapshot", "list_snapshots", "restore_snapshot", "clone_snapshot", "delete_snapshot"];
 
 /// The command of a statement.
 pub(crate) fn find(statement: &Statement) -> Result<&'static Command> {
-    named(&statement.command).ok_or_else(|| {
-        let name = &statement.command;
-        if NOT_YET.contains(&name.as_str()) {
-            Error::wrong(statement.at, format!("{name} is not supported yet"))
-        } else {
-            Error::wrong(statement.at, format!("there is no command `{name}`; see `help`"))
-        }
-    })
+    named(&statement.command)
+        .ok_or_else(|| Error::wrong(statement.at, format!("there is no command `{}`; see `help`", statement.command)))
 }
 
 /// The command of this name.

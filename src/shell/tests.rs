@@ -66,7 +66,7 @@ fn json_is_an_object_a_line() {
 #[test]
 fn a_wrong_command_is_told_with_its_place() {
     check_wrong("pt 't'", "line 2, column 1: there is no command `pt`; see `help`");
-    check_wrong("snapshot 't', 's'", "line 2, column 1: snapshot is not supported yet");
+    check_wrong("snapshot 't'", "line 2, column 1: the snapshot's name is missing: snapshot 'TABLE', 'NAME'");
     check_wrong(
         "put 't', 'r', 'f:q'",
         "line 2, column 1: the value is missing: put 'TABLE', 'ROW', 'FAMILY:QUALIFIER', 'VALUE' [, TIMESTAMP]",
