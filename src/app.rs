@@ -6,8 +6,9 @@ use std::time::Instant;
 use axum::Router;
 use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
 use basalt_query::{Compat, Limits, Options, QueryEngine, parse_zone};
-use basalt_schema::{Schema, UidKind};
+use basalt_schema::{Schema, UidKind, UidUsage};
 use basalt_store::Store;
+use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
 use crate::config::{Config, Durability};
@@ -42,6 +43,8 @@ pub(crate) struct App {
     /// Where points go.
     pub(crate) ingest: Ingest,
     queries: QueryEngine,
+    /// Somebody who may asked the daemon to end.
+    end: Notify,
     store: Arc<Opened>,
 }
 
@@ -75,6 +78,7 @@ impl App {
             host,
             query_options,
             register: Arc::default(),
+            end: Notify::new(),
             seats: Arc::new(Seats::new(config.query.max_concurrent, config.query.max_waiting)),
             operators: Arc::new(Seats::new(OPERATORS_RUNNING, OPERATORS_WAITING)),
             ingest: Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config)),
@@ -87,6 +91,17 @@ impl App {
     /// Ends when the store can acknowledge nothing any more, with the line to end the process by.
     pub(crate) async fn poisoned(&self) -> Failure {
         self.store.poisoned().await
+    }
+
+    /// Asks the daemon to end as by a signal.
+    pub(crate) fn ask_to_end(&self, by: &str) {
+        tracing::warn!(by, "shutdown requested");
+        self.end.notify_one();
+    }
+
+    /// Ends when somebody asked the daemon to end.
+    pub(crate) async fn asked_to_end(&self) {
+        self.end.notified().await;
     }
 
     /// Makes everything durable and lets go of the store.
@@ -135,6 +150,15 @@ impl App {
     /// The tables themselves.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         Arc::clone(self.store.schema.store())
+    }
+
+    /// How many UIDs of a kind are used and left; call it where a thread may block.
+    ///
+    /// # Errors
+    ///
+    /// The store's own.
+    pub(crate) fn uid_usage(&self, kind: UidKind) -> basalt_schema::Result<UidUsage> {
+        self.store.schema.uids().of(kind).usage()
     }
 
     /// Forgets cached names; the next use reads them from the tables.

@@ -12,6 +12,7 @@ mod annotation;
 mod annotation_bulk;
 mod answer;
 mod asker;
+mod assets;
 mod body;
 mod call;
 mod cors;
@@ -23,6 +24,7 @@ mod health;
 mod json;
 mod jsonp;
 mod last;
+mod logs;
 mod mode;
 pub(crate) mod number;
 mod page;
@@ -62,7 +64,8 @@ use tower_http::compression::CompressionLayer;
 
 use crate::app::App;
 pub(crate) use admin::HEADER as ADMIN_HEADER;
-pub(crate) use error::ApiError;
+pub(crate) use error::{ApiError, not_ready, recovering};
+pub(crate) use json::body_of;
 use params::Params;
 
 /// Nothing but our own pages may load, and nothing from elsewhere.

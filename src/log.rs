@@ -1,27 +1,44 @@
 //! Log lines on standard error: text on a terminal, JSON otherwise; a line repeated without end is
-//! cut to a few a second.
+//! cut to a few a second. The last lines stay in memory too.
 //!
 //! Fields come from clients: the formatters escape control characters, so no name can forge a line.
 
+mod recent;
+
 use std::collections::HashMap;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use tracing::callsite::Identifier;
-use tracing::{Event, Metadata};
-use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::{
+    self,
+    format::{DefaultFields, Format},
+};
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::config::{Log, LogFormat};
 use crate::exit::Failure;
+use recent::Recent;
+
+pub(crate) use recent::lines;
 
 /// Lines that one place in the code may write in one second.
 const LINES_PER_SECOND_MAX: u32 = 20;
 
+/// The parts of the program that log, as a filter names them.
+pub(crate) const PARTS: &[&str] =
+    &["basalt", "basalt_store", "basalt_engine", "basalt_schema", "basalt_ingest", "basalt_rewrite", "basalt_query"];
+
 static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
+
+/// What is let through, to be exchanged while the program runs.
+static LEVELS: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// Starts logging for the whole process.
 ///
@@ -31,22 +48,57 @@ static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
 pub(crate) fn start(config: &Log) -> Result<(), Failure> {
     let levels = EnvFilter::try_new(&config.level)
         .map_err(|cause| Failure::config(format!("setting `log.level`: `{}`: {cause}", config.level)))?;
+    let is_terminal = std::io::stderr().is_terminal();
     let json = match config.format {
-        LogFormat::Auto => !std::io::stderr().is_terminal(),
+        LogFormat::Auto => !is_terminal,
         LogFormat::Text => false,
         LogFormat::Json => true,
     };
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
-    let lines: Box<dyn Layer<Registry> + Send + Sync> = if json {
-        Box::new(lines.json().flatten_event(true).with_filter(levels).with_filter(Paced::default()))
-    } else {
-        let colours = std::io::stderr().is_terminal();
-        Box::new(lines.with_ansi(colours).with_filter(levels).with_filter(Paced::default()))
-    };
+    let (levels, handle) = reload::Layer::new(levels);
     tracing_subscriber::registry()
-        .with(lines)
+        .with(levels)
+        .with(Paced::default())
+        .with(json.then(|| to_stderr().json().flatten_event(true)))
+        .with((!json).then(|| to_stderr().with_ansi(is_terminal)))
+        .with(Recent)
         .try_init()
-        .map_err(|cause| Failure::config(format!("cannot start logging: {cause}")))
+        .map_err(|cause| Failure::config(format!("cannot start logging: {cause}")))?;
+    // A second start failed above, so nobody else set it.
+    LEVELS.set(handle).unwrap_or_default();
+    Ok(())
+}
+
+/// Writes lines to standard error.
+fn to_stderr<S>() -> fmt::Layer<S, DefaultFields, Format, fn() -> Stderr> {
+    fmt::layer().with_writer(std::io::stderr as fn() -> Stderr).with_target(false)
+}
+
+/// Sets the level of the whole program, or of one of its [`PARTS`]; gives the level's name.
+///
+/// # Errors
+///
+/// What is wrong with the level or the part, in OpenTSDB's words.
+pub(crate) fn set_level(level: &str, part: Option<&str>) -> Result<&'static str, String> {
+    let upper = level.to_ascii_uppercase();
+    let known = ["OFF", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL"];
+    let name = known.into_iter().find(|name| *name == upper).ok_or_else(|| "Invalid level".to_owned())?;
+    let word = if name == "ALL" { "trace".to_owned() } else { name.to_ascii_lowercase() };
+    let directive = match part {
+        None => word,
+        Some(part) if PARTS.contains(&part) => format!("{part}={word}"),
+        Some(_) => return Err("Invalid logger".to_owned()),
+    };
+    let handle = LEVELS.get().ok_or("The log is not started")?;
+    let is_part = part.is_some();
+    let changed = handle.modify(|levels| {
+        let base = if is_part { levels.to_string() } else { String::new() };
+        let whole = if base.is_empty() { directive.clone() } else { format!("{base},{directive}") };
+        if let Ok(next) = EnvFilter::try_new(whole) {
+            *levels = next;
+        }
+    });
+    changed.map_err(|cause| cause.to_string())?;
+    Ok(name)
 }
 
 /// Lines left out so far because their place in the code wrote too many.
@@ -65,12 +117,8 @@ struct Paced {
 
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-impl<S> Filter<S> for Paced {
-    fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
-        true
-    }
-
-    fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
+impl<S: Subscriber> Layer<S> for Paced {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let second = STARTED.elapsed().as_secs();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = seen.entry(event.metadata().callsite()).or_insert((second, 0));

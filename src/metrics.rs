@@ -78,6 +78,8 @@ pub(crate) struct Metrics {
     pub(crate) queries_cancelled: Count,
     pub(crate) put_latency: Latency,
     pub(crate) query_latency: Latency,
+    /// From a query to the end of its picture.
+    pub(crate) graph_latency: Latency,
     pub(crate) http_latency: Latency,
 }
 
@@ -120,6 +122,7 @@ impl Metrics {
         }
         page.latency("basalt_put_seconds", "Time from a put's body to its durable acknowledgement.", &self.put_latency);
         page.latency("basalt_query_seconds", "Time from a query to the end of its answer.", &self.query_latency);
+        page.latency("basalt_graph_seconds", "Time from a query to the end of its picture.", &self.graph_latency);
         page.latency("basalt_http_seconds", "Time from an HTTP request to the head of its answer.", &self.http_latency);
         page.head("basalt_log_lines_suppressed_total", "counter", "Log lines left out as repetitions.");
         page.line("basalt_log_lines_suppressed_total", "", crate::log::suppressed());

@@ -3,6 +3,8 @@
 //! The first byte decides as in OpenTSDB: `A` to `Z` begins an HTTP method, anything else a telnet
 //! command. It is peeked at, not read, so both protocols start from an untouched socket.
 
+mod recovery;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +35,9 @@ pub(crate) async fn stopped(stop: &mut Stop) {
     // An error means that the sender is gone, which is the same news.
     stop.wait_for(|raised| *raised).await.map(drop).unwrap_or_default();
 }
+
+/// The app, once the store is open.
+pub(crate) type Ready = watch::Receiver<Option<Arc<App>>>;
 
 /// The listening port.
 #[derive(Debug)]
@@ -69,9 +74,8 @@ impl Server {
     }
 
     /// Accepts until `stop` is raised, then waits for open requests, at most the time that
-    /// `server.shutdown_timeout_ms` gives.
-    pub(crate) async fn run(self, app: Arc<App>, mut stop: Stop) {
-        let config = &app.config.server;
+    /// `server.shutdown_timeout_ms` gives. Until the app is there, HTTP is told so and telnet waits.
+    pub(crate) async fn run(self, config: config::Server, ready: Ready, mut stop: Stop) {
         let seats = Arc::new(Semaphore::new(config.max_connections));
         loop {
             let accepted = tokio::select! {
@@ -79,7 +83,7 @@ impl Server {
                 () = stopped(&mut stop) => break,
             };
             match accepted {
-                Ok((stream, peer)) => seat(&app, &seats, stream, peer, &stop),
+                Ok((stream, peer)) => seat(&ready, &seats, config.header_timeout_ms, (stream, peer), &stop),
                 Err(cause) => {
                     tracing::warn!(%cause, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -105,21 +109,54 @@ fn listen_on(listen: SocketAddr, backlog: u32) -> std::io::Result<TcpListener> {
 }
 
 /// Gives a connection a seat and a task, or closes it if all seats are taken.
-fn seat(app: &Arc<App>, seats: &Arc<Semaphore>, stream: TcpStream, peer: SocketAddr, stop: &Stop) {
-    let metrics = &app.metrics;
+fn seat(
+    ready: &Ready,
+    seats: &Arc<Semaphore>,
+    patience: Duration,
+    (stream, peer): (TcpStream, SocketAddr),
+    stop: &Stop,
+) {
+    let app = ready.borrow().clone();
     let Ok(seat) = Arc::clone(seats).try_acquire_owned() else {
-        metrics.connections_rejected.add(1);
+        if let Some(app) = &app {
+            app.metrics.connections_rejected.add(1);
+        }
         tracing::warn!(%peer, "connection refused: server.max_connections are open");
         return;
     };
-    metrics.connections_total.add(1);
-    metrics.connections_open.add(1);
-    let (app, stop) = (Arc::clone(app), stop.clone());
+    let (mut ready, mut stop) = (ready.clone(), stop.clone());
     tokio::spawn(async move {
-        connection(&app, stream, peer, stop).await;
-        app.metrics.connections_open.sub(1);
+        let app = match app {
+            Some(app) => Some(app),
+            None => early(&stream, patience, &mut ready, &mut stop).await,
+        };
+        match app {
+            Some(app) => {
+                app.metrics.connections_total.add(1);
+                app.metrics.connections_open.add(1);
+                connection(&app, stream, peer, stop).await;
+                app.metrics.connections_open.sub(1);
+            }
+            None => recovery::refuse(stream).await,
+        }
         drop::<OwnedSemaphorePermit>(seat);
     });
+}
+
+/// Looks at a connection that came before the app: telnet waits for it, and HTTP goes away with an answer.
+async fn early(stream: &TcpStream, patience: Duration, ready: &mut Ready, stop: &mut Stop) -> Option<Arc<App>> {
+    let mut first = [0_u8; 1];
+    let peeked = tokio::select! {
+        peeked = timeout(patience, stream.peek(&mut first)) => peeked,
+        () = stopped(stop) => return None,
+    };
+    if !matches!(peeked, Ok(Ok(1))) || first.first().is_some_and(u8::is_ascii_uppercase) {
+        return ready.borrow().clone();
+    }
+    tokio::select! {
+        app = ready.wait_for(Option::is_some) => app.ok()?.clone(),
+        () = stopped(stop) => None,
+    }
 }
 
 /// Serves one connection to its end.

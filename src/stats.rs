@@ -1,6 +1,11 @@
-//! The daemon's numbers under OpenTSDB's names, for `/api/stats`, `/stats` and telnet `stats`.
+//! The daemon's numbers under OpenTSDB's names (`O-STATS`), for `/api/stats`, `/stats` and telnet `stats`.
+//!
+//! Every name of OpenTSDB 2.4 is there, so that alerts on it keep working, but those of its HBase client (`tsd.hbase.rpcs`
+//! and the like): `tsd.storage.*` stand in for them. What cannot happen here is 0.
 
 use basalt_ingest::{Door, DoorCounts, ProblemClass};
+use basalt_schema::UidKind;
+use tokio::task::block_in_place;
 
 use crate::app::App;
 
@@ -9,59 +14,151 @@ use crate::app::App;
 pub(crate) struct Stat {
     /// With the `tsd.` prefix.
     pub(crate) name: String,
-    /// Key and value, if the number has a tag of its own.
-    pub(crate) tag: Option<(&'static str, &'static str)>,
+    /// Tags of its own.
+    pub(crate) tags: Vec<(&'static str, &'static str)>,
     /// Counters and gauges alike.
     pub(crate) value: u64,
 }
 
-/// All numbers, in OpenTSDB's order as far as they have one there.
+/// A tag of a number that has none.
+const NO_TAG: (&str, &str) = ("", "");
+const QUANTILES: [(&str, f64); 4] = [("50", 0.5), ("75", 0.75), ("90", 0.9), ("95", 0.95)];
+
+/// All numbers, in OpenTSDB's order.
+///
+/// *Cost*: three gets of the UID table's counters; call it where a thread may block.
 pub(crate) fn collect(app: &App) -> Vec<Stat> {
-    let metrics = &app.metrics;
-    let points = app.points();
-    let all = |pick: fn(&DoorCounts) -> u64| points.doors.iter().map(pick).sum::<u64>();
-    let reason =
-        |class: ProblemClass| points.doors.iter().filter_map(|counts| counts.not.get(class.index())).sum::<u64>();
-    let mut stats = Vec::with_capacity(64);
-    let mut put = |name: &str, tag: Option<(&'static str, &'static str)>, value: u64| {
-        stats.push(Stat { name: format!("tsd.{name}"), tag, value });
+    let mut stats = Stats(Vec::with_capacity(100));
+    stats.doors(app);
+    block_in_place(|| stats.names(app));
+    stats.points(app);
+    stats.store(app);
+    stats.0
+}
+
+struct Stats(Vec<Stat>);
+
+impl Stats {
+    fn put(&mut self, name: &str, tag: (&'static str, &'static str), value: u64) {
+        let tags = if tag == NO_TAG { Vec::new() } else { vec![tag] };
+        self.0.push(Stat { name: format!("tsd.{name}"), tags, value });
+    }
+
+    fn latency(&mut self, name: &str, tag: (&'static str, &'static str), ms: impl Fn(f64) -> u64) {
+        for (text, quantile) in QUANTILES {
+            self.put(&format!("{name}_{text}pct"), tag, ms(quantile));
+        }
+    }
+
+    /// Connections, requests, queries.
+    fn doors(&mut self, app: &App) {
+        let metrics = &app.metrics;
+        self.put("connectionmgr.connections", ("type", "open"), metrics.connections_open.get());
+        self.put("connectionmgr.connections", ("type", "rejected"), metrics.connections_rejected.get());
+        self.put("connectionmgr.connections", ("type", "total"), metrics.connections_total.get());
+        for kind in ["closed", "reset", "timeout", "unknown"] {
+            self.put("connectionmgr.exceptions", ("type", kind), 0);
+        }
+        self.put("rpc.received", ("type", "telnet"), metrics.telnet_commands.get());
+        self.put("rpc.received", ("type", "http"), metrics.http_requests.get());
+        self.put("rpc.received", ("type", "http_plugin"), 0);
+        self.put("rpc.exceptions", NO_TAG, metrics.queries_failed.get());
+        self.latency("http.latency", ("type", "all"), |quantile| metrics.http_latency.read(quantile).1 / 1_000);
+        self.latency("http.latency", ("type", "graph"), |quantile| metrics.graph_latency.read(quantile).1 / 1_000);
+        self.latency("http.latency", ("type", "gnuplot"), |_| 0);
+        self.put("http.graph.requests", ("cache", "disk"), 0);
+        self.put("http.graph.requests", ("cache", "miss"), metrics.graph_latency.read(0.0).0);
+        for door in ["telnet", "http"] {
+            self.put("rpc.forbidden", ("type", door), 0);
+            self.put("rpc.unauthorized", ("type", door), 0);
+        }
+        self.put("rpc.received", ("type", "put"), metrics.put_requests.get());
+        let points = app.points();
+        let reason =
+            |class: ProblemClass| points.doors.iter().filter_map(|counts| counts.not.get(class.index())).sum::<u64>();
+        for (name, class) in [
+            ("hbase_errors", ProblemClass::Storage),
+            ("invalid_values", ProblemClass::InvalidValue),
+            ("illegal_arguments", ProblemClass::IllegalArgument),
+            ("unknown_metrics", ProblemClass::UnknownMetric),
+        ] {
+            self.put("rpc.errors", ("type", name), reason(class));
+        }
+        self.put("rpc.errors", ("type", "socket_writes_blocked"), metrics.telnet_errors_unread.get());
+        self.put("http.query.unauthorized", NO_TAG, 0);
+        self.put("http.query.forbidden", NO_TAG, 0);
+        self.put("http.query.invalid_requests", NO_TAG, metrics.queries_bad.get());
+        self.put("http.query.exceptions", NO_TAG, metrics.queries_failed.get());
+        self.put("http.query.success", NO_TAG, metrics.queries_ok.get());
+        self.put("query.count", ("type", "running"), metrics.queries_running.get());
+    }
+
+    /// UIDs. The caches are bounded and their hits are not counted, since counting would cost as much as a look.
+    fn names(&mut self, app: &App) {
+        for kind in [UidKind::Metric, UidKind::Tagk, UidKind::Tagv] {
+            let tag = ("kind", kind.qualifier());
+            for name in ["cache-hit", "cache-miss", "cache-size", "random-collisions", "rejected-assignments"] {
+                self.put(&format!("uid.{name}"), tag, 0);
+            }
+            // A counter that cannot be read is left out rather than told wrong.
+            if let Ok(usage) = app.uid_usage(kind) {
+                self.put("uid.ids-used", tag, usage.used);
+                self.put("uid.ids-available", tag, usage.available);
+            }
+        }
+        self.put("uid.filter.rejected", ("kind", "raw"), 0);
+        self.put("uid.filter.rejected", ("kind", "aggregate"), 0);
+    }
+
+    /// Memory and points.
+    fn points(&mut self, app: &App) {
+        let (used, free) = memory_bytes();
+        self.put("jvm.ramfree", NO_TAG, free);
+        self.put("jvm.ramused", NO_TAG, used);
+        let put_ms = |quantile| app.metrics.put_latency.read(quantile).1 / 1_000;
+        self.latency("hbase.latency", ("method", "put"), put_ms);
+        let points = app.points();
+        let all = |pick: fn(&DoorCounts) -> u64| points.doors.iter().map(pick).sum::<u64>();
+        self.put("datapoints.added", ("type", "all"), all(|counts| counts.stored));
+        for (door, counts) in Door::ALL.iter().zip(&points.doors) {
+            self.put("datapoints.added", ("type", door.label()), counts.stored);
+        }
+        let query_ms = |quantile| app.metrics.query_latency.read(quantile).1 / 1_000;
+        self.latency("hbase.latency", ("method", "scan"), query_ms);
+    }
+
+    /// The store; rows are folded by it, so that OpenTSDB's queue of rows to compact is always empty.
+    fn store(&mut self, app: &App) {
+        self.put("compaction.count", NO_TAG, 0);
+        self.put("compaction.duplicates", ("type", "identical"), 0);
+        self.put("compaction.duplicates", ("type", "variant"), 0);
+        self.put("compaction.queue.size", NO_TAG, 0);
+        for rpc in ["read", "put", "delete"] {
+            self.put("compaction.errors", ("rpc", rpc), 0);
+        }
+        self.put("compaction.writes", NO_TAG, 0);
+        self.put("compaction.deletes", NO_TAG, 0);
+        self.put("query.memory.bytes", NO_TAG, app.queries().memory_used_bytes());
+        if let Some(store) = app.store_stats() {
+            self.put("storage.wal.bytes", NO_TAG, store.wal_bytes);
+            self.put("storage.wal.syncs", NO_TAG, store.wal_syncs);
+            self.put("storage.memtable.bytes", NO_TAG, store.memtable_bytes);
+            self.put("storage.files", NO_TAG, store.files_count);
+            self.put("storage.file.bytes", NO_TAG, store.file_bytes);
+            self.put("storage.flushes", NO_TAG, store.flushes);
+            self.put("storage.compactions", NO_TAG, store.compactions);
+        }
+    }
+}
+
+/// Bytes that the process holds in memory, and that the machine could still give.
+fn memory_bytes() -> (u64, u64) {
+    let of = |path: &str, name: &str| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
     };
-    put("connectionmgr.connections", Some(("type", "open")), metrics.connections_open.get());
-    put("connectionmgr.connections", Some(("type", "rejected")), metrics.connections_rejected.get());
-    put("connectionmgr.connections", Some(("type", "total")), metrics.connections_total.get());
-    put("rpc.received", Some(("type", "telnet")), metrics.telnet_commands.get());
-    put("rpc.received", Some(("type", "http")), metrics.http_requests.get());
-    put("rpc.received", Some(("type", "put")), metrics.put_requests.get());
-    for (name, quantile) in [("50", 0.5), ("75", 0.75), ("90", 0.9), ("95", 0.95)] {
-        put(&format!("http.latency_{name}pct"), Some(("type", "all")), metrics.http_latency.read(quantile).1 / 1_000);
-    }
-    for (name, class) in [
-        ("hbase_errors", ProblemClass::Storage),
-        ("invalid_values", ProblemClass::InvalidValue),
-        ("illegal_arguments", ProblemClass::IllegalArgument),
-        ("unknown_metrics", ProblemClass::UnknownMetric),
-    ] {
-        put("rpc.errors", Some(("type", name)), reason(class));
-    }
-    put("rpc.errors", Some(("type", "socket_writes_blocked")), metrics.telnet_errors_unread.get());
-    put("http.query.invalid_requests", None, metrics.queries_bad.get());
-    put("http.query.exceptions", None, metrics.queries_failed.get());
-    put("http.query.success", None, metrics.queries_ok.get());
-    put("query.count", Some(("type", "running")), metrics.queries_running.get());
-    put("datapoints.added", Some(("type", "all")), all(|counts| counts.stored));
-    for (door, counts) in Door::ALL.iter().zip(&points.doors) {
-        put("datapoints.added", Some(("type", door.label())), counts.stored);
-    }
-    if let Some(store) = app.store_stats() {
-        put("storage.wal.bytes", None, store.wal_bytes);
-        put("storage.wal.syncs", None, store.wal_syncs);
-        put("storage.memtable.bytes", None, store.memtable_bytes);
-        put("storage.files", None, store.files_count);
-        put("storage.file.bytes", None, store.file_bytes);
-        put("storage.flushes", None, store.flushes);
-        put("storage.compactions", None, store.compactions);
-    }
-    stats
+    (of("/proc/self/status", "VmRSS"), of("/proc/meminfo", "MemAvailable"))
 }
 
 /// The tags that all numbers share: the host, and the port if it is asked for.
@@ -77,11 +174,9 @@ pub(crate) fn shared_tags(app: &App) -> Vec<(&'static str, String)> {
 pub(crate) fn lines(app: &App, now_ms: u64) -> Vec<String> {
     let seconds = now_ms / 1_000;
     let shared: String = shared_tags(app).iter().flat_map(|(key, text)| [" ", key, "=", text]).collect();
-    collect(app)
-        .into_iter()
-        .map(|Stat { name, tag, value }| match tag {
-            Some((key, text)) => format!("{name} {seconds} {value} {key}={text}{shared}"),
-            None => format!("{name} {seconds} {value}{shared}"),
-        })
-        .collect()
+    let line = |Stat { name, tags, value }: Stat| {
+        let own: String = tags.iter().flat_map(|(key, text)| [" ", key, "=", text]).collect();
+        format!("{name} {seconds} {value}{own}{shared}")
+    };
+    collect(app).into_iter().map(line).collect()
 }

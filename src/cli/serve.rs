@@ -97,16 +97,24 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let server = Server::bind(config.server.listen, config.server.backlog)?;
     config.server.listen = server.local();
-    let app = Arc::new(App::open(config).await?);
+    let local = server.local();
+    let (raise, stop) = watch::channel(false);
+    let (open, ready) = watch::channel(None);
+    let running = tokio::spawn(server.run(config.server.clone(), ready, stop));
+    let app = tokio::select! {
+        app = App::open(config) => Arc::new(app?),
+        // Replaying the log can be broken off at any point and begun again.
+        () = signals.first() => return Ok(()),
+    };
     limits::load(&app)?;
     tokio::spawn(limits::keep_loading(Arc::clone(&app)));
-    print(&format!("listening on http://{}\n", server.local()))?;
-    tracing::info!(listen = %server.local(), "ready");
+    open.send_replace(Some(Arc::clone(&app)));
+    print(&format!("listening on http://{local}\n"))?;
+    tracing::info!(listen = %local, "ready");
 
-    let (raise, stop) = watch::channel(false);
-    let running = tokio::spawn(server.run(Arc::clone(&app), stop));
     let verdict = tokio::select! {
         () = signals.first() => Ok(()),
+        () = app.asked_to_end() => Ok(()),
         failure = app.poisoned() => Err(failure),
     };
     raise.send_replace(true);

@@ -127,5 +127,6 @@ keys! {
     compat.strict: "behave as OpenTSDB does even where that surprises";
     log.level: "error, warn, info, debug, trace, or a filter such as info,basalt=debug";
     log.format: "auto (text on a terminal, else json), text or json";
+    log.allow_change: "let anybody set the level by /logs?level=";
     log.slow_query_ms: "log queries that take longer; 0 logs all";
 }

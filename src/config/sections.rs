@@ -262,11 +262,17 @@ pub(crate) struct Compat {
 pub(crate) struct Log {
     pub(crate) level: String,
     pub(crate) format: LogFormat,
+    pub(crate) allow_change: bool,
     pub(crate) slow_query_ms: Duration,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { level: "info".to_owned(), format: LogFormat::Auto, slow_query_ms: Duration::from_secs(1) }
+        Self {
+            level: "info".to_owned(),
+            format: LogFormat::Auto,
+            allow_change: false,
+            slow_query_ms: Duration::from_secs(1),
+        }
     }
 }

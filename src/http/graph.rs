@@ -1,9 +1,14 @@
-//! `/q`, the classic query: lines of text or counts (`O-Q-ASCII`, `O-Q-JSON`), else the way to the page.
+//! `/q`, the classic query: lines of text, counts or a picture (`O-Q-ASCII`, `O-Q-JSON`, `O-Q-PNG`), else the way to the
+//! page.
 //!
-//! Parameters of a graph are typed values ([`plot`]): no text of a request reaches anything that draws, and none is
-//! written to a file. Pictures are not drawn yet.
+//! Parameters of a graph are typed values ([`plot`]), drawn in this process ([`draw`]): no text of a request reaches a
+//! program, and none is written to a file.
 
+mod draw;
+mod format;
+mod look;
 mod plot;
+mod scale;
 
 use std::sync::Arc;
 
@@ -11,7 +16,9 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse, Response};
-use basalt_query::{Number, Series, SubAnswer};
+use basalt_query::{Number, Point, QueryRequest, Series, SeriesAnnotation, SubAnswer, parse_zone};
+use basalt_schema::Annotation;
+use chrono_tz::Tz;
 use serde_json::json;
 
 use super::error::ApiError;
@@ -20,7 +27,9 @@ use super::params::Params;
 use super::query::{self, Form};
 use super::{json, page};
 use crate::app::App;
+use crate::clock;
 use crate::register::Asker;
+use look::Look;
 
 /// A piece of lines is handed on when it is at least this long.
 const PIECE_BYTES: usize = 64 << 10;
@@ -32,19 +41,105 @@ pub(crate) async fn classic(
     uri: Uri,
     params: Params,
 ) -> Result<Response, ApiError> {
+    if !["ascii", "json", "png"].iter().any(|form| params.has(form)) {
+        return Ok(to_page(&uri, app.config.compat.strict));
+    }
+    let look = plot::read(&params)?;
+    let mut request = query::from_params(&params, false, app.config.compat.strict)?;
+    request.timezone = params.last("tz").map(str::to_owned).or(request.timezone);
     let form = if params.has("ascii") {
         Form::Lines
     } else if params.has("json") {
         Form::Counts
-    } else if params.has("png") {
-        return Err(ApiError::not_built("/q?png"));
     } else {
-        return Ok(to_page(&uri, app.config.compat.strict));
+        let zone = params.last("tz").map(parse_zone).transpose();
+        let zone = zone.map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
+        let zone = zone.unwrap_or(app.query_options.default_zone);
+        let right = plot::on_the_right(&params);
+        Form::Picture(Arc::new(Picture { look, right, zone, max_age_s: max_age_s(&app, &params, &request) }))
     };
-    let mut request = query::from_params(&params, false, app.config.compat.strict)?;
-    request.timezone = params.last("tz").map(str::to_owned).or(request.timezone);
-    plot::check(&params)?;
     query::run(app, asker, request, form).await
+}
+
+/// A graph to be drawn of an answer.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    look: Look,
+    /// Which sub queries are drawn against the axis on the right.
+    right: Vec<bool>,
+    zone: Tz,
+    /// How long the picture may be shown again.
+    pub(crate) max_age_s: i64,
+}
+
+impl Picture {
+    /// Draws the answers of a range of time, global annotations among them.
+    ///
+    /// # Errors
+    ///
+    /// A fault of this program, in words.
+    pub(crate) fn draw(
+        &self,
+        answers: &[SubAnswer],
+        globals: &[SeriesAnnotation],
+        (start_ms, end_ms): (i64, i64),
+    ) -> Result<Vec<u8>, String> {
+        let all = answers.iter().flat_map(|answer| answer.series.iter().map(|series| (answer.index, series)));
+        let mut notes: Vec<(i64, String)> =
+            all.clone().flat_map(|(_, series)| &series.annotations).chain(globals).filter_map(note).collect();
+        notes.sort();
+        notes.dedup();
+        let lines = all.map(|(index, series)| draw::Line {
+            name: name(series),
+            points: series.points.iter().filter_map(spot).collect(),
+            right: self.right.get(index).copied().unwrap_or(false),
+        });
+        let graph = draw::Graph {
+            look: &self.look,
+            lines: lines.filter(|line| !line.points.is_empty()).collect(),
+            notes,
+            start_s: start_ms / 1_000,
+            end_s: (end_ms / 1_000).max(start_ms / 1_000 + 1),
+            zone: self.zone,
+        };
+        graph.png().map_err(|draw::DrawError(cause)| cause)
+    }
+}
+
+/// `metric{key=value, …}`.
+fn name(series: &Series) -> String {
+    let tags: Vec<String> = series.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    if tags.is_empty() { series.metric.to_string() } else { format!("{}{{{}}}", series.metric, tags.join(", ")) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a pixel stands for far more than the last bits")]
+fn spot(point: &Point) -> Option<(f64, f64)> {
+    let value = match point.number {
+        Number::Integer(value) => value as f64,
+        Number::Double(value) => value,
+    };
+    value.is_finite().then_some((point.time_ms as f64 / 1_000.0, value))
+}
+
+fn note(note: &SeriesAnnotation) -> Option<(i64, String)> {
+    let told = Annotation::decode(&note.json).ok()?;
+    Some((note.start_ms / 1_000, told.description))
+}
+
+/// How long a picture of this range may be shown again: a day if it lies in the past for good, else a thousandth of the
+/// range. *Source*: OpenTSDB 2.4 `GraphHandler.computeMaxAge`.
+fn max_age_s(app: &App, params: &Params, request: &QueryRequest) -> i64 {
+    let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
+    let Ok(query) = request.check(now_ms, app.query_options) else { return 0 };
+    let is_fixed =
+        |name| params.last(name).is_some_and(|text: &str| !text.is_empty() && text != "now" && !text.ends_with("-ago"));
+    if query.end_ms > now_ms || params.has("nocache") {
+        return 0;
+    }
+    if query.end_ms < now_ms - 3_600_000 && is_fixed("start") && is_fixed("end") {
+        return 86_400;
+    }
+    (query.end_ms - query.start_ms) / 1_000 / 1_024
 }
 
 /// The built-in page with the query behind a `#`. OpenTSDB answers so with a 200, which `strict` keeps.

@@ -1,6 +1,7 @@
 //! JSON answers of known size.
 
 use axum::body::Body;
+use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -42,6 +43,12 @@ pub(crate) fn check_size(body: &[u8]) -> Result<(), ApiError> {
 pub(crate) fn ok(value: &impl Serialize) -> Result<Response, ApiError> {
     let body = serde_json::to_vec(value).map_err(|cause| ApiError::internal(cause.to_string()))?;
     Ok(body_of(JSON, Body::from(body)))
+}
+
+/// The same answer with the type that JSON has on the paths older than `/api`.
+pub(crate) fn plain_type(mut response: Response) -> Response {
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// A successful answer of any type.

@@ -4,24 +4,37 @@
 
 use crate::version::VERSION;
 
-/// The start page.
+/// The start page: a query and its graph, and where else to look.
 pub(crate) fn home() -> String {
     format!(
-        "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>Basalt</title></head><body>\
+        "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>Basalt</title>\
+         <link rel=stylesheet href=\"/s/graph.css\"></head><body>\
          <h1>Basalt {VERSION}</h1>\
-         <p>A time-series database that speaks OpenTSDB 2.4. HTTP and telnet share this port.</p>\
+         <form id=form>\
+         <label for=start>From</label><input id=start placeholder=\"1h-ago, 2013/01/01-00:00, 1356998400\">\
+         <label for=end>To</label><input id=end placeholder=now>\
+         <label for=m>Queries, one a line</label>\
+         <textarea id=m rows=3 placeholder=\"sum:1m-avg:sys.cpu.user{{host=*}}\"></textarea>\
+         <span></span><button>Draw</button></form>\
+         <p id=said role=status></p><img id=graph alt=\"the graph\" hidden>\
          <ul>\
-         <li>Write: POST <code>/api/put</code>, or telnet <code>put metric time value tag=value</code></li>\
-         <li>Read: <a href=\"/api/query?start=1h-ago&amp;m=sum:my.metric\"><code>/api/query</code></a></li>\
          <li>Names: <a href=\"/api/suggest?type=metrics\">metrics</a>, \
          <a href=\"/api/suggest?type=tagk\">tag keys</a>, <a href=\"/api/suggest?type=tagv\">tag values</a></li>\
          <li>About the server: <a href=\"/api/version\">version</a>, <a href=\"/api/config\">settings</a>, \
-         <a href=\"/api/stats\">numbers</a>, <a href=\"/api/aggregators\">aggregators</a>, \
-         <a href=\"/api/config/filters\">filters</a></li>\
+         <a href=\"/stats\">numbers</a>, <a href=\"/api/stats/query\">queries</a>, <a href=\"/logs\">log</a>, \
+         <a href=\"/api/aggregators\">aggregators</a>, <a href=\"/api/config/filters\">filters</a></li>\
          <li>For operators: <a href=\"/healthz\">/healthz</a>, <a href=\"/readyz\">/readyz</a>, \
          <a href=\"/metrics\">/metrics</a></li>\
-         </ul></body></html>"
+         <li>Write: POST <code>/api/put</code>, or telnet <code>put metric time value tag=value</code></li>\
+         </ul><script src=\"/s/graph.js\"></script></body></html>"
     )
+}
+
+/// After `/diediedie`.
+pub(crate) fn killed() -> String {
+    "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>TSD Exiting</title></head><body>\
+     <h1>You killed me</h1><p>Cleaning up and exiting now.</p></body></html>"
+        .to_owned()
 }
 
 /// An error page.

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::Method;
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use basalt_query::{Cancel, Formulas, GetParameters, Query, QueryRequest, SeriesAnnotation, SubAnswer};
 use tokio::runtime::Handle;
@@ -21,6 +22,7 @@ use tokio::task::block_in_place;
 use super::answer::Answer;
 use super::call::Call;
 use super::error::ApiError;
+use super::graph::Picture;
 use super::json::{self, JSON};
 use super::params::Params;
 use super::query_stats::QueryStats;
@@ -125,7 +127,7 @@ impl Drop for CancelOnDrop {
 }
 
 /// How an answer is written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Form {
     /// The API's JSON.
     Api,
@@ -133,15 +135,30 @@ pub(crate) enum Form {
     Lines,
     /// Counts, as `/q?json` has them.
     Counts,
+    /// A picture, as `/q?png` has it.
+    Picture(Arc<Picture>),
 }
 
 impl Form {
-    fn content_type(self) -> &'static str {
+    fn content_type(&self) -> &'static str {
         match self {
             Self::Api => JSON,
             Self::Lines => "text/plain",
             Self::Counts => "application/json",
+            Self::Picture(_) => "image/png",
         }
+    }
+}
+
+impl Form {
+    /// Says how long a picture may be shown again.
+    fn dress(&self, mut response: Response) -> Response {
+        if let Self::Picture(picture) = self
+            && let Ok(age) = HeaderValue::from_str(&format!("max-age={}", picture.max_age_s))
+        {
+            response.headers_mut().insert(CACHE_CONTROL, age);
+        }
+        response
     }
 }
 
@@ -222,11 +239,11 @@ async fn start(
     let guard = CancelOnDrop::new(cancel.clone());
     let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, &app.seats, guard);
     let (said, heard) = oneshot::channel();
-    let work = Work { app, entry, began, request, form, query, formulas, cancel, seat };
+    let work = Work { app, entry, began, request, form: form.clone(), query, formulas, cancel, seat };
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || work.run(&handle, said, pieces));
     match heard.await {
-        Ok(Ok(Head::Whole(bytes))) => Ok(json::body_of(form.content_type(), bytes)),
+        Ok(Ok(Head::Whole(bytes))) => Ok(form.dress(json::body_of(form.content_type(), bytes))),
         Ok(Ok(Head::Stream)) => Ok(json::body_of(form.content_type(), Body::new(body))),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(ApiError::internal("The query ended without an answer; the log says more")),
@@ -305,12 +322,23 @@ impl Work {
             pieces.as_mut().is_some_and(|pieces| pieces.send(handle, piece))
         };
         let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let whole = match self.form {
+        let range = (self.query.start_ms, self.query.end_ms);
+        let whole = match &self.form {
             Form::Api => Answer::new(&self.request, answers, self.app.config.compat.strict, self.began)
                 .with_globals(globals)
                 .write(written, sink),
             Form::Lines => graph::lines(answers, sink),
             Form::Counts => Some(graph::counts(answers, took_ms)),
+            Form::Picture(picture) => match picture.draw(answers, globals, range) {
+                Ok(png) => {
+                    self.app.metrics.graph_latency.record(self.began.elapsed());
+                    Some(png)
+                }
+                Err(cause) => {
+                    let error = ApiError::internal(cause);
+                    return said.is_some_and(|said| said.send(Err(error)).is_ok());
+                }
+            },
         };
         match (said, whole) {
             (Some(said), Some(rest)) => said.send(Ok(Head::Whole(rest))).is_ok(),

@@ -11,8 +11,8 @@ use axum::routing::{any, get, post};
 
 use super::error::ApiError;
 use super::{
-    annotation, expression, graph, health, last, page, process, put, query, search, service, stats, store, suggest,
-    ts_meta, uid, uid_meta,
+    annotation, assets, expression, graph, health, last, logs, page, process, put, query, search, service, stats,
+    store, suggest, ts_meta, uid, uid_meta,
 };
 use crate::app::App;
 
@@ -27,6 +27,10 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
     let mut router = Router::new()
         .route("/", get(|| async { super::json::body_of("text/html; charset=UTF-8", page::home()) }))
         .route("/q", any(graph::classic))
+        .route("/s/{*name}", get(assets::below))
+        .route("/favicon.ico", get(assets::favicon))
+        .route("/logs", any(logs::recent))
+        .route("/diediedie", any(service::diediedie))
         .route("/api/put", post(put::put))
         .route("/api/query", get(query::get).post(query::post).delete(query::get))
         .route("/api/query/exp", post(expression::post))
@@ -87,7 +91,9 @@ pub(crate) fn is_api(path: &str) -> bool {
 pub(crate) fn plain(uri: &Uri) -> Result<Uri, ApiError> {
     let mut pieces = uri.path().split('/').skip(1).map(str::to_ascii_lowercase).filter(|piece| !piece.is_empty());
     let first = pieces.next().unwrap_or_default();
-    let path = if first == "api" {
+    let path = if first == "s" {
+        format!("/s/{}", pieces.collect::<Vec<_>>().join("/"))
+    } else if first == "api" {
         let mut second = pieces.next().unwrap_or_default();
         if let Some(version) =
             second.strip_prefix('v').filter(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
@@ -144,6 +150,8 @@ mod tests {
         check("/api/config/Filters", "/api/config/filters");
         check("/api/query/last", "/api/query/last");
         check("/Suggest?type=metrics", "/suggest?type=metrics");
+        check("/s/Graph.CSS", "/s/graph.css");
+        check("/s/../../etc/passwd", "/s/../../etc/passwd");
         check("/", "/");
     }
 }

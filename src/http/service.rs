@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::Uri;
+use axum::http::{Method, Uri};
 use axum::response::Response;
 use basalt_query::{Aggregator, filter_descriptions};
 use serde_json::{Map, Value, json};
 
 use super::error::ApiError;
 use super::json::{self, TEXT};
+use super::page;
 use crate::app::App;
 use crate::config::as_opentsdb;
 use crate::version;
@@ -76,4 +77,17 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Result<Response, ApiE
 pub(crate) async fn dropcaches(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     app.drop_caches();
     json::ok(&json!({ "message": "Caches dropped", "status": "200" }))
+}
+
+/// Ends the daemon as SIGTERM does, where that is allowed (`server.allow_diediedie`); else the path leads nowhere, as in
+/// OpenTSDB with `tsd.no_diediedie`. OpenTSDB takes a mere GET, which any page can make a browser send.
+pub(crate) async fn diediedie(State(app): State<Arc<App>>, method: Method) -> Result<Response, ApiError> {
+    if !app.config.server.allow_diediedie {
+        return Err(ApiError::no_endpoint());
+    }
+    if method != Method::POST && !app.config.compat.strict {
+        return Err(ApiError::method(&method));
+    }
+    app.ask_to_end("/diediedie");
+    Ok(json::body_of("text/html; charset=UTF-8", page::killed()))
 }

@@ -16,12 +16,10 @@ use crate::stats::{Stat, collect, lines as stat_lines, shared_tags};
 /// A list of points whose values are texts, as OpenTSDB has it.
 pub(crate) async fn api(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     let seconds = clock::now_ms() / 1_000;
-    let point = |Stat { name, tag, value }: Stat| {
+    let point = |Stat { name, tags: own, value }: Stat| {
         let mut tags = serde_json::Map::new();
         tags.extend(shared_tags(&app).into_iter().map(|(key, text)| (key.to_owned(), text.into())));
-        if let Some((key, text)) = tag {
-            tags.insert(key.to_owned(), text.into());
-        }
+        tags.extend(own.into_iter().map(|(key, text)| (key.to_owned(), text.into())));
         json!({ "metric": name, "timestamp": seconds, "value": value.to_string(), "tags": tags })
     };
     json::ok(&collect(&app).into_iter().map(point).collect::<Vec<Value>>())

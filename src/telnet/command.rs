@@ -15,6 +15,8 @@ pub(crate) enum Command<'a> {
     Status,
     /// Forget cached names.
     DropCaches,
+    /// End the daemon.
+    DieDieDie,
     /// Close the connection.
     Exit,
     /// None of ours, by its first word.
@@ -32,6 +34,7 @@ impl<'a> Command<'a> {
             b"help" => Self::Help,
             b"status" => Self::Status,
             b"dropcaches" => Self::DropCaches,
+            b"diediedie" => Self::DieDieDie,
             b"exit" => Self::Exit,
             other => Self::Unknown(other),
         }

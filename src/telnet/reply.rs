@@ -8,6 +8,9 @@ use crate::version;
 /// The commands, as `help` lists them.
 pub(crate) const HELP: &str = "available commands: stats dropcaches version exit help put \n";
 
+/// After `diediedie`.
+pub(crate) const DYING: &str = "Cleaning up and exiting now.\n";
+
 /// After `dropcaches`.
 pub(crate) const CACHES_DROPPED: &str = "Caches dropped.\n";
 

@@ -134,6 +134,7 @@ impl Session {
     fn command_of<'a>(&self, line: &'a [u8]) -> Command<'a> {
         match Command::of(line) {
             Command::Put if self.app.config.server.mode == Mode::ReadOnly => Command::Unknown(b"put"),
+            Command::DieDieDie if !self.app.config.server.allow_diediedie => Command::Unknown(b"diediedie"),
             command => command,
         }
     }
@@ -150,6 +151,11 @@ impl Session {
                 let mut lines = crate::stats::lines(&self.app, clock::now_ms());
                 lines.push(String::new());
                 lines.join("\n")
+            }
+            Command::DieDieDie => {
+                self.say(reply::DYING).await?;
+                self.app.ask_to_end("telnet diediedie");
+                return Ok(Next::Read);
             }
             Command::Status => format!("{}\n", self.app.status_word()),
             Command::DropCaches => {

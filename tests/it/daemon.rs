@@ -108,6 +108,11 @@ impl Daemon {
         self.child.wait().unwrap();
     }
 
+    /// Its exit code once it has ended by itself.
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        self.child.try_wait().unwrap().and_then(|status| status.code())
+    }
+
     /// SIGTERM, and its exit status.
     pub(crate) fn terminate(mut self) -> ExitStatus {
         let told = Command::new("kill").arg(self.pid().to_string()).status().unwrap();

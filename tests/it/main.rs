@@ -29,6 +29,8 @@ mod last;
 #[cfg(test)]
 mod meta;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod points;
 #[cfg(test)]
 mod queries;

@@ -1,0 +1,70 @@
+//! Which status an outcome has.
+
+use std::time::Duration;
+
+use basalt_ingest::PointError;
+
+use super::*;
+
+fn storage(kind: ErrorKind) -> Problem {
+    Problem::Storage { kind, text: "x".into() }
+}
+
+/// Status and whether the client may come back, of a put of which one point was stored.
+fn check(problems: &[Problem], flags: &str, strict: bool, expected: (u16, bool)) {
+    let flags = Flags {
+        summary: flags.contains("summary"),
+        details: flags.contains("details"),
+        sync_timeout: flags.contains("timeout").then_some(Duration::from_secs(1)),
+    };
+    let rejected = problems.iter().filter(|problem| problem.class().is_rejection()).count() as u64;
+    let errors = problems.iter().enumerate();
+    let report = PutReport {
+        stored: 1,
+        rejected,
+        failed: problems.len() as u64 - rejected,
+        errors: errors.map(|(index, problem)| PointError { index, problem: problem.clone() }).collect(),
+    };
+    let response = put_outcome(flags, &report, &[], strict).into_response();
+    let found = (response.status().as_u16(), response.headers().contains_key(RETRY_AFTER));
+    assert_eq!(found, expected, "{problems:?} {flags:?}");
+}
+
+/// `W-PUT-SUMMARY`, `W-PUT-DETAILS`, `W-PUT-SYNCTIMEOUT`, `W-PUT-THROTTLE`.
+#[test]
+fn a_put_has_the_status_of_the_worst_that_a_retry_can_mend() {
+    let bad = Problem::EmptyMetric;
+    let full = Problem::Throttled { text: "x".into() };
+    check(&[], "", false, (204, false));
+    check(&[], "summary", false, (200, false));
+    for flags in ["", "summary", "details"] {
+        check(std::slice::from_ref(&bad), flags, false, (400, false));
+        check(&[bad.clone(), full.clone()], flags, false, (503, true));
+        check(&[storage(ErrorKind::ReadOnly)], flags, false, (503, true));
+        check(&[storage(ErrorKind::Corrupt)], flags, false, (500, false));
+        check(&[Problem::TimedOut], flags, false, (400, false));
+    }
+}
+
+#[test]
+fn a_strict_put_has_opentsdbs_status() {
+    check(&[storage(ErrorKind::Unavailable)], "", true, (400, false));
+    check(&[storage(ErrorKind::Unavailable)], "summary", true, (200, false));
+    check(&[storage(ErrorKind::Unavailable), Problem::EmptyMetric], "details", true, (400, false));
+}
+
+#[test]
+fn a_query_over_a_budget_is_told_by_its_own_status() {
+    use basalt_query::Error;
+    for (cause, status) in [
+        (Error::TooManyPoints { limit: 1 }, 413),
+        (Error::DeadlineExceeded { limit_ms: 1 }, 408),
+        (Error::TooMuchMemory { limit_bytes: 1 }, 413),
+        (Error::MemoryTaken { limit_bytes: 1 }, 503),
+        (Error::UnknownName { kind: "metrics", name: "x".into() }, 400),
+        (Error::Cancelled, 503),
+        (Error::WorkerPanicked, 500),
+    ] {
+        assert_eq!(ApiError::of_query(&cause, false).status().as_u16(), status, "{cause}");
+    }
+}
