@@ -17,7 +17,7 @@ use crate::http::{self, ApiError};
 use crate::metrics::Metrics;
 use crate::register::Register;
 use crate::seats::Seats;
-use crate::store::Opened;
+use crate::store::{self, Opened};
 
 /// How many operators' commands run at once, and how many wait.
 const OPERATORS_RUNNING: usize = 4;
@@ -113,6 +113,16 @@ impl App {
         let store = Arc::clone(&self.store);
         let closing = spawn_blocking(move || store.close()).await;
         closing.unwrap_or_else(|cause| Err(Failure::new(Exit::Failure, format!("cannot close the store: {cause}"))))
+    }
+
+    /// Waits until everything acknowledged so far is durable.
+    ///
+    /// # Errors
+    ///
+    /// The store's own.
+    pub(crate) fn sync(&self) -> Result<(), Failure> {
+        let synced = self.store.schema.store().sync().wait();
+        synced.map_err(|cause| Failure::new(store::exit_of(cause.kind()), format!("cannot sync the store: {cause}")))
     }
 
     /// The HTTP endpoints over this app.

@@ -1,41 +1,57 @@
 //! Text files into a target, block by block: read, store, remember, report.
 //!
-//! A block is stored as a whole before the next is read, and remembered only when every line of it is
-//! stored or may be skipped, so that whatever ends an import, running it again loses no line; at most
-//! one block is sent twice, which is harmless since a point written twice is one point.
+//! ```text
+//! file ─ blocks of whole lines ─► threads: parse, wait for a turn, store ─► outcomes in order ─► sync ─► remembered
+//! ```
+//!
+//! Blocks reach the target in their order, a few of them under way at once. Lines count as done when they and all before
+//! them are durable, so that whatever ends an import, running it again loses no line; what is sent twice is harmless,
+//! since a point written twice is one point.
 
+mod block;
 mod folder;
+mod progress;
 mod remote;
 mod resume;
 mod source;
+mod turns;
 
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use basalt_ingest::{Problem, ProblemClass};
+use basalt_store::ErrorKind;
 
 use crate::exit::{Exit, Failure};
 
+use block::Block;
 pub(crate) use folder::Folder;
+use progress::{Outcome, Progress};
 pub(crate) use remote::Remote;
-use resume::Resume;
 use source::Source;
 
-/// Lines of one block.
-const BLOCK_LINES: usize = 5_000;
-/// Refused lines that are shown when they are skipped.
-const SHOWN_MAX: u64 = 10;
+/// Threads that parse and store blocks: more than cores, as some of them wait for the target.
+const WORKERS: usize = 4;
+/// Blocks read and not yet stored.
+const BLOCKS_MAX: u64 = 8;
 
 /// Where points go.
-pub(crate) trait Target {
-    /// Stores a block of `put` lines, each with its line end; returns when it is durable, with one
-    /// text for each line that was refused.
+pub(crate) trait Target: Sync {
+    /// Stores a block; blocks are stored in the order of their tickets, which begin at 0 and leave none out.
     ///
     /// # Errors
     ///
-    /// The block may be stored or not: the server is gone, or asks to come back later (75).
-    fn store(&mut self, lines: &[Vec<u8>]) -> Result<Vec<String>, Failure>;
+    /// The block may be stored or not: the target is gone, or asks to come back later (75). All later blocks fail too.
+    fn store(&self, block: &Block) -> Result<Stored, Failure>;
+
+    /// Returns when all that was stored is durable.
+    ///
+    /// # Errors
+    ///
+    /// The target's own.
+    fn sync(&self) -> Result<(), Failure>;
 
     /// Lets go of the target.
     ///
@@ -43,6 +59,15 @@ pub(crate) trait Target {
     ///
     /// What was stored could not be closed cleanly.
     fn finish(&mut self) -> Result<(), Failure>;
+}
+
+/// What became of a block.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    /// Points stored.
+    pub(crate) points: u64,
+    /// One text for each line that was refused.
+    pub(crate) refused: Vec<String>,
 }
 
 /// What is to be done.
@@ -79,91 +104,119 @@ impl Sum {
 ///
 /// Unreadable files, refused lines unless they are skipped, and the target's own; progress is
 /// remembered in all cases.
-pub(crate) fn run(job: &Job, target: &mut dyn Target) -> Result<Sum, Failure> {
-    let mut resume = Resume::load(job.resume.as_deref())?;
-    let mut sum = Sum::default();
-    let began = Instant::now();
-    for path in &job.paths {
+pub(crate) fn run(job: &Job, target: &dyn Target) -> Result<Sum, Failure> {
+    let mut progress = Progress::begin(job)?;
+    let done = std::thread::scope(|scope| {
+        let (blocks, work) = sync_channel::<Block>(WORKERS);
+        let (said, heard) = sync_channel::<Outcome>(WORKERS);
+        let work = std::sync::Arc::new(Mutex::new(work));
+        for _ in 0..WORKERS {
+            let (work, said) = (std::sync::Arc::clone(&work), said.clone());
+            scope.spawn(move || store_all(target, &work, &said));
+        }
+        drop((work, said));
+        let mut road = Road { blocks, heard, sent: 0, taken: 0 };
+        job.paths.iter().try_for_each(|path| road.file(path, target, &mut progress))
+    });
+    // What is stored is done, whatever ended the import.
+    let remembered = progress.checkpoint(target);
+    done.and(remembered)?;
+    Ok(progress.sum())
+}
+
+/// One thread's work: blocks until there are none, or nobody listens.
+fn store_all(target: &dyn Target, work: &Mutex<Receiver<Block>>, said: &SyncSender<Outcome>) {
+    loop {
+        // Held while waiting: whoever has it gets the next block, the others wait for it instead.
+        let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(block) = next else { return };
+        let stored = target.store(&block);
+        if said.send(Outcome { ticket: block.ticket, lines: block.lines_end, bytes: block.bytes_end, stored }).is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// The way of blocks to the threads and of outcomes back.
+struct Road {
+    /// Bound: [`WORKERS`] blocks; full, the reader waits.
+    blocks: SyncSender<Block>,
+    /// Bound: [`WORKERS`] outcomes; full, the threads wait.
+    heard: Receiver<Outcome>,
+    sent: u64,
+    taken: u64,
+}
+
+impl Road {
+    fn file(
+        &mut self,
+        path: &std::path::Path,
+        target: &dyn Target,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Failure> {
         let mut source = Source::open(path)?;
-        let done = resume.done(path);
-        sum.skipped += source.skip(done)?;
-        let bar = ProgressBar::new(source.bytes_all()).with_style(style()).with_message(path.display().to_string());
-        loop {
-            let block = source.block(BLOCK_LINES)?;
-            if block.is_empty() {
-                break;
+        let skipped = source.skip(progress.done(path))?;
+        progress.open(path, skipped, source.bytes_all());
+        while let Some((text, lines_end)) = source.block()? {
+            while self.sent - self.taken >= BLOCKS_MAX {
+                self.take(target, progress)?;
             }
-            let refused = target.store(&block)?;
-            account(job, &mut sum, block.len() as u64, &refused, &bar)?;
-            // Last: what ended the import above is mended, and then the block is sent again.
-            resume.advance(path, source.lines())?;
-            bar.set_position(source.bytes_read());
-            hold_back(job.rate, &sum, began);
+            let block = Block { ticket: self.sent, text, lines_end, bytes_end: source.bytes_read() };
+            self.blocks.send(block).map_err(|_| stopped())?;
+            self.sent += 1;
         }
-        bar.finish();
-    }
-    sum.took = began.elapsed();
-    Ok(sum)
-}
-
-/// The first of a block's error lines that says the line was good and could not be stored now.
-///
-/// Such a line must not count as refused: it would be skipped for good.
-fn not_now(said: &[String]) -> Option<&str> {
-    const PREFIXES: [&str; 3] = ["put: Please throttle", "put: HBase error", "put: Request timed out"];
-    let later = |line: &&String| PREFIXES.iter().any(|prefix| line.starts_with(prefix));
-    said.iter().find(later).map(String::as_str)
-}
-
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} eta {eta}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-fn account(job: &Job, sum: &mut Sum, lines: u64, refused: &[String], bar: &ProgressBar) -> Result<(), Failure> {
-    let before = sum.refused;
-    sum.refused += refused.len() as u64;
-    sum.stored += lines.saturating_sub(refused.len() as u64);
-    if let Some(first) = refused.first().filter(|_| !job.skip_errors) {
-        let line = format!("{} lines refused, the first: {first}; mend them or add --skip-errors", refused.len());
-        return Err(Failure::new(Exit::Failure, line));
-    }
-    for (place, text) in (before..).zip(refused) {
-        if place < SHOWN_MAX {
-            // Not the bar's own printing: that is silent where there is no terminal.
-            bar.suspend(|| writeln!(std::io::stderr(), "{text}").unwrap_or_default());
+        while self.taken < self.sent {
+            self.take(target, progress)?;
         }
+        progress.close(target)
     }
-    Ok(())
+
+    fn take(&mut self, target: &dyn Target, progress: &mut Progress<'_>) -> Result<(), Failure> {
+        let outcome = self.heard.recv().map_err(|_| stopped())?;
+        self.taken += 1;
+        progress.take(outcome, target)
+    }
 }
 
-/// Waits until the points stored so far are no more than `rate` allows.
-fn hold_back(rate: Option<u64>, sum: &Sum, began: Instant) {
-    let Some(rate) = rate.filter(|rate| *rate > 0) else { return };
-    let due = Duration::from_millis(sum.stored.saturating_mul(1_000) / rate);
-    while let Some(wait) = due.checked_sub(began.elapsed()).filter(|wait| !wait.is_zero()) {
-        std::thread::park_timeout(wait);
+/// What a thread says whose work others have ended; the first failure is the one that is told.
+fn stopped() -> Failure {
+    Failure::new(Exit::Failure, "the import was stopped")
+}
+
+/// Whether a good point could not be stored now. It must not count as refused: it would be skipped for good.
+fn is_for_later(problem: &Problem) -> bool {
+    match problem {
+        Problem::TimedOut => true,
+        Problem::Storage { kind, .. } => *kind != ErrorKind::Invalid,
+        other => other.class() == ProblemClass::Throttled,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use basalt_ingest::Problem;
-    use basalt_store::ErrorKind;
-
     use super::*;
 
-    /// Refuses every line that has an `x`.
+    /// Refuses every line that has an `x`, and knows in which order blocks came.
+    #[derive(Default)]
     struct Picky {
-        stored: Vec<String>,
+        stored: Mutex<Vec<String>>,
+        turns: Option<turns::Turns>,
     }
 
     impl Target for Picky {
-        fn store(&mut self, lines: &[Vec<u8>]) -> Result<Vec<String>, Failure> {
-            let lines = lines.iter().map(|line| String::from_utf8(line.clone()).unwrap());
-            let (bad, good): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains('x'));
-            self.stored.extend(good);
-            Ok(bad)
+        fn store(&self, block: &Block) -> Result<Stored, Failure> {
+            let turn = self.turns.as_ref().map(|turns| turns.take(block.ticket).ok_or_else(stopped)).transpose()?;
+            let text = block.text();
+            let (bad, good): (Vec<_>, Vec<_>) = text.lines().map(str::to_owned).partition(|line| line.contains('x'));
+            let points = good.len() as u64;
+            self.stored.lock().unwrap().extend(good);
+            turn.into_iter().for_each(turns::Turn::pass);
+            Ok(Stored { points, refused: bad })
+        }
+
+        fn sync(&self) -> Result<(), Failure> {
+            Ok(())
         }
 
         fn finish(&mut self) -> Result<(), Failure> {
@@ -177,25 +230,39 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, state) = (folder.path().join("points"), folder.path().join("state"));
         let mut job = Job { paths: vec![path.clone()], resume: Some(state), rate: None, skip_errors: false };
-        let mut target = Picky { stored: Vec::new() };
+        let target = Picky::default();
         std::fs::write(&path, "a 1 1 h=a\nb 1 x h=a\n").unwrap();
-        assert!(run(&job, &mut target).is_err());
+        assert!(run(&job, &target).is_err());
         std::fs::write(&path, "a 1 1 h=a\nb 1 2 h=a\nc 1 x h=a\n").unwrap();
         job.skip_errors = true;
-        let sum = run(&job, &mut target).unwrap();
+        let sum = run(&job, &target).unwrap();
         assert_eq!((sum.stored, sum.refused, sum.skipped), (2, 1, 0));
-        assert!(target.stored.contains(&"put b 1 2 h=a\n".to_owned()), "{:?}", target.stored);
-        assert_eq!(run(&job, &mut target).unwrap().skipped, 3, "what may be skipped is done");
+        assert!(target.stored.lock().unwrap().contains(&"b 1 2 h=a".to_owned()));
+        assert_eq!(run(&job, &target).unwrap().skipped, 3, "what may be skipped is done");
+    }
+
+    /// Of two points at one instant the later line wins, so the order is part of what is imported.
+    #[test]
+    fn lines_of_all_files_reach_the_target_in_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let lines: Vec<String> = (0..200_000).map(|n| format!("m {n} 1 h=a")).collect();
+        let paths: Vec<PathBuf> = (0..2).map(|n| folder.path().join(n.to_string())).collect();
+        for (path, half) in paths.iter().zip(lines.chunks(100_000)) {
+            std::fs::write(path, half.join("\n")).unwrap();
+        }
+        let target = Picky { turns: Some(turns::Turns::new()), ..Picky::default() };
+        let sum = run(&Job { paths, resume: None, rate: None, skip_errors: false }, &target).unwrap();
+        assert_eq!(sum.stored, 200_000);
+        assert!(*target.stored.lock().unwrap() == lines);
     }
 
     #[test]
-    fn lines_that_could_not_be_stored_now_are_told_from_bad_ones() {
+    fn points_that_could_not_be_stored_now_are_told_from_bad_ones() {
         let storage = |kind| Problem::Storage { kind, text: "x".into() };
         for problem in [storage(ErrorKind::ReadOnly), storage(ErrorKind::Unavailable), Problem::TimedOut] {
-            let said = ["put: illegal argument: x".to_owned(), problem.telnet_text("put")];
-            assert_eq!(not_now(&said), said.last().map(String::as_str));
+            assert!(is_for_later(&problem));
         }
-        assert!(not_now(&[Problem::Throttled { text: "x".into() }.telnet_text("put")]).is_some());
-        assert!(not_now(&[Problem::EmptyMetric.telnet_text("put")]).is_none());
+        assert!(is_for_later(&Problem::Throttled { text: "x".into() }));
+        assert!(!is_for_later(&Problem::EmptyMetric) && !is_for_later(&storage(ErrorKind::Invalid)));
     }
 }

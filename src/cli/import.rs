@@ -16,7 +16,8 @@ const URL_DEFAULT: &str = "http://127.0.0.1:4242";
 #[command(after_help = "\
 A line is `metric time value tag=value …`, as OpenTSDB's import reads and `scan --import` writes it;
 a word `put` before it is taken too. Files may be gzipped, whatever their names; `-` is standard input.
-A block of lines counts as done when the server has made it durable.
+A block of lines counts as done when it is durable: a server is sent `/api/put?details`, and answers for
+each point.
 
 Examples:
   basalt import dump.gz
@@ -54,7 +55,7 @@ impl Import {
             Box::new(Remote::connect(&self.url)?)
         };
         let job = Job { paths: self.paths, resume: self.resume, rate: self.rate, skip_errors: self.skip_errors };
-        let sum = import::run(&job, target.as_mut());
+        let sum = import::run(&job, &*target);
         // A folder must be closed, and its log synced, whatever happened before.
         target.finish()?;
         let sum = sum?;

@@ -1,14 +1,24 @@
-//! A running server, by its telnet door.
+//! A running server, by its `/api/put?details`, which answers for every point, whatever `telnet.return_errors` says.
 //!
-//! A block is its lines and then `version`: the server answers that only when every put before it is
-//! durable, so the answer is the block's acknowledgement and what stands before it are its errors.
+//! Requests follow each other on one connection without waiting for answers, as many as blocks are under way: the server
+//! takes them in their order, and always has the next one at hand.
 
-use std::io::{BufRead, BufReader, Write};
+mod answer;
+
+use std::borrow::Cow;
+use std::io::Write;
 use std::net::TcpStream;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{Target, not_now};
+use basalt_ingest::{RawPoint, RawTags, RawText};
+use serde::{Serialize, Serializer};
+
+use super::block::{self, Block};
+use super::turns::Turns;
+use super::{Stored, Target};
 use crate::exit::{Exit, Failure};
+use answer::{Answer, Reader};
 
 /// How long a server may take for one block.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -16,7 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// A connection to a server.
 pub(crate) struct Remote {
     address: String,
-    stream: BufReader<TcpStream>,
+    /// Locked in turns, so that nobody ever waits for it.
+    writer: Mutex<TcpStream>,
+    writes: Turns,
+    /// As `writer`.
+    reader: Mutex<Reader>,
+    reads: Turns,
 }
 
 impl Remote {
@@ -35,52 +50,92 @@ impl Remote {
             .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
             .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
             .map_err(fail)?;
-        Ok(Self { stream: BufReader::new(stream), address })
+        let reader = Mutex::new(Reader::new(stream.try_clone().map_err(fail)?));
+        Ok(Self { writer: Mutex::new(stream), writes: Turns::new(), reader, reads: Turns::new(), address })
     }
 
-    fn fail(&self, cause: &std::io::Error) -> Failure {
-        let line = format!("connection to {} lost: {cause}; the last block may be stored or not", self.address);
+    fn lost(&self, cause: &std::io::Error) -> Failure {
+        let line = format!("connection to {} lost: {cause}; the last blocks may be stored or not", self.address);
         Failure::new(Exit::Failure, line)
     }
 
-    /// Writes and reads at once: a server drops error lines that nobody reads.
-    fn exchange(&mut self, text: &[u8]) -> std::io::Result<Vec<String>> {
-        let mut writer = self.stream.get_ref().try_clone()?;
-        std::thread::scope(|scope| {
-            let writing = scope.spawn(move || writer.write_all(text));
-            let said = self.read()?;
-            writing.join().unwrap_or_else(|_| Err(std::io::Error::other("the writing thread failed")))?;
-            Ok(said)
-        })
+    fn write(&self, ticket: u64, request: &[u8]) -> Result<(), Failure> {
+        let turn = self.writes.take(ticket).ok_or_else(super::stopped)?;
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.write_all(request).map_err(|cause| self.lost(&cause))?;
+        turn.pass();
+        Ok(())
     }
 
-    /// The error lines before the two lines of `version`.
-    fn read(&mut self) -> std::io::Result<Vec<String>> {
-        let mut said = Vec::new();
-        loop {
-            let mut line = String::new();
-            if self.stream.read_line(&mut line)? == 0 {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
-            }
-            let line = line.trim_end().to_owned();
-            if line.starts_with("Built on ") {
-                return Ok(said);
-            }
-            if !line.starts_with("net.opentsdb") {
-                said.push(line);
-            }
-        }
+    fn read(&self, ticket: u64) -> Result<Answer, Failure> {
+        let turn = self.reads.take(ticket).ok_or_else(super::stopped)?;
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = reader.answer().map_err(|cause| self.lost(&cause))?;
+        turn.pass();
+        Ok(answer)
     }
 }
 
+/// A point as the body has it.
+#[derive(Serialize)]
+struct Put<'a> {
+    metric: Cow<'a, str>,
+    timestamp: i64,
+    /// A text, so that no digit is lost on the way.
+    value: Cow<'a, str>,
+    tags: Tags<'a>,
+}
+
+/// Tags in the order of the line.
+struct Tags<'a>(RawTags<'a>);
+
+impl Serialize for Tags<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.decode())
+    }
+}
+
+/// The request that puts `points`.
+fn request(address: &str, points: &[RawPoint<'_>]) -> Result<Vec<u8>, Failure> {
+    let text =
+        |text: Option<RawText<'_>>| text.map_or(Cow::Borrowed(""), |text| Cow::Owned(text.decode().into_owned()));
+    let puts = points.iter().map(|point| Put {
+        metric: text(point.metric),
+        timestamp: point.timestamp,
+        value: text(point.value),
+        tags: Tags(point.tags),
+    });
+    let mut body = Vec::with_capacity(points.len() * 200);
+    serde_json::Serializer::new(&mut body)
+        .collect_seq(puts)
+        .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write points as JSON: {cause}")))?;
+    let head = format!(
+        "POST /api/put?details HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    Ok([head.into_bytes(), body].concat())
+}
+
 impl Target for Remote {
-    fn store(&mut self, lines: &[Vec<u8>]) -> Result<Vec<String>, Failure> {
-        let text = [lines.concat(), b"version\n".to_vec()].concat();
-        let said = self.exchange(&text).map_err(|cause| self.fail(&cause))?;
-        match not_now(&said) {
-            Some(line) => Err(Failure::new(Exit::TryLater, format!("{} cannot store now: {line}", self.address))),
-            None => Ok(said),
+    fn store(&self, block: &Block) -> Result<Stored, Failure> {
+        let text = block.text();
+        let (points, problems) = block::read(&text);
+        let mut refused: Vec<String> = problems.iter().map(|problem| problem.telnet_text("put")).collect();
+        // A block of comments has its turns all the same.
+        let request = if points.is_empty() { Vec::new() } else { request(&self.address, &points)? };
+        self.write(block.ticket, &request)?;
+        if points.is_empty() {
+            self.reads.take(block.ticket).ok_or_else(super::stopped)?.pass();
+            return Ok(Stored { points: 0, refused });
         }
+        let answer = self.read(block.ticket)?;
+        refused.extend(answer.refused(points.len()).map_err(|failure| failure.of(&self.address))?);
+        Ok(Stored { points: (points.len() + problems.len() - refused.len()) as u64, refused })
+    }
+
+    fn sync(&self) -> Result<(), Failure> {
+        // What is answered is durable.
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<(), Failure> {

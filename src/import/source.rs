@@ -1,4 +1,4 @@
-//! One file of points, plain or gzipped, as blocks of `put` lines.
+//! One file of points, plain or gzipped, as blocks of whole lines.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,18 +10,24 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::exit::{Exit, Failure};
 
-/// The longest line read into memory; a longer one is an error of the file.
-const LINE_BYTES_MAX: u64 = 64 << 10;
+/// Bytes of a block, more or less: some five thousand points. A line as long as that is an error of the file.
+const BLOCK_BYTES: usize = 512 << 10;
 
 /// A file under way.
 pub(super) struct Source {
     shown: String,
-    reader: Box<dyn BufRead>,
-    /// Lines taken so far, blank ones included.
+    reader: Box<dyn Read>,
+    /// Read and not yet given.
+    rest: Vec<u8>,
+    ended: bool,
+    /// Lines given so far, blank ones included.
     lines: u64,
     bytes_all: u64,
     bytes_read: Arc<AtomicU64>,
 }
+
+/// Whole lines, and how many lines of the file end with them.
+pub(super) type Lines = (Vec<u8>, u64);
 
 impl Source {
     /// Opens `path`, or standard input for `-`. Gzip is told by its first two bytes.
@@ -38,9 +44,8 @@ impl Source {
         let bytes_read = Arc::new(AtomicU64::new(0));
         let mut counted = BufReader::new(Counted { raw, bytes: Arc::clone(&bytes_read) });
         let gzipped = counted.fill_buf().map_err(fail)?.starts_with(&[0x1f, 0x8b]);
-        let reader: Box<dyn BufRead> =
-            if gzipped { Box::new(BufReader::new(MultiGzDecoder::new(counted))) } else { Box::new(counted) };
-        Ok(Self { shown, reader, lines: 0, bytes_all, bytes_read })
+        let reader: Box<dyn Read> = if gzipped { Box::new(MultiGzDecoder::new(counted)) } else { Box::new(counted) };
+        Ok(Self { shown, reader, rest: Vec::new(), ended: false, lines: 0, bytes_all, bytes_read })
     }
 
     /// Bytes of the file as it lies there; 0 when not known.
@@ -54,51 +59,50 @@ impl Source {
         self.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// Lines taken so far.
-    pub(super) fn lines(&self) -> u64 {
-        self.lines
-    }
-
     /// Passes over the first `count` lines; gives how many there were.
     pub(super) fn skip(&mut self, count: u64) -> Result<u64, Failure> {
-        while self.lines < count && self.line()?.is_some() {}
+        while self.lines < count {
+            let Some((mut text, end)) = self.block()? else { break };
+            if end > count {
+                // The lines that were too many are given again.
+                let surplus = usize::try_from(end - count - 1).unwrap_or(usize::MAX);
+                let body = text.strip_suffix(b"\n").unwrap_or(&text);
+                let from = ends(body).nth_back(surplus).map_or(0, |before| before + 1);
+                let mut again = text.split_off(from);
+                again.append(&mut self.rest);
+                self.rest = again;
+                self.ended = false;
+                self.lines = count;
+            }
+        }
         Ok(self.lines)
     }
 
-    /// The next lines, at most `max`, blank ones and comments left out; empty at the end.
-    pub(super) fn block(&mut self, max: usize) -> Result<Vec<Vec<u8>>, Failure> {
-        let mut block = Vec::with_capacity(max);
-        while block.len() < max {
-            let Some(line) = self.line()? else { break };
-            let text = line.trim_ascii();
-            if !text.is_empty() && !text.starts_with(b"#") {
-                block.push(as_put(text));
-            }
+    /// The next lines, some [`BLOCK_BYTES`]; none at the end.
+    pub(super) fn block(&mut self) -> Result<Option<Lines>, Failure> {
+        while !self.ended && self.rest.len() < BLOCK_BYTES {
+            let wanted = (BLOCK_BYTES - self.rest.len()) as u64;
+            let read = self.reader.by_ref().take(wanted).read_to_end(&mut self.rest);
+            let read = read.map_err(|cause| self.fail(&cause.to_string()))?;
+            self.ended = read == 0;
         }
-        Ok(block)
+        let end = if self.ended { Some(self.rest.len()) } else { ends(&self.rest).next_back().map(|end| end + 1) };
+        let end = end.ok_or_else(|| self.fail("the line has no end"))?;
+        let after = self.rest.split_off(end);
+        let text = std::mem::replace(&mut self.rest, after);
+        let unfinished = text.last().is_some_and(|last| *last != b'\n');
+        self.lines += ends(&text).count() as u64 + u64::from(unfinished);
+        Ok((!text.is_empty()).then_some((text, self.lines)))
     }
 
-    fn line(&mut self) -> Result<Option<Vec<u8>>, Failure> {
-        let mut line = Vec::new();
-        let place = self.lines + 1;
-        let read = self.reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
-        let read = read.map_err(|cause| self.fail(place, &cause.to_string()))?;
-        if read as u64 == LINE_BYTES_MAX {
-            return Err(self.fail(place, "the line has no end"));
-        }
-        self.lines += u64::from(read > 0);
-        Ok((read > 0).then_some(line))
-    }
-
-    fn fail(&self, line: u64, why: &str) -> Failure {
-        Failure::new(Exit::Failure, format!("cannot read {} at line {line}: {why}", self.shown))
+    fn fail(&self, why: &str) -> Failure {
+        Failure::new(Exit::Failure, format!("cannot read {} at line {}: {why}", self.shown, self.lines + 1))
     }
 }
 
-/// A line as telnet takes it: `put` before, one line end after.
-fn as_put(text: &[u8]) -> Vec<u8> {
-    let head: &[u8] = if text.starts_with(b"put ") { b"" } else { b"put " };
-    [head, text, b"\n"].concat()
+/// Where lines end.
+fn ends(text: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
+    text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(place, _)| place)
 }
 
 /// Counts bytes as they pass.
@@ -121,36 +125,55 @@ mod tests {
 
     use super::*;
 
-    fn blocks(bytes: &[u8], skip: u64) -> Vec<String> {
+    /// What is left of a file after its first lines, and how many lines it has.
+    fn rest(bytes: &[u8], skip: u64) -> (Vec<u8>, u64) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("points");
         std::fs::write(&path, bytes).unwrap();
         let mut source = Source::open(&path).unwrap();
-        source.skip(skip).unwrap();
-        let mut found = Vec::new();
-        loop {
-            let block = source.block(2).unwrap();
-            if block.is_empty() {
-                return found;
-            }
-            found.push(String::from_utf8(block.concat()).unwrap());
+        let (mut text, mut lines) = (Vec::new(), source.skip(skip).unwrap());
+        while let Some((block, end)) = source.block().unwrap() {
+            assert!(block.len() <= BLOCK_BYTES);
+            text.extend(block);
+            lines = end;
         }
+        (text, lines)
     }
 
-    const TEXT: &[u8] = b"a 1 2 x=y\r\n\n# note\nput b 1 2 x=y\nc 1 2 x=y";
-
-    #[test]
-    fn lines_become_puts_whatever_their_ends() {
-        let expected = ["put a 1 2 x=y\nput b 1 2 x=y\n", "put c 1 2 x=y\n"];
-        assert_eq!(blocks(TEXT, 0), expected);
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(TEXT).unwrap();
-        assert_eq!(blocks(&encoder.finish().unwrap(), 0), expected);
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// Skipped lines are counted as they lie in the file, blank ones and comments too.
+    #[test]
+    fn a_file_goes_on_after_any_of_its_lines() {
+        let line =
+            |number: usize| if number.is_multiple_of(7) { "\n".to_owned() } else { format!("m {number} 1 h=a\r\n") };
+        let many: Vec<String> = (0..60_000).map(line).collect();
+        let unended = [many.clone(), vec!["the last 1 1 h=a".to_owned()]].concat();
+        for lines in [&many, &unended] {
+            let whole = lines.concat();
+            for skip in [0, 1, 2, 6, 7, 30_000, lines.len() - 1, lines.len()] {
+                for bytes in [whole.clone().into_bytes(), gzip(whole.as_bytes())] {
+                    let (text, count) = rest(&bytes, skip as u64);
+                    assert_eq!(count, lines.len() as u64, "{skip}");
+                    assert!(text == lines[skip..].concat().as_bytes(), "{skip}: {} bytes", text.len());
+                }
+            }
+            assert_eq!(rest(whole.as_bytes(), u64::MAX), (Vec::new(), lines.len() as u64));
+        }
+        assert_eq!(rest(b"", 0), (Vec::new(), 0));
     }
 
     #[test]
-    fn skipped_lines_are_counted_as_they_lie_in_the_file() {
-        assert_eq!(blocks(TEXT, 3), ["put b 1 2 x=y\nput c 1 2 x=y\n"]);
-        assert_eq!(blocks(TEXT, 99), Vec::<String>::new());
+    fn a_line_without_an_end_is_an_error_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("points");
+        std::fs::write(&path, [b"a 1 1 h=a\n".to_vec(), vec![b'x'; 3 * BLOCK_BYTES]].concat()).unwrap();
+        let mut source = Source::open(&path).unwrap();
+        assert_eq!(source.block().unwrap().map(|(_, lines)| lines), Some(1));
+        assert!(source.block().unwrap_err().line.contains("at line 2: the line has no end"));
     }
 }

@@ -1,0 +1,145 @@
+//! How far an import is: outcomes put in order, counted, shown, and remembered when they are durable.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::resume::Resume;
+use super::{Job, Stored, Sum, Target};
+use crate::exit::{Exit, Failure};
+
+/// Refused lines that are shown when they are skipped.
+const SHOWN_MAX: u64 = 10;
+/// How often progress is made durable and remembered.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+
+/// What became of a block.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) ticket: u64,
+    /// Lines of its file up to its end.
+    pub(super) lines: u64,
+    /// Bytes of its file up to its end, more or less.
+    pub(super) bytes: u64,
+    pub(super) stored: Result<Stored, Failure>,
+}
+
+/// An import under way.
+pub(super) struct Progress<'a> {
+    job: &'a Job,
+    resume: Resume,
+    sum: Sum,
+    began: Instant,
+    checkpointed: Instant,
+    /// Outcomes that came before their turn; at most as many as blocks are under way.
+    early: BTreeMap<u64, Outcome>,
+    next: u64,
+    path: PathBuf,
+    /// Lines of the file stored and not yet remembered.
+    lines: Option<u64>,
+    bar: ProgressBar,
+}
+
+impl<'a> Progress<'a> {
+    /// Reads what earlier runs did.
+    ///
+    /// # Errors
+    ///
+    /// The file that remembers it cannot be read.
+    pub(super) fn begin(job: &'a Job) -> Result<Self, Failure> {
+        Ok(Self {
+            resume: Resume::load(job.resume.as_deref())?,
+            job,
+            sum: Sum::default(),
+            began: Instant::now(),
+            checkpointed: Instant::now(),
+            early: BTreeMap::new(),
+            next: 0,
+            path: PathBuf::new(),
+            lines: None,
+            bar: ProgressBar::hidden(),
+        })
+    }
+
+    /// Lines of `path` that earlier runs did.
+    pub(super) fn done(&self, path: &Path) -> u64 {
+        self.resume.done(path)
+    }
+
+    /// A file begins.
+    pub(super) fn open(&mut self, path: &Path, skipped: u64, bytes_all: u64) {
+        self.sum.skipped += skipped;
+        path.clone_into(&mut self.path);
+        self.bar = ProgressBar::new(bytes_all).with_style(style()).with_message(path.display().to_string());
+    }
+
+    /// A file is at its end.
+    pub(super) fn close(&mut self, target: &dyn Target) -> Result<(), Failure> {
+        self.bar.finish();
+        self.checkpoint(target)
+    }
+
+    /// Takes an outcome, and all that waited for it.
+    pub(super) fn take(&mut self, outcome: Outcome, target: &dyn Target) -> Result<(), Failure> {
+        self.early.insert(outcome.ticket, outcome);
+        while let Some(outcome) = self.early.remove(&self.next) {
+            self.next += 1;
+            self.account(outcome)?;
+        }
+        if self.checkpointed.elapsed() >= CHECKPOINT_EVERY {
+            self.checkpoint(target)?;
+        }
+        self.hold_back();
+        Ok(())
+    }
+
+    /// Makes durable what is stored, then remembers it; last, so that what ended the import is sent again.
+    pub(super) fn checkpoint(&mut self, target: &dyn Target) -> Result<(), Failure> {
+        self.checkpointed = Instant::now();
+        let Some(lines) = self.lines.take() else { return Ok(()) };
+        target.sync()?;
+        self.resume.advance(&self.path, lines)
+    }
+
+    /// What was done up to now.
+    pub(super) fn sum(&self) -> Sum {
+        Sum { took: self.began.elapsed(), ..self.sum }
+    }
+
+    fn account(&mut self, outcome: Outcome) -> Result<(), Failure> {
+        let Stored { points, refused } = outcome.stored?;
+        let before = self.sum.refused;
+        self.sum.refused += refused.len() as u64;
+        self.sum.stored += points;
+        if let Some(first) = refused.first().filter(|_| !self.job.skip_errors) {
+            let line = format!("{} lines refused, the first: {first}; mend them or add --skip-errors", refused.len());
+            return Err(Failure::new(Exit::Failure, line));
+        }
+        for (place, text) in (before..).zip(&refused) {
+            if place < SHOWN_MAX {
+                // Not the bar's own printing: that is silent where there is no terminal.
+                self.bar.suspend(|| writeln!(std::io::stderr(), "{text}").unwrap_or_default());
+            }
+        }
+        self.lines = Some(outcome.lines);
+        self.bar.set_position(outcome.bytes);
+        Ok(())
+    }
+
+    /// Waits until the points stored so far are no more than the rate allows.
+    fn hold_back(&self) {
+        let Some(rate) = self.job.rate.filter(|rate| *rate > 0) else { return };
+        let due = Duration::from_millis(self.sum.stored.saturating_mul(1_000) / rate);
+        while let Some(wait) = due.checked_sub(self.began.elapsed()).filter(|wait| !wait.is_zero()) {
+            std::thread::park_timeout(wait);
+        }
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} eta {eta}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
