@@ -21,7 +21,7 @@ use keys::Key;
 
 pub(crate) use opentsdb::as_opentsdb;
 pub(crate) use sections::{
-    Compat, Durability, Http, Log, LogFormat, Mode, Query, Schema, Server, Store, StoreKind, Telnet,
+    Compat, Durability, Http, Log, LogFormat, Meta, Mode, Query, Schema, Server, Store, StoreKind, Telnet, Uid,
 };
 
 /// The whole configuration. Field names are the names users write: `section.key`.
@@ -32,6 +32,8 @@ pub(crate) struct Config {
     pub(crate) telnet: Telnet,
     pub(crate) store: Store,
     pub(crate) schema: Schema,
+    pub(crate) uid: Uid,
+    pub(crate) meta: Meta,
     pub(crate) query: Query,
     pub(crate) compat: Compat,
     pub(crate) log: Log,

@@ -40,6 +40,7 @@ mod stats;
 mod store;
 mod stream;
 mod suggest;
+mod tree;
 mod ts_meta;
 mod uid;
 mod uid_meta;

@@ -1,10 +1,13 @@
 //! Opens the store that the configuration names, and speaks for it: health, numbers, end.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use basalt_engine::{Engine, EngineOptions, Health, Limits, Stats};
 use basalt_rewrite::HourFold;
-use basalt_schema::{AutoCreate, KeyLayout, Salting, Schema, SchemaConfig, UidWidth, UidWidths};
+use basalt_schema::{
+    AutoCreate, KeyLayout, Realtime, Salting, Schema, SchemaConfig, UidDice, UidFilter, UidKind, UidWidth, UidWidths,
+};
 use basalt_store::{ErrorKind, MemoryStore, Store};
 use tokio::sync::watch;
 
@@ -32,7 +35,7 @@ impl Plain {
     /// One line with exit code 4 (folder in use), 5 (damage), 75 (disk full), 3 (settings that cannot be), 1 for the
     /// rest.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
-        let mut schema = schema_config(&config.schema)?;
+        let mut schema = schema_config(config)?;
         let (raise, poisoned) = watch::channel(None);
         let (store, engine): (Arc<dyn Store>, _) = match config.store.kind {
             StoreKind::Memory => (Arc::new(MemoryStore::new(Arc::new(WallClock))), None),
@@ -114,6 +117,10 @@ impl Opened {
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
         let plain = Plain::open(config)?;
         let schema = Arc::new(plain.schema()?);
+        if config.uid.preload {
+            let read = schema.uids().preload(config.uid.preload_entries).map_err(|cause| no_tables(&cause))?;
+            tracing::info!("read {read} names into memory");
+        }
         Ok(Self { schema, engine: plain.engine, poisoned: plain.poisoned })
     }
 
@@ -224,7 +231,8 @@ fn limits(config: &config::Store) -> Limits {
     }
 }
 
-fn schema_config(config: &config::Schema) -> Result<SchemaConfig, Failure> {
+fn schema_config(whole: &Config) -> Result<SchemaConfig, Failure> {
+    let config = &whole.schema;
     let wrong = |cause: basalt_schema::Error| Failure::config(format!("settings of `schema`: {cause}"));
     let width = |bytes| UidWidth::new(bytes).map_err(wrong);
     Ok(SchemaConfig {
@@ -249,8 +257,32 @@ fn schema_config(config: &config::Schema) -> Result<SchemaConfig, Failure> {
         },
         tags_max: config.max_tags.into(),
         extra_characters: config.allow_specialchars.clone(),
+        // The keys that the standard library draws from the operating system, anew for each number.
+        random_metrics: whole.uid.random_metrics.then(|| UidDice::new(|| RandomState::new().hash_one(0))),
+        uid_filter: uid_filter(&whole.uid)?,
+        realtime: Realtime {
+            names: whole.meta.realtime_uid,
+            series: whole.meta.realtime_ts,
+            count: whole.meta.tsuid_incrementing,
+            track: whole.meta.tsuid_tracking,
+            trees: whole.meta.tree_processing,
+            strict: whole.compat.strict,
+        },
+        clock: Arc::new(WallClock),
         ..SchemaConfig::default()
     })
+}
+
+fn uid_filter(config: &config::Uid) -> Result<UidFilter, Failure> {
+    if !config.filter {
+        return Ok(UidFilter::none());
+    }
+    let patterns = [&config.metric_patterns, &config.tagk_patterns, &config.tagv_patterns];
+    let filter = UidKind::ALL
+        .into_iter()
+        .zip(patterns)
+        .try_fold(UidFilter::none(), |filter, (kind, patterns)| filter.with(kind, patterns, &config.pattern_delimiter));
+    filter.map_err(|cause| Failure::config(format!("settings of `uid`: {cause}")))
 }
 
 #[cfg(test)]
@@ -307,7 +339,7 @@ mod tests {
         let _unsynced = engine.apply(&schema.tables().uid, batch);
         let (tell, told) = std::sync::mpsc::channel();
         let assigning = std::thread::spawn(move || {
-            let metrics = schema.uids().of(basalt_schema::UidKind::Metric);
+            let metrics = schema.uids().of(UidKind::Metric);
             let hex = metrics.uid_or_create("m").map(|uid| metrics.hex(uid));
             tell.send(hex.map_err(|cause| cause.to_string())).unwrap();
         });

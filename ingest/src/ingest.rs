@@ -103,6 +103,9 @@ impl Ingest {
             self.stats.settle(door, Outcome::Not(ProblemClass::Throttled), count);
         })?;
         let (stage, errors) = self.stage(points, door);
+        if self.schema.config().realtime.counts() {
+            self.note_points(&stage);
+        }
         let (staged, batch) = stage.seal(self.limits.durability);
         let pending = match batch {
             Ok(batch) if batch.is_empty() => Pending::ready(Ok(Applied::default())),
@@ -112,6 +115,13 @@ impl Ingest {
         self.stats.supersede(door, staged.superseded);
         let stats = Arc::clone(&self.stats);
         Ok(Submission::new(SubmissionParts { pending, staged, errors, door, stats, permit }))
+    }
+
+    /// Counts the points of each series where that is asked for; the counters are synced with the batch.
+    fn note_points(&self, stage: &Stage) {
+        let counted = stage.points_of_series();
+        let counted = counted.into_iter().filter_map(|(id, count)| Some((self.schema.index().tsuid(id)?, count)));
+        self.schema.note_points(&counted.collect::<Vec<_>>());
     }
 
     /// Puts the good points to their rows, and says what is wrong with the others.
@@ -179,15 +189,19 @@ impl<'a> Resolver<'a> {
         // Into the index before any row of it is written: a row without its series would not be found.
         let tsuid = schema.resolve(&metric, &tags).map_err(|error| schema_problem(&error))?;
         let id = schema.index().add(&tsuid).map_err(|error| schema_problem(&error))?;
+        schema.note_series(&tsuid);
         Ok(KnownSeries { generation: self.generation, id, key: schema.layout().series_key(&tsuid) })
     }
 }
 
 /// A schema's error as one point's problem.
 fn schema_problem(error: &basalt_schema::Error) -> Problem {
+    use basalt_schema::Error;
     let text = error.to_string().into();
     match (error, error.kind()) {
-        (basalt_schema::Error::Store(error), _) => store_problem(error),
+        (Error::Store(error), _) => store_problem(error),
+        // Sent again, the point fares no better.
+        (Error::NameFiltered { .. } | Error::UidsExhausted { .. }, _) => Problem::NameRefused { text },
         (_, ErrorKind::NotFound) => Problem::UnknownName { text },
         (_, ErrorKind::Throttled) => Problem::Throttled { text },
         (_, kind) => Problem::Storage { kind, text },

@@ -89,6 +89,11 @@ pub enum Problem {
         /// The schema's text: `No such name for 'metrics': 'x'`.
         text: Box<str>,
     },
+    /// A new name that gets no UID: the filter of names refuses it, or none is left on the width.
+    NameRefused {
+        /// The schema's text.
+        text: Box<str>,
+    },
     /// A bound of the store or of what is under way is reached; sent again it may be stored.
     Throttled {
         /// Which one.
@@ -161,7 +166,7 @@ impl Problem {
     pub const fn class(&self) -> ProblemClass {
         match self {
             Self::NotATime(_) | Self::NotANumber(_) => ProblemClass::InvalidValue,
-            Self::UnknownName { .. } => ProblemClass::UnknownMetric,
+            Self::UnknownName { .. } | Self::NameRefused { .. } => ProblemClass::UnknownMetric,
             Self::Throttled { .. } => ProblemClass::Throttled,
             Self::Storage { .. } => ProblemClass::Storage,
             Self::TimedOut => ProblemClass::TimedOut,
@@ -179,6 +184,8 @@ impl Problem {
             Self::NoTags { .. } => "Missing tags".into(),
             Self::NotANumber(_) | Self::NotATime(_) => "Unable to parse value to a number".into(),
             Self::UnknownName { .. } => "Unknown metric".into(),
+            // OpenTSDB says "Unexpected exception" to it, and nothing by telnet.
+            Self::NameRefused { text } => text.to_string(),
             Self::Throttled { text } => format!("Please throttle writes: {text}"),
             Self::Storage { text, .. } => format!("Storage exception: {text}"),
             Self::TimedOut => "Write timedout".into(),
@@ -190,7 +197,7 @@ impl Problem {
     pub fn telnet_text(&self, command: &str) -> String {
         match self {
             Self::NotATime(error) | Self::NotANumber(error) => format!("{command}: invalid value: {error}"),
-            Self::UnknownName { text } => format!("{command}: unknown metric: {text}"),
+            Self::UnknownName { text } | Self::NameRefused { text } => format!("{command}: unknown metric: {text}"),
             Self::Throttled { text } => format!("{command}: Please throttle writes: {text}"),
             // Collectors look for these words, whatever the store is.
             Self::Storage { text, .. } => format!("{command}: HBase error: {text}"),

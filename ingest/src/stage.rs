@@ -79,6 +79,17 @@ impl Stage {
         })
     }
 
+    /// How many points each series has in it, in no order.
+    pub(crate) fn points_of_series(&self) -> HashMap<SeriesId, u32, foldhash::fast::RandomState> {
+        let mut counts = HashMap::default();
+        for point in &self.points {
+            if let Some(row) = usize::try_from(point.row).ok().and_then(|row| self.rows.get(row)) {
+                *counts.entry(row.series.id).or_default() += 1;
+            }
+        }
+        counts
+    }
+
     /// Makes the batch, and tells which points its rows stand for even where it cannot be made.
     ///
     /// # Errors

@@ -1,6 +1,10 @@
 //! What a schema is opened with.
 
-use crate::{NameRules, Salting, UidKind, UidWidths};
+use std::sync::Arc;
+
+use basalt_store::{Clock, ManualClock};
+
+use crate::{NameRules, Realtime, Salting, UidDice, UidFilter, UidKind, UidWidths};
 
 /// Settings of the tables. Salt and widths are fixed when the tables are made; fold and block encoding are set then and
 /// altered as any family's settings are; the rest may change at every start.
@@ -32,6 +36,14 @@ pub struct SchemaConfig {
     pub fold: Option<Box<str>>,
     /// Registered name of the data family's block encoding.
     pub block_encoding: Box<str>,
+    /// Metrics get UIDs drawn at random (`tsd.core.uid.random_metrics`); `None` counts them up.
+    pub random_metrics: Option<UidDice>,
+    /// Which new names get a UID (`tsd.uidfilter.*`).
+    pub uid_filter: UidFilter,
+    /// What is kept of names and series as points come.
+    pub realtime: Realtime,
+    /// When meta objects are made.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl Default for SchemaConfig {
@@ -50,6 +62,10 @@ impl Default for SchemaConfig {
             series_max: 100_000_000,
             fold: None,
             block_encoding: "NONE".into(),
+            random_metrics: None,
+            uid_filter: UidFilter::none(),
+            realtime: Realtime::default(),
+            clock: Arc::new(ManualClock::default()),
         }
     }
 }

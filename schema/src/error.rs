@@ -151,6 +151,30 @@ pub enum Error {
         /// Its width, bytes.
         width: usize,
     },
+    /// A new name that the filter of names refuses.
+    #[error("Failed to assign ID for kind='{kind}' name='{name}' after 0 attempts due to: Blocked by UID filter.")]
+    NameFiltered {
+        /// Which space was asked.
+        kind: UidKind,
+        /// The name.
+        name: Box<str>,
+    },
+    /// A pattern of the filter of names, or its delimiter, that is no regular expression.
+    #[error("`{pattern}` is no regular expression: {reason}")]
+    InvalidUidPattern {
+        /// The pattern.
+        pattern: Box<str>,
+        /// What the compiler said.
+        reason: Box<str>,
+    },
+    /// Random UIDs of metrics on a width that is too large for them.
+    #[error("random UIDs of metrics take at most {max} bytes, not {width}")]
+    RandomWidth {
+        /// The width, bytes.
+        width: usize,
+        /// The largest.
+        max: usize,
+    },
     /// A UID could not be assigned although it was tried again and again.
     #[error("Failed to assign an ID for kind='{kind}' name='{name}' after {attempts} attempts")]
     AssignmentFailed {
@@ -192,6 +216,27 @@ pub enum Error {
     /// More meta objects than may be answered at once.
     #[error("more than {max} meta objects: name more tags")]
     TooManyMetas {
+        /// The bound.
+        max: usize,
+    },
+    /// A number that no tree has: not 1 to 65535.
+    #[error("Invalid Tree ID")]
+    InvalidTreeId,
+    /// A new tree without a name.
+    #[error("Tree was missing the name")]
+    UnnamedTree,
+    /// Tree 65535 is taken.
+    #[error("Exhausted all Tree IDs")]
+    TreesExhausted,
+    /// A rule that is none.
+    #[error("{reason}")]
+    InvalidTreeRule {
+        /// OpenTSDB's own words.
+        reason: Box<str>,
+    },
+    /// More branches and leaves than may be answered at once.
+    #[error("more than {max} branches and leaves on one branch")]
+    TooManyBranches {
         /// The bound.
         max: usize,
     },
@@ -265,6 +310,13 @@ impl Error {
             | Self::InvalidSalting { .. }
             | Self::InvalidTsuid { .. }
             | Self::UidsExhausted { .. }
+            | Self::NameFiltered { .. }
+            | Self::InvalidUidPattern { .. }
+            | Self::RandomWidth { .. }
+            | Self::InvalidTreeId
+            | Self::UnnamedTree
+            | Self::TreesExhausted
+            | Self::InvalidTreeRule { .. }
             | Self::SettingChanged { .. } => ErrorKind::Invalid,
             Self::NoSuchName { .. } | Self::NoSuchId { .. } => ErrorKind::NotFound,
             Self::NameExists { .. } | Self::RenameTaken { .. } | Self::DuplicatePoint(_) | Self::EditLost { .. } => {
@@ -273,6 +325,7 @@ impl Error {
             Self::AssignmentFailed { .. }
             | Self::TooManyAnnotations { .. }
             | Self::TooManyMetas { .. }
+            | Self::TooManyBranches { .. }
             | Self::IndexFull { .. } => ErrorKind::Throttled,
             Self::CorruptObject { .. }
             | Self::CorruptRowKey { .. }

@@ -10,7 +10,7 @@
 //!
 //! schema ─ opens tables (tables, config), gives names UIDs (uids, uid_table), knows every series (index),
 //! finds them by name (lookup), keeps remarks (annotations,
-//! uid_meta, ts_meta)
+//! uid_meta, ts_meta; realtime makes them as points come), orders series (tree)
 //! ```
 //!
 //! The codec modules are pure: bytes in, types out; no store, no clock, no lock. The bytes are those of OpenTSDB 2.4:
@@ -32,10 +32,12 @@ mod json_cell;
 mod lookup;
 mod mend;
 mod meta_json;
+mod meta_sync;
 mod names;
 mod point;
 mod point_time;
 mod qualifier;
+mod realtime;
 mod remainder;
 mod row;
 mod row_fsck;
@@ -43,9 +45,12 @@ mod row_key;
 mod salt;
 mod schema;
 mod tables;
+mod tree;
 mod ts_meta;
 mod tsuid;
 mod uid;
+mod uid_dice;
+mod uid_filter;
 mod uid_fsck;
 mod uid_meta;
 mod uid_table;
@@ -67,10 +72,12 @@ pub use fold::RowFold;
 pub use index::{RebuildReport, SeriesId, SeriesIndex};
 pub use inline::InlineBytes;
 pub use lookup::{FoundSeries, Lookup, LookupPage};
+pub use meta_sync::{MetaPurge, MetaSync};
 pub use names::{NameRole, NameRules};
 pub use point::{PointCell, point_cell};
 pub use point_time::PointTime;
 pub use qualifier::{ColumnKind, PointKind, Qualifier, QualifierBytes};
+pub use realtime::Realtime;
 pub use remainder::RowRemainder;
 pub use row::{Duplicates, RowPoints};
 pub use row_fsck::{RowFsck, RowFsckCounts, RowFsckOptions, RowMend};
@@ -78,9 +85,12 @@ pub use row_key::{KeyLayout, RowKey, SeriesKey};
 pub use salt::{Salt, Salting};
 pub use schema::{Schema, SeriesNames};
 pub use tables::{DATA_FAMILY, Tables};
+pub use tree::{Branch, CompiledTree, Leaf, RuleEdit, RuleKind, Tree, TreeEdit, TreeId, TreeRule, TreeSync, TreeTrial};
 pub use ts_meta::{TsMeta, TsMetaEdit, TsMetaSaid};
 pub use tsuid::Tsuid;
 pub use uid::{TagPair, Uid, UidKind, UidWidth, UidWidths};
+pub use uid_dice::UidDice;
+pub use uid_filter::UidFilter;
 pub use uid_fsck::{Finding, Severity, UidFsck, UidFsckOptions, UidMend, UidReport};
 pub use uid_meta::{UidMeta, UidMetaEdit};
 pub use uid_table::{UidTable, UidUsage};

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use basalt_store::Store;
 
+use crate::realtime::RealtimeFailures;
+use crate::tree::LiveTrees;
 use crate::{
-    KeyLayout, NameRules, RebuildReport, Result, SchemaConfig, SeriesIndex, Tables, TagPair, Tsuid, Uid, UidKind, Uids,
+    Error, KeyLayout, NameRules, RebuildReport, Result, SchemaConfig, SeriesIndex, Tables, TagPair, Tsuid, Uid,
+    UidDice, UidKind, Uids,
 };
 
 /// OpenTSDB's tables on a store. One a process; shared by `Arc`.
@@ -31,6 +34,8 @@ pub struct Schema {
     uids: Uids,
     index: SeriesIndex,
     rebuilt: RebuildReport,
+    live_trees: LiveTrees,
+    realtime_failures: RealtimeFailures,
 }
 
 /// A series in names.
@@ -51,6 +56,10 @@ impl Schema {
     /// `Invalid`: table names that the store refuses, or salt and UID widths other than those the tables were made with.
     /// The store's own.
     pub fn open(store: Arc<dyn Store>, config: SchemaConfig) -> Result<Self> {
+        let width = config.widths.metric.bytes();
+        if config.random_metrics.is_some() && width > UidDice::WIDTH_MAX {
+            return Err(Error::RandomWidth { width, max: UidDice::WIDTH_MAX });
+        }
         let tables = Tables::named(&config)?;
         tables.open(&*store, &config)?;
         let layout = KeyLayout { salting: config.salting, widths: config.widths };
@@ -58,7 +67,8 @@ impl Schema {
         let uids = Uids::new(&store, &tables.uid, &config, &rules);
         let index = SeriesIndex::new(config.widths, config.series_max);
         let rebuilt = index.rebuild(&*store, &tables.data, layout)?;
-        Ok(Self { store, config, tables, layout, rules, uids, index, rebuilt })
+        let (live_trees, realtime_failures) = Default::default();
+        Ok(Self { store, config, tables, layout, rules, uids, index, rebuilt, live_trees, realtime_failures })
     }
 
     /// The store below.
@@ -99,6 +109,14 @@ impl Schema {
     /// What was read to fill the index at open.
     pub const fn rebuilt(&self) -> RebuildReport {
         self.rebuilt
+    }
+
+    pub(crate) const fn live_trees(&self) -> &LiveTrees {
+        &self.live_trees
+    }
+
+    pub(crate) const fn realtime_failures_count(&self) -> &RealtimeFailures {
+        &self.realtime_failures
     }
 
     /// The UID of a name for writing: an unknown one is given a UID, if the configuration creates names of this kind.

@@ -22,8 +22,8 @@ use crate::tables::UID_NAME_FAMILY;
 use crate::uid_meta::{UidMeta, earlier};
 use crate::{Error, Result, Schema, TagPair, Tsuid, Uid, UidKind};
 
-const META_QUALIFIER: &[u8] = b"ts_meta";
-const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
+pub(crate) const META_QUALIFIER: &[u8] = b"ts_meta";
+pub(crate) const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
 
 /// The meta object of a series, with those of its names. Serialized as OpenTSDB answers it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -243,6 +243,12 @@ impl Schema {
         Ok(self.ts_meta_cell(tsuid).read()?.is_some())
     }
 
+    /// Whether a series has a counter.
+    pub(crate) fn has_ts_counter(&self, tsuid: &Tsuid) -> Result<bool> {
+        let counter = JsonCell { qualifier: COUNTER_QUALIFIER.into(), ..self.ts_meta_cell(tsuid) };
+        Ok(counter.read()?.is_some())
+    }
+
     /// Changes the meta object of a series; `None` if it has none. Durable when it returns.
     ///
     /// # Errors
@@ -289,7 +295,26 @@ impl Schema {
     /// # Errors
     /// The store's own.
     pub fn delete_ts_meta(&self, tsuid: &Tsuid) -> Result<bool> {
-        self.ts_meta_cell(tsuid).delete()
+        let was_there = self.ts_meta_cell(tsuid).delete()?;
+        // Where series get their objects by themselves, the next point makes it anew.
+        self.uids().raise_generation();
+        Ok(was_there)
+    }
+
+    /// Makes the meta object of a series that has none; whether it had none. Durable with the next write at level `Fsync`.
+    pub(crate) fn make_ts_meta(&self, tsuid: &Tsuid, edit: &TsMetaEdit) -> Result<bool> {
+        let object = edit.applied(TsMetaSaid::default(), EditMode::Merge).encode(tsuid);
+        let mut mutation = MutationBatch::new(Durability::Async);
+        mutation.row(tsuid.as_bytes())?.put(UID_NAME_FAMILY, META_QUALIFIER, None, &object)?;
+        let check = CheckAndMutate {
+            row: Bytes::copy_from_slice(tsuid.as_bytes()),
+            family: Bytes::from_static(UID_NAME_FAMILY),
+            qualifier: Bytes::from_static(META_QUALIFIER),
+            comparison: Comparison::Equal,
+            expected: None,
+            mutation,
+        };
+        Ok(self.store().check_and_mutate(&self.tables().meta, check).wait()?)
     }
 
     fn ts_meta_cell(&self, tsuid: &Tsuid) -> JsonCell<'_> {

@@ -154,6 +154,11 @@ impl Schema {
     }
 }
 
+/// The cell of a name that is just given its UID.
+pub(crate) fn new_object(kind: UidKind, created: i64) -> Vec<u8> {
+    meta_json::encode(&Stored { kind: type_name(kind).into(), created, ..Stored::default() })
+}
+
 fn decode(bytes: Option<&[u8]>) -> Result<Stored> {
     bytes.map_or_else(|| Ok(Stored::default()), |bytes| meta_json::decode("UID meta object", bytes))
 }

@@ -9,20 +9,21 @@
 //! if absent. Reverse comes before forward, so that a crash leaves an orphan at worst (a UID that nobody uses), never a name
 //! whose UID has no name. Who loses the last step to another daemon takes the winner's UID; the own one is the orphan.
 //!
-//! Names are UTF-8. *Source*: OpenTSDB 2.4 `UniqueId` (rules S-UID-FWD, -REV, -COUNTER, -CAS, -WIDTH, -RENAME, -DELETE).
+//! Names are UTF-8. *Source*: OpenTSDB 2.4 `UniqueId` (rules S-UID-FWD, -REV, -COUNTER, -CAS, -WIDTH, -RANDOM, -RENAME, -DELETE).
 
 mod assign;
 mod suggest;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use basalt_store::{Columns, Durability, Get, RowBatch, Store, TableName};
+use basalt_store::{Clock, Columns, Durability, Get, RowBatch, Scan, Store, TableName};
 use bytes::Bytes;
 use quick_cache::sync::Cache;
 
 use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
 use crate::uids::Generation;
-use crate::{Error, NameRole, NameRules, Result, Uid, UidKind, UidWidth, hex};
+use crate::{Error, NameRole, NameRules, Result, Uid, UidDice, UidFilter, UidKind, UidWidth, hex};
 
 /// Row of the counters.
 pub(crate) const COUNTER_ROW: &[u8] = &[0];
@@ -57,6 +58,13 @@ pub struct UidTable {
     /// deletes holds it alone, so that no earlier read is cached after the change. Taken before a cache's guard, never after.
     changes: RwLock<()>,
     generation: Arc<Generation>,
+    /// Draws UIDs; `None` counts them up.
+    dice: Option<UidDice>,
+    filter: Arc<UidFilter>,
+    /// When meta objects of new names are made; `None` makes none.
+    meta_clock: Option<Arc<dyn Clock>>,
+    rejected: AtomicU64,
+    collisions: AtomicU64,
 }
 
 /// What a [`UidTable`] is made of.
@@ -68,6 +76,9 @@ pub(crate) struct UidTableParts {
     pub(crate) rules: Arc<NameRules>,
     pub(crate) cache_entries: usize,
     pub(crate) generation: Arc<Generation>,
+    pub(crate) dice: Option<UidDice>,
+    pub(crate) filter: Arc<UidFilter>,
+    pub(crate) meta_clock: Option<Arc<dyn Clock>>,
 }
 
 /// How much of a kind's UIDs is given out.
@@ -81,7 +92,8 @@ pub struct UidUsage {
 
 impl UidTable {
     pub(crate) fn new(parts: UidTableParts) -> Self {
-        let UidTableParts { store, table, kind, width, rules, cache_entries, generation } = parts;
+        let UidTableParts { store, table, kind, width, rules, cache_entries, generation, dice, filter, meta_clock } =
+            parts;
         Self {
             store,
             table,
@@ -92,6 +104,11 @@ impl UidTable {
             names: Cache::new(cache_entries),
             changes: RwLock::new(()),
             generation,
+            dice,
+            filter,
+            meta_clock,
+            rejected: AtomicU64::new(0),
+            collisions: AtomicU64::new(0),
         }
     }
 
@@ -177,6 +194,38 @@ impl UidTable {
             Some(Err(_)) => return Err(self.corrupt("the counter", COUNTER_ROW, cell.as_deref(), 8)),
         };
         Ok(UidUsage { used, available: self.width.uid_max().number().saturating_sub(used) })
+    }
+
+    /// New names that the filter refused.
+    pub fn rejected_count(&self) -> u64 {
+        self.rejected.load(Ordering::Relaxed)
+    }
+
+    /// Random UIDs that turned out to be taken.
+    pub fn collisions_count(&self) -> u64 {
+        self.collisions.load(Ordering::Relaxed)
+    }
+
+    /// Reads up to `max` names into memory.
+    pub(crate) fn preload(&self, max: u64) -> Result<u64> {
+        let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
+        let mut scan = Scan::all().with_columns(Columns::column(UID_NAME_FAMILY, self.kind.qualifier()));
+        scan.limit_rows = Some(max.max(1));
+        let mut scanner = self.store.scan(&self.table, scan)?;
+        let mut read = 0;
+        while let Some(batch) = scanner.next_wait().transpose()? {
+            for row in batch.rows().filter(|row| row.key().len() == self.width.bytes()) {
+                let (Some(uid), Some(cell)) = (Uid::decode(row.key()), row.cells().next()) else { continue };
+                let name: Arc<str> = decode_name(cell.value).into();
+                // The forward map decides; an orphan's name belongs to another UID, or to none.
+                if self.stored_uid(&name)? == Some(uid) {
+                    self.uids.insert(name.to_string(), uid);
+                    self.names.insert(uid, name);
+                    read += 1;
+                }
+            }
+        }
+        Ok(read)
     }
 
     /// Forgets the names kept in memory.

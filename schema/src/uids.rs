@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use basalt_store::{Store, TableName};
 
 use crate::uid_table::{UidTable, UidTableParts};
-use crate::{NameRules, SchemaConfig, UidKind};
+use crate::{NameRules, Result, SchemaConfig, UidKind};
 
 /// The maps between names and UIDs, one for each kind.
 #[derive(Debug)]
@@ -41,8 +41,12 @@ impl Uids {
         rules: &Arc<NameRules>,
     ) -> Self {
         let generation = Arc::new(Generation::default());
+        let filter = Arc::new(config.uid_filter.clone());
         let of = |kind| {
             UidTable::new(UidTableParts {
+                dice: config.random_metrics.clone().filter(|_| kind == UidKind::Metric),
+                filter: Arc::clone(&filter),
+                meta_clock: config.realtime.names.then(|| Arc::clone(&config.clock)),
                 store: Arc::clone(store),
                 table: table.clone(),
                 kind,
@@ -68,6 +72,21 @@ impl Uids {
     /// *before* resolving, keeps it with them, and resolves again once it has changed.
     pub fn generation(&self) -> u64 {
         self.generation.read()
+    }
+
+    /// Makes what was resolved be resolved again.
+    pub(crate) fn raise_generation(&self) {
+        self.generation.raise();
+    }
+
+    /// Reads up to `max` names of each kind into memory (`tsd.core.preload_uid_cache`), and says how many it read.
+    ///
+    /// *Cost*: a scan of the reverse maps.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn preload(&self, max: u64) -> Result<u64> {
+        UidKind::ALL.into_iter().try_fold(0, |read, kind| Ok(read + self.of(kind).preload(max)?))
     }
 
     /// Forgets every name and UID kept in memory; the tables are asked again.

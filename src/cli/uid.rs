@@ -1,8 +1,10 @@
 //! `basalt uid`: OpenTSDB's tool for names and UIDs, with its words, lines and ends.
 
+mod meta;
+
 use std::fmt::Write as _;
 
-use basalt_schema::{Error, Schema, Severity, Uid, UidFsckOptions, UidKind};
+use basalt_schema::{Error, Schema, Severity, TreeId, Uid, UidFsckOptions, UidKind};
 use basalt_store::{CellView, Columns, ErrorKind, Get, Scan};
 use clap::Args;
 use regex::bytes::{Regex, RegexBuilder};
@@ -20,6 +22,10 @@ Sub-commands:
   rename KIND OLD NEW             gives a UID another name
   delete KIND NAME                removes a name and its UID; the data stay
   fsck [fix] [delete_unknown]     checks the maps; exit 1 when something is damaged
+  metasync                        makes meta objects that rows of points lack, sets their times
+  metapurge                       removes all meta objects and counters
+  treesync                        puts series with a meta object into the enabled trees
+  treepurge ID [true]             removes a tree's branches, and with `true` its definition
   [KIND] NAME                     the UID of a name
   [KIND] ID                       the name of a UID: a number, or bytes as `[0, 0, 1]`
 
@@ -56,6 +62,11 @@ enum Task {
     Rename(UidKind, String, String),
     Delete(UidKind, String),
     Fsck(UidFsckOptions),
+    MetaSync,
+    MetaPurge,
+    TreeSync,
+    /// The tree, and whether its definition goes too.
+    TreePurge(TreeId, bool),
     Find(Option<UidKind>, String),
 }
 
@@ -77,6 +88,10 @@ impl UidTool {
                     print(&format!("UID {kind} {name} deleted.\n"))
                 }
                 Task::Fsck(options) => fsck(schema, options),
+                Task::MetaSync => meta::sync(schema),
+                Task::MetaPurge => meta::purge(schema),
+                Task::TreeSync => meta::sync_trees(schema),
+                Task::TreePurge(id, definition) => meta::purge_tree(schema, id, definition),
                 Task::Find(kind, text) => find(schema, kind, &text),
             }
         })
@@ -96,10 +111,15 @@ fn task(words: &[String], ignore_case: bool) -> Result<Task, Failure> {
         ["fsck", ref rest @ ..] => {
             Task::Fsck(UidFsckOptions { fix: rest.contains(&"fix"), delete_unknown: rest.contains(&"delete_unknown") })
         }
-        ["metasync" | "metapurge" | "treesync" | "treepurge", ..] => {
-            return Err(usage("metasync, metapurge, treesync and treepurge are not part of this version yet"));
+        ["metasync", ..] => Task::MetaSync,
+        ["metapurge", ..] => Task::MetaPurge,
+        ["treesync", ..] => Task::TreeSync,
+        ["treepurge", id, ref rest @ ..] => {
+            let id = id.parse().ok().and_then(|id| TreeId::new(id).ok());
+            let id = id.ok_or_else(|| usage("a tree has a number from 1 to 65535"))?;
+            Task::TreePurge(id, rest.first().is_some_and(|word| word.eq_ignore_ascii_case("true")))
         }
-        ["grep" | "assign" | "rename" | "delete", ..] => return Err(usage("wrong number of arguments")),
+        ["grep" | "assign" | "rename" | "delete" | "treepurge", ..] => return Err(usage("wrong number of arguments")),
         [text] => Task::Find(None, text.to_owned()),
         [kind, text] => Task::Find(Some(kind_of(kind)?), text.to_owned()),
         _ => return Err(usage("wrong number of arguments")),

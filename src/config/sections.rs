@@ -209,6 +209,45 @@ impl Default for Schema {
     }
 }
 
+/// `[uid]`: how names get their UIDs.
+#[derive(Clone, Debug)]
+pub(crate) struct Uid {
+    pub(crate) random_metrics: bool,
+    pub(crate) filter: bool,
+    pub(crate) metric_patterns: String,
+    pub(crate) tagk_patterns: String,
+    pub(crate) tagv_patterns: String,
+    pub(crate) pattern_delimiter: String,
+    pub(crate) preload: bool,
+    pub(crate) preload_entries: u64,
+}
+
+impl Default for Uid {
+    fn default() -> Self {
+        Self {
+            random_metrics: false,
+            filter: false,
+            metric_patterns: String::new(),
+            tagk_patterns: String::new(),
+            tagv_patterns: String::new(),
+            pattern_delimiter: ",".to_owned(),
+            preload: false,
+            preload_entries: 300_000,
+        }
+    }
+}
+
+/// `[meta]`: what is kept of names and series as points come.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own, as in OpenTSDB")]
+pub(crate) struct Meta {
+    pub(crate) realtime_uid: bool,
+    pub(crate) realtime_ts: bool,
+    pub(crate) tsuid_incrementing: bool,
+    pub(crate) tsuid_tracking: bool,
+    pub(crate) tree_processing: bool,
+}
+
 /// `[query]`.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]

@@ -63,6 +63,22 @@ fn an_opentsdb_conf_is_read_as_it_is() {
     assert_eq!(shown["tsd.storage.hbase.data_table"], "tsdb");
 }
 
+/// `S-UID-RANDOM`, `P-UIDFILTER`: OpenTSDB's own keys steer ours; what steers nothing is said.
+#[test]
+fn keys_of_names_and_meta_data_steer_or_say_that_they_do_not() {
+    let text = "tsd.core.uid.random_metrics = true\ntsd.core.meta.enable_realtime_ts = 1\ntsd.uidfilter.enable = yes\n\
+                tsd.uidfilter.plugin = net.opentsdb.uid.UniqueIdWhitelistFilter\ntsd.uid.lru.name.size = 7\n\
+                tsd.core.preload_uid_cache = true\ntsd.uidfilter.whitelist.metric_patterns = ^sys\n";
+    let config = load(Some(("opentsdb.conf", text)), &[], &[]).unwrap();
+    assert!(config.uid.random_metrics && config.uid.filter && config.meta.realtime_ts && !config.meta.realtime_uid);
+    assert_eq!((config.uid.metric_patterns.as_str(), config.schema.uid_cache_entries), ("^sys", 7));
+    assert!(config.uid.preload && config.warnings().is_empty() && config.notes().is_empty());
+    let text = "tsd.uid.use_mode = true\ntsd.core.meta.cache.enable = false\ntsd.uidfilter.plugin = x.Y\n\
+                tsd.storage.hbase.prefetch_meta = true\n";
+    let config = load(Some(("opentsdb.conf", text)), &[], &[]).unwrap();
+    assert_eq!((config.warnings().len(), config.notes().len()), (1, 2), "{:?}", config.warnings());
+}
+
 #[test]
 fn every_setting_reads_what_it_shows() {
     let mut config = Config::default();

@@ -247,6 +247,19 @@ impl ApiError {
         Self::bad_twice("At least one of the Deferreds failed, first exception:".into())
     }
 
+    /// A tree could not be read or written.
+    pub(crate) fn of_tree(cause: &basalt_schema::Error) -> Self {
+        use basalt_schema::Error;
+        match cause {
+            Error::InvalidTreeId | Error::UnnamedTree | Error::InvalidTreeRule { .. } => {
+                Self::bad_twice(cause.to_string())
+            }
+            Error::TooManyBranches { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string()),
+            Error::EditLost { .. } => Self::internal(cause.to_string()),
+            _ => Self::of_schema(cause),
+        }
+    }
+
     /// A lookup of series failed; 404 for a name that is unknown.
     pub(crate) fn of_lookup(cause: &basalt_schema::Error) -> Self {
         if cause.kind() != ErrorKind::NotFound {

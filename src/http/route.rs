@@ -12,15 +12,15 @@ use axum::routing::{any, get, post};
 use super::error::ApiError;
 use super::{
     annotation, assets, expression, graph, health, last, logs, page, process, put, query, search, service, stats,
-    store, suggest, ts_meta, uid, uid_meta,
+    store, suggest, tree, ts_meta, uid, uid_meta,
 };
 use crate::app::App;
 
 /// Endpoints whose second piece after `/api/` tells them apart.
-const TWO_PIECES: &[&str] = &["query", "config", "stats", "uid", "search", "annotation", "annotations"];
+const TWO_PIECES: &[&str] = &["query", "config", "stats", "uid", "search", "annotation", "annotations", "tree"];
 
 /// OpenTSDB's endpoints that this version does not have yet.
-const NOT_BUILT: &[&str] = &["/api/histogram", "/api/rollup", "/api/tree"];
+const NOT_BUILT: &[&str] = &["/api/histogram", "/api/rollup"];
 
 /// All endpoints under their plain names.
 pub(crate) fn table(app: &Arc<App>) -> Router {
@@ -46,6 +46,8 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/api/annotations/{*rest}", any(annotation::below))
         .route("/api/search", any(search::untyped))
         .route("/api/search/{kind}", any(search::typed))
+        .route("/api/tree", any(tree::whole))
+        .route("/api/tree/{kind}", any(tree::below))
         .route("/api/uid/assign", any(uid::assign))
         .route("/api/uid/rename", any(uid::rename))
         .route("/api/uid/uidmeta", any(uid_meta::meta))

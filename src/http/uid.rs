@@ -40,7 +40,8 @@ pub(crate) async fn assign(State(app): State<Arc<App>>, call: Call) -> Result<Re
     if count > NAMES_MAX {
         return Err(ApiError::too_many("names", count, NAMES_MAX));
     }
-    let outcome = app.with_schema(move |schema| assign_all(schema, names)).await?;
+    let strict = app.config.compat.strict;
+    let outcome = app.with_schema(move |schema| assign_all(schema, names, strict)).await?;
     error::uid_outcome(!outcome.keys().any(|kind| kind.ends_with("_errors")), &outcome)
 }
 
@@ -65,12 +66,12 @@ fn names_of_body(call: &Call) -> Result<Names, ApiError> {
     names.collect::<Result<_, String>>().map_err(|fault| ApiError::bad_json(&fault))
 }
 
-fn assign_all(schema: &Schema, names: Names) -> Result<Outcome, ApiError> {
+fn assign_all(schema: &Schema, names: Names, strict: bool) -> Result<Outcome, ApiError> {
     let mut outcome = Outcome::new();
     for (kind, names) in names {
         let (mut assigned, mut refused) = (BTreeMap::new(), BTreeMap::new());
         for name in names {
-            match assign_one(schema, &kind, &name)? {
+            match assign_one(schema, &kind, &name, strict)? {
                 Ok(uid) => assigned.insert(name, uid),
                 Err(reason) => refused.insert(name, reason),
             };
@@ -83,8 +84,9 @@ fn assign_all(schema: &Schema, names: Names) -> Result<Outcome, ApiError> {
     Ok(outcome)
 }
 
-/// The UID in hex, or why there is none. A store that fails ends the whole request.
-fn assign_one(schema: &Schema, spelled: &str, name: &str) -> Result<Result<String, String>, ApiError> {
+/// The UID in hex, or why there is none. A store that fails ends the whole request, and under `strict` a name that the
+/// filter refuses or that no UID is left for does too, as in OpenTSDB.
+fn assign_one(schema: &Schema, spelled: &str, name: &str, strict: bool) -> Result<Result<String, String>, ApiError> {
     if let Err(reason) = check_name(schema, spelled, name) {
         return Ok(Err(reason));
     }
@@ -92,6 +94,9 @@ fn assign_one(schema: &Schema, spelled: &str, name: &str) -> Result<Result<Strin
     let table = schema.uids().of(kind);
     match table.create(name) {
         Ok(uid) => Ok(Ok(table.hex(uid))),
+        Err(cause @ (Error::NameFiltered { .. } | Error::UidsExhausted { .. })) if strict => {
+            Err(ApiError::internal(cause.to_string()))
+        }
         Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::Conflict) => Ok(Err(cause.to_string())),
         Err(cause) => Err(ApiError::of_schema(&cause)),
     }

@@ -192,6 +192,17 @@ fn uid_fsck_finds_and_mends_as_opentsdbs() {
     });
 }
 
+/// Rule `C-UIDFSCK`: the counter behind, two names of one UID, a reverse map astray, columns unknown and of meta data.
+#[test]
+fn uid_fsck_finds_the_rest_as_opentsdbs() {
+    replay("uid-fsck-kinds", true, &|line, lines| {
+        lines.retain(|line| !line.contains("UID collision"));
+        if line.starts_with("uid grep") {
+            lines.retain(|line| !line.contains(": [0, 0, 0, 0, 0, 0, 0,"));
+        }
+    });
+}
+
 /// Rules `C-QUERY`, `C-SCAN`.
 #[test]
 fn query_and_scan_answer_as_opentsdbs() {
@@ -206,6 +217,13 @@ fn fsck_finds_and_mends_as_opentsdbs() {
             lines.retain(|line| !line.contains("{}"));
         }
     });
+}
+
+/// Rule `C-FSCK`: duplicates of width and resolution, compacted cells of another version, keys too short, lost tags, and
+/// each repair asked for alone.
+#[test]
+fn fsck_finds_and_mends_the_rest_as_opentsdbs() {
+    replay("fsck-kinds", true, &|_, _| {});
 }
 
 /// Rules `C-MKMETRIC`, `C-SEARCH`.
@@ -246,4 +264,41 @@ fn a_dump_is_imported_again_and_deleted_rows_are_gone() {
     assert_eq!(tool(&data, 0, &ask), "");
     tool(&data, 0, &["compact"]);
     assert_eq!(tool(&data, 0, &scan("--import")), "");
+}
+
+/// Rules `C-META`, `C-TREE`: meta objects are made of rows and go again, and trees grow of them.
+#[test]
+fn meta_objects_and_trees_are_made_after_the_fact() {
+    let folder = folder_of("put t.a 1356998400 1 host=a\nput t.b 1356998400 2 host=a\nput t.a 1357002000 3 host=b\n");
+    let data = folder.path().join("data");
+    let made = tool(&data, 0, &["uid", "metasync"]);
+    assert!(made.contains("3 series, 0 passed over") && made.contains("series: 3 objects made"), "{made}");
+    assert!(made.contains("names:  5 objects made"), "{made}");
+    assert_eq!(tool(&data, 0, &["uid", "treesync"]), "WARN  Tree processing is disabled\n");
+    let config = folder.path().join("on.toml");
+    std::fs::write(&config, "[meta]\ntree_processing = true\n").unwrap();
+    let on = ["uid", "--config", config.to_str().unwrap(), "treesync"];
+    assert_eq!(tool(&data, 0, &on), "WARN  No enabled trees were found\n");
+    {
+        let daemon = Daemon::start(&data, "embedded", "");
+        assert_eq!(daemon.get("/api/uid/tsmeta?m=t.a").json().as_array().unwrap().len(), 2);
+        assert_eq!(daemon.post("/api/tree", r#"{"name":"T","enabled":true}"#).status, 200);
+        let rules = r#"[{"treeId":1,"type":"TAGK","field":"host"},{"treeId":1,"level":1,"type":"METRIC"}]"#;
+        assert_eq!(daemon.post("/api/tree/rules", rules).status, 204);
+        assert!(daemon.terminate().success());
+    }
+    assert_eq!(tool(&data, 0, &on), "3 series through 1 trees: 3 leaves, 0 collisions, 0 not matched\n");
+    {
+        let daemon = Daemon::start(&data, "embedded", "");
+        let root = daemon.get("/api/tree/branch?treeid=1").json();
+        assert_eq!(root["branches"].as_array().unwrap().len(), 2);
+        assert!(daemon.terminate().success());
+    }
+    // The root, two branches, three leaves; then the definition and two rules.
+    assert_eq!(tool(&data, 0, &["uid", "treepurge", "1"]), "Completed tree deletion for: 1 (6 cells)\n");
+    assert_eq!(tool(&data, 0, &["uid", "treepurge", "1", "true"]), "Completed tree deletion for: 1 (3 cells)\n");
+    tool(&data, 2, &["uid", "treepurge"]);
+    tool(&data, 2, &["uid", "treepurge", "0"]);
+    let gone = tool(&data, 0, &["uid", "metapurge"]);
+    assert_eq!(gone, "names:  5 objects removed\nseries: 6 objects and counters removed\n");
 }

@@ -1,7 +1,7 @@
 # Sourced by oracle.sh: the profiles, their ports and tables, and every configuration file that is written.
 
 tsd_port() {
-  local profiles=(plain appends salted meta rollup closed tools) i
+  local profiles=(plain appends salted meta rollup closed tools filtered) i
   for i in "${!profiles[@]}"; do
     [ "${profiles[$i]}" != "$1" ] || { echo $((ORACLE_TSD_PORT + i)); return; }
   done
@@ -71,6 +71,9 @@ L
   sed 's/INFO/ERROR/' "$ORACLE_DIR/conf/log4j.properties" > "$ORACLE_DIR/conf/client/log4j.properties"
   logback "$ORACLE_DIR/conf/tsd/logback.xml" INFO
   logback "$ORACLE_DIR/conf/tool/logback.xml" INFO
+  # The released jar has the filter and does not name it as a plugin.
+  mkdir -p "$ORACLE_DIR/conf/tsd/META-INF/services"
+  echo net.opentsdb.uid.UniqueIdWhitelistFilter > "$ORACLE_DIR/conf/tsd/META-INF/services/net.opentsdb.uid.UniqueIdFilterPlugin"
 }
 
 # The intervals of OpenTSDB's own example, each in tables of its own, raw beside the default interval.
@@ -117,6 +120,10 @@ C
       printf 'tsd.core.meta.%s = true\n' enable_realtime_ts enable_realtime_uid enable_tsuid_incrementing \
         enable_tsuid_tracking
       printf 'tsd.core.tree.enable_processing = true\n' ;;
+    filtered)
+      printf 'tsd.uidfilter.%s\n' 'enable = true' 'plugin = net.opentsdb.uid.UniqueIdWhitelistFilter' \
+        'whitelist.delimiter = ;' 'whitelist.metric_patterns = ^[a-z.]+$' 'whitelist.tagk_patterns = ^[a-z]+$;^.{2,5}$'
+      printf 'tsd.storage.uid.width.%s\n' 'metric = 2' 'tagk = 1' 'tagv = 1' ;;
     rollup)
       rollup_conf "$t" > "$ORACLE_DIR/conf/rollup.json"
       printf 'tsd.rollups.%s\n' 'enable = true' "config = $ORACLE_DIR/conf/rollup.json" 'tag_raw = false' \

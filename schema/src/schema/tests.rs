@@ -7,7 +7,7 @@ use basalt_store::{
 };
 
 use super::*;
-use crate::{AutoCreate, BaseTime, DATA_FAMILY, Salting, UidWidth};
+use crate::{AutoCreate, BaseTime, DATA_FAMILY, Salting, UidWidth, UidWidths};
 
 fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp(1_700_000_000_000)))))
@@ -124,4 +124,28 @@ fn the_index_is_read_back_from_row_keys() {
     assert_eq!(found, tsuids);
     let host_b = tsuids[1].pairs(index.widths()).next().unwrap();
     assert_eq!(index.with_tag(metric, host_b).len(), 1);
+}
+
+/// `S-UID-RANDOM`: OpenTSDB draws no more than seven bytes.
+#[test]
+fn random_uids_have_a_largest_width() {
+    let widths = UidWidths { metric: UidWidth::new(8).unwrap(), ..UidWidths::default() };
+    let config = SchemaConfig { widths, random_metrics: Some(UidDice::new(|| 1)), ..SchemaConfig::default() };
+    let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+    assert!(matches!(Schema::open(store, config), Err(Error::RandomWidth { width: 8, max: 7 })));
+}
+
+/// `S-UID-WIDTH`: every width from 1 to 8 makes series that are read back.
+#[test]
+fn uids_of_every_width_make_series() {
+    for bytes in 1..=8 {
+        let width = UidWidth::new(bytes).unwrap();
+        let config =
+            SchemaConfig { widths: UidWidths { metric: width, tagk: width, tagv: width }, ..SchemaConfig::default() };
+        let schema = Schema::open(Arc::new(MemoryStore::new(Arc::new(ManualClock::default()))), config).unwrap();
+        let tsuid = schema.resolve("m", &[("host", "a"), ("dc", "x")]).unwrap();
+        assert_eq!(tsuid.as_bytes().len(), usize::from(bytes) * 5);
+        assert_eq!(schema.names(&tsuid).unwrap().tags.len(), 2);
+        assert_eq!(Tsuid::parse(&tsuid.to_string(), schema.layout().widths).unwrap(), tsuid);
+    }
 }

@@ -1,6 +1,7 @@
 //! What changes the maps: assign, rename, delete.
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use basalt_store::{CheckAndMutate, Columns, Comparison, Durability, FamilyColumns, Get, Increment, MutationBatch};
 use bytes::Bytes;
@@ -11,6 +12,8 @@ use crate::{Error, Result, Uid};
 
 /// How often an assignment is tried when the UID it drew turns out to have a name already.
 const ASSIGN_ATTEMPTS: u32 = 3;
+/// How often where UIDs are drawn at random.
+const RANDOM_ATTEMPTS: u32 = 10;
 
 impl UidTable {
     /// Gives `name` a UID, or returns the one that another daemon gave it meanwhile. `durability` is that of the last step;
@@ -20,11 +23,17 @@ impl UidTable {
     /// step decides between them as it does between daemons.
     pub(super) fn assign(&self, name: &str, durability: Durability) -> Result<Uid> {
         self.rules.check(self.role(), name)?;
-        for _attempt in 0..ASSIGN_ATTEMPTS {
+        if !self.filter.allows(self.kind, name) {
+            self.rejected.fetch_add(1, Ordering::Relaxed);
+            return Err(Error::NameFiltered { kind: self.kind, name: name.into() });
+        }
+        let attempts = if self.dice.is_some() { RANDOM_ATTEMPTS } else { ASSIGN_ATTEMPTS };
+        for _attempt in 0..attempts {
             let uid = self.draw()?;
             let row = uid.encode(self.width);
-            // A UID that has a name already: someone set the counter back. The next one may be free.
-            if !self.put_if_absent(&row, UID_NAME_FAMILY, name.as_bytes(), Durability::Async)? {
+            // A UID that has a name already: someone set the counter back, or the dice fell so. The next may be free.
+            if !self.put_reverse(&row, name)? {
+                self.collisions.fetch_add(u64::from(self.dice.is_some()), Ordering::Relaxed);
                 continue;
             }
             self.put_if_absent(name.as_bytes(), UID_ID_FAMILY, &row, durability)?;
@@ -34,7 +43,21 @@ impl UidTable {
                 return Ok(stored);
             }
         }
-        Err(Error::AssignmentFailed { kind: self.kind, name: name.into(), attempts: ASSIGN_ATTEMPTS })
+        Err(Error::AssignmentFailed { kind: self.kind, name: name.into(), attempts })
+    }
+
+    /// Puts the reverse cell if it is absent, and with it the meta object where names get theirs at once.
+    fn put_reverse(&self, row: &[u8], name: &str) -> Result<bool> {
+        let qualifier = self.kind.qualifier().as_bytes();
+        let mut mutation = MutationBatch::new(Durability::Async);
+        let mut cells = mutation.row(row)?;
+        cells.put(UID_NAME_FAMILY, qualifier, None, name.as_bytes())?;
+        if let Some(clock) = &self.meta_clock {
+            let created = i64::try_from(clock.now().0 / 1000).unwrap_or(0);
+            let object = crate::uid_meta::new_object(self.kind, created);
+            cells.put(UID_NAME_FAMILY, self.kind.meta_qualifier().as_bytes(), None, &object)?;
+        }
+        self.check_absent(row, UID_NAME_FAMILY, mutation)
     }
 
     /// What the forward map says of a name whose cell was just put.
@@ -97,8 +120,11 @@ impl UidTable {
         Ok(())
     }
 
-    /// The next UID of the counter.
+    /// The next UID of the counter, or of the dice.
     fn draw(&self) -> Result<Uid> {
+        if let Some(dice) = &self.dice {
+            return Ok(dice.roll(self.width));
+        }
         let increment = Increment {
             row: Bytes::from_static(COUNTER_ROW),
             family: Bytes::from_static(UID_ID_FAMILY),
@@ -117,10 +143,15 @@ impl UidTable {
         let qualifier = self.kind.qualifier().as_bytes();
         let mut mutation = MutationBatch::new(durability);
         mutation.row(row)?.put(family, qualifier, None, value)?;
+        self.check_absent(row, family, mutation)
+    }
+
+    /// Applies `mutation` if the row has no cell of this kind's map.
+    fn check_absent(&self, row: &[u8], family: &'static [u8], mutation: MutationBatch) -> Result<bool> {
         let check = CheckAndMutate {
             row: Bytes::copy_from_slice(row),
             family: Bytes::from_static(family),
-            qualifier: Bytes::from_static(qualifier),
+            qualifier: Bytes::from_static(self.kind.qualifier().as_bytes()),
             comparison: Comparison::Equal,
             expected: None,
             mutation,

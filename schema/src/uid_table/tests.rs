@@ -357,3 +357,64 @@ fn latin_1_names_are_readable() {
     put(table, &[0, 0, 9], UID_NAME_FAMILY, b"temp\xE9rature");
     assert_eq!(&*table.name(Uid::new(9)).unwrap(), "température");
 }
+
+/// `S-UID-RANDOM`: the dice decide, a taken UID is drawn again, ten times at most; the counter stays away.
+#[test]
+fn random_uids_of_metrics_are_drawn_until_one_is_free() {
+    let rolls = Arc::new(AtomicU64::new(0));
+    let drawn = [0xAB_0000_0000_0007, 7, 7, 0, 9];
+    let dice = UidDice::new(move || {
+        drawn.get(usize::try_from(rolls.fetch_add(1, Ordering::Relaxed)).unwrap()).copied().unwrap_or(9)
+    });
+    let store = memory();
+    let uids = daemon(&store, &SchemaConfig { random_metrics: Some(dice), ..SchemaConfig::default() });
+    let metrics = metrics(&uids);
+    assert_eq!(metrics.uid_or_create("a").unwrap(), Uid::new(7), "cut to the width");
+    assert_eq!(metrics.uid_or_create("b").unwrap(), Uid::new(1), "7 is taken, and 0 is none");
+    assert_eq!(metrics.collisions_count(), 2);
+    assert_eq!(metrics.create("c").unwrap(), Uid::new(9));
+    let failed = metrics.uid_or_create("d").unwrap_err().to_string();
+    assert_eq!(failed, "Failed to assign an ID for kind='metrics' name='d' after 10 attempts");
+    assert_eq!(uids.of(UidKind::Tagk).uid_or_create("host").unwrap(), Uid::new(1), "tags are counted up");
+    assert_eq!(metrics.usage().unwrap().used, 0);
+    assert_eq!(&*metrics.name(Uid::new(7)).unwrap(), "a");
+}
+
+/// `P-UIDFILTER`: new names only, every expression of the kind, and a count of those refused.
+#[test]
+fn a_filter_refuses_new_names_and_no_old_ones() {
+    let store = memory();
+    create(metrics(&daemon(&store, &SchemaConfig::default())), &["OLD"]);
+    let filter = UidFilter::none().with(UidKind::Metric, "^[a-z.]+$;^.{2,5}$", ";").unwrap();
+    let filter = filter.with(UidKind::Tagk, "", ";").unwrap();
+    let uids = daemon(&store, &SchemaConfig { uid_filter: filter, ..SchemaConfig::default() });
+    assert_eq!(metrics(&uids).uid_or_create("OLD").unwrap(), Uid::new(1));
+    for (name, allowed) in [("abc", true), ("a", false), ("abcdef", false), ("Abc", false)] {
+        assert_eq!(metrics(&uids).uid_or_create(name).is_ok(), allowed, "{name}");
+    }
+    let refused = metrics(&uids).create("A").unwrap_err();
+    let text = "Failed to assign ID for kind='metrics' name='A' after 0 attempts due to: Blocked by UID filter.";
+    assert_eq!((refused.to_string().as_str(), refused.kind()), (text, ErrorKind::Invalid));
+    assert_eq!(
+        (metrics(&uids).rejected_count(), metrics(&uids).usage().unwrap().used),
+        (4, 2),
+        "no UID is spent on it"
+    );
+    assert!(uids.of(UidKind::Tagk).uid_or_create("A").is_ok());
+    assert!(UidFilter::none().with(UidKind::Tagv, "a,(", ",").is_err());
+}
+
+/// `tsd.core.preload_uid_cache`: names are in memory before they are asked for, orphans are not.
+#[test]
+fn names_are_read_ahead_up_to_the_bound() {
+    let store = memory();
+    let first = daemon(&store, &SchemaConfig::default());
+    create(metrics(&first), &["a", "b", "c"]);
+    put(metrics(&first), &[0, 0, 9], UID_NAME_FAMILY, b"a");
+    let uids = daemon(&store, &SchemaConfig::default());
+    assert_eq!(uids.preload(2).unwrap(), 2);
+    let known = |name: &str| metrics(&uids).uids.peek(name).is_some();
+    assert!(known("a") && known("b") && !known("c"));
+    assert_eq!(uids.preload(100).unwrap(), 3);
+    assert!(metrics(&uids).names.peek(&Uid::new(9)).is_none());
+}

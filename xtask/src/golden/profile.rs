@@ -5,6 +5,14 @@ pub(crate) fn settings(profile: &str) -> String {
     let schema = match profile {
         "closed" => "[schema]\nauto_create_metrics = false\nauto_create_tagks = false\nauto_create_tagvs = false\n",
         "salted" => "[schema]\nsalt_width = 1\nsalt_buckets = 20\n",
+        "meta" => {
+            "[meta]\nrealtime_uid = true\nrealtime_ts = true\ntsuid_incrementing = true\ntsuid_tracking = true\n\
+             tree_processing = true\n"
+        }
+        "filtered" => {
+            "[schema]\nuid_width_metric = 2\nuid_width_tagk = 1\nuid_width_tagv = 1\n[uid]\nfilter = true\n\
+             pattern_delimiter = ';'\nmetric_patterns = '^[a-z.]+$'\ntagk_patterns = '^[a-z]+$;^.{2,5}$'\n"
+        }
         // Whether points are appended to one cell is no question here: both kinds of cell read alike.
         _ => "",
     };

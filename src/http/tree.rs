@@ -1,0 +1,222 @@
+//! `/api/tree`: trees, their definitions and branches (rule `M-TREE`). Rules of trees are in `rules`, series tried against
+//! them and series without a place in `trials`.
+//!
+//! Where OpenTSDB answers 500 to a request that is wrong, only `strict` does.
+
+mod rules;
+mod trials;
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::Method;
+use axum::response::Response;
+use basalt_schema::{Error, TreeEdit, TreeId};
+
+use super::annotation::mode_of;
+use super::call::Call;
+use super::error::{self, ApiError};
+use super::fields::{Fault, Fields};
+use super::json;
+use crate::app::App;
+use crate::clock;
+
+/// A tree as a request names it.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// 0 for none.
+    id: i64,
+    edit: TreeEdit,
+    /// Whether the definition goes too, of a DELETE.
+    definition: bool,
+    /// When one made now is made.
+    created: i64,
+}
+
+/// Reads trees, makes, changes or deletes one.
+pub(crate) async fn whole(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
+    let method = call.meant()?;
+    let strict = app.config.compat.strict;
+    let wanted = if call.body.is_empty() { Wanted::of_params(&call)? } else { Wanted::of_body(&call, strict)? };
+    match method {
+        Method::GET if wanted.id == 0 => {
+            json::ok(&app.with_schema(|schema| schema.trees().map_err(|cause| ApiError::of_tree(&cause))).await?)
+        }
+        Method::GET => {
+            let id = TreeId::new(wanted.id).map_err(|cause| ApiError::of_tree(&cause))?;
+            let found =
+                app.with_schema(move |schema| schema.tree(id).map_err(|cause| ApiError::of_tree(&cause))).await?;
+            json::ok(&found.ok_or_else(|| no_tree(wanted.id))?)
+        }
+        Method::POST | Method::PUT => edit(&app, &method, wanted).await,
+        Method::DELETE => {
+            app.with_schema(move |schema| {
+                let failed = |cause: Error| ApiError::of_tree(&cause);
+                let id = TreeId::new(wanted.id).map_err(failed)?;
+                schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.id))?;
+                schema.delete_tree(id, wanted.definition).map_err(failed)
+            })
+            .await?;
+            Ok(error::done())
+        }
+        _ => Err(unsupported()),
+    }
+}
+
+async fn edit(app: &Arc<App>, method: &Method, wanted: Wanted) -> Result<Response, ApiError> {
+    let mode = mode_of(method);
+    let edited = app
+        .with_schema(move |schema| {
+            let failed = |cause: Error| ApiError::of_tree(&cause);
+            if wanted.id <= 0 {
+                return schema.create_tree(&wanted.edit, wanted.created).map_err(failed);
+            }
+            let id = TreeId::new(wanted.id).map_err(failed)?;
+            schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.id))?;
+            if wanted.edit.is_empty() {
+                return Ok(None);
+            }
+            schema.edit_tree(id, &wanted.edit, mode).map_err(failed)
+        })
+        .await?;
+    match edited {
+        Some(tree) => json::ok(&tree),
+        None => Ok(error::unchanged()),
+    }
+}
+
+/// What lies below `/api/tree`.
+pub(crate) async fn below(
+    State(app): State<Arc<App>>,
+    Path(kind): Path<String>,
+    call: Call,
+) -> Result<Response, ApiError> {
+    let method = call.meant()?;
+    match kind.as_str() {
+        "branch" => branch(&app, &method, &call).await,
+        "rule" => rules::one(&app, &method, &call).await,
+        "rules" => rules::many(&app, &method, &call).await,
+        "test" => trials::test(&app, &method, &call).await,
+        "collisions" => trials::failures(&app, &method, &call, true).await,
+        "notmatched" => trials::failures(&app, &method, &call, false).await,
+        _ => Err(ApiError::not_found("This endpoint is not supported")),
+    }
+}
+
+async fn branch(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
+    if *method != Method::GET {
+        return Err(unsupported());
+    }
+    let tree = tree_id(call)?;
+    let hex = call.params.last("branch").unwrap_or_default();
+    let row = if hex.is_empty() {
+        let tree = TreeId::new(tree).map_err(|_| ApiError::bad("Missing or invalid branch and tree IDs"))?;
+        tree.bytes().to_vec()
+    } else {
+        branch_id(hex).map_err(ApiError::bad_twice)?
+    };
+    let shown = row.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02X}"));
+    let found = app
+        .with_schema(move |schema| {
+            let failed = |cause: Error| ApiError::of_tree(&cause);
+            let tree = TreeId::of_branch(&row).map_err(failed)?;
+            let found = schema.tree_branch(&row).map_err(failed)?;
+            let number = tree.number();
+            found.ok_or_else(|| ApiError::not_found(&format!("Unable to locate branch '{shown}' for tree '{number}'")))
+        })
+        .await?;
+    json::ok(&found)
+}
+
+fn branch_id(hex: &str) -> Result<Vec<u8>, Fault> {
+    if hex.len() < 4 {
+        return Err("Branch ID was too short".into());
+    }
+    bytes_of(hex).ok_or_else(|| format!("contains illegal character for hexBinary: {hex}"))
+}
+
+/// Hex of either case; a missing leading zero is taken as there.
+fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    let digits = hex.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok()));
+    let digits: Vec<u8> =
+        (hex.chars().count() % 2 == 1).then_some(Some(0)).into_iter().chain(digits).collect::<Option<_>>()?;
+    let (pairs, _) = digits.as_chunks::<2>();
+    Some(pairs.iter().map(|[high, low]| high << 4 | low).collect())
+}
+
+impl Wanted {
+    fn of_params(call: &Call) -> Result<Self, ApiError> {
+        let text = |name: &str| call.params.last(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let flag = |name: &str| call.params.last(name).map(is_true);
+        Ok(Self {
+            id: tree_id(call)?,
+            edit: TreeEdit {
+                name: text("name"),
+                description: text("description"),
+                notes: text("notes"),
+                strict_match: flag("strict_match"),
+                enabled: flag("enabled"),
+                store_failures: flag("store_failures"),
+            },
+            definition: flag("definition").unwrap_or_default(),
+            created: now_s(),
+        })
+    }
+
+    /// OpenTSDB gives a tree that comes in a body no time.
+    fn of_body(call: &Call, strict: bool) -> Result<Self, ApiError> {
+        let fields = Fields::parse(&call.body).map_err(|fault| ApiError::bad_json(&fault))?;
+        let mut wanted = Self { created: if strict { 0 } else { now_s() }, ..Self::default() };
+        for name in fields.names() {
+            let text = fields.text(name).map_err(|fault| ApiError::bad_json(&fault))?;
+            let Some(text) = text else { continue };
+            wanted.take(&name.to_lowercase(), text)?;
+        }
+        Ok(wanted)
+    }
+
+    fn take(&mut self, name: &str, text: String) -> Result<(), ApiError> {
+        let edit = &mut self.edit;
+        let some = |text: String| Some(text).filter(|text| !text.is_empty());
+        match name {
+            "treeid" => {
+                let id = text.parse::<i32>().map_err(|_| ApiError::bad("Unable to parse 'tree' value"))?;
+                self.id = id.into();
+            }
+            "name" => edit.name = some(text),
+            "description" => edit.description = some(text),
+            "notes" => edit.notes = some(text),
+            "enabled" => edit.enabled = Some(is_true(&text)),
+            "strictmatch" => edit.strict_match = Some(is_true(&text)),
+            "storefailures" => edit.store_failures = Some(is_true(&text)),
+            "definition" => self.definition = is_true(&text),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn is_true(text: &str) -> bool {
+    text.eq_ignore_ascii_case("true")
+}
+
+fn now_s() -> i64 {
+    i64::try_from(clock::now_ms() / 1000).unwrap_or(0)
+}
+
+/// The parameter `treeid`; 0 for none.
+fn tree_id(call: &Call) -> Result<i64, ApiError> {
+    call.params.last("treeid").map_or(Ok(0), |text| number(text, "Unable to parse 'tree' value").map(i64::from))
+}
+
+fn number(text: &str, message: &str) -> Result<i32, ApiError> {
+    text.parse().map_err(|_| ApiError::bad_with(message, format!("For input string: \"{text}\"")))
+}
+
+fn no_tree(id: i64) -> ApiError {
+    ApiError::not_found(&format!("Unable to locate tree: {id}"))
+}
+
+fn unsupported() -> ApiError {
+    ApiError::bad("Unsupported HTTP request method")
+}

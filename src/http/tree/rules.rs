@@ -1,0 +1,174 @@
+//! `/api/tree/rule` and `/api/tree/rules`.
+
+use std::sync::Arc;
+
+use axum::http::Method;
+use axum::response::Response;
+use basalt_schema::{EditMode, Error, RuleEdit, RuleKind, Schema, TreeId};
+
+use super::super::annotation::mode_of;
+use super::super::call::Call;
+use super::super::error::{self, ApiError};
+use super::super::fields::{Fault, Fields};
+use super::super::json;
+use super::{no_tree, number, tree_id, unsupported};
+use crate::app::App;
+
+/// Rules that one call may bring.
+const RULES_MAX: usize = 10_000;
+
+/// A rule as a request names it.
+#[derive(Debug)]
+struct Wanted {
+    tree: i64,
+    edit: RuleEdit,
+}
+
+/// Reads, makes, changes or deletes one.
+pub(super) async fn one(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
+    let strict = app.config.compat.strict;
+    let wanted = if call.body.is_empty() {
+        Wanted::of_params(call, strict)?
+    } else {
+        let fields = Fields::parse(&call.body);
+        fields.and_then(|fields| Wanted::of_fields(&fields)).map_err(|fault| ApiError::bad_body(fault, strict))?
+    };
+    let mode = mode_of(method);
+    let method = method.clone();
+    app.with_schema(move |schema| {
+        let failed = |cause: Error| ApiError::of_tree(&cause);
+        let Wanted { tree: number, edit } = &wanted;
+        let id = TreeId::new(*number).map_err(failed)?;
+        let tree = schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(*number))?;
+        let found = || tree.rules.as_ref().and_then(|levels| levels.get(&edit.level)?.get(&edit.order));
+        match method {
+            Method::GET => json::ok(found().ok_or_else(|| wanted.not_found())?),
+            Method::POST | Method::PUT if edit.is_empty() => Ok(error::unchanged()),
+            Method::POST | Method::PUT => match schema.edit_tree_rule(id, edit, mode).map_err(failed)? {
+                Some(rule) => json::ok(&rule),
+                None => Ok(error::unchanged()),
+            },
+            Method::DELETE => {
+                found().ok_or_else(|| wanted.not_found())?;
+                schema.delete_tree_rule(id, edit.level, edit.order).map_err(failed)?;
+                Ok(error::done())
+            }
+            _ => Err(unsupported()),
+        }
+    })
+    .await
+}
+
+/// Makes, changes, replaces or deletes many of one tree.
+pub(super) async fn many(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
+    let strict = app.config.compat.strict;
+    let (tree, rules) = if call.body.is_empty() { (tree_id(call)?, Vec::new()) } else { listed(call, strict)? };
+    let method = method.clone();
+    app.with_schema(move |schema| {
+        let failed = |cause: Error| ApiError::of_tree(&cause);
+        let id = TreeId::new(tree).map_err(failed)?;
+        schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(tree))?;
+        match method {
+            Method::POST | Method::PUT if rules.is_empty() => return Err(ApiError::bad("Missing tree rules")),
+            Method::POST => rules.iter().try_for_each(|rule| merge(schema, id, &rule.edit, strict))?,
+            Method::PUT => {
+                let edits: Vec<RuleEdit> = rules.into_iter().map(|rule| rule.edit).collect();
+                schema.replace_tree_rules(id, &edits).map_err(failed)?;
+            }
+            Method::DELETE => schema.replace_tree_rules(id, &[]).map_err(failed)?,
+            _ => return Err(unsupported()),
+        }
+        Ok(error::done())
+    })
+    .await
+}
+
+/// OpenTSDB stumbles over a rule that changes nothing.
+fn merge(schema: &Schema, id: TreeId, edit: &RuleEdit, strict: bool) -> Result<(), ApiError> {
+    let is_new = !edit.is_empty()
+        && schema.edit_tree_rule(id, edit, EditMode::Merge).map_err(|cause| ApiError::of_tree(&cause))?.is_some();
+    if strict && !is_new { Err(ApiError::internal("No changes detected in the rule")) } else { Ok(()) }
+}
+
+fn listed(call: &Call, strict: bool) -> Result<(i64, Vec<Wanted>), ApiError> {
+    let fields = Fields::parse_list(&call.body).map_err(|fault| ApiError::bad_body(fault, strict))?;
+    if fields.len() > RULES_MAX {
+        return Err(ApiError::too_many("rules", fields.len(), RULES_MAX));
+    }
+    let rules: Result<Vec<_>, Fault> = fields.iter().map(Wanted::of_fields).collect();
+    let rules = rules.map_err(|fault| ApiError::bad_body(fault, strict))?;
+    let tree = rules.first().ok_or_else(|| ApiError::bad("Missing tree rules"))?.tree;
+    if rules.iter().any(|rule| rule.tree != tree) {
+        return Err(ApiError::bad("All rules must belong to the same tree"));
+    }
+    Ok((tree, rules))
+}
+
+impl Wanted {
+    fn of_params(call: &Call, strict: bool) -> Result<Self, ApiError> {
+        let params = &call.params;
+        let text = |name: &str| params.last(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let wrong = |name: &str| format!("Unable to parse the '{name}' parameter");
+        let tree = number(params.required("treeid")?, "Unable to parse 'tree' value")?;
+        let kind = params.last("type").map(RuleKind::parse).transpose();
+        let kind = kind.map_err(|cause| ApiError::bad_with(wrong("type"), cause.to_string()))?;
+        let regex = text("regex");
+        if let Some(Err(cause)) = regex.as_deref().map(RuleEdit::check_expression) {
+            return Err(ApiError::bad_with(wrong("regex"), cause.to_string()));
+        }
+        let group = text("regex_group_idx").map(|group| number(&group, &wrong("regex_group_idx"))).transpose()?;
+        let level = number(params.required("level")?, &wrong("level"))?;
+        if level < 0 {
+            return Err(ApiError::fault("Negative levels are not allowed".into(), strict));
+        }
+        let edit = RuleEdit {
+            level,
+            order: number(params.required("order")?, &wrong("order"))?,
+            kind,
+            field: text("field"),
+            regex,
+            separator: text("separator"),
+            description: text("description"),
+            notes: text("notes"),
+            custom_field: text("custom_field"),
+            regex_group_idx: group.filter(|group| *group != 0),
+            display_format: text("display_format"),
+        };
+        Ok(Self { tree: tree.into(), edit })
+    }
+
+    fn of_fields(fields: &Fields) -> Result<Self, Fault> {
+        let text = |name: &str| fields.text(name).map(|text| text.filter(|text| !text.is_empty()));
+        let number = |name: &str| {
+            let number = fields.integer(name)?.unwrap_or(0);
+            i32::try_from(number).map_err(|_| format!("`{name}` is too large"))
+        };
+        let kind = fields.text("type")?.map(|kind| RuleKind::parse(&kind)).transpose();
+        let regex = text("regex")?;
+        regex.as_deref().map_or(Ok(()), RuleEdit::check_expression).map_err(|cause| cause.to_string())?;
+        let level = number("level")?;
+        if level < 0 {
+            return Err("Negative levels are not allowed".into());
+        }
+        let edit = RuleEdit {
+            level,
+            order: number("order")?,
+            kind: kind.map_err(|cause| cause.to_string())?,
+            field: text("field")?,
+            regex,
+            separator: text("separator")?,
+            description: text("description")?,
+            notes: text("notes")?,
+            custom_field: text("customField")?,
+            regex_group_idx: Some(number("regexGroupIdx")?).filter(|group| *group != 0),
+            display_format: text("displayFormat")?,
+        };
+        Ok(Self { tree: number("treeId")?.into(), edit })
+    }
+
+    fn not_found(&self) -> ApiError {
+        let Self { tree, edit } = self;
+        let kind = edit.kind.map_or("null", RuleKind::name);
+        ApiError::not_found(&format!("Unable to locate rule: [{tree}:{}:{}:{kind}]", edit.level, edit.order))
+    }
+}

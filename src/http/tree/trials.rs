@@ -1,0 +1,134 @@
+//! `/api/tree/test`, `/api/tree/collisions` and `/api/tree/notmatched`: what rules make of a series, and which series found
+//! no place.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::http::Method;
+use axum::response::Response;
+use basalt_schema::{Branch, CompiledTree, Error, Schema, TreeId, TsMeta, Tsuid};
+use serde::Serialize;
+
+use super::super::call::Call;
+use super::super::error::ApiError;
+use super::super::fields::Fields;
+use super::super::json;
+use super::{bytes_of, no_tree, number, unsupported};
+use crate::app::App;
+
+/// Series that one call may name.
+const SERIES_MAX: usize = 10_000;
+
+/// Series of a tree as a request names them.
+#[derive(Debug)]
+struct Wanted {
+    tree: i64,
+    /// Hex, as given; `None` where `tsuids` is no list.
+    tsuids: Option<Vec<String>>,
+}
+
+/// What became of one series.
+#[derive(Debug, Serialize)]
+struct Told {
+    meta: Option<TsMeta>,
+    messages: Vec<String>,
+    branch: Option<Branch>,
+}
+
+/// Tries series; nothing is stored.
+pub(super) async fn test(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
+    let strict = app.config.compat.strict;
+    let wanted = Wanted::of_call(call, strict)?;
+    let takes = takes(method);
+    let told = app
+        .with_schema(move |schema| {
+            let failed = |cause: Error| ApiError::of_tree(&cause);
+            let id = TreeId::new(wanted.tree).map_err(failed)?;
+            let tree = schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.tree))?;
+            let Some(tsuids) = wanted.tsuids else {
+                return Err(ApiError::fault("tsuids is no list".into(), strict));
+            };
+            if tsuids.is_empty() {
+                return Err(ApiError::bad("Missing or empty TSUID list"));
+            }
+            if !takes {
+                return Err(unsupported());
+            }
+            let tree = CompiledTree::new(&tree);
+            let told = tsuids.into_iter().map(|hex| Ok((hex.clone(), try_one(schema, &tree, &hex)?)));
+            told.collect::<Result<BTreeMap<_, _>, ApiError>>()
+        })
+        .await?;
+    json::ok(&told)
+}
+
+fn try_one(schema: &Schema, tree: &CompiledTree, hex: &str) -> Result<Told, ApiError> {
+    let bytes = series_bytes(hex)?;
+    let nothing = |message: String| Ok(Told { meta: None, messages: vec![message], branch: None });
+    // Bytes that are no series have no meta object either.
+    let series = Tsuid::from_bytes(&bytes, schema.layout().widths).ok();
+    match series.map(|tsuid| schema.ts_meta(&tsuid)).transpose() {
+        Ok(Some(Some(meta))) => {
+            let trial = tree.try_series(&meta);
+            Ok(Told { meta: Some(meta), messages: trial.messages, branch: Some(trial.branch) })
+        }
+        Ok(_) => nothing("Unable to locate TSUID meta data".into()),
+        Err(cause @ Error::NoSuchId { .. }) => nothing(format!("TSUID was missing a UID name: {cause}")),
+        Err(cause) => Err(ApiError::of_tree(&cause)),
+    }
+}
+
+/// Series whose place was taken, or that matched too few rules.
+pub(super) async fn failures(
+    app: &Arc<App>,
+    method: &Method,
+    call: &Call,
+    is_collisions: bool,
+) -> Result<Response, ApiError> {
+    let wanted = Wanted::of_call(call, app.config.compat.strict)?;
+    let takes = takes(method);
+    let told = app
+        .with_schema(move |schema| {
+            let failed = |cause: Error| ApiError::of_tree(&cause);
+            let id = TreeId::new(wanted.tree).map_err(failed)?;
+            schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.tree))?;
+            if !takes {
+                return Err(unsupported());
+            }
+            let no_list = || ApiError::bad_with("Unable to convert the given data to a list", "tsuids is no list");
+            let tsuids = wanted.tsuids.ok_or_else(no_list)?;
+            let tsuids = tsuids.iter().map(|hex| series_bytes(hex)).collect::<Result<Vec<_>, _>>()?;
+            let found =
+                if is_collisions { schema.tree_collisions(id, &tsuids) } else { schema.tree_mismatches(id, &tsuids) };
+            found.map_err(failed)
+        })
+        .await?;
+    json::ok(&told)
+}
+
+fn takes(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::POST | Method::PUT)
+}
+
+fn series_bytes(hex: &str) -> Result<Vec<u8>, ApiError> {
+    bytes_of(hex).ok_or_else(|| ApiError::bad_twice(format!("contains illegal character for hexBinary: {hex}")))
+}
+
+impl Wanted {
+    fn of_call(call: &Call, strict: bool) -> Result<Self, ApiError> {
+        let wanted = if call.body.is_empty() {
+            let tree = number(call.params.required("treeid")?, "Unable to parse 'tree' value")?;
+            let tsuids = call.params.last("tsuids").map(|tsuids| tsuids.split(',').map(str::to_owned).collect());
+            Self { tree: tree.into(), tsuids: Some(tsuids.unwrap_or_default()) }
+        } else {
+            let fields = Fields::parse(&call.body).map_err(|fault| ApiError::bad_body(fault, strict))?;
+            let tree = fields.integer("treeId").ok().flatten();
+            let tree = tree.ok_or_else(|| ApiError::bad("Missing or invalid Tree ID"))?;
+            Self { tree, tsuids: fields.texts("tsuids").ok().map(Option::unwrap_or_default) }
+        };
+        match wanted.tsuids.as_ref().map(Vec::len) {
+            Some(count) if count > SERIES_MAX => Err(ApiError::too_many("series", count, SERIES_MAX)),
+            _ => Ok(wanted),
+        }
+    }
+}
