@@ -3,13 +3,14 @@
 //! Scenarios lie in `tests/golden/scenarios/`, answers in `tests/golden/answers/`; `tests/it/golden.rs` replays both
 //! against Basalt with the very modules that record (`scenario`, `client`, `play`, `answer`, `compare`).
 
-mod answer;
+pub(crate) mod answer;
 mod client;
-mod compare;
+pub(crate) mod compare;
 mod file;
-mod play;
-mod record;
-mod scenario;
+pub(crate) mod play;
+pub(crate) mod profile;
+pub(crate) mod record;
+pub(crate) mod scenario;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_types, reason = "its work is to start cargo and the oracle")]
 
 mod ci;
+mod differential;
 mod golden;
 mod oracle;
 mod tidy;
@@ -17,6 +18,7 @@ usage: cargo xtask COMMAND
   ci              the whole gate: fmt, clippy, doc, tidy, tests; its last line counts the tests
   tidy [--bless]  the rules that no compiler knows; --bless takes the format documents' hashes anew
   oracle ...      a real OpenTSDB on a real HBase: up [--fresh] [PROFILE...] | down | status | hb | scan | fsck
+  differential ...  random data and requests to it and to Basalt: --count N --seed S, --help for the rest
   golden ...      the answers recorded from it: record [NAME...] | check [NAME...] | list
 ";
 
@@ -36,6 +38,7 @@ fn run(args: &[String]) -> Result<()> {
     match args.first().map(String::as_str) {
         Some("ci") => ci::run(),
         Some("tidy") => tidy::run(rest.iter().any(|a| a == "--bless")),
+        Some("differential") => differential::run(rest),
         Some("oracle") => oracle::run(rest),
         Some("golden") => golden::run(rest),
         _ => anyhow::bail!("no such command\n{USAGE}"),

@@ -26,7 +26,7 @@ const BATCH_POINTS_MAX: usize = 50;
 /// # Errors
 /// When the server cannot be spoken to, or refuses a seed.
 pub(crate) fn play(scenario: &Scenario, address: SocketAddr, settle: &dyn Fn()) -> anyhow::Result<Vec<Answer>> {
-    let mut player = Player { client: Client::new(address), names: HashSet::new(), settle };
+    let mut player = Player::new(address, settle);
     let mut answers = Vec::with_capacity(scenario.exchanges_count());
     for step in &scenario.steps {
         let line = step.describe(&scenario.range);
@@ -39,15 +39,25 @@ pub(crate) fn play(scenario: &Scenario, address: SocketAddr, settle: &dyn Fn()) 
     Ok(answers)
 }
 
-struct Player<'a> {
+/// One who asks one server, over one connection, and knows the names it has brought in.
+pub(crate) struct Player<'a> {
     client: Client,
     /// `metric`, ` tagk` and `=tagv` seen in seeds so far, and whole series.
     names: HashSet<String>,
     settle: &'a dyn Fn(),
 }
 
-impl Player<'_> {
-    fn exchange(&mut self, step: &Step, range: &str) -> anyhow::Result<Answer> {
+impl<'a> Player<'a> {
+    /// `settle` is called after what a server may acknowledge before it can be read back.
+    pub(crate) fn new(address: SocketAddr, settle: &'a dyn Fn()) -> Self {
+        Self { client: Client::new(address), names: HashSet::new(), settle }
+    }
+
+    /// Asks one step that is no seed.
+    ///
+    /// # Errors
+    /// When the server cannot be spoken to.
+    pub(crate) fn exchange(&mut self, step: &Step, range: &str) -> anyhow::Result<Answer> {
         let request_line = step.request_line(range);
         let Some((method, target)) = request_line else {
             ensure!(!step.telnet.is_empty(), "a step that asks nothing");
@@ -70,7 +80,10 @@ impl Player<'_> {
     }
 
     /// Puts points, in calls that leave no order of UIDs or of duplicates to chance.
-    fn seed(&mut self, lines: &[String]) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// When a point is refused, or the server cannot be spoken to.
+    pub(crate) fn seed(&mut self, lines: &[String]) -> anyhow::Result<()> {
         let mut batch = Vec::new();
         let mut seconds = HashSet::new();
         for line in lines {

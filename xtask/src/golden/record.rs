@@ -56,16 +56,22 @@ impl Oracle {
 
     /// Empties the profile's tables and plays the scenario on its daemon.
     pub(crate) fn play(&mut self, scenario: &Scenario) -> anyhow::Result<Vec<Answer>> {
-        let prefix = match scenario.profile.as_str() {
+        let address = self.fresh(&scenario.profile)?;
+        play::play(scenario, address, &settle)
+    }
+
+    /// Empties the profile's tables, and says where its daemon listens.
+    pub(crate) fn fresh(&mut self, profile: &str) -> anyhow::Result<SocketAddr> {
+        let prefix = match profile {
             "plain" => "tsdb".to_owned(),
             profile => format!("{profile}-tsdb"),
         };
         self.wipe(&prefix)?;
-        let address = address(&scenario.profile)?;
+        let address = address(profile)?;
         let request = Request { method: "GET", target: "/api/dropcaches", ..Request::default() };
         let dropped = Client::new(address).send(&request)?;
         ensure!(dropped.status == 200, "dropcaches: {}", dropped.status);
-        play::play(scenario, address, &settle)
+        Ok(address)
     }
 
     fn wipe(&mut self, prefix: &str) -> anyhow::Result<()> {
@@ -88,7 +94,8 @@ impl Oracle {
     }
 }
 
-fn settle() {
+/// Waits until the daemons have written what they acknowledged.
+pub(crate) fn settle() {
     #[expect(clippy::disallowed_methods, reason = "OpenTSDB tells nobody when a put without sync has arrived")]
     std::thread::sleep(SETTLE);
 }

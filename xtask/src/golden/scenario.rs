@@ -26,7 +26,7 @@ pub(crate) struct Scenario {
 }
 
 /// One of: points to put (`seed`), a query by GET (`get`), any HTTP request (`http`), telnet lines (`telnet`).
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "the file's own switches, each independent of the others")]
 pub(crate) struct Step {

@@ -1,0 +1,290 @@
+//! `cargo xtask differential`: random data and random requests to a real OpenTSDB and to Basalt, and what they answer
+//! must be the same.
+//!
+//! A data set is put into empty tables of both. Then come requests that only read, over several connections, then some
+//! that change something, one by one, then reading ones again. Where answers differ, and no rule of
+//! `tests/differential/known.json` covers it, the script is made as small as it goes and printed. One seed, one run,
+//! but for the points by the clock. What counts as the same is told in `tests/golden/README.md`.
+
+mod alike;
+mod ask;
+mod draw;
+mod known;
+mod pair;
+mod shrink;
+mod world;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::golden::answer::Answer;
+use crate::golden::compare;
+use crate::golden::scenario::Step;
+use crate::oracle;
+use draw::Draw;
+use known::Known;
+use pair::{Pair, Servers};
+use shrink::Script;
+use world::World;
+
+const USAGE: &str = "\
+usage: cargo xtask differential [--count N] [--seed S] [--profile NAME]... [--connections N] [--shrink N] [--basalt FILE]
+
+  --count        requests in all (2000)
+  --seed         what everything is drawn from (1)
+  --profile      the oracle's profiles, in turn (plain and salted)
+  --connections  over which reading requests are asked at once (4)
+  --shrink       differences to make small; further ones are told as they are (8)
+  --basalt       the binary to ask; built from this tree unless named";
+
+/// Requests of one data set: reading, changing, reading again.
+const READS_COUNT: u64 = 90;
+const WRITES_COUNT: u64 = 30;
+
+/// Characters of an answer in a report.
+const BODY_CHARS_MAX: usize = 1500;
+
+struct Options {
+    count: u64,
+    seed: u64,
+    profiles: Vec<String>,
+    connections: usize,
+    shrinks: usize,
+    basalt: Option<String>,
+}
+
+/// One exchange whose answers differ.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    pub(crate) step: Step,
+    pub(crate) real: Answer,
+    pub(crate) ours: Answer,
+    /// A line each.
+    pub(crate) differs: Vec<String>,
+}
+
+impl Case {
+    fn new(step: &Step, (real, ours): (Answer, Answer)) -> Option<Self> {
+        let (mut alike_real, mut alike_ours) = (real.clone(), ours.clone());
+        alike::prepare(step, &mut alike_real);
+        alike::prepare(step, &mut alike_ours);
+        let differs = compare::differences(step, &alike_real, &alike_ours);
+        (!differs.is_empty()).then(|| Self { step: step.clone(), real, ours, differs })
+    }
+
+    fn request(&self) -> String {
+        self.step.describe("")
+    }
+
+    /// What the like of it has in common: the endpoint, and where the answers differ, without names and numbers.
+    fn likeness(&self) -> String {
+        let request = self.request();
+        let endpoint = request.split('?').next().unwrap_or_default();
+        let place = self.differs.first().map(|line| line.split(": expected").next().unwrap_or(line));
+        let place: String = place.unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).collect();
+        let message =
+            |answer: &Answer| answer.body().chars().filter(|c| !c.is_ascii_digit()).take(40).collect::<String>();
+        let errors = if self.real.status == self.ours.status { String::new() } else { message(&self.real) };
+        format!("{endpoint} {place} {:?} {:?} {errors}", self.real.status, self.ours.status)
+    }
+}
+
+/// What a run came to.
+#[derive(Debug, Default)]
+struct Tally {
+    asked: u64,
+    known: BTreeMap<String, u64>,
+    unsteady: u64,
+    other: u64,
+    /// Likenesses that were told already.
+    told: BTreeSet<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let options = options(args)?;
+    if let Some(tool) = oracle::missing_tool() {
+        println!("differential: skipped, `{tool}` is not installed (the oracle needs java, javac and mvn)");
+        return Ok(());
+    }
+    let known = Known::read(&oracle::workspace().join("tests/differential/known.json"))?;
+    let program = options.basalt.as_ref().map_or_else(pair::build, |file| Ok(file.into()))?;
+    let mut pair = Pair::new(&options.profiles, program)?;
+    let mut tally = Tally::default();
+    let mut drawn = Draw::new(options.seed);
+    for (profile, store) in options.profiles.iter().cycle().zip(["memory", "embedded"].iter().cycle()) {
+        if tally.asked >= options.count {
+            break;
+        }
+        let mut one =
+            One { pair: &mut pair, known: &known, options: &options, profile, store, tally: &mut tally, live: None };
+        one.run(&mut drawn.fork())?;
+    }
+    for (rule, count) in &tally.known {
+        println!("known: {count:5} {rule}");
+    }
+    let known_count: u64 = tally.known.values().sum();
+    let (asked, other, unsteady) = (tally.asked, tally.other, tally.unsteady);
+    println!("differential: {asked} requests, {known_count} known differences, {unsteady} unsteady, {other} other");
+    ensure!(other == 0, "{other} of {asked} answers differ and are in no list");
+    Ok(())
+}
+
+fn options(args: &[String]) -> Result<Options> {
+    let mut options = Options { count: 2000, seed: 1, profiles: Vec::new(), connections: 4, shrinks: 8, basalt: None };
+    let mut words = args.iter();
+    while let Some(name) = words.next() {
+        let value = words.next().with_context(|| format!("{name} needs a value\n{USAGE}"))?;
+        match name.as_str() {
+            "--count" => options.count = value.parse()?,
+            "--seed" => options.seed = value.parse()?,
+            "--profile" => options.profiles.push(value.clone()),
+            "--connections" => options.connections = value.parse::<usize>()?.max(1),
+            "--shrink" => options.shrinks = value.parse()?,
+            "--basalt" => options.basalt = Some(value.clone()),
+            _ => bail!("{USAGE}"),
+        }
+    }
+    if options.profiles.is_empty() {
+        options.profiles = vec!["plain".to_owned(), "salted".to_owned()];
+    }
+    Ok(options)
+}
+
+/// One data set and its requests.
+struct One<'a> {
+    pair: &'a mut Pair,
+    known: &'a Known,
+    options: &'a Options,
+    profile: &'a str,
+    store: &'a str,
+    tally: &'a mut Tally,
+    /// Servers with the points and requests of the latest attempt.
+    live: Option<(Script, Servers)>,
+}
+
+impl One<'_> {
+    fn run(&mut self, draw: &mut Draw) -> Result<()> {
+        let mut world = World::draw(draw, now()?);
+        let servers = self.pair.fresh(self.profile, self.store)?;
+        servers.seed(&world.lines)?;
+        world.tsuids = servers.tsuids()?;
+        let reads: Vec<Step> = (0..READS_COUNT).map(|_| ask::draw(draw, &world)).collect();
+        let writes: Vec<Step> = (0..WRITES_COUNT).map(|index| write::draw(draw, &world, index)).collect();
+        let rereads: Vec<Step> = (0..READS_COUNT).map(|_| ask::draw(draw, &world)).collect();
+
+        let mut cases: Vec<(usize, Case)> = Vec::new();
+        cases.extend(self.read(&servers, &reads).into_iter().map(|case| (0, case)));
+        let unchanged = cases.len();
+        let mut asker = servers.asker();
+        for (index, step) in writes.iter().enumerate() {
+            cases.extend(Case::new(step, asker.ask(step)).map(|case| (index, case)));
+        }
+        let changed = cases.len();
+        cases.extend(self.read(&servers, &rereads).into_iter().map(|case| (writes.len(), case)));
+        drop(servers);
+
+        self.tally.asked += READS_COUNT * 2 + WRITES_COUNT;
+        for (place, (before, case)) in cases.into_iter().enumerate() {
+            let (lines, before, step) = (world.lines.clone(), writes[..before].to_vec(), case.step.clone());
+            let only_reads = !(unchanged..changed).contains(&place);
+            self.judge(Script { lines, before, step, only_reads }, case)?;
+        }
+        self.live = None;
+        Ok(())
+    }
+
+    /// Asks steps that change nothing, over several connections.
+    fn read(&self, servers: &Servers, steps: &[Step]) -> Vec<Case> {
+        let cases = Mutex::new(Vec::new());
+        let share = steps.len().div_ceil(self.options.connections);
+        std::thread::scope(|scope| {
+            for steps in steps.chunks(share) {
+                let cases = &cases;
+                scope.spawn(move || {
+                    let mut asker = servers.asker();
+                    let found: Vec<Case> = steps.iter().filter_map(|step| Case::new(step, asker.ask(step))).collect();
+                    cases.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(found);
+                });
+            }
+        });
+        cases.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Counts a difference; one that no rule covers and that is none of the told is made small and printed.
+    fn judge(&mut self, script: Script, case: Case) -> Result<()> {
+        if let Some(rule) = self.known.rule(&case) {
+            *self.tally.known.entry(rule.to_owned()).or_default() += 1;
+            return Ok(());
+        }
+        let likeness = case.likeness();
+        if self.tally.told.contains(&likeness) {
+            self.tally.other += 1;
+            return Ok(());
+        }
+        if self.attempt(&script)?.is_none() {
+            self.tally.unsteady += 1;
+            println!("unsteady, not seen again: {}", case.request());
+            return Ok(());
+        }
+        self.tally.other += 1;
+        let (mut smallest, mut last) = (script, case);
+        if self.tally.told.len() < self.options.shrinks {
+            smallest = shrink::shrink(smallest, |script| {
+                let found = self.attempt(script)?;
+                let same = found.filter(|found| found.likeness() == likeness);
+                Ok(same.map(|found| last = found).is_some())
+            })?;
+        }
+        self.tally.told.insert(likeness);
+        println!("\n=== {} over {}, difference {}", self.profile, self.store, self.tally.told.len());
+        tell(&smallest, &last);
+        Ok(())
+    }
+
+    /// Plays a script from empty tables; the difference of its last step, if there is one that is not known.
+    fn attempt(&mut self, script: &Script) -> Result<Option<Case>> {
+        let alike =
+            |live: &Script| live.only_reads && live.lines == script.lines && live.before.len() == script.before.len();
+        let servers = match self.live.take() {
+            Some((live, servers)) if alike(&live) => servers,
+            _ => {
+                let servers = self.pair.fresh(self.profile, self.store)?;
+                servers.seed(&script.lines)?;
+                let mut asker = servers.asker();
+                for step in &script.before {
+                    asker.ask(step);
+                }
+                servers
+            }
+        };
+        let mut asker = servers.asker();
+        let case = Case::new(&script.step, asker.ask(&script.step));
+        self.live = Some((script.clone(), servers));
+        Ok(case.filter(|case| self.known.rule(case).is_none()))
+    }
+}
+
+fn tell(script: &Script, case: &Case) {
+    for line in &script.lines {
+        println!("  {line}");
+    }
+    for step in &script.before {
+        println!("  {}", step.describe(""));
+    }
+    println!("{}\n  {}", case.request(), case.differs.join("\n  "));
+    for (name, answer) in [("OpenTSDB", &case.real), ("Basalt  ", &case.ours)] {
+        let body: String = answer.body().chars().take(BODY_CHARS_MAX).collect();
+        println!("{name} {} {body}", answer.status.unwrap_or_default());
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> Result<u64> {
+    #[expect(clippy::disallowed_methods, reason = "the newest points must be near the clock of both servers")]
+    let now = std::time::SystemTime::now();
+    Ok(now.duration_since(std::time::UNIX_EPOCH)?.as_secs())
+}

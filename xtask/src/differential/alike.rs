@@ -1,0 +1,91 @@
+//! What is taken out of both answers before they are compared, beside the rules of `tests/golden/README.md`.
+
+use serde_json::Value;
+
+use crate::golden::answer::Answer;
+use crate::golden::scenario::Step;
+
+/// Takes out of an answer what is its server's own.
+///
+/// 1. `filterTagKs` of a query's echo: UIDs in base 64, filled in only on some ways through OpenTSDB.
+/// 2. A look-up in the data table lists a series once for every row of it in OpenTSDB, and counts so; in the order of the
+///    rows, which salt shuffles.
+/// 3. Annotations of one instant have no order.
+/// 4. Numbers in lines of `/q` are compared by value: Java 17 writes some doubles with a digit too many.
+pub(crate) fn prepare(step: &Step, answer: &mut Answer) {
+    if let Some(text) = &mut answer.text
+        && step.http.as_deref().is_some_and(|line| line.starts_with("GET /q?"))
+    {
+        *text = text.lines().map(by_value).collect();
+    }
+    let Some(json) = &mut answer.json else { return };
+    drop_key(json, "filterTagKs");
+    sort_annotations(json);
+    if step.http.as_deref().is_some_and(|line| line.contains("/api/search/lookup")) {
+        once_each(json);
+    }
+}
+
+/// A line with its words that are doubles in one form.
+fn by_value(line: &str) -> String {
+    let word = |word: &str| match word.parse::<f64>() {
+        Ok(value) if word.contains('.') => format!("{value:e} "),
+        _ => format!("{word} "),
+    };
+    line.split(' ').map(word).chain(["\n".to_owned()]).collect()
+}
+
+fn drop_key(value: &mut Value, name: &str) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| drop_key(item, name)),
+        Value::Object(object) => {
+            object.remove(name);
+            object.values_mut().for_each(|value| drop_key(value, name));
+        }
+        _ => {}
+    }
+}
+
+fn once_each(lookup: &mut Value) {
+    let Some(object) = lookup.as_object_mut() else { return };
+    object.remove("totalResults");
+    if let Some(Value::Array(results)) = object.get_mut("results") {
+        let mut seen = Vec::new();
+        results.retain(|series| {
+            let is_new = !seen.contains(series);
+            seen.push(series.clone());
+            is_new
+        });
+        results.sort_by_key(Value::to_string);
+    }
+}
+
+fn sort_annotations(answer: &mut Value) {
+    // As `/api/annotations` lists them.
+    if let Value::Array(notes) = answer
+        && notes.iter().all(|note| note.get("startTime").is_some())
+    {
+        notes.sort_by_key(Value::to_string);
+    }
+    for series in answer.as_array_mut().into_iter().flatten() {
+        let Some(Value::Array(notes)) = series.get_mut("annotations") else { continue };
+        notes.sort_by_key(|note| (note.get("startTime").and_then(Value::as_u64), note.to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{drop_key, once_each};
+
+    #[test]
+    fn what_is_the_servers_own_goes() {
+        let mut echo = json!([{"query": {"filterTagKs": ["AAAB"], "index": 0}}]);
+        drop_key(&mut echo, "filterTagKs");
+        assert_eq!(echo, json!([{"query": {"index": 0}}]));
+        let mut lookup = json!({"results": [{"tsuid": "1"}, {"tsuid": "1"}, {"tsuid": "2"}], "totalResults": 3});
+        once_each(&mut lookup);
+        assert_eq!(lookup, json!({"results": [{"tsuid": "1"}, {"tsuid": "2"}]}));
+    }
+}
