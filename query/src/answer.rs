@@ -64,8 +64,9 @@ pub struct Series {
     pub tsuids: Vec<String>,
     /// Annotations of the members within the range, as stored: JSON texts, by start time.
     pub annotations: Vec<SeriesAnnotation>,
-    /// Made by a function of several series: its list of annotations is written though it is always empty.
-    pub combined: bool,
+    /// The list of annotations is written even where it is empty, as OpenTSDB writes it after a function of several
+    /// series, and where annotations lie beside the range.
+    pub lists_annotations: bool,
     /// Points with start ≤ time ≤ end, by time; no time twice.
     pub points: Vec<Point>,
 }
@@ -77,6 +78,14 @@ pub struct SeriesAnnotation {
     pub start_ms: i64,
     /// Its JSON as stored.
     pub json: Box<[u8]>,
+}
+
+impl SeriesAnnotation {
+    /// When it ends, as stored: seconds or milliseconds; none if it says nothing of it.
+    pub(crate) fn end_time(&self) -> Option<i64> {
+        let json: serde_json::Value = serde_json::from_slice(&self.json).ok()?;
+        json.get("endTime")?.as_i64()
+    }
 }
 
 /// What a sub query, or one scan of it, took.

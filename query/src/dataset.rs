@@ -33,8 +33,8 @@ pub(crate) struct Dataset {
     pub(crate) tsuids: Vec<String>,
     /// Annotations of the members.
     pub(crate) annotations: Vec<SeriesAnnotation>,
-    /// Made by a function of several series.
-    pub(crate) combined: bool,
+    /// The list of annotations is written even where it is empty.
+    pub(crate) lists_annotations: bool,
     /// By time; no time twice.
     pub(crate) points: Vec<Point>,
 }
@@ -49,7 +49,7 @@ impl Dataset {
         let mut series = Series {
             tsuids: self.tsuids,
             annotations: self.annotations,
-            combined: self.combined,
+            lists_annotations: self.lists_annotations,
             points: self.points,
             ..Series::default()
         };

@@ -127,7 +127,13 @@ impl QueryEngine {
     /// # Errors
     /// As [`QueryEngine::run`].
     pub fn global_annotations(&self, query: &Query, cancel: &Cancel) -> Result<Vec<SeriesAnnotation>> {
-        global_annotations(&self.schema, query.start_ms, query.end_ms, &self.budget(cancel))
+        let budget = self.budget(cancel);
+        let mut found = global_annotations(&self.schema, query.start_ms, query.end_ms, &budget)?;
+        if self.options.compat.strict {
+            // OpenTSDB leaves out what ends after the range, by the second.
+            found.retain(|note| note.end_time().is_none_or(|end| end <= query.end_ms / 1000));
+        }
+        Ok(found)
     }
 
     /// Every sub query is planned before any is read, so that a wrong name costs nothing.
@@ -144,7 +150,8 @@ impl QueryEngine {
 
     fn compute(&self, query: &Query, sub: &SubQueryPlan, plan: &Plan, budget: &Budget) -> Result<Computed> {
         let budget = &budget.of_sub(self.limits_of(query, sub, plan)?);
-        let fetched = fetch(&self.schema, plan, query.annotations, budget)?;
+        // A series of annotations alone is one of OpenTSDB's groups, also where they are not asked for.
+        let fetched = fetch(&self.schema, plan, query.annotations || self.options.compat.strict, budget)?;
         let (mut stats, mut steps) = (fetched.stats, fetched.steps);
         let data = fetched.series;
         let began = Instant::now();
@@ -152,7 +159,8 @@ impl QueryEngine {
         steps.group_time = began.elapsed();
         let began = Instant::now();
         let points = compute(&groups, plan, sub, &data, self.options, budget)?;
-        let describe = |(group, points)| describe(&self.schema, group, plan, &data, points);
+        let strict = self.options.compat.strict;
+        let describe = |(group, points)| describe(&self.schema, group, plan, &data, points, strict);
         let datasets: Vec<Dataset> = groups.iter().zip(points).map(describe).collect();
         steps.compute_time = began.elapsed();
         // What was read is dropped with this function; the rest is settled for the whole request in the end.

@@ -290,13 +290,17 @@ impl Error {
         }
     }
 
-    /// Whether OpenTSDB answers this with 500 although the request is at fault: what goes wrong inside `m=`, and times
-    /// beyond its range.
+    /// Whether OpenTSDB answers this with 500 although the request is at fault: what goes wrong inside `m=`, times
+    /// beyond its range, and TSUIDs of two metrics.
     /// Ours is 400 unless `compat.strict`.
     pub fn is_server_error_in_opentsdb(&self) -> bool {
         matches!(
             self,
-            Self::Filter { .. } | Self::InTag { .. } | Self::InvalidTsuid { .. } | Self::TimeOutOfRange { .. }
+            Self::Filter { .. }
+                | Self::InTag { .. }
+                | Self::InvalidTsuid { .. }
+                | Self::TimeOutOfRange { .. }
+                | Self::TsuidsOfTwoMetrics { .. }
         ) || match self {
             Self::Grammar { fault, .. } => fault.is_in_metric(),
             Self::Formula(fault) => fault.is_server_error_in_opentsdb(),

@@ -204,6 +204,13 @@ impl Prepared<'_> {
     }
 }
 
+impl Group {
+    /// The annotations that were read of its members, of all hours read.
+    fn notes<'a>(&'a self, data: &'a [SeriesData]) -> impl Iterator<Item = &'a SeriesAnnotation> {
+        self.members.iter().filter_map(|slot| data.get(*slot)).flat_map(|data| &data.annotations)
+    }
+}
+
 /// Says what an output series is of and gives it its annotations.
 ///
 /// Members without points lend their annotations only; a group of nothing else has no name, as in OpenTSDB.
@@ -213,6 +220,7 @@ pub(crate) fn describe(
     plan: &Plan,
     data: &[SeriesData],
     points: Vec<Point>,
+    strict: bool,
 ) -> Dataset {
     let named: Vec<&Tsuid> = group
         .members
@@ -220,7 +228,10 @@ pub(crate) fn describe(
         .filter(|slot| data.get(**slot).is_some_and(|data| !data.span.is_empty()))
         .filter_map(|slot| plan.series.get(*slot))
         .collect();
-    let mut dataset = Dataset { points, annotations: annotations(group, plan, data), ..Dataset::default() };
+    let annotations = annotations(group, plan, data);
+    // OpenTSDB drops what is out of the range when the list has begun.
+    let lists_annotations = strict && group.notes(data).next().is_some();
+    let mut dataset = Dataset { annotations, lists_annotations, points, ..Dataset::default() };
     if named.is_empty() {
         return dataset;
     }
@@ -256,8 +267,7 @@ fn common_tags(schema: &Schema, members: &[&Tsuid]) -> BTreeMap<Uid, Option<Uid>
 
 fn annotations(group: &Group, plan: &Plan, data: &[SeriesData]) -> Vec<SeriesAnnotation> {
     let in_range = |note: &&SeriesAnnotation| (plan.window.start_ms..=plan.window.end_ms).contains(&note.start_ms);
-    let notes = group.members.iter().filter_map(|slot| data.get(*slot)).flat_map(|data| &data.annotations);
-    let mut notes: Vec<SeriesAnnotation> = notes.filter(in_range).cloned().collect();
+    let mut notes: Vec<SeriesAnnotation> = group.notes(data).filter(in_range).cloned().collect();
     notes.sort_by_key(|note| note.start_ms);
     notes
 }

@@ -3,7 +3,7 @@
 //! Filters are answered by the series index alone: no row is read to find out whether it is wanted. An index that may
 //! lack series is completed first, from the row keys of the range.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use basalt_schema::{Schema, SeriesId, Tsuid, Uid, UidKind};
@@ -65,13 +65,13 @@ impl Plan {
         if options.compat.strict && sub.explicit_tags && !sub.filters.is_empty() {
             window = window.with_row_after();
         }
-        let (metric, series, grouping) = match &sub.source {
+        let (metric, mut series, grouping) = match &sub.source {
             Source::Metric(name) => {
                 let metric = planner.uid(UidKind::Metric, name)?;
                 if !options.index_is_complete {
                     discover(schema, metric, &window, budget)?;
                 }
-                let (ids, group_keys) = planner.filtered(metric, sub)?;
+                let (ids, group_keys) = planner.filtered(metric, sub, options.compat.strict)?;
                 let series = planner.tsuids(&ids, series_max)?;
                 let grouping = if group_keys.is_empty() { Grouping::Together } else { Grouping::By(group_keys) };
                 (metric, series, grouping)
@@ -83,6 +83,11 @@ impl Plan {
         };
         if series.len() > series_max {
             return Err(Error::TooManySeries { limit: series_max });
+        }
+        if options.compat.strict {
+            // OpenTSDB takes series in the order of their row keys, which begin with the salt; sums of doubles show it.
+            let layout = schema.layout();
+            series.sort_by_cached_key(|tsuid| layout.series_key(tsuid).salt().0);
         }
         let grouping = if sub.aggregator == Aggregator::None { Grouping::Each } else { grouping };
         let answered = if query.whole_window {
@@ -108,16 +113,31 @@ impl Planner<'_> {
         })
     }
 
-    /// The series of a metric that pass all filters, and the keys to group by.
-    fn filtered(&self, metric: Uid, sub: &SubQueryPlan) -> Result<(RoaringBitmap, Vec<Uid>)> {
+    /// The series of a metric that pass all filters, and the keys to group by. With `by_uid` as OpenTSDB scans: it looks
+    /// names up first and refuses unknown ones; of a list of TSUIDs it compares names.
+    fn filtered(&self, metric: Uid, sub: &SubQueryPlan, by_uid: bool) -> Result<(RoaringBitmap, Vec<Uid>)> {
         let index = self.schema.index();
         let mut ids = index.series(metric);
         let mut wanted_keys = BTreeSet::new();
         let mut group_keys = BTreeSet::new();
-        for filter in &sub.filters {
+        // OpenTSDB joins the lists of literals that one key has, where every other filter narrows.
+        let mut lists: BTreeMap<Uid, RoaringBitmap> = BTreeMap::new();
+        // Of a list of TSUIDs it compares names once it has read the rows: `*` takes every series, a negated filter those
+        // without the key too, and `explicitTags` is not looked at.
+        let by_name = self.options.compat.strict && !sub.tsuids().is_empty();
+        for filter in sub.filters.iter().filter(|filter| !(by_name && filter.is_any_value())) {
+            let lacking_passes =
+                by_name && matches!(filter.kind(), FilterKind::NotLiteralOr | FilterKind::NotILiteralOr);
+            // It looks a list's values up before the key, and so tells of them first.
+            let listed = filter.literals().map(|names| self.known_values(names, by_uid)).transpose()?;
             let tagk = match self.uid(UidKind::Tagk, filter.tagk()) {
                 // A key that nobody has is absent from every series.
                 Err(Error::UnknownName { .. }) if filter.kind() == FilterKind::NotKey => continue,
+                Err(Error::UnknownName { .. }) if lacking_passes => continue,
+                Err(Error::UnknownName { .. }) if !sub.tsuids().is_empty() => {
+                    ids.clear();
+                    continue;
+                }
                 tagk => tagk?,
             };
             if filter.kind() == FilterKind::NotKey {
@@ -128,9 +148,22 @@ impl Planner<'_> {
             if filter.group_by {
                 group_keys.insert(tagk);
             }
-            ids &= self.passing(metric, tagk, filter)?;
+            match listed {
+                Some(values) if by_uid => {
+                    *lists.entry(tagk).or_default() |= index.with_any_value(metric, tagk, values);
+                }
+                Some(values) => ids &= index.with_any_value(metric, tagk, values),
+                None if lacking_passes => {
+                    let lacking = index.series(metric) - index.with_key(metric, tagk);
+                    ids &= self.passing(metric, tagk, filter)? | lacking;
+                }
+                None => ids &= self.passing(metric, tagk, filter)?,
+            }
         }
-        if sub.explicit_tags && !sub.filters.is_empty() {
+        for list in lists.into_values() {
+            ids &= list;
+        }
+        if sub.explicit_tags && !sub.filters.is_empty() && !by_name {
             for tagk in index.tag_keys(metric).into_iter().filter(|tagk| !wanted_keys.contains(tagk)) {
                 ids -= index.with_key(metric, tagk);
             }
@@ -138,22 +171,19 @@ impl Planner<'_> {
         Ok((ids, group_keys.into_iter().collect()))
     }
 
-    /// The series of a metric that have a value of this key that the filter takes.
+    /// The series of a metric that have a value of this key that the filter, which is no list, takes.
     fn passing(&self, metric: Uid, tagk: Uid, filter: &TagFilter) -> Result<RoaringBitmap> {
         let index = self.schema.index();
         if filter.is_any_value() {
             return Ok(index.with_key(metric, tagk));
         }
-        let values = match filter.literals() {
-            Some(literals) => self.known_values(literals)?,
-            None => self.matching_values(metric, tagk, &Matcher::compile(filter, self.options.compat)?)?,
-        };
+        let values = self.matching_values(metric, tagk, &Matcher::compile(filter, self.options.compat)?)?;
         Ok(index.with_any_value(metric, tagk, values))
     }
 
     /// The UIDs of values given by name. An unknown one matches nothing; OpenTSDB refuses it.
-    fn known_values<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<Vec<Uid>> {
-        let refuse = self.options.compat.strict && !self.options.skip_unresolved_tagvs;
+    fn known_values<'a>(&self, names: impl Iterator<Item = &'a str>, by_uid: bool) -> Result<Vec<Uid>> {
+        let refuse = by_uid && !self.options.skip_unresolved_tagvs;
         let mut values = Vec::new();
         for name in names {
             match self.uid(UidKind::Tagv, name) {
@@ -206,7 +236,7 @@ impl Planner<'_> {
         series.sort_unstable();
         series.dedup();
         if !sub.filters.is_empty() {
-            let (ids, _) = self.filtered(metric, sub)?;
+            let (ids, _) = self.filtered(metric, sub, false)?;
             let passes = |tsuid: &Tsuid| self.schema.index().id(tsuid).is_some_and(|SeriesId(id)| ids.contains(id));
             series.retain(passes);
         }

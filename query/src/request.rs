@@ -85,6 +85,9 @@ pub struct QueryRequest {
     /// Lift the budget of points where the configuration allows it.
     #[serde(deserialize_with = "json::flag")]
     pub override_data_point_limit: bool,
+    /// Answer every point of the hours read, beside those of the range: what OpenTSDB's `/q` writes as lines.
+    #[serde(skip)]
+    pub whole_window: bool,
     /// Write points as `[[time, value], …]`. By the query string only, on POST too.
     #[serde(skip)]
     pub arrays: bool,
@@ -109,6 +112,8 @@ pub struct SubQuery {
     pub rate_options: Option<RateOptions>,
     /// Filters of tags; of a body's `filters` and `tags` whichever comes last.
     pub filters: Vec<TagFilter>,
+    /// One of a body's `filters` is `not_key`: OpenTSDB, which does not register it, refuses the whole body for it.
+    pub names_not_key: bool,
     /// Only series with exactly the filtered tag keys.
     pub explicit_tags: bool,
     /// Read the pre-aggregated table.

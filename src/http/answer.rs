@@ -95,7 +95,7 @@ impl<'a> Answer<'a> {
             member(out, "tsuids", &series.tsuids);
         }
         if !self.request.no_annotations {
-            if series.combined {
+            if series.lists_annotations && series.annotations.is_empty() {
                 out.extend_from_slice(b",\"annotations\":[]");
             }
             notes(out, "annotations", &series.annotations, self.strict);

@@ -58,6 +58,7 @@ pub(crate) async fn classic(
         let right = plot::on_the_right(&params);
         Form::Picture(Arc::new(Picture { look, right, zone, max_age_s: max_age_s(&app, &params, &request) }))
     };
+    request.whole_window = app.config.compat.strict && matches!(form, Form::Lines);
     query::run(app, asker, request, form).await
 }
 

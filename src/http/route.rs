@@ -17,7 +17,10 @@ use super::{
 use crate::app::App;
 
 /// Endpoints whose second piece after `/api/` tells them apart.
-const TWO_PIECES: &[&str] = &["query", "config", "stats", "uid", "search", "annotation", "annotations", "tree"];
+const TWO_PIECES: &[&str] = &["config", "stats", "uid", "search", "annotation", "annotations", "tree"];
+
+/// The names below `/api/query`.
+const QUERIES: &[&str] = &["exp", "gexp", "last"];
 
 /// OpenTSDB's endpoints that this version does not have yet.
 const NOT_BUILT: &[&str] = &["/api/histogram", "/api/rollup"];
@@ -104,6 +107,8 @@ pub(crate) fn plain(uri: &Uri) -> Result<Uri, ApiError> {
             second = pieces.next().unwrap_or_default();
         }
         match pieces.next() {
+            // What follows `query` and is no name below it is a query all the same.
+            Some(third) if second == "query" && QUERIES.contains(&third.as_str()) => format!("/api/query/{third}"),
             Some(third) if TWO_PIECES.contains(&second.as_str()) => format!("/api/{second}/{third}"),
             _ => format!("/api/{second}"),
         }

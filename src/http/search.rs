@@ -72,8 +72,14 @@ struct Found<'a> {
 }
 
 /// Without a type of search.
-pub(crate) async fn untyped() -> ApiError {
-    ApiError::bad_with("Invalid search query type supplied", "Type provided was null or empty")
+pub(crate) async fn untyped(State(app): State<Arc<App>>, call: Call) -> ApiError {
+    match call.meant() {
+        Ok(method) if method == Method::GET || method == Method::POST => {
+            ApiError::bad_with("Invalid search query type supplied", "Type provided was null or empty")
+        }
+        Ok(method) => ApiError::search_method(&method, app.config.compat.strict),
+        Err(error) => error,
+    }
 }
 
 /// One type of search.

@@ -102,6 +102,7 @@ impl ExpressionFault {
     pub(crate) fn details(&self) -> Option<String> {
         match self {
             Self::Part { reason, .. } => Some(reason.to_string()),
+            Self::Query(cause) if matches!(**cause, Error::Json { .. }) => cause.details(),
             Self::Circular(_) | Self::SelfReference(_) | Self::NoIntersection(_) => Some(self.to_string()),
             _ => None,
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::filter::TagFilter;
 use crate::request::json::{at_most, double, flag, text};
-use crate::{Error, Result};
+use crate::{Error, ExpressionFault, Result};
 
 /// A request of `/api/query/exp`; serialized it is the `query` of the answer.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
@@ -211,9 +211,13 @@ impl ExpressionRequest {
     /// # Errors
     /// `Invalid`: no JSON of such a request.
     pub fn from_json(body: &[u8]) -> Result<Self> {
+        let refuse = |reason: &str| {
+            let cause = Error::Json { reason: reason.into() };
+            Error::Expression(ExpressionFault::Query(Box::new(cause)))
+        };
         if body.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
-            return Err(Error::Json { reason: "the body is not an object".into() });
+            return Err(refuse("the body is not an object"));
         }
-        serde_json::from_slice(body).map_err(|error| Error::Json { reason: error.to_string().into() })
+        serde_json::from_slice(body).map_err(|error| refuse(&error.to_string()))
     }
 }

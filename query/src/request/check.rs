@@ -70,6 +70,10 @@ impl QueryRequest {
     /// # Errors
     /// `Invalid`: what is wrong, or what this build does not answer yet.
     pub fn check(&self, now_ms: i64, options: Options) -> Result<Query> {
+        if options.compat.strict && self.queries.iter().any(|sub| sub.names_not_key) {
+            let reason = fault(FilterKind::NotKey.name(), FilterFault::UnknownType).to_string();
+            return Err(Error::Json { reason: reason.into() });
+        }
         let zone = self.zone(options)?;
         let context = TimeContext { now_ms, zone: zone.unwrap_or(options.default_zone), compat: options.compat };
         let start = self.start.as_deref().filter(|text| !text.is_empty()).ok_or(Error::MissingStart)?;
@@ -104,7 +108,7 @@ impl QueryRequest {
             annotations: !self.no_annotations,
             override_points: self.override_data_point_limit,
             override_bytes: self.override_byte_limit,
-            whole_window: false,
+            whole_window: self.whole_window,
             sub_queries,
         })
     }
@@ -126,6 +130,14 @@ impl QueryRequest {
 }
 
 impl SubQueryPlan {
+    /// The list that the series come from; empty if a metric is named.
+    pub(crate) fn tsuids(&self) -> &[String] {
+        match &self.source {
+            Source::Metric(_) => &[],
+            Source::Tsuids(texts) => texts,
+        }
+    }
+
     /// Whether NaN is printed as `null`.
     pub(crate) fn nan_is_null(&self) -> bool {
         self.downsample.is_some_and(|downsample| downsample.fill == Fill::Null)

@@ -86,6 +86,7 @@ impl QueryRequest {
         }
         drop_repeated(&mut queries);
         Ok(Self {
+            whole_window: false,
             start: parameters.start.map(str::to_owned),
             end: parameters.end.map(str::to_owned),
             timezone: parameters.timezone.map(str::to_owned),

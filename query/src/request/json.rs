@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::grammar::drop_repeated;
 use super::{FILTERS_MAX, QueryRequest, RateOptions, SUB_QUERIES_MAX, SubQuery};
-use crate::filter::TagFilter;
+use crate::filter::{FilterKind, TagFilter};
 use crate::{Error, Result};
 
 impl QueryRequest {
@@ -213,6 +213,8 @@ impl TryFrom<OrderedBody> for SubQuery {
 
     fn try_from(ordered: OrderedBody) -> std::result::Result<Self, String> {
         let body = SubQueryBody::deserialize(Value::Object(ordered.fields)).map_err(|error| error.to_string())?;
+        let not_key = Some(FilterKind::NotKey.name());
+        let names_not_key = body.filters.iter().any(|filter| filter.kind.as_deref() == not_key);
         let filters = read_filters(body.filters, body.tags, ordered.tags_last).map_err(|error| error.to_string())?;
         Ok(Self {
             aggregator: body.aggregator,
@@ -222,6 +224,7 @@ impl TryFrom<OrderedBody> for SubQuery {
             rate: body.rate,
             rate_options: body.rate_options,
             filters,
+            names_not_key,
             explicit_tags: body.explicit_tags,
             pre_aggregate: body.pre_aggregate,
             rollup_usage: body.rollup_usage,
