@@ -3,6 +3,9 @@
 //! `tests/clients/install` gets them. One that is not there skips with a line, unless `CI` is set. `BASALT_CLIENT_SECONDS` is how long
 //! each pushes.
 
+mod exporters;
+mod libraries;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
