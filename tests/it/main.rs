@@ -19,6 +19,8 @@ mod durable;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod grafana;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod http;
