@@ -15,6 +15,7 @@ use crate::config::{Config, Durability};
 use crate::exit::{Exit, Failure};
 use crate::http::{self, ApiError};
 use crate::metrics::Metrics;
+use crate::publish::Publisher;
 use crate::register::Register;
 use crate::seats::Seats;
 use crate::store::{self, Opened};
@@ -42,6 +43,8 @@ pub(crate) struct App {
     pub(crate) operators: Arc<Seats>,
     /// Where points go.
     pub(crate) ingest: Ingest,
+    /// Who hears of what is stored.
+    pub(crate) publisher: Publisher,
     queries: QueryEngine,
     /// Somebody who may asked the daemon to end.
     end: Notify,
@@ -79,6 +82,7 @@ impl App {
             query_options,
             register: Arc::default(),
             end: Notify::new(),
+            publisher: Publisher::start(&config.publish)?,
             seats: Arc::new(Seats::new(config.query.max_concurrent, config.query.max_waiting)),
             operators: Arc::new(Seats::new(OPERATORS_RUNNING, OPERATORS_WAITING)),
             ingest: Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config)),
@@ -198,7 +202,15 @@ impl App {
 
     /// Prometheus' page: the daemon's numbers, then the store's.
     pub(crate) fn metrics_page(&self) -> String {
-        let page = self.metrics.page(&self.points());
+        let mut page = self.metrics.page(&self.points());
+        let counts = &self.publisher.counts;
+        for (name, about, count) in [
+            ("basalt_published_total", "Points and annotations published.", &counts.published),
+            ("basalt_publish_dropped_total", "Those that nobody took or that found the queue full.", &counts.dropped),
+        ] {
+            page.head(name, "counter", about);
+            page.line(name, "", count.get());
+        }
         match self.store_stats() {
             Some(stats) => page.store(&stats),
             None => page,

@@ -21,7 +21,7 @@ use keys::Key;
 
 pub(crate) use opentsdb::as_opentsdb;
 pub(crate) use sections::{
-    Compat, Durability, Http, Log, LogFormat, Meta, Mode, Query, Schema, Server, Store, StoreKind, Telnet, Uid,
+    Compat, Durability, Http, Log, LogFormat, Meta, Mode, Publish, Query, Schema, Server, Store, StoreKind, Telnet, Uid,
 };
 
 /// The whole configuration. Field names are the names users write: `section.key`.
@@ -35,6 +35,7 @@ pub(crate) struct Config {
     pub(crate) uid: Uid,
     pub(crate) meta: Meta,
     pub(crate) query: Query,
+    pub(crate) publish: Publish,
     pub(crate) compat: Compat,
     pub(crate) log: Log,
     /// Where each setting that is not a default came from, by its name.

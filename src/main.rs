@@ -20,6 +20,7 @@ mod import;
 mod limits;
 mod log;
 mod metrics;
+mod publish;
 mod register;
 mod seats;
 mod server;

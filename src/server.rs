@@ -126,36 +126,48 @@ fn seat(
     };
     let (mut ready, mut stop) = (ready.clone(), stop.clone());
     tokio::spawn(async move {
-        let app = match app {
-            Some(app) => Some(app),
+        let early = match app {
+            Some(app) => Early::Serve(app),
             None => early(&stream, patience, &mut ready, &mut stop).await,
         };
-        match app {
-            Some(app) => {
+        match early {
+            Early::Serve(app) => {
                 app.metrics.connections_total.add(1);
                 app.metrics.connections_open.add(1);
                 connection(&app, stream, peer, stop).await;
                 app.metrics.connections_open.sub(1);
             }
-            None => recovery::refuse(stream).await,
+            Early::Refuse => recovery::refuse(stream).await,
+            Early::Close => {}
         }
         drop::<OwnedSemaphorePermit>(seat);
     });
 }
 
-/// Looks at a connection that came before the app: telnet waits for it, and HTTP goes away with an answer.
-async fn early(stream: &TcpStream, patience: Duration, ready: &mut Ready, stop: &mut Stop) -> Option<Arc<App>> {
+/// What becomes of a connection.
+enum Early {
+    Serve(Arc<App>),
+    /// HTTP goes away with an answer.
+    Refuse,
+    Close,
+}
+
+/// Looks at a connection that came before the app: telnet waits for it, and HTTP is told to come again.
+async fn early(stream: &TcpStream, patience: Duration, ready: &mut Ready, stop: &mut Stop) -> Early {
     let mut first = [0_u8; 1];
     let peeked = tokio::select! {
         peeked = timeout(patience, stream.peek(&mut first)) => peeked,
-        () = stopped(stop) => return None,
+        () = stopped(stop) => return Early::Close,
     };
-    if !matches!(peeked, Ok(Ok(1))) || first.first().is_some_and(u8::is_ascii_uppercase) {
-        return ready.borrow().clone();
-    }
-    tokio::select! {
-        app = ready.wait_for(Option::is_some) => app.ok()?.clone(),
-        () = stopped(stop) => None,
+    match (peeked, first) {
+        (Ok(Ok(1)), [b'A'..=b'Z']) => ready.borrow().clone().map_or(Early::Refuse, Early::Serve),
+        (Ok(Ok(1)), _) => tokio::select! {
+            app = ready.wait_for(Option::is_some) => {
+                app.ok().and_then(|app| app.clone()).map_or(Early::Close, Early::Serve)
+            }
+            () = stopped(stop) => Early::Close,
+        },
+        _ => Early::Close,
     }
 }
 

@@ -74,6 +74,7 @@ keys! {
     server.worker_threads: "threads that serve connections; 0 is one a core";
     server.backlog: "connections that may wait to be accepted";
     server.allow_diediedie: "let anybody who may write stop the server by `diediedie`";
+    server.auth_allow_all: "answer telnet `auth` as OpenTSDB's own plugin does, which lets everybody in";
     server.stats_with_port: "add a tag `port` to the numbers of /api/stats";
     server.stats_canonical: "name the host in /api/stats with its domain";
     http.max_body_bytes: "largest request body, counted after decompression";
@@ -137,6 +138,9 @@ keys! {
     query.skip_unresolved_tagvs: "leave unknown tag values of a filter out instead of failing";
     query.allow_delete: "allow queries that delete what they match";
     query.timezone: "time zone of dates in queries that name none";
+    publish.enable: "publish points and annotations as they are stored";
+    publish.to: "where to: unix:PATH of a socket that somebody listens on, or file:PATH to append to";
+    publish.queue_bytes: "bytes that may wait to be written; what comes above is dropped and counted";
     compat.strict: "behave as OpenTSDB does even where that surprises";
     log.level: "error, warn, info, debug, trace, or a filter such as info,basalt=debug";
     log.format: "auto (text on a terminal, else json), text or json";

@@ -8,7 +8,6 @@ mod keys;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::Path;
 
 use super::Config;
 use super::value::Value;
@@ -20,12 +19,16 @@ use keys::KEYS;
 enum Effect {
     /// Sets our setting of that name, with the same text.
     Is(&'static str),
+    /// Looked at before all others.
+    Authentication,
     /// Sets our switch of that name to the opposite.
     Not(&'static str),
     /// Sets our settings of these names, in milliseconds where OpenTSDB has seconds; 0 is kept.
     Seconds(&'static [&'static str]),
     /// Sets our setting unless 0, which means "no limit" there.
     Limit(&'static str),
+    /// Sets our setting of that name where it is `unix:PATH` or `file:PATH`; a Java class is a warning with these words.
+    Path(&'static str, &'static str),
     /// The port of `server.listen`.
     Port,
     /// The address of `server.listen`.
@@ -35,20 +38,26 @@ enum Effect {
     /// Asks for something that is not here, as the words say: a warning where it is not what holds anyway.
     Absent(&'static str),
 }
-use Effect::{Absent, Bind, Idle, Is, Limit, Not, Port, Seconds};
+use Effect::{Absent, Authentication, Bind, Idle, Is, Limit, Not, Path, Port, Seconds};
 
 /// Applies a properties file to `config`.
 ///
 /// # Errors
 ///
 /// A mapped key whose value is no value. Unknown keys are warnings.
-pub(super) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), Failure> {
+pub(super) fn apply(config: &mut Config, text: &str, path: &std::path::Path) -> Result<(), Failure> {
     let shown = path.display().to_string();
+    authentication(config, &properties(text), &shown)?;
     for (key, value) in properties(text) {
         let known = KEYS.iter().find(|(name, _, _)| *name == key);
         match known {
+            // A key without a value is a line of a template that nobody filled in.
+            Some(_) if value.is_empty() => {}
             Some((name, holds, Idle(why))) if !is_same(holds, &value) => {
                 config.notes.push(format!("{shown}: `{name}` has no effect: {why}"));
+            }
+            Some((name, _, Path(_, why))) if !value.is_empty() && !is_path(&value) => {
+                config.warnings.push(format!("{shown}: `{name}` is not supported: {why}"));
             }
             Some((name, holds, Absent(why))) if !is_same(holds, &value) => {
                 config.warnings.push(format!("{shown}: `{name}` is not supported: {why}"));
@@ -69,6 +78,27 @@ pub(super) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
     Ok(())
 }
 
+/// Authentication that somebody switched on must not be missing without a word: only OpenTSDB's own plugin, which lets
+/// everybody in, is known here.
+fn authentication(config: &mut Config, pairs: &[(String, String)], shown: &str) -> Result<(), Failure> {
+    let of = |name: &str| pairs.iter().rev().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str());
+    if !bool::read(of("tsd.core.authentication.enable")).unwrap_or(false) {
+        return Ok(());
+    }
+    let plugin = of("tsd.core.authentication.plugin");
+    if plugin.rsplit('.').next() == Some("AllowAllAuthenticatingAuthorizer") {
+        return config.set("server.auth_allow_all", "true", shown);
+    }
+    Err(Failure::config(format!(
+        "key `tsd.core.authentication.enable` in {shown}: there is no authentication by `{plugin}` here, and without it \
+         everybody could read and write; remove the key if that is wanted"
+    )))
+}
+
+fn is_path(value: &str) -> bool {
+    value.starts_with("unix:") || value.starts_with("file:")
+}
+
 /// Whether two values mean one thing to OpenTSDB.
 fn is_same(holds: &str, value: &str) -> bool {
     let is_flag = holds == "true" || holds == "false";
@@ -86,7 +116,7 @@ fn take(config: &mut Config, effect: Effect, value: &str, shown: &str) -> Result
     match effect {
         // There 0 is "none", here a bound always holds.
         Limit(_) | Seconds(_) if value == "0" => Ok(()),
-        Is(name) | Limit(name) => config.set(name, value, shown),
+        Is(name) | Limit(name) | Path(name, _) => config.set(name, value, shown),
         Not(name) => config.set(name, &(value != "true").show(), shown),
         Seconds(names) => names.iter().try_for_each(|name| config.set(name, &format!("{value}000"), shown)),
         Port => {
@@ -101,7 +131,7 @@ fn take(config: &mut Config, effect: Effect, value: &str, shown: &str) -> Result
             config.origins.insert("server.listen", shown.to_owned());
             Ok(())
         }
-        Idle(_) | Absent(_) => Ok(()),
+        Idle(_) | Absent(_) | Authentication => Ok(()),
     }
 }
 
@@ -135,12 +165,12 @@ pub(crate) fn as_opentsdb(config: &Config) -> BTreeMap<String, String> {
     map.extend(config.opentsdb.clone());
     for (name, _, effect) in KEYS {
         let text = match effect {
-            Is(ours) | Limit(ours) => super::Key::named(ours).map(|key| (key.get)(config)),
+            Is(ours) | Limit(ours) | Path(ours, _) => super::Key::named(ours).map(|key| (key.get)(config)),
             Seconds(_) => Some(config.server.idle_timeout_ms.as_secs().to_string()),
             Port => Some(config.server.listen.port().to_string()),
             Bind => Some(config.server.listen.ip().to_string()),
             Not(ours) => super::Key::named(ours).map(|key| ((key.get)(config) != "true").show()),
-            Idle(_) | Absent(_) => None,
+            Idle(_) | Absent(_) | Authentication => None,
         };
         if let Some(text) = text {
             map.insert((*name).to_owned(), text);

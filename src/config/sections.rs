@@ -73,6 +73,7 @@ pub(crate) struct Server {
     pub(crate) worker_threads: usize,
     pub(crate) backlog: u32,
     pub(crate) allow_diediedie: bool,
+    pub(crate) auth_allow_all: bool,
     pub(crate) stats_with_port: bool,
     pub(crate) stats_canonical: bool,
 }
@@ -90,6 +91,7 @@ impl Default for Server {
             worker_threads: 0,
             backlog: 1_024,
             allow_diediedie: false,
+            auth_allow_all: false,
             stats_with_port: false,
             stats_canonical: false,
         }
@@ -287,6 +289,20 @@ impl Default for Query {
             allow_delete: false,
             timezone: "UTC".to_owned(),
         }
+    }
+}
+
+/// `[publish]`: points and annotations to others on this machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Publish {
+    pub(crate) enable: bool,
+    pub(crate) to: String,
+    pub(crate) queue_bytes: u64,
+}
+
+impl Default for Publish {
+    fn default() -> Self {
+        Self { enable: false, to: String::new(), queue_bytes: 16 << 20 }
     }
 }
 

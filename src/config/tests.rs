@@ -130,12 +130,23 @@ const OPENTSDB_KEYS: &str = "tsd.network.port 5555|tsd.network.bind 127.0.0.2|ts
     tsd.rtpublisher.plugin x.Y|tsd.search.enable true|tsd.search.plugin x.Y|tsd.startup.enable true|\
     tsd.startup.plugin x.Y";
 
-/// `F-CONF`: each key of OpenTSDB's changes a setting, or one line at start says that it does not, and why.
+/// `F-CONF`, `P-SEH`: each key of OpenTSDB's changes a setting, or one line at start says that it does not, and why.
 #[test]
 fn f_conf_every_key_of_opentsdbs_is_honoured_or_named() {
     let entries = |config: &Config| -> Vec<String> { config.entries().map(|(_, value, _)| value).collect() };
     for (key, value) in OPENTSDB_KEYS.split('|').map(|pair| pair.split_once(' ').unwrap()) {
-        let config = load(Some(("opentsdb.conf", &format!("{key} = {value}\n"))), &[], &[]).unwrap();
+        let mut text = format!("{key} = {value}\n");
+        if key == "tsd.core.authentication.plugin" {
+            text += "tsd.core.authentication.enable = true\n";
+        }
+        let config = match load(Some(("opentsdb.conf", &text)), &[], &[]) {
+            Ok(config) => config,
+            Err(line) if key.starts_with("tsd.core.authentication") => {
+                assert!(line.contains("tsd.core.authentication.enable"), "{line}");
+                continue;
+            }
+            Err(line) => panic!("{line}"),
+        };
         let changed = entries(&config) != entries(&Config::default());
         let lines: Vec<&String> = config.warnings().iter().chain(config.notes()).collect();
         assert_eq!(lines.len(), usize::from(!changed), "{key} = {value}: {lines:?}");
@@ -147,6 +158,9 @@ fn f_conf_every_key_of_opentsdbs_is_honoured_or_named() {
     let silent = load(Some(("opentsdb.conf", "tsd.network.tcp_no_delay = yes\ntsd.search.enable = no\n")), &[], &[]);
     let silent = silent.unwrap();
     assert!(silent.warnings().is_empty() && silent.notes().is_empty(), "what holds anyway is not worth a line");
+    let template = "tsd.core.timezone =\ntsd.network.worker_threads =\ntsd.network.port =\ntsd.core.plugin_path =\n";
+    let template = load(Some(("opentsdb.conf", template)), &[], &[]).unwrap();
+    assert_eq!((template.query.timezone.as_str(), template.notes().len() + template.warnings().len()), ("UTC", 0));
     let client = load(Some(("opentsdb.conf", "hbase.rpcs.batch.size = 7\nx.y = 7\n")), &[], &[]).unwrap();
     assert!(client.notes()[0].contains("no HBase client") && client.warnings()[0].contains("unknown key"));
 }
@@ -160,4 +174,20 @@ fn o_config_secrets_are_masked() {
         shown.iter().filter(|(_, value)| *value == "********").map(|(name, _)| name.as_str()).collect();
     assert_eq!(masked, ["my.Password", "my.api_token", "my.secretKey"]);
     assert_eq!(shown["my.other"], "a");
+}
+
+/// `P-AUTH`: a file that switches authentication on does not start an open server, but for OpenTSDB's own plugin that lets
+/// everybody in.
+#[test]
+fn p_auth_a_plugin_that_is_not_here_is_no_open_door() {
+    let with = |plugin: &str| {
+        let text = format!("tsd.core.authentication.plugin = {plugin}\ntsd.core.authentication.enable = true\n");
+        load(Some(("opentsdb.conf", &text)), &[], &[])
+    };
+    assert!(with("net.opentsdb.auth.AllowAllAuthenticatingAuthorizer").unwrap().server.auth_allow_all);
+    for plugin in ["", "com.example.Ldap", "com.example.NotAllowAllAuthenticatingAuthorizer"] {
+        assert!(with(plugin).unwrap_err().contains("no authentication by"), "{plugin}");
+    }
+    let off = load(Some(("opentsdb.conf", "tsd.core.authentication.plugin = com.example.Ldap\n")), &[], &[]).unwrap();
+    assert!(!off.server.auth_allow_all);
 }

@@ -75,7 +75,10 @@ async fn change(app: &Arc<App>, method: &Method, note: Note) -> Result<Response,
         })
         .await?;
     match edited {
-        Some(note) => json::ok(&note),
+        Some(note) => {
+            app.publisher.one(&note);
+            json::ok(&note)
+        }
         None => Ok(error::unchanged()),
     }
 }

@@ -54,6 +54,9 @@ async fn write(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response,
             written.collect::<Result<Vec<_>, _>>()
         })
         .await?;
+    for note in &written {
+        app.publisher.one(note);
+    }
     json::ok(&written)
 }
 

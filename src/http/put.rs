@@ -67,6 +67,7 @@ pub(crate) async fn put(State(app): State<Arc<App>>, params: Params, request: Re
         },
     };
     app.metrics.put_latency.record(began.elapsed());
+    app.publisher.points(&points, &report.errors);
     if let Some(first) = report.errors.first() {
         let (errors, reason) = (report.errors.len(), first.problem.http_text());
         tracing::debug!(stored = report.stored, errors, reason, "put with errors");

@@ -15,6 +15,8 @@ pub(crate) enum Command<'a> {
     Status,
     /// Forget cached names.
     DropCaches,
+    /// Who the sender is.
+    Auth,
     /// End the daemon.
     DieDieDie,
     /// Close the connection.
@@ -34,6 +36,7 @@ impl<'a> Command<'a> {
             b"help" => Self::Help,
             b"status" => Self::Status,
             b"dropcaches" => Self::DropCaches,
+            b"auth" => Self::Auth,
             b"diediedie" => Self::DieDieDie,
             b"exit" => Self::Exit,
             other => Self::Unknown(other),

@@ -11,6 +11,7 @@ use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep};
 
 use super::reply;
+use crate::publish::Publisher;
 
 /// How long points are offered again before their sender is told.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -20,7 +21,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Stores `lines`; returns when all that can be stored are durable, with one text for each line
 /// that is not, in the lines' order.
-pub(crate) async fn put_lines(ingest: &Ingest, door: Door, lines: &[Bytes]) -> Vec<String> {
+pub(crate) async fn put_lines(ingest: &Ingest, publisher: &Publisher, door: Door, lines: &[Bytes]) -> Vec<String> {
     let texts: Vec<_> = lines.iter().map(|line| decode_text(line)).collect();
     let mut refused: Vec<(usize, Problem)> = Vec::new();
     let mut places = Vec::with_capacity(lines.len());
@@ -41,6 +42,7 @@ pub(crate) async fn put_lines(ingest: &Ingest, door: Door, lines: &[Bytes]) -> V
     let mut pause = PAUSE_MIN;
     loop {
         let report = offer(ingest, door, &points).await;
+        publisher.points(&points, &report.errors);
         let last = Instant::now() >= until;
         let (mut places_left, mut points_left) = (Vec::new(), Vec::new());
         for error in report.errors {

@@ -8,6 +8,9 @@ use crate::version;
 /// The commands, as `help` lists them.
 pub(crate) const HELP: &str = "available commands: stats dropcaches version exit help put \n";
 
+/// After `auth`, where everybody is let in.
+pub(crate) const AUTHENTICATED: &str = "AUTH_SUCCESS\r\n";
+
 /// After `diediedie`.
 pub(crate) const DYING: &str = "Cleaning up and exiting now.\n";
 

@@ -105,7 +105,7 @@ impl Session {
             return;
         }
         self.app.metrics.telnet_commands.add(puts.len() as u64);
-        let errors = put_lines(&self.app.ingest, Door::Telnet, &puts).await;
+        let errors = put_lines(&self.app.ingest, &self.app.publisher, Door::Telnet, &puts).await;
         if !self.app.config.telnet.return_errors {
             return;
         }
@@ -134,6 +134,7 @@ impl Session {
     fn command_of<'a>(&self, line: &'a [u8]) -> Command<'a> {
         match Command::of(line) {
             Command::Put if self.app.config.server.mode == Mode::ReadOnly => Command::Unknown(b"put"),
+            Command::Auth if !self.app.config.server.auth_allow_all => Command::Unknown(b"auth"),
             Command::DieDieDie if !self.app.config.server.allow_diediedie => Command::Unknown(b"diediedie"),
             command => command,
         }
@@ -152,6 +153,7 @@ impl Session {
                 lines.push(String::new());
                 lines.join("\n")
             }
+            Command::Auth => reply::AUTHENTICATED.to_owned(),
             Command::DieDieDie => {
                 self.say(reply::DYING).await?;
                 self.app.ask_to_end("telnet diediedie");

@@ -227,3 +227,51 @@ fn o_stats_every_name_is_told() {
     }
     assert!(daemon.talk("stats\n").lines().all(|line| line.ends_with(&format!(" port={}", daemon.port()))));
 }
+
+/// `P-RT`: what is stored is told by every door, what is refused is not, and a listener that is away holds up nothing.
+#[test]
+fn p_rt_what_is_stored_is_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("points");
+    let config = folder.path().join("opentsdb.conf");
+    let text = format!(
+        "tsd.network.port = 0\ntsd.rtpublisher.enable = true\ntsd.rtpublisher.plugin = file:{}\n",
+        path.display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let mut command = Daemon::command(&folder.path().join("data"), "memory");
+    command.arg("--config").arg(&config);
+    let daemon = Daemon::spawn(command);
+    let good = r#"{"metric":"m","timestamp":1700000000,"value":1.5,"tags":{"a":"b"}}"#;
+    let bad = r#"{"metric":"m m","timestamp":1700000000,"value":1,"tags":{"a":"b"}}"#;
+    assert_eq!(daemon.post("/api/put", &format!("[{bad},{good}]")).status, 400);
+    assert_eq!(daemon.talk("put m 1700000001 2 a=b\nput m nope 2 a=b\n").lines().count(), 1);
+    assert_eq!(daemon.post("/api/annotation", r#"{"startTime":1700000002,"description":"d"}"#).status, 200);
+    let until = Instant::now() + Duration::from_secs(60);
+    while daemon.metric("basalt_published_total") < 3 {
+        assert!(Instant::now() < until, "not published");
+    }
+    let lines = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(
+        (&lines[0]["metric"], &lines[0]["value"], &lines[0]["tags"]["a"]),
+        (&"m".into(), &"1.5".into(), &"b".into())
+    );
+    assert_eq!((&lines[1]["timestamp"], &lines[2]["description"]), (&1_700_000_001.into(), &"d".into()));
+    assert_eq!(daemon.metric("basalt_publish_dropped_total"), 0);
+}
+
+/// `T-AUTH`: OpenTSDB's own plugin lets everybody in; it swallows the first line whatever it is, which is not copied.
+#[test]
+fn t_auth_everybody_is_let_in_where_that_is_asked_for() {
+    let (daemon, _folder) = with("[server]\nauth_allow_all = true\n");
+    let said = daemon.talk("auth basic a b c\nput m 1700000000 1 a=b\nnosuch\n");
+    assert_eq!(said, "AUTH_SUCCESS\r\nunknown command: nosuch.  Try `help'.\n");
+    assert_eq!(daemon.talk("put m 1700000001 1 a=b\n"), "");
+    assert_eq!(
+        daemon.get("/api/query?start=1700000000&end=1700000009&m=sum:m").json()[0]["dps"].as_object().unwrap().len(),
+        2
+    );
+    assert_eq!(Daemon::memory().talk("auth basic a b c\n"), "unknown command: auth.  Try `help'.\n");
+}

@@ -69,6 +69,7 @@ fn a_body_may_be_zipped_and_chunked_and_has_a_bound() {
 
 /// `T-PUT`, `T-PUT-ERR`: the reply to `version` comes after the puts before it, whose errors stand
 /// before it.
+/// `H-PORTSHARE`: on the port that serves HTTP.
 #[test]
 fn telnet_puts_are_silent_when_good_and_told_when_bad() {
     let daemon = Daemon::memory();

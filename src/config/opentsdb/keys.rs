@@ -1,7 +1,7 @@
 //! The table of OpenTSDB's keys. Names as in OpenTSDB 2.4 (`Config.java`); a key's value is what holds here unless
 //! something else is said.
 
-use super::Effect::{self, Absent, Bind, Idle, Is, Limit, Not, Port, Seconds};
+use super::Effect::{self, Absent, Authentication, Bind, Idle, Is, Limit, Not, Path, Port, Seconds};
 
 /// Why a key that names a Java class is not supported.
 const PLUGIN: &str = "plugins are Java classes, and there is no Java here";
@@ -13,8 +13,8 @@ const NOT_YET: &str = "it is not part of this version";
 
 /// OpenTSDB's keys in its order of names: key, value here, effect here.
 pub(super) const KEYS: &[(&str, &str, Effect)] = &[
-    ("tsd.core.authentication.enable", "false", Absent(PLUGIN)),
-    ("tsd.core.authentication.plugin", "", Absent(PLUGIN)),
+    ("tsd.core.authentication.enable", "false", Authentication),
+    ("tsd.core.authentication.plugin", "", Authentication),
     ("tsd.core.auto_create_metrics", "true", Is("schema.auto_create_metrics")),
     ("tsd.core.auto_create_tagks", "true", Is("schema.auto_create_tagks")),
     ("tsd.core.auto_create_tagvs", "true", Is("schema.auto_create_tagvs")),
@@ -90,8 +90,8 @@ pub(super) const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.rollups.tag_raw", "false", Absent(NOT_YET)),
     ("tsd.rpc.plugins", "", Absent(PLUGIN)),
     ("tsd.rpc.telnet.return_errors", "true", Is("telnet.return_errors")),
-    ("tsd.rtpublisher.enable", "false", Absent(PLUGIN)),
-    ("tsd.rtpublisher.plugin", "", Absent(PLUGIN)),
+    ("tsd.rtpublisher.enable", "false", Is("publish.enable")),
+    ("tsd.rtpublisher.plugin", "", Path("publish.to", PLUGIN)),
     ("tsd.search.enable", "false", Absent("only /api/search/lookup is answered, from the series index")),
     ("tsd.search.plugin", "", Absent(PLUGIN)),
     ("tsd.startup.enable", "false", Absent(PLUGIN)),

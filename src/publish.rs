@@ -1,0 +1,242 @@
+//! Points and annotations, as soon as they are stored, to a socket or file of this machine (`P-RT`).
+//!
+//! A line is the JSON of a point as `/api/put` takes it, or of an annotation as `/api/annotation` gives it. A thread of its
+//! own writes them, so an acknowledgement never waits: what finds the queue full, or nobody listening, is dropped and
+//! counted. *Source*: OpenTSDB 2.4 `RTPublisher`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use basalt_ingest::{DatapointEcho, PointError, RawPoint};
+use serde::Serialize;
+
+use crate::config;
+use crate::exit::{Exit, Failure};
+use crate::metrics::Count;
+
+/// Batches in the queue, whatever their size.
+const BATCHES_MAX: usize = 4_096;
+/// How long a listener may take to read a batch before its connection is given up.
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Lines of one request.
+struct Batch {
+    text: Vec<u8>,
+    lines: u64,
+}
+
+/// What became of the lines. Orderings are relaxed: the bytes bound a queue roughly, all else is shown.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) published: Count,
+    pub(crate) dropped: Count,
+    queued_bytes: AtomicU64,
+}
+
+/// The queue's end for those who store.
+#[derive(Debug, Default)]
+pub(crate) struct Publisher {
+    queue: Option<SyncSender<Batch>>,
+    queue_bytes: u64,
+    pub(crate) counts: Arc<Counts>,
+}
+
+/// Where lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Target {
+    Socket(PathBuf),
+    File(PathBuf),
+}
+
+impl Target {
+    fn parse(text: &str) -> Option<Self> {
+        let (kind, path) = text.split_once(':').filter(|(_, path)| !path.is_empty())?;
+        match kind {
+            "unix" => Some(Self::Socket(path.into())),
+            "file" => Some(Self::File(path.into())),
+            _ => None,
+        }
+    }
+
+    fn open(&self) -> io::Result<Open> {
+        match self {
+            Self::Socket(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_write_timeout(Some(WRITE_PATIENCE))?;
+                Ok(Open::Socket(stream))
+            }
+            Self::File(path) => Ok(Open::File(OpenOptions::new().append(true).create(true).open(path)?, path.clone())),
+        }
+    }
+}
+
+/// An open target.
+enum Open {
+    Socket(UnixStream),
+    File(File, PathBuf),
+}
+
+impl Open {
+    fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Socket(stream) => stream.write_all(text),
+            // Whoever rotates the file moves it away; the next batch begins a new one.
+            Self::File(_, path) if !Path::new(path).exists() => Err(io::ErrorKind::NotFound.into()),
+            Self::File(file, _) => file.write_all(text),
+        }
+    }
+}
+
+impl Publisher {
+    /// Starts the thread that writes, if the configuration names a target.
+    ///
+    /// # Errors
+    ///
+    /// Exit code 3 for a target that is none.
+    pub(crate) fn start(config: &config::Publish) -> Result<Self, Failure> {
+        if !config.enable {
+            return Ok(Self::default());
+        }
+        let target = Target::parse(&config.to).ok_or_else(|| {
+            Failure::config(format!("setting `publish.to`: `{}` is not unix:PATH or file:PATH", config.to))
+        })?;
+        let (queue, batches) = sync_channel(BATCHES_MAX);
+        let counts = Arc::new(Counts::default());
+        let of_the_thread = Arc::clone(&counts);
+        std::thread::Builder::new()
+            .name("basalt-publish".to_owned())
+            .spawn(move || write_all(&target, &batches, &of_the_thread))
+            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot start a thread: {cause}")))?;
+        Ok(Self { queue: Some(queue), queue_bytes: config.queue_bytes, counts })
+    }
+
+    /// Publishes the points of a batch that are stored: all but those that a report names.
+    pub(crate) fn points(&self, points: &[RawPoint<'_>], errors: &[PointError]) {
+        if self.queue.is_none() {
+            return;
+        }
+        let mut failed = vec![false; points.len()];
+        for error in errors {
+            if let Some(place) = failed.get_mut(error.index) {
+                *place = true;
+            }
+        }
+        let stored = points.iter().zip(failed).filter(|(_, failed)| !failed);
+        self.offer(stored.map(|(point, _)| DatapointEcho(point)));
+    }
+
+    /// Publishes a thing that is stored.
+    pub(crate) fn one(&self, thing: &impl Serialize) {
+        if self.queue.is_some() {
+            self.offer(std::iter::once(thing));
+        }
+    }
+
+    fn offer(&self, things: impl Iterator<Item = impl Serialize>) {
+        let Some(queue) = &self.queue else { return };
+        let mut batch = Batch { text: Vec::new(), lines: 0 };
+        for thing in things {
+            // Into a Vec, and without maps of odd keys, this cannot fail.
+            serde_json::to_writer(&mut batch.text, &thing).unwrap_or_default();
+            batch.text.push(b'\n');
+            batch.lines += 1;
+        }
+        let (lines, bytes) = (batch.lines, batch.text.len() as u64);
+        if lines == 0 {
+            return;
+        }
+        let queued = self.counts.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if queued.saturating_add(bytes) > self.queue_bytes || queue.try_send(batch).is_err() {
+            self.counts.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.counts.dropped.add(lines);
+        }
+    }
+}
+
+/// Writes batches until the last sender is gone.
+fn write_all(target: &Target, batches: &Receiver<Batch>, counts: &Counts) {
+    let mut open = None;
+    while let Ok(Batch { text, lines }) = batches.recv() {
+        // A file that was moved away is opened anew at once, a listener that is gone may be back.
+        let written = (0..2).any(|_| {
+            if open.is_none() {
+                open = target.open().ok();
+            }
+            let is_written = open.as_mut().is_some_and(|open: &mut Open| open.write(&text).is_ok());
+            if !is_written {
+                open = None;
+            }
+            is_written
+        });
+        let count = if written { &counts.published } else { &counts.dropped };
+        count.add(lines);
+        counts.queued_bytes.fetch_sub(text.len() as u64, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn publisher(to: String, queue_bytes: u64) -> Publisher {
+        Publisher::start(&config::Publish { enable: true, to, queue_bytes }).unwrap()
+    }
+
+    fn until(is: impl Fn() -> bool) {
+        let end = std::time::Instant::now() + Duration::from_secs(60);
+        while !is() {
+            assert!(std::time::Instant::now() < end, "it did not come");
+            std::thread::yield_now();
+        }
+    }
+
+    /// `P-RT`: lines to a listener, which may come and go; without one they are counted as dropped.
+    #[test]
+    fn p_rt_lines_reach_a_listener_and_nobody_waits_for_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("points.sock");
+        let publisher = publisher(format!("unix:{}", path.display()), 1_000);
+        publisher.one(&"lost");
+        until(|| publisher.counts.dropped.get() == 1);
+        let listener = UnixListener::bind(&path).unwrap();
+        publisher.one(&"a");
+        publisher.one(&"b");
+        let mut lines = BufReader::new(listener.accept().unwrap().0).lines();
+        assert_eq!((lines.next().unwrap().unwrap(), lines.next().unwrap().unwrap()), ("\"a\"".into(), "\"b\"".into()));
+        publisher.one(&"x".repeat(2_000));
+        assert_eq!(publisher.counts.dropped.get(), 2, "what does not fit into the queue is dropped at once");
+        until(|| publisher.counts.published.get() == 2);
+    }
+
+    /// `P-RT`: a file that is moved away is begun anew.
+    #[test]
+    fn p_rt_a_file_may_be_moved_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("points");
+        let publisher = publisher(format!("file:{}", path.display()), 1_000);
+        publisher.one(&1);
+        until(|| publisher.counts.published.get() == 1);
+        let moved = folder.path().join("points.1");
+        std::fs::hard_link(&path, &moved).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        publisher.one(&2);
+        until(|| publisher.counts.published.get() == 2);
+        assert_eq!(
+            (std::fs::read_to_string(moved).unwrap(), std::fs::read_to_string(path).unwrap()),
+            ("1\n".into(), "2\n".into())
+        );
+        for bad in ["", "unix:", "tcp:x", "/path"] {
+            let config = config::Publish { enable: true, to: bad.to_owned(), queue_bytes: 1 };
+            assert!(Publisher::start(&config).is_err(), "{bad}");
+        }
+    }
+}
