@@ -32,7 +32,10 @@ fn by_value(line: &str) -> String {
         Ok(value) if word.contains('.') => format!("{value:e} "),
         _ => format!("{word} "),
     };
-    line.split(' ').map(word).chain(["\n".to_owned()]).collect()
+    let mut words: Vec<String> = line.split(' ').map(word).collect();
+    // Tags come in the order of a hash table.
+    words.get_mut(3..).unwrap_or_default().sort();
+    words.concat() + "\n"
 }
 
 fn drop_key(value: &mut Value, name: &str) {
