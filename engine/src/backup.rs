@@ -8,7 +8,6 @@
 //! length and checksum (`docs/formats/backup.md`); it is published last, so a backup that was interrupted is none.
 //! A restore reads every byte against it before the folder may be opened.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
@@ -16,7 +15,7 @@ use crate::core::{Core, sstable_id, sstable_path};
 use crate::error::{Error, Result};
 use crate::health::Condition;
 use crate::io::{FileSystem, IoOp};
-use crate::manifest::{Catalog, FileEntry, Manifest, SnapshotEntry};
+use crate::manifest::{Catalog, FileEntry, Manifest};
 use crate::recovery::open_file;
 use crate::reserve::Reserve;
 use crate::sstable::FileId;
@@ -113,7 +112,7 @@ impl Core {
         }
         let _hold = self.hold_files();
         let (catalog, sequence) = self.flush_to_catalog()?;
-        let files = files_of(&catalog);
+        let files = catalog.all_files();
         let bytes_total = files.values().map(|file| file.bytes).sum();
         let created_ms = self.stamp().0;
         let mut index = BackupIndex { created_ms, sequence, files: Vec::new() };
@@ -172,13 +171,6 @@ impl Core {
         let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         Ok(IndexedFile { name, bytes, crc })
     }
-}
-
-/// Every file that a catalog names.
-fn files_of(catalog: &Catalog) -> BTreeMap<FileId, FileEntry> {
-    let of_regions = catalog.regions.values().flat_map(|region| region.files.iter().copied());
-    let of_snapshots = catalog.snapshots.values().flat_map(SnapshotEntry::files);
-    of_regions.chain(of_snapshots).map(|file| (file.id, file)).collect()
 }
 
 /// Writes manifest and log of a store that begins with a catalog; answers their names.

@@ -346,6 +346,8 @@ mod backups;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod repairs;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod snapshots;

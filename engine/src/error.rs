@@ -87,6 +87,13 @@ pub enum Error {
         limit_bytes: u64,
     },
 
+    /// A file whose name is not that of an SSTable.
+    #[error("{} is no SSTable by its name, sst-NUMBER.sst", file.display())]
+    NoSstable {
+        /// The file.
+        file: PathBuf,
+    },
+
     /// A folder to be filled holds something.
     #[error("{} is not empty", dir.display())]
     NotEmpty {
@@ -150,7 +157,9 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Corrupt { .. } | Error::Version { .. } | Error::Unfinished { .. } => ErrorKind::Corrupt,
-            Error::NotEmpty { .. } | Error::NoBackup { .. } | Error::IsBackup { .. } => ErrorKind::Invalid,
+            Error::NoSstable { .. } | Error::NotEmpty { .. } | Error::NoBackup { .. } | Error::IsBackup { .. } => {
+                ErrorKind::Invalid
+            }
             Error::Locked { .. } => ErrorKind::Conflict,
             Error::DiskFull | Error::Poisoned { .. } => ErrorKind::ReadOnly,
             Error::Throttled { .. } => ErrorKind::Throttled,

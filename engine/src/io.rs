@@ -22,12 +22,14 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 
 mod clock;
+mod dry;
 mod os;
 mod rng;
 #[cfg(any(test, feature = "sim"))]
 mod sim;
 
 pub use clock::SystemClock;
+pub(crate) use dry::DryFs;
 pub use os::OsFs;
 pub use rng::{Rng, SplitMix};
 #[cfg(any(test, feature = "sim"))]

@@ -17,7 +17,7 @@
 //! | SSTable | `sstable`, its filters `bloom`, its blocks in memory `block_cache` |
 //! | merge | `merge` over the streams of `source` |
 //! | read | `read` |
-//! | backup and restore | `backup` |
+//! | backup and restore; proof, look and repair of a closed folder | `backup`; `audit`, `inspect`, `repair` |
 //! | manifest | `manifest`; tables and regions at work are `table`, `region`, changed by `reshape` and `admin` |
 //! | files, clock, chance | [`io`] |
 //!
@@ -28,6 +28,7 @@
 pub mod io;
 
 mod admin;
+mod audit;
 mod background;
 mod backup;
 mod block_cache;
@@ -41,6 +42,7 @@ mod field;
 mod flush;
 mod health;
 mod id;
+mod inspect;
 mod jobs;
 mod key_range;
 mod manifest;
@@ -53,6 +55,7 @@ mod read;
 mod record;
 mod recovery;
 mod region;
+mod repair;
 mod reserve;
 mod reshape;
 mod scan_threads;
@@ -65,10 +68,13 @@ mod table;
 mod wal;
 mod write;
 
+pub use audit::{AuditedFile, FileKind, Folder, Owner};
 pub use backup::{BackedUp, Progress, restore};
 pub use engine::{Engine, Verified};
 pub use error::{Error, Result};
 pub use health::{Health, PoisonHook};
+pub use inspect::{BlockFigures, SstableFigures, SstableFile};
 pub use options::{EngineOptions, Limits, Workers};
+pub use repair::{Loss, Repair};
 pub use sstable::{BlockCodec, BlockCodecs};
 pub use stats::Stats;

@@ -23,6 +23,7 @@ mod index;
 mod input;
 mod metadata;
 mod part;
+mod salvage;
 mod span;
 #[cfg(test)]
 pub(crate) mod tests;

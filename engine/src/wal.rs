@@ -39,7 +39,7 @@ use writer::{Queued, Writer};
 
 pub(crate) use commit::{Answer, ReadPoint};
 pub(crate) use replay::{Replayed, replay};
-pub(crate) use segment::{LogPos, SegmentId};
+pub(crate) use segment::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, header as segment_header};
 
 /// Bounds and times of the log.
 #[derive(Debug, Clone)]

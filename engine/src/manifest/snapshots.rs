@@ -1,5 +1,7 @@
 //! Snapshots in the manifest: which files a table consisted of, and the edits that keep and forget that.
 
+use std::collections::BTreeMap;
+
 use basalt_store::{TableDescriptor, Timestamp};
 use bytes::Bytes;
 
@@ -56,6 +58,13 @@ impl Catalog {
 
     pub(super) fn drop_snapshot(&mut self, name: &str) -> Result<(), Misfit> {
         self.snapshots.remove(name).map(drop).ok_or(misfit("dropped snapshot", name.len() as u64))
+    }
+
+    /// Every file that a region or a snapshot names, once.
+    pub(crate) fn all_files(&self) -> BTreeMap<FileId, FileEntry> {
+        let of_regions = self.regions.values().flat_map(|region| region.files.iter().copied());
+        let of_snapshots = self.snapshots.values().flat_map(SnapshotEntry::files);
+        of_regions.chain(of_snapshots).map(|file| (file.id, file)).collect()
     }
 
     /// Whether a snapshot keeps a file.

@@ -14,7 +14,7 @@ use crate::field::Fields;
 use crate::io::{File, FileSystem, IoOp, publish};
 
 /// Where the records begin.
-pub(super) const SEGMENT_HEADER_BYTES: u64 = 32;
+pub(crate) const SEGMENT_HEADER_BYTES: u64 = 32;
 const MAGIC: &[u8; 8] = b"BasltWAL";
 const VERSION: u32 = 1;
 const PREFIX: &str = "wal-";
@@ -81,7 +81,8 @@ impl Segment {
     }
 }
 
-fn header(id: SegmentId) -> Vec<u8> {
+/// The bytes that segment `id` begins with.
+pub(crate) fn header(id: SegmentId) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&VERSION.to_le_bytes());

@@ -156,7 +156,7 @@ fn a_log_cut_anywhere_opens_with_all_records_before_the_cut() {
     let fs = SimFs::new(1);
     let (wal, _) = open_sim(&fs, 128 << 10).unwrap();
     let mut ends = Vec::new();
-    let mut offset = segment::SEGMENT_HEADER_BYTES;
+    let mut offset = SEGMENT_HEADER_BYTES;
     for number in 0..1000_u64 {
         let payload = payload(number, usize::try_from(number % 50).unwrap());
         // A record is whole without the zeros that pad it.

@@ -1,0 +1,213 @@
+//! Damage of a closed folder: found by file and offset, mended with exactly the loss that was told, whatever crashes.
+
+use std::path::Path;
+
+use super::tests::{Row, expected, name, options, put, scan, table};
+use super::*;
+use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, SimFs};
+use crate::{AuditedFile, FileKind, Folder, Repair};
+
+const DIR: &str = "/d";
+
+fn engine_options(fs: &SimFs) -> EngineOptions {
+    options(Arc::new(fs.clone()), Path::new(DIR), Workers::Manual)
+}
+
+fn folder(fs: &SimFs) -> Folder {
+    Folder::open(engine_options(fs)).unwrap()
+}
+
+fn audit(fs: &SimFs) -> Vec<AuditedFile> {
+    folder(fs).audit(true, &mut |_| {}).unwrap()
+}
+
+fn damage(fs: &SimFs) -> Vec<String> {
+    audit(fs).iter().filter_map(|file| file.damage.as_ref().map(ToString::to_string)).collect()
+}
+
+fn repair(fs: &SimFs, fix: bool) -> Repair {
+    folder(fs).repair(fix, &mut |_| {}).unwrap()
+}
+
+/// Ended without a flush, so that the log holds what was written last.
+fn end(engine: Arc<Engine>) {
+    drop(Arc::try_unwrap(engine).map(std::mem::forget));
+}
+
+/// 400 rows in files of many blocks, with a snapshot of them, and 10 more in the log, a record each.
+fn store() -> SimFs {
+    let fs = SimFs::new(1);
+    let engine = Engine::open(engine_options(&fs)).unwrap();
+    let mut small = table();
+    for family in &mut small.families {
+        family.block_bytes = 4096;
+        family.compression = basalt_store::Compression::None;
+    }
+    engine.create_table(small, &["row0100".into()]).unwrap();
+    let write = |range: std::ops::Range<u32>| {
+        for row in range {
+            drop(put(&engine, &format!("row{row:04}"), &value(row)));
+            engine.pump().unwrap();
+        }
+    };
+    write(0..400);
+    engine.snapshot(&name(), "s").unwrap();
+    engine.compact(&name(), Compaction::Major).unwrap();
+    write(400..410);
+    end(engine);
+    fs.process_kill()
+}
+
+fn value(row: u32) -> String {
+    format!("v{row}{}", "x".repeat(200))
+}
+
+fn rows(fs: &SimFs) -> Vec<Row> {
+    let engine = Engine::open(engine_options(fs)).unwrap();
+    let rows = scan(&engine, Scan::all());
+    engine.verify().unwrap();
+    end(engine);
+    rows
+}
+
+fn all() -> Vec<Row> {
+    expected(0..410).into_iter().zip(0..).map(|((key, _), row)| (key, vec![value(row), value(row)])).collect()
+}
+
+/// Flips a bit in the record of row 405, which is in no file yet and has later ones behind it.
+fn flip_in_log(fs: &SimFs) {
+    for name in fs.list(Path::new(DIR)).unwrap().iter().filter(|name| name.starts_with("wal-")) {
+        let path = Path::new(DIR).join(name);
+        let file = fs.open(&path).unwrap();
+        let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+        file.read_exact_at(0, &mut bytes).unwrap();
+        if let Some(at) = bytes.windows(7).position(|window| window == b"row0405") {
+            return fs.flip_bit(&path, at as u64, 1).unwrap();
+        }
+    }
+    panic!("row 405 is not in the log");
+}
+
+fn file_of(fs: &SimFs, kind: FileKind) -> AuditedFile {
+    let named = |file: &AuditedFile| file.kind == kind && file.owners.iter().all(|owner| owner.snapshot.is_none());
+    audit(fs).into_iter().filter(named).max_by_key(|file| file.bytes).unwrap()
+}
+
+#[test]
+fn a_whole_folder_is_told_file_by_file_and_not_changed() {
+    let fs = store();
+    let before = fs.list(Path::new(DIR)).unwrap();
+    let calls = fs.calls();
+    let files = audit(&fs);
+    assert!(damage(&fs).is_empty() && repair(&fs, false).losses.is_empty());
+    assert_eq!(fs.list(Path::new(DIR)).unwrap(), before);
+    assert!(fs.calls() - calls <= 6, "a lock and its folder a time, nothing else");
+    let of = |kind| files.iter().filter(move |file| file.kind == kind);
+    assert_eq!(of(FileKind::Manifest).count(), 1);
+    let logged = of(FileKind::Log).next().unwrap();
+    assert!(logged.rows_count >= 10 && logged.cells_count == 2 * logged.rows_count, "{logged:?}");
+    let cells: u64 = of(FileKind::Sstable).filter(|file| file.owners.len() == 1).map(|file| file.cells_count).sum();
+    assert_eq!(cells, 2 * 800, "of the table's files, and of those that only the snapshot has");
+    assert_eq!(rows(&fs), all());
+}
+
+/// `verify` names file and offset, `repair` tells the loss, `--fix` loses exactly that and keeps the original.
+#[test]
+fn a_damaged_block_costs_its_cells_and_no_more() {
+    let fs = store();
+    let damaged = file_of(&fs, FileKind::Sstable);
+    let path = Path::new(DIR).join(&damaged.name);
+    let block = crate::SstableFile::open(&fs, &path, &crate::BlockCodecs::default()).unwrap().blocks()[2].clone();
+    fs.flip_bit(&path, block.offset + 40, 2).unwrap();
+    let told = damage(&fs);
+    assert!(told.len() == 1 && told[0].contains(&damaged.name), "{told:?}");
+    assert!(told[0].contains(&block.offset.to_string()), "{told:?}");
+    let dry = repair(&fs, false);
+    assert_eq!(dry.losses.len(), 1);
+    let loss = &dry.losses[0];
+    assert_eq!((loss.offset, loss.bytes, loss.cells_count), (block.offset, block.bytes, Some(block.cells_count)));
+    assert_eq!(loss.rows, (block.first_row.clone(), block.last_row.clone()));
+    assert!(dry.kept_aside.is_empty() && damage(&fs) == told, "nothing is done unless it is told");
+    let fixed = repair(&fs, true);
+    assert_eq!((fixed.losses.len(), fixed.kept_aside.len()), (1, 1));
+    assert!(fs.open(&fixed.kept_aside[0]).is_ok());
+    assert!(damage(&fs).is_empty());
+    let cells: usize = rows(&fs).iter().map(|(_, cells)| cells.len()).sum();
+    assert_eq!(cells as u64, 2 * 410 - block.cells_count);
+    assert!(fs.open(&fixed.kept_aside[0]).is_ok(), "a start does not delete it");
+}
+
+#[test]
+fn a_file_that_is_gone_or_has_no_index_is_told_whole() {
+    for damage_it in [
+        |fs: &SimFs, path: &Path| fs.remove(path).unwrap(),
+        |fs: &SimFs, path: &Path| {
+            let len = fs.open(path).unwrap().len().unwrap();
+            fs.flip_bit(path, len - 10, 1).unwrap();
+        },
+    ] {
+        let fs = store();
+        let damaged = file_of(&fs, FileKind::Sstable);
+        damage_it(&fs, &Path::new(DIR).join(&damaged.name));
+        assert!(Engine::open(engine_options(&fs)).is_err());
+        let fixed = repair(&fs, true);
+        assert_eq!((fixed.losses.len(), fixed.losses[0].bytes), (1, damaged.bytes));
+        assert!(damage(&fs).is_empty());
+        let cells: usize = rows(&fs).iter().map(|(_, cells)| cells.len()).sum();
+        assert_eq!(cells as u64, 2 * 410 - damaged.cells_count);
+    }
+}
+
+/// A bit in the middle of the log: it is refused at the start; one record is lost, those behind it are not.
+#[test]
+fn a_damaged_record_costs_itself_and_no_more() {
+    let fs = store();
+    flip_in_log(&fs);
+    assert!(matches!(Engine::open(engine_options(&fs)), Err(Error::Corrupt { .. })));
+    assert_eq!(damage(&fs).len(), 1);
+    let dry = repair(&fs, false);
+    assert_eq!(dry.losses.len(), 1, "{dry:?}");
+    let fixed = repair(&fs, true);
+    assert_eq!((fixed.losses.len(), fixed.kept_aside.is_empty()), (1, false));
+    assert!(damage(&fs).is_empty());
+    let found = rows(&fs);
+    assert_eq!(found.len(), 409);
+    assert!(found.iter().all(|row| all().contains(row)));
+}
+
+#[test]
+fn a_damaged_manifest_is_told_and_not_mended() {
+    let fs = store();
+    fs.flip_bit(&Path::new(DIR).join("MANIFEST"), 60, 1).unwrap();
+    let told = damage(&fs);
+    assert!(told[0].contains("MANIFEST"), "{told:?}");
+    let fixed = repair(&fs, true);
+    assert!(fixed.losses.is_empty() && fixed.kept_aside.is_empty());
+    assert_eq!(fixed.unmended.len(), 1);
+}
+
+/// A crash at each step of a repair: a second one ends it, and what the first told is all that is lost.
+#[test]
+fn a_repair_is_ended_by_another_after_every_crash() {
+    let whole = store();
+    let damaged = file_of(&whole, FileKind::Sstable);
+    let path = Path::new(DIR).join(&damaged.name);
+    let block = crate::SstableFile::open(&whole, &path, &crate::BlockCodecs::default()).unwrap().blocks()[1].clone();
+    whole.flip_bit(&path, block.offset + 40, 2).unwrap();
+    flip_in_log(&whole);
+    let lost = 2 + block.cells_count;
+    for after_calls in 0.. {
+        let fs = whole.snapshot();
+        fs.set_fault(Some(Fault { after_calls, kind: FaultKind::Crash, span: FaultSpan::FromThenOn }));
+        let opened = Folder::open(engine_options(&fs));
+        let done = opened.and_then(|folder| folder.repair(true, &mut |_| {})).is_ok();
+        let fs = fs.power_loss(LossMode::Hostile);
+        repair(&fs, true);
+        assert!(damage(&fs).is_empty(), "step {after_calls}");
+        let cells: usize = rows(&fs).iter().map(|(_, cells)| cells.len()).sum();
+        assert_eq!(cells as u64, 2 * 410 - lost, "step {after_calls}");
+        if done {
+            break;
+        }
+    }
+}

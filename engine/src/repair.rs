@@ -1,0 +1,396 @@
+//! What can be had of a damaged folder, and what cannot: dry unless told to write.
+//!
+//! | damaged | kept | lost |
+//! |---|---|---|
+//! | the log | every record that proves whole, in order, as one new segment | records that do not |
+//! | an SSTable's block | all other blocks, as a new file in its place | the cells of the block |
+//! | an SSTable's index or ends | nothing of the file | the file |
+//! | the manifest | — | not mended: nothing else knows what the files are |
+//!
+//! Originals stay beside, under their names and `.damaged`. A lost cell may have been a tombstone: what it masked is seen
+//! again. A repair that is interrupted is begun anew: no original goes before what takes its place is there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use basalt_store::FamilyDescriptor;
+use bytes::Bytes;
+
+use crate::audit::{Folder, count};
+use crate::backup::Progress;
+use crate::core::{sstable_id, sstable_path};
+use crate::error::{Error, Result};
+use crate::id::FamilyId;
+use crate::io::{DryFs, IoOp, publish};
+use crate::manifest::{Catalog, Edit, FileEntry, Manifest, SnapshotEntry};
+use crate::mutation::MUTATIONS;
+use crate::record::{self, Step};
+use crate::recovery::open_file;
+use crate::sstable::{FileId, Sstable, SstableOptions, SstableWriter};
+use crate::wal::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, replay, segment_header};
+
+/// Records start at multiples of this: where a damaged one ends is found by trying.
+const RECORD_ALIGN_BYTES: usize = 8;
+
+/// Something that cannot be had any more.
+#[derive(Debug)]
+pub struct Loss {
+    /// The damaged file.
+    pub file: PathBuf,
+    /// Where in it.
+    pub offset: u64,
+    /// Bytes of it.
+    pub bytes: u64,
+    /// Cells in them, where anything still tells.
+    pub cells_count: Option<u64>,
+    /// The rows between which they lie, both in; empty where nothing tells.
+    pub rows: (Bytes, Bytes),
+    /// What is wrong there.
+    pub damage: Error,
+}
+
+/// What a repair found, and did if it was told to.
+#[derive(Debug, Default)]
+pub struct Repair {
+    /// What is lost.
+    pub losses: Vec<Loss>,
+    /// What it does not mend: the folder is to be restored from a backup.
+    pub unmended: Vec<Error>,
+    /// Originals that were put aside.
+    pub kept_aside: Vec<PathBuf>,
+}
+
+/// The log as far as it reads.
+#[derive(Debug, Default)]
+struct Salvaged {
+    /// Closed records with their sequence numbers, ascending.
+    records: Vec<(u64, Vec<u8>)>,
+    segments: Vec<PathBuf>,
+}
+
+impl Folder {
+    /// Finds all damage; with `fix`, puts what can be had in the place of what is damaged.
+    ///
+    /// Cost: reads every byte; the log's records in memory at once, at most what the log may be long.
+    ///
+    /// # Errors
+    /// What kept it from reading or writing.
+    pub fn repair(&self, fix: bool, tell: &mut dyn FnMut(Progress<'_>)) -> Result<Repair> {
+        let mut repair = Repair::default();
+        let catalog = match self.catalog() {
+            Ok(Some(catalog)) => catalog,
+            Ok(None) => {
+                let file = self.dir.join("MANIFEST");
+                let missing = Error::Corrupt { file, offset: 0, what: "file length", expected: 1, found: 0 };
+                repair.unmended.push(missing);
+                return Ok(repair);
+            }
+            Err(error @ (Error::Corrupt { .. } | Error::Version { .. })) => {
+                repair.unmended.push(error);
+                return Ok(repair);
+            }
+            Err(error) => return Err(error),
+        };
+        self.repair_log(&catalog, fix, &mut repair)?;
+        self.repair_files(&catalog, fix, &mut repair, tell)?;
+        Ok(repair)
+    }
+
+    fn repair_log(&self, catalog: &Catalog, fix: bool, repair: &mut Repair) -> Result<()> {
+        let first = catalog.marks.log_start;
+        let dry = DryFs(Arc::clone(&self.fs));
+        match replay(&dry, &self.dir, first, &mut |_| Ok(())) {
+            Ok(_) => return Ok(()),
+            Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let salvaged = self.salvage_log(first, &mut repair.losses)?;
+        if !fix {
+            return Ok(());
+        }
+        for segment in &salvaged.segments {
+            self.keep_aside(segment, repair)?;
+        }
+        self.write_log(first, &salvaged)
+    }
+
+    /// Reads every record that proves whole, and notes what lies between.
+    fn salvage_log(&self, first: SegmentId, losses: &mut Vec<Loss>) -> Result<Salvaged> {
+        let names = self.fs.list(&self.dir).map_err(Error::io(IoOp::List, &self.dir))?;
+        let mut ids: Vec<SegmentId> = names.iter().filter_map(|name| SegmentId::of_name(name)).collect();
+        ids.retain(|id| *id >= first);
+        ids.sort_unstable();
+        let mut salvaged = Salvaged::default();
+        let mut expected = first;
+        for id in ids {
+            while expected < id {
+                let file = expected.path(&self.dir);
+                let what = "log segments";
+                losses.push(lost(Error::Corrupt { file, offset: 0, what, expected: 1, found: 0 }, 0, 0));
+                expected = expected.next();
+            }
+            expected = id.next();
+            let path = id.path(&self.dir);
+            let bytes = self.read_whole(&path)?;
+            salvage_segment(&bytes, id, &path, &mut salvaged, losses);
+            salvaged.segments.push(path);
+        }
+        Ok(salvaged)
+    }
+
+    /// Puts one segment of the salvaged records in the place of all.
+    fn write_log(&self, first: SegmentId, salvaged: &Salvaged) -> Result<()> {
+        let mut bytes = segment_header(first);
+        for (sequence, record) in &salvaged.records {
+            let at = bytes.len() as u64;
+            let mut stamped = record.clone();
+            record::stamp(&mut stamped, first.0.into(), at, *sequence, LogPos::new(first, at).0);
+            bytes.extend_from_slice(&stamped);
+        }
+        let target = first.path(&self.dir);
+        let aside = target.with_extension("tmp");
+        let file = self.fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
+        file.write_at(0, &bytes).map_err(Error::io(IoOp::Write, &aside))?;
+        publish(&*self.fs, &*file, &aside, &target)?;
+        // Last first: with a gap between segments the log would not read.
+        for segment in salvaged.segments.iter().rev().filter(|segment| **segment != target) {
+            self.fs.remove(segment).map_err(Error::io(IoOp::Remove, segment))?;
+            self.fs.sync_dir(&self.dir).map_err(Error::io(IoOp::SyncDir, &self.dir))?;
+        }
+        Ok(())
+    }
+
+    fn repair_files(
+        &self,
+        catalog: &Catalog,
+        fix: bool,
+        repair: &mut Repair,
+        tell: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<()> {
+        let files = catalog.all_files();
+        let bytes_total = files.values().map(|file| file.bytes).sum();
+        let mut bytes_done = 0;
+        for file in files.values() {
+            let path = sstable_path(&self.dir, file.id);
+            bytes_done += file.bytes;
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let opened = open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache);
+            let found = opened.map(|table| table.verify(|_| {}).err().map(|damage| (table, damage)));
+            match found {
+                Ok(None) => {}
+                // Cells out of order cannot be written again, and nobody knows which of them are right.
+                Ok(Some((table, damage @ Error::Corrupt { what, .. }))) if what != "cell order" => {
+                    self.repair_file(catalog, file, (&table, damage), fix, repair)?;
+                }
+                Ok(Some((table, damage @ Error::Corrupt { .. }))) => {
+                    let cells = Some(table.metadata().cells_count);
+                    repair.losses.push(Loss { cells_count: cells, ..lost(damage, 0, file.bytes) });
+                    if fix {
+                        self.replace(file, None, repair)?;
+                    }
+                }
+                Err(damage @ Error::Corrupt { .. }) => {
+                    repair.losses.push(lost(damage, 0, file.bytes));
+                    if fix {
+                        self.replace(file, None, repair)?;
+                    }
+                }
+                Ok(Some((_, error))) | Err(error) => return Err(error),
+            }
+            tell(Progress { file: name, bytes_done, bytes_total });
+        }
+        Ok(())
+    }
+
+    /// Writes a file's undamaged blocks anew.
+    fn repair_file(
+        &self,
+        catalog: &Catalog,
+        file: &FileEntry,
+        (table, damage): (&Sstable, Error),
+        fix: bool,
+        repair: &mut Repair,
+    ) -> Result<()> {
+        let mut writer = if fix { self.begin_file(catalog, file)? } else { None };
+        let blocks = table.salvage(&mut |cell| writer.as_mut().map_or(Ok(()), |new| new.writer.push(cell)))?;
+        if blocks.is_empty() {
+            // Not a cell is lost: what does not fit is what the file tells of them.
+            repair.losses.push(Loss { cells_count: Some(0), ..lost(damage, 0, 0) });
+        }
+        repair.losses.extend(blocks.into_iter().map(|(block, damage)| Loss {
+            cells_count: Some(block.cells_count),
+            rows: (block.first_row, block.last_row),
+            ..lost(damage, block.offset, block.bytes)
+        }));
+        let Some(new) = writer else { return Ok(()) };
+        let entry = if new.writer.cells_count() > 0 {
+            let bytes = new.writer.finish()?.file_bytes;
+            publish(&*self.fs, &*new.file, &new.aside, &sstable_path(&self.dir, new.id))?;
+            Some(FileEntry { id: new.id, family: file.family, bytes })
+        } else {
+            self.fs.remove(&new.aside).map_err(Error::io(IoOp::Remove, &new.aside))?;
+            None
+        };
+        self.replace(file, entry, repair)
+    }
+
+    /// Begins a file in the place of another; `None` when no family knows it.
+    fn begin_file(&self, catalog: &Catalog, file: &FileEntry) -> Result<Option<NewFile>> {
+        let Some(family) = catalog.family(file.family) else { return Ok(None) };
+        let names = self.fs.list(&self.dir).map_err(Error::io(IoOp::List, &self.dir))?;
+        let used = names.iter().filter_map(|name| sstable_id(name)).map(|id| id.0 + 1).max();
+        let id = FileId(catalog.marks.next_file.max(used.unwrap_or(0)));
+        let aside = sstable_path(&self.dir, id).with_extension("tmp");
+        let opened = self.fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
+        let options = SstableOptions::of_family(id, family, &self.codecs);
+        let writer = SstableWriter::create(Arc::clone(&opened), &aside, options)?;
+        Ok(Some(NewFile { id, aside, file: opened, writer }))
+    }
+
+    /// Names a file, or none, in the place of another wherever that is named, and puts the original aside.
+    fn replace(&self, file: &FileEntry, by: Option<FileEntry>, repair: &mut Repair) -> Result<()> {
+        let path = sstable_path(&self.dir, file.id);
+        self.keep_aside(&path, repair)?;
+        let opened = Manifest::open(&self.fs, &self.dir)?;
+        let Some(mut manifest) = opened else { return Ok(()) };
+        let edits = manifest.catalog().replacing(file.id, by);
+        manifest.append(&edits)?;
+        match self.fs.remove(&path) {
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(Error::io(IoOp::Remove, &path)),
+        }
+    }
+
+    /// Gives a file another name, under which nothing reads or deletes it.
+    fn keep_aside(&self, path: &Path, repair: &mut Repair) -> Result<()> {
+        let names = self.fs.list(&self.dir).map_err(Error::io(IoOp::List, &self.dir))?;
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !names.iter().any(|there| there == name) {
+            return Ok(());
+        }
+        let free = (1_u32..).map(|number| match number {
+            1 => format!("{name}.damaged"),
+            number => format!("{name}.damaged-{number}"),
+        });
+        let Some(free) = free.into_iter().find(|free| !names.contains(free)) else { return Ok(()) };
+        let aside = self.dir.join(free);
+        self.fs.link(path, &aside).map_err(Error::io(IoOp::Create, &aside))?;
+        self.fs.sync_dir(&self.dir).map_err(Error::io(IoOp::SyncDir, &self.dir))?;
+        repair.kept_aside.push(aside);
+        Ok(())
+    }
+
+    fn read_whole(&self, path: &Path) -> Result<Vec<u8>> {
+        let file = self.fs.open(path).map_err(Error::io(IoOp::Open, path))?;
+        let len = file.len().map_err(Error::io(IoOp::Len, path))?;
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+        file.read_exact_at(0, &mut bytes).map_err(Error::io(IoOp::Read, path))?;
+        Ok(bytes)
+    }
+}
+
+/// A file that is being written in the place of a damaged one.
+struct NewFile {
+    id: FileId,
+    aside: PathBuf,
+    file: Arc<dyn crate::io::File>,
+    writer: SstableWriter,
+}
+
+impl Catalog {
+    /// The settings of a family, of a table or of a snapshot.
+    fn family(&self, id: FamilyId) -> Option<&FamilyDescriptor> {
+        let tables = self.tables.values().map(|table| (&table.families, &table.descriptor));
+        let snapshots = self.snapshots.values().map(|snapshot| (&snapshot.families, &snapshot.descriptor));
+        tables.chain(snapshots).find_map(|(ids, table)| {
+            let index = ids.iter().position(|known| *known == id)?;
+            table.families.get(index)
+        })
+    }
+
+    /// Edits by which all that names a file names another one, or none.
+    fn replacing(&self, id: FileId, by: Option<FileEntry>) -> Vec<Edit> {
+        let new_of = |old: &FileEntry| by.map(|new| FileEntry { family: old.family, ..new });
+        let mut edits = Vec::new();
+        for (region, entry) in &self.regions {
+            let Some(old) = entry.files.iter().find(|file| file.id == id) else { continue };
+            let added = new_of(old).into_iter().collect();
+            edits.push(Edit::Files { region: *region, flushed: 0, removed: vec![id], added });
+        }
+        for snapshot in self.snapshots.values() {
+            if snapshot.files().iter().all(|file| file.id != id) {
+                continue;
+            }
+            let mut changed = SnapshotEntry::clone(snapshot);
+            for region in &mut changed.regions {
+                let files = std::mem::take(&mut region.files);
+                let kept = files.into_iter().filter_map(|file| if file.id == id { new_of(&file) } else { Some(file) });
+                region.files = kept.collect();
+            }
+            edits.push(Edit::DropSnapshot { name: snapshot.name.clone() });
+            edits.push(Edit::Snapshot(changed));
+        }
+        edits
+    }
+}
+
+fn lost(damage: Error, offset: u64, bytes: u64) -> Loss {
+    let (file, offset) = match &damage {
+        Error::Corrupt { file, offset: found, .. } => (file.clone(), if offset == 0 { *found } else { offset }),
+        _ => (PathBuf::new(), offset),
+    };
+    Loss { file, offset, bytes, cells_count: None, rows: (Bytes::new(), Bytes::new()), damage }
+}
+
+/// Takes the records of a segment that prove whole.
+fn salvage_segment(bytes: &[u8], id: SegmentId, path: &Path, salvaged: &mut Salvaged, losses: &mut Vec<Loss>) {
+    let number = u64::from(id.0);
+    let mut offset = usize::try_from(SEGMENT_HEADER_BYTES).unwrap_or(usize::MAX);
+    let mut last = salvaged.records.last().map_or(0, |(sequence, _)| *sequence);
+    loop {
+        let damage = match record::read(bytes, number, offset) {
+            Step::Record(found) => {
+                // One that was salvaged before an interruption comes again.
+                let reads = found.kind == MUTATIONS && count(found.payload, found.sequence).is_some();
+                if reads && found.sequence > last {
+                    let record = bytes.get(offset..found.end.min(bytes.len())).unwrap_or_default().to_vec();
+                    last = found.sequence;
+                    salvaged.records.push((last, padded(record)));
+                }
+                offset = found.end;
+                continue;
+            }
+            Step::End => None,
+            Step::Damaged(damage) => Some(damage),
+        };
+        let next = next_record(bytes, number, offset);
+        let end = next.unwrap_or(bytes.len());
+        let written = bytes.get(offset..end).unwrap_or_default().iter().rposition(|byte| *byte != 0);
+        if let Some(written) = written.filter(|_| damage.is_some() || next.is_some()) {
+            let damage = damage.unwrap_or(record::Damage { what: "record header", expected: 1, found: 0 });
+            let record::Damage { what, expected, found } = damage;
+            let damage = Error::Corrupt { file: path.to_path_buf(), offset: offset as u64, what, expected, found };
+            let lost_bytes = next.map_or(written + 1, |next| next - offset);
+            losses.push(lost(damage, offset as u64, lost_bytes as u64));
+        }
+        match next {
+            Some(next) => offset = next,
+            None => return,
+        }
+    }
+}
+
+/// A record that ends within its padding, filled up.
+fn padded(mut record: Vec<u8>) -> Vec<u8> {
+    record.resize(record.len().next_multiple_of(RECORD_ALIGN_BYTES), 0);
+    record
+}
+
+/// The first place behind `offset` where a record proves whole.
+fn next_record(bytes: &[u8], number: u64, offset: usize) -> Option<usize> {
+    let from = offset.next_multiple_of(RECORD_ALIGN_BYTES);
+    (from..bytes.len())
+        .step_by(RECORD_ALIGN_BYTES)
+        .skip_while(|at| *at <= offset)
+        .find(|at| matches!(record::read(bytes, number, *at), Step::Record(_)))
+}
