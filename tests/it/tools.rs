@@ -219,13 +219,6 @@ fn fsck_finds_and_mends_as_opentsdbs() {
     });
 }
 
-/// Rule `C-FSCK`: duplicates of width and resolution, compacted cells of another version, keys too short, lost tags, and
-/// each repair asked for alone.
-#[test]
-fn fsck_finds_and_mends_the_rest_as_opentsdbs() {
-    replay("fsck-kinds", true, &|_, _| {});
-}
-
 /// Rules `C-MKMETRIC`, `C-SEARCH`.
 #[test]
 fn mkmetric_assigns_and_search_finds_series() {
