@@ -109,8 +109,8 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     limits::load(&app)?;
     tokio::spawn(limits::keep_loading(Arc::clone(&app)));
     open.send_replace(Some(Arc::clone(&app)));
-    print(&format!("listening on http://{local}\n"))?;
     tracing::info!(listen = %local, "ready");
+    print(&format!("listening on http://{local}\n"))?;
 
     let verdict = tokio::select! {
         () = signals.first() => Ok(()),
