@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use basalt_store::{Clock, Fold, TableName, Timestamp};
+use basalt_store::{Clock, Fold, TableName, Timestamp, Trigger};
 
 use crate::backup::Held;
 use crate::block_cache::BlockCache;
@@ -31,6 +31,7 @@ pub(crate) struct Core {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
     pub(crate) folds: Vec<Arc<dyn Fold>>,
+    pub(crate) triggers: Vec<Arc<dyn Trigger>>,
     pub(crate) codecs: BlockCodecs,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) condition: Arc<Condition>,
@@ -73,6 +74,7 @@ pub(crate) struct Surroundings {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
     pub(crate) folds: Vec<Arc<dyn Fold>>,
+    pub(crate) triggers: Vec<Arc<dyn Trigger>>,
     pub(crate) codecs: BlockCodecs,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) condition: Arc<Condition>,
@@ -89,6 +91,7 @@ impl Core {
             clock: around.clock,
             limits: around.limits,
             folds: around.folds,
+            triggers: around.triggers,
             codecs: around.codecs,
             cache: around.cache,
             condition: around.condition,

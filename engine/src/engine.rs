@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use basalt_store::{
-    Append, Applied, CheckAndMutate, Compaction, Get, Increment, MutationBatch, NamespaceDescriptor, Pending,
-    RegionInfo, RowBatch, Scan, Scanner, SnapshotInfo, SplitAt, Store, TableDescriptor, TableName, TruncatedRegions,
+    Append, Applied, CheckAndMutate, Compaction, FamilyDescriptor, Get, Increment, MutationBatch, NamespaceDescriptor,
+    Pending, RegionInfo, RowBatch, Scan, Scanner, SnapshotInfo, SplitAt, Store, TableDescriptor, TableName,
+    TruncatedRegions,
 };
 use bytes::Bytes;
 
@@ -75,7 +76,7 @@ impl Engine {
     pub fn open(options: EngineOptions) -> Result<Arc<Engine>> {
         let lock = lock_dir(&*options.fs, &options.dir)?;
         check_openable(&*options.fs, &options.dir)?;
-        let EngineOptions { dir, fs, clock, limits, folds, codecs, on_poison, workers } = options;
+        let EngineOptions { dir, fs, clock, limits, folds, triggers, codecs, on_poison, workers } = options;
         let around = Surroundings {
             cache: Arc::new(BlockCache::new(limits.block_cache_bytes)),
             condition: Arc::new(Condition::new(on_poison)),
@@ -86,6 +87,7 @@ impl Engine {
             clock,
             limits,
             folds,
+            triggers,
             codecs,
         };
         let recovered = recover(&around)?;
@@ -208,6 +210,10 @@ impl Drop for Engine {
 }
 
 impl Store for Engine {
+    fn new_family(&self, name: &[u8]) -> FamilyDescriptor {
+        FamilyDescriptor::new(Bytes::copy_from_slice(name)).with_versions(self.core.limits.versions_default)
+    }
+
     fn create_namespace(&self, namespace: NamespaceDescriptor) -> basalt_store::Result<()> {
         Ok(self.core.create_namespace(namespace)?)
     }
@@ -347,6 +353,8 @@ mod backups;
 mod conformance;
 #[cfg(test)]
 mod repairs;
+#[cfg(test)]
+mod rules;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use basalt_store::{Clock, Fold};
+use basalt_store::{Clock, Fold, Trigger};
 
 use crate::health::PoisonHook;
 use crate::io::{FileSystem, OsFs, SystemClock};
@@ -55,6 +55,9 @@ pub struct Limits {
     /// For how long after their time tombstones outlive major compactions (HBase: `hbase.hstore.time.to.purge.deletes`);
     /// a table's attribute of that name goes before it.
     pub purge_delay: Duration,
+    /// VERSIONS of families that are made by [`new_family`](basalt_store::Store::new_family) (HBase:
+    /// `hbase.column.max.version`).
+    pub versions_default: u32,
     /// Largest value in bytes (HBase: `hbase.client.keyvalue.maxsize`).
     pub value_bytes_max: usize,
     /// Largest batch in bytes.
@@ -84,6 +87,7 @@ impl Default for Limits {
             compaction_files_max: 10,
             region_bytes_max: basalt_store::REGION_BYTES_MAX_DEFAULT,
             purge_delay: Duration::ZERO,
+            versions_default: 1,
             value_bytes_max: 10 << 20,
             batch_bytes_max: 256 << 20,
             get_rows_max: 100_000,
@@ -106,6 +110,8 @@ pub struct EngineOptions {
     pub limits: Limits,
     /// Folds that families may name.
     pub folds: Vec<Arc<dyn Fold>>,
+    /// Triggers that tables may name.
+    pub triggers: Vec<Arc<dyn Trigger>>,
     /// Block codecs that families may name.
     pub codecs: BlockCodecs,
     /// Called once when the engine is poisoned: the daemon then ends itself.
@@ -123,6 +129,7 @@ impl EngineOptions {
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             folds: Vec::new(),
+            triggers: Vec::new(),
             codecs: BlockCodecs::default(),
             on_poison: None,
             workers: Workers::Threads,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use basalt_store::{RegionInfo, SplitPolicy, TableDescriptor, TableName, TableState, TruncatedRegions};
+use basalt_store::{Guards, RegionInfo, SplitPolicy, TableDescriptor, TableName, TableState, TruncatedRegions};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 
@@ -19,6 +19,7 @@ impl Core {
     pub(crate) fn create_table(&self, descriptor: TableDescriptor, splits: &[Bytes]) -> Result<()> {
         descriptor.validate()?;
         SplitPolicy::of(&descriptor)?;
+        Guards::of(&descriptor, &self.triggers)?;
         if splits.first().is_some_and(Bytes::is_empty) || !splits.is_sorted_by(|a, b| a < b) {
             let reason = "split keys must be sorted, each once, none empty".into();
             return Err(basalt_store::Error::InvalidArgument { what: "splits", reason }.into());
@@ -44,6 +45,7 @@ impl Core {
     pub(crate) fn alter_table(&self, descriptor: TableDescriptor) -> Result<()> {
         descriptor.validate()?;
         SplitPolicy::of(&descriptor)?;
+        Guards::of(&descriptor, &self.triggers)?;
         self.condition.check()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.table(&descriptor.name)?;

@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use basalt_store::{
-    Applied, CellKind, Columns, Completer, Durability, Get, MutationBatch, Pending, RowBatch, RowBatchBuilder,
-    RowFailure, RowMutation, RowReader, TimeRange, Timestamp,
+    Applied, CellKind, Columns, Completer, Durability, Get, Guards, MutationBatch, Pending, RowBatch, RowBatchBuilder,
+    RowChange, RowFailure, RowMutation, RowReader, TimeRange, Timestamp,
 };
 use bytes::Bytes;
 
@@ -62,7 +62,9 @@ impl Core {
         }
         // Such a tombstone takes its time from what is there: row by row, each owned.
         let reads_rows = batch.rows().any(|row| row.cells().any(|cell| is_of_newest(cell.kind, cell.timestamp)));
-        if reads_rows {
+        // Triggers may read the row too.
+        let is_guarded = !Guards::of(&table.shape().descriptor, &self.triggers).is_ok_and(|guards| guards.is_empty());
+        if reads_rows || is_guarded {
             self.apply_row_by_row(table, batch, completer);
         } else {
             self.apply_at_once(table, batch, completer);
@@ -105,11 +107,14 @@ impl Core {
             let _row = table.row_locks().own(row.key());
             let shape = table.shape();
             let stamp = self.stamp();
-            let mut resolved = Resolved::default();
+            let mut more = MutationBatch::new(batch.durability());
             let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
-            let done = self
-                .resolve_row(row, &families, stamp, &mut resolved)
-                .and_then(|()| self.resolve_newest(table, &shape, row, &mut resolved));
+            let guarded = self.run_guards(table, &shape, row, stamp, &mut more);
+            let mut resolved = Resolved::default();
+            let done = guarded
+                .and_then(|()| self.resolve_row(row, &families, stamp, &mut resolved))
+                .and_then(|()| self.resolve_newest(table, &shape, row, &mut resolved))
+                .and_then(|()| self.resolve_added(&shape, &more, stamp, &mut resolved));
             match done {
                 Ok(()) => {
                     let level = batch.durability();
@@ -119,6 +124,40 @@ impl Core {
             }
         }
         joined.finish(applied, completer);
+    }
+
+    /// Holds a row's changes against the table's constraints, and collects what its triggers add; the caller owns the
+    /// row's lock.
+    fn run_guards(
+        &self,
+        table: &Table,
+        shape: &Shape,
+        row: RowMutation<'_>,
+        stamp: Timestamp,
+        more: &mut MutationBatch,
+    ) -> basalt_store::Result<()> {
+        let guards = Guards::of(&shape.descriptor, &self.triggers)?;
+        if guards.is_empty() {
+            return Ok(());
+        }
+        let newest = |family: &[u8], qualifier: &[u8]| {
+            let found = self.read_versions(table, shape, &Column { row: row.key(), family, qualifier }, 1)?;
+            let cell = found.row(0).and_then(|row| row.cells().next());
+            Ok(cell.map(|cell| (cell.timestamp, Bytes::copy_from_slice(cell.value))))
+        };
+        guards.before(&RowChange::new(row, stamp, &newest), more)
+    }
+
+    /// Adds what triggers added: it goes into the same record. Nobody locks these rows.
+    fn resolve_added<'a>(
+        &self,
+        shape: &Shape,
+        more: &'a MutationBatch,
+        stamp: Timestamp,
+        resolved: &mut Resolved<'a>,
+    ) -> basalt_store::Result<()> {
+        let families: Vec<_> = more.families().iter().map(|name| family_id(shape, name)).collect();
+        more.rows().try_for_each(|row| self.resolve_row(row, &families, stamp, resolved))
     }
 
     /// Checks a row's changes and adds them to `resolved`, whole or not at all.

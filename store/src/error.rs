@@ -106,6 +106,14 @@ pub enum Error {
         /// What there would be.
         wanted: u64,
     },
+    /// A value that a constraint of the table does not allow.
+    #[error("constraint '{constraint}' does not allow the value '{value}'")]
+    ConstraintBroken {
+        /// The constraint's name.
+        constraint: Box<str>,
+        /// The value, printable.
+        value: Box<str>,
+    },
     /// The table has no such column family.
     #[error("table '{table}' has no column family '{family}'")]
     UnknownFamily {
@@ -209,6 +217,7 @@ impl Error {
             | Self::NamespaceExists { .. }
             | Self::NamespaceNotEmpty { .. } => ErrorKind::Conflict,
             Self::OverQuota { .. }
+            | Self::ConstraintBroken { .. }
             | Self::InvalidName { .. }
             | Self::InvalidArgument { .. }
             | Self::TooLarge { .. }

@@ -18,11 +18,14 @@
 //! | answer | [`batch`](RowBatch), [`scanner`](Scanner), [`pending`](Pending), what it took: [`cost`](Cost) |
 //! | contract | [`store`](Store), [`split`](SplitPolicy), [`snapshot`](SnapshotInfo) |
 //! | row rewrite hook | [`fold`](Fold) |
+//! | what runs with a change | constraints and [`trigger`](Trigger)s |
+//! | much at once | [`bulk`](WriteBuffer) |
 //! | what a reader sees | [`retention`](Retention), [`reader`](RowReader) |
 //! | the reference | [`memory`](MemoryStore) |
 //! | what every store is held to | `conformance` (feature of that name) |
 
 mod batch;
+mod bulk;
 mod cell;
 mod clock;
 #[cfg(any(test, feature = "conformance"))]
@@ -50,8 +53,10 @@ mod snapshot;
 mod split;
 mod store;
 mod table;
+mod trigger;
 
 pub use batch::{CellView, RowBatch, RowBatchBuilder, RowView};
+pub use bulk::{Operation, Outcome, WriteBuffer, run_operations};
 pub use cell::{CellKind, CellRef, SeqNo, Timestamp};
 pub use clock::{Clock, ManualClock};
 pub use cost::Cost;
@@ -78,3 +83,4 @@ pub use store::{
 pub use table::{
     BLOCK_ENCODINGS, BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells, TableDescriptor, TableState,
 };
+pub use trigger::{Guards, Newest, RowChange, Trigger};

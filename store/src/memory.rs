@@ -20,9 +20,9 @@ use self::rows::Rows;
 use self::snapshot::{Image, Snapshot};
 use self::table::Table;
 use crate::{
-    Append, Applied, CheckAndMutate, Clock, Compaction, Error, Get, Increment, MutationBatch, NamespaceDescriptor,
-    NamespaceLoad, Namespaces, Pending, RegionInfo, Result, RowBatch, Scan, Scanner, SnapshotInfo, SplitAt, Store,
-    TableDescriptor, TableName, TableState, Timestamp, TruncatedRegions, check_snapshot_name,
+    Append, Applied, CheckAndMutate, Clock, Compaction, Error, FamilyDescriptor, Get, Guards, Increment, MutationBatch,
+    NamespaceDescriptor, NamespaceLoad, Namespaces, Pending, RegionInfo, Result, RowBatch, Scan, Scanner, SnapshotInfo,
+    SplitAt, Store, TableDescriptor, TableName, TableState, Timestamp, Trigger, TruncatedRegions, check_snapshot_name,
 };
 
 /// Longest value in bytes by default, 10 MiB (HBase: `hbase.client.keyvalue.maxsize`).
@@ -50,6 +50,8 @@ pub struct MemoryStore {
     counters: Counters,
     value_bytes_max: usize,
     purge_delay_ms: u64,
+    versions_default: u32,
+    triggers: Vec<Arc<dyn Trigger>>,
 }
 
 /// Namespaces, tables and snapshots.
@@ -121,7 +123,24 @@ impl MemoryStore {
             counters: Counters::default(),
             value_bytes_max: VALUE_BYTES_MAX_DEFAULT,
             purge_delay_ms: 0,
+            versions_default: 1,
+            triggers: Vec::new(),
         }
+    }
+
+    /// The same with other VERSIONS of families that are made by [`Store::new_family`] (HBase:
+    /// `hbase.column.max.version`).
+    #[must_use]
+    pub fn with_versions_default(mut self, versions: u32) -> Self {
+        self.versions_default = versions;
+        self
+    }
+
+    /// The same with triggers that tables may name.
+    #[must_use]
+    pub fn with_triggers(mut self, triggers: Vec<Arc<dyn Trigger>>) -> Self {
+        self.triggers = triggers;
+        self
     }
 
     /// The same with tombstones that outlive major compactions for so long after their time (HBase:
@@ -146,7 +165,8 @@ impl MemoryStore {
     fn with_writer<T>(&self, table: &TableName, write: impl FnOnce(write::Writer<'_>) -> Result<T>) -> Pending<T> {
         let written = self.table(table).and_then(|table| {
             let now = self.clock.now();
-            write(write::Writer::begin(&table, &self.counters, now, self.value_bytes_max)?)
+            let settings = write::Settings { value_bytes_max: self.value_bytes_max, triggers: &self.triggers };
+            write(write::Writer::begin(&table, &self.counters, now, settings)?)
         });
         Pending::ready(written)
     }
@@ -161,6 +181,10 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
+    fn new_family(&self, name: &[u8]) -> FamilyDescriptor {
+        FamilyDescriptor::new(Bytes::copy_from_slice(name)).with_versions(self.versions_default)
+    }
+
     fn create_namespace(&self, namespace: NamespaceDescriptor) -> Result<()> {
         let mut catalog = write(&self.catalog);
         catalog.namespaces.check_create(&namespace)?;
@@ -199,11 +223,13 @@ impl Store for MemoryStore {
 
     fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> Result<()> {
         table.validate()?;
+        Guards::of(&table, &self.triggers)?;
         let image = Image { descriptor: table, splits: splits.to_vec(), rows: Rows::new() };
         write(&self.catalog).add_table(image, &self.counters.regions)
     }
 
     fn alter_table(&self, table: TableDescriptor) -> Result<()> {
+        Guards::of(&table, &self.triggers)?;
         self.table(&table.name)?.alter(table)
     }
 

@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use bytes::Bytes;
 
 use crate::{
-    Durability, Error, Get, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch, Scan, Scanner, SnapshotInfo,
-    SplitAt, TableDescriptor, TableName,
+    Durability, Error, FamilyDescriptor, Get, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch, Scan,
+    Scanner, SnapshotInfo, SplitAt, TableDescriptor, TableName,
 };
 
 /// A wide-column store. Calls are batch-sized: one dynamic dispatch a batch, never one a cell.
@@ -60,6 +60,12 @@ pub trait Store: Send + Sync + Debug {
         let namespace = self.describe_namespace(namespace)?;
         let tables = self.list_tables()?;
         Ok(tables.into_iter().filter(|table| table.namespace() == &*namespace.name).collect())
+    }
+
+    /// A column family as this store makes it where nothing is said: HBase's defaults, but for what the store is set to
+    /// (rule S-VERS-10).
+    fn new_family(&self, name: &[u8]) -> FamilyDescriptor {
+        FamilyDescriptor::new(Bytes::copy_from_slice(name))
     }
 
     /// Makes a table, tiled into regions at `splits`: sorted keys, none empty, no two equal (rules S-MAP-3, S-PRE-*).

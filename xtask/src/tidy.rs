@@ -1,8 +1,9 @@
 //! The rules that no compiler knows (CONTRIBUTING.md, marked ⚙): the crate graph, file names and sizes, words that
 //! must not stand in the code, format documents that change together with their module, and a test behind every line
-//! of docs/compatibility.md.
+//! of docs/compatibility.md and docs/data-model.md.
 
 mod compatibility;
+mod data_model;
 mod formats;
 mod graph;
 mod text;
@@ -24,6 +25,7 @@ pub(crate) fn run(bless: bool) -> Result<()> {
     broken.extend(text::check(&root, &files)?);
     broken.extend(formats::check(&root)?);
     broken.extend(compatibility::check(&root)?);
+    broken.extend(data_model::check(&root, &files)?);
     for line in &broken {
         println!("tidy: {line}");
     }

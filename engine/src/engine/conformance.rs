@@ -51,6 +51,7 @@ impl Fixture for EngineFixture {
         let options = EngineOptions {
             fs: Arc::clone(&self.fs),
             clock: Arc::clone(&self.clock) as Arc<dyn basalt_store::Clock>,
+            triggers: basalt_store::conformance::triggers(),
             limits: crate::options::Limits { memtables_bytes: 64 << 20, memtable_bytes: 64 << 20, ..small_limits() },
             ..EngineOptions::new(&self.dir)
         };

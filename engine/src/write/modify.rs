@@ -109,11 +109,14 @@ impl Core {
     /// Applies the one row of a batch whose lock the caller owns.
     fn commit_row(&self, table: &Table, shape: &Shape, batch: &MutationBatch, stamp: Timestamp, answer: Answer) {
         let families: Vec<_> = batch.families().iter().map(|name| family_id(shape, name)).collect();
-        let mut resolved = Resolved::default();
         let Some(row) = batch.rows().next() else { return answer(Ok(())) };
-        let done = self
-            .resolve_row(row, &families, stamp, &mut resolved)
-            .and_then(|()| self.resolve_newest(table, shape, row, &mut resolved));
+        let mut more = MutationBatch::new(batch.durability());
+        let guarded = self.run_guards(table, shape, row, stamp, &mut more);
+        let mut resolved = Resolved::default();
+        let done = guarded
+            .and_then(|()| self.resolve_row(row, &families, stamp, &mut resolved))
+            .and_then(|()| self.resolve_newest(table, shape, row, &mut resolved))
+            .and_then(|()| self.resolve_added(shape, &more, stamp, &mut resolved));
         match done {
             Ok(()) => self.commit(table, &resolved, batch.durability(), stamp, answer),
             Err(error) => answer(Err(error.into())),

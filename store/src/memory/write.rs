@@ -1,6 +1,6 @@
 //! Changes: validated and resolved first, made after, under the table's one lock, so that a refused row leaves no trace.
 
-use std::sync::RwLockWriteGuard;
+use std::sync::{Arc, RwLockWriteGuard};
 
 use bytes::Bytes;
 
@@ -8,8 +8,9 @@ use super::rows::{self, CellData, CellKey, FamilyCells};
 use super::table::{State, Table};
 use super::{Counters, write};
 use crate::{
-    Append, Applied, CellKind, CellMutation, CheckAndMutate, Columns, Durability, Error, Get, Increment, MutationBatch,
-    Result, RowBatch, RowBatchBuilder, RowFailure, RowMutation, RowReader, RowVerdict, Timestamp,
+    Append, Applied, CellKind, CellMutation, CheckAndMutate, Columns, Durability, Error, Get, Guards, Increment,
+    MutationBatch, Result, RowBatch, RowBatchBuilder, RowChange, RowFailure, RowMutation, RowReader, RowVerdict,
+    Timestamp, Trigger,
 };
 
 /// One batch or one read-modify-write under way; it holds the table's lock.
@@ -21,7 +22,14 @@ pub(super) struct Writer<'a> {
     now: Timestamp,
     /// What changes without a time get.
     stamp: Timestamp,
-    value_bytes_max: usize,
+    settings: Settings<'a>,
+}
+
+/// What the store is set to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settings<'a> {
+    pub(super) value_bytes_max: usize,
+    pub(super) triggers: &'a [Arc<dyn Trigger>],
 }
 
 /// A cell as found.
@@ -35,11 +43,11 @@ impl<'a> Writer<'a> {
         table: &'a Table,
         counters: &'a Counters,
         now: Timestamp,
-        value_bytes_max: usize,
+        settings: Settings<'a>,
     ) -> Result<Self> {
         let state = write(&table.state);
         state.serves.check_write(&state.descriptor)?;
-        Ok(Self { table, state, counters, now, stamp: counters.stamp(now), value_bytes_max })
+        Ok(Self { table, state, counters, now, stamp: counters.stamp(now), settings })
     }
 
     pub(super) fn apply(mut self, batch: &MutationBatch) -> Applied {
@@ -110,21 +118,37 @@ impl<'a> Writer<'a> {
     }
 
     fn apply_row(&mut self, row: RowMutation<'_>) -> Result<()> {
+        let mut more = MutationBatch::new(Durability::Skip);
+        let guards = Guards::of(&self.state.descriptor, self.settings.triggers)?;
+        if !guards.is_empty() {
+            let newest = |family: &[u8], qualifier: &[u8]| {
+                Ok(self.newest(row.key(), family, qualifier)?.map(|cell| (cell.timestamp, cell.value)))
+            };
+            guards.before(&RowChange::new(row, self.stamp, &newest), &mut more)?;
+        }
         let changes = self.resolve(row)?;
+        let added = more.rows().map(|row| Ok((row, self.resolve(row)?))).collect::<Result<Vec<_>>>()?;
+        self.store_row(row.key(), changes);
+        for (row, changes) in added {
+            self.store_row(row.key(), changes);
+        }
+        Ok(())
+    }
+
+    fn store_row(&mut self, row: &[u8], changes: Vec<(Bytes, CellKey, CellKind, Bytes)>) {
         if changes.is_empty() {
-            return Ok(());
+            return;
         }
         let seq = self.counters.next_seq();
-        self.table.count_write(row.key());
+        self.table.count_write(row);
         let State { descriptor, rows, .. } = &mut *self.state;
-        let cells = rows.entry(Bytes::copy_from_slice(row.key())).or_default();
+        let cells = rows.entry(Bytes::copy_from_slice(row)).or_default();
         for (name, key, kind, value) in changes {
             let tells_apart = descriptor.family(&name).is_some_and(|(_, family)| family.new_version_behavior);
             let key = if tells_apart { key.written_as(seq) } else { key };
             let family: &mut FamilyCells = cells.entry(name).or_default();
             family.insert(key, CellData { kind, seq, value });
         }
-        Ok(())
     }
 
     /// The row's changes as cells, or the first reason to refuse them all.
@@ -136,8 +160,8 @@ impl<'a> Writer<'a> {
                 .descriptor
                 .family(cell.family)
                 .ok_or_else(|| self.state.descriptor.unknown_family(cell.family))?;
-            if cell.value.len() > self.value_bytes_max {
-                let (size, limit) = (cell.value.len() as u64, self.value_bytes_max as u64);
+            if cell.value.len() > self.settings.value_bytes_max {
+                let (size, limit) = (cell.value.len() as u64, self.settings.value_bytes_max as u64);
                 return Err(Error::TooLarge { what: "value", size, limit });
             }
             let (kind, time) = match (cell.kind, cell.timestamp) {

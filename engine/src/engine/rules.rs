@@ -1,0 +1,164 @@
+//! Rules of the data model that only files, crashes and caches can show; the others are `basalt_store::conformance`.
+
+use std::path::Path;
+
+use basalt_store::conformance::{index_and_truth, indexed, triggers};
+use basalt_store::{Columns, Compression, Cost, Durability, FamilyDescriptor, ManualClock, MutationBatch, Timestamp};
+
+use super::tests::{name, options};
+use super::*;
+use crate::io::{FileSystem, LossMode, SimFs};
+use crate::options::Limits;
+
+fn sim(fs: &SimFs, limits: impl FnOnce(&mut Limits)) -> Arc<Engine> {
+    let mut options = options(Arc::new(fs.clone()) as Arc<dyn FileSystem>, Path::new("/d"), Workers::Manual);
+    options.triggers = triggers();
+    (options.limits.memtable_bytes, options.limits.memtables_bytes) = (64 << 20, 64 << 20);
+    (options.limits.wal_bytes_max, options.limits.wal_segment_bytes) = (64 << 20, 1 << 20);
+    limits(&mut options.limits);
+    Engine::open(options).unwrap()
+}
+
+/// A plain family of small blocks.
+fn family(name: &'static str) -> FamilyDescriptor {
+    FamilyDescriptor { compression: Compression::None, block_bytes: 4096, ..FamilyDescriptor::new(name) }
+}
+
+fn fill(engine: &Engine, families: &[&str], rows: u32, key: impl Fn(u32) -> String) {
+    for from in (0..rows).step_by(1000) {
+        let mut batch = MutationBatch::new(Durability::Async);
+        for row in from..rows.min(from + 1000) {
+            for family in families {
+                let value = [b'v'; 100];
+                batch.row(key(row).as_bytes()).unwrap().put(family.as_bytes(), b"q", None, &value).unwrap();
+            }
+        }
+        engine.apply(&name(), batch).wait().unwrap();
+        engine.pump().unwrap();
+    }
+    engine.flush(&name()).unwrap();
+}
+
+fn scan_cost(engine: &Engine, scan: Scan) -> Cost {
+    let mut scanner = engine.scan(&name(), scan).unwrap();
+    while scanner.next_wait().is_some_and(|batch| batch.is_ok()) {}
+    scanner.cost()
+}
+
+/// Whatever of the log a crash leaves, a row and its index entry are both there or both not.
+#[test]
+fn s_idx_6_no_crash_parts_a_change_from_its_index() {
+    for seed in 0..60_usize {
+        let mut fs = SimFs::new(seed as u64);
+        let mut engine = sim(&fs, |_| {});
+        engine.create_table(indexed("colors"), &["m".into()]).unwrap();
+        let table: TableName = "colors".parse().unwrap();
+        for life in 0..3 {
+            let mut asked = Vec::new();
+            for step in 0..30 {
+                let row = ["a", "k", "z"][(seed + step) % 3];
+                let color = ["red", "green", "blue"][(seed / 3 + step * 7 + life) % 3];
+                let mut batch = MutationBatch::new(if step % 9 == 8 { Durability::Fsync } else { Durability::Async });
+                let mut changes = batch.row(row.as_bytes()).unwrap();
+                match (seed + step) % 11 {
+                    5 => changes.delete_family(b"f", None).map(drop).unwrap(),
+                    _ => changes.put(b"f", b"color", None, color.as_bytes()).map(drop).unwrap(),
+                }
+                asked.push(engine.apply(&table, batch));
+                if (seed + step) % 4 == 0 {
+                    engine.pump().unwrap();
+                }
+            }
+            fs = fs.power_loss(LossMode::Hostile);
+            // The engine of the life before writes to a disk that is no more.
+            drop((asked, engine));
+            engine = sim(&fs, |_| {});
+            let (index, truth) = index_and_truth(&*engine, &table);
+            assert_eq!(index, truth, "seed {seed}, life {life}");
+        }
+    }
+}
+
+/// Another block size holds for what is written from then on; a major compaction writes all anew.
+#[test]
+fn s_admin_3_block_size_applies_as_files_are_written() {
+    let fs = SimFs::new(1);
+    let engine = sim(&fs, |limits| limits.block_cache_bytes = 0);
+    let table = |block_bytes| {
+        let family = FamilyDescriptor { block_bytes, ..family("f") };
+        TableDescriptor::new(name(), vec![family])
+    };
+    let blocks = || scan_cost(&engine, Scan::all()).blocks;
+    engine.create_table(table(4096), &[]).unwrap();
+    fill(&engine, &["f"], 2000, |row| format!("a{row:04}"));
+    let small = blocks();
+    assert!(small > 40, "{small}");
+    engine.alter_table(table(256 << 10)).unwrap();
+    assert_eq!(blocks(), small, "old files stay as they are");
+    fill(&engine, &["f"], 2000, |row| format!("b{row:04}"));
+    let mixed = blocks();
+    assert!(mixed > small && mixed < small + 10, "{mixed}: a new flush uses the new size");
+    engine.compact(&name(), Compaction::Major).unwrap();
+    assert!(blocks() < 10, "{}", blocks());
+    assert_eq!(scan_cost(&engine, Scan::all()).rows, 4000);
+}
+
+/// What a file's index takes in memory grows with the keys, and shrinks as blocks grow; a gauge tells it.
+#[test]
+fn s_size_2_the_index_pays_for_long_keys_and_small_blocks() {
+    let index_bytes = |key_bytes: usize, block_bytes| {
+        let engine = sim(&SimFs::new(1), |_| {});
+        let family = FamilyDescriptor { block_bytes, bloom: basalt_store::BloomFilter::None, ..family("f") };
+        engine.create_table(TableDescriptor::new(name(), vec![family]), &[]).unwrap();
+        fill(&engine, &["f"], 20_000, |row| format!("{row:0>key_bytes$}"));
+        engine.compact(&name(), Compaction::Major).unwrap();
+        engine.stats().file_index_bytes
+    };
+    let (short, long, large) = (index_bytes(10, 8 << 10), index_bytes(100, 8 << 10), index_bytes(100, 64 << 10));
+    assert!(long > short * 2, "{long} for keys of 100 bytes, {short} for 10");
+    assert!((5..12).contains(&(long / large)), "{long} at blocks of 8 KiB, {large} at 64 KiB");
+}
+
+/// A large scan pushes out no block of a family in memory, and leaves none of a family that is not to be cached.
+#[test]
+fn s_perf_5_families_in_memory_survive_a_large_scan() {
+    let engine = sim(&SimFs::new(1), |limits| limits.block_cache_bytes = 1 << 20);
+    let mut families = ["m", "n", "o"].map(family);
+    families[0].in_memory = true;
+    families[2].block_cache = false;
+    engine.create_table(TableDescriptor::new(name(), families.into()), &[]).unwrap();
+    // 110 KB in memory of 262 KB that are for it, and 3 MB each of the others through a cache of 1 MiB.
+    fill(&engine, &["m"], 800, |row| format!("row{row:05}"));
+    fill(&engine, &["n", "o"], 25_000, |row| format!("row{row:05}"));
+    let of = |family: &'static str| Scan::all().with_columns(Columns::family(family));
+    scan_cost(&engine, of("m"));
+    scan_cost(&engine, of("n"));
+    let kept = scan_cost(&engine, of("m"));
+    assert!(kept.blocks > 20 && kept.file_blocks * 20 <= kept.blocks, "95 in 100 at least: {kept:?}");
+    let before = engine.stats().block_cache_bytes;
+    let uncached = [scan_cost(&engine, of("o")), scan_cost(&engine, of("o"))];
+    assert!(uncached.iter().all(|cost| cost.file_blocks == cost.blocks && cost.blocks > 500), "{uncached:?}");
+    assert_eq!(engine.stats().block_cache_bytes, before);
+}
+
+/// What the store is set to: VERSIONS of new families, and how long tombstones outlive major compactions.
+#[test]
+fn s_vers_10_and_s_del_11_are_settings_of_the_store() {
+    let mut options = options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual);
+    let clock = Arc::new(ManualClock::new(Timestamp(1000)));
+    options.clock = Arc::clone(&clock) as Arc<dyn basalt_store::Clock>;
+    options.limits.versions_default = 7;
+    options.limits.purge_delay = std::time::Duration::from_millis(500);
+    let engine = Engine::open(options).unwrap();
+    assert_eq!(engine.new_family(b"f").versions, 7);
+    engine.create_table(TableDescriptor::new(name(), vec![engine.new_family(b"f")]), &[]).unwrap();
+    let mut batch = MutationBatch::new(Durability::Async);
+    batch.row(b"r").unwrap().delete_column(b"f", b"q", None).unwrap();
+    engine.apply(&name(), batch).wait().unwrap();
+    for (now, kept) in [(1400, 1), (1600, 0)] {
+        clock.set(Timestamp(now));
+        engine.flush(&name()).unwrap();
+        engine.compact(&name(), Compaction::Major).unwrap();
+        assert_eq!(engine.stats().files_count, kept, "at {now}");
+    }
+}
