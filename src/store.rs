@@ -1,12 +1,15 @@
 //! Opens the store that the configuration names, and speaks for it: health, numbers, end.
 
+mod derived;
+
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use basalt_engine::{Engine, EngineOptions, Health, Limits, Stats};
 use basalt_rewrite::HourFold;
 use basalt_schema::{
-    AutoCreate, KeyLayout, Realtime, Salting, Schema, SchemaConfig, UidDice, UidFilter, UidKind, UidWidth, UidWidths,
+    AutoCreate, KeyLayout, LargerOrSmaller, Realtime, Salting, Schema, SchemaConfig, UidDice, UidFilter, UidKind,
+    UidWidth, UidWidths,
 };
 use basalt_store::{ErrorKind, MemoryStore, Store};
 use tokio::sync::watch;
@@ -36,6 +39,8 @@ impl Plain {
     /// rest.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
         let mut schema = schema_config(config)?;
+        schema.histogram_id = derived::histogram_id(config)?;
+        schema.rollups = derived::rollups(config)?;
         let (raise, poisoned) = watch::channel(None);
         let (store, engine): (Arc<dyn Store>, _) = match config.store.kind {
             StoreKind::Memory => (Arc::new(MemoryStore::new(Arc::new(WallClock))), None),
@@ -45,7 +50,7 @@ impl Plain {
                 let mut options = EngineOptions::new(&config.store.data_dir);
                 options.clock = Arc::new(WallClock);
                 options.limits = limits(&config.store);
-                options.folds = vec![Arc::new(HourFold::new(layout))];
+                options.folds = vec![Arc::new(HourFold::new(layout).with_duplicates(schema.duplicates()))];
                 options.on_poison = Some(Arc::new(move |reason: &str| {
                     raise.send_replace(Some(reason.to_owned()));
                 }));
@@ -269,6 +274,13 @@ fn schema_config(whole: &Config) -> Result<SchemaConfig, Failure> {
             strict: whole.compat.strict,
         },
         clock: Arc::new(WallClock),
+        appends: config.enable_appends,
+        repair_appends: config.repair_appends,
+        data_times: (config.use_otsdb_timestamp && !config.enable_appends).then_some(if config.use_max_value {
+            LargerOrSmaller::Larger
+        } else {
+            LargerOrSmaller::Smaller
+        }),
         ..SchemaConfig::default()
     })
 }

@@ -42,8 +42,17 @@ pub(crate) fn check_measured(point: &RawPoint<'_>, door: Door) -> Result<Measure
     }
     match PointTime::from_number(point.timestamp) {
         Ok(time) => Ok(Measured { time, value }),
-        Err(_) => Err(time_too_large(point, metric, value, door)),
+        Err(_) => Err(time_too_large(point, metric, printed_value(value, door))),
     }
+}
+
+/// A value's bytes as Java prints them, and its flags: `[1]/0`.
+pub(crate) fn printed_value(value: Value, door: Door) -> String {
+    let printed = value.encode(door.float_width()).map(|(kind, bytes)| {
+        let float = if kind.is_float() { 8 } else { 0 };
+        format!("{}/{}", bytes_text(&bytes), float + bytes.len() - 1)
+    });
+    printed.unwrap_or_default()
 }
 
 fn has_no_tags(tags: RawTags<'_>) -> bool {
@@ -54,14 +63,10 @@ fn has_no_tags(tags: RawTags<'_>) -> bool {
     }
 }
 
-fn time_too_large(point: &RawPoint<'_>, metric: RawText<'_>, value: Value, door: Door) -> Problem {
-    let printed = value.encode(door.float_width()).map(|(kind, bytes)| {
-        let float = if kind.is_float() { 8 } else { 0 };
-        format!("{}/{}", bytes_text(&bytes), float + bytes.len() - 1)
-    });
+pub(crate) fn time_too_large(point: &RawPoint<'_>, metric: RawText<'_>, value: String) -> Problem {
     Problem::TimestampTooLarge {
         timestamp: point.timestamp,
-        value: printed.unwrap_or_default().into(),
+        value: value.into(),
         metric: metric.decode().into(),
         tags: printed_tags(&point.tags.decode()),
     }

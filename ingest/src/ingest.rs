@@ -7,12 +7,12 @@ use basalt_schema::{Schema, point_cell};
 use basalt_store::{Applied, ErrorKind, Pending, Store};
 
 use crate::check::{Measured, SeriesNames, check_measured, check_names};
-use crate::inflight::Inflight;
+use crate::inflight::{Inflight, Permit};
 use crate::raw_point::RawPoint;
 use crate::report::PointError;
 use crate::series_cache::{Fingerprint, KnownSeries, SeriesCache};
-use crate::stage::Stage;
-use crate::submission::{Submission, SubmissionParts, store_problem};
+use crate::stage::{CellTimes, Stage};
+use crate::submission::{Part, Submission, SubmissionParts, Work, store_problem};
 use crate::{Door, IngestLimits, IngestStats, Outcome, Problem, ProblemClass, Result};
 
 /// Takes points in. One a process; shared by `Arc` or by reference among all doors.
@@ -70,6 +70,22 @@ impl Ingest {
         &self.limits
     }
 
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    pub(crate) fn permit(&self, points: u64, bytes: u64) -> Result<Permit> {
+        self.inflight.take(points, bytes)
+    }
+
+    pub(crate) const fn stats_handle(&self) -> &Arc<IngestStats> {
+        &self.stats
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
     /// The accounting.
     pub fn stats(&self) -> &IngestStats {
         &self.stats
@@ -106,15 +122,29 @@ impl Ingest {
         if self.schema.config().realtime.counts() {
             self.note_points(&stage);
         }
-        let (staged, batch) = stage.seal(self.limits.durability);
+        let parts = self.write(stage, door);
+        let stats = Arc::clone(&self.stats);
+        Ok(Submission::new(SubmissionParts { parts, errors, door, stats, permit }))
+    }
+
+    /// Hands staged points to the store: as one batch, or as an append a row.
+    fn write(&self, stage: Stage, door: Door) -> Vec<Part> {
+        let (config, table) = (self.schema.config(), &self.schema.tables().data);
+        if config.appends {
+            let appends = stage.seal_appends(self.limits.durability).into_iter();
+            return appends
+                .map(|(staged, append)| Part { work: Work::Append(self.store.append(table, append)), staged })
+                .collect();
+        }
+        let times = if config.data_times.is_some() { CellTimes::Data } else { CellTimes::Written };
+        let (staged, batch) = stage.seal(self.limits.durability, times);
         let pending = match batch {
             Ok(batch) if batch.is_empty() => Pending::ready(Ok(Applied::default())),
-            Ok(batch) => self.store.apply(&self.schema.tables().data, batch),
+            Ok(batch) => self.store.apply(table, batch),
             Err(error) => Pending::ready(Err(error)),
         };
         self.stats.supersede(door, staged.superseded);
-        let stats = Arc::clone(&self.stats);
-        Ok(Submission::new(SubmissionParts { pending, staged, errors, door, stats, permit }))
+        vec![Part { work: Work::Batch(pending), staged }]
     }
 
     /// Counts the points of each series where that is asked for; the counters are synced with the batch.
@@ -195,7 +225,7 @@ impl<'a> Resolver<'a> {
 }
 
 /// A schema's error as one point's problem.
-fn schema_problem(error: &basalt_schema::Error) -> Problem {
+pub(crate) fn schema_problem(error: &basalt_schema::Error) -> Problem {
     use basalt_schema::Error;
     let text = error.to_string().into();
     match (error, error.kind()) {

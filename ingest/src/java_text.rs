@@ -33,6 +33,54 @@ pub(crate) fn bytes_text(bytes: &[u8]) -> String {
     text
 }
 
+/// Bytes as asynchbase's `Bytes.pretty` prints them: as text with escapes where half of them are letters, else as
+/// numbers.
+pub(crate) fn bytes_pretty(bytes: &[u8]) -> String {
+    let printable = bytes.iter().filter(|byte| (b' '..=b'~').contains(*byte)).count();
+    if printable < bytes.len() / 2 {
+        return bytes_text(bytes);
+    }
+    let mut text = String::from("\"");
+    for byte in bytes {
+        match byte {
+            b' '..=b'~' => text.push(char::from(*byte)),
+            b'\n' => text.push_str("\\n"),
+            b'\t' => text.push_str("\\t"),
+            other => append(&mut text, format_args!("\\x{other:02X}")),
+        }
+    }
+    text.push('"');
+    text
+}
+
+/// Bytes from base 64 as Java's `DatatypeConverter` reads them: characters that are none are passed over, and so is what
+/// is left at the end.
+pub(crate) fn from_base64(text: &str) -> Vec<u8> {
+    const PADDING: u8 = 64;
+    let digits = text.bytes().filter_map(|byte| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        b'=' => Some(PADDING),
+        _ => None,
+    });
+    let digits: Vec<u8> = digits.collect();
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3);
+    for four in digits.chunks_exact(4) {
+        let [a, b, c, d] = *four else { continue };
+        bytes.push((a << 2) | (b >> 4));
+        if c != PADDING {
+            bytes.push((b << 4) | (c >> 2));
+        }
+        if d != PADDING {
+            bytes.push((c << 6) | d);
+        }
+    }
+    bytes
+}
+
 fn append(text: &mut String, arguments: fmt::Arguments<'_>) {
     let written = text.write_fmt(arguments);
     debug_assert!(written.is_ok(), "BUG: a string refused to grow");

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | put body | [`put_body`](parse_put), over `scanner` |
 //! | put line, import line | [`put_line`](parse_put_line) |
+//! | histogram, rollup | [`histogram`](parse_histograms), [`rollup`](parse_rollups), written by `cells` |
 //! | raw point | [`raw_point`](RawPoint) |
 //! | check | `check`, [`number`](parse_value), [`problem`](Problem) |
 //! | series known by their bytes | `series_cache` |
@@ -19,9 +20,11 @@
 //!
 //! Absent by design: HTTP, sockets, statuses, async runtimes, files, clocks.
 
+mod cells;
 mod check;
 mod door;
 mod error;
+mod histogram;
 mod inflight;
 mod ingest;
 mod java_text;
@@ -32,6 +35,7 @@ mod put_body;
 mod put_line;
 mod raw_point;
 mod report;
+mod rollup;
 mod scanner;
 mod series_cache;
 mod stage;
@@ -39,10 +43,13 @@ mod stats;
 mod submission;
 
 #[cfg(test)]
+mod cell_tests;
+#[cfg(test)]
 mod golden;
 
 pub use door::Door;
 pub use error::{Error, Result};
+pub use histogram::{HistogramEcho, RawHistogram, parse_histogram_line, parse_histograms};
 pub use ingest::{Ingest, IngestLevels};
 pub use limits::IngestLimits;
 pub use number::{NumberError, parse_integer, parse_value};
@@ -51,5 +58,6 @@ pub use put_body::{decode_text, parse_put};
 pub use put_line::{parse_import_line, parse_put_line};
 pub use raw_point::{Form, RawPoint, RawTags, RawText, Tag};
 pub use report::{DatapointEcho, PointError, PutReport};
+pub use rollup::{RawRollup, RollupEcho, parse_rollup_line, parse_rollups};
 pub use stats::{DoorCounts, IngestCounts, IngestStats, Outcome};
 pub use submission::Submission;

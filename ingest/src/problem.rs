@@ -17,6 +17,25 @@ pub enum Problem {
     NotEnoughWords {
         /// How many there are.
         found: usize,
+        /// How many there must be.
+        least: usize,
+    },
+    /// A rule that only rollups or histograms have.
+    Illegal {
+        /// OpenTSDB's words for it, the same at every door.
+        text: Box<str>,
+    },
+    /// An interval that no rollup is kept of.
+    UnknownRollup {
+        /// The interval.
+        interval: Box<str>,
+    },
+    /// Bytes that are no histogram of their codec.
+    Unreadable,
+    /// A problem that OpenTSDB meets on its way to the store: told by line as its store's own.
+    Late {
+        /// What it is.
+        text: Box<str>,
     },
     /// No metric.
     EmptyMetric,
@@ -177,6 +196,7 @@ impl Problem {
     /// The text of `errors[].error` in a put's details.
     pub fn http_text(&self) -> String {
         match self {
+            Self::Unreadable | Self::UnknownRollup { .. } => "Unexpected exception".into(),
             Self::NullPoint => "Unexpected null datapoint encountered in set.".into(),
             Self::EmptyMetric => "Metric name was empty".into(),
             Self::InvalidTimestamp { .. } => "Invalid timestamp".into(),
@@ -200,16 +220,20 @@ impl Problem {
             Self::UnknownName { text } | Self::NameRefused { text } => format!("{command}: unknown metric: {text}"),
             Self::Throttled { text } => format!("{command}: Please throttle writes: {text}"),
             // Collectors look for these words, whatever the store is.
-            Self::Storage { text, .. } => format!("{command}: HBase error: {text}"),
+            Self::Storage { text, .. } | Self::Late { text } => format!("{command}: HBase error: {text}"),
+            Self::UnknownRollup { interval } => format!("{command}: No such rollup: {interval}"),
             Self::TimedOut => format!("{command}: Request timed out: the write was not answered in time"),
             _ => format!("{command}: illegal argument: {}", self.argument_text()),
         }
     }
 
     /// The words of an illegal argument, the same at every door.
-    fn argument_text(&self) -> String {
+    pub(crate) fn argument_text(&self) -> String {
         match self {
-            Self::NotEnoughWords { found } => format!("not enough arguments (need least 4, got {found})"),
+            Self::NotEnoughWords { found, least } => {
+                format!("not enough arguments (need least {least}, got {found})")
+            }
+            Self::Illegal { text } | Self::Late { text } => text.to_string(),
             Self::EmptyMetric => "empty metric name".into(),
             Self::InvalidTimestamp { timestamp } => format!("invalid timestamp: {timestamp}"),
             Self::EmptyValue => "empty value".into(),

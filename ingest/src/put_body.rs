@@ -35,6 +35,35 @@ pub fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
 /// # Ok::<(), basalt_ingest::Error>(())
 /// ```
 pub fn parse_put<'a>(text: &'a str, limits: &IngestLimits) -> Result<Vec<RawPoint<'a>>> {
+    parse_body(text, limits)
+}
+
+/// Something that a body may hold: a point, with fields of its own beside a point's.
+pub(crate) trait BodyItem<'a>: Sized {
+    /// What stands for `null`.
+    const NULL: Self;
+
+    /// The point in it.
+    fn point(&mut self) -> &mut RawPoint<'a>;
+
+    /// Reads a field that is none of a point's; false: it is to be passed over.
+    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<bool>;
+}
+
+impl<'a> BodyItem<'a> for RawPoint<'a> {
+    const NULL: Self = RawPoint::NULL;
+
+    fn point(&mut self) -> &mut Self {
+        self
+    }
+
+    fn field(&mut self, _: &str, _: &mut Scanner<'a>) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// Parses a body of things that are points or more than points.
+pub(crate) fn parse_body<'a, T: BodyItem<'a>>(text: &'a str, limits: &IngestLimits) -> Result<Vec<T>> {
     // Java's trim takes every character up to the blank, a zero byte too.
     let text = text.trim_matches(|c: char| c <= ' ');
     let mut scanner = Scanner::new(text);
@@ -42,7 +71,7 @@ pub fn parse_put<'a>(text: &'a str, limits: &IngestLimits) -> Result<Vec<RawPoin
         None => return Err(Error::EmptyBody),
         Some(b'{') => {
             scanner.expect(b'{', "'{'")?;
-            vec![point(&mut scanner)?]
+            vec![item(&mut scanner)?]
         }
         Some(b'[') => {
             scanner.expect(b'[', "'['")?;
@@ -54,7 +83,7 @@ pub fn parse_put<'a>(text: &'a str, limits: &IngestLimits) -> Result<Vec<RawPoin
     if scanner.is_done() { Ok(points) } else { scanner.refuse("nothing after the points: send several as an array") }
 }
 
-fn array<'a>(scanner: &mut Scanner<'a>, points_max: usize) -> Result<Vec<RawPoint<'a>>> {
+fn array<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, points_max: usize) -> Result<Vec<T>> {
     if scanner.take(b']') {
         return Err(Error::NoPoints);
     }
@@ -64,8 +93,8 @@ fn array<'a>(scanner: &mut Scanner<'a>, points_max: usize) -> Result<Vec<RawPoin
             return Err(Error::TooManyPoints { max: points_max });
         }
         points.push(match scanner.token()? {
-            Token::ObjectStart => point(scanner)?,
-            Token::Null => RawPoint::NULL,
+            Token::ObjectStart => item(scanner)?,
+            Token::Null => T::NULL,
             _ => return scanner.refuse("a data point"),
         });
         if !scanner.more(b']')? {
@@ -75,31 +104,34 @@ fn array<'a>(scanner: &mut Scanner<'a>, points_max: usize) -> Result<Vec<RawPoin
 }
 
 /// A point whose `{` was passed.
-fn point<'a>(scanner: &mut Scanner<'a>) -> Result<RawPoint<'a>> {
-    let mut point = RawPoint { form: Form::Object, ..RawPoint::NULL };
+fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>) -> Result<T> {
+    let mut item = T::NULL;
+    item.point().form = Form::Object;
     if scanner.take(b'}') {
-        return Ok(point);
+        return Ok(item);
     }
     loop {
         let name = scanner.field_name()?;
         match &*name.decode() {
-            "metric" => point.metric = scalar(scanner)?,
-            "timestamp" => point.timestamp = timestamp(scanner)?,
-            "value" => point.value = scalar(scanner)?,
-            "tags" => point.tags = tags(scanner)?,
-            _ => {
-                let token = scanner.token()?;
-                scanner.skip(token)?;
+            "metric" => item.point().metric = scalar(scanner)?,
+            "timestamp" => item.point().timestamp = integer(scanner)?,
+            "value" => item.point().value = scalar(scanner)?,
+            "tags" => item.point().tags = tags(scanner)?,
+            other => {
+                if !item.field(other, scanner)? {
+                    let token = scanner.token()?;
+                    scanner.skip(token)?;
+                }
             }
         }
         if !scanner.more(b'}')? {
-            return Ok(point);
+            return Ok(item);
         }
     }
 }
 
 /// A text, or what is taken for one.
-fn scalar<'a>(scanner: &mut Scanner<'a>) -> Result<Option<RawText<'a>>> {
+pub(crate) fn scalar<'a>(scanner: &mut Scanner<'a>) -> Result<Option<RawText<'a>>> {
     Ok(match scanner.token()? {
         Token::String(text) => Some(text),
         Token::Integer(text) | Token::Float(text) | Token::Bool(text) => Some(RawText::plain(text)),
@@ -108,7 +140,8 @@ fn scalar<'a>(scanner: &mut Scanner<'a>) -> Result<Option<RawText<'a>>> {
     })
 }
 
-fn timestamp(scanner: &mut Scanner<'_>) -> Result<i64> {
+/// An integer, or what is taken for one.
+pub(crate) fn integer(scanner: &mut Scanner<'_>) -> Result<i64> {
     let read = match scanner.token()? {
         Token::Null => Some(0),
         Token::Integer(text) => text.parse().ok(),
@@ -121,7 +154,7 @@ fn timestamp(scanner: &mut Scanner<'_>) -> Result<i64> {
     };
     match read {
         Some(time) => Ok(time),
-        None => scanner.refuse("a time of whole seconds or milliseconds"),
+        None => scanner.refuse("a whole number"),
     }
 }
 

@@ -32,7 +32,7 @@ const WORDS_MIN: usize = 4;
 pub fn parse_put_line(line: &str) -> Result<RawPoint<'_>, Problem> {
     let line = without_end(line);
     // Whoever calls has read the command's name.
-    let (_, words) = line.split_once(' ').ok_or(Problem::NotEnoughWords { found: 0 })?;
+    let (_, words) = line.split_once(' ').ok_or(Problem::NotEnoughWords { found: 0, least: WORDS_MIN })?;
     words_of(words)
 }
 
@@ -44,7 +44,7 @@ pub fn parse_import_line(line: &str) -> Result<RawPoint<'_>, Problem> {
     words_of(without_end(line))
 }
 
-fn without_end(line: &str) -> &str {
+pub(crate) fn without_end(line: &str) -> &str {
     let line = line.strip_suffix('\n').unwrap_or(line);
     line.strip_suffix('\r').unwrap_or(line)
 }
@@ -53,7 +53,7 @@ fn words_of(words: &str) -> Result<RawPoint<'_>, Problem> {
     let mut split = words.splitn(WORDS_MIN, ' ');
     let (Some(metric), Some(time), Some(value), Some(tags)) = (split.next(), split.next(), split.next(), split.next())
     else {
-        return Err(Problem::NotEnoughWords { found: words.split(' ').count() });
+        return Err(Problem::NotEnoughWords { found: words.split(' ').count(), least: WORDS_MIN });
     };
     if metric.is_empty() {
         return Err(Problem::EmptyMetric);
@@ -76,7 +76,7 @@ fn words_of(words: &str) -> Result<RawPoint<'_>, Problem> {
 }
 
 /// Seconds, milliseconds, or seconds with a fraction whose point is dropped: `1700000000.123` is milliseconds.
-fn parse_time(word: &str) -> Result<i64, Problem> {
+pub(crate) fn parse_time(word: &str) -> Result<i64, Problem> {
     let read = if word.contains('.') { parse_integer(&word.replace('.', "")) } else { parse_integer(word) };
     read.map_err(Problem::NotATime)
 }
@@ -86,7 +86,7 @@ fn tag_words(words: &str) -> impl Iterator<Item = &str> {
     words.split(' ').filter(|word| !word.is_empty())
 }
 
-fn check_tags(words: &str) -> Result<(), Problem> {
+pub(crate) fn check_tags(words: &str) -> Result<(), Problem> {
     /// Each tag is compared with this many before it. A line with more is refused for their number, unless it says the
     /// same again and again; there the last value would win.
     const COMPARED_MAX: usize = 64;

@@ -57,18 +57,24 @@ impl Serialize for DatapointEcho<'_> {
             return serializer.serialize_none();
         }
         let mut map = serializer.serialize_map(None)?;
-        if let Some(metric) = point.metric {
-            map.serialize_entry("metric", &metric.decode())?;
-        }
-        map.serialize_entry("timestamp", &point.timestamp)?;
-        if let Some(value) = point.value {
-            map.serialize_entry("value", &value.decode())?;
-        }
-        if point.tags != RawTags::Absent {
-            map.serialize_entry("tags", &TagsEcho(&point.tags.decode()))?;
-        }
+        echo_into(point, &mut map)?;
         map.end()
     }
+}
+
+/// Writes a point's fields.
+pub(crate) fn echo_into<M: SerializeMap>(point: &RawPoint<'_>, map: &mut M) -> Result<(), M::Error> {
+    if let Some(metric) = point.metric {
+        map.serialize_entry("metric", &metric.decode())?;
+    }
+    map.serialize_entry("timestamp", &point.timestamp)?;
+    if let Some(value) = point.value {
+        map.serialize_entry("value", &value.decode())?;
+    }
+    if point.tags != RawTags::Absent {
+        map.serialize_entry("tags", &TagsEcho(&point.tags.decode()))?;
+    }
+    Ok(())
 }
 
 struct TagsEcho<'a>(&'a [Tag<'a>]);

@@ -4,14 +4,17 @@
 //! points in order of arrival ─► (row, offset, qualifier, value) ─ by row ─► batch: row key once, its cells after it
 //! ```
 //!
+//! Where points are appended (rule S-APPEND-WRITE), a row's points are one append in the order of arrival instead.
+//!
 //! Of several points of one row and offset only the last goes into the batch, whatever its width: their cells would get
 //! one time, and which of two such cells wins is for no store to decide.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, PointCell, QualifierBytes, SeriesId, ValueBytes};
-use basalt_store::{Durability, MutationBatch};
+use basalt_schema::{APPEND_QUALIFIER, BaseTime, DATA_FAMILY, PointCell, QualifierBytes, SeriesId, ValueBytes};
+use basalt_store::{Append, Durability, MutationBatch, Timestamp};
+use bytes::Bytes;
 
 use crate::series_cache::KnownSeries;
 
@@ -90,11 +93,41 @@ impl Stage {
         counts
     }
 
+    /// One append a row, with the points that it stands for. The store makes each of them one change of one cell.
+    pub(crate) fn seal_appends(mut self, durability: Durability) -> Vec<(StagedRows, Append)> {
+        self.points.sort_by_key(|point| point.row);
+        let mut appends = Vec::with_capacity(self.rows.len());
+        for (points, row) in self.points.chunk_by(|a, b| a.row == b.row).zip(&self.rows) {
+            let indices: Vec<usize> = points.iter().map(|point| point.index).collect();
+            let staged = StagedRows { superseded: 0, row_ends: vec![indices.len()], indices };
+            let mut value = Vec::with_capacity(points.len() * 12);
+            for point in points {
+                value.extend_from_slice(&point.qualifier);
+                value.extend_from_slice(&point.value);
+            }
+            let mut key = Vec::new();
+            row.series.key.encode_into(row.base, &mut key);
+            let append = Append {
+                row: key.into(),
+                family: Bytes::from_static(DATA_FAMILY),
+                qualifier: Bytes::from_static(&APPEND_QUALIFIER),
+                value: value.into(),
+                durability,
+            };
+            appends.push((staged, append));
+        }
+        appends
+    }
+
     /// Makes the batch, and tells which points its rows stand for even where it cannot be made.
     ///
     /// # Errors
     /// `Invalid`: a batch or a row key over the store's bounds; nothing is then written.
-    pub(crate) fn seal(mut self, durability: Durability) -> (StagedRows, basalt_store::Result<MutationBatch>) {
+    pub(crate) fn seal(
+        mut self,
+        durability: Durability,
+        times: CellTimes,
+    ) -> (StagedRows, basalt_store::Result<MutationBatch>) {
         // Rows come in the order of their first points; a row's points stay in the order of arrival.
         if !self.points.is_sorted_by_key(|point| point.row) {
             self.points.sort_by_key(|point| point.row);
@@ -109,7 +142,8 @@ impl Stage {
             key.clear();
             row.series.key.encode_into(row.base, &mut key);
             batch = batch.and_then(|mut batch| {
-                rows.superseded += (points.len() - put_row(&mut batch, &key, points)?) as u64;
+                rows.superseded +=
+                    (points.len() - put_row(&mut batch, &key, points, |point| times.of(row.base, point))?) as u64;
                 Ok(batch)
             });
         }
@@ -118,8 +152,29 @@ impl Stage {
     }
 }
 
+/// Whose time the cells bear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CellTimes {
+    /// The moment of the write.
+    Written,
+    /// The point's own time (rule S-DTCS).
+    Data,
+}
+
+impl CellTimes {
+    fn of(self, base: BaseTime, point: &StagedPoint) -> Option<Timestamp> {
+        let time_ms = u64::from(base.seconds()) * 1000 + u64::from(point.offset_ms);
+        (self == Self::Data).then_some(Timestamp(time_ms))
+    }
+}
+
 /// Adds a row with the last of its points at each offset, and says how many these are.
-fn put_row(batch: &mut MutationBatch, key: &[u8], points: &mut [StagedPoint]) -> basalt_store::Result<usize> {
+fn put_row(
+    batch: &mut MutationBatch,
+    key: &[u8],
+    points: &mut [StagedPoint],
+    time: impl Fn(&StagedPoint) -> Option<Timestamp>,
+) -> basalt_store::Result<usize> {
     let mut row = batch.row(key)?;
     // Fast path: nearly all rows have one point, or points in time order.
     if !points.is_sorted_by(|a, b| a.offset_ms < b.offset_ms) {
@@ -129,7 +184,7 @@ fn put_row(batch: &mut MutationBatch, key: &[u8], points: &mut [StagedPoint]) ->
     let mut kept = 0;
     for same in points.chunk_by(|a, b| a.offset_ms == b.offset_ms) {
         if let Some(point) = same.last() {
-            row.put(DATA_FAMILY, &point.qualifier, None, &point.value)?;
+            row.put(DATA_FAMILY, &point.qualifier, time(point), &point.value)?;
             kept += 1;
         }
     }
@@ -137,6 +192,13 @@ fn put_row(batch: &mut MutationBatch, key: &[u8], points: &mut [StagedPoint]) ->
 }
 
 impl StagedRows {
+    /// Rows that stand for one point each.
+    pub(crate) fn one_a_row(indices: impl Iterator<Item = usize>) -> Self {
+        let indices: Vec<usize> = indices.collect();
+        let row_ends = (1..=indices.len()).collect();
+        Self { superseded: 0, indices, row_ends }
+    }
+
     /// How many points it stands for.
     pub(crate) fn points_count(&self) -> u64 {
         self.indices.len() as u64
@@ -178,7 +240,7 @@ mod tests {
             let cell = point_cell(PointTime::from_number(*time).unwrap(), *value, Door::Http).unwrap();
             stage.push(index, &series(*tagv), &cell);
         }
-        let (rows, batch) = stage.seal(Durability::Fsync);
+        let (rows, batch) = stage.seal(Durability::Fsync, CellTimes::Written);
         let batch = batch.unwrap();
         let cells = batch.rows().enumerate().flat_map(|(place, row)| {
             row.cells().map(move |c| (place, *c.qualifier.first_chunk().unwrap(), c.value.to_vec()))

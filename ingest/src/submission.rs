@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use basalt_store::{Applied, ErrorKind, Pending};
+use bytes::Bytes;
 
 use crate::inflight::Permit;
 use crate::report::{PointError, PutReport};
@@ -24,21 +25,54 @@ pub struct Submission {
 
 #[derive(Debug)]
 struct Open {
-    pending: Pending<Applied>,
-    staged: StagedRows,
-    /// The points rejected already.
+    parts: Vec<Part>,
+    /// How many of the parts have answered; these come first.
+    answered: usize,
+    /// The points of those that failed, with why.
+    failures: Vec<(usize, Problem)>,
     errors: Vec<PointError>,
     door: Door,
     stats: Arc<IngestStats>,
-    /// Held until the points are answered.
     _permit: Permit,
+}
+
+/// One change under way, and the points it stands for.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) work: Work,
+    pub(crate) staged: StagedRows,
+}
+
+/// What the store was asked.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A batch of rows.
+    Batch(Pending<Applied>),
+    /// An append to one row.
+    Append(Pending<Bytes>),
+}
+
+impl Part {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Vec<(usize, Problem)>> {
+        match &mut self.work {
+            Work::Batch(pending) => Pin::new(pending).poll(cx).map(|answer| outcome(answer, &self.staged)),
+            Work::Append(pending) => Pin::new(pending).poll(cx).map(|answer| appended(answer, &self.staged)),
+        }
+    }
+
+    fn wait(self) -> (StagedRows, Vec<(usize, Problem)>) {
+        let failures = match self.work {
+            Work::Batch(pending) => outcome(pending.wait(), &self.staged),
+            Work::Append(pending) => appended(pending.wait(), &self.staged),
+        };
+        (self.staged, failures)
+    }
 }
 
 /// What a [`Submission`] is made of.
 #[derive(Debug)]
 pub(crate) struct SubmissionParts {
-    pub(crate) pending: Pending<Applied>,
-    pub(crate) staged: StagedRows,
+    pub(crate) parts: Vec<Part>,
     pub(crate) errors: Vec<PointError>,
     pub(crate) door: Door,
     pub(crate) stats: Arc<IngestStats>,
@@ -47,8 +81,9 @@ pub(crate) struct SubmissionParts {
 
 impl Submission {
     pub(crate) fn new(parts: SubmissionParts) -> Self {
-        let SubmissionParts { pending, staged, errors, door, stats, permit } = parts;
-        Self { open: Some(Open { pending, staged, errors, door, stats, _permit: permit }) }
+        let SubmissionParts { parts, errors, door, stats, permit } = parts;
+        let (answered, failures) = (0, Vec::new());
+        Self { open: Some(Open { parts, answered, failures, errors, door, stats, _permit: permit }) }
     }
 
     /// Waits on this thread.
@@ -56,10 +91,14 @@ impl Submission {
     /// # Panics
     /// On a thread that runs async tasks: there, `.await` it.
     pub fn wait(mut self) -> PutReport {
-        let Some(Open { pending, staged, errors, door, stats, _permit }) = self.open.take() else {
-            return PutReport::default();
-        };
-        close(&staged, errors, door, &stats, &outcome(pending.wait(), &staged))
+        let Some(mut open) = self.open.take() else { return PutReport::default() };
+        let mut points = open.answered_points();
+        for part in open.parts.split_off(open.answered) {
+            let (staged, failures) = part.wait();
+            points += staged.points_count();
+            open.failures.extend(failures);
+        }
+        open.close(points)
     }
 
     /// Gives up waiting: every point that was not rejected is told as timed out, and may be stored yet.
@@ -68,9 +107,12 @@ impl Submission {
     }
 
     fn give_up(&mut self) -> Option<PutReport> {
-        let Open { staged, errors, door, stats, .. } = self.open.take()?;
-        let outcome = staged.points().iter().map(|index| (*index, Problem::TimedOut)).collect::<Vec<_>>();
-        Some(close(&staged, errors, door, &stats, &outcome))
+        let mut open = self.open.take()?;
+        let waiting = open.parts.iter().skip(open.answered);
+        let points = waiting.flat_map(|part| part.staged.points()).map(|index| (*index, Problem::TimedOut));
+        open.failures.extend(points.collect::<Vec<_>>());
+        let points = open.points();
+        Some(open.close(points))
     }
 }
 
@@ -79,11 +121,15 @@ impl Future for Submission {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<PutReport> {
         let Some(open) = &mut self.open else { return Poll::Ready(PutReport::default()) };
-        let Poll::Ready(answer) = Pin::new(&mut open.pending).poll(cx) else { return Poll::Pending };
-        let Some(Open { staged, errors, door, stats, .. }) = self.open.take() else {
-            return Poll::Ready(PutReport::default());
-        };
-        Poll::Ready(close(&staged, errors, door, &stats, &outcome(answer, &staged)))
+        // In turn: the answer of all is that of the last, and each waker is woken for one part.
+        while let Some(part) = open.parts.get_mut(open.answered) {
+            let Poll::Ready(failures) = part.poll(cx) else { return Poll::Pending };
+            open.failures.extend(failures);
+            open.answered += 1;
+        }
+        let Some(open) = self.open.take() else { return Poll::Ready(PutReport::default()) };
+        let points = open.points();
+        Poll::Ready(open.close(points))
     }
 }
 
@@ -109,6 +155,10 @@ fn outcome(answer: basalt_store::Result<Applied>, staged: &StagedRows) -> Vec<(u
     }
 }
 
+fn appended(answer: basalt_store::Result<Bytes>, staged: &StagedRows) -> Vec<(usize, Problem)> {
+    outcome(answer.map(|_| Applied::default()), staged)
+}
+
 /// A store's error as one point's problem.
 pub(crate) fn store_problem(error: &basalt_store::Error) -> Problem {
     let text = error.to_string().into();
@@ -118,18 +168,26 @@ pub(crate) fn store_problem(error: &basalt_store::Error) -> Problem {
     }
 }
 
-fn close(
-    staged: &StagedRows,
-    mut errors: Vec<PointError>,
-    door: Door,
-    stats: &IngestStats,
-    failures: &[(usize, Problem)],
-) -> PutReport {
-    let rejected = errors.iter().filter(|error| error.problem.class().is_rejection()).count() as u64;
-    let failed = errors.len() as u64 - rejected + failures.len() as u64;
-    assert!(failures.len() as u64 <= staged.points_count(), "BUG: more points failed than were written");
-    errors.extend(failures.iter().map(|(index, problem)| PointError { index: *index, problem: problem.clone() }));
-    let report = PutReport { stored: staged.points_count() - failures.len() as u64, rejected, failed, errors };
-    stats.settle_report(door, &report);
-    report
+impl Open {
+    fn points(&self) -> u64 {
+        self.parts.iter().map(|part| part.staged.points_count()).sum()
+    }
+
+    fn answered_points(&self) -> u64 {
+        self.parts.iter().take(self.answered).map(|part| part.staged.points_count()).sum()
+    }
+
+    /// The report on `points` that were handed to the store, besides those that never were.
+    fn close(mut self, points: u64) -> PutReport {
+        let rejected = self.errors.iter().filter(|error| error.problem.class().is_rejection()).count() as u64;
+        let failures = std::mem::take(&mut self.failures);
+        let failed = self.errors.len() as u64 - rejected + failures.len() as u64;
+        assert!(failures.len() as u64 <= points, "BUG: more points failed than were written");
+        let stored = points - failures.len() as u64;
+        let mut errors = std::mem::take(&mut self.errors);
+        errors.extend(failures.into_iter().map(|(index, problem)| PointError { index, problem }));
+        let report = PutReport { stored, rejected, failed, errors };
+        self.stats.settle_report(self.door, &report);
+        report
+    }
 }

@@ -123,6 +123,11 @@ impl Aggregator {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, aggregator)| *aggregator)
     }
 
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        NAMES.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| *name)
+    }
+
     /// Every name, sorted.
     pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
         NAMES.iter().map(|(name, _)| *name)

@@ -21,10 +21,14 @@ pub(crate) struct Computed {
 /// An output series by its UIDs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Dataset {
+    /// What tells its group from the others of the sub query.
+    pub(crate) group: Vec<Uid>,
     /// The metrics it is made of; none: it has no name.
     pub(crate) metrics: BTreeSet<Uid>,
     /// A name given in place of the metric's; then tags and keys are not told.
     pub(crate) alias: Option<String>,
+    /// What follows the metric's name.
+    pub(crate) suffix: String,
     /// Tags whose value all members share that have them.
     pub(crate) tags: BTreeMap<Uid, Uid>,
     /// Keys of tags whose values differ.
@@ -63,10 +67,28 @@ impl Dataset {
         }
         if let Some(metric) = self.metrics.first() {
             series.metric = uids.of(UidKind::Metric).name(*metric)?;
+            if !self.suffix.is_empty() {
+                series.metric = format!("{}{}", series.metric, self.suffix).into();
+            }
         }
         series.tags = tags;
         series.aggregate_tags = name_keys(schema, &self.aggregated)?;
         Ok(series)
+    }
+
+    /// The series of a group before an instant joined with that of the same group after it.
+    pub(crate) fn followed_by(mut self, later: Self) -> Self {
+        let last = self.points.last().map(|point| point.time_ms);
+        self.points.extend(later.points.into_iter().filter(|point| last.is_none_or(|last| last < point.time_ms)));
+        self.metrics.extend(later.metrics);
+        self.tags.extend(later.tags);
+        self.aggregated.extend(later.aggregated);
+        self.tags.retain(|key, _| !self.aggregated.contains(key));
+        self.tsuids.extend(later.tsuids);
+        self.tsuids.sort();
+        self.tsuids.dedup();
+        self.annotations.extend(later.annotations);
+        self
     }
 
     /// The same series with other values.

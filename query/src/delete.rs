@@ -51,13 +51,17 @@ impl Deleter<'_> {
     /// `Corrupt`: a row that cannot be decoded, which stays. `Throttled`: a row that others keep changing, or of the
     /// future. The store's own, a budget. What was deleted before stays deleted; asking again goes on.
     pub(crate) fn run(&self, plan: &Plan) -> Result<()> {
+        // OpenTSDB too deletes points alone, and neither rollups nor pre-aggregates.
+        if plan.table != self.schema.tables().data {
+            return Ok(());
+        }
         let mut window = plan.window;
         if !self.whole_rows {
             window.scan_start_ms = self.query.start_ms;
             window.scan_end_ms = self.query.end_ms.saturating_add(1_000);
             window.read_end_ms = window.scan_end_ms;
         }
-        let Some(hours) = Hours::of(&window) else { return Ok(()) };
+        let Some(hours) = Hours::of(&window, None) else { return Ok(()) };
         let mut keys = Vec::with_capacity(ROWS_AT_ONCE);
         for tsuid in &plan.series {
             let series = self.schema.layout().series_key(tsuid);
@@ -126,7 +130,7 @@ impl Deleter<'_> {
             let base = self.schema.layout().decode(row.key())?.base();
             let mut remainder = RowRemainder::default();
             let Some(range) = self.offsets_ms(base) else { return Ok(None) };
-            if remainder.take(&cells, range)? == 0 {
+            if remainder.take(&cells, self.schema.config().duplicates(), range)? == 0 {
                 return Ok(None);
             }
             let after = Timestamp(newest.timestamp.0.saturating_add(1));

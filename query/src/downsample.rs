@@ -9,7 +9,7 @@ mod kernel;
 
 use chrono_tz::Tz;
 
-pub(crate) use kernel::{buckets_len, downsample, grid_len};
+pub(crate) use kernel::{buckets, buckets_len, downsample, downsample_by, grid_len, of_doubles};
 
 use crate::error::DownsampleFault;
 use crate::time::{Duration, parse_duration};

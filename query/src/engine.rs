@@ -1,9 +1,10 @@
 //! The query engine: a request in, its series out.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use basalt_schema::{Schema, UidKind};
+use basalt_schema::{Schema, Uid, UidKind};
 
 use crate::answer::{Held, Point, Series, SeriesAnnotation, SubAnswer};
 use crate::cancel::{Budget, Cancel};
@@ -13,11 +14,13 @@ use crate::expression::{ExpressionPlan, OutputAnswer};
 use crate::fetch::{fetch, global_annotations};
 use crate::gexp::Formulas;
 use crate::group::{compute, describe, group};
+use crate::histogram;
 use crate::last::{LastPoint, LastRequest};
 use crate::limits::{LimitOverrides, Limits};
 use crate::memory::MemoryPool;
 use crate::plan::Plan;
-use crate::request::{Query, Source, SubQueryPlan};
+use crate::request::{Query, RollupUsage, Source, SubQueryPlan};
+use crate::rollup;
 use crate::{Options, QueryRequest, Result};
 
 /// Answers queries over a schema. Cheap to clone.
@@ -150,6 +153,44 @@ impl QueryEngine {
 
     fn compute(&self, query: &Query, sub: &SubQueryPlan, plan: &Plan, budget: &Budget) -> Result<Computed> {
         let budget = &budget.of_sub(self.limits_of(query, sub, plan)?);
+        if let Some(split_ms) = rollup::split_ms(self.schema.config().rollups.as_ref(), plan, query) {
+            return self.split(query, sub, split_ms, budget);
+        }
+        let mut computed = self.attempt(query, sub, plan, budget)?;
+        let mut next = plan.fallback();
+        while let Some(plan) = next.filter(|_| computed.datasets.is_empty()) {
+            computed = self.attempt(query, sub, &plan, budget)?;
+            next = plan.fallback();
+        }
+        Ok(computed)
+    }
+
+    /// What is older than an instant from rollups, and what is newer from the points themselves (rule Q-ROLLUP-SPLIT).
+    fn split(&self, query: &Query, sub: &SubQueryPlan, split_ms: i64, budget: &Budget) -> Result<Computed> {
+        let plan = |query: &Query, sub: &SubQueryPlan| Plan::new(&self.schema, query, sub, self.options, budget);
+        let newer = Query { start_ms: split_ms.max(query.start_ms), ..query.clone() };
+        let points = SubQueryPlan { rollups: RollupUsage::Raw, ..sub.clone() };
+        let late = self.attempt(&newer, &points, &plan(&newer, &points)?, budget)?;
+        if split_ms <= query.start_ms {
+            return Ok(late);
+        }
+        let older = Query { end_ms: split_ms, ..query.clone() };
+        let mut computed = self.attempt(&older, sub, &plan(&older, sub)?, budget)?;
+        computed.stats.add(&late.stats);
+        let mut groups: BTreeMap<Vec<Uid>, Dataset> = BTreeMap::new();
+        for dataset in computed.datasets.into_iter().chain(late.datasets) {
+            let joined = match groups.remove(&dataset.group) {
+                Some(earlier) => earlier.followed_by(dataset),
+                None => dataset,
+            };
+            groups.insert(joined.group.clone(), joined);
+        }
+        computed.datasets = groups.into_values().collect();
+        Ok(computed)
+    }
+
+    /// The output series of what a plan reads first.
+    fn attempt(&self, query: &Query, sub: &SubQueryPlan, plan: &Plan, budget: &Budget) -> Result<Computed> {
         // A series of annotations alone is one of OpenTSDB's groups, also where they are not asked for.
         let fetched = fetch(&self.schema, plan, query.annotations || self.options.compat.strict, budget)?;
         let (mut stats, mut steps) = (fetched.stats, fetched.steps);
@@ -158,14 +199,18 @@ impl QueryEngine {
         let groups = group(&self.schema, plan, &data);
         steps.group_time = began.elapsed();
         let began = Instant::now();
-        let points = compute(&groups, plan, sub, &data, self.options, budget)?;
-        let strict = self.options.compat.strict;
-        let describe = |(group, points)| describe(&self.schema, group, plan, &data, points, strict);
-        let datasets: Vec<Dataset> = groups.iter().zip(points).map(describe).collect();
+        let datasets: Vec<Dataset> = if sub.histogram.is_some() {
+            histogram::compute(&self.schema, &groups, plan, sub, &data, (budget, self.options.compat))?
+        } else {
+            let points = compute(&groups, plan, sub, &data, self.options, budget)?;
+            let strict = self.options.compat.strict;
+            let describe = |(group, points)| describe(&self.schema, group, plan, &data, points, strict);
+            groups.iter().zip(points).map(describe).collect()
+        };
         steps.compute_time = began.elapsed();
         // What was read is dropped with this function; the rest is settled for the whole request in the end.
         budget.settle(datasets.iter().map(|dataset| (dataset.points.capacity() * size_of::<Point>()) as u64).sum());
-        stats.series = data.iter().filter(|data| !data.span.is_empty()).count() as u64;
+        stats.series = data.iter().filter(|data| !data.is_empty()).count() as u64;
         stats.emitted_points = datasets.iter().map(|dataset| dataset.points.len() as u64).sum();
         Ok(Computed { datasets, stats, steps })
     }

@@ -6,7 +6,7 @@ mod fault;
 
 use basalt_store::ErrorKind;
 
-pub use fault::{DownsampleFault, DurationFault, FilterFault, GrammarFault, TimeFault};
+pub use fault::{DownsampleFault, DurationFault, FilterFault, GrammarFault, HistogramFault, TimeFault};
 
 use crate::expression::ExpressionFault;
 use crate::gexp::FormulaFault;
@@ -155,12 +155,24 @@ pub enum Error {
         /// Another's metric, hex.
         other: Box<str>,
     },
-    /// Something OpenTSDB knows that this build does not answer yet; refused, since to ignore it would change the answer.
-    #[error("{what} is not supported yet")]
-    NotSupported {
-        /// The field or part of the request.
-        what: &'static str,
+    /// A query of histograms that asks for more than sums, or for a percentile that is none.
+    #[error("{fault}")]
+    Histogram {
+        /// What is wrong.
+        fault: HistogramFault,
     },
+    /// Rollups do not tell how far values lie apart.
+    #[error("Standard deviation over rolled up data is not supported at this time")]
+    RollupDeviation,
+    /// A downsampling function of which no rollups are kept.
+    #[error("No ID found mapping to aggregator: {name}")]
+    NoRollupAggregate {
+        /// Its name.
+        name: Box<str>,
+    },
+    /// Pre-aggregates are asked where no rollups are configured, whose tables they lie in.
+    #[error("Pre-aggregates are kept only where rollups are configured")]
+    NoRollups,
     /// Rows that were to be deleted and are not: others change them all the time, or they were written in the future.
     #[error("{rows} rows were written while they were being deleted; ask again")]
     RowsBusy {

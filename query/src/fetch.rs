@@ -5,20 +5,26 @@
 //! workers by [`Limits::scans_at_once_max`](crate::Limits), rows under way by the store's channels, points and bytes by
 //! the budget.
 
+mod mend;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use basalt_schema::{
-    BaseTime, DATA_FAMILY, Duplicates, RowCell, RowPoints, Salt, Schema, Tsuid, Uid, annotation_offset_ms,
+    BaseTime, DATA_FAMILY, Histogram, Rollup, RowCell, RowPoints, Salt, Schema, Tsuid, Uid, annotation_offset_ms,
 };
 use basalt_store::{CellView, Columns, Filter, Get, ListOperator, RowBatch, RowView, Scan};
 use bytes::Bytes;
 
+use mend::mend_appends;
+
 use crate::answer::{ScanStats, SeriesAnnotation, Steps};
 use crate::cancel::Budget;
+use crate::histogram;
 use crate::plan::Plan;
+use crate::rollup::{self, Attempt, RollupRead, bases};
 use crate::span::Span;
 use crate::window::Window;
 use crate::{Error, Result};
@@ -39,6 +45,17 @@ pub(crate) struct SeriesData {
     pub(crate) span: Span,
     /// Its annotations within the window.
     pub(crate) annotations: Vec<SeriesAnnotation>,
+    /// Its histograms within the window by time, where these are asked.
+    pub(crate) histograms: Vec<(i64, Histogram)>,
+    /// How many points each value of `span` stands for, where that is read.
+    pub(crate) counts: Vec<i64>,
+}
+
+impl SeriesData {
+    /// Whether nothing was measured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.span.is_empty() && self.histograms.is_empty()
+    }
 }
 
 /// What was read of a plan: data in the order of [`Plan::series`], and what it took.
@@ -73,7 +90,7 @@ struct TaskAnswer {
 /// # Errors
 /// The first of any worker: the store's own, `Corrupt` cells, a budget.
 pub(crate) fn fetch(schema: &Schema, plan: &Plan, annotations: bool, budget: &Budget) -> Result<Fetched> {
-    let hours = match Hours::of(&plan.window) {
+    let hours = match Hours::of(&plan.window, plan.read.as_ref()) {
         Some(hours) if !plan.series.is_empty() => hours,
         _ => {
             return Ok(Fetched {
@@ -154,27 +171,39 @@ fn run_all<T: Send>(tasks: &[Task], budget: &Budget, run: impl Fn(&Task) -> Resu
 
 /// The hours of a window: from the first to before the last.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Hours {
+pub(crate) struct Hours<'a> {
     from: BaseTime,
     count: u32,
     /// Where a scan stops.
     to: BaseTime,
+    /// Rows of rollups hold more than an hour.
+    rollup: Option<&'a Rollup>,
 }
 
-impl Hours {
+impl<'a> Hours<'a> {
     /// `None` when there is none.
-    pub(crate) fn of(window: &Window) -> Option<Self> {
+    pub(crate) fn of(window: &Window, read: Option<&'a RollupRead>) -> Option<Self> {
         let seconds = |time_ms: i64| u32::try_from(time_ms / 1000).unwrap_or(u32::MAX);
+        let rollup = read.map(|read| &read.rollup);
+        let base = |time_ms: i64| BaseTime::from_be_bytes(seconds(time_ms).to_be_bytes());
+        if let Some(rollup) = rollup {
+            let (from, to) = (base(window.scan_start_ms), base(window.read_end_ms));
+            let count = u32::try_from(bases(rollup, from, to).count()).ok()?;
+            return (count > 0).then_some(Self { from, count, to, rollup: Some(rollup) });
+        }
         let from = BaseTime::of_seconds(seconds(window.scan_start_ms));
         // The last hour that a row key holds does not end within 32 bits; no base time is at their end.
         let to = BaseTime::from_be_bytes(seconds(window.read_end_ms).to_be_bytes());
         let count = to.seconds().checked_sub(from.seconds())?.div_ceil(BaseTime::SPAN_S);
-        (count > 0).then_some(Self { from, count, to })
+        (count > 0).then_some(Self { from, count, to, rollup: None })
     }
 
-    pub(crate) fn iter(self) -> impl Iterator<Item = BaseTime> {
-        std::iter::successors(Some(self.from), |base| base.next())
-            .take(usize::try_from(self.count).unwrap_or(usize::MAX))
+    pub(crate) fn iter(self) -> Box<dyn Iterator<Item = BaseTime> + 'a> {
+        if let Some(rollup) = self.rollup {
+            return Box::new(bases(rollup, self.from, self.to));
+        }
+        let hours = std::iter::successors(Some(self.from), |base| base.next());
+        Box::new(hours.take(usize::try_from(self.count).unwrap_or(usize::MAX)))
     }
 }
 
@@ -182,7 +211,7 @@ impl Hours {
 struct Reader<'a> {
     schema: &'a Schema,
     plan: &'a Plan,
-    hours: Hours,
+    hours: Hours<'a>,
     annotations: bool,
     budget: &'a Budget,
 }
@@ -229,7 +258,7 @@ impl Reader<'_> {
         );
         let mut sink = Sink::new(self, slots.iter().copied());
         let scan = range.with_columns(Columns::family(DATA_FAMILY));
-        let mut scanner = self.schema.store().scan(&self.schema.tables().data, scan)?;
+        let mut scanner = self.schema.store().scan(&self.plan.table, scan)?;
         while let Some(batch) = scanner.next_wait() {
             sink.take(&batch?)?;
         }
@@ -258,7 +287,7 @@ impl Reader<'_> {
 
     fn get_rows(&self, keys: Vec<Bytes>, sink: &mut Sink<'_>) -> Result<()> {
         let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY));
-        let batch = self.schema.store().get(&self.schema.tables().data, get).wait()?;
+        let batch = self.schema.store().get(&self.plan.table, get).wait()?;
         sink.take(&batch)
     }
 }
@@ -269,8 +298,8 @@ impl Reader<'_> {
 ///
 /// # Errors
 /// `Throttled`: the index is full. The store's own, a budget.
-pub(crate) fn discover(schema: &Schema, metric: Uid, window: &Window, budget: &Budget) -> Result<()> {
-    let Some(hours) = Hours::of(window) else {
+pub(crate) fn discover(schema: &Schema, metric: Uid, attempt: &Attempt, budget: &Budget) -> Result<()> {
+    let Some(hours) = Hours::of(&attempt.window, attempt.read.as_ref()) else {
         return Ok(());
     };
     let layout = schema.layout();
@@ -279,7 +308,7 @@ pub(crate) fn discover(schema: &Schema, metric: Uid, window: &Window, budget: &B
             Scan::range(layout.range_start(salt, metric, hours.from), layout.range_start(salt, metric, hours.to));
         let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
         let scan = range.with_columns(Columns::family(DATA_FAMILY)).with_filter(keys_only);
-        let mut scanner = schema.store().scan(&schema.tables().data, scan)?;
+        let mut scanner = schema.store().scan(&attempt.table, scan)?;
         while let Some(batch) = scanner.next_wait() {
             let batch = batch?;
             for row in batch.rows() {
@@ -343,7 +372,25 @@ impl<'a> Sink<'a> {
         };
         self.stats.rows_kept += 1;
         let base_ms = i64::from(key.base().seconds()) * 1000;
-        self.scratch.decode(row.cells().map(RowCell::from), Duplicates::NewestWins)?;
+        if let Some(read) = &self.reader.plan.read {
+            self.stats.points += rollup::take_row(read, key.base(), row, data) as u64;
+            return Ok(());
+        }
+        if self.reader.plan.histograms {
+            let read = row.cells().filter_map(|cell| histogram::decode(self.reader.schema, &RowCell::from(cell)));
+            let mut read: Vec<_> = read.map(|(offset_ms, one)| (base_ms + i64::from(offset_ms), one)).collect();
+            read.sort_by_key(|(time_ms, _)| *time_ms);
+            // A second and its millisecond are one instant; the first cell is kept.
+            read.dedup_by_key(|(time_ms, _)| *time_ms);
+            self.stats.points += read.len() as u64;
+            self.reader.budget.reserve(read.iter().map(|(_, one)| histogram::bytes_of(one)).sum())?;
+            data.histograms.extend(read);
+            return Ok(());
+        }
+        self.scratch.decode(row.cells().map(RowCell::from), self.reader.schema.config().duplicates())?;
+        if self.reader.plan.mend_before_ms.is_some_and(|before_ms| base_ms < before_ms) {
+            mend_appends(self.reader.schema, row);
+        }
         data.span.extend_row(base_ms, &self.scratch);
         self.stats.points += self.scratch.len() as u64;
         if self.reader.annotations {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use basalt_schema::{
     DATA_FAMILY, Door, PointTime, Salting, Schema, SchemaConfig, Value, annotation_column, point_cell,
 };
-use basalt_store::{ManualClock, MemoryStore, MutationBatch, Timestamp};
+use basalt_store::{ManualClock, MemoryStore, MutationBatch, TableName, Timestamp};
 
 use crate::{Cancel, Compat, Limits, Number, Options, QueryEngine, QueryRequest, Series, SubQuery};
 
@@ -18,9 +18,12 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn new(salting: Salting) -> Self {
+        Self::of(SchemaConfig { salting, ..SchemaConfig::default() })
+    }
+
+    pub(crate) fn of(config: SchemaConfig) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp(1_000)));
         let store = Arc::new(MemoryStore::new(Arc::clone(&clock) as Arc<dyn basalt_store::Clock>));
-        let config = SchemaConfig { salting, ..SchemaConfig::default() };
         Self { schema: Arc::new(Schema::open(store, config).unwrap()), clock, names: HashSet::new() }
     }
 
@@ -88,11 +91,15 @@ impl Fixture {
         self.clock.advance(ms);
     }
 
-    fn store(&self, key: &[u8], qualifier: &[u8], value: &[u8]) {
+    pub(crate) fn store(&self, key: &[u8], qualifier: &[u8], value: &[u8]) {
+        self.store_in(&self.schema.tables().data, key, qualifier, value);
+    }
+
+    pub(crate) fn store_in(&self, table: &TableName, key: &[u8], qualifier: &[u8], value: &[u8]) {
         self.clock.advance(1);
         let mut batch = MutationBatch::default();
         batch.row(key).unwrap().put(DATA_FAMILY, qualifier, None, value).unwrap();
-        let applied = self.schema.store().apply(&self.schema.tables().data, batch).wait().unwrap();
+        let applied = self.schema.store().apply(table, batch).wait().unwrap();
         assert!(applied.failed.is_empty());
     }
 

@@ -10,12 +10,13 @@ use crate::aggregate::PercentileRule;
 use crate::answer::{Point, SeriesAnnotation};
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
-use crate::downsample::{buckets_len, downsample, grid_len};
+use crate::downsample::{buckets_len, downsample, grid_len, of_doubles};
 use crate::fetch::SeriesData;
 use crate::merge::{INSTANTS_PER_CHECK, Member, Merge};
 use crate::plan::{Grouping, Plan};
 use crate::rate::rates;
 use crate::request::SubQueryPlan;
+use crate::rollup;
 use crate::span::Span;
 use crate::{Error, Options, Result};
 
@@ -31,24 +32,35 @@ const OUTPUT_BYTES: u64 = (INSTANTS_PER_CHECK * 2 * size_of::<Point>()) as u64;
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     members: Vec<usize>,
+    /// What tells it from the other groups of its plan: values, or a series.
+    key: Vec<Uid>,
+}
+
+impl Group {
+    /// The places of its members among the plan's series.
+    pub(crate) fn members(&self) -> &[usize] {
+        &self.members
+    }
 }
 
 /// Sorts the series that have anything into groups, in the order of the answer.
 ///
 /// A series that begins after the scan's end makes its group and is no member of it: see `Window::with_row_after`.
 pub(crate) fn group(schema: &Schema, plan: &Plan, data: &[SeriesData]) -> Vec<Group> {
-    let present = data.iter().enumerate().filter(|(_, data)| !data.span.is_empty() || !data.annotations.is_empty());
+    let present = data.iter().enumerate().filter(|(_, data)| !data.is_empty() || !data.annotations.is_empty());
     let starts_late =
         |data: &SeriesData| data.span.times().first().is_some_and(|first| *first > plan.window.scan_end_ms);
     let present = present.map(|(slot, data)| (slot, (!starts_late(data)).then_some(slot)));
     match &plan.grouping {
-        Grouping::Each => present.map(|(_, member)| Group { members: member.into_iter().collect() }).collect(),
+        Grouping::Each => present
+            .map(|(slot, member)| Group { members: member.into_iter().collect(), key: vec![Uid::new(slot as u64)] })
+            .collect(),
         Grouping::Together => {
             let members: Vec<Option<usize>> = present.map(|(_, member)| member).collect();
             if members.is_empty() {
                 return Vec::new();
             }
-            vec![Group { members: members.into_iter().flatten().collect() }]
+            vec![Group { members: members.into_iter().flatten().collect(), key: Vec::new() }]
         }
         Grouping::By(keys) => {
             // Ordered by the values' UIDs, which is the order of their bytes, all being of one width.
@@ -59,7 +71,7 @@ pub(crate) fn group(schema: &Schema, plan: &Plan, data: &[SeriesData]) -> Vec<Gr
                 };
                 groups.entry(values).or_default().members.extend(member);
             }
-            groups.into_values().collect()
+            groups.into_iter().map(|(key, group)| Group { key, ..group }).collect()
         }
     }
 }
@@ -101,7 +113,7 @@ struct Kernel<'a> {
 
 impl Kernel<'_> {
     fn refuse_overfilling(&self) -> Result<()> {
-        let Some(downsample) = &self.sub.downsample else {
+        let Some(downsample) = &self.plan.downsample else {
             return Ok(());
         };
         let filled = self.data.iter().filter(|data| !data.span.is_empty()).count() as u64;
@@ -116,11 +128,11 @@ impl Kernel<'_> {
     /// Downsamples and rates each member, then aggregates them.
     fn points(&self, group: &Group) -> Result<Vec<Point>> {
         self.budget.check()?;
-        let spans = |slot: &usize| self.data.get(*slot).map(|data| &data.span).filter(|span| !span.is_empty());
-        let spans: Vec<&Span> = group.members.iter().filter_map(spans).collect();
-        let scratch_bytes = self.scratch_bytes(&spans);
+        let series = |slot: &usize| self.data.get(*slot).filter(|data| !data.span.is_empty());
+        let series: Vec<&SeriesData> = group.members.iter().filter_map(series).collect();
+        let scratch_bytes = self.scratch_bytes(&series);
         self.budget.reserve(scratch_bytes)?;
-        let prepared: Vec<Prepared<'_>> = spans.into_par_iter().map(|span| self.prepare(span)).collect();
+        let prepared: Vec<Prepared<'_>> = series.into_par_iter().map(|data| self.prepare(data)).collect();
         let members: Vec<Member<'_>> = prepared
             .iter()
             .map(|prepared| Member { span: prepared.span(), before_first: prepared.before_first() })
@@ -145,21 +157,25 @@ impl Kernel<'_> {
     }
 
     /// What the members take between being read and being aggregated.
-    fn scratch_bytes(&self, spans: &[&Span]) -> u64 {
+    fn scratch_bytes(&self, series: &[&SeriesData]) -> u64 {
         let window = &self.plan.window;
-        let made = self.sub.downsample.as_ref().map(|spec| (grid_len(spec, window), buckets_len(spec, window)));
-        let points = |span: &&Span| match made {
-            Some((0, buckets)) => buckets.min(span.len() as u64),
+        let made = self.plan.downsample.as_ref().map(|spec| (grid_len(spec, window), buckets_len(spec, window)));
+        let points = |data: &&SeriesData| match made {
+            Some((0, buckets)) => buckets.min(data.span.len() as u64),
             Some((filled, _)) => filled,
-            None if self.sub.rate.is_some() => span.len() as u64,
+            None if self.sub.rate.is_some() => data.span.len() as u64,
             None => 0,
         };
-        spans.iter().map(points).sum::<u64>().saturating_mul(PREPARED_POINT_BYTES)
+        series.iter().map(points).sum::<u64>().saturating_mul(PREPARED_POINT_BYTES)
     }
 
-    fn prepare<'a>(&self, span: &'a Span) -> Prepared<'a> {
+    fn prepare<'a>(&self, data: &'a SeriesData) -> Prepared<'a> {
         let window = &self.plan.window;
-        let downsampled = self.sub.downsample.as_ref().map(|spec| downsample(span, spec, window, self.rule()));
+        let span = &data.span;
+        let downsampled = self.plan.downsample.as_ref().map(|spec| match &self.plan.read {
+            Some(_) => rollup::downsample(data, spec, window, of_doubles(span, spec, self.rule())),
+            None => downsample(span, spec, window, self.rule()),
+        });
         match &self.sub.rate {
             Some(options) => {
                 let rates = rates(downsampled.as_ref().unwrap_or(span), options, window.scan_start_ms);
@@ -225,13 +241,14 @@ pub(crate) fn describe(
     let named: Vec<&Tsuid> = group
         .members
         .iter()
-        .filter(|slot| data.get(**slot).is_some_and(|data| !data.span.is_empty()))
+        .filter(|slot| data.get(**slot).is_some_and(|data| !data.is_empty()))
         .filter_map(|slot| plan.series.get(*slot))
         .collect();
     let annotations = annotations(group, plan, data);
     // OpenTSDB drops what is out of the range when the list has begun.
     let lists_annotations = strict && group.notes(data).next().is_some();
-    let mut dataset = Dataset { annotations, lists_annotations, points, ..Dataset::default() };
+    let mut dataset =
+        Dataset { annotations, lists_annotations, points, group: group.key.clone(), ..Dataset::default() };
     if named.is_empty() {
         return dataset;
     }

@@ -7,19 +7,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use basalt_schema::{Schema, SeriesId, Tsuid, Uid, UidKind};
-use basalt_store::ErrorKind;
+use basalt_store::{ErrorKind, TableName};
 use roaring::RoaringBitmap;
 
 use crate::cancel::Budget;
+use crate::downsample::Downsample;
 use crate::fetch::discover;
 use crate::filter::{FilterKind, Matcher, TagFilter};
 use crate::request::{Query, Source, SubQueryPlan};
+use crate::rollup::{Attempt, RollupRead, attempts};
 use crate::window::Window;
 use crate::{Aggregator, Error, Options, Result};
 
+/// How old a row is, in ms, whose append cell is put in order.
+const MEND_AGE_MS: i64 = 3_600_000;
+
 /// What a sub query reads and how the series fall into groups.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Plan {
+    /// Where it is read.
+    pub(crate) table: TableName,
+    /// Rollups are read, and no points.
+    pub(crate) read: Option<RollupRead>,
+    /// The downsampling of what is read.
+    pub(crate) downsample: Option<Downsample>,
+    /// What is read instead where that finds nothing.
+    pub(crate) fallbacks: Vec<Attempt>,
     /// The metric of all series.
     pub(crate) metric: Uid,
     /// The series, in TSUID order.
@@ -32,6 +45,10 @@ pub(crate) struct Plan {
     pub(crate) answered: RangeInclusive<i64>,
     /// How series are grouped.
     pub(crate) grouping: Grouping,
+    /// Histograms are read, and no points.
+    pub(crate) histograms: bool,
+    /// Append cells of rows older than this, ms, are put in order when they are read; none where that is not wanted.
+    pub(crate) mend_before_ms: Option<i64>,
 }
 
 /// How series fall into groups.
@@ -46,6 +63,13 @@ pub(crate) enum Grouping {
 }
 
 impl Plan {
+    /// The plan that reads what comes next where this one found nothing.
+    pub(crate) fn fallback(&self) -> Option<Self> {
+        let (next, rest) = self.fallbacks.split_first()?;
+        let Attempt { table, read, window, downsample } = next.clone();
+        Some(Self { table, read, window, downsample, fallbacks: rest.to_vec(), ..self.clone() })
+    }
+
     /// Plans a sub query.
     ///
     /// # Errors
@@ -65,11 +89,18 @@ impl Plan {
         if options.compat.strict && sub.explicit_tags && !sub.filters.is_empty() {
             window = window.with_row_after();
         }
+        let config = schema.config();
+        let data = &schema.tables().data;
+        let mut attempts = attempts(config.rollups.as_ref(), data, sub, window, options.compat.strict)?.into_iter();
+        let Some(first) = attempts.next() else { return Err(Error::NoRollups) };
         let (metric, mut series, grouping) = match &sub.source {
             Source::Metric(name) => {
                 let metric = planner.uid(UidKind::Metric, name)?;
                 if !options.index_is_complete {
-                    discover(schema, metric, &window, budget)?;
+                    discover(schema, metric, &first, budget)?;
+                    for attempt in attempts.as_slice() {
+                        discover(schema, metric, attempt, budget)?;
+                    }
                 }
                 let (ids, group_keys) = planner.filtered(metric, sub, options.compat.strict)?;
                 let series = planner.tsuids(&ids, series_max)?;
@@ -95,7 +126,25 @@ impl Plan {
         } else {
             window.start_ms..=window.end_ms
         };
-        Ok(Self { metric, series, metric_series: schema.index().series(metric).len(), window, answered, grouping })
+        let mends = config.repair_appends && first.table == *data;
+        let mend_before_ms = mends.then_some(query.now_ms - MEND_AGE_MS);
+        let Attempt { table, read, window, downsample } = first;
+        let (histograms, fallbacks) = (sub.histogram.is_some(), attempts.collect());
+        let metric_series = schema.index().series(metric).len();
+        Ok(Self {
+            table,
+            read,
+            downsample,
+            fallbacks,
+            metric,
+            series,
+            metric_series,
+            window,
+            answered,
+            grouping,
+            histograms,
+            mend_before_ms,
+        })
     }
 }
 

@@ -11,7 +11,7 @@
 
 use std::cell::RefCell;
 
-use basalt_schema::{BaseTime, KeyLayout, RowCell, RowFold};
+use basalt_schema::{BaseTime, Duplicates, KeyLayout, RowCell, RowFold};
 use basalt_store::{CellRef, Fold, FoldedCell, FoldedRow, Window};
 
 /// Folds rows of the data table.
@@ -27,6 +27,7 @@ use basalt_store::{CellRef, Fold, FoldedCell, FoldedRow, Window};
 #[derive(Debug, Clone, Copy)]
 pub struct HourFold {
     layout: KeyLayout,
+    duplicates: Duplicates<'static>,
 }
 
 impl HourFold {
@@ -35,7 +36,13 @@ impl HourFold {
 
     /// The fold of tables whose keys are laid out like this.
     pub const fn new(layout: KeyLayout) -> Self {
-        Self { layout }
+        Self { layout, duplicates: Duplicates::NewestWins }
+    }
+
+    /// The same fold where of two values at one instant another wins than the newest.
+    #[must_use]
+    pub const fn with_duplicates(self, duplicates: Duplicates<'static>) -> Self {
+        Self { duplicates, ..self }
     }
 }
 
@@ -56,7 +63,7 @@ impl Fold for HourFold {
         if must_stay(cells) {
             return false;
         }
-        SCRATCH.with_borrow_mut(|scratch| scratch.fold(cells, out))
+        SCRATCH.with_borrow_mut(|scratch| scratch.fold(cells, self.duplicates, out))
     }
 }
 
@@ -79,10 +86,10 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn fold(&mut self, cells: &[CellRef<'_>], out: &mut FoldedRow) -> bool {
+    fn fold(&mut self, cells: &[CellRef<'_>], duplicates: Duplicates<'static>, out: &mut FoldedRow) -> bool {
         let mut parts = recycle(std::mem::take(&mut self.cells));
         parts.extend(cells.iter().map(|cell| RowCell::from(*cell)));
-        let folded = match self.fold.fold(&parts) {
+        let folded = match self.fold.fold(&parts, duplicates) {
             Ok(Some(folded)) => {
                 merge(folded, &parts, out);
                 true

@@ -87,21 +87,31 @@ pub type AnnotationQualifier = InlineBytes<5>;
 /// assert_eq!((base.seconds(), &*qualifier), (1_356_998_400, &[0x01, 0x00, 0x0A][..]));
 /// ```
 pub fn annotation_column(time: PointTime) -> (BaseTime, AnnotationQualifier) {
+    remark_column(ColumnKind::ANNOTATION, time)
+}
+
+/// The row's hour and the qualifier of what lies beside points, told apart by `kind`.
+pub(crate) fn remark_column(kind: u8, time: PointTime) -> (BaseTime, AnnotationQualifier) {
     let (base, offset_ms) = time.split();
     if offset_ms.is_multiple_of(1000) {
         let [_, _, high, low] = (offset_ms / 1000).to_be_bytes();
-        (base, InlineBytes::new(&[ColumnKind::ANNOTATION, high, low]))
+        (base, InlineBytes::new(&[kind, high, low]))
     } else {
         let [b3, b2, b1, b0] = offset_ms.to_be_bytes();
-        (base, InlineBytes::new(&[ColumnKind::ANNOTATION, b3, b2, b1, b0]))
+        (base, InlineBytes::new(&[kind, b3, b2, b1, b0]))
     }
 }
 
 /// Milliseconds into the row of an annotation; `None` if the qualifier is none of an annotation.
 pub fn annotation_offset_ms(qualifier: &[u8]) -> Option<u32> {
+    remark_offset_ms(ColumnKind::ANNOTATION, qualifier)
+}
+
+/// Milliseconds into the row of what lies beside points, if it is of this kind.
+pub(crate) fn remark_offset_ms(kind: u8, qualifier: &[u8]) -> Option<u32> {
     match *qualifier {
-        [ColumnKind::ANNOTATION, high, low] => Some(u32::from(u16::from_be_bytes([high, low])) * 1000),
-        [ColumnKind::ANNOTATION, b3, b2, b1, b0] => Some(u32::from_be_bytes([b3, b2, b1, b0])),
+        [first, high, low] if first == kind => Some(u32::from(u16::from_be_bytes([high, low])) * 1000),
+        [first, b3, b2, b1, b0] if first == kind => Some(u32::from_be_bytes([b3, b2, b1, b0])),
         _ => None,
     }
 }

@@ -3,6 +3,8 @@
 //! The store appends, so nobody reads before writing and no row needs compacting; the reader sorts, and of two points at one
 //! instant the later one counts. *Source*: OpenTSDB 2.4 `AppendDataPoints` (rules S-APPEND-READ, -WRITE).
 
+use std::collections::BTreeMap;
+
 use crate::{ColumnKind, Damage, Qualifier, StoredPoint};
 
 /// The qualifier that append cells are written under; they are read whatever the last two bytes are.
@@ -16,6 +18,34 @@ pub fn append_point_into(point: StoredPoint<'_>, out: &mut Vec<u8>) {
     assert_eq!(point.value.len(), point.qualifier.kind.value_bytes(), "BUG: a value not as long as told");
     out.extend_from_slice(&point.qualifier.encode());
     out.extend_from_slice(point.value);
+}
+
+/// The value of an append cell with its points in time order and of each instant the last alone; `None` where it is so
+/// already. *Source*: OpenTSDB 2.4 `AppendDataPoints.parseKeyValue` (rule S-APPEND-REPAIR).
+///
+/// # Errors
+/// The value is no sequence of points.
+pub fn mended_append(value: &[u8]) -> Result<Option<Vec<u8>>, Damage> {
+    let mut last = None;
+    let mut ascending = true;
+    for point in AppendedPoints::new(value) {
+        let offset_ms = point?.qualifier.offset_ms;
+        ascending &= last.is_none_or(|last| last < offset_ms);
+        last = Some(offset_ms);
+    }
+    if ascending {
+        return Ok(None);
+    }
+    let mut points = BTreeMap::new();
+    for point in AppendedPoints::new(value) {
+        let point = point?;
+        points.insert(point.qualifier.offset_ms, point);
+    }
+    let mut mended = Vec::with_capacity(value.len());
+    for point in points.into_values() {
+        append_point_into(point, &mut mended);
+    }
+    Ok(Some(mended))
 }
 
 /// Walks the points of an append cell in the order they were appended. Ends after the first damage.
@@ -71,6 +101,21 @@ mod tests {
             append_point_into(point, &mut written);
         }
         assert_eq!(written, value);
+    }
+
+    #[test]
+    fn mending_sorts_and_keeps_the_last_of_an_instant() {
+        const MENDED: &str = "31b0ff3200013211012d322f4045400000000000f30fb10f400921fb54442d18";
+        // S-APPEND-REPAIR: section 11 of the dump, whose cell the real one left as it was.
+        let dump = include_str!("../../tests/golden/raw-rows.txt");
+        let cell = dump.lines().skip_while(|line| *line != "## appends-tsdb as written").nth(1).unwrap();
+        let value = crate::hex::decode(cell.rsplit(' ').next().unwrap()).unwrap();
+        let mended = mended_append(&value).unwrap().unwrap();
+        // What the real one writes where `repair_appends` is on, seen in the same cell.
+        assert_eq!(crate::hex::lower(&mended), MENDED);
+        assert_eq!(mended_append(&mended), Ok(None));
+        assert_eq!(mended_append(&[]), Ok(None));
+        assert_eq!(mended_append(&[0]), Err(Damage::ValueEnd { consumed: 0 }));
     }
 
     #[test]

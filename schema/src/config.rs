@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use basalt_store::{Clock, ManualClock};
 
-use crate::{NameRules, Realtime, Salting, UidDice, UidFilter, UidKind, UidWidths};
+use crate::{Duplicates, NameRules, Realtime, Rollups, Salting, UidDice, UidFilter, UidKind, UidWidths};
 
 /// Settings of the tables. Salt and widths are fixed when the tables are made; fold and block encoding are set then and
 /// altered as any family's settings are; the rest may change at every start.
@@ -32,6 +32,16 @@ pub struct SchemaConfig {
     pub uid_cache_entries: usize,
     /// The most series that the index holds. Beyond it new series are refused.
     pub series_max: u32,
+    /// Whether the points of a row are appended to one cell (`tsd.storage.enable_appends`).
+    pub appends: bool,
+    /// Whether a query puts the points of an old append cell in order (`tsd.storage.repair_appends`).
+    pub repair_appends: bool,
+    /// Whether a point's cell bears the point's own time (`tsd.storage.use_otsdb_timestamp`), and who wins then.
+    pub data_times: Option<LargerOrSmaller>,
+    /// The ID that histograms of the simple codec are stored under (`tsd.core.histograms.config`); `None`: there are none.
+    pub histogram_id: Option<u8>,
+    /// Which rollups are kept (`tsd.rollups.*`).
+    pub rollups: Option<Rollups>,
     /// Registered name of the fold of the data family; `None` for a store without one.
     pub fold: Option<Box<str>>,
     /// Registered name of the data family's block encoding.
@@ -60,12 +70,36 @@ impl Default for SchemaConfig {
             extra_characters: String::new(),
             uid_cache_entries: 1 << 20,
             series_max: 100_000_000,
+            appends: false,
+            repair_appends: false,
+            data_times: None,
+            histogram_id: None,
+            rollups: None,
             fold: None,
             block_encoding: "NONE".into(),
             random_metrics: None,
             uid_filter: UidFilter::none(),
             realtime: Realtime::default(),
             clock: Arc::new(ManualClock::default()),
+        }
+    }
+}
+
+/// Which of two values at one instant is kept where no cell tells when it was written (`tsd.storage.use_max_value`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LargerOrSmaller {
+    /// The larger.
+    Larger,
+    /// The smaller.
+    Smaller,
+}
+
+impl SchemaConfig {
+    /// What becomes of two values at one instant.
+    pub const fn duplicates(&self) -> Duplicates<'static> {
+        match self.data_times {
+            None => Duplicates::NewestWins,
+            Some(kept) => Duplicates::ByValue(kept),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The fold: the point cells of one row joined into one. OpenTSDB's "compaction", as a pure function.
 //!
-//! Rules: the points are those that a reader of the cells sees (newest wins), in time order, each on the bytes it was
+//! Rules: the points are those that a reader of the cells sees (the newest win, unless cells bear the times of points), in time order, each on the bytes it was
 //! stored on; the cell's time and sequence number are the newest of its parts. Annotations, histograms and unknown columns
 //! are none of its business. A row with an append cell stays as it is: its points take their age from the whole cell, and
 //! joining the cells beside it could change which of two writes is the newer.
@@ -16,11 +16,12 @@ use crate::{ColumnKind, CompactedCell, Duplicates, Qualifier, Result, RowCell, R
 /// Folds rows; reused from row to row, it stops allocating.
 ///
 /// ```
-/// use basalt_schema::{RowCell, RowFold};
+/// use basalt_schema::{Duplicates, RowCell, RowFold};
 /// use basalt_store::{SeqNo, Timestamp};
 /// let cell = |qualifier, value| RowCell { qualifier, value, timestamp: Timestamp(1), seq: SeqNo(1) };
 /// let mut fold = RowFold::default();
-/// let folded = fold.fold(&[cell(&[0, 0], &[42]), cell(&[0xF0, 0, 0x7D, 0], &[43])])?.unwrap();
+/// let cells = [cell(&[0, 0], &[42]), cell(&[0xF0, 0, 0x7D, 0], &[43])];
+/// let folded = fold.fold(&cells, Duplicates::NewestWins)?.unwrap();
 /// assert_eq!(folded.qualifier, &[0, 0, 0xF0, 0, 0x7D, 0]);
 /// assert_eq!(folded.value, &[42, 43, 1]);
 /// # Ok::<(), basalt_schema::Error>(())
@@ -37,7 +38,7 @@ impl RowFold {
     ///
     /// # Errors
     /// `Corrupt`: a point cell that does not hold what its qualifier says; the row is then kept as it is.
-    pub fn fold(&mut self, cells: &[RowCell<'_>]) -> Result<Option<RowCell<'_>>> {
+    pub fn fold(&mut self, cells: &[RowCell<'_>], duplicates: Duplicates<'_>) -> Result<Option<RowCell<'_>>> {
         let mut joined = cells.iter().filter(|cell| Self::joins(cell.qualifier));
         let appended = cells.iter().any(|cell| ColumnKind::of(cell.qualifier) == ColumnKind::Appended);
         let Some(first) = joined.next() else { return Ok(None) };
@@ -45,7 +46,7 @@ impl RowFold {
         if appended || (alone && ColumnKind::of(first.qualifier) == ColumnKind::Point) {
             return Ok(None);
         }
-        self.points.decode(cells.iter().filter(|cell| Self::joins(cell.qualifier)).copied(), Duplicates::NewestWins)?;
+        self.points.decode(cells.iter().filter(|cell| Self::joins(cell.qualifier)).copied(), duplicates)?;
         if !self.join() || (alone && self.cell.qualifier() == first.qualifier && self.cell.value() == first.value) {
             return Ok(None);
         }

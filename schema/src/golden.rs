@@ -227,7 +227,7 @@ fn folded(before: &Cells, written: impl Fn(&[u8]) -> u64) -> Cells {
     let mut after = before.clone();
     let mut fold = RowFold::default();
     for (row, cells) in rows {
-        if let Some(cell) = fold.fold(&cells).unwrap() {
+        if let Some(cell) = fold.fold(&cells, Duplicates::NewestWins).unwrap() {
             after.retain(|(key, qualifier), _| key != row || !RowFold::joins(qualifier));
             after.insert((row.to_vec(), cell.qualifier.to_vec()), cell.value.to_vec());
         }

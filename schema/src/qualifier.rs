@@ -73,9 +73,14 @@ impl PointKind {
         (self.0 & Self::LENGTH) as usize + 1
     }
 
-    const fn flags(self) -> u8 {
+    pub(crate) const fn flags(self) -> u8 {
         self.0 & Self::FLAGS
     }
+}
+
+/// The kind of a value in seconds by the flags in its qualifier's last byte.
+pub(crate) const fn point_kind(last: u8) -> PointKind {
+    PointKind::from_flags(last, false)
 }
 
 /// A point's qualifier, decoded.

@@ -19,11 +19,11 @@ impl RowRemainder {
     /// Takes the points with these offsets, in ms, from the row of `cells`.
     ///
     /// ```
-    /// use basalt_schema::{RowCell, RowRemainder};
+    /// use basalt_schema::{Duplicates, RowCell, RowRemainder};
     /// use basalt_store::{SeqNo, Timestamp};
     /// let row = [RowCell { qualifier: &[0, 0, 0, 0x10], value: &[42, 43, 0], timestamp: Timestamp(1), seq: SeqNo(0) }];
     /// let mut remainder = RowRemainder::default();
-    /// assert_eq!(remainder.take(&row, 0..=999)?, 1);
+    /// assert_eq!(remainder.take(&row, Duplicates::NewestWins, 0..=999)?, 1);
     /// assert_eq!(remainder.cells(&row).collect::<Vec<_>>(), [(&[0, 0x10][..], &[43][..])]);
     /// # Ok::<(), basalt_schema::Error>(())
     /// ```
@@ -32,8 +32,13 @@ impl RowRemainder {
     ///
     /// # Errors
     /// `Corrupt`: a cell that does not hold what its qualifier says; nothing is to be deleted then.
-    pub fn take(&mut self, cells: &[RowCell<'_>], offsets_ms: RangeInclusive<u32>) -> Result<usize> {
-        self.points.decode(cells.iter().copied(), Duplicates::NewestWins)?;
+    pub fn take(
+        &mut self,
+        cells: &[RowCell<'_>],
+        duplicates: Duplicates<'_>,
+        offsets_ms: RangeInclusive<u32>,
+    ) -> Result<usize> {
+        self.points.decode(cells.iter().copied(), duplicates)?;
         self.joined.clear();
         let mut deleted_count = 0;
         let points = self.points.offsets_ms().iter().zip(self.points.values()).zip(self.points.kinds());
@@ -74,7 +79,7 @@ mod tests {
 
     fn check(row: &[RowCell<'_>], offsets_ms: RangeInclusive<u32>, deleted: usize, expected: &[(&[u8], &[u8])]) {
         let mut remainder = RowRemainder::default();
-        assert_eq!(remainder.take(row, offsets_ms).unwrap(), deleted);
+        assert_eq!(remainder.take(row, Duplicates::NewestWins, offsets_ms).unwrap(), deleted);
         assert_eq!(remainder.cells(row).collect::<Vec<_>>(), expected);
     }
 
@@ -114,6 +119,7 @@ mod tests {
         check(&row, 0..=0, 1, &[]);
         check(&row, 1000..=2000, 0, &[(&[0x00, 0x07], &[0, 0, 0, 0, 0, 0, 0, 2])]);
         let mut remainder = RowRemainder::default();
-        assert!(remainder.take(&[cell(&[0x00, 0x03], &[1], 1), cell(&[0, 0x10, 0, 0x23], &[1, 0], 2)], 0..=1).is_err());
+        let broken = [cell(&[0x00, 0x03], &[1], 1), cell(&[0, 0x10, 0, 0x23], &[1, 0], 2)];
+        assert!(remainder.take(&broken, Duplicates::NewestWins, 0..=1).is_err());
     }
 }

@@ -11,13 +11,18 @@ use basalt_store::{SeqNo, Timestamp};
 
 use crate::error::DuplicatePoint;
 use crate::value::decode_word;
-use crate::{ColumnKind, Damage, Error, InlineBytes, PointKind, Result, RowCell, StoredPoint, Value, ValueBytes};
+use crate::{
+    ColumnKind, Damage, Error, InlineBytes, LargerOrSmaller, PointKind, Result, RowCell, StoredPoint, Value, ValueBytes,
+};
 
 /// What becomes of two values at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicates<'a> {
     /// The newest write wins.
     NewestWins,
+    /// The larger or the smaller value wins: cells bear the time of their points and so do not tell which is newer.
+    /// *Source*: OpenTSDB 2.4 `CompactionQueue.dtcsMergeDataPoints` (rule S-DTCS).
+    ByValue(LargerOrSmaller),
     /// Two different values fail the row, as OpenTSDB does unless told otherwise (rule S-DUP-ERROR).
     Refuse {
         /// The row's key, for the error's text.
@@ -186,7 +191,10 @@ impl RowPoints {
         if let Duplicates::Refuse { key } = duplicates {
             refuse_duplicates(&self.slots, key)?;
         }
-        self.slots.dedup_by_key(|slot| slot.offset_ms);
+        match duplicates {
+            Duplicates::ByValue(kept) => keep_by_value(&mut self.slots, kept),
+            Duplicates::NewestWins | Duplicates::Refuse { .. } => self.slots.dedup_by_key(|slot| slot.offset_ms),
+        }
         self.offsets_ms.clear();
         self.values.clear();
         self.kinds.clear();
@@ -205,6 +213,26 @@ pub(crate) fn stored_bytes(kind: PointKind, word: u64) -> ValueBytes {
     }
     let all = word.to_be_bytes();
     InlineBytes::new(all.get(8 - kind.value_bytes()..).unwrap_or(&all))
+}
+
+/// Keeps of each instant the larger or the smaller value, compared as doubles; of equal ones the first.
+fn keep_by_value(slots: &mut Vec<Slot>, kept: LargerOrSmaller) {
+    let double = |slot: &Slot| match Value::from_word(slot.kind, slot.value) {
+        #[expect(clippy::cast_precision_loss, reason = "they are compared as OpenTSDB compares them")]
+        Value::Int(value) => value as f64,
+        Value::Float(value) => value,
+    };
+    slots.dedup_by(|next, first| {
+        let same = next.offset_ms == first.offset_ms;
+        let wins = match kept {
+            LargerOrSmaller::Larger => double(next) > double(first),
+            LargerOrSmaller::Smaller => double(next) < double(first),
+        };
+        if same && wins {
+            *first = *next;
+        }
+        same
+    });
 }
 
 /// Fails on the first instant that has two values of different bytes. 4 on one byte and 4 on eight count as different, as

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use basalt_store::Store;
 
 use crate::realtime::RealtimeFailures;
+use crate::tables::rollup_tables;
 use crate::tree::LiveTrees;
 use crate::{
     Error, KeyLayout, NameRules, RebuildReport, Result, SchemaConfig, SeriesIndex, Tables, TagPair, Tsuid, Uid,
@@ -67,6 +68,10 @@ impl Schema {
         let uids = Uids::new(&store, &tables.uid, &config, &rules);
         let index = SeriesIndex::new(config.widths, config.series_max);
         let rebuilt = index.rebuild(&*store, &tables.data, layout)?;
+        // A series may have rollups and no points.
+        for table in rollup_tables(&config).filter(|table| **table != tables.data) {
+            index.rebuild(&*store, table, layout)?;
+        }
         let (live_trees, realtime_failures) = Default::default();
         Ok(Self { store, config, tables, layout, rules, uids, index, rebuilt, live_trees, realtime_failures })
     }

@@ -3,7 +3,7 @@
 use basalt_store::{ErrorKind, FamilyDescriptor, SplitPolicy, Store, TableDescriptor, TableName};
 use bytes::Bytes;
 
-use crate::{Error, KeyLayout, Result, SchemaConfig};
+use crate::{Error, KeyLayout, Result, Rollups, SchemaConfig};
 
 /// Family of points, annotations and histograms in the data table, and of everything in the tree table.
 pub const DATA_FAMILY: &[u8] = b"t";
@@ -62,8 +62,19 @@ impl Tables {
             data = data.with_attribute("SPLIT_POLICY", SplitPolicy::DISABLED);
         }
         let fixed: Vec<Fixed> = fixed_salt(config).into_iter().chain(widths).collect();
-        open_table(store, data, &splits(config), &fixed)
+        open_table(store, data, &splits(config), &fixed)?;
+        for name in rollup_tables(config).filter(|name| **name != self.data) {
+            let table = TableDescriptor::new(name.clone(), vec![FamilyDescriptor::new(DATA_FAMILY)]);
+            open_table(store, table, &splits(config), &fixed)?;
+        }
+        Ok(())
     }
+}
+
+/// Every table of rollups and pre-aggregates; that of the points may be among them.
+pub(crate) fn rollup_tables(config: &SchemaConfig) -> impl Iterator<Item = &TableName> {
+    let rollups = config.rollups.iter().flat_map(Rollups::iter);
+    rollups.flat_map(|rollup| [rollup.table(), rollup.preaggregate_table()])
 }
 
 /// One region a bucket: writes to different buckets share no lock, and a query scans them in parallel.

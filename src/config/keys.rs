@@ -111,6 +111,11 @@ keys! {
     schema.auto_create_tagks: "give new tag keys a UID at their first point";
     schema.auto_create_tagvs: "give new tag values a UID at their first point";
     schema.allow_specialchars: "characters allowed in names besides letters, digits and -_./";
+    schema.enable_appends: "append the points of a row to one cell";
+    schema.repair_appends: "let queries put the points of old append cells in order";
+    schema.use_otsdb_timestamp: "give cells the times of their points; without effect where points are appended";
+    schema.use_max_value: "with use_otsdb_timestamp, of two values at one instant keep the larger, else the smaller";
+    schema.histograms: "codecs of histograms and their ids: JSON, or the name of a .json file; empty for none";
     uid.random_metrics: "draw UIDs of metrics at random instead of counting them up";
     uid.filter: "give UIDs only to new names that match the patterns below";
     uid.metric_patterns: "regular expressions, all of which a new metric must match";
@@ -124,6 +129,13 @@ keys! {
     meta.tsuid_incrementing: "count the points of each series in the meta table";
     meta.tsuid_tracking: "keep in the meta table when each series was last written to";
     meta.tree_processing: "put series that get a meta object into the enabled trees";
+    rollups.enable: "keep rollups where rollups.config names tables";
+    rollups.config: "intervals, tables and aggregates of rollups: JSON, or the name of a .json file; empty for none";
+    rollups.tag_raw: "tag rollups of single series with raw_agg_tag_value";
+    rollups.agg_tag_key: "key of the tag that tells how series were joined";
+    rollups.raw_agg_tag_value: "value of that tag on rollups of single series";
+    rollups.block_derived: "refuse averages and deviations as rollups";
+    rollups.split_query: "answer what is newer than a rollup's delaySla from the points themselves";
     query.timeout_ms: "time for one query; 0 is forever";
     query.max_concurrent: "queries that run at once";
     query.max_waiting: "queries that may wait for their turn; further ones get 503";

@@ -171,6 +171,7 @@ impl Default for Store {
 
 /// `[schema]`: OpenTSDB's tables.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct Schema {
     pub(crate) data_table: String,
     pub(crate) uid_table: String,
@@ -187,6 +188,11 @@ pub(crate) struct Schema {
     pub(crate) auto_create_tagks: bool,
     pub(crate) auto_create_tagvs: bool,
     pub(crate) allow_specialchars: String,
+    pub(crate) enable_appends: bool,
+    pub(crate) repair_appends: bool,
+    pub(crate) use_otsdb_timestamp: bool,
+    pub(crate) use_max_value: bool,
+    pub(crate) histograms: String,
 }
 
 impl Default for Schema {
@@ -207,6 +213,38 @@ impl Default for Schema {
             auto_create_tagks: true,
             auto_create_tagvs: true,
             allow_specialchars: String::new(),
+            enable_appends: false,
+            repair_appends: false,
+            use_otsdb_timestamp: false,
+            use_max_value: true,
+            histograms: String::new(),
+        }
+    }
+}
+
+/// `[rollups]`: what tables of rollups there are.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of OpenTSDB's")]
+pub(crate) struct Rollups {
+    pub(crate) enable: bool,
+    pub(crate) config: String,
+    pub(crate) tag_raw: bool,
+    pub(crate) agg_tag_key: String,
+    pub(crate) raw_agg_tag_value: String,
+    pub(crate) block_derived: bool,
+    pub(crate) split_query: bool,
+}
+
+impl Default for Rollups {
+    fn default() -> Self {
+        Self {
+            enable: false,
+            config: String::new(),
+            tag_raw: false,
+            agg_tag_key: "_aggregate".to_owned(),
+            raw_agg_tag_value: "RAW".to_owned(),
+            block_derived: true,
+            split_query: false,
         }
     }
 }

@@ -7,7 +7,7 @@
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use basalt_ingest::{Problem, ProblemClass, PutReport, RawPoint};
+use basalt_ingest::{Problem, ProblemClass, PutReport};
 use basalt_store::ErrorKind;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 use super::json::JSON;
 use super::put::{Flags, Told};
 
+/// OpenTSDB's words where no codec of histograms is configured.
+const NO_HISTOGRAMS: &str =
+    "Histogram storage has not been enabled. Check the 'tsd.core.histograms.config' configuration.";
 /// Seconds after which a client that was turned away may come back.
 const RETRY_AFTER_S: u32 = 1;
 
@@ -128,10 +131,9 @@ impl ApiError {
             .details(format!("API version [{asked}] is greater than the max [1]"))
     }
 
-    /// 501: an endpoint of OpenTSDB's that is not built yet.
-    pub(crate) fn not_built(endpoint: &str) -> Self {
-        Self::new(StatusCode::NOT_IMPLEMENTED, "Endpoint not implemented")
-            .details(format!("{endpoint} is part of OpenTSDB 2.4 and not yet of this version of Basalt"))
+    /// 503: histograms where no codec of them is configured.
+    pub(crate) fn no_histograms() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, NO_HISTOGRAMS)
     }
 
     /// 413: a body over the bound.
@@ -179,7 +181,6 @@ impl ApiError {
             | Error::TooManySeries { .. }
             | Error::TooMuchMemory { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Error::DeadlineExceeded { .. } => StatusCode::REQUEST_TIMEOUT,
-            Error::NotSupported { .. } => StatusCode::NOT_IMPLEMENTED,
             _ if strict && cause.is_server_error_in_opentsdb() => StatusCode::INTERNAL_SERVER_ERROR,
             // A metric nobody knows is the request's fault, in OpenTSDB as here.
             Error::UnknownName { .. } => StatusCode::BAD_REQUEST,
@@ -332,10 +333,10 @@ impl IntoResponse for ApiError {
 /// 400 says that points are bad and sending them again is in vain; where good points could not be
 /// stored it is 503 (a client that drops batches on 400 must keep these), or 500 when the store is
 /// damaged. Under `strict` the latter are OpenTSDB's 200 with a report, or 400 without one.
-pub(crate) fn put_outcome(
+pub(crate) fn put_outcome<E: Serialize>(
     flags: Flags,
     report: &PutReport,
-    points: &[RawPoint<'_>],
+    echo: impl Fn(usize) -> Option<E>,
     strict: bool,
 ) -> Result<Response, ApiError> {
     let of_class = |wanted: fn(&Problem) -> bool| report.errors.iter().filter(|error| wanted(&error.problem)).count();
@@ -359,7 +360,7 @@ pub(crate) fn put_outcome(
         .details("Please see the TSD logs or append \"details\" to the put request")
         .with_retry();
     if told {
-        let body = serde_json::to_string(&Told::new(flags, report, timed_out, points));
+        let body = serde_json::to_string(&Told::new(flags, report, timed_out, echo));
         return Ok(error.dressed(JSON, body.map_err(|cause| ApiError::internal(cause.to_string()))?));
     }
     let ours = report.errors.iter().find(|error| !error.problem.class().is_rejection());

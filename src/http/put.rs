@@ -1,4 +1,4 @@
-//! `/api/put`: the body's points to `ingest`, its report back in OpenTSDB's words (`W-PUT-*`).
+//! `/api/put`, `/api/rollup`, `/api/histogram`: the body's points to `ingest`, its report back in OpenTSDB's words (`W-PUT-*`).
 //!
 //! A point is acknowledged when it is durable, whatever flags the request has: `sync` asks for what
 //! is always given, `sync_timeout` bounds how long the client waits for it.
@@ -7,8 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::response::Response;
-use basalt_ingest::{DatapointEcho, Door, PutReport, RawPoint, decode_text, parse_put};
+use basalt_ingest::{
+    DatapointEcho, Door, HistogramEcho, PutReport, RollupEcho, Submission, decode_text, parse_histograms, parse_put,
+    parse_rollups,
+};
+use bytes::Bytes;
 use serde::Serialize;
 use tokio::task::block_in_place;
 use tokio::time::timeout;
@@ -45,20 +50,74 @@ impl Flags {
 
 /// Takes points in.
 pub(crate) async fn put(State(app): State<Arc<App>>, params: Params, request: Request) -> Result<Response, ApiError> {
-    app.metrics.put_requests.add(1);
     let flags = Flags::of(&params)?;
+    let bytes = read(&app, request).await?;
+    let text = decode_text(&bytes);
+    let points = parse_put(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
+    let report = acknowledge(&app, flags, || app.ingest.submit(&points, Door::Http)).await?;
+    app.publisher.points(&points, &report.errors);
+    let echo = |index: usize| points.get(index).map(DatapointEcho);
+    error::put_outcome(flags, &report, echo, app.config.compat.strict)
+}
+
+/// Takes rollups and pre-aggregates in (`W-ROLLUP-HTTP`).
+pub(crate) async fn rollup(
+    State(app): State<Arc<App>>,
+    params: Params,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let flags = Flags::of(&params)?;
+    let bytes = read(&app, request).await?;
+    let text = decode_text(&bytes);
+    let rollups = parse_rollups(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
+    let report = acknowledge(&app, flags, || app.ingest.submit_rollups(&rollups, Door::Http)).await?;
+    let echo = |index: usize| rollups.get(index).map(RollupEcho);
+    error::put_outcome(flags, &report, echo, app.config.compat.strict)
+}
+
+/// Takes histograms in (`W-HISTO-HTTP`). Without a codec there are none, whatever the method.
+pub(crate) async fn histogram(
+    State(app): State<Arc<App>>,
+    params: Params,
+    request: Request,
+) -> Result<Response, ApiError> {
+    if app.config.schema.histograms.is_empty() {
+        return Err(ApiError::no_histograms());
+    }
+    if request.method() != Method::POST {
+        return Err(ApiError::method(request.method()));
+    }
+    let flags = Flags::of(&params)?;
+    let bytes = read(&app, request).await?;
+    let text = decode_text(&bytes);
+    let histograms = parse_histograms(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
+    let report = acknowledge(&app, flags, || app.ingest.submit_histograms(&histograms, Door::Http)).await?;
+    let echo = |index: usize| histograms.get(index).map(HistogramEcho);
+    error::put_outcome(flags, &report, echo, app.config.compat.strict)
+}
+
+async fn read(app: &App, request: Request) -> Result<Bytes, ApiError> {
+    app.metrics.put_requests.add(1);
     let (parts, body) = request.into_parts();
     let (limit, patience) = (app.config.http.max_body_bytes, app.config.server.idle_timeout_ms);
-    let bytes = body::read(&parts.headers, body, limit, patience).await?;
+    body::read(&parts.headers, body, limit, patience).await
+}
+
+/// A body that nothing was taken of.
+fn refuse(app: &App, cause: &basalt_ingest::Error) -> ApiError {
+    app.ingest.stats().refuse_body();
+    ApiError::of_ingest(cause)
+}
+
+/// Hands a body's points over and waits for what becomes of them.
+async fn acknowledge(
+    app: &App,
+    flags: Flags,
+    submit: impl FnOnce() -> basalt_ingest::Result<Submission>,
+) -> Result<PutReport, ApiError> {
     let began = Instant::now();
-    let text = decode_text(&bytes);
-    let points = parse_put(&text, app.ingest.limits()).map_err(|cause| {
-        app.ingest.stats().refuse_body();
-        ApiError::of_ingest(&cause)
-    })?;
     // A new name is looked up and made in the tables, which blocks.
-    let submitted = block_in_place(|| app.ingest.submit(&points, Door::Http));
-    let mut submission = submitted.map_err(|cause| ApiError::of_ingest(&cause))?;
+    let mut submission = block_in_place(submit).map_err(|cause| ApiError::of_ingest(&cause))?;
     let report = match flags.sync_timeout {
         None => submission.await,
         Some(patience) => match timeout(patience, &mut submission).await {
@@ -67,39 +126,38 @@ pub(crate) async fn put(State(app): State<Arc<App>>, params: Params, request: Re
         },
     };
     app.metrics.put_latency.record(began.elapsed());
-    app.publisher.points(&points, &report.errors);
     if let Some(first) = report.errors.first() {
         let (errors, reason) = (report.errors.len(), first.problem.http_text());
         tracing::debug!(stored = report.stored, errors, reason, "put with errors");
     }
-    error::put_outcome(flags, &report, &points, app.config.compat.strict)
+    Ok(report)
 }
 
 /// What `summary` and `details` give, member by member in OpenTSDB's order.
 #[derive(Debug, Serialize)]
-pub(crate) struct Told<'a> {
+pub(crate) struct Told<E: Serialize> {
     success: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeouts: Option<u64>,
     failed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    errors: Option<Vec<ToldError<'a>>>,
+    errors: Option<Vec<ToldError<E>>>,
 }
 
 #[derive(Debug, Serialize)]
-struct ToldError<'a> {
-    datapoint: Option<DatapointEcho<'a>>,
+struct ToldError<E: Serialize> {
+    datapoint: Option<E>,
     error: String,
 }
 
-impl<'a> Told<'a> {
+impl<E: Serialize> Told<E> {
     /// `timed_out` of the report's failures ran out of time.
-    pub(crate) fn new(flags: Flags, report: &PutReport, timed_out: u64, points: &'a [RawPoint<'a>]) -> Self {
+    pub(crate) fn new(flags: Flags, report: &PutReport, timed_out: u64, echo: impl Fn(usize) -> Option<E>) -> Self {
         let errors = || {
-            let told = report.errors.iter().map(|error| ToldError {
-                datapoint: points.get(error.index).map(DatapointEcho),
-                error: error.problem.http_text(),
-            });
+            let told = report
+                .errors
+                .iter()
+                .map(|error| ToldError { datapoint: echo(error.index), error: error.problem.http_text() });
             told.collect()
         };
         Self {

@@ -22,12 +22,9 @@ const TWO_PIECES: &[&str] = &["config", "stats", "uid", "search", "annotation", 
 /// The names below `/api/query`.
 const QUERIES: &[&str] = &["exp", "gexp", "last"];
 
-/// OpenTSDB's endpoints that this version does not have yet.
-const NOT_BUILT: &[&str] = &["/api/histogram", "/api/rollup"];
-
 /// All endpoints under their plain names.
 pub(crate) fn table(app: &Arc<App>) -> Router {
-    let mut router = Router::new()
+    let router = Router::new()
         .route("/", get(|| async { super::json::body_of("text/html; charset=UTF-8", page::home()) }))
         .route("/q", any(graph::classic))
         .route("/s/{*name}", get(assets::below))
@@ -35,6 +32,8 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/logs", any(logs::recent))
         .route("/diediedie", any(service::diediedie))
         .route("/api/put", post(put::put))
+        .route("/api/rollup", post(put::rollup))
+        .route("/api/histogram", any(put::histogram))
         .route("/api/query", get(query::get).post(query::post).delete(query::get))
         .route("/api/query/exp", post(expression::post))
         .route("/api/query/gexp", get(query::formulas))
@@ -74,9 +73,6 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics));
-    for path in NOT_BUILT {
-        router = router.route(path, any(|| async { Err::<(), _>(ApiError::not_built(path)) }));
-    }
     router
         .fallback(|| async { ApiError::no_endpoint() })
         .method_not_allowed_fallback(|method: Method| async move { ApiError::method(&method) })

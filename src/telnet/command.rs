@@ -5,6 +5,10 @@
 pub(crate) enum Command<'a> {
     /// One point.
     Put,
+    /// One rollup or pre-aggregate.
+    Rollup,
+    /// One histogram.
+    Histogram,
     /// Who answers.
     Version,
     /// Numbers.
@@ -31,6 +35,8 @@ impl<'a> Command<'a> {
         let word = line.split(|byte| *byte == b' ').next().unwrap_or_default();
         match word {
             b"put" => Self::Put,
+            b"rollup" => Self::Rollup,
+            b"histogram" => Self::Histogram,
             b"version" => Self::Version,
             b"stats" => Self::Stats,
             b"help" => Self::Help,

@@ -3,9 +3,13 @@
 //! A full store is no error here: the points that were turned away are offered again, and meanwhile
 //! nothing is read from the connection, which is all that a sender needs to slow down.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use basalt_ingest::{Door, Error, Ingest, Problem, ProblemClass, PutReport, RawPoint, decode_text, parse_put_line};
+use basalt_ingest::{
+    Door, Error, Ingest, PointError, Problem, ProblemClass, PutReport, Submission, decode_text, parse_histogram_line,
+    parse_put_line, parse_rollup_line,
+};
 use bytes::Bytes;
 use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep};
@@ -19,37 +23,103 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Stores `lines`; returns when all that can be stored are durable, with one text for each line
-/// that is not, in the lines' order.
-pub(crate) async fn put_lines(ingest: &Ingest, publisher: &Publisher, door: Door, lines: &[Bytes]) -> Vec<String> {
+/// What a line puts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PutKind {
+    /// A point.
+    Put,
+    /// A rollup or pre-aggregate.
+    Rollup,
+    /// A histogram.
+    Histogram,
+}
+
+impl PutKind {
+    /// The command.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Put => "put",
+            Self::Rollup => "rollup",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// Stores `lines`, all of one kind; returns when all that can be stored are durable, with one text for each line that is
+/// not, in the lines' order.
+pub(crate) async fn put_lines(
+    ingest: &Ingest,
+    publisher: &Publisher,
+    door: Door,
+    kind: PutKind,
+    lines: &[Bytes],
+) -> Vec<String> {
     let texts: Vec<_> = lines.iter().map(|line| decode_text(line)).collect();
-    let mut refused: Vec<(usize, Problem)> = Vec::new();
-    let mut places = Vec::with_capacity(lines.len());
-    let mut points = Vec::with_capacity(lines.len());
+    let mut refused = match kind {
+        PutKind::Put => {
+            let (points, refused) = parse(ingest, door, &texts, parse_put_line);
+            let told = |points: &[_], errors: &[_]| publisher.points(points, errors);
+            offer_all(points, refused, |points| ingest.submit(points, door), told).await
+        }
+        PutKind::Rollup => {
+            let (rollups, refused) = parse(ingest, door, &texts, parse_rollup_line);
+            offer_all(rollups, refused, |rollups| ingest.submit_rollups(rollups, door), |_, _| {}).await
+        }
+        PutKind::Histogram => {
+            let (histograms, refused) = parse(ingest, door, &texts, parse_histogram_line);
+            offer_all(histograms, refused, |histograms| ingest.submit_histograms(histograms, door), |_, _| {}).await
+        }
+    };
+    refused.sort_by_key(|(place, _)| *place);
+    refused.iter().map(|(_, problem)| reply::put_error(kind.word(), problem)).collect()
+}
+
+/// What lines say, and those that say nothing, by their places.
+type Parsed<T> = (Vec<(usize, T)>, Vec<(usize, Problem)>);
+
+fn parse<'t, T>(
+    ingest: &Ingest,
+    door: Door,
+    texts: &'t [Cow<'_, str>],
+    read: impl Fn(&'t str) -> Result<T, Problem>,
+) -> Parsed<T> {
+    let (mut points, mut refused) = (Vec::with_capacity(texts.len()), Vec::new());
     for (place, text) in texts.iter().enumerate() {
-        match parse_put_line(text) {
-            Ok(point) => {
-                places.push(place);
-                points.push(point);
-            }
+        match read(text) {
+            Ok(point) => points.push((place, point)),
             Err(problem) => {
                 ingest.reject_line(door, &problem);
                 refused.push((place, problem));
             }
         }
     }
+    (points, refused)
+}
+
+/// Offers points until all are stored or refused, or patience is over; `told` hears what became of each offer.
+async fn offer_all<T: Clone>(
+    points: Vec<(usize, T)>,
+    mut refused: Vec<(usize, Problem)>,
+    submit: impl Fn(&[T]) -> basalt_ingest::Result<Submission>,
+    told: impl Fn(&[T], &[PointError]),
+) -> Vec<(usize, Problem)> {
+    let (mut places, mut points): (Vec<usize>, Vec<T>) = points.into_iter().unzip();
     let until = Instant::now() + PATIENCE;
     let mut pause = PAUSE_MIN;
-    loop {
-        let report = offer(ingest, door, &points).await;
-        publisher.points(&points, &report.errors);
+    while !points.is_empty() {
+        // A new name is looked up and made in the tables, which blocks.
+        let report = match block_in_place(|| submit(&points)) {
+            Ok(submission) => submission.await,
+            Err(cause) => refuse_all(&cause, points.len()),
+        };
+        told(&points, &report.errors);
         let last = Instant::now() >= until;
         let (mut places_left, mut points_left) = (Vec::new(), Vec::new());
         for error in report.errors {
             let (Some(place), Some(point)) = (places.get(error.index), points.get(error.index)) else { continue };
             if error.problem.class() == ProblemClass::Throttled && !last {
                 places_left.push(*place);
-                points_left.push(*point);
+                points_left.push(point.clone());
             } else {
                 refused.push((*place, error.problem));
             }
@@ -61,21 +131,11 @@ pub(crate) async fn put_lines(ingest: &Ingest, publisher: &Publisher, door: Door
         sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
     }
-    refused.sort_by_key(|(place, _)| *place);
-    refused.iter().map(|(_, problem)| reply::put_error(problem)).collect()
-}
-
-/// One offer of points; a refusal of all of them is a refusal of each.
-async fn offer(ingest: &Ingest, door: Door, points: &[RawPoint<'_>]) -> PutReport {
-    // A new name is looked up and made in the tables, which blocks.
-    match block_in_place(|| ingest.submit(points, door)) {
-        Ok(submission) => submission.await,
-        Err(cause) => refuse_all(&cause, points.len()),
-    }
+    refused
 }
 
 fn refuse_all(cause: &Error, count: usize) -> PutReport {
     let problem = Problem::Throttled { text: cause.to_string().into() };
-    let errors = (0..count).map(|index| basalt_ingest::PointError { index, problem: problem.clone() });
+    let errors = (0..count).map(|index| PointError { index, problem: problem.clone() });
     PutReport { failed: count as u64, errors: errors.collect(), ..PutReport::default() }
 }

@@ -6,7 +6,7 @@ use basalt_ingest::Problem;
 use crate::version;
 
 /// The commands, as `help` lists them.
-pub(crate) const HELP: &str = "available commands: stats dropcaches version exit help put \n";
+pub(crate) const HELP: &str = "available commands: stats dropcaches version exit help put rollup histogram \n";
 
 /// After `auth`, where everybody is let in.
 pub(crate) const AUTHENTICATED: &str = "AUTH_SUCCESS\r\n";
@@ -22,10 +22,14 @@ pub(crate) fn version() -> String {
     version::lines()
 }
 
-/// To a `put` that is not stored.
-pub(crate) fn put_error(problem: &Problem) -> String {
-    format!("{}\n", problem.telnet_text("put"))
+/// To a `put`, `rollup` or `histogram` that is not stored.
+pub(crate) fn put_error(command: &str, problem: &Problem) -> String {
+    format!("{}\n", problem.telnet_text(command))
 }
+
+/// To a histogram where no codec of them is configured.
+pub(crate) const NO_HISTOGRAMS: &str = "histogram: illegal argument: Histogram storage has not been enabled. Check the \
+    'tsd.core.histograms.config' configuration.\n";
 
 /// To a command that is none. A word from outside is cut at 256 characters.
 pub(crate) fn unknown(command: &str) -> String {

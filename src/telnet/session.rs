@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::command::Command;
 use super::lines::{Lines, TooLong};
-use super::{put_lines, reply};
+use super::{PutKind, put_lines, reply};
 use crate::app::App;
 use crate::clock;
 use crate::config::Mode;
@@ -76,22 +76,28 @@ impl Session {
     /// Executes every whole line that has come: runs of puts as one batch each, other commands one
     /// by one between them.
     async fn execute(&mut self) -> io::Result<Next> {
-        let mut puts = Vec::new();
+        let (mut kind, mut puts) = (PutKind::Put, Vec::new());
         loop {
             match self.lines.next() {
-                Ok(Some(line)) if self.command_of(&line) == Command::Put => puts.push(line),
+                Ok(Some(line)) if let Some(next) = kind_of(self.command_of(&line)) => {
+                    if next != kind {
+                        self.store(kind, std::mem::take(&mut puts)).await;
+                        kind = next;
+                    }
+                    puts.push(line);
+                }
                 Ok(Some(line)) => {
-                    self.store(std::mem::take(&mut puts)).await;
+                    self.store(kind, std::mem::take(&mut puts)).await;
                     if self.command(&line).await? == Next::Close {
                         return Ok(Next::Close);
                     }
                 }
                 Ok(None) => {
-                    self.store(puts).await;
+                    self.store(kind, puts).await;
                     return Ok(Next::Read);
                 }
                 Err(TooLong) => {
-                    self.store(puts).await;
+                    self.store(kind, puts).await;
                     self.say(&reply::line_too_long(self.app.config.telnet.max_line_bytes)).await?;
                     return Ok(Next::Close);
                 }
@@ -100,12 +106,17 @@ impl Session {
     }
 
     /// Stores a run of puts and offers their error lines to the peer, without waiting for it.
-    async fn store(&mut self, puts: Vec<Bytes>) {
+    async fn store(&mut self, kind: PutKind, puts: Vec<Bytes>) {
         if puts.is_empty() {
             return;
         }
         self.app.metrics.telnet_commands.add(puts.len() as u64);
-        let errors = put_lines(&self.app.ingest, &self.app.publisher, Door::Telnet, &puts).await;
+        let has_histograms = !self.app.config.schema.histograms.is_empty();
+        let errors = if kind == PutKind::Histogram && !has_histograms {
+            vec![reply::NO_HISTOGRAMS.to_owned(); puts.len()]
+        } else {
+            put_lines(&self.app.ingest, &self.app.publisher, Door::Telnet, kind, &puts).await
+        };
         if !self.app.config.telnet.return_errors {
             return;
         }
@@ -133,7 +144,12 @@ impl Session {
     /// What a line means in this mode: without writes there is no `put` (`H-MODE`).
     fn command_of<'a>(&self, line: &'a [u8]) -> Command<'a> {
         match Command::of(line) {
-            Command::Put if self.app.config.server.mode == Mode::ReadOnly => Command::Unknown(b"put"),
+            command
+                if self.app.config.server.mode == Mode::ReadOnly
+                    && let Some(kind) = kind_of(command) =>
+            {
+                Command::Unknown(kind.word().as_bytes())
+            }
             Command::Auth if !self.app.config.server.auth_allow_all => Command::Unknown(b"auth"),
             Command::DieDieDie if !self.app.config.server.allow_diediedie => Command::Unknown(b"diediedie"),
             command => command,
@@ -145,7 +161,7 @@ impl Session {
         let text = match self.command_of(line) {
             Command::Exit => return Ok(Next::Close),
             // Puts never come here; a later reply tells them apart.
-            Command::Put => return Ok(Next::Read),
+            Command::Put | Command::Rollup | Command::Histogram => return Ok(Next::Read),
             Command::Version => reply::version(),
             Command::Help => reply::HELP.to_owned(),
             Command::Stats => {
@@ -175,5 +191,15 @@ impl Session {
         self.unread.extend_from_slice(text.as_bytes());
         let unread = std::mem::take(&mut self.unread);
         timeout(REPLY_PATIENCE, self.stream.write_all(&unread)).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+/// What kind of put a command is, if it is one.
+fn kind_of(command: Command<'_>) -> Option<PutKind> {
+    match command {
+        Command::Put => Some(PutKind::Put),
+        Command::Rollup => Some(PutKind::Rollup),
+        Command::Histogram => Some(PutKind::Histogram),
+        _ => None,
     }
 }

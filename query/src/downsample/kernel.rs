@@ -10,22 +10,54 @@ use crate::window::Window;
 ///
 /// *Cost*: linear in the points and, when filled, in [`grid_len`]; one scratch buffer.
 pub(crate) fn downsample(points: &Span, spec: &Downsample, window: &Window, rule: PercentileRule) -> Span {
+    downsample_by(points.times(), spec, window, of_doubles(points, spec, rule))
+}
+
+/// What makes one value of a bucket's points, given by their indexes.
+pub(crate) fn of_doubles<'a>(
+    points: &'a Span,
+    spec: &'a Downsample,
+    rule: PercentileRule,
+) -> impl FnMut(std::ops::Range<usize>) -> f64 + 'a {
     let mut scratch = Vec::new();
-    let mut aggregate = |range: std::ops::Range<usize>| {
+    move |range| {
         scratch.clear();
         scratch.extend(range.map(|at| points.double(at)));
         spec.function.of_doubles(&mut scratch, rule)
-    };
+    }
+}
+
+/// Downsamples by what `value` makes of the indexes of a bucket's times, and fills what is to be filled.
+pub(crate) fn downsample_by(
+    times: &[i64],
+    spec: &Downsample,
+    window: &Window,
+    mut value: impl FnMut(std::ops::Range<usize>) -> f64,
+) -> Span {
     let mut out = Span::default();
-    let times = points.times();
+    buckets(times, spec, window, |stamp_ms, range| out.push_double(stamp_ms, value(range)));
+    match (spec.interval, spec.fill) {
+        (Interval::All, _) | (_, Fill::None) => out,
+        (_, Fill::Nan | Fill::Null) => fill(&out, grid(spec, window), f64::NAN),
+        (_, Fill::Zero) => fill(&out, grid(spec, window), 0.0),
+    }
+}
+
+/// Calls `each` with every bucket that holds a time, in order: its stamp and the indexes in `times`, which ascend. Times
+/// of buckets that begin before the scan do not count.
+pub(crate) fn buckets(
+    times: &[i64],
+    spec: &Downsample,
+    window: &Window,
+    mut each: impl FnMut(i64, std::ops::Range<usize>),
+) {
     match spec.interval {
         Interval::All => {
             let from = times.partition_point(|time| *time < window.start_ms);
             let to = times.partition_point(|time| *time < window.end_ms);
             if from < to {
-                out.push_double(window.start_ms, aggregate(from..to));
+                each(window.start_ms, from..to);
             }
-            return out;
         }
         Interval::Fixed(millis) => {
             let first_ms = align_up(window.scan_start_ms, millis);
@@ -33,7 +65,7 @@ pub(crate) fn downsample(points: &Span, spec: &Downsample, window: &Window, rule
             while let Some(time) = times.get(at) {
                 let bucket_ms = time - time.rem_euclid(millis);
                 let end = bucket_end(times, at, bucket_ms.saturating_add(millis));
-                out.push_double(bucket_ms, aggregate(at..end));
+                each(bucket_ms, at..end);
                 at = end;
             }
         }
@@ -52,16 +84,11 @@ pub(crate) fn downsample(points: &Span, spec: &Downsample, window: &Window, rule
                     (holding, next) = (next, next.next());
                 }
                 let end = bucket_end(times, at, next.start_ms());
-                out.push_double(holding.start_ms(), aggregate(at..end));
+                each(holding.start_ms(), at..end);
                 at = end;
                 bucket = Some(holding);
             }
         }
-    }
-    match spec.fill {
-        Fill::None => out,
-        Fill::Nan | Fill::Null => fill(&out, grid(spec, window), f64::NAN),
-        Fill::Zero => fill(&out, grid(spec, window), 0.0),
     }
 }
 

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use basalt_schema::Salting;
+use basalt_schema::{
+    BaseTime, Bounds, Door, Histogram, PointTime, RollupSettings, Rollups, Salting, SchemaConfig, Value,
+    histogram_column,
+};
 
 use crate::fixture::{Fixture, text};
 use crate::{Cancel, Error, Limits, Options, QueryEngine, QueryRequest, SubQuery};
@@ -203,13 +206,110 @@ fn q_get_tsuid_filters_hold_for_lists_too() {
     assert!(matches!(error, Err(Error::InvalidTsuid { .. })));
 }
 
+/// `Q-HISTO`: series are summed bucket by bucket, percentiles and buckets are series of their own, and points are not.
 #[test]
-fn what_is_not_answered_yet_is_refused() {
-    let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
-    for metric in ["sum:pre-agg:m", "sum:percentiles[99]:m", "sum:show-histogram-buckets:m"] {
-        let error = fixture.ask(START, END, metric).unwrap_err();
-        assert!(matches!(error, Error::NotSupported { .. }), "{metric}: {error}");
+fn q_histo_percentiles_and_buckets_are_series() {
+    let mut fixture = Fixture::of(SchemaConfig { histogram_id: Some(7), ..SchemaConfig::default() });
+    fixture.put("m 1700000000 1 host=a");
+    for (host, second, counts) in [("a", 0, [1, 9]), ("b", 0, [9, 1]), ("b", 70, [0, 4])] {
+        let mut histogram = Histogram::default();
+        histogram.set(Bounds { lower: 0.0, upper: 1.0 }, counts[0]);
+        histogram.set(Bounds { lower: 1.0, upper: 2.5 }, counts[1]);
+        let tsuid = fixture.schema.resolve("m", &[("host", host)]).unwrap();
+        fixture.schema.index().add(&tsuid).unwrap();
+        let (base, qualifier) = histogram_column(PointTime::from_number(1_700_000_000 + second).unwrap());
+        let key = fixture.schema.layout().series_key(&tsuid).row_key(base);
+        fixture.store(&key, &qualifier, &histogram.encode(7));
     }
+    let told = |metric: &str| {
+        let series = fixture.ask("1699999990", "1700000990", metric).unwrap();
+        series.iter().map(|series| format!("{}: {}", series.metric, text(series))).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told("sum:percentiles[50,99.9]:m"),
+        ["m_pct_50.0: 1700000000 0.5, 1700000070 1.75", "m_pct_99.9: 1700000000 1.75, 1700000070 1.75"]
+    );
+    assert_eq!(
+        told("sum:show-histogram-buckets:m"),
+        [
+            "m_UNDERFLOW: 1700000000 0, 1700000070 0",
+            "m_0.0_1.0: 1700000000 10, 1700000070 0",
+            "m_1.0_2.5: 1700000000 10, 1700000070 4",
+            "m_OVERFLOW: 1700000000 0, 1700000070 0"
+        ]
+    );
+    assert_eq!(told("sum:1h-sum:percentiles[99]:m{host=b}"), ["m_pct_99.0: "]);
+    assert_eq!(told("sum:1m-sum:percentiles[99]:m{host=b}"), ["m_pct_99.0: 1700000040 1.75"]);
+    assert_eq!(told("none:percentiles[20]:m").len(), 2);
+    assert_eq!(told("sum:m"), ["m: 1700000000 1"]);
+    for (metric, words) in [
+        ("avg:percentiles[50]:m", "Only NONE or SUM aggregation function supported for histogram query"),
+        ("sum:1m-avg:percentiles[50]:m", "Only SUM downsampling aggregation supported for histogram query"),
+        ("sum:percentiles[100.5]:m", "Invalid percentile parameters: 100.5"),
+        ("sum:pre-agg:m", "Pre-aggregates are kept only where rollups are configured"),
+    ] {
+        assert_eq!(fixture.ask(START, END, metric).unwrap_err().to_string(), words);
+    }
+}
+
+const ROLLUPS: &str = r#"{"aggregationIds":{"sum":0,"count":1},"intervals":[
+    {"table":"tsdb","preAggregationTable":"pre","interval":"1m","rowSpan":"1h","defaultInterval":true},
+    {"table":"hours","preAggregationTable":"pre-hours","interval":"1h","rowSpan":"1d","delaySla":"2h"}]}"#;
+
+/// Three hours of points, and of sums that differ from them.
+fn rolled_up(split_queries: bool) -> Fixture {
+    let settings = RollupSettings { split_queries, ..RollupSettings::default() };
+    let rollups = Rollups::parse(ROLLUPS, settings).unwrap();
+    let mut fixture = Fixture::of(SchemaConfig { rollups: Some(rollups.clone()), ..SchemaConfig::default() });
+    let (hours, sum) = (rollups.by_name("1h").unwrap(), rollups.aggregate("sum").unwrap());
+    let (kind, _) = Value::Int(1).encode(Door::Http).unwrap();
+    for hour in 0..3u8 {
+        let second = 1_699_999_200 + u32::from(hour) * 3600;
+        fixture.put(&format!("m {second} 1 host=a"));
+        let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
+        let (base, qualifier) = hours.column(second, sum, kind).unwrap();
+        let base = BaseTime::from_be_bytes(base.to_be_bytes());
+        let key = fixture.schema.layout().series_key(&tsuid).row_key(base);
+        fixture.store_in(hours.table(), &key, &qualifier, &[10 + hour]);
+    }
+    fixture
+}
+
+/// `Q-ROLLUP`: rollups are read where they are kept, and a rollup that is not kept is told by name.
+#[test]
+fn q_rollup_the_longest_fitting_interval_is_read() {
+    let fixture = rolled_up(false);
+    let told = |metric: &str| text(&fixture.ask("1699999200", "1700010000", metric).unwrap()[0]);
+    assert_eq!(told("sum:1h-sum:m"), "1699999200 10.0, 1700002800 11.0, 1700006400 12.0");
+    assert_eq!(told("sum:2h-sum:m"), "1699999200 21.0, 1700006400 12.0");
+    assert_eq!(told("sum:1h-sum:rollup_raw:m"), "1699999200 1.0, 1700002800 1.0, 1700006400 1.0");
+    assert_eq!(told("sum:1m-sum:m"), "1699999200 1.0, 1700002800 1.0, 1700006400 1.0");
+    for (metric, words) in [
+        ("sum:1h-max:m", "No ID found mapping to aggregator: max"),
+        ("sum:1h-dev:m", "Standard deviation over rolled up data is not supported at this time"),
+    ] {
+        assert_eq!(fixture.ask(START, END, metric).unwrap_err().to_string(), words);
+    }
+}
+
+/// `Q-ROLLUP-SPLIT`: what is newer than the rollups' delay comes from the points themselves.
+#[test]
+fn q_rollup_split_what_is_newer_than_the_delay_is_read_from_points() {
+    let fixture = rolled_up(true);
+    let request = QueryRequest {
+        start: Some("1699999200".to_owned()),
+        end: Some("1700010000".to_owned()),
+        queries: vec![SubQuery::from_metric_text("sum:1h-sum:m").unwrap()],
+        ..QueryRequest::default()
+    };
+    let told = |now_s: i64| {
+        let engine = fixture.engine(false, Limits::default());
+        text(&engine.run(&request, now_s * 1000, &Cancel::new()).unwrap()[0].series[0])
+    };
+    // Rollups are complete until two hours before the clock.
+    assert_eq!(told(1_700_020_000), "1699999200 10.0, 1700002800 11.0, 1700006400 12.0");
+    assert_eq!(told(1_700_003_000 + 7200), "1699999200 10.0, 1700002800 11.0, 1700006400 1.0");
+    assert_eq!(told(1_699_990_000), "1699999200 1.0, 1700002800 1.0, 1700006400 1.0");
 }
 
 /// `Q-LIMIT`: all queries share a bound of memory; an answer holds its part until it is dropped.

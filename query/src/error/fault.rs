@@ -214,3 +214,18 @@ impl FilterFault {
         }
     }
 }
+
+/// What is wrong with a query of histograms.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HistogramFault {
+    /// Another function across series.
+    #[error("Only NONE or SUM aggregation function supported for histogram query")]
+    Aggregator,
+    /// Another function of downsampling.
+    #[error("Only SUM downsampling aggregation supported for histogram query")]
+    Downsample,
+    /// A percentile below 0 or above 100.
+    #[error("Invalid percentile parameters: {0}")]
+    Percentile(Box<str>),
+}

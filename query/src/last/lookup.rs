@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Duplicates, RowCell, RowPoints, Schema, Tsuid, Value};
+use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowPoints, Schema, Tsuid, Value};
 use basalt_store::{Columns, Get, RowView};
 use bytes::Bytes;
 
@@ -120,7 +120,7 @@ impl Lookup<'_> {
     /// A row's series and its newest point; a row may hold annotations alone.
     fn newest_of(&self, row: &RowView<'_>, scratch: &mut RowPoints) -> Result<Option<(Tsuid, Point)>> {
         let key = self.schema.layout().decode(row.key())?;
-        scratch.decode(row.cells().map(RowCell::from), Duplicates::NewestWins)?;
+        scratch.decode(row.cells().map(RowCell::from), self.schema.config().duplicates())?;
         let newest = scratch.offsets_ms().last().copied().zip(scratch.value(scratch.len().saturating_sub(1)));
         Ok(newest.map(|(offset_ms, value)| {
             let number = match value {

@@ -2,10 +2,11 @@
 
 use chrono_tz::Tz;
 
-use super::{QueryRequest, RateOptions, SUB_QUERIES_MAX, SubQuery};
+use super::{QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, SubQuery};
 use crate::downsample::{Downsample, Fill};
-use crate::error::FilterFault;
+use crate::error::{FilterFault, HistogramFault};
 use crate::filter::{FilterKind, TagFilter, fault};
+use crate::histogram::{HistogramQuery, float_text};
 use crate::time::{TimeContext, parse_time, parse_zone};
 use crate::{Aggregator, Compat, Error, Options, Result};
 
@@ -53,6 +54,12 @@ pub struct SubQueryPlan {
     pub downsample: Option<Downsample>,
     /// Rate.
     pub rate: Option<RateOptions>,
+    /// Histograms are asked, and not points.
+    pub histogram: Option<HistogramQuery>,
+    /// How rollups are used.
+    pub rollups: RollupUsage,
+    /// What was joined across series before it was written.
+    pub pre_aggregate: bool,
 }
 
 /// Where a sub query's series come from.
@@ -168,7 +175,7 @@ impl SubQuery {
             Some(text) => Some(Downsample::parse(text, zone, use_calendar)?),
             None => None,
         };
-        self.refuse_unsupported()?;
+        let histogram = self.histogram(aggregator, downsample)?;
         if compat.strict {
             self.filters.iter().try_for_each(refuse_not_key)?;
         }
@@ -180,21 +187,29 @@ impl SubQuery {
             explicit_tags: self.explicit_tags,
             downsample,
             rate: self.rate.then(|| self.rate_options.unwrap_or_default()),
+            histogram,
+            rollups: self.rollup_usage.as_deref().map(RollupUsage::parse).unwrap_or_default(),
+            pre_aggregate: self.pre_aggregate,
         })
     }
 
-    /// What would change the answer and is not built yet. `rollupUsage` is not among them: without rollup tables every
-    /// usage reads raw points, in OpenTSDB too.
-    fn refuse_unsupported(&self) -> Result<()> {
-        let refused = if self.pre_aggregate {
-            "preAggregate"
-        } else if !self.percentiles.is_empty() {
-            "percentiles"
-        } else if self.show_histogram_buckets {
-            "showHistogramBuckets"
-        } else {
-            return Ok(());
-        };
-        Err(Error::NotSupported { what: refused })
+    /// What is asked of histograms, if anything is. Sums are all that they have.
+    fn histogram(&self, aggregator: Aggregator, downsample: Option<Downsample>) -> Result<Option<HistogramQuery>> {
+        if self.percentiles.is_empty() && !self.show_histogram_buckets {
+            return Ok(None);
+        }
+        let refuse = |fault| Err(Error::Histogram { fault });
+        if !matches!(aggregator, Aggregator::None | Aggregator::Sum) {
+            return refuse(HistogramFault::Aggregator);
+        }
+        if downsample.is_some_and(|downsample| downsample.function != Aggregator::Sum) {
+            return refuse(HistogramFault::Downsample);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "a percentile is a float of 32 bits in OpenTSDB")]
+        let percentiles: Vec<f32> = self.percentiles.iter().map(|percentile| *percentile as f32).collect();
+        if let Some(wrong) = percentiles.iter().find(|percentile| **percentile < 0.0 || **percentile > 100.0) {
+            return refuse(HistogramFault::Percentile(float_text(*wrong).into()));
+        }
+        Ok(Some(HistogramQuery { percentiles, buckets: self.show_histogram_buckets }))
     }
 }

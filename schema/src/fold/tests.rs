@@ -11,7 +11,7 @@ fn cell<'a>(qualifier: &'a [u8], value: &'a [u8], time: u64) -> RowCell<'a> {
 
 fn check(cells: &[RowCell<'_>], expected: Option<(&[u8], &[u8], u64)>) {
     let mut fold = RowFold::default();
-    let folded = fold.fold(cells).unwrap();
+    let folded = fold.fold(cells, Duplicates::NewestWins).unwrap();
     assert_eq!(folded, expected.map(|(qualifier, value, time)| cell(qualifier, value, time)));
 }
 
@@ -51,7 +51,7 @@ fn the_newest_of_an_instant_is_kept_on_its_own_bytes() {
 #[test]
 fn damage_keeps_the_row() {
     let mut fold = RowFold::default();
-    assert!(fold.fold(&[cell(&[0, 0], &[5], 1), cell(&[0, 0x02], &[1, 2, 3], 2)]).is_err());
+    assert!(fold.fold(&[cell(&[0, 0], &[5], 1), cell(&[0, 0x02], &[1, 2, 3], 2)], Duplicates::NewestWins).is_err());
 }
 
 fn points_of(cells: &[RowCell<'_>]) -> Vec<(u32, u64, crate::PointKind)> {
@@ -81,15 +81,15 @@ proptest! {
         let cells: Vec<RowCell<'_>> =
             written.iter().zip(1..).map(|(point, time)| cell(&point.qualifier_bytes, &point.value, time)).collect();
         let mut fold = RowFold::default();
-        if let Some(folded) = fold.fold(&cells).unwrap() {
+        if let Some(folded) = fold.fold(&cells, Duplicates::NewestWins).unwrap() {
             prop_assert_eq!(points_of(&[folded]), points_of(&cells));
-            prop_assert!(RowFold::default().fold(&[folded]).unwrap().is_none());
+            prop_assert!(RowFold::default().fold(&[folded], Duplicates::NewestWins).unwrap().is_none());
             let (early, late) = cells.split_at(split.min(cells.len()));
             let mut first = RowFold::default();
-            let early = first.fold(early).unwrap().map_or_else(|| early.to_vec(), |cell| vec![cell]);
+            let early = first.fold(early, Duplicates::NewestWins).unwrap().map_or_else(|| early.to_vec(), |cell| vec![cell]);
             let steps = [early, late.to_vec()].concat();
             let mut second = RowFold::default();
-            let twice = second.fold(&steps).unwrap().unwrap_or_else(|| steps[0]);
+            let twice = second.fold(&steps, Duplicates::NewestWins).unwrap().unwrap_or_else(|| steps[0]);
             prop_assert_eq!(twice, folded);
         }
     }

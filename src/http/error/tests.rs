@@ -25,7 +25,7 @@ fn check(problems: &[Problem], flags: &str, strict: bool, expected: (u16, bool))
         failed: problems.len() as u64 - rejected,
         errors: errors.map(|(index, problem)| PointError { index, problem: problem.clone() }).collect(),
     };
-    let response = put_outcome(flags, &report, &[], strict).into_response();
+    let response = put_outcome(flags, &report, |_| None::<()>, strict).into_response();
     let found = (response.status().as_u16(), response.headers().contains_key(RETRY_AFTER));
     assert_eq!(found, expected, "{problems:?} {flags:?}");
 }

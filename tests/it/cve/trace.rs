@@ -32,9 +32,13 @@ impl Deref for Traced {
 impl Traced {
     pub(super) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let plain = Daemon::command(&folder.path().join("data"), "memory");
+        // Without a codec nothing reads the bodies of histograms.
+        let codecs = ("BASALT_SCHEMA__HISTOGRAMS", r#"{"net.opentsdb.core.SimpleHistogramDecoder": 42}"#);
+        let mut plain = Daemon::command(&folder.path().join("data"), "memory");
+        plain.env(codecs.0, codecs.1);
         let log = folder.path().join("strace");
         let mut command = Command::new("strace");
+        command.env(codecs.0, codecs.1);
         // `-D`: the daemon is our child, the tracer a grandchild, which ends with it.
         command.args([
             "-D",

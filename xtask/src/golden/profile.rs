@@ -1,5 +1,19 @@
 //! The oracle's profiles on Basalt's side.
 
+/// What `tests/oracle/conf.sh` gives the profile `rollup`.
+const ROLLUPS: &str = r#"histograms = '{"net.opentsdb.core.SimpleHistogramDecoder": 42}'
+[rollups]
+enable = true
+config = '''
+{"aggregationIds": {"sum": 0, "count": 1, "min": 2, "max": 3},
+ "intervals": [
+  {"table": "tsdb", "preAggregationTable": "tsdb-preagg", "interval": "1m", "rowSpan": "1h", "defaultInterval": true},
+  {"table": "tsdb-10m", "preAggregationTable": "tsdb-10m-preagg", "interval": "10m", "rowSpan": "1d"},
+  {"table": "tsdb-1h", "preAggregationTable": "tsdb-1h-preagg", "interval": "1h", "rowSpan": "1n"},
+  {"table": "tsdb-1d", "preAggregationTable": "tsdb-1d-preagg", "interval": "1d", "rowSpan": "1y"}]}
+'''
+"#;
+
 /// The configuration that makes Basalt stand where the daemon of this profile stands, in TOML.
 pub(crate) fn settings(profile: &str) -> String {
     let rest = match profile {
@@ -12,7 +26,8 @@ pub(crate) fn settings(profile: &str) -> String {
             "uid_width_metric = 2\nuid_width_tagk = 1\nuid_width_tagv = 1\n[uid]\nfilter = true\n\
              pattern_delimiter = ';'\nmetric_patterns = '^[a-z.]+$'\ntagk_patterns = '^[a-z]+$;^.{2,5}$'\n"
         }
-        // Whether points are appended to one cell is no question here: both kinds of cell read alike.
+        "rollup" => ROLLUPS,
+        "appends" => "enable_appends = true\n",
         _ => "",
     };
     // Strict answers show the order of rows, and with it the salt.

@@ -1,0 +1,88 @@
+//! The cells that points become where the settings say how: appended, or under the times of the points.
+
+use std::sync::Arc;
+
+use basalt_schema::{DATA_FAMILY, LargerOrSmaller, Salting, Schema, SchemaConfig};
+use basalt_store::{Columns, ManualClock, MemoryStore, Scan, Store, Timestamp};
+use bytes::Bytes;
+
+use crate::{Door, Ingest, IngestLimits, PutReport, parse_put};
+
+fn ingest(config: SchemaConfig) -> Ingest {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+    let schema = Arc::new(Schema::open(Arc::clone(&store), config).unwrap());
+    Ingest::new(schema, store, IngestLimits::default())
+}
+
+fn put(ingest: &Ingest, body: &str) -> PutReport {
+    let points = parse_put(body, ingest.limits()).unwrap();
+    ingest.submit(&points, Door::Http).unwrap().wait()
+}
+
+/// All cells of the data table: row key, qualifier, value, in hex, and time.
+fn cells(ingest: &Ingest) -> Vec<(String, Timestamp)> {
+    let scan = Scan::range(Bytes::new(), Bytes::new()).with_columns(Columns::family(DATA_FAMILY));
+    let mut scanner = ingest.store().scan(&ingest.schema().tables().data, scan).unwrap();
+    let hex = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    let mut cells = Vec::new();
+    while let Some(batch) = scanner.next_wait() {
+        for row in batch.unwrap().rows() {
+            let of_row = |c: basalt_store::CellView<'_>| {
+                (format!("{} t {} {}", hex(row.key()), hex(c.qualifier), hex(c.value)), c.timestamp)
+            };
+            cells.extend(row.cells().map(of_row));
+        }
+    }
+    cells
+}
+
+/// S-APPEND-WRITE: the puts of section 11 of the dump make its cell, byte for byte, also when several come in one body.
+#[test]
+fn s_append_write_the_cell_is_the_servers_byte_for_byte() {
+    let dump = include_str!("../../tests/golden/raw-rows.txt");
+    let section = || dump.lines().skip_while(|line| !line.starts_with("=== 11.")).skip(1);
+    let puts: Vec<&str> =
+        section().take_while(|line| !line.starts_with("===")).filter_map(|line| line.strip_prefix("# put ")).collect();
+    let expected = section().skip_while(|line| *line != "## appends-tsdb as written").nth(1).unwrap();
+    assert_eq!(puts.len(), 6);
+    for one_by_one in [true, false] {
+        let ingest = ingest(SchemaConfig { salting: Salting::NONE, appends: true, ..SchemaConfig::default() });
+        if one_by_one {
+            for body in &puts {
+                assert_eq!(put(&ingest, body).stored, 1);
+            }
+        } else {
+            assert_eq!(put(&ingest, &format!("[{}]", puts.join(","))).stored, 6);
+        }
+        let cells: Vec<String> = cells(&ingest).into_iter().map(|(cell, _)| cell).collect();
+        assert_eq!(cells, [expected]);
+    }
+}
+
+/// S-APPEND-WRITE: what cannot be stored is told of its own points, and the others are stored.
+#[test]
+fn s_append_write_rows_are_answered_one_by_one() {
+    let ingest = ingest(SchemaConfig { appends: true, ..SchemaConfig::default() });
+    let point = |time: i64, value: &str| {
+        format!(r#"{{"metric":"m","timestamp":{time},"value":"{value}","tags":{{"host":"a"}}}}"#)
+    };
+    let bodies = [point(1_700_000_000, "1"), point(1_700_010_000, "x"), point(1_700_020_000, "3")];
+    let report = put(&ingest, &format!("[{}]", bodies.join(",")));
+    assert_eq!((report.stored, report.rejected, report.failed), (2, 1, 0));
+    assert_eq!(report.errors[0].index, 1);
+    assert_eq!(cells(&ingest).len(), 2);
+    assert!(put(&ingest, &point(1_700_000_001, "2")).is_all_stored());
+    assert_eq!(cells(&ingest).len(), 2);
+}
+
+/// S-DTCS: a cell bears its point's time, of a second as of a millisecond.
+#[test]
+fn s_dtcs_cells_bear_the_times_of_their_points() {
+    let data_times = Some(LargerOrSmaller::Larger);
+    let ingest = ingest(SchemaConfig { salting: Salting::NONE, data_times, ..SchemaConfig::default() });
+    for (time, ms) in [("1700000000", 1_700_000_000_000), ("1700003700123", 1_700_003_700_123)] {
+        let body = format!(r#"{{"metric":"m{time}","timestamp":{time},"value":1,"tags":{{"host":"a"}}}}"#);
+        assert!(put(&ingest, &body).is_all_stored());
+        assert!(cells(&ingest).iter().any(|(_, timestamp)| *timestamp == Timestamp(ms)), "{time}");
+    }
+}

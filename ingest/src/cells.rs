@@ -1,0 +1,154 @@
+//! Histograms and rollups on their way to the store: each one cell, in the table that it belongs to.
+//!
+//! They are few beside points, so each is a row entry of its own and no series is remembered by its spelling; the names
+//! are found in the UID caches.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use basalt_schema::{BaseTime, DATA_FAMILY, point_cell};
+use basalt_store::{Applied, MutationBatch, Pending, TableName};
+
+use crate::check::{SeriesNames, check_names};
+use crate::histogram::{RawHistogram, check_histogram};
+use crate::ingest::{Ingest, schema_problem};
+use crate::raw_point::RawPoint;
+use crate::report::PointError;
+use crate::rollup::{RawRollup, check_rollup};
+use crate::stage::StagedRows;
+use crate::submission::{Part, Submission, SubmissionParts, Work};
+use crate::{Door, Problem, ProblemClass, Result};
+
+/// A cell, and the table and row it goes to.
+struct Placed {
+    table: TableName,
+    key: Vec<u8>,
+    qualifier: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Ingest {
+    /// Checks histograms, resolves their series, and hands the good ones to the store.
+    ///
+    /// # Errors
+    /// As [`Ingest::submit`].
+    pub fn submit_histograms(&self, histograms: &[RawHistogram<'_>], door: Door) -> Result<Submission> {
+        let points = histograms.iter().map(|histogram| &histogram.point);
+        self.submit_cells(points, door, |index| match histograms.get(index) {
+            Some(histogram) => self.place_histogram(histogram).map_err(|problem| late(problem, door)),
+            None => Err(Problem::NullPoint),
+        })
+    }
+
+    /// Checks rollups, resolves their series, and hands the good ones to the store.
+    ///
+    /// # Errors
+    /// As [`Ingest::submit`].
+    pub fn submit_rollups(&self, rollups: &[RawRollup<'_>], door: Door) -> Result<Submission> {
+        let points = rollups.iter().map(|rollup| &rollup.point);
+        self.submit_cells(points, door, |index| match rollups.get(index) {
+            Some(rollup) => self.place_rollup(rollup, door),
+            None => Err(Problem::NullPoint),
+        })
+    }
+
+    fn submit_cells<'p, 't: 'p>(
+        &self,
+        points: impl ExactSizeIterator<Item = &'p RawPoint<'t>>,
+        door: Door,
+        place: impl Fn(usize) -> std::result::Result<Placed, Problem>,
+    ) -> Result<Submission> {
+        let count = points.len() as u64;
+        self.stats().receive(door, count);
+        let bytes = points.map(|point| point.text_bytes() as u64).sum();
+        let permit = self.permit(count, bytes).inspect_err(|_| {
+            self.stats().settle(door, crate::Outcome::Not(ProblemClass::Throttled), count);
+        })?;
+        let mut tables: BTreeMap<TableName, Vec<(usize, Placed)>> = BTreeMap::new();
+        let mut errors = Vec::new();
+        for index in 0..usize::try_from(count).unwrap_or(usize::MAX) {
+            match place(index) {
+                Ok(placed) => tables.entry(placed.table.clone()).or_default().push((index, placed)),
+                Err(problem) => errors.push(PointError { index, problem }),
+            }
+        }
+        let parts = tables.into_iter().map(|(table, cells)| self.write_cells(&table, &cells)).collect();
+        Ok(Submission::new(SubmissionParts { parts, errors, door, stats: self.shared_stats(), permit }))
+    }
+
+    fn write_cells(&self, table: &TableName, cells: &[(usize, Placed)]) -> Part {
+        let mut batch = MutationBatch::new(self.limits().durability);
+        let mut made = Ok(());
+        for (_, cell) in cells {
+            made = made.and_then(|()| {
+                batch.row(&cell.key)?.put(DATA_FAMILY, &cell.qualifier, None, &cell.value)?;
+                Ok(())
+            });
+        }
+        let pending = match made {
+            Ok(()) => self.store().apply(table, batch),
+            Err(error) => Pending::<Applied>::ready(Err(error)),
+        };
+        Part { work: Work::Batch(pending), staged: StagedRows::one_a_row(cells.iter().map(|(index, _)| *index)) }
+    }
+
+    fn place_histogram(&self, histogram: &RawHistogram<'_>) -> std::result::Result<Placed, Problem> {
+        // Whoever serves requests refuses them where no codec is configured.
+        let id = self.schema().config().histogram_id.ok_or(Problem::Unreadable)?;
+        let (time, value) = check_histogram(histogram, id)?;
+        let names = check_names(&histogram.point, self.schema().rules(), self.limits().name_bytes_max)?;
+        let (base, qualifier) = basalt_schema::histogram_column(time);
+        let key = self.row_of(&names, base)?;
+        Ok(Placed { table: self.schema().tables().data.clone(), key, qualifier: qualifier.to_vec(), value })
+    }
+
+    fn place_rollup(&self, rollup: &RawRollup<'_>, door: Door) -> std::result::Result<Placed, Problem> {
+        let checked = check_rollup(rollup, self.schema().config().rollups.as_ref(), door)?;
+        let mut names = check_names(&rollup.point, self.schema().rules(), self.limits().name_bytes_max)?;
+        if let Some((key, value)) = checked.tag {
+            names.tags.retain(|(name, _)| **name != *key);
+            names.tags.push((Cow::Owned(key), Cow::Owned(value)));
+        }
+        let table = checked.target.table.clone();
+        let cell =
+            point_cell(checked.time, checked.value, door.float_width()).map_err(|error| schema_problem(&error))?;
+        let Some((interval, aggregate)) = checked.target.of else {
+            let key = self.row_of(&names, cell.base)?;
+            return Ok(Placed { table, key, qualifier: cell.qualifier_bytes.to_vec(), value: cell.value.to_vec() });
+        };
+        let seconds = u32::try_from(rollup.point.timestamp).unwrap_or(u32::MAX);
+        let (base, qualifier) = interval.column(seconds, aggregate, cell.qualifier.kind).map_err(|slot| {
+            let slots = interval.slots_count();
+            Problem::Illegal {
+                text: format!("Offset of {slot} was greater than the configured intervals {slots}").into(),
+            }
+        })?;
+        let key = self.row_of(&names, BaseTime::from_be_bytes(base.to_be_bytes()))?;
+        Ok(Placed { table, key, qualifier: qualifier.to_vec(), value: cell.value.to_vec() })
+    }
+
+    /// The key of a series' row; the series is in the index by then.
+    fn row_of(&self, names: &SeriesNames<'_>, base: BaseTime) -> std::result::Result<Vec<u8>, Problem> {
+        let schema = self.schema();
+        let tags: Vec<(&str, &str)> = names.tags.iter().map(|(key, value)| (&**key, &**value)).collect();
+        let tsuid = schema.resolve(&names.metric, &tags).map_err(|error| schema_problem(&error))?;
+        schema.index().add(&tsuid).map_err(|error| schema_problem(&error))?;
+        Ok(schema.layout().series_key(&tsuid).row_key(base))
+    }
+
+    fn shared_stats(&self) -> Arc<crate::IngestStats> {
+        Arc::clone(self.stats_handle())
+    }
+}
+
+/// Over telnet OpenTSDB tells what is wrong with a histogram's content and names as its store's errors.
+fn late(problem: Problem, door: Door) -> Problem {
+    if door != Door::Telnet || !problem.class().is_rejection() {
+        return problem;
+    }
+    match problem {
+        Problem::UnknownName { text } | Problem::Illegal { text } => Problem::Late { text },
+        other => Problem::Late { text: other.argument_text().into() },
+    }
+}

@@ -1,0 +1,92 @@
+//! Append cells put in order by whoever reads them.
+//!
+//! *Source*: OpenTSDB 2.4 `AppendDataPoints.parseKeyValue`, which overwrites the cell and so may lose what is appended
+//! meanwhile; here the change is made only if the cell is still as it was read.
+
+use basalt_schema::{ColumnKind, DATA_FAMILY, Schema, mended_append};
+use basalt_store::{CheckAndMutate, Comparison, Durability, MutationBatch, RowView};
+use bytes::Bytes;
+
+/// Puts the points of a row's append cells in order (rule S-APPEND-REPAIR). What was read is the answer all the same, so a
+/// store that takes no writes now fails no query; a cell that somebody appends to meanwhile is left to the next reader.
+pub(super) fn mend_appends(schema: &Schema, row: &RowView<'_>) {
+    for cell in row.cells().filter(|cell| ColumnKind::of(cell.qualifier) == ColumnKind::Appended) {
+        let Ok(Some(mended)) = mended_append(cell.value) else { continue };
+        let mut mutation = MutationBatch::new(Durability::Async);
+        let put = mutation.row(row.key()).and_then(|mut entry| {
+            entry.put(DATA_FAMILY, cell.qualifier, None, &mended)?;
+            Ok(())
+        });
+        let check = CheckAndMutate {
+            row: Bytes::copy_from_slice(row.key()),
+            family: Bytes::from_static(DATA_FAMILY),
+            qualifier: Bytes::copy_from_slice(cell.qualifier),
+            comparison: Comparison::Equal,
+            expected: Some(Bytes::copy_from_slice(cell.value)),
+            mutation,
+        };
+        if put.is_ok() {
+            schema.store().check_and_mutate(&schema.tables().data, check).wait().ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use basalt_schema::{APPEND_QUALIFIER, LargerOrSmaller, Salting, SchemaConfig};
+    use basalt_store::Get;
+
+    use super::*;
+    use crate::fixture::{Fixture, text};
+
+    /// A row's append cell after a query at `now_ms`.
+    fn after_query(config: SchemaConfig, now_ms: i64) -> (String, Vec<u8>) {
+        let fixture = Fixture::of(SchemaConfig { salting: Salting::NONE, ..config });
+        let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
+        fixture.schema.index().add(&tsuid).unwrap();
+        let base = basalt_schema::BaseTime::of_seconds(1_700_000_000);
+        let key = fixture.schema.layout().series_key(&tsuid).row_key(base);
+        // Ten seconds, five seconds, ten seconds again.
+        fixture.store(&key, &APPEND_QUALIFIER, &[0, 0xA0, 1, 0, 0x50, 2, 0, 0xA0, 3]);
+        let request = crate::QueryRequest {
+            start: Some("1699999000".into()),
+            end: Some("1700000800".into()),
+            queries: vec![crate::SubQuery::from_metric_text("sum:m").unwrap()],
+            ..crate::QueryRequest::default()
+        };
+        let engine = fixture.engine(false, crate::Limits::default());
+        let answers = engine.run(&request, now_ms, &crate::Cancel::new()).unwrap();
+        let get = Get::rows(vec![Bytes::from(key)]);
+        let batch = fixture.schema.store().get(&fixture.schema.tables().data, get).wait().unwrap();
+        let cell = batch.rows().next().and_then(|row| row.cells().next().map(|cell| cell.value.to_vec()));
+        (text(&answers[0].series[0]), cell.unwrap())
+    }
+
+    const HOUR_MS: i64 = 1_699_999_200_000;
+
+    #[test]
+    fn s_append_repair_a_row_older_than_an_hour_is_put_in_order() {
+        let config = || SchemaConfig { repair_appends: true, ..SchemaConfig::default() };
+        let points = "1699999205 2, 1699999210 3";
+        let mended = vec![0, 0x50, 2, 0, 0xA0, 3];
+        let as_it_was = vec![0, 0xA0, 1, 0, 0x50, 2, 0, 0xA0, 3];
+        assert_eq!(after_query(config(), HOUR_MS + 3_600_001), (points.into(), mended));
+        assert_eq!(after_query(config(), HOUR_MS + 3_600_000), (points.into(), as_it_was.clone()));
+        assert_eq!(after_query(SchemaConfig::default(), HOUR_MS * 2), (points.into(), as_it_was));
+    }
+
+    #[test]
+    fn s_dtcs_the_larger_or_the_smaller_value_wins() {
+        for (kept, expected) in
+            [(LargerOrSmaller::Larger, "1699999200 7"), (LargerOrSmaller::Smaller, "1699999200 -1.5")]
+        {
+            let mut fixture = Fixture::of(SchemaConfig { data_times: Some(kept), ..SchemaConfig::default() });
+            // Three cells of one instant: another width, another kind.
+            for value in ["300", "7", "-1.5"].iter().skip(usize::from(kept == LargerOrSmaller::Larger)) {
+                fixture.put(&format!("m 1699999200 {value} host=a"));
+            }
+            let series = fixture.ask("1699999000", "1700000800", "sum:m").unwrap();
+            assert_eq!(text(&series[0]), expected);
+        }
+    }
+}

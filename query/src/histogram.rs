@@ -1,0 +1,163 @@
+//! Queries of histograms (rule Q-HISTO): what was measured at one instant is summed bucket by bucket over the series of a
+//! group, and each percentile and bucket becomes an output series.
+//!
+//! ```text
+//! web.latency{percentiles[50,99.9]}     web.latency_pct_50.0, web.latency_pct_99.9
+//! show-histogram-buckets                web.latency_UNDERFLOW, web.latency_0.0_1.75, …, web.latency_OVERFLOW: the
+//!                                       buckets of the group's first instant; OpenTSDB takes the first group's for all
+//! ```
+//!
+//! Histograms are not interpolated, rated or filled. *Source*: OpenTSDB 2.4 `HistogramSpanGroup`,
+//! `HistogramAggregationIterator`, `HistogramDownsampler`.
+
+use std::collections::BTreeMap;
+
+use basalt_schema::{Histogram, RowCell, Schema, histogram_offset_ms};
+
+use crate::answer::{Number, Point};
+use crate::cancel::Budget;
+use crate::dataset::Dataset;
+use crate::downsample::{Interval, buckets};
+use crate::fetch::SeriesData;
+use crate::group::{Group, describe};
+use crate::plan::Plan;
+use crate::request::SubQueryPlan;
+use crate::{Compat, Result};
+
+/// Memory charged for a bucket of a histogram: its bounds and count in a tree.
+const BUCKET_BYTES: u64 = 40;
+/// Memory charged for a histogram beside its buckets.
+const HISTOGRAM_BYTES: u64 = 96;
+
+/// What is asked of histograms.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistogramQuery {
+    /// Percentiles, each from 0 to 100.
+    pub percentiles: Vec<f32>,
+    /// Whether the counts of buckets are asked.
+    pub buckets: bool,
+}
+
+/// The histogram of a cell, with its offset in the row; `None` for a cell of points, or of a codec that is not known.
+pub(crate) fn decode(schema: &Schema, cell: &RowCell<'_>) -> Option<(u32, Histogram)> {
+    let offset_ms = histogram_offset_ms(cell.qualifier)?;
+    let (id, bytes) = cell.value.split_first()?;
+    // OpenTSDB passes over what it cannot decode.
+    let known = schema.config().histogram_id == Some(*id);
+    Histogram::decode(bytes).ok().filter(|_| known).map(|histogram| (offset_ms, histogram))
+}
+
+/// What a histogram is charged for.
+pub(crate) fn bytes_of(histogram: &Histogram) -> u64 {
+    HISTOGRAM_BYTES + BUCKET_BYTES * histogram.buckets_count() as u64
+}
+
+/// The output series of every group, those of a group side by side: percentiles as they were asked, then buckets.
+///
+/// # Errors
+/// A budget.
+pub(crate) fn compute(
+    schema: &Schema,
+    groups: &[Group],
+    plan: &Plan,
+    sub: &SubQueryPlan,
+    data: &[SeriesData],
+    (budget, compat): (&Budget, Compat),
+) -> Result<Vec<Dataset>> {
+    let mut datasets = Vec::new();
+    let Some(asked) = &sub.histogram else { return Ok(datasets) };
+    let mut first_groups: Option<Vec<_>> = None;
+    for group in groups {
+        budget.check()?;
+        let sums = summed(group, plan, sub, data, (budget, compat))?;
+        let mut push = |suffix: String, of: &dyn Fn(&Histogram) -> Number| -> Result<()> {
+            budget.reserve(sums.len() as u64 * size_of::<Point>() as u64)?;
+            let answered = sums.iter().filter(|(time_ms, _)| plan.answered.contains(*time_ms));
+            let points = answered.map(|(time_ms, sum)| Point { time_ms: *time_ms, number: of(sum) }).collect();
+            datasets.push(Dataset { suffix, ..describe(schema, group, plan, data, points, compat.strict) });
+            Ok(())
+        };
+        for percentile in &asked.percentiles {
+            let suffix = format!("_pct_{}", float_text(*percentile));
+            push(suffix, &|sum| Number::Double(sum.percentile(f64::from(*percentile))))?;
+        }
+        let Some(first) = sums.values().next().filter(|_| asked.buckets) else { continue };
+        push("_UNDERFLOW".to_owned(), &|sum| Number::Integer(sum.underflow))?;
+        let own = || first.buckets().map(|(bounds, _)| bounds).collect::<Vec<_>>();
+        let shown = if compat.strict { first_groups.get_or_insert_with(own).clone() } else { own() };
+        for bounds in shown {
+            let suffix = format!("_{}_{}", float_text(bounds.lower), float_text(bounds.upper));
+            push(suffix, &|sum| Number::Integer(sum.count(bounds)))?;
+        }
+        push("_OVERFLOW".to_owned(), &|sum| Number::Integer(sum.overflow))?;
+    }
+    Ok(datasets)
+}
+
+/// The sums of a group by time.
+fn summed(
+    group: &Group,
+    plan: &Plan,
+    sub: &SubQueryPlan,
+    data: &[SeriesData],
+    (budget, compat): (&Budget, Compat),
+) -> Result<BTreeMap<i64, Histogram>> {
+    let mut sums: BTreeMap<i64, Histogram> = BTreeMap::new();
+    let mut charged = 0;
+    for member in group.members().iter().filter_map(|slot| data.get(*slot)) {
+        let mut add = |time_ms: i64, histograms: &[(i64, Histogram)]| {
+            let sum = sums.entry(time_ms).or_default();
+            for (_, histogram) in histograms {
+                charged += bytes_of(histogram);
+                sum.add(histogram);
+            }
+        };
+        let Some(downsample) = &sub.downsample else {
+            for one in &member.histograms {
+                add(one.0, std::slice::from_ref(one));
+            }
+            continue;
+        };
+        let times: Vec<i64> = member.histograms.iter().map(|(time_ms, _)| *time_ms).collect();
+        buckets(&times, downsample, &plan.window, |stamp_ms, range| {
+            // OpenTSDB stamps the one bucket of the whole range with its end here, and with its start elsewhere.
+            let whole = compat.strict && downsample.interval == Interval::All;
+            let stamp_ms = if whole { plan.window.end_ms } else { stamp_ms };
+            add(stamp_ms, member.histograms.get(range).unwrap_or_default());
+        });
+    }
+    budget.reserve(charged)?;
+    Ok(sums)
+}
+
+/// A float as Java prints it.
+pub(crate) fn float_text(value: f32) -> String {
+    let size = value.abs();
+    if value.is_nan() {
+        return "NaN".into();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "Infinity".into() } else { "-Infinity".into() };
+    }
+    let with_point = |text: &str| if text.contains('.') { text.to_owned() } else { format!("{text}.0") };
+    if size == 0.0 || (1e-3..1e7).contains(&size) {
+        return with_point(&value.to_string());
+    }
+    let text = format!("{value:E}");
+    let (digits, exponent) = text.split_once('E').unwrap_or((&text, "0"));
+    format!("{}E{exponent}", with_point(digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn q_histo_floats_are_javas() {
+        for (value, text) in
+            [(50.0, "50.0"), (99.9, "99.9"), (0.0, "0.0"), (1e7, "1.0E7"), (1.5e-4, "1.5E-4"), (-2.25, "-2.25")]
+        {
+            assert_eq!(float_text(value), text);
+        }
+    }
+}

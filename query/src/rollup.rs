@@ -1,0 +1,237 @@
+//! Queries of rollups (rules Q-ROLLUP, Q-PREAGG): by its downsampling a sub query chooses the table it reads.
+//!
+//! The longest kept interval that divides that of the downsampling is read, and its own values are downsampled again; an
+//! average is the sum of sums by the sum of counts. Where nothing is found, `rollupUsage` says whether shorter intervals or
+//! the points themselves are tried. *Source*: OpenTSDB 2.4 `TsdbQuery`, `RollupQuery`, `RollupSeq`, `Downsampler`.
+
+use basalt_schema::{BaseTime, Rollup, RollupAggregate, Rollups, RowCell, Value};
+use basalt_store::{RowView, SeqNo, TableName, Timestamp};
+
+use crate::answer::Number;
+use crate::downsample::{Downsample, Interval, downsample_by};
+use crate::fetch::SeriesData;
+use crate::filter::FilterKind;
+use crate::plan::Plan;
+use crate::request::{Query, RollupUsage, SubQueryPlan};
+use crate::span::Span;
+use crate::window::Window;
+use crate::{Aggregator, Error, Result};
+
+/// What is read in place of points.
+#[derive(Debug, Clone)]
+pub(crate) struct RollupRead {
+    pub(crate) rollup: Rollup,
+    /// The values.
+    pub(crate) aggregate: RollupAggregate,
+    /// How many points each stands for; for averages alone.
+    pub(crate) counts: Option<RollupAggregate>,
+}
+
+/// What a sub query reads first, and then, as long as it finds nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempt {
+    pub(crate) table: TableName,
+    /// `None`: points.
+    pub(crate) read: Option<RollupRead>,
+    pub(crate) window: Window,
+    /// The downsampling of it.
+    pub(crate) downsample: Option<Downsample>,
+}
+
+/// Everything that a sub query may read, in order; never empty.
+///
+/// # Errors
+/// `Invalid`: pre-aggregates without tables of them, an aggregate of which no rollups are kept.
+pub(crate) fn attempts(
+    rollups: Option<&Rollups>,
+    data: &TableName,
+    sub: &SubQueryPlan,
+    window: Window,
+    strict: bool,
+) -> Result<Vec<Attempt>> {
+    let pre_aggregate = sub.pre_aggregate || rollups.is_some_and(|rollups| asks_pre_aggregate(rollups, sub));
+    let points_table = match rollups.and_then(Rollups::default_rollup) {
+        _ if !pre_aggregate => data,
+        Some(default) => default.preaggregate_table(),
+        None => return Err(Error::NoRollups),
+    };
+    let points = |downsample| Attempt { table: points_table.clone(), read: None, window, downsample };
+    let best = rollups.map(|rollups| (rollups, fitting(rollups, sub))).filter(|(_, fitting)| {
+        sub.rollups != RollupUsage::Raw && fitting.first().is_some_and(|first| !first.is_default())
+    });
+    let Some((rollups, fitting)) = best else { return Ok(vec![points(sub.downsample)]) };
+    let mut attempts = Vec::new();
+    for rollup in &fitting {
+        if rollup.is_default() {
+            break;
+        }
+        let table = if pre_aggregate { rollup.preaggregate_table() } else { rollup.table() };
+        let read = read_of(rollups, rollup, sub)?;
+        let window = window_of(rollup, sub, window);
+        attempts.push(Attempt { table: table.clone(), read: Some(read), window, downsample: sub.downsample });
+    }
+    // OpenTSDB downsamples the points by the interval of the rollup that it gave up, not by the one that was asked for.
+    let by = |rollup: &Rollup| match sub.downsample {
+        Some(asked) if strict => {
+            Some(Downsample { interval: Interval::Fixed(i64::from(rollup.interval_s()) * 1000), ..asked })
+        }
+        asked => asked,
+    };
+    match sub.rollups {
+        RollupUsage::Raw | RollupUsage::NoFallback => attempts.truncate(1),
+        RollupUsage::Fallback => {
+            let last = fitting.get(attempts.len().saturating_sub(1)).filter(|_| attempts.len() < fitting.len());
+            attempts.extend(last.map(|last| points(by(last))));
+        }
+        RollupUsage::FallbackRaw => {
+            attempts.truncate(1);
+            attempts.extend(fitting.first().map(|first| points(by(first))));
+        }
+    }
+    Ok(attempts)
+}
+
+/// The newest instant, ms, that a plan's rollups answer for, where a query reaches beyond it and is to be split.
+/// *Source*: OpenTSDB 2.4 `TsdbQuery.needsSplitting`.
+pub(crate) fn split_ms(rollups: Option<&Rollups>, plan: &Plan, query: &Query) -> Option<i64> {
+    let delay_s = plan.read.as_ref()?.rollup.delay_s();
+    let splits = rollups.is_some_and(Rollups::split_queries) && delay_s > 0;
+    let last_ms = (query.now_ms / 1000 - i64::from(delay_s)) * 1000;
+    (splits && query.end_ms > last_ms).then_some(last_ms)
+}
+
+/// The kept intervals that a sub query's downsampling can be made of, longest first.
+fn fitting<'r>(rollups: &'r Rollups, sub: &SubQueryPlan) -> Vec<&'r Rollup> {
+    let seconds = sub.downsample.map_or(0, |downsample| downsample.fixed_ms() / 1000);
+    match u32::try_from(seconds) {
+        Ok(seconds @ 1..) if sub.histogram.is_none() => rollups.fitting(seconds),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a filter names how series were joined.
+fn asks_pre_aggregate(rollups: &Rollups, sub: &SubQueryPlan) -> bool {
+    sub.filters.iter().any(|filter| {
+        filter.kind() == FilterKind::LiteralOr
+            && filter.tagk() == rollups.tag_key()
+            && filter.text() != rollups.raw_tag_value()
+    })
+}
+
+fn read_of(rollups: &Rollups, rollup: &Rollup, sub: &SubQueryPlan) -> Result<RollupRead> {
+    let function = sub.downsample.map_or(Aggregator::Sum, |downsample| downsample.function);
+    let (name, counted) = match function {
+        Aggregator::Avg => ("sum", true),
+        Aggregator::Dev => return Err(Error::RollupDeviation),
+        Aggregator::ZimSum => ("sum", false),
+        Aggregator::MimMax => ("max", false),
+        Aggregator::MimMin => ("min", false),
+        other => (other.name(), false),
+    };
+    let aggregate = |name: &str| {
+        let found = rollups.aggregate(name).cloned();
+        found.ok_or_else(|| Error::NoRollupAggregate { name: name.into() })
+    };
+    let counts = if counted { Some(aggregate("count")?) } else { None };
+    Ok(RollupRead { rollup: rollup.clone(), aggregate: aggregate(name)?, counts })
+}
+
+/// The window of whole rows. With rates the row before is read too. *Source*: `TsdbQuery.getScanStartTimeSeconds`.
+fn window_of(rollup: &Rollup, sub: &SubQueryPlan, window: Window) -> Window {
+    let seconds = |time_ms: i64| u32::try_from(time_ms / 1000).unwrap_or(u32::MAX);
+    let span = rollup.span();
+    let mut start = span.base(seconds(window.start_ms));
+    if sub.rate.is_some() {
+        start = span.base(start.saturating_sub(1));
+    }
+    let past = rollup.interval_s().saturating_mul(rollup.slots_count());
+    let end = span.base(seconds(window.end_ms).saturating_add(past));
+    let [scan_start_ms, scan_end_ms] = [start, end].map(|seconds| i64::from(seconds) * 1000);
+    Window { scan_start_ms, scan_end_ms, read_end_ms: scan_end_ms, ..window }
+}
+
+/// The base times of a rollup's rows in a window.
+pub(crate) fn bases(rollup: &Rollup, from: BaseTime, to: BaseTime) -> impl Iterator<Item = BaseTime> + use<> {
+    let span = rollup.span();
+    std::iter::successors(Some(from.seconds()), move |base| {
+        let next = span.base(base.checked_add(span.seconds_max())?);
+        (next > *base).then_some(next)
+    })
+    .take_while(move |base| *base < to.seconds())
+    .map(|base| BaseTime::from_be_bytes(base.to_be_bytes()))
+}
+
+/// Adds a row's values to its series; says how many they are.
+pub(crate) fn take_row(read: &RollupRead, base: BaseTime, row: &RowView<'_>, data: &mut SeriesData) -> usize {
+    let values = values(&read.aggregate, row);
+    let interval_ms = i64::from(read.rollup.interval_s()) * 1000;
+    let base_ms = i64::from(base.seconds()) * 1000;
+    let counts = read.counts.as_ref().map(|counts| self::values(counts, row));
+    let mut taken = 0;
+    for (slot, value) in values {
+        let time_ms = base_ms + i64::from(slot) * interval_ms;
+        if data.span.times().last().is_some_and(|last| *last >= time_ms) {
+            continue;
+        }
+        if let Some(counts) = &counts {
+            // A sum without its count is no average, as a count without its sum is none.
+            let Ok(place) = counts.binary_search_by_key(&slot, |(slot, _)| *slot) else { continue };
+            data.counts.push(counts.get(place).map_or(0, |(_, value)| whole(*value)));
+        }
+        let number = match value {
+            Value::Int(value) => Number::Integer(value),
+            Value::Float(value) => Number::Double(value),
+        };
+        data.span.push(time_ms, number);
+        taken += 1;
+    }
+    taken
+}
+
+/// The values of an aggregate in a row by slot; of two of one slot the newer.
+fn values(aggregate: &RollupAggregate, row: &RowView<'_>) -> Vec<(u32, Value)> {
+    let cells = row.cells().map(RowCell::from);
+    let decoded = cells.filter_map(|cell| {
+        let (slot, value) = aggregate.decode(cell.qualifier, cell.value)?;
+        Some((slot, (cell.timestamp, cell.seq), value))
+    });
+    let mut found: Vec<(u32, (Timestamp, SeqNo), Value)> = decoded.collect();
+    found.sort_by_key(|(slot, written, _)| (*slot, std::cmp::Reverse(*written)));
+    found.dedup_by_key(|(slot, ..)| *slot);
+    found.into_iter().map(|(slot, _, value)| (slot, value)).collect()
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "as Java narrows a double to a long")]
+fn whole(value: Value) -> i64 {
+    match value {
+        Value::Int(value) => value,
+        Value::Float(value) => value as i64,
+    }
+}
+
+/// Downsamples a series of rollups.
+pub(crate) fn downsample(
+    data: &SeriesData,
+    spec: &Downsample,
+    window: &Window,
+    plain: impl FnMut(std::ops::Range<usize>) -> f64,
+) -> Span {
+    let (points, counts) = (&data.span, &data.counts);
+    match spec.function {
+        Aggregator::Avg => downsample_by(points.times(), spec, window, |range| {
+            let count = counts.get(range.clone()).unwrap_or_default().iter().fold(0i64, |sum, n| sum.wrapping_add(*n));
+            let sum: f64 = range.map(|at| points.double(at)).sum();
+            #[expect(clippy::cast_precision_loss, reason = "as Java divides")]
+            if count == 0 { 0.0 } else { sum / count as f64 }
+        }),
+        Aggregator::Count => downsample_by(points.times(), spec, window, |range| {
+            let counts = range.map(|at| match points.number(at) {
+                Number::Integer(value) => value,
+                Number::Double(value) => whole(Value::Float(value)),
+            });
+            #[expect(clippy::cast_precision_loss, reason = "as Java sums")]
+            counts.fold(0.0, |sum, count| sum + count as f64)
+        }),
+        _ => downsample_by(points.times(), spec, window, plain),
+    }
+}

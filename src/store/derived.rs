@@ -1,0 +1,105 @@
+//! What is kept beside points: histograms and rollups, as their JSON settings say.
+
+use std::path::Path;
+
+use basalt_schema::{RollupSettings, Rollups};
+
+use crate::config::Config;
+use crate::exit::Failure;
+
+/// The one codec of histograms that is built in, under its name in OpenTSDB's settings.
+const SIMPLE_CODEC: &str = "net.opentsdb.core.SimpleHistogramDecoder";
+
+/// The ID of the simple codec, if histograms are kept.
+///
+/// # Errors
+///
+/// Exit code 3: a setting that is no JSON of codecs, or names one that is not there.
+pub(super) fn histogram_id(config: &Config) -> Result<Option<u8>, Failure> {
+    let wrong = |why: String| Failure::config(format!("setting `schema.histograms`: {why}"));
+    let Some(json) = text_of(&config.schema.histograms).map_err(wrong)? else { return Ok(None) };
+    let codecs: std::collections::BTreeMap<String, i64> =
+        serde_json::from_str(&json).map_err(|cause| wrong(cause.to_string()))?;
+    let mut simple = None;
+    for (name, id) in codecs {
+        if name != SIMPLE_CODEC {
+            return Err(wrong(format!("Unable to find a decoder named '{name}'")));
+        }
+        let id = u8::try_from(id).map_err(|_| wrong(format!("ID for codec '{name}' must be from 0 to 255.")))?;
+        simple = Some(id);
+    }
+    Ok(simple)
+}
+
+/// The rollups, if any are kept.
+///
+/// # Errors
+///
+/// Exit code 3: what is wrong with the configuration, in OpenTSDB's words.
+pub(super) fn rollups(config: &Config) -> Result<Option<Rollups>, Failure> {
+    let wrong = |why: String| Failure::config(format!("setting `rollups.config`: {why}"));
+    if !config.rollups.enable {
+        return Ok(None);
+    }
+    let Some(json) = text_of(&config.rollups.config).map_err(wrong)? else { return Ok(None) };
+    let settings = RollupSettings {
+        tag_key: config.rollups.agg_tag_key.clone(),
+        raw_tag_value: config.rollups.raw_agg_tag_value.clone(),
+        tag_raw: config.rollups.tag_raw,
+        block_derived: config.rollups.block_derived,
+        split_queries: config.rollups.split_query,
+    };
+    Rollups::parse(&json, settings).map(Some).map_err(wrong)
+}
+
+/// JSON, or what the `.json` file of that name holds; nothing for an empty setting.
+fn text_of(setting: &str) -> Result<Option<String>, String> {
+    match setting.trim() {
+        "" => Ok(None),
+        path if Path::new(path).extension().is_some_and(|end| end == "json") => {
+            std::fs::read_to_string(path).map(Some).map_err(|cause| format!("cannot read {path}: {cause}"))
+        }
+        json => Ok(Some(json.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_histo_codecs_are_named_as_opentsdb_names_them() {
+        let mut config = Config::default();
+        assert!(matches!(histogram_id(&config), Ok(None)));
+        for (setting, id) in [
+            (format!(r#"{{"{SIMPLE_CODEC}": 42}}"#), Some(Some(42))),
+            (format!(r#"{{"{SIMPLE_CODEC}": 256}}"#), None),
+            (r#"{"a.b.C": 1}"#.to_owned(), None),
+            ("[".to_owned(), None),
+            ("/nowhere/histograms.json".to_owned(), None),
+        ] {
+            config.schema.histograms.clone_from(&setting);
+            assert_eq!(histogram_id(&config).ok(), id, "{setting}");
+        }
+    }
+
+    #[test]
+    fn s_rollup_config_is_read_from_text_or_file() {
+        let json = r#"{"aggregationIds":{"sum":0},"intervals":[
+            {"table":"t","preAggregationTable":"p","interval":"1h","rowSpan":"1d"}]}"#;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rollups.json");
+        std::fs::write(&path, json).unwrap();
+        let mut config = Config::default();
+        config.rollups.enable = true;
+        for setting in [json.to_owned(), path.display().to_string()] {
+            config.rollups.config = setting;
+            assert!(rollups(&config).unwrap().is_some_and(|rollups| rollups.by_name("1h").is_some()));
+        }
+        config.rollups.enable = false;
+        assert!(matches!(rollups(&config), Ok(None)));
+        config.rollups.enable = true;
+        config.rollups.config = "{}".to_owned();
+        assert!(rollups(&config).unwrap_err().line.contains("no intervals were found"));
+    }
+}
