@@ -195,6 +195,11 @@ impl App {
         self.ingest.stats().counts()
     }
 
+    /// The embedded store itself, if that is the store.
+    pub(crate) fn engine(&self) -> Option<Arc<basalt_engine::Engine>> {
+        self.store.engine().map(Arc::clone)
+    }
+
     /// The embedded store's figures, if that is the store.
     pub(crate) fn store_stats(&self) -> Option<basalt_engine::Stats> {
         self.store.stats()

@@ -1,10 +1,12 @@
 //! The command line: what a person types, read and handed on.
 
+mod backup;
 mod compact;
 mod config;
 mod folder;
 mod fsck;
 mod import;
+mod inspect;
 mod java;
 mod mkmetric;
 mod query;
@@ -14,6 +16,7 @@ mod search;
 mod serve;
 mod shell;
 mod uid;
+mod verify;
 mod words;
 
 use std::io::Write as _;
@@ -21,6 +24,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use self::backup::backed_up;
 use crate::config::{Config, Layers};
 use crate::exit::{Exit, Failure};
 use crate::version::{SPOKEN, VERSION};
@@ -50,6 +54,16 @@ enum Command {
     Import(import::Import),
     /// Merge the files of a data folder
     Compact(compact::Compact),
+    /// Take a backup of a data folder or a running server
+    Backup(backup::Backup),
+    /// Bring a backup back into a data folder
+    Restore(backup::Restore),
+    /// Prove every byte of a data folder
+    Verify(verify::Verify),
+    /// Tell what is lost of a damaged data folder, and mend it
+    Repair(verify::Repair),
+    /// Look into the files of a data folder
+    Inspect(inspect::Inspect),
     /// Answer a query as lines
     Query(query::QueryTool),
     /// Show, dump or delete rows as they are stored
@@ -131,6 +145,11 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Serve(serve) => serve.run(),
         Command::Import(import) => import.run(),
         Command::Compact(compact) => compact.run(),
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
+        Command::Verify(verify) => verify.run(),
+        Command::Repair(repair) => repair.run(),
+        Command::Inspect(inspect) => inspect.run(),
         Command::Query(query) => query.run(),
         Command::Scan(scan) => scan.run(),
         Command::Fsck(fsck) => fsck.run(),

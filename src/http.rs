@@ -13,6 +13,7 @@ mod annotation_bulk;
 mod answer;
 mod asker;
 mod assets;
+mod backup;
 mod body;
 mod call;
 mod cors;

@@ -49,6 +49,20 @@ use self::session::Session;
 /// Longest command in bytes; a bracket that is never closed must not eat the memory.
 const COMMAND_BYTES_MAX: usize = 1 << 20;
 
+/// Has a running daemon do something of an operator's that is no command of the shell's, and prints what it answers.
+///
+/// # Errors
+///
+/// What the daemon tells, with its exit code; no daemon there.
+pub(crate) fn ask_daemon(
+    url: &str,
+    path: &str,
+    body: &[u8],
+    out: &mut dyn Write,
+) -> std::result::Result<(), crate::exit::Failure> {
+    Remote::new(url, out, Style::default())?.ask(path, body)
+}
+
 /// Whether more lines are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {

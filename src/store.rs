@@ -45,12 +45,8 @@ impl Plain {
         let (store, engine): (Arc<dyn Store>, _) = match config.store.kind {
             StoreKind::Memory => (Arc::new(MemoryStore::new(Arc::new(WallClock))), None),
             StoreKind::Embedded => {
-                let layout = KeyLayout { salting: schema.salting, widths: schema.widths };
                 schema.fold = Some(HourFold::NAME.into());
-                let mut options = EngineOptions::new(&config.store.data_dir);
-                options.clock = Arc::new(WallClock);
-                options.limits = limits(&config.store);
-                options.folds = vec![Arc::new(HourFold::new(layout).with_duplicates(schema.duplicates()))];
+                let mut options = folder_options(config)?;
                 options.on_poison = Some(Arc::new(move |reason: &str| {
                     raise.send_replace(Some(reason.to_owned()));
                 }));
@@ -62,6 +58,11 @@ impl Plain {
             }
         };
         Ok(Self { store, engine, poisoned, schema })
+    }
+
+    /// The embedded store itself, if that is the store.
+    pub(crate) const fn engine(&self) -> Option<&Arc<Engine>> {
+        self.engine.as_ref()
     }
 
     /// The store.
@@ -189,7 +190,7 @@ fn no_tables(cause: &basalt_schema::Error) -> Failure {
 }
 
 /// The engine's failure as an end of the process.
-fn refused(cause: &basalt_engine::Error) -> Failure {
+pub(crate) fn refused(cause: &basalt_engine::Error) -> Failure {
     let exit = match cause {
         basalt_engine::Error::Locked { .. } => Exit::Locked,
         _ if cause.is_disk_full() => Exit::TryLater,
@@ -221,6 +222,21 @@ pub(crate) fn exit_of(kind: ErrorKind) -> Exit {
         ErrorKind::ReadOnly | ErrorKind::Throttled => Exit::TryLater,
         _ => Exit::Failure,
     }
+}
+
+/// What the data folder of a configuration is opened with.
+///
+/// # Errors
+///
+/// Exit code 3: settings that no table can have.
+pub(crate) fn folder_options(config: &Config) -> Result<EngineOptions, Failure> {
+    let schema = schema_config(config)?;
+    let layout = KeyLayout { salting: schema.salting, widths: schema.widths };
+    let mut options = EngineOptions::new(&config.store.data_dir);
+    options.clock = Arc::new(WallClock);
+    options.limits = limits(&config.store);
+    options.folds = vec![Arc::new(HourFold::new(layout).with_duplicates(schema.duplicates()))];
+    Ok(options)
 }
 
 /// The engine's bounds: those that are settings, and its own defaults for the rest.

@@ -11,8 +11,8 @@ use axum::routing::{any, get, post};
 
 use super::error::ApiError;
 use super::{
-    annotation, assets, expression, graph, health, last, logs, page, process, put, query, search, service, stats,
-    store, suggest, tree, ts_meta, uid, uid_meta,
+    annotation, assets, backup, expression, graph, health, last, logs, page, process, put, query, search, service,
+    stats, store, suggest, tree, ts_meta, uid, uid_meta,
 };
 use crate::app::App;
 
@@ -70,6 +70,7 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
         .route("/api/stats", get(stats::api).post(stats::api))
         .route("/stats", get(stats::lines).post(stats::lines))
         .route("/store", post(store::shell))
+        .route("/store/backup", post(backup::backup))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics));
@@ -92,8 +93,9 @@ pub(crate) fn is_api(path: &str) -> bool {
 pub(crate) fn plain(uri: &Uri) -> Result<Uri, ApiError> {
     let mut pieces = uri.path().split('/').skip(1).map(str::to_ascii_lowercase).filter(|piece| !piece.is_empty());
     let first = pieces.next().unwrap_or_default();
-    let path = if first == "s" {
-        format!("/s/{}", pieces.collect::<Vec<_>>().join("/"))
+    let path = if ["s", "store"].contains(&first.as_str()) {
+        // Our own doors are below theirs.
+        std::iter::once(first).chain(pieces).fold(String::new(), |path, piece| path + "/" + &piece)
     } else if first == "api" {
         let mut second = pieces.next().unwrap_or_default();
         if let Some(version) =
@@ -154,6 +156,8 @@ mod tests {
         check("/api/query/last", "/api/query/last");
         check("/Suggest?type=metrics", "/suggest?type=metrics");
         check("/s/Graph.CSS", "/s/graph.css");
+        check("/s/", "/s");
+        check("/store/backup", "/store/backup");
         check("/s/../../etc/passwd", "/s/../../etc/passwd");
         check("/", "/");
     }

@@ -39,7 +39,7 @@ pub(crate) async fn shell(_: Admin, State(app): State<Arc<App>>, call: Call) -> 
     let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, &app.operators, guard);
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || {
-        let mut out = Out { pieces, handle, buffer: Vec::new() };
+        let mut out = Out::new(pieces, handle);
         let told = {
             let mut shell = Shell::new(app.store(), &mut out, style).remote().at_line(line);
             let ran = shell.feed(&call.body).and_then(|next| shell.end().map(|()| next));
@@ -58,14 +58,18 @@ pub(crate) async fn shell(_: Admin, State(app): State<Arc<App>>, call: Call) -> 
 }
 
 /// What the shell prints, on its way to the connection.
-struct Out {
+pub(super) struct Out {
     pieces: Pieces,
     handle: Handle,
     buffer: Vec<u8>,
 }
 
 impl Out {
-    fn finish(mut self, told: &serde_json::Value) {
+    pub(super) fn new(pieces: Pieces, handle: Handle) -> Self {
+        Self { pieces, handle, buffer: Vec::new() }
+    }
+
+    pub(super) fn finish(mut self, told: &serde_json::Value) {
         self.buffer.push(0);
         self.buffer.extend_from_slice(told.to_string().as_bytes());
         self.pieces.finish(&self.handle, self.buffer);

@@ -88,6 +88,23 @@ impl<'a> Remote<'a> {
         }
     }
 
+    /// Has the daemon do something else of an operator's, and prints what it answers.
+    ///
+    /// # Errors
+    ///
+    /// What the daemon tells, with its exit code; no daemon there.
+    pub(super) fn ask(&mut self, path: &str, body: &[u8]) -> std::result::Result<(), Failure> {
+        let Self { address, runtime, out, .. } = self;
+        let told = runtime.block_on(exchange(address, path, body, *out)).map_err(|cause| match cause {
+            Lost::Output(cause) => Failure::new(Exit::Failure, format!("cannot write to standard output: {cause}")),
+            Lost::Server(cause) => Failure::new(Exit::Failure, format!("{address}: {cause}")),
+        })?;
+        let Some(failed) = told.failed else { return Ok(()) };
+        let codes = [Exit::Usage, Exit::Config, Exit::Locked, Exit::Damage, Exit::TryLater];
+        let exit = codes.into_iter().find(|exit| told.exit == Some(*exit as u8)).unwrap_or(Exit::Failure);
+        Err(Failure::new(exit, failed))
+    }
+
     pub(super) fn say(&mut self, text: &str) -> std::io::Result<()> {
         self.out.write_all(text.as_bytes())?;
         self.out.flush()

@@ -1,0 +1,129 @@
+//! `basalt verify` and `basalt repair`: the damage of a folder, told and mended.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use basalt_engine::{FileKind, Folder, Loss};
+use clap::Args;
+
+use super::backup::{bar, no_folder, show};
+use super::{Sources, print};
+use crate::exit::{Exit, Failure};
+use crate::store::{folder_options, refused};
+
+/// `basalt verify`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Reads every byte of manifest, log and files, and proves checksums, order, counts and filters. Nothing is changed; the
+folder must be free.
+
+Examples:
+  basalt verify
+  basalt verify --data-dir /var/lib/basalt
+
+Exit codes: 0 all is as it was written, 1 no such folder, 4 folder in use, 5 damage, told by file and offset.")]
+pub(super) struct Verify {
+    #[command(flatten)]
+    sources: Sources,
+}
+
+impl Verify {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let folder = open(&self.sources)?;
+        let bar = bar();
+        let files = folder.audit(true, &mut |progress| show(&bar, &progress));
+        bar.finish_and_clear();
+        let files = files.map_err(|cause| refused(&cause))?;
+        let mut text = String::new();
+        let mut damaged = 0;
+        for damage in files.iter().filter_map(|file| file.damage.as_ref()) {
+            damaged += 1;
+            writeln!(text, "{damage}").unwrap_or_default();
+        }
+        let proved = files.iter().filter(|file| file.damage.is_none() && file.kind != FileKind::Unnamed);
+        let (count, bytes) = proved.fold((0, 0), |(count, bytes), file| (count + 1, bytes + file.bytes));
+        writeln!(text, "{count} files, {bytes} bytes: proved").unwrap_or_default();
+        print(&text)?;
+        if damaged == 0 {
+            return Ok(());
+        }
+        let line = format!("{damaged} files are damaged; `basalt repair` tells what can be had of them");
+        Err(Failure::new(Exit::Damage, line))
+    }
+}
+
+/// `basalt repair`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Tells what is lost of a damaged folder, and with --fix puts all that can be had in the place of what is damaged. The
+originals stay beside, with .damaged behind their names. A lost cell may have been a delete: what it hid is seen again.
+Where there is a backup, restore it rather.
+
+Examples:
+  basalt verify --data-dir /var/lib/basalt
+  basalt repair --data-dir /var/lib/basalt
+  basalt repair --data-dir /var/lib/basalt --fix
+
+Exit codes: 0 nothing is damaged, or it is mended; 1 no such folder, 4 folder in use, 5 damage that is not mended (yet).")]
+pub(super) struct Repair {
+    #[command(flatten)]
+    sources: Sources,
+    /// Do it; without, only tell
+    #[arg(long)]
+    fix: bool,
+}
+
+impl Repair {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let folder = open(&self.sources)?;
+        let bar = bar();
+        let done = folder.repair(self.fix, &mut |progress| show(&bar, &progress));
+        bar.finish_and_clear();
+        let done = done.map_err(|cause| refused(&cause))?;
+        let mut text = String::new();
+        for loss in &done.losses {
+            writeln!(text, "{}", told(loss, self.fix)).unwrap_or_default();
+        }
+        for damage in &done.unmended {
+            writeln!(text, "{damage}; this is not mended: restore a backup").unwrap_or_default();
+        }
+        for original in &done.kept_aside {
+            writeln!(text, "kept {}", original.display()).unwrap_or_default();
+        }
+        let cells: u64 = done.losses.iter().filter_map(|loss| loss.cells_count).sum();
+        let bytes: u64 = done.losses.iter().map(|loss| loss.bytes).sum();
+        let (count, verb) = (done.losses.len(), if self.fix { "lost" } else { "would be lost" });
+        writeln!(text, "{count} places, {bytes} bytes, {cells} cells that are known of: {verb}").unwrap_or_default();
+        print(&text)?;
+        if !done.unmended.is_empty() {
+            return Err(Failure::new(Exit::Damage, "the folder cannot be mended: restore a backup"));
+        }
+        if count > 0 && !self.fix {
+            return Err(Failure::new(Exit::Damage, "nothing was changed; --fix mends it with this loss"));
+        }
+        Ok(())
+    }
+}
+
+fn told(loss: &Loss, is_done: bool) -> String {
+    let verb = if is_done { "lost" } else { "would lose" };
+    let cells = loss.cells_count.map_or("an unknown number of cells".to_owned(), |cells| format!("{cells} cells"));
+    let (first, last) = (loss.rows.0.escape_ascii(), loss.rows.1.escape_ascii());
+    let rows = if loss.rows.1.is_empty() { String::new() } else { format!(" of rows {first} to {last}") };
+    format!("{}: {verb} {} bytes, {cells}{rows}", loss.damage, loss.bytes)
+}
+
+/// The folder that is named, locked.
+fn open(sources: &Sources) -> Result<Folder, Failure> {
+    let config = sources.load()?;
+    let path: &PathBuf = &config.store.data_dir;
+    if !path.is_dir() {
+        return Err(no_folder(path));
+    }
+    Folder::open(folder_options(&config)?).map_err(|cause| refused(&cause))
+}
+
+/// The folder that is named, for a look.
+pub(super) fn open_folder(sources: &Sources) -> Result<Folder, Failure> {
+    open(sources)
+}
