@@ -2,11 +2,12 @@
 # make test   install what the tests need, then the whole gate
 # make bench  the side-by-side baseline (benches/README.md)
 # make differential   random data and requests to a real OpenTSDB and to Basalt (tests/differential/README.md; Java and Maven)
+# make fuzz   every fuzz target for SECONDS (60) each; needs cargo-fuzz (fuzz/README.md)
 # make lab    the full counts: kill9, simulation, log cuts, clients for a minute each
 
 CARGO ?= cargo
 
-.PHONY: run test bench differential lab
+.PHONY: run test bench differential lab fuzz
 
 run:
 	$(CARGO) run --release --bin basalt -- serve $(ARGS)
@@ -22,8 +23,18 @@ bench:
 differential:
 	$(CARGO) xtask differential --count 20000 $(ARGS)
 
+SECONDS ?= 60
+
+# The first target that finds something ends it; its input lies in fuzz/artifacts.
+fuzz:
+	cd fuzz && export RUSTC_BOOTSTRAP=1 && $(CARGO) fuzz build && for target in $$($(CARGO) fuzz list); do \
+		echo "== $$target"; \
+		$(CARGO) fuzz run $$target -- -max_total_time=$(SECONDS) -timeout=5 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 || exit 1; \
+	done
+
 # The full counts of what the gate runs a tenth of.
 lab:
 	tests/clients/install
 	BASALT_SIM_HISTORIES=10000 BASALT_WAL_CUT_EVERY=1 BASALT_HISTORIES=10000 $(CARGO) test -p basalt-engine -- --nocapture
 	BASALT_KILL9_ROUNDS=200 BASALT_CLIENT_SECONDS=65 $(CARGO) test --test it -- --nocapture kill9 clients
+	BASALT_HOSTILE_MS=1000 $(CARGO) test --release --test it -- --nocapture hostile::hostile hostile::known

@@ -40,6 +40,8 @@ mod engine;
 mod error;
 mod field;
 mod flush;
+#[cfg(any(test, fuzzing))]
+pub mod foreign;
 mod health;
 mod id;
 mod inspect;

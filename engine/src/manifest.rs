@@ -18,6 +18,8 @@ use crate::record::{self, Step};
 mod catalog;
 mod edit;
 mod edit_v1;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod foreign;
 mod regions;
 mod snapshots;
 #[cfg(test)]

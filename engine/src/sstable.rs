@@ -18,6 +18,8 @@ mod block;
 mod codec;
 mod cursor;
 mod filter;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod foreign;
 mod format;
 mod index;
 mod input;

@@ -35,6 +35,8 @@ mod error;
 mod expression;
 mod fetch;
 mod filter;
+#[cfg(any(test, fuzzing))]
+pub mod foreign;
 mod gexp;
 mod group;
 mod histogram;

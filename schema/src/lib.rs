@@ -25,6 +25,8 @@ mod compacted;
 mod config;
 mod error;
 mod fold;
+#[cfg(any(test, fuzzing))]
+pub mod foreign;
 mod hex;
 mod histogram;
 mod index;

@@ -185,6 +185,12 @@ impl TsMetaSaid {
     }
 }
 
+/// Any bytes are an object or refused.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn foreign(bytes: &[u8]) {
+    drop(TsMetaSaid::decode(bytes));
+}
+
 /// What the two cells of a row say.
 struct Row {
     said: TsMetaSaid,

@@ -163,6 +163,12 @@ fn decode(bytes: Option<&[u8]>) -> Result<Stored> {
     bytes.map_or_else(|| Ok(Stored::default()), |bytes| meta_json::decode("UID meta object", bytes))
 }
 
+/// Any bytes are an object or refused.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn foreign(bytes: &[u8]) {
+    drop(decode(Some(bytes)));
+}
+
 const fn type_name(kind: UidKind) -> &'static str {
     match kind {
         UidKind::Metric => "METRIC",
