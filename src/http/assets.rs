@@ -1,9 +1,8 @@
 //! Files that pages load: below `/s/`, and the sign of the tab (`O-UI`). They are part of the program, so no path of a
 //! request is ever opened.
 
-use axum::extract::Path;
-use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderValue, Uri};
 use axum::response::Response;
 
 use super::error::ApiError;
@@ -17,8 +16,9 @@ const FILES: &[(&str, &str, &[u8])] = &[
 ];
 
 /// A file below `/s/`.
-pub(crate) async fn below(Path(name): Path<String>) -> Result<Response, ApiError> {
-    file(&name)
+pub(crate) async fn below(uri: Uri) -> Result<Response, ApiError> {
+    // As it was sent: no file's name needs an escape, whatever one may stand for.
+    file(uri.path().strip_prefix("/s/").unwrap_or_default())
 }
 
 /// The sign of the tab, where browsers look for it unasked.

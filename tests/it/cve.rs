@@ -16,7 +16,7 @@ use payloads::{MARKUP, Payload};
 use trace::Traced;
 
 /// Statuses of a plain answer, a refusal, or an endpoint that is not there.
-const HARMLESS: &[u16] = &[200, 204, 302, 304, 400, 404, 405, 413, 501];
+const HARMLESS: &[u16] = &[200, 204, 302, 304, 400, 403, 404, 405, 413, 501];
 
 /// What every answer must have, whatever was asked.
 fn check(what: &str, answer: &Response) {
@@ -130,7 +130,9 @@ fn the_product_has_no_way_to_start_a_process() {
     for folder in ["src", "store/src", "engine/src", "schema/src", "ingest/src", "rewrite/src", "query/src"] {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         for file in files(&root) {
-            let text = std::fs::read_to_string(&file).unwrap();
+            // A font lies among the sources too.
+            let bytes = std::fs::read(&file).unwrap();
+            let text = String::from_utf8_lossy(&bytes);
             let named = text.contains("process::Command") || text.contains("tokio::process") || text.contains("execv");
             assert!(!named, "{}", file.display());
         }

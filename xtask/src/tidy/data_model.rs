@@ -43,7 +43,7 @@ const EXCUSES: &[&str] = &["not supported", "nothing to hold a store to"];
 pub(super) fn check(root: &Path, files: &[String]) -> Result<Vec<String>> {
     let table = std::fs::read_to_string(root.join(TABLE)).context(TABLE)?;
     let mut functions = BTreeSet::new();
-    for file in files.iter().filter(|file| file.ends_with(".rs")) {
+    for file in files.iter().filter(|file| Path::new(file).extension().is_some_and(|end| end == "rs")) {
         let Ok(text) = std::fs::read_to_string(root.join(file)) else { continue };
         functions.extend(text.lines().filter_map(function_of).map(str::to_owned));
     }
