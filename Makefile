@@ -3,11 +3,12 @@
 # make bench  the side-by-side baseline (benches/README.md)
 # make differential   random data and requests to a real OpenTSDB and to Basalt (tests/differential/README.md; Java and Maven)
 # make fuzz   every fuzz target for SECONDS (60) each; needs cargo-fuzz (fuzz/README.md)
+# make truth  the store's rules and 2,000 random histories asked of a real HBase (tests/oracle/README.md)
 # make lab    the full counts: kill9, simulation, log cuts, clients for a minute each
 
 CARGO ?= cargo
 
-.PHONY: run test bench differential lab fuzz
+.PHONY: run test bench differential lab fuzz truth
 
 run:
 	$(CARGO) run --release --bin basalt -- serve $(ARGS)
@@ -31,6 +32,11 @@ fuzz:
 		echo "== $$target"; \
 		$(CARGO) fuzz run $$target -- -max_total_time=$(SECONDS) -timeout=5 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 || exit 1; \
 	done
+
+# Java 17 and Maven are needed; without them it says so and succeeds.
+truth:
+	$(CARGO) xtask truth suite
+	$(CARGO) xtask truth histories --count 2000
 
 # The full counts of what the gate runs a tenth of.
 lab:

@@ -11,6 +11,12 @@ pub struct Timestamp(pub u64);
 impl Timestamp {
     /// The largest time, HBase's `Long.MAX_VALUE`: a mutation that carries it is stamped by the server.
     pub const LATEST: Self = Self(i64::MAX as u64);
+
+    /// The millisecond after it; a cell's largest time has none.
+    #[must_use]
+    pub fn after(self) -> Self {
+        Self(self.0.saturating_add(1).min(Self::LATEST.0 - 1).max(self.0))
+    }
 }
 
 /// The order in which a store took a mutation in; grows by one a record, never reused. 0 means "not told".

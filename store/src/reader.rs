@@ -258,28 +258,34 @@ impl RowReader {
             return Ok(advance);
         }
         let mut cell = *cell;
-        // An older version than those wanted is not for the filter to see: it might let the row pass by it.
-        if self.filter.is_some() && self.has_all_versions(&cell) {
+        // As in HBase the filter has its say of one version more than is wanted, and of what it leaves out on the way
+        // there: it may judge the row by it.
+        if self.is_column_over(&cell) {
             return Ok(advance.max(Advance::NextColumn));
         }
+        let beyond = self.filter.is_some() && self.has_all_versions(&cell);
         if let Some(filter) = &mut self.filter {
             let told = filter.judge_cell(&cell);
             advance = advance.max(told.advance);
             if told.advance == Advance::NextColumn {
                 // The store may go on with the next cell all the same; the filter shall not count it.
-                self.column.clear();
-                self.column.extend_from_slice(cell.qualifier);
-                self.column_versions = u32::MAX;
+                self.end_column(&cell);
             }
-            match told.kept {
-                Kept::No => return Ok(advance),
-                Kept::Key => cell.value = &[],
-                Kept::Whole => {}
-            }
-            if filter.excludes(&cell) {
+            if told.kept == Kept::No {
                 return Ok(advance);
             }
+            if beyond {
+                self.end_column(&cell);
+                return Ok(advance.max(Advance::NextColumn));
+            }
+            if told.kept == Kept::Key {
+                cell.value = &[];
+            }
+            let is_excluded = self.filter.as_ref().is_some_and(|filter| filter.excludes(&cell));
             self.count_version(&cell);
+            if is_excluded {
+                return Ok(advance);
+            }
         }
         self.push(cell, out)?;
         Ok(advance)
@@ -332,6 +338,17 @@ impl RowReader {
         !cell.kind.is_tombstone() && self.column_versions >= self.versions && self.column == cell.qualifier
     }
 
+    /// Nothing more of the cell's column is wanted, nor shown to the filter.
+    fn end_column(&mut self, cell: &CellRef<'_>) {
+        self.column.clear();
+        self.column.extend_from_slice(cell.qualifier);
+        self.column_versions = u32::MAX;
+    }
+
+    fn is_column_over(&self, cell: &CellRef<'_>) -> bool {
+        !cell.kind.is_tombstone() && self.column_versions == u32::MAX && self.column == cell.qualifier
+    }
+
     /// Counts what the filter let through.
     fn count_version(&mut self, cell: &CellRef<'_>) {
         if self.column_versions == 0 || self.column != cell.qualifier {
@@ -339,8 +356,8 @@ impl RowReader {
             self.column.extend_from_slice(cell.qualifier);
             self.column_versions = 0;
         }
-        if !cell.kind.is_tombstone() {
-            self.column_versions = self.column_versions.saturating_add(1);
+        if !cell.kind.is_tombstone() && self.column_versions < u32::MAX {
+            self.column_versions += 1;
         }
     }
 

@@ -132,8 +132,9 @@ impl Verdict {
 /// was written after it and by VERSIONS newer ones at any time of its life. Raw reads know nothing of it. What is not a
 /// major compaction then drops nothing but what TTL took, since a hidden put may still hide others.
 ///
-/// Where HBase's own scanners differ from each other by accident we take the rule as documented: a family's tombstones
-/// are found although the column of the empty qualifier, among whose cells they lie, is done with; tombstones survive
+/// Where HBase's own scanners might differ from each other we take the rule as documented: a family's tombstones are
+/// found although the column of the empty qualifier, among whose cells they lie, is done with (HBase 2.6.4 was asked by
+/// `cargo xtask truth`, and keeps it as well); tombstones survive
 /// a minor compaction that drops excess versions above them; `MIN_VERSIONS` counts alike for chosen and for all columns.
 ///
 /// ```

@@ -194,7 +194,8 @@ pub trait Store: Send + Sync + Debug {
     fn scan(&self, table: &TableName, scan: Scan) -> Result<Scanner>;
 
     /// Adds to an 8-byte big-endian counter, absent meaning 0, wrapping; answers the new value (rule S-CNT-1).
-    /// The new cell's time is the server's own, or the old cell's where that is later.
+    /// The new cell's time is the server's own, or the millisecond after the old cell's where that is later, so that each
+    /// is a version of its own.
     ///
     /// # Errors
     /// `Invalid`: the cell holds something else, which stays (rule S-CNT-3).
@@ -356,8 +357,25 @@ pub struct CheckAndMutate {
     pub qualifier: Bytes,
     /// How the newest visible value is held against `expected`.
     pub comparison: Comparison,
-    /// The expected value; `None` asks that the cell be absent, whatever `comparison` says.
+    /// The expected value; `None` asks that the cell be absent, whatever `comparison` says. See
+    /// [`CheckAndMutate::holds`] for the empty one.
     pub expected: Option<Bytes>,
     /// The changes, all of `row`; their durability says when to answer.
     pub mutation: MutationBatch,
+}
+
+impl CheckAndMutate {
+    /// Whether the checked cell's newest visible value, or its absence, is as expected.
+    ///
+    /// As HBase's `checkAndMutate` has it, an empty value and no cell are one: whoever expects either is content with
+    /// the other, and every comparison but `NotEqual` asks the same of them.
+    pub fn holds(&self, stored: Option<&[u8]>) -> bool {
+        let expected = self.expected.as_deref().unwrap_or_default();
+        if expected.is_empty() {
+            let is_empty = stored.unwrap_or_default().is_empty();
+            let differs = self.expected.is_some() && self.comparison == Comparison::NotEqual;
+            return is_empty != differs;
+        }
+        stored.is_some_and(|value| self.comparison.holds(value.cmp(expected)))
+    }
 }

@@ -147,10 +147,10 @@ impl FamilyDescriptor {
         if self.versions == 0 {
             return Err(Error::InvalidArgument { what: "VERSIONS", reason: "at least 1 is needed".into() });
         }
-        if self.min_versions > 0 && self.min_versions >= self.versions {
+        if self.min_versions > self.versions {
             return Err(Error::InvalidArgument {
                 what: "MIN_VERSIONS",
-                reason: format!("{} is not below VERSIONS = {}", self.min_versions, self.versions).into(),
+                reason: format!("{} is above VERSIONS = {}", self.min_versions, self.versions).into(),
             });
         }
         Ok(())

@@ -69,6 +69,20 @@ hb() {
     -cp "$out:$ORACLE_DIR/conf/client:$ORACLE_DIR/conf:$ORACLE_DIR/lib/hbase/*" Hb "$@"
 }
 
+# truth FOLDER: an HBase of its own in the driver's process, its data in FOLDER, asked over standard input and output.
+truth() {
+  local out="$ORACLE_DIR/run/truth" folder=${1:?a folder for its data}
+  mkdir -p "$ORACLE_DIR"/{lib,log,conf} "$out" "$folder"
+  jars hbase; write_conf
+  if [ -n "$(find "$here/truth" -name '*.java' -newer "$out/Truth.class" 2>&1 | head -1)" ]; then
+    "${ORACLE_JAVA}c" -nowarn -Xlint:-deprecation -cp "$ORACLE_DIR/lib/hbase/*" -d "$out" "$here"/truth/*.java \
+      "$here"/truth/region/*.java >&2
+  fi
+  exec "$ORACLE_JAVA" -Xmx"$ORACLE_HBASE_MX" -XX:+UseSerialGC "${opens[@]}" -Djava.net.preferIPv4Stack=true \
+    -Dorg.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible=true \
+    -cp "$out:$ORACLE_DIR/conf/client:$ORACLE_DIR/lib/hbase/*" Truth "$folder" 2> "$ORACLE_DIR/log/truth-${folder##*/}.log"
+}
+
 # tool CLASS PROFILE ARGS...: one of OpenTSDB's own command line tools on a profile's tables.
 tool() {
   local class=$1 profile=${2:?a profile comes first}; shift 2
@@ -149,6 +163,7 @@ case $command in
   down) down "$@" ;;
   status) status ;;
   hb) hb "$@" ;;
+  truth) truth "$@" ;;
   scan) tool DumpSeries "$@" ;;
   fsck) tool Fsck "$@" ;;
   uid) tool UidManager "$@" ;;

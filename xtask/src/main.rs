@@ -7,6 +7,7 @@ mod differential;
 mod golden;
 mod oracle;
 mod tidy;
+mod truth;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,7 @@ usage: cargo xtask COMMAND
   oracle ...      a real OpenTSDB on a real HBase: up [--fresh] [PROFILE...] | down | status | hb | scan | fsck
   differential ...  random data and requests to it and to Basalt: --count N --seed S, --help for the rest
   golden ...      the answers recorded from it: record [NAME...] | check [NAME...] | list
+  truth ...       the store's rules asked of a real HBase: suite [--record] [NAME...] | histories [--count N] [--seed N]
 ";
 
 fn main() -> ExitCode {
@@ -41,6 +43,7 @@ fn run(args: &[String]) -> Result<()> {
         Some("differential") => differential::run(rest),
         Some("oracle") => oracle::run(rest),
         Some("golden") => golden::run(rest),
+        Some("truth") => truth::run(rest),
         _ => anyhow::bail!("no such command\n{USAGE}"),
     }
 }

@@ -25,11 +25,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 /// The oracle's script with `args`, its variables set where the caller's environment leaves them unset.
 pub(crate) fn script(args: &[String]) -> Command {
     let mut command = Command::new(workspace().join("tests/oracle/oracle.sh"));
-    command.args(args).env("ORACLE_TSD_PORT", tsd_port());
-    if std::env::var_os("ORACLE_DIR").is_none() {
-        command.env("ORACLE_DIR", std::env::temp_dir().join("basalt-oracle"));
-    }
+    command.args(args).env("ORACLE_TSD_PORT", tsd_port()).env("ORACLE_DIR", folder());
     command
+}
+
+/// Where everything that the oracle makes lies.
+pub(crate) fn folder() -> PathBuf {
+    std::env::var_os("ORACLE_DIR").map_or_else(|| std::env::temp_dir().join("basalt-oracle"), PathBuf::from)
 }
 
 /// The first of the needed programs that is not on the `PATH`.

@@ -60,7 +60,7 @@ impl Core {
             let (value, answer) = change(found.as_ref().map(|cell| &cell.value[..]))?;
             let mut batch = MutationBatch::new(durability);
             batch.row(column.row)?.put(column.family, column.qualifier, None, &value)?;
-            Ok((shape, batch, self.stamp_over(found.as_ref()), answer))
+            Ok((shape, batch, self.stamp_after(found.as_ref()), answer))
         });
         match changed {
             Ok((shape, batch, stamp, value)) => {
@@ -98,11 +98,7 @@ impl Core {
         let shape = table.shape();
         let column = Column { row: row.key(), family: &check.family, qualifier: &check.qualifier };
         let found = self.newest(table, &shape, &column)?;
-        let matches = match (&found, &check.expected) {
-            (found, None) => found.is_none(),
-            (None, Some(_)) => false,
-            (Some(cell), Some(expected)) => check.comparison.holds(cell.value.cmp(expected)),
-        };
+        let matches = check.holds(found.as_ref().map(|cell| &cell.value[..]));
         Ok(matches.then(|| (shape, self.stamp_over(found.as_ref()))))
     }
 
@@ -133,5 +129,10 @@ impl Core {
     fn stamp_over(&self, found: Option<&Found>) -> Timestamp {
         let stamp = self.stamp();
         found.map_or(stamp, |cell| stamp.max(cell.timestamp))
+    }
+    /// As in HBase, an increment or append is a version of its own even within the millisecond of the one before.
+    fn stamp_after(&self, found: Option<&Found>) -> Timestamp {
+        let stamp = self.stamp();
+        found.map_or(stamp, |cell| stamp.max(cell.timestamp.after()))
     }
 }

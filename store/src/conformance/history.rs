@@ -6,17 +6,20 @@
 //! go at the same step in both, and no raw reads. A clock never goes back in them. The suite's named rules cover these.
 
 mod operation;
+mod shared;
 
 use std::fmt;
 
 use bytes::Bytes;
+
+pub use self::shared::{Shared, run_shared};
 
 use self::operation::{Edit, Generator, Operation, Target};
 use super::Fixture;
 use super::scene::{NOW, change, told};
 use crate::{
     Append, CheckAndMutate, Compaction, Durability, FamilyDescriptor, Increment, KeepDeletedCells, MutationBatch,
-    Result, RowBatch, Scan, TableDescriptor, TableName, Timestamp,
+    Result, RowBatch, Scan, Store, TableDescriptor, TableName, Timestamp,
 };
 
 /// How far the clock moves while a store is closed: further than a store may reserve server times ahead.
@@ -76,11 +79,7 @@ pub fn run_history(
         for fixture in [&*left, &*right] {
             fixture.clock().set(Timestamp(generator.now));
         }
-        let answers = [perform(&operation, left), perform(&operation, right)].map(|answer| match answer {
-            Ok(words) => words,
-            Err(error) => vec![format!("{:?}", error.kind())],
-        });
-        let [a, b] = answers;
+        let [a, b] = [perform(&operation, left), perform(&operation, right)].map(words);
         compare(step, format!("{operation:?}"), a, b)?;
         match operation {
             Operation::Reopen => generator.now += REOPEN_MS,
@@ -91,6 +90,11 @@ pub fn run_history(
         compare(step, format!("everything after {operation:?}"), everything(left), everything(right))?;
     }
     compare(operations, "everything at the end".to_owned(), everything(left), everything(right))
+}
+
+/// An answer, or the kind of its error.
+fn words(answer: Result<Vec<String>>) -> Vec<String> {
+    answer.unwrap_or_else(|error| vec![format!("{:?}", error.kind())])
 }
 
 /// Families `a`: all versions, `k`: deleted cells kept, `n`: two versions and the new version behaviour, `t`: a minute's
@@ -112,19 +116,28 @@ fn table() -> TableName {
 }
 
 fn everything(fixture: &dyn Fixture) -> Vec<String> {
-    scan(fixture, Scan { versions: u32::MAX, ..Scan::all() })
+    scan(&*fixture.store(), Scan { versions: u32::MAX, ..Scan::all() })
         .unwrap_or_else(|error| vec![format!("{:?}", error.kind())])
 }
 
-fn scan(fixture: &dyn Fixture, scan: Scan) -> Result<Vec<String>> {
-    let mut scanner = fixture.store().scan(&table(), scan)?;
+fn scan(store: &dyn Store, scan: Scan) -> Result<Vec<String>> {
+    let mut scanner = store.scan(&table(), scan)?;
     let batches: Vec<RowBatch> = std::iter::from_fn(|| scanner.next_wait()).collect::<Result<_>>()?;
     Ok(batches.iter().flat_map(|batch| told(batch, true)).collect())
 }
 
 /// What a store answers to an operation.
 fn perform(operation: &Operation, fixture: &mut dyn Fixture) -> Result<Vec<String>> {
-    let (store, table) = (fixture.store(), table());
+    if let Operation::Reopen = operation {
+        fixture.reopen();
+        return Ok(Vec::new());
+    }
+    perform_on(operation, &*fixture.store())
+}
+
+/// [`perform`] of what needs no fixture.
+fn perform_on(operation: &Operation, store: &dyn Store) -> Result<Vec<String>> {
+    let table = table();
     Ok(match operation {
         Operation::Apply(edits) => {
             let applied = store.apply(&table, batch(edits)?).wait()?;
@@ -148,7 +161,7 @@ fn perform(operation: &Operation, fixture: &mut dyn Fixture) -> Result<Vec<Strin
             vec![store.check_and_mutate(&table, check).wait()?.to_string()]
         }
         Operation::Get(get) => told(&store.get(&table, get.clone()).wait()?, true),
-        Operation::Scan(asked) => scan(fixture, asked.clone())?,
+        Operation::Scan(asked) => scan(store, asked.clone())?,
         Operation::Flush => store.flush(&table).map(|()| Vec::new())?,
         Operation::Compact(compaction) => {
             // A major compaction takes memtables in: whether it would of itself is the store's affair.
@@ -157,11 +170,7 @@ fn perform(operation: &Operation, fixture: &mut dyn Fixture) -> Result<Vec<Strin
             }
             store.compact(&table, *compaction).map(|()| Vec::new())?
         }
-        Operation::Reopen => {
-            drop(store);
-            fixture.reopen();
-            Vec::new()
-        }
+        Operation::Reopen => Vec::new(),
     })
 }
 

@@ -294,13 +294,30 @@ pub fn s_cnt_1_a_counter_dated_ahead_counts_on(fixture: &mut dyn Fixture) {
     assert_eq!(scene.increment("r", "f:q", 1).unwrap(), 10);
 }
 
+/// Increments and appends are versions of their own, within one millisecond too (asked of HBase 2.6.4).
+pub fn s_cnt_1_each_change_is_a_version_of_its_own(fixture: &mut dyn Fixture) {
+    let mut scene = Scene::versions(fixture, 9);
+    for value in ["a", "b"] {
+        assert_eq!(scene.increment("r", "f:n", 0).unwrap(), 0);
+        scene.append("r", "f:s", value).unwrap();
+    }
+    let zero = "\\x00".repeat(8);
+    let told = [
+        format!("f:n@{}={zero}", NOW + 1),
+        format!("f:n@{NOW}={zero}"),
+        format!("f:s@{}=ab", NOW + 1),
+        format!("f:s@{NOW}=a"),
+    ];
+    scene.at_every_stage(|scene| assert_eq!(scene.row("r"), told));
+}
+
 /// Appending goes on from what is there, or from nothing.
 pub fn append_goes_on_from_what_is_there(fixture: &mut dyn Fixture) {
     let mut scene = Scene::versions(fixture, 1);
     assert_eq!(scene.append("r", "f:q", "ab").unwrap(), "ab");
     scene.flush();
     assert_eq!(scene.append("r", "f:q", "cd").unwrap(), "abcd");
-    let told = format!("f:q@{NOW}=abcd");
+    let told = format!("f:q@{}=abcd", NOW + 1);
     scene.at_every_stage(|scene| assert_eq!(scene.row("r"), [told.as_str()]));
 }
 
@@ -323,6 +340,26 @@ pub fn check_and_mutate_holds_the_newest_value(fixture: &mut dyn Fixture) {
     scene.delete_column("r", "f:q", None);
     scene.set_clock(NOW + 1);
     assert!(scene.check_and_put("r", "f:q", None, "again"));
+}
+
+/// An empty value and no cell are one, and every comparison with it but "not equal" is "equal" (asked of HBase 2.6.4).
+pub fn check_and_mutate_takes_an_empty_value_for_none(fixture: &mut dyn Fixture) {
+    use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
+    let mut scene = Scene::versions(fixture, 1);
+    scene.put("empty", "f:q", 1, "");
+    scene.put("full", "f:q", 1, "v");
+    scene.at_every_stage(|scene| {
+        for row in ["absent", "empty", "full"] {
+            let is_empty = row != "full";
+            assert!(!scene.check_and_put(row, "f:other", Some((NotEqual, "")), "v"), "{row}");
+            for comparison in [Less, LessOrEqual, Equal, GreaterOrEqual, Greater] {
+                let held = scene.check_and_put(row, "f:q", Some((comparison, "")), if is_empty { "" } else { "v" });
+                assert_eq!(held, is_empty, "{row} {comparison:?}");
+            }
+            assert_eq!(scene.check_and_put(row, "f:q", Some((NotEqual, "")), "v"), !is_empty, "{row}");
+            assert_eq!(scene.check_and_put(row, "f:q", None, ""), is_empty, "{row}");
+        }
+    });
 }
 
 /// The changes of a check-and-mutate are of the row that is checked, and all or nothing.

@@ -72,7 +72,7 @@ impl<'a> Writer<'a> {
             }
         };
         let after = before.wrapping_add(*amount);
-        self.stamp_over(found.as_ref());
+        self.stamp_after(found.as_ref());
         self.put(row, family, qualifier, &after.to_be_bytes())?;
         Ok(after)
     }
@@ -82,7 +82,7 @@ impl<'a> Writer<'a> {
         let found = self.newest(row, family, qualifier)?;
         let before = found.as_ref().map_or(&[][..], |cell| &cell.value[..]);
         let after: Bytes = [before, value].concat().into();
-        self.stamp_over(found.as_ref());
+        self.stamp_after(found.as_ref());
         self.put(row, family, qualifier, &after)?;
         Ok(after)
     }
@@ -94,11 +94,7 @@ impl<'a> Writer<'a> {
             return Err(Error::InvalidArgument { what: "check-and-mutate", reason });
         };
         let found = self.newest(&check.row, &check.family, &check.qualifier)?;
-        let matches = match (&found, &check.expected) {
-            (found, None) => found.is_none(),
-            (None, Some(_)) => false,
-            (Some(cell), Some(expected)) => check.comparison.holds(cell.value.cmp(expected)),
-        };
+        let matches = check.holds(found.as_ref().map(|cell| &cell.value[..]));
         if matches {
             self.stamp_over(found.as_ref());
             self.apply_row(row)?;
@@ -109,6 +105,11 @@ impl<'a> Writer<'a> {
     /// A change that follows from a cell must not sort below it, though the clock may say so.
     fn stamp_over(&mut self, found: Option<&Found>) {
         self.stamp = found.map_or(self.stamp, |cell| self.stamp.max(cell.timestamp));
+    }
+
+    /// As in HBase, an increment or append is a version of its own even within the millisecond of the one before.
+    fn stamp_after(&mut self, found: Option<&Found>) {
+        self.stamp = found.map_or(self.stamp, |cell| self.stamp.max(cell.timestamp.after()));
     }
 
     fn put(&mut self, row: &[u8], family: &[u8], qualifier: &[u8], value: &[u8]) -> Result<()> {

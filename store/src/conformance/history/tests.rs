@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::super::Fixture;
 use super::*;
-use crate::{ManualClock, MemoryStore, Store};
+use crate::{ManualClock, MemoryStore, Store, Timestamp};
 
 /// The memory store, and what it gets wrong on purpose.
 struct Flawed {
@@ -30,7 +30,7 @@ impl Fixture for Flawed {
     fn reopen(&mut self) {
         if self.forgets {
             let mut batch = MutationBatch::default();
-            batch.row(b"r1").unwrap().delete_family(b"a", None).unwrap();
+            batch.row(b"r1").unwrap().delete_family(b"a", Some(Timestamp(u64::MAX >> 2))).unwrap();
             self.store.apply(&table(), batch).wait().unwrap();
         }
     }
@@ -46,7 +46,7 @@ fn a_store_is_like_itself() {
 #[test]
 fn a_store_that_loses_a_row_is_found_out() {
     let difference = run_history(1, 400, &mut Flawed::new(false), &mut Flawed::new(true)).unwrap_err();
-    assert_eq!(difference.operation, "everything after Reopen");
+    assert!(difference.operation.starts_with("everything after "), "{difference}");
     assert!(missing(&difference.left, &difference.right).iter().all(|word| word.starts_with("r1 a:")), "{difference}");
     let again = run_history(1, 400, &mut Flawed::new(false), &mut Flawed::new(true)).unwrap_err();
     assert_eq!(again, difference, "one seed, one history");

@@ -1,0 +1,62 @@
+//! `cargo xtask truth`: three answers, one truth. A real HBase, its regions on a clock of ours, is asked what the
+//! conformance suite and random histories ask the memory store and the engine.
+//!
+//! `tests/oracle/truth` is HBase's side: HBase in a process that speaks frames over its standard input and output.
+//! Here is the contract over that pipe; it is test equipment, and no way to run on a cluster.
+
+mod cells;
+mod driver;
+mod filter;
+mod fixture;
+mod histories;
+mod known;
+mod store;
+mod suite;
+mod tables;
+mod wire;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::oracle;
+
+const USAGE: &str = "\
+usage: cargo xtask truth suite [--record] [NAME...]
+       cargo xtask truth histories [--count N] [--seed N] [--operations N] [--restarts N]
+";
+
+/// Runs one of them.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    if let Some(tool) = oracle::missing_tool() {
+        println!("truth: skipped, `{tool}` is not installed (needed: java, javac and mvn; Java 17)");
+        return Ok(());
+    }
+    match args.split_first().map(|(command, rest)| (command.as_str(), rest)) {
+        Some(("suite", rest)) => {
+            let (flags, names): (Vec<_>, Vec<_>) = rest.iter().cloned().partition(|arg| arg.starts_with("--"));
+            match flags.as_slice() {
+                [] => suite::run(&names, false),
+                [flag] if flag == "--record" => suite::run(&names, true),
+                _ => bail!(USAGE),
+            }
+        }
+        Some(("histories", rest)) => histories::run(&asked(rest)?),
+        _ => bail!(USAGE),
+    }
+}
+
+fn asked(args: &[String]) -> Result<histories::Asked> {
+    let mut asked = histories::Asked { seed: 1, count: 2000, operations: 200, restarts: 5 };
+    for pair in args.chunks(2) {
+        let [flag, value] = pair else { bail!(USAGE) };
+        let number: u64 = value.parse().with_context(|| format!("{flag} {value}"))?;
+        let count = usize::try_from(number)?;
+        match flag.as_str() {
+            "--seed" => asked.seed = number,
+            "--count" => asked.count = count,
+            "--operations" => asked.operations = count,
+            "--restarts" => asked.restarts = count,
+            _ => bail!(USAGE),
+        }
+    }
+    Ok(asked)
+}

@@ -1,0 +1,141 @@
+//! The process that holds HBase, and the pipe to it: many threads ask, one reads the answers.
+
+use std::collections::HashMap;
+use std::io::{BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, ensure};
+use basalt_store::{Error, ErrorKind};
+
+use super::wire::Ask;
+use crate::oracle;
+
+/// Longest answer taken; the histories' whole tables are some hundred kilobytes.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+
+/// What came back: the kind of error, 0 for none, and bytes.
+type Answer = (u8, Vec<u8>);
+type Waiting = Arc<Mutex<HashMap<u64, Sender<Answer>>>>;
+
+/// A running HBase. Dropped, it stops; its data stay.
+#[derive(Debug)]
+pub(super) struct Driver {
+    child: Child,
+    /// Guards the pipe, so that frames do not mix.
+    pipe: Mutex<Option<ChildStdin>>,
+    /// Guards who waits for which answer.
+    waiting: Waiting,
+    // Relaxed: numbers only have to differ.
+    last_id: AtomicU64,
+    /// HBase's own version, as it says.
+    pub(super) version: String,
+}
+
+impl Driver {
+    /// Starts HBase on the data in `folder`, or on none. Takes some twenty seconds.
+    pub(super) fn start(folder: &Path) -> Result<Self> {
+        let args = ["truth".to_owned(), folder.display().to_string()];
+        let mut child = oracle::script(&args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start tests/oracle/oracle.sh")?;
+        let pipe = child.stdin.take().context("the driver has no input")?;
+        let mut out = BufReader::new(child.stdout.take().context("the driver has no output")?);
+        let (_, _, version) =
+            read_answer(&mut out).context("HBase did not start; see log/truth-*.log in ORACLE_DIR")?;
+        let waiting = Waiting::default();
+        let readers = Arc::clone(&waiting);
+        std::thread::spawn(move || {
+            while let Ok((id, kind, told)) = read_answer(&mut out) {
+                if let Some(sender) = lock(&readers).remove(&id) {
+                    drop(sender.send((kind, told)));
+                }
+            }
+            // Whoever still waits finds the other end gone.
+            lock(&readers).clear();
+        });
+        let version = String::from_utf8_lossy(&version).into_owned();
+        Ok(Self { child, pipe: Mutex::new(Some(pipe)), waiting, last_id: AtomicU64::new(0), version })
+    }
+
+    /// Asks, and waits for the answer.
+    pub(super) fn call(&self, call: u8, ask: &Ask) -> basalt_store::Result<Vec<u8>> {
+        let (kind, told) = self
+            .send(call, ask)
+            .and_then(|answer| answer.recv().context("HBase ended"))
+            .map_err(|e| Error::backend(ErrorKind::Bug, std::io::Error::other(format!("the pipe to HBase: {e:#}"))))?;
+        if kind == 0 { Ok(told) } else { Err(error(kind, &String::from_utf8_lossy(&told))) }
+    }
+
+    fn send(&self, call: u8, ask: &Ask) -> Result<Receiver<Answer>> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, receiver) = channel();
+        lock(&self.waiting).insert(id, sender);
+        let mut frame = Vec::with_capacity(ask.0.len() + 13);
+        frame.extend(u32::try_from(ask.0.len() + 9)?.to_be_bytes());
+        frame.extend(id.to_be_bytes());
+        frame.push(call);
+        frame.extend(&ask.0);
+        let mut pipe = lock(&self.pipe);
+        let pipe = pipe.as_mut().context("it is stopped")?;
+        pipe.write_all(&frame)?;
+        pipe.flush()?;
+        Ok(receiver)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // The end of its input is the word to stop.
+        drop(lock(&self.pipe).take());
+        drop(self.child.wait());
+    }
+}
+
+fn read_answer(out: &mut impl Read) -> Result<(u64, u8, Vec<u8>)> {
+    let mut head = [0; 4];
+    out.read_exact(&mut head)?;
+    let length = u32::from_be_bytes(head) as usize;
+    ensure!((9..=ANSWER_BYTES_MAX).contains(&length), "an answer of {length} bytes");
+    let mut frame = vec![0; length];
+    out.read_exact(&mut frame)?;
+    let (id, rest) = frame.split_first_chunk::<8>().context("no number")?;
+    let (kind, told) = rest.split_first().context("no kind")?;
+    Ok((u64::from_be_bytes(*id), *kind, told.to_vec()))
+}
+
+/// The store's error for one of HBase's; `Fault.java` chose the kind.
+pub(super) fn error(kind: u8, words: &str) -> Error {
+    let disabled =
+        words.strip_prefix("TableNotEnabledException: ").and_then(|words| words.strip_suffix(" is disabled."));
+    if let (5, Some(table)) = (kind, disabled) {
+        return Error::TableDisabled { table: table.into() };
+    }
+    let kind = match kind {
+        1 => ErrorKind::Invalid,
+        2 => ErrorKind::NotFound,
+        3 => ErrorKind::Conflict,
+        5 => ErrorKind::Unavailable,
+        _ => ErrorKind::Bug,
+    };
+    Error::backend(kind, std::io::Error::other(words.to_owned()))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A new folder for HBase's data beside the oracle's own; what an earlier run left there goes.
+pub(super) fn fresh_folder(name: &str) -> Result<PathBuf> {
+    let folder = oracle::folder().join("truth").join(name);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
