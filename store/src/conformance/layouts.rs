@@ -43,7 +43,7 @@ pub fn r_3_a_logs_elements(fixture: &mut dyn Fixture) {
     });
 }
 
-/// [hash of host][hash of event][time]: 40 bytes; a host's events of a kind in a range of time are one range of keys.
+/// `[hash of host][hash of event][time]`: 40 bytes; a host's events of a kind in a range of time are one range of keys.
 pub fn r_4_hashes_and_a_time(fixture: &mut dyn Fixture) {
     let key = |host: &str, event: &str, time| [hash(host), hash(event), long(time)].concat();
     let keys: Vec<_> = ["a", "b"]
@@ -58,7 +58,7 @@ pub fn r_4_hashes_and_a_time(fixture: &mut dyn Fixture) {
     });
 }
 
-/// Numbers for names: a table of [type][name] → number, and keys of three longs, 24 bytes.
+/// Numbers for names: a table of `[type][name]` → number, and keys of three longs, 24 bytes.
 pub fn r_5_numbers_for_names(fixture: &mut dyn Fixture) {
     let name = |kind: u8, name: &str| [&[kind], name.as_bytes()].concat();
     let names = [name(1, "myserver1.mycompany.com"), name(2, "com.package1.ImportantService")];
