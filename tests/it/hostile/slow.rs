@@ -45,7 +45,8 @@ fn connections_that_trickle_end_and_harm_nobody() {
     assert!(serves(&daemon));
     let before = memory_kib(&daemon, "VmRSS");
     let openings: [&[u8]; 4] = [
-        b"",
+        // A telnet line that has nearly the length at which it is refused.
+        &[b'a'; 1_000],
         b"GET /api/version HTTP/1.1\r\nX-A: ",
         b"POST /api/put HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n[",
         b"POST /api/put HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n",
