@@ -36,6 +36,7 @@ fuzz:
 # Java 17 and Maven are needed; without them it says so and succeeds.
 truth:
 	$(CARGO) xtask truth suite
+	$(CARGO) xtask truth shell
 	$(CARGO) xtask truth histories --count 2000
 
 # The full counts of what the gate runs a tenth of.

@@ -11,7 +11,7 @@ use basalt_schema::{
     AutoCreate, KeyLayout, LargerOrSmaller, Realtime, Salting, Schema, SchemaConfig, UidDice, UidFilter, UidKind,
     UidWidth, UidWidths,
 };
-use basalt_store::{ErrorKind, MemoryStore, Store};
+use basalt_store::{ErrorKind, MemoryStore, Store, with_causes};
 use tokio::sync::watch;
 
 use crate::clock::WallClock;
@@ -199,22 +199,6 @@ pub(crate) fn refused(cause: &basalt_engine::Error) -> Failure {
     Failure::new(exit, with_causes(cause))
 }
 
-/// An error and what caused it, in one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(below) = cause {
-        let text = below.to_string();
-        // A transparent error repeats what it wraps.
-        if !line.contains(&text) {
-            line.push_str(": ");
-            line.push_str(&text);
-        }
-        cause = below.source();
-    }
-    line.replace('\n', " ")
-}
-
 /// The exit code of a failure of this kind.
 pub(crate) fn exit_of(kind: ErrorKind) -> Exit {
     match kind {
@@ -379,15 +363,5 @@ mod tests {
         };
         assert_eq!(answer.as_deref(), Ok("000001"));
         assigning.join().unwrap();
-    }
-
-    /// "cannot write x" alone would not say that the disk is full.
-    #[test]
-    fn a_line_names_the_cause_below_once() {
-        let cause = basalt_store::Error::backend(ErrorKind::ReadOnly, std::io::Error::other("no\nspace"));
-        assert_eq!(with_causes(&cause), "no space");
-        let parse = "x".parse::<u32>().unwrap_err();
-        let outer = std::io::Error::new(std::io::ErrorKind::InvalidData, parse.clone());
-        assert_eq!(with_causes(&outer), parse.to_string());
     }
 }

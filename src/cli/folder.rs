@@ -29,5 +29,5 @@ pub(super) fn with_folder<T>(
 
 /// A failure of the store or the tables as an end of the process, with what was tried before it.
 pub(super) fn failed(tried: &str, cause: &basalt_schema::Error) -> Failure {
-    Failure::new(crate::store::exit_of(cause.kind()), format!("{tried}: {}", crate::store::with_causes(cause)))
+    Failure::new(crate::store::exit_of(cause.kind()), format!("{tried}: {}", basalt_store::with_causes(cause)))
 }

@@ -5,13 +5,14 @@ mod line;
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
+use basalt_shell::{Next, Reason, Shell, Style};
 use clap::Args;
 
 use self::line::{Terminal, Typed};
 use super::Sources;
 use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
-use crate::shell::{Next, Shell, Style};
+use crate::remote::Remote;
 use crate::store::Plain;
 
 /// Longest line in bytes.
@@ -62,7 +63,7 @@ impl ShellCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         if let Some(url) = &self.url {
             let mut out = BufWriter::new(std::io::stdout().lock());
-            return self.feed(Shell::on_daemon(url, &mut out, self.style())?);
+            return self.feed(Shell::elsewhere(Remote::new(url, &mut out, self.style())?));
         }
         let mut layers = self.sources.layers();
         if let Some(store) = self.store {
@@ -139,7 +140,7 @@ fn answer(shell: &mut Shell<'_>, terminal: &mut Terminal) -> Result<(), Failure>
             }
             Typed::Line(line) => match shell.feed(line.as_bytes()) {
                 Ok(next) => next,
-                Err(failed) if failed.is_passing() => {
+                Err(failed) if failed.reason() != Reason::Output => {
                     shell.say(&format!("\nERROR: {failed}\n\n"))?;
                     Next::Command
                 }

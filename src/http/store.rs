@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use basalt_query::Cancel;
+use basalt_shell::{Next, Shell, Style};
 use serde_json::json;
 use tokio::runtime::Handle;
 
@@ -21,7 +22,6 @@ use super::query::CancelOnDrop;
 use super::stream::{self, Pieces};
 use crate::app::App;
 use crate::exit::Failure;
-use crate::shell::{Next, Shell, Style};
 
 /// Printed bytes that make a piece of the answer.
 const PIECE_BYTES: usize = 32 * 1024;

@@ -232,3 +232,34 @@ impl Error {
 }
 
 const _: () = assert!(size_of::<Error>() < 128);
+
+/// An error and what caused it, in one line.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(below) = cause {
+        let text = below.to_string();
+        // A transparent error repeats what it wraps.
+        if !line.contains(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
+        cause = below.source();
+    }
+    line.replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "cannot write x" alone would not say that the disk is full.
+    #[test]
+    fn a_line_names_the_cause_below_once() {
+        let cause = Error::backend(ErrorKind::ReadOnly, std::io::Error::other("no\nspace"));
+        assert_eq!(with_causes(&cause), "no space");
+        let parse = "x".parse::<u32>().unwrap_err();
+        let outer = std::io::Error::new(std::io::ErrorKind::InvalidData, parse.clone());
+        assert_eq!(with_causes(&outer), parse.to_string());
+    }
+}

@@ -60,7 +60,7 @@ pub use bulk::{Operation, Outcome, WriteBuffer, run_operations};
 pub use cell::{CellKind, CellRef, SeqNo, Timestamp};
 pub use clock::{Clock, ManualClock};
 pub use cost::Cost;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, with_causes};
 pub use filter::{
     Advance, CellVerdict, ColumnRange, ColumnTest, Comparator, Filter, FilterRun, FuzzyKey, Kept, ListOperator,
     RowRange, RowVerdict,

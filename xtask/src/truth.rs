@@ -10,6 +10,7 @@ mod filter;
 mod fixture;
 mod histories;
 mod known;
+mod scripts;
 mod store;
 mod suite;
 mod tables;
@@ -21,6 +22,7 @@ use crate::oracle;
 
 const USAGE: &str = "\
 usage: cargo xtask truth suite [--record] [NAME...]
+       cargo xtask truth shell [NAME...]
        cargo xtask truth histories [--count N] [--seed N] [--operations N] [--restarts N]
 ";
 
@@ -39,6 +41,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
                 _ => bail!(USAGE),
             }
         }
+        Some(("shell", names)) => scripts::run(names),
         Some(("histories", rest)) => histories::run(&asked(rest)?),
         _ => bail!(USAGE),
     }

@@ -11,7 +11,6 @@ use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
 use crate::exit::{Exit, Failure};
-use crate::shell;
 
 /// How many lines are remembered.
 const HISTORY_LINES_MAX: usize = 1_000;
@@ -95,8 +94,11 @@ impl Words {
         let begin = before.rfind([' ', ';', ',', '\'', '"']).map_or(0, |space| space + 1);
         let word = before.get(begin..).unwrap_or_default();
         let is_quoted = before.get(..begin).is_some_and(|head| head.ends_with(['\'', '"']));
-        let names: Vec<&str> =
-            if is_quoted { self.tables.iter().map(String::as_str).collect() } else { shell::command_names().collect() };
+        let names: Vec<&str> = if is_quoted {
+            self.tables.iter().map(String::as_str).collect()
+        } else {
+            basalt_shell::command_names().collect()
+        };
         (begin, names.into_iter().filter(|name| name.starts_with(word)).map(str::to_owned).collect())
     }
 }

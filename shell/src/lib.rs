@@ -26,7 +26,6 @@ mod parser;
 mod print;
 mod read;
 mod region;
-mod remote;
 mod session;
 mod snapshot;
 mod splits;
@@ -39,33 +38,19 @@ use std::sync::Arc;
 
 use basalt_store::Store;
 
-use self::error::{Error, Place, Result};
+use self::error::{Error, Result};
+pub use self::error::{Failed, Place, Reason};
 use self::lexer::Lexed;
 use self::print::Printer;
-pub(crate) use self::print::Style;
-use self::remote::Remote;
+pub use self::print::Style;
 use self::session::Session;
 
 /// Longest command in bytes; a bracket that is never closed must not eat the memory.
 const COMMAND_BYTES_MAX: usize = 1 << 20;
 
-/// Has a running daemon do something of an operator's that is no command of the shell's, and prints what it answers.
-///
-/// # Errors
-///
-/// What the daemon tells, with its exit code; no daemon there.
-pub(crate) fn ask_daemon(
-    url: &str,
-    path: &str,
-    body: &[u8],
-    out: &mut dyn Write,
-) -> std::result::Result<(), crate::exit::Failure> {
-    Remote::new(url, out, Style::default())?.ask(path, body)
-}
-
 /// Whether more lines are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     /// A new command may begin.
     Command,
     /// The command that was begun goes on.
@@ -74,18 +59,35 @@ pub(crate) enum Next {
     End,
 }
 
+/// Someone else who does commands and prints what they answer, such as a running daemon.
+pub trait Elsewhere: std::fmt::Debug {
+    /// Does whole commands, the first of which stands on this line.
+    ///
+    /// # Errors
+    ///
+    /// The first command that fails, or why nobody did them.
+    fn run(&mut self, commands: &[u8], line: u32) -> std::result::Result<Next, Failed>;
+
+    /// Prints as it is, such as a prompt.
+    ///
+    /// # Errors
+    ///
+    /// The output is gone.
+    fn say(&mut self, text: &str) -> std::io::Result<()>;
+}
+
 /// Who does what the commands say.
 #[derive(Debug)]
 enum Runner<'a> {
     /// This process, on a store of its own.
     Here(Session<'a>),
-    /// A running daemon.
-    There(Remote<'a>),
+    /// Someone else, such as a running daemon.
+    There(Box<dyn Elsewhere + 'a>),
 }
 
 /// A shell that is fed line by line.
 #[derive(Debug)]
-pub(crate) struct Shell<'a> {
+pub struct Shell<'a> {
     runner: Runner<'a>,
     /// The lines of a command that is not whole yet.
     buffer: Vec<u8>,
@@ -97,21 +99,13 @@ pub(crate) struct Shell<'a> {
 
 impl<'a> Shell<'a> {
     /// A shell on this store that prints to `out`.
-    pub(crate) fn new(store: Arc<dyn Store>, out: &'a mut dyn Write, style: Style) -> Self {
+    pub fn new(store: Arc<dyn Store>, out: &'a mut dyn Write, style: Style) -> Self {
         Self::of(Runner::Here(Session::new(store, Printer::new(out, style))))
     }
 
-    /// A shell whose commands the daemon at `url` does.
-    ///
-    /// # Errors
-    ///
-    /// An address that is none.
-    pub(crate) fn on_daemon(
-        url: &str,
-        out: &'a mut dyn Write,
-        style: Style,
-    ) -> std::result::Result<Self, crate::exit::Failure> {
-        Remote::new(url, out, style).map(|remote| Self::of(Runner::There(remote)))
+    /// A shell whose commands someone else does.
+    pub fn elsewhere(there: impl Elsewhere + 'a) -> Self {
+        Self::of(Runner::There(Box::new(there)))
     }
 
     fn of(runner: Runner<'a>) -> Self {
@@ -120,7 +114,7 @@ impl<'a> Shell<'a> {
 
     /// The same for someone elsewhere, for whom no file of this machine is opened.
     #[must_use]
-    pub(crate) fn remote(mut self) -> Self {
+    pub fn remote(mut self) -> Self {
         if let Runner::Here(session) = &mut self.runner {
             session.opens_files = false;
         }
@@ -129,7 +123,7 @@ impl<'a> Shell<'a> {
 
     /// The same with its next line being of this number.
     #[must_use]
-    pub(crate) const fn at_line(mut self, line: u32) -> Self {
+    pub const fn at_line(mut self, line: u32) -> Self {
         self.lines_count = line.saturating_sub(1);
         self
     }
@@ -139,7 +133,7 @@ impl<'a> Shell<'a> {
     /// # Errors
     ///
     /// The first command that fails; what was begun is forgotten, and the next line begins a new one.
-    pub(crate) fn feed(&mut self, line: &[u8]) -> std::result::Result<Next, Failed> {
+    pub fn feed(&mut self, line: &[u8]) -> std::result::Result<Next, Failed> {
         self.lines_count = self.lines_count.saturating_add(1);
         if self.buffer.is_empty() {
             self.first_line = self.lines_count;
@@ -161,7 +155,7 @@ impl<'a> Shell<'a> {
     /// # Errors
     ///
     /// What is missing, or the answers that could not be written.
-    pub(crate) fn end(&mut self) -> std::result::Result<(), Failed> {
+    pub fn end(&mut self) -> std::result::Result<(), Failed> {
         self.run(true).map(drop).map_err(Failed)
     }
 
@@ -170,21 +164,21 @@ impl<'a> Shell<'a> {
     /// # Errors
     ///
     /// The output is gone.
-    pub(crate) fn say(&mut self, text: &str) -> std::result::Result<(), Failed> {
+    pub fn say(&mut self, text: &str) -> std::result::Result<(), Failed> {
         match &mut self.runner {
             Runner::Here(session) => session.say(text),
-            Runner::There(remote) => remote.say(text).map_err(Error::output(Place { line: 1, column: 1 })),
+            Runner::There(there) => there.say(text).map_err(Error::output(Place::BEGIN)),
         }
         .map_err(Failed)
     }
 
     /// Forgets a command that was begun.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.buffer.clear();
     }
 
     /// The tables' names, as far as they can be had at once.
-    pub(crate) fn tables(&self) -> Vec<String> {
+    pub fn tables(&self) -> Vec<String> {
         match &self.runner {
             Runner::Here(session) => session.tables(),
             Runner::There(_) => Vec::new(),
@@ -192,7 +186,7 @@ impl<'a> Shell<'a> {
     }
 
     /// The number of the line that comes next.
-    pub(crate) const fn line_number(&self) -> u32 {
+    pub const fn line_number(&self) -> u32 {
         self.lines_count.saturating_add(1)
     }
 
@@ -207,7 +201,7 @@ impl<'a> Shell<'a> {
                 match &mut self.runner {
                     // What is no command is found here, so that nothing of a wrong line is sent.
                     Runner::There(_) if statements.is_empty() => Ok(Next::Command),
-                    Runner::There(remote) => remote.run(&text, self.first_line),
+                    Runner::There(there) => there.run(&text, self.first_line).map_err(|failed| failed.0),
                     Runner::Here(session) => session.run_all(statements),
                 }
             }
@@ -216,31 +210,8 @@ impl<'a> Shell<'a> {
 }
 
 /// Every command's name.
-pub(crate) fn command_names() -> impl Iterator<Item = &'static str> {
+pub fn command_names() -> impl Iterator<Item = &'static str> {
     command::COMMANDS.iter().map(|command| command.name)
-}
-
-/// A command that failed, with its place; the shell itself can go on if `is_passing`.
-#[derive(Debug)]
-pub(crate) struct Failed(Error);
-
-impl Failed {
-    /// Whether a person at a terminal may go on after it.
-    pub(crate) const fn is_passing(&self) -> bool {
-        self.0.is_passing()
-    }
-}
-
-impl std::fmt::Display for Failed {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(out)
-    }
-}
-
-impl From<Failed> for crate::exit::Failure {
-    fn from(failed: Failed) -> Self {
-        failed.0.into()
-    }
 }
 
 #[cfg(test)]

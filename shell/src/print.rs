@@ -9,11 +9,11 @@ use super::date::date_time;
 
 /// How answers look.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Style {
+pub struct Style {
     /// One JSON object a line instead of tables.
-    pub(crate) json: bool,
+    pub json: bool,
     /// Cell times as milliseconds since the epoch instead of dates.
-    pub(crate) epoch: bool,
+    pub epoch: bool,
 }
 
 /// Where answers go.

@@ -23,6 +23,7 @@ fn run(script: &str, style: Style) -> (String, String) {
     {
         failed = error.to_string();
     }
+    drop(shell);
     (String::from_utf8(out).unwrap(), failed)
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use basalt_shell::{Elsewhere, Failed, Next, Reason, Style};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
@@ -11,16 +12,13 @@ use serde::Deserialize;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 
-use super::Next;
-use super::error::{Error, Place, Result};
-use super::print::Style;
 use crate::exit::{Exit, Failure};
 
 /// The longest last object of an answer.
 const TOLD_BYTES_MAX: usize = 1 << 20;
 
 /// A running daemon.
-pub(super) struct Remote<'a> {
+pub(crate) struct Remote<'a> {
     address: String,
     runtime: Runtime,
     out: &'a mut dyn Write,
@@ -58,7 +56,7 @@ impl<'a> Remote<'a> {
     /// # Errors
     ///
     /// An address that is none.
-    pub(super) fn new(url: &str, out: &'a mut dyn Write, style: Style) -> std::result::Result<Self, Failure> {
+    pub(crate) fn new(url: &str, out: &'a mut dyn Write, style: Style) -> Result<Self, Failure> {
         let host = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
         if host.is_empty() || host.contains('/') {
             return Err(Failure::new(Exit::Usage, format!("`{url}` is no server: http://HOST:PORT is expected")));
@@ -72,28 +70,12 @@ impl<'a> Remote<'a> {
         Ok(Self { address, runtime, out, style })
     }
 
-    /// Has the daemon run whole commands, the first of which stands on this line, and prints what it answers.
-    pub(super) fn run(&mut self, commands: &[u8], line: u32) -> Result<Next> {
-        let at = Place { line, column: 1 };
-        let Self { address, runtime, out, style } = self;
-        let path = format!("/store?line={line}{}{}", flag("json", style.json), flag("epoch", style.epoch));
-        let told = runtime.block_on(exchange(address, &path, commands, *out)).map_err(|cause| match cause {
-            Lost::Output(cause) => Error::output(at)(cause),
-            Lost::Server(cause) => Error::wrong(at, format!("{address}: {cause}")),
-        })?;
-        match told.failed {
-            Some(failed) => Err(Error::told(failed, told.exit)),
-            None if told.end == Some(true) => Ok(Next::End),
-            None => Ok(Next::Command),
-        }
-    }
-
     /// Has the daemon do something else of an operator's, and prints what it answers.
     ///
     /// # Errors
     ///
     /// What the daemon tells, with its exit code; no daemon there.
-    pub(super) fn ask(&mut self, path: &str, body: &[u8]) -> std::result::Result<(), Failure> {
+    pub(crate) fn ask(&mut self, path: &str, body: &[u8]) -> Result<(), Failure> {
         let Self { address, runtime, out, .. } = self;
         let told = runtime.block_on(exchange(address, path, body, *out)).map_err(|cause| match cause {
             Lost::Output(cause) => Failure::new(Exit::Failure, format!("cannot write to standard output: {cause}")),
@@ -104,10 +86,38 @@ impl<'a> Remote<'a> {
         let exit = codes.into_iter().find(|exit| told.exit == Some(*exit as u8)).unwrap_or(Exit::Failure);
         Err(Failure::new(exit, failed))
     }
+}
 
-    pub(super) fn say(&mut self, text: &str) -> std::io::Result<()> {
+impl Elsewhere for Remote<'_> {
+    fn run(&mut self, commands: &[u8], line: u32) -> Result<Next, Failed> {
+        let Self { address, runtime, out, style } = self;
+        let path = format!("/store?line={line}{}{}", flag("json", style.json), flag("epoch", style.epoch));
+        let told = runtime.block_on(exchange(address, &path, commands, *out)).map_err(|cause| match cause {
+            Lost::Output(cause) => Failed::output(line, cause),
+            Lost::Server(cause) => Failed::wrong(line, format!("{address}: {cause}")),
+        })?;
+        match told.failed {
+            Some(failed) => Err(Failed::told(failed, told.exit)),
+            None if told.end == Some(true) => Ok(Next::End),
+            None => Ok(Next::Command),
+        }
+    }
+
+    fn say(&mut self, text: &str) -> std::io::Result<()> {
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
+    }
+}
+
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Self {
+        let exit = match failed.reason() {
+            Reason::Store(kind) => crate::store::exit_of(kind),
+            Reason::Told(Some(code)) if code == Exit::Damage as u8 => Exit::Damage,
+            Reason::Told(Some(code)) if code == Exit::TryLater as u8 => Exit::TryLater,
+            Reason::Wrong | Reason::Output | Reason::Told(_) => Exit::Failure,
+        };
+        Self::new(exit, failed.to_string())
     }
 }
 
@@ -121,7 +131,7 @@ enum Lost {
     Server(String),
 }
 
-async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Write) -> std::result::Result<Told, Lost> {
+async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Write) -> Result<Told, Lost> {
     let lost = |cause: &dyn std::fmt::Display| Lost::Server(cause.to_string());
     let stream = TcpStream::connect(address).await.map_err(|cause| lost(&cause))?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|cause| lost(&cause))?;

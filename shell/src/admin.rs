@@ -67,7 +67,7 @@ pub(super) fn status(session: &mut Session<'_>, mut arguments: Arguments) -> Res
 /// `version`
 pub(super) fn version(session: &mut Session<'_>, mut arguments: Arguments) -> Result<()> {
     arguments.end()?;
-    let version = crate::version::VERSION;
+    let version = env!("CARGO_PKG_VERSION");
     session.print(arguments.at, |printer| printer.answer(&format!("basalt {version}"), || json!({"version": version})))
 }
 

@@ -55,11 +55,11 @@ impl<'a> Session<'a> {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.printer.flush().map_err(Error::output(Place { line: 1, column: 1 }))
+        self.printer.flush().map_err(Error::output(Place::BEGIN))
     }
 
     pub(super) fn say(&mut self, text: &str) -> Result<()> {
-        self.printer.raw(text).map_err(Error::output(Place { line: 1, column: 1 }))
+        self.printer.raw(text).map_err(Error::output(Place::BEGIN))
     }
 
     /// The tables' names; none where the store does not answer.

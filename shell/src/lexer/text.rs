@@ -1,7 +1,7 @@
 //! What stands between quotes, with its escapes resolved into bytes.
 
 use super::Lexer;
-use crate::shell::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The bytes up to the closing `quote`; `None` when there is none.
 pub(super) fn quoted(lexer: &mut Lexer<'_>, quote: u8) -> Result<Option<Vec<u8>>> {
