@@ -15,6 +15,7 @@ mod scan;
 mod search;
 mod serve;
 mod shell;
+mod tsd;
 mod uid;
 mod verify;
 mod words;
@@ -50,6 +51,8 @@ Exit codes: 0 done, 1 failed (port in use), 2 wrong command line, 3 wrong config
 enum Command {
     /// Run the server
     Serve(serve::Serve),
+    /// Run the server with the flags of OpenTSDB's `tsdb tsd`
+    Tsd(Box<tsd::Tsd>),
     /// Read OpenTSDB text files into a server or a data folder
     Import(import::Import),
     /// Merge the files of a data folder
@@ -108,7 +111,7 @@ impl Sources {
         if let Some(level) = &self.log_level {
             flags.push(("log.level", level.clone()));
         }
-        Layers { file: self.config.clone(), env: std::env::vars().collect(), flags }
+        Layers { file: self.config.clone(), env: std::env::vars().collect(), flags, ..Layers::default() }
     }
 
     fn load(&self) -> Result<Config, Failure> {
@@ -143,6 +146,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     };
     match cli.command {
         Command::Serve(serve) => serve.run(),
+        Command::Tsd(tsd) => tsd.run(),
         Command::Import(import) => import.run(),
         Command::Compact(compact) => compact.run(),
         Command::Backup(backup) => backup.run(),

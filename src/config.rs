@@ -59,6 +59,8 @@ pub(crate) struct Layers {
     pub(crate) env: Vec<(String, String)>,
     /// Flags, as setting name and value; the flag's spelling is `--` and the last word.
     pub(crate) flags: Vec<(&'static str, String)>,
+    /// Flags in OpenTSDB's words: the flag, the key that it sets, and the value.
+    pub(crate) opentsdb_flags: Vec<(&'static str, &'static str, String)>,
 }
 
 impl Config {
@@ -77,6 +79,9 @@ impl Config {
         for (name, value) in &layers.flags {
             let flag = format!("flag --{}", name.rsplit('.').next().unwrap_or(name).replace('_', "-"));
             config.set(name, value, &flag)?;
+        }
+        for (flag, key, value) in &layers.opentsdb_flags {
+            opentsdb::apply_pairs(&mut config, vec![((*key).to_owned(), value.clone())], &format!("flag {flag}"))?;
         }
         config.check()?;
         Ok(config)

@@ -41,28 +41,7 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let config = self.config()?;
-        log::start(&config.log)?;
-        for warning in config.warnings() {
-            tracing::warn!("{warning}");
-        }
-        for note in config.notes() {
-            tracing::info!("{note}");
-        }
-        refuse_public(&config)?;
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        if config.server.worker_threads > 0 {
-            builder.worker_threads(config.server.worker_threads);
-        }
-        let runtime = builder
-            .enable_all()
-            .thread_name("basalt-net")
-            .build()
-            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot start threads: {cause}")))?;
-        let served = runtime.block_on(serve(config));
-        // A second interrupt or a hung query must not keep the process.
-        runtime.shutdown_background();
-        served
+        run(self.config()?)
     }
 
     fn config(&self) -> Result<Config, Failure> {
@@ -79,6 +58,35 @@ impl Serve {
         }
         Config::load(&layers)
     }
+}
+
+/// Serves until it is told to end.
+///
+/// # Errors
+///
+/// What kept it from serving, with its exit code.
+pub(super) fn run(config: Config) -> Result<(), Failure> {
+    log::start(&config.log)?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
+    for note in config.notes() {
+        tracing::info!("{note}");
+    }
+    refuse_public(&config)?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if config.server.worker_threads > 0 {
+        builder.worker_threads(config.server.worker_threads);
+    }
+    let runtime = builder
+        .enable_all()
+        .thread_name("basalt-net")
+        .build()
+        .map_err(|cause| Failure::new(Exit::Failure, format!("cannot start threads: {cause}")))?;
+    let served = runtime.block_on(serve(config));
+    // A second interrupt or a hung query must not keep the process.
+    runtime.shutdown_background();
+    served
 }
 
 /// Without authentication, only this machine may reach the port unless a person insists.

@@ -46,9 +46,17 @@ use Effect::{Absent, Authentication, Bind, Idle, Is, Limit, Not, Path, Port, Sec
 ///
 /// A mapped key whose value is no value. Unknown keys are warnings.
 pub(super) fn apply(config: &mut Config, text: &str, path: &std::path::Path) -> Result<(), Failure> {
-    let shown = path.display().to_string();
-    authentication(config, &properties(text), &shown)?;
-    for (key, value) in properties(text) {
+    apply_pairs(config, properties(text), &path.display().to_string())
+}
+
+/// Applies keys with their values; `shown` says where they stood.
+///
+/// # Errors
+///
+/// As [`apply`].
+pub(super) fn apply_pairs(config: &mut Config, pairs: Vec<(String, String)>, shown: &str) -> Result<(), Failure> {
+    authentication(config, &pairs, shown)?;
+    for (key, value) in pairs {
         let known = KEYS.iter().find(|(name, _, _)| *name == key);
         match known {
             // A key without a value is a line of a template that nobody filled in.
@@ -64,7 +72,7 @@ pub(super) fn apply(config: &mut Config, text: &str, path: &std::path::Path) -> 
             }
             Some((name, _, effect)) => {
                 let text = config_text(*effect, &value);
-                take(config, *effect, &text, &shown)
+                take(config, *effect, &text, shown)
                     .map_err(|failure| Failure::config(format!("key `{name}` in {shown}: {failure}")))?;
             }
             // What OpenTSDB hands to its HBase client.

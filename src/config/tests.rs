@@ -15,6 +15,7 @@ fn load(file: Option<(&str, &str)>, env: &[(&str, &str)], flags: &[(&'static str
         file: path,
         env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         flags: flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+        ..Layers::default()
     };
     Config::load(&layers).map_err(|failure| failure.to_string())
 }

@@ -1,0 +1,195 @@
+//! `basalt tsd`: the server by the flags that start scripts of OpenTSDB's give it. Each stands for a key of
+//! `opentsdb.conf`, and wins over the file.
+
+use clap::Args;
+
+use super::{Sources, serve};
+use crate::config::{Config, Layers};
+use crate::exit::Failure;
+
+/// `basalt tsd`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each flag sets the key of opentsdb.conf that it sets in OpenTSDB; those that steer nothing here are named in the log at
+start. Without --bind the server listens on this machine only.
+
+Examples:
+  basalt tsd --port=4242 --auto-metric
+  basalt tsd --config=/etc/opentsdb/opentsdb.conf --read-only
+  basalt tsd --bind=0.0.0.0 --insecure            open to the network, no password")]
+pub(super) struct Tsd {
+    #[command(flatten)]
+    sources: Sources,
+    #[command(flatten)]
+    words: Words,
+    /// Listen on an address that other machines reach although anybody may then read and write
+    #[arg(long)]
+    insecure: bool,
+}
+
+/// OpenTSDB's own flags, values as it reads them.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of OpenTSDB's")]
+#[derive(Debug, Args)]
+struct Words {
+    /// Port of HTTP and telnet [default: 4242]
+    #[arg(long, value_name = "NUM")]
+    port: Option<String>,
+    /// Address to listen on [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDR")]
+    bind: Option<String>,
+    /// Threads that serve connections; 0: one a core [default: 0]
+    #[arg(long, value_name = "NUM")]
+    worker_threads: Option<String>,
+    /// Connections that may wait to be accepted
+    #[arg(long, value_name = "NUM")]
+    backlog: Option<String>,
+    /// Connections at once; 0: the server's own bound
+    #[arg(long, value_name = "NUM")]
+    max_connections: Option<String>,
+    /// Take no points
+    #[arg(long)]
+    read_only: bool,
+    /// Serve no page
+    #[arg(long)]
+    disable_ui: bool,
+    /// Answer no /api/
+    #[arg(long)]
+    disable_api: bool,
+    /// Give the port as a tag with the server's own figures
+    #[arg(long)]
+    statswport: bool,
+    /// Make metrics that are not there
+    #[arg(long)]
+    auto_metric: bool,
+    /// Table of the points
+    #[arg(long, value_name = "TABLE")]
+    table: Option<String>,
+    /// Table of the names
+    #[arg(long, value_name = "TABLE")]
+    uidtable: Option<String>,
+    /// Has no effect: pages are built in
+    #[arg(long, value_name = "PATH")]
+    staticroot: Option<String>,
+    /// Has no effect: graphs are kept in no file
+    #[arg(long, value_name = "PATH")]
+    cachedir: Option<String>,
+    /// Has no effect: connections never block a thread
+    #[arg(long, value_name = "true|false")]
+    async_io: Option<String>,
+    /// Has no effect: a point is acknowledged when it is on disk
+    #[arg(long, value_name = "MSEC")]
+    flush_interval: Option<String>,
+    /// Has no effect: there is no HBase client
+    #[arg(long, value_name = "SPEC")]
+    zkquorum: Option<String>,
+    /// Has no effect: there is no HBase client
+    #[arg(long, value_name = "PATH")]
+    zkbasedir: Option<String>,
+    /// Log more
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl Tsd {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        serve::run(Config::load(&self.layers())?)
+    }
+
+    fn layers(&self) -> Layers {
+        let mut layers = self.sources.layers();
+        if self.insecure {
+            layers.flags.push(("server.insecure", "true".to_owned()));
+        }
+        if self.words.verbose {
+            layers.flags.push(("log.level", "debug".to_owned()));
+        }
+        layers.opentsdb_flags = self.words.keys();
+        layers
+    }
+}
+
+impl Words {
+    /// Flag, key and value of each that was given.
+    fn keys(&self) -> Vec<(&'static str, &'static str, String)> {
+        let given = [
+            ("--port", "tsd.network.port", &self.port),
+            ("--bind", "tsd.network.bind", &self.bind),
+            ("--worker-threads", "tsd.network.worker_threads", &self.worker_threads),
+            ("--backlog", "tsd.network.backlog", &self.backlog),
+            ("--max-connections", "tsd.core.connections.limit", &self.max_connections),
+            ("--table", "tsd.storage.hbase.data_table", &self.table),
+            ("--uidtable", "tsd.storage.hbase.uid_table", &self.uidtable),
+            ("--staticroot", "tsd.http.staticroot", &self.staticroot),
+            ("--cachedir", "tsd.http.cachedir", &self.cachedir),
+            ("--async-io", "tsd.network.async_io", &self.async_io),
+            ("--flush-interval", "tsd.storage.flush_interval", &self.flush_interval),
+            ("--zkquorum", "tsd.storage.hbase.zk_quorum", &self.zkquorum),
+            ("--zkbasedir", "tsd.storage.hbase.zk_basedir", &self.zkbasedir),
+        ];
+        let switched = [
+            ("--read-only", "tsd.mode", "ro", self.read_only),
+            ("--disable-ui", "tsd.core.enable_ui", "false", self.disable_ui),
+            ("--disable-api", "tsd.core.enable_api", "false", self.disable_api),
+            ("--statswport", "tsd.core.stats_with_port", "true", self.statswport),
+            ("--auto-metric", "tsd.core.auto_create_metrics", "true", self.auto_metric),
+        ];
+        let given = given.into_iter().filter_map(|(flag, key, value)| Some((flag, key, value.clone()?)));
+        let switched = switched.into_iter().filter(|(.., on)| *on);
+        given.chain(switched.map(|(flag, key, value, _)| (flag, key, value.to_owned()))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        tsd: Tsd,
+    }
+
+    fn loaded(line: &str) -> Result<Config, Failure> {
+        let line = Line::try_parse_from(line.split(' ')).unwrap();
+        Config::load(&Layers { env: Vec::new(), ..line.tsd.layers() })
+    }
+
+    /// C-TSD: every flag of OpenTSDB's is taken, and does what its key does.
+    #[test]
+    fn c_tsd_every_flag_does_what_its_key_does() {
+        let config = loaded(
+            "tsd --port=4243 --bind=127.0.0.2 --worker-threads 3 --backlog 9 --max-connections 7 --read-only \
+             --disable-ui --disable-api --statswport --auto-metric --table=t --uidtable=u --staticroot=/s --cachedir=/c \
+             --async-io true --flush-interval 1000 --zkquorum=zk --zkbasedir=/hbase --verbose",
+        );
+        let config = config.unwrap();
+        assert_eq!(config.server.listen.to_string(), "127.0.0.2:4243");
+        assert_eq!((config.server.worker_threads, config.server.backlog, config.server.max_connections), (3, 9, 7));
+        assert!(!config.http.enable_ui && !config.http.enable_api && config.server.stats_with_port);
+        assert_eq!((config.schema.data_table.as_str(), config.schema.uid_table.as_str()), ("t", "u"));
+        let shown: Vec<_> = config.entries().filter(|(key, ..)| key.name == "server.mode").collect();
+        assert_eq!((shown[0].1.as_str(), shown[0].2), ("ro", "flag --read-only"));
+        // What steers nothing says so, by the flag that was typed.
+        assert!(config.notes().iter().any(|note| note.starts_with("flag --cachedir:")), "{:?}", config.notes());
+        assert_eq!(config.warnings(), [""; 0]);
+    }
+
+    #[test]
+    fn c_tsd_a_flag_without_sense_is_named() {
+        assert_eq!(
+            loaded("tsd --port=many").unwrap_err().to_string(),
+            "key `tsd.network.port` in flag --port: `many` is not a whole number from 0 to 65535"
+        );
+    }
+
+    #[test]
+    fn c_tsd_a_flag_wins_over_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("opentsdb.conf");
+        std::fs::write(&file, "tsd.network.port = 5000\ntsd.mode = wo\n").unwrap();
+        let config = loaded(&format!("tsd --config={} --port=6000", file.display())).unwrap();
+        assert_eq!(config.server.listen.port(), 6000);
+    }
+}
