@@ -1,6 +1,7 @@
 # make run    build, then serve on 127.0.0.1:4242 with the data in ./basalt-data
 # make test   install what the tests need, then the whole gate
 # make bench  the side-by-side baseline (benches/README.md)
+# make bench-store   the engine beside RocksDB and fjall (benches/README.md; needs librocksdb-dev and libclang-dev)
 # make differential   random data and requests to a real OpenTSDB and to Basalt (tests/differential/README.md; Java and Maven)
 # make fuzz   every fuzz target for SECONDS (60) each; needs cargo-fuzz (fuzz/README.md)
 # make truth  the store's rules and 2,000 random histories asked of a real HBase (tests/oracle/README.md)
@@ -8,7 +9,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run test bench differential lab fuzz truth
+.PHONY: run test bench bench-store differential lab fuzz truth
 
 run:
 	$(CARGO) run --release --bin basalt -- serve $(ARGS)
@@ -20,6 +21,14 @@ test:
 bench:
 	$(CARGO) build --release --bin basalt
 	cd benches && $(CARGO) run --release -- $(if $(VICTORIA_METRICS),--victoria-metrics $(VICTORIA_METRICS)) $(ARGS)
+
+# The installed RocksDB is linked: building its own takes a quarter of an hour.
+ROCKSDB_LIB_DIR ?= /usr/lib/$(shell uname -m)-linux-gnu
+ROCKSDB_INCLUDE_DIR ?= /usr/include
+
+bench-store:
+	cd benches/store && ROCKSDB_LIB_DIR=$(ROCKSDB_LIB_DIR) ROCKSDB_INCLUDE_DIR=$(ROCKSDB_INCLUDE_DIR) \
+		$(CARGO) run --release -- $(ARGS)
 
 differential:
 	$(CARGO) xtask differential --count 20000 $(ARGS)
