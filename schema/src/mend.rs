@@ -7,9 +7,16 @@ use bytes::Bytes;
 
 use crate::tables::UID_ID_FAMILY;
 use crate::uid_table::COUNTER_ROW;
-use crate::{DATA_FAMILY, Result, RowCell, RowFsck, RowMend, Schema, UidFsck, UidFsckOptions, UidMend, UidReport};
+use crate::{
+    DATA_FAMILY, Result, RowCell, RowFsck, RowFsckOptions, RowMend, Schema, UidFsck, UidFsckOptions, UidMend, UidReport,
+};
 
 impl Schema {
+    /// A check of these tables' rows, by their layout and histogram codec.
+    pub fn row_fsck(&self, options: RowFsckOptions) -> RowFsck {
+        RowFsck::new(self.layout(), RowFsckOptions { histogram_id: self.config().histogram_id, ..options })
+    }
+
     /// Checks the UID table and, where the options say so, mends it; durable when it returns. Nobody should assign names
     /// meanwhile.
     ///

@@ -44,6 +44,8 @@ pub struct RowFsckOptions {
     pub delete_bad_rows: bool,
     /// Deletes compacted cells that cannot be read.
     pub delete_bad_compacts: bool,
+    /// The one histogram codec that is known; cells of others are told of, as are all when there is none.
+    pub histogram_id: Option<u8>,
 }
 
 /// What was met and what was mended.
@@ -245,7 +247,8 @@ impl RowFsck {
         let qualifier = cell.qualifier;
         match ColumnKind::of(qualifier) {
             ColumnKind::Annotation => self.counts.annotations += 1,
-            ColumnKind::Histogram => {}
+            // OpenTSDB's fsck knows no histograms at all; one that can be read is no future object here.
+            ColumnKind::Histogram if self.knows_histogram(cell.value) => {}
             ColumnKind::Appended => self.check_appended(key, &cell, row),
             ColumnKind::Compacted => self.check_compacted(key, cell, row),
             ColumnKind::Point => {
@@ -254,14 +257,8 @@ impl RowFsck {
                     row.take(cell, StoredPoint { qualifier, value: cell.value }, false);
                 }
             }
-            ColumnKind::Unknown if matches!(qualifier.len(), 3 | 5) => {
-                self.counts.future += 1;
-                let place = place(key, &cell);
-                self.tell(
-                    Severity::Warning,
-                    format!("Found an object possibly from a future version of OpenTSDB\n\t{place}"),
-                );
-            }
+            ColumnKind::Histogram => self.future(key, &cell),
+            ColumnKind::Unknown if matches!(qualifier.len(), 3 | 5) => self.future(key, &cell),
             ColumnKind::Unknown => {
                 let what = if qualifier.len() < 2 {
                     "Invalid qualifier, must be on 2 bytes or more."
@@ -276,6 +273,16 @@ impl RowFsck {
                 }
             }
         }
+    }
+
+    fn knows_histogram(&self, value: &[u8]) -> bool {
+        self.options.histogram_id.is_some() && value.first().copied() == self.options.histogram_id
+    }
+
+    fn future(&mut self, key: &[u8], cell: &RowCell<'_>) {
+        self.counts.future += 1;
+        let text = format!("Found an object possibly from a future version of OpenTSDB\n\t{}", place(key, cell));
+        self.tell(Severity::Warning, text);
     }
 
     /// Append cells are not joined with the others; one that cannot be read fails every query of its row.
@@ -347,7 +354,7 @@ impl RowFsck {
         if row.unmended || row.has_appended || !folds {
             return;
         }
-        self.fold(&columns, row);
+        self.fold(key, &columns, row);
     }
 
     fn check_duplicates(&mut self, key: &[u8], offset_ms: u32, keep: &Dp<'_>, others: &[Dp<'_>], row: &mut Row<'_>) {
@@ -433,7 +440,7 @@ impl RowFsck {
     }
 
     /// Writes the points that are right as one cell; all columns of points go.
-    fn fold(&mut self, columns: &BTreeMap<&[u8], &[u8]>, row: &mut Row<'_>) {
+    fn fold(&mut self, key: &[u8], columns: &BTreeMap<&[u8], &[u8]>, row: &mut Row<'_>) {
         if row.folded.points_count() == 0 {
             return;
         }
@@ -444,7 +451,13 @@ impl RowFsck {
         }
         let (qualifier, value) = (row.folded.qualifier(), row.folded.value());
         row.mend.deletes.remove(qualifier);
-        if columns.get(qualifier) != Some(&value) {
+        let there = columns.get(qualifier);
+        if there != Some(&value) {
+            if there.is_some() {
+                let (key, name, value) = (hex::upper(key), hex::upper(qualifier), hex::upper(value));
+                let text = format!("\n    row key: ({key})\n    qualifier: {name}\n    value: {value}");
+                self.tell(Severity::Info, format!("Overwriting compacted column with new value: {text}"));
+            }
             row.mend.puts.insert(qualifier.to_vec(), (value.to_vec(), None));
         }
         self.counts.duplicates_fixed += row.duplicates_folded;

@@ -90,7 +90,7 @@ impl FsckTool {
         let first_write_wins = config.compat.strict && !self.last_write_wins;
         let counts = with_folder(&self.sources, |opened| {
             let schema = &*opened.schema;
-            let mut fsck = RowFsck::new(schema.layout(), self.options(first_write_wins));
+            let mut fsck = schema.row_fsck(self.options(first_write_wins));
             let bar = ProgressBar::no_length().with_style(style());
             let mut check = |rows: &[RowView<'_>]| check(schema, &mut fsck, rows, &bar);
             match &words {
@@ -123,6 +123,7 @@ impl FsckTool {
             delete_bad_values: self.delete_bad_values || all,
             delete_bad_rows: self.delete_bad_rows || all,
             delete_bad_compacts: self.delete_bad_compacts || all,
+            histogram_id: None,
         }
     }
 }

@@ -114,29 +114,42 @@ fn as_stored(schema: &Schema, row: &RowView<'_>, text: &mut String) {
 
 fn cell_as_stored(cell: &CellView<'_>, base: i64, text: &mut String) {
     let (qualifier, value) = (java::bytes(cell.qualifier), java::bytes(cell.value));
-    let mut points = String::new();
-    let mut count = 0;
-    let read = RowCell::from(*cell).for_each_point(|point| {
-        let indent = if ColumnKind::of(cell.qualifier) == ColumnKind::Point { "" } else { "    " };
-        writeln!(points, "{indent}{}", point_as_stored(&point, base)).unwrap_or_default();
-        count += 1;
-    });
     let kind = ColumnKind::of(cell.qualifier);
+    let indent = if kind == ColumnKind::Point { "" } else { "    " };
+    let mut shown = String::new();
+    let read = points_of(cell);
+    for point in read.iter().flatten() {
+        writeln!(shown, "{indent}{}", point_as_stored(point, base)).unwrap_or_default();
+    }
     match (read, kind) {
         (Err(cause), _) => writeln!(text, "  {qualifier}\t{value}\t[{cause}]"),
-        (Ok(()), ColumnKind::Point) => write!(text, "  {points}"),
-        (Ok(()), ColumnKind::Compacted | ColumnKind::Appended) => {
-            write!(text, "  {qualifier}\t{value} = {count} values:\n{points}")
+        (Ok(_), ColumnKind::Point) => write!(text, "  {shown}"),
+        (Ok(points), ColumnKind::Compacted | ColumnKind::Appended) => {
+            write!(text, "  {qualifier}\t{value} = {} values:\n{shown}", points.len())
         }
-        (Ok(()), ColumnKind::Annotation) => {
+        (Ok(_), ColumnKind::Annotation) => {
             let offset = i64::from(annotation_offset_ms(cell.qualifier).unwrap_or(0));
             let json = String::from_utf8_lossy(cell.value);
             let (delta, time) = (offset / 1000, base * 1000 + offset);
             writeln!(text, "  {qualifier}\t{value}\t{delta}\t{json}\t{time}\t({})", java::date(time))
         }
-        (Ok(()), _) => writeln!(text, "  {value}\t[Not a data point]"),
+        (Ok(_), _) => writeln!(text, "  {value}\t[Not a data point]"),
     }
     .unwrap_or_default();
+}
+
+/// A cell's points in order of time, as OpenTSDB's scan has them: of an append cell the last written of each time.
+fn points_of<'a>(cell: &CellView<'a>) -> Result<Vec<StoredPoint<'a>>, basalt_schema::Error> {
+    let mut points = Vec::new();
+    RowCell::from(*cell).for_each_point(|point| points.push(point))?;
+    points.sort_by_key(|point| point.qualifier.offset_ms);
+    if ColumnKind::of(cell.qualifier) == ColumnKind::Appended {
+        // The sort is stable, so the last of each time is the last written.
+        points.reverse();
+        points.dedup_by_key(|point| point.qualifier.offset_ms);
+        points.reverse();
+    }
+    Ok(points)
 }
 
 /// Seconds, or milliseconds where the point was written in them; into the row and since 1970.
@@ -174,22 +187,16 @@ fn as_lines(schema: &Schema, row: &RowView<'_>, text: &mut String) -> Result<(),
     }
     let base = i64::from(key.base().seconds());
     for cell in row.cells() {
-        let mut broken = false;
-        let read = RowCell::from(cell).for_each_point(|point| {
+        for point in points_of(&cell).map_err(unreadable)? {
             let value = match Value::decode(point.qualifier.kind, point.value) {
                 Some(Value::Int(value)) => value.to_string(),
                 Some(Value::Float(value)) => java::double(value),
                 None => {
-                    broken = true;
-                    return;
+                    let line = format!("row {}: a value of a length that no value has", java::bytes(row.key()));
+                    return Err(Failure::new(Exit::Damage, line));
                 }
             };
             writeln!(text, "{} {} {value}{suffix}", names.metric, times(&point, base).1).unwrap_or_default();
-        });
-        read.map_err(unreadable)?;
-        if broken {
-            let line = format!("row {}: a value of a length that no value has", java::bytes(row.key()));
-            return Err(Failure::new(Exit::Damage, line));
         }
     }
     Ok(())

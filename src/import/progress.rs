@@ -1,7 +1,7 @@
 //! How far an import is: outcomes put in order, counted, shown, and remembered when they are durable.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,9 @@ use crate::exit::{Exit, Failure};
 const SHOWN_MAX: u64 = 10;
 /// How often progress is made durable and remembered.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+
+/// How often progress is told where there is no terminal to show a bar on.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// What became of a block.
 #[derive(Debug)]
@@ -41,6 +44,8 @@ pub(super) struct Progress<'a> {
     /// Lines of the file stored and not yet remembered.
     lines: Option<u64>,
     bar: ProgressBar,
+    /// When a line was last told; none on a terminal.
+    told: Option<Instant>,
 }
 
 impl<'a> Progress<'a> {
@@ -61,6 +66,7 @@ impl<'a> Progress<'a> {
             path: PathBuf::new(),
             lines: None,
             bar: ProgressBar::hidden(),
+            told: (!std::io::stderr().is_terminal()).then(Instant::now),
         })
     }
 
@@ -79,7 +85,9 @@ impl<'a> Progress<'a> {
     /// A file is at its end.
     pub(super) fn close(&mut self, target: &dyn Target) -> Result<(), Failure> {
         self.bar.finish();
-        self.checkpoint(target)
+        self.checkpoint(target)?;
+        self.tell(Duration::ZERO);
+        Ok(())
     }
 
     /// Takes an outcome, and all that waited for it.
@@ -92,8 +100,22 @@ impl<'a> Progress<'a> {
         if self.checkpointed.elapsed() >= CHECKPOINT_EVERY {
             self.checkpoint(target)?;
         }
+        self.tell(TELL_EVERY);
         self.hold_back();
         Ok(())
+    }
+
+    /// Tells on standard error how far the file is, where there is no terminal and the last time is `age` ago.
+    fn tell(&mut self, age: Duration) {
+        if self.told.is_none_or(|told| told.elapsed() < age) {
+            return;
+        }
+        self.told = Some(Instant::now());
+        let (path, sum) = (self.path.display(), self.sum());
+        let part = self.bar.length().filter(|length| *length > 0);
+        let part = part.map_or_else(String::new, |length| format!("{} %, ", self.bar.position() * 100 / length));
+        let line = format!("{path}: {part}{} points stored, {:.0} points/s", sum.stored, sum.rate());
+        writeln!(std::io::stderr(), "{line}").unwrap_or_default();
     }
 
     /// Makes durable what is stored, then remembers it; last, so that what ended the import is sent again.

@@ -19,6 +19,8 @@ mod disk_full;
 #[cfg(test)]
 mod durable;
 #[cfg(test)]
+mod fsck;
+#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod grafana;

@@ -86,7 +86,7 @@ fn bare(data: &Path) -> std::sync::Arc<basalt_engine::Engine> {
 }
 
 /// Makes a data table as OpenTSDB's, which knows no fold: that would mend much of what is planted.
-fn make_data_table(data: &Path) {
+pub(crate) fn make_data_table(data: &Path) {
     use basalt_store::{FamilyDescriptor, Store as _, TableDescriptor};
     let engine = bare(data);
     let table = TableDescriptor::new("tsdb".parse().unwrap(), vec![FamilyDescriptor::new("t")]);
@@ -95,7 +95,7 @@ fn make_data_table(data: &Path) {
 }
 
 /// Plants `put TABLE KEY FAMILY QUALIFIER VALUE` lines.
-fn plant(data: &Path, puts: &[&str]) {
+pub(crate) fn plant(data: &Path, puts: &[&str]) {
     use basalt_store::{Durability, MutationBatch, Store as _};
     let engine = bare(data);
     for put in puts {
@@ -219,6 +219,13 @@ fn fsck_finds_and_mends_as_opentsdbs() {
     });
 }
 
+/// Rule `C-FSCK`: duplicates of width and resolution, keys too short, lost tags, append cells, histograms, and each repair
+/// asked for alone.
+#[test]
+fn fsck_finds_and_mends_the_rest_as_opentsdbs() {
+    replay("fsck-kinds", true, &|_, _| {});
+}
+
 /// Rules `C-MKMETRIC`, `C-SEARCH`.
 #[test]
 fn mkmetric_assigns_and_search_finds_series() {
@@ -257,6 +264,17 @@ fn a_dump_is_imported_again_and_deleted_rows_are_gone() {
     assert_eq!(tool(&data, 0, &ask), "");
     tool(&data, 0, &["compact"]);
     assert_eq!(tool(&data, 0, &scan("--import")), "");
+}
+
+/// Rule `C-IMPORT`: progress is told where there is no terminal to show a bar on.
+#[test]
+fn import_tells_how_far_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let [data, file] = ["data", "dump"].map(|name| folder.path().join(name).display().to_string());
+    std::fs::write(&file, "i.m 1356998400 1 host=a\ni.m 1356998401 2 host=a\n").unwrap();
+    let output = run(&["import", &file, "--data-dir", &data]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.lines().any(|line| line.contains("dump: 100 %, 2 points stored, ")), "{told}");
 }
 
 /// Rules `C-META`, `C-TREE`: meta objects are made of rows and go again, and trees grow of them.

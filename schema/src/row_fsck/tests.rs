@@ -17,6 +17,7 @@ const ALL: RowFsckOptions = RowFsckOptions {
     delete_bad_values: true,
     delete_bad_rows: true,
     delete_bad_compacts: true,
+    histogram_id: Some(42),
 };
 
 fn fsck(options: RowFsckOptions) -> RowFsck {
@@ -101,7 +102,11 @@ fn unknown_columns_go() {
 
 #[test]
 fn columns_of_a_future_version_are_told_and_left() {
-    assert_eq!(check(&[(&[9, 0, 0], &[1])], 0, "possibly from a future version").len(), 1);
+    for (qualifier, value) in [([9, 0, 0], &[1][..]), ([6, 0, 0], &[41, 0]), ([6, 0, 0], &[])] {
+        assert_eq!(check(&[(&qualifier, value)], 0, "possibly from a future version").len(), 1);
+    }
+    let (_, mut fsck) = run(&cells(&[(&[6, 0, 0], &[42])]), RowFsckOptions { histogram_id: None, ..ALL });
+    assert_eq!((fsck.counts().future, fsck.take_findings().len()), (1, 1));
 }
 
 #[test]
@@ -191,6 +196,15 @@ fn a_row_with_an_error_that_may_not_be_mended_is_not_folded() {
     assert!(run(&cells(row), keep_values).0.is_empty());
     let twice: &[(&[u8], &[u8])] = &[(&[0, 0x10, 0, 0x20], &[1, 2, 0]), (&[0, 0x11], &[1, 1])];
     assert!(run(&cells(twice), RowFsckOptions { resolve_duplicates: false, ..ALL }).0.is_empty());
+}
+
+#[test]
+fn a_fold_over_a_compacted_cell_of_the_same_points_is_told() {
+    let row: &[(&[u8], &[u8])] = &[(&[0, 0x10, 0, 0x20], &[1, 2, 0]), (&[0, 0x10], &[9])];
+    let (mend, mut fsck) = run(&cells(row), ALL);
+    assert_eq!(mended(&cells(row), &mend), cells(&[(&[0, 0x10, 0, 0x20], &[9, 2, 0])]));
+    let told = |finding: &Finding| finding.text.starts_with("Overwriting compacted column with new value: ");
+    assert_eq!(fsck.take_findings().iter().filter(|finding| told(finding)).count(), 1);
 }
 
 /// A fold would give its points another age than the append cell's.
