@@ -5,11 +5,13 @@
 # make differential   random data and requests to a real OpenTSDB and to Basalt (tests/differential/README.md; Java and Maven)
 # make fuzz   every fuzz target for SECONDS (60) each; needs cargo-fuzz (fuzz/README.md)
 # make truth  the store's rules and 2,000 random histories asked of a real HBase (tests/oracle/README.md)
+# make import-check   `basalt import` of a real OpenTSDB's dump of 1 M points (Java and Maven), then of a made one of
+#             POINTS (50M) beside /api/put, killed half-way; some 20 GB of disk
 # make lab    the full counts: kill9, simulation, log cuts, clients for a minute each
 
 CARGO ?= cargo
 
-.PHONY: run test bench bench-store differential lab fuzz truth
+.PHONY: run test bench bench-store differential lab fuzz truth import-check
 
 run:
 	$(CARGO) run --release --bin basalt -- serve $(ARGS)
@@ -47,6 +49,12 @@ truth:
 	$(CARGO) xtask truth suite
 	$(CARGO) xtask truth shell
 	$(CARGO) xtask truth histories --count 2000
+
+POINTS ?= 50M
+
+import-check:
+	$(CARGO) xtask import-check
+	$(CARGO) xtask import-check --generate $(POINTS)
 
 # The full counts of what the gate runs a tenth of.
 lab:

@@ -8,7 +8,7 @@
 
 mod alike;
 mod ask;
-mod draw;
+pub(crate) mod draw;
 mod known;
 mod pair;
 mod shrink;

@@ -4,7 +4,7 @@
 //! against Basalt with the very modules that record (`scenario`, `client`, `play`, `answer`, `compare`).
 
 pub(crate) mod answer;
-mod client;
+pub(crate) mod client;
 pub(crate) mod compare;
 mod file;
 pub(crate) mod play;

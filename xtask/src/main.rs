@@ -5,6 +5,7 @@
 mod ci;
 mod differential;
 mod golden;
+mod import_check;
 mod oracle;
 mod tidy;
 mod truth;
@@ -21,6 +22,7 @@ usage: cargo xtask COMMAND
   oracle ...      a real OpenTSDB on a real HBase: up [--fresh] [PROFILE...] | down | status | hb | scan | fsck
   differential ...  random data and requests to it and to Basalt: --count N --seed S, --help for the rest
   golden ...      the answers recorded from it: record [NAME...] | check [NAME...] | list
+  import-check ...  `basalt import` of a real dump, and of a made one beside `/api/put`: --generate N, --help for the rest
   truth ...       the store's rules asked of a real HBase: suite [--record] [NAME...] | histories [--count N] [--seed N]
 ";
 
@@ -43,6 +45,7 @@ fn run(args: &[String]) -> Result<()> {
         Some("differential") => differential::run(rest),
         Some("oracle") => oracle::run(rest),
         Some("golden") => golden::run(rest),
+        Some("import-check") => import_check::run(rest),
         Some("truth") => truth::run(rest),
         _ => anyhow::bail!("no such command\n{USAGE}"),
     }

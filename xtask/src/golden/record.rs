@@ -41,11 +41,16 @@ impl Drop for Oracle {
 impl Oracle {
     /// Starts (or finds running) the daemons of these profiles.
     pub(crate) fn start<'a>(profiles: impl Iterator<Item = &'a str>) -> anyhow::Result<Self> {
+        Self::start_with(profiles, DAEMON_EXTRA)
+    }
+
+    /// As [`Self::start`], with this one line more for daemons that do not run yet.
+    pub(crate) fn start_with<'a>(profiles: impl Iterator<Item = &'a str>, line: &str) -> anyhow::Result<Self> {
         let profiles: BTreeSet<&str> = profiles.collect();
         let mut args = vec!["up".to_owned()];
         args.extend(profiles.into_iter().map(str::to_owned));
         let extra = std::env::var("ORACLE_TSD_EXTRA").unwrap_or_default();
-        let status = script(&args).env("ORACLE_TSD_EXTRA", format!("{extra}\n{DAEMON_EXTRA}")).status()?;
+        let status = script(&args).env("ORACLE_TSD_EXTRA", format!("{extra}\n{line}")).status()?;
         ensure!(status.success(), "the oracle did not start");
         let mut hb =
             script(&["hb".to_owned(), "loop".to_owned()]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
