@@ -11,6 +11,7 @@ use basalt_store::Store;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
+use crate::auth::Users;
 use crate::config::{Config, Durability};
 use crate::exit::{Exit, Failure};
 use crate::http::{self, ApiError};
@@ -41,6 +42,8 @@ pub(crate) struct App {
     pub(crate) seats: Arc<Seats>,
     /// Which operator's commands may run now.
     pub(crate) operators: Arc<Seats>,
+    /// Who may do what.
+    pub(crate) users: Users,
     /// Where points go.
     pub(crate) ingest: Ingest,
     /// Who hears of what is stored.
@@ -84,6 +87,7 @@ impl App {
             end: Notify::new(),
             publisher: Publisher::start(&config.publish)?,
             seats: Arc::new(Seats::new(config.query.max_concurrent, config.query.max_waiting)),
+            users: Users::default(),
             operators: Arc::new(Seats::new(OPERATORS_RUNNING, OPERATORS_WAITING)),
             ingest: Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config)),
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),

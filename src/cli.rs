@@ -15,6 +15,7 @@ mod scan;
 mod search;
 mod serve;
 mod shell;
+mod token;
 mod tsd;
 mod uid;
 mod verify;
@@ -81,6 +82,8 @@ enum Command {
     Mkmetric(mkmetric::Mkmetric),
     /// Read and change tables with the HBase shell's commands
     Shell(shell::ShellCommand),
+    /// Make a token for somebody who may use the server
+    Token(token::Token),
     /// Check or show the configuration
     Config(config::ConfigCommand),
     /// Print the version
@@ -161,6 +164,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Uid(uid) => uid.run(),
         Command::Mkmetric(mkmetric) => mkmetric.run(),
         Command::Shell(shell) => shell.run(),
+        Command::Token(token) => token.run(),
         Command::Config(config) => config.run(),
         Command::Version => print(&format!("basalt {VERSION} (speaks OpenTSDB {SPOKEN})\n")),
     }

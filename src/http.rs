@@ -20,6 +20,7 @@ mod cors;
 mod error;
 mod expression;
 mod fields;
+mod gate;
 mod graph;
 mod health;
 mod json;
@@ -127,11 +128,18 @@ async fn dispatch(app: &App, mut router: Router, mut request: Request) -> Respon
     {
         return error.into_response();
     }
-    match route::plain(request.uri()) {
-        Ok(plain) if !mode::serves(&app.config, plain.path()) => return ApiError::no_endpoint().into_response(),
-        Ok(plain) => *request.uri_mut() = plain,
+    let plain = match route::plain(request.uri()) {
+        Ok(plain) => plain,
+        Err(error) => return error.into_response(),
+    };
+    match gate::admit(app, plain.path(), &request) {
+        Ok(role) => drop(request.extensions_mut().insert(role)),
         Err(error) => return error.into_response(),
     }
+    if !mode::serves(&app.config, plain.path()) {
+        return ApiError::no_endpoint().into_response();
+    }
+    *request.uri_mut() = plain;
     router.call(request).await.unwrap_or_else(|never: Infallible| match never {})
 }
 

@@ -11,6 +11,7 @@
 //! algorithm: what a point or a query means is told by the crates below.
 
 mod app;
+mod auth;
 mod cli;
 mod clock;
 mod config;

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::auth::Role;
 use crate::clock;
 
 /// Queries remembered after their end.
@@ -25,6 +26,8 @@ pub(crate) struct Asker {
     pub(crate) address: String,
     /// Request headers, secrets masked.
     pub(crate) headers: Value,
+    /// What they may do.
+    pub(crate) role: Role,
 }
 
 #[derive(Clone, Debug)]
@@ -171,7 +174,12 @@ mod tests {
     use super::*;
 
     fn asker(port: u16) -> Asker {
-        Asker { remote: format!("10.0.0.1:{port}"), address: "10.0.0.1".to_owned(), headers: json!({}) }
+        Asker {
+            remote: format!("10.0.0.1:{port}"),
+            address: "10.0.0.1".to_owned(),
+            headers: json!({}),
+            role: Role::Administrator,
+        }
     }
 
     fn ended(code: u16) -> Outcome {

@@ -6,7 +6,7 @@ use basalt_shell::{Elsewhere, Failed, Next, Reason, Style};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::net::TcpStream;
@@ -135,12 +135,14 @@ async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Writ
     let lost = |cause: &dyn std::fmt::Display| Lost::Server(cause.to_string());
     let stream = TcpStream::connect(address).await.map_err(|cause| lost(&cause))?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|cause| lost(&cause))?;
-    let request = hyper::Request::post(path)
+    let mut request = hyper::Request::post(path)
         .header(HOST, address)
         .header(CONTENT_TYPE, "text/plain")
-        .header(crate::http::ADMIN_HEADER, "shell")
-        .body(Full::new(Bytes::copy_from_slice(commands)))
-        .map_err(|cause| lost(&cause))?;
+        .header(crate::http::ADMIN_HEADER, "shell");
+    if let Ok(token) = std::env::var(crate::auth::TOKEN_VARIABLE) {
+        request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+    }
+    let request = request.body(Full::new(Bytes::copy_from_slice(commands))).map_err(|cause| lost(&cause))?;
     // The connection is driven beside its request; it ends with it.
     let driver = tokio::spawn(connection);
     let response = sender.send_request(request).await.map_err(|cause| lost(&cause))?;

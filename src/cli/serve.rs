@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::config::{Config, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::server::Server;
-use crate::{limits, log};
+use crate::{auth, limits, log};
 
 /// `basalt serve`.
 #[derive(Debug, Args)]
@@ -92,12 +92,13 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
 /// Without authentication, only this machine may reach the port unless a person insists.
 fn refuse_public(config: &Config) -> Result<(), Failure> {
     let listen: SocketAddr = config.server.listen;
-    if listen.ip().is_loopback() || config.server.insecure {
+    if listen.ip().is_loopback() || config.server.insecure || !config.server.auth_file.is_empty() {
         return Ok(());
     }
     Err(Failure::config(format!(
         "{listen} can be reached from other machines and there is no authentication: \
-         listen on 127.0.0.1, or add --insecure if the network is trusted"
+         listen on 127.0.0.1, name a file of tokens by `server.auth_file` (`basalt token --help`), or add --insecure if \
+         the network is trusted"
     )))
 }
 
@@ -116,6 +117,8 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     };
     limits::load(&app)?;
     tokio::spawn(limits::keep_loading(Arc::clone(&app)));
+    auth::load(&app)?;
+    tokio::spawn(auth::keep_loading(Arc::clone(&app)));
     open.send_replace(Some(Arc::clone(&app)));
     tracing::info!(listen = %local, "ready");
     print(&format!("listening on http://{local}\n"))?;

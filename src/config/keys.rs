@@ -75,6 +75,8 @@ keys! {
     server.backlog: "connections that may wait to be accepted";
     server.allow_diediedie: "let anybody who may write stop the server by `diediedie`";
     server.auth_allow_all: "answer telnet `auth` as OpenTSDB's own plugin does, which lets everybody in";
+    server.auth_file: "file of names, roles and hashes of tokens: whoever shows none of them is refused; empty for no authentication";
+    server.auth_reload_ms: "how often that file is read again; 0 is never";
     server.stats_with_port: "add a tag `port` to the numbers of /api/stats";
     server.stats_canonical: "name the host in /api/stats with its domain";
     http.max_body_bytes: "largest request body, counted after decompression";

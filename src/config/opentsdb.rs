@@ -99,7 +99,7 @@ fn authentication(config: &mut Config, pairs: &[(String, String)], shown: &str) 
     }
     Err(Failure::config(format!(
         "key `tsd.core.authentication.enable` in {shown}: there is no authentication by `{plugin}` here, and without it \
-         everybody could read and write; remove the key if that is wanted"
+         everybody could read and write; remove the key, and name a file of tokens by BASALT_SERVER__AUTH_FILE unless that is wanted"
     )))
 }
 

@@ -74,6 +74,8 @@ pub(crate) struct Server {
     pub(crate) backlog: u32,
     pub(crate) allow_diediedie: bool,
     pub(crate) auth_allow_all: bool,
+    pub(crate) auth_file: String,
+    pub(crate) auth_reload_ms: Duration,
     pub(crate) stats_with_port: bool,
     pub(crate) stats_canonical: bool,
 }
@@ -92,6 +94,8 @@ impl Default for Server {
             backlog: 1_024,
             allow_diediedie: false,
             auth_allow_all: false,
+            auth_file: String::new(),
+            auth_reload_ms: Duration::from_secs(10),
             stats_with_port: false,
             stats_canonical: false,
         }

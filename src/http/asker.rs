@@ -7,6 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::{Map, Value};
 
+use crate::auth::Role;
 use crate::register::Asker;
 
 /// Longest part of a header's value that is kept.
@@ -40,6 +41,7 @@ impl<S: Sync> FromRequestParts<S> for Asker {
             remote: peer.map_or_else(String::new, |peer| peer.to_string()),
             address: peer.map_or_else(String::new, |peer| peer.ip().to_string()),
             headers: headers.into(),
+            role: parts.extensions.get::<Role>().copied().unwrap_or(Role::Guest),
         })
     }
 }

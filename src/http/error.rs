@@ -4,7 +4,7 @@
 //! Under `/api` an error is OpenTSDB's envelope `{"error":{"code","message","details"?}}`; on the
 //! older paths it is a page for people, or `{"err":…}` when the request says `json`.
 
-use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use basalt_ingest::{Problem, ProblemClass, PutReport};
@@ -44,6 +44,19 @@ impl ApiError {
     /// 400: the request is wrong and stays wrong.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// 401: nobody known asks.
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "A token is needed: `Authorization: Bearer TOKEN`, or Basic with a name and a token",
+        )
+    }
+
+    /// 403: somebody known asks for what their role has not.
+    pub(crate) fn not_allowed() -> Self {
+        Self::forbidden("The role of your token does not allow this")
     }
 
     /// 403: not for whoever asked.
@@ -301,16 +314,20 @@ impl ApiError {
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(r#"Basic realm="basalt""#));
+        }
         response.headers_mut().remove(ALLOW);
         response
     }
 
-    /// The answer on paths older than `/api`: 403, 404 and 5xx keep their status, all else is 400, as in
+    /// The answer on paths older than `/api`: 401, 403, 404 and 5xx keep their status, all else is 400, as in
     /// OpenTSDB.
     pub(crate) fn classic(&self, as_json: bool) -> Response {
         let not_found = self.status == StatusCode::NOT_FOUND;
         let message = if not_found { "Page Not Found" } else { self.message.as_str() };
-        let kept = not_found || self.status == StatusCode::FORBIDDEN || self.status.is_server_error();
+        let refused = matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        let kept = not_found || refused || self.status.is_server_error();
         let status = if kept { self.status } else { StatusCode::BAD_REQUEST };
         if as_json {
             return self.dressed_as(status, "application/json", json!({ "err": message }).to_string());

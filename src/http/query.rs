@@ -28,6 +28,7 @@ use super::params::Params;
 use super::query_stats::QueryStats;
 use super::{body, graph, stream};
 use crate::app::App;
+use crate::auth::{Permission, Role};
 use crate::clock;
 use crate::config::Mode;
 use crate::register::{Asker, Entry, Outcome, TEXT_BYTES_MAX};
@@ -174,15 +175,29 @@ async fn run_with(
     formulas: Option<Formulas>,
     form: Form,
 ) -> Result<Response, ApiError> {
-    let twins = app.config.query.allow_duplicates;
+    let (twins, role) = (app.config.query.allow_duplicates, asker.role);
     let entry = app.register.enter(asker, echo(&request), twins).map_err(ApiError::bad_twice)?;
     let entry = Arc::new(entry);
-    let outcome = start(Arc::clone(&app), Arc::clone(&entry), request, formulas, form).await;
+    let outcome = match may_run(&app, role, &request) {
+        Ok(()) => start(Arc::clone(&app), Arc::clone(&entry), request, formulas, form).await,
+        Err(refused) => Err(refused),
+    };
     if let Err(error) = &outcome {
         count_refusal(&app, error);
         entry.end(refused(error));
     }
     outcome
+}
+
+/// Whether a query that deletes may: in a body as well, where OpenTSDB looks only at the method.
+fn may_run(app: &App, role: Role, request: &QueryRequest) -> Result<(), ApiError> {
+    if !request.delete {
+        return Ok(());
+    }
+    if !app.config.query.allow_delete || app.config.server.mode != Mode::ReadWrite {
+        return Err(ApiError::delete_refused());
+    }
+    if role.may(Permission::Operate) { Ok(()) } else { Err(ApiError::not_allowed()) }
 }
 
 /// The request as the list of queries tells it; without its sub queries if they are long.
@@ -224,11 +239,6 @@ async fn start(
     form: Form,
 ) -> Result<Response, ApiError> {
     let began = Instant::now();
-    // In a body as well: OpenTSDB looks only at the method.
-    let may_delete = app.config.query.allow_delete && app.config.server.mode == Mode::ReadWrite;
-    if request.delete && !may_delete {
-        return Err(ApiError::delete_refused());
-    }
     let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
     let query = request
         .check(now_ms, app.query_options)

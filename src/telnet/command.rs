@@ -25,6 +25,8 @@ pub(crate) enum Command<'a> {
     DieDieDie,
     /// Close the connection.
     Exit,
+    /// What whoever sends it may not do.
+    Refused,
     /// None of ours, by its first word.
     Unknown(&'a [u8]),
 }

@@ -8,8 +8,14 @@ use crate::version;
 /// The commands, as `help` lists them.
 pub(crate) const HELP: &str = "available commands: stats dropcaches version exit help put rollup histogram \n";
 
-/// After `auth`, where everybody is let in.
+/// After `auth` with a token that is known, or where everybody is let in.
 pub(crate) const AUTHENTICATED: &str = "AUTH_SUCCESS\r\n";
+
+/// After `auth` with any other, and to all else before it, as OpenTSDB takes every first line for one.
+pub(crate) const NOT_AUTHENTICATED: &str = "AUTH_FAIL\r\n";
+
+/// To what the sender's role does not have.
+pub(crate) const FORBIDDEN: &str = "forbidden: the role of your token does not allow this\n";
 
 /// After `diediedie`.
 pub(crate) const DYING: &str = "Cleaning up and exiting now.\n";

@@ -14,6 +14,7 @@ use super::command::Command;
 use super::lines::{Lines, TooLong};
 use super::{PutKind, put_lines, reply};
 use crate::app::App;
+use crate::auth::{Permission, Role};
 use crate::clock;
 use crate::config::Mode;
 use crate::server::{Stop, stopped};
@@ -32,6 +33,26 @@ pub(crate) struct Session {
     stream: TcpStream,
     lines: Lines,
     unread: Vec<u8>,
+    /// What was shown by `auth`.
+    shown: Option<Shown>,
+    /// What the sender may do by it; `None` for nobody known.
+    role: Option<Role>,
+}
+
+/// Who the sender says to be.
+#[derive(Debug)]
+struct Shown {
+    name: Option<String>,
+    token: String,
+}
+
+impl Shown {
+    /// `auth TOKEN` or `auth … NAME TOKEN`.
+    fn of(line: &[u8]) -> Option<Self> {
+        let words: Vec<&str> = std::str::from_utf8(line).ok()?.split_ascii_whitespace().skip(1).collect();
+        let (token, before) = words.split_last()?;
+        Some(Self { name: before.last().map(|name| (*name).to_owned()), token: (*token).to_owned() })
+    }
 }
 
 /// Whether the connection goes on.
@@ -44,7 +65,7 @@ enum Next {
 impl Session {
     pub(crate) fn new(app: Arc<App>, stream: TcpStream) -> Self {
         let lines = Lines::new(app.config.telnet.max_line_bytes);
-        Self { app, stream, lines, unread: Vec::new() }
+        Self { app, stream, lines, unread: Vec::new(), shown: None, role: None }
     }
 
     /// Until the peer closes, says `exit`, stays silent too long, or the daemon stops. A stop lets
@@ -77,6 +98,8 @@ impl Session {
     /// by one between them.
     async fn execute(&mut self) -> io::Result<Next> {
         let (mut kind, mut puts) = (PutKind::Put, Vec::new());
+        // Anew with all that comes, since a token may be taken away.
+        self.role = self.role_now();
         loop {
             match self.lines.next() {
                 Ok(Some(line)) if let Some(next) = kind_of(self.command_of(&line)) => {
@@ -141,19 +164,50 @@ impl Session {
         }
     }
 
-    /// What a line means in this mode: without writes there is no `put` (`H-MODE`).
+    /// What the sender may do now; `None` for nobody known.
+    fn role_now(&self) -> Option<Role> {
+        if !self.app.users.are_asked() {
+            return Some(Role::Administrator);
+        }
+        let shown = self.shown.as_ref()?;
+        self.app.users.role(shown.name.as_deref(), &shown.token)
+    }
+
+    /// What a line means to this sender in this mode: without writes there is no `put` (`H-MODE`).
     fn command_of<'a>(&self, line: &'a [u8]) -> Command<'a> {
         match Command::of(line) {
+            command if !self.may(command) => Command::Refused,
             command
                 if self.app.config.server.mode == Mode::ReadOnly
                     && let Some(kind) = kind_of(command) =>
             {
                 Command::Unknown(kind.word().as_bytes())
             }
-            Command::Auth if !self.app.config.server.auth_allow_all => Command::Unknown(b"auth"),
+            Command::Auth if !self.app.config.server.auth_allow_all && !self.app.users.are_asked() => {
+                Command::Unknown(b"auth")
+            }
             Command::DieDieDie if !self.app.config.server.allow_diediedie => Command::Unknown(b"diediedie"),
             command => command,
         }
+    }
+
+    /// Whether the sender's role has what a command needs (`P-AUTH`).
+    fn may(&self, command: Command<'_>) -> bool {
+        let needed = match command {
+            Command::Auth | Command::Exit => return true,
+            Command::Put | Command::Rollup | Command::Histogram => Permission::Write,
+            Command::Stats | Command::Status => Permission::Read,
+            Command::DropCaches | Command::DieDieDie => Permission::Operate,
+            Command::Version | Command::Help | Command::Unknown(_) | Command::Refused => return self.role.is_some(),
+        };
+        self.role.is_some_and(|role| role.may(needed))
+    }
+
+    /// Looks at the token that an `auth` shows.
+    fn authenticate(&mut self, line: &[u8]) -> String {
+        self.shown = Shown::of(line);
+        self.role = self.role_now();
+        if self.role.is_some() { reply::AUTHENTICATED } else { reply::NOT_AUTHENTICATED }.to_owned()
     }
 
     async fn command(&mut self, line: &[u8]) -> io::Result<Next> {
@@ -169,7 +223,9 @@ impl Session {
                 lines.push(String::new());
                 lines.join("\n")
             }
-            Command::Auth => reply::AUTHENTICATED.to_owned(),
+            Command::Auth => self.authenticate(line),
+            Command::Refused if self.role.is_none() => reply::NOT_AUTHENTICATED.to_owned(),
+            Command::Refused => reply::FORBIDDEN.to_owned(),
             Command::DieDieDie => {
                 self.say(reply::DYING).await?;
                 self.app.ask_to_end("telnet diediedie");

@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod annotations;
 #[cfg(test)]
+mod auth;
+#[cfg(test)]
 mod backup;
 #[cfg(test)]
 mod cli;

@@ -1,0 +1,67 @@
+//! Who gets through to an endpoint (`P-AUTH`): what a request asks to do, by its plain path and method, and who shows
+//! which token.
+//!
+//! A token is shown as `Authorization: Bearer TOKEN`, or as the password of `Basic`, which Grafana, Telegraf and curl have.
+//! What is not in the lists here asks to read: nobody unknown learns which paths there are.
+
+use axum::extract::Request;
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, Method};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::error::ApiError;
+use super::params::Params;
+use crate::app::App;
+use crate::auth::{Permission, Role};
+
+/// Looks at who asks for the plain path of `request`, and gives their role.
+///
+/// # Errors
+///
+/// 401 for nobody known, 403 for somebody who may not.
+pub(crate) fn admit(app: &App, path: &str, request: &Request) -> Result<Role, ApiError> {
+    let Some(asked) = permission(path, request.method(), is_edit(request)).filter(|_| app.users.are_asked()) else {
+        return Ok(Role::Administrator);
+    };
+    let role = role(app, request.headers()).ok_or_else(ApiError::unauthorized)?;
+    if role.may(asked) { Ok(role) } else { Err(ApiError::not_allowed()) }
+}
+
+/// What a request asks to do; nothing where anybody may.
+fn permission(path: &str, method: &Method, is_edit: bool) -> Option<Permission> {
+    let mut pieces = path.trim_start_matches('/').split('/');
+    let (first, second) = (pieces.next().unwrap_or_default(), pieces.next().unwrap_or_default());
+    let third = pieces.next().unwrap_or_default();
+    let changes = is_edit || !matches!(*method, Method::GET | Method::HEAD);
+    match (first, second) {
+        // A balancer asks whether the server is there.
+        ("healthz" | "readyz", _) => None,
+        ("store" | "diediedie" | "logs", _) | ("api", "dropcaches") => Some(Permission::Operate),
+        ("api", "put" | "rollup" | "histogram") => Some(Permission::Write),
+        // These change on GET as well.
+        ("api", "uid") if matches!(third, "assign" | "rename") => Some(Permission::Write),
+        ("api", "annotation" | "annotations" | "tree" | "uid") if changes => Some(Permission::Write),
+        ("api", "query") if *method == Method::DELETE => Some(Permission::Operate),
+        _ => Some(Permission::Read),
+    }
+}
+
+/// Whether a GET means another method (`H-OVERRIDE`); parameters that cannot be read are the endpoint's to refuse.
+fn is_edit(request: &Request) -> bool {
+    Params::of(request.uri()).is_ok_and(|params| params.last("method_override").is_some())
+}
+
+/// The role of whoever the headers show.
+fn role(app: &App, headers: &HeaderMap) -> Option<Role> {
+    let (scheme, shown) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return app.users.role(None, shown.trim());
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let pair = String::from_utf8(STANDARD.decode(shown.trim()).ok()?).ok()?;
+    let (name, token) = pair.split_once(':')?;
+    app.users.role(Some(name), token)
+}
