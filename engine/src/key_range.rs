@@ -7,7 +7,7 @@ use basalt_store::CellRef;
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::merge::{CellSource, Direction};
+use crate::merge::{CellSource, Direction, Step};
 
 /// Rows from `start` on and before `end`; an empty `end` is the end of all rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,12 +71,15 @@ impl<S: CellSource> CellSource for Part<S> {
         if self.is_within { self.source.cell() } else { None }
     }
 
-    fn advance(&mut self) -> Result<()> {
-        if self.is_within {
-            self.source.advance()?;
+    fn advance(&mut self) -> Result<Step> {
+        if !self.is_within {
+            return Ok(Step::OtherRow);
+        }
+        let step = self.source.advance()?;
+        if step != Step::SameRow {
             self.look();
         }
-        Ok(())
+        Ok(if self.is_within { step } else { Step::OtherRow })
     }
 
     fn rewind(&mut self) -> Result<()> {

@@ -30,6 +30,17 @@ impl Direction {
     }
 }
 
+/// What a source knows of the row that it came to by a step, so that nobody compares keys to learn it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It stands on a cell of the row that it stood on before.
+    SameRow,
+    /// It does not.
+    OtherRow,
+    /// It did not look: compare.
+    Untold,
+}
+
 /// A sorted stream of cells that stands on one of them, or past the last.
 ///
 /// A new one stands nowhere: `rewind` or `seek` comes first. Its direction is its own; what a [`Merge`] is given must
@@ -39,7 +50,7 @@ pub(crate) trait CellSource {
     fn cell(&self) -> Option<CellRef<'_>>;
 
     /// Goes to the next cell; stays past the last.
-    fn advance(&mut self) -> Result<()>;
+    fn advance(&mut self) -> Result<Step>;
 
     /// Goes to the first cell of its direction.
     fn rewind(&mut self) -> Result<()>;
@@ -54,7 +65,7 @@ impl<S: CellSource + ?Sized> CellSource for Box<S> {
         (**self).cell()
     }
 
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self) -> Result<Step> {
         (**self).advance()
     }
 
@@ -135,14 +146,22 @@ impl<S: CellSource> CellSource for Merge<S> {
         self.sources.get(first)?.cell()
     }
 
-    fn advance(&mut self) -> Result<()> {
-        let Some(source) = self.heap.first().and_then(|first| self.sources.get_mut(*first)) else { return Ok(()) };
-        source.advance()?;
+    fn advance(&mut self) -> Result<Step> {
+        let Some(first) = self.heap.first().copied() else { return Ok(Step::OtherRow) };
+        let Some(source) = self.sources.get_mut(first) else { return Ok(Step::OtherRow) };
+        let step = source.advance()?;
+        // Fast path: nobody else to come first.
+        if self.heap.len() == 1 {
+            if step != Step::SameRow && source.cell().is_none() {
+                self.heap.clear();
+            }
+            return Ok(step);
+        }
         if source.cell().is_none() {
             self.heap.swap_remove(0);
         }
         self.sift_down(0);
-        Ok(())
+        Ok(if self.heap.first() == Some(&first) { step } else { Step::Untold })
     }
 
     fn rewind(&mut self) -> Result<()> {
@@ -180,9 +199,13 @@ mod tests {
             self.cells.get(self.at).map(OwnedCell::borrow)
         }
 
-        fn advance(&mut self) -> Result<()> {
+        fn advance(&mut self) -> Result<Step> {
+            let before = self.cells.get(self.at).map(|cell| cell.row.clone());
             self.at += 1;
-            Ok(())
+            let after = self.cells.get(self.at).map(|cell| cell.row.clone());
+            // Every other time it does not look.
+            let told = if after.is_some() && before == after { Step::SameRow } else { Step::OtherRow };
+            Ok(if self.at % 2 == 0 { told } else { Step::Untold })
         }
 
         fn rewind(&mut self) -> Result<()> {
@@ -200,10 +223,12 @@ mod tests {
     }
 
     fn rest(merge: &mut Merge<List>) -> Vec<OwnedCell> {
-        let mut cells = Vec::new();
+        let mut cells: Vec<OwnedCell> = Vec::new();
         while let Some(cell) = merge.cell() {
             cells.push(OwnedCell::of(&cell));
-            merge.advance().unwrap();
+            let step = merge.advance().unwrap();
+            let is_same = merge.cell().is_some_and(|cell| cells.last().is_some_and(|last| last.row == cell.row));
+            assert!(step == Step::Untold || (step == Step::SameRow) == is_same, "{step:?}");
         }
         merge.advance().unwrap();
         assert!(merge.cell().is_none() && merge.source_index().is_none());

@@ -13,7 +13,7 @@ use crate::block_count::BlockCount;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::key_range::KeyRange;
-use crate::merge::{CellSource, Direction, Merge};
+use crate::merge::{CellSource, Direction, Merge, Step};
 use crate::region::{Region, View};
 use crate::source::{FamilyRead, Source};
 use crate::table::{Shape, Table};
@@ -103,12 +103,11 @@ pub(crate) fn read_row<'a>(
             family.open(view)
         }
     });
-    let mut rows = Rows { families, direction: Direction::Forward, row: wanted.row.to_vec() };
+    let mut rows = Rows::new(families, Direction::Forward);
+    rows.row.extend_from_slice(wanted.row);
     rows.seek(wanted.row)?;
     // A row without a cell is no row: no filter is asked about it.
-    if rows.families.iter().any(|family| family.cell().is_some_and(|cell| cell.row == wanted.row))
-        && reader.begin_row(wanted.row, out)? == RowVerdict::Pass
-    {
+    if rows.families.iter().any(|family| family.on_row) && reader.begin_row(wanted.row, out)? == RowVerdict::Pass {
         rows.read(reader, out)?;
         reader.end_row(out);
     }
@@ -148,24 +147,30 @@ fn open_families<'a>(
 #[derive(Debug)]
 struct Rows {
     /// In the order of the selection, which is that of cells.
-    families: Vec<Merge<Source>>,
+    families: Vec<FamilyWalk>,
     direction: Direction,
     /// The row that is being read.
     row: Vec<u8>,
 }
 
 impl Rows {
-    fn rewind(&mut self) -> Result<()> {
-        self.families.iter_mut().try_for_each(Merge::rewind)
+    fn new(families: Vec<Merge<Source>>, direction: Direction) -> Rows {
+        let walk = |cells| FamilyWalk { cells, on_row: false, direction, left: Vec::new() };
+        Rows { families: families.into_iter().map(walk).collect(), direction, row: Vec::new() }
     }
 
-    fn seek(&mut self, row: &[u8]) -> Result<()> {
-        self.families.iter_mut().try_for_each(|family| family.seek(row, &[]))
+    fn rewind(&mut self) -> Result<()> {
+        self.families.iter_mut().try_for_each(|family| family.cells.rewind())
+    }
+
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        let Rows { families, row, .. } = self;
+        families.iter_mut().try_for_each(|family| family.seek(row, target, &[]))
     }
 
     /// Finds the next row that any family stands on; false at the end.
     fn find(&mut self) -> bool {
-        let rows = self.families.iter().filter_map(|family| family.cell().map(|cell| cell.row));
+        let rows = self.families.iter().filter_map(|family| family.cells.cell().map(|cell| cell.row));
         let next = match self.direction {
             Direction::Forward => rows.min(),
             Direction::Reverse => rows.max(),
@@ -173,17 +178,21 @@ impl Rows {
         let Some(next) = next else { return false };
         self.row.clear();
         self.row.extend_from_slice(next);
+        match &mut self.families[..] {
+            [only] => only.on_row = true,
+            several => several.iter_mut().for_each(|family| family.look(&self.row)),
+        }
         true
     }
 
     /// Feeds the row's cells to the reader.
     fn read(&mut self, reader: &mut RowReader, out: &mut RowBatchBuilder) -> Result<()> {
         for (position, family) in self.families.iter_mut().enumerate() {
-            if !stands_on(family, &self.row) {
+            if !family.on_row {
                 continue;
             }
             reader.begin_family(position);
-            if read_family(family, &self.row, self.direction, reader, out)? == Advance::NextRow {
+            if family.read(&self.row, reader, out)? == Advance::NextRow {
                 break;
             }
         }
@@ -193,75 +202,101 @@ impl Rows {
     /// Goes behind the row, wherever in it the families stand.
     fn skip(&mut self, reader: &mut RowReader) -> Result<()> {
         for family in &mut self.families {
-            reader.count_passed(skip_row(family, &self.row, self.direction)?);
+            reader.count_passed(family.skip_row(&self.row)?);
         }
         Ok(())
     }
 }
 
-fn stands_on(family: &Merge<Source>, row: &[u8]) -> bool {
-    family.cell().is_some_and(|cell| cell.row == row)
-}
-
-/// Feeds a family's cells of the row; answers how the reader wants to go on.
-fn read_family(
-    family: &mut Merge<Source>,
-    row: &[u8],
+/// A family's cells, and whether they are still those of the row that is being read.
+#[derive(Debug)]
+struct FamilyWalk {
+    cells: Merge<Source>,
+    /// Kept by every step, so that keys are compared only where a step cannot tell.
+    on_row: bool,
     direction: Direction,
-    reader: &mut RowReader,
-    out: &mut RowBatchBuilder,
-) -> Result<Advance> {
-    while let Some(cell) = family.cell().filter(|cell| cell.row == row) {
-        match reader.feed(&cell, out)? {
-            Advance::NextCell => family.advance()?,
-            Advance::NextColumn => {
-                let passed = next_column(family, row, direction, reader.wanted())?;
-                reader.count_passed(passed);
+    /// The qualifier of the column that was left last; kept for its memory.
+    left: Vec<u8>,
+}
+
+impl FamilyWalk {
+    fn look(&mut self, row: &[u8]) {
+        self.on_row = self.cells.cell().is_some_and(|cell| cell.row == row);
+    }
+
+    fn advance(&mut self, row: &[u8]) -> Result<()> {
+        match self.cells.advance()? {
+            Step::SameRow => {}
+            Step::OtherRow => self.on_row = false,
+            Step::Untold => self.look(row),
+        }
+        Ok(())
+    }
+
+    fn seek(&mut self, row: &[u8], target: &[u8], qualifier: &[u8]) -> Result<()> {
+        self.cells.seek(target, qualifier)?;
+        self.look(row);
+        Ok(())
+    }
+
+    /// Feeds the row's cells to the reader; answers how it wants to go on.
+    fn read(&mut self, row: &[u8], reader: &mut RowReader, out: &mut RowBatchBuilder) -> Result<Advance> {
+        while self.on_row {
+            let Some(cell) = self.cells.cell() else { break };
+            match reader.feed(&cell, out)? {
+                Advance::NextCell => self.advance(row)?,
+                Advance::NextColumn => {
+                    let passed = self.next_column(row, reader.wanted())?;
+                    reader.count_passed(passed);
+                }
+                advance => return Ok(advance),
             }
-            advance => return Ok(advance),
         }
+        Ok(Advance::NextFamily)
     }
-    Ok(Advance::NextFamily)
-}
 
-/// Goes to the next column of the row, or to the one that is wanted if that is further on.
-///
-/// Answers how many cells it passed over one by one, besides the one it stood on.
-fn next_column(family: &mut Merge<Source>, row: &[u8], direction: Direction, wanted: Option<&[u8]>) -> Result<u64> {
-    let Some(cell) = family.cell() else { return Ok(0) };
-    let left = cell.qualifier.to_vec();
-    let is_there = |cell: &basalt_store::CellRef<'_>| {
-        cell.row != row || (cell.qualifier != left && wanted.is_none_or(|wanted| cell.qualifier >= wanted))
-    };
-    let mut steps = 0;
-    while family.cell().is_some_and(|cell| !is_there(&cell)) {
-        // In reverse a seek knows no columns: step on.
-        if steps >= STEPS_BEFORE_SEEK && direction == Direction::Forward {
-            // The smallest qualifier behind the one left.
-            let behind = [&left[..], &[0]].concat();
-            let target = wanted.filter(|wanted| *wanted > &behind[..]).unwrap_or(&behind);
-            family.seek(row, target)?;
-            break;
+    /// Goes to the next column of the row, or to the one that is wanted if that is further on.
+    ///
+    /// Answers how many cells it passed over one by one, besides the one it stood on.
+    fn next_column(&mut self, row: &[u8], wanted: Option<&[u8]>) -> Result<u64> {
+        let Some(cell) = self.cells.cell() else { return Ok(0) };
+        self.left.clear();
+        self.left.extend_from_slice(cell.qualifier);
+        self.advance(row)?;
+        let mut passed = 0;
+        while self.on_row && self.cells.cell().is_some_and(|cell| !self.is_next(cell.qualifier, wanted)) {
+            // In reverse a seek knows no columns: step on.
+            if passed + 1 >= STEPS_BEFORE_SEEK && self.direction == Direction::Forward {
+                // The smallest qualifier behind the one left.
+                let behind = [&self.left[..], &[0]].concat();
+                let target = wanted.filter(|wanted| *wanted > &behind[..]).unwrap_or(&behind);
+                self.seek(row, row, target)?;
+                break;
+            }
+            self.advance(row)?;
+            passed += 1;
         }
-        family.advance()?;
-        steps += 1;
+        Ok(passed)
     }
-    Ok(steps.saturating_sub(1))
-}
 
-/// Goes behind the row; answers how many cells it passed over one by one.
-fn skip_row(family: &mut Merge<Source>, row: &[u8], direction: Direction) -> Result<u64> {
-    let mut steps = 0;
-    while stands_on(family, row) {
-        if steps >= STEPS_BEFORE_SEEK && direction == Direction::Forward {
-            // The smallest key behind the row.
-            family.seek(&[row, &[0]].concat(), &[])?;
-            break;
-        }
-        family.advance()?;
-        steps += 1;
+    fn is_next(&self, qualifier: &[u8], wanted: Option<&[u8]>) -> bool {
+        qualifier != self.left && wanted.is_none_or(|wanted| qualifier >= wanted)
     }
-    Ok(steps)
+
+    /// Goes behind the row; answers how many cells it passed over one by one.
+    fn skip_row(&mut self, row: &[u8]) -> Result<u64> {
+        let mut steps = 0;
+        while self.on_row {
+            if steps >= STEPS_BEFORE_SEEK && self.direction == Direction::Forward {
+                // The smallest key behind the row.
+                self.seek(row, &[row, &[0]].concat(), &[])?;
+                break;
+            }
+            self.advance(row)?;
+            steps += 1;
+        }
+        Ok(steps)
+    }
 }
 
 /// A scan under way on its thread.
@@ -285,7 +320,7 @@ enum Walk {
 impl ScanWalk {
     fn run(mut self) {
         // A reader must not take a scan that died for one that ended.
-        let walked = catch_unwind(AssertUnwindSafe(|| self.walk().and_then(|_| self.send())));
+        let walked = catch_unwind(AssertUnwindSafe(|| self.walk().and_then(|_| self.send_last())));
         match walked.unwrap_or(Err(Error::WorkerDied { worker: "scan" })) {
             // The reader is gone: nobody is told.
             Ok(()) | Err(Error::Store(basalt_store::Error::Cancelled)) => {}
@@ -338,7 +373,7 @@ impl ScanWalk {
             family.count = Some(Arc::clone(&self.count));
             family.open(&view)
         });
-        let mut rows = Rows { families, direction, row: Vec::new() };
+        let mut rows = Rows::new(families, direction);
         if self.scan.start.is_empty() {
             rows.rewind()?;
         } else {
@@ -369,7 +404,9 @@ impl ScanWalk {
             RowVerdict::Done => return Ok(Walk::Over),
         }
         if self.out.data_bytes() >= self.scan.batch_bytes {
-            self.send()?;
+            self.set_cost();
+            let batch = self.out.take();
+            self.sender.send(Ok(batch))?;
         }
         Ok(Walk::On)
     }
@@ -384,13 +421,17 @@ impl ScanWalk {
         order.is_gt() || (order.is_eq() && !stop_inclusive)
     }
 
-    /// Hands over what there is; waits while the reader is behind.
-    fn send(&mut self) -> Result<()> {
+    /// Tells in the batch what was examined for it.
+    fn set_cost(&mut self) {
         let cost = cost(&mut self.reader, &self.count);
         self.out.set_cost(cost);
+    }
+
+    /// Hands over the last batch. It may have no rows, and tells what the scan looked at behind the one before.
+    fn send_last(&mut self) -> Result<()> {
+        self.set_cost();
         let batch = std::mem::take(&mut self.out).finish();
-        // The last may have no rows, and tells what the scan looked at behind the one before.
-        if !batch.is_empty() || cost != Cost::default() {
+        if !batch.is_empty() || batch.cost() != Cost::default() {
             self.sender.send(Ok(batch))?;
         }
         Ok(())

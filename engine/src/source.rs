@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::id::FamilyId;
 use crate::key_range::{KeyRange, Part};
 use crate::memtable::{Memtable, MemtableCursor};
-use crate::merge::{CellSource, Direction, Merge};
+use crate::merge::{CellSource, Direction, Merge, Step};
 use crate::region::{RegionFile, View};
 use crate::sstable::{ReadOptions, SstableCursor};
 
@@ -33,7 +33,7 @@ impl CellSource for Source {
         }
     }
 
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self) -> Result<Step> {
         match self {
             Source::Memtable(cursor) => cursor.advance(),
             Source::File(cursor) => cursor.advance(),

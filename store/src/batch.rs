@@ -253,6 +253,18 @@ impl RowBatchBuilder {
         self.data.len()
     }
 
+    /// The batch so far; the builder begins anew, with room for as much again.
+    pub fn take(&mut self) -> RowBatch {
+        let anew = Self {
+            data: Vec::with_capacity(self.data.capacity()),
+            families: Vec::with_capacity(self.families.len()),
+            rows: Vec::with_capacity(self.rows.capacity()),
+            cells: Vec::with_capacity(self.cells.capacity()),
+            cost: Cost::default(),
+        };
+        std::mem::replace(self, anew).finish()
+    }
+
     /// The batch.
     pub fn finish(self) -> RowBatch {
         let Self { data, families, rows, cells, cost } = self;

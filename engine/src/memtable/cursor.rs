@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::{FamilyCells, Memtable, Slot, cell_ref};
 use crate::error::Result;
 use crate::id::FamilyId;
-use crate::merge::{CellSource, Direction};
+use crate::merge::{CellSource, Direction, Step};
 
 /// About how many bytes are copied out under one lock.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -198,15 +198,21 @@ impl CellSource for MemtableCursor {
         self.piece.cell(self.at, &self.family_name)
     }
 
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self) -> Result<Step> {
+        let row = self.piece.cells.get(self.at).map(|cell| cell.row);
         self.at += 1;
-        if self.at >= self.piece.cells.len() && self.piece.more {
+        // Fast path: cells of one row share its key.
+        if let Some(next) = self.piece.cells.get(self.at) {
+            return Ok(if row == Some(next.row) { Step::SameRow } else { Step::OtherRow });
+        }
+        if self.piece.more {
             let last = std::mem::take(&mut self.piece);
             if let Some(cell) = last.cell(last.cells.len().saturating_sub(1), &[]) {
                 self.fill(&From::After(cell));
             }
+            return Ok(Step::Untold);
         }
-        Ok(())
+        Ok(Step::OtherRow)
     }
 
     fn rewind(&mut self) -> Result<()> {

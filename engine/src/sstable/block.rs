@@ -174,6 +174,17 @@ struct CellParts {
     kind: CellKind,
 }
 
+/// Where a step within a block led.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// To a cell of the same row.
+    InRow,
+    /// To the first cell of the next row.
+    NewRow,
+    /// Nowhere.
+    End,
+}
+
 /// Stands on one cell of a block. Moving on allocates nothing once the row buffer is warm.
 #[derive(Debug, Clone)]
 pub(super) struct BlockCursor {
@@ -263,16 +274,16 @@ impl BlockCursor {
         Ok(true)
     }
 
-    /// Goes to the block's next cell; false, standing still, when there is none.
-    pub(super) fn next(&mut self) -> Parsed<bool> {
+    /// Goes to the block's next cell; stands still at the end.
+    pub(super) fn next(&mut self) -> Parsed<Next> {
         if self.next_in_row()? {
-            return Ok(true);
+            return Ok(Next::InRow);
         }
         if self.row_index + 1 == self.block.rows_count {
-            return Ok(false);
+            return Ok(Next::End);
         }
         self.enter_row(self.row_index + 1)?;
-        Ok(true)
+        Ok(Next::NewRow)
     }
 
     fn read_cell(&mut self) -> Parsed<()> {

@@ -11,10 +11,10 @@ use basalt_store::{CellRef, TimeRange};
 use crate::block_cache::Caching;
 use crate::block_count::BlockCount;
 use crate::error::Result;
-use crate::merge::{CellSource, Direction};
+use crate::merge::{CellSource, Direction, Step};
 
 use super::Sstable;
-use super::block::BlockCursor;
+use super::block::{BlockCursor, Next};
 use super::input::Parsed;
 
 /// How a file is read.
@@ -134,28 +134,36 @@ impl SstableCursor {
         }
     }
 
-    fn advance_forward(&mut self) -> Result<()> {
-        match self.step(BlockCursor::next)? {
-            Some(false) => self.open_first_row(self.next_block(self.block + 1)),
-            Some(true) | None => Ok(()),
-        }
+    fn advance_forward(&mut self) -> Result<Step> {
+        Ok(match self.step(BlockCursor::next)? {
+            Some(Next::InRow) => Step::SameRow,
+            Some(Next::NewRow) | None => Step::OtherRow,
+            Some(Next::End) => {
+                self.open_first_row(self.next_block(self.block + 1))?;
+                Step::Untold
+            }
+        })
     }
 
-    fn advance_reverse(&mut self) -> Result<()> {
-        if self.step(BlockCursor::next_in_row)? != Some(false) {
-            return Ok(());
+    fn advance_reverse(&mut self) -> Result<Step> {
+        match self.step(BlockCursor::next_in_row)? {
+            Some(true) => return Ok(Step::SameRow),
+            None => return Ok(Step::OtherRow),
+            Some(false) => {}
         }
         if let Some(after) = self.row_goes_on() {
-            return self.open_first_row(Some(after));
+            self.open_first_row(Some(after))?;
+            return Ok(Step::SameRow);
         }
         let (block, row) = self.row_start;
         match row.checked_sub(1) {
             Some(row) => {
                 self.open(block, |_| Ok(Some(row)))?;
-                self.go_to_row_start()
+                self.go_to_row_start()?;
             }
-            None => self.open_last_row(self.previous_block(block)),
+            None => self.open_last_row(self.previous_block(block))?,
         }
+        Ok(Step::OtherRow)
     }
 
     /// The block in which the current row goes on, once its cells in this one are done.
@@ -204,7 +212,7 @@ impl CellSource for SstableCursor {
         self.cursor.as_ref().map(|cursor| cursor.cell(&self.table.metadata.family))
     }
 
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self) -> Result<Step> {
         match self.options.direction {
             Direction::Forward => self.advance_forward(),
             Direction::Reverse => self.advance_reverse(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::block::{Block, BlockCursor};
+use super::block::{Block, BlockCursor, Next};
 use super::format::{FOOTER_BYTES, Footer, Frame, Place, SectionKind};
 use super::index::BlockIndex;
 use super::metadata::Metadata;
@@ -21,7 +21,7 @@ pub(crate) fn block(bytes: &[u8]) {
     for row in [0, block.rows_count() - 1] {
         let Ok(mut cursor) = BlockCursor::at_row(block.clone(), row, Vec::new()) else { continue };
         let mut cells = 0;
-        while let Ok(true) = cursor.next() {
+        while let Ok(Next::InRow | Next::NewRow) = cursor.next() {
             cells += 1;
             assert!(cells <= bytes.len(), "BUG: more cells than bytes");
             let cell = cursor.cell(b"t");

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::inspect::BlockFigures;
 
 use super::Sstable;
-use super::block::BlockCursor;
+use super::block::{BlockCursor, Next};
 
 impl Sstable {
     /// The data blocks as the index has them. No I/O.
@@ -48,7 +48,7 @@ impl Sstable {
             let mut cursor = BlockCursor::at_row(read, 0, Vec::new()).map_err(malformed)?;
             loop {
                 take(&cursor.cell(&self.metadata.family))?;
-                if !cursor.next().map_err(malformed)? {
+                if cursor.next().map_err(malformed)? == Next::End {
                     break;
                 }
             }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::error::Result;
 
-use super::block::{Block, BlockCursor};
+use super::block::{Block, BlockCursor, Next};
 use super::format::Place;
 use super::metadata::Metadata;
 use super::span::TimeSpan;
@@ -79,7 +79,7 @@ impl Sstable {
             if !self.bloom.as_ref().is_none_or(known) {
                 return Ok(Err(place.corrupt("bloom filter", 1, 0)));
             }
-            if !cursor.next()? {
+            if cursor.next()? == Next::End {
                 return Ok(Ok(walked));
             }
         }

@@ -2,7 +2,7 @@
 
 use basalt_store::{BloomFilter, Compression};
 
-use super::super::block::BlockCursor;
+use super::super::block::{BlockCursor, Next};
 use super::*;
 
 /// A file of several blocks in about 3 kB; every section is there.
@@ -141,7 +141,7 @@ pub(super) fn walk_block(image: Bytes) {
     }
     let Ok(mut cursor) = BlockCursor::at_row(block, 0, Vec::new()) else { return };
     let mut cells_count = 1;
-    while let Ok(true) = cursor.next() {
+    while let Ok(Next::InRow | Next::NewRow) = cursor.next() {
         cells_count += 1;
         assert!(cells_count <= most);
     }
