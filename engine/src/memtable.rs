@@ -1,16 +1,14 @@
 //! The newest cells of a region, in memory, sorted by rows.
 //!
-//! Rows are found in one ordered map a family; a row's cells lie in sorted runs
-//! of bounded length, so that a cell that comes in order (a time series' next
-//! point) is a push and one that does not moves a few kilobytes at most. Bytes of
-//! qualifiers and values lie in chunks: no allocation a cell.
+//! Rows are found in one ordered list of leaves a family; a row's cells lie in
+//! sorted runs of bounded length, so that a cell that comes in order (a time
+//! series' next point) is a push and one that does not moves a few kilobytes at
+//! most. Keys, qualifiers and values lie in an arena: no allocation a row or cell.
 //!
 //! Readers copy out a piece at a time under a read lock. What they may see is
 //! fixed by their read point, and a cell once in never changes, so pieces of one
 //! row agree although writers come in between.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -19,18 +17,17 @@ use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
 use crate::id::FamilyId;
 use crate::mutation::LoggedCell;
 
+mod arena;
 mod cursor;
+mod rows;
 mod slot;
 #[cfg(test)]
 mod tests;
 
+use arena::{Arena, width};
 pub(crate) use cursor::MemtableCursor;
-use slot::{Entry, Slot};
-
-/// Cell bytes are kept in pieces of this size; a larger cell gets one of its own.
-const CHUNK_BYTES: usize = 256 * 1024;
-/// What a row costs besides its key and cells: map entry, slot, allocations.
-const ROW_OVERHEAD_BYTES: u64 = 160;
+use rows::{ROW_BYTES, Rows};
+use slot::Entry;
 
 /// A region's memtable, all families.
 #[derive(Debug)]
@@ -51,8 +48,8 @@ pub(crate) struct Memtable {
 #[derive(Debug)]
 pub(crate) struct FamilyCells {
     id: FamilyId,
-    rows: BTreeMap<Box<[u8]>, Slot>,
-    chunks: Vec<Vec<u8>>,
+    rows: Rows,
+    arena: Arena,
 }
 
 /// A row to insert.
@@ -140,7 +137,7 @@ impl MemtableWriter<'_> {
         for run in row.cells.chunk_by(|a, b| a.family == b.family) {
             let Some(family) = run.first().map(|cell| cell.family) else { continue };
             let index = self.families.iter().position(|cells| cells.id == family).unwrap_or_else(|| {
-                self.families.push(FamilyCells { id: family, rows: BTreeMap::new(), chunks: Vec::new() });
+                self.families.push(FamilyCells { id: family, rows: Rows::default(), arena: Arena::default() });
                 self.families.len() - 1
             });
             if let Some(cells) = self.families.get_mut(index) {
@@ -162,64 +159,48 @@ impl MemtableWriter<'_> {
 impl FamilyCells {
     /// Inserts cells of one row; answers the bytes added.
     fn insert(&mut self, key: &[u8], sequence: SeqNo, cells: &[LoggedCell<'_>]) -> u64 {
-        let chunks = &mut self.chunks;
+        let FamilyCells { rows, arena, .. } = self;
         let mut added = 0;
-        let mut put_all = |slot: &mut Slot| {
-            for cell in cells {
-                let entry = keep(chunks, cell, sequence);
-                added += (size_of::<Entry>() + cell.qualifier.len() + cell.value.len()) as u64;
-                slot.insert(entry, chunks);
+        let mut keep = |arena: &mut Arena, cell: &LoggedCell<'_>| {
+            added += (cell.qualifier.len() + cell.value.len()) as u64;
+            keep(arena, cell, sequence)
+        };
+        let Some((first, mut rest)) = cells.split_first() else { return 0 };
+        let (at, new_bytes) = match rows.find(key, arena) {
+            Ok(at) => {
+                rest = cells;
+                (at, 0)
+            }
+            Err(at) => {
+                let first = keep(arena, first);
+                (rows.insert(at, key, first, arena), ROW_BYTES + key.len() as u64)
             }
         };
-        if let Some(slot) = self.rows.get_mut(key) {
-            put_all(slot);
-        } else {
-            let mut slot = Slot::default();
-            put_all(&mut slot);
-            self.rows.insert(key.into(), slot);
-            added += ROW_OVERHEAD_BYTES + key.len() as u64;
+        if let Some(slot) = rows.slot_mut(at) {
+            for cell in rest {
+                let entry = keep(arena, cell);
+                slot.insert(entry, arena);
+            }
         }
-        added
-    }
-
-    /// Rows after a bound, ascending.
-    fn rows_from(&self, from: Bound<&[u8]>) -> impl Iterator<Item = (&[u8], &Slot)> {
-        self.rows.range::<[u8], _>((from, Bound::Unbounded)).map(|(key, slot)| (&key[..], slot))
-    }
-
-    /// Rows before a bound, descending.
-    fn rows_to(&self, to: Bound<&[u8]>) -> impl Iterator<Item = (&[u8], &Slot)> {
-        self.rows.range::<[u8], _>((Bound::Unbounded, to)).rev().map(|(key, slot)| (&key[..], slot))
+        added + new_bytes + (rest.len() * size_of::<Entry>()) as u64
     }
 }
 
-/// Copies a cell's bytes into the chunks.
-fn keep(chunks: &mut Vec<Vec<u8>>, cell: &LoggedCell<'_>, sequence: SeqNo) -> Entry {
-    let needed = cell.qualifier.len() + cell.value.len();
-    if chunks.last().is_none_or(|last| last.capacity() - last.len() < needed) {
-        chunks.push(Vec::with_capacity(needed.max(CHUNK_BYTES)));
-    }
-    let chunk = chunks.len() - 1;
-    let mut offset = 0;
-    if let Some(last) = chunks.last_mut() {
-        offset = last.len();
-        last.extend_from_slice(cell.qualifier);
-        last.extend_from_slice(cell.value);
-    }
+/// Copies a cell's bytes into the arena.
+fn keep(arena: &mut Arena, cell: &LoggedCell<'_>, sequence: SeqNo) -> Entry {
     Entry {
         timestamp: cell.timestamp,
         sequence,
-        chunk: slot::width(chunk),
-        offset: slot::width(offset),
-        qualifier_len: slot::width(cell.qualifier.len()),
-        value_len: slot::width(cell.value.len()),
+        place: arena.keep(cell.qualifier, cell.value),
+        qualifier_len: width(cell.qualifier.len()),
+        value_len: width(cell.value.len()),
         kind: cell.kind,
     }
 }
 
 /// A cell of a slot, with the bytes it points to.
-fn cell_ref<'a>(entry: &Entry, chunks: &'a [Vec<u8>]) -> CellRef<'a> {
-    let (qualifier, value) = entry.bytes(chunks);
+fn cell_ref<'a>(entry: &Entry, arena: &'a Arena) -> CellRef<'a> {
+    let (qualifier, value) = entry.bytes(arena);
     CellRef {
         row: &[],
         family: &[],

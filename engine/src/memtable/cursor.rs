@@ -1,13 +1,14 @@
 //! A memtable's family as a stream of cells for the merge.
 
 use std::cmp::Ordering;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
 use bytes::Bytes;
 
-use super::{FamilyCells, Memtable, Slot, cell_ref};
+use super::arena::Arena;
+use super::slot::Slot;
+use super::{FamilyCells, Memtable, cell_ref};
 use crate::error::Result;
 use crate::id::FamilyId;
 use crate::merge::{CellSource, Direction, Step};
@@ -99,23 +100,22 @@ impl MemtableCursor {
             From::Column(row, _) => Some(*row),
             From::After(cell) => Some(cell.row),
         };
-        let bound = row.map_or(Bound::Unbounded, Bound::Included);
         let mut forward;
         let mut reverse;
         let rows: &mut dyn Iterator<Item = (&[u8], &Slot)> = match self.direction {
             Direction::Forward => {
-                forward = cells.rows_from(bound);
+                forward = cells.rows.from(row, &cells.arena);
                 &mut forward
             }
             Direction::Reverse => {
-                reverse = cells.rows_to(bound);
+                reverse = cells.rows.back_from(row, &cells.arena);
                 &mut reverse
             }
         };
         for (key, slot) in rows {
             let is_first = row == Some(key);
             let enough = self.one_row && !is_first;
-            if enough || !self.copy_row((key, slot), &cells.chunks, from, is_first, piece) {
+            if enough || !self.copy_row((key, slot), &cells.arena, from, is_first, piece) {
                 return;
             }
         }
@@ -125,13 +125,13 @@ impl MemtableCursor {
     fn copy_row(
         &self,
         (key, slot): (&[u8], &Slot),
-        chunks: &[Vec<u8>],
+        arena: &Arena,
         from: &From<'_>,
         is_first: bool,
         piece: &mut Piece,
     ) -> bool {
         let from_order = |entry: &super::Entry| {
-            let cell = cell_ref(entry, chunks);
+            let cell = cell_ref(entry, arena);
             match from {
                 From::Column(_, qualifier) if is_first => cell.qualifier.cmp(qualifier),
                 From::After(after) if is_first => {
@@ -151,7 +151,7 @@ impl MemtableCursor {
                 return false;
             }
             let (row_start, row_end) = *row.get_or_insert_with(|| piece.add(key));
-            let (qualifier_bytes, value_bytes) = entry.bytes(chunks);
+            let (qualifier_bytes, value_bytes) = entry.bytes(arena);
             let (qualifier, value) = piece.add(qualifier_bytes);
             let (_, end) = piece.add(value_bytes);
             let (timestamp, sequence, kind) = (entry.timestamp, entry.sequence, entry.kind);

@@ -4,61 +4,89 @@ use std::cmp::Ordering;
 
 use basalt_store::{CellKind, SeqNo, Timestamp};
 
+use super::arena::{Arena, Place};
 use super::cell_ref;
 
 /// A run that grows past this is split: an insert moves half of it at most.
 const RUN_CELLS_MAX: usize = 512;
 
-/// A cell whose bytes lie in a chunk, qualifier first, value behind it.
+/// A cell whose bytes lie in the arena, qualifier first, value behind it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) timestamp: Timestamp,
     pub(super) sequence: SeqNo,
-    pub(super) chunk: u32,
-    pub(super) offset: u32,
+    pub(super) place: Place,
     pub(super) qualifier_len: u32,
     pub(super) value_len: u32,
     pub(super) kind: CellKind,
 }
 
 impl Entry {
-    pub(super) fn bytes<'a>(&self, chunks: &'a [Vec<u8>]) -> (&'a [u8], &'a [u8]) {
-        let start = self.offset as usize;
-        let middle = start + self.qualifier_len as usize;
-        let end = middle + self.value_len as usize;
-        let chunk = chunks.get(self.chunk as usize).map_or(&[][..], |chunk| chunk);
-        (chunk.get(start..middle).unwrap_or_default(), chunk.get(middle..end).unwrap_or_default())
+    /// Qualifier and value.
+    pub(super) fn bytes<'a>(&self, arena: &'a Arena) -> (&'a [u8], &'a [u8]) {
+        let qualifier = arena.bytes(self.place, 0, self.qualifier_len);
+        (qualifier, arena.bytes(self.place, self.qualifier_len, self.value_len))
     }
 
-    fn order(&self, other: &Entry, chunks: &[Vec<u8>]) -> Ordering {
-        cell_ref(self, chunks).order_in_family(&cell_ref(other, chunks))
+    fn order(&self, other: &Entry, arena: &Arena) -> Ordering {
+        cell_ref(self, arena).order_in_family(&cell_ref(other, arena))
     }
 }
 
-/// A count or offset within a memtable, which is bounded far below 4 GiB.
-pub(super) fn width(number: usize) -> u32 {
-    assert!(u32::try_from(number).is_ok(), "BUG: {number} in a memtable");
-    u32::try_from(number).unwrap_or(u32::MAX)
+/// A row's cells.
+#[derive(Debug)]
+pub(super) enum Slot {
+    /// Many rows have one cell; it lies here without a list around it.
+    One(Entry),
+    /// More than one.
+    Many(Box<Runs>),
 }
 
 /// The runs, each sorted and not empty, all before the next.
-#[derive(Debug, Default)]
-pub(super) struct Slot {
-    /// Most rows have one run; it lies here without a list around it.
+#[derive(Debug)]
+pub(super) struct Runs {
     first: Vec<Entry>,
     more: Vec<Vec<Entry>>,
 }
 
 impl Slot {
     /// Puts a cell where it belongs; replaces the one of the same address and number.
-    pub(super) fn insert(&mut self, entry: Entry, chunks: &[Vec<u8>]) {
-        let index = self.run_of(&entry, chunks);
+    pub(super) fn insert(&mut self, entry: Entry, arena: &Arena) {
+        match self {
+            Slot::One(one) if one.order(&entry, arena) == Ordering::Equal => *one = entry,
+            Slot::One(one) => {
+                let mut runs = Runs { first: vec![*one], more: Vec::new() };
+                runs.insert(entry, arena);
+                *self = Slot::Many(Box::new(runs));
+            }
+            Slot::Many(runs) => runs.insert(entry, arena),
+        }
+    }
+
+    /// The cells in order, from the first that is not before `from` on.
+    pub(super) fn cells_from<F: Fn(&Entry) -> Ordering>(&self, from: F) -> impl Iterator<Item = &Entry> + use<'_, F> {
+        let is_before = |entry: &Entry| from(entry) == Ordering::Less;
+        let (run, behind) = match self {
+            Slot::One(one) => (std::slice::from_ref(one), &[][..]),
+            Slot::Many(runs) => {
+                let index = runs.more.partition_point(|run| run.first().is_some_and(&is_before));
+                (runs.run(index), runs.more.get(index..).unwrap_or_default())
+            }
+        };
+        let start = run.partition_point(&is_before);
+        run.get(start..).unwrap_or_default().iter().chain(behind.iter().flatten())
+    }
+}
+
+impl Runs {
+    fn insert(&mut self, entry: Entry, arena: &Arena) {
+        let index = self.run_of(&entry, arena);
         let run = self.run_mut(index);
         // Fast path: the cell after all others, as points of a series come.
-        if run.last().is_none_or(|last| last.order(&entry, chunks) == Ordering::Less) {
+        if run.last().is_none_or(|last| last.order(&entry, arena) == Ordering::Less) {
             run.push(entry);
         } else {
-            match run.binary_search_by(|probe| probe.order(&entry, chunks)) {
+            match run.binary_search_by(|probe| probe.order(&entry, arena)) {
                 Ok(same) => {
                     if let Some(place) = run.get_mut(same) {
                         *place = entry;
@@ -73,20 +101,9 @@ impl Slot {
         }
     }
 
-    /// The cells in order, from the first that is not before `from` on.
-    pub(super) fn cells_from<F: Fn(&Entry) -> Ordering>(&self, from: F) -> impl Iterator<Item = &Entry> + use<'_, F> {
-        let is_before = |entry: &Entry| from(entry) == Ordering::Less;
-        let index = self.more.partition_point(|run| run.first().is_some_and(&is_before));
-        let run = self.run(index);
-        let start = run.partition_point(&is_before);
-        let rest = run.get(start..).unwrap_or_default();
-        rest.iter().chain(self.more.get(index..).unwrap_or_default().iter().flatten())
-    }
-
     /// The last run that begins at or before the cell.
-    fn run_of(&self, entry: &Entry, chunks: &[Vec<u8>]) -> usize {
-        self.more
-            .partition_point(|run| run.first().is_some_and(|first| first.order(entry, chunks) != Ordering::Greater))
+    fn run_of(&self, entry: &Entry, arena: &Arena) -> usize {
+        self.more.partition_point(|run| run.first().is_some_and(|first| first.order(entry, arena) != Ordering::Greater))
     }
 
     fn run(&self, index: usize) -> &[Entry] {

@@ -1,0 +1,45 @@
+//! Bytes that only grow: keys, qualifiers and values, one behind the other, without an allocation for each.
+
+/// Bytes are kept in pieces of this size; what is larger gets one of its own.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Where some bytes begin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    chunk: u32,
+    offset: u32,
+}
+
+/// The bytes of a family of a memtable.
+#[derive(Debug, Default)]
+pub(super) struct Arena(Vec<Vec<u8>>);
+
+impl Arena {
+    /// Keeps two pieces of bytes, the second right behind the first.
+    pub(super) fn keep(&mut self, first: &[u8], second: &[u8]) -> Place {
+        let needed = first.len() + second.len();
+        if self.0.last().is_none_or(|last| last.capacity() - last.len() < needed) {
+            self.0.push(Vec::with_capacity(needed.max(CHUNK_BYTES)));
+        }
+        let chunk = self.0.len() - 1;
+        let mut offset = 0;
+        if let Some(last) = self.0.last_mut() {
+            offset = last.len();
+            last.extend_from_slice(first);
+            last.extend_from_slice(second);
+        }
+        Place { chunk: width(chunk), offset: width(offset) }
+    }
+
+    /// The bytes from `skip` behind a place on.
+    pub(super) fn bytes(&self, place: Place, skip: u32, len: u32) -> &[u8] {
+        let start = place.offset as usize + skip as usize;
+        self.0.get(place.chunk as usize).and_then(|chunk| chunk.get(start..start + len as usize)).unwrap_or_default()
+    }
+}
+
+/// A count or offset within a memtable, which is bounded far below 4 GiB.
+pub(super) fn width(number: usize) -> u32 {
+    assert!(u32::try_from(number).is_ok(), "BUG: {number} in a memtable");
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
