@@ -356,8 +356,6 @@ mod repairs;
 #[cfg(test)]
 mod rules;
 #[cfg(test)]
-mod simulation;
-#[cfg(test)]
 mod snapshots;
 #[cfg(test)]
 mod splits;

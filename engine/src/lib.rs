@@ -61,6 +61,8 @@ mod repair;
 mod reserve;
 mod reshape;
 mod scan_threads;
+#[cfg(any(test, feature = "sim"))]
+pub mod simulation;
 mod snapshot;
 mod source;
 mod split;

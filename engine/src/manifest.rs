@@ -3,7 +3,9 @@
 //!
 //! Byte map: `docs/formats/manifest.md`. An edit is on disk before anything acts
 //! on it: a file is read only after the edit that names it, and deleted only
-//! after the edit that removes it. When the log has grown large it is written
+//! after the edit that removes it. Behind the last edit lies a mark, which says
+//! that all before it is on disk: by it a damaged last edit is told from a torn
+//! one. The next edit is written over it. When the log has grown large it is written
 //! anew, aside, as the few edits that make the present state, and renamed over
 //! the old one.
 
@@ -33,12 +35,16 @@ const NAME: &str = "MANIFEST";
 const ASIDE: &str = "MANIFEST.tmp";
 const MAGIC: &[u8; 8] = b"BasltMAN";
 /// The newest version, which is written.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// The oldest version that is read; one older than the newest is written anew at once.
 const VERSION_MIN: u32 = 1;
 const HEADER_BYTES: usize = 32;
 /// The record type of a list of edits.
 const EDITS: u8 = 2;
+/// The record type of the mark.
+const MARK: u8 = 3;
+/// From a mark to its second copy: what damages the last edit and the mark behind it leaves that one alone.
+const MARK_GAP_BYTES: usize = 4096;
 /// Set in the file's number within checksums, so that a log record never fits here.
 const FILE_NUMBER_TAG: u64 = 1 << 63;
 /// The log is written anew when it is larger than this and than twice what it was when new.
@@ -52,7 +58,7 @@ pub(crate) struct Manifest {
     file: Arc<dyn File>,
     /// Counts the rewritings; bound into every checksum.
     generation: u64,
-    /// Where the next record goes; everything before is on disk.
+    /// Where the next record goes, over the mark; everything before is on disk.
     offset: u64,
     /// How long the file was when it was written anew.
     fresh_bytes: u64,
@@ -102,6 +108,7 @@ impl Manifest {
         manifest.file.write_at(0, kept).map_err(Error::io(IoOp::Write, &path))?;
         fs.sync_dir(dir).map_err(Error::io(IoOp::SyncDir, dir))?;
         manifest.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
+        manifest.mark();
         Ok(Some(manifest))
     }
 
@@ -148,13 +155,25 @@ impl Manifest {
             let undecided = |source: std::io::Error| Error::io(IoOp::SetLen, &path)(std::io::Error::other(source));
             self.file.set_len(self.offset).map_err(undecided)?;
             self.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
+            self.mark();
             return Err(Error::io(IoOp::Write, &path)(source));
         }
         self.file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
         self.offset += record.len() as u64;
         self.sequence += 1;
         self.catalog = catalog;
+        self.mark();
         Ok(())
+    }
+
+    /// Says behind the last edit that it is on disk.
+    ///
+    /// Neither synced nor needed: a power loss may take it or tear it, and a disk without room may refuse it. Then a
+    /// damaged last edit reads as a torn one, until the next edit.
+    fn mark(&self) {
+        if let Err(error) = self.file.write_at(self.offset, &mark(self.generation, self.offset, self.sequence)) {
+            tracing::debug!(%error, "the manifest's last edit is unmarked");
+        }
     }
 
     fn write_anew(fs: &Arc<dyn FileSystem>, dir: &Path, generation: u64, catalog: Catalog) -> Result<Manifest> {
@@ -162,10 +181,11 @@ impl Manifest {
         let mut bytes = header(generation);
         let record = encode_record(&catalog.as_edits(), generation, bytes.len() as u64, 1);
         bytes.extend_from_slice(&record);
+        let offset = bytes.len() as u64;
+        bytes.extend_from_slice(&mark(generation, offset, 1));
         let file = fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
         file.write_at(0, &bytes).map_err(Error::io(IoOp::Write, &aside))?;
         publish(&**fs, &*file, &aside, &dir.join(NAME))?;
-        let offset = bytes.len() as u64;
         let (fs, dir) = (Arc::clone(fs), dir.to_path_buf());
         Ok(Manifest { fs, dir, file, generation, offset, fresh_bytes: offset, sequence: 1, catalog })
     }
@@ -179,6 +199,8 @@ impl Manifest {
         let mut offset = HEADER_BYTES;
         let damage = loop {
             match record::read(bytes, number, offset) {
+                // What lies behind it is an edit that was being written over it.
+                Step::Record(found) if found.kind == MARK => break None,
                 Step::Record(found) => {
                     let payload = Some(found.payload).filter(|_| found.kind == EDITS);
                     let edits = payload.and_then(|payload| decode(payload, &self.catalog));
@@ -223,6 +245,21 @@ fn encode_record(edits: &[Edit], generation: u64, offset: u64, sequence: u64) ->
     record::close(&mut record);
     record::stamp(&mut record, generation | FILE_NUMBER_TAG, offset, sequence, offset);
     record
+}
+
+/// Two records of no bytes, with zeros between, that say that all before the first is on disk.
+fn mark(generation: u64, offset: u64, sequence: u64) -> Vec<u8> {
+    let copy_at = |at: u64| {
+        let mut record = Vec::new();
+        record::begin(&mut record, MARK);
+        record::close(&mut record);
+        record::stamp(&mut record, generation | FILE_NUMBER_TAG, at, sequence, offset);
+        record
+    };
+    let mut mark = copy_at(offset);
+    mark.resize(MARK_GAP_BYTES, 0);
+    mark.extend_from_slice(&copy_at(offset + MARK_GAP_BYTES as u64));
+    mark
 }
 
 fn header(generation: u64) -> Vec<u8> {

@@ -145,11 +145,13 @@ impl Replay<'_> {
     }
 
     /// The log was on disk up to `synced`, and reads up to `self.end` only.
+    ///
+    /// A segment without a record that reads ends nowhere: if the log was on disk in it, that is the damaged one.
     fn lost_below(&self, synced: LogPos) -> Error {
-        let segment = SegmentId(u32::try_from(self.end.0 >> 32).unwrap_or(0));
+        let reached = LogPos::new(synced.segment(), SEGMENT_HEADER_BYTES).max(self.end);
         Error::Corrupt {
-            file: segment.path(self.dir),
-            offset: self.end.0 & u64::from(u32::MAX),
+            file: reached.segment().path(self.dir),
+            offset: reached.offset(),
             what: "synced log position",
             expected: synced.0,
             found: self.end.0,
@@ -219,9 +221,8 @@ impl Replay<'_> {
             file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
         }
         if let Some((Cut { at, bytes }, damage)) = self.torn {
-            let segment = SegmentId(u32::try_from(at.0 >> 32).unwrap_or(0));
-            let offset = at.0 & u64::from(u32::MAX);
-            tracing::warn!(file = %segment.path(self.dir).display(), offset, bytes, damage.what, "cut a torn log tail");
+            let offset = at.offset();
+            tracing::warn!(file = %at.segment().path(self.dir).display(), offset, bytes, damage.what, "cut a torn log tail");
         }
         Ok(Replayed {
             last_sequence: self.last_sequence,

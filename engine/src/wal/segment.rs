@@ -51,6 +51,14 @@ impl LogPos {
         assert!(u32::try_from(offset).is_ok(), "BUG: offset {offset} in a log segment");
         LogPos(u64::from(segment.0) << 32 | offset)
     }
+
+    pub(crate) fn segment(self) -> SegmentId {
+        SegmentId(u32::try_from(self.0 >> 32).unwrap_or(0))
+    }
+
+    pub(crate) fn offset(self) -> u64 {
+        self.0 & u64::from(u32::MAX)
+    }
 }
 
 /// An open segment.

@@ -229,6 +229,21 @@ fn a_missing_segment_is_refused() {
     }
 }
 
+/// The one that is empty is named, not the one before it, which is whole.
+#[test]
+fn a_segment_that_lost_all_its_records_is_named() {
+    let fs = SimFs::new(3);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    for number in 0..40 {
+        put(&wal, &payload(number, 300), Durability::Fsync);
+        wal.write_group(false);
+    }
+    let fs = fs.process_kill();
+    fs.open_rw(&path(2)).unwrap().set_len(SEGMENT_HEADER_BYTES).unwrap();
+    let told = open_sim(&fs, 4096).unwrap_err();
+    assert!(matches!(&told, Error::Corrupt { file, offset: SEGMENT_HEADER_BYTES, .. } if *file == path(2)), "{told}");
+}
+
 /// Scorecard row 7.
 #[test]
 fn a_failed_sync_is_final() {

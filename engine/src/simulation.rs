@@ -1,0 +1,496 @@
+//! Seeded histories over the simulated disk: writes, flushes, compactions and reads until a crash at a random step or
+//! under a fault, then another life on a disk that may legally be found. One seed, one history.
+//!
+//! Checked at every opening and every scan: what was acknowledged is there, what was seen is not lost, what was not
+//! acknowledged is whole or absent, rows are never torn, counters lie between what was and what may have been counted.
+//!
+//! Feature `sim`: the tests here run a few hundred histories, `basalt-torture sim` and `countdown` as many as are wanted.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use basalt_store::{
+    Applied, Compaction, Durability, FamilyDescriptor, Increment, ManualClock, MutationBatch, Pending, Scan, SplitAt,
+    Store, TableDescriptor, TableName, Timestamp,
+};
+
+use crate::io::{Fault, FaultKind, FaultSpan, LossMode, Rng, SimFs, SplitMix};
+use crate::{Engine, EngineOptions, Error, Health, Limits, Workers};
+
+const ROWS: u64 = 12;
+const LIVES: u32 = 4;
+const STEPS: u64 = 40;
+/// Of a history that every step is failed in once.
+const STEPS_UNDER_FAULT: u64 = 120;
+const COUNTER: &str = "counter";
+const FAMILIES: [&[u8]; 2] = [b"f", b"g"];
+/// A value begins with its number.
+const NUMBER_BYTES: usize = 8;
+
+/// A promise that was broken, in words; or a call that must not fail and did.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("seed {seed}: {what}")]
+pub struct Violation {
+    /// Replays it.
+    pub seed: u64,
+    /// What was found, and what it should have been.
+    pub what: String,
+}
+
+/// One history of four lives on disks and under faults drawn from `seed`; answers a hash of its course.
+///
+/// # Errors
+/// The first broken promise.
+pub fn history(seed: u64) -> Result<u64, Violation> {
+    let mut history = History::new(seed);
+    history.run().map_err(|what| Violation { seed, what })?;
+    Ok(history.trace)
+}
+
+/// The history of `seed` under one fault, without drawn ones, then a power loss and a last look; answers whether it
+/// was long enough for the fault to come.
+///
+/// # Errors
+/// The first broken promise.
+pub fn under_fault(seed: u64, fault: Fault) -> Result<bool, Violation> {
+    History::new(seed).run_under(fault).map_err(|what| Violation { seed, what })
+}
+
+type Told<T = ()> = Result<T, String>;
+
+/// Adds where and when to what was told.
+fn at(place: &str) -> impl Fn(&dyn Display) -> String {
+    move |what| format!("{place}: {what}")
+}
+
+/// The table of every history, and the one that snapshots are looked at in.
+fn named(name: &str) -> Told<TableName> {
+    name.parse().map_err(|error| format!("{error}"))
+}
+
+fn row_key(row: u64) -> String {
+    format!("row{row:02}")
+}
+
+/// What was asked of one row, in order: the value it then has, or none after a delete.
+#[derive(Debug, Default)]
+struct RowLedger {
+    asked: Vec<Option<u64>>,
+    /// At least this many of them took effect, whatever happens.
+    floor: usize,
+}
+
+impl RowLedger {
+    /// The row holds what one of the changes from the floor on left there.
+    fn check(&self, found: Option<u64>) -> Told<usize> {
+        let states = std::iter::once(None).chain(self.asked.iter().copied());
+        let mut from = states.enumerate().skip(self.floor);
+        from.find(|(_, state)| *state == found)
+            .map(|(count, _)| count)
+            .ok_or_else(|| format!("{found:?}, not one of {:?} from {} on", self.asked, self.floor))
+    }
+}
+
+/// A batch that is not answered yet.
+struct Asked {
+    pending: Pending<Applied>,
+    durability: Durability,
+    /// Rows, and how many changes each has had with this one.
+    rows: Vec<(u64, usize)>,
+}
+
+struct Counted {
+    pending: Pending<i64>,
+    durability: Durability,
+}
+
+struct History {
+    table: Option<TableName>,
+    rng: SplitMix,
+    fs: SimFs,
+    clock: Arc<ManualClock>,
+    rows: BTreeMap<u64, RowLedger>,
+    next_value: u64,
+    /// Increments that are surely counted, and those that may be.
+    counted: i64,
+    may_be_counted: i64,
+    asked: Vec<Asked>,
+    increments: Vec<Counted>,
+    table_made: bool,
+    /// What the table held when the snapshot was taken, by its name.
+    snapshots: BTreeMap<String, BTreeMap<String, Vec<Vec<u8>>>>,
+    trace: u64,
+    /// Calls of the life before, which might have failed.
+    calls: u64,
+}
+
+fn poll<T: Unpin>(pending: &mut Pending<T>) -> Option<basalt_store::Result<T>> {
+    match Pin::new(pending).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Some(answer),
+        Poll::Pending => None,
+    }
+}
+
+impl History {
+    fn new(seed: u64) -> History {
+        History {
+            table: named("sim").ok(),
+            rng: SplitMix::new(seed),
+            fs: SimFs::new(seed),
+            clock: Arc::new(ManualClock::new(Timestamp(1_000_000))),
+            rows: (0..ROWS).map(|row| (row, RowLedger::default())).collect(),
+            next_value: 0,
+            counted: 0,
+            may_be_counted: 0,
+            asked: Vec::new(),
+            increments: Vec::new(),
+            table_made: false,
+            snapshots: BTreeMap::new(),
+            trace: 0,
+            calls: 0,
+        }
+    }
+
+    fn run(&mut self) -> Told {
+        for life in 0..LIVES {
+            self.draw_fault();
+            self.one_life(&format!("life {life}"), STEPS)?;
+        }
+        self.last_look()
+    }
+
+    fn run_under(&mut self, fault: Fault) -> Told<bool> {
+        self.fs.set_fault(Some(fault));
+        self.one_life("under the fault", STEPS_UNDER_FAULT)?;
+        let reached = self.calls > fault.after_calls;
+        self.last_look()?;
+        Ok(reached)
+    }
+
+    fn one_life(&mut self, life: &str, steps: u64) -> Told {
+        match self.open() {
+            Ok(engine) => self.live(&engine, steps).map_err(|what| at(life)(&what))?,
+            Err(error @ Error::Corrupt { .. }) => return Err(at(life)(&error)),
+            Err(_) => {}
+        }
+        self.end_life()
+    }
+
+    /// Nothing fails any more: what is there now is there.
+    fn last_look(&mut self) -> Told {
+        let last = at("at the end");
+        self.fs.set_fault(None);
+        self.fs.set_capacity(u64::MAX);
+        let engine = self.open().map_err(|error| last(&error))?;
+        self.check_all(&engine).map_err(|what| last(&what))?;
+        self.check_snapshots(&engine).map_err(|what| last(&what))?;
+        engine.verify().map_err(|error| last(&error))?;
+        Ok(())
+    }
+
+    fn name(&self) -> Told<TableName> {
+        self.table.clone().ok_or_else(|| "no table".to_owned())
+    }
+
+    fn draw_fault(&mut self) {
+        let after_calls = self.rng.below(150);
+        let (kind, span) = match self.rng.below(8) {
+            0..4 => (FaultKind::Crash, FaultSpan::FromThenOn),
+            4 => (FaultKind::Eio, FaultSpan::Once),
+            5 => (FaultKind::Eio, FaultSpan::FromThenOn),
+            6 => (FaultKind::Enospc, FaultSpan::Once),
+            _ => (FaultKind::Enospc, FaultSpan::FromThenOn),
+        };
+        self.fs.set_fault(Some(Fault { after_calls, kind, span }));
+        if self.rng.chance(1, 6) {
+            self.fs.set_capacity(self.fs.used_bytes() + self.rng.below(100 << 10));
+        }
+    }
+
+    fn open(&self) -> crate::Result<Arc<Engine>> {
+        Engine::open(EngineOptions {
+            fs: Arc::new(self.fs.clone()),
+            clock: Arc::clone(&self.clock) as Arc<dyn basalt_store::Clock>,
+            limits: Limits {
+                wal_segment_bytes: 2 << 10,
+                wal_bytes_max: 8 << 10,
+                reserve_bytes: 2 << 10,
+                memtable_bytes: 3 << 10,
+                memtables_bytes: 64 << 10,
+                block_cache_bytes: 64 << 10,
+                compaction_threads: 0,
+                compaction_files_min: 2,
+                region_bytes_max: 5 << 10,
+                ..Limits::default()
+            },
+            workers: Workers::Manual,
+            ..EngineOptions::new(Path::new("/d"))
+        })
+    }
+
+    fn live(&mut self, engine: &Engine, steps: u64) -> Told {
+        self.check_all(engine)?;
+        let name = self.name()?;
+        if !self.table_made && engine.describe_table(&name).is_err() {
+            let families = vec![FamilyDescriptor::new("f"), FamilyDescriptor::new("g").with_versions(3)];
+            let made = engine.create_table(TableDescriptor::new(name, families), &["row04".into(), "row08".into()]);
+            self.table_made = made.is_ok();
+        }
+        for _ in 0..steps {
+            self.clock.advance(1);
+            self.step(engine)?;
+            self.hear()?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, engine: &Engine) -> Told {
+        let name = self.name()?;
+        match self.rng.below(23) {
+            0..8 => return self.write(engine),
+            8..10 => self.increment(engine, &name),
+            10..15 => drop(engine.pump()),
+            15 => drop(engine.flush(&name)),
+            16 => drop(engine.compact(&name, Compaction::Minor)),
+            17 => drop(engine.compact(&name, Compaction::Major)),
+            18 => return self.check_all(engine),
+            19 => {
+                let row = row_key(self.rng.below(ROWS)).into();
+                let at = if self.rng.chance(1, 2) { SplitAt::Key(row) } else { SplitAt::MiddleOf(row) };
+                drop(engine.split_region(&name, &at));
+            }
+            20 => return self.snapshot(engine),
+            21 => return self.check_snapshots(engine),
+            _ => return self.free_space(engine),
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, engine: &Engine) -> Told {
+        let durability = match self.rng.below(6) {
+            0 => Durability::Os,
+            1 => Durability::Async,
+            _ => Durability::Fsync,
+        };
+        let mut batch = MutationBatch::new(durability);
+        let mut rows = Vec::new();
+        for (row, ledger) in &mut self.rows {
+            if !self.rng.chance(1, 4) {
+                continue;
+            }
+            let asked = if self.rng.chance(1, 6) {
+                None
+            } else {
+                self.next_value += 1;
+                Some(self.next_value)
+            };
+            let padding = asked.map_or(0, |_| self.rng.below(200));
+            change(&mut batch, &row_key(*row), asked, padding).map_err(|error| error.to_string())?;
+            ledger.asked.push(asked);
+            rows.push((*row, ledger.asked.len()));
+        }
+        let pending = engine.apply(&self.name()?, batch);
+        self.asked.push(Asked { pending, durability, rows });
+        Ok(())
+    }
+
+    fn increment(&mut self, engine: &Engine, name: &TableName) {
+        let durability = if self.rng.chance(1, 3) { Durability::Async } else { Durability::Fsync };
+        let (row, family, qualifier) = (COUNTER.into(), "f".into(), "n".into());
+        let pending = engine.increment(name, Increment { row, family, qualifier, amount: 1, durability });
+        self.may_be_counted += 1;
+        self.increments.push(Counted { pending, durability });
+    }
+
+    /// Notes the answers that are there.
+    fn hear(&mut self) -> Told {
+        for mut asked in std::mem::take(&mut self.asked) {
+            match poll(&mut asked.pending) {
+                None => self.asked.push(asked),
+                Some(Ok(applied)) if asked.durability == Durability::Fsync => {
+                    if let Some(failed) = applied.failed.first() {
+                        return Err(format!("a row of an acknowledged batch failed: {failed:?}"));
+                    }
+                    self.trace = self.trace.wrapping_mul(31).wrapping_add(asked.rows.len() as u64);
+                    for (row, count) in asked.rows {
+                        let ledger = self.rows.entry(row).or_default();
+                        ledger.floor = ledger.floor.max(count);
+                    }
+                }
+                // Refused, or promised less than the power loss that may come.
+                Some(_) => {}
+            }
+        }
+        for mut counted in std::mem::take(&mut self.increments) {
+            match poll(&mut counted.pending) {
+                None => self.increments.push(counted),
+                // The value told holds all that were counted before, and is itself on disk.
+                Some(Ok(value)) if counted.durability == Durability::Fsync => self.counted = self.counted.max(value),
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Scorecard row 8: with space again, writes are taken again.
+    fn free_space(&mut self, engine: &Engine) -> Told {
+        if engine.health() != Health::DiskFull || self.fs.is_dead() {
+            return Ok(());
+        }
+        self.fs.set_capacity(u64::MAX);
+        self.fs.set_fault(None);
+        for _ in 0..3 {
+            engine.pump().map_err(|error| format!("with space again: {error}"))?;
+        }
+        match engine.health() {
+            Health::Ok => Ok(()),
+            other => Err(format!("with space again it is {other:?}")),
+        }
+    }
+
+    fn check_all(&mut self, engine: &Engine) -> Told {
+        let name = self.name()?;
+        if let Err(error) = engine.describe_table(&name) {
+            return if self.table_made { Err(error.to_string()) } else { Ok(()) };
+        }
+        let Some(found) = content(engine, &name) else { return Ok(()) };
+        for (row, ledger) in &self.rows {
+            let cells = found.get(&row_key(*row)).map(Vec::as_slice);
+            let value = match cells {
+                None => None,
+                Some([f, g]) if f == g => number(f),
+                Some(_) => return Err(format!("row {row} is torn")),
+            };
+            ledger.check(value).map_err(|told| format!("row {row} holds {told}"))?;
+        }
+        let counter = found.get(COUNTER).and_then(|cells| number(cells.first()?)).unwrap_or(0);
+        let counts = self.counted..=self.may_be_counted;
+        let is_counted = i64::try_from(counter).is_ok_and(|counter| counts.contains(&counter));
+        if is_counted { Ok(()) } else { Err(format!("the counter is {counter}, not in {counts:?}")) }
+    }
+
+    /// Takes a snapshot under a new name: its flush made all that the table shows durable.
+    fn snapshot(&mut self, engine: &Engine) -> Told {
+        let taken = format!("s{}", self.next_value);
+        let name = self.name()?;
+        if engine.snapshot(&name, &taken).is_ok()
+            && let Some(found) = content(engine, &name)
+        {
+            self.snapshots.insert(taken, found);
+        }
+        Ok(())
+    }
+
+    /// Each snapshot that was taken is there and holds what it held; then it is deleted, if chance will.
+    fn check_snapshots(&mut self, engine: &Engine) -> Told {
+        let there = engine.list_snapshots().map_err(|error| error.to_string())?;
+        let copy = named("copy")?;
+        drop(engine.drop_table(&copy));
+        for (taken, expected) in &self.snapshots {
+            if there.iter().all(|snapshot| *snapshot.name != **taken) {
+                return Err(format!("snapshot {taken} is gone"));
+            }
+            if engine.clone_snapshot(taken, &copy).is_ok()
+                && let Some(found) = content(engine, &copy)
+                && found != *expected
+            {
+                return Err(format!("snapshot {taken} holds {found:?}, not {expected:?}"));
+            }
+            drop(engine.drop_table(&copy));
+        }
+        for snapshot in there {
+            // One whose taking or deleting was not answered may be there or not.
+            if self.rng.chance(1, 2) {
+                self.snapshots.remove(&*snapshot.name);
+                drop(engine.delete_snapshot(&snapshot.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// The power goes, or the process is killed; what was in flight stays possible for ever.
+    fn end_life(&mut self) -> Told {
+        self.hear()?;
+        self.calls = self.fs.calls();
+        self.trace = self.trace.wrapping_mul(31).wrapping_add(self.calls);
+        self.fs = match self.rng.below(5) {
+            0 => self.fs.process_kill(),
+            1 => self.fs.power_loss(LossMode::Ordered),
+            _ => self.fs.power_loss(LossMode::Hostile),
+        };
+        self.fs.set_capacity(u64::MAX);
+        self.asked.clear();
+        self.increments.clear();
+        Ok(())
+    }
+}
+
+/// Puts one value into both families of a row, or deletes both.
+fn change(batch: &mut MutationBatch, key: &str, asked: Option<u64>, padding: u64) -> basalt_store::Result<()> {
+    let mut changes = batch.row(key.as_bytes())?;
+    let Some(number) = asked else {
+        for family in FAMILIES {
+            changes.delete_family(family, None)?;
+        }
+        return Ok(());
+    };
+    let mut value = number.to_be_bytes().to_vec();
+    value.resize(NUMBER_BYTES + usize::try_from(padding).unwrap_or(0), 7);
+    for family in FAMILIES {
+        changes.put(family, b"v", None, &value)?;
+    }
+    Ok(())
+}
+
+fn number(value: &[u8]) -> Option<u64> {
+    value.first_chunk().map(|first| u64::from_be_bytes(*first))
+}
+
+/// A table's rows; `None` from a dead disk, which answers nothing: what it does answer must be right.
+fn content(engine: &Engine, table: &TableName) -> Option<BTreeMap<String, Vec<Vec<u8>>>> {
+    let mut scanner = engine.scan(table, Scan::all()).ok()?;
+    let mut found = BTreeMap::new();
+    while let Some(batch) = scanner.next_wait() {
+        for row in batch.ok()?.rows() {
+            let values: Vec<Vec<u8>> = row.cells().map(|cell| cell.value.to_vec()).collect();
+            found.insert(String::from_utf8_lossy(row.key()).into_owned(), values);
+        }
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scorecard row 3. `BASALT_SIM_HISTORIES` sets the count, `BASALT_SIM_SEED` the first seed.
+    #[test]
+    fn what_was_acknowledged_survives_whatever_happens() {
+        let number = |name, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+        let (first, count) = (number("BASALT_SIM_SEED", 0), number("BASALT_SIM_HISTORIES", 200));
+        for seed in first..first + count {
+            history(seed).unwrap();
+        }
+    }
+
+    #[test]
+    fn one_seed_is_one_history() {
+        for seed in 1000..1020 {
+            assert_eq!(history(seed), history(seed), "seed {seed}");
+        }
+    }
+
+    /// Scorecard row 9, a step in a hundred; `basalt-torture countdown` fails each.
+    #[test]
+    fn any_step_may_fail() {
+        for (kind, span) in [(FaultKind::Eio, FaultSpan::Once), (FaultKind::Enospc, FaultSpan::FromThenOn)] {
+            let mut steps = (0..).step_by(100);
+            assert!(steps.any(|after_calls| !under_fault(1, Fault { after_calls, kind, span }).unwrap()));
+        }
+    }
+}

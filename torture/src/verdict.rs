@@ -1,0 +1,36 @@
+//! What became of each row, and the last line.
+
+use std::time::Instant;
+
+/// Counts the rows that were run.
+#[derive(Debug, Default)]
+pub(crate) struct Verdicts {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl Verdicts {
+    /// Runs a row and says what became of it; `again` is the command line that replays it.
+    pub(crate) fn row(&mut self, name: &str, again: &str, run: impl FnOnce() -> anyhow::Result<String>) {
+        let begun = Instant::now();
+        let told = run();
+        let seconds = begun.elapsed().as_secs_f64();
+        match told {
+            Ok(figures) => {
+                self.passed += 1;
+                println!("passed: {name}: {figures} ({seconds:.1} s)");
+            }
+            Err(error) => {
+                self.failed += 1;
+                println!("failed: {name}: {error:#} ({seconds:.1} s)\nagain: basalt-torture {again}");
+            }
+        }
+    }
+
+    /// Prints the last line; answers whether nothing failed.
+    pub(crate) fn close(&self) -> bool {
+        println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped);
+        self.failed == 0
+    }
+}
