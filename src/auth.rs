@@ -22,8 +22,6 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::app::App;
 use crate::exit::Failure;
 
-/// Where our own tools find the token that they show a server.
-pub(crate) const TOKEN_VARIABLE: &str = "BASALT_TOKEN";
 /// Most names of a file.
 const USERS_MAX: usize = 10_000;
 

@@ -1,6 +1,7 @@
 //! The command line: what a person types, read and handed on.
 
 mod backup;
+mod bench;
 mod compact;
 mod config;
 mod folder;
@@ -82,6 +83,9 @@ enum Command {
     Mkmetric(mkmetric::Mkmetric),
     /// Read and change tables with the HBase shell's commands
     Shell(shell::ShellCommand),
+    /// Write and ask as a benchmark does, of any server that speaks OpenTSDB
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Make a token for somebody who may use the server
     Token(token::Token),
     /// Check or show the configuration
@@ -164,6 +168,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Uid(uid) => uid.run(),
         Command::Mkmetric(mkmetric) => mkmetric.run(),
         Command::Shell(shell) => shell.run(),
+        Command::Bench(bench) => bench.run(),
         Command::Token(token) => token.run(),
         Command::Config(config) => config.run(),
         Command::Version => print(&format!("basalt {VERSION} (speaks OpenTSDB {SPOKEN})\n")),

@@ -12,6 +12,7 @@
 
 mod app;
 mod auth;
+mod bench;
 mod cli;
 mod clock;
 mod config;
@@ -21,6 +22,7 @@ mod import;
 mod limits;
 mod log;
 mod metrics;
+mod peer;
 mod publish;
 mod register;
 mod remote;

@@ -57,12 +57,7 @@ impl<'a> Remote<'a> {
     ///
     /// An address that is none.
     pub(crate) fn new(url: &str, out: &'a mut dyn Write, style: Style) -> Result<Self, Failure> {
-        let host = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
-        if host.is_empty() || host.contains('/') {
-            return Err(Failure::new(Exit::Usage, format!("`{url}` is no server: http://HOST:PORT is expected")));
-        }
-        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
-        let address = if has_port { host.to_owned() } else { format!("{host}:4242") };
+        let address = crate::peer::address(url)?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -139,7 +134,7 @@ async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Writ
         .header(HOST, address)
         .header(CONTENT_TYPE, "text/plain")
         .header(crate::http::ADMIN_HEADER, "shell");
-    if let Ok(token) = std::env::var(crate::auth::TOKEN_VARIABLE) {
+    if let Ok(token) = std::env::var(crate::peer::TOKEN_VARIABLE) {
         request = request.header(AUTHORIZATION, format!("Bearer {token}"));
     }
     let request = request.body(Full::new(Bytes::copy_from_slice(commands))).map_err(|cause| lost(&cause))?;

@@ -18,7 +18,7 @@ use super::block::{self, Block};
 use super::turns::Turns;
 use super::{Stored, Target};
 use crate::exit::{Exit, Failure};
-use answer::{Answer, Reader};
+use crate::peer::{self, Answer, Reader};
 
 /// How long a server may take for one block.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -37,19 +37,9 @@ pub(crate) struct Remote {
 impl Remote {
     /// Connects to `http://HOST:PORT` or plain `HOST:PORT`; port 4242 unless told.
     pub(crate) fn connect(url: &str) -> Result<Self, Failure> {
-        let host = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
-        if host.contains('/') {
-            return Err(Failure::new(Exit::Usage, format!("`{url}` is no server: http://HOST:PORT is expected")));
-        }
-        let bare_v6 = host.ends_with(']');
-        let address = if host.contains(':') && !bare_v6 { host.to_owned() } else { format!("{host}:4242") };
+        let address = peer::address(url)?;
+        let stream = peer::connect(&address, PATIENCE)?;
         let fail = |cause| Failure::new(Exit::Failure, format!("cannot reach {address}: {cause}"));
-        let stream = TcpStream::connect(&address).map_err(fail)?;
-        stream
-            .set_nodelay(true)
-            .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
-            .map_err(fail)?;
         let reader = Mutex::new(Reader::new(stream.try_clone().map_err(fail)?));
         Ok(Self { writer: Mutex::new(stream), writes: Turns::new(), reader, reads: Turns::new(), address })
     }
@@ -109,10 +99,7 @@ fn request(address: &str, points: &[RawPoint<'_>]) -> Result<Vec<u8>, Failure> {
     serde_json::Serializer::new(&mut body)
         .collect_seq(puts)
         .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write points as JSON: {cause}")))?;
-    let head = format!(
-        "POST /api/put?details HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
+    let head = peer::post_head(address, "/api/put?details", "", body.len());
     Ok([head.into_bytes(), body].concat())
 }
 
@@ -129,7 +116,7 @@ impl Target for Remote {
             return Ok(Stored { points: 0, refused });
         }
         let answer = self.read(block.ticket)?;
-        refused.extend(answer.refused(points.len()).map_err(|failure| failure.of(&self.address))?);
+        refused.extend(answer::refused(&answer, points.len()).map_err(|failure| failure.of(&self.address))?);
         Ok(Stored { points: (points.len() + problems.len() - refused.len()) as u64, refused })
     }
 

@@ -9,6 +9,8 @@ mod auth;
 #[cfg(test)]
 mod backup;
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod clients;

@@ -1,0 +1,146 @@
+//! Writing as fast as the server answers, or at a rate.
+//!
+//! Each connection has a thread, which writes its own hosts' points down and waits for each answer before it sends more,
+//! as collectors do. At a rate, request *n* of a connection is due at a moment that is known beforehand, and its
+//! latency counts from then: a server that stalls is charged for all that waited (Tene's coordinated omission).
+//! Telnet answers nothing; there a request is done when it is written, and the run when the server has closed.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::data::{Form, Workload};
+use super::recorder::Recorder;
+use crate::exit::{Exit, Failure};
+use crate::peer::{self, Reader};
+
+/// How long a server may take for one request.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// By which door points go in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Protocol {
+    /// `/api/put`
+    Json,
+    /// telnet `put`
+    Telnet,
+}
+
+/// What to write, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) address: String,
+    pub(crate) protocol: Protocol,
+    pub(crate) gzip: bool,
+    /// Behind `/api/put?`.
+    pub(crate) parameters: String,
+    pub(crate) batch: usize,
+    pub(crate) connections: u64,
+    /// Points a second of all connections; 0: as fast as it goes.
+    pub(crate) rate: u64,
+    pub(crate) workload: Workload,
+}
+
+/// Runs it; `done` counts points as they are answered.
+///
+/// # Errors
+///
+/// A connection that cannot be had or is lost. Requests that are refused are counted.
+pub(crate) fn run(plan: &Plan, done: &AtomicU64) -> Result<Recorder, Failure> {
+    let begun = Instant::now();
+    let each = super::on_threads(plan.connections, |connection| {
+        let stream = peer::connect(&plan.address, PATIENCE)?;
+        let lost = |cause: std::io::Error| {
+            Failure::new(Exit::Failure, format!("connection to {} lost: {cause}", plan.address))
+        };
+        Connection { plan, begun, done, recorder: Recorder::default(), body: Vec::new() }
+            .run(connection, stream)
+            .map_err(lost)
+    })?;
+    Ok(Recorder::sum(&each))
+}
+
+struct Connection<'a> {
+    plan: &'a Plan,
+    begun: Instant,
+    done: &'a AtomicU64,
+    recorder: Recorder,
+    body: Vec<u8>,
+}
+
+impl Connection<'_> {
+    fn run(mut self, connection: u64, mut stream: TcpStream) -> std::io::Result<Recorder> {
+        let mut points = self.plan.workload.stream(connection, self.plan.connections);
+        let mut reader = Reader::new(stream.try_clone()?);
+        let form = if self.plan.protocol == Protocol::Json { Form::Json } else { Form::Lines };
+        let mut packed = Vec::new();
+        for request in 0.. {
+            let written = points.batch(form, self.plan.batch, &mut self.body) as u64;
+            if written == 0 {
+                break;
+            }
+            if self.plan.gzip {
+                packed = pack(&self.body, packed)?;
+            }
+            let due = self.due(connection, request);
+            // Nobody wakes it, but it may wake by itself.
+            while let Some(wait) = due.checked_duration_since(Instant::now()) {
+                std::thread::park_timeout(wait);
+            }
+            let sent = if self.plan.gzip { packed.as_slice() } else { self.body.as_slice() };
+            self.recorder.sent_bytes += sent.len() as u64;
+            let refused = match self.plan.protocol {
+                Protocol::Telnet => stream.write_all(sent).map(|()| None)?,
+                Protocol::Json => put(self.plan, &mut stream, &mut reader, sent)?,
+            };
+            match refused {
+                None => {
+                    self.recorder.answered(self.begun.elapsed(), due.elapsed(), written);
+                    self.done.fetch_add(written, Ordering::Relaxed);
+                }
+                Some(why) => self.recorder.refused(why),
+            }
+        }
+        if self.plan.protocol == Protocol::Telnet {
+            // The server closes when it has taken everything; what it says before are error lines.
+            stream.shutdown(Shutdown::Write)?;
+            let mut said = String::new();
+            stream.take(1 << 20).read_to_string(&mut said)?;
+            let errors = said.lines().filter(|line| !line.is_empty());
+            errors.for_each(|line| self.recorder.refused(line.to_owned()));
+        }
+        Ok(self.recorder)
+    }
+
+    /// When a request is to be sent: connections take turns.
+    fn due(&self, connection: u64, request: u64) -> Instant {
+        if self.plan.rate == 0 {
+            return Instant::now();
+        }
+        let turn = request * self.plan.connections + connection;
+        let points = turn * self.plan.batch as u64;
+        self.begun + Duration::from_micros(points.saturating_mul(1_000_000) / self.plan.rate)
+    }
+}
+
+/// Sends one request; why it was refused, if it was.
+fn put(plan: &Plan, stream: &mut TcpStream, reader: &mut Reader, body: &[u8]) -> std::io::Result<Option<String>> {
+    let path = if plan.parameters.is_empty() { "/api/put".to_owned() } else { format!("/api/put?{}", plan.parameters) };
+    let encoding = if plan.gzip { "Content-Encoding: gzip\r\n" } else { "" };
+    stream.write_all(peer::post_head(&plan.address, &path, encoding, body.len()).as_bytes())?;
+    stream.write_all(body)?;
+    let answer = reader.answer()?;
+    Ok((answer.status / 100 != 2).then(|| format!("{} {}", answer.status, answer.said())))
+}
+
+/// `body` packed, in a buffer that is used again.
+fn pack(body: &[u8], mut buffer: Vec<u8>) -> std::io::Result<Vec<u8>> {
+    buffer.clear();
+    let mut encoder = GzEncoder::new(buffer, Compression::fast());
+    encoder.write_all(body)?;
+    encoder.finish()
+}

@@ -1,0 +1,166 @@
+//! What a run saw: how long answers took, how much was done when, and what went wrong.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// The longest time that is told apart.
+const LATENCY_US_MAX: u64 = 600_000_000;
+
+/// One connection's numbers, or those of several.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder {
+    /// Microseconds from when a request was due to its whole answer, at three digits.
+    latency: Histogram<u64>,
+    /// What was done in each second from the run's begin.
+    seconds: Vec<u64>,
+    pub(crate) done: u64,
+    pub(crate) requests: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) answer_bytes: u64,
+    pub(crate) failed: u64,
+    /// What was said of the first request that failed.
+    pub(crate) first_failure: Option<String>,
+}
+
+impl Default for Recorder {
+    #[expect(clippy::expect_used, reason = "constant bounds: 1 ≤ low, 2·low ≤ high, digits ≤ 5")]
+    fn default() -> Self {
+        Self {
+            latency: Histogram::new_with_bounds(1, LATENCY_US_MAX, 3).expect("BUG: constant bounds"),
+            seconds: Vec::new(),
+            done: 0,
+            requests: 0,
+            sent_bytes: 0,
+            answer_bytes: 0,
+            failed: 0,
+            first_failure: None,
+        }
+    }
+}
+
+impl Recorder {
+    /// A request that did `done` and was answered `at` into the run, `took` after it was due.
+    pub(crate) fn answered(&mut self, at: Duration, took: Duration, done: u64) {
+        let us = u64::try_from(took.as_micros()).unwrap_or(LATENCY_US_MAX);
+        self.latency.saturating_record(us.clamp(1, LATENCY_US_MAX));
+        let second = usize::try_from(at.as_secs()).unwrap_or(usize::MAX).min(86_400);
+        if self.seconds.len() <= second {
+            self.seconds.resize(second + 1, 0);
+        }
+        if let Some(count) = self.seconds.get_mut(second) {
+            *count += done;
+        }
+        self.done += done;
+        self.requests += 1;
+    }
+
+    /// A request that was answered with what is no success.
+    pub(crate) fn refused(&mut self, why: String) {
+        self.requests += 1;
+        self.failed += 1;
+        self.first_failure.get_or_insert(why);
+    }
+
+    /// Adds another connection's numbers.
+    fn add(&mut self, other: &Self) {
+        // Both have the same bounds.
+        self.latency.add(&other.latency).unwrap_or_default();
+        if self.seconds.len() < other.seconds.len() {
+            self.seconds.resize(other.seconds.len(), 0);
+        }
+        for (sum, more) in self.seconds.iter_mut().zip(&other.seconds) {
+            *sum += more;
+        }
+        self.done += other.done;
+        self.requests += other.requests;
+        self.sent_bytes += other.sent_bytes;
+        self.answer_bytes += other.answer_bytes;
+        self.failed += other.failed;
+        self.first_failure = self.first_failure.take().or_else(|| other.first_failure.clone());
+    }
+
+    /// The numbers of all connections.
+    pub(crate) fn sum(each: &[Self]) -> Self {
+        let mut all = Self::default();
+        for recorder in each {
+            all.add(recorder);
+        }
+        all
+    }
+
+    /// What was done in each second.
+    pub(crate) fn seconds(&self) -> &[u64] {
+        &self.seconds
+    }
+
+    /// The usual quantiles.
+    pub(crate) fn latency(&self) -> Latency {
+        let ms = |us: u64| Duration::from_micros(us).as_secs_f64() * 1e3;
+        let quantile = |quantile: f64| ms(self.latency.value_at_quantile(quantile));
+        let least = if self.latency.is_empty() { 0 } else { self.latency.min() };
+        Latency {
+            min_ms: ms(least),
+            p50_ms: quantile(0.5),
+            p90_ms: quantile(0.9),
+            p99_ms: quantile(0.99),
+            p999_ms: quantile(0.999),
+            max_ms: ms(self.latency.max()),
+        }
+    }
+
+    /// Latency in milliseconds by the share of requests at most so slow, for a curve.
+    pub(crate) fn curve(&self) -> Vec<(f64, f64)> {
+        if self.latency.is_empty() {
+            return Vec::new();
+        }
+        let steps = self.latency.iter_quantiles(2);
+        steps
+            .map(|step| {
+                (step.quantile_iterated_to(), Duration::from_micros(step.value_iterated_to()).as_secs_f64() * 1e3)
+            })
+            .collect()
+    }
+}
+
+/// Times of requests.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names are the report's, where the unit must stand")]
+pub(crate) struct Latency {
+    pub(crate) min_ms: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p90_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) p999_ms: f64,
+    pub(crate) max_ms: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_add_up() {
+        let (mut one, mut two) = (Recorder::default(), Recorder::default());
+        for ms in 1..=100 {
+            one.answered(Duration::from_millis(ms * 10), Duration::from_millis(ms), 5);
+        }
+        two.answered(Duration::from_secs(2), Duration::from_millis(500), 7);
+        two.refused("500 no".to_owned());
+        one.add(&two);
+        assert_eq!((one.done, one.requests, one.failed), (507, 102, 1));
+        assert_eq!(one.seconds(), [495, 5, 7]);
+        assert_eq!(one.first_failure.as_deref(), Some("500 no"));
+        let latency = one.latency();
+        assert!((latency.p50_ms - 51.0).abs() < 0.2 && (latency.max_ms - 500.0).abs() < 1.0, "{latency:?}");
+        assert!(one.curve().is_sorted_by(|a, b| a.1 <= b.1));
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        let none = Recorder::default();
+        assert!(none.curve().is_empty());
+        assert!(none.latency().max_ms < 1e-9);
+    }
+}

@@ -1,0 +1,106 @@
+//! What a run came to, as a table and as JSON.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::recorder::{Latency, Recorder};
+
+/// A whole run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// The command line, so that the run can be repeated.
+    pub(crate) command: String,
+    /// The server.
+    pub(crate) url: String,
+    /// What a line counts: `points` or `queries`.
+    pub(crate) unit: &'static str,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// One kind of work.
+#[derive(Debug, Serialize)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) done: u64,
+    pub(crate) requests: u64,
+    pub(crate) failed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) first_failure: Option<String>,
+    pub(crate) seconds: f64,
+    pub(crate) per_second: f64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) answer_bytes: u64,
+    /// What the client used of the processor.
+    pub(crate) client_cpu_seconds: f64,
+    pub(crate) latency: Latency,
+    /// What was done in each second.
+    pub(crate) done_each_second: Vec<u64>,
+    /// Shares of requests, and the milliseconds that they took at most.
+    pub(crate) latency_curve: Vec<(f64, f64)>,
+}
+
+impl Line {
+    pub(crate) fn new(name: &str, seen: &Recorder, took: Duration, cpu: Duration) -> Self {
+        let seconds = took.as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people; counts stay below 2⁵³")]
+        let per_second = seen.done as f64 / seconds.max(1e-9);
+        Self {
+            name: name.to_owned(),
+            done: seen.done,
+            requests: seen.requests,
+            failed: seen.failed,
+            first_failure: seen.first_failure.clone(),
+            seconds,
+            per_second,
+            sent_bytes: seen.sent_bytes,
+            answer_bytes: seen.answer_bytes,
+            client_cpu_seconds: cpu.as_secs_f64(),
+            latency: seen.latency(),
+            done_each_second: seen.seconds().to_vec(),
+            latency_curve: seen.curve(),
+        }
+    }
+}
+
+impl Report {
+    /// Requests that were refused.
+    pub(crate) fn failed(&self) -> u64 {
+        self.lines.iter().map(|line| line.failed).sum()
+    }
+
+    /// The table that people read.
+    pub(crate) fn table(&self) -> String {
+        let width = self.lines.iter().map(|line| line.name.len()).max().unwrap_or(0).max(8);
+        let per = format!("{}/s", self.unit);
+        let mut text = format!(
+            "{:width$} {:>12} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10}\n",
+            "", self.unit, "seconds", per, "p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "max ms", "client cpu"
+        );
+        for line in &self.lines {
+            let times = &line.latency;
+            writeln!(
+                text,
+                "{:width$} {:>12} {:>8.2} {:>12.0} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>8.2} s",
+                line.name,
+                line.done,
+                line.seconds,
+                line.per_second,
+                times.p50_ms,
+                times.p90_ms,
+                times.p99_ms,
+                times.p999_ms,
+                times.max_ms,
+                line.client_cpu_seconds
+            )
+            .unwrap_or_default();
+        }
+        for line in self.lines.iter().filter(|line| line.failed > 0) {
+            let said = line.first_failure.as_deref().unwrap_or_default();
+            writeln!(text, "{}: {} of {} requests failed, first: {said}", line.name, line.failed, line.requests)
+                .unwrap_or_default();
+        }
+        text
+    }
+}

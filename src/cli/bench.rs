@@ -1,0 +1,254 @@
+//! `basalt bench ingest` and `basalt bench query`.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::print;
+use crate::bench::data::Workload;
+use crate::bench::ingest::{self, Protocol};
+use crate::bench::query::{self, KINDS, Kind};
+use crate::bench::recorder::Recorder;
+use crate::bench::report::{Line, Report};
+use crate::bench::{own_cpu, page};
+use crate::clock;
+use crate::exit::{Exit, Failure};
+use crate::peer;
+
+/// How often progress is shown.
+const SHOW_EVERY: Duration = Duration::from_millis(200);
+
+/// `basalt bench`.
+#[derive(Debug, Subcommand)]
+pub(super) enum Bench {
+    /// Write points, as fast as the server answers or at a rate
+    Ingest(Box<Ingest>),
+    /// Ask TSBS's questions about points that `ingest` wrote
+    Query(Box<Query>),
+}
+
+/// What is written or asked about; the same flags for both.
+#[derive(Debug, Args)]
+struct Set {
+    /// The server
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:4242")]
+    url: String,
+    /// Hosts, of eight tags and ten metrics each
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    hosts: u64,
+    /// The first second
+    #[arg(long, value_name = "SECOND", default_value_t = 1_704_067_200)]
+    start: u64,
+    /// Seconds between the points of a series
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    step: u64,
+    /// Seconds that the points cover
+    #[arg(long, value_name = "SECONDS", default_value_t = 3_600, value_parser = clap::value_parser!(u64).range(1..=4_000_000_000))]
+    span: u64,
+    /// Chooses values, hosts and windows; the same seed is the same work
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Connections at once, a thread each
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_024))]
+    connections: Option<u64>,
+    /// Write the report to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the report to this file as a page with plots
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// `basalt bench ingest`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The points are TSBS's `cpu-only` set: integers from 0 to 100 that walk at random. A connection writes its own hosts in order
+of time and waits for each answer. At a rate, latency counts from when a request was due, so that a server that stalls is
+charged for all that waited. Telnet answers nothing: its latency is the time to write, and the run ends when the
+server has closed.
+
+Examples:
+  basalt bench ingest                                    3.6 million points to 127.0.0.1:4242
+  basalt bench ingest --batch 50 --connections 64 --rate 200000 --html report.html
+  basalt bench ingest --url http://tsd:4242 --hosts 100 --span 10800 --parameters sync
+
+Exit codes: 0 done, 1 requests failed or the server is gone.")]
+pub(super) struct Ingest {
+    #[command(flatten)]
+    set: Set,
+    /// By which door
+    #[arg(long, value_enum, default_value_t = Protocol::Json)]
+    protocol: Protocol,
+    /// Points a request
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    batch: u64,
+    /// Points a second of all connections; 0 is as fast as it goes
+    #[arg(long, default_value_t = 0)]
+    rate: u64,
+    /// Of a hundred points, how many come ten steps late
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=50))]
+    late: u64,
+    /// Send bodies packed
+    #[arg(long, conflicts_with = "protocol")]
+    gzip: bool,
+    /// What stands behind `/api/put?`, such as `sync`
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    parameters: String,
+}
+
+/// `basalt bench query`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Give the flags of --hosts, --start, --step and --span that the points were written with: hosts and windows are drawn from them.
+OpenTSDB has no question by value; `high-cpu` fetches the points that one would look at.
+
+Examples:
+  basalt bench query
+  basalt bench query --kinds single-groupby-1-1-1,lastpoint --count 1000 --connections 4 --json report.json
+
+Exit codes: 0 done, 1 questions failed or the server is gone.")]
+pub(super) struct Query {
+    #[command(flatten)]
+    set: Set,
+    /// Kinds of questions, comma between them; all unless told
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    kinds: Vec<String>,
+    /// Questions of each kind; a tenth of it for those that read everything
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    count: u64,
+}
+
+impl Bench {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Ingest(ingest) => ingest.run(),
+            Self::Query(query) => query.run(),
+        }
+    }
+}
+
+impl Set {
+    fn workload(&self, late_percent: u64) -> Workload {
+        Workload {
+            seed: self.seed,
+            hosts: self.hosts,
+            start_s: self.start,
+            step_s: self.step,
+            span_s: self.span,
+            late_percent,
+        }
+    }
+
+    /// Prints the report and writes its files; requests that failed end the command.
+    fn tell(&self, unit: &'static str, lines: Vec<Line>) -> Result<(), Failure> {
+        let command = std::env::args().collect::<Vec<_>>().join(" ");
+        let report = Report { command, url: self.url.clone(), unit, lines };
+        print(&report.table())?;
+        if let Some(path) = &self.json {
+            let json = serde_json::to_string_pretty(&report)
+                .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write the report: {cause}")))?;
+            keep(path, &(json + "\n"))?;
+        }
+        if let Some(path) = &self.html {
+            keep(path, &page::page(&report))?;
+        }
+        match report.failed() {
+            0 => Ok(()),
+            failed => Err(Failure::new(Exit::Failure, format!("{failed} requests failed"))),
+        }
+    }
+}
+
+fn keep(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", path.display())))
+}
+
+impl Ingest {
+    fn run(self) -> Result<(), Failure> {
+        let plan = ingest::Plan {
+            address: peer::address(&self.set.url)?,
+            protocol: self.protocol,
+            gzip: self.gzip,
+            parameters: self.parameters.clone(),
+            batch: usize::try_from(self.batch).unwrap_or(usize::MAX),
+            connections: self.set.connections.unwrap_or(4),
+            rate: self.rate,
+            workload: self.set.workload(self.late),
+        };
+        let name = match self.protocol {
+            Protocol::Json => "put",
+            Protocol::Telnet => "telnet put",
+        };
+        let line = measured(name, "points", plan.workload.points(), |done| ingest::run(&plan, done))?;
+        self.set.tell("points", vec![line])
+    }
+}
+
+impl Query {
+    fn run(self) -> Result<(), Failure> {
+        let plan = query::Plan {
+            address: peer::address(&self.set.url)?,
+            connections: self.set.connections.unwrap_or(1),
+            count: self.count,
+            workload: self.set.workload(0),
+            now_s: clock::now_ms() / 1_000,
+        };
+        let kinds = self.kinds()?;
+        let lines = kinds
+            .iter()
+            .map(|kind| measured(kind.name, "queries", plan.count_of(kind), |done| query::run(&plan, kind, done)));
+        let lines = lines.collect::<Result<_, _>>()?;
+        self.set.tell("queries", lines)
+    }
+
+    fn kinds(&self) -> Result<Vec<Kind>, Failure> {
+        if self.kinds.is_empty() {
+            return Ok(KINDS.to_vec());
+        }
+        let named = |name: &String| {
+            KINDS.iter().find(|kind| kind.name == name).copied().ok_or_else(|| {
+                let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+                Failure::new(Exit::Usage, format!("`{name}` is no kind of question: {}", names.join(", ")))
+            })
+        };
+        self.kinds.iter().map(named).collect()
+    }
+}
+
+/// Runs one kind of work with its progress on a terminal.
+fn measured(
+    name: &str,
+    unit: &'static str,
+    whole: u64,
+    work: impl FnOnce(&AtomicU64) -> Result<Recorder, Failure>,
+) -> Result<Line, Failure> {
+    let bar = if std::io::stderr().is_terminal() { ProgressBar::new(whole) } else { ProgressBar::hidden() };
+    let form = "{msg} {wide_bar} {human_pos}/{human_len} {unit}, {per_sec}, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(&form.replace("{unit}", unit)) {
+        bar.set_style(style);
+    }
+    bar.set_message(name.to_owned());
+    // Orderings are relaxed: numbers are shown, and the scope's end orders all else.
+    let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (begun, cpu) = (Instant::now(), own_cpu());
+    let seen = std::thread::scope(|scope| {
+        let shower = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                bar.set_position(done.load(Ordering::Relaxed));
+                std::thread::park_timeout(SHOW_EVERY);
+            }
+        });
+        let seen = work(&done);
+        is_over.store(true, Ordering::Relaxed);
+        shower.thread().unpark();
+        seen
+    });
+    bar.finish_and_clear();
+    let (took, cpu) = (begun.elapsed(), own_cpu().saturating_sub(cpu));
+    Ok(Line::new(name, &seen?, took, cpu))
+}

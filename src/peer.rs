@@ -1,0 +1,146 @@
+//! A server as our own tools reach it: where it is, and its answers off a blocking connection.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::exit::{Exit, Failure};
+
+/// Where our own tools find the token that they show a server.
+pub(crate) const TOKEN_VARIABLE: &str = "BASALT_TOKEN";
+/// The longest answer that is read.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// The longest line of a head.
+const LINE_BYTES_MAX: u64 = 16 << 10;
+
+/// `HOST:PORT` of `http://HOST:PORT`, `http://HOST` or either without the scheme; port 4242 unless told.
+///
+/// # Errors
+///
+/// An address that is none.
+pub(crate) fn address(url: &str) -> Result<String, Failure> {
+    let host = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
+    if host.is_empty() || host.contains('/') {
+        return Err(Failure::new(Exit::Usage, format!("`{url}` is no server: http://HOST:PORT is expected")));
+    }
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    Ok(if has_port { host.to_owned() } else { format!("{host}:4242") })
+}
+
+/// A connection that waits for a server at most so long.
+///
+/// # Errors
+///
+/// Nobody listens there.
+pub(crate) fn connect(address: &str, patience: Duration) -> Result<TcpStream, Failure> {
+    let fail = |cause| Failure::new(Exit::Failure, format!("cannot reach {address}: {cause}"));
+    let stream = TcpStream::connect(address).map_err(fail)?;
+    stream
+        .set_nodelay(true)
+        .and_then(|()| stream.set_read_timeout(Some(patience)))
+        .and_then(|()| stream.set_write_timeout(Some(patience)))
+        .map_err(fail)?;
+    Ok(stream)
+}
+
+/// The head of a POST of JSON, with the token that the environment has.
+pub(crate) fn post_head(address: &str, path: &str, more: &str, body_bytes: usize) -> String {
+    let token =
+        std::env::var(TOKEN_VARIABLE).map_or_else(|_| String::new(), |t| format!("Authorization: Bearer {t}\r\n"));
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n{token}{more}Content-Length: {body_bytes}\r\n\r\n"
+    )
+}
+
+/// One answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Answers in the order of their requests.
+#[derive(Debug)]
+pub(crate) struct Reader(BufReader<TcpStream>);
+
+impl Reader {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self(BufReader::with_capacity(64 << 10, stream))
+    }
+
+    /// Reads the next answer, its length told or in chunks.
+    ///
+    /// # Errors
+    ///
+    /// The connection's; what is no HTTP; an answer that is too long.
+    pub(crate) fn answer(&mut self) -> io::Result<Answer> {
+        let status = self.line()?;
+        let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let status = status.ok_or_else(|| io::Error::other("the answer is no HTTP"))?;
+        let (mut length, mut chunked) = (0, false);
+        loop {
+            let line = self.line()?.to_ascii_lowercase();
+            match line.split_once(':').map(|(name, value)| (name, value.trim())) {
+                Some(("content-length", value)) => length = value.parse().map_err(io::Error::other)?,
+                Some(("transfer-encoding", value)) => chunked = value == "chunked",
+                Some(_) => {}
+                None if line.is_empty() => break,
+                None => return Err(io::Error::other("the answer's head is no HTTP")),
+            }
+        }
+        let mut body = Vec::new();
+        if !chunked {
+            self.add(&mut body, length)?;
+            return Ok(Answer { status, body });
+        }
+        loop {
+            let size = u64::from_str_radix(self.line()?.trim(), 16).map_err(io::Error::other)?;
+            self.add(&mut body, size)?;
+            self.line()?;
+            if size == 0 {
+                return Ok(Answer { status, body });
+            }
+        }
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        self.0.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+        if line.pop() != Some(b'\n') {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned())
+    }
+
+    fn add(&mut self, body: &mut Vec<u8>, length: u64) -> io::Result<()> {
+        if body.len() as u64 + length > ANSWER_BYTES_MAX {
+            return Err(io::Error::other("the answer is too long"));
+        }
+        let read = self.0.by_ref().take(length).read_to_end(body)? as u64;
+        if read == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+}
+
+impl Answer {
+    /// The beginning of what was said, for a person.
+    pub(crate) fn said(&self) -> String {
+        String::from_utf8_lossy(&self.body).chars().take(400).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_by_host_and_port() {
+        for (url, expected) in
+            [("http://a:1/", "a:1"), ("a", "a:4242"), ("http://[::1]", "[::1]:4242"), ("[::1]:5", "[::1]:5")]
+        {
+            assert_eq!(address(url).unwrap(), expected, "{url}");
+        }
+        for url in ["", "http://", "http://a/b", "https://a"] {
+            assert!(address(url).is_err(), "{url}");
+        }
+    }
+}

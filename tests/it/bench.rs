@@ -1,0 +1,70 @@
+//! `basalt bench` against the daemon: what it says that it wrote is there.
+
+use crate::daemon::{Daemon, run};
+
+/// A run's JSON report, and its standard output.
+fn bench(daemon: &Daemon, words: &[&str]) -> (serde_json::Value, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let (json, html) = (folder.path().join("r.json"), folder.path().join("r.html"));
+    let url = format!("http://127.0.0.1:{}", daemon.port());
+    let (kind, rest) = words.split_first().unwrap();
+    let files = ["--url", &url, "--json", json.to_str().unwrap(), "--html", html.to_str().unwrap()];
+    let output = run(&[&["bench", kind], &files[..], rest].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(std::fs::read_to_string(html).unwrap().contains("<svg"));
+    let report = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    (report, String::from_utf8(output.stdout).unwrap())
+}
+
+fn points(daemon: &Daemon) -> u64 {
+    let path = "/api/query?start=1704067200&end=1704067800&m=none:cpu.usage_user&m=none:cpu.usage_guest_nice";
+    let answer = daemon.get(path).json();
+    answer.as_array().unwrap().iter().map(|series| series["dps"].as_object().unwrap().len() as u64).sum()
+}
+
+const SET: [&str; 4] = ["--hosts", "7", "--span", "600"];
+
+#[test]
+fn what_is_written_by_every_door_is_there() {
+    for door in [&["--batch", "33", "--late", "20"][..], &["--gzip"], &["--protocol", "telnet"], &["--rate", "100000"]]
+    {
+        let daemon = Daemon::memory();
+        let (report, table) = bench(&daemon, &[&["ingest"], &SET[..], door].concat());
+        let line = &report["lines"][0];
+        assert_eq!((&line["done"], &line["failed"]), (&4_200.into(), &0.into()), "{door:?}: {report}");
+        assert!(table.contains("4200"), "{table}");
+        assert_eq!(points(&daemon), 2 * 7 * 60, "{door:?}");
+    }
+}
+
+#[test]
+fn every_question_is_answered() {
+    let daemon = Daemon::memory();
+    bench(&daemon, &[&["ingest"], &SET[..]].concat());
+    let (report, _) = bench(&daemon, &[&["query", "--count", "3", "--connections", "2"], &SET[..]].concat());
+    let lines = report["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 12);
+    for line in lines {
+        let heavy =
+            ["double", "lastpoint", "high-cpu-all"].iter().any(|name| line["name"].as_str().unwrap().starts_with(name));
+        assert_eq!(line["done"], if heavy { 1 } else { 3 }, "{line}");
+        assert!(line["answer_bytes"].as_u64().unwrap() > 2 * line["done"].as_u64().unwrap(), "{line} found something");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let daemon = Daemon::memory();
+    let url = format!("http://127.0.0.1:{}", daemon.port());
+    let output = run(&["bench", "query", "--url", &url, "--kinds", "nosuch"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`nosuch` is no kind of question: single-groupby-1-1-1"));
+    // Nothing was written: names are unknown.
+    let output = run(&["bench", "query", "--url", &url, "--kinds", "single-groupby-1-1-1", "--count", "2"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("2 of 2 requests failed, first: 400"));
+    drop(daemon);
+    let output = run(&["bench", "ingest", "--url", &url]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot reach 127.0.0.1"));
+}
