@@ -21,12 +21,13 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    /// The order in which two cells come.
+    /// The order in which two cells of one family come.
     pub(crate) fn order(self, a: &CellRef<'_>, b: &CellRef<'_>) -> Ordering {
-        match self {
-            Self::Forward => a.order(b),
-            Self::Reverse => b.row.cmp(a.row).then_with(|| a.family.cmp(b.family)).then_with(|| a.order_in_family(b)),
-        }
+        let rows = match self {
+            Self::Forward => a.row.cmp(b.row),
+            Self::Reverse => b.row.cmp(a.row),
+        };
+        rows.then_with(|| a.order_in_family(b))
     }
 }
 
@@ -78,7 +79,7 @@ impl<S: CellSource + ?Sized> CellSource for Box<S> {
     }
 }
 
-/// The merge of sources, itself a source: a binary heap of those that stand on a cell.
+/// The merge of sources of one family, itself a source: a binary heap of those that stand on a cell.
 ///
 /// Cost of a step: two comparisons while one source leads, log₂ of the sources at most; none for a single source.
 /// After an error it stands on no promised cell: seek, or give it up.
@@ -205,7 +206,7 @@ mod tests {
             let after = self.cells.get(self.at).map(|cell| cell.row.clone());
             // Every other time it does not look.
             let told = if after.is_some() && before == after { Step::SameRow } else { Step::OtherRow };
-            Ok(if self.at % 2 == 0 { told } else { Step::Untold })
+            Ok(if self.at.is_multiple_of(2) { told } else { Step::Untold })
         }
 
         fn rewind(&mut self) -> Result<()> {

@@ -12,7 +12,7 @@ use crate::id::FamilyId;
 use crate::io::{IoOp, publish};
 use crate::key_range::KeyRange;
 use crate::manifest::FileEntry;
-use crate::merge::CellSource;
+use crate::merge::{CellSource, Step};
 use crate::region::RegionFile;
 use crate::sstable::{Sstable, SstableOptions, SstableWriter};
 
@@ -112,9 +112,10 @@ impl Core {
             folded: FoldedRow::default(),
         };
         cells.rewind()?;
+        let mut step = Step::OtherRow;
         while let Some(cell) = cells.cell() {
-            sieve.take(&cell)?;
-            cells.advance()?;
+            sieve.take(&cell, step)?;
+            step = cells.advance()?;
         }
         sieve.end_row()?;
         if sieve.writer.cells_count() == 0 {
@@ -135,8 +136,14 @@ struct Sieve {
 }
 
 impl Sieve {
-    fn take(&mut self, cell: &CellRef<'_>) -> Result<()> {
-        if !self.row.begun || self.row.key != cell.row {
+    /// Takes the next cell, to which `step` led.
+    fn take(&mut self, cell: &CellRef<'_>, step: Step) -> Result<()> {
+        let same_row = match step {
+            Step::SameRow => true,
+            Step::OtherRow => false,
+            Step::Untold => self.row.key == cell.row,
+        };
+        if !same_row {
             self.end_row()?;
             self.row.begin(cell);
             self.retention.begin_row();
@@ -179,7 +186,6 @@ impl Sieve {
 /// A row's cells, copied.
 #[derive(Debug, Default)]
 struct KeptRow {
-    begun: bool,
     has_tombstone: bool,
     key: Vec<u8>,
     family: Vec<u8>,
@@ -199,7 +205,6 @@ struct KeptCell {
 
 impl KeptRow {
     fn begin(&mut self, cell: &CellRef<'_>) {
-        self.begun = true;
         self.has_tombstone = false;
         self.key.clear();
         self.key.extend_from_slice(cell.row);

@@ -160,10 +160,10 @@ impl Sstable {
     fn read_block_from_file(&self, block: usize) -> Result<Block> {
         let entry = self.index.entry(block);
         let place = self.place(entry.offset);
-        let bytes = read_vec(&*self.file, &place, entry.frame_bytes as usize)?;
+        let bytes = Bytes::from(read_vec(&*self.file, &place, entry.frame_bytes as usize)?);
         let frame = Frame::open(&place, SectionKind::Data, &bytes)?;
-        let image = codec::decode(&place, &frame, self.codec.as_deref())?;
-        let read = Block::parse(image.into()).map_err(|malformed| self.malformed(block, malformed))?;
+        let image = codec::decode_shared(&place, &frame, &bytes, self.codec.as_deref())?;
+        let read = Block::parse(image).map_err(|malformed| self.malformed(block, malformed))?;
         place.require("number of cells", entry.cells_count.into(), read.cells_count().into())?;
         Ok(read)
     }

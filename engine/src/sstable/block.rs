@@ -61,15 +61,7 @@ impl Block {
             .filter(|end| rows_count > 0 && *end > HEAD_BYTES)
             .ok_or(Malformed { position: trailer_at })?;
         let mut block = Self { image, cells_end, rows_count, cells_count, first_key: (0, 0) };
-        let mut previous = 0;
-        for row in 0..rows_count {
-            let offset = block.row_offset(row)?;
-            let in_order = if row == 0 { offset == HEAD_BYTES } else { offset > previous };
-            if !in_order || offset >= cells_end {
-                return Err(Malformed { position: cells_end + row * ROW_ENTRY_BYTES });
-            }
-            previous = offset;
-        }
+        block.check_row_table()?;
         let first = block.row_record(0)?;
         if first.shared != 0 {
             return Err(Malformed { position: HEAD_BYTES });
@@ -117,6 +109,21 @@ impl Block {
         let (head, tail) = target.split_at(record.shared.min(target.len()));
         let shared = self.slice((self.first_key.0, self.first_key.0 + record.shared));
         Ok(shared.cmp(head).then_with(|| self.slice(record.suffix).cmp(tail)))
+    }
+
+    /// Checks that the offsets of rows ascend from the first cell on and end before the last.
+    fn check_row_table(&self) -> Parsed<()> {
+        let (table, _) = self.image.get(self.cells_end..).unwrap_or_default().as_chunks::<ROW_ENTRY_BYTES>();
+        let table = table.get(..self.rows_count).unwrap_or_default();
+        let offset = |entry: &[u8; ROW_ENTRY_BYTES]| u32::from_le_bytes(*entry) as usize;
+        // No early end, so that several are compared at once.
+        let out_of_order = table.windows(2).filter(|pair| matches!(pair, [a, b] if offset(a) >= offset(b))).count();
+        let first = table.first().map(offset);
+        let last = table.last().map_or(self.cells_end, offset);
+        if out_of_order == 0 && first == Some(HEAD_BYTES) && last < self.cells_end {
+            return Ok(());
+        }
+        Err(Malformed { position: self.cells_end })
     }
 
     fn row_offset(&self, row: usize) -> Parsed<usize> {
@@ -327,7 +334,7 @@ impl Block {
             value: &value,
         };
         let mut builder = BlockBuilder::default();
-        builder.push(&cell);
+        builder.push(&cell, true);
         builder.finish(|image| Self::parse(Bytes::copy_from_slice(image))).unwrap()
     }
 }

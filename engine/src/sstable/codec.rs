@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use zstd::zstd_safe;
 
 use crate::error::Result;
@@ -148,6 +149,22 @@ pub(super) fn decode(place: &Place<'_>, frame: &Frame<'_>, named: Option<&dyn Bl
         return Err(place.corrupt("decoded length", frame.raw_bytes as u64, image.len() as u64));
     }
     Ok(image)
+}
+
+/// The same of a frame in `stored`: a payload that is the image is lent, not copied.
+///
+/// # Errors
+/// As [`decode`].
+pub(super) fn decode_shared(
+    place: &Place<'_>,
+    frame: &Frame<'_>,
+    stored: &Bytes,
+    named: Option<&dyn BlockCodec>,
+) -> Result<Bytes> {
+    if frame.encoding == PLAIN && frame.payload.len() == frame.raw_bytes {
+        return Ok(stored.slice_ref(frame.payload));
+    }
+    decode(place, frame, named).map(Bytes::from)
 }
 
 fn decode_zstd(frame: &Frame<'_>, image: &mut Vec<u8>) -> bool {

@@ -129,16 +129,17 @@ impl SstableWriter {
     pub(crate) fn push(&mut self, cell: &CellRef<'_>) -> Result<()> {
         check_bounds(cell)?;
         assert!(cell.family == self.metadata.family, "BUG: a cell of another column family");
-        let new_row = self.metadata.cells_count == 0 || self.last.row != cell.row;
-        let new_column = new_row || self.last.qualifier != cell.qualifier;
-        let in_order = self.metadata.cells_count == 0 || self.last.order(cell) == Ordering::Less;
+        let (row, column, version) = self.last.order(cell);
+        let new_row = row != Ordering::Equal;
+        let new_column = new_row || column != Ordering::Equal;
+        let in_order = row.then(column).then(version) == Ordering::Less;
         assert!(in_order, "BUG: cells of {} come out of order", self.path.display());
         let limit = if new_row { self.block_bytes } else { self.block_bytes * BLOCK_OVERFULL };
         if !self.block.is_empty() && self.block.image_bytes() >= limit {
             self.end_block()?;
         }
         self.index.push_cell(cell, self.block.is_empty());
-        self.block.push(cell);
+        self.block.push(cell, new_row);
         self.bloom.push(cell, new_row, new_column);
         self.metadata.include(cell, new_row);
         self.last.set(cell, new_row, new_column);
@@ -240,17 +241,28 @@ pub(crate) struct FinishedSstable {
 }
 
 impl LastCell {
-    fn order(&self, cell: &CellRef<'_>) -> Ordering {
+    /// How it compares with a cell that follows, by row, then by column, then by version; each byte is looked at once.
+    /// No row key is empty, so before the first cell it comes before all.
+    fn order(&self, cell: &CellRef<'_>) -> (Ordering, Ordering, Ordering) {
+        let row = self.row[..].cmp(cell.row);
+        if row != Ordering::Equal {
+            return (row, Ordering::Equal, Ordering::Equal);
+        }
+        let column = self.qualifier[..].cmp(cell.qualifier);
+        if column != Ordering::Equal {
+            return (row, column, Ordering::Equal);
+        }
+        // One column: what is left is how versions of it are told apart.
         let last = CellRef {
-            row: &self.row,
-            family: cell.family,
-            qualifier: &self.qualifier,
+            row: &[],
+            family: &[],
+            qualifier: &[],
             timestamp: self.timestamp,
             kind: self.kind.unwrap_or(CellKind::Put),
             seq: self.seq,
             value: &[],
         };
-        last.order(cell)
+        (row, column, last.order_in_family(&CellRef { qualifier: &[], ..*cell }))
     }
 
     fn set(&mut self, cell: &CellRef<'_>, new_row: bool, new_column: bool) {

@@ -49,14 +49,14 @@ impl BlockBuilder {
         self.image.len() + self.row_cells.len() + self.row_offsets.len() * ROW_ENTRY_BYTES + TRAILER_BYTES
     }
 
-    /// Adds a cell.
-    pub(in crate::sstable) fn push(&mut self, cell: &CellRef<'_>) {
+    /// Adds a cell; `new_row` tells whether the cell before it was of another row.
+    pub(in crate::sstable) fn push(&mut self, cell: &CellRef<'_>, new_row: bool) {
         if self.is_empty() {
             self.image.extend_from_slice(&cell.timestamp.0.to_le_bytes());
             self.image.extend_from_slice(&cell.seq.0.to_le_bytes());
             self.first_row.extend_from_slice(cell.row);
         }
-        if self.row_cells_count == 0 || self.row != cell.row {
+        if self.row_cells_count == 0 || new_row {
             self.close_row();
             self.open_row(cell);
         }
