@@ -1,22 +1,20 @@
-//! Gets and scans: region by region, row by row, what the rules let a reader see.
+//! Gets, and the rows that they and scans read: what the rules let a reader see.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use basalt_store::{
-    Advance, Cost, Get, RowBatch, RowBatchBuilder, RowReader, RowVerdict, Scan, ScanSender, Scanner, TimeRange,
-};
+use basalt_store::{Advance, Cost, Get, RowBatch, RowBatchBuilder, RowReader, RowVerdict, TimeRange};
 use bytes::Bytes;
 
 use crate::block_cache::Caching;
 use crate::block_count::BlockCount;
 use crate::core::Core;
-use crate::error::{Error, Result};
-use crate::key_range::KeyRange;
+use crate::error::Result;
 use crate::merge::{CellSource, Direction, Merge, Step};
-use crate::region::{Region, View};
+use crate::region::View;
 use crate::source::{FamilyRead, Source};
 use crate::table::{Shape, Table};
+
+mod scan;
 
 /// Cells that are stepped over before a seek is tried instead.
 const STEPS_BEFORE_SEEK: u64 = 8;
@@ -45,21 +43,6 @@ impl Core {
         }
         out.set_cost(cost(&mut reader, &count));
         Ok(out.finish())
-    }
-
-    /// Begins a scan on a thread of its own.
-    pub(crate) fn scan(self: &Arc<Self>, table: Arc<Table>, scan: Scan) -> Result<Scanner> {
-        let shape = table.shape();
-        let reader = RowReader::for_scan(&shape.descriptor, &scan, self.clock.now())?;
-        let (sender, scanner) = Scanner::channel(self.limits.scan_batches_ahead);
-        let (out, count) = (RowBatchBuilder::new(), Arc::new(BlockCount::default()));
-        let walk = ScanWalk { table, shape, scan, reader, out, count, sender };
-        if self.scan_threads.run(Box::new(move || walk.run())) {
-            Ok(scanner)
-        } else {
-            let limit_bytes = self.limits.scans_max as u64;
-            Err(Error::Throttled { queued_bytes: limit_bytes, limit_bytes })
-        }
     }
 }
 
@@ -296,144 +279,5 @@ impl FamilyWalk {
             steps += 1;
         }
         Ok(steps)
-    }
-}
-
-/// A scan under way on its thread.
-struct ScanWalk {
-    table: Arc<Table>,
-    shape: Arc<Shape>,
-    scan: Scan,
-    reader: RowReader,
-    out: RowBatchBuilder,
-    count: Arc<BlockCount>,
-    sender: ScanSender,
-}
-
-/// Whether a scan goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Walk {
-    On,
-    Over,
-}
-
-impl ScanWalk {
-    fn run(mut self) {
-        // A reader must not take a scan that died for one that ended.
-        let walked = catch_unwind(AssertUnwindSafe(|| self.walk().and_then(|_| self.send_last())));
-        match walked.unwrap_or(Err(Error::WorkerDied { worker: "scan" })) {
-            // The reader is gone: nobody is told.
-            Ok(()) | Err(Error::Store(basalt_store::Error::Cancelled)) => {}
-            Err(error) => drop(self.sender.send(Err(error.into()))),
-        }
-    }
-
-    fn walk(&mut self) -> Result<Walk> {
-        let mut next = self.first_region();
-        while let Some(region) = next {
-            region.count_read();
-            if self.region(&region)? == Walk::Over {
-                return Ok(Walk::Over);
-            }
-            next = self.region_behind(&region);
-        }
-        Ok(Walk::On)
-    }
-
-    fn first_region(&self) -> Option<Arc<Region>> {
-        let (regions, Scan { start, reversed, .. }) = (self.table.regions(), &self.scan);
-        let first = if *reversed && start.is_empty() { regions.last() } else { regions.of(start) };
-        first.cloned()
-    }
-
-    /// The region that goes on where one ends, as regions are now: no row is in two, whatever was split meanwhile.
-    fn region_behind(&self, region: &Region) -> Option<Arc<Region>> {
-        let (regions, Scan { stop, reversed, .. }) = (self.table.regions(), &self.scan);
-        let KeyRange { start, end } = &*region.range;
-        let next = if *reversed {
-            let is_over = start.is_empty() || (!stop.is_empty() && start <= stop);
-            if is_over { None } else { regions.before(start) }
-        } else {
-            let is_over = end.is_empty() || (!stop.is_empty() && end > stop);
-            if is_over { None } else { regions.of(end) }
-        };
-        next.cloned()
-    }
-
-    fn region(&mut self, region: &Region) -> Result<Walk> {
-        let (view, read_point) = region.snapshot();
-        let direction = if self.scan.reversed { Direction::Reverse } else { Direction::Forward };
-        let families = open_families(&self.shape, &self.reader, |mut family, _| {
-            family.direction = direction;
-            family.read_point = read_point;
-            family.set_time_range(self.scan.time_range);
-            if !self.scan.cache_blocks {
-                family.caching = Caching::Bypass;
-            }
-            family.count = Some(Arc::clone(&self.count));
-            family.open(&view)
-        });
-        let mut rows = Rows::new(families, direction);
-        if self.scan.start.is_empty() {
-            rows.rewind()?;
-        } else {
-            rows.seek(&self.scan.start)?;
-        }
-        while rows.find() {
-            if self.sender.is_cancelled() || self.is_behind(&rows.row) || self.reader.is_full() {
-                return Ok(Walk::Over);
-            }
-            if !self.scan.start_inclusive && rows.row == self.scan.start {
-                rows.skip(&mut self.reader)?;
-            } else if self.row(&mut rows)? == Walk::Over {
-                return Ok(Walk::Over);
-            }
-        }
-        Ok(Walk::On)
-    }
-
-    fn row(&mut self, rows: &mut Rows) -> Result<Walk> {
-        match self.reader.begin_row(&rows.row, &mut self.out)? {
-            RowVerdict::Pass => {
-                rows.read(&mut self.reader, &mut self.out)?;
-                self.reader.end_row(&mut self.out);
-                rows.skip(&mut self.reader)?;
-            }
-            RowVerdict::Skip => rows.skip(&mut self.reader)?,
-            RowVerdict::SeekTo(key) => rows.seek(&key)?,
-            RowVerdict::Done => return Ok(Walk::Over),
-        }
-        if self.out.data_bytes() >= self.scan.batch_bytes {
-            self.set_cost();
-            let batch = self.out.take();
-            self.sender.send(Ok(batch))?;
-        }
-        Ok(Walk::On)
-    }
-
-    /// Whether a row lies past the scan's end.
-    fn is_behind(&self, row: &[u8]) -> bool {
-        let Scan { stop, stop_inclusive, reversed, .. } = &self.scan;
-        if stop.is_empty() {
-            return false;
-        }
-        let order = if *reversed { stop[..].cmp(row) } else { row.cmp(stop) };
-        order.is_gt() || (order.is_eq() && !stop_inclusive)
-    }
-
-    /// Tells in the batch what was examined for it.
-    fn set_cost(&mut self) {
-        let cost = cost(&mut self.reader, &self.count);
-        self.out.set_cost(cost);
-    }
-
-    /// Hands over the last batch. It may have no rows, and tells what the scan looked at behind the one before.
-    fn send_last(&mut self) -> Result<()> {
-        self.set_cost();
-        let batch = std::mem::take(&mut self.out).finish();
-        if !batch.is_empty() || batch.cost() != Cost::default() {
-            self.sender.send(Ok(batch))?;
-        }
-        Ok(())
     }
 }

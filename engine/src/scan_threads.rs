@@ -1,4 +1,4 @@
-//! Threads for scans: each scan runs on one of its own, so that one whose reader
+//! Threads for scans: each but the shortest runs on one of its own, so that one whose reader
 //! is slow holds up no other. Idle threads are kept for the next scan.
 
 use std::collections::VecDeque;

@@ -94,6 +94,36 @@ fn what_is_written_is_read_through_flush_compaction_and_reopening() {
     assert!(matches!(put(&engine, "row", "late").wait(), Err(basalt_store::Error::Closed)));
 }
 
+/// A short scan is read where it is asked for; one that turns out long goes on elsewhere, and answers the same.
+#[test]
+fn s_scan_5_a_scan_of_few_rows_answers_as_a_long_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::open(options(Arc::new(OsFs), dir.path(), Workers::Threads)).unwrap();
+    engine.create_table(table(), &["row0350".into()]).unwrap();
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    for row in 0..700 {
+        let (key, value) = (format!("row{row:04}"), format!("v{row}"));
+        let mut changes = batch.row(key.as_bytes()).unwrap();
+        for family in [b"f", b"g"] {
+            changes.put(family, b"q", None, value.as_bytes()).unwrap();
+            if row < 400 {
+                changes.delete_family(family, None).unwrap();
+            }
+        }
+    }
+    engine.apply(&name(), batch).wait().unwrap();
+    let few = |limit_rows| Scan { limit_rows: Some(limit_rows), ..Scan::all() };
+    assert_eq!(scan(&engine, few(5)), expected(400..405), "behind more deleted rows than are passed over here");
+    let from = |row: &'static str| Scan { start: row.into(), ..few(5) };
+    assert_eq!(scan(&engine, from("row0450")), expected(450..455));
+    assert_eq!(scan(&engine, from("row0698")), expected(698..700));
+    assert_eq!(scan(&engine, from("x")), []);
+    let in_pieces = Scan { batch_bytes: 1, ..from("row0450") };
+    assert_eq!(scan(&engine, in_pieces), expected(450..455), "more than one batch");
+    let unknown = Scan { columns: Columns::family("nope"), ..few(5) };
+    assert!(engine.scan(&name(), unknown).is_err());
+}
+
 #[test]
 fn a_folder_is_one_processs() {
     let dir = tempfile::tempdir().unwrap();
