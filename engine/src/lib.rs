@@ -42,6 +42,7 @@ mod field;
 mod flush;
 #[cfg(any(test, fuzzing))]
 pub mod foreign;
+mod heads;
 mod health;
 mod id;
 mod inspect;

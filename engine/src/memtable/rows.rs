@@ -9,15 +9,12 @@
 //! A look-up is two searches, each over a plain list of 64-bit heads; keys themselves are compared where heads are equal
 //! only. An insert moves half a leaf. Keys that come in order fill leaf after leaf. No allocation a row.
 
-use std::cmp::Ordering;
-
 use super::arena::{Arena, Place, width};
 use super::slot::{Entry, Slot};
+use crate::heads::Heads;
 
 /// Rows of a leaf: few enough to be moved for an insert, many enough that the list of leaves stays short.
 const LEAF_ROWS: usize = 128;
-/// How many bytes that keys share are passed over; beyond them heads are equal and keys are compared.
-const SHARED_BYTES_MAX: usize = 32;
 
 /// A row: where its key lies, and its cells.
 #[derive(Debug)]
@@ -42,14 +39,6 @@ pub(super) struct Rows {
 struct Leaf {
     heads: Heads,
     rows: Vec<Row>,
-}
-
-/// Sorted keys, by the eight bytes behind those that all of them share.
-#[derive(Debug, Default)]
-struct Heads {
-    shared: [u8; SHARED_BYTES_MAX],
-    shared_bytes: usize,
-    all: Vec<u64>,
 }
 
 /// Where a row is, or where it belongs.
@@ -96,7 +85,7 @@ impl Rows {
         if leaves.is_empty() || (is_last && at.row == LEAF_ROWS) {
             let next = leaves.len();
             leaves.push(Leaf::default());
-            heads.all.push(0); // set with the leaf's first key
+            heads.push_unset(); // set with the leaf's first key
             return At { leaf: next, row: 0 };
         }
         let Some(full) = leaves.get_mut(at.leaf).filter(|leaf| leaf.rows.len() >= LEAF_ROWS) else { return at };
@@ -169,115 +158,9 @@ impl Row {
     }
 }
 
-impl Heads {
-    fn shared(&self) -> &[u8] {
-        self.shared.get(..self.shared_bytes).unwrap_or_default()
-    }
-
-    /// The place of a key, or where it belongs; `key_of` answers the key at a place.
-    fn search<'a>(&self, key: &[u8], key_of: impl Fn(usize) -> &'a [u8]) -> Result<usize, usize> {
-        let (start, _) = key.split_at(self.shared_bytes.min(key.len()));
-        match start.cmp(self.shared()) {
-            Ordering::Less => return Err(0),
-            Ordering::Greater => return Err(self.all.len()),
-            Ordering::Equal => {}
-        }
-        let head = head(key, self.shared_bytes);
-        let equal = self.all.partition_point(|other| *other < head);
-        let mut len = self.all.get(equal..).unwrap_or_default().partition_point(|other| *other == head);
-        // Slow path: equal heads, of keys that are alike for long or that end here.
-        let mut from = equal;
-        while len > 0 {
-            let middle = from + len / 2;
-            match key_of(middle).cmp(key) {
-                Ordering::Equal => return Ok(middle),
-                Ordering::Less => (from, len) = (middle + 1, len - len / 2 - 1),
-                Ordering::Greater => len /= 2,
-            }
-        }
-        Err(from)
-    }
-
-    /// Adds a key; `key_of` answers the other keys by their places so far.
-    fn insert<'a>(&mut self, at: usize, key: &[u8], key_of: impl Fn(usize) -> &'a [u8]) {
-        if self.all.is_empty() {
-            self.share(key);
-        } else {
-            self.narrow(key, key_of);
-        }
-        self.all.insert(at, head(key, self.shared_bytes));
-    }
-
-    /// Puts a key in the place of another; `key_of` answers the keys as they are now.
-    fn set<'a>(&mut self, at: usize, key: &[u8], key_of: impl Fn(usize) -> &'a [u8]) {
-        if self.all.len() == 1 {
-            self.share(key);
-        } else {
-            self.narrow(key, key_of);
-        }
-        if let Some(place) = self.all.get_mut(at) {
-            *place = head(key, self.shared_bytes);
-        }
-    }
-
-    /// Passes over only what a key shares with all others.
-    fn narrow<'a>(&mut self, key: &[u8], key_of: impl Fn(usize) -> &'a [u8]) {
-        let shared_bytes = common_bytes(self.shared(), key);
-        if shared_bytes < self.shared_bytes {
-            self.shared_bytes = shared_bytes;
-            self.take_anew(key_of);
-        }
-    }
-
-    fn split_off(&mut self, at: usize) -> Heads {
-        Heads { shared: self.shared, shared_bytes: self.shared_bytes, all: self.all.split_off(at) }
-    }
-
-    /// Passes over more bytes where the heads have begun to be alike.
-    fn deepen<'a>(&mut self, key_of: impl Fn(usize) -> &'a [u8]) {
-        let (Some(first), Some(last)) = (self.all.first(), self.all.last()) else { return };
-        if (first ^ last) >> 32 != 0 {
-            return;
-        }
-        let (first, last) = (key_of(0), key_of(self.all.len() - 1));
-        let shared_bytes = common_bytes(first, last);
-        self.share(first.get(..shared_bytes).unwrap_or_default());
-        self.take_anew(key_of);
-    }
-
-    fn share(&mut self, bytes: &[u8]) {
-        self.shared_bytes = bytes.len().min(SHARED_BYTES_MAX);
-        for (place, byte) in self.shared.iter_mut().zip(bytes) {
-            *place = *byte;
-        }
-    }
-
-    fn take_anew<'a>(&mut self, key_of: impl Fn(usize) -> &'a [u8]) {
-        for (place, taken) in self.all.iter_mut().enumerate() {
-            *taken = head(key_of(place), self.shared_bytes);
-        }
-    }
-}
-
-/// Eight bytes of a key as a number that orders as they do; keys that end sooner come first or equal.
-fn head(key: &[u8], skip: usize) -> u64 {
-    let rest = key.get(skip..).unwrap_or_default();
-    if let Some(head) = rest.first_chunk::<8>() {
-        return u64::from_be_bytes(*head);
-    }
-    let mut padded = [0; 8];
-    for (place, byte) in padded.iter_mut().zip(rest) {
-        *place = *byte;
-    }
-    u64::from_be_bytes(padded)
-}
-
-fn common_bytes(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
     use std::collections::BTreeMap;
     use std::ops::Bound;
 

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use super::input::{Input, Malformed, Parsed};
 
 pub(super) use builder::BlockBuilder;
+use builder::shared_bytes;
 
 /// Base time and base sequence number, from which the first cell of each row counts.
 const BASE_TIMESTAMP: usize = 0;
@@ -95,10 +96,19 @@ impl Block {
     ///
     /// Cost: log₂ of the rows in comparisons, no key is put together.
     pub(super) fn find_row(&self, target: &[u8]) -> Parsed<usize> {
+        let first = self.slice(self.first_key);
+        let common = shared_bytes(first, target);
+        let first_order = first.cmp(target);
         let (mut low, mut high) = (0, self.rows_count);
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.compare_row(middle, target)? == Ordering::Less { low = middle + 1 } else { high = middle }
+            let record = self.row_record(middle)?;
+            // A row that shares more with the first row than the target does compares with it as the first row does.
+            let order = match target.get(record.shared..) {
+                Some(tail) if record.shared <= common => self.slice(record.suffix).cmp(tail),
+                _ => first_order,
+            };
+            if order == Ordering::Less { low = middle + 1 } else { high = middle }
         }
         Ok(low)
     }
@@ -139,7 +149,7 @@ impl Block {
     fn row_record(&self, row: usize) -> Parsed<RowRecord> {
         let start = self.row_offset(row)?;
         let mut input = self.cells_input(start);
-        let (shared, suffix_bytes, cells) = (input.length()?, input.length()?, input.length()?);
+        let (shared, suffix_bytes, cells) = input.lengths()?;
         let suffix_start = input.position();
         input.bytes(suffix_bytes)?;
         let first_key_bytes = self.first_key.1 - self.first_key.0;

@@ -8,6 +8,8 @@ use std::cmp::Ordering;
 use basalt_store::{CellRef, TimeRange};
 use bytes::Bytes;
 
+use crate::heads::Heads;
+
 use super::format::width_u32;
 use super::input::{Input, Malformed, Parsed};
 use super::span::TimeSpan;
@@ -37,6 +39,8 @@ pub(super) struct BlockEntry {
 pub(super) struct BlockIndex {
     image: Bytes,
     entries: Vec<BlockEntry>,
+    /// Of the rows that blocks begin with.
+    heads: Heads,
 }
 
 impl BlockIndex {
@@ -56,11 +60,15 @@ impl BlockIndex {
         if input.position() != image.len() || entries.is_empty() {
             return Err(input.malformed());
         }
-        let index = Self { image, entries };
+        let mut index = Self { image, entries, heads: Heads::default() };
         let ordered = |(a, b): (&BlockEntry, &BlockEntry)| index.last_row_of(a) <= index.first_row_of(b);
         let pairs_ordered = index.entries.iter().zip(index.entries.iter().skip(1)).all(ordered);
         let each_ordered = index.entries.iter().all(|e| index.first_row_of(e) <= index.last_row_of(e));
-        if pairs_ordered && each_ordered { Ok(index) } else { Err(Malformed { position: index.image.len() }) }
+        if !(pairs_ordered && each_ordered) {
+            return Err(Malformed { position: index.image.len() });
+        }
+        index.heads = Heads::of(index.entries.iter().map(|entry| index.first_row_of(entry)));
+        Ok(index)
     }
 
     /// Number of blocks, at least one.
@@ -70,7 +78,7 @@ impl BlockIndex {
 
     /// Bytes of memory that it keeps.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.image.len() + self.entries.len() * size_of::<BlockEntry>()
+        self.image.len() + self.entries.len() * size_of::<BlockEntry>() + self.heads.memory_bytes()
     }
 
     /// Where the last block ends.
@@ -102,12 +110,19 @@ impl BlockIndex {
             self.first_row_of(entry).cmp(row).then_with(|| self.slice(entry.first_qualifier).cmp(qualifier))
                 == Ordering::Less
         };
-        self.entries.partition_point(before).saturating_sub(1)
+        self.count_until(row, before).saturating_sub(1)
     }
 
     /// The last block that begins at or before a row; `None` when the file begins after it.
     pub(super) fn find_reverse(&self, row: &[u8]) -> Option<usize> {
-        self.entries.partition_point(|entry| self.first_row_of(entry) <= row).checked_sub(1)
+        self.count_until(row, |entry| self.first_row_of(entry) <= row).checked_sub(1)
+    }
+
+    /// How many blocks come before a place in or around a row, as `before` says of those that begin like it.
+    fn count_until(&self, row: &[u8], before: impl Fn(&BlockEntry) -> bool) -> usize {
+        let candidates = self.heads.candidates(row);
+        let alike = self.entries.get(candidates.clone()).unwrap_or_default();
+        candidates.start + alike.partition_point(before)
     }
 
     /// The first block from `from` on that a time range cannot leave out.

@@ -70,6 +70,7 @@ impl<'a> Input<'a> {
     }
 
     /// A number of 1 to 10 bytes, 7 bits a byte, lowest first (LEB128).
+    #[inline]
     pub(super) fn varint(&mut self) -> Parsed<u64> {
         let start = *self;
         let first = self.u8()?;
@@ -95,6 +96,19 @@ impl<'a> Input<'a> {
     pub(super) fn length(&mut self) -> Parsed<usize> {
         let start = *self;
         usize::try_from(self.varint()?).map_err(|_| start.malformed())
+    }
+
+    /// Three lengths in a row.
+    #[inline]
+    pub(super) fn lengths(&mut self) -> Parsed<(usize, usize, usize)> {
+        // Fast path: each in one byte.
+        if let Some([first, second, third]) = self.bytes.get(self.position..).and_then(<[u8]>::first_chunk::<3>)
+            && (first | second | third) < 0x80
+        {
+            self.position += 3;
+            return Ok(((*first).into(), (*second).into(), (*third).into()));
+        }
+        Ok((self.length()?, self.length()?, self.length()?))
     }
 
     /// A varint that is a signed step: even numbers up, odd ones down.

@@ -147,6 +147,6 @@ impl BlockBuilder {
 }
 
 /// How many first bytes two keys have in common.
-fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+pub(super) fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
