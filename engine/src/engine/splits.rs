@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use basalt_store::{Durability, FamilyDescriptor, MutationBatch};
 
@@ -40,13 +39,6 @@ fn s_perf_2_regions_split_at_max_filesize() {
         assert!(engine.apply(&name(), batch).wait().unwrap().failed.is_empty());
     }
     engine.flush(&name()).unwrap();
-    // The engine's own thread may be at a region just now, which is then left to it.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let is_due = |regions: &[RegionInfo]| regions.iter().any(|region| region.file_bytes > 5 << 19);
-    while is_due(&engine.regions(&name()).unwrap()) {
-        engine.core.compact_due().unwrap();
-        assert!(Instant::now() < deadline, "{:?}", engine.regions(&name()));
-    }
     let all: Vec<Row> = (0..9000).map(|row| (format!("row{row:06}"), vec![value.clone()])).collect();
     assert!(scan(&engine, Scan::all()) == all, "a row is lost or twice there");
     // A region that another thread is at is passed over, so that once may not be enough.
