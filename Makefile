@@ -7,7 +7,8 @@
 # make truth  the store's rules and 2,000 random histories asked of a real HBase (tests/oracle/README.md)
 # make import-check   `basalt import` of a real OpenTSDB's dump of 1 M points (Java and Maven), then of a made one of
 #             POINTS (50M) beside /api/put, killed half-way; some 20 GB of disk
-# make lab    the full counts: kill9, simulation, log cuts, clients for a minute each
+# make lab    the full counts: simulation, log cuts, clients for a minute each
+# make torture   crashes, faults and damage with their full counts, about an hour (torture/README.md); ARGS="kill9 --cycles 10" for one row
 
 CARGO ?= cargo
 
@@ -60,5 +61,11 @@ import-check:
 lab:
 	tests/clients/install
 	BASALT_SIM_HISTORIES=10000 BASALT_WAL_CUT_EVERY=1 BASALT_HISTORIES=10000 $(CARGO) test -p basalt-engine -- --nocapture
-	BASALT_KILL9_ROUNDS=200 BASALT_CLIENT_SECONDS=65 $(CARGO) test --test it -- --nocapture kill9 clients
+	BASALT_CLIENT_SECONDS=65 $(CARGO) test --test it -- --nocapture clients
 	BASALT_HOSTILE_MS=1000 $(CARGO) test --release --test it -- --nocapture hostile::hostile hostile::known
+
+# Rows that take root, or a tool that is not there, say `skipped` and why.
+torture:
+	$(CARGO) build --release --bin basalt
+	$(CARGO) build --release -p basalt-torture
+	target/release/basalt-torture $(or $(ARGS),all)

@@ -33,8 +33,6 @@ mod hostile;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
-mod kill9;
-#[cfg(test)]
 mod last;
 #[cfg(test)]
 mod meta;

@@ -1,6 +1,24 @@
 //! What became of each row, and the last line.
 
+use std::fmt;
 use std::time::Instant;
+
+/// A row that cannot be run here, as an error that is none.
+#[derive(Debug)]
+pub(crate) struct Skip(pub(crate) String);
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Skip {}
+
+/// Ends a row that needs what this machine lacks.
+pub(crate) fn skip<T>(reason: impl Into<String>) -> anyhow::Result<T> {
+    Err(Skip(reason.into()).into())
+}
 
 /// Counts the rows that were run.
 #[derive(Debug, Default)]
@@ -20,6 +38,10 @@ impl Verdicts {
             Ok(figures) => {
                 self.passed += 1;
                 println!("passed: {name}: {figures} ({seconds:.1} s)");
+            }
+            Err(error) if error.is::<Skip>() => {
+                self.skipped += 1;
+                println!("skipped: {name}: {error}");
             }
             Err(error) => {
                 self.failed += 1;
