@@ -60,7 +60,7 @@ import-check:
 # The full counts of what the gate runs a tenth of.
 lab:
 	tests/clients/install
-	BASALT_SIM_HISTORIES=10000 BASALT_WAL_CUT_EVERY=1 BASALT_HISTORIES=10000 $(CARGO) test -p basalt-engine -- --nocapture
+	BASALT_SIM_HISTORIES=10000 BASALT_WAL_CUT_EVERY=1 BASALT_HISTORIES=100000 $(CARGO) test -p basalt-engine -- --nocapture
 	BASALT_CLIENT_SECONDS=65 $(CARGO) test --test it -- --nocapture clients
 	BASALT_HOSTILE_MS=1000 $(CARGO) test --release --test it -- --nocapture hostile::hostile hostile::known
 

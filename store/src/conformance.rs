@@ -21,12 +21,14 @@
 //! | S-MAP-12, -13, -17; S-VERS-2; S-KEY-2; S-SCAN-4, -5; S-SIZE-1; S-LIST-7; S-PERF-1, -3, -4, -6 (costs) | `costs` |
 //! | S-CONS-1; S-IDX-6; S-PUT-2; S-MAP-9, -16, -18; S-VERS-10; S-TTL-3; S-CF-2; U-5 | `changes` |
 //! | R-3..10 | `layouts` |
+//! | D-3..6, -9, -12, -13, -34 | `contradictions` |
 //! | S-MAP-1 | [`history`] |
 //!
 //! What is the engine's alone has its code in the name of one of the engine's tests: splits by size (S-PERF-2), blocks
 //! kept in memory (S-PERF-5), crashes (S-ACID-2, S-CNT-2, S-IDX-6). `docs/data-model.md` says for every code where it is.
 
 mod changes;
+mod contradictions;
 mod costs;
 mod deletes;
 mod filters;
@@ -43,6 +45,7 @@ mod versions;
 use std::sync::Arc;
 
 pub use changes::*;
+pub use contradictions::*;
 pub use costs::*;
 pub use deletes::*;
 pub use filters::*;
@@ -129,6 +132,8 @@ macro_rules! conformance_suite {
             s_scan_6_the_order_of_cells
             s_scan_7_reversed
             s_scan_8_filters_of_rows
+            s_scan_8_open_ranges_of_rows_reversed
+            s_scan_8_any_of_a_list_reversed
             s_scan_8_filters_of_cells
             s_scan_8_filters_of_row_keys
             s_scan_8_filters_of_columns
@@ -149,6 +154,7 @@ macro_rules! conformance_suite {
             s_del_3_delete_a_column
             s_del_4_delete_a_family
             s_del_4_a_family_tombstone_below_the_empty_qualifier
+            s_del_4_a_column_prefix_passes_over_no_family_tombstone
             s_del_5_a_row_delete_is_one_tombstone_a_family
             s_del_6_no_time_means_the_servers_own
             s_del_7_deletes_mask_later_puts_until_major_compaction
@@ -157,6 +163,7 @@ macro_rules! conformance_suite {
             s_del_9_a_delete_after_compaction_shows_none
             s_del_10_kept_deletes_keep_their_tombstones
             s_del_11_future_tombstones_go_at_major_compaction
+            s_del_11_a_purge_delay_is_a_number
             s_del_11_tombstones_outlive_major_compactions_by_the_purge_delay
             u_4_tombstones_mask_earlier_writes_only
             u_4_deleted_versions_still_count
@@ -174,6 +181,7 @@ macro_rules! conformance_suite {
             s_vers_8_min_versions_below_versions
             s_vers_9_min_versions_outlive_ttl
             s_ttl_1_expiry
+            s_ttl_1_expired_tombstones_hold_no_scan_up
             s_ttl_2_expired_rows_are_absent
             s_ttl_4_ttl_counts_from_the_cells_time
             s_keep_1_deleted_cells_at_their_time
@@ -201,8 +209,10 @@ macro_rules! conformance_suite {
             s_split_8_regions_count_their_load
             s_perf_settings_change_no_answer
             snapshots_are_listed
+            snapshots_are_stamped_by_the_stores_clock
             snapshots_are_cloned
             snapshots_are_restored
+            snapshots_are_restored_over_an_emptied_table
             s_ns_4_snapshots_respect_quotas
             s_idx_6_a_trigger_keeps_an_index
             s_cons_1_constraints_refuse_by_name
@@ -223,6 +233,14 @@ macro_rules! conformance_suite {
             r_8_an_order_of_three_tables
             r_9_an_order_of_one_table
             r_10_lines_with_their_address
+            d_3_a_hash_of_the_user_spreads_users_not_one_users_rows
+            d_4_aligned_times_fall_in_few_buckets
+            d_5_a_known_time_is_one_get_whatever_the_buckets
+            d_6_hexadecimal_keys_fall_in_three_of_ten_regions
+            d_9_a_random_ending_spreads_nothing
+            d_12_an_index_holds_the_rest_of_the_key
+            d_13_padding_with_a_letter_breaks_the_order
+            d_34_a_long_as_text_is_two_and_a_half_times_as_long
             s_map_12_absent_cells_take_no_space
             s_map_13_families_lie_apart
             s_map_17_a_cell_is_read_with_its_block

@@ -21,7 +21,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::oracle;
 
 const USAGE: &str = "\
-usage: cargo xtask truth suite [--record] [NAME...]
+usage: cargo xtask truth suite [--record] [--missing] [NAME...]
        cargo xtask truth shell [NAME...]
        cargo xtask truth histories [--count N] [--seed N] [--operations N] [--restarts N]
 ";
@@ -34,12 +34,16 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     match args.split_first().map(|(command, rest)| (command.as_str(), rest)) {
         Some(("suite", rest)) => {
-            let (flags, names): (Vec<_>, Vec<_>) = rest.iter().cloned().partition(|arg| arg.starts_with("--"));
-            match flags.as_slice() {
-                [] => suite::run(&names, false),
-                [flag] if flag == "--record" => suite::run(&names, true),
-                _ => bail!(USAGE),
+            let mut asked = suite::Asked::default();
+            for arg in rest {
+                match arg.as_str() {
+                    "--record" => asked.record = true,
+                    "--missing" => asked.missing = true,
+                    flag if flag.starts_with('-') => bail!(USAGE),
+                    name => asked.names.push(name.to_owned()),
+                }
             }
+            suite::run(&asked)
         }
         Some(("shell", names)) => scripts::run(names),
         Some(("histories", rest)) => histories::run(&asked(rest)?),

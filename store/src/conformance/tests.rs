@@ -39,6 +39,7 @@ fn every_rule_is_in_the_suite() {
         include_str!("changes.rs"),
         include_str!("costs.rs"),
         include_str!("layouts.rs"),
+        include_str!("contradictions.rs"),
         include_str!("deletes.rs"),
         include_str!("filters.rs"),
         include_str!("namespaces.rs"),

@@ -114,6 +114,22 @@ pub fn s_ttl_1_expiry(fixture: &mut dyn Fixture) {
     assert_eq!(scene.raw(), [""; 0]);
 }
 
+/// Expired tombstones at the same time as a put, all of the column without a name, end no scan early and hold none up.
+pub fn s_ttl_1_expired_tombstones_hold_no_scan_up(fixture: &mut dyn Fixture) {
+    let mut scene = Scene::new(fixture, [FamilyDescriptor::new("f").with_versions(3).with_ttl(10)]);
+    // In each file something that lives on, or else its times would leave it out.
+    let live = NOW + 9 * SECOND;
+    scene.put("r", "f:", NOW, "v");
+    scene.put("r", "f:p", live, "v");
+    scene.flush();
+    scene.delete("r", "f:", NOW);
+    scene.put("r", "f:q", live, "v");
+    scene.flush();
+    scene.set_clock(NOW + 12 * SECOND);
+    let told = [format!("f:p@{live}=v"), format!("f:q@{live}=v")];
+    scene.until_major(|scene| assert_eq!(scene.row("r"), told));
+}
+
 /// TTL takes the newest version too, and then the row is absent.
 pub fn s_ttl_2_expired_rows_are_absent(fixture: &mut dyn Fixture) {
     let mut scene = Scene::new(fixture, [FamilyDescriptor::new("f").with_ttl(10)]);

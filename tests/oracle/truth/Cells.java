@@ -191,6 +191,8 @@ class Cells {
     Durability durability = DURABILITIES[ask.u8()];
     RowMutations all = new RowMutations(row);
     for (int entries = ask.u32(); entries > 0; entries--) all.add(entry(ask, durability));
+    // HBase's client runs past the end of such a list.
+    if (all.getMutations().isEmpty()) throw new Fault.Refused("no changes");
     tell.writeBoolean(table.checkAndMutate(b.build(all)).isSuccess());
   }
 }

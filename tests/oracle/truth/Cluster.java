@@ -2,10 +2,16 @@ import java.io.File;
 import java.util.*;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hbase.*;
 import org.apache.hadoop.hbase.client.*;
 import org.apache.hadoop.hbase.master.HMaster;
 import org.apache.hadoop.hbase.regionserver.*;
+import org.apache.hadoop.hbase.shaded.protobuf.ProtobufUtil;
+import org.apache.hadoop.hbase.shaded.protobuf.generated.SnapshotProtos;
+import org.apache.hadoop.hbase.snapshot.*;
+import org.apache.hadoop.hbase.util.CommonFSUtils;
 import org.apache.hadoop.hbase.util.EnvironmentEdgeManager;
 import org.apache.hadoop.hbase.util.JVMClusterUtil;
 import org.apache.hadoop.hbase.zookeeper.MiniZooKeeperCluster;
@@ -40,12 +46,15 @@ class Cluster {
       conf.setInt("hbase." + who + ".info.port", -1);
     }
     conf.setBoolean("hbase.localcluster.assign.random.ports", true);
-    conf.setInt("hbase.regionserver.handler.count", 10);
+    conf.setInt("hbase.regionserver.handler.count", 40);
     conf.setInt("hbase.regionserver.msginterval", 100);
     conf.setInt("hbase.master.wait.on.regionservers.timeout", 200);
     conf.setInt("hbase.master.wait.on.regionservers.interval", 50);
-    conf.setInt("hbase.client.pause", 20);
-    conf.setInt("hbase.client.retries.number", 8);
+    conf.setInt("hbase.client.pause", 4);
+    // HBase gathers orders to its servers for a while before it sends them; here each is waited for.
+    conf.setInt("hbase.assignment.dispatch.wait.msec", 1);
+    conf.setInt("hbase.procedure.remote.dispatcher.delay.msec", 1);
+    conf.setInt("hbase.client.retries.number", 12);
     conf.setBoolean("hbase.quota.enabled", true);
     conf.setInt("hbase.quota.cache.ttl", 1000);
     conf.setBoolean("hbase.snapshot.enabled", true);
@@ -106,6 +115,18 @@ class Cluster {
       for (HRegion region : server.getRegionServer().getRegions(table)) found.add((TruthRegion) region);
     found.sort(Comparator.comparing(HRegion::getRegionInfo, RegionInfo.COMPARATOR));
     return found;
+  }
+
+  /** How many regions a snapshot is of: HBase's client is not told. */
+  int regionsOfSnapshot(String name) throws Exception {
+    Path folder = SnapshotDescriptionUtils.getCompletedSnapshotDir(name, CommonFSUtils.getRootDir(conf));
+    FileSystem files = folder.getFileSystem(conf);
+    int count = 0;
+    for (SnapshotProtos.SnapshotRegionManifest region : SnapshotManifest
+        .open(conf, files, folder, SnapshotDescriptionUtils.readSnapshotInfo(files, folder)).getRegionManifests())
+      // One that was split is there until its files are no longer needed.
+      if (!ProtobufUtil.toRegionInfo(region.getRegionInfo()).isSplit()) count++;
+    return count;
   }
 
   /** Closes every user's region and opens it again from its files. */

@@ -32,6 +32,8 @@ class Fault {
     if (e instanceof TableNotFoundException || e instanceof NamespaceNotFoundException
         || e instanceof NoSuchColumnFamilyException) return NOT_FOUND;
     if (e instanceof SnapshotDoesNotExistException) return NOT_FOUND;
+    if (e instanceof SnapshotCreationException && String.valueOf(e.getMessage()).contains("doesn't exist")) return NOT_FOUND;
+    if (e instanceof RestoreSnapshotException && String.valueOf(e.getMessage()).contains("Unable to find")) return NOT_FOUND;
     if (e instanceof SnapshotExistsException) return CONFLICT;
     if (e instanceof TableExistsException || e instanceof NamespaceExistException) return CONFLICT;
     if (e instanceof TableNotEnabledException || e instanceof TableNotDisabledException)

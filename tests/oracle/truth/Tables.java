@@ -81,6 +81,7 @@ class Tables {
           tell.text(one.getName());
           tell.text(one.getTableNameAsString());
           tell.writeLong(one.getCreationTime());
+          tell.writeLong(cluster.regionsOfSnapshot(one.getName()));
         }
         break;
       }

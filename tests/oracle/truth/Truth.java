@@ -13,7 +13,7 @@ import org.apache.hadoop.hbase.util.VersionInfo;
  * before them, lists a 4-byte count. xtask/src/truth/wire.rs is the other side.
  */
 public class Truth {
-  static final int THREADS = 8;
+  static final int THREADS = 32;
   final Cluster cluster;
   final Tables tables;
   final Cells cells;

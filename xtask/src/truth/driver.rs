@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use basalt_store::{Error, ErrorKind};
@@ -17,11 +18,22 @@ use crate::oracle;
 /// Longest answer taken; the histories' whole tables are some hundred kilobytes.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
+/// Longest that an answer is waited for. HBase has scans that never end; on a busy machine a table is made in seconds.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// Longest that HBase may take to start, and to stop in good order.
+const START_MAX: Duration = Duration::from_secs(180);
+const STOP_MAX: Duration = Duration::from_secs(60);
+/// The number that the greeting answers.
+const GREETING: u64 = 0;
+
+/// The kind of error of what HBase let go unanswered; no answer of its has this one.
+pub(super) const NO_ANSWER: ErrorKind = ErrorKind::Throttled;
+
 /// What came back: the kind of error, 0 for none, and bytes.
 type Answer = (u8, Vec<u8>);
 type Waiting = Arc<Mutex<HashMap<u64, Sender<Answer>>>>;
 
-/// A running HBase. Dropped, it stops; its data stay.
+/// A running HBase. Dropped, it stops, in good order where it still answers; its data stay.
 #[derive(Debug)]
 pub(super) struct Driver {
     child: Child,
@@ -31,6 +43,10 @@ pub(super) struct Driver {
     waiting: Waiting,
     // Relaxed: numbers only have to differ.
     last_id: AtomicU64,
+    /// Once it let a question go unanswered it is asked no more. Relaxed: whoever misses it waits once more.
+    is_stuck: AtomicBool,
+    /// Told when the process has closed its output, which is when it ends.
+    ended: Mutex<Receiver<()>>,
     /// HBase's own version, as it says.
     pub(super) version: String,
 }
@@ -46,10 +62,11 @@ impl Driver {
             .context("cannot start tests/oracle/oracle.sh")?;
         let pipe = child.stdin.take().context("the driver has no input")?;
         let mut out = BufReader::new(child.stdout.take().context("the driver has no output")?);
-        let (_, _, version) =
-            read_answer(&mut out).context("HBase did not start; see log/truth-*.log in ORACLE_DIR")?;
+        let (greeting, greeted) = channel();
         let waiting = Waiting::default();
+        lock(&waiting).insert(GREETING, greeting);
         let readers = Arc::clone(&waiting);
+        let (end, ended) = channel();
         std::thread::spawn(move || {
             while let Ok((id, kind, told)) = read_answer(&mut out) {
                 if let Some(sender) = lock(&readers).remove(&id) {
@@ -58,17 +75,43 @@ impl Driver {
             }
             // Whoever still waits finds the other end gone.
             lock(&readers).clear();
+            drop(end);
         });
-        let version = String::from_utf8_lossy(&version).into_owned();
-        Ok(Self { child, pipe: Mutex::new(Some(pipe)), waiting, last_id: AtomicU64::new(0), version })
+        let mut driver = Self {
+            child,
+            pipe: Mutex::new(Some(pipe)),
+            waiting,
+            last_id: AtomicU64::new(GREETING),
+            is_stuck: AtomicBool::new(true),
+            ended: Mutex::new(ended),
+            version: String::new(),
+        };
+        let (_, version) =
+            greeted.recv_timeout(START_MAX).context("HBase did not start; see log/truth-*.log in ORACLE_DIR")?;
+        driver.version = String::from_utf8_lossy(&version).into_owned();
+        driver.is_stuck = AtomicBool::new(false);
+        Ok(driver)
     }
 
-    /// Asks, and waits for the answer.
+    /// Whether it let a question go unanswered, or ended.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.is_stuck.load(Ordering::Relaxed)
+    }
+
+    /// Asks, and waits for the answer; [`NO_ANSWER`] where none comes.
     pub(super) fn call(&self, call: u8, ask: &Ask) -> basalt_store::Result<Vec<u8>> {
-        let (kind, told) = self
-            .send(call, ask)
-            .and_then(|answer| answer.recv().context("HBase ended"))
-            .map_err(|e| Error::backend(ErrorKind::Bug, std::io::Error::other(format!("the pipe to HBase: {e:#}"))))?;
+        let unanswered = |why: &str| {
+            self.is_stuck.store(true, Ordering::Relaxed);
+            Error::backend(NO_ANSWER, std::io::Error::other(format!("HBase did not answer: {why}")))
+        };
+        if self.is_stuck() {
+            return Err(unanswered("it did not before"));
+        }
+        let answer = self.send(call, ask).map_err(|error| unanswered(&format!("{error:#}")))?;
+        let (kind, told) = answer.recv_timeout(ANSWER_MAX).map_err(|error| match error {
+            RecvTimeoutError::Timeout => unanswered("it took too long"),
+            RecvTimeoutError::Disconnected => unanswered("it ended"),
+        })?;
         if kind == 0 { Ok(told) } else { Err(error(kind, &String::from_utf8_lossy(&told))) }
     }
 
@@ -93,6 +136,10 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // The end of its input is the word to stop.
         drop(lock(&self.pipe).take());
+        let ended = lock(&self.ended);
+        if self.is_stuck() || matches!(ended.recv_timeout(STOP_MAX), Err(RecvTimeoutError::Timeout)) {
+            drop(self.child.kill());
+        }
         drop(self.child.wait());
     }
 }

@@ -27,6 +27,7 @@ pub(super) struct HBaseFixture {
     clock: ManualClock,
     /// The time that HBase was last told. Relaxed: whoever sets the clock is the one who asks next.
     told_ms: AtomicU64,
+    name: String,
     folder: PathBuf,
     reopening: Reopening,
     pub(super) version: String,
@@ -43,10 +44,24 @@ impl HBaseFixture {
             store,
             clock: ManualClock::new(Timestamp(0)),
             told_ms: AtomicU64::new(u64::MAX),
+            name: name.to_owned(),
             folder,
             reopening,
             version,
         })
+    }
+
+    /// Whether HBase let a question go unanswered; it answers none since.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.store.as_ref().is_none_or(|hbase| hbase.0.is_stuck())
+    }
+
+    /// Another HBase on no data, in place of one that is stuck.
+    pub(super) fn renew(&mut self) -> Result<()> {
+        // It must be gone before its folder is emptied.
+        self.store = None;
+        *self = Self::start(&self.name.clone(), self.reopening)?;
+        Ok(())
     }
 
     fn hbase(&self) -> Arc<HBase> {
@@ -76,6 +91,8 @@ impl Fixture for HBaseFixture {
     fn reopen(&mut self) {
         drop(self.store());
         match self.reopening {
+            // It stays as it is for whoever asks why.
+            _ if self.is_stuck() => {}
             Reopening::Regions => told(self.hbase().reopen()),
             Reopening::Process => {
                 self.store = None;

@@ -126,7 +126,10 @@ impl Store for HBase {
     }
 
     fn list_snapshots(&self) -> Result<Vec<SnapshotInfo>> {
-        self.ask(31, &Ask::default(), |told| told.list(told_snapshot))
+        let mut snapshots = self.ask(31, &Ask::default(), |told| told.list(told_snapshot))?;
+        // HBase lists them as its folder does.
+        snapshots.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(snapshots)
     }
 
     fn restore_snapshot(&self, snapshot: &str) -> Result<()> {

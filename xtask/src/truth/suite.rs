@@ -20,37 +20,53 @@ pub(super) enum Verdict {
     Passes,
     /// What differed first.
     Differs(String),
+    /// It let a question go unanswered, as the rule then said.
+    IsSilent(String),
 }
 
-/// Runs the rules whose names hold one of `names`, or all; with `record` writes the verdicts down.
-pub(super) fn run(names: &[String], record: bool) -> Result<()> {
-    let fixture = HBaseFixture::start("suite", Reopening::Regions)?;
-    let version = fixture.version.clone();
-    println!("the conformance suite against HBase {version}");
+/// Which rules are asked, and what becomes of the verdicts.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// Their names; none for all.
+    pub(super) names: Vec<String>,
+    /// Writes each verdict down as soon as it is known.
+    pub(super) record: bool,
+    /// Only rules without a recorded verdict: goes on where a run was ended.
+    pub(super) missing: bool,
+}
+
+impl Asked {
+    fn rules(&self) -> impl Iterator<Item = (&'static str, Rule)> {
+        let before = std::fs::read_to_string(path()).unwrap_or_default();
+        let is_asked = move |rule: &str| {
+            (self.names.is_empty() || self.names.iter().any(|name| *rule == *name.as_str()))
+                && !(self.missing && before.lines().any(|line| line.split('\t').next() == Some(rule)))
+        };
+        rules().into_iter().filter(move |(rule, _)| is_asked(rule))
+    }
+}
+
+/// Runs the rules that are asked for.
+pub(super) fn run(asked: &Asked) -> Result<()> {
+    let mut fixture = HBaseFixture::start("suite", Reopening::Regions)?;
+    println!("the conformance suite against HBase {}", fixture.version);
     let begun = Instant::now();
-    let asked = rules().into_iter().filter(|(rule, _)| names.is_empty() || names.iter().any(|n| *rule == n.as_str()));
-    let verdicts = judge(fixture, asked)?;
+    let verdicts = judge(&mut fixture, asked)?;
     let unexpected = verdicts.iter().filter(|(rule, verdict)| !is_known(rule, verdict)).count();
     let count = |wanted: fn(&Verdict) -> bool| verdicts.values().filter(|verdict| wanted(verdict)).count();
     let told = format!(
-        "{} rules: {} pass, {} differ",
+        "{} rules: {} pass, {} differ, {} unanswered",
         verdicts.len(),
         count(|v| *v == Verdict::Passes),
-        count(|v| matches!(v, Verdict::Differs(_)))
+        count(|v| matches!(v, Verdict::Differs(_))),
+        count(|v| matches!(v, Verdict::IsSilent(_))),
     );
     println!("{told}; {unexpected} unexpected; {:.0} s", begun.elapsed().as_secs_f64());
-    if record {
-        std::fs::write(path(), file(&version, &verdicts)).context("cannot write the verdicts")?;
-        println!("recorded in {}", path().display());
-    }
     ensure!(unexpected == 0, "{unexpected} verdicts are not those of xtask/src/truth/known.rs");
     Ok(())
 }
 
-fn judge(
-    mut fixture: HBaseFixture,
-    rules: impl Iterator<Item = (&'static str, Rule)>,
-) -> Result<BTreeMap<&'static str, Verdict>> {
+fn judge(fixture: &mut HBaseFixture, asked: &Asked) -> Result<BTreeMap<&'static str, Verdict>> {
     let said = Arc::new(Mutex::new(String::new()));
     let hook = take_hook();
     let listener = Arc::clone(&said);
@@ -64,15 +80,24 @@ fn judge(
         }
     }));
     let mut verdicts = BTreeMap::new();
-    for (name, rule) in rules {
-        fixture.empty()?;
+    for (name, rule) in asked.rules() {
+        if fixture.empty().is_err() {
+            fixture.renew()?;
+        }
         said.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let begun = Instant::now();
-        let held = catch_unwind(AssertUnwindSafe(|| rule(&mut fixture))).is_ok();
-        let said = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let verdict = if held { Verdict::Passes } else { Verdict::Differs(said.chars().take(700).collect()) };
+        let held = catch_unwind(AssertUnwindSafe(|| rule(&mut *fixture))).is_ok();
+        let said: String = said.lock().unwrap_or_else(PoisonError::into_inner).chars().take(700).collect();
+        let verdict = match held {
+            _ if fixture.is_stuck() => Verdict::IsSilent(said),
+            true => Verdict::Passes,
+            false => Verdict::Differs(said),
+        };
         let mark = if is_known(name, &verdict) { "" } else { "UNEXPECTED " };
         println!("{mark}{name}: {verdict:?} ({:.1} s)", begun.elapsed().as_secs_f64());
+        if asked.record {
+            std::fs::write(path(), file(&fixture.version, name, &verdict)).context("cannot write the verdict")?;
+        }
         verdicts.insert(name, verdict);
     }
     set_hook(hook);
@@ -90,7 +115,7 @@ fn known(rule: &str) -> Option<&'static str> {
 }
 
 fn is_known(rule: &str, verdict: &Verdict) -> bool {
-    matches!((verdict, known(rule)), (Verdict::Passes, None) | (Verdict::Differs(_), Some(_)))
+    matches!((verdict, known(rule)), (Verdict::Passes, None) | (Verdict::Differs(_) | Verdict::IsSilent(_), Some(_)))
 }
 
 /// Where the verdicts are kept.
@@ -98,36 +123,29 @@ pub(super) fn path() -> PathBuf {
     oracle::workspace().join("tests/golden/hbase-verdicts.txt")
 }
 
-/// The file anew: verdicts on the rules that were asked, and the lines of the others as they were.
-fn file(version: &str, verdicts: &BTreeMap<&str, Verdict>) -> String {
+/// The file anew: the verdict on one rule, and the lines of the others as they were.
+fn file(version: &str, rule: &str, verdict: &Verdict) -> String {
     let before = std::fs::read_to_string(path()).unwrap_or_default();
     let kept = before.lines().filter_map(|line| line.split_once('\t'));
-    let mut lines: BTreeMap<&str, String> = kept.map(|(rule, rest)| (rule, rest.to_owned())).collect();
+    let mut lines: BTreeMap<&str, String> =
+        kept.map(|(rule, rest)| (rule, rest.split('\t').next().unwrap_or_default().to_owned())).collect();
     let names: Vec<&str> = rules().into_iter().map(|(name, _)| name).collect();
     lines.retain(|rule, _| names.contains(rule));
-    for (rule, verdict) in verdicts {
-        lines.insert(rule, line(rule, verdict));
-    }
+    let word = match verdict {
+        Verdict::Passes => "passes",
+        Verdict::Differs(_) => "differs",
+        Verdict::IsSilent(_) => "no answer",
+    };
+    lines.insert(rule, word.to_owned());
     let mut text = format!(
         "# What HBase {version} says of each rule of basalt_store::conformance. Recorded by\n\
          # `cargo xtask truth suite --record`, not edited by hand; the reasons are those of xtask/src/truth/known.rs.\n"
     );
-    for (rule, line) in lines {
-        writeln!(text, "{rule}\t{line}").unwrap_or_default();
+    for (rule, word) in lines {
+        let why = known(rule).map(|why| format!("\t{why}")).unwrap_or_default();
+        writeln!(text, "{rule}\t{word}{why}").unwrap_or_default();
     }
     text
-}
-
-/// A verdict and its reason.
-fn line(rule: &str, verdict: &Verdict) -> String {
-    let word = match verdict {
-        Verdict::Passes => "passes",
-        Verdict::Differs(_) => "differs",
-    };
-    match known(rule) {
-        Some(why) => format!("{word}\t{why}"),
-        None => word.to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -139,6 +157,19 @@ mod tests {
         let names: Vec<_> = rules().into_iter().map(|(name, _)| name).collect();
         for (name, _) in KNOWN {
             assert!(names.contains(name), "{name} is no rule any more");
+        }
+    }
+
+    #[test]
+    fn each_rule_has_a_recorded_verdict_and_each_difference_its_reason() {
+        let recorded = std::fs::read_to_string(path()).unwrap();
+        for (rule, _) in rules() {
+            let line = recorded.lines().find_map(|line| line.strip_prefix(rule)?.strip_prefix('\t'));
+            let line = line
+                .unwrap_or_else(|| panic!("{rule}: no verdict of HBase's; cargo xtask truth suite --record {rule}"));
+            let (word, why) = line.split_once('\t').unwrap_or((line, ""));
+            assert_eq!(word == "passes", known(rule).is_none(), "{rule}: {word}");
+            assert_eq!(why, known(rule).unwrap_or_default(), "{rule}");
         }
     }
 }

@@ -86,7 +86,7 @@ pub(super) fn told_table(told: &mut Told<'_>) -> Result<TableDescriptor> {
 
 pub(super) fn told_snapshot(told: &mut Told<'_>) -> Result<SnapshotInfo> {
     let (name, table, created) = (told.text()?.into(), told.text()?.parse()?, Timestamp(told.u64()?));
-    Ok(SnapshotInfo { name, table, created, regions_count: 0, files_count: 0, file_bytes: 0 })
+    Ok(SnapshotInfo { name, table, created, regions_count: told.u64()?, files_count: 0, file_bytes: 0 })
 }
 
 pub(super) fn told_regions(told: &mut Told<'_>) -> Result<Vec<RegionInfo>> {

@@ -59,13 +59,15 @@ pub(super) struct Generator {
     state: u64,
     /// What every row key begins with.
     prefix: String,
+    /// Whether a history that is shared has filters that seek to columns, instead of columns without a name.
+    seeks_columns: bool,
     /// Where the clock is to stand at the next operation.
     pub(super) now: u64,
 }
 
 impl Generator {
     pub(super) fn new(seed: u64, now: u64) -> Self {
-        Self { state: seed, prefix: String::new(), now }
+        Self { state: seed, prefix: String::new(), seeks_columns: seed % 2 == 1, now }
     }
 
     /// The same history in rows that begin with `prefix`, so that many share a table.
@@ -186,11 +188,21 @@ impl Generator {
         }
         let column = match kind {
             DeleteFamily | DeleteFamilyVersion => family.to_owned(),
-            Put => format!("{family}:{}", self.pick(&QUALIFIERS)),
-            Delete | DeleteColumn => format!("{family}:{}", self.pick(&["", "p", "pq", "z", "n", "s"])),
+            Put => self.own_column(family, &QUALIFIERS),
+            Delete | DeleteColumn => self.own_column(family, &["", "p", "pq", "z", "n", "s"]),
         };
         let value = if kind == Put { self.pick(&VALUES) } else { "" };
         Edit { target: Target { row, column }, kind, time, value }
+    }
+
+    /// A column to write to. HBase 2.6 never ends a scan over expired tombstones of the column without a name
+    /// (`s_ttl_1_expired_tombstones_hold_no_scan_up`), and passes over a family's tombstones below a put in it when a
+    /// filter seeks to columns (`s_del_4_a_column_prefix_passes_over_no_family_tombstone`), so histories that it shares
+    /// have no such column in the one family, and elsewhere either it or such filters.
+    fn own_column(&mut self, family: &str, from: &[&'static str]) -> String {
+        let qualifier = self.pick(from);
+        let is_left_out = qualifier.is_empty() && self.is_shared() && (family == "t" || self.seeks_columns);
+        format!("{family}:{}", if is_left_out { "z" } else { qualifier })
     }
 
     /// A time of one's own, or none.
@@ -220,7 +232,13 @@ impl Generator {
     fn get(&mut self) -> Get {
         let (columns, time_range) = self.cells_wanted();
         let rows = (0..=self.below(3)).map(|_| self.row().into()).collect();
-        Get { columns, time_range, versions: self.pick(&[1, 2, u32::MAX]), filter: self.filter(), ..Get::rows(rows) }
+        Get {
+            columns,
+            time_range,
+            versions: self.pick(&[1, 2, u32::MAX]),
+            filter: self.filter(false),
+            ..Get::rows(rows)
+        }
     }
 
     fn scan(&mut self) -> Scan {
@@ -252,7 +270,7 @@ impl Generator {
             // HBase counts pieces of rows against the limit.
             batch_cells: pieces.filter(|_| limit_rows.is_none() || !self.is_shared()),
             reversed,
-            filter: self.filter(),
+            filter: self.filter(reversed),
             batch_bytes: self.pick(&[1, 64, 1 << 16]),
             ..Scan::range(start, stop)
         }
@@ -274,13 +292,14 @@ impl Generator {
         (columns, if with_times { range } else { TimeRange::ALL })
     }
 
-    fn filter(&mut self) -> Option<Filter> {
+    fn filter(&mut self, reversed: bool) -> Option<Filter> {
+        let seeks = !self.is_shared() || self.seeks_columns;
         let [r0, r1, r3, r5] = ["r0", "r1", "r3", "r5"].map(|row| self.key(row));
         let leaf = |n| match n {
             0 => Filter::KeyOnly,
             1 => Filter::FirstKeyOnly,
             2 => Filter::Prefix(r1.clone()),
-            3 => Filter::ColumnPrefix("p".into()),
+            3 if seeks => Filter::ColumnPrefix("p".into()),
             _ => {
                 let range = |start: &Bytes, stop: &Bytes| RowRange { start: start.clone(), stop: stop.clone() };
                 Filter::MultiRowRange(vec![range(&r0, &r1), range(&r3, &r5)])
@@ -290,6 +309,8 @@ impl Generator {
             n @ 0..5 => Some(leaf(n)),
             5 => {
                 let operator = self.pick(&[ListOperator::All, ListOperator::One]);
+                // HBase 2.6 loses cells there: `s_scan_8_any_of_a_list_reversed`.
+                let operator = if reversed && self.is_shared() { ListOperator::All } else { operator };
                 Some(Filter::List(operator, vec![leaf(self.below(5)), leaf(self.below(5))]))
             }
             _ => None,
