@@ -81,29 +81,62 @@ pub(crate) fn parse_time(word: &str) -> Result<i64, Problem> {
     read.map_err(Problem::NotATime)
 }
 
-/// The words that are not empty.
-fn tag_words(words: &str) -> impl Iterator<Item = &str> {
-    words.split(' ').filter(|word| !word.is_empty())
-}
-
+/// Checks that tags are words of `key=value`, and that no key has two values.
+///
+/// *Cost*: one pass over the bytes, and each key beside those before it; an allocation from the seventeenth tag on.
 pub(crate) fn check_tags(words: &str) -> Result<(), Problem> {
     /// Each tag is compared with this many before it. A line with more is refused for their number, unless it says the
     /// same again and again; there the last value would win.
     const COMPARED_MAX: usize = 64;
-    for (at, word) in tag_words(words).enumerate() {
-        let (key, value) = split_tag(word)?;
-        let before = || tag_words(words).take(at.min(COMPARED_MAX)).filter_map(|earlier| earlier.split_once('='));
-        if before().any(|(other, differs)| other == key && differs != value) {
-            return Err(duplicate_tag(word, before()));
+    /// Tags that are remembered without an allocation.
+    const FEW: usize = 16;
+    let (mut few, mut more) = ([("", ""); FEW], Vec::new());
+    let (mut count, mut rest) = (0, words);
+    while let Some((word, equals, after)) = next_word(rest) {
+        rest = after;
+        if word.is_empty() {
+            continue;
         }
+        let (key, value) = split_tag(word, equals)?;
+        let before = few.iter().take(count).chain(&more);
+        if before.clone().any(|(other, differs)| *other == key && *differs != value) {
+            return Err(duplicate_tag(word, before.copied()));
+        }
+        match few.get_mut(count) {
+            Some(free) => *free = (key, value),
+            None if count < COMPARED_MAX => more.push((key, value)),
+            None => {}
+        }
+        count += 1;
     }
     Ok(())
 }
 
+/// The word up to the next blank, where its `=` is if it has exactly one, and what comes after; `None` at the end.
+fn next_word(words: &str) -> Option<(&str, Option<usize>, &str)> {
+    if words.is_empty() {
+        return None;
+    }
+    // By hand: words are so short that looking for each letter by itself costs several times as much.
+    let (mut equals, mut equals_count, mut end) = (0, 0, words.len());
+    for (place, byte) in words.bytes().enumerate() {
+        if byte == b' ' {
+            end = place;
+            break;
+        }
+        if byte == b'=' {
+            equals = place;
+            equals_count += 1;
+        }
+    }
+    let after = words.get(end + 1..).unwrap_or_default();
+    Some((words.get(..end)?, (equals_count == 1).then_some(equals), after))
+}
+
 /// `key=value` with exactly one `=` and nothing empty.
-fn split_tag(word: &str) -> Result<(&str, &str), Problem> {
-    match word.split_once('=') {
-        Some((key, value)) if !key.is_empty() && !value.is_empty() && !value.contains('=') => Ok((key, value)),
+fn split_tag(word: &str, equals: Option<usize>) -> Result<(&str, &str), Problem> {
+    match equals.and_then(|place| Some((word.get(..place)?, word.get(place + 1..)?))) {
+        Some((key, value)) if !key.is_empty() && !value.is_empty() => Ok((key, value)),
         _ => Err(Problem::InvalidTag { word: word.into() }),
     }
 }

@@ -192,3 +192,73 @@ fn p_auth_a_plugin_that_is_not_here_is_no_open_door() {
     let off = load(Some(("opentsdb.conf", "tsd.core.authentication.plugin = com.example.Ldap\n")), &[], &[]).unwrap();
     assert!(!off.server.auth_allow_all);
 }
+
+/// `F-CONF`: whatever stands in a file of either form is a configuration, or refused in one line that names the file.
+#[test]
+fn f_conf_any_text_is_a_configuration_or_a_reason() {
+    let words: Vec<&str> = OPENTSDB_KEYS.split(['|', ' ']).chain(keys::KEYS.iter().map(|key| key.name)).collect();
+    let marks = [
+        "=",
+        " = ",
+        ":",
+        "\n",
+        "\r\n",
+        "\\\n",
+        "\\",
+        "\\u00",
+        "\\u0041",
+        "#",
+        "!",
+        "[",
+        "]",
+        "[[",
+        "]]",
+        "{",
+        "}",
+        "'",
+        "\"",
+        "\"\"\"",
+        ".",
+        ",",
+        "-1",
+        "0",
+        "99999999999999999999",
+        "1e400",
+        "nan",
+        "true",
+        "2013-01-01",
+        "\u{0}",
+        "\u{feff}",
+        "\u{1f600}",
+        "é",
+        "server",
+        "schema",
+    ];
+    let mut state = 1_u64;
+    let mut below = |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % bound
+    };
+    let (mut taken, mut refused) = (0, 0);
+    for round in 0..1_500 {
+        let name = ["b.toml", "opentsdb.conf"][round % 2];
+        let mut text = String::new();
+        for _ in 0..below(12) {
+            let kind = below(4);
+            // Half of the lines are whole, so that what lies behind the grammar is met too.
+            match kind {
+                0 | 1 => text += &[words[below(words.len())], " = ", words[below(words.len())], "\n"].concat(),
+                2 => text += words[below(words.len())],
+                _ => text += marks[below(marks.len())],
+            }
+        }
+        match load(Some((name, &text)), &[], &[]) {
+            Ok(_) => taken += 1,
+            Err(line) => {
+                assert!(!line.is_empty() && !line.contains('\n'), "{text:?}: {line:?}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(taken > 100 && refused > 100, "{taken} {refused}");
+}

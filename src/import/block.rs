@@ -51,4 +51,62 @@ mod tests {
         let names: Vec<_> = points.iter().filter_map(|point| point.metric).map(RawText::raw).collect();
         assert_eq!((names, problems.len()), (vec!["a", "b", "c"], 1));
     }
+
+    /// Whatever a file holds, each of its lines that is neither blank nor a comment is a point or a problem with words.
+    #[test]
+    fn any_text_is_as_many_points_and_problems_as_lines() {
+        let words = [
+            "put",
+            "m",
+            " ",
+            "  ",
+            "\t",
+            "1356998400",
+            "1356998400.5",
+            "-1",
+            "0",
+            "99999999999999999999",
+            "1e400",
+            "nan",
+            "NaN",
+            "0x1p3",
+            "-",
+            "+5",
+            "h=a",
+            "h=",
+            "=a",
+            "=",
+            "h=a=b",
+            "#",
+            "\"",
+            "\u{0}",
+            "é",
+            "\u{1f600}",
+            "\r",
+        ];
+        let mut state = 7_u64;
+        let mut below = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % bound
+        };
+        let mut stored = 0;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..below(30) {
+                match below(8) {
+                    0 => text.push('\n'),
+                    1 => text += "m 1356998400 1 h=a\n",
+                    2 | 3 => text.push(' '),
+                    _ => text += words[below(words.len())],
+                }
+            }
+            let lines = text.split('\n').map(|line| line.trim_matches(|letter: char| letter.is_ascii_whitespace()));
+            let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).count();
+            let (points, problems) = read(&text);
+            assert_eq!(points.len() + problems.len(), lines, "{text:?}");
+            assert!(problems.iter().all(|problem| !problem.telnet_text("put").is_empty()), "{text:?}");
+            stored += points.len();
+        }
+        assert!(stored > 1_000, "{stored}");
+    }
 }
