@@ -30,6 +30,8 @@ pub struct SubAnswer {
     pub index: usize,
     /// NaN is `null`: the fill policy is `null`.
     pub nan_as_null: bool,
+    /// The interval of the rollups that were read last; `None` where it was points.
+    pub rollup: Option<Arc<str>>,
     /// The groups, in the order of their tag values' UIDs; without aggregation the series in the order of their TSUIDs.
     /// A group without a point in the range is there all the same.
     pub series: Vec<Series>,

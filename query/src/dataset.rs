@@ -1,6 +1,7 @@
 //! An output series before it has names: what expressions compute with, since joining is by UIDs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use basalt_schema::{Schema, Uid, UidKind};
 
@@ -12,6 +13,8 @@ use crate::answer::{Number, Point, ScanStats, Series, SeriesAnnotation, Steps};
 pub(crate) struct Computed {
     /// Its output series, in the order of the answer.
     pub(crate) datasets: Vec<Dataset>,
+    /// The interval of the rollups read; `None` for points.
+    pub(crate) rollup: Option<Arc<str>>,
     /// What they took.
     pub(crate) stats: ScanStats,
     /// How long each step took.
@@ -101,10 +104,7 @@ impl Dataset {
 }
 
 /// The names of tags, by the UIDs of their keys.
-pub(crate) fn name_tags(
-    schema: &Schema,
-    tags: &BTreeMap<Uid, Uid>,
-) -> Result<Vec<(std::sync::Arc<str>, std::sync::Arc<str>)>> {
+pub(crate) fn name_tags(schema: &Schema, tags: &BTreeMap<Uid, Uid>) -> Result<Vec<(Arc<str>, Arc<str>)>> {
     let uids = schema.uids();
     let name =
         |(key, value): (&Uid, &Uid)| Ok((uids.of(UidKind::Tagk).name(*key)?, uids.of(UidKind::Tagv).name(*value)?));
@@ -112,6 +112,6 @@ pub(crate) fn name_tags(
 }
 
 /// The names of tag keys, by their UIDs.
-pub(crate) fn name_keys(schema: &Schema, keys: &BTreeSet<Uid>) -> Result<Vec<std::sync::Arc<str>>> {
+pub(crate) fn name_keys(schema: &Schema, keys: &BTreeSet<Uid>) -> Result<Vec<Arc<str>>> {
     keys.iter().map(|key| Ok(schema.uids().of(UidKind::Tagk).name(*key)?)).collect()
 }

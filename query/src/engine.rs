@@ -21,7 +21,7 @@ use crate::memory::MemoryPool;
 use crate::plan::Plan;
 use crate::request::{Query, RollupUsage, Source, SubQueryPlan};
 use crate::rollup;
-use crate::{Options, QueryRequest, Result};
+use crate::{Error, Options, QueryRequest, Result};
 
 /// Answers queries over a schema. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -139,10 +139,19 @@ impl QueryEngine {
         Ok(found)
     }
 
-    /// Every sub query is planned before any is read, so that a wrong name costs nothing.
+    /// Every sub query is planned before any is read, so that a wrong name costs nothing. A function of which no rollups
+    /// are kept is told only where every name is known: OpenTSDB looks for it when it scans.
     fn plans(&self, query: &Query, budget: &Budget) -> Result<Vec<Plan>> {
-        let plan = |sub| Plan::new(&self.schema, query, sub, self.options, budget);
-        query.sub_queries.iter().map(plan).collect()
+        let mut plans = Vec::with_capacity(query.sub_queries.len());
+        let mut no_rollups = None;
+        for sub in &query.sub_queries {
+            match Plan::new(&self.schema, query, sub, self.options, budget) {
+                Ok(plan) => plans.push(plan),
+                Err(error @ Error::NoRollupAggregate { .. }) => no_rollups = no_rollups.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        no_rollups.map_or(Ok(plans), Err)
     }
 
     /// Every sub query's output series, before they have names.
@@ -196,7 +205,7 @@ impl QueryEngine {
         let (mut stats, mut steps) = (fetched.stats, fetched.steps);
         let data = fetched.series;
         let began = Instant::now();
-        let groups = group(&self.schema, plan, &data);
+        let groups = group(&self.schema, plan, &data, self.options.compat.strict);
         steps.group_time = began.elapsed();
         let began = Instant::now();
         let datasets: Vec<Dataset> = if sub.histogram.is_some() {
@@ -212,7 +221,8 @@ impl QueryEngine {
         budget.settle(datasets.iter().map(|dataset| (dataset.points.capacity() * size_of::<Point>()) as u64).sum());
         stats.series = data.iter().filter(|data| !data.is_empty()).count() as u64;
         stats.emitted_points = datasets.iter().map(|dataset| dataset.points.len() as u64).sum();
-        Ok(Computed { datasets, stats, steps })
+        let rollup = plan.read.as_ref().map(|read| read.rollup.name().into());
+        Ok(Computed { datasets, rollup, stats, steps })
     }
 
     /// The limits of a sub query. A metric is looked up by its name only where some have limits of their own.
@@ -234,6 +244,7 @@ impl QueryEngine {
         Ok(SubAnswer {
             index: sub.index,
             nan_as_null: sub.nan_is_null(),
+            rollup: computed.rollup,
             series,
             stats: computed.stats,
             steps: computed.steps,

@@ -49,6 +49,8 @@ pub(crate) struct SeriesData {
     pub(crate) histograms: Vec<(i64, Histogram)>,
     /// How many points each value of `span` stands for, where that is read.
     pub(crate) counts: Vec<i64>,
+    /// Whether rollups were there, even if none gave a value: sums without counts are no averages.
+    pub(crate) has_rollups: bool,
 }
 
 impl SeriesData {
@@ -385,14 +387,14 @@ impl<'a> Sink<'a> {
             self.stats.points += read.len() as u64;
             self.reader.budget.reserve(read.iter().map(|(_, one)| histogram::bytes_of(one)).sum())?;
             data.histograms.extend(read);
-            return Ok(());
+        } else {
+            self.scratch.decode(row.cells().map(RowCell::from), self.reader.schema.config().duplicates())?;
+            if self.reader.plan.mend_before_ms.is_some_and(|before_ms| base_ms < before_ms) {
+                mend_appends(self.reader.schema, row);
+            }
+            data.span.extend_row(base_ms, &self.scratch);
+            self.stats.points += self.scratch.len() as u64;
         }
-        self.scratch.decode(row.cells().map(RowCell::from), self.reader.schema.config().duplicates())?;
-        if self.reader.plan.mend_before_ms.is_some_and(|before_ms| base_ms < before_ms) {
-            mend_appends(self.reader.schema, row);
-        }
-        data.span.extend_row(base_ms, &self.scratch);
-        self.stats.points += self.scratch.len() as u64;
         if self.reader.annotations {
             for cell in row.cells() {
                 if let Some(note) = annotation(base_ms, &cell)? {

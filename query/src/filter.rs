@@ -9,6 +9,8 @@ mod matcher;
 pub use listing::{FilterDescription, filter_descriptions};
 pub(crate) use matcher::Matcher;
 
+use std::collections::BTreeSet;
+
 use crate::error::FilterFault;
 use crate::{Error, Result};
 
@@ -114,12 +116,24 @@ impl TagFilter {
 
     /// Adds a filter that groups; one that is there already is made to group instead.
     pub(crate) fn add_grouping(filters: &mut Vec<Self>, filter: Self) {
-        let same =
-            |known: &&mut Self| known.kind == filter.kind && known.tagk == filter.tagk && known.text == filter.text;
-        match filters.iter_mut().find(same) {
+        match filters.iter_mut().find(|known| known.is_same(&filter)) {
             Some(known) => known.group_by = true,
             None => filters.push(Self { group_by: true, ..filter }),
         }
+    }
+
+    /// Whether both take the same of the same key by the same way: a list is the set of its values.
+    fn is_same(&self, other: &Self) -> bool {
+        let lists =
+            [FilterKind::LiteralOr, FilterKind::ILiteralOr, FilterKind::NotLiteralOr, FilterKind::NotILiteralOr];
+        let values = |filter: &Self| -> BTreeSet<String> {
+            let ignores_case = matches!(filter.kind, FilterKind::ILiteralOr | FilterKind::NotILiteralOr);
+            let value = |value: &str| if ignores_case { value.to_lowercase() } else { value.to_owned() };
+            matcher::alternatives(&filter.text).map(value).collect()
+        };
+        let same_text =
+            || if lists.contains(&self.kind) { values(self) == values(other) } else { self.text == other.text };
+        self.kind == other.kind && self.tagk == other.tagk && same_text()
     }
 
     fn checked(kind: FilterKind, tagk: &str, text: &str, group_by: bool) -> Result<Self> {

@@ -138,6 +138,7 @@ impl Formulas {
                     _ => answers.push(SubAnswer {
                         index: flow.query,
                         nan_as_null: query.sub_queries.get(flow.query).is_some_and(SubQueryPlan::nan_is_null),
+                        rollup: computed.get(flow.query).and_then(|computed| computed.rollup.clone()),
                         series: vec![series],
                         stats: computed.get(flow.query).map(|computed| computed.stats).unwrap_or_default(),
                         steps: computed.get(flow.query).map(|computed| computed.steps.clone()).unwrap_or_default(),

@@ -140,7 +140,10 @@ fn written(request: &QueryRequest, answer: &SubAnswer) -> Vec<Value> {
         out.insert("tags".into(), tags.into());
         out.insert("aggregateTags".into(), series.aggregate_tags.iter().map(|key| json!(**key)).collect());
         if request.show_query {
-            out.insert("query".into(), json!(request.queries[answer.index].echo(answer.index)));
+            out.insert(
+                "query".into(),
+                json!(request.queries[answer.index].echo(answer.index, answer.rollup.as_deref())),
+            );
         }
         if request.show_tsuids {
             out.insert("tsuids".into(), json!(series.tsuids));

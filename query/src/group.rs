@@ -46,8 +46,12 @@ impl Group {
 /// Sorts the series that have anything into groups, in the order of the answer.
 ///
 /// A series that begins after the scan's end makes its group and is no member of it: see `Window::with_row_after`.
-pub(crate) fn group(schema: &Schema, plan: &Plan, data: &[SeriesData]) -> Vec<Group> {
-    let present = data.iter().enumerate().filter(|(_, data)| !data.is_empty() || !data.annotations.is_empty());
+/// Strictly, so do rollups that give no value.
+pub(crate) fn group(schema: &Schema, plan: &Plan, data: &[SeriesData], strict: bool) -> Vec<Group> {
+    let present = data
+        .iter()
+        .enumerate()
+        .filter(|(_, data)| !data.is_empty() || !data.annotations.is_empty() || strict && data.has_rollups);
     let starts_late =
         |data: &SeriesData| data.span.times().first().is_some_and(|first| *first > plan.window.scan_end_ms);
     let present = present.map(|(slot, data)| (slot, (!starts_late(data)).then_some(slot)));

@@ -83,13 +83,14 @@ impl Merge {
     }
 }
 
-/// Hands `each` the interpolated values of the live members at every instant, in the members' order: integers where all
-/// in play are, else doubles.
+/// Hands `each` the interpolated values of the live members at every instant up to `end_ms`, in the members' order:
+/// integers where all in play are, else doubles.
 ///
 /// # Errors
 /// Whatever `stop` says; it is asked every few instants.
 pub(crate) fn live_values(
     members: &[Member<'_>],
+    end_ms: i64,
     stop: &dyn Fn() -> Result<()>,
     mut each: impl FnMut(Option<&[i64]>, &[f64]),
 ) -> Result<()> {
@@ -97,7 +98,7 @@ pub(crate) fn live_values(
     let mut scratch = Scratch::default();
     let method = Interpolation::Linear;
     let mut instants = 0_usize;
-    while let Some(now_ms) = cursors.iter().filter_map(Cursor::next_ms).min() {
+    while let Some(now_ms) = cursors.iter().filter_map(Cursor::next_ms).min().filter(|now_ms| *now_ms <= end_ms) {
         for cursor in &mut cursors {
             cursor.advance_to(now_ms);
         }

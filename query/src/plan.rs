@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) window: Window,
     /// The stamps that are answered, ms.
     pub(crate) answered: RangeInclusive<i64>,
+    /// All stamps of the window are.
+    pub(crate) whole_window: bool,
     /// How series are grouped.
     pub(crate) grouping: Grouping,
     /// Histograms are read, and no points.
@@ -67,7 +69,8 @@ impl Plan {
     pub(crate) fn fallback(&self) -> Option<Self> {
         let (next, rest) = self.fallbacks.split_first()?;
         let Attempt { table, read, window, downsample } = next.clone();
-        Some(Self { table, read, window, downsample, fallbacks: rest.to_vec(), ..self.clone() })
+        let answered = window.answered(self.whole_window);
+        Some(Self { table, read, window, answered, downsample, fallbacks: rest.to_vec(), ..self.clone() })
     }
 
     /// Plans a sub query.
@@ -86,21 +89,19 @@ impl Plan {
         let planner = Planner { schema, options };
         let interval_ms = sub.downsample.map_or(0, |downsample| downsample.fixed_ms());
         let mut window = Window::new(query.start_ms, query.end_ms, interval_ms);
-        if options.compat.strict && sub.explicit_tags && !sub.filters.is_empty() {
+        let by_metric = sub.tsuids().is_empty();
+        if options.compat.strict && by_metric && sub.explicit_tags && !sub.filters.is_empty() {
             window = window.with_row_after();
         }
         let config = schema.config();
         let data = &schema.tables().data;
-        let mut attempts = attempts(config.rollups.as_ref(), data, sub, window, options.compat.strict)?.into_iter();
-        let Some(first) = attempts.next() else { return Err(Error::NoRollups) };
+        // What is wrong with it is told after unknown names, as OpenTSDB does, which looks for it when it scans.
+        let attempts = attempts(config.rollups.as_ref(), data, sub, window, options.compat.strict);
         let (metric, mut series, grouping) = match &sub.source {
             Source::Metric(name) => {
                 let metric = planner.uid(UidKind::Metric, name)?;
-                if !options.index_is_complete {
-                    discover(schema, metric, &first, budget)?;
-                    for attempt in attempts.as_slice() {
-                        discover(schema, metric, attempt, budget)?;
-                    }
+                for attempt in attempts.iter().flatten().filter(|_| !options.index_is_complete) {
+                    discover(schema, metric, attempt, budget)?;
                 }
                 let (ids, group_keys) = planner.filtered(metric, sub, options.compat.strict)?;
                 let series = planner.tsuids(&ids, series_max)?;
@@ -112,6 +113,8 @@ impl Plan {
                 (metric, series, Grouping::Together)
             }
         };
+        let mut attempts = attempts?.into_iter();
+        let Some(first) = attempts.next() else { return Err(Error::NoRollups) };
         if series.len() > series_max {
             return Err(Error::TooManySeries { limit: series_max });
         }
@@ -121,14 +124,10 @@ impl Plan {
             series.sort_by_cached_key(|tsuid| layout.series_key(tsuid).salt().0);
         }
         let grouping = if sub.aggregator == Aggregator::None { Grouping::Each } else { grouping };
-        let answered = if query.whole_window {
-            window.scan_start_ms..=window.scan_end_ms
-        } else {
-            window.start_ms..=window.end_ms
-        };
         let mends = config.repair_appends && first.table == *data;
         let mend_before_ms = mends.then_some(query.now_ms - MEND_AGE_MS);
         let Attempt { table, read, window, downsample } = first;
+        let answered = window.answered(query.whole_window);
         let (histograms, fallbacks) = (sub.histogram.is_some(), attempts.collect());
         let metric_series = schema.index().series(metric).len();
         Ok(Self {
@@ -141,10 +140,36 @@ impl Plan {
             metric_series,
             window,
             answered,
+            whole_window: query.whole_window,
             grouping,
             histograms,
             mend_before_ms,
         })
+    }
+}
+
+/// The series of each key's lists of literals, in the order of the filters; `None` for a filter of another kind.
+///
+/// OpenTSDB asks the store for the listed values and does not look at a list again. Of the key with the least UID it
+/// joins all lists; of any later key only the last filter counts, and where that is no list, no list does. Filters of
+/// other kinds narrow in any case. *Source*: OpenTSDB 2.4 `TsdbQuery.findGroupBys`, whose first key is never forgotten.
+#[derive(Debug, Default)]
+struct Lists(BTreeMap<Uid, Vec<Option<RoaringBitmap>>>);
+
+impl Lists {
+    fn add(&mut self, tagk: Uid, series: Option<RoaringBitmap>) {
+        self.0.entry(tagk).or_default().push(series);
+    }
+
+    fn narrow(self, ids: &mut RoaringBitmap) {
+        for (place, mut filters) in self.0.into_values().enumerate() {
+            if place > 0 {
+                filters.drain(..filters.len().saturating_sub(1));
+            }
+            if let Some(listed) = filters.into_iter().flatten().reduce(|left, right| left | right) {
+                *ids &= listed;
+            }
+        }
     }
 }
 
@@ -169,8 +194,7 @@ impl Planner<'_> {
         let mut ids = index.series(metric);
         let mut wanted_keys = BTreeSet::new();
         let mut group_keys = BTreeSet::new();
-        // OpenTSDB joins the lists of literals that one key has, where every other filter narrows.
-        let mut lists: BTreeMap<Uid, RoaringBitmap> = BTreeMap::new();
+        let mut lists = Lists::default();
         // Of a list of TSUIDs it compares names once it has read the rows: `*` takes every series, a negated filter those
         // without the key too, and `explicitTags` is not looked at.
         let by_name = self.options.compat.strict && !sub.tsuids().is_empty();
@@ -197,21 +221,22 @@ impl Planner<'_> {
             if filter.group_by {
                 group_keys.insert(tagk);
             }
+            let listed = listed.map(|values| index.with_any_value(metric, tagk, values));
             match listed {
-                Some(values) if by_uid => {
-                    *lists.entry(tagk).or_default() |= index.with_any_value(metric, tagk, values);
+                Some(series) if by_uid => {
+                    lists.add(tagk, Some(series));
+                    continue;
                 }
-                Some(values) => ids &= index.with_any_value(metric, tagk, values),
+                Some(series) => ids &= series,
                 None if lacking_passes => {
                     let lacking = index.series(metric) - index.with_key(metric, tagk);
                     ids &= self.passing(metric, tagk, filter)? | lacking;
                 }
                 None => ids &= self.passing(metric, tagk, filter)?,
             }
+            lists.add(tagk, None);
         }
-        for list in lists.into_values() {
-            ids &= list;
-        }
+        lists.narrow(&mut ids);
         if sub.explicit_tags && !sub.filters.is_empty() && !by_name {
             for tagk in index.tag_keys(metric).into_iter().filter(|tagk| !wanted_keys.contains(tagk)) {
                 ids -= index.with_key(metric, tagk);

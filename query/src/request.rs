@@ -165,6 +165,16 @@ pub enum RollupUsage {
 }
 
 impl RollupUsage {
+    /// Its name as a query's echo tells it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "ROLLUP_RAW",
+            Self::NoFallback => "ROLLUP_NOFALLBACK",
+            Self::Fallback => "ROLLUP_FALLBACK",
+            Self::FallbackRaw => "ROLLUP_FALLBACK_RAW",
+        }
+    }
+
     /// Reads `ROLLUP_RAW` and its like in any case; anything else is the default, as in OpenTSDB.
     pub fn parse(text: &str) -> Self {
         match text.to_ascii_uppercase().as_str() {

@@ -122,10 +122,12 @@ fn read_of(rollups: &Rollups, rollup: &Rollup, sub: &SubQueryPlan) -> Result<Rol
     let function = sub.downsample.map_or(Aggregator::Sum, |downsample| downsample.function);
     let (name, counted) = match function {
         Aggregator::Avg => ("sum", true),
-        Aggregator::Dev => return Err(Error::RollupDeviation),
+        Aggregator::Dev if rollups.aggregate("dev").is_some() => return Err(Error::RollupDeviation),
         Aggregator::ZimSum => ("sum", false),
         Aggregator::MimMax => ("max", false),
         Aggregator::MimMin => ("min", false),
+        // As OpenTSDB calls it inside; the name of requests is another's spelling.
+        Aggregator::Mult => ("multiply", false),
         other => (other.name(), false),
     };
     let aggregate = |name: &str| {
@@ -167,6 +169,7 @@ pub(crate) fn take_row(read: &RollupRead, base: BaseTime, row: &RowView<'_>, dat
     let interval_ms = i64::from(read.rollup.interval_s()) * 1000;
     let base_ms = i64::from(base.seconds()) * 1000;
     let counts = read.counts.as_ref().map(|counts| self::values(counts, row));
+    data.has_rollups |= !values.is_empty() || counts.as_ref().is_some_and(|counts| !counts.is_empty());
     let mut taken = 0;
     for (slot, value) in values {
         let time_ms = base_ms + i64::from(slot) * interval_ms;
@@ -188,7 +191,8 @@ pub(crate) fn take_row(read: &RollupRead, base: BaseTime, row: &RowView<'_>, dat
     taken
 }
 
-/// The values of an aggregate in a row by slot; of two of one slot the newer.
+/// The values of an aggregate in a row by slot; of two of one slot the newer, and of those written at once the one whose
+/// column comes later, as OpenTSDB takes it.
 fn values(aggregate: &RollupAggregate, row: &RowView<'_>) -> Vec<(u32, Value)> {
     let cells = row.cells().map(RowCell::from);
     let decoded = cells.filter_map(|cell| {
@@ -196,6 +200,8 @@ fn values(aggregate: &RollupAggregate, row: &RowView<'_>) -> Vec<(u32, Value)> {
         Some((slot, (cell.timestamp, cell.seq), value))
     });
     let mut found: Vec<(u32, (Timestamp, SeqNo), Value)> = decoded.collect();
+    // Equals stay in their order.
+    found.reverse();
     found.sort_by_key(|(slot, written, _)| (*slot, std::cmp::Reverse(*written)));
     found.dedup_by_key(|(slot, ..)| *slot);
     found.into_iter().map(|(slot, _, value)| (slot, value)).collect()
@@ -224,14 +230,9 @@ pub(crate) fn downsample(
             #[expect(clippy::cast_precision_loss, reason = "as Java divides")]
             if count == 0 { 0.0 } else { sum / count as f64 }
         }),
-        Aggregator::Count => downsample_by(points.times(), spec, window, |range| {
-            let counts = range.map(|at| match points.number(at) {
-                Number::Integer(value) => value,
-                Number::Double(value) => whole(Value::Float(value)),
-            });
-            #[expect(clippy::cast_precision_loss, reason = "as Java sums")]
-            counts.fold(0.0, |sum, count| sum + count as f64)
-        }),
+        Aggregator::Count => {
+            downsample_by(points.times(), spec, window, |range| range.fold(0.0, |sum, at| sum + points.double(at)))
+        }
         _ => downsample_by(points.times(), spec, window, plain),
     }
 }

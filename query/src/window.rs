@@ -5,6 +5,8 @@
 //! rates and interpolation; only stamps of `start..=end` are answered. *Source*: OpenTSDB 2.4
 //! `TsdbQuery.getScanStartTimeSeconds`, `getScanEndTimeSeconds`.
 
+use std::ops::RangeInclusive;
+
 /// Seconds of a row.
 const HOUR_S: i64 = 3600;
 /// The hour after the last that a row key can hold.
@@ -48,6 +50,11 @@ impl Window {
             scan_end_ms: scan_end_s.min(SCAN_END_S_MAX) * 1000,
             read_end_ms: scan_end_s.min(SCAN_END_S_MAX) * 1000,
         }
+    }
+
+    /// The stamps that are answered: those asked for, or of all rows read.
+    pub(crate) fn answered(&self, whole_window: bool) -> RangeInclusive<i64> {
+        if whole_window { self.scan_start_ms..=self.scan_end_ms } else { self.start_ms..=self.end_ms }
     }
 
     /// The window with one more hour read at its end, as OpenTSDB reads where tags are explicit: the stop key of its

@@ -12,10 +12,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use basalt_store::ErrorKind;
+use basalt_store::{Columns, ErrorKind, Filter, ListOperator, Scan};
 use roaring::RoaringBitmap;
 
-use crate::{Result, Schema, SeriesIndex, SeriesNames, TagPair, Tsuid, Uid, UidKind};
+use crate::{BaseTime, DATA_FAMILY, Result, Schema, SeriesId, SeriesIndex, SeriesNames, TagPair, Tsuid, Uid, UidKind};
 
 /// What is looked for, in names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct Lookup {
     pub skip: usize,
     /// The most series answered.
     pub limit: usize,
+    /// Only series that have a row in the data table now: the index remembers those whose points were deleted.
+    pub with_rows: bool,
 }
 
 /// A series that was found.
@@ -60,7 +62,8 @@ struct Wanted {
 impl Schema {
     /// Finds series. One whose names are gone (a deleted UID) is counted and not answered.
     ///
-    /// *Cost*: bitmap operations for each metric; the names of the series answered are read in batches.
+    /// *Cost*: bitmap operations for each metric; the names of the series answered are read in batches. With
+    /// [`Lookup::with_rows`] a scan of all row keys of each metric besides.
     ///
     /// # Errors
     /// `NotFound`: a name that is unknown. The store's own.
@@ -74,7 +77,10 @@ impl Schema {
         let (mut page, mut skip) = (LookupPage::default(), lookup.skip);
         let mut tsuids = Vec::new();
         for metric in metrics {
-            let ids = wanted.of(index, metric);
+            let mut ids = wanted.of(index, metric);
+            if lookup.with_rows {
+                ids &= self.with_rows(metric)?;
+            }
             let count = usize::try_from(ids.len()).unwrap_or(usize::MAX);
             page.total += ids.len();
             if skip >= count || tsuids.len() >= lookup.limit {
@@ -87,6 +93,24 @@ impl Schema {
         }
         page.series = self.named(tsuids)?;
         Ok(page)
+    }
+
+    /// The series of a metric that have a row.
+    fn with_rows(&self, metric: Uid) -> Result<RoaringBitmap> {
+        let (layout, index) = (self.layout(), self.index());
+        let mut found = RoaringBitmap::new();
+        for salt in layout.salts() {
+            let bound = |seconds| layout.range_start(salt, metric, BaseTime::of_seconds(seconds));
+            let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
+            let scan = Scan::range(bound(0), bound(u32::MAX)).with_columns(Columns::family(DATA_FAMILY));
+            let mut scanner = self.store().scan(&self.tables().data, scan.with_filter(keys_only))?;
+            while let Some(batch) = scanner.next_wait() {
+                for row in batch?.rows() {
+                    found.extend(index.id(&layout.decode(row.key())?.tsuid()).map(|SeriesId(id)| id));
+                }
+            }
+        }
+        Ok(found)
     }
 
     fn wanted(&self, tags: &[(Option<String>, Option<String>)]) -> Result<Wanted> {
@@ -169,10 +193,10 @@ impl Wanted {
 mod tests {
     use std::sync::Arc;
 
-    use basalt_store::{ManualClock, MemoryStore};
+    use basalt_store::{ManualClock, MemoryStore, MutationBatch};
 
     use super::*;
-    use crate::SchemaConfig;
+    use crate::{Door, PointTime, SchemaConfig, Value};
 
     const SERIES: [(&str, &[(&str, &str)]); 5] = [
         ("cpu", &[("host", "web01"), ("dc", "lga")]),
@@ -195,7 +219,7 @@ mod tests {
         let any = |word: &str| (word != "*").then(|| word.to_owned());
         let (metric, tags) = text.split_once(' ').unwrap_or((text, ""));
         let tags = tags.split(' ').filter_map(|tag| tag.split_once('=')).map(|(key, value)| (any(key), any(value)));
-        Lookup { metric: any(metric), tags: tags.collect(), skip: 0, limit: 100 }
+        Lookup { metric: any(metric), tags: tags.collect(), limit: 100, ..Lookup::default() }
     }
 
     /// `expected`: which of [`SERIES`], in TSUID order.
@@ -233,6 +257,21 @@ mod tests {
         assert_eq!(page(2, 2).series, page(0, 100).series[2..4]);
         assert_eq!(page(3, 100).series, page(0, 100).series[3..]);
         assert_eq!((page(9, 100).series.len(), page(0, 0).series.len()), (0, 0));
+    }
+
+    /// M-LOOKUP: what the data table has, and not what the index remembers.
+    #[test]
+    fn series_without_a_row_are_left_out_where_rows_are_asked_for() {
+        let schema = schema();
+        let tsuid = schema.find("cpu", SERIES[1].1).unwrap();
+        let time = PointTime::from_number(1_700_000_000).unwrap();
+        let cell = crate::point_cell(time, Value::Int(1), Door::Http).unwrap();
+        let key = schema.layout().series_key(&tsuid).row_key(cell.base);
+        let mut batch = MutationBatch::default();
+        batch.row(&key).unwrap().put(DATA_FAMILY, &cell.qualifier_bytes, None, &cell.value).unwrap();
+        schema.store().apply(&schema.tables().data, batch).wait().unwrap();
+        let page = schema.lookup(&Lookup { with_rows: true, ..lookup("*") }).unwrap();
+        assert_eq!((page.total, page.series.len(), &page.series[0].tsuid), (1, 1, &tsuid));
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl<'a> Answer<'a> {
         if self.request.show_query
             && let Some(sub) = self.request.queries.get(answer.index)
         {
-            member(out, "query", &sub.echo(answer.index));
+            member(out, "query", &sub.echo(answer.index, answer.rollup.as_deref()));
         }
         if self.request.show_tsuids {
             member(out, "tsuids", &series.tsuids);

@@ -1,7 +1,8 @@
 //! `/api/search/lookup`: series by metric and tags, from the series index. The other searches are a plugin's in OpenTSDB,
 //! and answered as by one without it.
 //!
-//! Where OpenTSDB needs its meta table filled, or reads all data of a metric, the index answers whatever `useMeta` says.
+//! Where OpenTSDB needs its meta table filled, or reads all data of a metric, the index answers whatever `useMeta` says;
+//! strictly, `useMeta: false` reads row keys too, since the index remembers series whose points were deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ struct Ask {
     tags: Option<Vec<AskedTag>>,
     limit: i64,
     start_index: i64,
+    use_meta: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -138,7 +140,9 @@ impl Ask {
     fn of_params(call: &Call) -> Result<Self, ApiError> {
         let text = call.params.required("m")?;
         let (metric, tags) = parse_series(text).map_err(|fault| ApiError::bad_with("Unable to parse query", fault))?;
-        Ok(Self { metric, tags: Some(tags), limit: number(call, "limit", LIMIT_DEFAULT)?, start_index: 0 })
+        let use_meta = call.params.last("use_meta").is_none_or(|text| text.eq_ignore_ascii_case("true"));
+        let limit = number(call, "limit", LIMIT_DEFAULT)?;
+        Ok(Self { metric, tags: Some(tags), limit, start_index: 0, use_meta })
     }
 
     fn of_fields(fields: &Fields) -> Result<Self, Fault> {
@@ -151,11 +155,12 @@ impl Ask {
             tags: tags.transpose()?,
             limit: fields.integer("limit")?.unwrap_or(LIMIT_DEFAULT),
             start_index: fields.integer("startIndex")?.unwrap_or(0),
+            use_meta: fields.flag("useMeta")?.unwrap_or(true),
         })
     }
 
     /// OpenTSDB counts what it answers as the total, knows no start, and forgets values without a key beside a key; so
-    /// does `strict`.
+    /// does `strict`. Told not to use the meta table, it finds what has rows.
     fn lookup(&self, strict: bool) -> Lookup {
         let some = |text: &Option<String>| text.clone().filter(|text| text != "*");
         let mut tags: Vec<_> = self.tags.iter().flatten().map(|tag| (some(&tag.key), some(&tag.value))).collect();
@@ -167,6 +172,7 @@ impl Ask {
             tags,
             skip: if strict { 0 } else { usize::try_from(self.start_index).unwrap_or(0) },
             limit: usize::try_from(self.limit).ok().filter(|limit| *limit > 0).unwrap_or(SERIES_MAX).min(SERIES_MAX),
+            with_rows: strict && !self.use_meta,
         }
     }
 
@@ -256,8 +262,9 @@ mod tests {
     #[test]
     fn a_value_without_a_key_counts_beside_a_key_unless_strict() {
         let (metric, tags) = parse_series("m{*=web01,dc=lga}").unwrap();
-        let ask = Ask { metric, tags: Some(tags), limit: 0, start_index: 3 };
+        let ask = Ask { metric, tags: Some(tags), limit: 0, start_index: 3, use_meta: false };
         let (ours, strict) = (ask.lookup(false), ask.lookup(true));
+        assert_eq!((ours.with_rows, strict.with_rows), (false, true));
         assert_eq!((ours.tags.len(), ours.skip, ours.limit), (2, 3, SERIES_MAX));
         assert_eq!((strict.tags.len(), strict.skip), (1, 0));
     }

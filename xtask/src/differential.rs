@@ -35,7 +35,7 @@ usage: cargo xtask differential [--count N] [--seed S] [--profile NAME]... [--co
 
   --count        requests in all (2000)
   --seed         what everything is drawn from (1)
-  --profile      the oracle's profiles, in turn (plain and salted)
+  --profile      the oracle's profiles, in turn (plain, salted, appends, meta and rollup)
   --connections  over which reading requests are asked at once (4)
   --shrink       differences to make small; further ones are told as they are (8)
   --basalt       the binary to ask; built from this tree unless named";
@@ -149,7 +149,7 @@ fn options(args: &[String]) -> Result<Options> {
         }
     }
     if options.profiles.is_empty() {
-        options.profiles = vec!["plain".to_owned(), "salted".to_owned()];
+        options.profiles = ["plain", "salted", "appends", "meta", "rollup"].map(str::to_owned).to_vec();
     }
     Ok(options)
 }
@@ -168,7 +168,7 @@ struct One<'a> {
 
 impl One<'_> {
     fn run(&mut self, draw: &mut Draw) -> Result<()> {
-        let mut world = World::draw(draw, now()?);
+        let mut world = World::draw(draw, self.profile, now()?);
         let servers = self.pair.fresh(self.profile, self.store)?;
         servers.seed(&world.lines)?;
         world.tsuids = servers.tsuids()?;

@@ -42,6 +42,30 @@ fn q_nosuchname_an_unknown_tag_value_is_an_empty_answer() {
     assert_eq!(strict.unwrap_err().to_string(), "No such name for 'tagv': 'nobody'");
 }
 
+/// `Q-FILTER`, strictly: of the key with the least UID all lists are joined; of a later one only the last filter may bring
+/// one, and in the request the braces that group come last.
+#[test]
+fn q_filter_of_a_later_key_the_last_filter_alone_brings_a_list() {
+    let fixture =
+        Fixture::with(&["m 1700000000 1 host=a dc=x", "m 1700000000 2 host=b dc=y", "m 1700000000 4 host=c dc=z"]);
+    let check = |strict: bool, sub: &str, expected: &str| {
+        let request = QueryRequest {
+            start: Some(START.to_owned()),
+            queries: vec![SubQuery::from_metric_text(sub).unwrap()],
+            ..QueryRequest::default()
+        };
+        let answers = fixture.engine(strict, Limits::default()).run(&request, 1_800_000_000_000, &Cancel::new());
+        let sums: Vec<String> = answers.unwrap()[0].series.iter().map(text).collect();
+        assert_eq!(sums.join(", "), expected, "{sub}, strict {strict}");
+    };
+    check(true, "sum:m{host=a}{host=literal_or(b)}", "1700000000 1, 1700000000 2");
+    check(false, "sum:m{host=a}{host=literal_or(b)}", "");
+    check(true, "sum:m{dc=x}{host=*,dc=literal_or(y)}", "1700000000 1");
+    check(true, "sum:m{dc=*}{host=*,dc=literal_or(y)}", "1700000000 1, 1700000000 2, 1700000000 4");
+    check(true, "sum:m{dc=literal_or(y)}{host=*,dc=*}", "1700000000 2");
+    check(false, "sum:m{dc=*}{host=*,dc=literal_or(y)}", "1700000000 2");
+}
+
 #[test]
 fn an_index_that_may_lack_series_is_completed_from_the_row_keys() {
     let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
@@ -286,7 +310,9 @@ fn q_rollup_the_longest_fitting_interval_is_read() {
     assert_eq!(told("sum:1m-sum:m"), "1699999200 1.0, 1700002800 1.0, 1700006400 1.0");
     for (metric, words) in [
         ("sum:1h-max:m", "No ID found mapping to aggregator: max"),
-        ("sum:1h-dev:m", "Standard deviation over rolled up data is not supported at this time"),
+        ("sum:1h-dev:m", "No ID found mapping to aggregator: dev"),
+        ("sum:1h-mult:m", "No ID found mapping to aggregator: multiply"),
+        ("sum:1h-mult:m{nokey=*}", "No such name for 'tagk': 'nokey'"),
     ] {
         assert_eq!(fixture.ask(START, END, metric).unwrap_err().to_string(), words);
     }

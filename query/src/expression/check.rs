@@ -171,7 +171,12 @@ impl ExpressionRequest {
         let nested = expressions.iter().enumerate().map(|(place, other)| (&other.id, Source::Expression(place)));
         let sources: HashMap<&str, Source> =
             metrics.chain(nested).filter_map(|(id, source)| Some((id.as_deref()?, source))).collect();
-        expressions.iter().map(|expression| node(expression, &sources, options)).collect()
+        // All are read before any is looked into, so that of two mistakes OpenTSDB's is told.
+        let read = |expression: &Expression| {
+            Program::parse(expression.expr.as_deref().unwrap_or_default(), options.compat.strict)
+        };
+        let programs = expressions.iter().map(read).collect::<Result<Vec<_>>>()?;
+        expressions.iter().zip(programs).map(|(expression, program)| node(expression, program, &sources)).collect()
     }
 
     /// The outputs asked for, or every expression, or where there is none every metric. Unknown ids give nothing.
@@ -194,9 +199,8 @@ impl ExpressionRequest {
     }
 }
 
-fn node(expression: &Expression, sources: &HashMap<&str, Source>, options: Options) -> Result<Node> {
+fn node(expression: &Expression, program: Program, sources: &HashMap<&str, Source>) -> Result<Node> {
     let text = expression.expr.as_deref().unwrap_or_default();
-    let program = Program::parse(text, options.compat.strict)?;
     let input = |variable: &String| {
         let missing = || ExpressionFault::MissingInput { expression: text.into(), variable: variable.as_str().into() };
         sources.get(variable.as_str()).copied().ok_or_else(|| Error::Expression(missing()))

@@ -33,6 +33,16 @@ fn check(strict: bool, expressions: &str, expected: &[(i64, &[f64])]) {
     assert_eq!(found, expected, "{expressions}");
 }
 
+/// `E-EXP`: every expression is read before one is found to lack variables.
+#[test]
+fn e_exp_all_expressions_are_read_first() {
+    let told = |expressions: &str| ask(true, expressions).unwrap_err().to_string();
+    let lacking = r#"[{"id":"e","expr":"1 + 1"}]"#;
+    assert!(told(lacking).contains("any variables"), "{}", told(lacking));
+    let broken = r#"[{"id":"e","expr":"1 + 1"},{"id":"f","expr":"a +"}]"#;
+    assert!(!told(broken).contains("any variables"), "{}", told(broken));
+}
+
 const SUM: &str = r#"[{"id":"e","expr":"a + b"}]"#;
 
 /// `E-EXP-JOIN`: a series that one side lacks has that side's fill value; OpenTSDB's is zero whatever the policy.

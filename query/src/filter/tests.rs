@@ -90,6 +90,22 @@ fn q_filter_tags_the_same_filter_twice_is_one_that_groups() {
 }
 
 #[test]
+fn q_filter_tags_a_list_is_the_set_of_its_values() {
+    let check = |first: &str, second: &str, expected: usize| {
+        let mut filters = vec![TagFilter::from_value("host", first).unwrap()];
+        TagFilter::add_grouping(&mut filters, TagFilter::from_value("host", second).unwrap());
+        assert_eq!(filters.len(), expected, "{first} {second}");
+        assert_eq!(filters[0].group_by, expected == 1, "{first} {second}");
+    };
+    check("a", "a|a", 1);
+    check("b|a", "a|b", 1);
+    check("literal_or(a)", "literal_or(A)", 2);
+    check("iliteral_or(a)", "iliteral_or(A|a)", 1);
+    check("literal_or(a)", "not_literal_or(a)", 2);
+    check("regexp(a|b)", "regexp(b|a)", 2);
+}
+
+#[test]
 fn every_kind_is_described() {
     assert_eq!(filter_descriptions().len(), FilterKind::ALL.len());
     assert!(

@@ -26,8 +26,12 @@ pub(super) enum Which {
 ///
 /// # Errors
 /// `Invalid`: no count, or one that is no number above zero. A budget.
-pub(super) fn highest(flows: Vec<Flow>, which: Which, count: Option<&str>, call: &Call<'_>) -> Result<Vec<Flow>> {
+pub(super) fn highest(mut flows: Vec<Flow>, which: Which, count: Option<&str>, call: &Call<'_>) -> Result<Vec<Flow>> {
     let count = count_of(count)?;
+    if call.strict && which == Which::Current {
+        // Of these OpenTSDB leaves out what has no points.
+        flows.retain(|flow| !flow.data.points.is_empty());
+    }
     let values = if call.strict {
         values_by_place(&flows, which, call)?
     } else {
@@ -68,11 +72,11 @@ fn value_of(data: &Dataset, which: Which, range: &RangeInclusive<i64>) -> f64 {
 
 /// What OpenTSDB ranks by: one list of values for instants of integers and one for those of doubles.
 fn values_by_place(flows: &[Flow], which: Which, call: &Call<'_>) -> Result<Vec<f64>> {
-    let spans: Vec<Span> = flows.iter().map(|flow| span_within(&flow.data, &call.range)).collect();
+    let spans: Vec<Span> = flows.iter().map(|flow| span_from(&flow.data, *call.range.start())).collect();
     let members: Vec<Member<'_>> = spans.iter().map(|span| Member { span, before_first: None }).collect();
     let mut integers: Option<Vec<i64>> = None;
     let mut doubles: Option<Vec<f64>> = None;
-    live_values(&members, &|| call.budget.check(), |live_integers, live_doubles| {
+    live_values(&members, *call.range.end(), &|| call.budget.check(), |live_integers, live_doubles| {
         let count = flows.len();
         if let Some(live) = live_integers {
             let values = (0..count).map(|place| live.get(place).copied().unwrap_or(0));
@@ -104,9 +108,10 @@ fn keep<T: Copy>(kept: &mut Option<Vec<T>>, new: impl Iterator<Item = T>, least:
     *kept = Some(new.enumerate().map(|(place, new)| of(before(place), new)).collect());
 }
 
-fn span_within(data: &Dataset, range: &RangeInclusive<i64>) -> Span {
+/// What lies after the range's end is interpolated towards.
+fn span_from(data: &Dataset, start_ms: i64) -> Span {
     let mut span = Span::default();
-    for point in data.points.iter().filter(|point| range.contains(&point.time_ms)) {
+    for point in data.points.iter().filter(|point| point.time_ms >= start_ms) {
         span.push(point.time_ms, point.number);
     }
     span

@@ -64,6 +64,16 @@ fn e_gexp_the_highest_are_those_with_the_highest_values() {
     assert_eq!((names(false), names(true)), ("b".to_owned(), "a".to_owned()));
 }
 
+/// `E-GEXP`, strictly: a series without points is none of the highest, but has a place among those of the highest maximum.
+#[test]
+fn e_gexp_the_highest_current_leave_out_what_has_no_points() {
+    let of = |strict, name: &str| {
+        let formula = format!("{name}(movingAverage(sum:g.a{{host=b}},10),3)");
+        ask(strict, &[formula.as_str()], "1700000130").unwrap().len()
+    };
+    assert_eq!((of(true, "highestCurrent"), of(false, "highestCurrent")), (0, 1));
+}
+
 #[test]
 fn e_gexp_one_query_may_be_in_several_formulas() {
     let series = ask(false, &["scale(sum:g.a,2)", "scale(sum:g.a,3)"], "1699999990").unwrap();

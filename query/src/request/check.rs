@@ -8,7 +8,7 @@ use crate::error::{FilterFault, HistogramFault};
 use crate::filter::{FilterKind, TagFilter, fault};
 use crate::histogram::{HistogramQuery, float_text};
 use crate::time::{TimeContext, parse_time, parse_zone};
-use crate::{Aggregator, Compat, Error, Options, Result};
+use crate::{Aggregator, Error, Options, Result};
 
 /// The largest instant that OpenTSDB takes.
 const TIME_MS_MAX: i64 = 9_999_999_999_999;
@@ -84,6 +84,10 @@ impl QueryRequest {
         let zone = self.zone(options)?;
         let context = TimeContext { now_ms, zone: zone.unwrap_or(options.default_zone), compat: options.compat };
         let start = self.start.as_deref().filter(|text| !text.is_empty()).ok_or(Error::MissingStart)?;
+        if options.compat.strict {
+            // Before any text is looked into: OpenTSDB does not get further than the sub query's own text.
+            self.queries.iter().flat_map(|sub| &sub.filters).try_for_each(refuse_not_key)?;
+        }
         let start_ms = parse_time(start, &context)?;
         let end_ms = match self.end.as_deref().filter(|text| !text.is_empty()) {
             Some(text) => parse_time(text, &context)?,
@@ -102,7 +106,7 @@ impl QueryRequest {
             .queries
             .iter()
             .enumerate()
-            .map(|(index, sub)| sub.check(index, zone.unwrap_or(Tz::UTC), self.use_calendar, options.compat))
+            .map(|(index, sub)| sub.check(index, zone.unwrap_or(Tz::UTC), self.use_calendar))
             .collect::<Result<Vec<_>>>()?;
         if let Some(time_ms) = [start_ms, end_ms].into_iter().find(|time_ms| *time_ms > TIME_MS_MAX) {
             return Err(Error::TimeOutOfRange { time_ms });
@@ -162,7 +166,7 @@ fn refuse_not_key(filter: &TagFilter) -> Result<()> {
 }
 
 impl SubQuery {
-    fn check(&self, index: usize, zone: Tz, use_calendar: bool, compat: Compat) -> Result<SubQueryPlan> {
+    fn check(&self, index: usize, zone: Tz, use_calendar: bool) -> Result<SubQueryPlan> {
         let name = self.aggregator.as_deref().filter(|name| !name.is_empty()).ok_or(Error::MissingAggregator)?;
         let aggregator = Aggregator::by_name(name).ok_or_else(|| Error::UnknownAggregator { name: name.into() })?;
         let source = if self.tsuids.is_empty() {
@@ -176,9 +180,6 @@ impl SubQuery {
             None => None,
         };
         let histogram = self.histogram(aggregator, downsample)?;
-        if compat.strict {
-            self.filters.iter().try_for_each(refuse_not_key)?;
-        }
         Ok(SubQueryPlan {
             index,
             aggregator,

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
-use super::{QueryRequest, RateOptions, SubQuery};
+use super::{QueryRequest, RateOptions, RollupUsage, SubQuery};
 use crate::filter::TagFilter;
 
 impl SubQuery {
-    /// The sub query as `showQuery` writes it; `index` is its place in the request.
-    pub fn echo(&self, index: usize) -> impl Serialize + '_ {
-        Echo { sub: self, index }
+    /// The sub query as `showQuery` writes it; `index` is its place in the request, `rollup` the interval of the rollups
+    /// that answered it.
+    pub fn echo<'a>(&'a self, index: usize, rollup: Option<&'a str>) -> impl Serialize + 'a {
+        Echo { sub: self, index, rollup }
     }
 }
 
@@ -30,7 +31,8 @@ struct RequestEcho<'a>(&'a QueryRequest);
 impl Serialize for RequestEcho<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let request = self.0;
-        let subs: Vec<_> = request.queries.iter().enumerate().map(|(index, sub)| Echo { sub, index }).collect();
+        let subs: Vec<_> =
+            request.queries.iter().enumerate().map(|(index, sub)| Echo { sub, index, rollup: None }).collect();
         let mut out = serializer.serialize_struct("Query", 15)?;
         out.serialize_field("start", &request.start)?;
         out.serialize_field("end", &request.end)?;
@@ -54,6 +56,7 @@ impl Serialize for RequestEcho<'_> {
 struct Echo<'a> {
     sub: &'a SubQuery,
     index: usize,
+    rollup: Option<&'a str>,
 }
 
 impl Serialize for Echo<'_> {
@@ -79,8 +82,9 @@ impl Serialize for Echo<'_> {
         out.serialize_field("explicitTags", &sub.explicit_tags)?;
         out.serialize_field("useFuzzyFilter", &true)?;
         out.serialize_field("preAggregate", &sub.pre_aggregate)?;
-        out.serialize_field("rollupUsage", &sub.rollup_usage)?;
-        out.serialize_field("rollupTable", "raw")?;
+        let rollup_usage = sub.rollup_usage.as_deref().map(|text| RollupUsage::parse(text).name());
+        out.serialize_field("rollupUsage", &rollup_usage)?;
+        out.serialize_field("rollupTable", self.rollup.unwrap_or("raw"))?;
         out.serialize_field("showHistogramBuckets", &sub.show_histogram_buckets)?;
         out.serialize_field("useMultiGets", &true)?;
         out.serialize_field("tags", &tags)?;

@@ -1,6 +1,7 @@
 //! The `m=` grammar, its JSON twin, and what is refused.
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 use crate::filter::FilterKind;
@@ -208,9 +209,12 @@ fn q_time_err_and_what_else_a_check_refuses() {
 
 #[test]
 fn q_showquery_echoes_the_sub_query() {
-    let echo = serde_json::to_value(metric("sum:rate{counter}:m{host=web*}").echo(3)).unwrap();
+    let echo = serde_json::to_value(metric("sum:rate{counter}:m{host=web*}").echo(3, None)).unwrap();
     assert_eq!(echo["index"], 3);
     assert_eq!(echo["tags"]["host"], "wildcard(web*)");
     assert_eq!(echo["filters"][0]["group_by"], true);
     assert_eq!(echo["rateOptions"]["counterMax"], i64::MAX);
+    assert_eq!(echo["rollupTable"], "raw");
+    let of_rollups = serde_json::to_value(metric("sum:1h-sum:rollup_fallback:m").echo(0, Some("1h"))).unwrap();
+    assert_eq!((&of_rollups["rollupTable"], &of_rollups["rollupUsage"]), (&json!("1h"), &json!("ROLLUP_FALLBACK")));
 }

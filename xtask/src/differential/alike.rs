@@ -11,7 +11,9 @@ use crate::golden::scenario::Step;
 /// 2. A look-up in the data table lists a series once for every row of it in OpenTSDB, and counts so; in the order of the
 ///    rows, which salt shuffles.
 /// 3. Annotations of one instant have no order.
-/// 4. Numbers in lines of `/q` are compared by value: Java 17 writes some doubles with a digit too many.
+/// 4. Newest points of several series come as OpenTSDB's rows arrive.
+/// 5. When an object was made, and when a series was written last, is each server's own clock.
+/// 6. Numbers in lines of `/q` are compared by value: Java 17 writes some doubles with a digit too many.
 pub(crate) fn prepare(step: &Step, answer: &mut Answer) {
     if let Some(text) = &mut answer.text
         && step.http.as_deref().is_some_and(|line| line.starts_with("GET /q?"))
@@ -20,7 +22,13 @@ pub(crate) fn prepare(step: &Step, answer: &mut Answer) {
     }
     let Some(json) = &mut answer.json else { return };
     drop_key(json, "filterTagKs");
+    hide_clock(json);
     sort_annotations(json);
+    if step.http.as_deref().is_some_and(|line| line.contains("/api/query/last"))
+        && let Value::Array(points) = json
+    {
+        points.sort_by_key(Value::to_string);
+    }
     if step.http.as_deref().is_some_and(|line| line.contains("/api/search/lookup")) {
         once_each(json);
     }
@@ -44,6 +52,24 @@ fn drop_key(value: &mut Value, name: &str) {
         Value::Object(object) => {
             object.remove(name);
             object.values_mut().for_each(|value| drop_key(value, name));
+        }
+        _ => {}
+    }
+}
+
+/// Times that are the moment of a write become 1; 0 stays, which says that there was none.
+fn hide_clock(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(hide_clock),
+        Value::Object(object) => {
+            for key in ["created", "lastReceived"] {
+                if let Some(time) = object.get_mut(key)
+                    && time.as_u64().is_some_and(|time| time > 0)
+                {
+                    *time = 1.into();
+                }
+            }
+            object.values_mut().for_each(hide_clock);
         }
         _ => {}
     }
@@ -80,13 +106,16 @@ fn sort_annotations(answer: &mut Value) {
 mod tests {
     use serde_json::json;
 
-    use super::{drop_key, once_each};
+    use super::{drop_key, hide_clock, once_each};
 
     #[test]
     fn what_is_the_servers_own_goes() {
         let mut echo = json!([{"query": {"filterTagKs": ["AAAB"], "index": 0}}]);
         drop_key(&mut echo, "filterTagKs");
         assert_eq!(echo, json!([{"query": {"index": 0}}]));
+        let mut meta = json!([{"created": 1_700_000_001, "metric": {"created": 0}}]);
+        hide_clock(&mut meta);
+        assert_eq!(meta, json!([{"created": 1, "metric": {"created": 0}}]));
         let mut lookup = json!({"results": [{"tsuid": "1"}, {"tsuid": "1"}, {"tsuid": "2"}], "totalResults": 3});
         once_each(&mut lookup);
         assert_eq!(lookup, json!({"results": [{"tsuid": "1"}, {"tsuid": "2"}]}));

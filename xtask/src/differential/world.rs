@@ -13,6 +13,13 @@ const HOSTS: &[&str] = &["a", "b", "web01", "web02", "Web01", "x.y-z_1"];
 const ZONES: &[&str] = &["lga", "phx"];
 const CPUS: &[&str] = &["0", "1", "2"];
 
+/// The tag of what was joined across series before it was written, and its values.
+pub(crate) const AGGREGATE_KEY: &str = "_aggregate";
+pub(crate) const PRE_AGGREGATES: &[&str] = &["SUM", "MAX"];
+
+/// The metric of histograms.
+pub(crate) const HISTOGRAMS: &str = "histo.m";
+
 /// What there is to be asked for.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -25,6 +32,8 @@ pub(crate) struct World {
     pub(crate) to: u64,
     /// Seconds: the clock when it was made.
     pub(crate) now: u64,
+    /// What else the servers keep: the oracle's profile.
+    pub(crate) profile: String,
     /// Asked of a server once the points are in.
     pub(crate) tsuids: Vec<String>,
 }
@@ -65,7 +74,7 @@ struct Pace {
 }
 
 impl World {
-    pub(crate) fn draw(draw: &mut Draw, now: u64) -> Self {
+    pub(crate) fn draw(draw: &mut Draw, profile: &str, now: u64) -> Self {
         let from = EPOCH + draw.below(30) * 24 * HOUR + draw.below(2) * draw.below(HOUR);
         let span = *draw.pick(&[600, 3000, 2 * HOUR, 7 * HOUR, 30 * HOUR, 12 * 24 * HOUR, 100 * 24 * HOUR]);
         let mut world = Self {
@@ -75,6 +84,7 @@ impl World {
             from,
             to: from + span,
             now,
+            profile: profile.to_owned(),
             tsuids: Vec::new(),
         };
         for index in 0..draw.between(2, 4) {
@@ -82,7 +92,29 @@ impl World {
             world.add_metric(draw, name, span);
         }
         world.add_recent(draw);
+        if world.keeps_rollups() {
+            world.add_names_of_rollups();
+        }
         world
+    }
+
+    /// Whether rollups, pre-aggregates and histograms are kept.
+    pub(crate) fn keeps_rollups(&self) -> bool {
+        self.profile == "rollup"
+    }
+
+    /// Names that later requests bring in several at once, which OpenTSDB gives UIDs in no order; and a metric that
+    /// histograms are written to.
+    fn add_names_of_rollups(&mut self) {
+        for value in PRE_AGGREGATES {
+            self.lines.push(format!("golden.names 1000000000 1 {AGGREGATE_KEY}={value}"));
+        }
+        for host in ["a", "b"] {
+            let series = Series { metric: HISTOGRAMS.to_owned(), tags: vec![("host".to_owned(), host.to_owned())] };
+            self.lines.push(format!("{HISTOGRAMS} {} 1 host={host}", self.from));
+            self.series.push(series);
+        }
+        self.metrics.push(HISTOGRAMS.to_owned());
     }
 
     fn add_metric(&mut self, draw: &mut Draw, name: String, span: u64) {

@@ -2,6 +2,8 @@
 //!
 //! Only names that are known, or one new name a call: OpenTSDB gives the UIDs of several in no order.
 
+mod rollup;
+
 use serde_json::{Map, Value, json};
 
 use super::ask::{http, http_json};
@@ -11,6 +13,9 @@ use crate::golden::scenario::Step;
 
 /// One request, the `index`th of its world.
 pub(crate) fn draw(draw: &mut Draw, world: &World, index: u64) -> Step {
+    if world.keeps_rollups() && draw.chance(60) {
+        return rollup::draw(draw, world);
+    }
     match draw.below(20) {
         0..10 => put(draw, world, index),
         10 => telnet(draw, world),

@@ -47,7 +47,7 @@ pub(crate) fn suggest(draw: &mut Draw, world: &World) -> Step {
     http(format!("GET /api/suggest?type={kind}&q={prefix}{max}"))
 }
 
-/// By the data table: the plain profiles keep no meta table, and Basalt needs none.
+/// By the data table, or by the meta table where one is kept.
 pub(crate) fn lookup(draw: &mut Draw, world: &World) -> Step {
     let series = series(draw, world);
     let count = draw.index(3);
@@ -61,7 +61,8 @@ pub(crate) fn lookup(draw: &mut Draw, world: &World) -> Step {
         })
         .take(count)
         .collect();
-    let body = json!({"metric": series.metric, "tags": tags, "useMeta": false, "limit": 1000});
+    let by_meta = world.profile == "meta" && draw.chance(60);
+    let body = json!({"metric": series.metric, "tags": tags, "useMeta": by_meta, "limit": 1000});
     let mut step = http_json("POST /api/search/lookup".to_owned(), body);
     step.free = vec!["/time".to_owned()];
     step

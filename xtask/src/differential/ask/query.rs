@@ -28,11 +28,12 @@ pub(crate) fn get(draw: &mut Draw, world: &World) -> Step {
     }
     for _ in 0..subs_count(draw) {
         if draw.chance(8) && !world.tsuids.is_empty() {
-            parts.push(format!(
-                "tsuid={}:{}",
-                sub_parts(draw, end.saturating_sub(start)).join(":"),
-                tsuids(draw, world)
-            ));
+            // OpenTSDB does not read these parts of a list of TSUIDs.
+            let mut sub = sub_parts(draw, world, end.saturating_sub(start));
+            sub.retain(|part| {
+                !part.to_lowercase().starts_with("rollup_") && !["pre-agg", "explicit_tags"].contains(&part.as_str())
+            });
+            parts.push(format!("tsuid={}:{}", sub.join(":"), tsuids(draw, world)));
         } else {
             parts.push(format!("m={}", sub(draw, world, end.saturating_sub(start))));
         }
@@ -57,16 +58,25 @@ fn fills(query: &str) -> bool {
 }
 
 /// Aggregator and what may stand between it and the metric.
-fn sub_parts(draw: &mut Draw, seconds: u64) -> Vec<String> {
+fn sub_parts(draw: &mut Draw, world: &World, seconds: u64) -> Vec<String> {
     let mut parts = vec![aggregator(draw).to_owned()];
     if draw.chance(50) {
-        parts.push(downsample(draw, seconds));
+        parts.push(downsample_in(draw, world, seconds));
     }
     if draw.chance(25) {
         parts.push(rate(draw).0);
     }
     if draw.chance(8) {
         parts.push("explicit_tags".to_owned());
+    }
+    if world.keeps_rollups() {
+        parts.extend(rollup_usage(draw).map(str::to_owned));
+        if draw.chance(8) {
+            parts.push("pre-agg".to_owned());
+        }
+        if draw.chance(8) {
+            parts.push(draw.word(&["percentiles[50,99.9]", "percentiles[75]", "show-histogram-buckets"]).to_owned());
+        }
     }
     if parts.len() > 2 && draw.chance(20) {
         parts.swap(1, 2);
@@ -83,7 +93,7 @@ fn sub(draw: &mut Draw, world: &World, seconds: u64) -> String {
         (false, true) => format!("{{{first}}}"),
         _ => format!("{{{first}}}{{{second}}}"),
     };
-    format!("{}:{}{filters}", sub_parts(draw, seconds).join(":"), series.metric)
+    format!("{}:{}{filters}", sub_parts(draw, world, seconds).join(":"), series.metric)
 }
 
 /// A few filters as `k=v`, each of a kind of its own.
@@ -104,6 +114,25 @@ fn filters_text(draw: &mut Draw, series: &Series) -> String {
         })
         .collect();
     texts.join(",")
+}
+
+/// A downsampling specifier; where rollups are kept, often one that a rollup answers.
+fn downsample_in(draw: &mut Draw, world: &World, seconds: u64) -> String {
+    const ROLLUPS: &[&str] = &[
+        "1m-sum", "10m-sum", "10m-max", "30m-min", "1h-sum", "1h-count", "1h-avg", "2h-max", "6h-sum", "1d-min",
+        "1d-avg",
+    ];
+    if world.keeps_rollups() && draw.chance(60) {
+        return draw.word(ROLLUPS).to_owned();
+    }
+    downsample(draw, seconds)
+}
+
+/// How rollups are used, now and then.
+fn rollup_usage(draw: &mut Draw) -> Option<&'static str> {
+    draw.chance(30).then(|| {
+        draw.word(&["ROLLUP_RAW", "ROLLUP_NOFALLBACK", "ROLLUP_FALLBACK", "ROLLUP_FALLBACK_RAW", "rollup_nofallback"])
+    })
 }
 
 fn tsuids(draw: &mut Draw, world: &World) -> String {
@@ -151,7 +180,7 @@ fn post_sub(draw: &mut Draw, world: &World, seconds: u64) -> Value {
         sub.insert("metric".into(), json!(series.metric));
     }
     if draw.chance(50) {
-        sub.insert("downsample".into(), json!(downsample(draw, seconds)));
+        sub.insert("downsample".into(), json!(downsample_in(draw, world, seconds)));
     }
     if draw.chance(25) {
         sub.insert("rate".into(), json!(true));
@@ -173,6 +202,15 @@ fn post_sub(draw: &mut Draw, world: &World, seconds: u64) -> Value {
             })
             .collect();
         sub.insert("filters".into(), Value::Array(filters));
+    }
+    if world.keeps_rollups() {
+        sub.extend(rollup_usage(draw).map(|usage| ("rollupUsage".to_owned(), json!(usage))));
+        if draw.chance(8) {
+            sub.insert("preAggregate".into(), json!(true));
+        }
+        if draw.chance(8) {
+            sub.insert("percentiles".into(), draw.pick(&[json!([50]), json!([1, 99.9]), json!([100, 75])]).clone());
+        }
     }
     if draw.chance(8) {
         sub.insert("explicitTags".into(), json!(true));
