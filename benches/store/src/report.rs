@@ -1,4 +1,4 @@
-//! The table: minimum, median and maximum of each figure, CPU seconds, and the ratio to the better of the two peers.
+//! The table: minimum, median and maximum of each figure, CPU seconds, and the ratios to the better of the two peers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,6 +37,18 @@ impl Table {
         Some(spread(self.runs.get(&(name.into(), kind))?.iter().map(|(value, _)| *value)))
     }
 
+    /// The median CPU seconds; `None` for what takes none.
+    fn cpu(&self, name: &str, kind: Kind) -> Option<f64> {
+        let [_, cpu, _] = spread(self.runs.get(&(name.into(), kind))?.iter().map(|(_, cpu)| *cpu));
+        (cpu > 0.0).then_some(cpu)
+    }
+
+    /// How many times the CPU seconds of the more frugal peer fit: on a machine with others at work the steadier ratio.
+    fn cpu_ratio(&self, name: &str) -> Option<f64> {
+        let peers = [Kind::Rocksdb, Kind::Fjall].into_iter().filter_map(|kind| self.cpu(name, kind));
+        Some(peers.reduce(f64::min)? / self.cpu(name, Kind::Basalt)?)
+    }
+
     /// How many times as good as the better peer, by the medians.
     fn ratio(&self, name: &str) -> Option<f64> {
         let median = |kind| self.spread(name, kind).map(|[_, median, _]| median);
@@ -53,8 +65,8 @@ fn is_rate(name: &str) -> bool {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "| figure | Basalt | RocksDB | fjall | Basalt to the better |")?;
-        writeln!(f, "|---|---|---|---|---|")?;
+        writeln!(f, "| figure | Basalt | RocksDB | fjall | Basalt to the better | by CPU |")?;
+        writeln!(f, "|---|---|---|---|---|---|")?;
         for name in &self.names {
             let (unit, scale) = match name.as_str() {
                 name if is_rate(name) => (", k/s", 1e3),
@@ -70,13 +82,12 @@ impl fmt::Display for Table {
                 let [least, median, most] = values.map(|value| value / scale);
                 let digits = if median < 100.0 { 1 } else { 0 };
                 write!(f, " | {least:.digits$} / {median:.digits$} / {most:.digits$}")?;
-                let [_, cpu, _] = spread(self.runs[&(name.clone(), kind)].iter().map(|(_, cpu)| *cpu));
-                if cpu > 0.0 {
+                if let Some(cpu) = self.cpu(name, kind) {
                     write!(f, " ({cpu:.1})")?;
                 }
             }
-            let ratio = self.ratio(name).map_or(String::new(), |ratio| format!("{ratio:.2}"));
-            writeln!(f, " | {ratio} |")?;
+            let told = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+            writeln!(f, " | {} | {} |", told(self.ratio(name)), told(self.cpu_ratio(name)))?;
         }
         Ok(())
     }
