@@ -7,7 +7,9 @@
 ///
 /// No crate has it.
 pub fn law(name: &str) -> fn(&[u8]) {
-    let laws = basalt_engine::foreign::LAWS.iter().chain(&basalt_query::foreign::LAWS).chain(&basalt_schema::foreign::LAWS);
+    let laws =
+        basalt_engine::foreign::LAWS.iter().chain(&basalt_query::foreign::LAWS).chain(&basalt_schema::foreign::LAWS);
+    let laws = laws.chain(&basalt_ingest::foreign::LAWS);
     laws.into_iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no law {name}")).1
 }
 

@@ -24,6 +24,8 @@ mod cells;
 mod check;
 mod door;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod foreign;
 mod histogram;
 mod inflight;
 mod ingest;

@@ -1,0 +1,101 @@
+//! What the parsers of rollups and histograms keep to, whatever the text: the laws that fuzzing and property tests share.
+//!
+//! Each law takes any bytes and panics where a parser breaks its word. It is compiled for tests and for `--cfg fuzzing`
+//! alone.
+
+use serde::Serialize;
+
+use crate::histogram::check_histogram;
+use crate::{
+    Form, HistogramEcho, IngestLimits, RawPoint, Result, RollupEcho, decode_text, parse_histogram_line,
+    parse_histograms, parse_rollup_line, parse_rollups,
+};
+
+/// A law: any bytes are read or refused.
+pub type Law = fn(&[u8]);
+
+/// All laws of this crate by the names of their fuzz targets.
+pub const LAWS: [(&str, Law); 2] = [("histogram", histogram), ("rollup", rollup)];
+
+/// The codec that histograms are checked against.
+const CODEC: u8 = 42;
+
+/// Bodies and lines of histograms. One that is right makes a cell of its codec.
+fn histogram(bytes: &[u8]) {
+    let text = decode_text(bytes);
+    let body = parse_histograms(&text, &limits());
+    if let Ok(histograms) = &body {
+        for one in histograms {
+            echoes(&one.point, &HistogramEcho(one));
+        }
+    }
+    taken(&body);
+    for one in body.into_iter().flatten().chain(parse_histogram_line(&text)) {
+        match check_histogram(&one, CODEC) {
+            Ok((_, value)) => assert_eq!(value.first(), Some(&CODEC), "BUG: a cell of another codec"),
+            Err(problem) => assert!(!problem.telnet_text("histogram").is_empty(), "BUG: refused without a word"),
+        }
+    }
+}
+
+/// Bodies and lines of rollups.
+fn rollup(bytes: &[u8]) {
+    let text = decode_text(bytes);
+    let body = parse_rollups(&text, &limits());
+    if let Ok(rollups) = &body {
+        for one in rollups {
+            echoes(&one.point, &RollupEcho(one));
+        }
+    }
+    taken(&body);
+    match parse_rollup_line(&text) {
+        Ok(one) => assert!(one.point.timestamp > 0, "BUG: a line at no time"),
+        Err(problem) => assert!(!problem.telnet_text("rollup").is_empty(), "BUG: refused without a word"),
+    }
+}
+
+fn limits() -> IngestLimits {
+    IngestLimits { body_points_max: 1_000, ..IngestLimits::default() }
+}
+
+/// What was taken can be told again, and is nothing only where it was.
+fn echoes(point: &RawPoint<'_>, echo: &impl Serialize) {
+    let told = serde_json::to_value(echo).ok();
+    assert_eq!(told.map(|told| told.is_null()), Some(point.form == Form::Null), "BUG: another echo");
+}
+
+fn taken<T>(body: &Result<Vec<T>>) {
+    match body {
+        Ok(all) => assert!((1..=1_000).contains(&all.len()), "BUG: a body of {} points", all.len()),
+        Err(error) => assert!(!error.message_and_details().0.is_empty(), "BUG: refused without a word"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FIELDS: &str = concat!(
+        r#"\[?(\{("(metric|timestamp|value|tags|interval|aggregator|groupByAggregator|id|buckets|underflow|overflow)":"#,
+        r#"("a"|1|-1|1\.5|null|\{\}|\{"a":"b"\}|\{"0,1\.5":[0-9]{1,20}\}|"1m"|"sum"|42|"AAIA"|\[\]),){0,9}"x":1\},?){0,2}\]?"#
+    );
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn any_text_of_rollups_and_histograms_is_read_or_refused(
+            bytes in proptest::collection::vec(any::<u8>(), 0..60),
+            object in FIELDS,
+            line in "(histogram|rollup) m? ?[1-9]{0,4} (42|0,1=[0-9]{1,20}|0,1=3:1,2\\.5=4:u=5:o=|1m-sum:?|sum)[ :,=]{0,2}[0-9aA/=+-]{0,12} ?(a=b)?",
+        ) {
+            for (_, law) in LAWS {
+                law(&bytes);
+                law(object.as_bytes());
+                law(line.as_bytes());
+            }
+        }
+    }
+}
