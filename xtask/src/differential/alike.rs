@@ -11,7 +11,7 @@ use crate::golden::scenario::Step;
 /// 2. A look-up in the data table lists a series once for every row of it in OpenTSDB, and counts so; in the order of the
 ///    rows, which salt shuffles.
 /// 3. Annotations of one instant have no order.
-/// 4. Newest points of several series come as OpenTSDB's rows arrive.
+/// 4. Newest points of several series, and their meta objects, come as OpenTSDB's rows arrive.
 /// 5. When an object was made, and when a series was written last, is each server's own clock.
 /// 6. Numbers in lines of `/q` are compared by value: Java 17 writes some doubles with a digit too many.
 pub(crate) fn prepare(step: &Step, answer: &mut Answer) {
@@ -24,10 +24,11 @@ pub(crate) fn prepare(step: &Step, answer: &mut Answer) {
     drop_key(json, "filterTagKs");
     hide_clock(json);
     sort_annotations(json);
-    if step.http.as_deref().is_some_and(|line| line.contains("/api/query/last"))
-        && let Value::Array(points) = json
+    let as_they_arrive = ["/api/query/last", "/api/uid/tsmeta?m="];
+    if step.http.as_deref().is_some_and(|line| as_they_arrive.iter().any(|path| line.contains(path)))
+        && let Value::Array(found) = json
     {
-        points.sort_by_key(Value::to_string);
+        found.sort_by_key(Value::to_string);
     }
     if step.http.as_deref().is_some_and(|line| line.contains("/api/search/lookup")) {
         once_each(json);
