@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use basalt_store::{BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells};
+use basalt_store::{BLOCK_ENCODINGS, BloomFilter, Compression, FamilyDescriptor, KeepDeletedCells};
 
 use super::binary::string_binary;
 use super::error::{Error, Result};
@@ -30,24 +30,25 @@ pub(crate) fn set(family: &mut FamilyDescriptor, pair: &Pair) -> Result<()> {
             }
         }
         "COMPRESSION" => {
-            family.compression = match word(value, "COMPRESSION")?.as_str() {
-                "NONE" => Compression::None,
-                "ZSTD" => Compression::Zstd,
-                _ => return Err(value.not("COMPRESSION", "NONE or ZSTD")),
-            }
+            family.compression = Compression::named(&word(value, "COMPRESSION")?).ok_or_else(|| {
+                value.not("COMPRESSION", "NONE, ZSTD, or another of HBase's names, which is stored by ZSTD")
+            })?;
         }
         "DATA_BLOCK_ENCODING" => match word(value, "DATA_BLOCK_ENCODING")?.as_str() {
-            name if name == "NONE" || *name == *family.block_encoding => family.block_encoding = name.into(),
-            _ => return Err(value.not("DATA_BLOCK_ENCODING", "NONE")),
+            name if BLOCK_ENCODINGS.contains(&name) || *name == *family.block_encoding => {
+                family.block_encoding = name.into();
+            }
+            _ => return Err(value.not("DATA_BLOCK_ENCODING", "one of NONE, PREFIX, DIFF, FAST_DIFF and ROW_INDEX_V1")),
         },
         "BLOCKSIZE" => family.block_bytes = block_bytes(value)?,
         "IN_MEMORY" => family.in_memory = value.boolean("IN_MEMORY")?,
+        "BLOCKCACHE" => family.block_cache = value.boolean("BLOCKCACHE")?,
+        "NEW_VERSION_BEHAVIOR" => family.new_version_behavior = value.boolean("NEW_VERSION_BEHAVIOR")?,
         // What HBase's `describe` prints is taken where it says what is so here anyway.
-        "BLOCKCACHE" if value.boolean("BLOCKCACHE")? => {}
         "REPLICATION_SCOPE" if amount(value) == Some(0) => {}
         name => {
             let known = "VERSIONS, MIN_VERSIONS, TTL, KEEP_DELETED_CELLS, BLOOMFILTER, COMPRESSION, \
-                         DATA_BLOCK_ENCODING, BLOCKSIZE, IN_MEMORY";
+                         DATA_BLOCK_ENCODING, BLOCKSIZE, IN_MEMORY, BLOCKCACHE, NEW_VERSION_BEHAVIOR";
             return Err(Error::wrong(pair.at, format!("{name} is no setting of a family here; there are: {known}")));
         }
     }
@@ -91,6 +92,13 @@ pub(crate) fn settings(family: &FamilyDescriptor) -> Vec<(&'static str, Cow<'_, 
         ("COMPRESSION", compression.into()),
         ("BLOCKSIZE", size(family.block_bytes).into()),
     ];
+    // Shown where they are not what they are by default.
+    if !family.block_cache {
+        settings.push(("BLOCKCACHE", "false".into()));
+    }
+    if family.new_version_behavior {
+        settings.push(("NEW_VERSION_BEHAVIOR", "true".into()));
+    }
     if let Some(fold) = &family.fold {
         settings.push(("FOLD", (&**fold).into()));
     }
@@ -234,6 +242,9 @@ mod tests {
         family.in_memory = true;
         family.min_versions = 2;
         family.block_bytes = 70_000;
+        family.block_encoding = "FAST_DIFF".into();
+        family.block_cache = false;
+        family.new_version_behavior = true;
         let mut again = FamilyDescriptor::new("f");
         for (name, value) in settings(&family) {
             let data = Data::Text(value.into_owned().into());
@@ -262,9 +273,11 @@ mod tests {
             ("TTL", text("99999999999999999999 DAYS")),
             ("VERSIONS", text("many")),
             ("VERSIONS", Data::Integer(0)),
-            ("COMPRESSION", text("LZO")),
+            ("COMPRESSION", text("RAR")),
             ("BLOOMFILTER", text("ROWPREFIX_FIXED_LENGTH")),
-            ("DATA_BLOCK_ENCODING", text("FAST_DIFF")),
+            ("DATA_BLOCK_ENCODING", text("HUFFMAN")),
+            ("BLOCKCACHE", text("maybe")),
+            ("NEW_VERSION_BEHAVIOR", Data::Integer(1)),
             ("BLOCKSIZE", Data::Integer(-1)),
             ("IN_MEMORY", Data::Integer(1)),
             ("MOB_THRESHOLD", Data::Integer(1)),

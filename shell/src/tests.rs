@@ -93,7 +93,7 @@ fn a_wrong_command_is_told_with_its_place() {
     );
     check_wrong(
         "create 'x', {NAME => 'f', VERSION => 1}",
-        "line 2, column 27: VERSION is no setting of a family here; there are: VERSIONS, MIN_VERSIONS, TTL, KEEP_DELETED_CELLS, BLOOMFILTER, COMPRESSION, DATA_BLOCK_ENCODING, BLOCKSIZE, IN_MEMORY",
+        "line 2, column 27: VERSION is no setting of a family here; there are: VERSIONS, MIN_VERSIONS, TTL, KEEP_DELETED_CELLS, BLOOMFILTER, COMPRESSION, DATA_BLOCK_ENCODING, BLOCKSIZE, IN_MEMORY, BLOCKCACHE, NEW_VERSION_BEHAVIOR",
     );
     check_wrong("disable 't'; scan 't'", "line 2, column 14: table 't' is disabled");
     check_wrong("scan 't', {COLUMNS => 'f:text:toLong'}", "line 2, column 1: 3 bytes are no Long: abc");

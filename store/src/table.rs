@@ -70,7 +70,7 @@ pub struct FamilyDescriptor {
     pub name: Bytes,
     /// VERSIONS: how many versions of a column are kept, at least 1.
     pub versions: u32,
-    /// `MIN_VERSIONS`: how many are kept although their TTL is past; 0 is off; less than `versions`.
+    /// `MIN_VERSIONS`: how many are kept although their TTL is past; 0 is off; at most `versions`.
     pub min_versions: u32,
     /// TTL in seconds from the cell's time; `None` keeps for ever.
     pub ttl_seconds: Option<u64>,

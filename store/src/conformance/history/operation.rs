@@ -59,15 +59,13 @@ pub(super) struct Generator {
     state: u64,
     /// What every row key begins with.
     prefix: String,
-    /// Whether a history that is shared has filters that seek to columns, instead of columns without a name.
-    seeks_columns: bool,
     /// Where the clock is to stand at the next operation.
     pub(super) now: u64,
 }
 
 impl Generator {
     pub(super) fn new(seed: u64, now: u64) -> Self {
-        Self { state: seed, prefix: String::new(), seeks_columns: seed % 2 == 1, now }
+        Self { state: seed, prefix: String::new(), now }
     }
 
     /// The same history in rows that begin with `prefix`, so that many share a table.
@@ -195,14 +193,14 @@ impl Generator {
         Edit { target: Target { row, column }, kind, time, value }
     }
 
-    /// A column to write to. HBase 2.6 never ends a scan over expired tombstones of the column without a name
-    /// (`s_ttl_1_expired_tombstones_hold_no_scan_up`), and passes over a family's tombstones below a put in it when a
-    /// filter seeks to columns (`s_del_4_a_column_prefix_passes_over_no_family_tombstone`), so histories that it shares
-    /// have no such column in the one family, and elsewhere either it or such filters.
+    /// A column to write to. Where a family's tombstone lies below a put of the column without a name, HBase 2.6 passes
+    /// over it when a filter seeks to columns, and never ends a scan when it is expired
+    /// (`s_del_4_a_column_prefix_passes_over_no_family_tombstone`, `s_ttl_1_expired_tombstones_hold_no_scan_up`). It also
+    /// shows cells below such tombstones some time after minor compactions (seeds 322, 358 and 526 of the first 2,000
+    /// did); that one is not reduced to a rule. So histories that it shares have no such column.
     fn own_column(&mut self, family: &str, from: &[&'static str]) -> String {
         let qualifier = self.pick(from);
-        let is_left_out = qualifier.is_empty() && self.is_shared() && (family == "t" || self.seeks_columns);
-        format!("{family}:{}", if is_left_out { "z" } else { qualifier })
+        format!("{family}:{}", if qualifier.is_empty() && self.is_shared() { "z" } else { qualifier })
     }
 
     /// A time of one's own, or none.
@@ -293,13 +291,12 @@ impl Generator {
     }
 
     fn filter(&mut self, reversed: bool) -> Option<Filter> {
-        let seeks = !self.is_shared() || self.seeks_columns;
         let [r0, r1, r3, r5] = ["r0", "r1", "r3", "r5"].map(|row| self.key(row));
         let leaf = |n| match n {
             0 => Filter::KeyOnly,
             1 => Filter::FirstKeyOnly,
             2 => Filter::Prefix(r1.clone()),
-            3 if seeks => Filter::ColumnPrefix("p".into()),
+            3 => Filter::ColumnPrefix("p".into()),
             _ => {
                 let range = |start: &Bytes, stop: &Bytes| RowRange { start: start.clone(), stop: stop.clone() };
                 Filter::MultiRowRange(vec![range(&r0, &r1), range(&r3, &r5)])

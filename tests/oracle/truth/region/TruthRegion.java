@@ -83,6 +83,8 @@ public class TruthRegion extends HRegion {
     TruthPolicy.CHOICE.set(choice);
     try {
       for (HStore store : getStores()) {
+        // A store without files would keep the word in mind until its next compaction, a minor one or not.
+        if (store.getStorefilesCount() == 0) continue;
         if (major) store.triggerMajorCompaction();
         java.util.Optional<CompactionContext> context =
             store.requestCompaction(Store.PRIORITY_USER, compactions(), null);
