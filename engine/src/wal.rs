@@ -266,10 +266,13 @@ impl Wal {
     ///
     /// One step of the writer thread; simulations call it in its place.
     pub(crate) fn write_group(&self, wants_sync: bool) {
+        let mut writer = self.writer();
+        // Asked with the files in hand: whoever had them before may have failed to sync them, and a second sync would
+        // succeed over what is lost.
         if self.condition.check_alive().is_err() {
+            drop(writer);
             return self.give_up();
         }
-        let mut writer = self.writer();
         let (group, wants_sync, up_to) = {
             let mut state = self.state();
             state.queued_bytes = 0;
@@ -355,11 +358,11 @@ impl Wal {
     /// Makes the next segment before it is needed; on a full disk, writes are
     /// taken again only when that and the reserve fit.
     pub(crate) fn make_ready(&self) {
-        if self.condition.check_alive().is_err() {
-            return;
-        }
         let prepared = {
             let mut writer = self.writer();
+            if self.condition.check_alive().is_err() {
+                return;
+            }
             writer.prepare().map(|()| !writer.has_backlog())
         };
         let ready = prepared.and_then(|empty| if empty { self.reserve.fill().map(|()| true) } else { Ok(false) });

@@ -44,6 +44,8 @@ pub(crate) struct Bounds {
     pub(crate) seed: u64,
     /// A daemon whose disk failed.
     pub(crate) ends_within: Duration,
+    /// From a failed sync until no thread of a daemon can be without knowing it.
+    pub(crate) settles_within: Duration,
     /// After there is room again.
     pub(crate) resumes_within: Duration,
 }
@@ -225,7 +227,8 @@ pub(crate) fn run() -> ExitCode {
 impl Bounds {
     /// The promises, or, for a machine that has other things to do, what keeps a row from hanging.
     fn new(seed: u64, is_patient: bool) -> Bounds {
-        let (ends, resumes) = if is_patient { (30, 60) } else { (1, 5) };
-        Bounds { seed, ends_within: Duration::from_secs(ends), resumes_within: Duration::from_secs(resumes) }
+        let (ends, settles, resumes) = if is_patient { (30_000, 30_000, 60_000) } else { (1_000, 50, 5_000) };
+        let [ends_within, settles_within, resumes_within] = [ends, settles, resumes].map(Duration::from_millis);
+        Bounds { seed, ends_within, settles_within, resumes_within }
     }
 }

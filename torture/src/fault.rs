@@ -1,7 +1,8 @@
 //! Faults under the real daemon: a library of our own that is loaded before the system's.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::Path;
 
 use anyhow::Result;
 
@@ -43,7 +44,7 @@ impl Faults {
 
     /// From now on: what fails, and after how many such calls.
     pub(crate) fn set(&self, failing: Failing, after_calls: i64) -> Result<()> {
-        for word in 3..6 {
+        for word in 3..7 {
             self.write(word, 0)?;
         }
         self.write(1, after_calls)?;
@@ -63,6 +64,18 @@ impl Faults {
     /// How often the file whose sync failed was synced again.
     pub(crate) fn retried(&self) -> Result<i64> {
         self.read(5)
+    }
+
+    /// The name of the file whose call failed first, while it is there.
+    pub(crate) fn failed_file(&self, folder: &Path) -> Result<String> {
+        let inode = self.read(6)?;
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            if i64::try_from(entry.metadata()?.ino()) == Ok(inode) {
+                return Ok(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        Ok(format!("inode {inode}, which is gone"))
     }
 
     fn write(&self, word: u64, value: i64) -> Result<()> {

@@ -264,6 +264,30 @@ fn a_failed_sync_is_final() {
     assert_eq!(held[0].1, b"kept");
 }
 
+/// A flush syncs the log on its own thread. While its sync fails, the log's writer waits for the files: what it then wrote
+/// and synced would be acknowledged over the hole that the failed sync left. Found by `basalt-torture fsync`.
+#[test]
+fn who_waited_while_a_sync_failed_syncs_no_more() {
+    for seed in 0..50 {
+        let fs = SimFs::new(seed);
+        let (wal, _) = open_sim(&fs, 4096).unwrap();
+        let (_, late) = put(&wal, b"late", Durability::Fsync);
+        let calls = fs.calls();
+        std::thread::scope(|scope| {
+            let files = wal.writer();
+            let waiting = scope.spawn(|| wal.write_group(true));
+            for _ in 0..1000 {
+                std::thread::yield_now();
+            }
+            wal.condition.poison(&Error::Poisoned { reason: "a failed sync".into() });
+            drop(files);
+            waiting.join().unwrap();
+        });
+        assert_eq!(fs.calls(), calls, "nothing is written or synced any more");
+        assert!(matches!(late.recv().unwrap(), Err(Error::Poisoned { .. })));
+    }
+}
+
 /// What a failed sync left in the system's memory alone is on disk before a later life builds on it.
 #[test]
 fn what_a_failed_sync_left_is_written_again_at_the_next_open() {

@@ -5,8 +5,9 @@
  *   1  how many such calls are let through before
  *   2  seconds added to the wall clock
  *   3  when the first call failed, in nanoseconds since 1970
- *   4  the descriptor of that call
- *   5  syncs of that descriptor after its failure */
+ *   4  the descriptor of that call, and 6 its file's inode: of the two each may be used again, hardly both; a folder has
+ *      no inode here, since each sync of one is another's and opens it anew
+ *   5  syncs of that file after its failure */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,17 +33,25 @@ static _Atomic long *control(void) {
     return words;
 }
 
+static long inode(int fd) {
+    struct stat of;
+    return fstat(fd, &of) == 0 && S_ISREG(of.st_mode) ? (long)of.st_ino : 0;
+}
+
 static int fails(int fd, long once, long always) {
     _Atomic long *c = control();
     long mode = c[0];
-    if (once == 1 && c[3] && c[4] == fd) c[5]++;
+    if (once == 1 && c[3] && c[4] == fd && c[6] && c[6] == inode(fd)) c[5]++;
     if (mode != once && mode != always) return 0;
     if (atomic_fetch_sub(&c[1], 1) > 0) return 0;
     if (mode == once && !atomic_compare_exchange_strong(&c[0], &mode, 0)) return 0;
-    struct timespec now;
-    syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
-    long unset = 0;
-    if (atomic_compare_exchange_strong(&c[3], &unset, now.tv_sec * 1000000000L + now.tv_nsec)) c[4] = fd;
+    if (!c[3]) {
+        struct timespec now;
+        syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+        c[4] = fd;
+        c[6] = inode(fd);
+        c[3] = now.tv_sec * 1000000000L + now.tv_nsec;
+    }
     errno = EIO;
     return 1;
 }
