@@ -201,7 +201,9 @@ fn annotations(draw: &mut Draw, world: &World) -> Step {
             http_json("POST /api/annotation/bulk".to_owned(), json!(notes))
         }
         _ => {
-            let tsuids: Vec<&String> = world.tsuids.iter().take(1).collect();
+            // In salted tables OpenTSDB does not find a series' annotations of a range, so that they stay; ours go.
+            let count = usize::from(world.profile != "salted");
+            let tsuids: Vec<&String> = world.tsuids.iter().take(count).collect();
             let body = json!({"startTime": from, "endTime": to, "tsuids": tsuids, "global": draw.chance(50)});
             http_json("DELETE /api/annotation/bulk".to_owned(), body)
         }
