@@ -129,6 +129,7 @@ mod tests {
         Report {
             command: "basalt bench \"x\"".to_owned(),
             url: "http://h".to_owned(),
+            start: 0,
             unit: "points",
             lines: vec![line],
         }

@@ -14,6 +14,8 @@ pub(crate) struct Report {
     pub(crate) command: String,
     /// The server.
     pub(crate) url: String,
+    /// The set's first second.
+    pub(crate) start: u64,
     /// What a line counts: `points` or `queries`.
     pub(crate) unit: &'static str,
     pub(crate) lines: Vec<Line>,

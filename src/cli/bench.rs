@@ -19,6 +19,8 @@ use crate::clock;
 use crate::exit::{Exit, Failure};
 use crate::peer;
 
+/// Seconds of a day.
+const DAY_S: u64 = 86_400;
 /// How often progress is shown.
 const SHOW_EVERY: Duration = Duration::from_millis(200);
 
@@ -40,9 +42,9 @@ struct Set {
     /// Hosts, of eight tags and ten metrics each
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     hosts: u64,
-    /// The first second
-    #[arg(long, value_name = "SECOND", default_value_t = 1_704_067_200)]
-    start: u64,
+    /// The first second [default: such that the points end with yesterday, in UTC]
+    #[arg(long, value_name = "SECOND")]
+    start: Option<u64>,
     /// Seconds between the points of a series
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     step: u64,
@@ -104,6 +106,7 @@ pub(super) struct Ingest {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Give the flags of --hosts, --start, --step and --span that the points were written with: hosts and windows are drawn from them.
+`lastpoint` looks back from now, hour by hour, to the first row of the set: it is slow where --start is long ago.
 OpenTSDB has no question by value; `high-cpu` fetches the points that one would look at.
 
 Examples:
@@ -136,7 +139,7 @@ impl Set {
         Workload {
             seed: self.seed,
             hosts: self.hosts,
-            start_s: self.start,
+            start_s: self.start.unwrap_or_else(|| (now_s() / DAY_S * DAY_S).saturating_sub(self.span)),
             step_s: self.step,
             span_s: self.span,
             late_percent,
@@ -146,7 +149,8 @@ impl Set {
     /// Prints the report and writes its files; requests that failed end the command.
     fn tell(&self, unit: &'static str, lines: Vec<Line>) -> Result<(), Failure> {
         let command = std::env::args().collect::<Vec<_>>().join(" ");
-        let report = Report { command, url: self.url.clone(), unit, lines };
+        let start = self.workload(0).start_s;
+        let report = Report { command, url: self.url.clone(), start, unit, lines };
         print(&report.table())?;
         if let Some(path) = &self.json {
             let json = serde_json::to_string_pretty(&report)
@@ -161,6 +165,10 @@ impl Set {
             failed => Err(Failure::new(Exit::Failure, format!("{failed} requests failed"))),
         }
     }
+}
+
+fn now_s() -> u64 {
+    clock::now_ms() / 1_000
 }
 
 fn keep(path: &Path, text: &str) -> Result<(), Failure> {
@@ -196,7 +204,7 @@ impl Query {
             connections: self.set.connections.unwrap_or(1),
             count: self.count,
             workload: self.set.workload(0),
-            now_s: clock::now_ms() / 1_000,
+            now_s: now_s(),
         };
         let kinds = self.kinds()?;
         let lines = kinds

@@ -22,7 +22,7 @@ fn points(daemon: &Daemon) -> u64 {
     answer.as_array().unwrap().iter().map(|series| series["dps"].as_object().unwrap().len() as u64).sum()
 }
 
-const SET: [&str; 4] = ["--hosts", "7", "--span", "600"];
+const SET: [&str; 6] = ["--hosts", "7", "--span", "600", "--start", "1704067200"];
 
 #[test]
 fn what_is_written_by_every_door_is_there() {
