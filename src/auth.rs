@@ -13,14 +13,11 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use sha2::{Digest as _, Sha256};
-use tokio::time::{MissedTickBehavior, interval};
 
-use crate::app::App;
-use crate::exit::Failure;
+use crate::reload::Reloaded;
 
 /// Most names of a file.
 const USERS_MAX: usize = 10_000;
@@ -179,42 +176,13 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Puts the file's roles in force, if a file is named.
-///
-/// # Errors
-///
-/// One line: the file cannot be read or a line of it is wrong.
-pub(crate) fn load(app: &App) -> Result<(), Failure> {
-    let path = &app.config.server.auth_file;
-    if path.is_empty() {
-        return Ok(());
-    }
-    let text = std::fs::read_to_string(Path::new(path))
-        .map_err(|cause| Failure::config(format!("cannot read {path}: {cause}")))?;
-    let count = app.users.replace(&text).map_err(|why| Failure::config(format!("{path}, {why}")))?;
-    tracing::debug!(path, count, "roles are in force");
-    Ok(())
-}
-
-/// Reads the file again and again. Never ends by itself.
-pub(crate) async fn keep_loading(app: Arc<App>) {
-    let every = app.config.server.auth_reload_ms;
-    if app.config.server.auth_file.is_empty() || every.is_zero() {
-        return;
-    }
-    let mut ticks = interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick is at once, and the file was read at start.
-    ticks.tick().await;
-    loop {
-        ticks.tick().await;
-        let of_the_thread = Arc::clone(&app);
-        let loaded = tokio::task::spawn_blocking(move || load(&of_the_thread)).await;
-        if let Ok(Err(failure)) = loaded {
-            tracing::warn!("{failure}; the roles in force stay");
-        }
-    }
-}
+/// The file of roles; one that cannot be read at start ends the start.
+pub(crate) const FILE: Reloaded = Reloaded {
+    what: "roles",
+    path: |app| &app.config.server.auth_file,
+    every: |app| app.config.server.auth_reload_ms,
+    replace: |app, text| app.users.replace(text),
+};
 
 #[cfg(test)]
 mod tests {

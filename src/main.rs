@@ -25,6 +25,7 @@ mod metrics;
 mod peer;
 mod publish;
 mod register;
+mod reload;
 mod remote;
 mod seats;
 mod server;

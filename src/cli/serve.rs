@@ -115,10 +115,10 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         // Replaying the log can be broken off at any point and begun again.
         () = signals.first() => return Ok(()),
     };
-    limits::load(&app)?;
-    tokio::spawn(limits::keep_loading(Arc::clone(&app)));
-    auth::load(&app)?;
-    tokio::spawn(auth::keep_loading(Arc::clone(&app)));
+    for file in [limits::FILE, auth::FILE] {
+        file.load(&app)?;
+        tokio::spawn(file.keep_loading(Arc::clone(&app)));
+    }
     open.send_replace(Some(Arc::clone(&app)));
     tracing::info!(listen = %local, "ready");
     print(&format!("listening on http://{local}\n"))?;

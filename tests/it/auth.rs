@@ -216,7 +216,7 @@ fn p_auth_a_file_that_is_wrong_at_start_ends_the_start() {
     assert_eq!(ended.status.code(), Some(3));
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(
-        said.contains("tokens, line 1: `king` is no role: guest, reader, putonly, writer, administrator"),
+        said.contains("tokens: line 1: `king` is no role: guest, reader, putonly, writer, administrator"),
         "{said}"
     );
 }
