@@ -1,6 +1,6 @@
 //! Programs that collect and push by themselves: statsd with its OpenTSDB backend, and Glances.
 
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -33,9 +33,15 @@ fn values(daemon: &Daemon, metric: &str) -> Vec<f64> {
     series.iter().flat_map(|series| series["dps"].as_object().unwrap().values()).map(|v| v.as_f64().unwrap()).collect()
 }
 
-/// A free UDP port: statsd has no way to tell which it took.
-fn free_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// Two free ports below those that the system gives out by itself, so that nobody takes them before statsd does, which has
+/// no way to tell which it took.
+fn free_ports() -> (u16, u16) {
+    const OWN: std::ops::Range<u16> = 20_000..32_000;
+    let first = OWN.start + u16::try_from(std::process::id() % u32::try_from(OWN.len()).unwrap()).unwrap();
+    let is_free =
+        |port: &u16| UdpSocket::bind(("127.0.0.1", *port)).is_ok() && TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let mut free = (first..OWN.end).chain(OWN.start..first).filter(is_free);
+    (free.next().unwrap(), free.next().unwrap())
 }
 
 #[test]
@@ -43,7 +49,7 @@ fn statsd_with_its_opentsdb_backend() {
     let Some(program) = found(&built("npm/node_modules/statsd/stats.js")) else { return };
     let folder = tempfile::tempdir().unwrap();
     let daemon = Daemon::start(&folder.path().join("data"), "embedded", "");
-    let (port, manage) = (free_port(), free_port());
+    let (port, manage) = free_ports();
     let config = include_str!("../../clients/statsd.json")
         .replace("@STATSD@", &port.to_string())
         .replace("@MANAGE@", &manage.to_string())
