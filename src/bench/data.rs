@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use basalt_engine::io::{Rng as _, SplitMix};
+
 /// The metrics of a host, in TSBS's order.
 pub(crate) const METRICS: [&str; 10] = [
     "cpu.usage_user",
@@ -23,29 +25,9 @@ const REGIONS: [&str; 5] = ["us-east-1", "us-west-1", "us-west-2", "eu-west-1", 
 const SYSTEMS: [&str; 3] = ["Ubuntu16.10", "Ubuntu16.04LTS", "Ubuntu15.10"];
 const TEAMS: [&str; 4] = ["SF", "NYC", "LON", "CHI"];
 
-/// Bits that look random, the same for the same seed (`SplitMix64`; Steele, Lea, Flood: "Fast splittable pseudorandom
-/// number generators", OOPSLA 2014).
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    /// A stream of its own for each pair.
-    pub(crate) fn of(seed: u64, stream: u64) -> Self {
-        Self(seed ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15))
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`, which is not 0; the bias of bounds far below 2⁶⁴ is not noticed.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
+/// Draws of their own for each pair of numbers, the same for the same pair.
+pub(crate) fn draws(seed: u64, stream: u64) -> SplitMix {
+    SplitMix::new(seed ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 /// Steps whose halves change places where points are late.
@@ -98,7 +80,7 @@ impl Workload {
     fn sent(&self, series: u64, step: u64) -> u64 {
         let (block, at) = (step / LATE_STEPS, step % LATE_STEPS);
         let is_whole = (block + 1) * LATE_STEPS <= self.steps();
-        let is_late = || Random::of(self.seed ^ series.rotate_left(32), block).below(100) < 2 * self.late_percent;
+        let is_late = || draws(self.seed ^ series.rotate_left(32), block).below(100) < 2 * self.late_percent;
         if self.late_percent > 0 && is_whole && is_late() {
             block * LATE_STEPS + (at + LATE_STEPS / 2) % LATE_STEPS
         } else {
@@ -116,14 +98,14 @@ struct Series {
     line: (String, String),
     id: u64,
     value: u64,
-    random: Random,
+    random: SplitMix,
 }
 
 impl Series {
     fn new(id: u64, host: u64, metric: &str, seed: u64) -> Self {
-        let mut random = Random::of(seed, id);
-        let of_host = &mut Random::of(host, 7);
-        let pick = |random: &mut Random, of: &[&'static str]| -> &'static str {
+        let mut random = draws(seed, id);
+        let of_host = &mut draws(host, 7);
+        let pick = |random: &mut SplitMix, of: &[&'static str]| -> &'static str {
             usize::try_from(random.below(of.len() as u64)).ok().and_then(|at| of.get(at)).copied().unwrap_or_default()
         };
         let region = pick(of_host, &REGIONS);

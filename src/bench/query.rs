@@ -8,9 +8,10 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use basalt_engine::io::{Rng as _, SplitMix};
 use serde_json::{Value, json};
 
-use super::data::{METRICS, Random, Workload};
+use super::data::{METRICS, Workload, draws};
 use super::recorder::Recorder;
 use crate::exit::{Exit, Failure};
 use crate::peer::{self, Reader};
@@ -74,8 +75,8 @@ pub(crate) struct Question {
 
 impl Kind {
     /// The question that `random` draws, at the second `now_s`.
-    pub(crate) fn question(&self, workload: &Workload, now_s: u64, random: &mut Random) -> Question {
-        let query = |seconds: u64, random: &mut Random, queries: Vec<Value>| {
+    pub(crate) fn question(&self, workload: &Workload, now_s: u64, random: &mut SplitMix) -> Question {
+        let query = |seconds: u64, random: &mut SplitMix, queries: Vec<Value>| {
             let seconds = seconds.min(workload.span_s);
             let start = workload.start_s + random.below(workload.span_s - seconds + 1);
             Question { path: "/api/query", body: json!({"start": start, "end": start + seconds, "queries": queries}) }
@@ -109,7 +110,7 @@ impl Kind {
 }
 
 /// Some hosts, none of them grouped by; all for 0.
-fn hosts_filter(workload: &Workload, count: u64, random: &mut Random) -> Value {
+fn hosts_filter(workload: &Workload, count: u64, random: &mut SplitMix) -> Value {
     if count == 0 {
         return json!([]);
     }
@@ -161,7 +162,7 @@ pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Recorder
             if number >= count {
                 return Ok(recorder);
             }
-            let question = kind.question(&plan.workload, plan.now_s, &mut Random::of(plan.workload.seed, number));
+            let question = kind.question(&plan.workload, plan.now_s, &mut draws(plan.workload.seed, number));
             let body = question.body.to_string();
             let head = peer::post_head(&plan.address, question.path, "", body.len());
             let asked = Instant::now();
@@ -193,7 +194,7 @@ mod tests {
 
     fn of(name: &str, seed: u64) -> Question {
         let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();
-        kind.question(&workload(), 1_700_100_000, &mut Random::of(seed, 0))
+        kind.question(&workload(), 1_700_100_000, &mut draws(seed, 0))
     }
 
     #[test]
@@ -231,7 +232,7 @@ mod tests {
     fn a_set_shorter_than_the_window_is_asked_for_whole() {
         let short = Workload { span_s: 600, hosts: 2, ..workload() };
         for kind in &KINDS {
-            let question = kind.question(&short, 1_700_100_000, &mut Random::of(1, 1));
+            let question = kind.question(&short, 1_700_100_000, &mut draws(1, 1));
             if question.path == "/api/query" {
                 assert!(question.body["end"].as_u64().unwrap() <= 1_700_000_600, "{}", kind.name);
             }
