@@ -6,20 +6,21 @@
 use basalt_store::{SeqNo, Timestamp};
 
 use crate::{
-    Annotation, Duplicates, KeyLayout, Qualifier, RowCell, RowFold, RowPoints, Salting, Tsuid, UidWidth, UidWidths,
-    annotation_offset_ms, ts_meta, uid_meta,
+    Annotation, Duplicates, KeyLayout, Qualifier, RowCell, RowFold, RowPoints, Salting, Tsb1, Tsuid, UidWidth,
+    UidWidths, annotation_offset_ms, ts_meta, uid_meta,
 };
 
 /// A law: any bytes are read or refused.
 pub type Law = fn(&[u8]);
 
 /// All laws of this crate by the names of their fuzz targets.
-pub const LAWS: [(&str, Law); 5] = [
+pub const LAWS: [(&str, Law); 6] = [
     ("row_key", row_key),
     ("row_cells", row_cells),
     ("qualifier", qualifier),
     ("annotation", annotation),
     ("meta_object", meta_object),
+    ("tsb1_block", tsb1_block),
 ];
 
 fn layouts() -> impl Iterator<Item = KeyLayout> {
@@ -108,6 +109,23 @@ fn annotation(bytes: &[u8]) {
 fn meta_object(bytes: &[u8]) {
     uid_meta::foreign(bytes);
     ts_meta::foreign(bytes);
+}
+
+/// Blocks of `TSB1`: as a block they fill an image or not, whatever its length; as an image they are taken or not, and what
+/// comes back is taken again as the same.
+fn tsb1_block(bytes: &[u8]) {
+    let mut image = vec![0; 1 << 12];
+    for image_bytes in [0, 32, 333, 1 << 12] {
+        let image = image.get_mut(..image_bytes).unwrap_or_default();
+        std::hint::black_box(Tsb1.decode_into(bytes, image));
+    }
+    let mut stored = Vec::new();
+    let mut given = vec![0; bytes.len()];
+    if Tsb1.encode_into(bytes, &mut stored) && Tsb1.decode_into(&stored, &mut given) {
+        let (mut again, mut last) = (Vec::new(), vec![0; bytes.len()]);
+        let done = Tsb1.encode_into(&given, &mut again) && Tsb1.decode_into(&again, &mut last);
+        assert!(!done || last == given, "BUG: an image of its writer's form comes back in another");
+    }
 }
 
 #[cfg(test)]

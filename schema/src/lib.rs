@@ -6,7 +6,7 @@
 //! time ─ point_time ─ base_time ─┬────────────────────────┤ a data row
 //! value ─ value ──── qualifier ──┴─ point ─ cell ─────────┘
 //!                                             │ compacted, append, annotation
-//!                                             └─ row (decode), fold (join), remainder (delete)
+//!                                             └─ row (decode), fold (join), remainder (delete); tsb1 (blocks of rows)
 //!
 //! schema ─ opens tables (tables, config), gives names UIDs (uids, uid_table), knows every series (index),
 //! finds them by name (lookup), keeps remarks (annotations,
@@ -51,6 +51,7 @@ mod schema;
 mod tables;
 mod tree;
 mod ts_meta;
+mod tsb1;
 mod tsuid;
 mod uid;
 mod uid_dice;
@@ -93,6 +94,7 @@ pub use schema::{Schema, SeriesNames};
 pub use tables::{DATA_FAMILY, Tables};
 pub use tree::{Branch, CompiledTree, Leaf, RuleEdit, RuleKind, Tree, TreeEdit, TreeId, TreeRule, TreeSync, TreeTrial};
 pub use ts_meta::{TsMeta, TsMetaEdit, TsMetaSaid};
+pub use tsb1::Tsb1;
 pub use tsuid::Tsuid;
 pub use uid::{TagPair, Uid, UidKind, UidWidth, UidWidths};
 pub use uid_dice::UidDice;

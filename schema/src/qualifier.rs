@@ -103,14 +103,25 @@ pub struct Qualifier {
 impl Qualifier {
     /// The qualifier's bytes: 2 or 4.
     pub fn encode(self) -> QualifierBytes {
-        let flags = u32::from(self.kind.flags());
         if self.kind.is_millis() {
-            InlineBytes::new(&(MILLI_MARK | (self.offset_ms << MILLI_SHIFT) | flags).to_be_bytes())
+            InlineBytes::new(&Self::of_millis(self.offset_ms, self.kind.flags()))
         } else {
             debug_assert!(self.offset_ms.is_multiple_of(1000), "BUG: {} ms in seconds", self.offset_ms);
-            let [_, _, high, low] = (((self.offset_ms / 1000) << SECOND_SHIFT) | flags).to_be_bytes();
-            InlineBytes::new(&[high, low])
+            InlineBytes::new(&Self::of_seconds(self.offset_ms / 1000, self.kind.flags()))
         }
+    }
+
+    /// The bytes for an offset in seconds, below 4096, and a kind's flags.
+    #[inline]
+    pub(crate) const fn of_seconds(offset_s: u32, flags: u8) -> [u8; 2] {
+        let [_, _, high, low] = ((offset_s << SECOND_SHIFT) | flags as u32).to_be_bytes();
+        [high, low]
+    }
+
+    /// The bytes for an offset in milliseconds, below 2²², and a kind's flags.
+    #[inline]
+    pub(crate) const fn of_millis(offset_ms: u32, flags: u8) -> [u8; 4] {
+        (MILLI_MARK | (offset_ms << MILLI_SHIFT) | flags as u32).to_be_bytes()
     }
 
     /// Reads the qualifier at the start of `bytes` and says how many bytes it took; `None` if they are too few.

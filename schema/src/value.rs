@@ -107,7 +107,7 @@ fn encode_int(value: i64) -> (PointKind, ValueBytes) {
 
 /// The number on 32 bits, if it is the same there.
 #[expect(clippy::cast_possible_truncation, reason = "whether anything is lost is the question asked")]
-fn exact_f32(value: f64) -> Option<f32> {
+pub(crate) fn exact_f32(value: f64) -> Option<f32> {
     let short = value as f32;
     (f64::from(short).to_bits() == value.to_bits()).then_some(short)
 }

@@ -1,0 +1,116 @@
+//! Row keys of a block, column by column: a byte that all keys share at one place is kept once.
+
+use super::section::{Streams, id};
+
+/// Keys one after the other. Reusable.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Adds a key that shares so many bytes with the first; `None` if that is not as long.
+    pub(super) fn push(&mut self, shared: usize, suffix: &[u8]) -> Option<()> {
+        let first_end = self.ends.first().copied().unwrap_or(0);
+        if shared > first_end {
+            return None;
+        }
+        self.bytes.extend_from_within(..shared);
+        self.bytes.extend_from_slice(suffix);
+        self.ends.push(self.bytes.len());
+        Some(())
+    }
+
+    /// Bytes of all keys.
+    pub(super) fn bytes_count(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// A row's key, parted where it stops to share bytes with the first row's; the first shares none.
+    pub(super) fn parted(&self, row: usize) -> (usize, &[u8]) {
+        let key = self.key(row);
+        let shared = if row == 0 { 0 } else { self.key(0).iter().zip(key).take_while(|(a, b)| a == b).count() };
+        (shared, key.get(shared..).unwrap_or_default())
+    }
+
+    fn key(&self, row: usize) -> &[u8] {
+        self.bytes.get(self.start(row)..self.ends.get(row).copied().unwrap_or(0)).unwrap_or_default()
+    }
+
+    fn start(&self, row: usize) -> usize {
+        row.checked_sub(1).and_then(|before| self.ends.get(before).copied()).unwrap_or(0)
+    }
+
+    /// The bytes at one place of all keys that are so long.
+    fn column(&self, place: usize) -> impl Iterator<Item = u8> {
+        (0..self.ends.len()).filter_map(move |row| self.key(row).get(place).copied())
+    }
+
+    /// The longest key's length.
+    fn columns_count(&self) -> usize {
+        (0..self.ends.len()).map(|row| self.key(row).len()).max().unwrap_or(0)
+    }
+
+    pub(super) fn encode(&self, streams: &mut Streams) {
+        for row in 0..self.ends.len() {
+            streams.put_number(id::KEY_BYTES, self.key(row).len() as u64);
+        }
+        let mut changes = 0_u8;
+        let columns = self.columns_count();
+        for place in 0..columns {
+            let head = self.column(place).next().unwrap_or(0);
+            streams.put_byte(id::KEY_HEADS, head);
+            if self.column(place).any(|byte| byte != head) {
+                changes |= 1 << (place % 8);
+                self.column(place).skip(1).for_each(|byte| streams.put_byte(id::KEY_COLUMNS, byte));
+            }
+            if place % 8 == 7 || place + 1 == columns {
+                streams.put_byte(id::KEY_CHANGES, std::mem::take(&mut changes));
+            }
+        }
+    }
+
+    /// Reads the keys of so many rows, which are at most `bytes_max` bytes in all.
+    pub(super) fn decode(&mut self, rows: usize, bytes_max: usize, streams: &mut Streams) -> Option<()> {
+        self.clear();
+        let mut end = 0_usize;
+        for _ in 0..rows {
+            let length = usize::try_from(streams.number(id::KEY_BYTES)?).ok()?;
+            end = end.checked_add(length).filter(|end| *end <= bytes_max)?;
+            self.ends.push(end);
+        }
+        self.bytes.resize(end, 0);
+        let mut changes = 0;
+        for place in 0..self.columns_count() {
+            if place % 8 == 0 {
+                changes = streams.byte(id::KEY_CHANGES);
+            }
+            let head = streams.byte(id::KEY_HEADS);
+            let is_changing = changes >> (place % 8) & 1 == 1;
+            self.fill_column(place, head, is_changing.then_some(&mut *streams));
+        }
+        Some(())
+    }
+
+    /// Writes one column: the head, then the stream's bytes if there is one, else the head again.
+    fn fill_column(&mut self, place: usize, head: u8, mut changing: Option<&mut Streams>) {
+        let mut start = 0;
+        let mut is_first = true;
+        for end in &self.ends {
+            if let Some(byte) = self.bytes.get_mut(start..*end).and_then(|key| key.get_mut(place)) {
+                *byte = match &mut changing {
+                    Some(streams) if !is_first => streams.byte(id::KEY_COLUMNS),
+                    _ => head,
+                };
+                is_first = false;
+            }
+            start = *end;
+        }
+    }
+}

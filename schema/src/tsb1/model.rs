@@ -1,0 +1,437 @@
+//! One cell of points as the columns keep it: how its offsets, kinds and values are told, and what is left over.
+//!
+//! Encoder and decoder meet here: the encoder makes a model of a cell, and takes it only if the cell comes back out of it.
+
+use crate::value::{decode_word, exact_f32};
+use crate::{ColumnKind, Qualifier};
+
+use super::decimal::{self, Exception, WordKind, narrowed};
+use super::number::{fold_sign, low_byte, low_half};
+use super::predict::{self, Guess, Predictor};
+use super::section::{Streams, id};
+use super::times::{self, Pace, Times};
+
+/// The form of a row that is kept as it is.
+pub(super) const VERBATIM: u8 = 0xFF;
+
+const FORM_PACE: u8 = 3;
+const FORM_MILLIS: u8 = 1 << 2;
+const FORM_KINDS_SHIFT: u32 = 3;
+const FORM_RESERVED: u8 = 0xC0;
+
+const MODE_EXPONENT: u8 = 0xF;
+const MODE_PREDICTOR_SHIFT: u32 = 4;
+const MODE_PREDICTOR: u8 = 7;
+const MODE_EXCEPTIONS: u8 = 1 << 7;
+
+const WIDTH_VALUES: u8 = 0xF;
+const WIDTH_TIMES_SHIFT: u32 = 4;
+const VALUE_PLANES_MAX: u8 = 8;
+const TIME_PLANES_MAX: u8 = 4;
+
+/// Bit of a kind in the stream of kinds, above the four flags of a qualifier.
+const KIND_MILLIS: u8 = 1 << 4;
+/// Flags of a float on 8 and on 4 bytes.
+const DOUBLE: u8 = 8 | 7;
+const SINGLE: u8 = 8 | 3;
+
+/// How the kinds of a row's points are told. The codes are the format's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+enum Kinds {
+    /// Integers, each on the fewest bytes.
+    #[default]
+    Ints = 0,
+    /// Floats on 8 bytes.
+    Doubles = 1,
+    /// Floats on 4 bytes.
+    Singles = 2,
+    /// Floats on 4 bytes where they are the same there, else on 8.
+    Shortest = 3,
+    /// Each on its own, in the stream of kinds.
+    Told = 4,
+}
+
+/// A cell of points. Reusable.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    count: usize,
+    kinds: Kinds,
+    /// Whether offsets are in milliseconds, else in seconds.
+    is_millis: bool,
+    times: Times,
+    time_residuals: Vec<u64>,
+    guess: Guess,
+    exponent: u8,
+    residuals: Vec<u64>,
+    exceptions: Vec<Exception>,
+    /// One byte a point; of use in a row of told kinds alone.
+    told: Vec<u8>,
+
+    offsets: Vec<u32>,
+    words: Vec<u64>,
+    numbers: Vec<i64>,
+    steps: Vec<i64>,
+}
+
+impl Model {
+    /// Takes a cell apart; `None` if it is no cell of points. Whether the model gives the cell back is for the caller to try.
+    pub(super) fn take(&mut self, qualifier: &[u8], value: &[u8]) -> Option<()> {
+        self.take_points(qualifier, value)?;
+        let is_mixed =
+            self.told.iter().any(|kind| kind & KIND_MILLIS != self.told.first().map_or(0, |k| k & KIND_MILLIS));
+        self.is_millis = is_mixed || self.told.first().is_some_and(|kind| kind & KIND_MILLIS != 0);
+        if !self.is_millis {
+            self.offsets.iter_mut().for_each(|offset| *offset /= 1000);
+        }
+        self.kinds = if is_mixed { Kinds::Told } else { self.rule_of_kinds() };
+        self.times = times::tell(&self.offsets, &mut self.time_residuals, &mut self.steps);
+        self.take_numbers();
+        Some(())
+    }
+
+    fn take_points(&mut self, mut qualifier: &[u8], mut value: &[u8]) -> Option<()> {
+        self.offsets.clear();
+        self.words.clear();
+        self.told.clear();
+        if !matches!(ColumnKind::of(qualifier), ColumnKind::Point | ColumnKind::Compacted) {
+            return None;
+        }
+        while !qualifier.is_empty() {
+            let (Qualifier { offset_ms, kind }, used) = Qualifier::decode_first(qualifier)?;
+            let (bytes, rest) = value.split_at_checked(kind.value_bytes())?;
+            let word = decode_word(kind, bytes)?;
+            if kind.is_float() && kind.value_bytes() == 4 && f64::from_bits(word).is_nan() {
+                return None; // its bits need not survive a change of width
+            }
+            self.offsets.push(offset_ms);
+            self.words.push(word);
+            self.told.push(kind.flags() | if kind.is_millis() { KIND_MILLIS } else { 0 });
+            value = rest;
+            qualifier = qualifier.get(used..)?;
+        }
+        self.count = self.offsets.len();
+        (self.count > 0).then_some(())
+    }
+
+    /// The shortest telling of kinds that are all of one resolution.
+    fn rule_of_kinds(&self) -> Kinds {
+        let flags = |flags: u8| self.told.iter().all(|kind| kind & !KIND_MILLIS == flags);
+        let rule = |rule: fn(u64) -> u8| {
+            self.told.iter().zip(&self.words).all(|(kind, word)| kind & !KIND_MILLIS == rule(*word))
+        };
+        if flags(DOUBLE) {
+            Kinds::Doubles
+        } else if flags(SINGLE) {
+            Kinds::Singles
+        } else if rule(int_flags) {
+            Kinds::Ints
+        } else if rule(shortest_flags) {
+            Kinds::Shortest
+        } else {
+            Kinds::Told
+        }
+    }
+
+    /// Tells the words as numbers, predicted, or as they are.
+    fn take_numbers(&mut self) {
+        self.exceptions.clear();
+        self.exponent = 0;
+        if self.kinds == Kinds::Ints {
+            self.numbers.clear();
+            self.numbers.extend(self.words.iter().map(|word| word.cast_signed()));
+            self.guess = predict::guess(&self.numbers, &mut self.residuals);
+            return;
+        }
+        let (words, told) = (&self.words, &self.told);
+        let (numbers, exceptions) = (&mut self.numbers, &mut self.exceptions);
+        let exponent = match self.kinds {
+            Kinds::Singles => decimal::scale(words, |_| WordKind::Single, numbers, exceptions),
+            Kinds::Told => decimal::scale(words, |at| told_word(told, at), numbers, exceptions),
+            _ => decimal::scale(words, |_| WordKind::Double, numbers, exceptions),
+        };
+        if let Some(exponent) = exponent {
+            self.exponent = exponent;
+            self.guess = predict::guess(&self.numbers, &mut self.residuals);
+            return;
+        }
+        self.exceptions.clear();
+        self.guess = Guess { predictor: Predictor::Words, base: 0, centre: 0 };
+        self.residuals.clear();
+        if self.kinds == Kinds::Singles {
+            self.residuals.extend(self.words.iter().map(|word| u64::from(narrowed(f64::from_bits(*word)).to_bits())));
+        } else {
+            self.residuals.extend_from_slice(&self.words);
+        }
+    }
+
+    /// Writes qualifier and value of the cell, which replace what the two hold. `None`: the model tells no cell.
+    pub(super) fn give(&mut self, qualifier: &mut Vec<u8>, value: &mut Vec<u8>) -> Option<()> {
+        times::restore(self.times, &self.time_residuals, self.count, &mut self.offsets);
+        self.restore_words()?;
+        qualifier.clear();
+        value.clear();
+        let (offsets, words, millis) = (&self.offsets, &self.words, self.is_millis);
+        match self.kinds {
+            Kinds::Ints if words.iter().fold(0, |all, word| all | word.wrapping_add(0x80)) < 0x100 => {
+                put_qualifiers(qualifier, offsets, std::iter::repeat(0), millis);
+                value.extend(words.iter().map(|word| low_byte(*word)));
+            }
+            Kinds::Ints => {
+                put_qualifiers(qualifier, offsets, words.iter().map(|word| int_flags(*word)), millis);
+                for word in words {
+                    put_low_bytes(value, *word, int_flags(*word));
+                }
+            }
+            Kinds::Doubles => {
+                put_qualifiers(qualifier, offsets, std::iter::repeat(DOUBLE), millis);
+                value.resize(words.len() * 8, 0);
+                let (outs, _) = value.as_chunks_mut::<8>();
+                outs.iter_mut().zip(words).for_each(|(out, word)| *out = word.to_be_bytes());
+            }
+            Kinds::Singles => {
+                put_qualifiers(qualifier, offsets, std::iter::repeat(SINGLE), millis);
+                value.extend(words.iter().flat_map(|word| narrowed(f64::from_bits(*word)).to_be_bytes()));
+            }
+            Kinds::Shortest => {
+                put_qualifiers(qualifier, offsets, words.iter().map(|word| shortest_flags(*word)), millis);
+                for word in words {
+                    put_float(value, *word, shortest_flags(*word));
+                }
+            }
+            Kinds::Told => self.give_told(qualifier, value)?,
+        }
+        if self.count > 1 {
+            value.push(self.is_mixed().into());
+        }
+        Some(())
+    }
+
+    /// Cells of seconds and milliseconds end on another byte.
+    fn is_mixed(&self) -> bool {
+        self.kinds == Kinds::Told && self.is_millis && self.told.iter().any(|kind| kind & KIND_MILLIS == 0)
+    }
+
+    fn give_told(&self, qualifier: &mut Vec<u8>, value: &mut Vec<u8>) -> Option<()> {
+        for ((offset, word), kind) in self.offsets.iter().zip(&self.words).zip(&self.told) {
+            let is_millis = kind & KIND_MILLIS != 0;
+            let offset_ms = if self.is_millis { *offset } else { offset.wrapping_mul(1000) };
+            let flags = kind & !KIND_MILLIS;
+            if kind & !(KIND_MILLIS | 0xF) != 0 || (!is_millis && !offset_ms.is_multiple_of(1000)) {
+                return None;
+            }
+            put_qualifiers(qualifier, &[if is_millis { offset_ms } else { offset_ms / 1000 }], [flags], is_millis);
+            if flags & 8 == 0 { put_low_bytes(value, *word, flags) } else { put_float(value, *word, flags) }
+        }
+        Some(())
+    }
+
+    fn restore_words(&mut self) -> Option<()> {
+        self.words.clear();
+        if self.guess.predictor == Predictor::Words {
+            if self.kinds == Kinds::Singles {
+                let widened = |bits: &u64| f64::from(f32::from_bits(low_half(*bits))).to_bits();
+                self.words.extend(self.residuals.iter().map(widened));
+            } else {
+                self.words.extend_from_slice(&self.residuals);
+            }
+            return Some(());
+        }
+        self.numbers.resize(self.count, 0);
+        predict::restore(self.guess, &self.residuals, &mut self.numbers);
+        let (numbers, exponent, told) = (&self.numbers, self.exponent, &self.told);
+        match self.kinds {
+            Kinds::Ints => self.words.extend(numbers.iter().map(|number| number.cast_unsigned())),
+            Kinds::Told => {
+                let words = numbers.iter().enumerate();
+                self.words.extend(words.map(|(at, number)| told_word(told, at).word(*number, exponent)));
+            }
+            _ => self.words.extend(numbers.iter().map(|number| WordKind::Double.word(*number, exponent))),
+        }
+        for (at, word) in &self.exceptions {
+            *self.words.get_mut(*at)? = *word;
+        }
+        Some(())
+    }
+
+    /// Puts the model into the columns.
+    pub(super) fn put(&self, streams: &mut Streams) {
+        let form = self.times.pace as u8
+            | if self.is_millis { FORM_MILLIS } else { 0 }
+            | (self.kinds as u8) << FORM_KINDS_SHIFT;
+        streams.put_byte(id::FORMS, form);
+        streams.put_number(id::COUNTS, self.count as u64);
+        streams.put_number(id::FIRSTS, self.times.first);
+        if self.count > 1 {
+            streams.put_number(id::STEPS, self.times.step.cast_unsigned());
+        }
+        let mut widths = 0;
+        if !self.time_residuals.is_empty() {
+            widths |= streams.put_planes(id::TIME_PLANES, &self.time_residuals) << WIDTH_TIMES_SHIFT;
+        }
+        if !self.residuals.is_empty() {
+            widths |= streams.put_planes(id::VALUE_PLANES, &self.residuals);
+        }
+        streams.put_byte(id::WIDTHS, widths);
+        let exceptions = if self.exceptions.is_empty() { 0 } else { MODE_EXCEPTIONS };
+        let mode = self.exponent | (self.guess.predictor as u8) << MODE_PREDICTOR_SHIFT | exceptions;
+        streams.put_byte(id::MODES, mode);
+        if has_base(self.guess.predictor) {
+            streams.put_number(id::BASES, self.guess.base.cast_unsigned());
+        }
+        if has_centre(self.guess.predictor) {
+            streams.put_number(id::CENTRES, self.guess.centre.cast_unsigned());
+        }
+        if !self.exceptions.is_empty() {
+            streams.put_varint(id::EXCEPTION_GAPS, self.exceptions.len() as u64);
+            let mut next = 0;
+            for (at, word) in &self.exceptions {
+                streams.put_varint(id::EXCEPTION_GAPS, (at - next) as u64);
+                streams.put_bytes(id::EXCEPTION_WORDS, &word.to_le_bytes());
+                next = at + 1;
+            }
+        }
+        if self.kinds == Kinds::Told {
+            streams.put_bytes(id::KINDS, &self.told);
+        }
+    }
+
+    /// Reads a model out of the columns; `form` is read already. `None` for one that makes no sense or has more than
+    /// `points_max` points.
+    pub(super) fn read(&mut self, form: u8, points_max: usize, streams: &mut Streams) -> Option<()> {
+        self.kinds =
+            Kinds::of_code((form & !FORM_RESERVED) >> FORM_KINDS_SHIFT).filter(|_| form & FORM_RESERVED == 0)?;
+        self.is_millis = form & FORM_MILLIS != 0;
+        let pace = Pace::of_code(form & FORM_PACE)?;
+        self.count = usize::try_from(streams.number(id::COUNTS)?).ok().filter(|n| (1..=points_max).contains(n))?;
+        let first = streams.number(id::FIRSTS)?;
+        let step = if self.count > 1 { streams.number(id::STEPS)?.cast_signed() } else { 0 };
+        self.times = Times { pace, first, step };
+        let mode = streams.byte(id::MODES);
+        let predictor = Predictor::of_code((mode >> MODE_PREDICTOR_SHIFT) & MODE_PREDICTOR)?;
+        self.exponent = mode & MODE_EXPONENT;
+        self.read_residuals(pace, predictor, streams)?;
+        let base = if has_base(predictor) { streams.number(id::BASES)?.cast_signed() } else { 0 };
+        let centre = if has_centre(predictor) { streams.number(id::CENTRES)?.cast_signed() } else { 0 };
+        self.guess = Guess { predictor, base, centre };
+        self.exceptions.clear();
+        if mode & MODE_EXCEPTIONS != 0 {
+            self.read_exceptions(streams)?;
+        }
+        if self.kinds == Kinds::Told {
+            self.told.clear();
+            self.told.extend_from_slice(streams.bytes(id::KINDS, self.count)?);
+        }
+        Some(())
+    }
+
+    fn read_residuals(&mut self, pace: Pace, predictor: Predictor, streams: &mut Streams) -> Option<()> {
+        let widths = streams.byte(id::WIDTHS);
+        let mut read = |first, width: u8, most, count, residuals: &mut Vec<u64>| {
+            residuals.clear();
+            match (count, width) {
+                (0, 0) => Some(()),
+                (1.., 1..) if width <= most => streams.planes(first, width, count, residuals),
+                _ => None,
+            }
+        };
+        let times = pace.residuals_count(self.count);
+        read(id::TIME_PLANES, widths >> WIDTH_TIMES_SHIFT, TIME_PLANES_MAX, times, &mut self.time_residuals)?;
+        let values = predictor.residuals_count(self.count);
+        read(id::VALUE_PLANES, widths & WIDTH_VALUES, VALUE_PLANES_MAX, values, &mut self.residuals)
+    }
+
+    fn read_exceptions(&mut self, streams: &mut Streams) -> Option<()> {
+        let count = streams.varint(id::EXCEPTION_GAPS)?;
+        let mut next = 0_usize;
+        for _ in 0..count {
+            let gap = usize::try_from(streams.varint(id::EXCEPTION_GAPS)?).ok()?;
+            let at = next.checked_add(gap).filter(|at| *at < self.count)?;
+            let word = streams.bytes(id::EXCEPTION_WORDS, 8)?.first_chunk().copied()?;
+            self.exceptions.push((at, u64::from_le_bytes(word)));
+            next = at + 1;
+        }
+        Some(())
+    }
+}
+
+impl Kinds {
+    fn of_code(code: u8) -> Option<Self> {
+        let all = [Self::Ints, Self::Doubles, Self::Singles, Self::Shortest, Self::Told];
+        all.get(usize::from(code)).copied()
+    }
+}
+
+fn has_base(predictor: Predictor) -> bool {
+    predictor != Predictor::Words
+}
+
+fn has_centre(predictor: Predictor) -> bool {
+    matches!(predictor, Predictor::Slope | Predictor::Bend | Predictor::Line)
+}
+
+/// What a point of a told kind has as its word.
+fn told_word(told: &[u8], at: usize) -> WordKind {
+    match told.get(at).map(|kind| kind & !KIND_MILLIS) {
+        Some(SINGLE) => WordKind::Single,
+        Some(kind) if kind & 8 != 0 => WordKind::Double,
+        _ => WordKind::Int,
+    }
+}
+
+/// Flags of an integer on the fewest bytes.
+#[inline]
+fn int_flags(word: u64) -> u8 {
+    let folded = fold_sign(word.cast_signed());
+    if folded < 1 << 8 {
+        0
+    } else if folded < 1 << 16 {
+        1
+    } else if folded < 1 << 32 {
+        3
+    } else {
+        7
+    }
+}
+
+/// Flags of a float on 4 bytes if it is the same there.
+#[inline]
+fn shortest_flags(word: u64) -> u8 {
+    if exact_f32(f64::from_bits(word)).is_some() { SINGLE } else { DOUBLE }
+}
+
+/// Appends qualifiers of one resolution; offsets are in its unit.
+#[inline]
+fn put_qualifiers(out: &mut Vec<u8>, offsets: &[u32], flags: impl IntoIterator<Item = u8>, is_millis: bool) {
+    let start = out.len();
+    if is_millis {
+        out.resize(start + offsets.len() * 4, 0);
+        let (outs, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut::<4>();
+        for ((out, offset), flags) in outs.iter_mut().zip(offsets).zip(flags) {
+            *out = Qualifier::of_millis(*offset, flags);
+        }
+    } else {
+        out.resize(start + offsets.len() * 2, 0);
+        let (outs, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut::<2>();
+        for ((out, offset), flags) in outs.iter_mut().zip(offsets).zip(flags) {
+            *out = Qualifier::of_seconds(*offset, flags);
+        }
+    }
+}
+
+/// Appends as many of the lowest bytes as the flags say, the highest first.
+#[inline]
+fn put_low_bytes(out: &mut Vec<u8>, word: u64, flags: u8) {
+    let bytes = usize::from(flags & 7) + 1;
+    out.extend_from_slice(word.to_be_bytes().get(8 - bytes..).unwrap_or_default());
+}
+
+/// Appends a float on 4 or 8 bytes.
+#[inline]
+fn put_float(out: &mut Vec<u8>, word: u64, flags: u8) {
+    if flags == SINGLE {
+        out.extend_from_slice(&narrowed(f64::from_bits(word)).to_be_bytes());
+    } else {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+}

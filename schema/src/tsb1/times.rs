@@ -1,0 +1,120 @@
+//! Offsets of a row's points: regular, near a grid, or step by step.
+
+use super::number::{fold_sign, low_half, unfold_sign};
+
+/// How offsets are told. The codes are the format's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub(super) enum Pace {
+    /// `first + i × step`.
+    #[default]
+    Regular = 0,
+    /// The same, each but the first with a residual.
+    Grid = 1,
+    /// Each step is `step` and a residual.
+    Steps = 2,
+}
+
+impl Pace {
+    pub(super) fn of_code(code: u8) -> Option<Self> {
+        [Self::Regular, Self::Grid, Self::Steps].get(usize::from(code)).copied()
+    }
+
+    /// Residuals of a row of `count` points.
+    pub(super) fn residuals_count(self, count: usize) -> usize {
+        if self == Self::Regular { 0 } else { count.saturating_sub(1) }
+    }
+}
+
+/// A row's offsets but for the residuals; the step wraps, so that it may be negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Times {
+    pub(super) pace: Pace,
+    pub(super) first: u64,
+    pub(super) step: i64,
+}
+
+/// The shortest telling of offsets below 2²², of which there is one at least; `steps` is working memory.
+pub(super) fn tell(offsets: &[u32], residuals: &mut Vec<u64>, steps: &mut Vec<i64>) -> Times {
+    residuals.clear();
+    steps.clear();
+    steps.extend(offsets.iter().zip(offsets.iter().skip(1)).map(|(a, b)| i64::from(*b) - i64::from(*a)));
+    let first = offsets.first().copied().unwrap_or(0);
+    let Some(step) = steps.first().copied() else {
+        return Times { pace: Pace::Regular, first: first.into(), step: 0 };
+    };
+    let times = |pace, step| Times { pace, first: first.into(), step };
+    if steps.iter().all(|other| *other == step) {
+        return times(Pace::Regular, step);
+    }
+    let span = steps.iter().sum::<i64>();
+    let count = i64::try_from(steps.len()).unwrap_or(i64::MAX);
+    let mean = (2 * span + count).div_euclid(2 * count);
+    let grid = |(offset, number): (&u32, i64)| fold_sign(i64::from(*offset) - i64::from(first) - number * mean);
+    residuals.extend(offsets.iter().skip(1).zip(1_i64..).map(grid));
+    let grid_cost: u64 = residuals.iter().sum();
+    let middle = steps.len() / 2;
+    let median = *steps.select_nth_unstable(middle).1;
+    let all_steps = || offsets.iter().zip(offsets.iter().skip(1)).map(|(a, b)| i64::from(*b) - i64::from(*a) - median);
+    if grid_cost < all_steps().map(fold_sign).sum() {
+        return times(Pace::Grid, mean);
+    }
+    residuals.clear();
+    residuals.extend(all_steps().map(fold_sign));
+    times(Pace::Steps, median)
+}
+
+/// Puts `count` offsets back; the residuals are as many as the pace has. Offsets that nobody told wrap.
+pub(super) fn restore(times: Times, residuals: &[u64], count: usize, offsets: &mut Vec<u32>) {
+    offsets.clear();
+    let first = times.first.cast_signed();
+    match times.pace {
+        Pace::Regular => {
+            let (mut offset, step) = (low_half(times.first), low_half(times.step.cast_unsigned()));
+            offsets.resize(count, 0);
+            for out in offsets {
+                *out = offset;
+                offset = offset.wrapping_add(step);
+            }
+        }
+        Pace::Grid => {
+            offsets.push(low_half(times.first));
+            offsets.extend(residuals.iter().zip(1_i64..).map(|(residual, number)| {
+                let at = first.wrapping_add(number.wrapping_mul(times.step)).wrapping_add(unfold_sign(*residual));
+                low_half(at.cast_unsigned())
+            }));
+        }
+        Pace::Steps => {
+            let mut at = first;
+            offsets.push(low_half(times.first));
+            offsets.extend(residuals.iter().map(|residual| {
+                at = at.wrapping_add(times.step).wrapping_add(unfold_sign(*residual));
+                low_half(at.cast_unsigned())
+            }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(offsets: &[u32]) -> Pace {
+        let (mut residuals, mut again) = (Vec::new(), Vec::new());
+        let times = tell(offsets, &mut residuals, &mut Vec::new());
+        assert_eq!(residuals.len(), times.pace.residuals_count(offsets.len()));
+        restore(times, &residuals, offsets.len(), &mut again);
+        assert_eq!(again, offsets);
+        times.pace
+    }
+
+    #[test]
+    fn each_shape_of_offsets_has_its_telling() {
+        assert_eq!(check(&[7]), Pace::Regular);
+        assert_eq!(check(&[0, 10, 20, 30]), Pace::Regular);
+        assert_eq!(check(&[30, 20, 10]), Pace::Regular);
+        assert_eq!(check(&[0, 11, 19, 31, 39, 51, 60]), Pace::Grid);
+        assert_eq!(check(&[0, 10, 20, 50, 60, 70, 80]), Pace::Steps);
+        check(&[5, 5, 5, 5, 0, 4_194_303]);
+    }
+}
