@@ -58,7 +58,8 @@ pub(crate) fn printed_value(value: Value, door: Door) -> String {
 fn has_no_tags(tags: RawTags<'_>) -> bool {
     match tags {
         RawTags::Absent => true,
-        RawTags::Object(text) => text.as_bytes().get(1) == Some(&b'}') || tags.decode().is_empty(),
+        // Well-formed: what follows the brace and blanks is the other brace or a tag.
+        RawTags::Object(text) => text.bytes().skip(1).find(|byte| !byte.is_ascii_whitespace()) == Some(b'}'),
         RawTags::Words(_) => tags.decode().is_empty(),
     }
 }

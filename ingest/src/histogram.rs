@@ -54,7 +54,7 @@ pub struct RawHistogram<'a> {
 /// # Ok::<(), basalt_ingest::Error>(())
 /// ```
 pub fn parse_histograms<'a>(text: &'a str, limits: &IngestLimits) -> Result<Vec<RawHistogram<'a>>> {
-    parse_body(text, limits)
+    parse_body(text, limits, None)
 }
 
 impl<'a> BodyItem<'a> for RawHistogram<'a> {
@@ -122,7 +122,7 @@ pub fn parse_histogram_line(line: &str) -> std::result::Result<RawHistogram<'_>,
     check_tags(tags)?;
     let tags = RawTags::Words(tags);
     let (metric, value) = (Some(RawText::plain(metric)), Some(RawText::plain(value)));
-    let point = RawPoint { form: Form::Line, metric, timestamp, value, tags };
+    let point = RawPoint { form: Form::Line, metric, timestamp, value, tags, spelled: None };
     // Without an id it is of the simple codec, in words; no body says so.
     Ok(RawHistogram { point, id: id.map_or(IN_WORDS, i64::from), buckets: None, underflow: 0, overflow: 0 })
 }

@@ -8,6 +8,8 @@ use basalt_store::{Applied, ErrorKind, Pending, Store};
 
 use crate::check::{Measured, SeriesNames, check_measured, check_names};
 use crate::inflight::{Inflight, Permit};
+use crate::put_body::parse_known;
+use crate::put_line::parse_known_line;
 use crate::raw_point::RawPoint;
 use crate::report::PointError;
 use crate::series_cache::{Fingerprint, KnownSeries, SeriesCache};
@@ -103,28 +105,75 @@ impl Ingest {
         self.stats.settle(door, Outcome::Not(problem.class()), 1);
     }
 
+    /// Parses a put body as [`parse_put`](crate::parse_put) does, looking up spellings of series on the way: the tags of one
+    /// that is known are not taken apart.
+    ///
+    /// *Cost*: one pass, one allocation a body; a look-up a point.
+    ///
+    /// # Errors
+    /// As [`parse_put`](crate::parse_put).
+    pub fn parse_put<'a>(&self, text: &'a str) -> Result<Vec<RawPoint<'a>>> {
+        parse_known(text, &self.limits, &self.series.read(self.schema.uids().generation()))
+    }
+
+    /// Parses lines as [`parse_put_line`](crate::parse_put_line) does, each by itself; the tags of spellings that are known
+    /// are not taken apart.
+    pub fn parse_put_lines<'a>(
+        &self,
+        lines: impl Iterator<Item = &'a str>,
+        mut each: impl FnMut(std::result::Result<RawPoint<'a>, Problem>),
+    ) {
+        let known = self.series.read(self.schema.uids().generation());
+        lines.for_each(|line| each(parse_known_line(line, &known)));
+    }
+
     /// Checks points, resolves their series, and hands the good ones to the store as one batch.
     ///
     /// One bad point is one entry of the report and harms no other. *Cost*: for points of known series, a look-up and no
     /// I/O. A new series' names are looked up and made in the UID table, and that blocks: on a thread of tokio, call this
-    /// inside `block_in_place`.
+    /// inside `block_in_place`, or [`Ingest::submit_known`] first.
     ///
     /// # Errors
     /// `Throttled`: too much is under way. No point is taken; all count as failed.
     pub fn submit(&self, points: &[RawPoint<'_>], door: Door) -> Result<Submission> {
-        let count = points.len() as u64;
-        self.stats.receive(door, count);
-        let bytes = points.iter().map(|point| point.text_bytes() as u64).sum();
-        let permit = self.inflight.take(count, bytes).inspect_err(|_| {
-            self.stats.settle(door, Outcome::Not(ProblemClass::Throttled), count);
-        })?;
+        let permit = self.permit_of(points, door)?;
         let (stage, errors) = self.stage(points, door);
+        self.stats.receive(door, points.len() as u64);
+        Ok(self.hand_over(stage, errors, door, permit))
+    }
+
+    /// Does what [`Ingest::submit`] does if that needs no look into the store; `None`, and nothing is done, if it may.
+    ///
+    /// # Errors
+    /// As [`Ingest::submit`].
+    pub fn submit_known(&self, points: &[RawPoint<'_>], door: Door) -> Result<Option<Submission>> {
+        let config = self.schema.config();
+        // Both write rows of their own, which they read first.
+        if config.appends || config.realtime.counts() {
+            return Ok(None);
+        }
+        let permit = self.permit_of(points, door)?;
+        let Some((stage, errors)) = self.stage_known(points, door) else { return Ok(None) };
+        self.stats.receive(door, points.len() as u64);
+        Ok(Some(self.hand_over(stage, errors, door, permit)))
+    }
+
+    fn permit_of(&self, points: &[RawPoint<'_>], door: Door) -> Result<Permit> {
+        let count = points.len() as u64;
+        let bytes = points.iter().map(|point| point.text_bytes() as u64).sum();
+        self.inflight.take(count, bytes).inspect_err(|_| {
+            self.stats.receive(door, count);
+            self.stats.settle(door, Outcome::Not(ProblemClass::Throttled), count);
+        })
+    }
+
+    fn hand_over(&self, stage: Stage, errors: Vec<PointError>, door: Door, permit: Permit) -> Submission {
         if self.schema.config().realtime.counts() {
             self.note_points(&stage);
         }
         let parts = self.write(stage, door);
         let stats = Arc::clone(&self.stats);
-        Ok(Submission::new(SubmissionParts { parts, errors, door, stats, permit }))
+        Submission::new(SubmissionParts { parts, errors, door, stats, permit })
     }
 
     /// Hands staged points to the store: as one batch, or as an append a row.
@@ -156,60 +205,93 @@ impl Ingest {
 
     /// Puts the good points to their rows, and says what is wrong with the others.
     fn stage(&self, points: &[RawPoint<'_>], door: Door) -> (Stage, Vec<PointError>) {
-        let mut stage = Stage::with_capacity(points.len());
-        let mut errors = Vec::new();
-        let mut resolver = Resolver::new(self);
-        for (index, point) in points.iter().enumerate() {
-            let placed = check_measured(point, door).and_then(|Measured { time, value }| {
-                let series = resolver.series(point)?;
-                let cell = point_cell(time, value, door.float_width()).map_err(|error| schema_problem(&error))?;
-                stage.push(index, &series, &cell);
-                Ok(())
-            });
-            if let Err(problem) = placed {
-                errors.push(PointError { index, problem });
-            }
+        let mut staging = Staging::new(self, points, door);
+        let mut resolver = Resolver { ingest: self, generation: staging.generation, unresolved: HashMap::new() };
+        while let Some((index, point, measured)) = staging.next_unknown() {
+            let resolved = resolver.series(point);
+            staging.place(index, measured, resolved.as_ref().map_err(Clone::clone));
         }
-        (stage, errors)
+        (staging.stage, staging.errors)
+    }
+
+    /// The same while no series is new.
+    fn stage_known(&self, points: &[RawPoint<'_>], door: Door) -> Option<(Stage, Vec<PointError>)> {
+        let mut staging = Staging::new(self, points, door);
+        staging.next_unknown().is_none().then_some((staging.stage, staging.errors))
     }
 }
 
-/// Finds the series of a batch's points.
+/// Points on their way to their rows.
+struct Staging<'a, 't> {
+    ingest: &'a Ingest,
+    points: std::iter::Enumerate<std::slice::Iter<'a, RawPoint<'t>>>,
+    door: Door,
+    /// Read before any name is resolved: what changes meanwhile makes what is resolved here stale.
+    generation: u64,
+    stage: Stage,
+    errors: Vec<PointError>,
+}
+
+impl<'a, 't> Staging<'a, 't> {
+    fn new(ingest: &'a Ingest, points: &'a [RawPoint<'t>], door: Door) -> Self {
+        let (generation, stage) = (ingest.schema.uids().generation(), Stage::with_capacity(points.len()));
+        Self { ingest, points: points.iter().enumerate(), door, generation, stage, errors: Vec::new() }
+    }
+
+    /// Goes on to the next good point whose series is not known by its spelling.
+    fn next_unknown(&mut self) -> Option<(usize, &'a RawPoint<'t>, Measured)> {
+        let known = self.ingest.series.read(self.generation);
+        while let Some((index, point)) = self.points.next() {
+            match check_measured(point, self.door) {
+                Err(problem) => self.errors.push(PointError { index, problem }),
+                Ok(measured) => match known.series_of(point) {
+                    Some(series) => self.place(index, measured, Ok(series)),
+                    None => return Some((index, point, measured)),
+                },
+            }
+        }
+        None
+    }
+
+    fn place(
+        &mut self,
+        index: usize,
+        Measured { time, value }: Measured,
+        series: std::result::Result<&KnownSeries, Problem>,
+    ) {
+        let placed = series.and_then(|series| {
+            let cell = point_cell(time, value, self.door.float_width()).map_err(|error| schema_problem(&error))?;
+            self.stage.push(index, series, &cell);
+            Ok(())
+        });
+        if let Err(problem) = placed {
+            self.errors.push(PointError { index, problem });
+        }
+    }
+}
+
+/// Finds the series of spellings that are not known.
 struct Resolver<'a> {
     ingest: &'a Ingest,
-    /// Read before any name is resolved: what changes meanwhile makes what is resolved here stale.
     generation: u64,
     /// Spellings that have no series. Each is asked of the store once a batch, not once a point.
     unresolved: HashMap<Fingerprint, Problem>,
 }
 
-impl<'a> Resolver<'a> {
-    fn new(ingest: &'a Ingest) -> Self {
-        Self { ingest, generation: ingest.schema.uids().generation(), unresolved: HashMap::new() }
-    }
-
-    fn series(&mut self, point: &RawPoint<'_>) -> std::result::Result<Arc<KnownSeries>, Problem> {
+impl Resolver<'_> {
+    /// Checks and resolves names, and remembers what they lead to.
+    fn series(&mut self, point: &RawPoint<'_>) -> std::result::Result<KnownSeries, Problem> {
         let cache = &self.ingest.series;
-        let fingerprint = cache.fingerprint(point);
-        // Fast path: spelled like this before.
-        if let Some(series) = cache.get(fingerprint, self.generation) {
-            return Ok(series);
-        }
-        // Slow path: names checked and resolved.
+        let fingerprint = cache.fingerprint_of(point);
         if let Some(problem) = self.unresolved.get(&fingerprint) {
             return Err(problem.clone());
         }
-        match self.resolve(point) {
-            Ok(series) => {
-                let series = Arc::new(series);
-                cache.insert(fingerprint, Arc::clone(&series));
-                Ok(series)
-            }
-            Err(problem) => {
-                self.unresolved.insert(fingerprint, problem.clone());
-                Err(problem)
-            }
+        let resolved = self.resolve(point);
+        match &resolved {
+            Ok(series) => cache.insert(fingerprint, series.clone()),
+            Err(problem) => drop(self.unresolved.insert(fingerprint, problem.clone())),
         }
+        resolved
     }
 
     fn resolve(&self, point: &RawPoint<'_>) -> std::result::Result<KnownSeries, Problem> {

@@ -48,11 +48,32 @@ pub enum NumberError {
 /// # Errors
 /// A text that is no number, in OpenTSDB's words.
 pub fn parse_value(text: &str) -> Result<Value, NumberError> {
+    // Fast path: most values are digits and few of them.
+    if let Some(number) = short_integer(text.as_bytes()) {
+        return Ok(Value::Int(number));
+    }
     if text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
         parse_float(text).map(Value::Float)
     } else {
         parse_integer(text).map(Value::Int)
     }
+}
+
+/// Reads an integer of a sign, if it is `-`, and so few digits that they cannot be too many.
+fn short_integer(text: &[u8]) -> Option<i64> {
+    let (digits, negative) = text.strip_prefix(b"-").map_or((text, false), |digits| (digits, true));
+    if digits.is_empty() || digits.len() >= DIGITS_MAX {
+        return None;
+    }
+    let mut number = 0_i64;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number * 10 + i64::from(digit);
+    }
+    Some(if negative { -number } else { number })
 }
 
 /// Reads a signed 64-bit integer: a sign, then 1 to 19 digits; no blanks.

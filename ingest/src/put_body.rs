@@ -12,11 +12,13 @@ use std::borrow::Cow;
 use crate::number::parse_integer;
 use crate::raw_point::{Form, RawPoint, RawTags, RawText};
 use crate::scanner::{Scanner, Token};
+use crate::series_cache::{KnownGuard, Spelled};
 use crate::{Error, IngestLimits, Result};
 
 /// A body's or line's text: UTF-8, with U+FFFD for what is none, which no name may hold.
 pub fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
+    // Checking a whole text at once is several times as quick as mending it piece by piece.
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// Parses a put body. The points are as they were sent, unchecked, and borrow from `text`.
@@ -35,7 +37,16 @@ pub fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
 /// # Ok::<(), basalt_ingest::Error>(())
 /// ```
 pub fn parse_put<'a>(text: &'a str, limits: &IngestLimits) -> Result<Vec<RawPoint<'a>>> {
-    parse_body(text, limits)
+    parse_body(text, limits, None)
+}
+
+/// Parses a put body as [`parse_put`] does; the tags of known spellings are not taken apart.
+pub(crate) fn parse_known<'a>(
+    text: &'a str,
+    limits: &IngestLimits,
+    known: &KnownGuard<'_>,
+) -> Result<Vec<RawPoint<'a>>> {
+    parse_body(text, limits, Some(known))
 }
 
 /// Something that a body may hold: a point, with fields of its own beside a point's.
@@ -63,7 +74,11 @@ impl<'a> BodyItem<'a> for RawPoint<'a> {
 }
 
 /// Parses a body of things that are points or more than points.
-pub(crate) fn parse_body<'a, T: BodyItem<'a>>(text: &'a str, limits: &IngestLimits) -> Result<Vec<T>> {
+pub(crate) fn parse_body<'a, T: BodyItem<'a>>(
+    text: &'a str,
+    limits: &IngestLimits,
+    known: Option<&KnownGuard<'_>>,
+) -> Result<Vec<T>> {
     // Java's trim takes every character up to the blank, a zero byte too.
     let text = text.trim_matches(|c: char| c <= ' ');
     let mut scanner = Scanner::new(text);
@@ -71,11 +86,11 @@ pub(crate) fn parse_body<'a, T: BodyItem<'a>>(text: &'a str, limits: &IngestLimi
         None => return Err(Error::EmptyBody),
         Some(b'{') => {
             scanner.expect(b'{', "'{'")?;
-            vec![item(&mut scanner)?]
+            vec![item(&mut scanner, known)?]
         }
         Some(b'[') => {
             scanner.expect(b'[', "'['")?;
-            array(&mut scanner, limits.body_points_max)?
+            array(&mut scanner, limits.body_points_max, known)?
         }
         Some(_) => return Err(Error::NotPoints),
     };
@@ -83,7 +98,11 @@ pub(crate) fn parse_body<'a, T: BodyItem<'a>>(text: &'a str, limits: &IngestLimi
     if scanner.is_done() { Ok(points) } else { scanner.refuse("nothing after the points: send several as an array") }
 }
 
-fn array<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, points_max: usize) -> Result<Vec<T>> {
+fn array<'a, T: BodyItem<'a>>(
+    scanner: &mut Scanner<'a>,
+    points_max: usize,
+    known: Option<&KnownGuard<'_>>,
+) -> Result<Vec<T>> {
     if scanner.take(b']') {
         return Err(Error::NoPoints);
     }
@@ -93,7 +112,7 @@ fn array<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, points_max: usize) -> R
             return Err(Error::TooManyPoints { max: points_max });
         }
         points.push(match scanner.token()? {
-            Token::ObjectStart => item(scanner)?,
+            Token::ObjectStart => item(scanner, known)?,
             Token::Null => T::NULL,
             _ => return scanner.refuse("a data point"),
         });
@@ -104,7 +123,7 @@ fn array<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, points_max: usize) -> R
 }
 
 /// A point whose `{` was passed.
-fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>) -> Result<T> {
+fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, known: Option<&KnownGuard<'_>>) -> Result<T> {
     let mut item = T::NULL;
     item.point().form = Form::Object;
     if scanner.take(b'}') {
@@ -113,10 +132,21 @@ fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>) -> Result<T> {
     loop {
         let name = scanner.field_name()?;
         match &*name.decode() {
-            "metric" => item.point().metric = scalar(scanner)?,
+            "metric" => {
+                let metric = scalar(scanner)?;
+                let point = item.point();
+                (point.metric, point.spelled) = (metric, None);
+            }
             "timestamp" => item.point().timestamp = integer(scanner)?,
             "value" => item.point().value = scalar(scanner)?,
-            "tags" => item.point().tags = tags(scanner)?,
+            "tags" => {
+                let point = item.point();
+                let spelled = known.zip(point.metric).and_then(|(known, metric)| known_tags(scanner, metric, known));
+                (point.tags, point.spelled) = match spelled {
+                    Some((tags, spelled)) => (tags, Some(spelled)),
+                    None => (tags(scanner)?, None),
+                };
+            }
             other => {
                 if !item.field(other, scanner)? {
                     let token = scanner.token()?;
@@ -169,6 +199,19 @@ fn cut_fraction(text: &str) -> Option<i64> {
         _ => text.parse::<f64>().ok()?,
     };
     (-TOO_LARGE..TOO_LARGE).contains(&number).then_some(number as i64)
+}
+
+/// Passes tags that make a known spelling with the metric. The object that was checked when the spelling was new was the
+/// same bytes, so it ended at the same brace: the first, unless a name has one.
+fn known_tags<'a>(
+    scanner: &mut Scanner<'a>,
+    metric: RawText<'_>,
+    known: &KnownGuard<'_>,
+) -> Option<(RawTags<'a>, Spelled)> {
+    let text = scanner.rest_to(b'}')?;
+    let spelled = known.find(Form::Object, metric.raw(), text)?;
+    scanner.pass(text);
+    Some((RawTags::Object(text), spelled))
 }
 
 fn tags<'a>(scanner: &mut Scanner<'a>) -> Result<RawTags<'a>> {

@@ -10,6 +10,7 @@ use crate::Problem;
 use crate::java_text::tags_text;
 use crate::number::parse_integer;
 use crate::raw_point::{Form, RawPoint, RawTags, RawText};
+use crate::series_cache::KnownGuard;
 
 /// Words that a line must have besides the command.
 const WORDS_MIN: usize = 4;
@@ -33,7 +34,14 @@ pub fn parse_put_line(line: &str) -> Result<RawPoint<'_>, Problem> {
     let line = without_end(line);
     // Whoever calls has read the command's name.
     let (_, words) = line.split_once(' ').ok_or(Problem::NotEnoughWords { found: 0, least: WORDS_MIN })?;
-    words_of(words)
+    words_of(words, None)
+}
+
+/// Parses a telnet line as [`parse_put_line`] does; the tags of a known spelling were checked when it was new.
+pub(crate) fn parse_known_line<'a>(line: &'a str, known: &KnownGuard<'_>) -> Result<RawPoint<'a>, Problem> {
+    let line = without_end(line);
+    let (_, words) = line.split_once(' ').ok_or(Problem::NotEnoughWords { found: 0, least: WORDS_MIN })?;
+    words_of(words, Some(known))
 }
 
 /// Parses a line of an import file; its end may be on it.
@@ -41,7 +49,7 @@ pub fn parse_put_line(line: &str) -> Result<RawPoint<'_>, Problem> {
 /// # Errors
 /// As [`parse_put_line`].
 pub fn parse_import_line(line: &str) -> Result<RawPoint<'_>, Problem> {
-    words_of(without_end(line))
+    words_of(without_end(line), None)
 }
 
 pub(crate) fn without_end(line: &str) -> &str {
@@ -49,7 +57,7 @@ pub(crate) fn without_end(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-fn words_of(words: &str) -> Result<RawPoint<'_>, Problem> {
+fn words_of<'a>(words: &'a str, known: Option<&KnownGuard<'_>>) -> Result<RawPoint<'a>, Problem> {
     let mut split = words.splitn(WORDS_MIN, ' ');
     let (Some(metric), Some(time), Some(value), Some(tags)) = (split.next(), split.next(), split.next(), split.next())
     else {
@@ -65,13 +73,17 @@ fn words_of(words: &str) -> Result<RawPoint<'_>, Problem> {
     if value.is_empty() {
         return Err(Problem::EmptyValue);
     }
-    check_tags(tags)?;
+    let spelled = known.and_then(|known| known.find(Form::Line, metric, tags));
+    if spelled.is_none() {
+        check_tags(tags)?;
+    }
     Ok(RawPoint {
         form: Form::Line,
         metric: Some(RawText::plain(metric)),
         timestamp,
         value: Some(RawText::plain(value)),
         tags: RawTags::Words(tags),
+        spelled,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::scanner::{Scanner, unescape};
+use crate::series_cache::Spelled;
 
 /// How a point was written; part of what its series is known by, as the same bytes mean different names in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -117,7 +118,7 @@ fn last_of_each_key(tags: Vec<Tag<'_>>) -> Vec<Tag<'_>> {
 
 /// A point as it was sent.
 ///
-/// *Shape*: 88 bytes, borrowed from the text. *Bounds*: those of the body or line it came from.
+/// *Shape*: 120 bytes, borrowed from the text. *Bounds*: those of the body or line it came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawPoint<'a> {
     /// How it was written.
@@ -130,11 +131,14 @@ pub struct RawPoint<'a> {
     pub value: Option<RawText<'a>>,
     /// Tags.
     pub tags: RawTags<'a>,
+    /// Where its series was found by its spelling, if it was while the point was read.
+    pub(crate) spelled: Option<Spelled>,
 }
 
 impl RawPoint<'_> {
     /// A `null` among points.
-    pub const NULL: Self = Self { form: Form::Null, metric: None, timestamp: 0, value: None, tags: RawTags::Absent };
+    pub const NULL: Self =
+        Self { form: Form::Null, metric: None, timestamp: 0, value: None, tags: RawTags::Absent, spelled: None };
 
     /// Bytes of text it stands on: what it counts for while it is under way.
     pub fn text_bytes(&self) -> usize {

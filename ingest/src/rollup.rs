@@ -42,7 +42,7 @@ pub struct RawRollup<'a> {
 /// # Errors
 /// As [`crate::parse_put`].
 pub fn parse_rollups<'a>(text: &'a str, limits: &IngestLimits) -> Result<Vec<RawRollup<'a>>> {
-    parse_body(text, limits)
+    parse_body(text, limits, None)
 }
 
 impl<'a> BodyItem<'a> for RawRollup<'a> {

@@ -64,6 +64,19 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// The text from the next character that is no blank to the first `end`, with it.
+    pub(crate) fn rest_to(&mut self, end: u8) -> Option<&'a str> {
+        self.skip_blanks();
+        let rest = self.text.get(self.at..)?;
+        memchr::memchr(end, rest.as_bytes()).and_then(|place| rest.get(..=place))
+    }
+
+    /// Passes `text`, which is next.
+    pub(crate) fn pass(&mut self, text: &str) {
+        debug_assert!(self.text.get(self.at..).is_some_and(|rest| rest.starts_with(text)), "BUG: it is not next");
+        self.at += text.len();
+    }
+
     /// Whether nothing is left.
     pub(crate) const fn is_done(&self) -> bool {
         self.at >= self.text.len()
@@ -205,6 +218,7 @@ impl<'a> Scanner<'a> {
         let from = self.at;
         let mut escaped = false;
         loop {
+            self.pass_plain();
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => {
@@ -220,6 +234,20 @@ impl<'a> Scanner<'a> {
         let raw = self.since(from);
         self.at += 1;
         Ok(if escaped { RawText::escaped(raw) } else { RawText::plain(raw) })
+    }
+
+    /// Passes whole words of eight characters that a string may hold as they are, up to the first other one.
+    fn pass_plain(&mut self) {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        for chunk in rest.chunks_exact(8) {
+            let Some(chunk) = chunk.first_chunk::<8>() else { return };
+            let special = special(u64::from_le_bytes(*chunk));
+            if special != 0 {
+                self.at += (special.trailing_zeros() / 8) as usize;
+                return;
+            }
+            self.at += 8;
+        }
     }
 
     /// Passes an escape whose backslash was passed.
@@ -307,6 +335,14 @@ impl<'a> Scanner<'a> {
         }
         if self.at == from { self.refuse("a digit") } else { Ok(()) }
     }
+}
+
+/// The top bit of the first byte that is a quote, a backslash or a control character; bits above it say nothing.
+const fn special(word: u64) -> u64 {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    let (quote, backslash) = (word ^ (ONES * b'"' as u64), word ^ (ONES * b'\\' as u64));
+    let zero = (quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash);
+    (zero | (word.wrapping_sub(ONES * 0x20) & !word)) & (ONES * 0x80)
 }
 
 /// What the inside of a string with well-formed escapes says. Half a surrogate pair becomes U+FFFD, which no name may
@@ -426,6 +462,19 @@ mod tests {
             "-é",
         ] {
             assert!(skipped(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn strings_of_any_length_end_at_their_quote() {
+        for length in 0..40 {
+            for (end, is_string) in [("\"", true), ("\\\"\"", true), ("\u{1f}\"", false), ("\\x\"", false), ("", false)]
+            {
+                for filler in ["a", "é", "\u{7f}", "!", "["] {
+                    let text = format!("\"{}{end}", filler.repeat(length));
+                    assert_eq!(skipped(&text).is_ok(), is_string, "{text}");
+                }
+            }
         }
     }
 

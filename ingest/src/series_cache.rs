@@ -7,25 +7,32 @@
 //! chance are not to be expected before 2^64 of them, and nobody outside can look for a pair. The bytes themselves are
 //! not kept, which halves the memory of a series.
 //!
+//! Spellings are looked up while the table is held for reading, once for a body or batch, so that a point costs neither a
+//! lock nor a count of references. Where there is no room for another, one that was not asked for lately leaves (a clock
+//! goes round).
+//!
 //! A rename, a delete or a drop of caches raises the schema's generation; what was resolved before it is resolved again.
 
+use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
-use std::sync::{Arc, LazyLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard};
 
 use basalt_schema::{SeriesId, SeriesKey};
 use foldhash::SharedSeed;
 use foldhash::quality::SeedableRandomState;
-use quick_cache::UnitWeighter;
-use quick_cache::sync::{Cache, DefaultLifecycle};
 
-use crate::raw_point::{RawPoint, RawText};
+use crate::raw_point::{Form, RawPoint, RawText};
 
-/// A spelling's fingerprint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Fingerprint(u128);
+/// A spelling's fingerprint, in two halves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fingerprint {
+    high: u64,
+    low: u64,
+}
 
 /// A series whose names were checked and resolved, and which the index knows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct KnownSeries {
     /// The schema's generation before its names were resolved.
     pub(crate) generation: u64,
@@ -35,12 +42,45 @@ pub(crate) struct KnownSeries {
     pub(crate) key: SeriesKey,
 }
 
+/// A spelling and where it was found; another may have its place by now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spelled {
+    pub(crate) fingerprint: Fingerprint,
+    place: u32,
+}
+
 /// The spellings met lately, bounded by their number.
 #[derive(Debug)]
 pub(crate) struct SeriesCache {
-    known: Cache<Fingerprint, Arc<KnownSeries>, UnitWeighter, BuildHasherDefault<Folded>>,
+    /// Leaf lock: read for a body or batch, written for each new spelling.
+    known: RwLock<Known>,
+    spellings_max: usize,
     high: SeedableRandomState,
     low: SeedableRandomState,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    places: HashMap<Fingerprint, u32, BuildHasherDefault<Folded>>,
+    spellings: Vec<Spelling>,
+    /// Where the next look for one to leave begins.
+    hand: usize,
+}
+
+#[derive(Debug)]
+struct Spelling {
+    fingerprint: Fingerprint,
+    series: KnownSeries,
+    /// Relaxed: asked for since the hand came by.
+    asked: AtomicBool,
+}
+
+/// The spellings, held for reading. No name may be resolved meanwhile: that writes.
+#[derive(Debug)]
+pub(crate) struct KnownGuard<'a> {
+    cache: &'a SeriesCache,
+    known: RwLockReadGuard<'a, Known>,
+    generation: u64,
 }
 
 /// The two hashes' own keys; foldhash wants them to live as long as the process.
@@ -56,49 +96,116 @@ impl SeriesCache {
     pub(crate) fn new(spellings_max: usize) -> Self {
         let [high, low] = &*SEEDS;
         Self {
-            known: Cache::with(
-                spellings_max,
-                spellings_max as u64,
-                UnitWeighter,
-                BuildHasherDefault::default(),
-                DefaultLifecycle::default(),
-            ),
+            known: RwLock::default(),
+            spellings_max: spellings_max.clamp(1, u32::MAX as usize),
             high: SeedableRandomState::with_seed(random(), high),
             low: SeedableRandomState::with_seed(random(), low),
         }
     }
 
-    /// The fingerprint of a point's metric and tags as they were written. *Cost*: two passes over them.
-    pub(crate) fn fingerprint(&self, point: &RawPoint<'_>) -> Fingerprint {
-        let high = hash(self.high.build_hasher(), point);
-        let low = hash(self.low.build_hasher(), point);
-        Fingerprint(u128::from(high) << 64 | u128::from(low))
+    /// The fingerprint of a metric and tags as they were written. *Cost*: two passes over them.
+    pub(crate) fn fingerprint(&self, form: Form, metric: &str, tags: &str) -> Fingerprint {
+        let hash = |mut hasher: <SeedableRandomState as BuildHasher>::Hasher| {
+            // The form tells an escape of JSON from a backslash of a line; the length tells where the metric ends.
+            hasher.write_u8(form as u8);
+            hasher.write_usize(metric.len());
+            hasher.write(metric.as_bytes());
+            hasher.write(tags.as_bytes());
+            hasher.finish()
+        };
+        Fingerprint { high: hash(self.high.build_hasher()), low: hash(self.low.build_hasher()) }
     }
 
-    /// The series of a fingerprint, if it is known and no name changed since.
-    pub(crate) fn get(&self, fingerprint: Fingerprint, generation: u64) -> Option<Arc<KnownSeries>> {
-        self.known.get(&fingerprint).filter(|series| series.generation == generation)
+    /// The fingerprint of a point.
+    pub(crate) fn fingerprint_of(&self, point: &RawPoint<'_>) -> Fingerprint {
+        self.fingerprint(point.form, point.metric.map_or("", RawText::raw), point.tags.raw())
+    }
+
+    /// Holds the spellings for look-ups, of which those of this generation count.
+    pub(crate) fn read(&self, generation: u64) -> KnownGuard<'_> {
+        KnownGuard { cache: self, known: self.known.read().unwrap_or_else(PoisonError::into_inner), generation }
     }
 
     /// Remembers a series; another leaves when there is no room.
-    pub(crate) fn insert(&self, fingerprint: Fingerprint, series: Arc<KnownSeries>) {
-        self.known.insert(fingerprint, series);
+    pub(crate) fn insert(&self, fingerprint: Fingerprint, series: KnownSeries) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(fingerprint, series, self.spellings_max);
     }
 
     /// Spellings remembered.
     pub(crate) fn len(&self) -> usize {
-        self.known.len()
+        self.known.read().unwrap_or_else(PoisonError::into_inner).spellings.len()
     }
 }
 
-fn hash(mut hasher: impl Hasher, point: &RawPoint<'_>) -> u64 {
-    let metric = point.metric.map_or("", RawText::raw);
-    // The form tells an escape of JSON from a backslash of a line; the length tells where the metric ends.
-    hasher.write_u8(point.form as u8);
-    hasher.write_usize(metric.len());
-    hasher.write(metric.as_bytes());
-    hasher.write(point.tags.raw().as_bytes());
-    hasher.finish()
+impl Known {
+    fn insert(&mut self, fingerprint: Fingerprint, series: KnownSeries, spellings_max: usize) {
+        let spelling = Spelling { fingerprint, series, asked: AtomicBool::new(false) };
+        let known = self.places.get(&fingerprint).and_then(|place| self.spellings.get_mut(*place as usize));
+        if let Some(known) = known {
+            *known = spelling;
+        } else if self.spellings.len() < spellings_max {
+            let place = u32::try_from(self.spellings.len()).unwrap_or(u32::MAX);
+            self.places.insert(fingerprint, place);
+            self.spellings.push(spelling);
+        } else {
+            self.replace(spelling);
+        }
+    }
+
+    /// Puts a spelling in the place of one that was not asked for since the hand last came by.
+    fn replace(&mut self, spelling: Spelling) {
+        let count = self.spellings.len();
+        let mut places = (self.hand..count).chain(0..count).chain(0..count);
+        let is_idle = |place: &usize| {
+            self.spellings.get(*place).is_some_and(|spelling| !spelling.asked.swap(false, Ordering::Relaxed))
+        };
+        let Some(place) = places.find(is_idle) else { return };
+        self.hand = place + 1;
+        if let Some(left) = self.spellings.get_mut(place) {
+            self.places.remove(&left.fingerprint);
+            self.places.insert(spelling.fingerprint, u32::try_from(place).unwrap_or(u32::MAX));
+            *left = spelling;
+        }
+    }
+}
+
+impl KnownGuard<'_> {
+    /// Looks a spelling up, whatever its parts lead to: a series of this generation.
+    pub(crate) fn find(&self, form: Form, metric: &str, tags: &str) -> Option<Spelled> {
+        let fingerprint = self.cache.fingerprint(form, metric, tags);
+        let place = *self.known.places.get(&fingerprint)?;
+        self.at(Spelled { fingerprint, place }).map(|_| Spelled { fingerprint, place })
+    }
+
+    /// The series of a point, if its spelling is known and no name changed since.
+    pub(crate) fn series_of(&self, point: &RawPoint<'_>) -> Option<&KnownSeries> {
+        // Fast path: found when the point was read.
+        if let Some(series) = point.spelled.and_then(|spelled| self.at(spelled)) {
+            return Some(series);
+        }
+        let fingerprint = self.cache.fingerprint_of(point);
+        let place = *self.known.places.get(&fingerprint)?;
+        self.at(Spelled { fingerprint, place })
+    }
+
+    fn at(&self, spelled: Spelled) -> Option<&KnownSeries> {
+        let spelling = self.known.spellings.get(spelled.place as usize)?;
+        if spelling.fingerprint != spelled.fingerprint || spelling.series.generation != self.generation {
+            return None;
+        }
+        // Read first: a line of memory that nobody writes stays in every core's cache.
+        if !spelling.asked.load(Ordering::Relaxed) {
+            spelling.asked.store(true, Ordering::Relaxed);
+        }
+        Some(&spelling.series)
+    }
+}
+
+impl std::hash::Hash for Fingerprint {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.low);
+    }
 }
 
 /// Hashes a fingerprint, which is as random as any hash of it.
@@ -116,9 +223,8 @@ impl Hasher for Folded {
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "one half of a fingerprint is random enough")]
-    fn write_u128(&mut self, fingerprint: u128) {
-        self.0 = fingerprint as u64;
+    fn write_u64(&mut self, half: u64) {
+        self.0 = half;
     }
 }
 
@@ -129,14 +235,14 @@ mod tests {
     use super::*;
     use crate::{IngestLimits, parse_put, parse_put_line};
 
-    fn series(generation: u64) -> Arc<KnownSeries> {
+    fn series(generation: u64) -> KnownSeries {
         let layout = KeyLayout { salting: Salting::NONE, widths: UidWidths::default() };
         let tsuid = Tsuid::parse("000001000001000001", layout.widths).unwrap();
-        Arc::new(KnownSeries { generation, id: SeriesId(0), key: layout.series_key(&tsuid) })
+        KnownSeries { generation, id: SeriesId(0), key: layout.series_key(&tsuid) }
     }
 
     fn fingerprint(cache: &SeriesCache, fields: &str) -> Fingerprint {
-        cache.fingerprint(&parse_put(&format!("{{{fields}}}"), &IngestLimits::default()).unwrap()[0])
+        cache.fingerprint_of(&parse_put(&format!("{{{fields}}}"), &IngestLimits::default()).unwrap()[0])
     }
 
     #[test]
@@ -155,8 +261,8 @@ mod tests {
         }
         // The same bytes say other things on a line.
         let line = parse_put_line(r"put a\u0041 1 1 a=b").unwrap();
-        let body = RawPoint { form: crate::Form::Object, ..line };
-        assert_ne!(cache.fingerprint(&line), cache.fingerprint(&body));
+        let body = RawPoint { form: Form::Object, ..line };
+        assert_ne!(cache.fingerprint_of(&line), cache.fingerprint_of(&body));
     }
 
     #[test]
@@ -168,18 +274,32 @@ mod tests {
     #[test]
     fn a_raised_generation_forgets() {
         let cache = SeriesCache::new(10);
-        let known = fingerprint(&cache, r#""metric":"m""#);
-        cache.insert(known, series(7));
-        assert!(cache.get(known, 7).is_some());
-        assert!(cache.get(known, 8).is_none());
+        let body = r#"{"metric":"m"}"#;
+        let point = parse_put(body, &IngestLimits::default()).unwrap()[0];
+        cache.insert(cache.fingerprint_of(&point), series(7));
+        assert!(cache.read(7).series_of(&point).is_some());
+        assert!(cache.read(8).series_of(&point).is_none());
+        assert!(cache.read(7).find(Form::Object, "m", "").is_some());
+        assert!(cache.read(8).find(Form::Object, "m", "").is_none());
     }
 
     #[test]
-    fn the_number_of_spellings_is_bounded() {
+    fn the_number_of_spellings_is_bounded_and_those_asked_for_stay() {
         let cache = SeriesCache::new(100);
         for n in 0..10_000 {
             cache.insert(fingerprint(&cache, &format!(r#""metric":"m{n}""#)), series(1));
+            assert!(cache.read(1).find(Form::Object, "m0", "").is_some(), "{n}");
         }
-        assert!(cache.len() <= 100, "{}", cache.len());
+        assert_eq!(cache.len(), 100);
+    }
+
+    #[test]
+    fn a_place_that_another_took_is_not_taken_for_the_first() {
+        let cache = SeriesCache::new(1);
+        let first = fingerprint(&cache, r#""metric":"a""#);
+        cache.insert(first, series(1));
+        let found = cache.read(1).find(Form::Object, "a", "");
+        cache.insert(fingerprint(&cache, r#""metric":"b""#), series(1));
+        assert!(found.is_some_and(|spelled| cache.read(1).at(spelled).is_none()));
     }
 }

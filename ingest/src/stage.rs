@@ -10,13 +10,19 @@
 //! one time, and which of two such cells wins is for no store to decide.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::ops::Range;
 
 use basalt_schema::{APPEND_QUALIFIER, BaseTime, DATA_FAMILY, PointCell, QualifierBytes, SeriesId, ValueBytes};
 use basalt_store::{Append, Durability, MutationBatch, Timestamp};
 use bytes::Bytes;
 
 use crate::series_cache::KnownSeries;
+
+/// Bytes of a row key, roughly: that of a series of six tags.
+const KEY_BYTES: usize = 48;
+
+/// Bytes of a qualifier and a value, at most.
+const POINT_BYTES: usize = size_of::<QualifierBytes>() + size_of::<ValueBytes>();
 
 /// A point on its way into a batch.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +38,10 @@ struct StagedPoint {
 
 #[derive(Debug)]
 struct StagedRow {
-    series: Arc<KnownSeries>,
+    series: SeriesId,
     base: BaseTime,
+    /// Where its key lies in [`Stage::keys`].
+    key: Range<usize>,
 }
 
 /// Points put to their rows.
@@ -41,6 +49,7 @@ struct StagedRow {
 pub(crate) struct Stage {
     points: Vec<StagedPoint>,
     rows: Vec<StagedRow>,
+    keys: Vec<u8>,
     places: HashMap<(SeriesId, BaseTime), u32, foldhash::fast::RandomState>,
 }
 
@@ -57,11 +66,16 @@ pub(crate) struct StagedRows {
 
 impl Stage {
     pub(crate) fn with_capacity(points: usize) -> Self {
-        Self { points: Vec::with_capacity(points), ..Self::default() }
+        Self {
+            points: Vec::with_capacity(points),
+            rows: Vec::with_capacity(points),
+            keys: Vec::with_capacity(points * KEY_BYTES),
+            places: HashMap::with_capacity_and_hasher(points, foldhash::fast::RandomState::default()),
+        }
     }
 
     /// Takes the point with this index. Indices ascend.
-    pub(crate) fn push(&mut self, index: usize, series: &Arc<KnownSeries>, cell: &PointCell) {
+    pub(crate) fn push(&mut self, index: usize, series: &KnownSeries, cell: &PointCell) {
         let row = self.row(series, cell.base);
         self.points.push(StagedPoint {
             row,
@@ -72,14 +86,20 @@ impl Stage {
         });
     }
 
-    fn row(&mut self, series: &Arc<KnownSeries>, base: BaseTime) -> u32 {
+    fn row(&mut self, series: &KnownSeries, base: BaseTime) -> u32 {
         let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
         assert!(next < u32::MAX, "BUG: a batch of 2^32 rows passed the bound on points");
-        let rows = &mut self.rows;
+        let (rows, keys) = (&mut self.rows, &mut self.keys);
         *self.places.entry((series.id, base)).or_insert_with(|| {
-            rows.push(StagedRow { series: Arc::clone(series), base });
+            let start = keys.len();
+            series.key.encode_into(base, keys);
+            rows.push(StagedRow { series: series.id, base, key: start..keys.len() });
             next
         })
+    }
+
+    fn key(&self, row: &StagedRow) -> &[u8] {
+        self.keys.get(row.key.clone()).unwrap_or_default()
     }
 
     /// How many points each series has in it, in no order.
@@ -87,7 +107,7 @@ impl Stage {
         let mut counts = HashMap::default();
         for point in &self.points {
             if let Some(row) = usize::try_from(point.row).ok().and_then(|row| self.rows.get(row)) {
-                *counts.entry(row.series.id).or_default() += 1;
+                *counts.entry(row.series).or_default() += 1;
             }
         }
         counts
@@ -105,10 +125,8 @@ impl Stage {
                 value.extend_from_slice(&point.qualifier);
                 value.extend_from_slice(&point.value);
             }
-            let mut key = Vec::new();
-            row.series.key.encode_into(row.base, &mut key);
             let append = Append {
-                row: key.into(),
+                row: Bytes::copy_from_slice(self.key(row)),
                 family: Bytes::from_static(DATA_FAMILY),
                 qualifier: Bytes::from_static(&APPEND_QUALIFIER),
                 value: value.into(),
@@ -134,16 +152,16 @@ impl Stage {
         }
         let indices = self.points.iter().map(|point| point.index).collect();
         let mut rows = StagedRows { superseded: 0, indices, row_ends: Vec::with_capacity(self.rows.len()) };
-        let mut batch = Ok(MutationBatch::new(durability));
-        let (mut key, mut end) = (Vec::new(), 0);
+        let bytes = self.keys.len() + self.points.len() * POINT_BYTES;
+        let mut batch = Ok(MutationBatch::with_capacity(durability, self.rows.len(), self.points.len(), bytes));
+        let mut end = 0;
         for (points, row) in self.points.chunk_by_mut(|a, b| a.row == b.row).zip(&self.rows) {
             end += points.len();
             rows.row_ends.push(end);
-            key.clear();
-            row.series.key.encode_into(row.base, &mut key);
+            let key = self.keys.get(row.key.clone()).unwrap_or_default();
             batch = batch.and_then(|mut batch| {
                 rows.superseded +=
-                    (points.len() - put_row(&mut batch, &key, points, |point| times.of(row.base, point))?) as u64;
+                    (points.len() - put_row(&mut batch, key, points, |point| times.of(row.base, point))?) as u64;
                 Ok(batch)
             });
         }
@@ -223,11 +241,11 @@ mod tests {
 
     use super::*;
 
-    fn series(tagv: u64) -> Arc<KnownSeries> {
+    fn series(tagv: u64) -> KnownSeries {
         let layout = KeyLayout { salting: Salting::NONE, widths: UidWidths::default() };
         let pair = TagPair { key: Uid::new(1), value: Uid::new(tagv) };
         let key = layout.series_key(&Tsuid::new(Uid::new(1), &[pair], layout.widths));
-        Arc::new(KnownSeries { generation: 0, id: SeriesId(u32::try_from(tagv).unwrap()), key })
+        KnownSeries { generation: 0, id: SeriesId(u32::try_from(tagv).unwrap()), key }
     }
 
     /// A row's place, a qualifier's first two bytes, a value.

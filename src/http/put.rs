@@ -10,8 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::Response;
 use basalt_ingest::{
-    DatapointEcho, Door, HistogramEcho, PutReport, RollupEcho, Submission, decode_text, parse_histograms, parse_put,
-    parse_rollups,
+    DatapointEcho, Door, HistogramEcho, PutReport, RollupEcho, Submission, decode_text, parse_histograms, parse_rollups,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -53,8 +52,10 @@ pub(crate) async fn put(State(app): State<Arc<App>>, params: Params, request: Re
     let flags = Flags::of(&params)?;
     let bytes = read(&app, request).await?;
     let text = decode_text(&bytes);
-    let points = parse_put(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
-    let report = acknowledge(&app, flags, || app.ingest.submit(&points, Door::Http)).await?;
+    let points = app.ingest.parse_put(&text).map_err(|cause| refuse(&app, &cause))?;
+    let began = Instant::now();
+    let known = app.ingest.submit_known(&points, Door::Http).map_err(|cause| ApiError::of_ingest(&cause))?;
+    let report = acknowledge(&app, flags, (began, known), || app.ingest.submit(&points, Door::Http)).await?;
     app.publisher.points(&points, &report.errors);
     let echo = |index: usize| points.get(index).map(DatapointEcho);
     error::put_outcome(flags, &report, echo, app.config.compat.strict)
@@ -70,7 +71,8 @@ pub(crate) async fn rollup(
     let bytes = read(&app, request).await?;
     let text = decode_text(&bytes);
     let rollups = parse_rollups(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
-    let report = acknowledge(&app, flags, || app.ingest.submit_rollups(&rollups, Door::Http)).await?;
+    let report =
+        acknowledge(&app, flags, (Instant::now(), None), || app.ingest.submit_rollups(&rollups, Door::Http)).await?;
     let echo = |index: usize| rollups.get(index).map(RollupEcho);
     error::put_outcome(flags, &report, echo, app.config.compat.strict)
 }
@@ -91,7 +93,9 @@ pub(crate) async fn histogram(
     let bytes = read(&app, request).await?;
     let text = decode_text(&bytes);
     let histograms = parse_histograms(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
-    let report = acknowledge(&app, flags, || app.ingest.submit_histograms(&histograms, Door::Http)).await?;
+    let report =
+        acknowledge(&app, flags, (Instant::now(), None), || app.ingest.submit_histograms(&histograms, Door::Http))
+            .await?;
     let echo = |index: usize| histograms.get(index).map(HistogramEcho);
     error::put_outcome(flags, &report, echo, app.config.compat.strict)
 }
@@ -109,15 +113,18 @@ fn refuse(app: &App, cause: &basalt_ingest::Error) -> ApiError {
     ApiError::of_ingest(cause)
 }
 
-/// Hands a body's points over and waits for what becomes of them.
+/// Hands a body's points over, unless they are, and waits for what becomes of them.
 async fn acknowledge(
     app: &App,
     flags: Flags,
+    (began, known): (Instant, Option<Submission>),
     submit: impl FnOnce() -> basalt_ingest::Result<Submission>,
 ) -> Result<PutReport, ApiError> {
-    let began = Instant::now();
-    // A new name is looked up and made in the tables, which blocks.
-    let mut submission = block_in_place(submit).map_err(|cause| ApiError::of_ingest(&cause))?;
+    let mut submission = match known {
+        Some(submission) => submission,
+        // A new name is looked up and made in the tables, which blocks.
+        None => block_in_place(submit).map_err(|cause| ApiError::of_ingest(&cause))?,
+    };
     let report = match flags.sync_timeout {
         None => submission.await,
         Some(patience) => match timeout(patience, &mut submission).await {

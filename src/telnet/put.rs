@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use basalt_ingest::{
-    Door, Error, Ingest, PointError, Problem, ProblemClass, PutReport, Submission, decode_text, parse_histogram_line,
-    parse_put_line, parse_rollup_line,
+    Door, Error, Ingest, PointError, Problem, ProblemClass, PutReport, RawPoint, Submission, decode_text,
+    parse_histogram_line, parse_rollup_line,
 };
 use bytes::Bytes;
 use tokio::task::block_in_place;
@@ -57,17 +57,25 @@ pub(crate) async fn put_lines(
     let texts: Vec<_> = lines.iter().map(|line| decode_text(line)).collect();
     let mut refused = match kind {
         PutKind::Put => {
-            let (points, refused) = parse(ingest, door, &texts, parse_put_line);
+            let (points, refused) = parse_puts(ingest, door, &texts);
             let told = |points: &[_], errors: &[_]| publisher.points(points, errors);
-            offer_all(points, refused, |points| ingest.submit(points, door), told).await
+            let known = |points: &[_]| ingest.submit_known(points, door);
+            offer_all(points, refused, known, |points| ingest.submit(points, door), told).await
         }
         PutKind::Rollup => {
             let (rollups, refused) = parse(ingest, door, &texts, parse_rollup_line);
-            offer_all(rollups, refused, |rollups| ingest.submit_rollups(rollups, door), |_, _| {}).await
+            offer_all(rollups, refused, |_| Ok(None), |rollups| ingest.submit_rollups(rollups, door), |_, _| {}).await
         }
         PutKind::Histogram => {
             let (histograms, refused) = parse(ingest, door, &texts, parse_histogram_line);
-            offer_all(histograms, refused, |histograms| ingest.submit_histograms(histograms, door), |_, _| {}).await
+            offer_all(
+                histograms,
+                refused,
+                |_| Ok(None),
+                |histograms| ingest.submit_histograms(histograms, door),
+                |_, _| {},
+            )
+            .await
         }
     };
     refused.sort_by_key(|(place, _)| *place);
@@ -76,6 +84,21 @@ pub(crate) async fn put_lines(
 
 /// What lines say, and those that say nothing, by their places.
 type Parsed<T> = (Vec<(usize, T)>, Vec<(usize, Problem)>);
+
+fn parse_puts<'t>(ingest: &Ingest, door: Door, texts: &'t [Cow<'_, str>]) -> Parsed<RawPoint<'t>> {
+    let (mut points, mut refused, mut place) = (Vec::with_capacity(texts.len()), Vec::new(), 0);
+    ingest.parse_put_lines(texts.iter().map(|text| &**text), |read| {
+        match read {
+            Ok(point) => points.push((place, point)),
+            Err(problem) => {
+                ingest.reject_line(door, &problem);
+                refused.push((place, problem));
+            }
+        }
+        place += 1;
+    });
+    (points, refused)
+}
 
 fn parse<'t, T>(
     ingest: &Ingest,
@@ -100,6 +123,7 @@ fn parse<'t, T>(
 async fn offer_all<T: Clone>(
     points: Vec<(usize, T)>,
     mut refused: Vec<(usize, Problem)>,
+    known: impl Fn(&[T]) -> basalt_ingest::Result<Option<Submission>>,
     submit: impl Fn(&[T]) -> basalt_ingest::Result<Submission>,
     told: impl Fn(&[T], &[PointError]),
 ) -> Vec<(usize, Problem)> {
@@ -107,8 +131,13 @@ async fn offer_all<T: Clone>(
     let until = Instant::now() + PATIENCE;
     let mut pause = PAUSE_MIN;
     while !points.is_empty() {
-        // A new name is looked up and made in the tables, which blocks.
-        let report = match block_in_place(|| submit(&points)) {
+        let submitted = match known(&points) {
+            Ok(Some(submission)) => Ok(submission),
+            // A new name is looked up and made in the tables, which blocks.
+            Ok(None) => block_in_place(|| submit(&points)),
+            Err(cause) => Err(cause),
+        };
+        let report = match submitted {
             Ok(submission) => submission.await,
             Err(cause) => refuse_all(&cause, points.len()),
         };

@@ -64,6 +64,17 @@ impl MutationBatch {
         Self { durability, ..Self::default() }
     }
 
+    /// An empty one with room for so many rows and cells, and bytes of keys, qualifiers and values.
+    pub fn with_capacity(durability: Durability, rows: usize, cells: usize, bytes: usize) -> Self {
+        Self {
+            durability,
+            data: Vec::with_capacity(bytes),
+            families: Vec::new(),
+            rows: Vec::with_capacity(rows),
+            cells: Vec::with_capacity(cells),
+        }
+    }
+
     /// Its durability.
     pub fn durability(&self) -> Durability {
         self.durability

@@ -192,9 +192,11 @@ fn bench() -> Bench {
 }
 
 impl Bench {
+    /// Puts a body as the daemon does.
     fn put(&self, body: &str) -> PutReport {
-        let points = parse_put(body, self.ingest.limits()).unwrap();
-        self.ingest.submit(&points, Door::Http).unwrap().wait()
+        let points = self.ingest.parse_put(body).unwrap();
+        let submission = self.ingest.submit_known(&points, Door::Http).unwrap();
+        submission.unwrap_or_else(|| self.ingest.submit(&points, Door::Http).unwrap()).wait()
     }
 
     fn put_line(&self, line: &str) -> PutReport {
@@ -309,8 +311,34 @@ fn a_known_series_costs_no_io_and_a_new_spelling_is_no_new_series() {
     assert!(bench.put(&object("\\u006d", T + 2, "3", "a")).is_all_stored());
     assert!(bench.put_line(&format!("put m {} 4 host=a", T + 3)).is_all_stored());
     assert_eq!((bench.ingest.levels().known_series, bench.schema.index().len()), (3, 1));
+    let known = |points: &[_]| bench.ingest.submit_known(points, Door::Http).unwrap().is_some();
+    assert!(known(&bench.ingest.parse_put(&object("m", T, "1", "a")).unwrap()));
+    assert!(!known(&bench.ingest.parse_put(&object("m", T, "1", "b")).unwrap()), "a new series needs the store");
+    assert!(bench.counts(Door::Http).is_balanced());
     let cells = bench.cells();
     assert!(cells.len() == 4 && cells.iter().all(|cell| cell.0 == cells[0].0));
+}
+
+/// Known spellings pass over tags by their bytes; what is read must be what a reader of every byte reads.
+#[test]
+fn a_body_of_known_series_is_read_as_when_they_were_new() {
+    let bench = bench();
+    let known = object("m", T, "1", "a");
+    let twice = r#"{"tags":{"host":"b"},"metric":"n","tags":{"host":"a"},"metric":"m","timestamp":1,"value":1}"#;
+    let later = r#"{"metric":"m","tags": {"host":"a"} ,"timestamp":1,"value":1,"more":{"tags":{"host":"a"}}}"#;
+    let bodies = [known.clone(), format!("[{known}, {known}]"), twice.to_owned(), later.to_owned()];
+    assert!(bodies.iter().all(|body| bench.put(body).is_all_stored()));
+    let broken = ["{\"host\":\"a\"}", "{\"host\":\"a}\"}", "{\"host\":\"a\"", "{\"host\":\"a\",}", "{}", "null", "7}"];
+    let broken = broken.map(|tags| format!(r#"[{known},{{"metric":"m","timestamp":1,"value":1,"tags":{tags}}}]"#));
+    for body in bodies.iter().chain(&broken) {
+        let read = bench.ingest.parse_put(body).map(|mut points| {
+            points.iter_mut().for_each(|point| point.spelled = None);
+            points
+        });
+        assert_eq!(format!("{read:?}"), format!("{:?}", parse_put(body, bench.ingest.limits())), "{body}");
+    }
+    let points = bench.ingest.parse_put(&known).unwrap();
+    assert!(points[0].spelled.is_some());
 }
 
 #[test]
