@@ -8,7 +8,7 @@
 use crate::{Damage, Qualifier, StoredPoint};
 
 /// Bytes after the values.
-const META_BYTES: usize = 1;
+pub(crate) const META_BYTES: usize = 1;
 /// The points are of one resolution.
 const META_ONE_RESOLUTION: u8 = 0;
 /// Seconds and milliseconds are mixed.

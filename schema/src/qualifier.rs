@@ -12,13 +12,13 @@
 use crate::InlineBytes;
 
 /// Bits that the flags take in a seconds qualifier.
-const SECOND_SHIFT: u32 = 4;
+pub(crate) const SECOND_SHIFT: u32 = 4;
 /// Bits that zeros and flags take in a milliseconds qualifier.
-const MILLI_SHIFT: u32 = 6;
+pub(crate) const MILLI_SHIFT: u32 = 6;
 /// The four ones that mark a milliseconds qualifier.
-const MILLI_MARK: u32 = 0xF000_0000;
+pub(crate) const MILLI_MARK: u32 = 0xF000_0000;
 /// The mark in a qualifier's first byte.
-const MILLI_MARK_BYTE: u8 = 0xF0;
+pub(crate) const MILLI_MARK_BYTE: u8 = 0xF0;
 
 /// The bytes of one point's qualifier.
 pub type QualifierBytes = InlineBytes<4>;

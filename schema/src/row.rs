@@ -5,10 +5,13 @@
 //! lone point over a joined cell, then the cell given later; within a cell the later point. *Source*: OpenTSDB 2.4
 //! `CompactionQueue`, `RowSeq` with `tsd.storage.fix_duplicates = true` (rules S-DUP-NEWEST, S-DUP-SMS).
 
+mod joined;
+
 use std::cmp::Reverse;
 
 use basalt_store::{SeqNo, Timestamp};
 
+use self::joined::ascend;
 use crate::error::DuplicatePoint;
 use crate::value::decode_word;
 use crate::{
@@ -138,22 +141,26 @@ impl RowPoints {
     ) -> Result<()> {
         self.clear();
         let mut ascending = true;
-        let mut last = None;
         for cell in cells {
-            let mut readable = true;
-            cell.for_each_point(|point| {
-                let offset_ms = point.qualifier.offset_ms;
-                ascending &= last.is_none_or(|last| last < offset_ms);
-                last = Some(offset_ms);
-                readable &= self.push(point);
-            })?;
-            if !readable {
-                return Err(cell.corrupt(Damage::ValueLength));
+            let before = self.offsets_ms.len();
+            // Fast path: a folded row.
+            let joined = ColumnKind::of(cell.qualifier) == ColumnKind::Compacted;
+            if !(joined && self.push_joined(cell.qualifier, cell.value)) {
+                self.walk(&cell)?;
             }
+            let (earlier, added) = self.offsets_ms.split_at(before);
+            ascending &= ascend(earlier.last().copied(), added);
             self.end_cell(&cell);
         }
         // Fast path: what is in order has no duplicates either.
         if ascending { Ok(()) } else { self.resolve(duplicates) }
+    }
+
+    /// Adds the points of a cell one by one.
+    fn walk(&mut self, cell: &RowCell<'_>) -> Result<()> {
+        let mut readable = true;
+        cell.for_each_point(|point| readable &= self.push(point))?;
+        if readable { Ok(()) } else { Err(cell.corrupt(Damage::ValueLength)) }
     }
 
     /// Adds a point; false if no value has its length.

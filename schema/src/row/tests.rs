@@ -127,6 +127,45 @@ proptest! {
         }
     }
 
+    /// A joined cell read run by run is what a walk point by point reads, damaged or not.
+    #[test]
+    fn a_joined_cell_reads_alike_by_runs_and_by_points(
+        written in proptest::collection::vec((any_point(), 1usize..30), 0..8),
+        damage in proptest::option::of((any::<proptest::sample::Index>(), any::<u8>(), any::<bool>(), 0usize..3)),
+    ) {
+        let (mut qualifier, mut value) = (Vec::new(), Vec::new());
+        for (point, times) in &written {
+            qualifier.extend(point.qualifier_bytes.repeat(*times));
+            value.extend(point.value.repeat(*times));
+        }
+        value.push(0);
+        if let Some((at, byte, in_value, cut)) = damage {
+            let bytes = if in_value { &mut value } else { &mut qualifier };
+            bytes.truncate(bytes.len().saturating_sub(cut));
+            if !bytes.is_empty() {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+        }
+        let one = cell(&qualifier, &value, 1, 0);
+        let (mut by_runs, mut by_points) = (RowPoints::default(), RowPoints::default());
+        let mut readable = true;
+        let walked = crate::compacted::CompactedPoints::new(&qualifier, &value)
+            .try_for_each(|point| point.map(|point| readable &= by_points.push(point)));
+        let joined = by_runs.push_joined(&qualifier, &value);
+        prop_assert_eq!(joined, walked.is_ok() && readable);
+        if joined {
+            prop_assert_eq!(by_runs.offsets_ms(), by_points.offsets_ms());
+            prop_assert_eq!(by_runs.values(), by_points.values());
+            prop_assert_eq!(by_runs.kinds(), by_points.kinds());
+        } else {
+            prop_assert!(by_runs.is_empty());
+            if ColumnKind::of(&qualifier) == ColumnKind::Compacted {
+                prop_assert!(by_runs.decode([one], Duplicates::NewestWins).is_err());
+            }
+        }
+    }
+
     /// Foreign bytes are read or refused; nothing panics.
     #[test]
     fn any_bytes_are_read_or_refused(
