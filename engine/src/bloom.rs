@@ -206,9 +206,11 @@ impl Bloom {
         if self.kind == BloomFilter::Row {
             return self.chunks_of(row).any(|chunk| chunk.may_contain(row_hash));
         }
-        let (column, tombstone) = (hash_column(row_hash, qualifier), hash_family_tombstone(row_hash));
-        self.chunks_of(row)
-            .any(|chunk| chunk.may_contain(row_hash) && (chunk.may_contain(column) || chunk.may_contain(tombstone)))
+        self.chunks_of(row).any(|chunk| {
+            chunk.may_contain(row_hash)
+                && (chunk.may_contain(hash_column(row_hash, qualifier))
+                    || chunk.may_contain(hash_family_tombstone(row_hash)))
+        })
     }
 
     fn chunks_of<'a>(&'a self, row: &'a [u8]) -> impl Iterator<Item = &'a Chunk> {

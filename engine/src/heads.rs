@@ -48,7 +48,13 @@ impl Heads {
         }
         let head = head(key, self.shared_bytes);
         let from = self.all.partition_point(|other| *other < head);
-        let equal = self.all.get(from..).unwrap_or_default().partition_point(|other| *other == head);
+        let rest = self.all.get(from..).unwrap_or_default();
+        // Fast path: at most one key has this head.
+        let equal = match rest {
+            [first, second, ..] if first == second => rest.partition_point(|other| *other == head),
+            [first, ..] => usize::from(*first == head),
+            [] => 0,
+        };
         from..from + equal
     }
 

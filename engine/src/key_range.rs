@@ -71,6 +71,10 @@ impl<S: CellSource> CellSource for Part<S> {
         if self.is_within { self.source.cell() } else { None }
     }
 
+    fn row(&self) -> Option<&[u8]> {
+        if self.is_within { self.source.row() } else { None }
+    }
+
     fn advance(&mut self) -> Result<Step> {
         if !self.is_within {
             return Ok(Step::OtherRow);

@@ -50,6 +50,11 @@ pub(crate) trait CellSource {
     /// The cell it stands on; `None` past the last.
     fn cell(&self) -> Option<CellRef<'_>>;
 
+    /// The row key of that cell. Much is decided by it alone, and a cell is put together of many parts.
+    fn row(&self) -> Option<&[u8]> {
+        self.cell().map(|cell| cell.row)
+    }
+
     /// Goes to the next cell; stays past the last.
     fn advance(&mut self) -> Result<Step>;
 
@@ -64,6 +69,10 @@ pub(crate) trait CellSource {
 impl<S: CellSource + ?Sized> CellSource for Box<S> {
     fn cell(&self) -> Option<CellRef<'_>> {
         (**self).cell()
+    }
+
+    fn row(&self) -> Option<&[u8]> {
+        (**self).row()
     }
 
     fn advance(&mut self) -> Result<Step> {
@@ -108,6 +117,11 @@ impl<S: CellSource> Merge<S> {
         Self { sources, direction, heap }
     }
 
+    /// Whether there is nothing to merge.
+    pub(crate) fn is_void(&self) -> bool {
+        self.sources.is_empty()
+    }
+
     /// The source that the current cell comes from, by its place in the list.
     #[cfg(test)]
     pub(crate) fn source_index(&self) -> Option<usize> {
@@ -116,7 +130,7 @@ impl<S: CellSource> Merge<S> {
 
     fn rebuild(&mut self) {
         self.heap.clear();
-        let standing = |(source, cells): (usize, &S)| Some(Standing { head: head(cells.cell()?.row), source });
+        let standing = |(source, cells): (usize, &S)| Some(Standing { head: head(cells.row()?), source });
         self.heap.extend(self.sources.iter().enumerate().filter_map(standing));
         for slot in (0..self.heap.len() / 2).rev() {
             self.sift_down(slot);
@@ -168,6 +182,11 @@ impl<S: CellSource> CellSource for Merge<S> {
         self.sources.get(first.source)?.cell()
     }
 
+    fn row(&self) -> Option<&[u8]> {
+        let first = self.heap.first()?;
+        self.sources.get(first.source)?.row()
+    }
+
     fn advance(&mut self) -> Result<Step> {
         let is_alone = self.heap.len() == 1;
         let Some(top) = self.heap.first_mut() else { return Ok(Step::OtherRow) };
@@ -176,14 +195,14 @@ impl<S: CellSource> CellSource for Merge<S> {
         let step = source.advance()?;
         // Fast path: nobody else to come first.
         if is_alone {
-            if step != Step::SameRow && source.cell().is_none() {
+            if step != Step::SameRow && source.row().is_none() {
                 self.heap.clear();
             }
             return Ok(step);
         }
         if step != Step::SameRow {
-            match source.cell() {
-                Some(cell) => top.head = head(cell.row),
+            match source.row() {
+                Some(row) => top.head = head(row),
                 None => drop(self.heap.swap_remove(0)),
             }
         }

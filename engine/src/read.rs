@@ -19,6 +19,9 @@ mod scan;
 /// Cells that are stepped over before a seek is tried instead.
 const STEPS_BEFORE_SEEK: u64 = 8;
 
+/// An answer to a get begins with room for up to as many rows.
+const ROOM_ROWS: usize = 256;
+
 impl Core {
     /// Answers a get on the caller's thread.
     pub(crate) fn get(&self, table: &Table, get: &Get) -> Result<RowBatch> {
@@ -32,7 +35,7 @@ impl Core {
         let shape = table.shape();
         let mut reader = RowReader::for_get(&shape.descriptor, get, self.clock.now())?;
         let regions = table.regions();
-        let mut out = RowBatchBuilder::new();
+        let mut out = RowBatchBuilder::with_room(get.rows.len().min(ROOM_ROWS));
         let count = Arc::new(BlockCount::default());
         for row in &get.rows {
             let Some(region) = regions.of(row) else { continue };
@@ -86,6 +89,10 @@ pub(crate) fn read_row<'a>(
             family.open(view)
         }
     });
+    // Fast path: no memtable and no file has the row.
+    if families.iter().all(Merge::is_void) {
+        return Ok(());
+    }
     let mut rows = Rows::new(families, Direction::Forward);
     rows.row.extend_from_slice(wanted.row);
     rows.seek(wanted.row)?;
@@ -153,7 +160,7 @@ impl Rows {
 
     /// Finds the next row that any family stands on; false at the end.
     fn find(&mut self) -> bool {
-        let rows = self.families.iter().filter_map(|family| family.cells.cell().map(|cell| cell.row));
+        let rows = self.families.iter().filter_map(|family| family.cells.row());
         let next = match self.direction {
             Direction::Forward => rows.min(),
             Direction::Reverse => rows.max(),
@@ -204,7 +211,7 @@ struct FamilyWalk {
 
 impl FamilyWalk {
     fn look(&mut self, row: &[u8]) {
-        self.on_row = self.cells.cell().is_some_and(|cell| cell.row == row);
+        self.on_row = self.cells.row() == Some(row);
     }
 
     fn advance(&mut self, row: &[u8]) -> Result<()> {
@@ -229,6 +236,8 @@ impl FamilyWalk {
             match reader.feed(&cell, out)? {
                 Advance::NextCell => self.advance(row)?,
                 Advance::NextColumn => {
+                    self.left.clear();
+                    self.left.extend_from_slice(cell.qualifier);
                     let passed = self.next_column(row, reader.wanted())?;
                     reader.count_passed(passed);
                 }
@@ -238,13 +247,10 @@ impl FamilyWalk {
         Ok(Advance::NextFamily)
     }
 
-    /// Goes to the next column of the row, or to the one that is wanted if that is further on.
+    /// Goes from the column `left` to the next of the row, or to the one that is wanted if that is further on.
     ///
     /// Answers how many cells it passed over one by one, besides the one it stood on.
     fn next_column(&mut self, row: &[u8], wanted: Option<&[u8]>) -> Result<u64> {
-        let Some(cell) = self.cells.cell() else { return Ok(0) };
-        self.left.clear();
-        self.left.extend_from_slice(cell.qualifier);
         self.advance(row)?;
         let mut passed = 0;
         while self.on_row && self.cells.cell().is_some_and(|cell| !self.is_next(cell.qualifier, wanted)) {

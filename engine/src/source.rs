@@ -33,6 +33,14 @@ impl CellSource for Source {
         }
     }
 
+    fn row(&self) -> Option<&[u8]> {
+        match self {
+            Source::Memtable(cursor) => cursor.row(),
+            Source::File(cursor) => cursor.row(),
+            Source::Part(part) => part.row(),
+        }
+    }
+
     fn advance(&mut self) -> Result<Step> {
         match self {
             Source::Memtable(cursor) => cursor.advance(),

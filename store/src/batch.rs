@@ -4,6 +4,9 @@ use bytes::Bytes;
 
 use crate::{CellKind, CellRef, Cost, Error, Result, SeqNo, Timestamp};
 
+/// Key, qualifier and value of a row of one small cell.
+const SMALL_ROW_BYTES: usize = 64;
+
 /// Rows and their cells, in the order of the scan or get. Built by a [`RowBatchBuilder`].
 #[derive(Debug, Clone, Default)]
 pub struct RowBatch {
@@ -51,7 +54,7 @@ impl Span {
         };
         let start = u32::try_from(data.len()).map_err(too_large)?;
         let len = u32::try_from(bytes.len()).map_err(too_large)?;
-        start.checked_add(len).ok_or(Error::TooLarge {
+        start.checked_add(len).ok_or_else(|| Error::TooLarge {
             what: "batch",
             size: u64::from(start) + u64::from(len),
             limit: u64::from(u32::MAX),
@@ -182,6 +185,18 @@ impl RowBatchBuilder {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty one with room for so many rows of a small cell; it grows beyond that as it must.
+    ///
+    /// Cost: three allocations, some 130 bytes a row; none where there is no row.
+    pub fn with_room(rows: usize) -> Self {
+        Self {
+            data: Vec::with_capacity(rows * SMALL_ROW_BYTES),
+            rows: Vec::with_capacity(rows),
+            cells: Vec::with_capacity(rows),
+            ..Self::default()
+        }
     }
 
     /// Begins a row; the cells that follow are its.

@@ -26,7 +26,9 @@ impl Core {
     pub(crate) fn scan(self: &Arc<Self>, table: Arc<Table>, scan: Scan) -> Result<Scanner> {
         let shape = table.shape();
         let reader = RowReader::for_scan(&shape.descriptor, &scan, self.clock.now())?;
-        let (out, count) = (RowBatchBuilder::new(), Arc::new(BlockCount::default()));
+        let rows_max = scan.limit_rows.filter(|rows| *rows <= SHORT_SCAN_ROWS).unwrap_or(0);
+        let out = RowBatchBuilder::with_room(usize::try_from(rows_max).unwrap_or(0));
+        let count = Arc::new(BlockCount::default());
         let mut walk = ScanWalk { table, shape, scan, reader, out, count, begun: false, under_way: None };
         if walk.is_short()
             && let Some(batch) = walk.whole()

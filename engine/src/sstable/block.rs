@@ -210,6 +210,8 @@ pub(super) struct BlockCursor {
     row_index: usize,
     /// That row's key, put together.
     row: Vec<u8>,
+    /// How many of its first bytes are the block's first key's.
+    row_shared: usize,
     /// Where the next cell begins.
     position: usize,
     /// Cells of the row after this one.
@@ -221,7 +223,8 @@ impl BlockCursor {
     /// Stands on the first cell of a row; `row_buffer` is reused.
     pub(super) fn at_row(block: Block, row: usize, row_buffer: Vec<u8>) -> Parsed<Self> {
         let parts = CellParts { qualifier: (0, 0), value: (0, 0), timestamp: 0, seq: 0, kind: CellKind::Put };
-        let mut cursor = Self { block, row_index: row, row: row_buffer, position: 0, cells_left: 0, parts };
+        let mut cursor =
+            Self { block, row_index: row, row: row_buffer, row_shared: 0, position: 0, cells_left: 0, parts };
         cursor.enter_row(row)?;
         Ok(cursor)
     }
@@ -263,9 +266,15 @@ impl BlockCursor {
     pub(super) fn enter_row(&mut self, row: usize) -> Parsed<()> {
         assert!(row < self.block.rows_count, "BUG: row {row} of a block of {} rows", self.block.rows_count);
         let record = self.block.row_record(row)?;
-        self.row.clear();
-        self.row.extend_from_slice(self.block.slice((self.block.first_key.0, self.block.first_key.0 + record.shared)));
+        // What the row before shared as well stands there already: neighbours share about the same.
+        let kept = self.row_shared.min(record.shared);
+        let first_key = self.block.first_key.0;
+        self.row.truncate(kept);
+        if kept < record.shared {
+            self.row.extend_from_slice(self.block.slice((first_key + kept, first_key + record.shared)));
+        }
         self.row.extend_from_slice(self.block.slice(record.suffix));
+        self.row_shared = record.shared;
         let mut head = Input::new(&self.block.image, BASE_TIMESTAMP);
         self.parts = CellParts {
             qualifier: (0, 0),

@@ -212,6 +212,10 @@ impl CellSource for SstableCursor {
         self.cursor.as_ref().map(|cursor| cursor.cell(&self.table.metadata.family))
     }
 
+    fn row(&self) -> Option<&[u8]> {
+        self.cursor.as_ref().map(BlockCursor::row)
+    }
+
     fn advance(&mut self) -> Result<Step> {
         match self.options.direction {
             Direction::Forward => self.advance_forward(),
