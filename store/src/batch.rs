@@ -46,6 +46,7 @@ impl Span {
     ///
     /// # Errors
     /// `Invalid` when `data` would pass 4 GiB.
+    #[inline]
     pub(crate) fn push(data: &mut Vec<u8>, bytes: &[u8]) -> Result<Self> {
         let too_large = |_| Error::TooLarge {
             what: "batch",
@@ -64,6 +65,7 @@ impl Span {
     }
 
     /// The bytes.
+    #[inline]
     pub(crate) fn of(self, data: &[u8]) -> &[u8] {
         let start = self.start as usize;
         data.get(start..start + self.len as usize).unwrap_or_default()
@@ -116,6 +118,7 @@ pub struct RowView<'a> {
 
 impl<'a> RowView<'a> {
     /// The row key.
+    #[inline]
     pub fn key(&self) -> &'a [u8] {
         self.batch.rows.get(self.index).map_or(&[], |row| row.key.of(&self.batch.data))
     }
@@ -131,6 +134,7 @@ impl<'a> RowView<'a> {
     }
 
     /// The row's cells in cell order.
+    #[inline]
     pub fn cells(&self) -> impl ExactSizeIterator<Item = CellView<'a>> + use<'a> {
         let batch = self.batch;
         let from = batch.rows.get(self.index).map_or(0, |row| row.first_cell as usize);
@@ -203,6 +207,7 @@ impl RowBatchBuilder {
     ///
     /// # Errors
     /// `Invalid` when the batch would pass 4 GiB.
+    #[inline]
     pub fn begin_row(&mut self, key: &[u8]) -> Result<()> {
         let key = Span::push(&mut self.data, key)?;
         let first_cell = u32::try_from(self.cells.len()).map_err(|_| Self::full())?;
@@ -221,6 +226,7 @@ impl RowBatchBuilder {
     ///
     /// # Errors
     /// `Invalid` when the batch would pass 4 GiB or 65,536 families.
+    #[inline]
     pub fn push(&mut self, cell: CellRef<'_>) -> Result<()> {
         debug_assert!(!self.rows.is_empty(), "BUG: a cell before its row");
         let family = self.family(cell.family)?;
@@ -232,6 +238,7 @@ impl RowBatchBuilder {
     }
 
     /// Takes back the row begun last when it got no cell; says whether it did.
+    #[inline]
     pub fn drop_empty_row(&mut self) -> bool {
         let empty = self.rows.last().is_some_and(|row| row.first_cell as usize == self.cells.len());
         if empty {
@@ -264,6 +271,7 @@ impl RowBatchBuilder {
     }
 
     /// Bytes of keys, qualifiers and values so far.
+    #[inline]
     pub fn data_bytes(&self) -> usize {
         self.data.len()
     }
@@ -287,6 +295,7 @@ impl RowBatchBuilder {
     }
 
     /// The index of a family, which is nearly always the one before.
+    #[inline]
     fn family(&mut self, name: &[u8]) -> Result<u16> {
         let at = self.families.iter().rposition(|f| f == name).unwrap_or_else(|| {
             self.families.push(Bytes::copy_from_slice(name));

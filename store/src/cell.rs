@@ -49,6 +49,7 @@ impl CellKind {
     ///
     /// # Errors
     /// `Invalid` for any code but the five; a reader of files says `Corrupt` with the place instead.
+    #[inline]
     pub fn from_code(code: u8) -> Result<Self> {
         Ok(match code {
             4 => Self::Put,
@@ -56,10 +57,13 @@ impl CellKind {
             10 => Self::DeleteFamilyVersion,
             12 => Self::DeleteColumn,
             14 => Self::DeleteFamily,
-            _ => {
-                return Err(Error::InvalidArgument { what: "cell kind", reason: format!("code {code}").into() });
-            }
+            _ => return Err(Self::no_code(code)),
         })
+    }
+
+    #[cold]
+    fn no_code(code: u8) -> Error {
+        Error::InvalidArgument { what: "cell kind", reason: format!("code {code}").into() }
     }
 
     /// Whether the cell hides others instead of holding a value.

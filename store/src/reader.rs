@@ -182,6 +182,7 @@ impl RowReader {
     }
 
     /// Whether the scan has given as many rows as it may, or its filter lets no later row pass.
+    #[inline]
     pub fn is_full(&self) -> bool {
         self.rows_left == 0 || (self.anew.is_none() && self.filter.as_ref().is_some_and(FilterRun::is_done))
     }
@@ -190,6 +191,7 @@ impl RowReader {
     ///
     /// # Errors
     /// `Invalid`: a batch over 4 GiB.
+    #[inline]
     pub fn begin_row(&mut self, row: &[u8], out: &mut RowBatchBuilder) -> Result<RowVerdict> {
         self.cost.rows += 1;
         if let Some(filter) = &self.anew {
@@ -204,6 +206,7 @@ impl RowReader {
     }
 
     /// Begins the family at this position of [`Selection::families`].
+    #[inline]
     pub fn begin_family(&mut self, position: usize) {
         self.position = position;
         self.wanted = 0;
@@ -216,6 +219,7 @@ impl RowReader {
 
     /// The qualifier to seek to when a cell's answer was [`Advance::NextColumn`]: no smaller one is wanted any longer.
     /// `None` when every column is wanted.
+    #[inline]
     pub fn wanted(&self) -> Option<&[u8]> {
         let chosen = self.selection.qualifiers(self.position).get(self.wanted);
         chosen.or(Some(&self.first_column).filter(|column| !column.is_empty())).map(|q| &q[..])
@@ -226,6 +230,7 @@ impl RowReader {
     ///
     /// # Errors
     /// `Invalid`: a batch over 4 GiB.
+    #[inline]
     pub fn feed(&mut self, cell: &CellRef<'_>, out: &mut RowBatchBuilder) -> Result<Advance> {
         self.cost.cells += 1;
         let advance = self.feed_cell(cell, out)?;
@@ -235,6 +240,7 @@ impl RowReader {
         Ok(if hides_tombstones { Advance::NextCell } else { advance })
     }
 
+    #[inline]
     fn feed_cell(&mut self, cell: &CellRef<'_>, out: &mut RowBatchBuilder) -> Result<Advance> {
         if !is_family_wide(cell.kind) {
             match self.seek_wanted(cell.qualifier) {
@@ -292,6 +298,7 @@ impl RowReader {
     }
 
     /// Counts cells that the store stepped over instead of feeding them.
+    #[inline]
     pub fn count_passed(&mut self, cells: u64) {
         self.cost.cells += cells;
     }
@@ -302,6 +309,7 @@ impl RowReader {
     }
 
     /// Ends the row begun last. Says whether it is part of the answer; one without cells is not.
+    #[inline]
     pub fn end_row(&mut self, out: &mut RowBatchBuilder) -> bool {
         let given = !out.drop_empty_row();
         let kept = given && self.filter.as_mut().is_none_or(FilterRun::keeps_row);
@@ -313,6 +321,7 @@ impl RowReader {
     }
 
     /// Moves on to the first wanted qualifier that is not smaller; says where to go when it is not this one.
+    #[inline]
     fn seek_wanted(&mut self, qualifier: &[u8]) -> Option<Advance> {
         let wanted = self.selection.qualifiers(self.position);
         if wanted.is_empty() {
@@ -329,6 +338,7 @@ impl RowReader {
     }
 
     /// Whether the column that the walk is in is the last of those chosen.
+    #[inline]
     fn is_last_wanted(&self) -> bool {
         self.wanted + 1 == self.selection.qualifiers(self.position).len()
     }
@@ -361,6 +371,7 @@ impl RowReader {
         }
     }
 
+    #[inline]
     fn push(&mut self, cell: CellRef<'_>, out: &mut RowBatchBuilder) -> Result<()> {
         if self.batch_cells.is_some_and(|max| self.piece_cells >= max) {
             out.mark_partial();

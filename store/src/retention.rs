@@ -211,6 +211,7 @@ impl Retention {
     /// be left out, since the family's tombstones lie there.
     ///
     /// Cost: two comparisons of qualifiers at most; a copy of the qualifier when the column changes.
+    #[inline]
     pub fn judge(&mut self, cell: &CellRef<'_>) -> Verdict {
         self.enter_column(cell.qualifier);
         let verdict = if self.rules.min_versions == 0 && self.is_expired(cell) {
@@ -228,6 +229,7 @@ impl Retention {
         }
     }
 
+    #[inline]
     fn enter_column(&mut self, qualifier: &[u8]) {
         if self.column.entered && self.column.qualifier == qualifier {
             return;
@@ -248,6 +250,7 @@ impl Retention {
         }
     }
 
+    #[inline]
     fn is_expired(&self, cell: &CellRef<'_>) -> bool {
         cell.timestamp < self.oldest_live
     }

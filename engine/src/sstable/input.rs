@@ -75,7 +75,16 @@ impl<'a> Input<'a> {
         let start = *self;
         let first = self.u8()?;
         if first < 0x80 {
-            return Ok(first.into()); // fast path: nearly all lengths and deltas
+            return Ok(first.into()); // fast path: nearly all lengths
+        }
+        // Fast path: nearly all deltas end within eight bytes, and are put together of all eight at once.
+        if let Some(word) = start.bytes.get(start.position..).and_then(<[u8]>::first_chunk::<8>) {
+            let word = u64::from_le_bytes(*word);
+            let ends = !word & 0x8080_8080_8080_8080;
+            if ends != 0 {
+                self.position = start.position + ends.trailing_zeros() as usize / 8 + 1;
+                return Ok(gather(word & (ends ^ (ends - 1))));
+            }
         }
         let mut value = u64::from(first & 0x7f);
         for shift in (7..64).step_by(7) {
@@ -118,6 +127,13 @@ impl<'a> Input<'a> {
     }
 }
 
+/// Puts the low seven bits of each of eight bytes next to each other.
+fn gather(bytes: u64) -> u64 {
+    let pairs = (bytes & 0x007f_007f_007f_007f) | (bytes & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4
+}
+
 /// Appends what [`Input::varint`] reads.
 pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -142,7 +158,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
-        fn numbers_roundtrip(value in prop_oneof![any::<u64>(), 0_u64..300, Just(u64::MAX)], base: u64) {
+        fn numbers_roundtrip(value in prop_oneof![any::<u64>(), 0_u64..300, (0_u32..64).prop_map(|bits| u64::MAX >> bits), Just(u64::MAX)], base: u64) {
             let mut out = Vec::new();
             put_varint(&mut out, value);
             put_step(&mut out, base, value);
@@ -150,6 +166,13 @@ mod tests {
             prop_assert_eq!(input.varint(), Ok(value));
             prop_assert_eq!(input.step_from(base), Ok(value));
             prop_assert_eq!(input.position(), out.len());
+            // The same where more bytes follow.
+            let end = out.len();
+            out.extend([0xff; 10]);
+            let mut input = Input::new(&out, 0);
+            prop_assert_eq!(input.varint(), Ok(value));
+            prop_assert_eq!(input.step_from(base), Ok(value));
+            prop_assert_eq!(input.position(), end);
         }
     }
 
