@@ -57,7 +57,7 @@ impl Verify {
 #[command(after_help = "\
 Tells what is lost of a damaged folder, and with --fix puts all that can be had in the place of what is damaged. The
 originals stay beside, with .damaged behind their names. A lost cell may have been a delete: what it hid is seen again.
-Where there is a backup, restore it rather.
+Where there is a backup, restore it rather. A damaged MANIFEST is told and not mended: see docs/formats/manifest.md.
 
 Examples:
   basalt verify --data-dir /var/lib/basalt

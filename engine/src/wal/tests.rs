@@ -268,7 +268,7 @@ fn a_failed_sync_is_final() {
 /// and synced would be acknowledged over the hole that the failed sync left. Found by `basalt-torture fsync`.
 #[test]
 fn who_waited_while_a_sync_failed_syncs_no_more() {
-    for seed in 0..50 {
+    for seed in 0..20 {
         let fs = SimFs::new(seed);
         let (wal, _) = open_sim(&fs, 4096).unwrap();
         let (_, late) = put(&wal, b"late", Durability::Fsync);
@@ -276,7 +276,8 @@ fn who_waited_while_a_sync_failed_syncs_no_more() {
         std::thread::scope(|scope| {
             let files = wal.writer();
             let waiting = scope.spawn(|| wal.write_group(true));
-            for _ in 0..1000 {
+            // Few, since on a busy machine each may last as long as a time slice.
+            for _ in 0..50 {
                 std::thread::yield_now();
             }
             wal.condition.poison(&Error::Poisoned { reason: "a failed sync".into() });
