@@ -42,7 +42,9 @@ use crate::bloom::Bloom;
 use crate::error::{Error, Result};
 use crate::io::{File, IoOp};
 
-use format::{FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Place, SECTION_BYTES_MAX, SectionKind};
+use format::{
+    FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Layout, Place, SECTION_BYTES_MAX, SectionKind,
+};
 use index::BlockIndex;
 use input::Malformed;
 
@@ -70,6 +72,7 @@ pub(crate) struct Sstable {
     path: PathBuf,
     file_id: FileId,
     file_bytes: u64,
+    layout: Layout,
     metadata: Metadata,
     index: BlockIndex,
     bloom: Option<Bloom>,
@@ -99,16 +102,16 @@ impl Sstable {
         if file_bytes < least {
             return Err(start.corrupt("file length", least, file_bytes));
         }
-        format::check_header(&start, &read_array(&*file, &start)?)?;
+        let layout = format::check_header(&start, &read_array(&*file, &start)?)?;
         let footer_at = start.at(file_bytes - FOOTER_BYTES as u64);
-        let footer = Footer::decode(&footer_at, &read_array(&*file, &footer_at)?)?;
+        let footer = Footer::decode(&footer_at, &read_array(&*file, &footer_at)?, layout)?;
 
         let sections = Sections { file: &*file, start, footer, end: footer_at.offset };
         let metadata = sections.metadata()?;
         let codec = find_codec(&start.at(footer.metadata_offset), &metadata, codecs)?;
         let index = sections.index(&metadata)?;
         let bloom = sections.bloom(&metadata)?;
-        Ok(Self { path: path.to_path_buf(), file_id, file_bytes, metadata, index, bloom, codec, cache, file })
+        Ok(Self { path: path.to_path_buf(), file_id, file_bytes, layout, metadata, index, bloom, codec, cache, file })
     }
 
     /// The file's id.
@@ -163,7 +166,7 @@ impl Sstable {
         let bytes = Bytes::from(read_vec(&*self.file, &place, entry.frame_bytes as usize)?);
         let frame = Frame::open(&place, SectionKind::Data, &bytes)?;
         let image = codec::decode_shared(&place, &frame, &bytes, self.codec.as_deref())?;
-        let read = Block::parse(image).map_err(|malformed| self.malformed(block, malformed))?;
+        let read = Block::parse(image, self.layout).map_err(|malformed| self.malformed(block, malformed))?;
         place.require("number of cells", entry.cells_count.into(), read.cells_count().into())?;
         Ok(read)
     }

@@ -1,8 +1,9 @@
 //! The row-wise image of a data block: cells of whole rows or pieces of them, in cell order.
 //!
 //! The layout's only telling is `docs/formats/sstable.md`. In short: a row is stored once, as the bytes it does not
-//! share with the block's first row; a cell says in one byte which parts repeat the cell before it; a table at the
-//! end tells where each row begins, so that a row is found by bisection and rows can be walked backwards.
+//! share with the block's first row; a cell says in one byte which parts repeat the cell before it, and the first cell
+//! of a row those that repeat the block's first cell; a table at the end tells where each row begins, so that a row is
+//! found by bisection and rows can be walked backwards.
 //!
 //! Invariant: no byte sequence panics; what cannot be read is [`Malformed`].
 
@@ -13,6 +14,7 @@ use std::cmp::Ordering;
 use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
 use bytes::Bytes;
 
+use super::format::Layout;
 use super::input::{Input, Malformed, Parsed};
 
 pub(super) use builder::BlockBuilder;
@@ -23,8 +25,11 @@ const BASE_TIMESTAMP: usize = 0;
 const BASE_SEQ: usize = BASE_TIMESTAMP + 8;
 const HEAD_BYTES: usize = BASE_SEQ + 8;
 
-/// One entry of the row table.
-const ROW_ENTRY_BYTES: usize = 4;
+/// One entry of the row table, where all rows begin below 64 KiB, and elsewhere.
+const ROW_ENTRY_BYTES: usize = 2;
+const WIDE_ROW_ENTRY_BYTES: usize = 4;
+/// Set in the number of rows where entries are wide. In version 1 they all are, and nothing tells it.
+const WIDE_ROW_ENTRIES: u32 = 1 << 31;
 /// Number of rows and number of cells, the image's end.
 const TRAILER_BYTES: usize = 4 + 4;
 
@@ -42,32 +47,46 @@ pub(crate) struct Block {
     image: Bytes,
     cells_end: usize,
     rows_count: usize,
+    /// Whether entries of the row table are wide.
+    wide_entries: bool,
     cells_count: u32,
     /// Where the first row's key lies.
     first_key: (usize, usize),
+    /// What the first cell of every row but the first may repeat.
+    base: CellParts,
 }
 
 impl Block {
     /// Reads the trailer and checks the row table.
     ///
     /// Cost: one pass over the row table; cells are read as a cursor meets them.
-    pub(super) fn parse(image: Bytes) -> Parsed<Self> {
+    pub(super) fn parse(image: Bytes, layout: Layout) -> Parsed<Self> {
         let trailer_at = image.len().checked_sub(TRAILER_BYTES).ok_or(Malformed { position: image.len() })?;
         let mut trailer = Input::new(&image, trailer_at);
-        let rows_count = trailer.u32()? as usize;
+        let rows = trailer.u32()?;
         let cells_count = trailer.u32()?;
+        let (rows_count, wide_entries) = match layout {
+            Layout::V1 => (rows as usize, true),
+            Layout::V2 => ((rows & !WIDE_ROW_ENTRIES) as usize, rows & WIDE_ROW_ENTRIES != 0),
+        };
         let cells_end = rows_count
-            .checked_mul(ROW_ENTRY_BYTES)
+            .checked_mul(row_entry_bytes(wide_entries))
             .and_then(|table_bytes| trailer_at.checked_sub(table_bytes))
             .filter(|end| rows_count > 0 && *end > HEAD_BYTES)
             .ok_or(Malformed { position: trailer_at })?;
-        let mut block = Self { image, cells_end, rows_count, cells_count, first_key: (0, 0) };
+        let base = CellParts { qualifier: (0, 0), value: (0, 0), timestamp: 0, seq: 0, kind: CellKind::Put };
+        let mut block = Self { image, cells_end, rows_count, wide_entries, cells_count, first_key: (0, 0), base };
         block.check_row_table()?;
         let first = block.row_record(0)?;
         if first.shared != 0 {
             return Err(Malformed { position: HEAD_BYTES });
         }
         block.first_key = first.suffix;
+        let before = block.before_first()?;
+        block.base = match layout {
+            Layout::V1 => before,
+            Layout::V2 => block.read_cell(first.suffix.1, &before)?.0,
+        };
         Ok(block)
     }
 
@@ -123,22 +142,45 @@ impl Block {
 
     /// Checks that the offsets of rows ascend from the first cell on and end before the last.
     fn check_row_table(&self) -> Parsed<()> {
-        let (table, _) = self.image.get(self.cells_end..).unwrap_or_default().as_chunks::<ROW_ENTRY_BYTES>();
-        let table = table.get(..self.rows_count).unwrap_or_default();
-        let offset = |entry: &[u8; ROW_ENTRY_BYTES]| u32::from_le_bytes(*entry) as usize;
-        // No early end, so that several are compared at once.
-        let out_of_order = table.windows(2).filter(|pair| matches!(pair, [a, b] if offset(a) >= offset(b))).count();
-        let first = table.first().map(offset);
-        let last = table.last().map_or(self.cells_end, offset);
-        if out_of_order == 0 && first == Some(HEAD_BYTES) && last < self.cells_end {
-            return Ok(());
+        let table = self.image.get(self.cells_end..).unwrap_or_default();
+        let ends = if self.wide_entries {
+            ends_of(table, self.rows_count, |entry: &[u8; WIDE_ROW_ENTRY_BYTES]| u32::from_le_bytes(*entry) as usize)
+        } else {
+            ends_of(table, self.rows_count, |entry: &[u8; ROW_ENTRY_BYTES]| u16::from_le_bytes(*entry).into())
+        };
+        match ends {
+            Some((HEAD_BYTES, last)) if last < self.cells_end => Ok(()),
+            _ => Err(Malformed { position: self.cells_end }),
         }
-        Err(Malformed { position: self.cells_end })
+    }
+
+    /// What stands before the block's first cell: nothing, at the base time and the base sequence number.
+    fn before_first(&self) -> Parsed<CellParts> {
+        let mut head = Input::new(&self.image, BASE_TIMESTAMP);
+        let (timestamp, seq) = (head.u64()?, head.u64()?);
+        Ok(CellParts { qualifier: (0, 0), value: (0, 0), timestamp, seq, kind: CellKind::Put })
+    }
+
+    /// Reads the cell at a position; answers where the next one begins, too.
+    #[inline]
+    fn read_cell(&self, position: usize, before: &CellParts) -> Parsed<(CellParts, usize)> {
+        let mut input = self.cells_input(position);
+        let flags = input.u8()?;
+        let code = (flags >> KIND_SHIFT) << 1;
+        let Ok(kind) = CellKind::from_code(code) else { return Err(Malformed { position }) };
+        let qualifier = if flags & SAME_QUALIFIER == 0 { part(&mut input)? } else { before.qualifier };
+        let timestamp = if flags & SAME_TIMESTAMP == 0 { input.step_from(before.timestamp)? } else { before.timestamp };
+        let seq = if flags & SAME_SEQ == 0 { input.step_from(before.seq)? } else { before.seq };
+        let value_bytes = if flags & SAME_VALUE_BYTES == 0 { input.length()? } else { before.value.1 - before.value.0 };
+        let value_start = input.position();
+        input.bytes(value_bytes)?;
+        let end = input.position();
+        Ok((CellParts { qualifier, value: (value_start, end), timestamp, seq, kind }, end))
     }
 
     fn row_offset(&self, row: usize) -> Parsed<usize> {
-        let mut table = Input::new(&self.image, self.cells_end + row * ROW_ENTRY_BYTES);
-        Ok(table.u32()? as usize)
+        let mut table = Input::new(&self.image, self.cells_end + row * row_entry_bytes(self.wide_entries));
+        Ok(if self.wide_entries { table.u32()? as usize } else { table.u16()?.into() })
     }
 
     /// The end of a row's cells.
@@ -222,7 +264,7 @@ pub(super) struct BlockCursor {
 impl BlockCursor {
     /// Stands on the first cell of a row; `row_buffer` is reused.
     pub(super) fn at_row(block: Block, row: usize, row_buffer: Vec<u8>) -> Parsed<Self> {
-        let parts = CellParts { qualifier: (0, 0), value: (0, 0), timestamp: 0, seq: 0, kind: CellKind::Put };
+        let parts = block.base;
         let mut cursor =
             Self { block, row_index: row, row: row_buffer, row_shared: 0, position: 0, cells_left: 0, parts };
         cursor.enter_row(row)?;
@@ -275,14 +317,7 @@ impl BlockCursor {
         }
         self.row.extend_from_slice(self.block.slice(record.suffix));
         self.row_shared = record.shared;
-        let mut head = Input::new(&self.block.image, BASE_TIMESTAMP);
-        self.parts = CellParts {
-            qualifier: (0, 0),
-            value: (0, 0),
-            timestamp: head.u64()?,
-            seq: head.u64()?,
-            kind: CellKind::Put,
-        };
+        self.parts = if row == 0 { self.block.before_first()? } else { self.block.base };
         self.row_index = row;
         self.position = record.suffix.1;
         self.cells_left = record.cells;
@@ -313,21 +348,27 @@ impl BlockCursor {
     }
 
     fn read_cell(&mut self) -> Parsed<()> {
-        let mut input = self.block.cells_input(self.position);
-        let flags = input.u8()?;
-        let last = self.parts;
-        let code = (flags >> KIND_SHIFT) << 1;
-        let Ok(kind) = CellKind::from_code(code) else { return Err(Malformed { position: self.position }) };
-        let qualifier = if flags & SAME_QUALIFIER == 0 { part(&mut input)? } else { last.qualifier };
-        let timestamp = if flags & SAME_TIMESTAMP == 0 { input.step_from(last.timestamp)? } else { last.timestamp };
-        let seq = if flags & SAME_SEQ == 0 { input.step_from(last.seq)? } else { last.seq };
-        let value_bytes = if flags & SAME_VALUE_BYTES == 0 { input.length()? } else { last.value.1 - last.value.0 };
-        let value_start = input.position();
-        input.bytes(value_bytes)?;
-        self.position = input.position();
-        self.parts = CellParts { qualifier, value: (value_start, self.position), timestamp, seq, kind };
+        (self.parts, self.position) = self.block.read_cell(self.position, &self.parts)?;
         Ok(())
     }
+}
+
+/// Bytes of an entry of the row table.
+fn row_entry_bytes(wide: bool) -> usize {
+    if wide { WIDE_ROW_ENTRY_BYTES } else { ROW_ENTRY_BYTES }
+}
+
+/// The first and the last offset of a row table, if all ascend.
+fn ends_of<const N: usize>(
+    table: &[u8],
+    rows_count: usize,
+    offset: impl Fn(&[u8; N]) -> usize,
+) -> Option<(usize, usize)> {
+    let table = table.as_chunks::<N>().0.get(..rows_count)?;
+    // No early end, so that several are compared at once.
+    let out_of_order = table.windows(2).filter(|pair| matches!(pair, [a, b] if offset(a) >= offset(b))).count();
+    let ends = (offset(table.first()?), offset(table.last()?));
+    (out_of_order == 0).then_some(ends)
 }
 
 /// A length and as many bytes: where the bytes lie.
@@ -354,7 +395,7 @@ impl Block {
         };
         let mut builder = BlockBuilder::default();
         builder.push(&cell, true);
-        builder.finish(|image| Self::parse(Bytes::copy_from_slice(image))).unwrap()
+        builder.finish(|image| Self::parse(Bytes::copy_from_slice(image), Layout::V2)).unwrap()
     }
 }
 

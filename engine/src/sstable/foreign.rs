@@ -5,14 +5,21 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::block::{Block, BlockCursor, Next};
-use super::format::{FOOTER_BYTES, Footer, Frame, Place, SectionKind};
+use super::format::{FOOTER_BYTES, Footer, Frame, Layout, Place, SectionKind};
 use super::index::BlockIndex;
 use super::metadata::Metadata;
 use super::{FileId, codec, filter};
 
-/// A block's image: walked from end to end, and searched.
+/// A block's image, in either layout.
 pub(crate) fn block(bytes: &[u8]) {
-    let Ok(block) = Block::parse(Bytes::copy_from_slice(bytes)) else { return };
+    for layout in [Layout::V1, Layout::V2] {
+        if let Ok(block) = Block::parse(Bytes::copy_from_slice(bytes), layout) {
+            walk_and_search(&block, bytes.len());
+        }
+    }
+}
+
+fn walk_and_search(block: &Block, bytes_count: usize) {
     for target in [&b""[..], b"a", &[0xFF; 9]] {
         if let Ok(row) = block.find_row(target) {
             assert!(row <= block.rows_count(), "BUG: row {row} of {}", block.rows_count());
@@ -23,9 +30,10 @@ pub(crate) fn block(bytes: &[u8]) {
         let mut cells = 0;
         while let Ok(Next::InRow | Next::NewRow) = cursor.next() {
             cells += 1;
-            assert!(cells <= bytes.len(), "BUG: more cells than bytes");
+            assert!(cells <= bytes_count, "BUG: more cells than bytes");
             let cell = cursor.cell(b"t");
-            assert!(cell.value.len() <= bytes.len() && cell.row.len() <= 2 * bytes.len(), "BUG: more than there is");
+            let fits = cell.value.len() <= bytes_count && cell.row.len() <= 2 * bytes_count;
+            assert!(fits, "BUG: more than there is");
         }
     }
 }
@@ -58,14 +66,14 @@ pub(crate) fn footer(bytes: &[u8]) {
     let word = |at: usize| parts.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes);
     let offset = word(0) % (1 << 40);
     let place = Place { path: Path::new("fuzz"), file_id: FileId(1), offset };
-    drop(Footer::decode(&place, parts));
+    drop(Footer::decode(&place, parts, Layout::NEWEST));
     let made = Footer {
         index_offset: word(8),
         bloom_offset: word(16),
         metadata_offset: word(24),
         file_bytes: offset + FOOTER_BYTES as u64,
     };
-    if let Ok(read) = Footer::decode(&place, &made.encode(&place)) {
+    if let Ok(read) = Footer::decode(&place, &made.encode(&place), Layout::NEWEST) {
         assert!(read.index_offset <= read.metadata_offset && read.metadata_offset <= offset, "BUG: out of order");
     }
 }

@@ -11,8 +11,27 @@ use crate::error::{Error, Result};
 
 use super::FileId;
 
-/// The newest format version, the one written.
-pub(super) const VERSION: u32 = 1;
+/// How data blocks are laid out, by the version of the format. All else is the same in every version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Layout {
+    /// The first cell of each row repeats nothing; wide row tables.
+    V1 = 1,
+    /// The first cell of a row may repeat the block's first cell; row tables as wide as they must be.
+    V2 = 2,
+}
+
+impl Layout {
+    /// The newest, the one written.
+    pub(super) const NEWEST: Layout = Layout::V2;
+
+    fn of_version(version: u32) -> Option<Layout> {
+        [Layout::V1, Layout::V2].into_iter().find(|layout| *layout as u32 == version)
+    }
+}
+
+/// The newest format version.
+const VERSION: u32 = Layout::NEWEST as u32;
 
 const HEADER_MAGIC: [u8; 8] = *b"BASALTST";
 const HEADER_VERSION: usize = HEADER_MAGIC.len();
@@ -120,16 +139,17 @@ pub(super) fn encode_header(place: &Place<'_>) -> [u8; HEADER_BYTES] {
     header
 }
 
-/// Checks a header: magic, then version, then checksum, then whose file it is.
-pub(super) fn check_header(place: &Place<'_>, header: &[u8; HEADER_BYTES]) -> Result<()> {
+/// Checks a header: magic, then version, then checksum, then whose file it is. Answers how its blocks are laid out.
+pub(super) fn check_header(place: &Place<'_>, header: &[u8; HEADER_BYTES]) -> Result<Layout> {
     place.require("magic", u64::from_le_bytes(HEADER_MAGIC), u64_at(header, 0))?;
     let version = u32_at(header, HEADER_VERSION);
-    if version != VERSION {
+    let Some(layout) = Layout::of_version(version) else {
         return Err(Error::Version { file: place.path.to_path_buf(), found: version, supported: VERSION });
-    }
+    };
     place.require("file id", place.file_id.0, u64_at(header, HEADER_FILE_ID))?;
     let crc = place.checksum(prefix(header, HEADER_CRC));
-    place.require("header checksum", crc.into(), u32_at(header, HEADER_CRC).into())
+    place.require("header checksum", crc.into(), u32_at(header, HEADER_CRC).into())?;
+    Ok(layout)
 }
 
 impl Footer {
@@ -148,12 +168,13 @@ impl Footer {
         footer
     }
 
-    /// Reads and checks the footer at `place`, which must be [`FOOTER_BYTES`] before the file's end.
-    pub(super) fn decode(place: &Place<'_>, footer: &[u8; FOOTER_BYTES]) -> Result<Self> {
+    /// Reads and checks the footer at `place`, which must be [`FOOTER_BYTES`] before the file's end; `layout` is the
+    /// header's.
+    pub(super) fn decode(place: &Place<'_>, footer: &[u8; FOOTER_BYTES], layout: Layout) -> Result<Self> {
         place.require("footer magic", u64::from_le_bytes(FOOTER_MAGIC), u64_at(footer, FOOTER_MAGIC_AT))?;
         let crc = place.checksum(prefix(footer, FOOTER_CRC));
         place.require("footer checksum", crc.into(), u32_at(footer, FOOTER_CRC).into())?;
-        place.require("footer version", VERSION.into(), u32_at(footer, FOOTER_VERSION).into())?;
+        place.require("footer version", (layout as u32).into(), u32_at(footer, FOOTER_VERSION).into())?;
         let read = Self {
             index_offset: u64_at(footer, FOOTER_INDEX_OFFSET),
             bloom_offset: u64_at(footer, FOOTER_BLOOM_OFFSET),

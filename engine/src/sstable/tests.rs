@@ -299,6 +299,40 @@ fn the_longest_row_key_and_qualifiers_of_any_length_are_kept() {
     table.verify(|_| ()).unwrap();
 }
 
+/// Where two bytes do not tell a row's place, four do.
+#[test]
+fn rows_of_a_block_beyond_64_kib_are_found() {
+    let row = |number: u32| [&b"row"[..], &number.to_be_bytes()].concat();
+    let cells: Vec<OwnedCell> =
+        (0..6000_u32).map(|number| OwnedCell::put(row(number), b"q", u64::from(number), &[1; 30])).collect();
+    for block_bytes in [32 << 10, 64 << 10, 1 << 20] {
+        let options = SstableOptions { compression: Compression::None, block_bytes, ..options() };
+        let table = open(&write(&cells, options)).unwrap();
+        assert_eq!(table.metadata().blocks_count == 1, block_bytes == 1 << 20);
+        let mut forward = cursor(&table, Direction::Forward);
+        for cell in cells.iter().rev() {
+            forward.seek(&cell.row, b"").unwrap();
+            assert_eq!(OwnedCell::of(&forward.cell().unwrap()), *cell);
+        }
+        assert_eq!(read_all(&table, Direction::Reverse).unwrap(), reversed(cells.clone()));
+        table.verify(|_| ()).unwrap();
+    }
+}
+
+/// Rows alike in qualifier and length of value keep neither but once a block.
+#[test]
+fn a_row_keeps_nothing_that_the_first_cell_of_its_block_has_too() {
+    let bytes_of = |qualifier: &[u8]| {
+        let cell = |row: u32| OwnedCell::put(row.to_be_bytes(), qualifier, 7, &[0; 8]);
+        let cells: Vec<OwnedCell> = (0..1000_u32).map(cell).collect();
+        let table = open(&write(&cells, SstableOptions { compression: Compression::None, ..options() })).unwrap();
+        assert_eq!(read_all(&table, Direction::Forward).unwrap(), cells);
+        table.index.blocks_end()
+    };
+    let blocks = bytes_of(b"q").div_ceil(4096);
+    assert!(bytes_of(&[b'q'; 101]) <= bytes_of(b"q") + 200 * blocks);
+}
+
 #[test]
 fn a_named_codec_lays_out_blocks_and_may_decline() {
     let mut codecs = BlockCodecs::default();
@@ -371,13 +405,13 @@ proptest! {
 
     /// No bytes make a block panic, whatever checksum stands over them.
     #[test]
-    fn any_bytes_as_a_block_are_read_or_refused(mut image in proptest::collection::vec(any::<u8>(), 0..200), rows in 0_u32..4) {
+    fn any_bytes_as_a_block_are_read_or_refused(mut image in proptest::collection::vec(any::<u8>(), 0..200), rows in 0_u32..4, wide: bool) {
         let table_at = image.len();
         for row in 0..rows {
             image.extend_from_slice(&(16 + row * 8).to_le_bytes());
         }
-        image.extend_from_slice(&rows.to_le_bytes());
+        image.extend_from_slice(&(rows | u32::from(wide) << 31).to_le_bytes());
         image.extend_from_slice(&u32::try_from(table_at).unwrap().to_le_bytes());
-        damage::walk_block(image.into());
+        damage::walk_block(&image.into());
     }
 }

@@ -3,10 +3,12 @@
 use basalt_store::CellRef;
 
 use crate::sstable::format::width_u32;
+use crate::sstable::index::width_u16;
 use crate::sstable::input::{put_step, put_varint};
 
 use super::{
-    HEAD_BYTES, KIND_SHIFT, ROW_ENTRY_BYTES, SAME_QUALIFIER, SAME_SEQ, SAME_TIMESTAMP, SAME_VALUE_BYTES, TRAILER_BYTES,
+    HEAD_BYTES, KIND_SHIFT, SAME_QUALIFIER, SAME_SEQ, SAME_TIMESTAMP, SAME_VALUE_BYTES, TRAILER_BYTES,
+    WIDE_ROW_ENTRIES, row_entry_bytes,
 };
 
 /// Collects cells, which come in cell order, into one image. Its buffers are kept from block to block.
@@ -21,11 +23,14 @@ pub(in crate::sstable) struct BlockBuilder {
     row: Vec<u8>,
     row_cells: Vec<u8>,
     row_cells_count: u64,
+    /// Of the block's first cell, which the first cell of every later row counts from.
+    first_qualifier: Vec<u8>,
+    first: Last,
     last_qualifier: Vec<u8>,
     last: Last,
 }
 
-/// What the next cell of the row may repeat.
+/// What the next cell may repeat.
 #[derive(Debug, Clone, Copy, Default)]
 struct Last {
     timestamp: u64,
@@ -46,7 +51,8 @@ impl BlockBuilder {
 
     /// Bytes of the image so far.
     pub(in crate::sstable) fn image_bytes(&self) -> usize {
-        self.image.len() + self.row_cells.len() + self.row_offsets.len() * ROW_ENTRY_BYTES + TRAILER_BYTES
+        let row_table_bytes = self.row_offsets.len() * row_entry_bytes(self.has_wide_entries());
+        self.image.len() + self.row_cells.len() + row_table_bytes + TRAILER_BYTES
     }
 
     /// Adds a cell; `new_row` tells whether the cell before it was of another row.
@@ -55,6 +61,9 @@ impl BlockBuilder {
             self.image.extend_from_slice(&cell.timestamp.0.to_le_bytes());
             self.image.extend_from_slice(&cell.seq.0.to_le_bytes());
             self.first_row.extend_from_slice(cell.row);
+            self.first_qualifier.clear();
+            self.first_qualifier.extend_from_slice(cell.qualifier);
+            self.first = Last { timestamp: cell.timestamp.0, seq: cell.seq.0, value_bytes: cell.value.len() };
         }
         if self.row_cells_count == 0 || new_row {
             self.close_row();
@@ -68,10 +77,16 @@ impl BlockBuilder {
     pub(in crate::sstable) fn finish<T>(&mut self, take: impl FnOnce(&[u8]) -> T) -> T {
         assert!(!self.is_empty(), "BUG: a block without a cell");
         self.close_row();
-        for offset in &self.row_offsets {
-            self.image.extend_from_slice(&offset.to_le_bytes());
+        let mut rows = width_u32(self.row_offsets.len());
+        assert!(rows < WIDE_ROW_ENTRIES, "BUG: {rows} rows in a block");
+        if self.has_wide_entries() {
+            self.image.extend(self.row_offsets.iter().flat_map(|offset| offset.to_le_bytes()));
+            rows |= WIDE_ROW_ENTRIES;
+        } else {
+            // The last offset is the largest, and below 64 KiB.
+            self.image.extend(self.row_offsets.iter().flat_map(|offset| width_u16(*offset as usize).to_le_bytes()));
         }
-        self.image.extend_from_slice(&width_u32(self.row_offsets.len()).to_le_bytes());
+        self.image.extend_from_slice(&rows.to_le_bytes());
         self.image.extend_from_slice(&self.cells_count.to_le_bytes());
         let taken = take(&self.image);
         self.image.clear();
@@ -85,23 +100,23 @@ impl BlockBuilder {
         self.row.clear();
         self.row.extend_from_slice(cell.row);
         self.last_qualifier.clear();
-        let (timestamp, seq) = self.bases();
-        self.last = Last { timestamp, seq, value_bytes: 0 };
+        self.last = self.first;
+        if self.image.len() == HEAD_BYTES {
+            self.last.value_bytes = 0;
+        } else {
+            self.last_qualifier.extend_from_slice(&self.first_qualifier);
+        }
     }
 
-    /// The image's head, read back: the first cell's time and sequence number.
-    fn bases(&self) -> (u64, u64) {
-        let word = |at: usize| {
-            let bytes = self.image.get(at..at + 8).and_then(|bytes| bytes.first_chunk::<8>());
-            bytes.copied().map_or(0, u64::from_le_bytes)
-        };
-        (word(super::BASE_TIMESTAMP), word(super::BASE_SEQ))
+    /// Whether a row begins where two bytes do not reach.
+    fn has_wide_entries(&self) -> bool {
+        self.row_offsets.last().is_some_and(|last| *last > u16::MAX.into())
     }
 
     fn push_in_row(&mut self, cell: &CellRef<'_>) {
         let last = self.last;
         let repeats = |same: bool, flag: u8| if same { flag } else { 0 };
-        // An empty qualifier repeats the empty one that every row begins with; likewise an empty value.
+        // In the first row an empty qualifier repeats the empty one that it begins with; likewise an empty value.
         let flags = repeats(self.last_qualifier == cell.qualifier, SAME_QUALIFIER)
             | repeats(last.timestamp == cell.timestamp.0, SAME_TIMESTAMP)
             | repeats(last.seq == cell.seq.0, SAME_SEQ)

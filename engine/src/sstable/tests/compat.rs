@@ -1,8 +1,15 @@
-//! Files of earlier days stay readable. `tests/compat/v1/000007.sst` was written by the first version of the format.
+//! Files of earlier days stay readable. `tests/compat/vN/000007.sst` was written by version N of the format.
 
 use super::*;
 
-const V1: &[u8] = include_bytes!("../../../../tests/compat/v1/000007.sst");
+/// The file of a version.
+fn path_of(version: u8) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/compat/v{version}/000007.sst"))
+}
+
+fn file_of(version: u8) -> Vec<u8> {
+    std::fs::read(path_of(version)).unwrap()
+}
 
 /// What the file holds: a row of each kind of cell, a row of many versions, rows of two blocks.
 fn cells() -> Vec<OwnedCell> {
@@ -25,31 +32,43 @@ fn cells() -> Vec<OwnedCell> {
 }
 
 #[test]
-fn a_file_of_version_1_reads_as_it_was_written() {
-    let table = open(V1).unwrap();
-    assert_eq!(table.metadata().blocks_count, 2);
-    assert_eq!(read_all(&table, Direction::Forward).unwrap(), cells());
-    assert_eq!(read_all(&table, Direction::Reverse).unwrap(), reversed(cells()));
-    table.verify(|_| ()).unwrap();
-    assert!(cells().iter().all(|cell| table.may_contain_column(&cell.row, &cell.qualifier)));
-    assert!(!table.may_contain_row(b"blocks-none"));
+fn a_file_of_each_version_reads_as_it_was_written() {
+    for version in [1, 2] {
+        let bytes = file_of(version);
+        assert_eq!(bytes[8], version);
+        let table = open(&bytes).unwrap();
+        assert_eq!(table.metadata().blocks_count, 2);
+        assert_eq!(read_all(&table, Direction::Forward).unwrap(), cells());
+        assert_eq!(read_all(&table, Direction::Reverse).unwrap(), reversed(cells()));
+        table.verify(|_| ()).unwrap();
+        assert!(cells().iter().all(|cell| table.may_contain_column(&cell.row, &cell.qualifier)));
+        assert!(!table.may_contain_row(b"blocks-none"));
+    }
 }
 
-/// While version 1 is the newest, writing gives the very bytes; only the sizes of zstd's output may differ between its
+#[test]
+fn a_footer_of_another_version_than_the_header_is_refused() {
+    let mixed = [&file_of(1)[..HEADER_BYTES], &file_of(2)[HEADER_BYTES..]].concat();
+    let refused = open(&mixed).unwrap_err();
+    assert!(matches!(refused, Error::Corrupt { what: "footer version", expected: 1, found: 2, .. }), "{refused}");
+}
+
+/// While version 2 is the newest, writing gives the very bytes; only the sizes of zstd's output may differ between its
 /// releases, so the data is stored plainly here and the sections after it are left out.
 #[test]
-fn what_is_written_today_is_version_1() {
+fn what_is_written_today_is_version_2() {
     let options = SstableOptions { compression: Compression::None, ..options() };
     let written = write(&cells(), options);
-    let table = open(V1).unwrap();
+    let kept = file_of(2);
+    let table = open(&kept).unwrap();
     let blocks_end = usize::try_from(table.index.blocks_end()).unwrap();
-    assert!(written[..blocks_end] == V1[..blocks_end]);
+    assert!(written[..blocks_end] == kept[..blocks_end]);
 }
 
-/// How the file was made, once: `cargo test -p basalt-engine write_version_1 -- --ignored`.
+/// How the file was made, once: `cargo test -p basalt-engine write_version_2 -- --ignored`.
 #[test]
-#[ignore = "writes the fixture of version 1, which is never written again"]
-fn write_version_1() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/compat/v1/000007.sst");
-    std::fs::write(path, write(&cells(), SstableOptions { compression: Compression::None, ..options() })).unwrap();
+#[ignore = "writes the fixture of version 2, which is not written again"]
+fn write_version_2() {
+    std::fs::write(path_of(2), write(&cells(), SstableOptions { compression: Compression::None, ..options() }))
+        .unwrap();
 }
