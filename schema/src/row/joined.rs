@@ -118,6 +118,7 @@ pub(super) fn ascend(last: Option<u32>, offsets_ms: &[u32]) -> bool {
     let Some((first, rest)) = offsets_ms.split_first() else {
         return true;
     };
-    let in_order = offsets_ms.iter().zip(rest).fold(true, |so_far, (before, after)| so_far & (before < after));
-    last.is_none_or(|last| last < *first) & in_order
+    let pairs = offsets_ms.iter().zip(rest);
+    let misplaced: u32 = pairs.map(|(before, after)| u32::from(before >= after)).sum();
+    misplaced == 0 && last.is_none_or(|last| last < *first)
 }
