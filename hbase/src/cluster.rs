@@ -1,0 +1,167 @@
+//! The cluster as its client sees it: connections kept, where the master and the catalogue are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use prost::Message;
+use tokio::time::Instant;
+
+use crate::connection::{Address, Connection, Service};
+use crate::error::{CallError, Error, Result};
+use crate::locations::Locations;
+use crate::options::HBaseOptions;
+use crate::patience::random;
+use crate::pb::cluster::{GetActiveMasterResponse, GetMetaRegionLocationsResponse, ServerName};
+use crate::pb::rpc::Empty;
+
+/// Everything that a client knows of a cluster; shared by its calls.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) options: HBaseOptions,
+    pub(crate) locations: Locations,
+    /// Names this client among those whose repeated changes a server tells apart.
+    pub(crate) nonce_group: u64,
+    registry: Vec<Address>,
+    /// Guards the connections' places; each place is locked by itself while it connects.
+    connections: Mutex<HashMap<(Address, Service), Place>>,
+    /// Guards what the registry said last.
+    known: Mutex<Known>,
+}
+
+type Place = Arc<tokio::sync::Mutex<Option<Arc<Connection>>>>;
+
+#[derive(Debug, Default)]
+struct Known {
+    master: Option<Address>,
+    catalogue: Option<Address>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // What it guards is whole after each change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cluster {
+    /// A client that has asked nobody yet.
+    ///
+    /// # Errors
+    /// `Invalid`: no masters, or one that is no address.
+    pub(crate) fn new(options: HBaseOptions) -> Result<Self> {
+        let registry = options.masters.iter().map(|text| Address::parse(text)).collect::<Result<Vec<_>>>()?;
+        if registry.is_empty() {
+            return Err(Error::Setting { what: "the cluster", reason: "no masters are named".into() });
+        }
+        Ok(Self {
+            options,
+            locations: Locations::default(),
+            nonce_group: random().max(1),
+            registry,
+            connections: Mutex::default(),
+            known: Mutex::default(),
+        })
+    }
+
+    /// A number by which a server knows a change that it is told twice. Never 0, which is none.
+    pub(crate) fn nonce() -> u64 {
+        random().max(1)
+    }
+
+    /// One call to one server, by the connection that is there or a new one.
+    ///
+    /// # Errors
+    /// [`CallError`]
+    pub(crate) async fn call<A: Message + Default>(
+        &self,
+        to: (&Address, Service),
+        method: &'static str,
+        ask: &impl Message,
+        cells: Bytes,
+        deadline: Instant,
+    ) -> std::result::Result<(A, Bytes), CallError> {
+        let connection = self.connection(to, deadline).await.map_err(CallError::Unsent)?;
+        connection.call(method, ask, cells, deadline).await
+    }
+
+    async fn connection(&self, (address, service): (&Address, Service), deadline: Instant) -> Result<Arc<Connection>> {
+        let place = {
+            let mut connections = lock(&self.connections);
+            // Servers that are gone leave their places: connections that ended and that nobody opens.
+            if connections.len() > CONNECTIONS_KEPT {
+                connections.retain(|_, place| Arc::strong_count(place) > 1);
+            }
+            Arc::clone(connections.entry((address.clone(), service)).or_default())
+        };
+        let mut held = place.lock().await;
+        if let Some(connection) = held.as_ref().filter(|connection| !connection.is_ended()) {
+            return Ok(Arc::clone(connection));
+        }
+        *held = None;
+        let connection = Arc::new(Connection::open(address, service, &self.options, deadline).await?);
+        *held = Some(Arc::clone(&connection));
+        Ok(connection)
+    }
+
+    /// Where the active master is.
+    ///
+    /// # Errors
+    /// `Unreachable`
+    pub(crate) async fn master(&self, deadline: Instant) -> Result<Address> {
+        if let Some(master) = lock(&self.known).master.clone() {
+            return Ok(master);
+        }
+        let told: GetActiveMasterResponse = self.ask_registry("GetActiveMaster", deadline).await?;
+        let master = address(told.server_name).ok_or_else(|| nobody("the active master"))?;
+        lock(&self.known).master = Some(master.clone());
+        Ok(master)
+    }
+
+    /// Where the region of `hbase:meta` is, in which all others are told.
+    ///
+    /// # Errors
+    /// `Unreachable`
+    pub(crate) async fn catalogue(&self, deadline: Instant) -> Result<Address> {
+        if let Some(catalogue) = lock(&self.known).catalogue.clone() {
+            return Ok(catalogue);
+        }
+        let told: GetMetaRegionLocationsResponse = self.ask_registry("GetMetaRegionLocations", deadline).await?;
+        let first = told.meta_locations.into_iter().find(|place| place.region_info.replica_id.unwrap_or(0) == 0);
+        let catalogue = first.and_then(|place| address(place.server_name)).ok_or_else(|| nobody("hbase:meta"))?;
+        lock(&self.known).catalogue = Some(catalogue.clone());
+        Ok(catalogue)
+    }
+
+    /// Asks anew where master and catalogue are, next time.
+    pub(crate) fn forget_servers(&self) {
+        *lock(&self.known) = Known::default();
+    }
+
+    /// Asks one after the other; the first that answers is believed.
+    async fn ask_registry<A: Message + Default>(&self, method: &'static str, deadline: Instant) -> Result<A> {
+        let mut last = nobody("the registry");
+        for address in &self.registry {
+            // One that is frozen leaves time for the others.
+            let deadline = deadline.min(Instant::now() + self.options.call_timeout / 4);
+            match self.call((address, Service::Registry), method, &Empty {}, Bytes::new(), deadline).await {
+                Ok((told, _)) => return Ok(told),
+                Err(error) => {
+                    let reason = error.into_error().to_string().into();
+                    last = Error::Unreachable { what: format!("HBase's registry at {address}").into(), reason };
+                }
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Connections' places that are kept before those that nobody uses go.
+const CONNECTIONS_KEPT: usize = 1024;
+
+pub(crate) fn address(name: Option<ServerName>) -> Option<Address> {
+    let name = name?;
+    Some(Address { host: name.host_name.into(), port: u16::try_from(name.port?).ok()? })
+}
+
+fn nobody(what: &str) -> Error {
+    Error::Unreachable { what: what.into(), reason: "nobody says where it is".into() }
+}

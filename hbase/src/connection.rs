@@ -1,0 +1,357 @@
+//! One connection to one service of one server: many calls under way, each found again by its number.
+//!
+//! Two tasks hold the socket's halves: one writes requests in the order they come, one reads answers and hands each to
+//! whoever waits for it. *Bounds*: calls and bytes under way, by a permit each; a call that finds none waits, and counts
+//! as unsent when its time ends there.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use prost::Message;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader, BufWriter};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+
+use crate::error::{CallError, Error, Result};
+use crate::exception::Exception;
+use crate::frame::{self, ANSWER_BYTES_MAX, Answer, Body, Request};
+use crate::options::HBaseOptions;
+
+/// Requests that wait for the writing task; those after them wait with their callers.
+const QUEUE_MAX: usize = 64;
+/// Requests' bytes are counted in pieces of this size, so that the count fits a semaphore's.
+const PIECE_BYTES: usize = 1 << 10;
+/// Bytes gathered before they are written, and asked for at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Address {
+    pub(crate) host: Box<str>,
+    pub(crate) port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl Address {
+    /// Reads `host:port`; an IPv6 address stands in brackets.
+    ///
+    /// # Errors
+    /// `Invalid`
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let wrong = || Error::Setting { what: "an HBase address", reason: format!("'{text}' is no host:port").into() };
+        let (host, port) = text.trim().rsplit_once(':').ok_or_else(wrong)?;
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        if host.is_empty() {
+            return Err(wrong());
+        }
+        Ok(Self { host: host.into(), port: port.parse().map_err(|_| wrong())? })
+    }
+}
+
+/// A service of a server; each has connections of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Service {
+    /// Where the cluster's parts are.
+    Registry,
+    /// Tables made and changed.
+    Master,
+    /// Rows read and changed.
+    Client,
+    /// Regions flushed, compacted and asked for their load.
+    Admin,
+}
+
+impl Service {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Registry => "ClientMetaService",
+            Self::Master => "MasterService",
+            Self::Client => "ClientService",
+            Self::Admin => "AdminService",
+        }
+    }
+}
+
+type Told = std::result::Result<Body, Exception>;
+
+/// Who waits for which answer.
+#[derive(Debug)]
+struct Calls {
+    server: Box<str>,
+    /// Guards the waiting calls and the end; held for a look-up only.
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    waiting: HashMap<u32, oneshot::Sender<std::result::Result<Told, Error>>>,
+    /// Why it ended, once it did.
+    ended: Option<Error>,
+    /// When the server was heard last.
+    heard: Instant,
+}
+
+impl Calls {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // A panic elsewhere leaves a map of whole entries.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends it: whoever waits is told why.
+    fn end(&self, reason: impl Into<Box<str>>) {
+        let error = Error::Lost { server: self.server.clone(), reason: reason.into() };
+        let waiting = {
+            let mut state = self.state();
+            state.ended.get_or_insert(error.clone());
+            std::mem::take(&mut state.waiting)
+        };
+        for waiter in waiting.into_values() {
+            // One that is gone needs no answer.
+            drop(waiter.send(Err(error.clone())));
+        }
+    }
+
+    fn hand_over(&self, answer: Answer) -> Result<()> {
+        let waiter = {
+            let mut state = self.state();
+            state.heard = Instant::now();
+            answer.call_id.and_then(|id| state.waiting.remove(&id))
+        };
+        match (waiter, answer.body) {
+            (Some(waiter), told) => drop(waiter.send(Ok(told))),
+            // Answers to calls that were given up are passed over; an exception without a call is about all of them.
+            (None, Err(exception)) if answer.call_id.is_none_or(|id| id > i32::MAX.unsigned_abs()) => {
+                return Err(exception.into());
+            }
+            (None, _) => {}
+        }
+        Ok(())
+    }
+}
+
+/// A connection. Dropped, it is closed.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    calls: Arc<Calls>,
+    queue: mpsc::Sender<Request>,
+    /// Calls under way.
+    under_way: Semaphore,
+    /// Their bytes, in pieces.
+    pieces: Semaphore,
+    pieces_max: usize,
+    // Relaxed: numbers only have to differ.
+    last_id: AtomicU32,
+    tasks: [AbortHandle; 2],
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.calls.end("it was closed");
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Connection {
+    /// Connects, and says who speaks.
+    ///
+    /// # Errors
+    /// `Unreachable`
+    pub(crate) async fn open(
+        address: &Address,
+        service: Service,
+        options: &HBaseOptions,
+        deadline: Instant,
+    ) -> Result<Self> {
+        let unreachable =
+            |reason: String| Error::Unreachable { what: address.to_string().into(), reason: reason.into() };
+        let connect = TcpStream::connect((&*address.host, address.port));
+        let stream = match timeout_at(deadline, connect).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(cause)) => return Err(unreachable(cause.to_string())),
+            Err(_) => return Err(unreachable("nothing answered in time".to_owned())),
+        };
+        stream.set_nodelay(true).map_err(|cause| unreachable(cause.to_string()))?;
+        let (input, mut output) = stream.into_split();
+        let hello = frame::preamble(&options.user, service.name());
+        timeout_at(deadline, output.write_all(&hello))
+            .await
+            .map_err(|_| unreachable("it took no greeting in time".to_owned()))?
+            .map_err(|cause| unreachable(cause.to_string()))?;
+        let state = State { waiting: HashMap::new(), ended: None, heard: Instant::now() };
+        let calls = Arc::new(Calls { server: address.to_string().into(), state: Mutex::new(state) });
+        let (queue, requests) = mpsc::channel(QUEUE_MAX);
+        let writing = tokio::spawn(write(output, requests, Arc::clone(&calls))).abort_handle();
+        let reading = tokio::spawn(read(input, Arc::clone(&calls))).abort_handle();
+        let pieces_max = (options.calls_bytes_max / PIECE_BYTES).clamp(1, Semaphore::MAX_PERMITS >> 1);
+        Ok(Self {
+            calls,
+            queue,
+            under_way: Semaphore::new(options.calls_max.max(1)),
+            pieces: Semaphore::new(pieces_max),
+            pieces_max,
+            last_id: AtomicU32::new(0),
+            tasks: [writing, reading],
+        })
+    }
+
+    /// Whether it ended, and another is needed.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.calls.state().ended.is_some()
+    }
+
+    /// Asks, and waits for the answer and the cells beside it.
+    ///
+    /// # Errors
+    /// [`CallError`] says whether it may have been done.
+    pub(crate) async fn call<A: Message + Default>(
+        &self,
+        method: &'static str,
+        ask: &impl Message,
+        cells: Bytes,
+        deadline: Instant,
+    ) -> std::result::Result<(A, Bytes), CallError> {
+        // HBase's numbers are signed; ours go round below its negative ones.
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) & i32::MAX.unsigned_abs();
+        let left = deadline.saturating_duration_since(Instant::now());
+        let request = frame::request(id, method, milliseconds(left), ask, cells).map_err(CallError::Unsent)?;
+        let begun = Instant::now();
+        let permits = timeout_at(deadline, self.permits(request.len())).await;
+        let _permits = permits.map_err(|_| CallError::Unsent(self.timed_out(method)))?.map_err(CallError::Unsent)?;
+        let room = timeout_at(deadline, self.queue.reserve()).await;
+        let room = room.map_err(|_| CallError::Unsent(self.timed_out(method)))?;
+        let room = room.map_err(|_| CallError::Unsent(self.why_ended()))?;
+        let (waiter, answer) = oneshot::channel();
+        let waiting = Waiting::new(&self.calls, id, waiter).map_err(CallError::Unsent)?;
+        room.send(request);
+        let told = timeout_at(deadline, answer).await;
+        drop(waiting);
+        let Ok(told) = told else {
+            // A server that says nothing at all is gone, and this connection with it.
+            if self.calls.state().heard <= begun {
+                self.calls.end("the server fell silent");
+            }
+            return Err(CallError::Unknown(self.timed_out(method)));
+        };
+        let told = told.map_err(|_| CallError::Unknown(Error::Ended))?.map_err(CallError::Unknown)?;
+        let body = told.map_err(CallError::Refused)?;
+        body.read().map_err(CallError::Unknown)
+    }
+
+    async fn permits(&self, bytes: usize) -> Result<(SemaphorePermit<'_>, SemaphorePermit<'_>)> {
+        let pieces = bytes.div_ceil(PIECE_BYTES).clamp(1, self.pieces_max);
+        let pieces = u32::try_from(pieces).unwrap_or(u32::MAX);
+        let call = self.under_way.acquire().await.map_err(|_| Error::Ended)?;
+        Ok((call, self.pieces.acquire_many(pieces).await.map_err(|_| Error::Ended)?))
+    }
+
+    fn timed_out(&self, call: &'static str) -> Error {
+        Error::TimedOut { server: self.calls.server.clone(), call }
+    }
+
+    fn why_ended(&self) -> Error {
+        self.calls.state().ended.clone().unwrap_or(Error::Ended)
+    }
+}
+
+/// A call's place among those that wait; given back when the caller goes.
+struct Waiting<'a> {
+    calls: &'a Calls,
+    id: u32,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(calls: &'a Calls, id: u32, waiter: oneshot::Sender<std::result::Result<Told, Error>>) -> Result<Self> {
+        let mut state = calls.state();
+        if let Some(ended) = &state.ended {
+            return Err(ended.clone());
+        }
+        state.waiting.insert(id, waiter);
+        Ok(Self { calls, id })
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.calls.state().waiting.remove(&self.id);
+    }
+}
+
+fn milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX).clamp(1, i32::MAX.unsigned_abs())
+}
+
+async fn write(output: OwnedWriteHalf, mut requests: mpsc::Receiver<Request>, calls: Arc<Calls>) {
+    let mut output = BufWriter::with_capacity(BUFFER_BYTES, output);
+    while let Some(request) = requests.recv().await {
+        if let Err(cause) = write_one(&mut output, &request, requests.is_empty()).await {
+            calls.end(cause.to_string());
+            return;
+        }
+    }
+}
+
+async fn write_one(output: &mut BufWriter<OwnedWriteHalf>, request: &Request, is_last: bool) -> std::io::Result<()> {
+    output.write_all(&request.head).await?;
+    output.write_all(&request.cells).await?;
+    // More are at hand: they go out together.
+    if is_last { output.flush().await } else { Ok(()) }
+}
+
+async fn read(input: OwnedReadHalf, calls: Arc<Calls>) {
+    let mut input = BufReader::with_capacity(BUFFER_BYTES, input);
+    loop {
+        let frame = match read_one(&mut input).await {
+            Ok(frame) => frame,
+            Err(cause) => return calls.end(cause.to_string()),
+        };
+        if let Err(error) = Answer::decode(frame).and_then(|answer| calls.hand_over(answer)) {
+            return calls.end(error.to_string());
+        }
+    }
+}
+
+async fn read_one(input: &mut BufReader<OwnedReadHalf>) -> std::io::Result<Bytes> {
+    let length = input.read_u32().await? as usize;
+    if length > ANSWER_BYTES_MAX {
+        return Err(std::io::Error::other(format!("an answer of {length} bytes is announced")));
+    }
+    // Grows as bytes come: a length alone reserves nothing.
+    let mut frame = Vec::with_capacity(length.min(BUFFER_BYTES));
+    let read = input.take(length as u64).read_to_end(&mut frame).await?;
+    if read < length {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(frame.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_and_a_port() {
+        let check = |text: &str, host: &str, port: u16| {
+            assert_eq!(Address::parse(text).unwrap(), Address { host: host.into(), port });
+        };
+        check("hbase-1.local:16000", "hbase-1.local", 16000);
+        check(" 10.0.0.1:1 ", "10.0.0.1", 1);
+        check("[::1]:16000", "::1", 16000);
+        for bad in ["", "host", ":1", "host:", "host:70000"] {
+            assert!(Address::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Namespaces and tables as HBase keeps them: attributes by name, all in text.
+
+use std::collections::BTreeMap;
+
+use basalt_store::{
+    BloomFilter, Compression, Error, FamilyDescriptor, KeepDeletedCells, NamespaceDescriptor, Result, TableDescriptor,
+    TableName,
+};
+use bytes::Bytes;
+
+use crate::error::Error as OwnError;
+use crate::pb::cluster::{ColumnFamilySchema, TableName as NameMessage, TableSchema};
+use crate::pb::master::NamespaceDescriptor as NamespaceMessage;
+use crate::pb::rpc::{BytesBytesPair, NameStringPair};
+
+/// HBase's "for ever".
+const FOREVER: u64 = i32::MAX.unsigned_abs() as u64;
+/// Settings of ours that HBase has no word for, or no codec, ride along as a family's own.
+const OWN_COMPRESSION: &str = "basalt.compression";
+const OWN_FOLD: &str = "basalt.fold";
+/// What HBase keeps with a table by itself, and refuses to see changed: it is not told, and not taken away.
+const TRACKER: &str = "hbase.store.file-tracker.impl";
+const HIDDEN: [&str; 2] = ["IS_META", TRACKER];
+
+pub(crate) fn name(table: &TableName) -> NameMessage {
+    NameMessage {
+        namespace: Bytes::copy_from_slice(table.namespace().as_bytes()),
+        qualifier: Bytes::copy_from_slice(table.qualifier().as_bytes()),
+    }
+}
+
+/// # Errors
+/// `Invalid`: a name that none of our rules allows.
+pub(crate) fn told_name(name: &NameMessage) -> Result<TableName> {
+    format!("{}:{}", String::from_utf8_lossy(&name.namespace), String::from_utf8_lossy(&name.qualifier)).parse()
+}
+
+fn pair(key: &str, value: impl Into<String>) -> BytesBytesPair {
+    BytesBytesPair { first: Bytes::copy_from_slice(key.as_bytes()), second: value.into().into() }
+}
+
+fn flag(flag: bool) -> &'static str {
+    if flag { "true" } else { "false" }
+}
+
+/// A table's settings; `compression` is what a compressed family is made with, `before` what HBase has of it now.
+pub(crate) fn schema(table: &TableDescriptor, compression: &str, before: Option<&TableSchema>) -> TableSchema {
+    let kept = before.into_iter().flat_map(|schema| &schema.attributes).filter(|pair| pair.first == TRACKER);
+    let own = table.attributes.iter().map(|(key, value)| pair(key, value));
+    TableSchema {
+        table_name: Some(name(&table.name)),
+        attributes: kept.cloned().chain(own).collect(),
+        column_families: table.families.iter().map(|family| family_schema(family, compression)).collect(),
+    }
+}
+
+fn family_schema(family: &FamilyDescriptor, compression: &str) -> ColumnFamilySchema {
+    let keep_deleted = match family.keep_deleted {
+        KeepDeletedCells::False => "FALSE",
+        KeepDeletedCells::True => "TRUE",
+        KeepDeletedCells::Ttl => "TTL",
+    };
+    let bloom = match family.bloom {
+        BloomFilter::None => "NONE",
+        BloomFilter::Row => "ROW",
+        BloomFilter::RowColumn => "ROWCOL",
+    };
+    let (own, compression) = match family.compression {
+        Compression::None => ("NONE", "NONE"),
+        Compression::Zstd => ("ZSTD", compression),
+    };
+    let signed = |number: u32| number.min(i32::MAX.unsigned_abs()).to_string();
+    let mut attributes = vec![
+        pair("VERSIONS", signed(family.versions)),
+        pair("MIN_VERSIONS", signed(family.min_versions)),
+        pair("TTL", family.ttl_seconds.unwrap_or(FOREVER).min(FOREVER).to_string()),
+        pair("KEEP_DELETED_CELLS", keep_deleted),
+        pair("BLOOMFILTER", bloom),
+        pair("COMPRESSION", compression),
+        pair("DATA_BLOCK_ENCODING", &*family.block_encoding),
+        pair("BLOCKSIZE", signed(family.block_bytes)),
+        pair("IN_MEMORY", flag(family.in_memory)),
+        pair("BLOCKCACHE", flag(family.block_cache)),
+        pair("NEW_VERSION_BEHAVIOR", flag(family.new_version_behavior)),
+        pair(OWN_COMPRESSION, own),
+    ];
+    attributes.extend(family.fold.as_deref().map(|fold| pair(OWN_FOLD, fold)));
+    ColumnFamilySchema { name: family.name.clone(), attributes }
+}
+
+/// # Errors
+/// `Corrupt`: a value that HBase does not write.
+pub(crate) fn told_table(schema: &TableSchema) -> Result<TableDescriptor> {
+    let none = || OwnError::malformed("a table's settings", "they name no table");
+    let name = told_name(schema.table_name.as_ref().ok_or_else(none)?)?;
+    let families = schema.column_families.iter().map(told_family).collect::<Result<_>>()?;
+    let mut table = TableDescriptor::new(name, families);
+    table.attributes = texts(&schema.attributes);
+    table.attributes.retain(|key, _| !HIDDEN.contains(&&**key));
+    Ok(table)
+}
+
+fn texts(pairs: &[BytesBytesPair]) -> BTreeMap<String, String> {
+    let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+    pairs.iter().map(|pair| (text(&pair.first), text(&pair.second))).collect()
+}
+
+fn told_family(schema: &ColumnFamilySchema) -> Result<FamilyDescriptor> {
+    let set = texts(&schema.attributes);
+    let text = |key: &str| set.get(key).map(String::as_str);
+    let is_set = |key: &str, otherwise: bool| text(key).map_or(otherwise, |value| value.eq_ignore_ascii_case("true"));
+    let mut family = FamilyDescriptor::new(schema.name.clone());
+    family.versions = number(text("VERSIONS"), family.versions)?;
+    family.min_versions = number(text("MIN_VERSIONS"), 0)?;
+    family.ttl_seconds = Some(ttl(text("TTL"))?).filter(|&seconds| seconds < FOREVER);
+    family.keep_deleted = match text("KEEP_DELETED_CELLS").map(str::to_ascii_uppercase).as_deref() {
+        Some("TRUE") => KeepDeletedCells::True,
+        Some("TTL") => KeepDeletedCells::Ttl,
+        _ => KeepDeletedCells::False,
+    };
+    family.bloom = match text("BLOOMFILTER") {
+        Some("NONE") => BloomFilter::None,
+        Some("ROWCOL") => BloomFilter::RowColumn,
+        _ => BloomFilter::Row,
+    };
+    let compression = text(OWN_COMPRESSION).or(text("COMPRESSION")).unwrap_or("NONE");
+    family.compression = Compression::named(&compression.to_ascii_uppercase()).unwrap_or(Compression::Zstd);
+    family.block_encoding = text("DATA_BLOCK_ENCODING").unwrap_or("NONE").into();
+    family.block_bytes = number(text("BLOCKSIZE"), family.block_bytes)?;
+    family.in_memory = is_set("IN_MEMORY", false);
+    family.block_cache = is_set("BLOCKCACHE", true);
+    family.new_version_behavior = is_set("NEW_VERSION_BEHAVIOR", false);
+    family.fold = text(OWN_FOLD).map(Into::into);
+    Ok(family)
+}
+
+fn number(text: Option<&str>, otherwise: u32) -> Result<u32> {
+    text.map_or(Ok(otherwise), |text| text.trim().parse().map_err(|_| wrong(text)))
+}
+
+fn ttl(text: Option<&str>) -> Result<u64> {
+    match text.map(str::trim) {
+        None | Some("FOREVER") => Ok(FOREVER),
+        Some(text) => text.parse().map_err(|_| wrong(text)),
+    }
+}
+
+fn wrong(text: &str) -> Error {
+    OwnError::malformed("a family's settings", format!("'{text}' is no number")).into()
+}
+
+pub(crate) fn namespace(namespace: &NamespaceDescriptor) -> NamespaceMessage {
+    let set = |(name, value): (&String, &String)| NameStringPair { name: name.clone(), value: value.clone() };
+    NamespaceMessage {
+        name: Bytes::copy_from_slice(namespace.name.as_bytes()),
+        configuration: namespace.properties.iter().map(set).collect(),
+    }
+}
+
+pub(crate) fn told_namespace(message: NamespaceMessage) -> NamespaceDescriptor {
+    let mut namespace = NamespaceDescriptor::new(&*String::from_utf8_lossy(&message.name));
+    namespace.properties = message.configuration.into_iter().map(|set| (set.name, set.value)).collect();
+    namespace
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_cf_7_every_setting_comes_back() {
+        let mut family = FamilyDescriptor::new("t").with_versions(7).with_ttl(3600);
+        family.min_versions = 2;
+        family.keep_deleted = KeepDeletedCells::Ttl;
+        family.bloom = BloomFilter::RowColumn;
+        family.block_encoding = "DIFF".into();
+        family.block_bytes = 4096;
+        (family.in_memory, family.block_cache, family.new_version_behavior) = (true, false, true);
+        family.fold = Some("hours".into());
+        for compression in [Compression::None, Compression::Zstd] {
+            family.compression = compression;
+            let families = vec![family.clone(), FamilyDescriptor::new("u")];
+            let table = TableDescriptor::new("ns:t".parse().unwrap(), families).with_attribute("MAX_FILESIZE", "7");
+            assert_eq!(told_table(&schema(&table, "NONE", None)).unwrap(), table);
+        }
+    }
+
+    /// A table of OpenTSDB's own script, as HBase 2.6 describes it: `TTL => FOREVER`, no word of ours.
+    #[test]
+    fn what_others_made_is_read_by_hbases_words() {
+        let attributes = [("VERSIONS", "1"), ("TTL", "FOREVER"), ("COMPRESSION", "LZO"), ("BLOOMFILTER", "ROW")];
+        let attributes = attributes.map(|(key, value)| pair(key, value)).to_vec();
+        let family = told_family(&ColumnFamilySchema { name: "t".into(), attributes }).unwrap();
+        assert_eq!(family, FamilyDescriptor::new("t"));
+    }
+
+    #[test]
+    fn what_hbase_keeps_by_itself_is_neither_told_nor_lost() {
+        let table = TableDescriptor::new("t".parse().unwrap(), vec![FamilyDescriptor::new("f")]);
+        let mut before = schema(&table, "NONE", None);
+        before.attributes.push(pair(TRACKER, "DEFAULT"));
+        assert_eq!(told_table(&before).unwrap(), table);
+        let altered = schema(&table, "NONE", Some(&before));
+        assert_eq!(altered.attributes, [pair(TRACKER, "DEFAULT")]);
+    }
+}

@@ -1,0 +1,264 @@
+//! A server that speaks HBase's frames and does what a test says: registry, catalogue and regions in one.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use basalt_store::{CellKind, CellMutation, TableName, Timestamp};
+use bytes::{Bytes, BytesMut};
+use prost::Message;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use crate::cells;
+use crate::cluster::Cluster;
+use crate::options::HBaseOptions;
+use crate::pb::client::{CellResult, MultiRequest, MultiResponse, RegionActionResult, ResultOrException};
+use crate::pb::client::{ScanRequest, ScanResponse};
+use crate::pb::cluster::{GetMetaRegionLocationsResponse, RegionInfo, RegionLocation, ServerName, TableState};
+use crate::pb::rpc::{CellBlockMeta, ConnectionHeader, ExceptionResponse, RequestHeader, ResponseHeader};
+
+/// A call as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    pub(crate) parameter: Bytes,
+}
+
+impl Asked {
+    pub(crate) fn read<M: Message + Default>(&self) -> M {
+        M::decode(self.parameter.clone()).unwrap()
+    }
+}
+
+/// What is done about a call.
+#[derive(Debug, Clone)]
+pub(crate) enum Does {
+    Answer(Bytes, Bytes),
+    Refuse(&'static str),
+    /// Nothing ever comes.
+    Silence,
+    /// The connection is closed.
+    Close,
+    /// Answers after the next call is answered.
+    After(Bytes),
+}
+
+impl Does {
+    pub(crate) fn answer(message: &impl Message) -> Self {
+        Self::Answer(message.encode_to_vec().into(), Bytes::new())
+    }
+
+    /// The answer to a batch of plain puts: all are done.
+    pub(crate) fn all_done(asked: &Asked) -> Self {
+        let ask: MultiRequest = asked.read();
+        let done =
+            |index: Option<u32>| ResultOrException { index, result: Some(CellResult::default()), exception: None };
+        let results = ask.region_action.iter().map(|region| RegionActionResult {
+            result_or_exception: region.action.iter().map(|action| done(action.index)).collect(),
+            exception: None,
+        });
+        Self::answer(&MultiResponse { region_action_result: results.collect(), processed: None })
+    }
+}
+
+type Script = Box<dyn FnMut(&Asked) -> Does + Send>;
+
+/// What the server knows and was asked.
+pub(crate) struct World {
+    /// The table's state as the catalogue has it; 0 is enabled.
+    pub(crate) state: Option<i32>,
+    /// Start keys of the table's regions, and the port each is at.
+    pub(crate) regions: Vec<(&'static str, u16)>,
+    /// Everything but what is about the catalogue.
+    pub(crate) asked: Vec<Asked>,
+    pub(crate) catalogue_reads: usize,
+    pub(crate) connections: usize,
+    script: Script,
+    held: VecDeque<(u32, Bytes)>,
+}
+
+/// A server on a port of the system's choosing; it ends with the test's runtime.
+#[derive(Clone)]
+pub(crate) struct Fake {
+    pub(crate) port: u16,
+    pub(crate) world: Arc<Mutex<World>>,
+}
+
+pub(crate) fn table() -> TableName {
+    "t".parse().unwrap()
+}
+
+impl Fake {
+    /// One region of one table, all of whose calls go by the script.
+    pub(crate) async fn start(script: impl FnMut(&Asked) -> Does + Send + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let world = World {
+            state: Some(0),
+            regions: vec![("", port)],
+            asked: Vec::new(),
+            catalogue_reads: 0,
+            connections: 0,
+            script: Box::new(script),
+            held: VecDeque::new(),
+        };
+        let fake = Self { port, world: Arc::new(Mutex::new(world)) };
+        let server = fake.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                server.world.lock().unwrap().connections += 1;
+                tokio::spawn(server.clone().serve(stream));
+            }
+        });
+        fake
+    }
+
+    /// A client of it that is not patient.
+    pub(crate) fn client(&self) -> Arc<Cluster> {
+        let mut options = HBaseOptions::of_masters([format!("127.0.0.1:{}", self.port)]);
+        (options.pause, options.busy_pause) = (Duration::from_millis(1), Duration::from_millis(1));
+        options.call_timeout = Duration::from_millis(200);
+        options.operation_timeout = Duration::from_secs(20);
+        Arc::new(Cluster::new(options).unwrap())
+    }
+
+    /// How often a method was called.
+    pub(crate) fn calls(&self, method: &str) -> Vec<Asked> {
+        let world = self.world.lock().unwrap();
+        world.asked.iter().filter(|asked| asked.method == method).cloned().collect()
+    }
+
+    async fn serve(self, stream: TcpStream) {
+        let (mut input, mut output) = stream.into_split();
+        let mut magic = [0; 6];
+        input.read_exact(&mut magic).await.unwrap();
+        assert_eq!(&magic, b"HBas\x00\x50");
+        let header = ConnectionHeader::decode(frame(&mut input).await.unwrap()).unwrap();
+        assert!(header.service_name.is_some_and(|name| name.ends_with("Service")));
+        let (replies, mut outgoing) = mpsc::channel::<Bytes>(64);
+        tokio::spawn(async move {
+            while let Some(reply) = outgoing.recv().await {
+                if output.write_all(&reply).await.is_err() {
+                    return;
+                }
+            }
+        });
+        while let Some(mut request) = frame(&mut input).await {
+            let header = RequestHeader::decode_length_delimited(&mut request).unwrap();
+            let length = prost::decode_length_delimiter(&mut request).unwrap();
+            let parameter = request.split_to(length);
+            let asked = Asked { method: header.method_name.unwrap(), parameter };
+            let (id, does) = (header.call_id.unwrap(), self.does(&asked));
+            let mut out = Vec::new();
+            match does {
+                Does::Close => return,
+                Does::Silence => continue,
+                Does::Refuse(class) => out.push(refusal(id, class)),
+                Does::After(message) => {
+                    self.world.lock().unwrap().held.push_back((id, message));
+                    continue;
+                }
+                Does::Answer(message, cells) => {
+                    out.push(reply(id, &message, &cells));
+                    out.extend(self.world.lock().unwrap().held.drain(..).map(|(id, message)| reply(id, &message, b"")));
+                }
+            }
+            for reply in out {
+                if replies.send(reply).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn does(&self, asked: &Asked) -> Does {
+        let mut world = self.world.lock().unwrap();
+        match &*asked.method {
+            "GetMetaRegionLocations" => {
+                let server_name = ServerName { host_name: "127.0.0.1".to_owned(), port: Some(self.port.into()) };
+                let place = RegionLocation { region_info: RegionInfo::default(), server_name: Some(server_name) };
+                Does::answer(&GetMetaRegionLocationsResponse { meta_locations: vec![place] })
+            }
+            "Scan" if is_about_catalogue(asked) => world.catalogue(asked),
+            _ => {
+                world.asked.push(asked.clone());
+                (world.script)(asked)
+            }
+        }
+    }
+}
+
+fn is_about_catalogue(asked: &Asked) -> bool {
+    let ask: ScanRequest = asked.read();
+    ask.region.is_some_and(|region| &region.value[..] == b"hbase:meta,,1")
+}
+
+impl World {
+    fn catalogue(&mut self, asked: &Asked) -> Does {
+        let ask: ScanRequest = asked.read();
+        let family = ask.scan.unwrap().column[0].family.clone();
+        let (mut block, mut told) = (BytesMut::new(), ScanResponse::default());
+        let mut push = |row: &[u8], qualifier: &[u8], value: &[u8]| {
+            let (timestamp, kind) = (Some(Timestamp(1)), CellKind::Put);
+            let cell = CellMutation { family: &family, family_index: 0, qualifier, timestamp, kind, value };
+            cells::encode(row, &cell, &mut block).unwrap();
+        };
+        if &family[..] == b"table" {
+            if let Some(state) = self.state {
+                push(b"t", b"state", &TableState { state }.encode_to_vec());
+                told.cells_per_result.push(1);
+            }
+        } else {
+            self.catalogue_reads += 1;
+            for (at, (start, port)) in self.regions.iter().enumerate() {
+                let end = self.regions.get(at + 1).map_or("", |(start, _)| start);
+                let info = RegionInfo {
+                    region_id: 1,
+                    start_key: Some(Bytes::from_static(start.as_bytes())),
+                    end_key: Some(Bytes::from_static(end.as_bytes())),
+                    ..RegionInfo::default()
+                };
+                let row = format!("t,{start},1.00000000000000000000000000000000.");
+                push(row.as_bytes(), b"regioninfo", &[b"PBUF", &info.encode_to_vec()[..]].concat());
+                push(row.as_bytes(), b"server", format!("127.0.0.1:{port}").as_bytes());
+                told.cells_per_result.push(2);
+            }
+        }
+        told.more_results_in_region = Some(false);
+        Does::Answer(told.encode_to_vec().into(), block.freeze())
+    }
+}
+
+async fn frame(input: &mut OwnedReadHalf) -> Option<Bytes> {
+    let length = input.read_u32().await.ok()?;
+    let mut frame = vec![0; length as usize];
+    input.read_exact(&mut frame).await.ok()?;
+    Some(frame.into())
+}
+
+fn reply(id: u32, message: &[u8], cells: &[u8]) -> Bytes {
+    let cell_block_meta = (!cells.is_empty()).then(|| CellBlockMeta { length: cells.len().try_into().ok() });
+    let header = ResponseHeader { call_id: Some(id), exception: None, cell_block_meta };
+    let mut body = header.encode_length_delimited_to_vec();
+    prost::encode_length_delimiter(message.len(), &mut body).unwrap();
+    body.extend(message);
+    body.extend(cells);
+    framed(&body)
+}
+
+fn refusal(id: u32, class: &str) -> Bytes {
+    let exception = ExceptionResponse {
+        exception_class_name: Some(format!("org.apache.hadoop.hbase.{class}")),
+        stack_trace: None,
+        do_not_retry: None,
+    };
+    let header = ResponseHeader { call_id: Some(id), exception: Some(exception), cell_block_meta: None };
+    framed(&header.encode_length_delimited_to_vec())
+}
+
+fn framed(body: &[u8]) -> Bytes {
+    [&u32::try_from(body.len()).unwrap().to_be_bytes(), body].concat().into()
+}

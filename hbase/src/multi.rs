@@ -1,0 +1,273 @@
+//! Many rows at once: grouped by region and server, sent side by side, and what was refused for now tried again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use basalt_store::{Error as StoreError, Result as StoreResult, TableName};
+use bytes::Bytes;
+use tokio::task::JoinSet;
+
+use crate::cells::{Cell, Cells};
+use crate::cluster::Cluster;
+use crate::connection::{Address, Service};
+use crate::error::{CallError, Error, Result};
+use crate::exception::{Exception, Remedy};
+use crate::locations::{Map, Region};
+use crate::patience::Patience;
+use crate::pb::client::{CellResult, MultiRequest, MultiResponse};
+use crate::region_call::{Repeat, given_up, nowhere, remedy};
+
+/// Bytes that one call holds, but for a single row that is larger.
+const CALL_BYTES: usize = 2 << 20;
+/// Rows that one call holds: servers warn of more (`hbase.rpc.rows.warning.threshold`).
+const CALL_ROWS: usize = 4096;
+
+/// A region's part of a call: entries by their numbers.
+#[derive(Debug)]
+pub(crate) struct Share {
+    pub(crate) region: Arc<Region>,
+    pub(crate) entries: Vec<usize>,
+}
+
+/// A call as it is sent.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub(crate) ask: MultiRequest,
+    pub(crate) cells: Bytes,
+    /// The entry of each action, by region action and the action's index. One entry with several actions is one that
+    /// is done whole or not at all.
+    pub(crate) entries: Vec<Vec<usize>>,
+}
+
+/// What is asked of many rows. Each may be asked again: it must change nothing, or the same again.
+pub(crate) trait Work {
+    /// An entry's row key.
+    fn key(&self, entry: usize) -> &[u8];
+
+    /// About how many bytes an entry takes on the wire.
+    fn bytes(&self, entry: usize) -> usize;
+
+    /// The message for some regions of one server.
+    fn encode(&self, shares: &[Share]) -> StoreResult<Encoded>;
+
+    /// Takes an entry's answer, or why it was refused for good; an error ends the whole.
+    fn settle(&mut self, entry: usize, told: std::result::Result<Vec<Cell>, Exception>) -> StoreResult<()>;
+}
+
+type Told = std::result::Result<Vec<Cell>, Exception>;
+
+/// What one round leaves.
+#[derive(Debug, Default)]
+struct Round {
+    again: Vec<usize>,
+    is_stale: bool,
+    is_busy: bool,
+    needs_pause: bool,
+    last: Option<CallError>,
+}
+
+impl Round {
+    fn add(&mut self, entries: impl IntoIterator<Item = usize>, remedy: Remedy) {
+        self.again.extend(entries);
+        self.is_stale |= remedy == Remedy::Relocate;
+        self.is_busy |= remedy == Remedy::BackOff;
+        self.needs_pause |= remedy != Remedy::Again;
+    }
+}
+
+impl Cluster {
+    /// Does the work for all of these entries.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table. `Unavailable`: not all was done in time, and what of it is not known. The work's own.
+    pub(crate) async fn multi(
+        self: &Arc<Self>,
+        table: &TableName,
+        mut entries: Vec<usize>,
+        work: &mut (impl Work + Send + Sync),
+    ) -> StoreResult<()> {
+        let mut patience = Patience::of_operation(&self.options);
+        // Also where nothing is asked: an unknown table is refused.
+        let mut map = self.map(table, &mut patience).await?;
+        while !entries.is_empty() {
+            let asked = entries.len();
+            let round = self.round(table, &map, entries, (&patience, &mut *work)).await?;
+            entries = round.again;
+            if entries.is_empty() {
+                return Ok(());
+            }
+            if round.is_stale {
+                self.locations.forget(table, &map);
+            }
+            let is_stuck = round.needs_pause || entries.len() == asked;
+            if is_stuck && !patience.pause(round.is_busy).await {
+                return Err(given_up(table, round.last.unwrap_or_else(|| nowhere(table))));
+            }
+            map = self.map(table, &mut patience).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks each entry once.
+    async fn round(
+        self: &Arc<Self>,
+        table: &TableName,
+        map: &Map,
+        entries: Vec<usize>,
+        (patience, work): (&Patience, &mut (impl Work + Send + Sync)),
+    ) -> StoreResult<Round> {
+        let mut round = Round::default();
+        let mut calls = JoinSet::new();
+        let (planned, lost) = plan(map, &entries, work);
+        if !lost.is_empty() {
+            round.last = Some(nowhere(table));
+            round.add(lost, Remedy::Relocate);
+        }
+        for (server, shares) in planned {
+            let Encoded { ask, cells, entries } = work.encode(&shares)?;
+            let (cluster, deadline) = (Arc::clone(self), patience.call_deadline(self.options.call_timeout));
+            calls.spawn(async move {
+                let told = cluster.call((&server, Service::Client), "Multi", &ask, cells, deadline).await;
+                (entries, told)
+            });
+        }
+        while let Some(ended) = calls.join_next().await {
+            let (entries, told) = ended.map_err(|_| StoreError::from(Error::Ended))?;
+            let told = told.and_then(|(answer, block): (MultiResponse, _)| {
+                actions(answer, block, &entries).map_err(CallError::Unknown)
+            });
+            match told {
+                Ok(told) => {
+                    for (entry, told) in told {
+                        settle(entry, told, &mut round, work)?;
+                    }
+                }
+                Err(error) => {
+                    let remedy = remedy(&error, Repeat::Always);
+                    if remedy == Remedy::None {
+                        return Err(given_up(table, error));
+                    }
+                    round.add(distinct(entries), remedy);
+                    round.last = Some(error);
+                }
+            }
+        }
+        Ok(round)
+    }
+}
+
+fn settle(entry: usize, told: Told, round: &mut Round, work: &mut impl Work) -> StoreResult<()> {
+    match told {
+        Err(exception) if exception.remedy() != Remedy::None => {
+            round.add([entry], exception.remedy());
+            round.last = Some(CallError::Refused(exception));
+            Ok(())
+        }
+        told => work.settle(entry, told),
+    }
+}
+
+/// Each entry of a call once: those of several actions are side by side.
+fn distinct(entries: Vec<Vec<usize>>) -> impl Iterator<Item = usize> {
+    entries.into_iter().flat_map(|mut entries| {
+        entries.dedup();
+        entries
+    })
+}
+
+type Planned = Vec<(Address, Vec<Share>)>;
+
+/// Parts entries by region and server, in calls of bounded size; beside them those whose region is nowhere now.
+fn plan(map: &Map, entries: &[usize], work: &impl Work) -> (Planned, Vec<usize>) {
+    let mut lost = Vec::new();
+    // Ordered by region, so that a region's entries are one action list and keep their order.
+    let mut servers: HashMap<&Address, BTreeMap<&[u8], Share>> = HashMap::new();
+    for &entry in entries {
+        let region = map.holding(work.key(entry));
+        let Some((region, server)) = region.and_then(|region| Some((region, region.server.as_ref()?))) else {
+            lost.push(entry);
+            continue;
+        };
+        let shares = servers.entry(server).or_default();
+        let new = || Share { region: Arc::clone(region), entries: Vec::new() };
+        shares.entry(&region.start).or_insert_with(new).entries.push(entry);
+    }
+    let mut planned = Vec::new();
+    for (server, shares) in servers {
+        let (mut call, mut bytes, mut rows) = (Vec::new(), 0, 0);
+        for Share { region, entries } in shares.into_values() {
+            let mut share = Share { region, entries: Vec::new() };
+            for entry in entries {
+                let more = work.bytes(entry);
+                if rows > 0 && (bytes + more > CALL_BYTES || rows >= CALL_ROWS) {
+                    let part = Share { region: Arc::clone(&share.region), entries: std::mem::take(&mut share.entries) };
+                    call.push(part);
+                    planned.push((server.clone(), std::mem::take(&mut call)));
+                    (bytes, rows) = (0, 0);
+                }
+                share.entries.push(entry);
+                (bytes, rows) = (bytes + more, rows + 1);
+            }
+            call.push(share);
+        }
+        planned.push((server.clone(), call));
+    }
+    for (_, call) in &mut planned {
+        call.retain(|share| !share.entries.is_empty());
+    }
+    (planned, lost)
+}
+
+/// Each entry's answer.
+fn actions(answer: MultiResponse, block: Bytes, entries: &[Vec<usize>]) -> Result<Vec<(usize, Told)>> {
+    if answer.region_action_result.len() != entries.len() {
+        return Err(Error::malformed("a list of answers", "it is not as long as what was asked"));
+    }
+    let mut cells = Cells(block);
+    let mut told = Vec::new();
+    for (result, entries) in answer.region_action_result.into_iter().zip(entries) {
+        if let Some(exception) = &result.exception {
+            let exception = Exception::of_action(exception);
+            told.extend(distinct(vec![entries.clone()]).map(|entry| (entry, Err(exception.clone()))));
+            continue;
+        }
+        if is_atomic(entries) {
+            let refused = result.result_or_exception.iter().find_map(|one| one.exception.as_ref());
+            let told_one = refused.map_or_else(|| Ok(Vec::new()), |exception| Err(Exception::of_action(exception)));
+            told.extend(entries.first().map(|&entry| (entry, told_one)));
+            continue;
+        }
+        if result.result_or_exception.len() != entries.len() {
+            return Err(Error::malformed("a region's answers", "they are not as many as what was asked"));
+        }
+        for one in result.result_or_exception {
+            let entry = one.index.and_then(|index| entries.get(index as usize));
+            let entry = *entry.ok_or_else(|| Error::malformed("an action's answer", "its index is none of ours"))?;
+            told.push((
+                entry,
+                match one.exception {
+                    Some(exception) => Err(Exception::of_action(&exception)),
+                    None => Ok(of_result(one.result, &mut cells)?),
+                },
+            ));
+        }
+    }
+    Ok(told)
+}
+
+/// Whether several actions are one entry's.
+fn is_atomic(entries: &[usize]) -> bool {
+    matches!(entries, [first, second, ..] if first == second)
+}
+
+/// The cells of a result: in its message, and beside it.
+///
+/// # Errors
+/// `Malformed`
+pub(crate) fn of_result(result: Option<CellResult>, block: &mut Cells) -> Result<Vec<Cell>> {
+    let result = result.unwrap_or_default();
+    let mut cells = result.cell.into_iter().map(Cell::of_message).collect::<Result<Vec<_>>>()?;
+    let beside = usize::try_from(result.associated_cell_count.unwrap_or(0)).unwrap_or(0);
+    cells.extend(block.take(beside)?);
+    Ok(cells)
+}

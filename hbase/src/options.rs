@@ -1,0 +1,57 @@
+//! What a client of a cluster is set to.
+
+use std::time::Duration;
+
+/// Where a cluster is found, how long its answers are waited for, and the bounds of what is under way.
+///
+/// ```
+/// let options = basalt_hbase::HBaseOptions::of_masters(["127.0.0.1:16000".to_owned()]);
+/// assert_eq!(options.user, "basalt");
+/// ```
+#[derive(Debug, Clone)]
+pub struct HBaseOptions {
+    /// Masters, or any region servers, as `host:port`: whoever answers first says where the cluster's parts are.
+    pub masters: Vec<String>,
+    /// The name that the cluster's own access rules see. It is told, not proved: there is no Kerberos here.
+    pub user: String,
+    /// Longest that one call is waited for.
+    pub call_timeout: Duration,
+    /// Longest that a read or a change is tried for in all; what is not done then is unavailable, its outcome unknown.
+    pub operation_timeout: Duration,
+    /// Longest that a change of tables is waited for.
+    pub admin_timeout: Duration,
+    /// The pause before a second attempt; later ones are longer, by HBase's own steps, up to 100 times.
+    pub pause: Duration,
+    /// The pause where a server is too busy.
+    pub busy_pause: Duration,
+    /// Calls under way on one connection.
+    pub calls_max: usize,
+    /// Bytes of requests under way on one connection.
+    pub calls_bytes_max: usize,
+    /// Whether `fsync` asks for `FSYNC_WAL` instead of HBase's usual `SYNC_WAL`, which three machines' memories hold.
+    pub fsync_wal: bool,
+    /// What `COMPRESSION` tables are made with where theirs is Zstandard; a cluster without its codec refuses `ZSTD`.
+    pub compression: String,
+    /// Threads that speak to the cluster.
+    pub threads: usize,
+}
+
+impl HBaseOptions {
+    /// The defaults, for a cluster that is found by these masters.
+    pub fn of_masters(masters: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            masters: masters.into_iter().collect(),
+            user: "basalt".to_owned(),
+            call_timeout: Duration::from_secs(20),
+            operation_timeout: Duration::from_secs(60),
+            admin_timeout: Duration::from_secs(300),
+            pause: Duration::from_millis(100),
+            busy_pause: Duration::from_millis(500),
+            calls_max: 256,
+            calls_bytes_max: 64 << 20,
+            fsync_wal: false,
+            compression: "NONE".to_owned(),
+            threads: 2,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Scans: region after region, rows as they come, gone on with where they stood when a server or region went.
+//!
+//! A task of the client's runtime asks ahead of the reader, by a bounded number of batches. While the reader is slow the
+//! server is told that the scan is still wanted. A row that comes in parts is put together, or handed on in pieces of the
+//! size that was asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use basalt_store::{Result, RowBatch, Scan, ScanSender, TableName};
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::cluster::Cluster;
+use crate::connection::{Address, Service};
+use crate::error::CallError;
+use crate::exception::Remedy;
+use crate::locations::{Map, Region};
+use crate::patience::Patience;
+use crate::pb::client::{Scan as ScanMessage, ScanRequest, ScanResponse};
+use crate::region_call::{Repeat, given_up, nowhere, remedy};
+
+mod rows;
+
+use rows::Rows;
+
+/// How often a scan that its reader lets wait is renewed; servers forget it after a minute
+/// (`hbase.client.scanner.timeout.period`).
+const RENEWED_EVERY: Duration = Duration::from_secs(15);
+/// Longest that an end is told to the server; it forgets the scan by itself.
+const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+
+/// A scan under way.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    cluster: Arc<Cluster>,
+    table: TableName,
+    scan: Scan,
+    ask: ScanMessage,
+    rows: Rows,
+    open: Option<Open>,
+    patience: Patience,
+}
+
+/// A scanner that a server holds for us.
+#[derive(Debug)]
+struct Open {
+    id: u64,
+    server: Address,
+    region: Arc<Region>,
+    map: Arc<Map>,
+    /// The number of the next call: a server refuses one that it was told before.
+    next: u64,
+}
+
+/// What is left to do after an answer.
+enum Then {
+    Next,
+    NextRegion,
+    End,
+}
+
+impl Walk {
+    /// A scan that begins at its beginning; nothing is asked yet.
+    ///
+    /// # Errors
+    /// `Invalid`: a request that makes no sense.
+    pub(crate) fn new(cluster: Arc<Cluster>, table: TableName, scan: Scan) -> Result<Self> {
+        let ask = crate::request::scan(&scan)?;
+        let patience = Patience::of_operation(&cluster.options);
+        Ok(Self { cluster, table, ask, rows: Rows::new(&scan), scan, open: None, patience })
+    }
+
+    /// Scans to the end, or until the reader is gone.
+    pub(crate) async fn run(mut self, sender: ScanSender) {
+        if self.rows.is_full() {
+            return;
+        }
+        loop {
+            let then = match self.step().await {
+                Ok(then) => then,
+                Err(error) => {
+                    // Whoever is gone needs no error.
+                    drop(sender.send_async(Err(error)).await);
+                    break;
+                }
+            };
+            if matches!(then, Then::End) {
+                self.rows.end();
+            }
+            for batch in self.rows.take_ready() {
+                if !self.send(&sender, batch).await {
+                    return self.close().await;
+                }
+            }
+            if matches!(then, Then::End) || sender.is_cancelled() {
+                break;
+            }
+        }
+        self.close().await;
+    }
+
+    /// Asks once, and puts away what came.
+    async fn step(&mut self) -> Result<Then> {
+        let map = match &self.open {
+            Some(open) => Arc::clone(&open.map),
+            None => self.cluster.map(&self.table, &mut self.patience).await?,
+        };
+        let told = match self.open.take() {
+            Some(open) => self.next(open).await,
+            None => self.begin(&map).await,
+        };
+        let error = match told {
+            Ok(told) => {
+                self.patience.renew(&self.cluster.options);
+                return self.take(told);
+            }
+            Err(error) => error,
+        };
+        let remedy = remedy(&error, Repeat::Always);
+        tracing::debug!("scan of {}: {error:?}: {remedy:?}", self.table);
+        if self.open.is_none() {
+            self.rows.rewind();
+        }
+        if !self.cluster.heal(remedy, (&self.table, &map), &mut self.patience).await {
+            return Err(given_up(&self.table, error));
+        }
+        Ok(Then::Next)
+    }
+
+    /// Opens a scanner where the scan stands; its first rows come with it.
+    async fn begin(&mut self, map: &Arc<Map>) -> std::result::Result<Told, CallError> {
+        let (start, is_inclusive) = self.rows.position();
+        let region = match (self.scan.reversed, is_inclusive && !start.is_empty()) {
+            (false, _) | (true, true) => map.holding(start),
+            (true, false) => map.below(start),
+        };
+        let found = region.and_then(|region| Some((region, region.server.clone()?)));
+        let (region, server) = found.ok_or_else(|| nowhere(&self.table))?;
+        let scan =
+            ScanMessage { start_row: Some(start.clone()), include_start_row: Some(is_inclusive), ..self.ask.clone() };
+        let ask = ScanRequest { region: Some(region.specifier()), scan: Some(scan), ..self.request() };
+        let (told, block) = self.call(&server, &ask).await?;
+        let open = Open {
+            id: told.scanner_id.unwrap_or(0),
+            server,
+            region: Arc::clone(region),
+            map: Arc::clone(map),
+            next: 0,
+        };
+        Ok((told, block, open))
+    }
+
+    async fn next(&mut self, mut open: Open) -> std::result::Result<Told, CallError> {
+        let ask = ScanRequest { scanner_id: Some(open.id), next_call_seq: Some(open.next), ..self.request() };
+        match self.call(&open.server, &ask).await {
+            Ok((told, block)) => {
+                open.next += 1;
+                Ok((told, block, open))
+            }
+            Err(error) => {
+                // Refused before it began: the scanner stands where it stood.
+                let is_kept = matches!(&error, CallError::Refused(refused) if refused.remedy() == Remedy::BackOff && refused.is_before_work());
+                self.open = is_kept.then_some(open);
+                Err(error)
+            }
+        }
+    }
+
+    fn request(&self) -> ScanRequest {
+        ScanRequest {
+            number_of_rows: Some(i32::MAX.unsigned_abs()),
+            close_scanner: Some(false),
+            client_handles_partials: Some(true),
+            client_handles_heartbeats: Some(true),
+            limit_of_rows: self.rows.limit(),
+            ..ScanRequest::default()
+        }
+    }
+
+    async fn call(&self, server: &Address, ask: &ScanRequest) -> std::result::Result<(ScanResponse, Bytes), CallError> {
+        let deadline = self.patience.call_deadline(self.cluster.options.call_timeout);
+        self.cluster.call((server, Service::Client), "Scan", ask, Bytes::new(), deadline).await
+    }
+
+    fn take(&mut self, (told, block, open): Told) -> Result<Then> {
+        let is_region_done = told.more_results_in_region == Some(false);
+        let is_scan_done = told.more_results == Some(false);
+        self.rows.take(told, block)?;
+        Ok(if is_scan_done {
+            Then::End
+        } else if self.rows.is_full() {
+            self.open = (!is_region_done).then_some(open);
+            Then::End
+        } else if is_region_done {
+            // The server has closed it.
+            self.go_to_next_region(&open.region)
+        } else {
+            self.open = Some(open);
+            Then::Next
+        })
+    }
+
+    fn go_to_next_region(&mut self, region: &Region) -> Then {
+        self.rows.end_row();
+        let (stop, stop_inclusive) = (&self.scan.stop, self.scan.stop_inclusive);
+        let (edge, is_past) = if self.scan.reversed {
+            (&region.start, !stop.is_empty() && region.start <= *stop)
+        } else {
+            let is_past = region.end > *stop || (region.end == *stop && !stop_inclusive);
+            (&region.end, !stop.is_empty() && is_past)
+        };
+        if edge.is_empty() || is_past {
+            return Then::End;
+        }
+        self.rows.set_position(edge.clone(), !self.scan.reversed);
+        Then::NextRegion
+    }
+
+    /// Hands a batch over; `false` where the reader is gone. The server's scanner is kept alive meanwhile.
+    async fn send(&mut self, sender: &ScanSender, batch: RowBatch) -> bool {
+        let sending = sender.send_async(Ok(batch));
+        tokio::pin!(sending);
+        loop {
+            tokio::select! {
+                sent = &mut sending => return sent.is_ok(),
+                () = tokio::time::sleep(RENEWED_EVERY) => self.renew().await,
+            }
+        }
+    }
+
+    async fn renew(&mut self) {
+        let Some(mut open) = self.open.take() else { return };
+        let ask = ScanRequest {
+            scanner_id: Some(open.id),
+            next_call_seq: Some(open.next),
+            number_of_rows: Some(0),
+            close_scanner: Some(false),
+            renew: Some(true),
+            ..ScanRequest::default()
+        };
+        let deadline = Instant::now() + self.cluster.options.call_timeout;
+        let told = self.cluster.call((&open.server, Service::Client), "Scan", &ask, Bytes::new(), deadline).await;
+        match told {
+            Ok::<(ScanResponse, _), _>(_) => {
+                open.next += 1;
+                self.open = Some(open);
+            }
+            // It is opened again where it stood.
+            Err(error) => {
+                tracing::debug!("scan of {}: not renewed: {error:?}", self.table);
+                self.rows.rewind();
+            }
+        }
+    }
+
+    async fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let ask = ScanRequest {
+            scanner_id: Some(open.id),
+            close_scanner: Some(true),
+            number_of_rows: Some(0),
+            ..ScanRequest::default()
+        };
+        let deadline = Instant::now() + CLOSED_WITHIN;
+        let told = self.cluster.call((&open.server, Service::Client), "Scan", &ask, Bytes::new(), deadline).await;
+        if let Err::<(ScanResponse, _), _>(error) = told {
+            tracing::debug!("scan of {}: not closed: {error:?}", self.table);
+        }
+    }
+}
+
+type Told = (ScanResponse, Bytes, Open);

@@ -1,0 +1,273 @@
+//! The contract over a cluster: each call is a task of the client's own runtime, answered by a channel.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use basalt_store::{
+    Append, Applied, CheckAndMutate, Compaction, Get, Increment, MutationBatch, NamespaceDescriptor, Pending,
+    RegionInfo, Result, RowBatch, Scan, Scanner, SnapshotInfo, SplitAt, Store, TableDescriptor, TableName,
+    TruncatedRegions,
+};
+use bytes::Bytes;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::cluster::Cluster;
+use crate::error::{Error, Result as OwnResult};
+use crate::options::HBaseOptions;
+use crate::patience::Patience;
+use crate::scan::Walk;
+
+/// Batches of a scan that are asked for ahead of its reader.
+const BATCHES_AHEAD: usize = 2;
+
+/// A cluster as a store. Stateless but for what it remembers of places: any number may serve one cluster.
+///
+/// *Threads*: its own; methods that wait block the caller's, as the contract has it, and must not be called from them.
+/// *Bounds*: calls and bytes under way a connection, batches ahead of a scan's reader. Dropped, calls under way are given
+/// up.
+///
+/// ```no_run
+/// # use basalt_hbase::{HBaseOptions, HBaseStore};
+/// # use basalt_store::Store;
+/// let store = HBaseStore::open(HBaseOptions::of_masters(["127.0.0.1:16000".to_owned()]))?;
+/// for table in store.list_tables()? {
+///     println!("{table}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct HBaseStore {
+    cluster: Arc<Cluster>,
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for HBaseStore {
+    fn drop(&mut self) {
+        // Waiting for its threads could be asked of one that must not wait.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl HBaseStore {
+    /// Asks the cluster where its parts are.
+    ///
+    /// # Errors
+    /// `Invalid`: settings that cannot be. `Unavailable`: no master answers within a call's time.
+    pub fn open(options: HBaseOptions) -> OwnResult<Self> {
+        let threads = options.threads.max(1);
+        let cluster = Arc::new(Cluster::new(options)?);
+        let runtime = Builder::new_multi_thread().worker_threads(threads).thread_name("hbase").enable_all().build();
+        let runtime = runtime.map_err(|cause| Error::Setting { what: "threads", reason: cause.to_string().into() })?;
+        let store = Self { cluster, runtime: Some(runtime) };
+        store.check()?;
+        Ok(store)
+    }
+
+    /// Whether the cluster answers now: that a server says where the catalogue is. Waits as long as a call may take.
+    ///
+    /// # Errors
+    /// `Unavailable`
+    pub fn check(&self) -> OwnResult<()> {
+        let cluster = Arc::clone(&self.cluster);
+        self.wait(async move {
+            cluster.forget_servers();
+            let patience = Patience::of_operation(&cluster.options);
+            cluster.catalogue(patience.call_deadline(cluster.options.call_timeout)).await.map(drop)
+        })?
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            drop(runtime.spawn(task));
+        }
+    }
+
+    /// Runs a task, and waits for it on this thread.
+    fn wait<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> OwnResult<T> {
+        let (done, answer) = sync_channel(1);
+        self.spawn(async move {
+            // One who waits is there until the answer is.
+            drop(done.send(task.await));
+        });
+        answer.recv().map_err(|_| Error::Ended)
+    }
+
+    fn ask<T, F>(&self, ask: impl FnOnce(Arc<Cluster>) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        self.wait(ask(Arc::clone(&self.cluster)))?
+    }
+
+    fn pending<T, F>(&self, ask: impl FnOnce(Arc<Cluster>) -> F) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let (completer, pending) = Pending::channel();
+        let task = ask(Arc::clone(&self.cluster));
+        self.spawn(async move { completer.complete(task.await) });
+        pending
+    }
+}
+
+impl Store for HBaseStore {
+    fn create_namespace(&self, namespace: NamespaceDescriptor) -> Result<()> {
+        self.ask(|cluster| async move { cluster.create_namespace(&namespace).await })
+    }
+
+    fn alter_namespace(&self, namespace: NamespaceDescriptor) -> Result<()> {
+        self.ask(|cluster| async move { cluster.alter_namespace(&namespace).await })
+    }
+
+    fn drop_namespace(&self, namespace: &str) -> Result<()> {
+        let namespace = namespace.to_owned();
+        self.ask(|cluster| async move { cluster.drop_namespace(&namespace).await })
+    }
+
+    fn describe_namespace(&self, namespace: &str) -> Result<NamespaceDescriptor> {
+        let namespace = namespace.to_owned();
+        self.ask(|cluster| async move { cluster.describe_namespace(&namespace).await })
+    }
+
+    fn list_namespaces(&self) -> Result<Vec<NamespaceDescriptor>> {
+        self.ask(|cluster| async move { cluster.list_namespaces().await })
+    }
+
+    fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> Result<()> {
+        let splits = splits.to_vec();
+        self.ask(|cluster| async move { cluster.create_table(&table, &splits).await })
+    }
+
+    fn alter_table(&self, table: TableDescriptor) -> Result<()> {
+        self.ask(|cluster| async move { cluster.alter_table(&table).await })
+    }
+
+    fn truncate_table(&self, table: &TableName, regions: TruncatedRegions) -> Result<()> {
+        let table = table.clone();
+        self.ask(|cluster| async move { cluster.truncate_table(&table, regions).await })
+    }
+
+    fn enable_table(&self, table: &TableName) -> Result<()> {
+        let table = table.clone();
+        self.ask(|cluster| async move { cluster.switch_table(&table, true).await })
+    }
+
+    fn disable_table(&self, table: &TableName) -> Result<()> {
+        let table = table.clone();
+        self.ask(|cluster| async move { cluster.switch_table(&table, false).await })
+    }
+
+    fn is_table_enabled(&self, table: &TableName) -> Result<bool> {
+        let table = table.clone();
+        self.ask(|cluster| async move { cluster.is_table_enabled(&table).await })
+    }
+
+    fn drop_table(&self, table: &TableName) -> Result<()> {
+        let table = table.clone();
+        self.ask(|cluster| async move { cluster.drop_table(&table).await })
+    }
+
+    fn describe_table(&self, table: &TableName) -> Result<TableDescriptor> {
+        let table = table.clone();
+        self.ask(|cluster| async move { cluster.describe_table(&table).await })
+    }
+
+    fn list_tables(&self) -> Result<Vec<TableName>> {
+        self.ask(|cluster| async move { cluster.list_tables().await })
+    }
+
+    fn regions(&self, table: &TableName) -> Result<Vec<RegionInfo>> {
+        let table = table.clone();
+        self.ask(|cluster| async move { cluster.regions(&table).await })
+    }
+
+    fn split_region(&self, table: &TableName, at: &SplitAt) -> Result<Bytes> {
+        let (table, at) = (table.clone(), at.clone());
+        self.ask(|cluster| async move { cluster.split_region(&table, &at).await })
+    }
+
+    fn snapshot(&self, table: &TableName, name: &str) -> Result<()> {
+        let (table, name) = (table.clone(), name.to_owned());
+        self.ask(|cluster| async move { cluster.snapshot(&table, &name).await })
+    }
+
+    fn list_snapshots(&self) -> Result<Vec<SnapshotInfo>> {
+        self.ask(|cluster| async move { cluster.list_snapshots().await })
+    }
+
+    fn restore_snapshot(&self, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.ask(|cluster| async move { cluster.restore_snapshot(&name).await })
+    }
+
+    fn clone_snapshot(&self, name: &str, table: &TableName) -> Result<()> {
+        let (table, name) = (table.clone(), name.to_owned());
+        self.ask(|cluster| async move { cluster.clone_snapshot(&name, &table).await })
+    }
+
+    fn delete_snapshot(&self, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.ask(|cluster| async move { cluster.delete_snapshot(&name).await })
+    }
+
+    fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
+        let table = table.clone();
+        self.pending(|cluster| async move { cluster.apply(&table, batch).await })
+    }
+
+    fn get(&self, table: &TableName, get: Get) -> Pending<RowBatch> {
+        let table = table.clone();
+        self.pending(|cluster| async move { cluster.get(&table, &get).await })
+    }
+
+    /// Waits for the table's regions where they are not known yet.
+    fn scan(&self, table: &TableName, scan: Scan) -> Result<Scanner> {
+        let walk = Walk::new(Arc::clone(&self.cluster), table.clone(), scan)?;
+        if !self.cluster.has_map(table) {
+            let table = table.clone();
+            self.ask(|cluster| async move {
+                cluster.map(&table, &mut Patience::of_operation(&cluster.options)).await.map(drop)
+            })?;
+        }
+        let (sender, scanner) = Scanner::channel(BATCHES_AHEAD);
+        self.spawn(walk.run(sender));
+        Ok(scanner)
+    }
+
+    fn increment(&self, table: &TableName, increment: Increment) -> Pending<i64> {
+        let table = table.clone();
+        self.pending(|cluster| async move { cluster.increment(&table, &increment).await })
+    }
+
+    fn append(&self, table: &TableName, append: Append) -> Pending<Bytes> {
+        let table = table.clone();
+        self.pending(|cluster| async move { cluster.append(&table, &append).await })
+    }
+
+    fn check_and_mutate(&self, table: &TableName, check: CheckAndMutate) -> Pending<bool> {
+        let table = table.clone();
+        self.pending(|cluster| async move { cluster.check_and_mutate(&table, &check).await })
+    }
+
+    /// Nothing to do: what was answered is in the servers' logs, but for changes that asked not to be.
+    fn sync(&self) -> Pending<()> {
+        Pending::ready(Ok(()))
+    }
+
+    fn flush(&self, table: &TableName) -> Result<()> {
+        let table = table.clone();
+        self.ask(|cluster| async move { cluster.flush(&table).await })
+    }
+
+    /// Waits until no region of the table is compacted any more.
+    fn compact(&self, table: &TableName, compaction: Compaction) -> Result<()> {
+        let table = table.clone();
+        self.ask(|cluster| async move { cluster.compact(&table, compaction).await })
+    }
+}

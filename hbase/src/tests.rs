@@ -1,0 +1,331 @@
+//! The client against a server that misbehaves as a test says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use basalt_store::{
+    CheckAndMutate, Comparison, Durability, ErrorKind, Increment, MutationBatch, RowBatch, Scan, Scanner,
+};
+use bytes::{Bytes, BytesMut};
+use prost::Message as _;
+use tokio::time::Instant;
+
+use crate::cells;
+use crate::cluster::Cluster;
+use crate::connection::{Address, Service};
+use crate::error::CallError;
+use crate::fake::{Asked, Does, Fake, table};
+use crate::pb::client::{
+    Cell, CellResult, MultiRequest, MultiResponse, MutateRequest, MutateResponse, RegionActionResult,
+    ResultOrException, ScanRequest, ScanResponse,
+};
+use crate::pb::cluster::TableState;
+use crate::pb::rpc::{Empty, NameBytesPair};
+use crate::scan::Walk;
+
+/// Longest that a test waits for what must come.
+const SOON: Duration = Duration::from_secs(20);
+
+fn address(fake: &Fake) -> Address {
+    Address { host: "127.0.0.1".into(), port: fake.port }
+}
+
+fn puts(keys: &[&str]) -> MutationBatch {
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    for key in keys {
+        batch.row(key.as_bytes()).unwrap().put(b"f", b"q", None, b"v").unwrap();
+    }
+    batch
+}
+
+async fn state(client: Arc<Cluster>, at: Address, state: i32) -> i32 {
+    let ask = TableState { state };
+    let told = client.call((&at, Service::Client), "Echo", &ask, Bytes::new(), Instant::now() + SOON).await;
+    let (told, _): (TableState, _) = told.unwrap();
+    told.state
+}
+
+#[tokio::test]
+async fn answers_find_their_calls_in_any_order() {
+    // The first is answered after the second.
+    let mut is_first = true;
+    let fake = Fake::start(move |asked| {
+        if std::mem::take(&mut is_first) {
+            return Does::After(asked.parameter.clone());
+        }
+        Does::Answer(asked.parameter.clone(), Bytes::new())
+    })
+    .await;
+    let client = fake.client();
+    let first = tokio::spawn(state(Arc::clone(&client), address(&fake), 1));
+    while fake.calls("Echo").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(state(client, address(&fake), 2).await, 2);
+    assert_eq!(first.await.unwrap(), 1);
+    assert_eq!(fake.world.lock().unwrap().connections, 1);
+}
+
+#[tokio::test]
+async fn silence_is_unknown_and_ends_the_connection() {
+    let fake = Fake::start(|asked| match &*asked.method {
+        "Silent" => Does::Silence,
+        _ => Does::answer(&Empty {}),
+    })
+    .await;
+    let client = fake.client();
+    let ask = async |method| {
+        let (at, soon) = (address(&fake), Instant::now() + Duration::from_millis(100));
+        client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), soon).await
+    };
+    assert!(matches!(ask("Silent").await, Err(CallError::Unknown(error)) if error.kind() == ErrorKind::Unavailable));
+    let at = address(&fake);
+    let told = client.call::<Empty>((&at, Service::Client), "Ask", &Empty {}, Bytes::new(), Instant::now() + SOON);
+    assert!(told.await.is_ok());
+    assert_eq!(fake.world.lock().unwrap().connections, 2);
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_unknown_and_the_next_call_makes_another() {
+    let fake = Fake::start(|asked| match &*asked.method {
+        "Die" => Does::Close,
+        _ => Does::answer(&Empty {}),
+    })
+    .await;
+    let (client, at) = (fake.client(), address(&fake));
+    let ask = async |method| {
+        client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), Instant::now() + SOON).await
+    };
+    assert!(matches!(ask("Die").await, Err(CallError::Unknown(_))));
+    assert!(ask("Live").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_batch_follows_its_region_to_another_server() {
+    let new = Fake::start(Does::all_done).await;
+    let old = Fake::start(|_| Does::Refuse("NotServingRegionException")).await;
+    let (moved, client) = (new.port, old.client());
+    let world = Arc::clone(&old.world);
+    let told = async {
+        // The catalogue tells of the move after the first refusal.
+        while old.calls("Multi").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        world.lock().unwrap().regions = vec![("", moved)];
+    };
+    let table = table();
+    let (applied, ()) = tokio::join!(client.apply(&table, puts(&["a", "b"])), told);
+    assert!(applied.unwrap().failed.is_empty());
+    assert_eq!(new.calls("Multi").len(), 1);
+    assert!(old.world.lock().unwrap().catalogue_reads >= 2);
+}
+
+#[tokio::test]
+async fn a_busy_server_is_asked_again() {
+    let mut refusals = 3;
+    let fake = Fake::start(move |asked| {
+        if refusals > 0 {
+            refusals -= 1;
+            return Does::Refuse("CallQueueTooBigException");
+        }
+        Does::all_done(asked)
+    })
+    .await;
+    assert!(fake.client().apply(&table(), puts(&["a"])).await.unwrap().failed.is_empty());
+    assert_eq!(fake.calls("Multi").len(), 4);
+    assert_eq!(fake.world.lock().unwrap().catalogue_reads, 1, "a busy server is still the right one");
+}
+
+/// One row of three is refused for good, one for now.
+#[tokio::test]
+async fn each_row_of_a_batch_has_its_own_end() {
+    let mut is_first = true;
+    let fake = Fake::start(move |asked| {
+        if !std::mem::take(&mut is_first) {
+            return Does::all_done(asked);
+        }
+        let refused = |class: &str| Some(NameBytesPair { name: format!("a.b.{class}"), value: None });
+        let one = |index, exception| ResultOrException { index: Some(index), result: None, exception };
+        let results = vec![
+            one(2, refused("RegionTooBusyException")),
+            one(0, None),
+            one(1, refused("NoSuchColumnFamilyException")),
+        ];
+        let result = RegionActionResult { result_or_exception: results, exception: None };
+        Does::answer(&MultiResponse { region_action_result: vec![result], processed: None })
+    })
+    .await;
+    let applied = fake.client().apply(&table(), puts(&["a", "b", "c"])).await.unwrap();
+    let failed: Vec<_> = applied.failed.iter().map(|failure| (failure.row, failure.error.kind())).collect();
+    assert_eq!(failed, [(1, ErrorKind::NotFound)]);
+    let again: MultiRequest = fake.calls("Multi")[1].read();
+    let row = again.region_action[0].action[0].mutation.as_ref().unwrap().row.clone();
+    assert_eq!((again.region_action[0].action.len(), row), (1, Some(Bytes::from_static(b"c"))));
+}
+
+/// Never acknowledged: what nobody answered is an error, and it says that the outcome is unknown.
+#[tokio::test]
+async fn a_put_that_nobody_answers_is_unknown() {
+    let fake = Fake::start(|_| Does::Silence).await;
+    let mut options = fake.client().options.clone();
+    options.operation_timeout = Duration::from_millis(400);
+    options.call_timeout = Duration::from_millis(100);
+    let client = Arc::new(Cluster::new(options).unwrap());
+    let error = client.apply(&table(), puts(&["a"])).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("unknown"), "{error}");
+}
+
+fn increment() -> Increment {
+    let (row, family, qualifier) = ("r".into(), "f".into(), "q".into());
+    Increment { row, family, qualifier, amount: 1, durability: Durability::Fsync }
+}
+
+#[tokio::test]
+async fn an_increment_asked_for_twice_carries_one_nonce() {
+    let mut is_first = true;
+    let fake = Fake::start(move |_| {
+        if std::mem::take(&mut is_first) {
+            return Does::Silence;
+        }
+        let value = Some(Bytes::copy_from_slice(&7_i64.to_be_bytes()));
+        let result = CellResult { cell: vec![Cell { value, ..Cell::default() }], ..CellResult::default() };
+        Does::answer(&MutateResponse { result: Some(result) })
+    })
+    .await;
+    assert_eq!(fake.client().increment(&table(), &increment()).await.unwrap(), 7);
+    let nonces: Vec<_> = fake
+        .calls("Mutate")
+        .iter()
+        .map(Asked::read::<MutateRequest>)
+        .map(|ask| (ask.nonce_group, ask.mutation.nonce))
+        .collect();
+    assert_eq!(nonces.len(), 2);
+    assert_eq!(nonces[0], nonces[1]);
+    assert!(nonces[0].1.is_some_and(|nonce| nonce != 0));
+}
+
+fn check() -> CheckAndMutate {
+    CheckAndMutate {
+        row: "r".into(),
+        family: "f".into(),
+        qualifier: "q".into(),
+        comparison: Comparison::Equal,
+        expected: None,
+        mutation: puts(&["r"]),
+    }
+}
+
+/// Run twice, the second would find the first's own change and say no.
+#[tokio::test]
+async fn a_condition_that_may_have_run_is_not_run_again() {
+    let fake = Fake::start(|_| Does::Silence).await;
+    let error = fake.client().check_and_mutate(&table(), &check()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(fake.calls("Multi").len(), 1);
+}
+
+#[tokio::test]
+async fn a_condition_that_a_region_refused_is_run_where_it_is() {
+    let mut is_first = true;
+    let fake = Fake::start(move |_| {
+        if std::mem::take(&mut is_first) {
+            let exception = Some(NameBytesPair { name: "a.NotServingRegionException".to_owned(), value: None });
+            let result = RegionActionResult { result_or_exception: Vec::new(), exception };
+            return Does::answer(&MultiResponse { region_action_result: vec![result], processed: None });
+        }
+        Does::answer(&MultiResponse { region_action_result: Vec::new(), processed: Some(true) })
+    })
+    .await;
+    assert!(fake.client().check_and_mutate(&table(), &check()).await.unwrap());
+    assert_eq!(fake.calls("Multi").len(), 2);
+}
+
+#[tokio::test]
+async fn a_table_that_is_gone_or_disabled_is_told_as_such() {
+    let fake = Fake::start(|_| Does::Refuse("NotServingRegionException")).await;
+    let client = fake.client();
+    fake.world.lock().unwrap().state = Some(1);
+    let error = client.apply(&table(), puts(&["a"])).await.unwrap_err();
+    assert!(matches!(error, basalt_store::Error::TableDisabled { .. }), "{error}");
+    fake.world.lock().unwrap().state = None;
+    let error = client.increment(&table(), &increment()).await.unwrap_err();
+    assert!(matches!(error, basalt_store::Error::UnknownTable { .. }), "{error}");
+}
+
+/// A scan's answer: rows of one cell each.
+fn rows(keys: &[&str], scanner_id: u64, more_in_region: bool) -> Does {
+    let mut block = BytesMut::new();
+    let batch = puts(keys);
+    for row in batch.rows() {
+        row.cells().for_each(|cell| cells::encode(row.key(), &cell, &mut block).unwrap());
+    }
+    let told = ScanResponse {
+        cells_per_result: vec![1; keys.len()],
+        scanner_id: Some(scanner_id),
+        more_results: Some(true),
+        more_results_in_region: Some(more_in_region),
+        ..ScanResponse::default()
+    };
+    Does::Answer(told.encode_to_vec().into(), block.freeze())
+}
+
+async fn read(mut scanner: Scanner) -> Vec<String> {
+    let mut keys = Vec::new();
+    while let Some(batch) = scanner.next().await {
+        let batch: RowBatch = batch.unwrap();
+        keys.extend(batch.rows().map(|row| String::from_utf8(row.key().to_vec()).unwrap()));
+    }
+    keys
+}
+
+/// Heartbeats carry no rows; a forgotten scanner is opened after the last row; the next region follows.
+#[tokio::test]
+async fn a_scan_goes_on_where_it_stood() {
+    let mut step = 0;
+    let fake = Fake::start(move |_: &Asked| {
+        step += 1;
+        match step {
+            1 => rows(&["a"], 7, true),
+            2 => rows(&[], 7, true),
+            3 => Does::Refuse("UnknownScannerException"),
+            4 => rows(&["b"], 8, false),
+            _ => rows(&["n"], 9, false),
+        }
+    })
+    .await;
+    let port = fake.port;
+    fake.world.lock().unwrap().regions = vec![("", port), ("m", port)];
+    let client = fake.client();
+    let (sender, scanner) = Scanner::channel(1);
+    let walk = Walk::new(client, table(), Scan::all()).unwrap();
+    let (keys, ()) = tokio::join!(read(scanner), walk.run(sender));
+    assert_eq!(keys, ["a", "b", "n"]);
+    let asked: Vec<ScanRequest> = fake.calls("Scan").iter().map(Asked::read).collect();
+    let numbers: Vec<_> = asked.iter().map(|ask| (ask.scanner_id, ask.next_call_seq)).collect();
+    assert_eq!(numbers, [(None, None), (Some(7), Some(0)), (Some(7), Some(1)), (None, None), (None, None)]);
+    let starts: Vec<_> = asked.iter().filter_map(|ask| ask.scan.as_ref()).collect();
+    let starts: Vec<_> = starts.iter().map(|scan| (scan.start_row.clone().unwrap(), scan.include_start_row)).collect();
+    let expected = [("", Some(true)), ("a", Some(false)), ("m", Some(true))];
+    assert_eq!(starts, expected.map(|(start, is_in)| (Bytes::from(start), is_in)));
+}
+
+/// A reader that goes away takes the server's scanner with it.
+#[tokio::test]
+async fn a_dropped_scan_is_closed_at_the_server() {
+    let fake = Fake::start(|asked| {
+        let ask: ScanRequest = asked.read();
+        if ask.close_scanner == Some(true) { Does::answer(&ScanResponse::default()) } else { rows(&["a"], 7, true) }
+    })
+    .await;
+    let (sender, scanner) = Scanner::channel(1);
+    let walk = Walk::new(fake.client(), table(), Scan { batch_bytes: 1, ..Scan::all() }).unwrap();
+    let run = tokio::spawn(walk.run(sender));
+    while fake.calls("Scan").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    drop(scanner);
+    tokio::time::timeout(SOON, run).await.unwrap().unwrap();
+    let last: ScanRequest = fake.calls("Scan").last().unwrap().read();
+    assert_eq!((last.scanner_id, last.close_scanner), (Some(7), Some(true)));
+}
