@@ -1,19 +1,16 @@
 //! `cargo xtask truth`: three answers, one truth. A real HBase, its regions on a clock of ours, is asked what the
 //! conformance suite and random histories ask the memory store and the engine.
 //!
-//! `tests/oracle/truth` is HBase's side: HBase in a process that speaks frames over its standard input and output.
-//! Here is the contract over that pipe; it is test equipment, and no way to run on a cluster.
+//! They go by `basalt-hbase`, as the program does. `tests/oracle/truth` is HBase's side: HBase in a process that takes
+//! beside them, by frames over its standard input, what no client can ask for: its clock, its compactions.
 
-mod cells;
 mod driver;
-mod filter;
 mod fixture;
 mod histories;
 mod known;
 mod scripts;
 mod store;
 mod suite;
-mod tables;
 mod wire;
 
 use anyhow::{Context as _, Result, bail};

@@ -104,9 +104,11 @@ class Cluster {
     switch (call) {
       case CLOCK: TruthRegion.now = ask.u64(); break;
       case REOPEN: reopen(); break;
-      default: throw new Fault.Refused("no call " + call);
+      default: throw new IllegalArgumentException("no call " + call);
     }
   }
+
+  int masterPort() { return hbase.getActiveMaster().getServerName().getPort(); }
 
   /** The regions of a table that this process serves, in key order. */
   List<TruthRegion> regions(TableName table) {

@@ -29,7 +29,7 @@ const GREETING: u64 = 0;
 /// The kind of error of what HBase let go unanswered; no answer of its has this one.
 pub(super) const NO_ANSWER: ErrorKind = ErrorKind::Throttled;
 
-/// What came back: the kind of error, 0 for none, and bytes.
+/// What came back: 0, or 1 where it failed, and bytes.
 type Answer = (u8, Vec<u8>);
 type Waiting = Arc<Mutex<HashMap<u64, Sender<Answer>>>>;
 
@@ -49,6 +49,8 @@ pub(super) struct Driver {
     ended: Mutex<Receiver<()>>,
     /// HBase's own version, as it says.
     pub(super) version: String,
+    /// Where its master listens.
+    pub(super) master_port: u16,
 }
 
 impl Driver {
@@ -85,10 +87,13 @@ impl Driver {
             is_stuck: AtomicBool::new(true),
             ended: Mutex::new(ended),
             version: String::new(),
+            master_port: 0,
         };
-        let (_, version) =
+        let (_, greeting) =
             greeted.recv_timeout(START_MAX).context("HBase did not start; see log/truth-*.log in ORACLE_DIR")?;
-        driver.version = String::from_utf8_lossy(&version).into_owned();
+        let greeting = String::from_utf8_lossy(&greeting);
+        let (version, port) = greeting.split_once(' ').context("the greeting names no port")?;
+        (driver.version, driver.master_port) = (version.to_owned(), port.parse()?);
         driver.is_stuck = AtomicBool::new(false);
         Ok(driver)
     }
@@ -112,7 +117,10 @@ impl Driver {
             RecvTimeoutError::Timeout => unanswered("it took too long"),
             RecvTimeoutError::Disconnected => unanswered("it ended"),
         })?;
-        if kind == 0 { Ok(told) } else { Err(error(kind, &String::from_utf8_lossy(&told))) }
+        if kind == 0 {
+            return Ok(told);
+        }
+        Err(Error::backend(ErrorKind::Invalid, std::io::Error::other(String::from_utf8_lossy(&told).into_owned())))
     }
 
     fn send(&self, call: u8, ask: &Ask) -> Result<Receiver<Answer>> {
@@ -154,23 +162,6 @@ fn read_answer(out: &mut impl Read) -> Result<(u64, u8, Vec<u8>)> {
     let (id, rest) = frame.split_first_chunk::<8>().context("no number")?;
     let (kind, told) = rest.split_first().context("no kind")?;
     Ok((u64::from_be_bytes(*id), *kind, told.to_vec()))
-}
-
-/// The store's error for one of HBase's; `Fault.java` chose the kind.
-pub(super) fn error(kind: u8, words: &str) -> Error {
-    let disabled =
-        words.strip_prefix("TableNotEnabledException: ").and_then(|words| words.strip_suffix(" is disabled."));
-    if let (5, Some(table)) = (kind, disabled) {
-        return Error::TableDisabled { table: table.into() };
-    }
-    let kind = match kind {
-        1 => ErrorKind::Invalid,
-        2 => ErrorKind::NotFound,
-        3 => ErrorKind::Conflict,
-        5 => ErrorKind::Unavailable,
-        _ => ErrorKind::Bug,
-    };
-    Error::backend(kind, std::io::Error::other(words.to_owned()))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -37,9 +37,9 @@ impl HBaseFixture {
     /// HBase on no data, in a folder of this name.
     pub(super) fn start(name: &str, reopening: Reopening) -> Result<Self> {
         let folder = fresh_folder(name)?;
-        let driver = Driver::start(&folder)?;
-        let version = driver.version.clone();
-        let store = Some(Arc::new(HBase(driver)));
+        let hbase = HBase::of(Driver::start(&folder)?)?;
+        let version = hbase.version().to_owned();
+        let store = Some(Arc::new(hbase));
         Ok(Self {
             store,
             clock: ManualClock::new(Timestamp(0)),
@@ -53,7 +53,7 @@ impl HBaseFixture {
 
     /// Whether HBase let a question go unanswered; it answers none since.
     pub(super) fn is_stuck(&self) -> bool {
-        self.store.as_ref().is_none_or(|hbase| hbase.0.is_stuck())
+        self.store.as_ref().is_none_or(|hbase| hbase.is_stuck())
     }
 
     /// Another HBase on no data, in place of one that is stuck.
@@ -97,8 +97,8 @@ impl Fixture for HBaseFixture {
             Reopening::Process => {
                 self.store = None;
                 self.told_ms.store(u64::MAX, Ordering::Relaxed);
-                match Driver::start(&self.folder) {
-                    Ok(driver) => self.store = Some(Arc::new(HBase(driver))),
+                match Driver::start(&self.folder).and_then(HBase::of) {
+                    Ok(hbase) => self.store = Some(Arc::new(hbase)),
                     Err(error) => unreachable!("HBase does not start again: {error:#}"),
                 }
             }

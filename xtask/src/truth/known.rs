@@ -27,10 +27,6 @@ pub(super) const KNOWN: &[(&str, &str)] = &[
         "HBase seeks over the family's tombstone where it lies below a put of the empty qualifier, and shows deleted cells; ours stay masked",
     ),
     (
-        "s_del_11_a_purge_delay_is_a_number",
-        "HBase takes any words for it and then cannot open the table's regions; ours refuses the table",
-    ),
-    (
         "u_4_deleted_versions_still_count",
         "HBase leaves out files whose times lie outside of the range before it counts, so that flushes change the answer; ours counts all",
     ),
@@ -42,7 +38,6 @@ pub(super) const KNOWN: &[(&str, &str)] = &[
         "s_ttl_1_expired_tombstones_hold_no_scan_up",
         "HBase's scan never ends: it seeks past an expired tombstone of the empty qualifier to the very address of the put, which it holds for not reached (KeyValueHeap compares sequence numbers, the file's reader does not)",
     ),
-    ("s_ns_3_default_and_system", "HBase lets a user make a table in its system namespace; ours refuses"),
     ("s_ns_5_read_only_namespaces", "HBase knows READONLY of tables, not of namespaces"),
     (
         "snapshots_are_restored_over_an_emptied_table",

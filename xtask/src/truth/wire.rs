@@ -36,20 +36,6 @@ impl Ask {
         ask.0.extend(bytes.as_ref());
         ask
     }
-
-    /// A list, each by `write`.
-    pub(super) fn list<T>(self, items: impl ExactSizeIterator<Item = T>, write: impl Fn(Self, T) -> Self) -> Self {
-        let count = items.len();
-        items.fold(self.count(count), write)
-    }
-
-    /// A flag, and where it is set the thing.
-    pub(super) fn option<T>(self, item: Option<T>, write: impl Fn(Self, T) -> Self) -> Self {
-        match item {
-            Some(item) => write(self.flag(true), item),
-            None => self.flag(false),
-        }
-    }
 }
 
 /// An answer, read from the front.
@@ -61,14 +47,6 @@ impl<'a> Told<'a> {
         let (head, rest) = self.0.split_at_checked(count).context("the driver's answer ends early")?;
         self.0 = rest;
         Ok(head)
-    }
-
-    pub(super) fn u8(&mut self) -> Result<u8> {
-        self.take(1)?.first().copied().context("no byte")
-    }
-
-    pub(super) fn flag(&mut self) -> Result<bool> {
-        Ok(self.u8()? != 0)
     }
 
     pub(super) fn u32(&mut self) -> Result<u32> {
