@@ -393,7 +393,7 @@ impl Block {
             seq: SeqNo(1),
             value: &value,
         };
-        let mut builder = BlockBuilder::default();
+        let mut builder = BlockBuilder::new(Layout::V2);
         builder.push(&cell, true);
         builder.finish(|image| Self::parse(Bytes::copy_from_slice(image), Layout::V2)).unwrap()
     }

@@ -73,7 +73,7 @@ pub(crate) fn footer(bytes: &[u8]) {
         metadata_offset: word(24),
         file_bytes: offset + FOOTER_BYTES as u64,
     };
-    if let Ok(read) = Footer::decode(&place, &made.encode(&place), Layout::NEWEST) {
+    if let Ok(read) = Footer::decode(&place, &made.encode(&place, Layout::NEWEST), Layout::NEWEST) {
         assert!(read.index_offset <= read.metadata_offset && read.metadata_offset <= offset, "BUG: out of order");
     }
 }

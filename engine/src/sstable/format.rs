@@ -15,14 +15,14 @@ use super::FileId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Layout {
-    /// The first cell of each row repeats nothing; wide row tables.
+    /// The first cell of each row repeats nothing; wide row tables. Block codecs are made for it.
     V1 = 1,
     /// The first cell of a row may repeat the block's first cell; row tables as wide as they must be.
     V2 = 2,
 }
 
 impl Layout {
-    /// The newest, the one written.
+    /// The newest.
     pub(super) const NEWEST: Layout = Layout::V2;
 
     fn of_version(version: u32) -> Option<Layout> {
@@ -128,11 +128,11 @@ pub(super) struct Footer {
 }
 
 /// The header of a file.
-pub(super) fn encode_header(place: &Place<'_>) -> [u8; HEADER_BYTES] {
+pub(super) fn encode_header(place: &Place<'_>, layout: Layout) -> [u8; HEADER_BYTES] {
     assert!(place.offset == 0, "BUG: a header is written at offset {}", place.offset);
     let mut header = [0; HEADER_BYTES];
     put(&mut header, 0, &HEADER_MAGIC);
-    put(&mut header, HEADER_VERSION, &VERSION.to_le_bytes());
+    put(&mut header, HEADER_VERSION, &(layout as u32).to_le_bytes());
     put(&mut header, HEADER_FILE_ID, &place.file_id.0.to_le_bytes());
     let crc = place.checksum(prefix(&header, HEADER_CRC));
     put(&mut header, HEADER_CRC, &crc.to_le_bytes());
@@ -154,14 +154,14 @@ pub(super) fn check_header(place: &Place<'_>, header: &[u8; HEADER_BYTES]) -> Re
 
 impl Footer {
     /// The footer's bytes; `place` is where they go.
-    pub(super) fn encode(&self, place: &Place<'_>) -> [u8; FOOTER_BYTES] {
+    pub(super) fn encode(&self, place: &Place<'_>, layout: Layout) -> [u8; FOOTER_BYTES] {
         assert!(self.file_bytes == place.offset + FOOTER_BYTES as u64, "BUG: the footer is not the file's end");
         let mut footer = [0; FOOTER_BYTES];
         put(&mut footer, FOOTER_INDEX_OFFSET, &self.index_offset.to_le_bytes());
         put(&mut footer, FOOTER_BLOOM_OFFSET, &self.bloom_offset.to_le_bytes());
         put(&mut footer, FOOTER_METADATA_OFFSET, &self.metadata_offset.to_le_bytes());
         put(&mut footer, FOOTER_FILE_BYTES, &self.file_bytes.to_le_bytes());
-        put(&mut footer, FOOTER_VERSION, &VERSION.to_le_bytes());
+        put(&mut footer, FOOTER_VERSION, &(layout as u32).to_le_bytes());
         let crc = place.checksum(prefix(&footer, FOOTER_CRC));
         put(&mut footer, FOOTER_CRC, &crc.to_le_bytes());
         put(&mut footer, FOOTER_MAGIC_AT, &FOOTER_MAGIC);

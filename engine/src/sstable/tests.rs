@@ -342,6 +342,8 @@ fn a_named_codec_lays_out_blocks_and_may_decline() {
     let table = open_with(&bytes, &codecs).unwrap();
     assert_eq!(read_all(&table, Direction::Forward).unwrap(), mixed_cells());
     assert_eq!(&*table.metadata().codec, "COMPLEMENT");
+    assert_eq!(table.layout, Layout::V1, "block codecs know the image of version 1");
+    table.verify(|_| ()).unwrap();
     let unknown = open(&bytes).unwrap_err();
     assert!(matches!(unknown, Error::Corrupt { what: "block codec known here", .. }), "{unknown}");
 }

@@ -14,7 +14,7 @@ use crate::io::{File, IoOp};
 use super::block::BlockBuilder;
 use super::codec::{self, BlockCodec, BlockCodecs, Encoder};
 use super::filter;
-use super::format::{self, FOOTER_BYTES, Footer, Frame, Place, SECTION_BYTES_MAX, SectionKind, width_u32};
+use super::format::{self, FOOTER_BYTES, Footer, Frame, Layout, Place, SECTION_BYTES_MAX, SectionKind, width_u32};
 use super::index::IndexBuilder;
 use super::metadata::Metadata;
 use super::{CELL_BYTES_MAX, FileId, ROW_BYTES_MAX};
@@ -67,6 +67,7 @@ pub(crate) struct SstableWriter {
     file: Arc<dyn File>,
     path: PathBuf,
     file_id: FileId,
+    layout: Layout,
     block_bytes: usize,
     encoder: Encoder,
     /// Where the next section goes.
@@ -97,14 +98,17 @@ impl SstableWriter {
     /// `Io` from the write.
     pub(crate) fn create(file: Arc<dyn File>, path: &Path, options: SstableOptions) -> Result<Self> {
         let codec = options.codec.as_ref().map_or("", |codec| codec.name()).into();
+        // Block codecs take the image of version 1 apart.
+        let layout = if options.codec.is_some() { Layout::V1 } else { Layout::NEWEST };
         let mut writer = Self {
             file,
             path: path.to_path_buf(),
             file_id: options.file_id,
+            layout,
             block_bytes: options.block_bytes.clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX),
             encoder: Encoder::new(options.codec, options.compression == Compression::Zstd),
             offset: 0,
-            block: BlockBuilder::default(),
+            block: BlockBuilder::new(layout),
             index: IndexBuilder::default(),
             bloom: BloomBuilder::new(options.bloom),
             bloom_kind: options.bloom,
@@ -112,7 +116,7 @@ impl SstableWriter {
             last: LastCell::default(),
             frame: Vec::new(),
         };
-        let header = format::encode_header(&writer.place());
+        let header = format::encode_header(&writer.place(), layout);
         writer.write(&header)?;
         Ok(writer)
     }
@@ -175,7 +179,8 @@ impl SstableWriter {
         self.write_section(SectionKind::Metadata, codec::plain(&metadata))?;
 
         let file_bytes = self.offset + FOOTER_BYTES as u64;
-        let footer = Footer { index_offset, bloom_offset, metadata_offset, file_bytes }.encode(&self.place());
+        let footer =
+            Footer { index_offset, bloom_offset, metadata_offset, file_bytes }.encode(&self.place(), self.layout);
         self.write(&footer)?;
         assert!(self.offset == file_bytes, "BUG: the footer tells {file_bytes} bytes of {}", self.offset);
         Ok(FinishedSstable { metadata: self.metadata, file_bytes })

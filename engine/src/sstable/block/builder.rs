@@ -2,7 +2,7 @@
 
 use basalt_store::CellRef;
 
-use crate::sstable::format::width_u32;
+use crate::sstable::format::{Layout, width_u32};
 use crate::sstable::index::width_u16;
 use crate::sstable::input::{put_step, put_varint};
 
@@ -14,8 +14,9 @@ use super::{
 /// Collects cells, which come in cell order, into one image. Its buffers are kept from block to block.
 ///
 /// Memory: the image, and the open row's cells once more (their count precedes them).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::sstable) struct BlockBuilder {
+    layout: Layout,
     image: Vec<u8>,
     row_offsets: Vec<u32>,
     cells_count: u32,
@@ -39,6 +40,24 @@ struct Last {
 }
 
 impl BlockBuilder {
+    /// Builds images of a layout.
+    pub(in crate::sstable) fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            image: Vec::new(),
+            row_offsets: Vec::new(),
+            cells_count: 0,
+            first_row: Vec::new(),
+            row: Vec::new(),
+            row_cells: Vec::new(),
+            row_cells_count: 0,
+            first_qualifier: Vec::new(),
+            first: Last::default(),
+            last_qualifier: Vec::new(),
+            last: Last::default(),
+        }
+    }
+
     /// Whether it holds no cell.
     pub(in crate::sstable) fn is_empty(&self) -> bool {
         self.cells_count == 0
@@ -81,7 +100,7 @@ impl BlockBuilder {
         assert!(rows < WIDE_ROW_ENTRIES, "BUG: {rows} rows in a block");
         if self.has_wide_entries() {
             self.image.extend(self.row_offsets.iter().flat_map(|offset| offset.to_le_bytes()));
-            rows |= WIDE_ROW_ENTRIES;
+            rows |= if self.layout == Layout::V1 { 0 } else { WIDE_ROW_ENTRIES };
         } else {
             // The last offset is the largest, and below 64 KiB.
             self.image.extend(self.row_offsets.iter().flat_map(|offset| width_u16(*offset as usize).to_le_bytes()));
@@ -101,16 +120,16 @@ impl BlockBuilder {
         self.row.extend_from_slice(cell.row);
         self.last_qualifier.clear();
         self.last = self.first;
-        if self.image.len() == HEAD_BYTES {
+        if self.image.len() == HEAD_BYTES || self.layout == Layout::V1 {
             self.last.value_bytes = 0;
         } else {
             self.last_qualifier.extend_from_slice(&self.first_qualifier);
         }
     }
 
-    /// Whether a row begins where two bytes do not reach.
+    /// Whether a row begins where two bytes do not reach, or may not be told by two.
     fn has_wide_entries(&self) -> bool {
-        self.row_offsets.last().is_some_and(|last| *last > u16::MAX.into())
+        self.layout == Layout::V1 || self.row_offsets.last().is_some_and(|last| *last > u16::MAX.into())
     }
 
     fn push_in_row(&mut self, cell: &CellRef<'_>) {

@@ -53,7 +53,7 @@ fn a_footer_of_another_version_than_the_header_is_refused() {
     assert!(matches!(refused, Error::Corrupt { what: "footer version", expected: 1, found: 2, .. }), "{refused}");
 }
 
-/// While version 2 is the newest, writing gives the very bytes; only the sizes of zstd's output may differ between its
+/// While version 2 is the newest, writing without a block codec gives the very bytes; only the sizes of zstd's output may differ between its
 /// releases, so the data is stored plainly here and the sections after it are left out.
 #[test]
 fn what_is_written_today_is_version_2() {
@@ -63,6 +63,35 @@ fn what_is_written_today_is_version_2() {
     let table = open(&kept).unwrap();
     let blocks_end = usize::try_from(table.index.blocks_end()).unwrap();
     assert!(written[..blocks_end] == kept[..blocks_end]);
+}
+
+/// A family that names a block codec is written as version 1: what the codec is handed is what it was made for.
+#[test]
+fn what_a_block_codec_is_handed_is_version_1() {
+    let codec: Arc<dyn BlockCodec> = Arc::new(Declines);
+    let options = SstableOptions { compression: Compression::None, codec: Some(codec), ..options() };
+    let written = write(&cells(), options);
+    let kept = file_of(1);
+    let table = open(&kept).unwrap();
+    let blocks_end = usize::try_from(table.index.blocks_end()).unwrap();
+    assert!(written[..blocks_end] == kept[..blocks_end]);
+}
+
+#[derive(Debug)]
+struct Declines;
+
+impl BlockCodec for Declines {
+    fn name(&self) -> &'static str {
+        "DECLINES"
+    }
+
+    fn encode_into(&self, _image: &[u8], _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn decode_into(&self, _stored: &[u8], _image: &mut [u8]) -> bool {
+        false
+    }
 }
 
 /// How the file was made, once: `cargo test -p basalt-engine write_version_2 -- --ignored`.
