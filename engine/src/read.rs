@@ -33,19 +33,32 @@ impl Core {
             return Err(basalt_store::Error::TooLarge { what: "list of rows", size, limit }.into());
         }
         let shape = table.shape();
-        let mut reader = RowReader::for_get(&shape.descriptor, get, self.clock.now())?;
+        RowReader::check_get(&shape.descriptor, get)?;
         let regions = table.regions();
-        let mut out = RowBatchBuilder::with_room(get.rows.len().min(ROOM_ROWS));
-        let count = Arc::new(BlockCount::default());
+        let mut reading = None;
         for row in &get.rows {
             let Some(region) = regions.of(row) else { continue };
             region.count_read();
             let (view, read_point) = region.snapshot();
-            let wanted = RowWanted { row, read_point, time_range: get.time_range, count: Some(&count) };
-            read_row(&shape, &view, &wanted, &mut reader, &mut out)?;
+            // Fast path: nothing is made ready for rows that are nowhere.
+            if !view.may_contain_row(row) {
+                continue;
+            }
+            let (reader, count, out) = match &mut reading {
+                Some(reading) => reading,
+                None => reading.insert(self.begin_get(&shape, get)?),
+            };
+            let wanted = RowWanted { row, read_point, time_range: get.time_range, count: Some(count) };
+            read_row(&shape, &view, &wanted, reader, out)?;
         }
+        let Some((mut reader, count, mut out)) = reading else { return Ok(RowBatch::default()) };
         out.set_cost(cost(&mut reader, &count));
         Ok(out.finish())
+    }
+
+    fn begin_get(&self, shape: &Shape, get: &Get) -> Result<(RowReader, Arc<BlockCount>, RowBatchBuilder)> {
+        let reader = RowReader::for_get(&shape.descriptor, get, self.clock.now())?;
+        Ok((reader, Arc::default(), RowBatchBuilder::with_room(get.rows.len().min(ROOM_ROWS))))
     }
 }
 

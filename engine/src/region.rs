@@ -57,6 +57,12 @@ impl View {
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         self.frozen.iter().map(|frozen| &frozen.memtable).chain(std::iter::once(&self.active))
     }
+
+    /// False when the row is certainly nowhere. No I/O.
+    pub(crate) fn may_contain_row(&self, row: &[u8]) -> bool {
+        self.memtables().any(|memtable| !memtable.is_empty())
+            || self.files.iter().any(|file| file.table.may_contain_row(row))
+    }
 }
 
 #[derive(Debug)]

@@ -136,12 +136,13 @@ impl Sstable {
 
     /// False when the file certainly has no cell of the row. No I/O.
     pub(crate) fn may_contain_row(&self, row: &[u8]) -> bool {
-        self.covers(row) && self.bloom.as_ref().is_none_or(|bloom| bloom.may_contain_row(row))
+        // The filter knows the rows that it covers.
+        self.bloom.as_ref().map_or_else(|| self.covers(row), |bloom| bloom.may_contain_row(row))
     }
 
     /// False when the file certainly has neither a cell of the column nor a tombstone over its family. No I/O.
     pub(crate) fn may_contain_column(&self, row: &[u8], qualifier: &[u8]) -> bool {
-        self.covers(row) && self.bloom.as_ref().is_none_or(|bloom| bloom.may_contain_column(row, qualifier))
+        self.bloom.as_ref().map_or_else(|| self.covers(row), |bloom| bloom.may_contain_column(row, qualifier))
     }
 
     fn covers(&self, row: &[u8]) -> bool {

@@ -10,8 +10,8 @@ use bytes::Bytes;
 
 use crate::retention::is_family_wide;
 use crate::{
-    Advance, CellRef, Columns, Cost, Error, Filter, FilterRun, Get, Kept, Pass, Result, Retention, RowBatchBuilder,
-    RowVerdict, Rules, Scan, TableDescriptor, TimeRange, Timestamp,
+    Advance, CellRef, Columns, Cost, Error, FamilyColumns, Filter, FilterRun, Get, Kept, Pass, Result, Retention,
+    RowBatchBuilder, RowVerdict, Rules, Scan, TableDescriptor, TimeRange, Timestamp,
 };
 
 /// The families and columns that a read wants, resolved against a table.
@@ -139,6 +139,19 @@ impl RowReader {
         Ok(reader)
     }
 
+    /// Refuses what [`RowReader::for_get`] refuses, and makes nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_get(table: &TableDescriptor, get: &Get) -> Result<()> {
+        check_versions(get.versions)?;
+        let unknown = |family: &&FamilyColumns| table.family(&family.family).is_none();
+        match get.columns.0.iter().find(unknown) {
+            Some(columns) => Err(table.unknown_family(&columns.family)),
+            None => Ok(()),
+        }
+    }
+
     fn new(
         table: &TableDescriptor,
         settings: &Settings<'_>,
@@ -146,9 +159,7 @@ impl RowReader {
         now: Timestamp,
     ) -> Result<Self> {
         let &Settings { columns, time_range, versions, raw } = settings;
-        if versions == 0 {
-            return Err(refused("versions", "at least 1 is needed"));
-        }
+        check_versions(versions)?;
         let selection = Selection::new(table, columns)?;
         // A filter may leave out a newer version and so let an older one be seen.
         let counted = if filter.is_some() { u32::MAX } else { versions };
@@ -390,6 +401,10 @@ fn first_column(filter: &Filter) -> Bytes {
         Filter::ColumnPrefix(prefix) => prefix.clone(),
         _ => Bytes::new(),
     }
+}
+
+fn check_versions(versions: u32) -> Result<()> {
+    if versions == 0 { Err(refused("versions", "at least 1 is needed")) } else { Ok(()) }
 }
 
 fn refused(what: &'static str, reason: &str) -> Error {
