@@ -311,9 +311,16 @@ fn a_known_series_costs_no_io_and_a_new_spelling_is_no_new_series() {
     assert!(bench.put(&object("\\u006d", T + 2, "3", "a")).is_all_stored());
     assert!(bench.put_line(&format!("put m {} 4 host=a", T + 3)).is_all_stored());
     assert_eq!((bench.ingest.levels().known_series, bench.schema.index().len()), (3, 1));
-    let known = |points: &[_]| bench.ingest.submit_known(points, Door::Http).unwrap().is_some();
-    assert!(known(&bench.ingest.parse_put(&object("m", T, "1", "a")).unwrap()));
-    assert!(!known(&bench.ingest.parse_put(&object("m", T, "1", "b")).unwrap()), "a new series needs the store");
+    let is_known = |body: &str| {
+        let points = bench.ingest.parse_put(body).unwrap();
+        bench
+            .ingest
+            .submit_known(&points, Door::Http)
+            .unwrap()
+            .is_some_and(|submission| submission.wait().is_all_stored())
+    };
+    assert!(is_known(&object("m", T, "1", "a")));
+    assert!(!is_known(&object("m", T, "1", "b")), "a new series needs the store");
     assert!(bench.counts(Door::Http).is_balanced());
     let cells = bench.cells();
     assert!(cells.len() == 4 && cells.iter().all(|cell| cell.0 == cells[0].0));
