@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::data::Deal;
+use crate::load::Door;
 use crate::server::{Kind, Server};
 use crate::{data, load};
 
 /// Stores `points`, compacts, stops, and divides what the folder holds; beside it, the bytes made beforehand.
 pub(crate) fn bytes_a_point(kind: Kind, program: &Path, dir: &Path, points: usize) -> Result<(f64, u64)> {
     let server = Server::start(kind, program, dir)?;
-    load::send(server.put_port(), &data::bodies(points, 5000))?;
+    let deal = Deal { door: Door::Json, batch: 5000, connections: 4 };
+    load::send(server.port(deal.door), &data::bodies(points, deal))?;
     if kind == Kind::VictoriaMetrics {
         get(14301, "/internal/force_flush")?;
         get(14301, "/internal/force_merge")?;
@@ -23,12 +26,12 @@ pub(crate) fn bytes_a_point(kind: Kind, program: &Path, dir: &Path, points: usiz
         std::thread::sleep(Duration::from_secs(10));
     }
     let folder = server.stop()?;
-    if kind == Kind::Basalt {
+    if kind != Kind::VictoriaMetrics {
         let status = Command::new(program).arg("compact").arg("--data-dir").arg(&folder).status()?;
         ensure!(status.success(), "basalt compact failed");
     }
     let beforehand = match kind {
-        Kind::Basalt => made_beforehand(&folder)?,
+        Kind::Basalt | Kind::Before => made_beforehand(&folder)?,
         Kind::VictoriaMetrics => 0,
     };
     Ok(((size(&folder)? - beforehand) as f64 / points as f64, beforehand))

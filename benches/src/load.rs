@@ -1,19 +1,27 @@
-//! The client: 4 connections, one request in flight on each, bodies ready in memory, so that it costs the server's cores little.
+//! The client: some connections, one request in flight on each, bodies ready in memory, so that it costs the server's cores little.
+//! Lines are written as fast as they are taken; the server closes when it is through with them.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// How many connections send at once.
-pub(crate) const CONNECTIONS: usize = 4;
+/// By which protocol points are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Door {
+    /// `/api/put`.
+    Json,
+    /// Lines of `put`.
+    Telnet,
+}
 
 /// Request bodies by connection.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     /// Points in all of them.
     pub(crate) points: usize,
+    pub(crate) door: Door,
     /// The bodies of each connection in order.
     pub(crate) of: Vec<Vec<Vec<u8>>>,
 }
@@ -22,7 +30,8 @@ pub(crate) struct Bodies {
 pub(crate) fn send(port: u16, bodies: &Bodies) -> Result<Duration> {
     let begun = Instant::now();
     std::thread::scope(|scope| {
-        let threads: Vec<_> = bodies.of.iter().map(|of| scope.spawn(move || connection(port, of))).collect();
+        let threads: Vec<_> =
+            bodies.of.iter().map(|of| scope.spawn(move || connection(port, bodies.door, of))).collect();
         threads.into_iter().try_for_each(|thread| match thread.join() {
             Ok(result) => result,
             Err(_) => bail!("a connection's thread panicked"),
@@ -31,10 +40,17 @@ pub(crate) fn send(port: u16, bodies: &Bodies) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-fn connection(port: u16, bodies: &[Vec<u8>]) -> Result<()> {
+fn connection(port: u16, door: Door, bodies: &[Vec<u8>]) -> Result<()> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).context("cannot connect")?;
     stream.set_nodelay(true)?;
     let mut answer = Vec::with_capacity(4096);
+    if door == Door::Telnet {
+        bodies.iter().try_for_each(|lines| stream.write_all(lines))?;
+        stream.shutdown(Shutdown::Write)?;
+        stream.read_to_end(&mut answer)?;
+        ensure!(answer.is_empty(), "refused: {}", String::from_utf8_lossy(&answer));
+        return Ok(());
+    }
     for body in bodies {
         let head = format!(
             "POST /api/put HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",

@@ -1,5 +1,5 @@
-//! Basalt beside VictoriaMetrics on the same work: `/api/put` over 4 connections, interleaved rounds, each server alone on the
-//! machine while it is measured. README.md has the command and the last table.
+//! Basalt beside VictoriaMetrics on the same work: `/api/put` or telnet, interleaved rounds, each server alone on the machine while
+//! it is measured. README.md has the command and the last table.
 
 mod data;
 mod disk;
@@ -12,11 +12,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Parser;
 
+use crate::data::Deal;
+use crate::load::Door;
 use crate::report::{Figures, Table};
 use crate::server::{Kind, Server};
-
-/// Points each server stores before its folder is measured.
-const DISK_POINTS: usize = 4_000_000;
 
 /// How much each side gets, and where its program lies.
 #[derive(Debug, Parser)]
@@ -36,6 +35,18 @@ struct Args {
     /// Points a request, each a row of the table.
     #[arg(long, value_delimiter = ',', default_values_t = [50, 500, 5000])]
     batches: Vec<usize>,
+    /// How many connections send at once.
+    #[arg(long, default_value_t = 4)]
+    connections: usize,
+    /// By which protocol.
+    #[arg(long, value_enum, default_value = "json")]
+    door: Door,
+    /// Points that are stored before the folder is measured; 0 leaves that out.
+    #[arg(long, default_value_t = 4_000_000)]
+    disk_points: usize,
+    /// An older Basalt, to take turns with this one.
+    #[arg(long)]
+    before: Option<PathBuf>,
     /// Where the servers keep their data; emptied for each run.
     #[arg(long, default_value = "/tmp/basalt-benches")]
     dir: PathBuf,
@@ -44,23 +55,27 @@ struct Args {
 fn main() -> Result<()> {
     let args = Args::parse();
     let mut peers = vec![(Kind::Basalt, args.basalt.clone())];
+    peers.extend(args.before.clone().map(|path| (Kind::Before, path)));
     peers.extend(args.victoria_metrics.clone().map(|path| (Kind::VictoriaMetrics, path)));
     let mut table = Table::default();
     for &batch in &args.batches {
-        let bodies = data::bodies(args.points, batch);
+        let deal = Deal { door: args.door, batch, connections: args.connections };
+        let bodies = data::bodies(args.points, deal);
         for round in 1..=args.rounds {
             for (kind, path) in &peers {
-                let figures = run(*kind, path, &args, &bodies).with_context(|| format!("{kind:?}, {batch} a batch"))?;
+                let figures =
+                    run(*kind, path, (&args, deal), &bodies).with_context(|| format!("{kind:?}, {batch} a batch"))?;
                 eprintln!("{kind:?} batch {batch} round {round}: {figures}");
                 table.add(*kind, batch, figures);
             }
         }
     }
     print!("{table}");
-    for (kind, path) in &peers {
-        let (bytes, beforehand) = disk::bytes_a_point(*kind, path, &args.dir, DISK_POINTS)?;
+    for (kind, path) in peers.iter().filter(|_| args.disk_points > 0) {
+        let points = args.disk_points;
+        let (bytes, beforehand) = disk::bytes_a_point(*kind, path, &args.dir, points)?;
         println!(
-            "{kind}: {bytes:.2} bytes a point on disk after compaction, {DISK_POINTS} points, and {} MiB made beforehand",
+            "{kind}: {bytes:.2} bytes a point on disk after compaction, {points} points, and {} MiB made beforehand",
             beforehand >> 20
         );
     }
@@ -68,11 +83,12 @@ fn main() -> Result<()> {
 }
 
 /// One server, started empty, taught the series, then timed.
-fn run(kind: Kind, path: &std::path::Path, args: &Args, bodies: &load::Bodies) -> Result<Figures> {
+fn run(kind: Kind, path: &std::path::Path, (args, deal): (&Args, Deal), bodies: &load::Bodies) -> Result<Figures> {
     let server = Server::start(kind, path, &args.dir)?;
-    load::send(server.put_port(), &data::first_points())?;
+    let port = server.port(deal.door);
+    load::send(port, &data::first_points(deal))?;
     let before = server.cpu_seconds()?;
-    let took = load::send(server.put_port(), bodies)?;
+    let took = load::send(port, bodies)?;
     let figures = Figures {
         points_a_second: bodies.points as f64 / took.as_secs_f64(),
         cpu_a_million: (server.cpu_seconds()? - before) * 1e6 / bodies.points as f64,

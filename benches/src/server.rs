@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::load::Door;
+
 /// Clock ticks a second in /proc; 100 on every Linux that Rust's standard library supports.
 const TICKS_A_SECOND: f64 = 100.0;
 
@@ -15,6 +17,8 @@ const TICKS_A_SECOND: f64 = 100.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Basalt,
+    /// An older Basalt.
+    Before,
     VictoriaMetrics,
 }
 
@@ -22,6 +26,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Basalt => "Basalt",
+            Self::Before => "Basalt before",
             Self::VictoriaMetrics => "VictoriaMetrics",
         })
     }
@@ -45,13 +50,14 @@ impl Server {
         std::fs::create_dir_all(&folder)?;
         let data = folder.join("data").display().to_string();
         let args = match kind {
-            Kind::Basalt => {
+            Kind::Basalt | Kind::Before => {
                 vec!["serve".into(), "--listen".into(), "127.0.0.1:14300".into(), "--data-dir".into(), data]
             }
             Kind::VictoriaMetrics => vec![
                 format!("-storageDataPath={data}"),
                 "-httpListenAddr=127.0.0.1:14301".into(),
                 "-opentsdbHTTPListenAddr=127.0.0.1:14302".into(),
+                "-opentsdbListenAddr=127.0.0.1:14303".into(),
                 "-retentionPeriod=100y".into(),
             ],
         };
@@ -67,11 +73,12 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it takes `/api/put`.
-    pub(crate) fn put_port(&self) -> u16 {
-        match self.kind {
-            Kind::Basalt => 14300,
-            Kind::VictoriaMetrics => 14302,
+    /// Where it takes points.
+    pub(crate) fn port(&self, door: Door) -> u16 {
+        match (self.kind, door) {
+            (Kind::Basalt | Kind::Before, _) => 14300,
+            (Kind::VictoriaMetrics, Door::Json) => 14302,
+            (Kind::VictoriaMetrics, Door::Telnet) => 14303,
         }
     }
 
@@ -112,7 +119,7 @@ impl Server {
 
     fn wait_for_port(&self) -> Result<()> {
         let end = Instant::now() + Duration::from_secs(30);
-        while TcpStream::connect(("127.0.0.1", self.put_port())).is_err() {
+        while TcpStream::connect(("127.0.0.1", self.port(Door::Json))).is_err() {
             ensure!(Instant::now() < end, "{} does not listen; see {}", self.kind, self.folder.join("log").display());
             std::thread::sleep(Duration::from_millis(20));
         }
