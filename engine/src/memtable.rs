@@ -1,9 +1,10 @@
 //! The newest cells of a region, in memory, sorted by rows.
 //!
-//! Rows are found in one ordered list of leaves a family; a row's cells lie in
-//! sorted runs of bounded length, so that a cell that comes in order (a time
-//! series' next point) is a push and one that does not moves a few kilobytes at
-//! most. Keys, qualifiers and values lie in an arena: no allocation a row or cell.
+//! A row that is there is found by a hash of its key, and rows are walked by one
+//! ordered list of leaves a family; a row's cells lie in sorted runs of bounded
+//! length, so that a cell that comes in order (a time series' next point) is a push
+//! and one that does not moves a few kilobytes at most. A point's qualifier and
+//! value lie in its entry; keys and longer bytes in an arena: no allocation a row or cell.
 //!
 //! Readers copy out a piece at a time under a read lock. What they may see is
 //! fixed by their read point, and a cell once in never changes, so pieces of one
@@ -12,19 +13,20 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
+use basalt_store::{CellRef, SeqNo};
 
 use crate::id::FamilyId;
 use crate::mutation::LoggedCell;
 
 mod arena;
 mod cursor;
+mod index;
 mod rows;
 mod slot;
 #[cfg(test)]
 mod tests;
 
-use arena::{Arena, width};
+use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
 use rows::{ROW_BYTES, Rows};
 use slot::Entry;
@@ -160,46 +162,30 @@ impl FamilyCells {
     /// Inserts cells of one row; answers the bytes added.
     fn insert(&mut self, key: &[u8], sequence: SeqNo, cells: &[LoggedCell<'_>]) -> u64 {
         let FamilyCells { rows, arena, .. } = self;
-        let mut added = 0;
-        let mut keep = |arena: &mut Arena, cell: &LoggedCell<'_>| {
-            added += (cell.qualifier.len() + cell.value.len()) as u64;
-            keep(arena, cell, sequence)
-        };
         let Some((first, mut rest)) = cells.split_first() else { return 0 };
-        let (at, new_bytes) = match rows.find(key, arena) {
-            Ok(at) => {
-                rest = cells;
-                (at, 0)
-            }
-            Err(at) => {
-                let first = keep(arena, first);
-                (rows.insert(at, key, first, arena), ROW_BYTES + key.len() as u64)
-            }
+        let mut added = 0;
+        let hash = rows.hash(key);
+        let row = if let Some(row) = rows.get(hash, key, arena) {
+            rest = cells;
+            row
+        } else {
+            let (first, kept) = Entry::keep(first, sequence, arena);
+            added += ROW_BYTES + (key.len() + kept) as u64;
+            rows.insert(hash, key, first, arena)
         };
-        if let Some(slot) = rows.slot_mut(at) {
+        if let Some(slot) = rows.slot_mut(row) {
             for cell in rest {
-                let entry = keep(arena, cell);
+                let (entry, kept) = Entry::keep(cell, sequence, arena);
+                added += (kept + size_of::<Entry>()) as u64;
                 slot.insert(entry, arena);
             }
         }
-        added + new_bytes + (rest.len() * size_of::<Entry>()) as u64
-    }
-}
-
-/// Copies a cell's bytes into the arena.
-fn keep(arena: &mut Arena, cell: &LoggedCell<'_>, sequence: SeqNo) -> Entry {
-    Entry {
-        timestamp: cell.timestamp,
-        sequence,
-        place: arena.keep(cell.qualifier, cell.value),
-        qualifier_len: width(cell.qualifier.len()),
-        value_len: width(cell.value.len()),
-        kind: cell.kind,
+        added
     }
 }
 
 /// A cell of a slot, with the bytes it points to.
-fn cell_ref<'a>(entry: &Entry, arena: &'a Arena) -> CellRef<'a> {
+fn cell_ref<'a>(entry: &'a Entry, arena: &'a Arena) -> CellRef<'a> {
     let (qualifier, value) = entry.bytes(arena);
     CellRef {
         row: &[],
@@ -211,5 +197,3 @@ fn cell_ref<'a>(entry: &Entry, arena: &'a Arena) -> CellRef<'a> {
         value,
     }
 }
-
-const _: () = assert!(size_of::<Entry>() <= 40 && size_of::<CellKind>() == 1 && size_of::<Timestamp>() == 8);

@@ -10,14 +10,26 @@ pub(super) struct Place {
     offset: u32,
 }
 
+impl Place {
+    /// The place without its alignment, for those who hold many.
+    pub(super) fn packed(self) -> [u8; 8] {
+        (u64::from(self.chunk) << 32 | u64::from(self.offset)).to_le_bytes()
+    }
+
+    pub(super) fn unpacked(bytes: [u8; 8]) -> Place {
+        let [a, b, c, d, e, f, g, h] = bytes;
+        Place { chunk: u32::from_le_bytes([e, f, g, h]), offset: u32::from_le_bytes([a, b, c, d]) }
+    }
+}
+
 /// The bytes of a family of a memtable.
 #[derive(Debug, Default)]
 pub(super) struct Arena(Vec<Vec<u8>>);
 
 impl Arena {
-    /// Keeps two pieces of bytes, the second right behind the first.
-    pub(super) fn keep(&mut self, first: &[u8], second: &[u8]) -> Place {
-        let needed = first.len() + second.len();
+    /// Keeps pieces of bytes, each right behind the one before.
+    pub(super) fn keep(&mut self, pieces: &[&[u8]]) -> Place {
+        let needed = pieces.iter().map(|piece| piece.len()).sum();
         if self.0.last().is_none_or(|last| last.capacity() - last.len() < needed) {
             self.0.push(Vec::with_capacity(needed.max(CHUNK_BYTES)));
         }
@@ -25,8 +37,9 @@ impl Arena {
         let mut offset = 0;
         if let Some(last) = self.0.last_mut() {
             offset = last.len();
-            last.extend_from_slice(first);
-            last.extend_from_slice(second);
+            for piece in pieces {
+                last.extend_from_slice(piece);
+            }
         }
         Place { chunk: width(chunk), offset: width(offset) }
     }

@@ -1,15 +1,20 @@
-//! The rows of a family in key order: leaves of bounded length under one list of their first keys.
+//! The rows of a family: found by a hash of their keys, walked in key order by leaves of bounded length under one list of
+//! their first keys.
 //!
 //! ```text
 //! first keys:  a        f        m        (heads: 8 bytes behind what all keys share)
 //!              │        │        │
-//! leaves:     a b d    f g k    m p       (heads, then keys and slots)
+//! leaves:     a b d    f g k    m p       (heads, and numbers of rows)
 //! ```
 //!
-//! A look-up is two searches, each over a plain list of 64-bit heads; keys themselves are compared where heads are equal
-//! only. An insert moves half a leaf. Keys that come in order fill leaf after leaf. No allocation a row.
+//! The place of a new row takes two searches, each over a plain list of 64-bit heads; keys themselves are compared where
+//! heads are equal only. An insert moves half a leaf. Keys that come in order fill leaf after leaf. Rows themselves stay
+//! where they were put, in pieces of their own. No allocation a row.
+
+use std::hash::{BuildHasher, Hasher};
 
 use super::arena::{Arena, Place, width};
+use super::index::Index;
 use super::slot::{Entry, Slot};
 use crate::heads::Heads;
 
@@ -25,7 +30,14 @@ struct Row {
 }
 
 /// What a row costs besides the bytes of its key and its first cell. In random order leaves are two thirds full.
-pub(super) const ROW_BYTES: u64 = (size_of::<Row>() + size_of::<u64>()) as u64 * 3 / 2;
+pub(super) const ROW_BYTES: u64 = (size_of::<Row>() + (size_of::<u32>() + 3 * size_of::<u64>()) * 3 / 2) as u64;
+
+/// Rows of a piece.
+const PIECE_ROWS: usize = 1024;
+
+/// The rows in the order in which they came; those that are there never move.
+#[derive(Debug, Default)]
+struct Slab(Vec<Vec<Row>>);
 
 /// Rows in key order. All methods take the arena that holds the keys.
 #[derive(Debug, Default)]
@@ -33,53 +45,72 @@ pub(super) struct Rows {
     leaves: Vec<Leaf>,
     /// Of the first key of each leaf.
     heads: Heads,
+    slab: Slab,
+    index: Index,
+    hashes: foldhash::fast::RandomState,
 }
 
 #[derive(Debug, Default)]
 struct Leaf {
     heads: Heads,
-    rows: Vec<Row>,
+    /// Numbers of rows in the slab.
+    rows: Vec<u32>,
 }
 
 /// Where a row is, or where it belongs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct At {
+struct At {
     leaf: usize,
     row: usize,
 }
 
 impl Rows {
-    /// Finds a row; the place where it belongs when it is not there.
-    pub(super) fn find(&self, key: &[u8], arena: &Arena) -> Result<At, At> {
-        let leaf = self.heads.search(key, |leaf| first_key(&self.leaves, leaf, arena));
-        let leaf = leaf.unwrap_or_else(|behind| behind.saturating_sub(1));
-        let Some(found) = self.leaves.get(leaf) else { return Err(At { leaf: 0, row: 0 }) };
-        let row = found.heads.search(key, |row| found.key(row, arena));
-        row.map(|row| At { leaf, row }).map_err(|row| At { leaf, row })
+    /// The hash of a key, as the methods below want it.
+    pub(super) fn hash(&self, key: &[u8]) -> u64 {
+        hash(&self.hashes, key)
     }
 
-    /// The cells of a row that was found.
-    pub(super) fn slot_mut(&mut self, at: At) -> Option<&mut Slot> {
-        Some(&mut self.leaves.get_mut(at.leaf)?.rows.get_mut(at.row)?.slot)
+    /// The number of a row; `None` when it is not there.
+    pub(super) fn get(&self, hash: u64, key: &[u8], arena: &Arena) -> Option<u32> {
+        self.index.get(hash, |row| self.slab.key(row, arena) == key)
     }
 
-    /// Adds a row with its first cell where [`Rows::find`] says that it belongs; answers where it is.
-    pub(super) fn insert(&mut self, at: At, key: &[u8], first: Entry, arena: &mut Arena) -> At {
-        let row = Row { key: arena.keep(key, &[]), key_bytes: width(key.len()), slot: Slot::One(first) };
+    /// The cells of a row.
+    pub(super) fn slot_mut(&mut self, row: u32) -> Option<&mut Slot> {
+        self.slab.get_mut(row).map(|row| &mut row.slot)
+    }
+
+    /// Adds a row that is not there with its first cell; answers its number.
+    pub(super) fn insert(&mut self, hash: u64, key: &[u8], first: Entry, arena: &mut Arena) -> u32 {
+        let row = Row { key: arena.keep(&[key]), key_bytes: width(key.len()), slot: Slot::One(first) };
+        let number = self.slab.push(row);
+        let at = self.find(key, arena).unwrap_or_else(|at| at);
         let at = self.make_room(at, arena);
-        let Rows { leaves, heads } = self;
+        let Rows { leaves, heads, slab, index, hashes } = self;
         if let Some(leaf) = leaves.get_mut(at.leaf) {
-            leaf.insert(at.row, key, row, arena);
+            leaf.insert(at.row, key, number, (slab, arena));
         }
         if at.row == 0 {
-            heads.set(at.leaf, key, |leaf| first_key(leaves, leaf, arena));
+            heads.set(at.leaf, key, |leaf| first_key(leaves, leaf, (slab, arena)));
         }
-        at
+        index.insert(hash, number, |row| self::hash(hashes, slab.key(row, arena)));
+        number
+    }
+
+    /// Finds a row in the order; the place where it belongs when it is not there.
+    fn find(&self, key: &[u8], arena: &Arena) -> Result<At, At> {
+        let keys = (&self.slab, arena);
+        let leaf = self.heads.search(key, |leaf| first_key(&self.leaves, leaf, keys));
+        let leaf = leaf.unwrap_or_else(|behind| behind.saturating_sub(1));
+        let Some(found) = self.leaves.get(leaf) else { return Err(At { leaf: 0, row: 0 }) };
+        let row = found.heads.search(key, |row| found.key(row, keys));
+        row.map(|row| At { leaf, row }).map_err(|row| At { leaf, row })
     }
 
     /// Splits the leaf when it is full, or begins the next one behind the last; answers where the row then belongs.
     fn make_room(&mut self, at: At, arena: &Arena) -> At {
-        let Rows { leaves, heads } = self;
+        let Rows { leaves, heads, slab, .. } = self;
+        let keys = (&*slab, arena);
         let is_last = at.leaf + 1 >= leaves.len();
         // Keys that come in order leave full leaves behind.
         if leaves.is_empty() || (is_last && at.row == LEAF_ROWS) {
@@ -89,9 +120,9 @@ impl Rows {
             return At { leaf: next, row: 0 };
         }
         let Some(full) = leaves.get_mut(at.leaf).filter(|leaf| leaf.rows.len() >= LEAF_ROWS) else { return at };
-        let upper = full.split(arena);
+        let upper = full.split(keys);
         let (kept, next) = (full.rows.len(), at.leaf + 1);
-        heads.insert(next, upper.key(0, arena), |leaf| first_key(leaves, leaf, arena));
+        heads.insert(next, upper.key(0, keys), |leaf| first_key(leaves, leaf, keys));
         leaves.insert(next, upper);
         if at.row > kept { At { leaf: next, row: at.row - kept } } else { at }
     }
@@ -106,7 +137,7 @@ impl Rows {
         let (first, rest) = self.leaves.get(at.leaf..).and_then(<[Leaf]>::split_first).unzip();
         let first = first.and_then(|leaf| leaf.rows.get(at.row..)).unwrap_or_default();
         let rest = rest.unwrap_or_default().iter().flat_map(|leaf| &leaf.rows);
-        first.iter().chain(rest).map(|row| (row.key(arena), &row.slot))
+        first.iter().chain(rest).filter_map(|row| self.slab.row(*row, arena))
     }
 
     /// Rows from a key back, descending; all without one.
@@ -121,34 +152,79 @@ impl Rows {
         });
         let first = self.leaves.get(end.leaf).and_then(|leaf| leaf.rows.get(..end.row)).unwrap_or_default();
         let rest = self.leaves.get(..end.leaf).unwrap_or_default().iter().rev().flat_map(|leaf| leaf.rows.iter().rev());
-        first.iter().rev().chain(rest).map(|row| (row.key(arena), &row.slot))
+        first.iter().rev().chain(rest).filter_map(|row| self.slab.row(*row, arena))
     }
 }
 
-fn first_key<'a>(leaves: &[Leaf], leaf: usize, arena: &'a Arena) -> &'a [u8] {
-    leaves.get(leaf).map_or(&[], |leaf| leaf.key(0, arena))
+fn hash(hashes: &foldhash::fast::RandomState, key: &[u8]) -> u64 {
+    let mut hasher = hashes.build_hasher();
+    hasher.write(key);
+    hasher.finish()
+}
+
+/// Where the keys of rows are found.
+type Keys<'a> = (&'a Slab, &'a Arena);
+
+fn first_key<'a>(leaves: &[Leaf], leaf: usize, keys: Keys<'a>) -> &'a [u8] {
+    leaves.get(leaf).map_or(&[], |leaf| leaf.key(0, keys))
 }
 
 impl Leaf {
-    fn insert(&mut self, at: usize, key: &[u8], row: Row, arena: &Arena) {
+    fn insert(&mut self, at: usize, key: &[u8], row: u32, keys: Keys<'_>) {
         let Leaf { heads, rows } = self;
-        heads.insert(at, key, |row| rows.get(row).map_or(&[], |row| row.key(arena)));
+        heads.insert(at, key, |row| key_at(rows, row, keys));
         rows.insert(at, row);
     }
 
-    fn key<'a>(&self, row: usize, arena: &'a Arena) -> &'a [u8] {
-        self.rows.get(row).map_or(&[], |row| row.key(arena))
+    fn key<'a>(&self, row: usize, keys: Keys<'a>) -> &'a [u8] {
+        key_at(&self.rows, row, keys)
     }
 
     /// Takes the upper half off.
-    fn split(&mut self, arena: &Arena) -> Leaf {
+    fn split(&mut self, keys: Keys<'_>) -> Leaf {
         let rows = self.rows.split_off(LEAF_ROWS / 2);
         let mut upper = Leaf { heads: self.heads.split_off(LEAF_ROWS / 2), rows };
         for leaf in [self, &mut upper] {
             let Leaf { heads, rows } = leaf;
-            heads.deepen(|row| rows.get(row).map_or(&[], |row| row.key(arena)));
+            heads.deepen(|row| key_at(rows, row, keys));
         }
         upper
+    }
+}
+
+fn key_at<'a>(rows: &[u32], row: usize, (slab, arena): Keys<'a>) -> &'a [u8] {
+    rows.get(row).map_or(&[], |row| slab.key(*row, arena))
+}
+
+impl Slab {
+    fn push(&mut self, row: Row) -> u32 {
+        if self.0.last().is_none_or(|last| last.len() == PIECE_ROWS) {
+            // The first piece grows: a small memtable is not to cost a whole one.
+            self.0.push(Vec::with_capacity(if self.0.is_empty() { 0 } else { PIECE_ROWS }));
+        }
+        let before = (self.0.len() - 1) * PIECE_ROWS;
+        let mut place = 0;
+        if let Some(last) = self.0.last_mut() {
+            place = last.len();
+            last.push(row);
+        }
+        width(before + place)
+    }
+
+    fn get(&self, row: u32) -> Option<&Row> {
+        self.0.get(row as usize / PIECE_ROWS)?.get(row as usize % PIECE_ROWS)
+    }
+
+    fn get_mut(&mut self, row: u32) -> Option<&mut Row> {
+        self.0.get_mut(row as usize / PIECE_ROWS)?.get_mut(row as usize % PIECE_ROWS)
+    }
+
+    fn key<'a>(&self, row: u32, arena: &'a Arena) -> &'a [u8] {
+        self.get(row).map_or(&[], |row| row.key(arena))
+    }
+
+    fn row<'a>(&'a self, row: u32, arena: &'a Arena) -> Option<(&'a [u8], &'a Slot)> {
+        self.get(row).map(|row| (row.key(arena), &row.slot))
     }
 }
 
@@ -167,12 +243,14 @@ mod tests {
     use basalt_store::{CellKind, SeqNo, Timestamp};
 
     use super::*;
+    use crate::id::FamilyId;
     use crate::io::{Rng, SplitMix};
+    use crate::mutation::LoggedCell;
 
     fn entry(number: u64, arena: &mut Arena) -> Entry {
-        let place = arena.keep(b"q", b"v");
-        let (timestamp, sequence) = (Timestamp(number), SeqNo(number));
-        Entry { timestamp, sequence, place, qualifier_len: 1, value_len: 1, kind: CellKind::Put }
+        let (family, kind, timestamp) = (FamilyId(1), CellKind::Put, Timestamp(number));
+        let cell = LoggedCell { family, kind, timestamp, qualifier: b"q", value: b"v" };
+        Entry::keep(&cell, SeqNo(number), arena).0
     }
 
     fn number(slot: &Slot) -> u64 {
@@ -203,14 +281,15 @@ mod tests {
                 } else {
                     [&[0xFF; 3][..], &count.to_string().into_bytes()].concat()
                 };
-                match rows.find(&key, &arena) {
-                    Ok(at) => assert_eq!(number(rows.slot_mut(at).unwrap()), expected[&key]),
-                    Err(at) => {
-                        let first = entry(count, &mut arena);
-                        let at = rows.insert(at, &key, first, &mut arena);
-                        assert_eq!(number(rows.slot_mut(at).unwrap()), count);
-                        assert!(expected.insert(key, count).is_none());
-                    }
+                let hash = rows.hash(&key);
+                assert_eq!(rows.find(&key, &arena).is_ok(), expected.contains_key(&key));
+                if let Some(row) = rows.get(hash, &key, &arena) {
+                    assert_eq!(number(rows.slot_mut(row).unwrap()), expected[&key]);
+                } else {
+                    let first = entry(count, &mut arena);
+                    let row = rows.insert(hash, &key, first, &mut arena);
+                    assert_eq!(number(rows.slot_mut(row).unwrap()), count);
+                    assert!(expected.insert(key, count).is_none());
                 }
             }
             for _ in 0..100 {
@@ -237,8 +316,8 @@ mod tests {
         for count in 0..1000_u64 {
             let key = count.to_be_bytes();
             let first = entry(count, &mut arena);
-            let at = rows.find(&key, &arena).unwrap_err();
-            rows.insert(at, &key, first, &mut arena);
+            let hash = rows.hash(&key);
+            rows.insert(hash, &key, first, &mut arena);
         }
         assert_eq!(rows.leaves.len(), 1000_usize.div_ceil(LEAF_ROWS));
     }

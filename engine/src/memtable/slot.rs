@@ -4,33 +4,88 @@ use std::cmp::Ordering;
 
 use basalt_store::{CellKind, SeqNo, Timestamp};
 
-use super::arena::{Arena, Place};
+use super::arena::{Arena, Place, width};
 use super::cell_ref;
+use crate::field::Fields;
+use crate::mutation::LoggedCell;
 
 /// A run that grows past this is split: an insert moves half of it at most.
 const RUN_CELLS_MAX: usize = 512;
+/// Room of a row's list when it begins; it doubles from there.
+const FIRST_CELLS: usize = 4;
 
-/// A cell whose bytes lie in the arena, qualifier first, value behind it.
+/// Up to so many bytes of qualifier and value lie in the entry itself: those of any point.
+const INLINE_BYTES: usize = 12;
+
+/// A cell.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) timestamp: Timestamp,
     pub(super) sequence: SeqNo,
-    pub(super) place: Place,
-    pub(super) qualifier_len: u32,
-    pub(super) value_len: u32,
+    held: Held,
     pub(super) kind: CellKind,
 }
 
+/// Qualifier and value.
+#[derive(Debug, Clone, Copy)]
+enum Held {
+    /// The qualifier, the value behind it; their lengths in half a byte each.
+    Inline { lengths: u8, bytes: [u8; INLINE_BYTES] },
+    /// A packed place in the arena: both lengths, then the bytes of both.
+    Kept([u8; 8]),
+}
+
+const _: () = assert!(size_of::<Entry>() == 32 && INLINE_BYTES < 16);
+
 impl Entry {
+    /// An entry of the cell's bytes, and how many of them it left to the arena.
+    pub(super) fn keep(cell: &LoggedCell<'_>, sequence: SeqNo, arena: &mut Arena) -> (Entry, usize) {
+        let (qualifier, value) = (cell.qualifier, cell.value);
+        let (held, kept) = match inline(qualifier, value) {
+            Some(held) => (held, 0),
+            None => {
+                let lengths = [width(qualifier.len()).to_le_bytes(), width(value.len()).to_le_bytes()];
+                let place = arena.keep(&[lengths.as_flattened(), qualifier, value]);
+                (Held::Kept(place.packed()), LENGTHS_BYTES + qualifier.len() + value.len())
+            }
+        };
+        (Entry { timestamp: cell.timestamp, sequence, held, kind: cell.kind }, kept)
+    }
+
     /// Qualifier and value.
-    pub(super) fn bytes<'a>(&self, arena: &'a Arena) -> (&'a [u8], &'a [u8]) {
-        let qualifier = arena.bytes(self.place, 0, self.qualifier_len);
-        (qualifier, arena.bytes(self.place, self.qualifier_len, self.value_len))
+    pub(super) fn bytes<'a>(&'a self, arena: &'a Arena) -> (&'a [u8], &'a [u8]) {
+        match &self.held {
+            Held::Inline { lengths, bytes } => {
+                let (qualifier, value) = (usize::from(lengths >> 4), usize::from(lengths & 15));
+                let (qualifier, rest) = bytes.split_at(qualifier);
+                (qualifier, rest.get(..value).unwrap_or_default())
+            }
+            Held::Kept(place) => {
+                let place = Place::unpacked(*place);
+                let mut lengths = Fields::new(arena.bytes(place, 0, width(LENGTHS_BYTES)));
+                let (qualifier, value) = lengths.u32().zip(lengths.u32()).unwrap_or_default();
+                let start = width(LENGTHS_BYTES);
+                (arena.bytes(place, start, qualifier), arena.bytes(place, start + qualifier, value))
+            }
+        }
     }
 
     fn order(&self, other: &Entry, arena: &Arena) -> Ordering {
         cell_ref(self, arena).order_in_family(&cell_ref(other, arena))
     }
+}
+
+/// The two lengths before kept bytes.
+const LENGTHS_BYTES: usize = 8;
+
+fn inline(qualifier: &[u8], value: &[u8]) -> Option<Held> {
+    let mut bytes = [0; INLINE_BYTES];
+    let end = qualifier.len().checked_add(value.len())?;
+    let (first, second) = bytes.get_mut(..end)?.split_at_mut(qualifier.len());
+    first.copy_from_slice(qualifier);
+    second.copy_from_slice(value);
+    let lengths = u8::try_from(qualifier.len() << 4 | value.len()).ok()?;
+    Some(Held::Inline { lengths, bytes })
 }
 
 /// A row's cells.
@@ -39,15 +94,19 @@ pub(super) enum Slot {
     /// Many rows have one cell; it lies here without a list around it.
     One(Entry),
     /// More than one.
-    Many(Box<Runs>),
+    Many(Runs),
 }
 
 /// The runs, each sorted and not empty, all before the next.
 #[derive(Debug)]
 pub(super) struct Runs {
     first: Vec<Entry>,
-    more: Vec<Vec<Entry>>,
+    /// Few rows have more: a word is spared where there are none.
+    more: Option<Box<More>>,
 }
+
+#[derive(Debug, Default)]
+struct More(Vec<Vec<Entry>>);
 
 impl Slot {
     /// Puts a cell where it belongs; replaces the one of the same address and number.
@@ -55,9 +114,10 @@ impl Slot {
         match self {
             Slot::One(one) if one.order(&entry, arena) == Ordering::Equal => *one = entry,
             Slot::One(one) => {
-                let mut runs = Runs { first: vec![*one], more: Vec::new() };
+                let mut runs = Runs { first: Vec::with_capacity(FIRST_CELLS), more: None };
+                runs.first.push(*one);
                 runs.insert(entry, arena);
-                *self = Slot::Many(Box::new(runs));
+                *self = Slot::Many(runs);
             }
             Slot::Many(runs) => runs.insert(entry, arena),
         }
@@ -69,8 +129,9 @@ impl Slot {
         let (run, behind) = match self {
             Slot::One(one) => (std::slice::from_ref(one), &[][..]),
             Slot::Many(runs) => {
-                let index = runs.more.partition_point(|run| run.first().is_some_and(&is_before));
-                (runs.run(index), runs.more.get(index..).unwrap_or_default())
+                let more = runs.more();
+                let index = more.partition_point(|run| run.first().is_some_and(&is_before));
+                (runs.run(index), more.get(index..).unwrap_or_default())
             }
         };
         let start = run.partition_point(&is_before);
@@ -97,26 +158,54 @@ impl Runs {
         }
         if run.len() > RUN_CELLS_MAX {
             let upper = run.split_off(RUN_CELLS_MAX / 2);
-            self.more.insert(index, upper);
+            self.more.get_or_insert_default().0.insert(index, upper);
         }
+    }
+
+    fn more(&self) -> &[Vec<Entry>] {
+        self.more.as_ref().map_or(&[], |more| &more.0)
     }
 
     /// The last run that begins at or before the cell.
     fn run_of(&self, entry: &Entry, arena: &Arena) -> usize {
-        self.more.partition_point(|run| run.first().is_some_and(|first| first.order(entry, arena) != Ordering::Greater))
+        let begins = |run: &Vec<Entry>| run.first().is_some_and(|first| first.order(entry, arena) != Ordering::Greater);
+        self.more().partition_point(begins)
     }
 
     fn run(&self, index: usize) -> &[Entry] {
         match index.checked_sub(1) {
             None => &self.first,
-            Some(more) => self.more.get(more).map_or(&[], |run| run),
+            Some(more) => self.more().get(more).map_or(&[], |run| run),
         }
     }
 
     fn run_mut(&mut self, index: usize) -> &mut Vec<Entry> {
-        match index.checked_sub(1).and_then(|more| self.more.get_mut(more)) {
+        let more = index.checked_sub(1).zip(self.more.as_mut());
+        match more.and_then(|(index, more)| more.0.get_mut(index)) {
             None => &mut self.first,
             Some(run) => run,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::FamilyId;
+
+    #[test]
+    fn bytes_come_back_whether_they_lie_in_the_entry_or_not() {
+        let mut arena = Arena::default();
+        for qualifier in 0..20 {
+            for value in 0..20 {
+                let (qualifier, value) = (vec![b'q'; qualifier], vec![b'v'; value]);
+                let (timestamp, kind) = (Timestamp(7), CellKind::DeleteColumn);
+                let cell = LoggedCell { family: FamilyId(1), kind, timestamp, qualifier: &qualifier, value: &value };
+                let (entry, kept) = Entry::keep(&cell, SeqNo(9), &mut arena);
+                assert_eq!(kept > 0, qualifier.len() + value.len() > INLINE_BYTES);
+                assert_eq!(entry.bytes(&arena), (&qualifier[..], &value[..]));
+                assert_eq!((entry.timestamp, entry.sequence, entry.kind), (timestamp, SeqNo(9), kind));
+            }
         }
     }
 }

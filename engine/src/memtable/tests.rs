@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use basalt_store::{CellKind, Timestamp};
+
 use super::*;
 use crate::io::{Rng, SplitMix};
 use crate::merge::{CellSource, Direction};
