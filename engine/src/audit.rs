@@ -16,6 +16,7 @@ use crate::io::{DryFs, FileLock, FileSystem, IoOp};
 use crate::manifest::{Catalog, FileEntry, Manifest};
 use crate::mutation::{LoggedBatch, MUTATIONS};
 use crate::options::EngineOptions;
+use crate::record::Record;
 use crate::recovery::{lock_dir, open_file};
 use crate::sstable::{BlockCodecs, FileId, Sstable};
 use crate::wal::replay;
@@ -150,7 +151,7 @@ impl Folder {
         let dry = DryFs(Arc::clone(&self.fs));
         let mut batches = (0, 0);
         let replayed = replay(&dry, &self.dir, first, &mut |record| {
-            let cells = (record.kind == MUTATIONS).then(|| count(record.payload, record.sequence)).flatten();
+            let cells = count(&record);
             let (rows, cells) = cells.ok_or_else(|| Error::Corrupt {
                 file: path.clone(),
                 offset: 0,
@@ -221,8 +222,8 @@ fn new(name: String, kind: FileKind) -> AuditedFile {
 }
 
 /// Rows and cells of a logged batch.
-pub(crate) fn count(payload: &[u8], sequence: u64) -> Option<(u64, u64)> {
-    let mut batch = LoggedBatch::decode(payload, sequence)?;
+pub(crate) fn count(record: &Record<'_>) -> Option<(u64, u64)> {
+    let mut batch = LoggedBatch::decode(record.kind, record.payload, record.sequence)?;
     let (mut rows, mut cells, mut row) = (0, 0, Vec::new());
     while batch.next_row(&mut row)?.is_some() {
         rows += 1;

@@ -45,9 +45,10 @@ fn wal_record(bytes: &[u8]) {
     }
 }
 
-/// The payload of a logged batch.
+/// A byte that chooses the type, then the payload of a logged batch.
 fn wal_batch(bytes: &[u8]) {
-    let Some(mut batch) = LoggedBatch::decode(bytes, u64::from(u32::MAX)) else { return };
+    let (kind, bytes) = bytes.split_first().unwrap_or((&0, &[]));
+    let Some(mut batch) = LoggedBatch::decode(1 + kind % 2, bytes, u64::from(u32::MAX)) else { return };
     let (mut cells, mut last) = (Vec::new(), SeqNo(0));
     while let Some(Some((key, seq))) = batch.next_row(&mut cells) {
         assert!(seq > last, "BUG: rows' numbers do not ascend");

@@ -1,8 +1,12 @@
 //! A batch as the log holds it: rows and cells with every time resolved.
 //!
-//! Byte map: `docs/formats/wal.md`, payload of type 1. Each row has a sequence
+//! Byte map: `docs/formats/wal.md`, payloads of types 1 and 2. Each row has a sequence
 //! number of its own, counted back from the record's, so that of two entries of
 //! one row in one batch the later one wins.
+//!
+//! Rows of a batch are often much alike: those of one host's series differ in their
+//! metric alone. So a key says what of it is not that of the row before (type 2). Type 1,
+//! which has whole keys and times, is read and no longer written.
 
 use basalt_store::{CellKind, SeqNo, Timestamp};
 
@@ -10,8 +14,10 @@ use crate::field::{Fields, put_string, put_varint};
 use crate::id::{FamilyId, TableId};
 use crate::record;
 
+/// The record type of a batch with whole keys and times, as version 1 of the log has it.
+const WHOLE_KEYS: u8 = 1;
 /// The record type of a batch.
-pub(crate) const MUTATIONS: u8 = 1;
+pub(crate) const MUTATIONS: u8 = 2;
 /// Where the number of rows lies in the payload: behind table id and server time.
 const ROWS: usize = record::HEADER_BYTES + 4 + 8;
 /// The number of rows is written at this width, whatever it is, since it is known last.
@@ -19,34 +25,46 @@ const ROWS_BYTES: usize = 4;
 
 /// Builds the record of one batch.
 #[derive(Debug)]
-pub(crate) struct MutationWriter {
+pub(crate) struct MutationWriter<'a> {
     out: Vec<u8>,
     rows: u32,
+    server_time: Timestamp,
+    /// The key of the row begun last.
+    key: &'a [u8],
 }
 
-impl MutationWriter {
+impl<'a> MutationWriter<'a> {
     /// Begins a record; `bytes` is a guess at its size.
-    pub(crate) fn begin(table: TableId, server_time: Timestamp, bytes: usize) -> MutationWriter {
+    pub(crate) fn begin(table: TableId, server_time: Timestamp, bytes: usize) -> MutationWriter<'a> {
         let mut out = Vec::with_capacity(bytes + ROWS + ROWS_BYTES);
         record::begin(&mut out, MUTATIONS);
         out.extend_from_slice(&table.0.to_le_bytes());
         out.extend_from_slice(&server_time.0.to_le_bytes());
         out.extend_from_slice(&[0; ROWS_BYTES]);
-        MutationWriter { out, rows: 0 }
+        MutationWriter { out, rows: 0, server_time, key: &[] }
     }
 
     /// Begins a row of `cells` cells, which follow.
-    pub(crate) fn row(&mut self, key: &[u8], cells: usize) {
+    pub(crate) fn row(&mut self, key: &'a [u8], cells: usize) {
         self.rows += 1;
-        put_string(&mut self.out, key);
+        let before = std::mem::replace(&mut self.key, key);
+        let prefix = common_prefix(before, key);
+        let (before, rest) = (before.get(prefix..).unwrap_or_default(), key.get(prefix..).unwrap_or_default());
+        let suffix = common_suffix(before, rest);
+        put_varint(&mut self.out, prefix as u64);
+        put_varint(&mut self.out, suffix as u64);
+        put_string(&mut self.out, rest.get(..rest.len() - suffix).unwrap_or_default());
         put_varint(&mut self.out, cells as u64);
     }
 
     /// Adds a cell to the row begun last.
     pub(crate) fn cell(&mut self, cell: &LoggedCell<'_>) {
-        put_varint(&mut self.out, cell.family.0.into());
+        let has_time = cell.timestamp != self.server_time;
+        put_varint(&mut self.out, u64::from(cell.family.0) << 1 | u64::from(has_time));
         self.out.push(cell.kind.code());
-        put_varint(&mut self.out, cell.timestamp.0);
+        if has_time {
+            put_varint(&mut self.out, cell.timestamp.0);
+        }
         put_string(&mut self.out, cell.qualifier);
         put_string(&mut self.out, cell.value);
     }
@@ -81,93 +99,182 @@ pub(crate) struct LoggedCell<'a> {
 pub(crate) struct LoggedBatch<'a> {
     pub(crate) table: TableId,
     pub(crate) server_time: Timestamp,
+    has_whole_keys: bool,
     rows_left: u32,
     /// The number of the last row.
     sequence: u64,
     fields: Fields<'a>,
+    /// The key of the row read last, and what will be that of the next.
+    key: Vec<u8>,
+    spare: Vec<u8>,
 }
 
 impl<'a> LoggedBatch<'a> {
-    /// Reads the head of a payload; `None` for bytes that no writer made.
-    pub(crate) fn decode(payload: &'a [u8], sequence: u64) -> Option<LoggedBatch<'a>> {
+    /// Reads the head of a record's payload; `None` for bytes that no writer made.
+    pub(crate) fn decode(kind: u8, payload: &'a [u8], sequence: u64) -> Option<LoggedBatch<'a>> {
         let mut fields = Fields::new(payload);
         let table = TableId(fields.u32()?);
         let server_time = Timestamp(fields.u64()?);
         let rows_left = fields.u32()?;
+        let has_whole_keys = kind == WHOLE_KEYS;
+        let (key, spare) = (Vec::new(), Vec::new());
         // Numbers are counted back from the record's own.
-        (sequence >= u64::from(rows_left)).then_some(LoggedBatch { table, server_time, rows_left, sequence, fields })
+        (matches!(kind, WHOLE_KEYS | MUTATIONS) && sequence >= u64::from(rows_left)).then_some(LoggedBatch {
+            table,
+            server_time,
+            has_whole_keys,
+            rows_left,
+            sequence,
+            fields,
+            key,
+            spare,
+        })
     }
 
     /// The next row: its key, its number, its cells; `None` in place of the row where it does not read.
     ///
     /// `Some(None)` is the end of the batch.
     #[expect(clippy::option_option, reason = "one caller, which takes it apart at once")]
-    pub(crate) fn next_row(&mut self, cells: &mut Vec<LoggedCell<'a>>) -> Option<Option<(&'a [u8], SeqNo)>> {
+    pub(crate) fn next_row(&mut self, cells: &mut Vec<LoggedCell<'a>>) -> Option<Option<(&[u8], SeqNo)>> {
         cells.clear();
         if self.rows_left == 0 {
             return self.fields.is_empty().then_some(None);
         }
         self.rows_left -= 1;
-        let key = self.fields.string()?;
+        self.read_key()?;
         let count = self.fields.varint()?;
         for _ in 0..count {
             cells.push(self.cell()?);
         }
-        Some(Some((key, SeqNo(self.sequence - u64::from(self.rows_left)))))
+        Some(Some((&self.key, SeqNo(self.sequence - u64::from(self.rows_left)))))
+    }
+
+    fn read_key(&mut self) -> Option<()> {
+        self.spare.clear();
+        let (mut prefix, mut suffix) = (0, 0);
+        if !self.has_whole_keys {
+            prefix = usize::try_from(self.fields.varint()?).ok()?;
+            suffix = usize::try_from(self.fields.varint()?).ok()?;
+        }
+        let between = self.fields.string()?;
+        // What is shared at the end lies behind what is shared at the beginning.
+        let (front, rest) = self.key.split_at_checked(prefix)?;
+        let (_, back) = rest.split_at_checked(rest.len().checked_sub(suffix)?)?;
+        for piece in [front, between, back] {
+            self.spare.extend_from_slice(piece);
+        }
+        std::mem::swap(&mut self.key, &mut self.spare);
+        Some(())
     }
 
     fn cell(&mut self) -> Option<LoggedCell<'a>> {
+        let family = self.fields.varint()?;
+        let (family, has_time) = if self.has_whole_keys { (family, true) } else { (family >> 1, family & 1 == 1) };
         Some(LoggedCell {
-            family: FamilyId(u32::try_from(self.fields.varint()?).ok()?),
+            family: FamilyId(u32::try_from(family).ok()?),
             kind: CellKind::from_code(self.fields.u8()?).ok()?,
-            timestamp: Timestamp(self.fields.varint()?),
+            timestamp: if has_time { Timestamp(self.fields.varint()?) } else { self.server_time },
             qualifier: self.fields.string()?,
             value: self.fields.string()?,
         })
     }
 }
 
+/// How many bytes both begin with.
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// How many bytes both end with.
+fn common_suffix(a: &[u8], b: &[u8]) -> usize {
+    // Eight at a time: what series share is long.
+    let words = a.rchunks_exact(8).zip(b.rchunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
+    let (a, b) = (a.get(..a.len() - words).unwrap_or_default(), b.get(..b.len() - words).unwrap_or_default());
+    words + a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const PUT: LoggedCell<'_> = LoggedCell {
+        family: FamilyId(1),
+        kind: CellKind::Put,
+        timestamp: Timestamp(1 << 40),
+        qualifier: b"q",
+        value: b"v",
+    };
+
     #[test]
     fn a_batch_comes_back_with_a_number_a_row() {
-        let cell = |family, kind, value| LoggedCell {
-            family: FamilyId(family),
-            kind,
-            timestamp: Timestamp(1 << 40),
-            qualifier: b"q",
-            value,
-        };
-        let put = cell(1, CellKind::Put, &b"value"[..]);
-        let delete = cell(200, CellKind::DeleteFamily, &b""[..]);
+        let delete = LoggedCell { family: FamilyId(200), kind: CellKind::DeleteFamily, value: b"", ..PUT };
+        let of_server = LoggedCell { timestamp: Timestamp(77), ..PUT };
         let mut writer = MutationWriter::begin(TableId(3), Timestamp(77), 0);
         writer.row(b"r1", 2);
-        writer.cell(&put);
+        writer.cell(&PUT);
         writer.cell(&delete);
         writer.row(b"r2", 1);
-        writer.cell(&put);
+        writer.cell(&of_server);
         assert_eq!(writer.rows(), 2);
         let record = writer.finish();
         let payload = &record[record::HEADER_BYTES..record::HEADER_BYTES + payload_len(&record)];
 
-        let mut batch = LoggedBatch::decode(payload, 10).unwrap();
+        let mut batch = LoggedBatch::decode(MUTATIONS, payload, 10).unwrap();
         assert_eq!((batch.table, batch.server_time), (TableId(3), Timestamp(77)));
         let mut cells = Vec::new();
         assert_eq!(batch.next_row(&mut cells), Some(Some((&b"r1"[..], SeqNo(9)))));
-        assert_eq!(cells, [put, delete]);
+        assert_eq!(cells, [PUT, delete]);
         assert_eq!(batch.next_row(&mut cells), Some(Some((&b"r2"[..], SeqNo(10)))));
-        assert_eq!(cells, [put]);
+        assert_eq!(cells, [of_server]);
         assert_eq!(batch.next_row(&mut cells), Some(None));
         for cut in 0..payload.len() {
             assert!(end_of(&payload[..cut]).is_none(), "a payload cut at {cut} reads whole");
         }
+        assert!(LoggedBatch::decode(3, payload, 10).is_none(), "a type that is none");
+    }
+
+    #[test]
+    fn keys_come_back_whatever_they_share() {
+        let long = [b'x'; 100];
+        let mut other = long;
+        other[50] = b'y';
+        let keys: [&[u8]; 12] =
+            [b"abcd", b"abcd", b"abd", b"ab", b"abab", b"b", b"", b"aaaa", b"aaa", &long, &other, &long[..99]];
+        let mut writer = MutationWriter::begin(TableId(1), Timestamp(0), 0);
+        for key in keys {
+            writer.row(key, 0);
+        }
+        let record = writer.finish();
+        let payload = &record[record::HEADER_BYTES..record::HEADER_BYTES + payload_len(&record)];
+        let mut batch = LoggedBatch::decode(MUTATIONS, payload, 12).unwrap();
+        for key in keys {
+            assert_eq!(batch.next_row(&mut Vec::new()).unwrap().unwrap().0, key);
+        }
+        assert!(record.len() < 300, "{}", record.len());
+    }
+
+    /// What version 1 wrote: table 3, server time 77, two rows of one cell each.
+    #[test]
+    fn a_batch_with_whole_keys_and_times_is_read() {
+        let mut payload = Vec::new();
+        payload.extend_from_slice(&3_u32.to_le_bytes());
+        payload.extend_from_slice(&77_u64.to_le_bytes());
+        payload.extend_from_slice(&2_u32.to_le_bytes());
+        payload.extend_from_slice(b"\x02r1\x01\x01\x04\x80\x80\x80\x80\x80\x20\x01q\x01v");
+        payload.extend_from_slice(b"\x02r2\x01\x01\x04\x80\x80\x80\x80\x80\x20\x01q\x01v");
+        let mut batch = LoggedBatch::decode(WHOLE_KEYS, &payload, 10).unwrap();
+        let mut cells = Vec::new();
+        assert_eq!((batch.table, batch.server_time), (TableId(3), Timestamp(77)));
+        for (key, number) in [(b"r1", 9), (b"r2", 10)] {
+            assert_eq!(batch.next_row(&mut cells), Some(Some((&key[..], SeqNo(number)))));
+            assert_eq!(cells, [PUT]);
+        }
+        assert_eq!(batch.next_row(&mut cells), Some(None));
     }
 
     /// What comes after the rows of a payload that may be cut.
     fn end_of(payload: &[u8]) -> Option<()> {
-        let mut batch = LoggedBatch::decode(payload, 10)?;
+        let mut batch = LoggedBatch::decode(MUTATIONS, payload, 10)?;
         let mut cells = Vec::new();
         while batch.next_row(&mut cells)?.is_some() {}
         Some(())

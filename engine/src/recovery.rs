@@ -179,7 +179,7 @@ impl Tables {
 
     /// Applies a logged batch; `None` when its payload does not read.
     fn apply(&mut self, record: &Record<'_>) -> Option<()> {
-        let mut batch = LoggedBatch::decode(record.payload, record.sequence)?;
+        let mut batch = LoggedBatch::decode(record.kind, record.payload, record.sequence)?;
         self.clock = self.clock.max(batch.server_time);
         // A table that was dropped since.
         let Some(table) = self.by_id.get(&batch.table) else { return Some(()) };
@@ -209,7 +209,7 @@ impl Tables {
 fn replay_log(around: &Surroundings, catalog: &Catalog, tables: &mut Tables, is_new: bool) -> Result<Replayed> {
     let first = catalog.marks.log_start;
     let mut visit = |record: Record<'_>| {
-        let applied = if record.kind == MUTATIONS { tables.apply(&record) } else { None };
+        let applied = tables.apply(&record);
         // The checksum fits over a payload that does not read: written so, by us or a later program.
         applied.ok_or_else(|| Error::Corrupt {
             file: around.dir.clone(),

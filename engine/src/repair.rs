@@ -23,7 +23,6 @@ use crate::error::{Error, Result};
 use crate::id::FamilyId;
 use crate::io::{DryFs, IoOp, publish};
 use crate::manifest::{Catalog, Edit, FileEntry, Manifest, SnapshotEntry};
-use crate::mutation::MUTATIONS;
 use crate::record::{self, Step};
 use crate::recovery::open_file;
 use crate::sstable::{FileId, Sstable, SstableOptions, SstableWriter};
@@ -351,7 +350,7 @@ fn salvage_segment(bytes: &[u8], id: SegmentId, path: &Path, salvaged: &mut Salv
         let damage = match record::read(bytes, number, offset) {
             Step::Record(found) => {
                 // One that was salvaged before an interruption comes again.
-                let reads = found.kind == MUTATIONS && count(found.payload, found.sequence).is_some();
+                let reads = count(&found).is_some();
                 if reads && found.sequence > last {
                     let record = bytes.get(offset..found.end.min(bytes.len())).unwrap_or_default().to_vec();
                     last = found.sequence;

@@ -16,7 +16,8 @@ use crate::io::{File, FileSystem, IoOp, publish};
 /// Where the records begin.
 pub(crate) const SEGMENT_HEADER_BYTES: u64 = 32;
 const MAGIC: &[u8; 8] = b"BasltWAL";
-const VERSION: u32 = 1;
+/// The version that is written; older ones are read.
+const VERSION: u32 = 2;
 const PREFIX: &str = "wal-";
 const SUFFIX: &str = ".log";
 
@@ -120,7 +121,7 @@ pub(super) fn check_header(bytes: &[u8], id: SegmentId, path: &Path) -> Result<(
     if crc != expected {
         return Err(corrupt(28, "segment header checksum", expected.into(), crc.into()));
     }
-    if version != VERSION {
+    if !(1..=VERSION).contains(&version) {
         return Err(Error::Version { file: path.to_path_buf(), found: version, supported: VERSION });
     }
     if found_id != id.0 {
