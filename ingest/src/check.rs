@@ -24,11 +24,11 @@ pub(crate) fn check_measured(point: &RawPoint<'_>, door: Door) -> Result<Measure
     if point.form == Form::Null {
         return Err(Problem::NullPoint);
     }
-    let metric = point.metric.filter(|metric| !metric.is_empty()).ok_or(Problem::EmptyMetric)?;
+    let Some(metric) = point.metric.filter(|metric| !metric.is_empty()) else { return Err(Problem::EmptyMetric) };
     if point.timestamp <= 0 {
         return Err(Problem::InvalidTimestamp { timestamp: point.timestamp });
     }
-    let value = point.value.filter(|value| !value.is_empty()).ok_or(Problem::EmptyValue)?;
+    let Some(value) = point.value.filter(|value| !value.is_empty()) else { return Err(Problem::EmptyValue) };
     // A line without tags has to wait until its value was looked at.
     if point.form == Form::Object && has_no_tags(point.tags) {
         return Err(Problem::NoTags { metric: metric.decode().into() });

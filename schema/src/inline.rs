@@ -26,6 +26,7 @@ impl<const N: usize> InlineBytes<N> {
     ///
     /// # Panics
     /// If `bytes` is longer than `N`: lengths are known where this is called.
+    #[inline]
     pub fn new(bytes: &[u8]) -> Self {
         const { assert!(N <= u8::MAX as usize) };
         assert!(bytes.len() <= N, "BUG: {} bytes into an inline string of {N}", bytes.len());
@@ -37,6 +38,7 @@ impl<const N: usize> InlineBytes<N> {
     }
 
     /// The bytes.
+    #[inline]
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or(&self.bytes)
     }
@@ -45,6 +47,7 @@ impl<const N: usize> InlineBytes<N> {
 impl<const N: usize> Deref for InlineBytes<N> {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         self.as_slice()
     }

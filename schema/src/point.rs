@@ -28,6 +28,7 @@ pub struct PointCell {
 ///
 /// # Errors
 /// `Invalid`: a value that is NaN or infinite.
+#[inline]
 pub fn point_cell(time: PointTime, value: Value, door: Door) -> Result<PointCell> {
     let (kind, value) = value.encode(door)?;
     let (base, offset_ms) = time.split();

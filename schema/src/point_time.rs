@@ -31,6 +31,7 @@ impl PointTime {
     ///
     /// # Errors
     /// `Invalid`: negative, or beyond [`PointTime::MILLIS_MAX`].
+    #[inline]
     pub fn from_number(number: i64) -> Result<Self> {
         match u64::try_from(number) {
             Ok(value) if value <= Self::MILLIS_MAX => Ok(Self(value)),
@@ -59,6 +60,7 @@ impl PointTime {
     }
 
     /// The hour and the milliseconds into it.
+    #[inline]
     pub fn split(self) -> (BaseTime, u32) {
         let seconds = u32::try_from(self.millis() / 1000).unwrap_or(u32::MAX);
         let base = BaseTime::of_seconds(seconds);

@@ -102,6 +102,7 @@ pub struct Qualifier {
 
 impl Qualifier {
     /// The qualifier's bytes: 2 or 4.
+    #[inline]
     pub fn encode(self) -> QualifierBytes {
         if self.kind.is_millis() {
             InlineBytes::new(&Self::of_millis(self.offset_ms, self.kind.flags()))

@@ -159,6 +159,7 @@ impl SeriesKey {
     }
 
     /// Appends the row key of an hour to `out`. *Cost*: no allocation when `out` has room.
+    #[inline]
     pub fn encode_into(&self, base: BaseTime, out: &mut Vec<u8>) {
         let (front, rest) = self.template.split_at(self.base_offset);
         let (_, tags) = rest.split_at(BaseTime::BYTES);

@@ -30,6 +30,7 @@ impl Value {
     ///
     /// # Errors
     /// `Invalid`: NaN or infinite.
+    #[inline]
     pub fn encode(self, door: Door) -> Result<(PointKind, ValueBytes)> {
         match self {
             Self::Int(value) => Ok(encode_int(value)),
@@ -91,6 +92,7 @@ pub(crate) fn repair_lone(kind: PointKind, value: &[u8]) -> Option<(PointKind, &
     Some((kind.with_value_bytes(bytes), value))
 }
 
+#[inline]
 fn encode_int(value: i64) -> (PointKind, ValueBytes) {
     let bytes = if i8::try_from(value).is_ok() {
         1

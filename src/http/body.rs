@@ -8,7 +8,7 @@ mod buffer;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use bytes::Bytes;
@@ -47,7 +47,7 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize, patience
     if announced.is_some_and(|length| usize::try_from(length).is_ok_and(|length| length > limit)) {
         return Err(ApiError::body_too_large(limit));
     }
-    let mut inflater = Inflater::new(headers, limit)?;
+    let mut inflater = Inflater::new(headers, limit, announced)?;
     let (mut body, began, mut received) = (body, Instant::now(), 0);
     loop {
         let allowed = patience + Duration::from_millis(received * 1000 / BYTES_PER_SECOND_MIN);
@@ -58,9 +58,16 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize, patience
             Ok(Some(Err(cause))) => return Err(ApiError::bad_with("Cannot read the request body", cause.to_string())),
             Ok(Some(Ok(frame))) => frame,
         };
-        if let Some(piece) = frame.data_ref() {
+        if let Ok(piece) = frame.into_data() {
             received += piece.len() as u64;
-            inflater.feed(piece).map_err(|cause| explain(&cause, limit))?;
+            // Fast path: a body that came in one piece is not copied. Its announced length is within the limit.
+            if announced == Some(received) && received == piece.len() as u64 && matches!(inflater, Inflater::Plain(_)) {
+                return Ok(piece);
+            }
+            inflater.feed(&piece).map_err(|cause| explain(&cause, limit))?;
+        }
+        if body.is_end_stream() {
+            break;
         }
     }
     inflater.finish().map_err(|cause| explain(&cause, limit))
@@ -80,13 +87,13 @@ enum Inflater {
 }
 
 impl Inflater {
-    fn new(headers: &HeaderMap, limit: usize) -> Result<Self, ApiError> {
-        let sink = Buffer::new(limit);
+    fn new(headers: &HeaderMap, limit: usize, announced: Option<u64>) -> Result<Self, ApiError> {
+        let sink = |announced: Option<u64>| Buffer::new(limit, announced);
         let encoding = headers.get(CONTENT_ENCODING).map_or(Ok(""), |value| value.to_str()).unwrap_or("unreadable");
         match encoding.trim().to_ascii_lowercase().as_str() {
-            "" | "identity" => Ok(Self::Plain(sink)),
-            "gzip" | "x-gzip" => Ok(Self::Gzip(Box::new(MultiGzDecoder::new(sink)))),
-            "deflate" | "x-deflate" => Ok(Self::Deflate(Box::new(ZlibDecoder::new(sink)))),
+            "" | "identity" => Ok(Self::Plain(sink(announced))),
+            "gzip" | "x-gzip" => Ok(Self::Gzip(Box::new(MultiGzDecoder::new(sink(None))))),
+            "deflate" | "x-deflate" => Ok(Self::Deflate(Box::new(ZlibDecoder::new(sink(None))))),
             other => {
                 Err(ApiError::bad_with("Unsupported content encoding", format!("`{other}` is not gzip or deflate")))
             }

@@ -89,6 +89,7 @@ impl MutationBatch {
     ///
     /// # Errors
     /// `Invalid`: an empty key (rule S-MAP-6), one over 32,767 bytes, or a full batch.
+    #[inline]
     pub fn row(&mut self, key: &[u8]) -> Result<RowBuilder<'_>> {
         if key.is_empty() {
             return Err(Error::InvalidArgument { what: "row key", reason: "it is empty".into() });
@@ -131,6 +132,7 @@ impl MutationBatch {
         self.cells.clear();
     }
 
+    #[inline]
     fn family(&mut self, name: &[u8]) -> Result<u16> {
         let at = self.families.iter().rposition(|f| f == name).unwrap_or_else(|| {
             self.families.push(Bytes::copy_from_slice(name));
@@ -153,6 +155,7 @@ impl RowBuilder<'_> {
     ///
     /// # Errors
     /// `Invalid`: a full batch.
+    #[inline]
     pub fn put(&mut self, family: &[u8], qualifier: &[u8], time: Option<Timestamp>, value: &[u8]) -> Result<&mut Self> {
         self.push(CellKind::Put, family, qualifier, time, value)
     }
@@ -192,6 +195,7 @@ impl RowBuilder<'_> {
         self.push(CellKind::DeleteFamilyVersion, family, &[], Some(time), &[])
     }
 
+    #[inline]
     fn push(
         &mut self,
         kind: CellKind,
@@ -222,11 +226,13 @@ pub struct RowMutation<'a> {
 
 impl<'a> RowMutation<'a> {
     /// The row key, 1 to 32,767 bytes.
+    #[inline]
     pub fn key(&self) -> &'a [u8] {
         self.batch.rows.get(self.index).map_or(&[], |row| row.key.of(&self.batch.data))
     }
 
     /// Its changes in the order they were added.
+    #[inline]
     pub fn cells(&self) -> impl ExactSizeIterator<Item = CellMutation<'a>> + use<'a> {
         let batch = self.batch;
         let from = batch.rows.get(self.index).map_or(0, |row| row.first_cell as usize);

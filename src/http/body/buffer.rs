@@ -39,9 +39,11 @@ impl AsRef<[u8]> for Mapped {
 }
 
 impl Buffer {
-    /// An empty one of at most `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
-        Self { limit, place: Place::Heap(Vec::new()) }
+    /// An empty one of at most `limit` bytes, with room for those that are announced unless it will be a mapping.
+    pub(super) fn new(limit: usize, announced: Option<u64>) -> Self {
+        let announced = announced.and_then(|bytes| usize::try_from(bytes).ok());
+        let room = announced.filter(|bytes| *bytes < MAPPED_BYTES_MIN && *bytes <= limit).unwrap_or_default();
+        Self { limit, place: Place::Heap(Vec::with_capacity(room)) }
     }
 
     /// All that was written.
@@ -105,7 +107,7 @@ mod tests {
     fn what_is_written_is_read_however_large_and_never_over_the_limit() {
         for size in [0, 1, MAPPED_BYTES_MIN - 1, MAPPED_BYTES_MIN, 3 * MAPPED_BYTES_MIN + 17] {
             let expected: Vec<u8> = (0..size).map(|place| u8::try_from(place % 251).unwrap()).collect();
-            let mut buffer = Buffer::new(size);
+            let mut buffer = Buffer::new(size, None);
             for piece in expected.chunks(70_001) {
                 buffer.write_all(piece).unwrap();
             }
