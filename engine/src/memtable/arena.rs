@@ -17,8 +17,9 @@ impl Place {
     }
 
     pub(super) fn unpacked(bytes: [u8; 8]) -> Place {
-        let [a, b, c, d, e, f, g, h] = bytes;
-        Place { chunk: u32::from_le_bytes([e, f, g, h]), offset: u32::from_le_bytes([a, b, c, d]) }
+        let word = u64::from_le_bytes(bytes);
+        let half = |word| u32::try_from(word).unwrap_or(u32::MAX);
+        Place { chunk: half(word >> 32), offset: half(word & u64::from(u32::MAX)) }
     }
 }
 

@@ -41,13 +41,12 @@ impl Entry {
     /// An entry of the cell's bytes, and how many of them it left to the arena.
     pub(super) fn keep(cell: &LoggedCell<'_>, sequence: SeqNo, arena: &mut Arena) -> (Entry, usize) {
         let (qualifier, value) = (cell.qualifier, cell.value);
-        let (held, kept) = match inline(qualifier, value) {
-            Some(held) => (held, 0),
-            None => {
-                let lengths = [width(qualifier.len()).to_le_bytes(), width(value.len()).to_le_bytes()];
-                let place = arena.keep(&[lengths.as_flattened(), qualifier, value]);
-                (Held::Kept(place.packed()), LENGTHS_BYTES + qualifier.len() + value.len())
-            }
+        let (held, kept) = if let Some(held) = inline(qualifier, value) {
+            (held, 0)
+        } else {
+            let lengths = [width(qualifier.len()).to_le_bytes(), width(value.len()).to_le_bytes()];
+            let place = arena.keep(&[lengths.as_flattened(), qualifier, value]);
+            (Held::Kept(place.packed()), LENGTHS_BYTES + qualifier.len() + value.len())
         };
         (Entry { timestamp: cell.timestamp, sequence, held, kind: cell.kind }, kept)
     }

@@ -339,7 +339,9 @@ fn a_body_of_known_series_is_read_as_when_they_were_new() {
     let broken = broken.map(|tags| format!(r#"[{known},{{"metric":"m","timestamp":1,"value":1,"tags":{tags}}}]"#));
     for body in bodies.iter().chain(&broken) {
         let read = bench.ingest.parse_put(body).map(|mut points| {
-            points.iter_mut().for_each(|point| point.spelled = None);
+            for point in &mut points {
+                point.spelled = None;
+            }
             points
         });
         assert_eq!(format!("{read:?}"), format!("{:?}", parse_put(body, bench.ingest.limits())), "{body}");
