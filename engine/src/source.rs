@@ -25,6 +25,7 @@ pub(crate) enum Source {
 }
 
 impl CellSource for Source {
+    #[inline]
     fn cell(&self) -> Option<CellRef<'_>> {
         match self {
             Source::Memtable(cursor) => cursor.cell(),
@@ -33,6 +34,7 @@ impl CellSource for Source {
         }
     }
 
+    #[inline]
     fn row(&self) -> Option<&[u8]> {
         match self {
             Source::Memtable(cursor) => cursor.row(),
@@ -41,6 +43,7 @@ impl CellSource for Source {
         }
     }
 
+    #[inline]
     fn advance(&mut self) -> Result<Step> {
         match self {
             Source::Memtable(cursor) => cursor.advance(),

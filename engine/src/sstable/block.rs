@@ -178,18 +178,26 @@ impl Block {
         Ok((CellParts { qualifier, value: (value_start, end), timestamp, seq, kind }, end))
     }
 
+    #[inline]
     fn row_offset(&self, row: usize) -> Parsed<usize> {
         let mut table = Input::new(&self.image, self.cells_end + row * row_entry_bytes(self.wide_entries));
         Ok(if self.wide_entries { table.u32()? as usize } else { table.u16()?.into() })
     }
 
     /// The end of a row's cells.
+    #[inline]
     fn row_end(&self, row: usize) -> Parsed<usize> {
         if row + 1 < self.rows_count { self.row_offset(row + 1) } else { Ok(self.cells_end) }
     }
 
+    #[inline]
     fn row_record(&self, row: usize) -> Parsed<RowRecord> {
-        let start = self.row_offset(row)?;
+        self.row_record_at(row, self.row_offset(row)?)
+    }
+
+    /// The same, where its place is known.
+    #[inline]
+    fn row_record_at(&self, row: usize, start: usize) -> Parsed<RowRecord> {
         let mut input = self.cells_input(start);
         let (shared, suffix_bytes, cells) = input.lengths()?;
         let suffix_start = input.position();
@@ -203,10 +211,12 @@ impl Block {
     }
 
     /// Reads the cells, never the table after them.
+    #[inline]
     fn cells_input(&self, position: usize) -> Input<'_> {
         Input::new(self.image.get(..self.cells_end).unwrap_or_default(), position)
     }
 
+    #[inline]
     fn slice(&self, (start, end): (usize, usize)) -> &[u8] {
         self.image.get(start..end).unwrap_or_default()
     }
@@ -282,6 +292,7 @@ impl BlockCursor {
     }
 
     /// The key of the row it stands in.
+    #[inline]
     pub(super) fn row(&self) -> &[u8] {
         &self.row
     }
@@ -292,6 +303,7 @@ impl BlockCursor {
     }
 
     /// The cell it stands on.
+    #[inline]
     pub(super) fn cell<'a>(&'a self, family: &'a [u8]) -> CellRef<'a> {
         CellRef {
             row: &self.row,
@@ -307,7 +319,12 @@ impl BlockCursor {
     /// Goes to the first cell of a row, which must be below [`Block::rows_count`].
     pub(super) fn enter_row(&mut self, row: usize) -> Parsed<()> {
         assert!(row < self.block.rows_count, "BUG: row {row} of a block of {} rows", self.block.rows_count);
-        let record = self.block.row_record(row)?;
+        let start = self.block.row_offset(row)?;
+        self.enter_row_at(row, start)
+    }
+
+    fn enter_row_at(&mut self, row: usize, start: usize) -> Parsed<()> {
+        let record = self.block.row_record_at(row, start)?;
         // What the row before shared as well stands there already: neighbours share about the same.
         let kept = self.row_shared.min(record.shared);
         let first_key = self.block.first_key.0;
@@ -320,11 +337,12 @@ impl BlockCursor {
         self.parts = if row == 0 { self.block.before_first()? } else { self.block.base };
         self.row_index = row;
         self.position = record.suffix.1;
-        self.cells_left = record.cells;
-        self.next_in_row().map(|_| ())
+        self.cells_left = record.cells - 1;
+        self.read_cell()
     }
 
     /// Goes to the row's next cell in this block; false, standing still, when there is none.
+    #[inline]
     pub(super) fn next_in_row(&mut self) -> Parsed<bool> {
         if self.cells_left == 0 {
             let end = self.block.row_end(self.row_index)?;
@@ -336,6 +354,7 @@ impl BlockCursor {
     }
 
     /// Goes to the block's next cell; stands still at the end.
+    #[inline]
     pub(super) fn next(&mut self) -> Parsed<Next> {
         if self.next_in_row()? {
             return Ok(Next::InRow);
@@ -343,10 +362,12 @@ impl BlockCursor {
         if self.row_index + 1 == self.block.rows_count {
             return Ok(Next::End);
         }
-        self.enter_row(self.row_index + 1)?;
+        // The row ended where the table says that the next one begins.
+        self.enter_row_at(self.row_index + 1, self.position)?;
         Ok(Next::NewRow)
     }
 
+    #[inline]
     fn read_cell(&mut self) -> Parsed<()> {
         (self.parts, self.position) = self.block.read_cell(self.position, &self.parts)?;
         Ok(())

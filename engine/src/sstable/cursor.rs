@@ -126,6 +126,7 @@ impl SstableCursor {
         Ok(())
     }
 
+    #[inline]
     fn step<T>(&mut self, step: impl FnOnce(&mut BlockCursor) -> Parsed<T>) -> Result<Option<T>> {
         let Some(cursor) = &mut self.cursor else { return Ok(None) };
         match step(cursor) {
@@ -134,6 +135,7 @@ impl SstableCursor {
         }
     }
 
+    #[inline]
     fn advance_forward(&mut self) -> Result<Step> {
         Ok(match self.step(BlockCursor::next)? {
             Some(Next::InRow) => Step::SameRow,
@@ -208,14 +210,17 @@ impl SstableCursor {
 }
 
 impl CellSource for SstableCursor {
+    #[inline]
     fn cell(&self) -> Option<CellRef<'_>> {
         self.cursor.as_ref().map(|cursor| cursor.cell(&self.table.metadata.family))
     }
 
+    #[inline]
     fn row(&self) -> Option<&[u8]> {
         self.cursor.as_ref().map(BlockCursor::row)
     }
 
+    #[inline]
     fn advance(&mut self) -> Result<Step> {
         match self.options.direction {
             Direction::Forward => self.advance_forward(),

@@ -19,11 +19,13 @@ pub(super) struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// Reads `bytes` from `position` on.
+    #[inline]
     pub(super) fn new(bytes: &'a [u8], position: usize) -> Self {
         Self { bytes, position }
     }
 
     /// How far it is read.
+    #[inline]
     pub(super) fn position(&self) -> usize {
         self.position
     }
@@ -35,6 +37,7 @@ impl<'a> Input<'a> {
     }
 
     /// The next `length` bytes.
+    #[inline]
     pub(super) fn bytes(&mut self, length: usize) -> Parsed<&'a [u8]> {
         let end = self.position.checked_add(length).ok_or(self.malformed())?;
         let bytes = self.bytes.get(self.position..end).ok_or(self.malformed())?;
@@ -42,12 +45,14 @@ impl<'a> Input<'a> {
         Ok(bytes)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Parsed<[u8; N]> {
         let refusal = self.malformed();
         self.bytes(N)?.first_chunk::<N>().copied().ok_or(refusal)
     }
 
     /// One byte.
+    #[inline]
     pub(super) fn u8(&mut self) -> Parsed<u8> {
         let byte = *self.bytes.get(self.position).ok_or(self.malformed())?;
         self.position += 1;
@@ -55,16 +60,19 @@ impl<'a> Input<'a> {
     }
 
     /// Two bytes, little-endian.
+    #[inline]
     pub(super) fn u16(&mut self) -> Parsed<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
     /// Four bytes, little-endian.
+    #[inline]
     pub(super) fn u32(&mut self) -> Parsed<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
     /// Eight bytes, little-endian.
+    #[inline]
     pub(super) fn u64(&mut self) -> Parsed<u64> {
         self.array().map(u64::from_le_bytes)
     }
@@ -102,6 +110,7 @@ impl<'a> Input<'a> {
     }
 
     /// A varint that is a length or a count.
+    #[inline]
     pub(super) fn length(&mut self) -> Parsed<usize> {
         let start = *self;
         usize::try_from(self.varint()?).map_err(|_| start.malformed())
@@ -121,6 +130,7 @@ impl<'a> Input<'a> {
     }
 
     /// A varint that is a signed step: even numbers up, odd ones down.
+    #[inline]
     pub(super) fn step_from(&mut self, base: u64) -> Parsed<u64> {
         let folded = self.varint()?;
         Ok(base.wrapping_add((folded >> 1) ^ (folded & 1).wrapping_neg()))
@@ -128,6 +138,7 @@ impl<'a> Input<'a> {
 }
 
 /// Puts the low seven bits of each of eight bytes next to each other.
+#[inline]
 fn gather(bytes: u64) -> u64 {
     let pairs = (bytes & 0x007f_007f_007f_007f) | (bytes & 0x7f00_7f00_7f00_7f00) >> 1;
     let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
