@@ -137,6 +137,12 @@ impl Budget {
         Ok(())
     }
 
+    /// Takes back what was noted of reading that is done once more.
+    pub(crate) fn forget(&self, points: u64, bytes: u64) {
+        self.points.fetch_sub(points, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Notes what was read.
     ///
     /// # Errors

@@ -4,12 +4,15 @@
 //! bucket's stamp is its start and its value always a double. *Source*: OpenTSDB 2.4 `DownsamplingSpecification`,
 //! `Downsampler`, `FillingDownsampler`.
 
+mod bucket_value;
 mod calendar;
 mod kernel;
+mod row;
 
 use chrono_tz::Tz;
 
-pub(crate) use kernel::{buckets, buckets_len, downsample, downsample_by, grid_len, of_doubles};
+pub(crate) use kernel::{buckets, buckets_len, downsample, downsample_by, filled, grid_len, of_doubles};
+pub(crate) use row::RowDownsample;
 
 use crate::error::DownsampleFault;
 use crate::time::{Duration, parse_duration};

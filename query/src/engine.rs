@@ -201,7 +201,8 @@ impl QueryEngine {
     /// The output series of what a plan reads first.
     fn attempt(&self, query: &Query, sub: &SubQueryPlan, plan: &Plan, budget: &Budget) -> Result<Computed> {
         // A series of annotations alone is one of OpenTSDB's groups, also where they are not asked for.
-        let fetched = fetch(&self.schema, plan, query.annotations || self.options.compat.strict, budget)?;
+        let annotations = query.annotations || self.options.compat.strict;
+        let fetched = fetch(&self.schema, plan, annotations, self.options, budget)?;
         let (mut stats, mut steps) = (fetched.stats, fetched.steps);
         let data = fetched.series;
         let began = Instant::now();

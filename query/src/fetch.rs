@@ -6,28 +6,30 @@
 //! the budget.
 
 mod mend;
+mod sink;
+mod workers;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use basalt_schema::{
-    BaseTime, DATA_FAMILY, Histogram, Rollup, RowCell, RowPoints, Salt, Schema, Tsuid, Uid, annotation_offset_ms,
-};
-use basalt_store::{CellView, Columns, Filter, Get, ListOperator, RowBatch, RowView, Scan};
+use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Rollup, Salt, Schema, Tsuid, Uid, annotation_offset_ms};
+use basalt_store::{CellView, Columns, Filter, Get, ListOperator, Scan};
 use bytes::Bytes;
 
-use mend::mend_appends;
+use sink::Sink;
+use workers::run_all;
 
+use crate::aggregate::PercentileRule;
 use crate::answer::{ScanStats, SeriesAnnotation, Steps};
 use crate::cancel::Budget;
-use crate::histogram;
+use crate::downsample::RowDownsample;
 use crate::plan::Plan;
-use crate::rollup::{self, Attempt, RollupRead, bases};
+use crate::rollup::{Attempt, RollupRead, bases};
 use crate::span::Span;
 use crate::window::Window;
-use crate::{Error, Result};
+use crate::{Error, Options, Result};
 
 /// Memory charged for a point that was read: two words, vectors that grow by doubling, a flag.
 const POINT_BYTES: u64 = 33;
@@ -35,14 +37,18 @@ const POINT_BYTES: u64 = 33;
 const SERIES_BYTES: u64 = 320;
 /// Rows of one get.
 const GET_ROWS: usize = 128;
+/// Scans of up to as many rows are asked for by number, since a store reads such at once, without a thread of its own.
+const SHORT_SCAN_ROWS: u64 = 256;
 /// Series that are at most this part of their metric's are got by key instead of scanned.
 const GET_SERIES_PART: u64 = 4;
 
 /// What was read of one series.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesData {
-    /// Its points within the window.
+    /// Its points within the window, or its buckets.
     pub(crate) span: Span,
+    /// Its rows were downsampled as they were read.
+    pub(crate) is_downsampled: bool,
     /// Its annotations within the window.
     pub(crate) annotations: Vec<SeriesAnnotation>,
     /// Its histograms within the window by time, where these are asked.
@@ -87,11 +93,17 @@ struct TaskAnswer {
     stats: ScanStats,
 }
 
-/// Reads the rows of a plan.
+/// Reads the rows of a plan, and downsamples them at once where no bucket holds points of two rows.
 ///
 /// # Errors
 /// The first of any worker: the store's own, `Corrupt` cells, a budget.
-pub(crate) fn fetch(schema: &Schema, plan: &Plan, annotations: bool, budget: &Budget) -> Result<Fetched> {
+pub(crate) fn fetch(
+    schema: &Schema,
+    plan: &Plan,
+    annotations: bool,
+    options: Options,
+    budget: &Budget,
+) -> Result<Fetched> {
     let hours = match Hours::of(&plan.window, plan.read.as_ref()) {
         Some(hours) if !plan.series.is_empty() => hours,
         _ => {
@@ -102,73 +114,19 @@ pub(crate) fn fetch(schema: &Schema, plan: &Plan, annotations: bool, budget: &Bu
         }
     };
     budget.reserve((plan.series.len() as u64).saturating_mul(SERIES_BYTES))?;
-    let reader = Reader { schema, plan, hours, annotations, budget };
-    let tasks = reader.tasks();
-    let began = Instant::now();
-    let answers = run_all(&tasks, budget, |task| reader.run(task))?;
-    let mut fetched = Fetched::default();
-    fetched.steps.scan_time = began.elapsed();
-    let began = Instant::now();
-    fetched.series.resize_with(plan.series.len(), SeriesData::default);
-    for answer in answers {
-        fetched.stats.add(&answer.stats);
-        fetched.steps.scans.push((answer.name, answer.stats));
-        for (slot, data) in answer.series {
-            if let Some(place) = fetched.series.get_mut(slot) {
-                *place = data;
-            }
-        }
+    let rule = Some(options.percentile_rule());
+    // Tables that others write too lie across a network: there each scan waits, and they had better wait together.
+    let is_near = options.index_is_complete;
+    let misfit = AtomicBool::new(false);
+    let mut reader = Reader { schema, plan, hours, annotations, budget, is_near, rule, misfit };
+    let fetched = reader.read()?;
+    if !*reader.misfit.get_mut() {
+        return Ok(fetched);
     }
-    fetched.steps.merge_time = began.elapsed();
-    Ok(fetched)
-}
-
-/// Runs every task on a bounded number of threads; the answers come in any order.
-fn run_all<T: Send>(tasks: &[Task], budget: &Budget, run: impl Fn(&Task) -> Result<T> + Sync) -> Result<Vec<T>> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        // Relaxed: the number alone is shared.
-        while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match run(task) {
-                Ok(answer) => done.push(answer),
-                Err(error) => {
-                    budget.fail();
-                    return Err(error);
-                }
-            }
-        }
-        Ok(done)
-    };
-    let workers = tasks.len().min(budget.limits().scans_at_once_max.max(1));
-    if workers <= 1 {
-        return work();
-    }
-    let outcomes: Vec<Result<Vec<T>>> = std::thread::scope(|scope| {
-        let mut threads = Vec::with_capacity(workers - 1);
-        for _ in 1..workers {
-            // Too few threads make it slower, not wrong.
-            let Ok(thread) = std::thread::Builder::new().name("query-fetch".to_owned()).spawn_scoped(scope, work)
-            else {
-                break;
-            };
-            threads.push(thread);
-        }
-        let mut outcomes = vec![work()];
-        outcomes.extend(threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Error::WorkerPanicked))));
-        outcomes
-    });
-    let mut answers = Vec::new();
-    let mut stopped = None;
-    for outcome in outcomes {
-        match outcome {
-            Ok(done) => answers.extend(done),
-            // Workers that were stopped say "cancelled"; the reason is another's.
-            Err(error @ Error::Cancelled) => stopped = stopped.or(Some(error)),
-            Err(error) => return Err(error),
-        }
-    }
-    stopped.map_or(Ok(answers), Err)
+    // Slow path, for rows that no writer of ours makes: all points are kept and downsampled in the end.
+    budget.forget(fetched.stats.points, fetched.stats.bytes);
+    reader.rule = None;
+    reader.read()
 }
 
 /// The hours of a window: from the first to before the last.
@@ -216,9 +174,58 @@ struct Reader<'a> {
     hours: Hours<'a>,
     annotations: bool,
     budget: &'a Budget,
+    /// Whether reading is work rather than waiting.
+    is_near: bool,
+    /// How percentiles are estimated; `None` where rows must not be downsampled as they are read.
+    rule: Option<PercentileRule>,
+    /// A row cannot be downsampled for itself. Relaxed: read when all workers have ended.
+    misfit: AtomicBool,
 }
 
 impl Reader<'_> {
+    fn read(&self) -> Result<Fetched> {
+        let tasks = self.tasks();
+        let began = Instant::now();
+        let answers = run_all(&tasks, self.rows(&tasks), self.budget, |task| self.run(task))?;
+        let mut fetched = Fetched::default();
+        fetched.steps.scan_time = began.elapsed();
+        let began = Instant::now();
+        fetched.series.resize_with(self.plan.series.len(), SeriesData::default);
+        for answer in answers {
+            fetched.stats.add(&answer.stats);
+            fetched.steps.scans.push((answer.name, answer.stats));
+            for (slot, data) in answer.series {
+                if let Some(place) = fetched.series.get_mut(slot) {
+                    *place = data;
+                }
+            }
+        }
+        fetched.steps.merge_time = began.elapsed();
+        Ok(fetched)
+    }
+
+    /// What downsamples a row alone, where that gives what downsampling all of them gives.
+    fn row_downsample(&self) -> Option<RowDownsample> {
+        let Plan { window, downsample, read, histograms, .. } = self.plan;
+        // A series that begins after the scan's end is told by its first point.
+        let is_plain = read.is_none() && !histograms && window.read_end_ms == window.scan_end_ms;
+        RowDownsample::new(downsample.as_ref().filter(|_| is_plain)?, self.rule?)
+    }
+
+    fn note_misfit(&self) {
+        self.misfit.store(true, Ordering::Relaxed);
+    }
+
+    /// About how many rows there are to read; that many that each task has a thread, where threads wait most of the time.
+    fn rows(&self, tasks: &[Task]) -> u64 {
+        if !self.is_near {
+            return u64::MAX;
+        }
+        let scans = tasks.iter().any(|task| matches!(task, Task::Scan { .. }));
+        let series = if scans { self.plan.metric_series } else { self.plan.series.len() as u64 };
+        series.saturating_mul(self.hours.count.into())
+    }
+
     fn tasks(&self) -> Vec<Task> {
         let count = self.plan.series.len() as u64;
         if count.saturating_mul(GET_SERIES_PART) <= self.plan.metric_series || self.plan.metric_series == 0 {
@@ -259,12 +266,34 @@ impl Reader<'_> {
             layout.range_start(salt, self.plan.metric, self.hours.to),
         );
         let mut sink = Sink::new(self, slots.iter().copied());
-        let scan = range.with_columns(Columns::family(DATA_FAMILY));
-        let mut scanner = self.schema.store().scan(&self.plan.table, scan)?;
-        while let Some(batch) = scanner.next_wait() {
-            sink.take(&batch?)?;
+        let mut scan = range.with_columns(Columns::family(DATA_FAMILY));
+        // Twice as many as a bucket has rows on average; if there are more, a second scan goes on behind them.
+        let buckets = layout.salts().len() as u64;
+        let rows = self.plan.metric_series.saturating_mul(self.hours.count.into()) / buckets.max(1);
+        scan.limit_rows = (rows <= SHORT_SCAN_ROWS / 2).then_some(SHORT_SCAN_ROWS);
+        while let Some(last) = self.scan_into(scan.clone(), &mut sink)? {
+            (scan.start, scan.start_inclusive, scan.limit_rows) = (last, false, None);
         }
         Ok(sink.finish(format!("scan of {} series in salt bucket {}", slots.len(), salt.0)))
+    }
+
+    /// Reads a scan to its end; gives the last row if it ended by number.
+    fn scan_into(&self, scan: Scan, sink: &mut Sink<'_>) -> Result<Option<Bytes>> {
+        let limit = scan.limit_rows;
+        let (mut rows, mut last) = (0, None);
+        let mut scanner = self.schema.store().scan(&self.plan.table, scan)?;
+        while let Some(batch) = scanner.next_wait() {
+            let batch = batch?;
+            sink.take(&batch)?;
+            rows += batch.len() as u64;
+            last = batch
+                .len()
+                .checked_sub(1)
+                .and_then(|at| batch.row(at))
+                .map(|row| Bytes::copy_from_slice(row.key()))
+                .or(last);
+        }
+        Ok(last.filter(|_| limit.is_some_and(|limit| rows >= limit)))
     }
 
     fn get(&self, slots: Range<usize>) -> Result<TaskAnswer> {
@@ -322,96 +351,6 @@ pub(crate) fn discover(schema: &Schema, metric: Uid, attempt: &Attempt, budget: 
     Ok(())
 }
 
-/// Where a task's rows go.
-#[derive(Debug)]
-struct Sink<'a> {
-    reader: &'a Reader<'a>,
-    /// Tag bytes of a series → its place in `series`.
-    places: HashMap<&'a [u8], usize>,
-    series: Vec<(usize, SeriesData)>,
-    scratch: RowPoints,
-    stats: ScanStats,
-    began: Instant,
-}
-
-impl<'a> Sink<'a> {
-    fn new(reader: &'a Reader<'a>, slots: impl Iterator<Item = usize>) -> Self {
-        let metric_bytes = reader.schema.layout().widths.metric.bytes();
-        let mut places = HashMap::new();
-        let mut series = Vec::new();
-        for slot in slots {
-            let tsuid = reader.plan.series.get(slot);
-            if let Some(tags) = tsuid.and_then(|tsuid| tsuid.as_bytes().get(metric_bytes..)) {
-                places.insert(tags, series.len());
-                series.push((slot, SeriesData::default()));
-            }
-        }
-        let (scratch, stats) = (RowPoints::default(), ScanStats::default());
-        Self { reader, places, series, scratch, stats, began: Instant::now() }
-    }
-
-    /// Decodes a batch's rows of wanted series, and charges for it.
-    fn take(&mut self, batch: &RowBatch) -> Result<()> {
-        let began = Instant::now();
-        let before = self.stats.points;
-        for row in batch.rows() {
-            self.take_row(&row)?;
-        }
-        self.stats.rows += batch.len() as u64;
-        self.stats.cells += batch.cells_count() as u64;
-        self.stats.bytes += batch.data_bytes() as u64;
-        self.stats.decode_time += began.elapsed();
-        let points = self.stats.points - before;
-        self.reader.budget.reserve(points.saturating_mul(POINT_BYTES))?;
-        self.reader.budget.spend(points, batch.data_bytes() as u64)
-    }
-
-    fn take_row(&mut self, row: &RowView<'_>) -> Result<()> {
-        let key = self.reader.schema.layout().decode(row.key())?;
-        let Some((_, data)) = self.places.get(key.tags_bytes()).and_then(|place| self.series.get_mut(*place)) else {
-            self.stats.cells_left_out += row.cells().count() as u64;
-            return Ok(());
-        };
-        self.stats.rows_kept += 1;
-        let base_ms = i64::from(key.base().seconds()) * 1000;
-        if let Some(read) = &self.reader.plan.read {
-            self.stats.points += rollup::take_row(read, key.base(), row, data) as u64;
-            return Ok(());
-        }
-        if self.reader.plan.histograms {
-            let read = row.cells().filter_map(|cell| histogram::decode(self.reader.schema, &RowCell::from(cell)));
-            let mut read: Vec<_> = read.map(|(offset_ms, one)| (base_ms + i64::from(offset_ms), one)).collect();
-            read.sort_by_key(|(time_ms, _)| *time_ms);
-            // A second and its millisecond are one instant; the first cell is kept.
-            read.dedup_by_key(|(time_ms, _)| *time_ms);
-            self.stats.points += read.len() as u64;
-            self.reader.budget.reserve(read.iter().map(|(_, one)| histogram::bytes_of(one)).sum())?;
-            data.histograms.extend(read);
-        } else {
-            self.scratch.decode(row.cells().map(RowCell::from), self.reader.schema.config().duplicates())?;
-            if self.reader.plan.mend_before_ms.is_some_and(|before_ms| base_ms < before_ms) {
-                mend_appends(self.reader.schema, row);
-            }
-            data.span.extend_row(base_ms, &self.scratch);
-            self.stats.points += self.scratch.len() as u64;
-        }
-        if self.reader.annotations {
-            for cell in row.cells() {
-                if let Some(note) = annotation(base_ms, &cell)? {
-                    self.reader.budget.reserve((size_of::<SeriesAnnotation>() * 2 + note.json.len()) as u64)?;
-                    data.annotations.push(note);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(mut self, name: String) -> TaskAnswer {
-        self.stats.store_time = self.began.elapsed().saturating_sub(self.stats.decode_time);
-        TaskAnswer { name, series: self.series, stats: self.stats }
-    }
-}
-
 /// The annotation of a cell, if it holds one. Its text is written into answers as it is, so it must be JSON.
 fn annotation(base_ms: i64, cell: &CellView<'_>) -> Result<Option<SeriesAnnotation>> {
     let Some(offset_ms) = annotation_offset_ms(cell.qualifier) else {
@@ -453,3 +392,6 @@ pub(crate) fn global_annotations(
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

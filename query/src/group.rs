@@ -10,7 +10,7 @@ use crate::aggregate::PercentileRule;
 use crate::answer::{Point, SeriesAnnotation};
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
-use crate::downsample::{buckets_len, downsample, grid_len, of_doubles};
+use crate::downsample::{Fill, buckets_len, downsample, filled, grid_len, of_doubles};
 use crate::fetch::SeriesData;
 use crate::merge::{INSTANTS_PER_CHECK, Member, Merge};
 use crate::plan::{Grouping, Plan};
@@ -23,6 +23,8 @@ use crate::{Error, Options, Result};
 /// Points that fill policies or expressions may make up at once; some gigabytes at most.
 pub(crate) const FILLED_POINTS_MAX: u64 = 1 << 26;
 
+/// Points that are worth handing to other threads; below, waking them takes longer than the work.
+const PARALLEL_POINTS_MIN: u64 = 1 << 15;
 /// Memory charged for a point of a member that is made ready: a span's, with room to grow.
 const PREPARED_POINT_BYTES: u64 = 33;
 /// Memory charged for the instants of an output series between two looks at the budget, with room to grow.
@@ -100,9 +102,9 @@ pub(crate) fn compute(
 ) -> Result<Vec<Vec<Point>>> {
     let kernel = Kernel { plan, sub, data, options, budget };
     kernel.refuse_overfilling()?;
-    // Fast path: a single group is not worth a hand-over, its members are.
-    if let [group] = groups {
-        return Ok(vec![kernel.points(group)?]);
+    // Fast path: little work is not worth a hand-over, and of a single group its members are.
+    if groups.len() <= 1 || kernel.work(data.iter()) < PARALLEL_POINTS_MIN {
+        return groups.iter().map(|group| kernel.points(group)).collect();
     }
     groups.par_iter().map(|group| kernel.points(group)).collect()
 }
@@ -136,7 +138,11 @@ impl Kernel<'_> {
         let series: Vec<&SeriesData> = group.members.iter().filter_map(series).collect();
         let scratch_bytes = self.scratch_bytes(&series);
         self.budget.reserve(scratch_bytes)?;
-        let prepared: Vec<Prepared<'_>> = series.into_par_iter().map(|data| self.prepare(data)).collect();
+        let prepared: Vec<Prepared<'_>> = if self.work(series.iter().copied()) < PARALLEL_POINTS_MIN {
+            series.into_iter().map(|data| self.prepare(data)).collect()
+        } else {
+            series.into_par_iter().map(|data| self.prepare(data)).collect()
+        };
         let members: Vec<Member<'_>> = prepared
             .iter()
             .map(|prepared| Member { span: prepared.span(), before_first: prepared.before_first() })
@@ -160,6 +166,12 @@ impl Kernel<'_> {
         Ok(points)
     }
 
+    /// How many points are looked at or made up to make series ready.
+    fn work<'b>(&self, series: impl Iterator<Item = &'b SeriesData>) -> u64 {
+        let filled = self.plan.downsample.as_ref().map_or(0, |spec| grid_len(spec, &self.plan.window));
+        series.map(|data| (data.span.len() as u64).saturating_add(filled)).fold(0, u64::saturating_add)
+    }
+
     /// What the members take between being read and being aggregated.
     fn scratch_bytes(&self, series: &[&SeriesData]) -> u64 {
         let window = &self.plan.window;
@@ -176,10 +188,12 @@ impl Kernel<'_> {
     fn prepare<'a>(&self, data: &'a SeriesData) -> Prepared<'a> {
         let window = &self.plan.window;
         let span = &data.span;
-        let downsampled = self.plan.downsample.as_ref().map(|spec| match &self.plan.read {
-            Some(_) => rollup::downsample(data, spec, window, of_doubles(span, spec, self.rule())),
-            None => downsample(span, spec, window, self.rule()),
-        });
+        let downsampled = match (&self.plan.downsample, &self.plan.read) {
+            (Some(spec), _) if data.is_downsampled => (spec.fill != Fill::None).then(|| filled(span, spec, window)),
+            (Some(spec), Some(_)) => Some(rollup::downsample(data, spec, window, of_doubles(span, spec, self.rule()))),
+            (Some(spec), None) => Some(downsample(span, spec, window, self.rule())),
+            (None, _) => None,
+        };
         match &self.sub.rate {
             Some(options) => {
                 let rates = rates(downsampled.as_ref().unwrap_or(span), options, window.scan_start_ms);
@@ -197,7 +211,7 @@ impl Kernel<'_> {
     }
 
     fn rule(&self) -> PercentileRule {
-        if self.options.compat.strict { PercentileRule::Plain } else { PercentileRule::AsNamed }
+        self.options.percentile_rule()
     }
 }
 

@@ -5,6 +5,8 @@
 //! otherwise; that is decided anew at each instant. Rates are not interpolated: the latest one is held. *Source*:
 //! OpenTSDB 2.4 `AggregationIterator`.
 
+mod aligned;
+
 use crate::aggregate::{Aggregator, Interpolation, PercentileRule, to_double};
 use crate::answer::{Number, Point};
 use crate::span::Span;
@@ -40,11 +42,20 @@ pub(crate) struct Merge {
 impl Merge {
     /// Aggregates the members; stamps of `start_ms..=end_ms` only.
     ///
-    /// *Cost*: members × instants; two scratch buffers.
+    /// *Cost*: members × instants, several times less where all members have points at the same instants; two scratch
+    /// buffers.
     ///
     /// # Errors
     /// `Invalid`: a value that is infinite. `stop` says otherwise why to give up; it is asked every few instants.
     pub(crate) fn run(&self, members: &[Member<'_>], stop: &dyn Fn() -> Result<()>) -> Result<Vec<Point>> {
+        match aligned::spans(members) {
+            Some(spans) => self.run_aligned(&spans, stop),
+            None => self.run_any(members, stop),
+        }
+    }
+
+    /// Slow path: members of whatever instants.
+    fn run_any(&self, members: &[Member<'_>], stop: &dyn Fn() -> Result<()>) -> Result<Vec<Point>> {
         let mut cursors: Vec<Cursor<'_>> = members.iter().map(Cursor::new).collect();
         let mut points = Vec::new();
         let mut scratch = Scratch::default();

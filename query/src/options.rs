@@ -2,6 +2,8 @@
 
 use chrono_tz::Tz;
 
+use crate::aggregate::PercentileRule;
+
 /// Whose behaviour to keep where OpenTSDB's surprises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Compat {
@@ -27,5 +29,12 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self { compat: Compat::default(), default_zone: Tz::UTC, skip_unresolved_tagvs: false, index_is_complete: true }
+    }
+}
+
+impl Options {
+    /// How percentiles are estimated on doubles.
+    pub(crate) fn percentile_rule(self) -> PercentileRule {
+        if self.compat.strict { PercentileRule::Plain } else { PercentileRule::AsNamed }
     }
 }

@@ -3,7 +3,7 @@
 //! Invariants: times strictly ascending; the three arrays of one length. A value is a 64-bit word, two's complement or
 //! the bits of a double; which, is kept once for the whole span while all agree, and a flag a point once they differ.
 
-use basalt_schema::RowPoints;
+use basalt_schema::{PointKind, RowPoints};
 
 use crate::aggregate::to_double;
 use crate::answer::Number;
@@ -85,7 +85,18 @@ impl Span {
     }
 
     /// Adds a row's points after all others. Points at or before the latest, which no writer makes, are dropped.
-    pub(crate) fn extend_row(&mut self, base_ms: i64, row: &RowPoints) {
+    /// Gives how many the row has.
+    pub(crate) fn extend_row(&mut self, base_ms: i64, row: &RowPoints) -> usize {
+        let Some(first) = row.offsets_ms().first() else {
+            return 0;
+        };
+        let follows = self.times_ms.last().is_none_or(|last| *last < base_ms + i64::from(*first));
+        // Fast path: whole slices, where no point is dropped and all are of the span's kind.
+        if follows && self.takes_all(row) {
+            self.times_ms.extend(row.offsets_ms().iter().map(|offset_ms| base_ms + i64::from(*offset_ms)));
+            self.words.extend_from_slice(row.values());
+            return row.len();
+        }
         self.times_ms.reserve(row.len());
         self.words.reserve(row.len());
         let points = row.offsets_ms().iter().zip(row.values()).zip(row.kinds());
@@ -98,6 +109,32 @@ impl Span {
             self.times_ms.push(time_ms);
             self.words.push(*word);
         }
+        row.len()
+    }
+
+    /// Whether a row's points and the span's are all integers or all doubles, which is noted then.
+    fn takes_all(&mut self, row: &RowPoints) -> bool {
+        let Some(is_double) = uniform(row.kinds()) else {
+            return false;
+        };
+        if self.is_empty() {
+            self.kinds = if is_double { Kinds::Doubles } else { Kinds::Integers };
+        }
+        self.uniform() == Some(is_double)
+    }
+
+    /// Whether all points are doubles, or none; `None` where they differ.
+    pub(crate) fn uniform(&self) -> Option<bool> {
+        match self.kinds {
+            Kinds::Integers => Some(false),
+            Kinds::Doubles => Some(true),
+            Kinds::Mixed(_) => None,
+        }
+    }
+
+    /// The words of all values.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
     }
 
     /// Notes the kind of the point about to be added.
@@ -125,6 +162,13 @@ impl Span {
             flags.drain(..from);
         }
     }
+}
+
+/// Whether all points of these kinds are doubles, or none; `None` where they differ.
+pub(crate) fn uniform(kinds: &[PointKind]) -> Option<bool> {
+    let (any, all) =
+        kinds.iter().fold((false, true), |(any, all), kind| (any | kind.is_float(), all & kind.is_float()));
+    (any == all).then_some(all)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Downsampling itself: slices in, slices out.
 
+use super::bucket_value::BucketValue;
 use super::calendar::Bucket;
 use super::{Downsample, Fill, Interval};
 use crate::aggregate::PercentileRule;
@@ -19,11 +20,10 @@ pub(crate) fn of_doubles<'a>(
     spec: &'a Downsample,
     rule: PercentileRule,
 ) -> impl FnMut(std::ops::Range<usize>) -> f64 + 'a {
-    let mut scratch = Vec::new();
+    let mut value = BucketValue::new(spec.function, rule);
     move |range| {
-        scratch.clear();
-        scratch.extend(range.map(|at| points.double(at)));
-        spec.function.of_doubles(&mut scratch, rule)
+        let words = points.words().get(range.clone()).unwrap_or_default();
+        value.of(words, points.uniform(), |at| points.is_double(range.start + at))
     }
 }
 
@@ -38,9 +38,14 @@ pub(crate) fn downsample_by(
     buckets(times, spec, window, |stamp_ms, range| out.push_double(stamp_ms, value(range)));
     match (spec.interval, spec.fill) {
         (Interval::All, _) | (_, Fill::None) => out,
-        (_, Fill::Nan | Fill::Null) => fill(&out, grid(spec, window), f64::NAN),
-        (_, Fill::Zero) => fill(&out, grid(spec, window), 0.0),
+        (_, Fill::Nan | Fill::Null | Fill::Zero) => filled(&out, spec, window),
     }
+}
+
+/// Buckets that are made already, laid onto their grid.
+pub(crate) fn filled(buckets: &Span, spec: &Downsample, window: &Window) -> Span {
+    let value = if spec.fill == Fill::Zero { 0.0 } else { f64::NAN };
+    fill(buckets, grid(spec, window), value)
 }
 
 /// Calls `each` with every bucket that holds a time, in order: its stamp and the indexes in `times`, which ascend. Times
@@ -92,10 +97,17 @@ pub(crate) fn buckets(
     }
 }
 
-/// The index after the last point below `end_ms`; after `at`, since a bucket that was found holds a point.
-fn bucket_end(times: &[i64], at: usize, end_ms: i64) -> usize {
+/// The index after the last time below `end`; after `at`, since a bucket that was found holds a point. Looks in steps that
+/// double, then between the last two.
+pub(super) fn bucket_end<T: Copy + PartialOrd>(times: &[T], at: usize, end: T) -> usize {
     let rest = times.get(at..).unwrap_or_default();
-    at + rest.iter().take_while(|time| **time < end_ms).count().max(1)
+    let mut step = 1;
+    while rest.get(step).is_some_and(|time| *time < end) {
+        step *= 2;
+    }
+    let from = step / 2;
+    let between = rest.get(from..rest.len().min(step)).unwrap_or_default();
+    at + (from + between.partition_point(|time| *time < end)).max(1)
 }
 
 /// How many buckets a filled series has; to be checked against the budget before anything is filled.

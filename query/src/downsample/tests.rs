@@ -1,5 +1,9 @@
 //! Downsampling by the epoch and by calendars.
 
+use basalt_schema::{BaseTime, Door, Duplicates, PointTime, RowCell, RowPoints, Value, point_cell};
+use basalt_store::{SeqNo, Timestamp};
+use proptest::prelude::*;
+
 use super::*;
 use crate::aggregate::PercentileRule;
 use crate::answer::Number;
@@ -163,4 +167,92 @@ fn q_ds_cal_as_recorded() {
     assert_eq!(seven_hours[10], (1_331_611_200, 2.0));
     let five_days = [(1_331_442_000, 119.0), (1_331_870_400, 120.0), (1_332_302_400, 120.0)];
     assert_eq!(new_york("5dc-count-zero", 20), five_days);
+}
+
+/// Points of some hours as rows, in order of time.
+fn rows(points: &[(i64, Number)]) -> Vec<(BaseTime, RowPoints)> {
+    let mut rows: Vec<(BaseTime, Vec<basalt_schema::PointCell>)> = Vec::new();
+    for (time_ms, number) in points {
+        let value = match number {
+            Number::Integer(value) => Value::Int(*value),
+            Number::Double(value) => Value::Float(*value),
+        };
+        let cell = point_cell(PointTime::from_number(*time_ms).unwrap(), value, Door::Http).unwrap();
+        match rows.last_mut().filter(|(base, _)| *base == cell.base) {
+            Some((_, cells)) => cells.push(cell),
+            None => rows.push((cell.base, vec![cell])),
+        }
+    }
+    let row = |(base, cells): (BaseTime, Vec<basalt_schema::PointCell>)| {
+        let mut points = RowPoints::default();
+        let cells = cells.iter().map(|cell| RowCell {
+            qualifier: &cell.qualifier_bytes,
+            value: &cell.value,
+            timestamp: Timestamp(1),
+            seq: SeqNo(0),
+        });
+        points.decode(cells, Duplicates::NewestWins).unwrap();
+        (base, points)
+    };
+    rows.into_iter().map(row).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Rows downsampled one by one are what all of their points downsampled together are, to the last bit.
+    #[test]
+    fn rows_alone_give_the_buckets_of_all_points(
+        points in proptest::collection::btree_map(0_i64..4 * 3_600_000, (any::<bool>(), any::<i64>(), 0_u32..64), 1..80),
+        interval in prop_oneof![Just("1h"), Just("1m"), Just("90s"), Just("250ms"), Just("20m")],
+        function in prop_oneof![Just("sum"), Just("avg"), Just("max"), Just("first"), Just("dev"), Just("p95")],
+        fill in prop_oneof![Just(""), Just("-nan"), Just("-zero")],
+    ) {
+        let number = |(is_double, value, shift): &(bool, i64, u32)| {
+            let value = value >> shift;
+            if *is_double { Number::Double(crate::aggregate::to_double(value) / 8.0) } else { Number::Integer(value) }
+        };
+        let points: Vec<_> = points.iter().map(|(offset, of)| (HOUR * 1000 + offset, number(of))).collect();
+        let mut all = Span::default();
+        for (time_ms, number) in &points {
+            all.push(*time_ms, *number);
+        }
+        let spec = Downsample::parse(&format!("{interval}-{function}{fill}"), parse_zone("UTC").unwrap(), false).unwrap();
+        let window = Window::new(HOUR * 1000, (HOUR + 4 * 3600) * 1000 - 1, spec.fixed_ms());
+        let expected = downsample(&all, &spec, &window, PercentileRule::AsNamed);
+        let mut of_rows = RowDownsample::new(&spec, PercentileRule::AsNamed).unwrap();
+        let mut found = Span::default();
+        for (base, row) in rows(&points) {
+            let before = found.len();
+            prop_assert_eq!(of_rows.take(base, &row, &mut found), Some(found.len() - before));
+        }
+        if spec.fill != Fill::None {
+            found = filled(&found, &spec, &window);
+        }
+        prop_assert_eq!(found.times(), expected.times());
+        prop_assert_eq!(found.words(), expected.words());
+    }
+}
+
+#[test]
+fn rows_are_not_downsampled_alone_where_buckets_reach_into_others() {
+    let of = |text: &str| {
+        let spec = Downsample::parse(text, parse_zone("UTC").unwrap(), false).unwrap();
+        RowDownsample::new(&spec, PercentileRule::AsNamed)
+    };
+    for text in ["2h-sum", "7m-sum", "1hc-sum", "0all-sum", "1d-sum"] {
+        assert!(of(text).is_none(), "{text}");
+    }
+    let mut of_rows = of("1h-sum").unwrap();
+    let (base, later) = (BaseTime::of_seconds(1_356_998_400), BaseTime::of_seconds(1_357_002_000));
+    let row = rows(&[(HOUR * 1000, Number::Integer(1))]).remove(0).1;
+    let mut span = Span::default();
+    assert_eq!(of_rows.take(later, &row, &mut span), Some(1));
+    assert_eq!(of_rows.take(base, &row, &mut span), None, "it comes before the last");
+    let mut beyond = RowPoints::default();
+    let cell = RowCell { qualifier: &[0xFD, 0xBB, 0xA0, 0x00], value: &[1], timestamp: Timestamp(1), seq: SeqNo(0) };
+    beyond.decode([cell], Duplicates::NewestWins).unwrap();
+    assert_eq!(beyond.offsets_ms(), [3_600_000]);
+    assert_eq!(of_rows.take(later.next().unwrap(), &beyond, &mut span), None, "it reaches beyond its hour");
+    assert_eq!(span.len(), 1);
 }

@@ -126,6 +126,34 @@ proptest! {
         }
     }
 
+    /// Members of the same instants come out alike by the fast path and by the slow one, to the last bit.
+    #[test]
+    fn members_of_shared_instants_are_aggregated_alike_both_ways(
+        rows in vec((any::<bool>(), vec(prop_oneof![any::<i64>(), -9_i64..9], 12)), 1..6),
+        rate: bool,
+        (start_ms, end_ms) in (-1_i64..13_000, -1_i64..13_000),
+    ) {
+        let number = |is_double, value: &i64| match value {
+            -9 if is_double => Number::Double(f64::NAN),
+            value if is_double => Number::Double(to_double(*value) / 8.0),
+            value => Number::Integer(*value),
+        };
+        let row = |(is_double, row): &(bool, Vec<i64>)| {
+            span(&(0..).step_by(1000).zip(row.iter().map(|value| number(*is_double, value))).collect::<Vec<_>>())
+        };
+        let mut spans: Vec<Span> = rows.iter().map(row).collect();
+        spans.push(Span::default());
+        let members: Vec<Member<'_>> = spans.iter().map(|span| Member { span, before_first: None }).collect();
+        prop_assert!(aligned::spans(&members).is_some());
+        for name in Aggregator::names() {
+            let aggregator = Aggregator::by_name(name).unwrap();
+            let merge = Merge { aggregator, rate, rule: PercentileRule::AsNamed, start_ms, end_ms };
+            let [fast, slow] = [merge.run(&members, &|| Ok(())), merge.run_any(&members, &|| Ok(()))];
+            // NaN is not itself; its text is.
+            prop_assert_eq!(format!("{fast:?}"), format!("{slow:?}"), "{}", name);
+        }
+    }
+
     /// A sum at an instant where every series has a point is the plain sum, in whatever order the series come.
     #[test]
     fn sums_at_shared_instants_need_no_interpolation(rows in vec(vec(-1000_i64..1000, 12), 1..8)) {
@@ -136,6 +164,18 @@ proptest! {
         }).collect();
         prop_assert_eq!(run("sum", &spans, false, (0, i64::MAX)).unwrap(), expected);
     }
+}
+
+#[test]
+fn members_that_differ_in_instants_or_within_themselves_go_the_slow_way() {
+    let check = |spans: &[Span], before_first| {
+        let members: Vec<Member<'_>> = spans.iter().map(|span| Member { span, before_first }).collect();
+        assert!(aligned::spans(&members).is_none());
+    };
+    check(&[ints(&[(1000, 1)]), ints(&[(1001, 1)])], None);
+    check(&[ints(&[(1000, 1)]), ints(&[(1000, 1), (2000, 1)])], None);
+    check(&[span(&[(1000, Number::Integer(1)), (2000, Number::Double(1.0))])], None);
+    check(&[ints(&[(1000, 1)])], Some(1.0));
 }
 
 #[test]

@@ -1,0 +1,117 @@
+//! Where a task's rows go: decoded, and downsampled at once where that can be done row by row.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use basalt_schema::{RowCell, RowPoints};
+use basalt_store::{RowBatch, RowView};
+
+use super::mend::mend_appends;
+use super::{POINT_BYTES, Reader, SeriesData, TaskAnswer, annotation};
+use crate::answer::{ScanStats, SeriesAnnotation};
+use crate::downsample::RowDownsample;
+use crate::{Result, histogram, rollup};
+
+/// Where a task's rows go.
+#[derive(Debug)]
+pub(super) struct Sink<'a> {
+    reader: &'a Reader<'a>,
+    /// Tag bytes of a series → its place in `series`.
+    places: HashMap<&'a [u8], usize>,
+    series: Vec<(usize, SeriesData)>,
+    scratch: RowPoints,
+    /// Makes buckets of rows, where that can be done row by row.
+    downsample: Option<RowDownsample>,
+    /// Points and buckets that are kept.
+    kept: u64,
+    stats: ScanStats,
+    began: Instant,
+}
+
+impl<'a> Sink<'a> {
+    pub(super) fn new(reader: &'a Reader<'a>, slots: impl Iterator<Item = usize>) -> Self {
+        let metric_bytes = reader.schema.layout().widths.metric.bytes();
+        let downsample = reader.row_downsample();
+        let is_downsampled = downsample.is_some();
+        let mut places = HashMap::new();
+        let mut series = Vec::new();
+        for slot in slots {
+            let tsuid = reader.plan.series.get(slot);
+            if let Some(tags) = tsuid.and_then(|tsuid| tsuid.as_bytes().get(metric_bytes..)) {
+                places.insert(tags, series.len());
+                series.push((slot, SeriesData { is_downsampled, ..SeriesData::default() }));
+            }
+        }
+        let (scratch, stats) = (RowPoints::default(), ScanStats::default());
+        Self { reader, places, series, scratch, downsample, kept: 0, stats, began: Instant::now() }
+    }
+
+    /// Decodes a batch's rows of wanted series, and charges for it.
+    pub(super) fn take(&mut self, batch: &RowBatch) -> Result<()> {
+        let began = Instant::now();
+        let (points_before, kept_before) = (self.stats.points, self.kept);
+        for row in batch.rows() {
+            self.take_row(&row)?;
+        }
+        self.stats.rows += batch.len() as u64;
+        self.stats.cells += batch.cells_count() as u64;
+        self.stats.bytes += batch.data_bytes() as u64;
+        self.stats.decode_time += began.elapsed();
+        self.reader.budget.reserve((self.kept - kept_before).saturating_mul(POINT_BYTES))?;
+        self.reader.budget.spend(self.stats.points - points_before, batch.data_bytes() as u64)
+    }
+
+    fn take_row(&mut self, row: &RowView<'_>) -> Result<()> {
+        let key = self.reader.schema.layout().decode(row.key())?;
+        let Some((_, data)) = self.places.get(key.tags_bytes()).and_then(|place| self.series.get_mut(*place)) else {
+            self.stats.cells_left_out += row.cells().count() as u64;
+            return Ok(());
+        };
+        self.stats.rows_kept += 1;
+        let base_ms = i64::from(key.base().seconds()) * 1000;
+        if let Some(read) = &self.reader.plan.read {
+            let taken = rollup::take_row(read, key.base(), row, data) as u64;
+            self.stats.points += taken;
+            self.kept += taken;
+            return Ok(());
+        }
+        if self.reader.plan.histograms {
+            let read = row.cells().filter_map(|cell| histogram::decode(self.reader.schema, &RowCell::from(cell)));
+            let mut read: Vec<_> = read.map(|(offset_ms, one)| (base_ms + i64::from(offset_ms), one)).collect();
+            read.sort_by_key(|(time_ms, _)| *time_ms);
+            // A second and its millisecond are one instant; the first cell is kept.
+            read.dedup_by_key(|(time_ms, _)| *time_ms);
+            self.stats.points += read.len() as u64;
+            self.kept += read.len() as u64;
+            self.reader.budget.reserve(read.iter().map(|(_, one)| histogram::bytes_of(one)).sum())?;
+            data.histograms.extend(read);
+        } else {
+            self.scratch.decode(row.cells().map(RowCell::from), self.reader.schema.config().duplicates())?;
+            if self.reader.plan.mend_before_ms.is_some_and(|before_ms| base_ms < before_ms) {
+                mend_appends(self.reader.schema, row);
+            }
+            self.kept += match &mut self.downsample {
+                None => data.span.extend_row(base_ms, &self.scratch),
+                Some(downsample) => downsample.take(key.base(), &self.scratch, &mut data.span).unwrap_or_else(|| {
+                    self.reader.note_misfit();
+                    0
+                }),
+            } as u64;
+            self.stats.points += self.scratch.len() as u64;
+        }
+        if self.reader.annotations {
+            for cell in row.cells() {
+                if let Some(note) = annotation(base_ms, &cell)? {
+                    self.reader.budget.reserve((size_of::<SeriesAnnotation>() * 2 + note.json.len()) as u64)?;
+                    data.annotations.push(note);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self, name: String) -> TaskAnswer {
+        self.stats.store_time = self.began.elapsed().saturating_sub(self.stats.decode_time);
+        TaskAnswer { name, series: self.series, stats: self.stats }
+    }
+}

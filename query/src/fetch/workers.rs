@@ -1,0 +1,64 @@
+//! The threads of a fan-out.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::cancel::Budget;
+use crate::{Error, Result};
+
+/// Rows that one more thread is worth: to start it takes as long as to read some of these.
+const ROWS_PER_WORKER: u64 = 512;
+
+/// Runs every task on as many threads as are allowed and `rows`, about as many as there are to read, are worth; the
+/// answers come in any order.
+pub(super) fn run_all<K: Sync, T: Send>(
+    tasks: &[K],
+    rows: u64,
+    budget: &Budget,
+    run: impl Fn(&K) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        // Relaxed: the number alone is shared.
+        while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match run(task) {
+                Ok(answer) => done.push(answer),
+                Err(error) => {
+                    budget.fail();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(done)
+    };
+    let worth = usize::try_from(rows.div_ceil(ROWS_PER_WORKER)).unwrap_or(usize::MAX);
+    let workers = tasks.len().min(budget.limits().scans_at_once_max.max(1)).min(worth);
+    if workers <= 1 {
+        return work();
+    }
+    let outcomes: Vec<Result<Vec<T>>> = std::thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(workers - 1);
+        for _ in 1..workers {
+            // Too few threads make it slower, not wrong.
+            let Ok(thread) = std::thread::Builder::new().name("query-fetch".to_owned()).spawn_scoped(scope, work)
+            else {
+                break;
+            };
+            threads.push(thread);
+        }
+        let mut outcomes = vec![work()];
+        outcomes.extend(threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Error::WorkerPanicked))));
+        outcomes
+    });
+    let mut answers = Vec::new();
+    let mut stopped = None;
+    for outcome in outcomes {
+        match outcome {
+            Ok(done) => answers.extend(done),
+            // Workers that were stopped say "cancelled"; the reason is another's.
+            Err(error @ Error::Cancelled) => stopped = stopped.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    stopped.map_or(Ok(answers), Err)
+}
