@@ -1,5 +1,7 @@
 //! The JSON of `/api/query`, written piece by piece (`Q-MS`, `Q-ARRAYS`, `Q-NUMFMT`, `Q-NAN-OUT`).
 
+mod points;
+
 use basalt_query::{Number, Point, QueryRequest, Series, SeriesAnnotation, SubAnswer};
 use std::time::{Duration, Instant};
 
@@ -7,7 +9,8 @@ use basalt_schema::Annotation;
 use serde::Serialize;
 use serde_json::json;
 
-use super::number::write_double;
+use self::points::PointHead;
+use super::number::{write_double, write_integer};
 use super::query_stats::QueryStats;
 
 /// A piece is handed on when it is at least this long.
@@ -113,6 +116,8 @@ impl<'a> Answer<'a> {
     fn points(&self, out: &mut Vec<u8>, nan_as_null: bool, points: &[Point], sink: &mut impl Sink) -> Option<()> {
         let arrays = self.request.arrays;
         out.push(if arrays { b'[' } else { b'{' });
+        let (opening, between): (&[u8], &[u8]) = if arrays { (b",[", b",") } else { (b",\"", b"\":") };
+        let mut head = PointHead::new(opening, between);
         let mut first = true;
         let mut rest = points;
         while let Some((point, after)) = rest.split_first() {
@@ -122,17 +127,12 @@ impl<'a> Answer<'a> {
             if !arrays && !self.strict && after.first().is_some_and(|next| self.time(next) == time) {
                 continue;
             }
-            if !first {
-                out.push(b',');
-            }
+            head.write(out, time, first);
             first = false;
-            let (before, between, behind): (&[u8], &[u8], &[u8]) =
-                if arrays { (b"[", b",", b"]") } else { (b"\"", b"\":", b"") };
-            out.extend_from_slice(before);
-            value(out, &time);
-            out.extend_from_slice(between);
             number(out, point.number, nan_as_null);
-            out.extend_from_slice(behind);
+            if arrays {
+                out.push(b']');
+            }
             if rest.len().is_multiple_of(POINTS_AT_ONCE) && out.len() >= PIECE_BYTES {
                 let piece = std::mem::replace(out, Vec::with_capacity(PIECE_BYTES * 2));
                 sink(piece).then_some(())?;
@@ -182,7 +182,7 @@ fn notes(out: &mut Vec<u8>, name: &str, notes: &[SeriesAnnotation], strict: bool
 
 fn number(out: &mut Vec<u8>, number: Number, nan_as_null: bool) {
     match number {
-        Number::Integer(integer) => value(out, &integer),
+        Number::Integer(integer) => write_integer(out, integer),
         Number::Double(double) if double.is_nan() && nan_as_null => out.extend_from_slice(b"null"),
         Number::Double(double) => write_double(out, double),
     }
@@ -202,7 +202,8 @@ fn member(out: &mut Vec<u8>, name: &str, text: &impl Serialize) {
     value(out, text);
 }
 
-fn value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+/// Appends a value as JSON.
+pub(super) fn value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     // Into a Vec, and without maps of odd keys, this cannot fail.
     serde_json::to_writer(out, value).unwrap_or_default();
 }

@@ -1,0 +1,80 @@
+//! The text of points, the long part of an answer: as few and as short copies a point as can be.
+
+use super::value;
+
+/// What the last digits of a time count up to before those before them change.
+const STEM: i64 = 1_000;
+/// Digits that change from point to point.
+const TAIL_DIGITS: usize = 3;
+
+/// What stands before a point's value: a comma, the opening, its time. Times that share all but their last digits, as
+/// neighbours do, share what is written.
+#[derive(Debug)]
+pub(super) struct PointHead {
+    /// Opening, digits, and what stands between time and value.
+    text: Vec<u8>,
+    /// Where the last digits stand in `text`.
+    tail_at: usize,
+    /// The time without its last digits that `text` holds.
+    stem: Option<i64>,
+    opening: &'static [u8],
+    between: &'static [u8],
+}
+
+impl PointHead {
+    /// With a comma in `opening` before all points but the first.
+    pub(super) fn new(opening: &'static [u8], between: &'static [u8]) -> Self {
+        Self { text: Vec::new(), tail_at: 0, stem: None, opening, between }
+    }
+
+    /// Appends the head of a point at `time`; without the opening's comma if it is the first.
+    pub(super) fn write(&mut self, out: &mut Vec<u8>, time: i64, is_first: bool) {
+        let stem = time.div_euclid(STEM);
+        if self.stem != Some(stem) || time < STEM {
+            self.set(time);
+        }
+        self.stem = (time >= STEM).then_some(stem);
+        if let Some(tail) = self.text.get_mut(self.tail_at..).and_then(|rest| rest.first_chunk_mut::<TAIL_DIGITS>())
+            && self.stem.is_some()
+        {
+            *tail = digits(time - stem * STEM);
+        }
+        out.extend_from_slice(self.text.get(usize::from(is_first)..).unwrap_or_default());
+    }
+
+    /// Writes `text` anew.
+    fn set(&mut self, time: i64) {
+        self.text.clear();
+        self.text.extend_from_slice(self.opening);
+        value(&mut self.text, &time);
+        self.tail_at = self.text.len().saturating_sub(TAIL_DIGITS);
+        self.text.extend_from_slice(self.between);
+    }
+}
+
+/// The digits of a number from 0 up to 999.
+fn digits(number: i64) -> [u8; TAIL_DIGITS] {
+    let digit = |of: i64| b'0' + u8::try_from(of % 10).unwrap_or_default();
+    [digit(number / 100), digit(number / 10), digit(number)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_what_their_times_are_written_alone() {
+        let times =
+            [0, 7, 999, 1_000, 1_001, 1_999, 2_000, 2_000, 1_700_000_000, 1_700_000_999, 1_700_001_000, 5, 1_005];
+        let negative = [-1_000_000, -1, 1_700_000_010, i64::MAX, i64::MIN, 12_345, 1_500];
+        for (opening, between) in [(&b",\""[..], &b"\":"[..]), (b",[", b",")] {
+            let mut head = PointHead::new(opening, between);
+            for (place, time) in times.into_iter().chain(negative).enumerate() {
+                let mut out = Vec::new();
+                head.write(&mut out, time, place == 0);
+                let texts = [opening, time.to_string().as_bytes(), between].concat();
+                assert_eq!(out, texts[usize::from(place == 0)..], "{time}");
+            }
+        }
+    }
+}
