@@ -76,7 +76,7 @@ impl App {
             compat: Compat { strict: config.compat.strict },
             default_zone,
             skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
-            ..Options::default()
+            index_is_complete: store.is_alone(),
         };
         Ok(Self {
             metrics: Metrics::default(),

@@ -21,8 +21,8 @@ use keys::Key;
 
 pub(crate) use opentsdb::as_opentsdb;
 pub(crate) use sections::{
-    Compat, Durability, Http, Log, LogFormat, Meta, Mode, Publish, Query, Rollups, Schema, Server, Store, StoreKind,
-    Telnet, Uid,
+    Compat, Durability, Hbase, Http, Log, LogFormat, Meta, Mode, Publish, Query, Rollups, Schema, Server, Store,
+    StoreKind, Telnet, Uid,
 };
 
 /// The whole configuration. Field names are the names users write: `section.key`.
@@ -32,6 +32,7 @@ pub(crate) struct Config {
     pub(crate) http: Http,
     pub(crate) telnet: Telnet,
     pub(crate) store: Store,
+    pub(crate) hbase: Hbase,
     pub(crate) schema: Schema,
     pub(crate) uid: Uid,
     pub(crate) meta: Meta,
@@ -82,6 +83,10 @@ impl Config {
         }
         for (flag, key, value) in &layers.opentsdb_flags {
             opentsdb::apply_pairs(&mut config, vec![((*key).to_owned(), value.clone())], &format!("flag {flag}"))?;
+        }
+        if config.store.kind == StoreKind::Hbase && !config.origins.contains_key("schema.salt_width") {
+            // The tables may be OpenTSDB's, which salts none unless told; here too a salt is asked for.
+            config.schema.salt_width = 0;
         }
         config.check()?;
         Ok(config)
@@ -156,6 +161,14 @@ impl Config {
             .any(|(place, name)| name.is_empty() || tables.iter().skip(place + 1).any(|other| other == name))
         {
             return Err(Failure::config("settings `schema.…_table` must be four different names"));
+        }
+        if self.store.kind == StoreKind::Hbase
+            && self.hbase.masters.is_empty()
+            && self.hbase.zookeeper_quorum.is_empty()
+        {
+            return Err(Failure::config(
+                "store hbase needs the cluster's masters: --hbase-masters HOST:PORT,…, or `hbase.zookeeper_quorum`",
+            ));
         }
         if self.query.max_concurrent == 0 || self.server.max_connections == 0 {
             return Err(Failure::config(

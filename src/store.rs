@@ -1,11 +1,13 @@
 //! Opens the store that the configuration names, and speaks for it: health, numbers, end.
 
 mod derived;
+mod hbase;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use basalt_engine::{Engine, EngineOptions, Health, Limits, Stats};
+use basalt_hbase::HBaseStore;
 use basalt_rewrite::HourFold;
 use basalt_schema::{
     AutoCreate, KeyLayout, LargerOrSmaller, Realtime, Salting, Schema, SchemaConfig, UidDice, UidFilter, UidKind,
@@ -24,6 +26,8 @@ pub(crate) struct Plain {
     store: Arc<dyn Store>,
     /// The store, if it is the embedded one.
     engine: Option<Arc<Engine>>,
+    /// The store, if it is a cluster.
+    cluster: Option<Arc<HBaseStore>>,
     poisoned: watch::Receiver<Option<String>>,
     schema: SchemaConfig,
 }
@@ -42,6 +46,7 @@ impl Plain {
         schema.histogram_id = derived::histogram_id(config)?;
         schema.rollups = derived::rollups(config)?;
         let (raise, poisoned) = watch::channel(None);
+        let mut cluster = None;
         let (store, engine): (Arc<dyn Store>, _) = match config.store.kind {
             StoreKind::Memory => (Arc::new(MemoryStore::new(Arc::new(WallClock))), None),
             StoreKind::Embedded => {
@@ -54,10 +59,12 @@ impl Plain {
                 (Arc::clone(&engine) as Arc<dyn Store>, Some(engine))
             }
             StoreKind::Hbase => {
-                return Err(Failure::config("store hbase is not part of this version yet: choose embedded or memory"));
+                let store = Arc::new(hbase::open(&config.hbase)?);
+                cluster = Some(Arc::clone(&store));
+                (store, None)
             }
         };
-        Ok(Self { store, engine, poisoned, schema })
+        Ok(Self { store, engine, cluster, poisoned, schema })
     }
 
     /// The embedded store itself, if that is the store.
@@ -87,6 +94,9 @@ impl Plain {
     }
 
     fn schema(&self) -> Result<Schema, Failure> {
+        if self.cluster.is_some() {
+            hbase::check_rows(&*self.store, &self.schema)?;
+        }
         Schema::open(self.store(), self.schema.clone()).map_err(|cause| no_tables(&cause))
     }
 
@@ -107,6 +117,8 @@ pub(crate) struct Opened {
     pub(crate) schema: Arc<Schema>,
     /// The store below, if it is the embedded one.
     engine: Option<Arc<Engine>>,
+    /// The store below, if it is a cluster.
+    cluster: Option<Arc<HBaseStore>>,
     /// Why nothing can be acknowledged any more, once that is so.
     poisoned: watch::Receiver<Option<String>>,
 }
@@ -127,7 +139,7 @@ impl Opened {
             let read = schema.uids().preload(config.uid.preload_entries).map_err(|cause| no_tables(&cause))?;
             tracing::info!("read {read} names into memory");
         }
-        Ok(Self { schema, engine: plain.engine, poisoned: plain.poisoned })
+        Ok(Self { schema, engine: plain.engine, cluster: plain.cluster, poisoned: plain.poisoned })
     }
 
     /// Ends when nothing can be acknowledged any more, with the line to end the process by.
@@ -143,6 +155,9 @@ impl Opened {
 
     /// Why writes are not taken now, if they are not.
     pub(crate) fn not_ready(&self) -> Option<String> {
+        if let Some(cluster) = &self.cluster {
+            return cluster.unreachable();
+        }
         match self.engine.as_ref()?.health() {
             Health::Ok => None,
             Health::DiskFull => Some("the disk is full; writes resume by themselves when there is space".to_owned()),
@@ -154,6 +169,11 @@ impl Opened {
     /// The embedded store itself, if that is the store.
     pub(crate) const fn engine(&self) -> Option<&Arc<Engine>> {
         self.engine.as_ref()
+    }
+
+    /// Whether only this process writes the tables, so that what it read of them at start stays whole.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.cluster.is_none()
     }
 
     /// The embedded store's figures.

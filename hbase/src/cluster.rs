@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use prost::Message;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::connection::{Address, Connection, Service};
 use crate::error::{CallError, Error, Result};
@@ -14,6 +14,7 @@ use crate::options::HBaseOptions;
 use crate::patience::random;
 use crate::pb::cluster::{GetActiveMasterResponse, GetMetaRegionLocationsResponse, ServerName};
 use crate::pb::rpc::Empty;
+use crate::zookeeper;
 
 /// Everything that a client knows of a cluster; shared by its calls.
 #[derive(Debug)]
@@ -22,12 +23,24 @@ pub(crate) struct Cluster {
     pub(crate) locations: Locations,
     /// Names this client among those whose repeated changes a server tells apart.
     pub(crate) nonce_group: u64,
-    registry: Vec<Address>,
+    registry: Registry,
     /// Guards the connections' places; each place is locked by itself while it connects.
     connections: Mutex<HashMap<(Address, Service), Place>>,
     /// Guards what the registry said last.
     known: Mutex<Known>,
 }
+
+/// Who says where the master and the catalogue are.
+#[derive(Debug)]
+enum Registry {
+    /// Masters, or region servers.
+    Masters(Vec<Address>),
+    /// `ZooKeeper`'s servers.
+    ZooKeeper(Vec<Address>),
+}
+
+/// `ZooKeeper`'s port where none is told.
+const ZOOKEEPER_PORT: u16 = 2181;
 
 type Place = Arc<tokio::sync::Mutex<Option<Arc<Connection>>>>;
 
@@ -46,12 +59,19 @@ impl Cluster {
     /// A client that has asked nobody yet.
     ///
     /// # Errors
-    /// `Invalid`: no masters, or one that is no address.
+    /// `Invalid`: neither masters nor `ZooKeeper`'s servers, or one that is no address.
     pub(crate) fn new(options: HBaseOptions) -> Result<Self> {
-        let registry = options.masters.iter().map(|text| Address::parse(text)).collect::<Result<Vec<_>>>()?;
-        if registry.is_empty() {
-            return Err(Error::Setting { what: "the cluster", reason: "no masters are named".into() });
-        }
+        let read = |texts: &[String], port| -> Result<Vec<Address>> {
+            texts.iter().map(|text| Address::parse_or(text, port)).collect()
+        };
+        let registry = match (options.masters.is_empty(), options.zookeeper.is_empty()) {
+            (false, _) => Registry::Masters(read(&options.masters, None)?),
+            (true, false) => Registry::ZooKeeper(read(&options.zookeeper, Some(ZOOKEEPER_PORT))?),
+            (true, true) => {
+                let reason = "neither masters nor ZooKeeper's servers are named".into();
+                return Err(Error::Setting { what: "the cluster", reason });
+            }
+        };
         Ok(Self {
             options,
             locations: Locations::default(),
@@ -92,7 +112,9 @@ impl Cluster {
             }
             Arc::clone(connections.entry((address.clone(), service)).or_default())
         };
-        let mut held = place.lock().await;
+        // Whoever holds it connects, for as long as a call may take.
+        let busy = |_| Error::Unreachable { what: address.to_string().into(), reason: "it takes no connection".into() };
+        let mut held = timeout_at(deadline, place.lock()).await.map_err(busy)?;
         if let Some(connection) = held.as_ref().filter(|connection| !connection.is_ended()) {
             return Ok(Arc::clone(connection));
         }
@@ -110,8 +132,14 @@ impl Cluster {
         if let Some(master) = lock(&self.known).master.clone() {
             return Ok(master);
         }
-        let told: GetActiveMasterResponse = self.ask_registry("GetActiveMaster", deadline).await?;
-        let master = address(told.server_name).ok_or_else(|| nobody("the active master"))?;
+        let name = match &self.registry {
+            Registry::Masters(masters) => {
+                let told: GetActiveMasterResponse = self.ask(masters, "GetActiveMaster", deadline).await?;
+                told.server_name
+            }
+            Registry::ZooKeeper(quorum) => Some(self.named(quorum, "master", deadline).await?),
+        };
+        let master = address(name).ok_or_else(|| nobody("the active master"))?;
         lock(&self.known).master = Some(master.clone());
         Ok(master)
     }
@@ -124,9 +152,16 @@ impl Cluster {
         if let Some(catalogue) = lock(&self.known).catalogue.clone() {
             return Ok(catalogue);
         }
-        let told: GetMetaRegionLocationsResponse = self.ask_registry("GetMetaRegionLocations", deadline).await?;
-        let first = told.meta_locations.into_iter().find(|place| place.region_info.replica_id.unwrap_or(0) == 0);
-        let catalogue = first.and_then(|place| address(place.server_name)).ok_or_else(|| nobody("hbase:meta"))?;
+        let name = match &self.registry {
+            Registry::Masters(masters) => {
+                let told: GetMetaRegionLocationsResponse =
+                    self.ask(masters, "GetMetaRegionLocations", deadline).await?;
+                let mut places = told.meta_locations.into_iter();
+                places.find(|place| place.region_info.replica_id.unwrap_or(0) == 0).and_then(|place| place.server_name)
+            }
+            Registry::ZooKeeper(quorum) => Some(self.named(quorum, "meta-region-server", deadline).await?),
+        };
+        let catalogue = address(name).ok_or_else(|| nobody("hbase:meta"))?;
         lock(&self.known).catalogue = Some(catalogue.clone());
         Ok(catalogue)
     }
@@ -136,10 +171,20 @@ impl Cluster {
         *lock(&self.known) = Known::default();
     }
 
+    async fn named(&self, quorum: &[Address], node: &str, deadline: Instant) -> Result<ServerName> {
+        let path = format!("{}/{node}", self.options.zookeeper_root.trim_end_matches('/'));
+        zookeeper::named(quorum, &path, deadline).await
+    }
+
     /// Asks one after the other; the first that answers is believed.
-    async fn ask_registry<A: Message + Default>(&self, method: &'static str, deadline: Instant) -> Result<A> {
+    async fn ask<A: Message + Default>(
+        &self,
+        masters: &[Address],
+        method: &'static str,
+        deadline: Instant,
+    ) -> Result<A> {
         let mut last = nobody("the registry");
-        for address in &self.registry {
+        for address in masters {
             // One that is frozen leaves time for the others.
             let deadline = deadline.min(Instant::now() + self.options.call_timeout / 4);
             match self.call((address, Service::Registry), method, &Empty {}, Bytes::new(), deadline).await {

@@ -50,8 +50,20 @@ impl Address {
     /// # Errors
     /// `Invalid`
     pub(crate) fn parse(text: &str) -> Result<Self> {
+        Self::parse_or(text, None)
+    }
+
+    /// The same; where no port is told, it is this one.
+    ///
+    /// # Errors
+    /// `Invalid`
+    pub(crate) fn parse_or(text: &str, port: Option<u16>) -> Result<Self> {
         let wrong = || Error::Setting { what: "an HBase address", reason: format!("'{text}' is no host:port").into() };
-        let (host, port) = text.trim().rsplit_once(':').ok_or_else(wrong)?;
+        let text = text.trim();
+        if let (Some(port), false, false) = (port, text.contains(':'), text.is_empty()) {
+            return Ok(Self { host: text.into(), port });
+        }
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if host.is_empty() {
             return Err(wrong());
@@ -350,6 +362,9 @@ mod tests {
         check("hbase-1.local:16000", "hbase-1.local", 16000);
         check(" 10.0.0.1:1 ", "10.0.0.1", 1);
         check("[::1]:16000", "::1", 16000);
+        assert_eq!(Address::parse_or("zk", Some(2181)).unwrap().port, 2181);
+        assert_eq!(Address::parse_or("zk:1", Some(2181)).unwrap().port, 1);
+        assert!(Address::parse_or("", Some(2181)).is_err());
         for bad in ["", "host", ":1", "host:", "host:70000"] {
             assert!(Address::parse(bad).is_err(), "{bad}");
         }

@@ -15,7 +15,7 @@
 //! | tables, namespaces, snapshots | `admin`, `descriptor` |
 //! | many rows in few calls | `multi` |
 //! | where regions are | `locations`, `region_call` |
-//! | where servers are | `cluster` |
+//! | where servers are | `cluster`, `zookeeper` |
 //! | calls and their answers | `connection`, `frame`, `cells`, `pb` |
 //! | what HBase refuses | `exception`, `patience` |
 //!
@@ -47,6 +47,7 @@ mod store;
 mod tests;
 mod update;
 mod write;
+mod zookeeper;
 
 pub use error::{Error, Result};
 pub use options::HBaseOptions;

@@ -186,6 +186,16 @@ impl Cluster {
         }
     }
 
+    /// Reads a row of the catalogue that is not there, to see whether it is served.
+    ///
+    /// # Errors
+    /// [`CallError`]
+    pub(crate) async fn check_catalogue(&self) -> std::result::Result<(), CallError> {
+        let patience = Patience::of_operation(&self.options);
+        let (start, stop) = (Bytes::from_static(b" "), Bytes::from_static(b" \0"));
+        self.read_catalogue(start, stop, ("table", &["state"]), &patience, |_| Ok(())).await
+    }
+
     async fn read_map(
         &self,
         table: &TableName,

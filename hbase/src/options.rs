@@ -12,6 +12,10 @@ use std::time::Duration;
 pub struct HBaseOptions {
     /// Masters, or any region servers, as `host:port`: whoever answers first says where the cluster's parts are.
     pub masters: Vec<String>,
+    /// `ZooKeeper`'s servers as `host:port`, or `host` for port 2181: asked where no masters are named.
+    pub zookeeper: Vec<String>,
+    /// The node of `ZooKeeper`'s below which HBase keeps its own (`zookeeper.znode.parent`).
+    pub zookeeper_root: String,
     /// The name that the cluster's own access rules see. It is told, not proved: there is no Kerberos here.
     pub user: String,
     /// Longest that one call is waited for.
@@ -41,6 +45,8 @@ impl HBaseOptions {
     pub fn of_masters(masters: impl IntoIterator<Item = String>) -> Self {
         Self {
             masters: masters.into_iter().collect(),
+            zookeeper: Vec::new(),
+            zookeeper_root: "/hbase".to_owned(),
             user: "basalt".to_owned(),
             call_timeout: Duration::from_secs(20),
             operation_timeout: Duration::from_secs(60),

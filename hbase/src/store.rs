@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use basalt_store::{
     Append, Applied, CheckAndMutate, Compaction, Get, Increment, MutationBatch, NamespaceDescriptor, Pending,
@@ -11,12 +12,16 @@ use basalt_store::{
 };
 use bytes::Bytes;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
 
 use crate::cluster::Cluster;
-use crate::error::{Error, Result as OwnResult};
+use crate::error::{CallError, Error, Result as OwnResult};
 use crate::options::HBaseOptions;
 use crate::patience::Patience;
 use crate::scan::Walk;
+
+/// How often the cluster is asked whether it answers, for [`HBaseStore::unreachable`].
+const WATCHED_EVERY: Duration = Duration::from_secs(5);
 
 /// Batches of a scan that are asked for ahead of its reader.
 const BATCHES_AHEAD: usize = 2;
@@ -39,6 +44,8 @@ const BATCHES_AHEAD: usize = 2;
 #[derive(Debug)]
 pub struct HBaseStore {
     cluster: Arc<Cluster>,
+    /// Why the cluster did not answer when it was asked last.
+    unreachable: watch::Receiver<Option<String>>,
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
 }
@@ -62,9 +69,22 @@ impl HBaseStore {
         let cluster = Arc::new(Cluster::new(options)?);
         let runtime = Builder::new_multi_thread().worker_threads(threads).thread_name("hbase").enable_all().build();
         let runtime = runtime.map_err(|cause| Error::Setting { what: "threads", reason: cause.to_string().into() })?;
-        let store = Self { cluster, runtime: Some(runtime) };
+        let (tell, unreachable) = watch::channel(None);
+        let watched = Arc::clone(&cluster);
+        let store = Self { cluster, unreachable, runtime: Some(runtime) };
         store.check()?;
+        store.spawn(async move {
+            while !tell.is_closed() {
+                tokio::time::sleep(WATCHED_EVERY).await;
+                tell.send_replace(ask_once(&watched).await.err().map(|error| error.to_string()));
+            }
+        });
         Ok(store)
+    }
+
+    /// Why the cluster does not answer, as it was some seconds ago; `None` where it does. Costs nothing.
+    pub fn unreachable(&self) -> Option<String> {
+        self.unreachable.borrow().clone()
     }
 
     /// Whether the cluster answers now: that a server says where the catalogue is. Waits as long as a call may take.
@@ -73,11 +93,7 @@ impl HBaseStore {
     /// `Unavailable`
     pub fn check(&self) -> OwnResult<()> {
         let cluster = Arc::clone(&self.cluster);
-        self.wait(async move {
-            cluster.forget_servers();
-            let patience = Patience::of_operation(&cluster.options);
-            cluster.catalogue(patience.call_deadline(cluster.options.call_timeout)).await.map(drop)
-        })?
+        self.wait(async move { ask_once(&cluster).await })?
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -114,6 +130,16 @@ impl HBaseStore {
         self.spawn(async move { completer.complete(task.await) });
         pending
     }
+}
+
+/// Asks where the catalogue is, and that server whether it serves it.
+async fn ask_once(cluster: &Cluster) -> OwnResult<()> {
+    if cluster.check_catalogue().await.is_ok() {
+        return Ok(());
+    }
+    // It may be elsewhere by now.
+    cluster.forget_servers();
+    cluster.check_catalogue().await.map_err(CallError::into_error)
 }
 
 impl Store for HBaseStore {

@@ -24,6 +24,7 @@ Examples:
   basalt serve
   basalt serve --listen 127.0.0.1:0 --store memory      any free port, nothing kept
   basalt serve --config /etc/opentsdb/opentsdb.conf     OpenTSDB's own settings
+  basalt serve --store hbase --hbase-masters m1:16000   over a cluster; any number of daemons may serve one
   basalt serve --listen 0.0.0.0:4242 --insecure         open to the network, no password")]
 pub(super) struct Serve {
     #[command(flatten)]
@@ -34,6 +35,9 @@ pub(super) struct Serve {
     /// Where the tables are [default: embedded]
     #[arg(long)]
     store: Option<StoreKind>,
+    /// Masters or region servers of the cluster of `--store hbase`
+    #[arg(long, value_name = "HOST:PORT,...")]
+    hbase_masters: Option<String>,
     /// Listen on an address that other machines reach although anybody may then read and write
     #[arg(long)]
     insecure: bool,
@@ -52,6 +56,9 @@ impl Serve {
         if let Some(store) = self.store {
             let name = clap::ValueEnum::to_possible_value(&store).map(|value| value.get_name().to_owned());
             layers.flags.push(("store.kind", name.unwrap_or_default()));
+        }
+        if let Some(masters) = &self.hbase_masters {
+            layers.flags.push(("hbase.masters", masters.clone()));
         }
         if self.insecure {
             layers.flags.push(("server.insecure", "true".to_owned()));
@@ -72,6 +79,13 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     }
     for note in config.notes() {
         tracing::info!("{note}");
+    }
+    if config.store.kind != StoreKind::Hbase
+        && config.hbase.zookeeper_quorum != Config::default().hbase.zookeeper_quorum
+    {
+        tracing::info!(
+            "`hbase.zookeeper_quorum` has no effect: the tables are not in HBase unless `--store hbase` says so"
+        );
     }
     refuse_public(&config)?;
     keep_heaps();

@@ -79,10 +79,10 @@ struct Words {
     /// Has no effect: a point is acknowledged when it is on disk
     #[arg(long, value_name = "MSEC")]
     flush_interval: Option<String>,
-    /// Has no effect: there is no HBase client
+    /// The quorum that finds the cluster, where the tables are in HBase (`BASALT_STORE__KIND=hbase`)
     #[arg(long, value_name = "SPEC")]
     zkquorum: Option<String>,
-    /// Has no effect: there is no HBase client
+    /// The quorum's node below which HBase keeps its own
     #[arg(long, value_name = "PATH")]
     zkbasedir: Option<String>,
     /// Log more

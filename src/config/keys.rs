@@ -98,6 +98,12 @@ keys! {
     store.wal_bytes_max: "bytes of log at which the oldest memtable is flushed";
     store.block_cache_bytes: "bytes of decoded blocks kept in memory";
     store.reserve_bytes: "bytes held back on disk, by which a full disk is flushed and closed";
+    hbase.masters: "masters or region servers of store hbase, host:port with comma between them";
+    hbase.zookeeper_quorum: "ZooKeeper's servers, asked for the cluster where no masters are named";
+    hbase.zookeeper_root: "node of ZooKeeper's below which HBase keeps its own";
+    hbase.user: "name that the cluster's access rules see";
+    hbase.fsync_wal: "sync HBase's log to its disks before a write is acknowledged, where HBase would keep it in memory thrice";
+    hbase.compression: "COMPRESSION of tables that are made; the cluster must have the codec";
     schema.data_table: "table of points";
     schema.uid_table: "table of names and UIDs";
     schema.tree_table: "table of trees";

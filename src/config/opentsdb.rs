@@ -77,7 +77,9 @@ pub(super) fn apply_pairs(config: &mut Config, pairs: Vec<(String, String)>, sho
             }
             // What OpenTSDB hands to its HBase client.
             None if key.starts_with("hbase.") || key.starts_with("asynchbase.") => {
-                config.notes.push(format!("{shown}: `{key}` has no effect: there is no HBase client"));
+                config
+                    .notes
+                    .push(format!("{shown}: `{key}` has no effect: it is a setting of OpenTSDB's own HBase client"));
             }
             None => config.warnings.push(format!("{shown}: unknown key `{key}` is ignored")),
         }

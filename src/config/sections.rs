@@ -18,7 +18,7 @@ pub(crate) enum StoreKind {
     /// Nothing on disk: everything is gone at the end. For trying out and for tests.
     Memory,
     /// A real `HBase` cluster.
-    #[value(help = "A real HBase cluster (not in this version yet)")]
+    #[value(help = "A real HBase cluster, which `--hbase-masters` finds")]
     Hbase,
 }
 words!(StoreKind { Embedded = "embedded", Memory = "memory", Hbase = "hbase" });
@@ -169,6 +169,32 @@ impl Default for Store {
             wal_bytes_max: engine.wal_bytes_max,
             block_cache_bytes: engine.block_cache_bytes,
             reserve_bytes: engine.reserve_bytes,
+        }
+    }
+}
+
+/// `[hbase]`: the cluster of `store.kind = hbase`.
+#[derive(Clone, Debug)]
+pub(crate) struct Hbase {
+    pub(crate) masters: String,
+    pub(crate) zookeeper_quorum: String,
+    pub(crate) zookeeper_root: String,
+    pub(crate) user: String,
+    pub(crate) fsync_wal: bool,
+    pub(crate) compression: String,
+}
+
+impl Default for Hbase {
+    fn default() -> Self {
+        let client = basalt_hbase::HBaseOptions::of_masters([]);
+        Self {
+            masters: String::new(),
+            // As OpenTSDB has it.
+            zookeeper_quorum: "localhost".to_owned(),
+            zookeeper_root: client.zookeeper_root,
+            user: client.user,
+            fsync_wal: client.fsync_wal,
+            compression: client.compression,
         }
     }
 }

@@ -163,7 +163,7 @@ fn f_conf_every_key_of_opentsdbs_is_honoured_or_named() {
     let template = load(Some(("opentsdb.conf", template)), &[], &[]).unwrap();
     assert_eq!((template.query.timezone.as_str(), template.notes().len() + template.warnings().len()), ("UTC", 0));
     let client = load(Some(("opentsdb.conf", "hbase.rpcs.batch.size = 7\nx.y = 7\n")), &[], &[]).unwrap();
-    assert!(client.notes()[0].contains("no HBase client") && client.warnings()[0].contains("unknown key"));
+    assert!(client.notes()[0].contains("own HBase client") && client.warnings()[0].contains("unknown key"));
 }
 
 /// `O-CONFIG`: no secret is told.

@@ -5,7 +5,7 @@ use super::Effect::{self, Absent, Authentication, Bind, Idle, Is, Limit, Not, Pa
 
 /// Why a key that names a Java class is not supported.
 const PLUGIN: &str = "plugins are Java classes, and there is no Java here";
-const NO_HBASE: &str = "the tables are in the embedded store, there is no HBase client";
+const NO_HBASE: &str = "neither the embedded store nor the client of HBase has such a setting";
 const BUILT_IN: &str = "pages are built in and graphs are kept in no file";
 const FOLDED: &str = "the embedded store folds an hour's rows by itself when it flushes and compacts";
 const INDEXED: &str = "filters are answered by the series index";
@@ -115,8 +115,8 @@ pub(super) const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.storage.hbase.scanner.maxNumRows", "128", Idle(NO_HBASE)),
     ("tsd.storage.hbase.tree_table", "tsdb-tree", Is("schema.tree_table")),
     ("tsd.storage.hbase.uid_table", "tsdb-uid", Is("schema.uid_table")),
-    ("tsd.storage.hbase.zk_basedir", "/hbase", Idle(NO_HBASE)),
-    ("tsd.storage.hbase.zk_quorum", "localhost", Idle(NO_HBASE)),
+    ("tsd.storage.hbase.zk_basedir", "/hbase", Is("hbase.zookeeper_root")),
+    ("tsd.storage.hbase.zk_quorum", "localhost", Is("hbase.zookeeper_quorum")),
     ("tsd.storage.max_tags", "8", Is("schema.max_tags")),
     ("tsd.storage.repair_appends", "false", Is("schema.repair_appends")),
     ("tsd.storage.salt.buckets", "16", Is("schema.salt_buckets")),

@@ -7,10 +7,6 @@ const COST: &str =
 /// By rule. Where it is HBase's own fault, the histories keep off it: `basalt_store::conformance::history`.
 pub(super) const KNOWN: &[(&str, &str)] = &[
     (
-        "u_5_row_keys_are_bounded",
-        "HBase's client cannot look up the region of a row key of 32,767 bytes, as its own catalogue's key for it is longer; ours stores it",
-    ),
-    (
         "s_map_11_the_server_stamps",
         "HBase's server times go back with its clock, so that a later write may lie below an earlier one; ours never go back",
     ),

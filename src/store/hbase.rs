@@ -1,0 +1,115 @@
+//! A cluster as the store.
+
+use basalt_hbase::{HBaseOptions, HBaseStore};
+use basalt_schema::{KeyLayout, SchemaConfig};
+use basalt_store::{ErrorKind, Filter, ListOperator, Scan, Store, TableName, with_causes};
+
+use crate::config;
+use crate::exit::{Exit, Failure};
+use crate::store::exit_of;
+
+/// How many rows of a table tell whether its settings fit.
+const ROWS_LOOKED_AT: u64 = 100;
+
+/// Finds the cluster.
+///
+/// # Errors
+///
+/// Exit code 3: addresses that are none. 75: nobody answers, which may pass.
+pub(super) fn open(config: &config::Hbase) -> Result<HBaseStore, Failure> {
+    let mut options = HBaseOptions::of_masters(listed(&config.masters));
+    options.zookeeper = listed(&config.zookeeper_quorum);
+    options.zookeeper_root.clone_from(&config.zookeeper_root);
+    options.user.clone_from(&config.user);
+    options.fsync_wal = config.fsync_wal;
+    options.compression.clone_from(&config.compression);
+    HBaseStore::open(options).map_err(|cause| {
+        let exit = match cause.kind() {
+            ErrorKind::Invalid => Exit::Config,
+            ErrorKind::Unavailable => Exit::TryLater,
+            kind => exit_of(kind),
+        };
+        Failure::new(exit, format!("cannot open store hbase: {}", with_causes(&cause)))
+    })
+}
+
+/// Checks that the rows of a data table that others may have made are rows of these settings: with others, points would
+/// be written where nobody finds them. Tables of OpenTSDB's record no settings; that its keys' lengths fit is what can be seen.
+///
+/// # Errors
+///
+/// Exit code 3: most of the first rows have other lengths. What the store says.
+pub(super) fn check_rows(store: &dyn Store, schema: &SchemaConfig) -> Result<(), Failure> {
+    let layout = KeyLayout { salting: schema.salting, widths: schema.widths };
+    let table: TableName =
+        schema.data_table.parse().map_err(|cause: basalt_store::Error| Failure::config(with_causes(&cause)))?;
+    let unreadable = |cause: basalt_store::Error| {
+        Failure::new(exit_of(cause.kind()), format!("cannot read {table}: {}", with_causes(&cause)))
+    };
+    let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
+    let scan = Scan { limit_rows: Some(ROWS_LOOKED_AT), ..Scan::all().with_filter(keys_only) };
+    let mut scanner = match store.scan(&table, scan) {
+        Ok(scanner) => scanner,
+        // It is made with these settings.
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(cause) => return Err(unreadable(cause)),
+    };
+    let (mut fitting, mut other) = (0_u64, 0_u64);
+    while let Some(batch) = scanner.next_wait() {
+        for row in batch.map_err(unreadable)?.rows() {
+            *(if layout.decode(row.key()).is_ok() { &mut fitting } else { &mut other }) += 1;
+        }
+    }
+    if other <= fitting {
+        return Ok(());
+    }
+    let (salt, widths) = (schema.salting.width(), schema.widths);
+    let uids = [widths.metric, widths.tagk, widths.tagv].map(|width| width.bytes().to_string()).join(", ");
+    Err(Failure::config(format!(
+        "table {table} has rows of other settings: {other} of its first {} are no rows with a salt of {salt} bytes and UIDs of {uids}; \
+         set `schema.salt_width`, `schema.salt_buckets` and `schema.uid_width_…` as they were when the table was made",
+        other + fitting
+    )))
+}
+
+fn listed(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use basalt_schema::Salting;
+    use basalt_store::{Durability, FamilyDescriptor, MutationBatch, TableDescriptor};
+
+    #[test]
+    fn addresses_are_listed_with_commas() {
+        assert_eq!(listed(" a:1, b:2 ,"), ["a:1", "b:2"]);
+        assert!(listed("").is_empty());
+    }
+
+    /// OpenTSDB's own table, unsalted, opened with a salt; and the other way round.
+    #[test]
+    fn a_table_of_other_settings_is_refused_with_a_clear_line() {
+        let store = basalt_store::MemoryStore::new(std::sync::Arc::new(basalt_store::ManualClock::default()));
+        let plain = SchemaConfig { salting: Salting::NONE, ..SchemaConfig::default() };
+        let salted = SchemaConfig { salting: Salting::new(1, 20).unwrap(), ..SchemaConfig::default() };
+        check_rows(&store, &plain).unwrap();
+        let table: TableName = plain.data_table.parse().unwrap();
+        store.create_table(TableDescriptor::new(table.clone(), vec![FamilyDescriptor::new("t")]), &[]).unwrap();
+        let mut batch = MutationBatch::new(Durability::Fsync);
+        // Metric, hour, one tag: 13 bytes.
+        batch.row(b"\0\0\x01\x65\x53\xf1\0\0\0\x01\0\0\x01").unwrap().put(b"t", b"\0\0", None, b"\x01").unwrap();
+        assert!(store.apply(&table, batch).wait().unwrap().failed.is_empty());
+        check_rows(&store, &plain).unwrap();
+        let failure = check_rows(&store, &salted).unwrap_err();
+        assert_eq!(failure.exit, Exit::Config);
+        assert!(failure.line.contains("salt of 1 bytes") && failure.line.contains("schema.salt_width"), "{failure}");
+    }
+
+    #[test]
+    fn a_cluster_that_cannot_be_is_a_wrong_setting() {
+        let masters = |masters: &str| config::Hbase { masters: masters.to_owned(), ..config::Hbase::default() };
+        assert_eq!(open(&masters("nowhere")).unwrap_err().exit, Exit::Config);
+    }
+}
