@@ -52,13 +52,18 @@ fn submit(c: &mut Criterion) {
     let schema = Schema::open(Arc::clone(&store), SchemaConfig::default()).expect("an empty store");
     let ingest = Ingest::new(Arc::new(schema), store, IngestLimits::default());
     let put = |body: &str| {
-        let points = parse_put(body, ingest.limits()).expect("a good body");
+        let points = ingest.parse_put(body).expect("a good body");
         ingest.submit(&points, Door::Http).expect("nothing else is under way").wait()
     };
     let rounds = SERIES / POINTS;
     assert!((0..rounds).all(|number| put(&body(number)).is_all_stored()));
     let mut group = c.benchmark_group("submit");
     group.throughput(Throughput::Elements(POINTS as u64));
+    let known = body(1);
+    // What no server of these bodies can do without, but for the socket.
+    group.bench_function("known series, read and looked up only", |b| {
+        b.iter(|| ingest.parse_put(&decode_text(black_box(known.as_bytes()))).map(|points| points.len()));
+    });
     let mut number = 0;
     group.bench_function("known series, memory store", |b| {
         let next = || {

@@ -1,6 +1,7 @@
 //! A server under measurement: started on an empty folder, asked of by pid, stopped by SIGTERM.
 
 use std::fmt;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -117,9 +118,20 @@ impl Server {
         Ok(self.data())
     }
 
+    /// Whether it takes points. Basalt listens before it does, and says so.
+    fn is_ready(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port(Door::Json))) else { return false };
+        if self.kind == Kind::VictoriaMetrics {
+            return true;
+        }
+        let mut answer = String::new();
+        let asked = stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        asked.is_ok() && stream.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 200")
+    }
+
     fn wait_for_port(&self) -> Result<()> {
         let end = Instant::now() + Duration::from_secs(30);
-        while TcpStream::connect(("127.0.0.1", self.port(Door::Json))).is_err() {
+        while !self.is_ready() {
             ensure!(Instant::now() < end, "{} does not listen; see {}", self.kind, self.folder.join("log").display());
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -140,7 +140,7 @@ impl Heads {
 }
 
 /// Eight bytes of a key as a number that orders as they do; keys that end sooner come first or equal.
-fn head(key: &[u8], skip: usize) -> u64 {
+pub(crate) fn head(key: &[u8], skip: usize) -> u64 {
     let rest = key.get(skip..).unwrap_or_default();
     if let Some(head) = rest.first_chunk::<8>() {
         return u64::from_be_bytes(*head);

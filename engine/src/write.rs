@@ -280,16 +280,37 @@ struct Placed {
 
 impl Placed {
     fn new(regions: &Regions, resolved: &Resolved<'_>) -> Placed {
-        let mut order: Vec<(usize, usize)> =
-            resolved.rows.iter().enumerate().map(|(index, row)| (regions.index_of(row.key), index)).collect();
-        // By region, and within it as the batch has them.
-        order.sort_unstable();
-        let runs = order.chunk_by(|a, b| a.0 == b.0);
-        let placed = runs.filter_map(|run| {
-            let region = regions.get(run.first()?.0)?;
-            Some((Arc::clone(region), run.iter().map(|(_, index)| *index).collect()))
-        });
-        Placed { regions: placed.collect() }
+        let starts = Starts::of(regions);
+        let mut rows: Vec<Vec<usize>> = vec![Vec::new(); regions.len()];
+        for (index, row) in resolved.rows.iter().enumerate() {
+            if let Some(rows) = rows.get_mut(starts.index_of(regions, row.key)) {
+                rows.push(index);
+            }
+        }
+        let placed = regions.iter().zip(rows).filter(|(_, rows)| !rows.is_empty());
+        Placed { regions: placed.map(|(region, rows)| (Arc::clone(region), rows)).collect() }
+    }
+}
+
+/// Where regions start, as numbers that order as the keys do; none where a start is longer than a number.
+struct Starts(Vec<u64>);
+
+impl Starts {
+    fn of(regions: &Regions) -> Starts {
+        let are_short = regions.iter().all(|region| region.start().len() <= size_of::<u64>());
+        let heads = regions.iter().filter(|_| are_short).map(|region| crate::heads::head(region.start(), 0));
+        Starts(heads.collect())
+    }
+
+    fn index_of(&self, regions: &Regions, key: &[u8]) -> usize {
+        // A shorter key may be before a start that is like it but for zeros at its end.
+        match key.first_chunk() {
+            Some(head) if !self.0.is_empty() => {
+                let head = u64::from_be_bytes(*head);
+                self.0.partition_point(|start| *start <= head).saturating_sub(1)
+            }
+            _ => regions.index_of(key),
+        }
     }
 }
 

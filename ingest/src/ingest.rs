@@ -9,7 +9,7 @@ use basalt_store::{Applied, ErrorKind, Pending, Store};
 use crate::check::{Measured, SeriesNames, check_measured, check_names};
 use crate::inflight::{Inflight, Permit};
 use crate::put_body::parse_known;
-use crate::put_line::parse_known_line;
+use crate::put_line::parse_known_lines;
 use crate::raw_point::RawPoint;
 use crate::report::PointError;
 use crate::series_cache::{Fingerprint, KnownSeries, SeriesCache};
@@ -120,11 +120,9 @@ impl Ingest {
     /// are not taken apart.
     pub fn parse_put_lines<'a>(
         &self,
-        lines: impl Iterator<Item = &'a str>,
-        mut each: impl FnMut(std::result::Result<RawPoint<'a>, Problem>),
-    ) {
-        let known = self.series.read(self.schema.uids().generation());
-        lines.for_each(|line| each(parse_known_line(line, &known)));
+        lines: impl Iterator<Item = &'a str> + Clone,
+    ) -> Vec<std::result::Result<RawPoint<'a>, Problem>> {
+        parse_known_lines(lines, &self.series.read(self.schema.uids().generation()))
     }
 
     /// Checks points, resolves their series, and hands the good ones to the store as one batch.

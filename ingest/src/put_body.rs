@@ -41,12 +41,30 @@ pub fn parse_put<'a>(text: &'a str, limits: &IngestLimits) -> Result<Vec<RawPoin
 }
 
 /// Parses a put body as [`parse_put`] does; the tags of known spellings are not taken apart.
+///
+/// At first every spelling is taken for one that is known, and only then all are looked up, which costs a fraction of
+/// looking up each by itself. If one is not, or anything else is amiss, nothing of that counts and the body is read again.
 pub(crate) fn parse_known<'a>(
     text: &'a str,
     limits: &IngestLimits,
     known: &KnownGuard<'_>,
 ) -> Result<Vec<RawPoint<'a>>> {
-    parse_body(text, limits, Some(known))
+    if let Ok(mut points) = parse_body::<RawPoint<'_>>(text, limits, Some(Known { known, guess: true }))
+        && points.iter_mut().filter_map(|point| point.spelled.as_mut()).all(|spelled| known.find_guessed(spelled))
+    {
+        return Ok(points);
+    }
+    parse_body(text, limits, Some(Known { known, guess: false }))
+}
+
+/// Bytes of a point's text, roughly; one of fewer costs an allocation more.
+const POINT_TEXT_BYTES: usize = 160;
+
+/// The spellings that are known, and whether to take any for one of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known<'k> {
+    known: &'k KnownGuard<'k>,
+    guess: bool,
 }
 
 /// Something that a body may hold: a point, with fields of its own beside a point's.
@@ -77,7 +95,7 @@ impl<'a> BodyItem<'a> for RawPoint<'a> {
 pub(crate) fn parse_body<'a, T: BodyItem<'a>>(
     text: &'a str,
     limits: &IngestLimits,
-    known: Option<&KnownGuard<'_>>,
+    known: Option<Known<'_>>,
 ) -> Result<Vec<T>> {
     // Java's trim takes every character up to the blank, a zero byte too.
     let text = text.trim_matches(|c: char| c <= ' ');
@@ -90,7 +108,7 @@ pub(crate) fn parse_body<'a, T: BodyItem<'a>>(
         }
         Some(b'[') => {
             scanner.expect(b'[', "'['")?;
-            array(&mut scanner, limits.body_points_max, known)?
+            array(&mut scanner, (text.len() / POINT_TEXT_BYTES, limits.body_points_max), known)?
         }
         Some(_) => return Err(Error::NotPoints),
     };
@@ -100,13 +118,13 @@ pub(crate) fn parse_body<'a, T: BodyItem<'a>>(
 
 fn array<'a, T: BodyItem<'a>>(
     scanner: &mut Scanner<'a>,
-    points_max: usize,
-    known: Option<&KnownGuard<'_>>,
+    (points_about, points_max): (usize, usize),
+    known: Option<Known<'_>>,
 ) -> Result<Vec<T>> {
     if scanner.take(b']') {
         return Err(Error::NoPoints);
     }
-    let mut points = Vec::new();
+    let mut points = Vec::with_capacity(points_about.min(points_max));
     loop {
         if points.len() == points_max {
             return Err(Error::TooManyPoints { max: points_max });
@@ -123,7 +141,7 @@ fn array<'a, T: BodyItem<'a>>(
 }
 
 /// A point whose `{` was passed.
-fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, known: Option<&KnownGuard<'_>>) -> Result<T> {
+fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, known: Option<Known<'_>>) -> Result<T> {
     let mut item = T::NULL;
     item.point().form = Form::Object;
     if scanner.take(b'}') {
@@ -132,6 +150,10 @@ fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, known: Option<&KnownGuar
     loop {
         let name = scanner.field_name()?;
         match &*name.decode() {
+            // A guess must not be forgotten: what it passed over was never looked at.
+            "metric" | "tags" if item.point().spelled.is_some() && known.is_some_and(|known| known.guess) => {
+                return scanner.refuse("each field once");
+            }
             "metric" => {
                 let metric = scalar(scanner)?;
                 let point = item.point();
@@ -206,10 +228,11 @@ fn cut_fraction(text: &str) -> Option<i64> {
 fn known_tags<'a>(
     scanner: &mut Scanner<'a>,
     metric: RawText<'_>,
-    known: &KnownGuard<'_>,
+    Known { known, guess }: Known<'_>,
 ) -> Option<(RawTags<'a>, Spelled)> {
-    let text = scanner.rest_to(b'}')?;
-    let spelled = known.find(Form::Object, metric.raw(), text)?;
+    let text = scanner.rest_to(b'}').filter(|text| text.starts_with('{'))?;
+    let (form, metric) = (Form::Object, metric.raw());
+    let spelled = if guess { known.guess(form, metric, text) } else { known.find(form, metric, text)? };
     scanner.pass(text);
     Some((RawTags::Object(text), spelled))
 }

@@ -37,11 +37,27 @@ pub fn parse_put_line(line: &str) -> Result<RawPoint<'_>, Problem> {
     words_of(words, None)
 }
 
-/// Parses a telnet line as [`parse_put_line`] does; the tags of a known spelling were checked when it was new.
-pub(crate) fn parse_known_line<'a>(line: &'a str, known: &KnownGuard<'_>) -> Result<RawPoint<'a>, Problem> {
-    let line = without_end(line);
-    let (_, words) = line.split_once(' ').ok_or(Problem::NotEnoughWords { found: 0, least: WORDS_MIN })?;
-    words_of(words, Some(known))
+/// Parses telnet lines as [`parse_put_line`] does; the tags of known spellings were checked when these were new.
+///
+/// At first every spelling is taken for one that is known, and only then all are looked up, which costs a fraction of
+/// looking up each by itself. A line of one that is not is read again.
+pub(crate) fn parse_known_lines<'a>(
+    lines: impl Iterator<Item = &'a str> + Clone,
+    known: &KnownGuard<'_>,
+) -> Vec<Result<RawPoint<'a>, Problem>> {
+    let guess = |line| {
+        let (_, words) =
+            without_end(line).split_once(' ').ok_or(Problem::NotEnoughWords { found: 0, least: WORDS_MIN })?;
+        words_of(words, Some(known))
+    };
+    let mut all: Vec<Result<RawPoint<'_>, Problem>> = lines.clone().map(guess).collect();
+    for (line, read) in lines.zip(&mut all) {
+        let guessed = read.as_mut().ok().and_then(|point| point.spelled.as_mut());
+        if guessed.is_some_and(|spelled| !known.find_guessed(spelled)) {
+            *read = parse_put_line(line);
+        }
+    }
+    all
 }
 
 /// Parses a line of an import file; its end may be on it.
@@ -57,7 +73,8 @@ pub(crate) fn without_end(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-fn words_of<'a>(words: &'a str, known: Option<&KnownGuard<'_>>) -> Result<RawPoint<'a>, Problem> {
+/// Reads the words of a line; `guess` has its tags taken for those of a known spelling, unseen.
+fn words_of<'a>(words: &'a str, guess: Option<&KnownGuard<'_>>) -> Result<RawPoint<'a>, Problem> {
     let mut split = words.splitn(WORDS_MIN, ' ');
     let (Some(metric), Some(time), Some(value), Some(tags)) = (split.next(), split.next(), split.next(), split.next())
     else {
@@ -73,7 +90,7 @@ fn words_of<'a>(words: &'a str, known: Option<&KnownGuard<'_>>) -> Result<RawPoi
     if value.is_empty() {
         return Err(Problem::EmptyValue);
     }
-    let spelled = known.and_then(|known| known.find(Form::Line, metric, tags));
+    let spelled = guess.map(|known| known.guess(Form::Line, metric, tags));
     if spelled.is_none() {
         check_tags(tags)?;
     }

@@ -45,8 +45,13 @@ pub(crate) struct KnownSeries {
 /// A spelling and where it was found; another may have its place by now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spelled {
-    pub(crate) fingerprint: Fingerprint,
+    fingerprint: Fingerprint,
     place: u32,
+}
+
+impl Spelled {
+    /// Not looked for yet.
+    const NOWHERE: u32 = u32::MAX;
 }
 
 /// The spellings met lately, bounded by their number.
@@ -171,11 +176,23 @@ impl Known {
 }
 
 impl KnownGuard<'_> {
-    /// Looks a spelling up, whatever its parts lead to: a series of this generation.
+    /// Looks a spelling up: that of a series of this generation.
     pub(crate) fn find(&self, form: Form, metric: &str, tags: &str) -> Option<Spelled> {
-        let fingerprint = self.cache.fingerprint(form, metric, tags);
-        let place = *self.known.places.get(&fingerprint)?;
-        self.at(Spelled { fingerprint, place }).map(|_| Spelled { fingerprint, place })
+        let mut spelled = self.guess(form, metric, tags);
+        self.find_guessed(&mut spelled).then_some(spelled)
+    }
+
+    /// A spelling that may be known.
+    pub(crate) fn guess(&self, form: Form, metric: &str, tags: &str) -> Spelled {
+        Spelled { fingerprint: self.cache.fingerprint(form, metric, tags), place: Spelled::NOWHERE }
+    }
+
+    /// Looks up what was guessed; false when it is not known. One call after the other, the memory that they wait for comes
+    /// at the same time.
+    pub(crate) fn find_guessed(&self, spelled: &mut Spelled) -> bool {
+        let Some(place) = self.known.places.get(&spelled.fingerprint) else { return false };
+        spelled.place = *place;
+        self.at(*spelled).is_some()
     }
 
     /// The series of a point, if its spelling is known and no name changed since.

@@ -161,11 +161,11 @@ impl SeriesKey {
     /// Appends the row key of an hour to `out`. *Cost*: no allocation when `out` has room.
     #[inline]
     pub fn encode_into(&self, base: BaseTime, out: &mut Vec<u8>) {
-        let (front, rest) = self.template.split_at(self.base_offset);
-        let (_, tags) = rest.split_at(BaseTime::BYTES);
-        out.extend_from_slice(front);
-        out.extend_from_slice(&base.to_be_bytes());
-        out.extend_from_slice(tags);
+        let start = out.len() + self.base_offset;
+        out.extend_from_slice(&self.template);
+        if let Some(place) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
+            *place = base.to_be_bytes();
+        }
     }
 
     /// Bytes of every row key of the series.

@@ -1,5 +1,7 @@
 //! Bytes into lines: ended by `\n`, with or without `\r` before it, each at most so long.
 
+use std::io::BufRead as _;
+
 use bytes::{Buf, Bytes, BytesMut};
 
 /// A line is longer than allowed; what follows it cannot be trusted to begin one.
@@ -43,8 +45,11 @@ impl Lines {
     }
 }
 
-fn memchr(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == b'\n')
+fn memchr(mut bytes: &[u8]) -> Option<usize> {
+    let before = bytes.last_chunk().is_some_and(|[last]| *last == b'\n');
+    let passed = bytes.skip_until(b'\n').unwrap_or_default();
+    // All of it was passed also where there is no end.
+    (passed > 0 && (before || !bytes.is_empty())).then(|| passed - 1)
 }
 
 #[cfg(test)]

@@ -86,18 +86,8 @@ pub(crate) async fn put_lines(
 type Parsed<T> = (Vec<(usize, T)>, Vec<(usize, Problem)>);
 
 fn parse_puts<'t>(ingest: &Ingest, door: Door, texts: &'t [Cow<'_, str>]) -> Parsed<RawPoint<'t>> {
-    let (mut points, mut refused, mut place) = (Vec::with_capacity(texts.len()), Vec::new(), 0);
-    ingest.parse_put_lines(texts.iter().map(|text| &**text), |read| {
-        match read {
-            Ok(point) => points.push((place, point)),
-            Err(problem) => {
-                ingest.reject_line(door, &problem);
-                refused.push((place, problem));
-            }
-        }
-        place += 1;
-    });
-    (points, refused)
+    let all = ingest.parse_put_lines(texts.iter().map(|text| &**text));
+    sorted_out(ingest, door, all.into_iter())
 }
 
 fn parse<'t, T>(
@@ -106,9 +96,13 @@ fn parse<'t, T>(
     texts: &'t [Cow<'_, str>],
     read: impl Fn(&'t str) -> Result<T, Problem>,
 ) -> Parsed<T> {
-    let (mut points, mut refused) = (Vec::with_capacity(texts.len()), Vec::new());
-    for (place, text) in texts.iter().enumerate() {
-        match read(text) {
+    sorted_out(ingest, door, texts.iter().map(|text| read(text)))
+}
+
+fn sorted_out<T>(ingest: &Ingest, door: Door, all: impl ExactSizeIterator<Item = Result<T, Problem>>) -> Parsed<T> {
+    let (mut points, mut refused) = (Vec::with_capacity(all.len()), Vec::new());
+    for (place, read) in all.enumerate() {
+        match read {
             Ok(point) => points.push((place, point)),
             Err(problem) => {
                 ingest.reject_line(door, &problem);

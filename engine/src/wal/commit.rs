@@ -44,17 +44,15 @@ impl ReadPoint {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).push_back(sequence);
     }
 
-    /// Moves over every leading write that has settled; answers which.
-    fn advance(&self, settled: impl Fn(u64) -> bool) -> Vec<u64> {
+    /// Moves over every leading write that has settled; adds which to `passed`.
+    fn advance(&self, settled: impl Fn(u64) -> bool, passed: &mut Vec<u64>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut passed = Vec::new();
         while let Some(sequence) = open.front().copied().filter(|sequence| settled(*sequence)) {
             assert!(sequence > self.visible(), "BUG: a read point moves back to {sequence}");
             open.pop_front();
             self.visible.store(sequence, Ordering::Release);
             passed.push(sequence);
         }
-        passed
     }
 }
 
@@ -201,11 +199,12 @@ impl Commits {
         if open.hidden_in == 0 {
             due.extend(open.answer.take());
         }
+        let mut passed = Vec::new();
         for region in std::mem::take(&mut open.regions) {
-            let passed = region.advance(|sequence| self.is_settled(sequence));
-            for sequence in passed {
-                self.show(sequence, due);
-            }
+            region.advance(|sequence| self.is_settled(sequence), &mut passed);
+        }
+        for sequence in passed {
+            self.show(sequence, due);
         }
     }
 

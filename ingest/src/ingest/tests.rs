@@ -200,7 +200,8 @@ impl Bench {
     }
 
     fn put_line(&self, line: &str) -> PutReport {
-        self.ingest.submit(&[parse_put_line(line).unwrap()], Door::Telnet).unwrap().wait()
+        let read = self.ingest.parse_put_lines(std::iter::once(line)).remove(0);
+        self.ingest.submit(&[read.unwrap()], Door::Telnet).unwrap().wait()
     }
 
     /// All cells of the data table: row key, qualifier, value.
@@ -337,7 +338,9 @@ fn a_body_of_known_series_is_read_as_when_they_were_new() {
     assert!(bodies.iter().all(|body| bench.put(body).is_all_stored()));
     let broken = ["{\"host\":\"a\"}", "{\"host\":\"a}\"}", "{\"host\":\"a\"", "{\"host\":\"a\",}", "{}", "null", "7}"];
     let broken = broken.map(|tags| format!(r#"[{known},{{"metric":"m","timestamp":1,"value":1,"tags":{tags}}}]"#));
-    for body in bodies.iter().chain(&broken) {
+    let again = [r#","tags":{"host":"a"}"#, r#","metric":"m""#, r#","tags":null"#]
+        .map(|again| format!(r#"{{"metric":"m","timestamp":1,"value":1,"tags":{{"a":[}}{again}}}"#));
+    for body in bodies.iter().chain(&broken).chain(&again) {
         let read = bench.ingest.parse_put(body).map(|mut points| {
             for point in &mut points {
                 point.spelled = None;
@@ -348,6 +351,23 @@ fn a_body_of_known_series_is_read_as_when_they_were_new() {
     }
     let points = bench.ingest.parse_put(&known).unwrap();
     assert!(points[0].spelled.is_some());
+}
+
+/// The same of lines.
+#[test]
+fn lines_of_known_series_are_read_as_when_they_were_new() {
+    let bench = bench();
+    let known = "put m 1700000000 1 host=a dc=b";
+    let lines = [known, "put m 1700000001 2 host=a dc=b\r\n", "put m 1 1 host=a  dc=b", "put m 1 1 host=a dc=b dc=c"];
+    let broken = ["put", "put m", "put m 1 1", "put m x 1 host=a dc=b", "put m 1 1 host", "put  1 1 host=a dc=b"];
+    assert!(bench.put_line(known).is_all_stored());
+    let all: Vec<&str> = lines.into_iter().chain(broken).collect();
+    for (line, read) in all.iter().zip(bench.ingest.parse_put_lines(all.iter().copied())) {
+        let is_known = read.as_ref().is_ok_and(|point| point.spelled.is_some());
+        assert_eq!(is_known, line.contains("host=a dc=b") && line.contains("m 1700"), "{line}");
+        let read = read.map(|point| RawPoint { spelled: None, ..point });
+        assert_eq!(read, parse_put_line(line), "{line}");
+    }
 }
 
 #[test]
