@@ -214,6 +214,15 @@ pub enum Error {
         /// The budget.
         limit: usize,
     },
+    /// The newest points lie behind more rows than are looked for.
+    #[error(
+        "Sorry, you have attempted to look for more than our limit of {limit} rows. Please try fewer series or a \
+         shorter back scan."
+    )]
+    TooManyLookUps {
+        /// The bound.
+        limit: u64,
+    },
     /// This query alone needs more memory than all queries may hold.
     #[error(
         "Sorry, you have attempted to fetch more than fits into the {}MB of memory of all queries (query.memory_bytes). \
@@ -276,7 +285,7 @@ impl Error {
     /// What the caller can do about it.
     ///
     /// The budgets are `Invalid` ([`Error::TooManyPoints`], [`Error::TooManyBytes`], [`Error::TooManySeries`],
-    /// [`Error::TooMuchMemory`]: 413 in HTTP) or `Throttled` ([`Error::DeadlineExceeded`]: 408,
+    /// [`Error::TooManyLookUps`], [`Error::TooMuchMemory`]: 413 in HTTP) or `Throttled` ([`Error::DeadlineExceeded`]: 408,
     /// [`Error::MemoryTaken`]: 503).
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -1,6 +1,6 @@
 //! The newest points of series (`/api/query/last`).
 //!
-//! A series is looked for in the row of this hour, then hour by hour backwards as far as `back_scan` says. Where the meta
+//! A series is looked for in the row of this hour, then backwards as far as `back_scan` says. Where the meta
 //! table counts the series' points, the time of its counter says which hour to begin with. *Source*: OpenTSDB 2.4
 //! `QueryRpc.handleLastDataPointQuery`, `TSUIDQuery`.
 
@@ -135,7 +135,7 @@ impl LastRequest {
             return Err(Error::TooManySeries { limit });
         }
         let hours = u64::try_from(self.back_scan).unwrap_or(0);
-        let found = Lookup { schema, now_ms, hours, budget }.run(&wanted)?;
+        let found = Lookup::new(schema, now_ms, hours, budget).run(&wanted)?;
         let points = wanted.iter().zip(found).filter_map(|(wanted, point)| Some((wanted, point?)));
         let told = points.map(|(Wanted { tsuid, .. }, point)| {
             let names = if self.resolve_names { Some(names(schema, tsuid)?) } else { None };

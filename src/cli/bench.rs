@@ -106,7 +106,7 @@ pub(super) struct Ingest {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Give the flags of --hosts, --start, --step and --span that the points were written with: hosts and windows are drawn from them.
-`lastpoint` looks back from now, hour by hour, to the first row of the set: it is slow where --start is long ago.
+`lastpoint` looks back from now to the first row of the set.
 OpenTSDB has no question by value; `high-cpu` fetches the points that one would look at.
 
 Examples:

@@ -192,6 +192,7 @@ impl ApiError {
             Error::TooManyPoints { .. }
             | Error::TooManyBytes { .. }
             | Error::TooManySeries { .. }
+            | Error::TooManyLookUps { .. }
             | Error::TooMuchMemory { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Error::DeadlineExceeded { .. } => StatusCode::REQUEST_TIMEOUT,
             _ if strict && cause.is_server_error_in_opentsdb() => StatusCode::INTERNAL_SERVER_ERROR,

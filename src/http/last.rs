@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use basalt_query::{LastPoint, LastRequest, Number};
-use serde_json::json;
 
+use super::answer::value;
 use super::call::Call;
 use super::error::ApiError;
-use super::number::write_double;
+use super::number::{write_double, write_integer};
 use super::params::Params;
 use super::whole;
 use crate::app::App;
@@ -40,46 +40,73 @@ async fn run(app: Arc<App>, request: basalt_query::Result<LastRequest>) -> Resul
     .await
 }
 
-/// Values are texts, as OpenTSDB's.
+/// Values are texts, as OpenTSDB's; members and tags stand in the order of their names.
 fn write(points: &[LastPoint]) -> Vec<u8> {
-    let one = |point: &LastPoint| {
-        let value = match point.number {
-            Number::Integer(value) => value.to_string(),
-            Number::Double(value) => {
-                let mut text = Vec::new();
-                write_double(&mut text, value);
-                String::from_utf8_lossy(&text).trim_matches('"').to_owned()
+    let mut out = vec![b'['];
+    for (place, point) in points.iter().enumerate() {
+        out.extend_from_slice(if place > 0 { b",{" } else { b"{" });
+        if let Some(names) = &point.names {
+            out.extend_from_slice(b"\"metric\":");
+            value(&mut out, &*names.metric);
+            out.extend_from_slice(b",\"tags\":{");
+            let mut tags: Vec<(&str, &str)> = names.tags.iter().map(|(key, tag)| (&**key, &**tag)).collect();
+            tags.sort_unstable();
+            for (place, (key, tag)) in tags.into_iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                value(&mut out, key);
+                out.push(b':');
+                value(&mut out, tag);
             }
-        };
-        let mut out = json!({ "timestamp": point.time_ms, "value": value, "tsuid": point.tsuid });
-        if let (Some(out), Some(names)) = (out.as_object_mut(), &point.names) {
-            let tags = names.tags.iter().map(|(key, value)| (key.to_string(), json!(**value)));
-            out.insert("metric".to_owned(), json!(*names.metric));
-            out.insert("tags".to_owned(), tags.collect::<serde_json::Map<_, _>>().into());
+            out.extend_from_slice(b"},");
         }
-        out
-    };
-    json!(points.iter().map(one).collect::<Vec<_>>()).to_string().into_bytes()
+        out.extend_from_slice(b"\"timestamp\":");
+        write_integer(&mut out, point.time_ms);
+        out.extend_from_slice(b",\"tsuid\":");
+        value(&mut out, &point.tsuid);
+        out.extend_from_slice(b",\"value\":\"");
+        match point.number {
+            Number::Integer(integer) => write_integer(&mut out, integer),
+            Number::Double(double) => write_double_bare(&mut out, double),
+        }
+        out.extend_from_slice(b"\"}");
+    }
+    out.push(b']');
+    out
+}
+
+/// A double without quotes, also where JSON has no number for it.
+fn write_double_bare(out: &mut Vec<u8>, double: f64) {
+    let from = out.len();
+    write_double(out, double);
+    if !double.is_finite() {
+        out.remove(from);
+        out.pop();
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use basalt_query::LastNames;
+    use serde_json::json;
 
     use super::*;
 
     /// `L-LAST`: the members and forms that the real OpenTSDB wrote.
     #[test]
     fn a_point_is_written_as_opentsdb_writes_it() {
-        let names = LastNames { metric: "m".into(), tags: vec![("host".into(), "a".into())] };
+        let tags = vec![("host".into(), "a\"".into()), ("dc".into(), "x".into())];
+        let names = LastNames { metric: "m".into(), tags };
         let point = LastPoint { names: None, time_ms: 1_007, number: Number::Double(1e-4), tsuid: "0A".to_owned() };
         let named = LastPoint { names: Some(names), number: Number::Integer(-3), ..point.clone() };
         let expected = json!([
             { "timestamp": 1007, "value": "1.0E-4", "tsuid": "0A" },
-            { "timestamp": 1007, "value": "-3", "tsuid": "0A", "metric": "m", "tags": { "host": "a" } },
+            { "timestamp": 1007, "value": "-3", "tsuid": "0A", "metric": "m", "tags": { "dc": "x", "host": "a\"" } },
+            { "timestamp": 1007, "value": "NaN", "tsuid": "0A" },
         ]);
-        let written: serde_json::Value = serde_json::from_slice(&write(&[point, named])).unwrap();
-        assert_eq!(written, expected);
+        let nan = LastPoint { number: Number::Double(f64::NAN), ..point.clone() };
+        assert_eq!(String::from_utf8(write(&[point, named, nan])).unwrap(), expected.to_string());
         assert_eq!(write(&[]), b"[]");
     }
 }

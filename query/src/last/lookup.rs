@@ -1,17 +1,24 @@
 //! Rows looked up backwards in time, for many series at once.
+//!
+//! The series of one metric in one bucket share a stretch of keys, hour after hour. So before rows are got by key, one
+//! row is scanned backwards: it tells the newest hour that holds anything of them, and what lies between costs nothing,
+//! be it a minute or years.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowPoints, Schema, Tsuid, Value};
-use basalt_store::{Columns, Get, RowView};
+use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, Tsuid, Uid, Value};
+use basalt_store::{Columns, Get, RowView, Scan};
 use bytes::Bytes;
 
-use crate::Result;
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
+use crate::{Error, Result};
 
 /// Rows of one get, and the most hours of one series in it.
 const GET_ROWS: usize = 128;
+const GET_HOURS: u32 = 128;
+/// Rows that one request may look for. Only series that ended long ago need many, where others of their metric go on.
+const ROWS_MAX: u64 = 1 << 24;
 /// The meta table's family and the column of a series' counter. Its cell's time is that of the last write.
 const META_FAMILY: &[u8] = b"name";
 const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
@@ -40,62 +47,141 @@ pub(super) struct Lookup<'a> {
     /// How many hours before the first to look into.
     pub(super) hours: u64,
     pub(super) budget: &'a Budget,
+    /// Rows that may still be looked for.
+    pub(super) rows_left: u64,
 }
 
-/// A series not found yet: its place, and the next hour to look into.
+/// Where a metric's rows of a bucket are looked into: the next hour, and the last.
 #[derive(Debug, Clone, Copy)]
-struct Open {
-    place: usize,
+struct Stretch {
+    salt: Salt,
+    metric: Uid,
     next: BaseTime,
-    left: u64,
+    last: BaseTime,
 }
 
-impl Lookup<'_> {
+impl<'a> Lookup<'a> {
+    pub(super) const fn new(schema: &'a Schema, now_ms: i64, hours: u64, budget: &'a Budget) -> Self {
+        Self { schema, now_ms, hours, budget, rows_left: ROWS_MAX }
+    }
+
     /// The newest point of each, in their order.
     ///
-    /// *Cost*: a row a series and hour, until the first with a point; the hours of a get double, since who was not seen
-    /// for long is not likely to be in the next hour.
-    pub(super) fn run(&self, wanted: &[Wanted]) -> Result<Vec<Option<Point>>> {
+    /// *Cost*: a row a series and hour, from the newest hour in which any series of the same metric and bucket has one
+    /// until the first with a point; the hours of a get double, since who was not seen for long is not likely to be in
+    /// the next hour.
+    ///
+    /// # Errors
+    /// `Invalid`: more than [`ROWS_MAX`] rows. A budget, the store's own.
+    pub(super) fn run(&mut self, wanted: &[Wanted]) -> Result<Vec<Option<Point>>> {
         let now_s = u32::try_from(self.now_ms / 1000).unwrap_or(u32::MAX);
         let mut found: Vec<Option<Point>> = wanted.iter().map(|_| None).collect();
-        let begin = |(place, wanted): (usize, &Wanted)| Open {
-            place,
-            next: BaseTime::of_seconds(wanted.counted_s.unwrap_or(now_s)),
-            left: self.hours.saturating_add(1),
-        };
-        let mut open: Vec<Open> = wanted.iter().enumerate().map(begin).collect();
-        let mut hours = 1;
-        while !open.is_empty() {
-            for chunk in open.chunks_mut(GET_ROWS / hours) {
-                self.look(chunk, hours, wanted, &mut found)?;
-            }
-            open.retain(|open| open.left > 0 && found.get(open.place).is_some_and(Option::is_none));
-            hours = (hours * 2).min(GET_ROWS);
+        let mut stretches: BTreeMap<(BaseTime, Uid, Salt), Vec<usize>> = BTreeMap::new();
+        let layout = self.schema.layout();
+        for (place, Wanted { tsuid, counted_s }) in wanted.iter().enumerate() {
+            let first = BaseTime::of_seconds(counted_s.unwrap_or(now_s));
+            let salt = layout.series_key(tsuid).salt();
+            stretches.entry((first, tsuid.metric(layout.widths), salt)).or_default().push(place);
+        }
+        if self.hours == 0 {
+            return self.one_hour_each(stretches, wanted, found);
+        }
+        for ((first, metric, salt), mut open) in stretches {
+            let back_s = self.hours.saturating_mul(BaseTime::SPAN_S.into());
+            let last_s = u64::from(first.seconds()).saturating_sub(back_s);
+            let last = BaseTime::of_seconds(u32::try_from(last_s).unwrap_or_default());
+            self.walk(Stretch { salt, metric, next: first, last }, &mut open, wanted, &mut found)?;
         }
         Ok(found)
     }
 
-    /// Looks into the next `hours` of some series.
-    fn look(&self, chunk: &mut [Open], hours: usize, wanted: &[Wanted], found: &mut [Option<Point>]) -> Result<()> {
-        let mut keys = Vec::with_capacity(chunk.len() * hours);
+    /// Looks into one hour of each series, wherever they lie.
+    fn one_hour_each(
+        &mut self,
+        stretches: BTreeMap<(BaseTime, Uid, Salt), Vec<usize>>,
+        wanted: &[Wanted],
+        mut found: Vec<Option<Point>>,
+    ) -> Result<Vec<Option<Point>>> {
+        let mut rows = Vec::new();
+        for ((hour, ..), places) in stretches {
+            rows.extend(places.into_iter().map(|place| (place, hour)));
+        }
+        for chunk in rows.chunks(GET_ROWS) {
+            self.look(chunk, wanted, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// Looks for these series, from the newest hour that holds any of their kind backwards.
+    fn walk(
+        &mut self,
+        mut stretch: Stretch,
+        open: &mut Vec<usize>,
+        wanted: &[Wanted],
+        found: &mut [Option<Point>],
+    ) -> Result<()> {
+        let mut hours = 1;
+        while !open.is_empty() {
+            let Some(newest) = self.newest_hour(stretch)? else {
+                return Ok(());
+            };
+            let before = newest.seconds().saturating_sub(stretch.last.seconds()) / BaseTime::SPAN_S;
+            let hours_now = hours.min(before + 1);
+            let bases: Vec<BaseTime> =
+                (0..hours_now).map(|back| BaseTime::of_seconds(newest.seconds() - back * BaseTime::SPAN_S)).collect();
+            let rows_of = |place: &usize| bases.iter().map(|base| (*place, *base)).collect::<Vec<_>>();
+            for chunk in open.chunks((GET_ROWS / bases.len()).max(1)) {
+                self.look(&chunk.iter().flat_map(rows_of).collect::<Vec<_>>(), wanted, found)?;
+            }
+            open.retain(|place| found.get(*place).is_some_and(Option::is_none));
+            if before < hours_now {
+                return Ok(());
+            }
+            stretch.next = BaseTime::of_seconds(newest.seconds() - hours_now * BaseTime::SPAN_S);
+            hours = (hours * 2).min(GET_HOURS);
+        }
+        Ok(())
+    }
+
+    /// The newest hour of a stretch that has a row; `None` if there is none.
+    fn newest_hour(&self, stretch: Stretch) -> Result<Option<BaseTime>> {
+        let layout = self.schema.layout();
+        let end_of_time = BaseTime::from_be_bytes([u8::MAX; BaseTime::BYTES]);
+        let after = stretch.next.next().unwrap_or(end_of_time);
+        let mut scan = Scan::range(
+            layout.range_start(stretch.salt, stretch.metric, after),
+            layout.range_start(stretch.salt, stretch.metric, stretch.last),
+        );
+        scan = scan.with_columns(Columns::family(DATA_FAMILY));
+        (scan.reversed, scan.start_inclusive, scan.stop_inclusive, scan.limit_rows) = (true, false, true, Some(1));
+        let mut scanner = self.schema.store().scan(&self.schema.tables().data, scan)?;
+        let mut newest = None;
+        while let Some(batch) = scanner.next_wait() {
+            let batch = batch?;
+            self.budget.spend(0, batch.data_bytes() as u64)?;
+            if let Some(row) = batch.row(0) {
+                newest = Some(BaseTime::of_seconds(layout.decode(row.key())?.base().seconds()));
+            }
+        }
+        self.budget.check()?;
+        Ok(newest)
+    }
+
+    /// Looks into rows: the place of a series, and an hour.
+    fn look(&mut self, rows: &[(usize, BaseTime)], wanted: &[Wanted], found: &mut [Option<Point>]) -> Result<()> {
+        let left = self.rows_left.checked_sub(rows.len() as u64);
+        self.rows_left = left.ok_or(Error::TooManyLookUps { limit: ROWS_MAX })?;
+        let mut keys = Vec::with_capacity(rows.len());
         let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
-        for open in chunk {
-            let Some(Wanted { tsuid, .. }) = wanted.get(open.place) else {
+        for (place, base) in rows {
+            let Some(Wanted { tsuid, .. }) = wanted.get(*place) else {
                 continue;
             };
-            places.entry(tsuid.as_bytes()).or_default().push(open.place);
-            let series = self.schema.layout().series_key(tsuid);
-            for _ in 0..hours {
-                if open.left == 0 {
-                    break;
-                }
-                keys.push(Bytes::from(series.row_key(open.next)));
-                open.left -= 1;
-                match open.next.seconds().checked_sub(BaseTime::SPAN_S) {
-                    Some(before) => open.next = BaseTime::of_seconds(before),
-                    None => open.left = 0,
-                }
+            let of_series = places.entry(tsuid.as_bytes()).or_default();
+            if of_series.last() != Some(place) {
+                of_series.push(*place);
             }
+            keys.push(Bytes::from(self.schema.layout().series_key(tsuid).row_key(*base)));
         }
         let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY));
         let batch = self.schema.store().get(&self.schema.tables().data, get).wait()?;

@@ -79,6 +79,33 @@ fn l_last_series_are_named_by_tsuid_too() {
     }
 }
 
+/// Hours without a row of the metric cost nothing, others as many rows as series are still looked for.
+#[test]
+fn l_backscan_rows_that_are_looked_for_are_bounded() {
+    let mut fixture = fixture();
+    for hour in 0..40 {
+        fixture.put(&format!("l.b {} {hour} host=a", 1_690_000_000 + hour * 3600));
+    }
+    // Of the same bucket as the other, so that its hours lie between.
+    let salt = |fixture: &Fixture, host: &str| {
+        let tsuid = fixture.schema.resolve("l.b", &[("host", host)]).unwrap();
+        fixture.schema.layout().series_key(&tsuid).salt()
+    };
+    let twin = (0..1_000).map(|n| format!("t{n}")).find(|host| salt(&fixture, host) == salt(&fixture, "a")).unwrap();
+    fixture.put(&format!("l.b 1690000000 7 host={twin}"));
+    let tsuid = fixture.schema.resolve("l.b", &[("host", &twin)]).unwrap();
+    let budget = Budget::new(Limits::default(), &Cancel::new(), &crate::memory::MemoryPool::new(0));
+    let look = |rows_left, hours| {
+        let wanted = [Wanted { tsuid: tsuid.clone(), counted_s: None }];
+        let mut lookup = Lookup { rows_left, ..Lookup::new(&fixture.schema, NOW_MS, hours, &budget) };
+        lookup.run(&wanted).map(|found| found[0].map(|point| point.time_ms))
+    };
+    // 2,738 hours of nothing, then gets of 1, 2, 4, 8, 16 and 32 rows.
+    assert_eq!(look(63, 5_000).unwrap(), Some(1_690_000_000_000));
+    assert!(matches!(look(62, 5_000), Err(Error::TooManyLookUps { .. })));
+    assert_eq!(look(0, 10).unwrap(), None);
+}
+
 #[test]
 fn l_backscan_a_long_way_back_is_charged_and_can_be_cancelled() {
     let cancel = Cancel::new();
