@@ -54,12 +54,12 @@ impl Keys {
 
     /// The longest key's length.
     fn columns_count(&self) -> usize {
-        (0..self.ends.len()).map(|row| self.key(row).len()).max().unwrap_or(0)
+        (0..self.ends.len()).map(|row| self.length(row)).max().unwrap_or(0)
     }
 
     pub(super) fn encode(&self, streams: &mut Streams) {
         for row in 0..self.ends.len() {
-            streams.put_number(id::KEY_BYTES, self.key(row).len() as u64);
+            streams.put_number(id::KEY_BYTES, self.length(row) as u64);
         }
         let mut changes = 0_u8;
         let columns = self.columns_count();
@@ -85,32 +85,39 @@ impl Keys {
             end = end.checked_add(length).filter(|end| *end <= bytes_max)?;
             self.ends.push(end);
         }
-        self.bytes.resize(end, 0);
+        let columns = self.columns_count();
+        let heads = streams.bytes(id::KEY_HEADS, columns)?;
+        for row in 0..rows {
+            self.bytes.extend_from_slice(heads.get(..self.length(row))?);
+        }
         let mut changes = 0;
-        for place in 0..self.columns_count() {
+        for place in 0..columns {
             if place % 8 == 0 {
                 changes = streams.byte(id::KEY_CHANGES);
             }
-            let head = streams.byte(id::KEY_HEADS);
-            let is_changing = changes >> (place % 8) & 1 == 1;
-            self.fill_column(place, head, is_changing.then_some(&mut *streams));
+            if changes >> (place % 8) & 1 == 1 {
+                self.fill_column(place, streams);
+            }
         }
         Some(())
     }
 
-    /// Writes one column: the head, then the stream's bytes if there is one, else the head again.
-    fn fill_column(&mut self, place: usize, head: u8, mut changing: Option<&mut Streams>) {
+    /// Writes a column that changes, but for its first byte, which is the head.
+    fn fill_column(&mut self, place: usize, streams: &mut Streams) {
         let mut start = 0;
         let mut is_first = true;
         for end in &self.ends {
             if let Some(byte) = self.bytes.get_mut(start..*end).and_then(|key| key.get_mut(place)) {
-                *byte = match &mut changing {
-                    Some(streams) if !is_first => streams.byte(id::KEY_COLUMNS),
-                    _ => head,
-                };
+                if !is_first {
+                    *byte = streams.byte(id::KEY_COLUMNS);
+                }
                 is_first = false;
             }
             start = *end;
         }
+    }
+
+    fn length(&self, row: usize) -> usize {
+        self.ends.get(row).copied().unwrap_or(0) - self.start(row)
     }
 }

@@ -64,6 +64,9 @@ pub(super) struct Model {
     guess: Guess,
     exponent: u8,
     residuals: Vec<u64>,
+    /// Where the decoder met one plane: the residuals, in place of those above.
+    narrow: Vec<u8>,
+    is_narrow: bool,
     exceptions: Vec<Exception>,
     /// One byte a point; of use in a row of told kinds alone.
     told: Vec<u8>,
@@ -135,6 +138,7 @@ impl Model {
 
     /// Tells the words as numbers, predicted, or as they are.
     fn take_numbers(&mut self) {
+        self.is_narrow = false;
         self.exceptions.clear();
         self.exponent = 0;
         if self.kinds == Kinds::Ints {
@@ -167,34 +171,43 @@ impl Model {
 
     /// Writes qualifier and value of the cell, which replace what the two hold. `None`: the model tells no cell.
     pub(super) fn give(&mut self, qualifier: &mut Vec<u8>, value: &mut Vec<u8>) -> Option<()> {
-        times::restore(self.times, &self.time_residuals, self.count, &mut self.offsets);
         self.restore_words()?;
         qualifier.clear();
         value.clear();
-        let (offsets, words, millis) = (&self.offsets, &self.words, self.is_millis);
-        match self.kinds {
-            Kinds::Ints if words.iter().fold(0, |all, word| all | word.wrapping_add(0x80)) < 0x100 => {
-                put_qualifiers(qualifier, offsets, std::iter::repeat(0), millis);
-                value.extend(words.iter().map(|word| low_byte(*word)));
+        let is_short = || self.words.iter().fold(0, |all, word| all | word.wrapping_add(0x80)) < 0x100;
+        let flags = match self.kinds {
+            Kinds::Ints => is_short().then_some(0),
+            Kinds::Doubles => Some(DOUBLE),
+            Kinds::Singles => Some(SINGLE),
+            Kinds::Shortest | Kinds::Told => None,
+        };
+        match flags {
+            // Fast path: nearly every hour of a collector.
+            Some(flags) if self.times.pace == Pace::Regular && !self.is_millis => {
+                self.put_regular_qualifiers(qualifier, flags);
             }
+            _ => {
+                times::restore(self.times, &self.time_residuals, self.count, &mut self.offsets);
+                self.put_all_qualifiers(qualifier, flags);
+            }
+        }
+        let words = &self.words;
+        match self.kinds {
+            Kinds::Ints if flags.is_some() => value.extend(words.iter().map(|word| low_byte(*word))),
             Kinds::Ints => {
-                put_qualifiers(qualifier, offsets, words.iter().map(|word| int_flags(*word)), millis);
                 for word in words {
                     put_low_bytes(value, *word, int_flags(*word));
                 }
             }
             Kinds::Doubles => {
-                put_qualifiers(qualifier, offsets, std::iter::repeat(DOUBLE), millis);
                 value.resize(words.len() * 8, 0);
                 let (outs, _) = value.as_chunks_mut::<8>();
                 outs.iter_mut().zip(words).for_each(|(out, word)| *out = word.to_be_bytes());
             }
             Kinds::Singles => {
-                put_qualifiers(qualifier, offsets, std::iter::repeat(SINGLE), millis);
                 value.extend(words.iter().flat_map(|word| narrowed(f64::from_bits(*word)).to_be_bytes()));
             }
             Kinds::Shortest => {
-                put_qualifiers(qualifier, offsets, words.iter().map(|word| shortest_flags(*word)), millis);
                 for word in words {
                     put_float(value, *word, shortest_flags(*word));
                 }
@@ -205,6 +218,27 @@ impl Model {
             value.push(self.is_mixed().into());
         }
         Some(())
+    }
+
+    /// Qualifiers in seconds a step apart, all of the same flags.
+    fn put_regular_qualifiers(&self, out: &mut Vec<u8>, flags: u8) {
+        let (mut offset, step) = (low_half(self.times.first), low_half(self.times.step.cast_unsigned()));
+        out.resize(self.count * 2, 0);
+        for out in out.as_chunks_mut::<2>().0 {
+            *out = Qualifier::of_seconds(offset, flags);
+            offset = offset.wrapping_add(step);
+        }
+    }
+
+    /// Qualifiers of the same flags, or of those that the words say; told kinds have theirs put with their values.
+    fn put_all_qualifiers(&self, out: &mut Vec<u8>, flags: Option<u8>) {
+        let (offsets, words) = (&self.offsets, self.words.iter());
+        match (flags, self.kinds) {
+            (Some(flags), _) => put_qualifiers(out, offsets, std::iter::repeat(flags), self.is_millis),
+            (None, Kinds::Told) => {}
+            (None, Kinds::Ints) => put_qualifiers(out, offsets, words.map(|word| int_flags(*word)), self.is_millis),
+            (None, _) => put_qualifiers(out, offsets, words.map(|word| shortest_flags(*word)), self.is_millis),
+        }
     }
 
     /// Cells of seconds and milliseconds end on another byte.
@@ -238,7 +272,11 @@ impl Model {
             return Some(());
         }
         self.numbers.resize(self.count, 0);
-        predict::restore(self.guess, &self.residuals, &mut self.numbers);
+        if self.is_narrow {
+            predict::restore(self.guess, self.narrow.iter().map(|byte| u64::from(*byte)), &mut self.numbers);
+        } else {
+            predict::restore(self.guess, self.residuals.iter().copied(), &mut self.numbers);
+        }
         let (numbers, exponent, told) = (&self.numbers, self.exponent, &self.told);
         match self.kinds {
             Kinds::Ints => self.words.extend(numbers.iter().map(|number| number.cast_unsigned())),
@@ -338,6 +376,12 @@ impl Model {
         let times = pace.residuals_count(self.count);
         read(id::TIME_PLANES, widths >> WIDTH_TIMES_SHIFT, TIME_PLANES_MAX, times, &mut self.time_residuals)?;
         let values = predictor.residuals_count(self.count);
+        self.is_narrow = predictor != Predictor::Words && values > 0 && widths & WIDTH_VALUES == 1;
+        if self.is_narrow {
+            self.narrow.clear();
+            self.narrow.extend_from_slice(streams.bytes(id::VALUE_PLANES, values)?);
+            return Some(());
+        }
         read(id::VALUE_PLANES, widths & WIDTH_VALUES, VALUE_PLANES_MAX, values, &mut self.residuals)
     }
 

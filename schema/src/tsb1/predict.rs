@@ -112,13 +112,14 @@ fn mean_above(base: i64, numbers: &[i64], low: i64, high: i64) -> i64 {
 }
 
 /// Puts the numbers back into `numbers`, which has the row's length. The residuals are as many as the predictor has.
-pub(super) fn restore(guess: Guess, residuals: &[u64], numbers: &mut [i64]) {
+#[inline]
+pub(super) fn restore(guess: Guess, residuals: impl Iterator<Item = u64>, numbers: &mut [i64]) {
     let mut number = guess.base;
     match guess.predictor {
         Predictor::Constant => numbers.fill(guess.base),
         Predictor::Level | Predictor::Words => {
             for (out, residual) in numbers.iter_mut().zip(residuals) {
-                *out = guess.base.wrapping_add(unfold_sign(*residual));
+                *out = guess.base.wrapping_add(unfold_sign(residual));
             }
         }
         Predictor::Line => {
@@ -131,7 +132,7 @@ pub(super) fn restore(guess: Guess, residuals: &[u64], numbers: &mut [i64]) {
             let Some((first, rest)) = numbers.split_first_mut() else { return };
             *first = number;
             for (out, residual) in rest.iter_mut().zip(residuals) {
-                number = number.wrapping_add(guess.centre.wrapping_add(unfold_sign(*residual)));
+                number = number.wrapping_add(guess.centre.wrapping_add(unfold_sign(residual)));
                 *out = number;
             }
         }
@@ -143,7 +144,7 @@ pub(super) fn restore(guess: Guess, residuals: &[u64], numbers: &mut [i64]) {
             number = number.wrapping_add(step);
             *second = number;
             for (out, residual) in rest.iter_mut().zip(residuals) {
-                step = step.wrapping_add(unfold_sign(*residual));
+                step = step.wrapping_add(unfold_sign(residual));
                 number = number.wrapping_add(step);
                 *out = number;
             }
@@ -162,7 +163,7 @@ mod tests {
         let found = guess(numbers, &mut residuals);
         assert_eq!(residuals.len(), found.predictor.residuals_count(numbers.len()));
         let mut again = vec![7; numbers.len()];
-        restore(found, &residuals, &mut again);
+        restore(found, residuals.iter().copied(), &mut again);
         assert_eq!(again, numbers);
         found.predictor
     }

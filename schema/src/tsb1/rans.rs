@@ -5,6 +5,9 @@
 //!
 //! *Source*: J. Duda, "Asymmetric numeral systems", 2013; interleaving after F. Giesen, 2014.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+
 use super::number::{Input, low_byte, put_varint};
 
 /// Interleaved states.
@@ -162,12 +165,11 @@ const fn low_word(state: u32) -> u16 {
 pub(super) struct Decoder {
     /// For each slot: symbol, frequency, and the slot's number within the symbol's, in 8, 12 and 12 bits.
     slots: Box<[u32; SCALE as usize]>,
-    words: Vec<u16>,
 }
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self { slots: Box::new([0; SCALE as usize]), words: Vec::new() }
+        Self { slots: Box::new([0; SCALE as usize]) }
     }
 }
 
@@ -180,12 +182,15 @@ impl Decoder {
         for state in &mut states {
             *state = u32::from_le_bytes(input.array()?);
         }
-        let (words, odd) = input.rest().as_chunks::<2>();
-        self.words.clear();
-        self.words.extend(words.iter().map(|word| u16::from_le_bytes(*word)));
-        let mut words = &self.words[..];
+        let (mut words, odd) = input.rest().as_chunks::<2>();
         let (groups, rest) = out.as_chunks_mut::<LANES>();
-        for group in groups {
+        // The scalar loop below does what vectors leave, which without AVX2 is all.
+        #[cfg(target_arch = "x86_64")]
+        let (done, used) = avx2::decode_groups(&self.slots, &mut states, words, groups).unwrap_or_default();
+        #[cfg(not(target_arch = "x86_64"))]
+        let (done, used) = (0, 0);
+        words = words.get(used..)?;
+        for group in groups.iter_mut().skip(done) {
             words = decode_group(&self.slots, &mut states, words, group)?;
         }
         for (state, symbol) in states.iter_mut().zip(rest) {
@@ -221,9 +226,9 @@ impl Decoder {
 fn decode_group<'a>(
     slots: &[u32; SCALE as usize],
     states: &mut [u32; LANES],
-    mut words: &'a [u16],
+    mut words: &'a [[u8; 2]],
     group: &mut [u8; LANES],
-) -> Option<&'a [u16]> {
+) -> Option<&'a [[u8; 2]]> {
     let Some(window) = words.first_chunk::<LANES>() else {
         // Slow path: near the end each word is looked for.
         for (state, symbol) in states.iter_mut().zip(group) {
@@ -236,8 +241,8 @@ fn decode_group<'a>(
         let (found, next) = slots.look_up(*state);
         *symbol = found;
         let is_low = next < STATE_MIN;
-        let word = window.get(taken % LANES).copied().unwrap_or(0);
-        *state = if is_low { next << 16 | u32::from(word) } else { next };
+        let word = u32::from(u16::from_le_bytes(window.get(taken % LANES).copied().unwrap_or_default()));
+        *state = if is_low { next << 16 | word } else { next };
         taken += usize::from(is_low);
     }
     words.get(taken..)
@@ -247,7 +252,7 @@ fn decode_group<'a>(
 trait Slots {
     fn look_up(&self, state: u32) -> (u8, u32);
 
-    fn step(&self, state: &mut u32, words: &mut &[u16]) -> Option<u8>;
+    fn step(&self, state: &mut u32, words: &mut &[[u8; 2]]) -> Option<u8>;
 }
 
 impl Slots for [u32; SCALE as usize] {
@@ -261,12 +266,12 @@ impl Slots for [u32; SCALE as usize] {
     }
 
     #[inline]
-    fn step(&self, state: &mut u32, words: &mut &[u16]) -> Option<u8> {
+    fn step(&self, state: &mut u32, words: &mut &[[u8; 2]]) -> Option<u8> {
         let (symbol, next) = self.look_up(*state);
         *state = next;
         if next < STATE_MIN {
             let (word, rest) = words.split_first()?;
-            *state = next << 16 | u32::from(*word);
+            *state = next << 16 | u32::from(u16::from_le_bytes(*word));
             *words = rest;
         }
         Some(symbol)
@@ -301,6 +306,25 @@ mod tests {
             prop_assert_eq!(&out, &bytes);
             prop_assert!(Decoder::default().decode_into(&stored[..cut.index(stored.len())], &mut out).is_none());
         }
+    }
+
+    #[test]
+    fn vectors_and_their_scalar_twin_give_the_same() {
+        let bytes: Vec<u8> = (0..5000_u32).map(|n| low_byte(u64::from(n * n % 251 * (n % 3)))).collect();
+        let stored = stored(&bytes).unwrap();
+        let mut decoder = Decoder::default();
+        let (mut by_vectors, mut by_scalars) = (vec![0; bytes.len()], vec![0; bytes.len()]);
+        decoder.decode_into(&stored, &mut by_vectors).unwrap();
+        let mut input = Input::new(&stored);
+        decoder.read_table(&mut input).unwrap();
+        let mut states = [0; LANES].map(|_: u32| u32::from_le_bytes(input.array().unwrap()));
+        let mut words = input.rest().as_chunks::<2>().0;
+        let (groups, _) = by_scalars.as_chunks_mut::<LANES>();
+        for group in groups {
+            words = decode_group(&decoder.slots, &mut states, words, group).unwrap();
+        }
+        assert_eq!(by_scalars[..4992], by_vectors[..4992]);
+        assert_eq!(by_vectors, bytes);
     }
 
     #[test]
