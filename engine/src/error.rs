@@ -52,6 +52,15 @@ pub enum Error {
         supported: u32,
     },
 
+    /// A file's blocks are laid out by an encoding that is not registered here.
+    #[error("{} has blocks of encoding {codec}, which this program does not know", file.display())]
+    UnknownCodec {
+        /// The file.
+        file: PathBuf,
+        /// The encoding's name.
+        codec: Box<str>,
+    },
+
     /// Another process owns the data folder.
     #[error("{} is in use by another process", dir.display())]
     Locked {
@@ -156,7 +165,9 @@ impl Error {
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Corrupt { .. } | Error::Version { .. } | Error::Unfinished { .. } => ErrorKind::Corrupt,
+            Error::Corrupt { .. } | Error::Version { .. } | Error::UnknownCodec { .. } | Error::Unfinished { .. } => {
+                ErrorKind::Corrupt
+            }
             Error::NoSstable { .. } | Error::NotEmpty { .. } | Error::NoBackup { .. } | Error::IsBackup { .. } => {
                 ErrorKind::Invalid
             }

@@ -87,8 +87,8 @@ impl Sstable {
     /// Cost: five reads; index and bloom filter stay in memory.
     ///
     /// # Errors
-    /// `Corrupt` for damage, for a file of another id, or for a block codec that is not registered here; `Version` for a file
-    /// of a later program; `Io`.
+    /// `Corrupt` for damage or for a file of another id; `UnknownCodec` for a block codec that is not registered here; `Version`
+    /// for a file of a later program; `Io`.
     pub(crate) fn open(
         file: Arc<dyn File>,
         path: &Path,
@@ -108,7 +108,7 @@ impl Sstable {
 
         let sections = Sections { file: &*file, start, footer, end: footer_at.offset };
         let metadata = sections.metadata()?;
-        let codec = find_codec(&start.at(footer.metadata_offset), &metadata, codecs)?;
+        let codec = find_codec(path, &metadata, codecs)?;
         let index = sections.index(&metadata)?;
         let bloom = sections.bloom(&metadata)?;
         Ok(Self { path: path.to_path_buf(), file_id, file_bytes, layout, metadata, index, bloom, codec, cache, file })
@@ -234,12 +234,13 @@ impl Sections<'_> {
     }
 }
 
-fn find_codec(place: &Place<'_>, metadata: &Metadata, codecs: &BlockCodecs) -> Result<Option<Arc<dyn BlockCodec>>> {
+fn find_codec(path: &Path, metadata: &Metadata, codecs: &BlockCodecs) -> Result<Option<Arc<dyn BlockCodec>>> {
     if metadata.codec.is_empty() {
         return Ok(None);
     }
     let found = codecs.find(&metadata.codec).map(Arc::clone);
-    found.map(Some).ok_or_else(|| place.corrupt("block codec known here", 1, 0))
+    let unknown = || Error::UnknownCodec { file: path.to_path_buf(), codec: metadata.codec.clone() };
+    found.map(Some).ok_or_else(unknown)
 }
 
 #[cold]
