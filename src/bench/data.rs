@@ -1,5 +1,5 @@
 //! What is written: TSBS's `cpu-only` set remade. Hosts with eight tags, ten metrics each, a step apart; every value is a
-//! bounded random walk of integers from 0 to 100.
+//! bounded random walk of integers from 0 to 100, or of decimals by Gaussian steps.
 //!
 //! *Source*: TSBS, `pkg/data/usecases/devops`.
 
@@ -26,8 +26,11 @@ const SYSTEMS: [&str; 3] = ["Ubuntu16.10", "Ubuntu16.04LTS", "Ubuntu15.10"];
 const TEAMS: [&str; 4] = ["SF", "NYC", "LON", "CHI"];
 
 /// Draws of their own for each pair of numbers, the same for the same pair.
+///
+/// The generator's own first draw is where a stream begins: beginnings in its steps would make each stream the one before it,
+/// a draw later, and a set that any compressor sees through.
 pub(crate) fn draws(seed: u64, stream: u64) -> SplitMix {
-    SplitMix::new(seed ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    SplitMix::new(SplitMix::new(seed ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15)).next_u64())
 }
 
 /// Steps whose halves change places where points are late.
@@ -45,6 +48,8 @@ pub(crate) struct Workload {
     pub(crate) span_s: u64,
     /// Of a hundred points, how many come ten steps late; at most 50.
     pub(crate) late_percent: u64,
+    /// Decimal places of values; 0 makes integers.
+    pub(crate) decimals: u32,
 }
 
 impl Workload {
@@ -66,7 +71,9 @@ impl Workload {
             .enumerate()
             .map(|(index, (host, metric))| {
                 let count = METRICS.len() as u64;
-                Series::new(host * count + index as u64 % count, host, metric, self.seed)
+                let mut series = Series::new(host * count + index as u64 % count, host, metric, self.seed);
+                series.value *= 10_u64.pow(self.decimals);
+                series
             })
             .collect();
         Points { workload: self.clone(), series, at: 0, step: 0 }
@@ -138,8 +145,11 @@ impl Series {
         }
     }
 
-    /// The value after one more step of the walk.
-    fn walk(&mut self) -> u64 {
+    /// The value after one more step of the walk, in units of its last decimal place.
+    fn walk(&mut self, decimals: u32) -> u64 {
+        if decimals > 0 {
+            return self.walk_by_decimals(10_u64.pow(decimals));
+        }
         self.value = match self.random.below(3) {
             0 => self.value.saturating_sub(1),
             1 => (self.value + 1).min(100),
@@ -147,7 +157,17 @@ impl Series {
         };
         self.value
     }
+
+    /// A step of deviation 1, as TSBS has it, between 0 and 100.
+    fn walk_by_decimals(&mut self, unit: u64) -> u64 {
+        let up: u64 = (0..GAUSSIAN_DRAWS).map(|_| self.random.below(unit + 1)).sum();
+        self.value = (self.value + up).saturating_sub(GAUSSIAN_DRAWS / 2 * unit).min(100 * unit);
+        self.value
+    }
 }
+
+/// Uniform draws that a Gaussian one of deviation 1 is the sum of.
+const GAUSSIAN_DRAWS: u64 = 12;
 
 /// How points are written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,21 +203,22 @@ impl Points {
                 continue;
             };
             let step = self.workload.sent(series.id, self.step);
-            let (second, value) = (self.workload.start_s + step * self.workload.step_s, series.walk());
+            let decimals = self.workload.decimals;
+            let (second, value) = (self.workload.start_s + step * self.workload.step_s, series.walk(decimals));
             match form {
                 Form::Json => {
                     body.push(if written == 0 { b'[' } else { b',' });
                     body.extend_from_slice(series.json.0.as_bytes());
                     body.extend_from_slice(number.text(second));
                     body.extend_from_slice(b",\"value\":");
-                    body.extend_from_slice(number.text(value));
+                    number.put(value, decimals, body);
                     body.extend_from_slice(series.json.1.as_bytes());
                 }
                 Form::Lines => {
                     body.extend_from_slice(series.line.0.as_bytes());
                     body.extend_from_slice(number.text(second));
                     body.push(b' ');
-                    body.extend_from_slice(number.text(value));
+                    number.put(value, decimals, body);
                     body.extend_from_slice(series.line.1.as_bytes());
                 }
             }
@@ -215,6 +236,17 @@ impl Points {
 struct Number([u8; 20]);
 
 impl Number {
+    /// Appends a number of so many decimal places.
+    fn put(&mut self, number: u64, decimals: u32, body: &mut Vec<u8>) {
+        let unit = 10_u64.pow(decimals);
+        body.extend_from_slice(self.text(number / unit));
+        if decimals > 0 {
+            body.push(b'.');
+            let digits = self.text(unit + number % unit);
+            body.extend_from_slice(digits.get(1..).unwrap_or_default());
+        }
+    }
+
     fn text(&mut self, mut number: u64) -> &[u8] {
         let mut at = self.0.len();
         for (index, digit) in self.0.iter_mut().enumerate().rev() {
@@ -235,7 +267,7 @@ mod tests {
     use super::*;
 
     fn small() -> Workload {
-        Workload { seed: 1, hosts: 3, start_s: 1_700_000_000, step_s: 10, span_s: 50, late_percent: 0 }
+        Workload { seed: 1, hosts: 3, start_s: 1_700_000_000, step_s: 10, span_s: 50, late_percent: 0, decimals: 0 }
     }
 
     /// Metric and host → seconds → value, over all connections.
@@ -300,6 +332,33 @@ mod tests {
         }
         assert_eq!(all, late.points());
         assert!((all / 4..all * 35 / 100).contains(&behind), "{behind} of {all}");
+    }
+
+    #[test]
+    fn decimals_keep_their_places_and_their_bounds() {
+        let workload = Workload { decimals: 2, ..small() };
+        let (mut points, mut body) = (workload.stream(0, 1), Vec::new());
+        assert_eq!(points.batch(Form::Lines, 1_000, &mut body), 150);
+        for line in String::from_utf8(body).unwrap().lines() {
+            let value = line.split(' ').nth(3).unwrap();
+            assert!(value.split_once('.').is_some_and(|(_, places)| places.len() == 2), "{line}");
+            assert!((0.0..=100.0).contains(&value.parse::<f64>().unwrap()), "{line}");
+        }
+    }
+
+    #[test]
+    fn no_stream_of_draws_is_another_later_on() {
+        let of = |stream| {
+            std::iter::repeat_with({
+                let mut draws = draws(1, stream);
+                move || draws.below(3)
+            })
+        };
+        let first: Vec<u64> = of(0).take(200).collect();
+        for stream in 1..20 {
+            let other: Vec<u64> = of(stream).take(100).collect();
+            assert!(first.windows(60).all(|window| window != &other[..60]), "stream {stream}");
+        }
     }
 
     #[test]

@@ -189,7 +189,15 @@ mod tests {
     use super::*;
 
     fn workload() -> Workload {
-        Workload { seed: 1, hosts: 100, start_s: 1_700_000_000, step_s: 10, span_s: 12 * HOUR_S, late_percent: 0 }
+        Workload {
+            seed: 1,
+            hosts: 100,
+            start_s: 1_700_000_000,
+            step_s: 10,
+            span_s: 12 * HOUR_S,
+            late_percent: 0,
+            decimals: 0,
+        }
     }
 
     fn of(name: &str, seed: u64) -> Question {

@@ -94,6 +94,9 @@ pub(super) struct Ingest {
     /// Of a hundred points, how many come ten steps late
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=50))]
     late: u64,
+    /// Decimal places of the values: Gaussian steps, as TSBS's own; 0 are integers
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=6))]
+    decimals: u32,
     /// Send bodies packed
     #[arg(long, conflicts_with = "protocol")]
     gzip: bool,
@@ -135,7 +138,7 @@ impl Bench {
 }
 
 impl Set {
-    fn workload(&self, late_percent: u64) -> Workload {
+    fn workload(&self, late_percent: u64, decimals: u32) -> Workload {
         Workload {
             seed: self.seed,
             hosts: self.hosts,
@@ -143,13 +146,14 @@ impl Set {
             step_s: self.step,
             span_s: self.span,
             late_percent,
+            decimals,
         }
     }
 
     /// Prints the report and writes its files; requests that failed end the command.
     fn tell(&self, unit: &'static str, lines: Vec<Line>) -> Result<(), Failure> {
         let command = std::env::args().collect::<Vec<_>>().join(" ");
-        let start = self.workload(0).start_s;
+        let start = self.workload(0, 0).start_s;
         let report = Report { command, url: self.url.clone(), start, unit, lines };
         print(&report.table())?;
         if let Some(path) = &self.json {
@@ -186,7 +190,7 @@ impl Ingest {
             batch: usize::try_from(self.batch).unwrap_or(usize::MAX),
             connections: self.set.connections.unwrap_or(4),
             rate: self.rate,
-            workload: self.set.workload(self.late),
+            workload: self.set.workload(self.late, self.decimals),
         };
         let name = match self.protocol {
             Protocol::Json => "put",
@@ -203,7 +207,7 @@ impl Query {
             address: peer::address(&self.set.url)?,
             connections: self.set.connections.unwrap_or(1),
             count: self.count,
-            workload: self.set.workload(0),
+            workload: self.set.workload(0, 0),
             now_s: now_s(),
         };
         let kinds = self.kinds()?;
