@@ -1,5 +1,6 @@
 //! Opens the store that the configuration names, and speaks for it: health, numbers, end.
 
+mod columns;
 mod derived;
 mod hbase;
 
@@ -10,12 +11,13 @@ use basalt_engine::{Engine, EngineOptions, Health, Limits, Stats};
 use basalt_hbase::HBaseStore;
 use basalt_rewrite::HourFold;
 use basalt_schema::{
-    AutoCreate, KeyLayout, LargerOrSmaller, Realtime, Salting, Schema, SchemaConfig, UidDice, UidFilter, UidKind,
+    AutoCreate, KeyLayout, LargerOrSmaller, Realtime, Salting, Schema, SchemaConfig, Tsb1, UidDice, UidFilter, UidKind,
     UidWidth, UidWidths,
 };
 use basalt_store::{ErrorKind, MemoryStore, Store, with_causes};
 use tokio::sync::watch;
 
+use self::columns::Columns;
 use crate::clock::WallClock;
 use crate::config::{self, Config, StoreKind};
 use crate::exit::{Exit, Failure};
@@ -51,6 +53,7 @@ impl Plain {
             StoreKind::Memory => (Arc::new(MemoryStore::new(Arc::new(WallClock))), None),
             StoreKind::Embedded => {
                 schema.fold = Some(HourFold::NAME.into());
+                schema.block_encoding = Tsb1::NAME.into();
                 let mut options = folder_options(config)?;
                 options.on_poison = Some(Arc::new(move |reason: &str| {
                     raise.send_replace(Some(reason.to_owned()));
@@ -239,6 +242,7 @@ pub(crate) fn folder_options(config: &Config) -> Result<EngineOptions, Failure> 
     let mut options = EngineOptions::new(&config.store.data_dir);
     options.clock = Arc::new(WallClock);
     options.limits = limits(&config.store);
+    options.codecs.register(Arc::new(Columns));
     options.folds = vec![Arc::new(HourFold::new(layout).with_duplicates(schema.duplicates()))];
     Ok(options)
 }

@@ -9,6 +9,9 @@ use super::binary::string_binary;
 use super::error::{Error, Result};
 use super::value::{Data, Pair, Value};
 
+/// The block encoding of rows of points. A store that does not know it keeps the name and lays blocks out row by row.
+const COLUMNS: &str = "TSB1";
+
 /// Makes one setting of a family what `pair` says.
 ///
 /// # Errors
@@ -35,10 +38,14 @@ pub(crate) fn set(family: &mut FamilyDescriptor, pair: &Pair) -> Result<()> {
             })?;
         }
         "DATA_BLOCK_ENCODING" => match word(value, "DATA_BLOCK_ENCODING")?.as_str() {
-            name if BLOCK_ENCODINGS.contains(&name) || *name == *family.block_encoding => {
+            name if BLOCK_ENCODINGS.contains(&name) || name == COLUMNS || *name == *family.block_encoding => {
                 family.block_encoding = name.into();
             }
-            _ => return Err(value.not("DATA_BLOCK_ENCODING", "one of NONE, PREFIX, DIFF, FAST_DIFF and ROW_INDEX_V1")),
+            _ => {
+                return Err(
+                    value.not("DATA_BLOCK_ENCODING", "one of NONE, PREFIX, DIFF, FAST_DIFF, ROW_INDEX_V1 and TSB1")
+                );
+            }
         },
         "BLOCKSIZE" => family.block_bytes = block_bytes(value)?,
         "IN_MEMORY" => family.in_memory = value.boolean("IN_MEMORY")?,
@@ -242,7 +249,7 @@ mod tests {
         family.in_memory = true;
         family.min_versions = 2;
         family.block_bytes = 70_000;
-        family.block_encoding = "FAST_DIFF".into();
+        family.block_encoding = "TSB1".into();
         family.block_cache = false;
         family.new_version_behavior = true;
         let mut again = FamilyDescriptor::new("f");

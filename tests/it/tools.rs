@@ -35,6 +35,40 @@ fn compact_merges_a_folder_and_keeps_its_points() {
     assert!(answer.contains("\"1356998400\":1") && answer.contains("\"1356998401\":2"), "{answer}");
 }
 
+/// `DATA_BLOCK_ENCODING`: the data table has `TSB1` from the start, keeps what it is altered to, and compaction rewrites it.
+#[test]
+fn the_data_table_is_laid_out_by_columns_and_may_be_altered() {
+    let lines: Vec<String> = (0..1_500)
+        .map(|n| format!("put t.m {} {}.{} host=h{}", 1_356_998_400 + n / 3 * 2, n * 7 % 100, n % 10, n % 3))
+        .collect();
+    let folder = folder_of(&(lines.join("\n") + "\n"));
+    let data = folder.path().join("data");
+    let shell = |command: &str| tool(&data, 0, &["shell", "-e", command]);
+    let compacted_bytes = || {
+        let told = tool(&data, 0, &["compact", "--table", "tsdb"]);
+        let bytes = told.split("now ").nth(1).and_then(|rest| rest.split(' ').next());
+        bytes.and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or_else(|| panic!("{told}"))
+    };
+    let answer = || {
+        let daemon = Daemon::start(&data, "embedded", "");
+        let answer = daemon.get("/api/query?start=1356998400&end=1357002000&m=sum:t.m{host=*}").text();
+        assert!(daemon.terminate().success());
+        answer
+    };
+    let described = shell("describe 'tsdb'");
+    assert!(described.contains("DATA_BLOCK_ENCODING => 'TSB1'"), "{described}");
+    let (by_columns, first) = (compacted_bytes(), answer());
+    assert!(first.contains("\"1356998400\":0.0"), "{first}");
+    shell("alter 'tsdb', {NAME => 't', DATA_BLOCK_ENCODING => 'NONE'}");
+    assert!(shell("describe 'tsdb'").contains("DATA_BLOCK_ENCODING => 'NONE'"));
+    let by_rows = compacted_bytes();
+    assert!(by_columns < by_rows, "{by_columns} bytes by columns, {by_rows} by rows");
+    assert_eq!(answer(), first);
+    shell("alter 'tsdb', {NAME => 't', DATA_BLOCK_ENCODING => 'TSB1'}");
+    assert_eq!((compacted_bytes(), answer()), (by_columns, first));
+    tool(&data, 0, &["verify"]);
+}
+
 #[test]
 fn a_folder_in_use_is_exit_4_and_one_that_is_not_there_is_not_made() {
     let folder = tempfile::tempdir().unwrap();
@@ -82,7 +116,26 @@ fn bare(data: &Path) -> std::sync::Arc<basalt_engine::Engine> {
         basalt_schema::KeyLayout { salting: basalt_schema::Salting::NONE, widths: basalt_schema::UidWidths::default() };
     let mut options = basalt_engine::EngineOptions::new(data);
     options.folds = vec![std::sync::Arc::new(basalt_rewrite::HourFold::new(layout))];
+    options.codecs.register(std::sync::Arc::new(Columns));
     basalt_engine::Engine::open(options).unwrap()
+}
+
+/// The block encoding that the program registers too.
+#[derive(Debug)]
+struct Columns;
+
+impl basalt_engine::BlockCodec for Columns {
+    fn name(&self) -> &'static str {
+        basalt_schema::Tsb1::NAME
+    }
+
+    fn encode_into(&self, image: &[u8], out: &mut Vec<u8>) -> bool {
+        basalt_schema::Tsb1.encode_into(image, out)
+    }
+
+    fn decode_into(&self, stored: &[u8], image: &mut [u8]) -> bool {
+        basalt_schema::Tsb1.decode_into(stored, image)
+    }
 }
 
 /// Makes a data table as OpenTSDB's, which knows no fold: that would mend much of what is planted.
