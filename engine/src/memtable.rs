@@ -164,14 +164,13 @@ impl FamilyCells {
         let FamilyCells { rows, arena, .. } = self;
         let Some((first, mut rest)) = cells.split_first() else { return 0 };
         let mut added = 0;
-        let hash = rows.hash(key);
-        let row = if let Some(row) = rows.get(hash, key, arena) {
+        let row = if let Some(row) = rows.get(key, arena) {
             rest = cells;
             row
         } else {
             let (first, kept) = Entry::keep(first, sequence, arena);
             added += ROW_BYTES + (key.len() + kept) as u64;
-            rows.insert(hash, key, first, arena)
+            rows.insert(key, first, arena)
         };
         if let Some(slot) = rows.slot_mut(row) {
             for cell in rest {

@@ -11,10 +11,15 @@ const WORDS_MIN: usize = 16;
 pub(super) struct Index {
     /// Upper half of the hash above, number of the row and one below; 0 where there is none. A power of two of them.
     words: Vec<u64>,
-    rows: usize,
+    rows: u32,
 }
 
 impl Index {
+    /// How many rows it has.
+    pub(super) fn len(&self) -> u32 {
+        self.rows
+    }
+
     /// The row of this hash whose key is the one sought, as `is_it` says.
     pub(super) fn get(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let mut place = hash;
@@ -32,7 +37,7 @@ impl Index {
     /// Adds a row that is not there; `hash_of` answers the hash of one that is.
     pub(super) fn insert(&mut self, hash: u64, row: u32, hash_of: impl Fn(u32) -> u64) {
         self.rows += 1;
-        if self.rows * 3 > self.words.len() * 2 {
+        if self.rows as usize * 3 > self.words.len() * 2 {
             let words = (self.words.len() * 2).max(WORDS_MIN);
             for word in std::mem::replace(&mut self.words, vec![0; words]) {
                 if let Some(row) = row_of(word) {

@@ -65,14 +65,14 @@ struct At {
 }
 
 impl Rows {
-    /// The hash of a key, as the methods below want it.
-    pub(super) fn hash(&self, key: &[u8]) -> u64 {
-        hash(&self.hashes, key)
-    }
-
-    /// The number of a row; `None` when it is not there.
-    pub(super) fn get(&self, hash: u64, key: &[u8], arena: &Arena) -> Option<u32> {
-        self.index.get(hash, |row| self.slab.key(row, arena) == key)
+    /// The number of a row; `None` when it is not there. *Cost*: one comparison for a key behind all others, else one
+    /// look-up, and once for each row that came in order its way into the index.
+    pub(super) fn get(&mut self, key: &[u8], arena: &Arena) -> Option<u32> {
+        if self.is_behind_all(key, arena) {
+            return None;
+        }
+        self.index_all(arena);
+        self.index.get(hash(&self.hashes, key), |row| self.slab.key(row, arena) == key)
     }
 
     /// The cells of a row.
@@ -81,20 +81,39 @@ impl Rows {
     }
 
     /// Adds a row that is not there with its first cell; answers its number.
-    pub(super) fn insert(&mut self, hash: u64, key: &[u8], first: Entry, arena: &mut Arena) -> u32 {
+    pub(super) fn insert(&mut self, key: &[u8], first: Entry, arena: &mut Arena) -> u32 {
+        let is_behind_all = self.is_behind_all(key, arena);
         let row = Row { key: arena.keep(&[key]), key_bytes: width(key.len()), slot: Slot::One(first) };
         let number = self.slab.push(row);
-        let at = self.find(key, arena).unwrap_or_else(|at| at);
+        let at = if is_behind_all { self.end() } else { self.find(key, arena).unwrap_or_else(|at| at) };
         let at = self.make_room(at, arena);
-        let Rows { leaves, heads, slab, index, hashes } = self;
+        let Rows { leaves, heads, slab, .. } = self;
         if let Some(leaf) = leaves.get_mut(at.leaf) {
             leaf.insert(at.row, key, number, (slab, arena));
         }
         if at.row == 0 {
             heads.set(at.leaf, key, |leaf| first_key(leaves, leaf, (slab, arena)));
         }
-        index.insert(hash, number, |row| self::hash(hashes, slab.key(row, arena)));
         number
+    }
+
+    /// Whether a key is greater than all that are there.
+    fn is_behind_all(&self, key: &[u8], arena: &Arena) -> bool {
+        let last = self.leaves.last().and_then(|leaf| leaf.rows.last());
+        last.is_none_or(|last| self.slab.key(*last, arena) < key)
+    }
+
+    /// Behind the last row.
+    fn end(&self) -> At {
+        At { leaf: self.leaves.len().saturating_sub(1), row: self.leaves.last().map_or(0, |leaf| leaf.rows.len()) }
+    }
+
+    /// Puts the rows into the index that are not there yet: while keys come in order none is, as none is looked up.
+    fn index_all(&mut self, arena: &Arena) {
+        let Rows { slab, index, hashes, .. } = self;
+        for row in index.len()..slab.len() {
+            index.insert(hash(hashes, slab.key(row, arena)), row, |row| hash(hashes, slab.key(row, arena)));
+        }
     }
 
     /// Finds a row in the order; the place where it belongs when it is not there.
@@ -211,6 +230,10 @@ impl Slab {
         width(before + place)
     }
 
+    fn len(&self) -> u32 {
+        width(self.0.len().saturating_sub(1) * PIECE_ROWS + self.0.last().map_or(0, Vec::len))
+    }
+
     fn get(&self, row: u32) -> Option<&Row> {
         self.0.get(row as usize / PIECE_ROWS)?.get(row as usize % PIECE_ROWS)
     }
@@ -273,21 +296,21 @@ mod tests {
         for (seed, shapes) in [(1, 1), (2, 2), (3, 4), (4, 3)] {
             let mut rng = SplitMix::new(seed);
             let (mut rows, mut arena, mut expected) = (Rows::default(), Arena::default(), BTreeMap::new());
-            for count in 0..4000 {
+            for count in 0..5000 {
                 let shape = rng.below(shapes);
-                // First as they come, then in order.
-                let key = if count < 3000 {
-                    key(&mut rng, shape)
-                } else {
-                    [&[0xFF; 3][..], &count.to_string().into_bytes()].concat()
+                // First as they come, then in order, then both.
+                let in_order = |count: u64| [&[0xFF; 3][..], &count.to_string().into_bytes()].concat();
+                let key = match count {
+                    3000..4000 => in_order(count),
+                    4000.. if rng.below(2) == 0 => in_order(3000 + rng.below(1000)),
+                    _ => key(&mut rng, shape),
                 };
-                let hash = rows.hash(&key);
                 assert_eq!(rows.find(&key, &arena).is_ok(), expected.contains_key(&key));
-                if let Some(row) = rows.get(hash, &key, &arena) {
+                if let Some(row) = rows.get(&key, &arena) {
                     assert_eq!(number(rows.slot_mut(row).unwrap()), expected[&key]);
                 } else {
                     let first = entry(count, &mut arena);
-                    let row = rows.insert(hash, &key, first, &mut arena);
+                    let row = rows.insert(&key, first, &mut arena);
                     assert_eq!(number(rows.slot_mut(row).unwrap()), count);
                     assert!(expected.insert(key, count).is_none());
                 }
@@ -316,8 +339,7 @@ mod tests {
         for count in 0..1000_u64 {
             let key = count.to_be_bytes();
             let first = entry(count, &mut arena);
-            let hash = rows.hash(&key);
-            rows.insert(hash, &key, first, &mut arena);
+            rows.insert(&key, first, &mut arena);
         }
         assert_eq!(rows.leaves.len(), 1000_usize.div_ceil(LEAF_ROWS));
     }
