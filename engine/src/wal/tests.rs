@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
@@ -272,12 +273,17 @@ fn who_waited_while_a_sync_failed_syncs_no_more() {
         let fs = SimFs::new(seed);
         let (wal, _) = open_sim(&fs, 4096).unwrap();
         let (_, late) = put(&wal, b"late", Durability::Fsync);
-        let calls = fs.calls();
+        let (calls, has_begun) = (fs.calls(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let files = wal.writer();
-            let waiting = scope.spawn(|| wal.write_group(true));
-            // Few, since on a busy machine each may last as long as a time slice.
-            for _ in 0..50 {
+            let waiting = scope.spawn(|| {
+                has_begun.store(true, Ordering::Release);
+                wal.write_group(true);
+            });
+            // Then a few more, until it waits; on a busy machine each may last as long as a time slice.
+            let mut left = 50;
+            while left > 0 {
+                left -= u32::from(has_begun.load(Ordering::Acquire));
                 std::thread::yield_now();
             }
             wal.condition.poison(&Error::Poisoned { reason: "a failed sync".into() });
