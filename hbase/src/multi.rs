@@ -39,10 +39,15 @@ pub(crate) struct Encoded {
     pub(crate) entries: Vec<Vec<usize>>,
 }
 
-/// What is asked of many rows. Each may be asked again: it must change nothing, or the same again.
+/// What is asked of many rows.
 pub(crate) trait Work {
     /// An entry's row key.
     fn key(&self, entry: usize) -> &[u8];
+
+    /// Whether an entry of unknown outcome may be asked again.
+    fn repeat(&self, _entry: usize) -> Repeat {
+        Repeat::Always
+    }
 
     /// About how many bytes an entry takes on the wire.
     fn bytes(&self, entry: usize) -> usize;
@@ -143,7 +148,9 @@ impl Cluster {
                     }
                 }
                 Err(error) => {
-                    let remedy = remedy(&error, Repeat::Always);
+                    let is_once = |entry: &usize| work.repeat(*entry) == Repeat::IfNotBegun;
+                    let is_once = entries.iter().flatten().any(is_once);
+                    let remedy = remedy(&error, if is_once { Repeat::IfNotBegun } else { Repeat::Always });
                     if remedy == Remedy::None {
                         return Err(given_up(table, error));
                     }
@@ -158,7 +165,10 @@ impl Cluster {
 
 fn settle(entry: usize, told: Told, round: &mut Round, work: &mut impl Work) -> StoreResult<()> {
     match told {
-        Err(exception) if exception.remedy() != Remedy::None => {
+        Err(exception)
+            if exception.remedy() != Remedy::None
+                && (exception.is_before_work() || work.repeat(entry) == Repeat::Always) =>
+        {
             round.add([entry], exception.remedy());
             round.last = Some(CallError::Refused(exception));
             Ok(())

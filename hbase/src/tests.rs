@@ -176,6 +176,17 @@ async fn a_put_that_nobody_answers_is_unknown() {
     assert!(error.to_string().contains("unknown"), "{error}");
 }
 
+/// Done twice, it would take the newest version and then the one before it.
+#[tokio::test]
+async fn a_tombstone_over_the_newest_version_is_not_sent_again() {
+    let fake = Fake::start(|_| Does::Silence).await;
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    batch.row(b"r").unwrap().delete(b"f", b"q", None).unwrap();
+    let error = fake.client().apply(&table(), batch).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(fake.calls("Multi").len(), 1);
+}
+
 fn increment() -> Increment {
     let (row, family, qualifier) = ("r".into(), "f".into(), "q".into());
     Increment { row, family, qualifier, amount: 1, durability: Durability::Fsync }

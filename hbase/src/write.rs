@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use basalt_store::{Applied, CellKind, Error as StoreError, MutationBatch, Result, RowFailure, RowMutation, TableName};
+use basalt_store::{
+    Applied, CellKind, CellMutation, Error as StoreError, MutationBatch, Result, RowFailure, RowMutation, TableName,
+};
 use bytes::{Bytes, BytesMut};
 
 use crate::cells::{self, Cell};
@@ -12,14 +14,16 @@ use crate::error::about;
 use crate::exception::Exception;
 use crate::multi::{Encoded, Share, Work};
 use crate::pb::client::{Action, DELETE, MultiRequest, MutationProto, PUT, RegionAction};
+use crate::region_call::Repeat;
 use crate::request::durability;
 
 /// Bytes that a cell takes on the wire beside row, family, qualifier and value; about.
 const CELL_BYTES: usize = 24;
 
 impl Cluster {
-    /// Applies a batch. Every change of it can be sent twice: HBase keeps one cell of an address, and a change without
-    /// a time that a server took unheard is taken again at a later one.
+    /// Applies a batch. Its changes can be sent twice: HBase keeps one cell of an address, and a change without a time
+    /// that a server took unheard is taken again at a later one. Only a tombstone over the newest version would then
+    /// take the next one too: an entry with one is not sent again where it may have been done.
     ///
     /// # Errors
     /// As [`basalt_store::Store::apply`]'s.
@@ -69,6 +73,12 @@ impl Changes<'_> {
 impl Work for Changes<'_> {
     fn key(&self, entry: usize) -> &[u8] {
         self.row(entry).map_or(&[], RowMutation::key)
+    }
+
+    fn repeat(&self, entry: usize) -> Repeat {
+        let takes_newest = |cell: CellMutation<'_>| cell.kind == CellKind::Delete && cell.timestamp.is_none();
+        let is_once = self.row(entry).is_some_and(|row| row.cells().any(takes_newest));
+        if is_once { Repeat::IfNotBegun } else { Repeat::Always }
     }
 
     fn bytes(&self, entry: usize) -> usize {
