@@ -169,6 +169,8 @@ impl Core {
         resolved: &mut Resolved<'a>,
     ) -> basalt_store::Result<()> {
         let start = resolved.cells.len();
+        // Values that follow from a cell ahead of the clock go over it; tombstones keep to the clock, as in HBase.
+        let begun = stamp.min(self.last_stamp());
         for cell in row.cells() {
             let family = match families.get(cell.family_index) {
                 Some(Ok(family)) => *family,
@@ -186,7 +188,7 @@ impl Core {
             resolved.cells.push(LoggedCell {
                 family,
                 kind: cell.kind,
-                timestamp: cell.timestamp.unwrap_or(stamp),
+                timestamp: cell.timestamp.unwrap_or(if cell.kind == CellKind::Put { stamp } else { begun }),
                 qualifier: cell.qualifier,
                 value: cell.value,
             });

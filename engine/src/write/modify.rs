@@ -125,7 +125,7 @@ impl Core {
         Ok(cell.map(|cell| Found { timestamp: cell.timestamp, value: Bytes::copy_from_slice(cell.value) }))
     }
 
-    /// A change that follows from a cell must not sort below it, though the clock may say so.
+    /// A value that follows from a cell must not sort below it, though the clock may say so.
     fn stamp_over(&self, found: Option<&Found>) -> Timestamp {
         let stamp = self.stamp();
         found.map_or(stamp, |cell| stamp.max(cell.timestamp))

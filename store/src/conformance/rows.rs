@@ -344,6 +344,22 @@ pub fn check_and_mutate_holds_the_newest_value(fixture: &mut dyn Fixture) {
     scene.delete_column("r", "f:q", None);
     scene.set_clock(NOW + 1);
     assert!(scene.check_and_put("r", "f:q", None, "again"));
+    // A put goes over a checked cell that is ahead of the clock, a tombstone has the clock's time (asked of HBase 2.6.4).
+    scene.put("ahead", "f:q", NOW + 5000, "x");
+    let mut mutation = MutationBatch::new(Durability::Os);
+    change(&mut mutation, CellKind::DeleteFamily, b"ahead", "f", None, b"").unwrap();
+    let check = CheckAndMutate {
+        row: "ahead".into(),
+        family: "f".into(),
+        qualifier: "q".into(),
+        comparison: Equal,
+        expected: Some("x".into()),
+        mutation,
+    };
+    assert!(scene.store().check_and_mutate(&scene.table, check).wait().unwrap());
+    assert_eq!(scene.row("ahead"), [format!("f:q@{}=x", NOW + 5000)]);
+    assert!(scene.check_and_put("ahead", "f:q", Some((Equal, "x")), "y"));
+    assert_eq!(scene.row("ahead"), [format!("f:q@{}=y", NOW + 5000)]);
 }
 
 /// An empty value and no cell are one, and every comparison with it but "not equal" is "equal" (asked of HBase 2.6.4).

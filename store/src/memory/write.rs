@@ -20,7 +20,9 @@ pub(super) struct Writer<'a> {
     counters: &'a Counters,
     /// What the clock says: TTL is reckoned by it.
     now: Timestamp,
-    /// What changes without a time get.
+    /// What tombstones without a time get.
+    begun: Timestamp,
+    /// What values without a time get: never below `begun`.
     stamp: Timestamp,
     settings: Settings<'a>,
 }
@@ -47,7 +49,8 @@ impl<'a> Writer<'a> {
     ) -> Result<Self> {
         let state = write(&table.state);
         state.serves.check_write(&state.descriptor)?;
-        Ok(Self { table, state, counters, now, stamp: counters.stamp(now), settings })
+        let begun = counters.stamp(now);
+        Ok(Self { table, state, counters, now, begun, stamp: begun, settings })
     }
 
     pub(super) fn apply(mut self, batch: &MutationBatch) -> Applied {
@@ -102,7 +105,7 @@ impl<'a> Writer<'a> {
         Ok(matches)
     }
 
-    /// A change that follows from a cell must not sort below it, though the clock may say so.
+    /// A value that follows from a cell must not sort below it, though the clock may say so.
     fn stamp_over(&mut self, found: Option<&Found>) {
         self.stamp = found.map_or(self.stamp, |cell| self.stamp.max(cell.timestamp));
     }
@@ -176,9 +179,10 @@ impl<'a> Writer<'a> {
                     let newest = self.nth_newest(row.key(), &cell, nth)?;
                     // One version kept means one version there ever was: no older one may come back (U-10).
                     let kind = if family.versions == 1 { CellKind::DeleteColumn } else { CellKind::Delete };
-                    (kind, newest.unwrap_or(self.stamp))
+                    (kind, newest.unwrap_or(self.begun))
                 }
-                (kind, time) => (kind, time.unwrap_or(self.stamp)),
+                (CellKind::Put, time) => (CellKind::Put, time.unwrap_or(self.stamp)),
+                (kind, time) => (kind, time.unwrap_or(self.begun)),
             };
             let key = CellKey::new(cell.qualifier, time, kind);
             changes.push((family.name.clone(), key, kind, Bytes::copy_from_slice(cell.value)));
