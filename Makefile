@@ -1,6 +1,7 @@
 # make run    build, then serve on 127.0.0.1:4242 with the data in ./basalt-data
 # make test   install what the tests need, then the whole gate
 # make bench  the side-by-side baseline (benches/README.md)
+# make peers  the same beside every peer, each fetched from its package registry (apt, Go, Maven; what is missing is left out)
 # make bench-store   the engine beside RocksDB and fjall (benches/README.md; needs librocksdb-dev and libclang-dev)
 # make differential   random data and requests to a real OpenTSDB and to Basalt (tests/differential/README.md; Java and Maven)
 # make fuzz   every fuzz target for SECONDS (60) each; needs cargo-fuzz (fuzz/README.md)
@@ -12,7 +13,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run test bench bench-store differential lab fuzz truth import-check
+.PHONY: run test bench peers bench-store differential lab fuzz truth import-check
 
 run:
 	$(CARGO) run --release --bin basalt -- serve $(ARGS)
@@ -24,6 +25,9 @@ test:
 bench:
 	$(CARGO) build --release --bin basalt
 	cd benches && $(CARGO) run --release -- $(if $(VICTORIA_METRICS),--victoria-metrics $(VICTORIA_METRICS)) $(ARGS)
+
+peers:
+	$(CARGO) xtask peers $(ARGS)
 
 # The installed RocksDB is linked: building its own takes a quarter of an hour.
 ROCKSDB_LIB_DIR ?= /usr/lib/$(shell uname -m)-linux-gnu

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::load::{Bodies, Door};
 
 const HOSTS: usize = 1000;
-const METRICS: [&str; 10] =
+pub(crate) const METRICS: [&str; 10] =
     ["user", "system", "idle", "nice", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"];
 const SERIES: usize = HOSTS * METRICS.len();
 const START_S: u64 = 1_700_000_000;
@@ -57,6 +57,9 @@ fn build(start_s: u64, points: usize, deal: Deal) -> Bodies {
                     )
                 }
                 Door::Telnet => writeln!(text, "put cpu.usage_{metric} {at} {value} {tags}"),
+                Door::Line if series % METRICS.len() == 0 => write!(text, "cpu,{tags} usage_{metric}={value}i"),
+                Door::Line if series % METRICS.len() + 1 < METRICS.len() => write!(text, ",usage_{metric}={value}i"),
+                Door::Line => writeln!(text, ",usage_{metric}={value}i {at}"),
             }
             .expect("a string takes all");
             *held += 1;
@@ -69,6 +72,7 @@ fn build(start_s: u64, points: usize, deal: Deal) -> Bodies {
     for (connection, (text, held)) in open.iter_mut().enumerate().filter(|(_, (_, held))| *held > 0) {
         close(&mut bodies.of[connection], text, held, door);
     }
+    assert!(door != Door::Line || points % METRICS.len() == 0, "a line holds {} points", METRICS.len());
     bodies
 }
 
@@ -95,14 +99,19 @@ fn tags(host: usize, door: Door) -> String {
     match door {
         Door::Json => tags.map(|(key, value)| format!(r#""{key}":"{value}""#)).join(","),
         Door::Telnet => tags.map(|(key, value)| format!("{key}={value}")).join(" "),
+        Door::Line => tags.map(|(key, value)| format!("{key}={value}")).join(","),
     }
 }
 
 /// SplitMix64: the same walk in every run.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0xd134_2543_de82_ef95))
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

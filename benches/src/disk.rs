@@ -1,8 +1,6 @@
 //! Bytes a point on disk, once each server has compacted what it holds and ended. What Basalt makes beforehand whatever it stores, the
 //! reserve for a full disk and the open log segment, is told apart.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -11,38 +9,39 @@ use anyhow::{Context, Result, ensure};
 
 use crate::data::Deal;
 use crate::load::Door;
-use crate::server::{Kind, Server};
+use crate::peer::{Kind, VICTORIA_METRICS};
+use crate::server::Server;
 use crate::{data, load};
 
 /// Stores `points`, compacts, stops, and divides what the folder holds; beside it, the bytes made beforehand.
 pub(crate) fn bytes_a_point(kind: Kind, program: &Path, dir: &Path, points: usize) -> Result<(f64, u64)> {
     let server = Server::start(kind, program, dir)?;
     let deal = Deal { door: Door::Json, batch: 5000, connections: 4 };
-    load::send(server.port(deal.door), &data::bodies(points, deal))?;
-    if kind == Kind::VictoriaMetrics {
-        get(14301, "/internal/force_flush")?;
-        get(14301, "/internal/force_merge")?;
+    let (port, path) = kind.door(deal.door).context("no such door")?;
+    load::send(port, path, &data::bodies(points, deal))?;
+    let (bytes, beforehand) = compacted(kind, program, server)?;
+    Ok((bytes as f64 / points as f64, beforehand))
+}
+
+/// Has everything merged, ends the server, and counts the bytes of its folder: what it holds, and what was made beforehand.
+pub(crate) fn compacted(kind: Kind, program: &Path, server: Server) -> Result<(u64, u64)> {
+    if kind.is_victoria_metrics() {
+        get("/internal/force_flush")?;
+        get("/internal/force_merge")?;
         // The merge has no end that can be asked for; this folder's takes well under this.
         std::thread::sleep(Duration::from_secs(10));
     }
     let folder = server.stop()?;
-    if kind != Kind::VictoriaMetrics {
+    if kind.is_basalt() {
         let status = Command::new(program).arg("compact").arg("--data-dir").arg(&folder).status()?;
         ensure!(status.success(), "basalt compact failed");
     }
-    let beforehand = match kind {
-        Kind::Basalt | Kind::Before => made_beforehand(&folder)?,
-        Kind::VictoriaMetrics => 0,
-    };
-    Ok(((size(&folder)? - beforehand) as f64 / points as f64, beforehand))
+    let beforehand = if kind.is_basalt() { made_beforehand(&folder)? } else { 0 };
+    Ok((size(&folder)? - beforehand, beforehand))
 }
 
-fn get(port: u16, path: &str) -> Result<()> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    ensure!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+fn get(path: &str) -> Result<()> {
+    ureq::get(format!("http://127.0.0.1:{VICTORIA_METRICS}{path}")).call().with_context(|| path.to_owned())?;
     Ok(())
 }
 

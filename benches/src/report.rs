@@ -1,9 +1,10 @@
-//! The table: minimum, median and maximum of each figure, and the ratio of the medians.
+//! The table: minimum, median and maximum of each figure, and the medians beside VictoriaMetrics'.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::server::Kind;
+use crate::load::Door;
+use crate::peer::Kind;
 
 /// One run.
 #[derive(Debug, Clone, Copy)]
@@ -20,13 +21,21 @@ impl fmt::Display for Figures {
     }
 }
 
-/// All runs, by batch size and server.
+/// All runs, by protocol, batch size and server.
 #[derive(Debug, Default)]
-pub(crate) struct Table(BTreeMap<(usize, Kind), Vec<Figures>>);
+pub(crate) struct Table(BTreeMap<(Door, usize, Kind), Vec<Figures>>);
 
 impl Table {
-    pub(crate) fn add(&mut self, kind: Kind, batch: usize, figures: Figures) {
-        self.0.entry((batch, kind)).or_default().push(figures);
+    pub(crate) fn add(&mut self, kind: Kind, door: Door, batch: usize, figures: Figures) {
+        self.0.entry((door, batch, kind)).or_default().push(figures);
+    }
+
+    /// Median rate and CPU of VictoriaMetrics in the same rows.
+    fn victoria_metrics(&self, door: Door, batch: usize) -> Option<(f64, f64)> {
+        let runs = self.0.get(&(door, batch, Kind::VictoriaMetrics))?;
+        let [_, rate, _] = spread(runs.iter().map(|r| r.points_a_second / 1000.0));
+        let [_, cpu, _] = spread(runs.iter().map(|r| r.cpu_a_million));
+        Some((rate, cpu))
     }
 }
 
@@ -34,23 +43,30 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "| batch | server | k points/s, min / median / max | CPU s a million points, min / median / max | peak MiB |"
+            "| door, batch | server | k points/s, min / median / max | CPU s a million points, min / median / max | rate, CPU of VictoriaMetrics' | peak MiB |"
         )?;
-        writeln!(f, "|---|---|---|---|---|")?;
-        for ((batch, kind), runs) in &self.0 {
-            let rate = spread(runs.iter().map(|r| r.points_a_second / 1000.0));
-            let cpu = spread(runs.iter().map(|r| r.cpu_a_million));
+        writeln!(f, "|---|---|---|---|---|---|")?;
+        for ((door, batch, kind), runs) in &self.0 {
+            let [a, rate, c] = spread(runs.iter().map(|r| r.points_a_second / 1000.0));
+            let [d, cpu, g] = spread(runs.iter().map(|r| r.cpu_a_million));
             let [_, peak, _] = spread(runs.iter().map(|r| r.peak_mib));
-            let [a, b, c] = rate;
-            let [d, e, g] = cpu;
-            writeln!(f, "| {batch} | {kind} | {a:.0} / {b:.0} / {c:.0} | {d:.2} / {e:.2} / {g:.2} | {peak:.0} |")?;
+            let beside = match self.victoria_metrics(*door, *batch) {
+                Some((its_rate, its_cpu)) if *kind != Kind::VictoriaMetrics => {
+                    format!("{:.2}, {:.2}", rate / its_rate, cpu / its_cpu)
+                }
+                _ => String::new(),
+            };
+            writeln!(
+                f,
+                "| {door}, {batch} | {kind} | {a:.0} / {rate:.0} / {c:.0} | {d:.2} / {cpu:.2} / {g:.2} | {beside} | {peak:.0} |"
+            )?;
         }
         Ok(())
     }
 }
 
 /// Minimum, median, maximum.
-fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
+pub(crate) fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
     [sorted[0], sorted[sorted.len() / 2], sorted[sorted.len() - 1]]

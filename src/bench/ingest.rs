@@ -42,6 +42,8 @@ pub(crate) struct Plan {
     pub(crate) connections: u64,
     /// Points a second of all connections; 0: as fast as it goes.
     pub(crate) rate: u64,
+    /// When to end, though points are left.
+    pub(crate) time_max: Option<Duration>,
     pub(crate) workload: Workload,
 }
 
@@ -79,6 +81,9 @@ impl Connection<'_> {
         let form = if self.plan.protocol == Protocol::Json { Form::Json } else { Form::Lines };
         let mut packed = Vec::new();
         for request in 0.. {
+            if self.plan.time_max.is_some_and(|most| self.begun.elapsed() >= most) {
+                break;
+            }
             let written = points.batch(form, self.plan.batch, &mut self.body) as u64;
             if written == 0 {
                 break;

@@ -91,6 +91,9 @@ pub(super) struct Ingest {
     /// Points a second of all connections; 0 is as fast as it goes
     #[arg(long, default_value_t = 0)]
     rate: u64,
+    /// End after so many seconds, though points are left; 0 writes them all
+    #[arg(long, default_value_t = 0)]
+    seconds: u64,
     /// Of a hundred points, how many come ten steps late
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=50))]
     late: u64,
@@ -190,6 +193,7 @@ impl Ingest {
             batch: usize::try_from(self.batch).unwrap_or(usize::MAX),
             connections: self.set.connections.unwrap_or(4),
             rate: self.rate,
+            time_max: (self.seconds > 0).then(|| Duration::from_secs(self.seconds)),
             workload: self.set.workload(self.late, self.decimals),
         };
         let name = match self.protocol {

@@ -38,6 +38,14 @@ fn what_is_written_by_every_door_is_there() {
 }
 
 #[test]
+fn an_end_by_time_leaves_points() {
+    let daemon = Daemon::memory();
+    let (report, _) = bench(&daemon, &["ingest", "--hosts", "7", "--span", "1000000000", "--seconds", "1"]);
+    let done = report["lines"][0]["done"].as_u64().unwrap();
+    assert!(done > 0 && done < 7 * 10 * 100_000_000, "{report}");
+}
+
+#[test]
 fn every_question_is_answered() {
     let daemon = Daemon::memory();
     bench(&daemon, &[&["ingest"], &SET[..]].concat());

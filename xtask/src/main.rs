@@ -7,6 +7,7 @@ mod differential;
 mod golden;
 mod import_check;
 mod oracle;
+mod peers;
 mod tidy;
 mod truth;
 
@@ -23,6 +24,7 @@ usage: cargo xtask COMMAND
   differential ...  random data and requests to it and to Basalt: --count N --seed S, --help for the rest
   golden ...      the answers recorded from it: record [NAME...] | check [NAME...] | list
   import-check ...  `basalt import` of a real dump, and of a made one beside `/api/put`: --generate N, --help for the rest
+  peers ...       the benches beside VictoriaMetrics, InfluxDB, QuestDB and OpenTSDB, each fetched: --help for the rest
   truth ...       the store's rules asked of a real HBase: suite [--record] [NAME...] | histories [--count N] [--seed N]
 ";
 
@@ -46,6 +48,7 @@ fn run(args: &[String]) -> Result<()> {
         Some("oracle") => oracle::run(rest),
         Some("golden") => golden::run(rest),
         Some("import-check") => import_check::run(rest),
+        Some("peers") => peers::run(rest),
         Some("truth") => truth::run(rest),
         _ => anyhow::bail!("no such command\n{USAGE}"),
     }
