@@ -6,6 +6,7 @@ use std::time::Instant;
 use axum::Router;
 use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
 use basalt_query::{Compat, Limits, Options, QueryEngine, parse_zone};
+use basalt_rewrite::Rewriter;
 use basalt_schema::{Schema, UidKind, UidUsage};
 use basalt_store::Store;
 use tokio::sync::Notify;
@@ -18,6 +19,7 @@ use crate::http::{self, ApiError};
 use crate::metrics::Metrics;
 use crate::publish::Publisher;
 use crate::register::Register;
+use crate::rewriting;
 use crate::seats::Seats;
 use crate::store::{self, Opened};
 
@@ -48,6 +50,8 @@ pub(crate) struct App {
     pub(crate) ingest: Ingest,
     /// Who hears of what is stored.
     pub(crate) publisher: Publisher,
+    /// What folds rows, where the store does not by itself.
+    pub(crate) rewriter: Option<Arc<Rewriter>>,
     queries: QueryEngine,
     /// Somebody who may asked the daemon to end.
     end: Notify,
@@ -78,7 +82,14 @@ impl App {
             skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
             index_is_complete: store.is_alone(),
         };
+        let mut ingest = Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config));
+        let rewriter = rewriting::rewriter(&config, schema);
+        if let Some(rewriter) = &rewriter {
+            ingest = ingest.with_listener(rewriting::listener(rewriter));
+            tokio::spawn(rewriting::keep_rewriting(Arc::clone(rewriter), config.rewrite.interval_ms));
+        }
         Ok(Self {
+            rewriter,
             metrics: Metrics::default(),
             started: Instant::now(),
             host,
@@ -89,7 +100,7 @@ impl App {
             seats: Arc::new(Seats::new(config.query.max_concurrent, config.query.max_waiting)),
             users: Users::default(),
             operators: Arc::new(Seats::new(OPERATORS_RUNNING, OPERATORS_WAITING)),
-            ingest: Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config)),
+            ingest,
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
             store: Arc::new(store),
             config,
@@ -219,6 +230,9 @@ impl App {
         ] {
             page.head(name, "counter", about);
             page.line(name, "", count.get());
+        }
+        if let Some(rewriter) = &self.rewriter {
+            page.rewriting(&rewriter.counts());
         }
         match self.store_stats() {
             Some(stats) => page.store(&stats),

@@ -21,8 +21,8 @@ use keys::Key;
 
 pub(crate) use opentsdb::as_opentsdb;
 pub(crate) use sections::{
-    Compat, Durability, Hbase, Http, Log, LogFormat, Meta, Mode, Publish, Query, Rollups, Schema, Server, Store,
-    StoreKind, Telnet, Uid,
+    Compat, Durability, Hbase, Http, Log, LogFormat, Meta, Mode, Publish, Query, Rewrite, Rollups, Schema, Server,
+    Store, StoreKind, Telnet, Uid,
 };
 
 /// The whole configuration. Field names are the names users write: `section.key`.
@@ -37,6 +37,7 @@ pub(crate) struct Config {
     pub(crate) uid: Uid,
     pub(crate) meta: Meta,
     pub(crate) rollups: Rollups,
+    pub(crate) rewrite: Rewrite,
     pub(crate) query: Query,
     pub(crate) publish: Publish,
     pub(crate) compat: Compat,

@@ -27,6 +27,7 @@ mod publish;
 mod register;
 mod reload;
 mod remote;
+mod rewriting;
 mod seats;
 mod server;
 mod stats;

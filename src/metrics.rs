@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use basalt_engine::Stats;
 use basalt_ingest::{Door, DoorCounts, IngestCounts, ProblemClass};
+use basalt_rewrite::RewriteCounts;
 use hdrhistogram::Histogram;
 
 /// A plain counter. Orderings are relaxed: numbers are shown, nothing is decided by them.
@@ -178,6 +179,39 @@ impl Page {
 
     pub(crate) fn line(&mut self, name: &str, labels: &str, value: u64) {
         self.put(format_args!("{name}{labels} {value}\n"));
+    }
+
+    /// Adds what the rewriter did.
+    pub(crate) fn rewriting(&mut self, counts: &RewriteCounts) {
+        for (name, kind, about, value) in [
+            ("basalt_rewrite_queue_rows", "gauge", "Rows that wait to be folded.", counts.queue_rows),
+            (
+                "basalt_rewrite_refused_rows_total",
+                "counter",
+                "Rows that found the queue full and stay in single cells.",
+                counts.refused_rows,
+            ),
+            ("basalt_rewrite_read_rows_total", "counter", "Rows read to be folded.", counts.rows_read),
+            ("basalt_rewrite_rows_total", "counter", "Rows folded.", counts.rows_rewritten),
+            ("basalt_rewrite_written_cells_total", "counter", "Folded cells put.", counts.cells_written),
+            ("basalt_rewrite_deleted_cells_total", "counter", "Cells deleted after that.", counts.cells_deleted),
+            ("basalt_rewrite_damaged_rows_total", "counter", "Rows left alone as damaged.", counts.damaged_rows),
+            (
+                "basalt_rewrite_hidden_rows_total",
+                "counter",
+                "Rows left alone as an old tombstone hides their folded cell.",
+                counts.hidden_rows,
+            ),
+        ] {
+            self.head(name, kind, about);
+            self.line(name, "", value);
+        }
+        self.head("basalt_rewrite_errors_total", "counter", "Calls of the store that failed.");
+        for (call, value) in
+            [("read", counts.read_errors), ("put", counts.put_errors), ("delete", counts.delete_errors)]
+        {
+            self.line("basalt_rewrite_errors_total", &format!("{{call=\"{call}\"}}"), value);
+        }
     }
 
     /// Adds the embedded store's figures.

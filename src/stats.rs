@@ -127,17 +127,18 @@ impl Stats {
         self.latency("hbase.latency", ("method", "scan"), query_ms);
     }
 
-    /// The store; rows are folded by it, so that OpenTSDB's queue of rows to compact is always empty.
+    /// The store; where rows are folded by it, OpenTSDB's queue of rows to compact is always empty.
     fn store(&mut self, app: &App) {
-        self.put("compaction.count", NO_TAG, 0);
-        self.put("compaction.duplicates", ("type", "identical"), 0);
-        self.put("compaction.duplicates", ("type", "variant"), 0);
-        self.put("compaction.queue.size", NO_TAG, 0);
-        for rpc in ["read", "put", "delete"] {
-            self.put("compaction.errors", ("rpc", rpc), 0);
+        let rows = app.rewriter.as_ref().map(|rewriter| rewriter.counts()).unwrap_or_default();
+        self.put("compaction.count", NO_TAG, rows.rows_rewritten);
+        self.put("compaction.duplicates", ("type", "identical"), rows.duplicates_identical);
+        self.put("compaction.duplicates", ("type", "variant"), rows.duplicates_variant);
+        self.put("compaction.queue.size", NO_TAG, rows.queue_rows);
+        for (rpc, errors) in [("read", rows.read_errors), ("put", rows.put_errors), ("delete", rows.delete_errors)] {
+            self.put("compaction.errors", ("rpc", rpc), errors);
         }
-        self.put("compaction.writes", NO_TAG, 0);
-        self.put("compaction.deletes", NO_TAG, 0);
+        self.put("compaction.writes", NO_TAG, rows.cells_written);
+        self.put("compaction.deletes", NO_TAG, rows.cells_deleted);
         self.put("query.memory.bytes", NO_TAG, app.queries().memory_used_bytes());
         if let Some(store) = app.store_stats() {
             self.put("storage.wal.bytes", NO_TAG, store.wal_bytes);

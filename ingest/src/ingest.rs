@@ -1,9 +1,10 @@
 //! The facade: points in, a report out.
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 
-use basalt_schema::{Schema, point_cell};
+use basalt_schema::{BaseTime, Schema, SeriesId, point_cell};
 use basalt_store::{Applied, ErrorKind, Pending, Store};
 
 use crate::check::{Measured, SeriesNames, check_measured, check_names};
@@ -41,6 +42,13 @@ pub struct Ingest {
     series: SeriesCache,
     inflight: Arc<Inflight>,
     stats: Arc<IngestStats>,
+    listener: Option<Arc<dyn RowListener>>,
+}
+
+/// Hears which rows points go to: as they are handed to the store, so before they are there.
+pub trait RowListener: Send + Sync + Debug {
+    /// Rows of one batch, each once.
+    fn rows_written(&self, rows: &mut dyn Iterator<Item = (SeriesId, BaseTime)>);
 }
 
 /// What is under way and kept, for metrics.
@@ -61,10 +69,17 @@ impl Ingest {
             series: SeriesCache::new(limits.known_series_max),
             inflight: Inflight::new(&limits),
             stats: Arc::default(),
+            listener: None,
             schema,
             store,
             limits,
         }
+    }
+
+    /// The same, with somebody who hears which rows points go to; not those to which they are appended.
+    #[must_use]
+    pub fn with_listener(self, listener: Arc<dyn RowListener>) -> Self {
+        Self { listener: Some(listener), ..self }
     }
 
     /// The bounds.
@@ -182,6 +197,9 @@ impl Ingest {
             return appends
                 .map(|(staged, append)| Part { work: Work::Append(self.store.append(table, append)), staged })
                 .collect();
+        }
+        if let Some(listener) = &self.listener {
+            listener.rows_written(&mut stage.rows());
         }
         let times = if config.data_times.is_some() { CellTimes::Data } else { CellTimes::Written };
         let (staged, batch) = stage.seal(self.limits.durability, times);

@@ -52,7 +52,7 @@ mod golden;
 pub use door::Door;
 pub use error::{Error, Result};
 pub use histogram::{HistogramEcho, RawHistogram, parse_histogram_line, parse_histograms};
-pub use ingest::{Ingest, IngestLevels};
+pub use ingest::{Ingest, IngestLevels, RowListener};
 pub use limits::IngestLimits;
 pub use number::{NumberError, parse_integer, parse_value};
 pub use problem::{Problem, ProblemClass};

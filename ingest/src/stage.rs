@@ -102,6 +102,11 @@ impl Stage {
         self.keys.get(row.key.clone()).unwrap_or_default()
     }
 
+    /// The rows, each once.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (SeriesId, BaseTime)> + '_ {
+        self.rows.iter().map(|row| (row.series, row.base))
+    }
+
     /// How many points each series has in it, in no order.
     pub(crate) fn points_of_series(&self) -> HashMap<SeriesId, u32, foldhash::fast::RandomState> {
         let mut counts = HashMap::default();

@@ -87,6 +87,11 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
             "`hbase.zookeeper_quorum` has no effect: the tables are not in HBase unless `--store hbase` says so"
         );
     }
+    if config.store.kind != StoreKind::Hbase && !config.rewrite.enable {
+        tracing::info!(
+            "`rewrite.enable` has no effect: the embedded store folds an hour's rows when it flushes and compacts"
+        );
+    }
     refuse_public(&config)?;
     keep_heaps();
     let mut builder = tokio::runtime::Builder::new_multi_thread();

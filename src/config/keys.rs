@@ -144,6 +144,12 @@ keys! {
     rollups.raw_agg_tag_value: "value of that tag on rollups of single series";
     rollups.block_derived: "refuse averages and deviations as rollups";
     rollups.split_query: "answer what is newer than a rollup's delaySla from the points themselves";
+    rewrite.enable: "over HBase, fold the rows of an hour past into one cell each, where no other daemon does it";
+    rewrite.interval_ms: "time over which a share of the rows that wait is spread";
+    rewrite.rows_min: "rows rewritten in an interval at least, if so many are due";
+    rewrite.speed: "how many times as fast rows are rewritten as would take an hour for all that wait";
+    rewrite.queue_rows_max: "rows that may wait to be rewritten; further ones stay in single cells";
+    rewrite.catch_up_hours: "hours before the start whose rows are looked at again";
     query.timeout_ms: "time for one query; 0 is forever";
     query.max_concurrent: "queries that run at once";
     query.max_waiting: "queries that may wait for their turn; further ones get 503";

@@ -145,6 +145,11 @@ fn take(config: &mut Config, effect: Effect, value: &str, shown: &str) -> Result
     }
 }
 
+/// A setting in milliseconds, in whole seconds.
+fn seconds(ms: &str) -> String {
+    u64::read(ms).map_or_else(|_| ms.to_owned(), |ms| (ms / 1000).to_string())
+}
+
 /// Java's properties form as far as OpenTSDB's files use it: `key = value`, `key: value`, comments
 /// with `#` or `!`, and a backslash at a line's end that joins the next line.
 fn properties(text: &str) -> Vec<(String, String)> {
@@ -176,7 +181,9 @@ pub(crate) fn as_opentsdb(config: &Config) -> BTreeMap<String, String> {
     for (name, _, effect) in KEYS {
         let text = match effect {
             Is(ours) | Limit(ours) | Path(ours, _) => super::Key::named(ours).map(|key| (key.get)(config)),
-            Seconds(_) => Some(config.server.idle_timeout_ms.as_secs().to_string()),
+            Seconds(names) => {
+                names.first().and_then(|first| super::Key::named(first)).map(|key| seconds(&(key.get)(config)))
+            }
             Port => Some(config.server.listen.port().to_string()),
             Bind => Some(config.server.listen.ip().to_string()),
             Not(ours) => super::Key::named(ours).map(|key| ((key.get)(config) != "true").show()),

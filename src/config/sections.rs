@@ -279,6 +279,31 @@ impl Default for Rollups {
     }
 }
 
+/// `[rewrite]`: how rows are folded on a store that has no fold of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Rewrite {
+    pub(crate) enable: bool,
+    pub(crate) interval_ms: Duration,
+    pub(crate) rows_min: u64,
+    pub(crate) speed: u64,
+    pub(crate) queue_rows_max: u64,
+    pub(crate) catch_up_hours: u32,
+}
+
+impl Default for Rewrite {
+    fn default() -> Self {
+        let limits = basalt_rewrite::RewriteLimits::default();
+        Self {
+            enable: true,
+            interval_ms: Duration::from_secs(10),
+            rows_min: limits.rows_min,
+            speed: limits.speed,
+            queue_rows_max: limits.queue_rows_max,
+            catch_up_hours: 2,
+        }
+    }
+}
+
 /// `[uid]`: how names get their UIDs.
 #[derive(Clone, Debug)]
 pub(crate) struct Uid {

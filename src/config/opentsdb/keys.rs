@@ -7,7 +7,7 @@ use super::Effect::{self, Absent, Authentication, Bind, Idle, Is, Limit, Not, Pa
 const PLUGIN: &str = "plugins are Java classes, and there is no Java here";
 const NO_HBASE: &str = "neither the embedded store nor the client of HBase has such a setting";
 const BUILT_IN: &str = "pages are built in and graphs are kept in no file";
-const FOLDED: &str = "the embedded store folds an hour's rows by itself when it flushes and compacts";
+const BATCHES: &str = "rows are rewritten in batches of a bounded size, one after the other";
 const INDEXED: &str = "filters are answered by the series index";
 
 /// OpenTSDB's keys in its order of names: key, value here, effect here.
@@ -96,12 +96,12 @@ pub(super) const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.startup.enable", "false", Absent(PLUGIN)),
     ("tsd.startup.plugin", "", Absent(PLUGIN)),
     ("tsd.stats.canonical", "false", Is("server.stats_canonical")),
-    ("tsd.storage.compaction.flush_interval", "10", Idle(FOLDED)),
-    ("tsd.storage.compaction.flush_speed", "2", Idle(FOLDED)),
-    ("tsd.storage.compaction.max_concurrent_flushes", "10000", Idle(FOLDED)),
-    ("tsd.storage.compaction.min_flush_threshold", "100", Idle(FOLDED)),
+    ("tsd.storage.compaction.flush_interval", "10", Seconds(&["rewrite.interval_ms"])),
+    ("tsd.storage.compaction.flush_speed", "2", Is("rewrite.speed")),
+    ("tsd.storage.compaction.max_concurrent_flushes", "10000", Idle(BATCHES)),
+    ("tsd.storage.compaction.min_flush_threshold", "100", Is("rewrite.rows_min")),
     ("tsd.storage.enable_appends", "false", Is("schema.enable_appends")),
-    ("tsd.storage.enable_compaction", "true", Idle(FOLDED)),
+    ("tsd.storage.enable_compaction", "true", Is("rewrite.enable")),
     ("tsd.storage.fix_duplicates", "true", Idle("of two points at one instant the newest always wins")),
     ("tsd.storage.flush_interval", "0", Idle("a point is acknowledged when it is on disk, and waits for no timer")),
     (
