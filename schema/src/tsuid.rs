@@ -41,6 +41,17 @@ impl Tsuid {
         Self(bytes)
     }
 
+    /// Of a metric and the bytes of its tag pairs, already in order.
+    pub(crate) fn from_parts(metric: Uid, tags: &[u8], widths: UidWidths) -> Self {
+        Self::from_key_parts(&metric.encode(widths.metric), tags)
+    }
+
+    /// The metric, and the bytes of the tag pairs.
+    pub(crate) fn parts(&self, widths: UidWidths) -> (Uid, &[u8]) {
+        let tags = self.0.get(widths.metric.bytes()..).unwrap_or_default();
+        (self.metric(widths), tags)
+    }
+
     /// From bytes.
     ///
     /// # Errors

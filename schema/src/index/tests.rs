@@ -80,7 +80,7 @@ proptest! {
     /// Every answer is the one that a look at all series gives.
     #[test]
     fn answers_agree_with_a_look_at_all_series(
-        added in proptest::collection::vec((1u64..4, proptest::collection::btree_map(1u64..4, 1u64..6, 0..4)), 0..60),
+        added in proptest::collection::vec((1u64..4, proptest::collection::btree_map(1u64..4, 1u64..6, 0..4)), 0..150),
         asked in (1u64..4, 1u64..4, 1u64..6),
     ) {
         let index = SeriesIndex::new(WIDTHS, 1000);
@@ -112,20 +112,71 @@ proptest! {
     }
 }
 
-/// Prints what a series costs in memory: `cargo test -p basalt-schema --release -- --ignored memory_of --nocapture`.
+/// Hosts of eight tags as TSBS has them, of which one is the host's own.
+fn tags_of_host(host: u64) -> Vec<(u64, u64)> {
+    vec![
+        (1, host + 200),
+        (2, host % 5 + 1),
+        (3, host % 15 + 6),
+        (4, host % 100 + 21),
+        (5, host % 3 + 121),
+        (6, 124),
+        (7, host % 4 + 126),
+        (8, host % 20 + 131),
+    ]
+}
+
+/// An index of `series` series of `metrics` metrics a host.
+fn filled(series: u64, metrics: u64) -> SeriesIndex {
+    let index = SeriesIndex::new(WIDTHS, u32::MAX);
+    for host in 0..series / metrics {
+        for metric in 1..=metrics {
+            index.add(&tsuid(metric, &tags_of_host(host))).unwrap();
+        }
+    }
+    index
+}
+
+/// What `SeriesIndex` promises to take, whatever the number of series is between two growths.
+#[test]
+fn the_bytes_of_a_series_are_bounded() {
+    for (metrics, bytes_max) in [(10, 110), (1, 190)] {
+        for series in [100_000, 140_000, 190_000] {
+            let bytes = filled(series, metrics).memory_bytes() / series;
+            assert!(bytes <= bytes_max, "{bytes} bytes a series of {series}, {metrics} metrics a host");
+        }
+    }
+}
+
+/// Prints what a series costs in memory and what it takes to add and find it:
+/// `cargo test -p basalt-schema --release -- --ignored memory_of --nocapture`; `SERIES=10000000` for more.
 #[test]
 #[ignore = "a measurement, not a check"]
 fn memory_of_a_million_series() {
-    let resident = || {
-        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-        statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
-    };
-    let before = resident();
-    let index = SeriesIndex::new(WIDTHS, u32::MAX);
-    for series in 0..1_000_000 {
-        let (metric, host) = (series % 100 + 1, series / 100 + 1);
-        index.add(&tsuid(metric, &[(1, host), (2, host % 20 + 1), (3, host % 5 + 1)])).unwrap();
+    let series = std::env::var("SERIES").map_or(1_000_000, |series| series.parse().unwrap());
+    let statm = || std::fs::read_to_string("/proc/self/statm").unwrap();
+    let resident = || statm().split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096;
+    for metrics in [10, 1] {
+        let before = resident();
+        let begun = std::time::Instant::now();
+        let index = filled(series, metrics);
+        let added = begun.elapsed();
+        let (taken, told) = ((resident() - before) / series, index.memory_bytes() / series);
+        println!("{metrics} metrics a host: {taken} bytes a series resident, {told} told; added in {added:?}");
+        let ask = |what: &str, ask: &dyn Fn() -> u64| {
+            let begun = std::time::Instant::now();
+            let found = ask();
+            println!("  {what}: {found} in {:?}", begun.elapsed());
+        };
+        let metric = Uid::new(1);
+        ask("one host", &|| index.with_tag(metric, pair(1, 205)).len());
+        ask("one rack", &|| index.with_tag(metric, pair(4, 50)).len());
+        ask("a region and a rack", &|| {
+            (index.with_tag(metric, pair(2, 1)) & index.with_tag(metric, pair(4, 26))).len()
+        });
+        ask("1,000 hosts", &|| index.with_any_value(metric, Uid::new(1), (200..1200).map(Uid::new)).len());
+        ask("all hosts' names", &|| index.tag_values(metric, Uid::new(1)).len() as u64);
+        ask("all series", &|| index.series(metric).len());
+        ask("the TSUIDs of a rack", &|| index.tsuids(&index.with_tag(metric, pair(4, 50))).len() as u64);
     }
-    println!("{} bytes a series", (resident() - before) / 1_000_000);
-    assert_eq!(index.len(), 1_000_000);
 }
