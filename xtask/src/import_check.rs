@@ -4,7 +4,7 @@
 //! dump, and the same queries are asked of both. With it: a dump of that many points is made, its import is timed beside
 //! `/api/put` of the same points, killed half-way, gone on with, and every point must be there once.
 
-mod basalt;
+pub(crate) mod basalt;
 mod dump;
 mod full;
 mod load;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_types, reason = "its work is to start cargo and the oracle")]
 
+mod beside;
 mod ci;
 mod differential;
 mod golden;
@@ -21,6 +22,7 @@ usage: cargo xtask COMMAND
   ci              the whole gate: fmt, clippy, doc, tidy, tests; its last line counts the tests
   tidy [--bless]  the rules that no compiler knows; --bless takes the format documents' hashes anew
   oracle ...      a real OpenTSDB on a real HBase: up [--fresh] [PROFILE...] | down | status | hb | scan | fsck
+  beside ...      puts and questions to Basalt and to OpenTSDB on one HBase, in turns: --help for the flags
   differential ...  random data and requests to it and to Basalt: --count N --seed S, --help for the rest
   golden ...      the answers recorded from it: record [NAME...] | check [NAME...] | list
   import-check ...  `basalt import` of a real dump, and of a made one beside `/api/put`: --generate N, --help for the rest
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
 fn run(args: &[String]) -> Result<()> {
     let rest = args.get(1..).unwrap_or_default();
     match args.first().map(String::as_str) {
+        Some("beside") => beside::run(rest),
         Some("ci") => ci::run(),
         Some("tidy") => tidy::run(rest.iter().any(|a| a == "--bless")),
         Some("differential") => differential::run(rest),

@@ -71,20 +71,19 @@ impl Oracle {
             "plain" => "tsdb".to_owned(),
             profile => format!("{profile}-tsdb"),
         };
-        self.wipe(&prefix)?;
+        self.tables(&format!("wipe {prefix}"))?;
         let address = address(profile)?;
-        let request = Request { method: "GET", target: "/api/dropcaches", ..Request::default() };
-        let dropped = Client::new(address).send(&request)?;
-        ensure!(dropped.status == 200, "dropcaches: {}", dropped.status);
+        forget_names(address)?;
         Ok(address)
     }
 
-    fn wipe(&mut self, prefix: &str) -> anyhow::Result<()> {
-        writeln!(self.hb_in, "wipe {prefix}")?;
+    /// Gives the tables' tool one of its commands (`Hb.java` lists them).
+    pub(crate) fn tables(&mut self, command: &str) -> anyhow::Result<()> {
+        writeln!(self.hb_in, "{command}")?;
         self.hb_in.flush()?;
         let mut reply = String::new();
         self.hb_out.read_line(&mut reply)?;
-        ensure!(reply.trim_end() == "ok", "emptying {prefix}: {reply}");
+        ensure!(reply.trim_end() == "ok", "{command}: {reply}");
         Ok(())
     }
 
@@ -105,7 +104,16 @@ pub(crate) fn settle() {
     std::thread::sleep(SETTLE);
 }
 
-fn address(profile: &str) -> anyhow::Result<SocketAddr> {
+/// Makes a daemon forget what it keeps of names.
+pub(crate) fn forget_names(address: SocketAddr) -> anyhow::Result<()> {
+    let request = Request { method: "GET", target: "/api/dropcaches", ..Request::default() };
+    let dropped = Client::new(address).send(&request)?;
+    ensure!(dropped.status == 200, "dropcaches: {}", dropped.status);
+    Ok(())
+}
+
+/// Where the daemon of a profile listens.
+pub(crate) fn address(profile: &str) -> anyhow::Result<SocketAddr> {
     let output = script(&["port".to_owned(), profile.to_owned()]).output()?;
     let port = String::from_utf8_lossy(&output.stdout).trim().parse().with_context(|| format!("profile {profile}"))?;
     Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))

@@ -18,7 +18,7 @@ const STOP_MAX: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Builds the binary and says where it is.
-pub(super) fn build() -> Result<PathBuf> {
+pub(crate) fn build() -> Result<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let root = oracle::workspace();
     let status = Command::new(cargo).args(["build", "--release", "--bin", "basalt"]).current_dir(&root).status()?;
@@ -28,21 +28,21 @@ pub(super) fn build() -> Result<PathBuf> {
 }
 
 /// Waits a moment for another process.
-pub(super) fn pause() {
+pub(crate) fn pause() {
     #[expect(clippy::disallowed_methods, reason = "another process tells nobody how far it is")]
     std::thread::sleep(PAUSE);
 }
 
 /// A tool run to its end: how it ended, what it printed, what it said beside, how long it took by the clock on the wall.
-pub(super) struct Ran {
-    pub(super) code: Option<i32>,
-    pub(super) out: String,
-    pub(super) err: String,
-    pub(super) took: Duration,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) took: Duration,
 }
 
 /// Runs a tool of `program`.
-pub(super) fn tool(program: &Path, args: &[&str]) -> Result<Ran> {
+pub(crate) fn tool(program: &Path, args: &[&str]) -> Result<Ran> {
     let began = Instant::now();
     let output = Command::new(program).args(args).output().with_context(|| program.display().to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -50,20 +50,20 @@ pub(super) fn tool(program: &Path, args: &[&str]) -> Result<Ran> {
 }
 
 /// A path as an argument.
-pub(super) fn word(path: &Path) -> Result<&str> {
+pub(crate) fn word(path: &Path) -> Result<&str> {
     path.to_str().with_context(|| format!("{} is no text", path.display()))
 }
 
 /// A server on a free port; killed if it is dropped unstopped.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Server {
     /// Starts it on the folder `data`.
-    pub(super) fn start(program: &Path, data: &Path, config: &Path) -> Result<Self> {
+    pub(crate) fn start(program: &Path, data: &Path, config: &Path) -> Result<Self> {
         let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data).arg("--config").arg(config);
         let log = std::fs::File::create(data.with_extension("log"))?;
@@ -77,8 +77,13 @@ impl Server {
         Ok(server)
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks for a JSON answer.
-    pub(super) fn get(&self, target: &str) -> Result<Value> {
+    pub(crate) fn get(&self, target: &str) -> Result<Value> {
         let response = Client::new(self.address).send(&Request { method: "GET", target, ..Request::default() })?;
         let text = String::from_utf8_lossy(&response.body);
         ensure!(response.status == 200, "GET {target}: {} {text}", response.status);
@@ -86,7 +91,7 @@ impl Server {
     }
 
     /// Asks it to end, and waits until its folder is closed.
-    pub(super) fn stop(mut self) -> Result<()> {
+    pub(crate) fn stop(mut self) -> Result<()> {
         let told = Command::new("kill").arg(self.child.id().to_string()).status()?;
         ensure!(told.success(), "cannot signal {}", self.child.id());
         let until = Instant::now() + STOP_MAX;
