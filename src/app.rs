@@ -80,7 +80,6 @@ impl App {
             compat: Compat { strict: config.compat.strict },
             default_zone,
             skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
-            index_is_complete: store.is_alone(),
         };
         let mut ingest = Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config));
         let rewriter = rewriting::rewriter(&config, schema);

@@ -64,6 +64,7 @@ impl Plain {
             StoreKind::Hbase => {
                 let store = Arc::new(hbase::open(&config.hbase)?);
                 cluster = Some(Arc::clone(&store));
+                schema.is_shared = true;
                 (store, None)
             }
         };
@@ -83,7 +84,7 @@ impl Plain {
     /// Checks that OpenTSDB's tables, where the store has them, were made with these settings: with others, a flush
     /// or compaction would misread their rows. Makes no table where there is none.
     ///
-    /// *Cost*: a scan of the data table's keys, if there is one.
+    /// *Cost*: a scan of the data table's keys, if there is one and nobody else writes it.
     ///
     /// # Errors
     ///
@@ -129,7 +130,7 @@ pub(crate) struct Opened {
 impl Opened {
     /// Opens store and tables.
     ///
-    /// *Cost*: recovery of the log, then a scan of the data table's keys; call it on a thread that
+    /// *Cost*: recovery of the log, then a scan of the data table's keys, but for a cluster's; call it on a thread that
     /// may block.
     ///
     /// # Errors
@@ -172,11 +173,6 @@ impl Opened {
     /// The embedded store itself, if that is the store.
     pub(crate) const fn engine(&self) -> Option<&Arc<Engine>> {
         self.engine.as_ref()
-    }
-
-    /// Whether only this process writes the tables, so that what it read of them at start stays whole.
-    pub(crate) const fn is_alone(&self) -> bool {
-        self.cluster.is_none()
     }
 
     /// The embedded store's figures.

@@ -14,8 +14,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Rollup, Salt, Schema, Tsuid, Uid, annotation_offset_ms};
-use basalt_store::{CellView, Columns, Filter, Get, ListOperator, Scan};
+use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Rollup, Salt, Schema, Tsuid, annotation_offset_ms};
+use basalt_store::{CellView, Columns, Get, Scan};
 use bytes::Bytes;
 
 use sink::Sink;
@@ -26,7 +26,7 @@ use crate::answer::{ScanStats, SeriesAnnotation, Steps};
 use crate::cancel::Budget;
 use crate::downsample::RowDownsample;
 use crate::plan::Plan;
-use crate::rollup::{Attempt, RollupRead, bases};
+use crate::rollup::{RollupRead, bases};
 use crate::span::Span;
 use crate::window::Window;
 use crate::{Error, Options, Result};
@@ -116,7 +116,7 @@ pub(crate) fn fetch(
     budget.reserve((plan.series.len() as u64).saturating_mul(SERIES_BYTES))?;
     let rule = Some(options.percentile_rule());
     // Tables that others write too lie across a network: there each scan waits, and they had better wait together.
-    let is_near = options.index_is_complete;
+    let is_near = !schema.config().is_shared;
     let misfit = AtomicBool::new(false);
     let mut reader = Reader { schema, plan, hours, annotations, budget, is_near, rule, misfit };
     let fetched = reader.read()?;
@@ -132,10 +132,10 @@ pub(crate) fn fetch(
 /// The hours of a window: from the first to before the last.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hours<'a> {
-    from: BaseTime,
+    pub(crate) from: BaseTime,
     count: u32,
     /// Where a scan stops.
-    to: BaseTime,
+    pub(crate) to: BaseTime,
     /// Rows of rollups hold more than an hour.
     rollup: Option<&'a Rollup>,
 }
@@ -321,34 +321,6 @@ impl Reader<'_> {
         let batch = self.schema.store().get(&self.plan.table, get).wait()?;
         sink.take(&batch)
     }
-}
-
-/// Adds to the series index every series of a metric that has a row in the window.
-///
-/// *Cost*: a scan of the row keys of every bucket, one after the other.
-///
-/// # Errors
-/// `Throttled`: the index is full. The store's own, a budget.
-pub(crate) fn discover(schema: &Schema, metric: Uid, attempt: &Attempt, budget: &Budget) -> Result<()> {
-    let Some(hours) = Hours::of(&attempt.window, attempt.read.as_ref()) else {
-        return Ok(());
-    };
-    let layout = schema.layout();
-    for salt in layout.salts() {
-        let range =
-            Scan::range(layout.range_start(salt, metric, hours.from), layout.range_start(salt, metric, hours.to));
-        let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
-        let scan = range.with_columns(Columns::family(DATA_FAMILY)).with_filter(keys_only);
-        let mut scanner = schema.store().scan(&attempt.table, scan)?;
-        while let Some(batch) = scanner.next_wait() {
-            let batch = batch?;
-            for row in batch.rows() {
-                schema.index().add(&layout.decode(row.key())?.tsuid())?;
-            }
-            budget.spend(0, batch.data_bytes() as u64)?;
-        }
-    }
-    Ok(())
 }
 
 /// The annotation of a cell, if it holds one. Its text is written into answers as it is, so it must be JSON.

@@ -35,6 +35,12 @@ impl Fixture {
         fixture
     }
 
+    /// The same tables opened once more: by their only daemon, or by one of many.
+    pub(crate) fn another(&self, is_shared: bool) -> Arc<Schema> {
+        let config = SchemaConfig { is_shared, ..self.schema.config().clone() };
+        Arc::new(Schema::open(Arc::clone(self.schema.store()), config).unwrap())
+    }
+
     pub(crate) fn put(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [metric, time, value, tags @ ..] = words.as_slice() else { panic!("{line}") };

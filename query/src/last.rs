@@ -12,12 +12,13 @@ pub use fault::LastFault;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use basalt_schema::{Schema, TagPair, Tsuid, UidKind};
+use basalt_schema::{BaseTime, Schema, TagPair, Tsuid, Uid, UidKind};
 use basalt_store::ErrorKind;
 use serde::Deserialize;
 
 use crate::answer::Number;
 use crate::cancel::Budget;
+use crate::discover;
 use crate::error::FilterFault;
 use crate::filter::fault;
 use crate::{Error, Options, Result};
@@ -125,7 +126,7 @@ impl LastRequest {
         if self.queries.is_empty() {
             return Err(Error::MissingSubQueries);
         }
-        let finder = Finder { schema, back_scan: self.back_scan, strict: options.compat.strict, budget };
+        let finder = Finder { schema, now_ms, back_scan: self.back_scan, strict: options.compat.strict, budget };
         let mut wanted = Vec::new();
         for query in &self.queries {
             finder.add_series(query, &mut wanted)?;
@@ -179,6 +180,7 @@ fn names(schema: &Schema, tsuid: &Tsuid) -> Result<LastNames> {
 /// Which series a request means.
 struct Finder<'a> {
     schema: &'a Schema,
+    now_ms: i64,
     back_scan: i64,
     strict: bool,
     budget: &'a Budget,
@@ -230,6 +232,9 @@ impl Finder<'_> {
             wanted.push(Wanted { tsuid, counted_s: None });
             return Ok(());
         }
+        if self.schema.config().is_shared {
+            self.discover(metric)?;
+        }
         let index = self.schema.index();
         let mut ids = index.series(metric);
         for pair in pairs {
@@ -248,7 +253,22 @@ impl Finder<'_> {
         Ok(())
     }
 
-    fn uid(&self, kind: UidKind, name: &str) -> Result<basalt_schema::Uid> {
+    /// Adds the series that others wrote to the index: those with a row in the hours looked into, and without a look back
+    /// those that the meta table counts.
+    fn discover(&self, metric: Uid) -> Result<()> {
+        if self.back_scan < 1 {
+            discover::in_meta(self.schema, metric, self.budget)?;
+        }
+        let now = BaseTime::of_seconds(u32::try_from(self.now_ms / 1000).unwrap_or(u32::MAX));
+        let back_s = u64::try_from(self.back_scan).unwrap_or(0).saturating_mul(BaseTime::SPAN_S.into());
+        let first_s = u64::from(now.seconds()).saturating_sub(back_s);
+        let first = BaseTime::of_seconds(u32::try_from(first_s).unwrap_or_default());
+        // The last hour that a key holds has none behind it.
+        let behind = now.next().unwrap_or(BaseTime::from_be_bytes([0xff; 4]));
+        discover::within(self.schema, &self.schema.tables().data, metric, first..behind, self.budget)
+    }
+
+    fn uid(&self, kind: UidKind, name: &str) -> Result<Uid> {
         self.schema.uids().of(kind).uid(name).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::UnknownName { kind: kind.qualifier(), name: name.into() },
             _ => error.into(),

@@ -29,6 +29,7 @@ mod answer;
 mod cancel;
 mod dataset;
 mod delete;
+mod discover;
 mod downsample;
 mod engine;
 mod error;

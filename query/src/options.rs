@@ -21,14 +21,11 @@ pub struct Options {
     pub default_zone: Tz,
     /// `tsd.query.skip_unresolved_tagvs`: an unknown tag value is no error even when strict.
     pub skip_unresolved_tagvs: bool,
-    /// Whether the series index knows every series that has rows. Where other daemons write the same tables it does
-    /// not; the row keys of the range are then read first.
-    pub index_is_complete: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { compat: Compat::default(), default_zone: Tz::UTC, skip_unresolved_tagvs: false, index_is_complete: true }
+        Self { compat: Compat::default(), default_zone: Tz::UTC, skip_unresolved_tagvs: false }
     }
 }
 

@@ -11,8 +11,8 @@ use basalt_store::{ErrorKind, TableName};
 use roaring::RoaringBitmap;
 
 use crate::cancel::Budget;
+use crate::discover;
 use crate::downsample::Downsample;
-use crate::fetch::discover;
 use crate::filter::{FilterKind, Matcher, TagFilter};
 use crate::request::{Query, Source, SubQueryPlan};
 use crate::rollup::{Attempt, RollupRead, attempts};
@@ -37,7 +37,7 @@ pub(crate) struct Plan {
     pub(crate) metric: Uid,
     /// The series, in TSUID order.
     pub(crate) series: Vec<Tsuid>,
-    /// How many series the metric has in all.
+    /// How many series the metric has in all, so that few of many are told.
     pub(crate) metric_series: u64,
     /// What is read.
     pub(crate) window: Window,
@@ -100,8 +100,8 @@ impl Plan {
         let (metric, mut series, grouping) = match &sub.source {
             Source::Metric(name) => {
                 let metric = planner.uid(UidKind::Metric, name)?;
-                for attempt in attempts.iter().flatten().filter(|_| !options.index_is_complete) {
-                    discover(schema, metric, attempt, budget)?;
+                for attempt in attempts.iter().flatten().filter(|_| config.is_shared) {
+                    discover::of_attempt(schema, metric, attempt, budget)?;
                 }
                 let (ids, group_keys) = planner.filtered(metric, sub, options.compat.strict)?;
                 let series = planner.tsuids(&ids, series_max)?;
@@ -129,7 +129,9 @@ impl Plan {
         let Attempt { table, read, window, downsample } = first;
         let answered = window.answered(query.whole_window);
         let (histograms, fallbacks) = (sub.histogram.is_some(), attempts.collect());
-        let metric_series = schema.index().series(metric).len();
+        // What is listed of shared tables is not held against what happens to be known of the metric: it is got by key.
+        let is_listed = config.is_shared && !by_metric;
+        let metric_series = if is_listed { u64::MAX } else { schema.index().series(metric).len() };
         Ok(Self {
             table,
             read,
@@ -310,6 +312,10 @@ impl Planner<'_> {
         series.sort_unstable();
         series.dedup();
         if !sub.filters.is_empty() {
+            // Filters ask the index, which may not have met them.
+            for tsuid in &series {
+                self.schema.index().add(tsuid)?;
+            }
             let (ids, _) = self.filtered(metric, sub, false)?;
             let passes = |tsuid: &Tsuid| self.schema.index().id(tsuid).is_some_and(|SeriesId(id)| ids.contains(id));
             series.retain(passes);

@@ -32,6 +32,9 @@ pub struct SchemaConfig {
     pub uid_cache_entries: usize,
     /// The most series that the index holds. Beyond it new series are refused.
     pub series_max: u32,
+    /// Whether other processes write these tables too. The series index then holds what this one has seen, and is
+    /// completed from row keys by whoever needs all series; else it is read at open and stays whole.
+    pub is_shared: bool,
     /// Whether the points of a row are appended to one cell (`tsd.storage.enable_appends`).
     pub appends: bool,
     /// Whether a query puts the points of an old append cell in order (`tsd.storage.repair_appends`).
@@ -70,6 +73,7 @@ impl Default for SchemaConfig {
             extra_characters: String::new(),
             uid_cache_entries: 1 << 20,
             series_max: 100_000_000,
+            is_shared: false,
             appends: false,
             repair_appends: false,
             data_times: None,

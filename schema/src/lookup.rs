@@ -8,11 +8,11 @@
 //! ```
 //!
 //! OpenTSDB asks its meta table, which most installations do not fill, or scans all rows of the metric; the index knows
-//! every series, each once. *Source*: OpenTSDB 2.4 `TimeSeriesLookup` (rule M-LOOKUP).
+//! every series, each once. Of tables that others write too it knows what was seen: their row keys are read first. *Source*: OpenTSDB 2.4 `TimeSeriesLookup` (rule M-LOOKUP).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use basalt_store::{Columns, ErrorKind, Filter, ListOperator, Scan};
+use basalt_store::{Columns, ErrorKind, Filter, ListOperator, Scan, TableName};
 use roaring::RoaringBitmap;
 
 use crate::{BaseTime, DATA_FAMILY, Result, Schema, SeriesId, SeriesIndex, SeriesNames, TagPair, Tsuid, Uid, UidKind};
@@ -63,23 +63,33 @@ impl Schema {
     /// Finds series. One whose names are gone (a deleted UID) is counted and not answered.
     ///
     /// *Cost*: bitmap operations for each metric; the names of the series answered are read in batches. With
-    /// [`Lookup::with_rows`] a scan of all row keys of each metric besides.
+    /// [`Lookup::with_rows`], and of [shared](crate::SchemaConfig::is_shared) tables, a scan of all row keys of each metric besides.
     ///
     /// # Errors
     /// `NotFound`: a name that is unknown. The store's own.
     pub fn lookup(&self, lookup: &Lookup) -> Result<LookupPage> {
-        let index = self.index();
+        let (index, is_shared) = (self.index(), self.config().is_shared);
         let metrics = match &lookup.metric {
             Some(name) => vec![self.uids().of(UidKind::Metric).uid(name)?],
+            None if is_shared => {
+                self.read_index()?;
+                index.metrics()
+            }
             None => index.metrics(),
         };
         let wanted = self.wanted(&lookup.tags)?;
         let (mut page, mut skip) = (LookupPage::default(), lookup.skip);
         let mut tsuids = Vec::new();
         for metric in metrics {
+            if is_shared && lookup.metric.is_some() && !lookup.with_rows {
+                for table in self.tables_of_rollups_alone().chain([&self.tables().data]) {
+                    self.with_rows(table, metric)?;
+                }
+            }
+            let rows = lookup.with_rows.then(|| self.with_rows(&self.tables().data, metric)).transpose()?;
             let mut ids = wanted.of(index, metric);
-            if lookup.with_rows {
-                ids &= self.with_rows(metric)?;
+            if let Some(rows) = rows {
+                ids &= rows;
             }
             let count = usize::try_from(ids.len()).unwrap_or(usize::MAX);
             page.total += ids.len();
@@ -95,18 +105,19 @@ impl Schema {
         Ok(page)
     }
 
-    /// The series of a metric that have a row.
-    fn with_rows(&self, metric: Uid) -> Result<RoaringBitmap> {
+    /// The series of a metric that have a row in a table, of which the index knows each afterwards.
+    fn with_rows(&self, table: &TableName, metric: Uid) -> Result<RoaringBitmap> {
         let (layout, index) = (self.layout(), self.index());
         let mut found = RoaringBitmap::new();
         for salt in layout.salts() {
             let bound = |seconds| layout.range_start(salt, metric, BaseTime::of_seconds(seconds));
             let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
             let scan = Scan::range(bound(0), bound(u32::MAX)).with_columns(Columns::family(DATA_FAMILY));
-            let mut scanner = self.store().scan(&self.tables().data, scan.with_filter(keys_only))?;
+            let mut scanner = self.store().scan(table, scan.with_filter(keys_only))?;
             while let Some(batch) = scanner.next_wait() {
                 for row in batch?.rows() {
-                    found.extend(index.id(&layout.decode(row.key())?.tsuid()).map(|SeriesId(id)| id));
+                    let SeriesId(id) = index.add(&layout.decode(row.key())?.tsuid())?;
+                    found.insert(id);
                 }
             }
         }
@@ -259,17 +270,39 @@ mod tests {
         assert_eq!((page(9, 100).series.len(), page(0, 0).series.len()), (0, 0));
     }
 
+    /// What another process wrote since the start, with a metric named and without.
+    #[test]
+    fn series_that_others_wrote_are_found_in_shared_tables() {
+        let writer = schema();
+        let config = SchemaConfig { is_shared: true, ..SchemaConfig::default() };
+        let asker = Schema::open(Arc::clone(writer.store()), config).unwrap();
+        for (at, (metric, tags)) in SERIES.iter().enumerate() {
+            put(&writer, &writer.find(metric, tags).unwrap());
+            assert!(asker.index().len() <= at, "nothing is read but when it is asked for");
+            let page = asker.lookup(&lookup(metric)).unwrap();
+            assert_eq!(page.series.last().unwrap().tsuid, writer.find(metric, tags).unwrap());
+        }
+        let config = SchemaConfig { is_shared: true, ..SchemaConfig::default() };
+        let another = Schema::open(Arc::clone(writer.store()), config).unwrap();
+        assert!(another.index().is_empty());
+        assert_eq!(another.lookup(&lookup("*")).unwrap().total, SERIES.len() as u64);
+    }
+
+    fn put(schema: &Schema, tsuid: &Tsuid) {
+        let time = PointTime::from_number(1_700_000_000).unwrap();
+        let cell = crate::point_cell(time, Value::Int(1), Door::Http).unwrap();
+        let key = schema.layout().series_key(tsuid).row_key(cell.base);
+        let mut batch = MutationBatch::default();
+        batch.row(&key).unwrap().put(DATA_FAMILY, &cell.qualifier_bytes, None, &cell.value).unwrap();
+        schema.store().apply(&schema.tables().data, batch).wait().unwrap();
+    }
+
     /// M-LOOKUP: what the data table has, and not what the index remembers.
     #[test]
     fn series_without_a_row_are_left_out_where_rows_are_asked_for() {
         let schema = schema();
         let tsuid = schema.find("cpu", SERIES[1].1).unwrap();
-        let time = PointTime::from_number(1_700_000_000).unwrap();
-        let cell = crate::point_cell(time, Value::Int(1), Door::Http).unwrap();
-        let key = schema.layout().series_key(&tsuid).row_key(cell.base);
-        let mut batch = MutationBatch::default();
-        batch.row(&key).unwrap().put(DATA_FAMILY, &cell.qualifier_bytes, None, &cell.value).unwrap();
-        schema.store().apply(&schema.tables().data, batch).wait().unwrap();
+        put(&schema, &tsuid);
         let page = schema.lookup(&Lookup { with_rows: true, ..lookup("*") }).unwrap();
         assert_eq!((page.total, page.series.len(), &page.series[0].tsuid), (1, 1, &tsuid));
     }

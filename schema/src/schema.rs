@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use basalt_store::Store;
+use basalt_store::{Store, TableName};
 
 use crate::realtime::RealtimeFailures;
 use crate::tables::rollup_tables;
@@ -49,9 +49,10 @@ pub struct SeriesNames {
 }
 
 impl Schema {
-    /// Makes the tables that are absent, checks the settings that the others record, and reads the series index.
+    /// Makes the tables that are absent, checks the settings that the others record, and reads the series index, but for
+    /// tables that others write too.
     ///
-    /// *Cost*: a scan of the data table's row keys.
+    /// *Cost*: a scan of the data table's row keys; none of [shared](SchemaConfig::is_shared) tables.
     ///
     /// # Errors
     /// `Invalid`: table names that the store refuses, or salt and UID widths other than those the tables were made with.
@@ -67,13 +68,30 @@ impl Schema {
         let rules = Arc::new(NameRules::new(&config.extra_characters, config.tags_max));
         let uids = Uids::new(&store, &tables.uid, &config, &rules);
         let index = SeriesIndex::new(config.widths, config.series_max);
-        let rebuilt = index.rebuild(&*store, &tables.data, layout)?;
-        // A series may have rollups and no points.
-        for table in rollup_tables(&config).filter(|table| **table != tables.data) {
-            index.rebuild(&*store, table, layout)?;
+        let (live_trees, realtime_failures, rebuilt) = Default::default();
+        let mut schema =
+            Self { store, config, tables, layout, rules, uids, index, rebuilt, live_trees, realtime_failures };
+        if !schema.config.is_shared {
+            schema.rebuilt = schema.read_index()?;
         }
-        let (live_trees, realtime_failures) = Default::default();
-        Ok(Self { store, config, tables, layout, rules, uids, index, rebuilt, live_trees, realtime_failures })
+        Ok(schema)
+    }
+
+    /// Adds every series that has a row to the index; tells of the data table's.
+    ///
+    /// # Errors
+    /// As [`SeriesIndex::rebuild`].
+    pub(crate) fn read_index(&self) -> Result<RebuildReport> {
+        let read = self.index.rebuild(&*self.store, &self.tables.data, self.layout)?;
+        for table in self.tables_of_rollups_alone() {
+            self.index.rebuild(&*self.store, table, self.layout)?;
+        }
+        Ok(read)
+    }
+
+    /// The tables in which a series may have rollups and no points.
+    pub(crate) fn tables_of_rollups_alone(&self) -> impl Iterator<Item = &TableName> {
+        rollup_tables(&self.config).filter(|table| **table != self.tables.data)
     }
 
     /// The store below.
@@ -106,12 +124,12 @@ impl Schema {
         &self.uids
     }
 
-    /// Every series.
+    /// Every series; of shared tables, every series that was seen so far.
     pub const fn index(&self) -> &SeriesIndex {
         &self.index
     }
 
-    /// What was read to fill the index at open.
+    /// What was read to fill the index at open; nothing of shared tables.
     pub const fn rebuilt(&self) -> RebuildReport {
         self.rebuilt
     }

@@ -64,7 +64,6 @@ fn options(config: &Config) -> Result<Options, Failure> {
         compat: Compat { strict: config.compat.strict },
         default_zone,
         skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
-        ..Options::default()
     })
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use basalt_schema::{
-    BaseTime, Bounds, Door, Histogram, PointTime, RollupSettings, Rollups, Salting, SchemaConfig, Value,
+    BaseTime, Bounds, Door, Histogram, PointTime, RollupSettings, Rollups, Salting, Schema, SchemaConfig, Value,
     histogram_column,
 };
 
@@ -66,22 +66,25 @@ fn q_filter_of_a_later_key_the_last_filter_alone_brings_a_list() {
     check(false, "sum:m{dc=*}{host=*,dc=literal_or(y)}", "1700000000 2");
 }
 
+/// A daemon that opened the tables before a point was written, and one that reads them alone.
 #[test]
-fn an_index_that_may_lack_series_is_completed_from_the_row_keys() {
+fn what_others_wrote_since_is_found_in_shared_tables() {
     let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
+    let (alone, shared) = (fixture.another(false), fixture.another(true));
     fixture.put_unseen("m", ("host", "b"), 1_700_000_000, 2);
-    let request = QueryRequest {
-        start: Some(START.to_owned()),
-        queries: vec![SubQuery::from_metric_text("sum:m").unwrap()],
-        ..QueryRequest::default()
+    let ask = |schema: &Arc<Schema>, sub: SubQuery| {
+        let request = QueryRequest { start: Some(START.to_owned()), queries: vec![sub], ..QueryRequest::default() };
+        let engine = QueryEngine::new(Arc::clone(schema), Options::default(), Limits::default());
+        let answer = engine.run(&request, 1_800_000_000_000, &Cancel::new()).unwrap();
+        answer[0].series.first().map(text).unwrap_or_default()
     };
-    let ask = |index_is_complete| {
-        let options = Options { index_is_complete, ..Options::default() };
-        let engine = QueryEngine::new(Arc::clone(&fixture.schema), options, Limits::default());
-        text(&engine.run(&request, 1_800_000_000_000, &Cancel::new()).unwrap()[0].series[0])
-    };
-    assert_eq!(ask(true), "1700000000 1");
-    assert_eq!(ask(false), "1700000000 3");
+    let named = || SubQuery::from_metric_text("sum:m").unwrap();
+    let tsuid = fixture.schema.find("m", &[("host", "b")]).unwrap().to_string();
+    let listed = || SubQuery::from_tsuid_text(&format!("sum:{tsuid}")).unwrap();
+    assert_eq!(ask(&alone, named()), "1700000000 1");
+    assert_eq!(ask(&shared, listed()), "1700000000 2");
+    assert!(shared.index().is_empty(), "a series that is listed is got by key");
+    assert_eq!(ask(&shared, named()), "1700000000 3");
 }
 
 #[test]

@@ -79,6 +79,30 @@ fn l_last_series_are_named_by_tsuid_too() {
     }
 }
 
+/// What another daemon wrote since the start, in this hour and before, and what the meta table alone tells of.
+#[test]
+fn l_last_series_of_others_are_found_in_shared_tables() {
+    let fixture = Fixture::with(&["l.b 1700002900 1 host=a"]);
+    let shared = fixture.another(true);
+    fixture.put_unseen("l.b", ("host", "b"), 1_700_002_950, 2);
+    fixture.put_unseen("l.b", ("host", "c"), 1_699_996_000, 3);
+    fixture.put_unseen("l.b", ("host", "d"), 1_690_000_000, 4);
+    let ask = |strict, back_scan| {
+        let options = Options { compat: crate::Compat { strict }, ..Options::default() };
+        let engine = crate::QueryEngine::new(Arc::clone(&shared), options, Limits::default());
+        let request = LastRequest::from_get(&["l.b"], &[], false, Some(back_scan)).unwrap();
+        engine.last(&request, NOW_MS, &Cancel::new()).unwrap().iter().map(|point| point.number).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(false, "0"), [1, 2].map(Number::Integer));
+    assert_eq!(ask(false, "2"), [1, 2, 3].map(Number::Integer));
+    let counted = fixture.schema.find("l.b", &[("host", "d")]).unwrap();
+    let mut batch = basalt_store::MutationBatch::default();
+    let time = basalt_store::Timestamp(1_690_000_000_000);
+    batch.row(counted.as_bytes()).unwrap().put(b"name", b"ts_ctr", Some(time), &[0; 8]).unwrap();
+    fixture.schema.store().apply(&fixture.schema.tables().meta, batch).wait().unwrap();
+    assert_eq!(ask(true, "0"), [Number::Integer(4)]);
+}
+
 /// Hours without a row of the metric cost nothing, others as many rows as series are still looked for.
 #[test]
 fn l_backscan_rows_that_are_looked_for_are_bounded() {

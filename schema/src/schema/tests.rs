@@ -126,6 +126,17 @@ fn the_index_is_read_back_from_row_keys() {
     assert_eq!(index.with_tag(metric, host_b).len(), 1);
 }
 
+#[test]
+fn tables_that_others_write_too_are_not_read_at_open() {
+    let schema = Schema::open(memory(), SchemaConfig::default()).unwrap();
+    let tsuid = schema.resolve("m", &[("host", "a")]).unwrap();
+    put(&schema, &schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(0)));
+    let config = SchemaConfig { is_shared: true, ..SchemaConfig::default() };
+    let shared = Schema::open(Arc::clone(schema.store()), config).unwrap();
+    assert!(shared.index().is_empty());
+    assert_eq!(shared.rebuilt(), RebuildReport::default());
+}
+
 /// `S-UID-RANDOM`: OpenTSDB draws no more than seven bytes.
 #[test]
 fn random_uids_have_a_largest_width() {
