@@ -5,12 +5,14 @@
 
 mod recovery;
 
+use std::io::Cursor;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncReadExt as _, join};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
@@ -181,14 +183,19 @@ async fn connection(app: &Arc<App>, stream: TcpStream, peer: SocketAddr, mut sto
         () = stopped(&mut stop) => return,
     };
     match (peeked, first) {
-        (Ok(Ok(1)), [b'A'..=b'Z']) => serve_http(app, stream, peer, stop).await,
+        (Ok(Ok(1)), [b'P']) if http::quick::is_on(app) => match http::quick::serve(app, &stream, &mut stop).await {
+            http::quick::Ended::Closed => {}
+            http::quick::Ended::HandOver(received) => serve_http(app, (received, stream), peer, stop).await,
+        },
+        (Ok(Ok(1)), [b'A'..=b'Z']) => serve_http(app, (Vec::new(), stream), peer, stop).await,
         (Ok(Ok(1)), _) => telnet::serve(app, stream, peer, stop).await,
         // Closed at once (Telegraf tests its connection so), silent, or reset: nobody to answer.
         (Ok(Ok(_) | Err(_)) | Err(_), _) => {}
     }
 }
 
-async fn serve_http(app: &Arc<App>, stream: TcpStream, peer: SocketAddr, mut stop: Stop) {
+/// Serves HTTP on a socket of which some bytes were read already.
+async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), peer: SocketAddr, mut stop: Stop) {
     let config: &config::Config = &app.config;
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
@@ -201,7 +208,8 @@ async fn serve_http(app: &Arc<App>, stream: TcpStream, peer: SocketAddr, mut sto
     let router = app.router();
     let service = service_fn(move |request| http::answer(Arc::clone(&app), router.clone(), peer, request));
     // A peer that stopped reading its answer is as idle as one that stopped asking.
-    let mut stream = TimeoutStream::new(stream);
+    let (reader, writer) = stream.into_split();
+    let mut stream = TimeoutStream::new(join(Cursor::new(received).chain(reader), writer));
     stream.set_write_timeout(Some(config.server.idle_timeout_ms).filter(|patience| !patience.is_zero()));
     let serving = builder.serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut serving = std::pin::pin!(serving);

@@ -132,12 +132,17 @@ async fn acknowledge(
             Err(_) => submission.time_out(),
         },
     };
+    note(app, began, &report);
+    Ok(report)
+}
+
+/// Counts and logs a put that began then.
+pub(crate) fn note(app: &App, began: Instant, report: &PutReport) {
     app.metrics.put_latency.record(began.elapsed());
     if let Some(first) = report.errors.first() {
         let (errors, reason) = (report.errors.len(), first.problem.http_text());
         tracing::debug!(stored = report.stored, errors, reason, "put with errors");
     }
-    Ok(report)
 }
 
 /// What `summary` and `details` give, member by member in OpenTSDB's order.

@@ -39,6 +39,8 @@ mod meta;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
+mod plain_put;
+#[cfg(test)]
 mod points;
 #[cfg(test)]
 mod queries;

@@ -1,0 +1,149 @@
+//! Puts as collectors send them, which are answered without the router: they and what comes between them on a connection
+//! are answered as by the router.
+
+use std::io::Write as _;
+
+use crate::daemon::Daemon;
+use crate::http::{Client, Response};
+
+/// The bytes of a request.
+fn request(target: &str, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("POST {target} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+fn point(time: u64, value: &str) -> String {
+    format!(r#"[{{"metric":"plain","timestamp":{time},"value":{value},"tags":{{"host":"a"}}}}]"#)
+}
+
+const TIME: u64 = 1_700_000_000;
+
+/// How many points there are.
+fn count(daemon: &Daemon) -> u64 {
+    let end = TIME + 3_000;
+    let told = daemon.get(&format!("/api/query?start={TIME}&end={end}&m=sum:plain&arrays=true"));
+    told.json()[0]["dps"].as_array().map_or(0, |points| points.len() as u64)
+}
+
+/// What tells an answer apart: all but its date, and whether the router may compress it.
+fn told(response: &Response) -> (u16, Vec<(String, String)>, String) {
+    let mut headers = response.headers.clone();
+    headers.retain(|(name, _)| name != "Date");
+    headers.sort();
+    (response.status, headers, response.text())
+}
+
+#[test]
+fn a_plain_put_is_answered_as_the_router_answers_it() {
+    let daemon = Daemon::memory();
+    let bodies = [
+        point(TIME, "1"),
+        point(TIME, "\"x\""),
+        format!("[{},{}]", point(TIME, "2").replace(['[', ']'], ""), r#"{"metric":"plain"}"#),
+        "[]".to_owned(),
+        "no json".to_owned(),
+        "{}".to_owned(),
+        "\u{0}".to_owned(),
+    ];
+    for body in bodies {
+        let (mut plain, mut routed) = (daemon.client(), daemon.client());
+        plain.raw(&request("/api/put", "", &body)).unwrap();
+        // The same endpoint under a name that only the router knows.
+        routed.raw(&request("/api/v1/put", "", &body)).unwrap();
+        let (plain, routed) = (plain.read("POST").unwrap(), routed.read("POST").unwrap());
+        assert_eq!(told(&plain), told(&routed), "{body}");
+        assert!(plain.header("Date").is_some_and(|date| date.ends_with(" GMT")), "{body}");
+    }
+    assert_eq!(count(&daemon), 1);
+}
+
+#[test]
+fn puts_sent_at_once_are_answered_in_order_and_what_follows_them_too() {
+    let daemon = Daemon::memory();
+    let mut client = daemon.client();
+    let mut bytes = Vec::new();
+    for n in 0..20 {
+        bytes.extend(request("/api/put", "", &point(TIME + n, if n % 3 == 1 { "\"x\"" } else { "1" })));
+    }
+    bytes.extend(b"GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    bytes.extend(request("/api/put?details", "", &point(TIME + 20, "1")));
+    bytes.extend(request("/api/put", "", &point(TIME + 21, "1")));
+    client.raw(&bytes).unwrap();
+    for n in 0..20 {
+        assert_eq!(client.read("POST").unwrap().status, if n % 3 == 1 { 400 } else { 204 }, "{n}");
+    }
+    assert!(client.read("GET").unwrap().text().contains("version"));
+    assert_eq!(client.read("POST").unwrap().text(), r#"{"success":1,"failed":0,"errors":[]}"#);
+    assert_eq!(client.read("POST").unwrap().status, 204);
+    assert_eq!(count(&daemon), 15);
+}
+
+#[test]
+fn a_put_may_come_in_pieces_and_a_large_one_too() {
+    let daemon = Daemon::memory();
+    let bytes = request("/api/put", "", &point(TIME, "1"));
+    for cut in [1, 4, 20, bytes.len() - 60, bytes.len() - 1] {
+        let mut client = daemon.client();
+        client.raw(&bytes[..cut]).unwrap();
+        // What was sent is taken before the rest comes.
+        assert_eq!(daemon.get("/readyz").status, 200);
+        client.raw(&bytes[cut..]).unwrap();
+        assert_eq!(client.read("POST").unwrap().status, 204, "{cut}");
+        assert_eq!(client.get("/api/version").unwrap().status, 200, "{cut}");
+    }
+    for points in [1_000, 9_000] {
+        let all: Vec<String> = (0..points).map(|n| point(TIME + n % 2_000, "3").replace(['[', ']'], "")).collect();
+        let body = format!("[{}]", all.join(","));
+        assert_eq!(daemon.client().post("/api/put", &body).unwrap().status, 204, "{}", body.len());
+    }
+    assert_eq!(count(&daemon), 2_000);
+}
+
+#[test]
+fn headers_that_mean_something_keep_their_meaning() {
+    let daemon = Daemon::memory();
+    let mut client = daemon.client();
+    let body = point(TIME, "1");
+    client
+        .raw(
+            format!(
+                "POST /api/put HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            )
+            .as_bytes(),
+        )
+        .unwrap();
+    assert_eq!(client.read("HEAD").unwrap().status, 100);
+    client.raw(body.as_bytes()).unwrap();
+    assert_eq!(client.read("POST").unwrap().status, 204);
+    let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    zipped.write_all(point(TIME + 1, "1").as_bytes()).unwrap();
+    let zipped = zipped.finish().unwrap();
+    let gzip = [("Content-Encoding", "gzip")];
+    assert_eq!(daemon.client().request("POST", "/api/put", &gzip, &zipped).unwrap().status, 204);
+    let chunked = [("Transfer-Encoding", "chunked")];
+    let body = point(TIME + 2, "1");
+    assert_eq!(daemon.client().request("POST", "/api/put", &chunked, body.as_bytes()).unwrap().status, 204);
+    let mut client: Client = daemon.client();
+    client.raw(&request("/api/put", "Connection: close\r\n", &point(TIME + 3, "1"))).unwrap();
+    let told = client.read("POST").unwrap();
+    assert_eq!((told.status, told.header("Connection")), (204, Some("close")));
+    assert!(client.read("POST").is_err(), "it is closed");
+    assert_eq!(count(&daemon), 4);
+}
+
+#[test]
+fn a_server_that_ends_closes_connections_that_wait_for_their_next_put() {
+    let daemon = Daemon::memory();
+    let (mut idle, mut half) = (daemon.client(), daemon.client());
+    assert_eq!(idle.post("/api/put", &point(TIME, "1")).unwrap().status, 204);
+    let bytes = request("/api/put", "", &point(TIME + 1, "1"));
+    assert_eq!(half.post("/api/put", &point(TIME, "1")).unwrap().status, 204);
+    half.raw(&bytes[..bytes.len() - 1]).unwrap();
+    assert_eq!(daemon.get("/readyz").status, 200);
+    let ending = std::thread::spawn(move || daemon.terminate());
+    assert!(idle.read("POST").is_err(), "closed");
+    half.raw(&bytes[bytes.len() - 1..]).unwrap();
+    assert_eq!(half.read("POST").unwrap().status, 204);
+    assert!(ending.join().unwrap().success());
+}
