@@ -37,9 +37,13 @@ impl UidTable {
                 continue;
             }
             self.put_if_absent(name.as_bytes(), UID_ID_FAMILY, &row, durability)?;
-            // Ours, or that of who won the race; then ours is an orphan. None means that the name was deleted again, or
-            // that it was put, deleted and put within one millisecond: the tombstone hides the second put too.
+            // Ours, or that of who won the race. None means that the name was deleted again, or that it was put, deleted
+            // and put within one millisecond: the tombstone hides the second put too.
             if let Some(stored) = self.put_uid(name)? {
+                if stored != uid {
+                    // Nobody else knows the UID that was drawn here; OpenTSDB leaves its name, which its fsck then finds.
+                    self.delete_row(&row, UID_NAME_FAMILY)?;
+                }
                 return Ok(stored);
             }
         }

@@ -160,6 +160,8 @@ fn who_loses_the_race_takes_the_winners_uid() {
     let winner = table.uid_or_create("a").unwrap();
     assert_eq!(table.assign("a", Durability::Fsync).unwrap(), winner);
     assert_eq!(table.usage().unwrap().used, 2);
+    // The UID that was drawn in vain has no name: `uid fsck` would find it.
+    assert_eq!(table.name(Uid::new(2)).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(table.uid_or_create("b").unwrap(), Uid::new(3));
 }
 
