@@ -102,6 +102,8 @@ keys! {
     hbase.zookeeper_quorum: "ZooKeeper's servers, asked for the cluster where no masters are named";
     hbase.zookeeper_root: "node of ZooKeeper's below which HBase keeps its own";
     hbase.user: "name that the cluster's access rules see";
+    hbase.call_timeout_ms: "time for one answer of a server of the cluster";
+    hbase.operation_timeout_ms: "time for a read or a write over all attempts; what is not answered then is a 503, its outcome unknown";
     hbase.fsync_wal: "sync HBase's log to its disks before a write is acknowledged, where HBase would keep it in memory thrice";
     hbase.compression: "COMPRESSION of tables that are made; the cluster must have the codec";
     schema.data_table: "table of points";

@@ -180,6 +180,8 @@ pub(crate) struct Hbase {
     pub(crate) zookeeper_quorum: String,
     pub(crate) zookeeper_root: String,
     pub(crate) user: String,
+    pub(crate) call_timeout_ms: Duration,
+    pub(crate) operation_timeout_ms: Duration,
     pub(crate) fsync_wal: bool,
     pub(crate) compression: String,
 }
@@ -193,6 +195,8 @@ impl Default for Hbase {
             zookeeper_quorum: "localhost".to_owned(),
             zookeeper_root: client.zookeeper_root,
             user: client.user,
+            call_timeout_ms: client.call_timeout,
+            operation_timeout_ms: client.operation_timeout,
             fsync_wal: client.fsync_wal,
             compression: client.compression,
         }

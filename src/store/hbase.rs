@@ -21,6 +21,7 @@ pub(super) fn open(config: &config::Hbase) -> Result<HBaseStore, Failure> {
     options.zookeeper = listed(&config.zookeeper_quorum);
     options.zookeeper_root.clone_from(&config.zookeeper_root);
     options.user.clone_from(&config.user);
+    (options.call_timeout, options.operation_timeout) = (config.call_timeout_ms, config.operation_timeout_ms);
     options.fsync_wal = config.fsync_wal;
     options.compression.clone_from(&config.compression);
     HBaseStore::open(options).map_err(|cause| {
