@@ -6,6 +6,9 @@
 # make differential   random data and requests to a real OpenTSDB and to Basalt (tests/differential/README.md; Java and Maven)
 # make fuzz   every fuzz target for SECONDS (60) each; needs cargo-fuzz (fuzz/README.md)
 # make truth  the store's rules and 2,000 random histories asked of a real HBase (tests/oracle/README.md)
+# make both   OpenTSDB and Basalt on the same tables of a real HBase: UIDs given by both at once, OpenTSDB's fsck over POINTS_BOTH (1000000)
+#             points of Basalt's, and random questions to both (tests/oracle/README.md)
+# make rounds Basalt over a real HBase under load, 20 rounds of what goes wrong (tests/oracle/README.md)
 # make import-check   `basalt import` of a real OpenTSDB's dump of 1 M points (Java and Maven), then of a made one of
 #             POINTS (50M) beside /api/put, killed half-way; some 20 GB of disk
 # make lab    the full counts: simulation, log cuts, clients for a minute each
@@ -13,7 +16,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run test bench peers bench-store differential lab fuzz truth import-check
+.PHONY: run test bench peers bench-store differential lab fuzz truth both rounds import-check
 
 run:
 	$(CARGO) run --release --bin basalt -- serve $(ARGS)
@@ -54,6 +57,16 @@ truth:
 	$(CARGO) xtask truth suite
 	$(CARGO) xtask truth shell
 	$(CARGO) xtask truth histories --count 2000
+
+POINTS_BOTH ?= 1000000
+
+both:
+	$(CARGO) xtask both uids $(ARGS)
+	$(CARGO) xtask both points --count $(POINTS_BOTH) $(ARGS)
+	$(CARGO) xtask differential --store hbase --count 2100 $(ARGS)
+
+rounds:
+	$(CARGO) xtask rounds $(ARGS)
 
 POINTS ?= 50M
 

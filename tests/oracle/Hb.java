@@ -6,6 +6,10 @@
 //   loop                       reads one command a line and answers each with a line `ok` or `failed MESSAGE`: one JVM for many
 //   dump    TABLE [PREFIXHEX]  every cell as hex: key family qualifier timestamp value
 //   raw     TABLE [PREFIXHEX]  the same with every stored version and delete marker
+//   drop    PREFIX...          disables and deletes them
+//   regions TABLE              its regions in key order: start key, port of the server
+//   move    TABLE NUMBER PORT  the region of that number, counted round, to the region server on that port; none where it is there
+//   split   TABLE KEYHEX       the region that holds the key, at the key
 //   flush   TABLE...           memstore to HFile
 //   compact TABLE...           major compaction
 //   put     TABLE KEYHEX FAMILY QUALHEX VALUEHEX
@@ -74,6 +78,37 @@ public class Hb {
         for (Future<Void> f : done) f.get(60, TimeUnit.SECONDS);
         break;
       }
+      case "drop":
+        for (String p : args) for (String[] t : tables(p)) {
+          TableName name = TableName.valueOf(p + t[0]);
+          if (!admin.tableExists(name)) continue;
+          if (admin.isTableEnabled(name)) admin.disableTable(name);
+          admin.deleteTable(name);
+        }
+        break;
+      case "regions":
+        for (HRegionLocation l : located(c, args.get(0)))
+          System.out.println(hex(l.getRegion().getStartKey()) + " " + l.getPort());
+        break;
+      case "move": {
+        List<HRegionLocation> all = located(c, args.get(0));
+        HRegionLocation one = all.get(Integer.parseInt(args.get(1)) % all.size());
+        int port = Integer.parseInt(args.get(2));
+        if (one.getPort() == port) break;
+        ServerName to = null;
+        for (ServerName s : admin.getRegionServers()) if (s.getPort() == port) to = s;
+        if (to == null) throw new IllegalStateException("no server on port " + port);
+        admin.move(one.getRegion().getEncodedNameAsBytes(), to);
+        break;
+      }
+      case "split": {
+        byte[] key = Bytes.fromHex(args.get(1));
+        try (RegionLocator l = c.getRegionLocator(TableName.valueOf(args.get(0)))) {
+          byte[] name = l.getRegionLocation(key, true).getRegion().getRegionName();
+          admin.splitRegionAsync(name, key).get(60, TimeUnit.SECONDS);
+        }
+        break;
+      }
       case "wipe":
         for (String p : args) for (String[] t : tables(p)) wipe(c, TableName.valueOf(p + t[0]));
         break;
@@ -88,6 +123,13 @@ public class Hb {
         }
         break;
       default: throw new IllegalArgumentException(a[0]);
+    }
+  }
+
+  static List<HRegionLocation> located(Connection c, String table) throws Exception {
+    try (RegionLocator l = c.getRegionLocator(TableName.valueOf(table))) {
+      l.clearRegionLocationCache();
+      return l.getAllRegionLocations();
     }
   }
 

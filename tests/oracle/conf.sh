@@ -12,14 +12,18 @@ tables() { case $1 in plain) echo tsdb ;; *) echo "$1-tsdb" ;; esac; }
 
 property() { echo "<property><name>$1</name><value>$2</value></property>"; }
 
+# hbase_site DISTRIBUTED PORT: of the standalone HBase, or of a region server in a process of its own.
 hbase_site() {
   echo '<configuration>'
   property hbase.rootdir "file://$ORACLE_DIR/data/hbase"
   property hbase.tmp.dir "$ORACLE_DIR/data/tmp"
   property hbase.zookeeper.property.dataDir "$ORACLE_DIR/data/zookeeper"
-  property hbase.cluster.distributed false
-  property hbase.unsafe.stream.capability.enforce false
+  property hbase.cluster.distributed "$1"
   property hbase.wal.provider filesystem
+  # Hadoop's own local file system has checksums and knows no flush: what HBase acknowledged would go with the process.
+  # With this one HBase's log is in the system's hands before it answers, and it would not start otherwise.
+  property fs.file.impl Flushed
+  property hbase.unsafe.stream.capability.enforce true
   property hbase.zookeeper.quorum 127.0.0.1
   property hbase.zookeeper.property.clientPort "$ORACLE_ZK_PORT"
   property hbase.zookeeper.property.clientPortAddress 127.0.0.1
@@ -28,7 +32,7 @@ hbase_site() {
   property hbase.master.port "$ORACLE_MASTER_PORT"
   property hbase.regionserver.hostname localhost
   property hbase.regionserver.ipc.address 127.0.0.1
-  property hbase.regionserver.port "$ORACLE_RS_PORT"
+  property hbase.regionserver.port "$2"
   property hbase.master.info.port -1
   property hbase.regionserver.info.port -1
   property hbase.regionserver.handler.count 10
@@ -39,7 +43,12 @@ hbase_site() {
   property hbase.master.wait.on.regionservers.interval 100
   property hbase.regionserver.msginterval 500
   property hbase.client.pause 50
+  property hbase.client.operation.timeout 90000
   property hbase.snapshot.enabled false
+  # As HBase's default is for servers apart: who is silent for less is not dead.
+  property zookeeper.session.timeout.localHBaseCluster 90000
+  property zookeeper.session.timeout 90000
+  property hbase.zookeeper.property.maxSessionTimeout 90000
   echo '</configuration>'
 }
 
@@ -60,14 +69,16 @@ L
 }
 
 write_conf() {
-  mkdir -p "$ORACLE_DIR"/conf/{tsd,tool,client} "$ORACLE_DIR/run/classes"
-  hbase_site > "$ORACLE_DIR/conf/hbase-site.xml"
+  mkdir -p "$ORACLE_DIR"/conf/{tsd,tool,client,region} "$ORACLE_DIR/run/classes"
+  hbase_site false "$ORACLE_RS_PORT" > "$ORACLE_DIR/conf/hbase-site.xml"
+  hbase_site true $((ORACLE_RS_PORT + 1)) > "$ORACLE_DIR/conf/region/hbase-site.xml"
   cat > "$ORACLE_DIR/conf/log4j.properties" <<'L'
 log4j.rootLogger=INFO,console
 log4j.appender.console=org.apache.log4j.ConsoleAppender
 log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %-5p [%t] %c{2}: %m%n
 L
+  cp "$ORACLE_DIR/conf/log4j.properties" "$ORACLE_DIR/conf/region/"
   sed 's/INFO/ERROR/' "$ORACLE_DIR/conf/log4j.properties" > "$ORACLE_DIR/conf/client/log4j.properties"
   logback "$ORACLE_DIR/conf/tsd/logback.xml" INFO
   logback "$ORACLE_DIR/conf/tool/logback.xml" INFO

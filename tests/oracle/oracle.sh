@@ -59,12 +59,17 @@ wait_port() { # NAME PORT SECONDS
   echo "$2" > "$ORACLE_DIR/state/$1.port"
 }
 
-# Hb.java, compiled when it changed, against the running HBase.
+# classes NAME: NAME.java, compiled when it changed.
+classes() {
+  local out="$ORACLE_DIR/run/classes"
+  [ ! "$out/$1.class" -nt "$here/$1.java" ] || return 0
+  "${ORACLE_JAVA}c" -nowarn -Xlint:-deprecation -cp "$ORACLE_DIR/lib/hbase/*" -d "$out" "$here/$1.java" 2>/dev/null
+}
+
+# Hb.java against the running HBase.
 hb() {
   local out="$ORACLE_DIR/run/classes"
-  if [ ! "$out/Hb.class" -nt "$here/Hb.java" ]; then
-    "${ORACLE_JAVA}c" -nowarn -Xlint:-deprecation -cp "$ORACLE_DIR/lib/hbase/*" -d "$out" "$here/Hb.java" 2>/dev/null
-  fi
+  classes Hb
   "$ORACLE_JAVA" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "${opens[@]}" \
     -cp "$out:$ORACLE_DIR/conf/client:$ORACLE_DIR/conf:$ORACLE_DIR/lib/hbase/*" Hb "$@"
 }
@@ -92,6 +97,33 @@ tool() {
     --config="$ORACLE_DIR/conf/tsd-$profile.conf" "$@"
 }
 
+# The standalone HBase: ZooKeeper, master and region server in one process; nothing where it runs.
+hbase() {
+  mkdir -p "$ORACLE_DIR"/{lib,state,log,conf,tsd}
+  jars hbase; write_conf
+  classes Flushed
+  if ! alive hbase; then
+    launch hbase "$ORACLE_HBASE_MX" "$ORACLE_DIR/conf:$ORACLE_DIR/run/classes:$ORACLE_DIR/lib/hbase/*" \
+      org.apache.hadoop.hbase.master.HMaster start
+  fi
+  wait_port hbase "$ORACLE_RS_PORT" 90
+}
+
+# A second region server, in a process of its own, on the next port.
+region() {
+  if ! alive region; then
+    launch region "$ORACLE_TSD_MX" "$ORACLE_DIR/conf/region:$ORACLE_DIR/run/classes:$ORACLE_DIR/lib/hbase/*" \
+      org.apache.hadoop.hbase.regionserver.HRegionServer start
+  fi
+  wait_port region $((ORACLE_RS_PORT + 1)) 90
+}
+
+# signal NAME SIGNAL: to a process that `up` or `region` started.
+signal() {
+  alive "$1" || { echo "$1 does not run" >&2; return 1; }
+  kill -s "$2" "$(cut -d' ' -f1 "$ORACLE_DIR/state/$1.pid")"
+}
+
 up() {
   local fresh= profiles=() a p
   for a in "$@"; do
@@ -102,15 +134,9 @@ up() {
     esac
   done
   [ ${#profiles[@]} -gt 0 ] || profiles=(plain)
-  mkdir -p "$ORACLE_DIR"/{lib,state,log,conf,tsd}
-  if [ -n "$fresh" ]; then down; rm -rf "$ORACLE_DIR/data" "$ORACLE_DIR/tsd"; mkdir -p "$ORACLE_DIR/tsd"; fi
-  jars hbase; jars tsd
-  write_conf
-  if ! alive hbase; then
-    launch hbase "$ORACLE_HBASE_MX" "$ORACLE_DIR/conf:$ORACLE_DIR/lib/hbase/*" \
-      org.apache.hadoop.hbase.master.HMaster start
-  fi
-  wait_port hbase "$ORACLE_RS_PORT" 90
+  if [ -n "$fresh" ]; then down; rm -rf "$ORACLE_DIR/data" "$ORACLE_DIR/tsd"; fi
+  hbase
+  jars tsd
   hb create $(for p in "${profiles[@]}"; do tables "$p"; done)
   for p in "${profiles[@]}"; do
     if ! alive "tsd-$p"; then
@@ -131,7 +157,7 @@ down() {
     for f in "$ORACLE_DIR"/state/tsd-*.pid; do
       [ -e "$f" ] && names+=("$(basename "$f" .pid)")
     done
-    names+=(hbase)
+    names+=(region hbase)
   fi
   for n in "${names[@]}"; do
     f="$ORACLE_DIR/state/$n.pid"
@@ -163,6 +189,9 @@ case $command in
   down) down "$@" ;;
   status) status ;;
   hb) hb "$@" ;;
+  hbase) hbase ;;
+  region) hbase; region ;;
+  signal) signal "$@" ;;
   truth) truth "$@" ;;
   scan) tool DumpSeries "$@" ;;
   fsck) tool Fsck "$@" ;;

@@ -126,7 +126,7 @@ impl<'a> Field<'a> {
 
     /// Moves what is in memory of HBase's into files.
     fn flush(&mut self) -> Result<()> {
-        self.real.tables(&format!("flush {PREFIX} {PREFIX}-uid"))
+        self.real.tables(&format!("flush {PREFIX} {PREFIX}-uid")).map(drop)
     }
 
     /// What OpenTSDB's daemon and HBase used so far.

@@ -26,16 +26,19 @@ use crate::golden::scenario::Step;
 use crate::oracle;
 use draw::Draw;
 use known::Known;
-use pair::{Pair, Servers};
+use pair::{Kind, Pair, Servers, Side};
 use shrink::Script;
 use world::World;
 
 const USAGE: &str = "\
-usage: cargo xtask differential [--count N] [--seed S] [--profile NAME]... [--connections N] [--shrink N] [--basalt FILE]
+usage: cargo xtask differential [--count N] [--seed S] [--profile NAME]... [--store NAME]... [--connections N] [--shrink N]
+                                [--basalt FILE]
 
   --count        requests in all (2000)
   --seed         what everything is drawn from (1)
   --profile      the oracle's profiles, in turn (plain, salted, appends, meta and rollup)
+  --store        Basalt's stores, in turn (memory and embedded); `hbase` is the very tables of OpenTSDB's daemon: one of the
+                 two, in turn, writes, and both are asked
   --connections  over which reading requests are asked at once (4)
   --shrink       differences to make small; further ones are told as they are (8)
   --basalt       the binary to ask; built from this tree unless named";
@@ -51,6 +54,7 @@ struct Options {
     count: u64,
     seed: u64,
     profiles: Vec<String>,
+    stores: Vec<String>,
     connections: usize,
     shrinks: usize,
     basalt: Option<String>,
@@ -112,15 +116,19 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     let known = Known::read(&oracle::workspace().join("tests/differential/known.json"))?;
     let program = options.basalt.as_ref().map_or_else(pair::build, |file| Ok(file.into()))?;
-    let mut pair = Pair::new(&options.profiles, program)?;
+    let mut pair = Pair::new(&options.profiles, program, options.stores.iter().any(|store| store == pair::SHARED))?;
     let mut tally = Tally::default();
     let mut drawn = Draw::new(options.seed);
-    for (profile, store) in options.profiles.iter().cycle().zip(["memory", "embedded"].iter().cycle()) {
+    for (number, profile) in options.profiles.iter().cycle().enumerate() {
         if tally.asked >= options.count {
             break;
         }
-        let mut one =
-            One { pair: &mut pair, known: &known, options: &options, profile, store, tally: &mut tally, live: None };
+        let store = &options.stores[number % options.stores.len()];
+        // Each profile by each writer, however many profiles there are.
+        let is_ours = (number + number / options.profiles.len()) % 2 == 1;
+        let side = if is_ours { Side::Ours } else { Side::Real };
+        let kind = Kind { profile, store, writer: (store == pair::SHARED).then_some(side) };
+        let mut one = One { pair: &mut pair, known: &known, options: &options, kind, tally: &mut tally, live: None };
         one.run(&mut drawn.fork())?;
     }
     for (rule, count) in &tally.known {
@@ -134,7 +142,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 fn options(args: &[String]) -> Result<Options> {
-    let mut options = Options { count: 2000, seed: 1, profiles: Vec::new(), connections: 4, shrinks: 8, basalt: None };
+    let (profiles, stores) = (Vec::new(), Vec::new());
+    let mut options = Options { count: 2000, seed: 1, profiles, stores, connections: 4, shrinks: 8, basalt: None };
     let mut words = args.iter();
     while let Some(name) = words.next() {
         let value = words.next().with_context(|| format!("{name} needs a value\n{USAGE}"))?;
@@ -142,6 +151,7 @@ fn options(args: &[String]) -> Result<Options> {
             "--count" => options.count = value.parse()?,
             "--seed" => options.seed = value.parse()?,
             "--profile" => options.profiles.push(value.clone()),
+            "--store" => options.stores.push(value.clone()),
             "--connections" => options.connections = value.parse::<usize>()?.max(1),
             "--shrink" => options.shrinks = value.parse()?,
             "--basalt" => options.basalt = Some(value.clone()),
@@ -151,6 +161,9 @@ fn options(args: &[String]) -> Result<Options> {
     if options.profiles.is_empty() {
         options.profiles = ["plain", "salted", "appends", "meta", "rollup"].map(str::to_owned).to_vec();
     }
+    if options.stores.is_empty() {
+        options.stores = ["memory", "embedded"].map(str::to_owned).to_vec();
+    }
     Ok(options)
 }
 
@@ -159,8 +172,7 @@ struct One<'a> {
     pair: &'a mut Pair,
     known: &'a Known,
     options: &'a Options,
-    profile: &'a str,
-    store: &'a str,
+    kind: Kind<'a>,
     tally: &'a mut Tally,
     /// Servers with the points and requests of the latest attempt.
     live: Option<(Script, Servers)>,
@@ -168,8 +180,8 @@ struct One<'a> {
 
 impl One<'_> {
     fn run(&mut self, draw: &mut Draw) -> Result<()> {
-        let mut world = World::draw(draw, self.profile, now()?);
-        let servers = self.pair.fresh(self.profile, self.store)?;
+        let mut world = World::draw(draw, self.kind.profile, now()?);
+        let servers = self.pair.fresh(self.kind)?;
         servers.seed(&world.lines)?;
         world.tsuids = servers.tsuids()?;
         let reads: Vec<Step> = (0..READS_COUNT).map(|_| ask::draw(draw, &world)).collect();
@@ -181,8 +193,10 @@ impl One<'_> {
         let unchanged = cases.len();
         let mut asker = servers.asker();
         for (index, step) in writes.iter().enumerate() {
-            cases.extend(Case::new(step, asker.ask(step)).map(|case| (index, case)));
+            let answers = asker.change(step);
+            cases.extend(answers.and_then(|answers| Case::new(step, answers)).map(|case| (index, case)));
         }
+        servers.settle();
         let changed = cases.len();
         cases.extend(self.read(&servers, &rereads).into_iter().map(|case| (writes.len(), case)));
         drop(servers);
@@ -240,7 +254,7 @@ impl One<'_> {
             })?;
         }
         self.tally.told.insert(likeness);
-        println!("\n=== {} over {}, difference {}", self.profile, self.store, self.tally.told.len());
+        println!("\n=== {}, difference {}", self.kind, self.tally.told.len());
         tell(&smallest, &last);
         Ok(())
     }
@@ -252,12 +266,13 @@ impl One<'_> {
         let servers = match self.live.take() {
             Some((live, servers)) if alike(&live) => servers,
             _ => {
-                let servers = self.pair.fresh(self.profile, self.store)?;
+                let servers = self.pair.fresh(self.kind)?;
                 servers.seed(&script.lines)?;
                 let mut asker = servers.asker();
                 for step in &script.before {
-                    asker.ask(step);
+                    asker.change(step);
                 }
+                servers.settle();
                 servers
             }
         };

@@ -9,7 +9,7 @@ mod dump;
 mod full;
 mod load;
 mod rate;
-mod series;
+pub(crate) mod series;
 mod world;
 
 use std::path::PathBuf;

@@ -3,12 +3,14 @@
 #![expect(clippy::disallowed_types, reason = "its work is to start cargo and the oracle")]
 
 mod beside;
+mod both;
 mod ci;
 mod differential;
 mod golden;
 mod import_check;
 mod oracle;
 mod peers;
+mod rounds;
 mod tidy;
 mod truth;
 
@@ -21,12 +23,14 @@ usage: cargo xtask COMMAND
 
   ci              the whole gate: fmt, clippy, doc, tidy, tests; its last line counts the tests
   tidy [--bless]  the rules that no compiler knows; --bless takes the format documents' hashes anew
+  both ...        it and Basalt on the same tables at once: uids | points [--count N]
   oracle ...      a real OpenTSDB on a real HBase: up [--fresh] [PROFILE...] | down | status | hb | scan | fsck
   beside ...      puts and questions to Basalt and to OpenTSDB on one HBase, in turns: --help for the flags
   differential ...  random data and requests to it and to Basalt: --count N --seed S, --help for the rest
   golden ...      the answers recorded from it: record [NAME...] | check [NAME...] | list
   import-check ...  `basalt import` of a real dump, and of a made one beside `/api/put`: --generate N, --help for the rest
   peers ...       the benches beside VictoriaMetrics, InfluxDB, QuestDB and OpenTSDB, each fetched: --help for the rest
+  rounds ...      Basalt over HBase under load while either is killed, frozen, moved, split: --count N --seed S
   truth ...       the store's rules asked of a real HBase: suite [--record] [NAME...] | histories [--count N] [--seed N]
 ";
 
@@ -45,6 +49,7 @@ fn run(args: &[String]) -> Result<()> {
     let rest = args.get(1..).unwrap_or_default();
     match args.first().map(String::as_str) {
         Some("beside") => beside::run(rest),
+        Some("both") => both::run(rest),
         Some("ci") => ci::run(),
         Some("tidy") => tidy::run(rest.iter().any(|a| a == "--bless")),
         Some("differential") => differential::run(rest),
@@ -52,6 +57,7 @@ fn run(args: &[String]) -> Result<()> {
         Some("golden") => golden::run(rest),
         Some("import-check") => import_check::run(rest),
         Some("peers") => peers::run(rest),
+        Some("rounds") => rounds::run(rest),
         Some("truth") => truth::run(rest),
         _ => anyhow::bail!("no such command\n{USAGE}"),
     }

@@ -3,6 +3,8 @@
 //! The work is `tests/oracle/oracle.sh`'s; here are the defaults that keep it away from a Basalt on 4242 and from
 //! anything outside a temporary folder, and the one clear line where Java or Maven is missing.
 
+pub(crate) mod hand;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,6 +47,16 @@ pub(crate) fn missing_tool() -> Option<&'static str> {
 pub(crate) fn workspace() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// Port of the first profile's daemon.
+pub(crate) fn port() -> Result<u16> {
+    Ok(tsd_port().parse()?)
+}
+
+/// Where `ZooKeeper` is.
+pub(crate) fn zookeeper() -> String {
+    format!("127.0.0.1:{}", std::env::var("ORACLE_ZK_PORT").unwrap_or_else(|_| "12181".to_owned()))
 }
 
 fn tsd_port() -> String {

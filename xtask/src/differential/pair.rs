@@ -1,19 +1,63 @@
 //! The two servers: the real OpenTSDB of one profile, and a Basalt of its own for each data set.
 
+use std::fmt;
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
+use crate::both::daemon::pause;
 use crate::golden::answer::Answer;
 use crate::golden::play::Player;
 use crate::golden::profile;
 use crate::golden::record::{self, Oracle};
 use crate::golden::scenario::Step;
 use crate::oracle;
+
+/// The store that is OpenTSDB's own tables.
+pub(crate) const SHARED: &str = "hbase";
+/// What a daemon whose tables are shared is told: to compact each row at once, as it does in time.
+const COMPACTS: &str = "tsd.storage.enable_compaction = true
+tsd.storage.compaction.flush_interval = 1
+tsd.storage.compaction.min_flush_threshold = 1
+tsd.storage.compaction.flush_speed = 3600";
+/// By when it has, twice over.
+const COMPACTED: Duration = Duration::from_secs(3);
+
+/// One of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// OpenTSDB.
+    Real,
+    /// Basalt.
+    Ours,
+}
+
+/// What a data set is put into.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind<'a> {
+    /// The oracle's profile.
+    pub(crate) profile: &'a str,
+    /// Basalt's store.
+    pub(crate) store: &'a str,
+    /// Who alone writes, where both have the same tables.
+    pub(crate) writer: Option<Side>,
+}
+
+impl fmt::Display for Kind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} over {}", self.profile, self.store)?;
+        match self.writer {
+            None => Ok(()),
+            Some(Side::Real) => write!(f, ", written by OpenTSDB"),
+            Some(Side::Ours) => write!(f, ", written by Basalt"),
+        }
+    }
+}
 
 /// Who can start both from empty tables, as often as needed.
 #[derive(Debug)]
@@ -26,21 +70,28 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// Starts (or finds running) the real daemons of these profiles. `program` is the binary of Basalt.
-    pub(crate) fn new(profiles: &[String], program: PathBuf) -> Result<Self> {
-        let oracle = Oracle::start(profiles.iter().map(String::as_str))?;
+    pub(crate) fn new(profiles: &[String], program: PathBuf, is_shared: bool) -> Result<Self> {
+        let names = profiles.iter().map(String::as_str);
+        let oracle = if is_shared { Oracle::start_with(names, COMPACTS)? } else { Oracle::start(names)? };
         Ok(Self { oracle, program, folder: tempfile::tempdir()?, starts_count: 0 })
     }
 
     /// Both servers with nothing in them.
-    pub(crate) fn fresh(&mut self, profile: &str, store: &str) -> Result<Servers> {
+    pub(crate) fn fresh(&mut self, kind: Kind<'_>) -> Result<Servers> {
         self.starts_count += 1;
         let folder = self.folder.path().join(self.starts_count.to_string());
         std::fs::create_dir(&folder)?;
-        let config = folder.join("basalt.toml");
-        std::fs::write(&config, profile::settings(profile))?;
-        let ours = Basalt::start(&self.program, &folder, store, &config)?;
-        let real = self.oracle.fresh(profile)?;
-        Ok(Servers { real, ours })
+        let real = self.oracle.fresh(kind.profile)?;
+        let config = if kind.writer.is_some() {
+            // The very file that OpenTSDB's daemon reads.
+            oracle::folder().join(format!("conf/tsd-{}.conf", kind.profile))
+        } else {
+            let config = folder.join("basalt.toml");
+            std::fs::write(&config, profile::settings(kind.profile))?;
+            config
+        };
+        let ours = Basalt::start(&self.program, &folder, kind.store, &config)?;
+        Ok(Servers { real, ours, writer: kind.writer })
     }
 }
 
@@ -49,18 +100,32 @@ impl Pair {
 pub(crate) struct Servers {
     real: SocketAddr,
     ours: Basalt,
+    writer: Option<Side>,
 }
 
 impl Servers {
-    /// Puts the points into both.
+    /// Puts the points into both, or has the one that writes put them.
     pub(crate) fn seed(&self, lines: &[String]) -> Result<()> {
         let put = |address| Player::new(address, &|| {}).seed(lines);
-        std::thread::scope(|scope| {
-            let real = scope.spawn(|| put(self.real));
-            put(self.ours.address).context("Basalt")?;
-            let real = real.join().unwrap_or_else(|_| anyhow::bail!("the thread that puts panicked"));
-            real.context("OpenTSDB")
-        })
+        match self.writer {
+            Some(Side::Real) => put(self.real).context("OpenTSDB")?,
+            Some(Side::Ours) => put(self.ours.address).context("Basalt")?,
+            None => std::thread::scope(|scope| {
+                let real = scope.spawn(|| put(self.real));
+                put(self.ours.address).context("Basalt")?;
+                let real = real.join().unwrap_or_else(|_| anyhow::bail!("the thread that puts panicked"));
+                real.context("OpenTSDB")
+            })?,
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Waits until OpenTSDB, where it writes alone, has compacted what it wrote.
+    pub(crate) fn settle(&self) {
+        if self.writer == Some(Side::Real) {
+            pause(COMPACTED);
+        }
     }
 
     /// TSUIDs of all series, as Basalt knows them without a meta table.
@@ -74,7 +139,8 @@ impl Servers {
 
     /// One who asks both, over a connection each.
     pub(crate) fn asker(&self) -> Asker {
-        Asker { real: Player::new(self.real, &record::settle), ours: Player::new(self.ours.address, &|| {}) }
+        let (real, ours) = (Player::new(self.real, &record::settle), Player::new(self.ours.address, &|| {}));
+        Asker { real, ours, writer: self.writer }
     }
 }
 
@@ -82,21 +148,38 @@ impl Servers {
 pub(crate) struct Asker {
     real: Player<'static>,
     ours: Player<'static>,
+    writer: Option<Side>,
 }
 
 impl Asker {
     /// What the real one answers, and what Basalt does. No answer at all is an answer of that text.
     pub(crate) fn ask(&mut self, step: &Step) -> (Answer, Answer) {
-        let answer = |player: &mut Player<'_>| {
-            let answer = player.exchange(step, "");
-            answer.unwrap_or_else(|error| Answer::telnet(step.describe(""), format!("no answer: {error:#}")))
-        };
-        let answers = (answer(&mut self.real), answer(&mut self.ours));
-        // OpenTSDB deletes later than it answers.
-        if step.http.as_deref().is_some_and(|line| line.starts_with("DELETE /api/query")) {
-            record::settle();
-        }
+        let answers = (answer(&mut self.real, step), answer(&mut self.ours, step));
+        settle(step);
         answers
+    }
+
+    /// The same for a step that changes something. Where one alone writes, it is asked alone, and there is nothing to compare.
+    pub(crate) fn change(&mut self, step: &Step) -> Option<(Answer, Answer)> {
+        match self.writer {
+            None => return Some(self.ask(step)),
+            Some(Side::Real) => answer(&mut self.real, step),
+            Some(Side::Ours) => answer(&mut self.ours, step),
+        };
+        settle(step);
+        None
+    }
+}
+
+fn answer(player: &mut Player<'_>, step: &Step) -> Answer {
+    let answer = player.exchange(step, "");
+    answer.unwrap_or_else(|error| Answer::telnet(step.describe(""), format!("no answer: {error:#}")))
+}
+
+/// OpenTSDB deletes later than it answers.
+fn settle(step: &Step) {
+    if step.http.as_deref().is_some_and(|line| line.starts_with("DELETE /api/query")) {
+        record::settle();
     }
 }
 
@@ -111,7 +194,12 @@ impl Basalt {
     fn start(program: &Path, folder: &Path, store: &str, config: &Path) -> Result<Self> {
         let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--store", store, "--data-dir"]).arg(folder.join("data"));
-        command.arg("--config").arg(config).stdout(Stdio::piped()).stderr(std::fs::File::create(folder.join("log"))?);
+        command
+            .arg("--config")
+            .arg(config)
+            .env("BASALT_COMPAT__STRICT", "true")
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(folder.join("log"))?);
         let mut child = command.spawn().with_context(|| format!("{}", program.display()))?;
         let output = child.stdout.take().context("no output of Basalt")?;
         let mut line = String::new();

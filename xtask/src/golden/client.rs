@@ -47,11 +47,17 @@ impl Response {
 pub(crate) struct Client {
     address: SocketAddr,
     connection: Option<BufReader<TcpStream>>,
+    timeout: Duration,
 }
 
 impl Client {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self { address, connection: None }
+        Self::patient(address, TIMEOUT)
+    }
+
+    /// One that waits for so long for a piece of an answer.
+    pub(crate) fn patient(address: SocketAddr, timeout: Duration) -> Self {
+        Self { address, connection: None, timeout }
     }
 
     /// Sends one request and reads its answer.
@@ -73,7 +79,7 @@ impl Client {
     fn exchange(&mut self, kept: Option<BufReader<TcpStream>>, method: &str, bytes: &[u8]) -> anyhow::Result<Response> {
         let mut connection = match kept {
             Some(connection) => connection,
-            None => BufReader::new(connect(self.address)?),
+            None => BufReader::new(connect(self.address, self.timeout)?),
         };
         connection.get_mut().write_all(bytes)?;
         let (response, keep) = read_response(&mut connection, method)?;
@@ -88,7 +94,7 @@ impl Client {
     /// # Errors
     /// When the server cannot be reached or does not hang up after `exit`.
     pub(crate) fn telnet(&self, lines: &[String], before_exit: impl FnOnce()) -> anyhow::Result<String> {
-        let mut stream = connect(self.address)?;
+        let mut stream = connect(self.address, self.timeout)?;
         let mut text = String::new();
         for line in lines {
             text.push_str(line);
@@ -103,10 +109,10 @@ impl Client {
     }
 }
 
-fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+fn connect(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, timeout)?;
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }

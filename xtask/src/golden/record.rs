@@ -1,9 +1,7 @@
 //! The oracle as the recorder uses it: started by profile, emptied before each scenario.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -13,6 +11,7 @@ use super::answer::Answer;
 use super::client::{Client, Request};
 use super::play;
 use super::scenario::Scenario;
+use crate::oracle::hand::Hand;
 use crate::oracle::script;
 
 /// A put without `sync` is readable this long after its answer: the daemons flush each 50 ms.
@@ -22,20 +21,10 @@ const SETTLE: Duration = Duration::from_millis(400);
 /// overwritten at once, and then the recording is of that race.
 const DAEMON_EXTRA: &str = "tsd.storage.enable_compaction = false";
 
-/// Running daemons, and one JVM that empties their tables.
+/// Running daemons, and a hand on their tables.
 #[derive(Debug)]
 pub(crate) struct Oracle {
-    hb: Child,
-    hb_in: ChildStdin,
-    hb_out: BufReader<ChildStdout>,
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        // Nothing is left to tell at this point if it is gone already.
-        self.hb.kill().ok();
-        self.hb.wait().ok();
-    }
+    hand: Hand,
 }
 
 impl Oracle {
@@ -52,11 +41,7 @@ impl Oracle {
         let extra = std::env::var("ORACLE_TSD_EXTRA").unwrap_or_default();
         let status = script(&args).env("ORACLE_TSD_EXTRA", format!("{extra}\n{line}")).status()?;
         ensure!(status.success(), "the oracle did not start");
-        let mut hb =
-            script(&["hb".to_owned(), "loop".to_owned()]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let hb_in = hb.stdin.take().context("no pipe to the table tool")?;
-        let hb_out = BufReader::new(hb.stdout.take().context("no pipe from the table tool")?);
-        Ok(Self { hb, hb_in, hb_out })
+        Ok(Self { hand: Hand::start()? })
     }
 
     /// Empties the profile's tables and plays the scenario on its daemon.
@@ -77,14 +62,9 @@ impl Oracle {
         Ok(address)
     }
 
-    /// Gives the tables' tool one of its commands (`Hb.java` lists them).
-    pub(crate) fn tables(&mut self, command: &str) -> anyhow::Result<()> {
-        writeln!(self.hb_in, "{command}")?;
-        self.hb_in.flush()?;
-        let mut reply = String::new();
-        self.hb_out.read_line(&mut reply)?;
-        ensure!(reply.trim_end() == "ok", "{command}: {reply}");
-        Ok(())
+    /// Gives the tables' tool one of its commands (`Hb.java` lists them), and gives the lines that it prints.
+    pub(crate) fn tables(&mut self, command: &str) -> anyhow::Result<Vec<String>> {
+        self.hand.ask(command)
     }
 
     /// Name, version and profile of who answers, for the recorded file.

@@ -7,7 +7,7 @@
 use crate::differential::draw::Draw;
 
 /// The first second: a whole hour.
-pub(super) const START_S: u64 = 1_599_998_400;
+pub(crate) const START_S: u64 = 1_599_998_400;
 /// Hosts; each is a series of every metric.
 const HOSTS: u64 = 40;
 /// Most seconds between two points of a series.
@@ -15,7 +15,7 @@ const STEP_S_MAX: u64 = 12;
 
 /// How points of a metric are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// Integers of every width.
     Ints,
     /// Floats whose sums are exact in any order.
@@ -31,7 +31,7 @@ pub(super) enum Form {
 }
 
 /// All metrics, in the order in which they are dumped.
-pub(super) const METRICS: [(&str, Form); 6] = [
+pub(crate) const METRICS: [(&str, Form); 6] = [
     ("dump.ints", Form::Ints),
     ("dump.floats", Form::Floats),
     ("dump.decimals", Form::Decimals),
@@ -42,22 +42,22 @@ pub(super) const METRICS: [(&str, Form); 6] = [
 
 /// One series and its points in order of time.
 #[derive(Debug)]
-pub(super) struct Series {
-    pub(super) metric: &'static str,
-    pub(super) host: u64,
+pub(crate) struct Series {
+    pub(crate) metric: &'static str,
+    pub(crate) host: u64,
     /// Time in seconds or milliseconds, and the value as it is sent.
-    pub(super) points: Vec<(u64, String)>,
+    pub(crate) points: Vec<(u64, String)>,
 }
 
 impl Series {
     /// A point as a line of a dump, or of a put without the word.
-    pub(super) fn line(&self, (time, value): &(u64, String)) -> String {
+    pub(crate) fn line(&self, (time, value): &(u64, String)) -> String {
         let (metric, host) = (self.metric, self.host);
         format!("{metric} {time} {value} host=h{host:02} dc={}", host % 4)
     }
 
     /// A point as an object of a put's body.
-    pub(super) fn json(&self, (time, value): &(u64, String)) -> String {
+    pub(crate) fn json(&self, (time, value): &(u64, String)) -> String {
         let (metric, host) = (self.metric, self.host);
         format!(
             r#"{{"metric":"{metric}","timestamp":{time},"value":"{value}","tags":{{"host":"h{host:02}","dc":"{}"}}}}"#,
@@ -67,7 +67,7 @@ impl Series {
 }
 
 /// Series with `points` points in all.
-pub(super) fn draw(points: u64, seed: u64) -> Vec<Series> {
+pub(crate) fn draw(points: u64, seed: u64) -> Vec<Series> {
     let mut drawn = Draw::new(seed);
     let count = METRICS.len() as u64 * HOSTS;
     let mut all = Vec::new();

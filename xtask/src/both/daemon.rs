@@ -1,0 +1,96 @@
+//! Basalt over the oracle's HBase: started, killed, started again on its port, and weighed.
+
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::oracle;
+
+/// Builds the binary, optimised, and says where it is.
+pub(crate) fn build() -> Result<PathBuf> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let root = oracle::workspace();
+    let status = Command::new(cargo).args(["build", "--release", "--bin", "basalt"]).current_dir(&root).status()?;
+    ensure!(status.success(), "cargo build: {status}");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    Ok(target.join("release/basalt"))
+}
+
+/// Waits: another process tells nobody how far it is.
+pub(crate) fn pause(time: Duration) {
+    #[expect(clippy::disallowed_methods, reason = "other processes are waited for, and loads have a pace")]
+    std::thread::sleep(time);
+}
+
+/// A running daemon; killed if it is dropped.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Daemon {
+    /// One beside OpenTSDB's daemon of this profile, by the configuration file that the latter was started with.
+    pub(crate) fn beside(program: &Path, profile: &str) -> Result<Self> {
+        let config = oracle::folder().join(format!("conf/tsd-{profile}.conf"));
+        let strict = [("BASALT_COMPAT__STRICT", "true")];
+        Self::start(program, &config, 0, &strict, &oracle::folder().join(format!("log/basalt-{profile}.log")))
+    }
+
+    /// One on this port, or on any free one where it is 0; what it logs is added to the file.
+    pub(crate) fn start(
+        program: &Path,
+        config: &Path,
+        port: u16,
+        settings: &[(impl AsRef<OsStr>, impl AsRef<OsStr>)],
+        log: &Path,
+    ) -> Result<Self> {
+        let log = std::fs::File::options().create(true).append(true).open(log)?;
+        let mut command = Command::new(program);
+        command.args(["serve", "--store", "hbase", "--listen", &format!("127.0.0.1:{port}"), "--config"]).arg(config);
+        for (name, value) in settings {
+            command.env(name, value);
+        }
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn()?;
+        let output = child.stdout.take().context("no output of Basalt")?;
+        let mut daemon = Self { child, address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)) };
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line)?;
+        let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
+        daemon.address.set_port(port.with_context(|| format!("Basalt did not start: {line:?}"))?);
+        Ok(daemon)
+    }
+
+    /// Kills it, as `kill -9` does, and waits until it is gone.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Whether it runs.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// The most memory that it ever held, in bytes.
+    pub(crate) fn peak_bytes(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kilobytes << 10)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Nothing is left to tell at this point if it is gone already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
