@@ -14,7 +14,7 @@ use basalt_store::FamilyDescriptor;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
-use crate::sstable::{Block, FileId};
+use crate::sstable::{FileId, Loaded};
 
 /// Eight locks: enough for as many readers as cores, few enough that a small cache still holds a block a shard.
 const SHARDS: usize = 8;
@@ -26,7 +26,7 @@ const BLOCK_BYTES_TYPICAL: u64 = 64 * 1024;
 const IN_MEMORY_PERCENT: u64 = 25;
 
 type Key = (FileId, u64);
-type Blocks = Cache<Key, Block, Weight, FixedHash, DefaultLifecycle<Key, Block>>;
+type Blocks = Cache<Key, Loaded, Weight, FixedHash, DefaultLifecycle<Key, Loaded>>;
 
 /// Where a block that is read from a file goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,13 +68,13 @@ impl BlockCache {
     }
 
     /// The block at an offset of a file.
-    pub(crate) fn get(&self, file: FileId, offset: u64) -> Option<Block> {
+    pub(crate) fn get(&self, file: FileId, offset: u64) -> Option<Loaded> {
         let in_memory = || self.in_memory.get()?.get(&(file, offset));
         self.normal.get(&(file, offset)).or_else(in_memory)
     }
 
     /// Keeps a block, if it fits.
-    pub(crate) fn insert(&self, file: FileId, offset: u64, block: Block, caching: Caching) {
+    pub(crate) fn insert(&self, file: FileId, offset: u64, block: Loaded, caching: Caching) {
         match caching {
             Caching::Bypass => {}
             Caching::Normal => self.normal.insert((file, offset), block),
@@ -111,8 +111,8 @@ fn blocks(capacity_bytes: u64) -> Blocks {
 #[derive(Debug, Clone)]
 struct Weight;
 
-impl Weighter<Key, Block> for Weight {
-    fn weight(&self, _key: &Key, block: &Block) -> u64 {
+impl Weighter<Key, Loaded> for Weight {
+    fn weight(&self, _key: &Key, block: &Loaded) -> u64 {
         block.memory_bytes() as u64
     }
 }
@@ -153,13 +153,18 @@ impl Hasher for FixedHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sstable::Block;
+
+    fn block() -> Loaded {
+        Loaded::Image(Block::of_one_row(b"row", 1000))
+    }
 
     #[test]
     fn it_never_keeps_more_than_its_bytes() {
         let cache = BlockCache::new(100_000);
         for offset in 0..2000 {
             let caching = if offset % 3 == 0 { Caching::InMemory } else { Caching::Normal };
-            cache.insert(FileId(1), offset, Block::of_one_row(b"row", 1000), caching);
+            cache.insert(FileId(1), offset, block(), caching);
             assert!(cache.bytes() <= 100_000);
         }
         assert!(cache.bytes() > 50_000, "{}", cache.bytes());
@@ -170,11 +175,11 @@ mod tests {
     fn s_perf_5_blocks_in_memory_are_pushed_out_by_their_kind_only() {
         let cache = BlockCache::new(400_000);
         for offset in 0..50 {
-            cache.insert(FileId(1), offset, Block::of_one_row(b"row", 1000), Caching::InMemory);
+            cache.insert(FileId(1), offset, block(), Caching::InMemory);
         }
         for offset in 0..5000 {
-            cache.insert(FileId(2), offset, Block::of_one_row(b"row", 1000), Caching::Normal);
-            cache.insert(FileId(3), offset, Block::of_one_row(b"row", 1000), Caching::Bypass);
+            cache.insert(FileId(2), offset, block(), Caching::Normal);
+            cache.insert(FileId(3), offset, block(), Caching::Bypass);
         }
         let kept = (0..50).filter(|offset| cache.get(FileId(1), *offset).is_some()).count();
         assert!(kept >= 48, "{kept} of 50");
@@ -185,7 +190,7 @@ mod tests {
     fn a_cache_of_no_bytes_keeps_nothing() {
         let cache = BlockCache::new(0);
         for caching in [Caching::Normal, Caching::InMemory] {
-            cache.insert(FileId(1), 0, Block::of_one_row(b"row", 1000), caching);
+            cache.insert(FileId(1), 0, block(), caching);
         }
         assert!(cache.get(FileId(1), 0).is_none() && cache.bytes() == 0);
     }

@@ -350,6 +350,8 @@ impl Store for Engine {
 #[cfg(test)]
 mod backups;
 #[cfg(test)]
+mod columns;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod repairs;

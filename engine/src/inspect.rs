@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use basalt_store::{CellRef, Timestamp};
+use basalt_store::{CellRef, Packing, Timestamp};
 use bytes::Bytes;
 
 use crate::audit::Folder;
@@ -104,7 +104,12 @@ impl SstableFile {
     /// `Corrupt` at the first damaged block; any I/O error.
     pub fn cells(&self, mut show: impl FnMut(&CellRef<'_>) -> bool) -> Result<()> {
         let time_range = basalt_store::TimeRange::ALL;
-        let options = ReadOptions { direction: Direction::Forward, time_range, caching: Caching::Bypass };
+        let options = ReadOptions {
+            direction: Direction::Forward,
+            time_range,
+            caching: Caching::Bypass,
+            packing: Packing::Cells,
+        };
         let mut cursor = SstableCursor::new(Arc::clone(&self.table), options);
         cursor.rewind()?;
         while cursor.cell().is_some_and(|cell| show(&cell)) {

@@ -46,10 +46,15 @@ impl<S: CellSource> Part<S> {
         Part { source, range, direction, is_within: false }
     }
 
+    /// The stream, if it stands within the range.
+    pub(crate) fn within(&self) -> Option<&S> {
+        self.is_within.then_some(&self.source)
+    }
+
     fn look(&mut self) {
-        self.is_within = self.source.cell().is_some_and(|cell| match self.direction {
-            Direction::Forward => self.range.is_before_end(cell.row),
-            Direction::Reverse => cell.row >= &self.range.start[..],
+        self.is_within = self.source.row().is_some_and(|row| match self.direction {
+            Direction::Forward => self.range.is_before_end(row),
+            Direction::Reverse => row >= &self.range.start[..],
         });
     }
 
@@ -73,6 +78,10 @@ impl<S: CellSource> CellSource for Part<S> {
 
     fn row(&self) -> Option<&[u8]> {
         if self.is_within { self.source.row() } else { None }
+    }
+
+    fn unpack(&mut self) -> Result<()> {
+        if self.is_within { self.source.unpack() } else { Ok(()) }
     }
 
     fn advance(&mut self) -> Result<Step> {

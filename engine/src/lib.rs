@@ -81,5 +81,5 @@ pub use health::{Health, PoisonHook};
 pub use inspect::{BlockFigures, SstableFigures, SstableFile};
 pub use options::{EngineOptions, Limits, Workers};
 pub use repair::{Loss, Repair};
-pub use sstable::{BlockCodec, BlockCodecs};
+pub use sstable::{BlockCodec, BlockCodecs, PackedBlock};
 pub use stats::Stats;

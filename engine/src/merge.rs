@@ -22,6 +22,7 @@ pub(crate) enum Direction {
 
 impl Direction {
     /// The order in which two cells of one family come.
+    #[cfg(test)]
     pub(crate) fn order(self, a: &CellRef<'_>, b: &CellRef<'_>) -> Ordering {
         let rows = match self {
             Self::Forward => a.row.cmp(b.row),
@@ -55,6 +56,11 @@ pub(crate) trait CellSource {
         self.cell().map(|cell| cell.row)
     }
 
+    /// Makes a cell of the row that it stands on, where it has none yet: a source that is asked for columns stands on rows.
+    fn unpack(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Goes to the next cell; stays past the last.
     fn advance(&mut self) -> Result<Step>;
 
@@ -73,6 +79,10 @@ impl<S: CellSource + ?Sized> CellSource for Box<S> {
 
     fn row(&self) -> Option<&[u8]> {
         (**self).row()
+    }
+
+    fn unpack(&mut self) -> Result<()> {
+        (**self).unpack()
     }
 
     fn advance(&mut self) -> Result<Step> {
@@ -128,6 +138,28 @@ impl<S: CellSource> Merge<S> {
         self.heap.first().map(|first| first.source)
     }
 
+    /// The source that alone stands on the row that comes next.
+    pub(crate) fn alone(&self) -> Option<&S> {
+        let (top, others) = self.heap.split_first()?;
+        let source = self.sources.get(top.source)?;
+        let row = source.row()?;
+        // The next in order is one of the first two of the others.
+        let has_row =
+            |other: &Standing| other.head == top.head && self.sources.get(other.source).and_then(S::row) == Some(row);
+        (!others.iter().take(2).any(has_row)).then_some(source)
+    }
+
+    /// Makes cells of a row in every source that stands on it.
+    pub(crate) fn unpack_row(&mut self, row: &[u8]) -> Result<()> {
+        for source in self.sources.iter_mut().filter(|source| source.row() == Some(row)) {
+            source.unpack()?;
+        }
+        if self.heap.len() > 1 {
+            self.rebuild();
+        }
+        Ok(())
+    }
+
     fn rebuild(&mut self) {
         self.heap.clear();
         let standing = |(source, cells): (usize, &S)| Some(Standing { head: head(cells.row()?), source });
@@ -168,11 +200,17 @@ impl<S: CellSource> Merge<S> {
     /// The order of two sources by the cells that they stand on; of equal ones the first source comes first.
     #[expect(clippy::indexing_slicing, reason = "the heap holds numbers of sources")]
     fn order_of(&self, a: usize, b: usize) -> Ordering {
-        let order = match (self.sources[a].cell(), self.sources[b].cell()) {
-            (Some(a), Some(b)) => self.direction.order(&a, &b),
+        let rows = match (self.direction, self.sources[a].row(), self.sources[b].row()) {
+            (Direction::Forward, Some(a), Some(b)) => a.cmp(b),
+            (Direction::Reverse, Some(a), Some(b)) => b.cmp(a),
+            (_, a, b) => b.is_some().cmp(&a.is_some()),
+        };
+        // Of a row that is not unpacked there is no cell: then its sources have no order, and need none.
+        let cells = || match (self.sources[a].cell(), self.sources[b].cell()) {
+            (Some(a), Some(b)) => a.order_in_family(&b),
             (a, b) => b.is_some().cmp(&a.is_some()),
         };
-        order.then(a.cmp(&b))
+        rows.then_with(cells).then(a.cmp(&b))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use basalt_store::{Advance, Cost, Get, RowBatch, RowBatchBuilder, RowReader, RowVerdict, TimeRange};
+use basalt_store::{Advance, Cost, Get, Packing, RowBatch, RowBatchBuilder, RowReader, RowVerdict, TimeRange};
 use bytes::Bytes;
 
 use crate::block_cache::Caching;
@@ -140,6 +140,7 @@ fn open_families<'a>(
                 row: None,
                 qualifier: None,
                 count: None,
+                packing: reader.packing(),
             };
             open(read, reader.selection().qualifiers(position))
         })
@@ -190,6 +191,13 @@ impl Rows {
 
     /// Feeds the row's cells to the reader.
     fn read(&mut self, reader: &mut RowReader, out: &mut RowBatchBuilder) -> Result<()> {
+        if reader.packing() != Packing::Cells {
+            // Fast path: folded rows.
+            if self.give_packed(reader, out) {
+                return Ok(());
+            }
+            self.families.iter_mut().try_for_each(|family| family.cells.unpack_row(&self.row))?;
+        }
         for (position, family) in self.families.iter_mut().enumerate() {
             if !family.on_row {
                 continue;
@@ -200,6 +208,18 @@ impl Rows {
             }
         }
         Ok(())
+    }
+
+    /// Gives the row by columns, or not at all if no reader sees its cell; false where it takes cells to tell.
+    fn give_packed(&self, reader: &mut RowReader, out: &mut RowBatchBuilder) -> bool {
+        let [family] = &self.families[..] else { return false };
+        let lone = family.cells.alone().filter(|_| family.on_row).and_then(Source::packed_row);
+        let Some((block, row)) = lone else { return false };
+        let (timestamp, seq) = block.written(row);
+        let packing = reader.packing();
+        let is_given = !reader.keeps_lone_put(timestamp, seq) || out.push_packed(|rows| block.pack(row, packing, rows));
+        reader.count_passed(is_given.into());
+        is_given
     }
 
     /// Goes behind the row, wherever in it the families stand.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use basalt_store::{CellRef, TimeRange};
+use basalt_store::{CellRef, Packing, TimeRange};
 use bytes::Bytes;
 
 use crate::block_cache::Caching;
@@ -13,7 +13,7 @@ use crate::key_range::{KeyRange, Part};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::merge::{CellSource, Direction, Merge, Step};
 use crate::region::{RegionFile, View};
-use crate::sstable::{ReadOptions, SstableCursor};
+use crate::sstable::{PackedBlock, ReadOptions, SstableCursor};
 
 /// A memtable's or a file's cells.
 #[derive(Debug)]
@@ -22,6 +22,17 @@ pub(crate) enum Source {
     File(Box<SstableCursor>),
     /// What a split left of one of the others to a region.
     Part(Box<Part<Source>>),
+}
+
+impl Source {
+    /// The row that it stands on, if that can be had by columns.
+    pub(crate) fn packed_row(&self) -> Option<(&dyn PackedBlock, usize)> {
+        match self {
+            Source::Memtable(_) => None,
+            Source::File(cursor) => cursor.packed_row(),
+            Source::Part(part) => part.within()?.packed_row(),
+        }
+    }
 }
 
 impl CellSource for Source {
@@ -40,6 +51,14 @@ impl CellSource for Source {
             Source::Memtable(cursor) => cursor.row(),
             Source::File(cursor) => cursor.row(),
             Source::Part(part) => part.row(),
+        }
+    }
+
+    fn unpack(&mut self) -> Result<()> {
+        match self {
+            Source::Memtable(_) => Ok(()),
+            Source::File(cursor) => cursor.unpack(),
+            Source::Part(part) => part.unpack(),
         }
     }
 
@@ -87,6 +106,8 @@ pub(crate) struct FamilyRead<'a> {
     pub(crate) qualifier: Option<&'a [u8]>,
     /// Where the blocks that are opened are counted, if anywhere.
     pub(crate) count: Option<Arc<BlockCount>>,
+    /// How rows may be stood on ([`ReadOptions::packing`]).
+    pub(crate) packing: Packing,
 }
 
 impl<'a> FamilyRead<'a> {
@@ -103,6 +124,7 @@ impl<'a> FamilyRead<'a> {
             row: None,
             qualifier: None,
             count: None,
+            packing: Packing::Cells,
         }
     }
 }
@@ -136,7 +158,8 @@ impl FamilyRead<'_> {
     }
 
     pub(crate) fn open_file(&self, file: &RegionFile) -> Source {
-        let options = ReadOptions { direction: self.direction, time_range: self.time_range, caching: self.caching };
+        let FamilyRead { direction, time_range, caching, packing, .. } = *self;
+        let options = ReadOptions { direction, time_range, caching, packing };
         let cursor = SstableCursor::new(Arc::clone(&file.table), options).counted(self.count.clone());
         self.cut(Source::File(Box::new(cursor)), file.part.as_ref())
     }

@@ -24,6 +24,7 @@ mod format;
 mod index;
 mod input;
 mod metadata;
+mod packed;
 mod part;
 mod salvage;
 mod span;
@@ -52,6 +53,8 @@ pub(crate) use block::Block;
 pub use codec::{BlockCodec, BlockCodecs};
 pub(crate) use cursor::{ReadOptions, SstableCursor};
 pub(crate) use metadata::Metadata;
+pub(crate) use packed::Loaded;
+pub use packed::PackedBlock;
 #[cfg(test)]
 pub(crate) use span::TimeSpan;
 pub(crate) use writer::{SstableOptions, SstableWriter};
@@ -60,6 +63,9 @@ pub(crate) use writer::{SstableOptions, SstableWriter};
 pub(crate) const ROW_BYTES_MAX: usize = i16::MAX as usize;
 /// The largest cell: row key, qualifier and value together.
 pub(crate) const CELL_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Set in the offset by which the cache keeps a block that was asked for by columns; no file is so long.
+const PACKED_BLOCKS: u64 = 1 << 63;
 
 /// Names an SSTable in its store; never used twice, whatever happens to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -152,12 +158,35 @@ impl Sstable {
     /// A block, from the cache or the file; `keep` puts it into the cache.
     fn read_block(&self, block: usize, caching: Caching) -> Result<(Block, Option<u64>)> {
         let entry = self.index.entry(block);
-        if let Some(cached) = self.cache.get(self.file_id, entry.offset) {
+        if let Some(Loaded::Image(cached)) = self.cache.get(self.file_id, entry.offset) {
             return Ok((cached, None));
         }
         let read = self.read_block_from_file(block)?;
-        self.cache.insert(self.file_id, entry.offset, read.clone(), caching);
+        self.cache.insert(self.file_id, entry.offset, Loaded::Image(read.clone()), caching);
         Ok((read, Some(entry.frame_bytes.into())))
+    }
+
+    /// A block by columns where its codec has them, else by rows; from the cache or the file.
+    ///
+    /// Both forms of a block may be kept: who wants cells never meets columns.
+    fn load_packed(&self, block: usize, caching: Caching) -> Result<(Loaded, Option<u64>)> {
+        let entry = self.index.entry(block);
+        let kept_at = entry.offset | PACKED_BLOCKS;
+        if let Some(cached) = self.cache.get(self.file_id, kept_at) {
+            return Ok((cached, None));
+        }
+        let place = self.place(entry.offset);
+        let bytes = Bytes::from(read_vec(&*self.file, &place, entry.frame_bytes as usize)?);
+        let frame = Frame::open(&place, SectionKind::Data, &bytes)?;
+        let loaded = match codec::open_packed(&frame, self.codec.as_deref()) {
+            Some(packed) => {
+                place.require("number of cells", entry.cells_count.into(), packed.rows_count() as u64)?;
+                Loaded::Packed(packed)
+            }
+            None => Loaded::Image(self.parse_block(block, &frame, &bytes)?),
+        };
+        self.cache.insert(self.file_id, kept_at, loaded.clone(), caching);
+        Ok((loaded, Some(entry.frame_bytes.into())))
     }
 
     /// Reads, checks and decodes a block: checksum first, nothing is decoded that fails it.
@@ -165,8 +194,14 @@ impl Sstable {
         let entry = self.index.entry(block);
         let place = self.place(entry.offset);
         let bytes = Bytes::from(read_vec(&*self.file, &place, entry.frame_bytes as usize)?);
-        let frame = Frame::open(&place, SectionKind::Data, &bytes)?;
-        let image = codec::decode_shared(&place, &frame, &bytes, self.codec.as_deref())?;
+        self.parse_block(block, &Frame::open(&place, SectionKind::Data, &bytes)?, &bytes)
+    }
+
+    /// The block of a frame in `bytes` whose checksum is proved.
+    fn parse_block(&self, block: usize, frame: &Frame<'_>, bytes: &Bytes) -> Result<Block> {
+        let entry = self.index.entry(block);
+        let place = self.place(entry.offset);
+        let image = codec::decode_shared(&place, frame, bytes, self.codec.as_deref())?;
         let read = Block::parse(image, self.layout).map_err(|malformed| self.malformed(block, malformed))?;
         place.require("number of cells", entry.cells_count.into(), read.cells_count().into())?;
         Ok(read)

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Rollup, Salt, Schema, Tsuid, annotation_offset_ms};
-use basalt_store::{CellView, Columns, Get, Scan};
+use basalt_store::{CellView, Columns, Get, Packing, Scan};
 use bytes::Bytes;
 
 use sink::Sink;
@@ -39,6 +39,8 @@ const SERIES_BYTES: u64 = 320;
 const GET_ROWS: usize = 128;
 /// Scans of up to as many rows are asked for by number, since a store reads such at once, without a thread of its own.
 const SHORT_SCAN_ROWS: u64 = 256;
+/// Points of a batch by columns take so many bytes: little enough to stay in a core's own cache.
+const PACKED_BATCH_BYTES: usize = 96 * 1024;
 /// Series that are at most this part of their metric's are got by key instead of scanned.
 const GET_SERIES_PART: u64 = 4;
 
@@ -212,6 +214,12 @@ impl Reader<'_> {
         RowDownsample::new(downsample.as_ref().filter(|_| is_plain)?, self.rule?)
     }
 
+    /// Points may come by columns; rollups and histograms are cells.
+    fn packing(&self) -> Packing {
+        let is_of_points = self.plan.read.is_none() && !self.plan.histograms;
+        if is_of_points { Packing::Points } else { Packing::Cells }
+    }
+
     fn note_misfit(&self) {
         self.misfit.store(true, Ordering::Relaxed);
     }
@@ -266,7 +274,10 @@ impl Reader<'_> {
             layout.range_start(salt, self.plan.metric, self.hours.to),
         );
         let mut sink = Sink::new(self, slots.iter().copied());
-        let mut scan = range.with_columns(Columns::family(DATA_FAMILY));
+        let mut scan = range.with_columns(Columns::family(DATA_FAMILY)).with_packing(self.packing());
+        if scan.packing != Packing::Cells {
+            scan.batch_bytes = PACKED_BATCH_BYTES;
+        }
         // Twice as many as a bucket has rows on average; if there are more, a second scan goes on behind them.
         let buckets = layout.salts().len() as u64;
         let rows = self.plan.metric_series.saturating_mul(self.hours.count.into()) / buckets.max(1);
@@ -317,7 +328,7 @@ impl Reader<'_> {
     }
 
     fn get_rows(&self, keys: Vec<Bytes>, sink: &mut Sink<'_>) -> Result<()> {
-        let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY));
+        let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY)).with_packing(self.packing());
         let batch = self.schema.store().get(&self.plan.table, get).wait()?;
         sink.take(&batch)
     }

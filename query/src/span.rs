@@ -4,6 +4,7 @@
 //! the bits of a double; which, is kept once for the whole span while all agree, and a flag a point once they differ.
 
 use basalt_schema::{PointKind, RowPoints};
+use basalt_store::PackedRow;
 
 use crate::aggregate::to_double;
 use crate::answer::Number;
@@ -87,34 +88,51 @@ impl Span {
     /// Adds a row's points after all others. Points at or before the latest, which no writer makes, are dropped.
     /// Gives how many the row has.
     pub(crate) fn extend_row(&mut self, base_ms: i64, row: &RowPoints) -> usize {
-        let Some(first) = row.offsets_ms().first() else {
+        let are_doubles = row.kinds().iter().map(|kind| kind.is_float());
+        self.extend(base_ms, (row.offsets_ms(), row.values()), uniform(row.kinds()), are_doubles)
+    }
+
+    /// The same of a row by columns.
+    pub(crate) fn extend_packed(&mut self, base_ms: i64, row: &PackedRow<'_>) -> usize {
+        let are_doubles = std::iter::repeat(row.is_float);
+        self.extend(base_ms, (row.offsets_ms, row.words), Some(row.is_float), are_doubles)
+    }
+
+    /// The same of offsets and words, whose kinds are all as `kinds` says, or each as `are_doubles` says.
+    fn extend(
+        &mut self,
+        base_ms: i64,
+        (offsets_ms, words): (&[u32], &[u64]),
+        kinds: Option<bool>,
+        are_doubles: impl Iterator<Item = bool>,
+    ) -> usize {
+        let Some(first) = offsets_ms.first() else {
             return 0;
         };
         let follows = self.times_ms.last().is_none_or(|last| *last < base_ms + i64::from(*first));
         // Fast path: whole slices, where no point is dropped and all are of the span's kind.
-        if follows && self.takes_all(row) {
-            self.times_ms.extend(row.offsets_ms().iter().map(|offset_ms| base_ms + i64::from(*offset_ms)));
-            self.words.extend_from_slice(row.values());
-            return row.len();
+        if follows && self.takes_all(kinds) {
+            self.times_ms.extend(offsets_ms.iter().map(|offset_ms| base_ms + i64::from(*offset_ms)));
+            self.words.extend_from_slice(words);
+            return words.len();
         }
-        self.times_ms.reserve(row.len());
-        self.words.reserve(row.len());
-        let points = row.offsets_ms().iter().zip(row.values()).zip(row.kinds());
-        for ((offset_ms, word), kind) in points {
+        self.times_ms.reserve(words.len());
+        self.words.reserve(words.len());
+        for ((offset_ms, word), is_double) in offsets_ms.iter().zip(words).zip(are_doubles) {
             let time_ms = base_ms + i64::from(*offset_ms);
             if self.times_ms.last().is_some_and(|last| *last >= time_ms) {
                 continue;
             }
-            self.mark(kind.is_float());
+            self.mark(is_double);
             self.times_ms.push(time_ms);
             self.words.push(*word);
         }
-        row.len()
+        words.len()
     }
 
     /// Whether a row's points and the span's are all integers or all doubles, which is noted then.
-    fn takes_all(&mut self, row: &RowPoints) -> bool {
-        let Some(is_double) = uniform(row.kinds()) else {
+    fn takes_all(&mut self, kinds: Option<bool>) -> bool {
+        let Some(is_double) = kinds else {
             return false;
         };
         if self.is_empty() {

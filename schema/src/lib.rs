@@ -94,7 +94,7 @@ pub use schema::{Schema, SeriesNames};
 pub use tables::{DATA_FAMILY, Tables};
 pub use tree::{Branch, CompiledTree, Leaf, RuleEdit, RuleKind, Tree, TreeEdit, TreeId, TreeRule, TreeSync, TreeTrial};
 pub use ts_meta::{TsMeta, TsMetaEdit, TsMetaSaid};
-pub use tsb1::Tsb1;
+pub use tsb1::{Tsb1, Tsb1Block};
 pub use tsuid::Tsuid;
 pub use uid::{TagPair, Uid, UidKind, UidWidth, UidWidths};
 pub use uid_dice::UidDice;

@@ -15,7 +15,9 @@
 //! Invariants: a cell is taken apart only if its model gives it back bit for bit, else its row is verbatim. No bytes panic the
 //! decoder, and its memory is bounded by a multiple of the image's length.
 
+mod columns;
 mod decimal;
+mod head;
 mod image;
 mod keys;
 mod model;
@@ -27,9 +29,11 @@ mod times;
 
 use std::cell::RefCell;
 
+pub use columns::Tsb1Block;
+use head::VERBATIM;
 use image::{Base, ImageWriter, LoneCell, ROW_BYTES_MIN, Rows};
 use keys::Keys;
-use model::{Model, VERBATIM};
+use model::Model;
 use number::{Input, put_varint};
 use section::{Coder, Streams, id};
 

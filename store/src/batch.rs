@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{CellKind, CellRef, Cost, Error, Result, SeqNo, Timestamp};
+use crate::{CellKind, CellRef, Cost, Error, PackedRow, PackedRows, Result, SeqNo, Timestamp};
 
 /// Key, qualifier and value of a row of one small cell.
 const SMALL_ROW_BYTES: usize = 64;
@@ -14,6 +14,7 @@ pub struct RowBatch {
     families: Vec<Bytes>,
     rows: Vec<RowEntry>,
     cells: Vec<CellEntry>,
+    packed: PackedRows,
     cost: Cost,
 }
 
@@ -21,6 +22,8 @@ pub struct RowBatch {
 struct RowEntry {
     key: Span,
     first_cell: u32,
+    /// Its place among the packed rows, if it is one.
+    packed: Option<u32>,
     last_piece: bool,
 }
 
@@ -88,14 +91,14 @@ impl RowBatch {
         self.rows.is_empty()
     }
 
-    /// How many cells.
+    /// How many cells; a packed row is one.
     pub fn cells_count(&self) -> usize {
-        self.cells.len()
+        self.cells.len() + self.packed.len()
     }
 
-    /// Bytes of keys, qualifiers and values.
+    /// Bytes of keys, qualifiers and values, and of packed rows.
     pub fn data_bytes(&self) -> usize {
-        self.data.len()
+        self.data.len() + self.packed.data_bytes()
     }
 
     /// The rows in order.
@@ -131,6 +134,13 @@ impl<'a> RowView<'a> {
     /// Whether this is the row's last piece; true unless the scan asked for rows in pieces.
     pub fn is_last_piece(&self) -> bool {
         self.batch.rows.get(self.index).is_none_or(|row| row.last_piece)
+    }
+
+    /// The row's points by columns, if they came so; it has no cells then. Only a read that asks for it gets such rows.
+    #[inline]
+    pub fn packed(&self) -> Option<PackedRow<'a>> {
+        let place = self.batch.rows.get(self.index)?.packed?;
+        self.batch.packed.row(place as usize)
     }
 
     /// The row's cells in cell order.
@@ -182,6 +192,7 @@ pub struct RowBatchBuilder {
     families: Vec<Bytes>,
     rows: Vec<RowEntry>,
     cells: Vec<CellEntry>,
+    packed: PackedRows,
     cost: Cost,
 }
 
@@ -211,7 +222,7 @@ impl RowBatchBuilder {
     pub fn begin_row(&mut self, key: &[u8]) -> Result<()> {
         let key = Span::push(&mut self.data, key)?;
         let first_cell = u32::try_from(self.cells.len()).map_err(|_| Self::full())?;
-        self.rows.push(RowEntry { key, first_cell, last_piece: true });
+        self.rows.push(RowEntry { key, first_cell, packed: None, last_piece: true });
         Ok(())
     }
 
@@ -237,10 +248,25 @@ impl RowBatchBuilder {
         Ok(())
     }
 
+    /// Gives the row begun last, which has no cell, its points by columns: `pack` adds them to the packed rows, or says
+    /// false and adds nothing. Says whether it did.
+    ///
+    /// # Panics
+    /// When `pack` adds another number of rows than it says.
+    pub fn push_packed(&mut self, pack: impl FnOnce(&mut PackedRows) -> bool) -> bool {
+        let place = self.packed.len();
+        let (Ok(number), Some(row)) = (u32::try_from(place), self.rows.last_mut()) else { return false };
+        let is_packed = pack(&mut self.packed);
+        assert_eq!(self.packed.len(), place + usize::from(is_packed), "BUG: a row is packed once");
+        row.packed = is_packed.then_some(number);
+        is_packed
+    }
+
     /// Takes back the row begun last when it got no cell; says whether it did.
     #[inline]
     pub fn drop_empty_row(&mut self) -> bool {
-        let empty = self.rows.last().is_some_and(|row| row.first_cell as usize == self.cells.len());
+        let is_empty = |row: &RowEntry| row.first_cell as usize == self.cells.len() && row.packed.is_none();
+        let empty = self.rows.last().is_some_and(is_empty);
         if empty {
             self.drop_row();
         }
@@ -252,6 +278,9 @@ impl RowBatchBuilder {
         if let Some(row) = self.rows.pop() {
             self.cells.truncate(row.first_cell as usize);
             self.data.truncate(row.key.start as usize);
+            if let Some(place) = row.packed {
+                self.packed.truncate(place as usize);
+            }
         }
     }
 
@@ -270,10 +299,10 @@ impl RowBatchBuilder {
         self.cost = cost;
     }
 
-    /// Bytes of keys, qualifiers and values so far.
+    /// Bytes of keys, qualifiers and values, and of packed rows so far.
     #[inline]
     pub fn data_bytes(&self) -> usize {
-        self.data.len()
+        self.data.len() + self.packed.data_bytes()
     }
 
     /// The batch so far; the builder begins anew, with room for as much again.
@@ -283,6 +312,7 @@ impl RowBatchBuilder {
             families: Vec::with_capacity(self.families.len()),
             rows: Vec::with_capacity(self.rows.capacity()),
             cells: Vec::with_capacity(self.cells.capacity()),
+            packed: self.packed.anew(),
             cost: Cost::default(),
         };
         std::mem::replace(self, anew).finish()
@@ -290,8 +320,8 @@ impl RowBatchBuilder {
 
     /// The batch.
     pub fn finish(self) -> RowBatch {
-        let Self { data, families, rows, cells, cost } = self;
-        RowBatch { data: data.into(), families, rows, cells, cost }
+        let Self { data, families, rows, cells, packed, cost } = self;
+        RowBatch { data: data.into(), families, rows, cells, packed, cost }
     }
 
     /// The index of a family, which is nearly always the one before.

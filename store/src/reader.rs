@@ -10,8 +10,8 @@ use bytes::Bytes;
 
 use crate::retention::is_family_wide;
 use crate::{
-    Advance, CellRef, Columns, Cost, Error, FamilyColumns, Filter, FilterRun, Get, Kept, Pass, Result, Retention,
-    RowBatchBuilder, RowVerdict, Rules, Scan, TableDescriptor, TimeRange, Timestamp,
+    Advance, CellKind, CellRef, Columns, Cost, Error, FamilyColumns, Filter, FilterRun, Get, Kept, Packing, Pass,
+    Result, Retention, RowBatchBuilder, RowVerdict, Rules, Scan, SeqNo, TableDescriptor, TimeRange, Timestamp,
 };
 
 /// The families and columns that a read wants, resolved against a table.
@@ -83,6 +83,7 @@ pub struct RowReader {
     rows_left: u64,
     /// No column before this one is wanted; empty: any.
     first_column: Bytes,
+    packing: Packing,
     // Where the walk is.
     position: usize,
     wanted: usize,
@@ -121,6 +122,7 @@ impl RowReader {
         let mut reader = Self::new(table, &Settings { columns, time_range, versions, raw }, filter, now)?;
         reader.first_column = scan.filter.as_ref().map_or_else(Bytes::new, first_column);
         reader.batch_cells = scan.batch_cells;
+        reader.packing = if scan.raw || scan.batch_cells.is_some() { Packing::Cells } else { scan.packing };
         reader.rows_left = scan.limit_rows.unwrap_or(u64::MAX);
         Ok(reader)
     }
@@ -135,6 +137,7 @@ impl RowReader {
         let filter = get.filter.as_ref().map(|filter| FilterRun::new(filter, false));
         let mut reader = Self::new(table, &Settings { columns, time_range, versions, raw: false }, filter, now)?;
         reader.first_column = get.filter.as_ref().map_or_else(Bytes::new, first_column);
+        reader.packing = get.packing;
         reader.anew = get.filter.clone().filter(Filter::judges_whole_rows);
         Ok(reader)
     }
@@ -171,6 +174,7 @@ impl RowReader {
         let rules = selection.families().filter_map(|index| table.families.get(index)).map(Rules::of);
         Ok(Self {
             first_column: Bytes::new(),
+            packing: Packing::Cells,
             retentions: rules.map(|rules| Retention::new(rules, pass, now)).collect(),
             selection,
             filter,
@@ -190,6 +194,28 @@ impl RowReader {
     /// Which families to feed, and which of their columns.
     pub fn selection(&self) -> &Selection {
         &self.selection
+    }
+
+    /// How a row that is one cell of points may be given: as cells where anything but retention has a say of them, or
+    /// where rows have cells of several families.
+    pub fn packing(&self) -> Packing {
+        let is_whole = self.filter.is_none() && self.selection.families.len() == 1;
+        let is_chosen = !self.selection.qualifiers(0).is_empty();
+        if is_whole && !is_chosen { self.packing } else { Packing::Cells }
+    }
+
+    /// Judges the only cell of the row begun last, a put, instead of [`RowReader::feed`]: whether it is part of the answer.
+    /// It is not counted yet.
+    ///
+    /// # Panics
+    /// When the read wants cells ([`RowReader::packing`]).
+    pub fn keeps_lone_put(&mut self, timestamp: Timestamp, seq: SeqNo) -> bool {
+        assert!(self.packing() != Packing::Cells, "BUG: a read that wants cells gets none");
+        self.begin_family(0);
+        // Of one cell its column says nothing.
+        let (row, family, qualifier, value): (&[u8], &[u8], &[u8], &[u8]) = Default::default();
+        let cell = CellRef { row, family, qualifier, timestamp, kind: CellKind::Put, seq, value };
+        self.retentions.first_mut().is_some_and(|retention| retention.judge(&cell).keeps())
     }
 
     /// Whether the scan has given as many rows as it may, or its filter lets no later row pass.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{Filter, Timestamp};
+use crate::{Filter, Packing, Timestamp};
 
 /// A half-open range of cell times: `min` in, `max` out (rule S-GET-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub struct Get {
     pub versions: u32,
     /// What to leave out at the store.
     pub filter: Option<Filter>,
+    /// How rows of points may come; a store that keeps none by columns gives cells.
+    pub packing: Packing,
 }
 
 impl Get {
@@ -87,7 +89,21 @@ impl Get {
 
     /// Many rows whole, newest versions.
     pub fn rows(rows: Vec<Bytes>) -> Self {
-        Self { rows, columns: Columns::all(), time_range: TimeRange::ALL, versions: 1, filter: None }
+        Self {
+            rows,
+            columns: Columns::all(),
+            time_range: TimeRange::ALL,
+            versions: 1,
+            filter: None,
+            packing: Packing::Cells,
+        }
+    }
+
+    /// The same, with rows of points packed so where the store can.
+    #[must_use]
+    pub fn with_packing(mut self, packing: Packing) -> Self {
+        self.packing = packing;
+        self
     }
 
     /// The same of these columns only.
@@ -132,6 +148,8 @@ pub struct Scan {
     pub batch_bytes: usize,
     /// Whether blocks that are read stay in the block cache; a long scan does not want that.
     pub cache_blocks: bool,
+    /// How rows of points may come; a store that keeps none by columns gives cells.
+    pub packing: Packing,
 }
 
 /// About how many bytes a batch of a scan carries by default.
@@ -160,6 +178,7 @@ impl Scan {
             filter: None,
             batch_bytes: BATCH_BYTES_DEFAULT,
             cache_blocks: true,
+            packing: Packing::Cells,
         }
     }
 
@@ -172,6 +191,13 @@ impl Scan {
     #[must_use]
     pub fn with_columns(mut self, columns: Columns) -> Self {
         self.columns = columns;
+        self
+    }
+
+    /// The same, with rows of points packed so where the store can.
+    #[must_use]
+    pub fn with_packing(mut self, packing: Packing) -> Self {
+        self.packing = packing;
         self
     }
 

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use basalt_store::{Cost, RowBatch, RowBatchBuilder, RowReader, RowVerdict, Scan, ScanSender, Scanner};
+use basalt_store::{Cost, Packing, RowBatch, RowBatchBuilder, RowReader, RowVerdict, Scan, ScanSender, Scanner};
 
 use super::{Rows, cost, open_families};
 use crate::block_cache::Caching;
@@ -35,6 +35,9 @@ impl Core {
         {
             let mut batch = Some(batch);
             return Ok(Scanner::lazy(move || Some(batch.take()?.map_err(Into::into))));
+        }
+        if walk.reader.packing() != Packing::Cells {
+            return Ok(walk.by_the_reader());
         }
         let (sender, scanner) = Scanner::channel(self.limits.scan_batches_ahead);
         if self.scan_threads.run(Box::new(move || walk.run(&sender))) {
@@ -82,6 +85,24 @@ impl ScanWalk {
             }
             Err(error) => Some(Err(error)),
         }
+    }
+
+    /// Makes each batch where it is asked for: columns are so little work that handing them over would be most of it.
+    fn by_the_reader(self) -> Scanner {
+        let mut walk = Some(self);
+        Scanner::lazy(move || {
+            let under_way = walk.as_mut()?;
+            let filled = under_way.fill(u64::MAX, None);
+            under_way.set_cost();
+            match filled {
+                Ok(Walk::On) => Some(Ok(under_way.out.take())),
+                Ok(Walk::Over) => Some(Ok(std::mem::take(&mut walk.take()?.out).finish())),
+                Err(error) => {
+                    walk = None;
+                    Some(Err(error.into()))
+                }
+            }
+        })
     }
 
     /// Hands over batch after batch, on a thread of its own.
@@ -168,6 +189,9 @@ impl ScanWalk {
             family.set_time_range(self.scan.time_range);
             if !self.scan.cache_blocks {
                 family.caching = Caching::Bypass;
+            }
+            if self.scan.reversed {
+                family.packing = Packing::Cells;
             }
             family.count = Some(Arc::clone(&self.count));
             family.open(&view)

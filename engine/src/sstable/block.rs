@@ -402,6 +402,21 @@ fn part(input: &mut Input<'_>) -> Parsed<(usize, usize)> {
 
 #[cfg(test)]
 impl Block {
+    /// The cells of an image of version 1 whose rows are one put each, for codecs of tests.
+    pub(crate) fn lone_puts(image: &[u8]) -> Option<Vec<super::tests::OwnedCell>> {
+        let block = Self::parse(Bytes::copy_from_slice(image), Layout::V1).unwrap();
+        let mut cells = Vec::new();
+        for row in 0..block.rows_count() {
+            let cursor = BlockCursor::at_row(block.clone(), row, Vec::new()).unwrap();
+            let cell = cursor.cell(b"t");
+            if cursor.cells_left > 0 || cell.kind != CellKind::Put {
+                return None;
+            }
+            cells.push(super::tests::OwnedCell::of(&cell));
+        }
+        Some(cells)
+    }
+
     /// A block of one cell, for tests of those who only keep blocks.
     pub(crate) fn of_one_row(row: &[u8], value_bytes: usize) -> Self {
         let value = vec![0; value_bytes];

@@ -14,6 +14,7 @@ use zstd::zstd_safe;
 
 use crate::error::Result;
 
+use super::PackedBlock;
 use super::format::{Frame, Place};
 
 /// The payload is the image.
@@ -37,6 +38,13 @@ pub trait BlockCodec: Send + Sync + fmt::Debug {
     /// Fills `image`, which has the right length, from what `encode_into` wrote; false when `stored` makes no sense.
     /// Any bytes may come: it must not panic.
     fn decode_into(&self, stored: &[u8], image: &mut [u8]) -> bool;
+
+    /// Opens what `encode_into` wrote of an image of so many bytes by columns; `None` where a row of it is not one put, or
+    /// the codec has no columns. Any bytes may come.
+    fn open(&self, stored: &[u8], image_bytes: usize) -> Option<Arc<dyn PackedBlock>> {
+        let _ = (stored, image_bytes);
+        None
+    }
 }
 
 /// The codecs known to this process, by name.
@@ -149,6 +157,12 @@ pub(super) fn decode(place: &Place<'_>, frame: &Frame<'_>, named: Option<&dyn Bl
         return Err(place.corrupt("decoded length", frame.raw_bytes as u64, image.len() as u64));
     }
     Ok(image)
+}
+
+/// The columns of a block whose checksum is proved, if its codec has any of it.
+pub(super) fn open_packed(frame: &Frame<'_>, named: Option<&dyn BlockCodec>) -> Option<Arc<dyn PackedBlock>> {
+    let codec = named.filter(|_| frame.encoding == NAMED)?;
+    codec.open(frame.payload, frame.raw_bytes)
 }
 
 /// The same of a frame in `stored`: a payload that is the image is lent, not copied.

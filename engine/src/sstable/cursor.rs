@@ -6,16 +6,17 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use basalt_store::{CellRef, TimeRange};
+use basalt_store::{CellRef, Packing, TimeRange};
 
 use crate::block_cache::Caching;
 use crate::block_count::BlockCount;
 use crate::error::Result;
 use crate::merge::{CellSource, Direction, Step};
 
-use super::Sstable;
 use super::block::{BlockCursor, Next};
-use super::input::Parsed;
+use super::input::{Malformed, Parsed};
+use super::packed::{Loaded, PackedBlock, PackedCursor, Parts};
+use super::{Block, Sstable};
 
 /// How a file is read.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +29,9 @@ pub(crate) struct ReadOptions {
     pub(crate) time_range: TimeRange,
     /// Where blocks read from the file are kept.
     pub(crate) caching: Caching,
+    /// Forward: whether rows are stood on without taking them apart, where their block allows it. Such a row has no cell
+    /// until [`CellSource::unpack`].
+    pub(crate) packing: Packing,
 }
 
 /// Stands on a cell of a file, or past the last one. Moving within a block does no I/O and no allocation.
@@ -38,16 +42,29 @@ pub(crate) struct SstableCursor {
     /// The block of `cursor`.
     block: usize,
     cursor: Option<BlockCursor>,
+    /// In its place where the block is one by columns.
+    packed: Option<PackedCursor>,
     /// Backwards: block and row index within it where the current row begins.
     row_start: (usize, usize),
     row_buffer: Vec<u8>,
+    parts: Parts,
     count: Option<Arc<BlockCount>>,
 }
 
 impl SstableCursor {
     /// Stands nowhere yet: seek or rewind it. No I/O.
     pub(crate) fn new(table: Arc<Sstable>, options: ReadOptions) -> Self {
-        Self { table, options, block: 0, cursor: None, row_start: (0, 0), row_buffer: Vec::new(), count: None }
+        Self {
+            table,
+            options,
+            block: 0,
+            cursor: None,
+            packed: None,
+            row_start: (0, 0),
+            row_buffer: Vec::new(),
+            parts: Parts::default(),
+            count: None,
+        }
     }
 
     /// The same cursor, whose opened blocks are counted.
@@ -69,20 +86,36 @@ impl SstableCursor {
         if let Some(cursor) = self.cursor.take() {
             self.row_buffer = cursor.into_row_buffer();
         }
+        if let Some(packed) = self.packed.take() {
+            self.parts = packed.into_parts();
+        }
     }
 
     /// Stands on the first cell of the row that `choose` picks in a block; nowhere when it picks none.
-    fn open(&mut self, block: usize, choose: impl FnOnce(&super::Block) -> Parsed<Option<usize>>) -> Result<bool> {
+    fn open(&mut self, block: usize, choose: impl FnOnce(&Block) -> Parsed<Option<usize>>) -> Result<bool> {
         let loaded = match &self.cursor {
             Some(cursor) if self.block == block => cursor.block().clone(),
             _ => {
                 let (loaded, file_bytes) = self.table.read_block(block, self.options.caching)?;
-                if let Some(count) = &self.count {
-                    count.add(file_bytes);
-                }
+                self.count_block(file_bytes);
                 loaded
             }
         };
+        self.open_image(block, loaded, choose)
+    }
+
+    fn count_block(&self, file_bytes: Option<u64>) {
+        if let Some(count) = &self.count {
+            count.add(file_bytes);
+        }
+    }
+
+    fn open_image(
+        &mut self,
+        block: usize,
+        loaded: Block,
+        choose: impl FnOnce(&Block) -> Parsed<Option<usize>>,
+    ) -> Result<bool> {
         self.clear();
         self.block = block;
         let buffer = std::mem::take(&mut self.row_buffer);
@@ -99,7 +132,70 @@ impl SstableCursor {
             self.clear();
             return Ok(());
         };
-        self.open(block, |_| Ok(Some(0))).map(|_| ())
+        self.open_forward(block, None).map(|_| ())
+    }
+
+    /// Stands on the first row of a block that is at or after `target`, or on its first; nowhere when there is none.
+    fn open_forward(&mut self, block: usize, target: Option<&[u8]>) -> Result<bool> {
+        let choose = |loaded: &Block| match target {
+            None => Ok(Some(0)),
+            Some(row) => Ok(Some(loaded.find_row(row)?).filter(|row| *row < loaded.rows_count())),
+        };
+        let is_here = self.block == block;
+        if self.options.packing == Packing::Cells || (is_here && self.cursor.is_some()) {
+            return self.open(block, choose);
+        }
+        let packed = match &self.packed {
+            Some(packed) if is_here => Arc::clone(packed.block()),
+            _ => {
+                let (loaded, file_bytes) = self.table.load_packed(block, self.options.caching)?;
+                self.count_block(file_bytes);
+                match loaded {
+                    Loaded::Image(loaded) => return self.open_image(block, loaded, choose),
+                    Loaded::Packed(packed) => packed,
+                }
+            }
+        };
+        self.clear();
+        self.block = block;
+        match PackedCursor::at(packed, target, std::mem::take(&mut self.parts)) {
+            Ok(packed) => self.packed = Some(packed),
+            Err(parts) => self.parts = parts,
+        }
+        Ok(self.packed.is_some())
+    }
+
+    /// The row it stands on, if that can be had by columns: no other block of the file has cells of it.
+    pub(crate) fn packed_row(&self) -> Option<(&dyn PackedBlock, usize)> {
+        let packed = self.packed.as_ref().filter(|packed| !packed.is_unpacked())?;
+        let index = &self.table.index;
+        let (before, after) = (self.block.checked_sub(1), self.block + 1);
+        let goes_on = packed.is_last() && after < index.len() && index.first_row(after) == packed.row();
+        let began = packed.row_index() == 0 && before.is_some_and(|before| index.last_row(before) == packed.row());
+        (!goes_on && !began).then_some((&**packed.block(), packed.row_index()))
+    }
+
+    /// Whether a block begins with the row that the one it stands in ends with.
+    fn shares_row(&self, next: usize) -> bool {
+        self.table.index.first_row(next) == self.table.index.last_row(self.block)
+    }
+
+    fn advance_packed(&mut self) -> Result<Step> {
+        let Some(packed) = &mut self.packed else { return Ok(Step::OtherRow) };
+        let was_unpacked = packed.is_unpacked();
+        if packed.advance() {
+            return Ok(Step::OtherRow);
+        }
+        self.open_next_block(was_unpacked)?;
+        Ok(Step::Untold)
+    }
+
+    /// Goes to the first row of the next block. A row that is being read by cells is read so to its end.
+    fn open_next_block(&mut self, by_cells: bool) -> Result<()> {
+        let next = self.next_block(self.block + 1);
+        let goes_on = by_cells && next.is_some_and(|next| self.shares_row(next));
+        self.open_first_row(next)?;
+        if goes_on { self.unpack() } else { Ok(()) }
     }
 
     /// Goes to the beginning of the row that a block ends with.
@@ -137,11 +233,14 @@ impl SstableCursor {
 
     #[inline]
     fn advance_forward(&mut self) -> Result<Step> {
+        if self.packed.is_some() {
+            return self.advance_packed();
+        }
         Ok(match self.step(BlockCursor::next)? {
             Some(Next::InRow) => Step::SameRow,
             Some(Next::NewRow) | None => Step::OtherRow,
             Some(Next::End) => {
-                self.open_first_row(self.next_block(self.block + 1))?;
+                self.open_next_block(true)?;
                 Step::Untold
             }
         })
@@ -184,9 +283,11 @@ impl SstableCursor {
             self.clear();
             return Ok(());
         };
-        let stands = self.open(block, |loaded| Ok(Some(loaded.find_row(row)?).filter(|r| *r < loaded.rows_count())))?;
-        if !stands {
+        if !self.open_forward(block, Some(row))? {
             self.open_first_row(self.next_block(block + 1))?;
+        }
+        if !qualifier.is_empty() && self.row() == Some(row) {
+            self.unpack()?;
         }
         while self.cell().is_some_and(|cell| cell.row == row && cell.qualifier < qualifier) {
             self.advance_forward()?;
@@ -212,12 +313,14 @@ impl SstableCursor {
 impl CellSource for SstableCursor {
     #[inline]
     fn cell(&self) -> Option<CellRef<'_>> {
-        self.cursor.as_ref().map(|cursor| cursor.cell(&self.table.metadata.family))
+        let family = &self.table.metadata.family;
+        let packed = || self.packed.as_ref()?.cell(family);
+        self.cursor.as_ref().map(|cursor| cursor.cell(family)).or_else(packed)
     }
 
     #[inline]
     fn row(&self) -> Option<&[u8]> {
-        self.cursor.as_ref().map(BlockCursor::row)
+        self.cursor.as_ref().map(BlockCursor::row).or_else(|| self.packed.as_ref().map(PackedCursor::row))
     }
 
     #[inline]
@@ -226,6 +329,15 @@ impl CellSource for SstableCursor {
             Direction::Forward => self.advance_forward(),
             Direction::Reverse => self.advance_reverse(),
         }
+    }
+
+    fn unpack(&mut self) -> Result<()> {
+        let Some(packed) = &mut self.packed else { return Ok(()) };
+        if packed.unpack() {
+            return Ok(());
+        }
+        let position = packed.row_index();
+        Err(self.table.malformed(self.block, Malformed { position }))
     }
 
     fn rewind(&mut self) -> Result<()> {

@@ -8,7 +8,7 @@ mod memory;
 use std::path::Path;
 use std::sync::Arc;
 
-use basalt_store::{BloomFilter, CellKind, CellRef, Compression, SeqNo, TimeRange, Timestamp};
+use basalt_store::{BloomFilter, CellKind, CellRef, Compression, Packing, SeqNo, TimeRange, Timestamp};
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -141,7 +141,8 @@ fn open(bytes: &[u8]) -> Result<Arc<Sstable>> {
 }
 
 fn cursor(table: &Arc<Sstable>, direction: Direction) -> SstableCursor {
-    let options = ReadOptions { direction, time_range: TimeRange::ALL, caching: Caching::Normal };
+    let options =
+        ReadOptions { direction, time_range: TimeRange::ALL, caching: Caching::Normal, packing: Packing::Cells };
     SstableCursor::new(Arc::clone(table), options)
 }
 
@@ -222,7 +223,7 @@ fn blocks_outside_a_time_range_are_passed_by_but_not_tombstones_over_it() {
     let table = open(&write(&cells, options())).unwrap();
     let time_range = TimeRange { min: Timestamp(400), max: Timestamp(410) };
     for direction in [Direction::Forward, Direction::Reverse] {
-        let options = ReadOptions { direction, time_range, caching: Caching::Bypass };
+        let options = ReadOptions { direction, time_range, caching: Caching::Bypass, packing: Packing::Cells };
         let mut cursor = SstableCursor::new(Arc::clone(&table), options);
         cursor.rewind().unwrap();
         let read = rest(&mut cursor).unwrap();

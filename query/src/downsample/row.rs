@@ -1,6 +1,7 @@
 //! Downsampling a row while it is decoded, where no bucket reaches beyond an hour: its points are never kept.
 
 use basalt_schema::{BaseTime, RowPoints};
+use basalt_store::PackedRow;
 
 use super::bucket_value::BucketValue;
 use super::kernel::bucket_end;
@@ -34,21 +35,37 @@ impl RowDownsample {
     ///
     /// *Cost*: linear in the points, mostly far less than decoding them.
     pub(crate) fn take(&mut self, base: BaseTime, row: &RowPoints, span: &mut Span) -> Option<usize> {
+        let is_double = |at: usize| row.kinds().get(at).is_some_and(|kind| kind.is_float());
+        self.take_points(base, (row.offsets_ms(), row.values()), uniform(row.kinds()), is_double, span)
+    }
+
+    /// The same of a row by columns.
+    pub(crate) fn take_packed(&mut self, base: BaseTime, row: &PackedRow<'_>, span: &mut Span) -> Option<usize> {
+        self.take_points(base, (row.offsets_ms, row.words), Some(row.is_float), |_| row.is_float, span)
+    }
+
+    /// The same of offsets and words, whose kinds are all as `kinds` says, or each as `is_double` says.
+    fn take_points(
+        &mut self,
+        base: BaseTime,
+        (offsets_ms, words): (&[u32], &[u64]),
+        kinds: Option<bool>,
+        is_double: impl Fn(usize) -> bool,
+        span: &mut Span,
+    ) -> Option<usize> {
         let base_ms = i64::from(base.seconds()) * 1000;
-        let offsets_ms = row.offsets_ms();
         let on_the_hour = base.seconds().is_multiple_of(BaseTime::SPAN_S);
         let after_the_last = span.times().last().is_none_or(|last| *last < base_ms);
         if !on_the_hour || !after_the_last || offsets_ms.last().is_some_and(|last| *last >= ROW_MS) {
             return None;
         }
-        let kinds = uniform(row.kinds());
         let (mut at, mut made) = (0, 0);
         while let Some(offset_ms) = offsets_ms.get(at) {
             let bucket_ms = offset_ms - offset_ms % self.interval_ms;
             let end = bucket_end(offsets_ms, at, bucket_ms + self.interval_ms);
-            let words = row.values().get(at..end).unwrap_or_default();
-            let is_double = |of_bucket: usize| row.kinds().get(at + of_bucket).is_some_and(|kind| kind.is_float());
-            span.push_double(base_ms + i64::from(bucket_ms), self.value.of(words, kinds, is_double));
+            let words = words.get(at..end).unwrap_or_default();
+            let value = self.value.of(words, kinds, |of_bucket| is_double(at + of_bucket));
+            span.push_double(base_ms + i64::from(bucket_ms), value);
             assert!(end > at, "BUG: a bucket without a point");
             (at, made) = (end, made + 1);
         }

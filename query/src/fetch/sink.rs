@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use basalt_schema::{RowCell, RowPoints};
-use basalt_store::{RowBatch, RowView};
+use basalt_schema::{BaseTime, RowCell, RowPoints};
+use basalt_store::{PackedRow, RowBatch, RowView};
 
 use super::mend::mend_appends;
 use super::{POINT_BYTES, Reader, SeriesData, TaskAnswer, annotation};
 use crate::answer::{ScanStats, SeriesAnnotation};
 use crate::downsample::RowDownsample;
+use crate::span::Span;
 use crate::{Result, histogram, rollup};
 
 /// Where a task's rows go.
@@ -64,11 +65,16 @@ impl<'a> Sink<'a> {
     fn take_row(&mut self, row: &RowView<'_>) -> Result<()> {
         let key = self.reader.schema.layout().decode(row.key())?;
         let Some((_, data)) = self.places.get(key.tags_bytes()).and_then(|place| self.series.get_mut(*place)) else {
-            self.stats.cells_left_out += row.cells().count() as u64;
+            self.stats.cells_left_out += row.packed().map_or(row.cells().len(), |_| 1) as u64;
             return Ok(());
         };
         self.stats.rows_kept += 1;
         let base_ms = i64::from(key.base().seconds()) * 1000;
+        if let Some(points) = row.packed() {
+            self.stats.points += points.words.len() as u64;
+            self.kept += take_packed(self.reader, &mut self.downsample, key.base(), &points, &mut data.span) as u64;
+            return Ok(());
+        }
         if let Some(read) = &self.reader.plan.read {
             let taken = rollup::take_row(read, key.base(), row, data) as u64;
             self.stats.points += taken;
@@ -114,4 +120,21 @@ impl<'a> Sink<'a> {
         self.stats.store_time = self.began.elapsed().saturating_sub(self.stats.decode_time);
         TaskAnswer { name, series: self.series, stats: self.stats }
     }
+}
+
+/// Takes a row that came by columns, of which there is nothing but points; gives how many points or buckets are kept.
+fn take_packed(
+    reader: &Reader<'_>,
+    downsample: &mut Option<RowDownsample>,
+    base: BaseTime,
+    points: &PackedRow<'_>,
+    span: &mut Span,
+) -> usize {
+    let Some(downsample) = downsample else {
+        return span.extend_packed(i64::from(base.seconds()) * 1000, points);
+    };
+    downsample.take_packed(base, points, span).unwrap_or_else(|| {
+        reader.note_misfit();
+        0
+    })
 }

@@ -63,6 +63,15 @@ impl WordKind {
     }
 }
 
+/// Makes the bits of floats of decimals, as [`WordKind::word`] does.
+#[expect(clippy::cast_precision_loss, reason = "the encoder takes no number of a float above 2⁵¹")]
+pub(super) fn divide(words: &mut [u64], exponent: u8) {
+    let power = power(exponent);
+    for word in words {
+        *word = (word.cast_signed() as f64 / power).to_bits();
+    }
+}
+
 /// Ten to that.
 #[inline]
 pub(super) fn power(exponent: u8) -> f64 {

@@ -3,7 +3,7 @@
 use super::section::{Streams, id};
 
 /// Keys one after the other. Reusable.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -32,6 +32,11 @@ impl Keys {
         self.bytes.len()
     }
 
+    /// Bytes of memory that they keep.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
     /// A row's key, parted where it stops to share bytes with the first row's; the first shares none.
     pub(super) fn parted(&self, row: usize) -> (usize, &[u8]) {
         let key = self.key(row);
@@ -39,7 +44,7 @@ impl Keys {
         (shared, key.get(shared..).unwrap_or_default())
     }
 
-    fn key(&self, row: usize) -> &[u8] {
+    pub(super) fn key(&self, row: usize) -> &[u8] {
         self.bytes.get(self.start(row)..self.ends.get(row).copied().unwrap_or(0)).unwrap_or_default()
     }
 

@@ -6,51 +6,20 @@ use crate::value::{decode_word, exact_f32};
 use crate::{ColumnKind, Qualifier};
 
 use super::decimal::{self, Exception, WordKind, narrowed};
+use super::head::{
+    FORM_KINDS_SHIFT, FORM_MILLIS, Head, Kinds, MODE_EXCEPTIONS, MODE_PREDICTOR_SHIFT, RowPlanes, WIDTH_TIMES_SHIFT,
+    gather_planes, has_base, has_centre, read_exceptions,
+};
 use super::number::{fold_sign, low_byte, low_half};
 use super::predict::{self, Guess, Predictor};
 use super::section::{Streams, id};
 use super::times::{self, Pace, Times};
-
-/// The form of a row that is kept as it is.
-pub(super) const VERBATIM: u8 = 0xFF;
-
-const FORM_PACE: u8 = 3;
-const FORM_MILLIS: u8 = 1 << 2;
-const FORM_KINDS_SHIFT: u32 = 3;
-const FORM_RESERVED: u8 = 0xC0;
-
-const MODE_EXPONENT: u8 = 0xF;
-const MODE_PREDICTOR_SHIFT: u32 = 4;
-const MODE_PREDICTOR: u8 = 7;
-const MODE_EXCEPTIONS: u8 = 1 << 7;
-
-const WIDTH_VALUES: u8 = 0xF;
-const WIDTH_TIMES_SHIFT: u32 = 4;
-const VALUE_PLANES_MAX: u8 = 8;
-const TIME_PLANES_MAX: u8 = 4;
 
 /// Bit of a kind in the stream of kinds, above the four flags of a qualifier.
 const KIND_MILLIS: u8 = 1 << 4;
 /// Flags of a float on 8 and on 4 bytes.
 const DOUBLE: u8 = 8 | 7;
 const SINGLE: u8 = 8 | 3;
-
-/// How the kinds of a row's points are told. The codes are the format's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
-enum Kinds {
-    /// Integers, each on the fewest bytes.
-    #[default]
-    Ints = 0,
-    /// Floats on 8 bytes.
-    Doubles = 1,
-    /// Floats on 4 bytes.
-    Singles = 2,
-    /// Floats on 4 bytes where they are the same there, else on 8.
-    Shortest = 3,
-    /// Each on its own, in the stream of kinds.
-    Told = 4,
-}
 
 /// A cell of points. Reusable.
 #[derive(Debug, Default)]
@@ -271,20 +240,20 @@ impl Model {
             }
             return Some(());
         }
-        self.numbers.resize(self.count, 0);
+        self.words.resize(self.count, 0);
         if self.is_narrow {
-            predict::restore(self.guess, self.narrow.iter().map(|byte| u64::from(*byte)), &mut self.numbers);
+            predict::restore(self.guess, self.narrow.iter().map(|byte| u64::from(*byte)), &mut self.words);
         } else {
-            predict::restore(self.guess, self.residuals.iter().copied(), &mut self.numbers);
+            predict::restore(self.guess, self.residuals.iter().copied(), &mut self.words);
         }
-        let (numbers, exponent, told) = (&self.numbers, self.exponent, &self.told);
         match self.kinds {
-            Kinds::Ints => self.words.extend(numbers.iter().map(|number| number.cast_unsigned())),
+            Kinds::Ints => {}
             Kinds::Told => {
-                let words = numbers.iter().enumerate();
-                self.words.extend(words.map(|(at, number)| told_word(told, at).word(*number, exponent)));
+                for (at, word) in self.words.iter_mut().enumerate() {
+                    *word = told_word(&self.told, at).word(word.cast_signed(), self.exponent);
+                }
             }
-            _ => self.words.extend(numbers.iter().map(|number| WordKind::Double.word(*number, exponent))),
+            _ => decimal::divide(&mut self.words, self.exponent),
         }
         for (at, word) in &self.exceptions {
             *self.words.get_mut(*at)? = *word;
@@ -337,81 +306,50 @@ impl Model {
     /// Reads a model out of the columns; `form` is read already. `None` for one that makes no sense or has more than
     /// `points_max` points.
     pub(super) fn read(&mut self, form: u8, points_max: usize, streams: &mut Streams) -> Option<()> {
-        self.kinds =
-            Kinds::of_code((form & !FORM_RESERVED) >> FORM_KINDS_SHIFT).filter(|_| form & FORM_RESERVED == 0)?;
-        self.is_millis = form & FORM_MILLIS != 0;
-        let pace = Pace::of_code(form & FORM_PACE)?;
-        self.count = usize::try_from(streams.number(id::COUNTS)?).ok().filter(|n| (1..=points_max).contains(n))?;
-        let first = streams.number(id::FIRSTS)?;
-        let step = if self.count > 1 { streams.number(id::STEPS)?.cast_signed() } else { 0 };
-        self.times = Times { pace, first, step };
-        let mode = streams.byte(id::MODES);
-        let predictor = Predictor::of_code((mode >> MODE_PREDICTOR_SHIFT) & MODE_PREDICTOR)?;
-        self.exponent = mode & MODE_EXPONENT;
-        self.read_residuals(pace, predictor, streams)?;
-        let base = if has_base(predictor) { streams.number(id::BASES)?.cast_signed() } else { 0 };
-        let centre = if has_centre(predictor) { streams.number(id::CENTRES)?.cast_signed() } else { 0 };
-        self.guess = Guess { predictor, base, centre };
+        let head = Head::read(form, points_max, streams)?;
         self.exceptions.clear();
-        if mode & MODE_EXCEPTIONS != 0 {
-            self.read_exceptions(streams)?;
+        if head.has_exceptions {
+            read_exceptions(head.count, streams, &mut self.exceptions)?;
         }
-        if self.kinds == Kinds::Told {
-            self.told.clear();
-            self.told.extend_from_slice(streams.bytes(id::KINDS, self.count)?);
+        self.take_head(&head);
+        if head.time_width > 0 {
+            streams.planes(id::TIME_PLANES, head.time_width, head.times_count(), &mut self.time_residuals)?;
         }
-        Some(())
-    }
-
-    fn read_residuals(&mut self, pace: Pace, predictor: Predictor, streams: &mut Streams) -> Option<()> {
-        let widths = streams.byte(id::WIDTHS);
-        let mut read = |first, width: u8, most, count, residuals: &mut Vec<u64>| {
-            residuals.clear();
-            match (count, width) {
-                (0, 0) => Some(()),
-                (1.., 1..) if width <= most => streams.planes(first, width, count, residuals),
-                _ => None,
-            }
-        };
-        let times = pace.residuals_count(self.count);
-        read(id::TIME_PLANES, widths >> WIDTH_TIMES_SHIFT, TIME_PLANES_MAX, times, &mut self.time_residuals)?;
-        let values = predictor.residuals_count(self.count);
-        self.is_narrow = predictor != Predictor::Words && values > 0 && widths & WIDTH_VALUES == 1;
+        self.is_narrow = head.is_narrow();
         if self.is_narrow {
             self.narrow.clear();
-            self.narrow.extend_from_slice(streams.bytes(id::VALUE_PLANES, values)?);
-            return Some(());
+            self.narrow.extend_from_slice(streams.bytes(id::VALUE_PLANES, head.values_count())?);
+        } else if head.value_width > 0 {
+            streams.planes(id::VALUE_PLANES, head.value_width, head.values_count(), &mut self.residuals)?;
         }
-        read(id::VALUE_PLANES, widths & WIDTH_VALUES, VALUE_PLANES_MAX, values, &mut self.residuals)
-    }
-
-    fn read_exceptions(&mut self, streams: &mut Streams) -> Option<()> {
-        let count = streams.varint(id::EXCEPTION_GAPS)?;
-        let mut next = 0_usize;
-        for _ in 0..count {
-            let gap = usize::try_from(streams.varint(id::EXCEPTION_GAPS)?).ok()?;
-            let at = next.checked_add(gap).filter(|at| *at < self.count)?;
-            let word = streams.bytes(id::EXCEPTION_WORDS, 8)?.first_chunk().copied()?;
-            self.exceptions.push((at, u64::from_le_bytes(word)));
-            next = at + 1;
+        if head.is_told() {
+            self.told.clear();
+            self.told.extend_from_slice(streams.bytes(id::KINDS, head.count)?);
         }
         Some(())
     }
-}
 
-impl Kinds {
-    fn of_code(code: u8) -> Option<Self> {
-        let all = [Self::Ints, Self::Doubles, Self::Singles, Self::Shortest, Self::Told];
-        all.get(usize::from(code)).copied()
+    /// Becomes what a head says; residuals, exceptions and told kinds are still to come.
+    fn take_head(&mut self, head: &Head) {
+        let Head { kinds, is_millis, count, times, exponent, guess, .. } = *head;
+        (self.kinds, self.is_millis, self.count, self.times) = (kinds, is_millis, count, times);
+        (self.exponent, self.guess) = (exponent, guess);
+        self.time_residuals.clear();
+        self.residuals.clear();
     }
-}
 
-fn has_base(predictor: Predictor) -> bool {
-    predictor != Predictor::Words
-}
-
-fn has_centre(predictor: Predictor) -> bool {
-    matches!(predictor, Predictor::Slope | Predictor::Bend | Predictor::Line)
+    /// Becomes the row that a head and its planes tell, for [`Model::give`].
+    pub(super) fn load(&mut self, head: &Head, planes: &RowPlanes<'_>, exceptions: &[Exception]) -> Option<()> {
+        self.take_head(head);
+        gather_planes(planes.times, head.times_count(), &mut self.time_residuals)?;
+        gather_planes(planes.values, head.values_count(), &mut self.residuals)?;
+        self.is_narrow = false;
+        self.exceptions.clear();
+        self.exceptions.extend_from_slice(exceptions);
+        self.told.clear();
+        self.told.extend_from_slice(planes.told);
+        Some(())
+    }
 }
 
 /// What a point of a told kind has as its word.

@@ -111,40 +111,47 @@ fn mean_above(base: i64, numbers: &[i64], low: i64, high: i64) -> i64 {
     i64::try_from(sum / i128::from(count)).unwrap_or(0)
 }
 
-/// Puts the numbers back into `numbers`, which has the row's length. The residuals are as many as the predictor has.
+/// Puts the numbers back into `words`, which has the row's length. The residuals are as many as the predictor has.
 #[inline]
-pub(super) fn restore(guess: Guess, residuals: impl Iterator<Item = u64>, numbers: &mut [i64]) {
-    let mut number = guess.base;
+pub(super) fn restore(guess: Guess, residuals: impl Iterator<Item = u64>, words: &mut [u64]) {
+    let (base, centre) = (guess.base.cast_unsigned(), guess.centre.cast_unsigned());
+    let step_of = |residual: u64| unfold_sign(residual).cast_unsigned();
+    let mut number = base;
     match guess.predictor {
-        Predictor::Constant => numbers.fill(guess.base),
-        Predictor::Level | Predictor::Words => {
-            for (out, residual) in numbers.iter_mut().zip(residuals) {
-                *out = guess.base.wrapping_add(unfold_sign(residual));
+        Predictor::Constant => words.fill(base),
+        Predictor::Level => {
+            for (out, residual) in words.iter_mut().zip(residuals) {
+                *out = base.wrapping_add(step_of(residual));
+            }
+        }
+        Predictor::Words => {
+            for (out, residual) in words.iter_mut().zip(residuals) {
+                *out = residual;
             }
         }
         Predictor::Line => {
-            for out in numbers {
+            for out in words {
                 *out = number;
-                number = number.wrapping_add(guess.centre);
+                number = number.wrapping_add(centre);
             }
         }
         Predictor::Slope => {
-            let Some((first, rest)) = numbers.split_first_mut() else { return };
+            let Some((first, rest)) = words.split_first_mut() else { return };
             *first = number;
             for (out, residual) in rest.iter_mut().zip(residuals) {
-                number = number.wrapping_add(guess.centre.wrapping_add(unfold_sign(residual)));
+                number = number.wrapping_add(centre.wrapping_add(step_of(residual)));
                 *out = number;
             }
         }
         Predictor::Bend => {
-            let Some((first, rest)) = numbers.split_first_mut() else { return };
+            let Some((first, rest)) = words.split_first_mut() else { return };
             *first = number;
             let Some((second, rest)) = rest.split_first_mut() else { return };
-            let mut step = guess.centre;
+            let mut step = centre;
             number = number.wrapping_add(step);
             *second = number;
             for (out, residual) in rest.iter_mut().zip(residuals) {
-                step = step.wrapping_add(unfold_sign(residual));
+                step = step.wrapping_add(step_of(residual));
                 number = number.wrapping_add(step);
                 *out = number;
             }
@@ -164,7 +171,7 @@ mod tests {
         assert_eq!(residuals.len(), found.predictor.residuals_count(numbers.len()));
         let mut again = vec![7; numbers.len()];
         restore(found, residuals.iter().copied(), &mut again);
-        assert_eq!(again, numbers);
+        assert!(again.iter().map(|word| word.cast_signed()).eq(numbers.iter().copied()), "{again:?}");
         found.predictor
     }
 

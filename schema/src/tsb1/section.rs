@@ -51,6 +51,8 @@ pub(super) mod id {
     pub(in crate::tsb1) const EXCEPTION_WORDS: usize = 18;
     /// A byte a point.
     pub(in crate::tsb1) const KINDS: usize = 19;
+    /// The streams from here on have a byte a point, and are of use to who wants points alone.
+    pub(in crate::tsb1) const OF_POINTS: usize = KINDS;
     /// The first plane of offsets' residuals of one byte; of k bytes: k (k − 1) / 2 further on.
     pub(in crate::tsb1) const TIME_PLANES: usize = 20;
     /// The first plane of values' residuals of one byte, likewise.
@@ -183,6 +185,13 @@ impl Streams {
         Some(())
     }
 
+    /// Puts a section's bytes into its stream, which must be empty.
+    pub(super) fn fill(&mut self, section: &Section<'_>, coder: &mut Coder) -> Option<()> {
+        let bytes = &mut self.stream(section.id).bytes;
+        bytes.resize(section.length, 0);
+        coder.decode(section, bytes)
+    }
+
     /// Whether nothing is left of any stream: what a reader that understood all finds at its end.
     pub(super) fn are_read(&self) -> bool {
         self.0.iter().all(|stream| stream.at >= stream.bytes.len())
@@ -200,9 +209,59 @@ fn put_head(mode: u8, bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The first of the planes of residuals of that width.
-const fn plane_id(first: usize, width: u32) -> usize {
+pub(super) const fn plane_id(first: usize, width: u32) -> usize {
     let width = width as usize;
     first + width * (width - 1) / 2
+}
+
+/// One stored section.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Section<'a> {
+    /// Its stream, below [`id::COUNT`].
+    pub(super) id: usize,
+    mode: u8,
+    /// Bytes of the stream.
+    pub(super) length: usize,
+    /// What is stored of them; as many where they are stored as they are.
+    pub(super) stored: &'a [u8],
+}
+
+/// Walks the sections of a block, and decodes none.
+#[derive(Debug)]
+pub(super) struct Sections<'a> {
+    input: Input<'a>,
+    /// Bytes that the streams may still have.
+    left: usize,
+    next: u8,
+}
+
+impl<'a> Sections<'a> {
+    /// The sections in `stored`, whose streams are at most `bytes_max` bytes together.
+    pub(super) fn new(stored: &'a [u8], bytes_max: usize) -> Self {
+        Self { input: Input::new(stored), left: bytes_max, next: 0 }
+    }
+
+    /// The next section, in ascending order of streams; the inner `None` at the end. The outer: they make no sense.
+    #[expect(clippy::option_option, reason = "the outer says that the bytes are wrong, the inner that they end")]
+    pub(super) fn next(&mut self) -> Option<Option<Section<'a>>> {
+        let id = self.input.u8()?;
+        if id == END {
+            return self.input.rest().is_empty().then_some(None);
+        }
+        if id < self.next || usize::from(id) >= id::COUNT {
+            return None;
+        }
+        self.next = id + 1;
+        let mode = self.input.u8()?;
+        let length = self.input.length()?;
+        self.left = self.left.checked_sub(length)?;
+        let stored_bytes = match mode {
+            RAW => length,
+            REPEATED => 1,
+            _ => self.input.length()?,
+        };
+        Some(Some(Section { id: id.into(), mode, length, stored: self.input.bytes(stored_bytes)? }))
+    }
 }
 
 /// Writes and reads sections; keeps tables and buffers.
@@ -284,41 +343,23 @@ impl Coder {
     /// Reads sections into the streams, which must be empty, up to the end of `stored`. Their bytes together are at most
     /// `bytes_max`. `None`: they make no sense.
     pub(super) fn decode_into(&mut self, stored: &[u8], bytes_max: usize, streams: &mut Streams) -> Option<()> {
-        let mut input = Input::new(stored);
-        let mut left = bytes_max;
-        let mut next = 0;
-        loop {
-            let id = input.u8()?;
-            if id == END {
-                return input.rest().is_empty().then_some(());
-            }
-            let stream = streams.0.get_mut(usize::from(id)).filter(|_| id >= next)?;
-            next = id + 1;
-            let mode = input.u8()?;
-            let length = input.length()?;
-            left = left.checked_sub(length)?;
-            self.decode_section(mode, length, &mut input, &mut stream.bytes)?;
+        let mut sections = Sections::new(stored, bytes_max);
+        while let Some(section) = sections.next()? {
+            streams.fill(&section, self)?;
         }
+        Some(())
     }
 
-    fn decode_section(&mut self, mode: u8, length: usize, input: &mut Input<'_>, bytes: &mut Vec<u8>) -> Option<()> {
-        bytes.clear();
-        match mode {
-            RAW => bytes.extend_from_slice(input.bytes(length)?),
-            REPEATED => bytes.resize(length, input.u8()?),
+    /// Fills `bytes`, which has the section's length.
+    pub(super) fn decode(&mut self, section: &Section<'_>, bytes: &mut [u8]) -> Option<()> {
+        match section.mode {
+            RAW => bytes.copy_from_slice(section.stored),
+            REPEATED => bytes.fill(*section.stored.first()?),
             ZSTD => {
-                let stored_bytes = input.length()?;
-                let stored = input.bytes(stored_bytes)?;
-                bytes.resize(length, 0);
                 let decompressor = self.decompressor.get_or_insert_with(zstd_safe::DCtx::create);
-                decompressor.decompress(&mut bytes[..], stored).ok().filter(|found| *found == length)?;
+                decompressor.decompress(bytes, section.stored).ok().filter(|found| *found == section.length)?;
             }
-            RANS => {
-                let stored_bytes = input.length()?;
-                let stored = input.bytes(stored_bytes)?;
-                bytes.resize(length, 0);
-                self.rans.decode_into(stored, bytes)?;
-            }
+            RANS => self.rans.decode_into(section.stored, bytes)?,
             _ => return None,
         }
         Some(())

@@ -8,6 +8,7 @@
     reason = "the numbers of these rows are small"
 )]
 
+mod columns;
 mod golden;
 
 use proptest::prelude::*;
@@ -84,6 +85,7 @@ pub(super) fn check(image: &[u8]) -> Vec<u8> {
     let mut again = vec![0xAA; image.len()];
     assert!(Tsb1.decode_into(&stored, &mut again), "refused");
     assert!(again == image, "another image");
+    columns::compare(image, &stored);
     stored
 }
 
@@ -316,6 +318,7 @@ proptest! {
             let mut again = vec![0; image.len()];
             prop_assert!(Tsb1.decode_into(&stored, &mut again));
             prop_assert!(again == image);
+            columns::compare(&image, &stored);
         } else {
             prop_assert!(!taken);
         }

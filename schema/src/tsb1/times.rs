@@ -2,6 +2,9 @@
 
 use super::number::{fold_sign, low_half, unfold_sign};
 
+/// Offsets in milliseconds stay below it: no qualifier holds more.
+const OFFSET_MS_LIMIT: u64 = 1 << 22;
+
 /// How offsets are told. The codes are the format's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
@@ -93,6 +96,49 @@ pub(super) fn restore(times: Times, residuals: &[u64], count: usize, offsets: &m
             }));
         }
     }
+}
+
+/// Fills offsets in milliseconds, as many as the row has points; false where they do not ascend strictly or overflow.
+/// The residuals come as planes, from the lowest byte.
+pub(super) fn restore_ascending(times: Times, planes: &[&[u8]], is_millis: bool, offsets_ms: &mut [u32]) -> bool {
+    let unit = if is_millis { 1 } else { 1000 };
+    let Some(step) = times.step.checked_mul(unit).filter(|step| step.unsigned_abs() < OFFSET_MS_LIMIT) else {
+        return false;
+    };
+    let Some(first) = times.first.checked_mul(unit.unsigned_abs()).filter(|first| *first < OFFSET_MS_LIMIT) else {
+        return false;
+    };
+    let steps = (offsets_ms.len() as u64).saturating_sub(1);
+    if times.pace == Pace::Regular {
+        // Fast path: nearly every hour of a collector.
+        let step = step.unsigned_abs();
+        let ascends =
+            steps == 0 || (times.step > 0 && first.saturating_add(step.saturating_mul(steps)) < OFFSET_MS_LIMIT);
+        let mut offset = low_half(first);
+        for out in offsets_ms {
+            *out = offset;
+            offset = offset.wrapping_add(low_half(step));
+        }
+        return ascends;
+    }
+    let residual = |at: usize| {
+        let byte = |plane: &&[u8]| plane.get(at).map_or(0, |byte| u64::from(*byte));
+        unfold_sign(planes.iter().rev().fold(0, |residual, plane| residual << 8 | byte(plane))).wrapping_mul(unit)
+    };
+    let Some((out, rest)) = offsets_ms.split_first_mut() else { return true };
+    *out = low_half(first);
+    let (mut last, mut grid) = (first.cast_signed(), first.cast_signed());
+    for (at, out) in rest.iter_mut().enumerate() {
+        grid = grid.wrapping_add(step);
+        let from = if times.pace == Pace::Grid { grid } else { last.wrapping_add(step) };
+        let offset = from.wrapping_add(residual(at));
+        if offset <= last || offset.unsigned_abs() >= OFFSET_MS_LIMIT {
+            return false;
+        }
+        *out = low_half(offset.cast_unsigned());
+        last = offset;
+    }
+    true
 }
 
 #[cfg(test)]

@@ -1,0 +1,258 @@
+//! Reads that ask for columns: each row means what its cells mean, and comes by columns only where one cell is all of it.
+
+use std::path::Path;
+
+use basalt_store::{
+    Clock, Columns, Durability, FamilyDescriptor, Get, ManualClock, MutationBatch, PackedRows, Packing, RowView, SeqNo,
+    TimeRange, Timestamp,
+};
+use proptest::prelude::*;
+
+use super::tests::{name, options};
+use super::*;
+use crate::io::SimFs;
+use crate::sstable::{Block, BlockCodec, PackedBlock};
+
+/// A codec that keeps the image, and lends rows of one put as a point each.
+#[derive(Debug)]
+struct Toy;
+
+impl BlockCodec for Toy {
+    fn name(&self) -> &'static str {
+        "TSB1"
+    }
+
+    fn encode_into(&self, image: &[u8], out: &mut Vec<u8>) -> bool {
+        out.extend_from_slice(image);
+        true
+    }
+
+    fn decode_into(&self, stored: &[u8], image: &mut [u8]) -> bool {
+        image.copy_from_slice(stored);
+        true
+    }
+
+    fn open(&self, stored: &[u8], _image_bytes: usize) -> Option<Arc<dyn PackedBlock>> {
+        Some(Arc::new(ToyBlock(Block::lone_puts(stored)?)))
+    }
+}
+
+#[derive(Debug)]
+struct ToyBlock(Vec<crate::sstable::tests::OwnedCell>);
+
+impl PackedBlock for ToyBlock {
+    fn rows_count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn row_key(&self, row: usize) -> &[u8] {
+        &self.0[row].row
+    }
+
+    fn written(&self, row: usize) -> (Timestamp, SeqNo) {
+        (Timestamp(self.0[row].timestamp), SeqNo(self.0[row].seq))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        1000
+    }
+
+    fn pack(&self, row: usize, _packing: Packing, out: &mut PackedRows) -> bool {
+        let cell = &self.0[row];
+        // Some rows will not do, as in a real codec.
+        cell.value != b"7"
+            && out.push(1, false, |offsets_ms, words| {
+                (offsets_ms[0], words[0]) = (cell.qualifier[0].into(), cell.value[0].into());
+                true
+            })
+    }
+
+    fn cell(&self, row: usize, qualifier: &mut Vec<u8>, value: &mut Vec<u8>) -> bool {
+        qualifier.clone_from(&self.0[row].qualifier);
+        value.clone_from(&self.0[row].value);
+        true
+    }
+}
+
+/// A row as its cells tell it: qualifier and value of each; and whether it came by columns.
+fn told(row: &RowView<'_>) -> (Vec<u8>, Vec<(u8, u8)>, bool) {
+    let mut cells: Vec<_> = row.cells().map(|cell| (cell.qualifier[0], cell.value[0])).collect();
+    if let Some(packed) = row.packed() {
+        assert!(cells.is_empty(), "a packed row has cells");
+        cells.push((u8::try_from(packed.offsets_ms[0]).unwrap(), u8::try_from(packed.words[0]).unwrap()));
+    }
+    (row.key().to_vec(), cells, row.packed().is_some())
+}
+
+type Told = Vec<(Vec<u8>, Vec<(u8, u8)>)>;
+
+/// The rows of a scan and of a get, which must agree; and how many came by columns.
+fn read(engine: &Engine, packing: Packing, time_range: TimeRange) -> (Told, usize) {
+    let columns = || Columns::family("f");
+    let scan = Scan { batch_bytes: 64, time_range, ..Scan::all() }.with_columns(columns()).with_packing(packing);
+    let mut scanner = engine.scan(&name(), scan).unwrap();
+    let (mut rows, mut packed) = (Vec::new(), 0);
+    while let Some(batch) = scanner.next_wait() {
+        for row in batch.unwrap().rows() {
+            let (key, cells, is_packed) = told(&row);
+            packed += usize::from(is_packed);
+            rows.push((key, cells));
+        }
+    }
+    let keys = (0..KEYS).map(|row| key(row).into()).collect();
+    let get = Get { time_range, ..Get::rows(keys) }.with_columns(columns()).with_packing(packing);
+    let batch = engine.get(&name(), get).wait().unwrap();
+    let got: Told = batch.rows().map(|row| told(&row)).map(|(key, cells, _)| (key, cells)).collect();
+    assert_eq!(got, rows, "a get and a scan differ");
+    (rows, packed)
+}
+
+const KEYS: u8 = 40;
+
+fn key(row: u8) -> Vec<u8> {
+    // Longer than the head by which a merge orders rows.
+    format!("a rather long row key {row:03}").into_bytes()
+}
+
+fn engine() -> Arc<Engine> {
+    engine_at(&Arc::new(ManualClock::new(Timestamp(1000))))
+}
+
+fn engine_at(clock: &Arc<ManualClock>) -> Arc<Engine> {
+    let mut options = options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual);
+    options.clock = Arc::clone(clock) as Arc<dyn Clock>;
+    options.codecs.register(Arc::new(Toy));
+    options.limits.memtable_bytes = 1 << 20;
+    options.limits.memtables_bytes = 4 << 20;
+    let engine = Engine::open(options).unwrap();
+    let family = FamilyDescriptor { block_encoding: "TSB1".into(), block_bytes: 4096, ..FamilyDescriptor::new("f") };
+    engine.create_table(TableDescriptor::new(name(), vec![family]), &[]).unwrap();
+    engine
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Put(u8, u8, u8),
+    DeleteColumn(u8, u8),
+    DeleteRow(u8),
+    Flush,
+    Compact,
+    Split(u8),
+}
+
+fn run(engine: &Engine, step: &Step) {
+    let mut batch = MutationBatch::new(Durability::Async);
+    match step {
+        Step::Put(row, qualifier, value) => {
+            let value = [b'0' + value];
+            batch.row(&key(*row)).unwrap().put(b"f", &[b'a' + qualifier], None, &value).unwrap();
+        }
+        Step::DeleteColumn(row, qualifier) => {
+            batch.row(&key(*row)).unwrap().delete_column(b"f", &[b'a' + qualifier], None).unwrap();
+        }
+        Step::DeleteRow(row) => {
+            batch.row(&key(*row)).unwrap().delete_family(b"f", None).unwrap();
+        }
+        Step::Flush => return engine.flush(&name()).unwrap(),
+        Step::Compact => return engine.compact(&name(), Compaction::Major).unwrap(),
+        Step::Split(row) => return drop(engine.split_region(&name(), &SplitAt::Key(key(*row).into()))),
+    }
+    let applied = engine.apply(&name(), batch);
+    engine.pump().unwrap();
+    assert!(applied.wait().unwrap().failed.is_empty());
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => (0..KEYS, 0_u8..3, 0_u8..9).prop_map(|(row, qualifier, value)| Step::Put(row, qualifier, value)),
+        1 => (0..KEYS, 0_u8..3).prop_map(|(row, qualifier)| Step::DeleteColumn(row, qualifier)),
+        1 => (0..KEYS).prop_map(Step::DeleteRow),
+        2 => Just(Step::Flush),
+        1 => Just(Step::Compact),
+        1 => (0..KEYS).prop_map(Step::Split),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whatever was written, deleted, flushed, merged and split: columns tell what cells tell.
+    #[test]
+    fn columns_tell_what_cells_tell(steps in proptest::collection::vec(step(), 1..120)) {
+        let engine = engine();
+        for step in &steps {
+            run(&engine, step);
+            if matches!(step, Step::Flush | Step::Compact | Step::Split(_)) {
+                let (cells, none) = read(&engine, Packing::Cells, TimeRange::ALL);
+                prop_assert_eq!(none, 0);
+                let (rows, packed) = read(&engine, Packing::Points, TimeRange::ALL);
+                prop_assert_eq!(&rows, &cells);
+                prop_assert!(packed <= rows.iter().filter(|(_, cells)| cells.len() == 1).count());
+            }
+        }
+    }
+}
+
+/// Steps, and which rows come by columns afterwards.
+fn check(steps: &[Step], expected: &[u8]) {
+    let engine = engine();
+    for step in steps {
+        run(&engine, step);
+    }
+    let (rows, packed) = read(&engine, Packing::Points, TimeRange::ALL);
+    assert_eq!((rows, 0), read(&engine, Packing::Cells, TimeRange::ALL));
+    assert_eq!(packed, expected.len(), "{steps:?}");
+}
+
+const BOTH: [Step; 3] = [Step::Put(1, 0, 1), Step::Put(2, 0, 2), Step::Flush];
+
+fn after_both(steps: &[Step], expected: &[u8]) {
+    check(&[&BOTH[..], steps].concat(), expected);
+}
+
+#[test]
+fn rows_of_one_cell_in_one_file_come_by_columns() {
+    after_both(&[], &[1, 2]);
+    after_both(&[Step::Compact, Step::Split(2)], &[1, 2]);
+}
+
+#[test]
+fn a_row_with_a_newer_cell_comes_as_cells() {
+    after_both(&[Step::Put(1, 0, 5)], &[2]);
+    after_both(&[Step::Put(1, 1, 5)], &[2]);
+    after_both(&[Step::Put(1, 0, 5), Step::Flush], &[2]);
+    after_both(&[Step::Put(1, 0, 5), Step::Flush, Step::Compact], &[1, 2]);
+}
+
+#[test]
+fn a_row_under_a_tombstone_comes_as_cells() {
+    after_both(&[Step::DeleteRow(1)], &[2]);
+    after_both(&[Step::DeleteColumn(2, 0), Step::Flush], &[1]);
+}
+
+#[test]
+fn a_row_that_its_codec_cannot_lend_comes_as_cells() {
+    check(&[Step::Put(1, 0, 7), Step::Put(2, 0, 2), Step::Flush], &[2]);
+}
+
+/// A cell that TTL or the read's times hide is not there, by columns either.
+#[test]
+fn a_packed_row_obeys_the_times_of_a_read() {
+    let clock = Arc::new(ManualClock::new(Timestamp(1000)));
+    let engine = engine_at(&clock);
+    for step in &BOTH {
+        run(&engine, step);
+    }
+    let none = TimeRange { min: Timestamp(0), max: Timestamp(5) };
+    assert_eq!(read(&engine, Packing::Points, none), (Vec::new(), 0));
+    let family = FamilyDescriptor {
+        ttl_seconds: Some(10),
+        block_encoding: "TSB1".into(),
+        block_bytes: 4096,
+        ..FamilyDescriptor::new("f")
+    };
+    engine.alter_table(TableDescriptor::new(name(), vec![family])).unwrap();
+    assert_eq!(read(&engine, Packing::Points, TimeRange::ALL).1, 2);
+    clock.set(Timestamp(20_000));
+    assert_eq!(read(&engine, Packing::Points, TimeRange::ALL), (Vec::new(), 0));
+}
