@@ -196,7 +196,7 @@ impl One<'_> {
             let answers = asker.change(step);
             cases.extend(answers.and_then(|answers| Case::new(step, answers)).map(|case| (index, case)));
         }
-        servers.settle();
+        servers.settle()?;
         let changed = cases.len();
         cases.extend(self.read(&servers, &rereads).into_iter().map(|case| (writes.len(), case)));
         drop(servers);
@@ -241,7 +241,8 @@ impl One<'_> {
         }
         if self.attempt(&script)?.is_none() {
             self.tally.unsteady += 1;
-            println!("unsteady, not seen again: {}", case.request());
+            let differs = case.differs.first().map_or("", String::as_str);
+            println!("unsteady, {}, not seen again: {}\n  {differs}", self.kind, case.request());
             return Ok(());
         }
         self.tally.other += 1;
@@ -272,7 +273,7 @@ impl One<'_> {
                 for step in &script.before {
                     asker.change(step);
                 }
-                servers.settle();
+                servers.settle()?;
                 servers
             }
         };

@@ -117,14 +117,19 @@ impl Servers {
                 real.context("OpenTSDB")
             })?,
         }
-        self.settle();
-        Ok(())
+        self.settle()
     }
 
-    /// Waits until OpenTSDB, where it writes alone, has compacted what it wrote.
-    pub(crate) fn settle(&self) {
-        if self.writer == Some(Side::Real) {
-            pause(COMPACTED);
+    /// Where one writes alone: waits until OpenTSDB has compacted what it wrote, and has the other one forget names, of which
+    /// some may have been renamed; it would know them until it is told, as any two daemons of OpenTSDB's do.
+    pub(crate) fn settle(&self) -> Result<()> {
+        match self.writer {
+            None => Ok(()),
+            Some(Side::Real) => {
+                pause(COMPACTED);
+                record::forget_names(self.ours.address)
+            }
+            Some(Side::Ours) => record::forget_names(self.real),
         }
     }
 
