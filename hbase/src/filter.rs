@@ -19,6 +19,8 @@ use crate::request::comparison;
 const PACKAGE: &str = "org.apache.hadoop.hbase.filter";
 /// Java's `Pattern.DOTALL`, which HBase's shell and client set too.
 const DOTALL: i32 = 0x20;
+/// How a pattern begins that is held against bytes and no text: Java has these flags too, and Latin-1 is a letter a byte.
+const OF_BYTES: [&str; 2] = ["(?s-u)", "(?-u)"];
 
 fn named(class: &str, message: &impl Message) -> FilterMessage {
     FilterMessage { name: format!("{PACKAGE}.{class}"), serialized_filter: Some(message.encode_to_vec().into()) }
@@ -172,10 +174,12 @@ pub(crate) fn comparator(with: &Comparator) -> Result<ComparatorMessage> {
         Comparator::Binary(bytes) => ("BinaryComparator", comparable(bytes).encode_to_vec()),
         Comparator::BinaryPrefix(bytes) => ("BinaryPrefixComparator", comparable(bytes).encode_to_vec()),
         Comparator::Regex(regex) => {
+            let pattern = regex.as_str();
+            let is_of_bytes = OF_BYTES.iter().any(|flags| pattern.starts_with(flags));
             let message = RegexStringComparator {
-                pattern: regex.as_str().to_owned(),
+                pattern: pattern.to_owned(),
                 pattern_flags: DOTALL,
-                charset: "UTF-8".to_owned(),
+                charset: if is_of_bytes { "ISO-8859-1" } else { "UTF-8" }.to_owned(),
                 engine: Some("JAVA".to_owned()),
             };
             ("RegexStringComparator", message.encode_to_vec())
@@ -212,6 +216,17 @@ mod tests {
         assert_eq!(of(&[0, 0]).unwrap(), [0xff, 0xff][..]);
         assert_eq!(of(&[0, 1]).unwrap(), [0, 1][..]);
         assert!(of(&[0]).is_err());
+    }
+
+    #[test]
+    fn a_pattern_of_bytes_is_of_a_letter_a_byte() {
+        let of = |pattern: &str| {
+            let regex = Comparator::Regex(regex::bytes::Regex::new(pattern).unwrap());
+            let message = comparator(&regex).unwrap().serialized_comparator.unwrap();
+            RegexStringComparator::decode(message).unwrap().charset
+        };
+        assert_eq!(of("(?s-u)^\\xff.$"), "ISO-8859-1");
+        assert_eq!(of("^a"), "UTF-8");
     }
 
     #[test]

@@ -1,48 +1,75 @@
 //! Series that others wrote: where tables are shared, the index knows what was seen and no more, so whoever needs all
 //! series of a metric reads row keys first.
+//!
+//! A query needs the rows too, of most of these series. So it reads them whole, and keeps them for the fan-out as long as they are
+//! not too large; beyond that keys alone are read, and the rows once more.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Schema, Tsuid, Uid};
-use basalt_store::{Columns, Filter, ListOperator, Scan, TableName};
+use basalt_schema::{BaseTime, DATA_FAMILY, Salt, Schema, Tsuid, Uid};
+use basalt_store::{Columns, Filter, ListOperator, RowBatch, Scan, TableName};
+use bytes::Bytes;
 
 use crate::Result;
 use crate::cancel::Budget;
 use crate::fetch::Hours;
+use crate::fetch::workers::run_all;
 use crate::rollup::Attempt;
 
 /// The meta table's family.
 const META_FAMILY: &[u8] = b"name";
+/// Bytes of rows that are kept.
+const HELD_BYTES_MAX: u64 = 32 << 20;
 
-/// Adds every series of a metric that has a row in the window.
+/// The rows of an attempt, by bucket.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Vec<(Salt, Vec<RowBatch>)>);
+
+impl Held {
+    /// Those of a bucket.
+    pub(crate) fn of(&self, salt: Salt) -> &[RowBatch] {
+        self.0.iter().find(|(of, _)| *of == salt).map_or(&[], |(_, rows)| rows)
+    }
+}
+
+/// Adds every series of a metric that has a row in the window and passes the filter; gives those rows where they are not too
+/// large and `keep` says so.
+///
+/// *Cost*: a scan of every bucket, as many at once as a fan-out may have.
 ///
 /// # Errors
-/// As [`within`].
-pub(crate) fn of_attempt(schema: &Schema, metric: Uid, attempt: &Attempt, budget: &Budget) -> Result<()> {
-    let Some(hours) = Hours::of(&attempt.window, attempt.read.as_ref()) else { return Ok(()) };
-    within(schema, &attempt.table, metric, hours.from..hours.to, budget)
+/// `Throttled`: the index is full. The store's own, a budget.
+pub(crate) fn of_attempt(
+    schema: &Schema,
+    metric: Uid,
+    attempt: &Attempt,
+    (filter, keep): (Option<&Filter>, bool),
+    budget: &Budget,
+) -> Result<Option<Held>> {
+    let Some(hours) = Hours::of(&attempt.window, attempt.read.as_ref()) else { return Ok(None) };
+    let reader = Reader {
+        schema,
+        table: &attempt.table,
+        metric,
+        times: hours.from..hours.to,
+        filter,
+        budget,
+        held_bytes_max: if keep { HELD_BYTES_MAX } else { 0 },
+        is_kept: AtomicBool::new(keep),
+        held_bytes: AtomicU64::new(0),
+    };
+    reader.read()
 }
 
 /// Adds every series of a metric that has a row of these base times.
 ///
-/// *Cost*: a scan of the row keys of every bucket, one after the other.
-///
 /// # Errors
-/// `Throttled`: the index is full. The store's own, a budget.
-pub(crate) fn within(
-    schema: &Schema,
-    table: &TableName,
-    metric: Uid,
-    times: Range<BaseTime>,
-    budget: &Budget,
-) -> Result<()> {
-    let layout = schema.layout();
-    for salt in layout.salts() {
-        let bound = |time| layout.range_start(salt, metric, time);
-        let scan = Scan::range(bound(times.start), bound(times.end)).with_columns(Columns::family(DATA_FAMILY));
-        keys(schema, table, scan, budget, |key| Ok(layout.decode(key)?.tsuid()))?;
-    }
-    Ok(())
+/// As [`of_attempt`].
+pub(crate) fn within(schema: &Schema, metric: Uid, times: Range<BaseTime>, budget: &Budget) -> Result<()> {
+    let (table, filter) = (&schema.tables().data, None);
+    let (is_kept, held_bytes) = Default::default();
+    Reader { schema, table, metric, times, filter, budget, held_bytes_max: 0, is_kept, held_bytes }.read().map(drop)
 }
 
 /// Adds every series of a metric that the meta table tells of.
@@ -50,28 +77,153 @@ pub(crate) fn within(
 /// *Cost*: a scan of the metric's keys there.
 ///
 /// # Errors
-/// As [`within`].
+/// As [`of_attempt`].
 pub(crate) fn in_meta(schema: &Schema, metric: Uid, budget: &Budget) -> Result<()> {
     let widths = schema.layout().widths;
     let scan = Scan::prefix(&metric.encode(widths.metric)).with_columns(Columns::family(META_FAMILY));
-    keys(schema, &schema.tables().meta, scan, budget, |key| Tsuid::from_bytes(key, widths))
-}
-
-fn keys(
-    schema: &Schema,
-    table: &TableName,
-    scan: Scan,
-    budget: &Budget,
-    read: impl Fn(&[u8]) -> basalt_schema::Result<Tsuid>,
-) -> Result<()> {
-    let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
-    let mut scanner = schema.store().scan(table, scan.with_filter(keys_only))?;
+    let mut scanner = schema.store().scan(&schema.tables().meta, scan.with_filter(keys_only()))?;
     while let Some(batch) = scanner.next_wait() {
         let batch = batch?;
         for row in batch.rows() {
-            schema.index().add(&read(row.key())?)?;
+            schema.index().add(&Tsuid::from_bytes(row.key(), widths)?)?;
         }
         budget.spend(0, batch.data_bytes() as u64)?;
     }
     Ok(())
+}
+
+fn keys_only() -> Filter {
+    Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly])
+}
+
+/// Reads the buckets.
+struct Reader<'a> {
+    schema: &'a Schema,
+    table: &'a TableName,
+    metric: Uid,
+    times: Range<BaseTime>,
+    filter: Option<&'a Filter>,
+    budget: &'a Budget,
+    held_bytes_max: u64,
+    /// Whether rows are kept, until they are too large. Relaxed, as is the count: who sees it late keeps a batch more.
+    is_kept: AtomicBool,
+    held_bytes: AtomicU64,
+}
+
+impl Reader<'_> {
+    fn read(&self) -> Result<Option<Held>> {
+        let salts: Vec<Salt> = self.schema.layout().salts().collect();
+        let rows = run_all(&salts, u64::MAX, self.budget, |salt| Ok((*salt, self.bucket(*salt)?)))?;
+        if self.is_kept.load(Ordering::Relaxed) {
+            // They are charged for when they are taken apart.
+            self.budget.forget(0, self.held_bytes.load(Ordering::Relaxed));
+            return Ok(Some(Held(rows)));
+        }
+        self.budget.give_back(self.held_bytes.load(Ordering::Relaxed));
+        Ok(None)
+    }
+
+    fn bucket(&self, salt: Salt) -> Result<Vec<RowBatch>> {
+        let layout = self.schema.layout();
+        let bound = |time| layout.range_start(salt, self.metric, time);
+        let mut scan = Scan::range(bound(self.times.start), bound(self.times.end));
+        scan.columns = Columns::family(DATA_FAMILY);
+        scan.filter = self.filter.cloned();
+        let mut held = Vec::new();
+        if self.is_kept.load(Ordering::Relaxed) {
+            let Some(last) = self.rows(scan.clone(), &mut held)? else { return Ok(held) };
+            (scan.start, scan.start_inclusive) = (last, false);
+        }
+        let keys_only = keys_only();
+        scan.filter = Some(match scan.filter {
+            Some(filter) => Filter::List(ListOperator::All, vec![filter, keys_only]),
+            None => keys_only,
+        });
+        let mut scanner = self.schema.store().scan(self.table, scan)?;
+        while let Some(batch) = scanner.next_wait() {
+            let batch = batch?;
+            self.add(&batch)?;
+            self.budget.spend(0, batch.data_bytes() as u64)?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Keeps rows up to the bound; gives the last one that was read where there is no room for more.
+    fn rows(&self, scan: Scan, held: &mut Vec<RowBatch>) -> Result<Option<Bytes>> {
+        let mut scanner = self.schema.store().scan(self.table, scan)?;
+        while let Some(batch) = scanner.next_wait() {
+            let batch = batch?;
+            self.add(&batch)?;
+            let bytes = batch.data_bytes() as u64;
+            self.budget.reserve(bytes)?;
+            let before = self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.budget.spend(0, bytes)?;
+            let last = batch.len().checked_sub(1).and_then(|at| batch.row(at));
+            let last = last.map(|row| Bytes::copy_from_slice(row.key()));
+            held.push(batch);
+            if before + bytes > self.held_bytes_max || !self.is_kept.load(Ordering::Relaxed) {
+                self.is_kept.store(false, Ordering::Relaxed);
+                held.clear();
+                return Ok(last);
+            }
+        }
+        Ok(None)
+    }
+
+    fn add(&self, batch: &RowBatch) -> Result<()> {
+        let layout = self.schema.layout();
+        for row in batch.rows() {
+            self.schema.index().add(&layout.decode(row.key())?.tsuid())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Fixture;
+    use crate::memory::MemoryPool;
+    use crate::{Cancel, Limits};
+
+    /// Rows of three hosts, some of whose series are not known yet.
+    fn read(held_bytes_max: u64) -> (usize, Option<usize>, u64) {
+        let fixture = Fixture::with(&[]);
+        for (host, value) in [("a", 1), ("b", 2), ("c", 3)] {
+            fixture.put_unseen("m", ("host", host), 1_700_000_000, value);
+        }
+        let schema = fixture.another(true);
+        let metric = schema.uids().of(basalt_schema::UidKind::Metric).uid("m").unwrap();
+        let pool = MemoryPool::new(0);
+        let budget = Budget::new(Limits::default(), &Cancel::new(), &pool);
+        let times = BaseTime::of_seconds(1_699_999_200)..BaseTime::of_seconds(1_700_002_800);
+        let (table, filter, held_bytes) = (&schema.tables().data, None, AtomicU64::new(0));
+        let is_kept = AtomicBool::new(held_bytes_max > 0);
+        let reader = Reader {
+            schema: &schema,
+            table,
+            metric,
+            times,
+            filter,
+            budget: &budget,
+            held_bytes_max,
+            is_kept,
+            held_bytes,
+        };
+        let held = reader.read().unwrap();
+        let rows = held.map(|held| held.0.iter().flat_map(|(_, rows)| rows).map(RowBatch::len).sum());
+        let charged = reader.held_bytes.load(Ordering::Relaxed);
+        budget.settle(0);
+        (schema.index().len(), rows, charged)
+    }
+
+    #[test]
+    fn rows_are_kept_up_to_a_bound_and_series_found_in_any_case() {
+        let (series, rows, charged) = read(HELD_BYTES_MAX);
+        assert_eq!((series, rows), (3, Some(3)));
+        assert!(charged > 0);
+        assert_eq!(read(1).0, 3);
+        assert_eq!(read(1).1, None);
+        assert_eq!(read(0), (3, None, 0));
+    }
 }

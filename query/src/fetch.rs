@@ -7,7 +7,7 @@
 
 mod mend;
 mod sink;
-mod workers;
+pub(crate) mod workers;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -236,7 +236,10 @@ impl Reader<'_> {
 
     fn tasks(&self) -> Vec<Task> {
         let count = self.plan.series.len() as u64;
-        if count.saturating_mul(GET_SERIES_PART) <= self.plan.metric_series || self.plan.metric_series == 0 {
+        let is_held = self.plan.held.is_some();
+        if !is_held
+            && (count.saturating_mul(GET_SERIES_PART) <= self.plan.metric_series || self.plan.metric_series == 0)
+        {
             return self.get_tasks();
         }
         let mut buckets: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -274,7 +277,16 @@ impl Reader<'_> {
             layout.range_start(salt, self.plan.metric, self.hours.to),
         );
         let mut sink = Sink::new(self, slots.iter().copied());
+        if let Some(held) = &self.plan.held {
+            held.of(salt).iter().try_for_each(|batch| sink.take(batch))?;
+            return Ok(sink.finish(format!(
+                "{} series in salt bucket {}, read while they were looked for",
+                slots.len(),
+                salt.0
+            )));
+        }
         let mut scan = range.with_columns(Columns::family(DATA_FAMILY)).with_packing(self.packing());
+        scan.filter.clone_from(&self.plan.row_filter);
         if scan.packing != Packing::Cells {
             scan.batch_bytes = PACKED_BATCH_BYTES;
         }

@@ -265,7 +265,7 @@ impl Finder<'_> {
         let first = BaseTime::of_seconds(u32::try_from(first_s).unwrap_or_default());
         // The last hour that a key holds has none behind it.
         let behind = now.next().unwrap_or(BaseTime::from_be_bytes([0xff; 4]));
-        discover::within(self.schema, &self.schema.tables().data, metric, first..behind, self.budget)
+        discover::within(self.schema, metric, first..behind, self.budget)
     }
 
     fn uid(&self, kind: UidKind, name: &str) -> Result<Uid> {

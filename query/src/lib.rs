@@ -50,6 +50,7 @@ mod plan;
 mod rate;
 mod request;
 mod rollup;
+mod row_filter;
 mod span;
 mod time;
 mod window;

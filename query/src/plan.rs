@@ -1,21 +1,23 @@
 //! The plan of a sub query: names have become UIDs, filters a set of series, times a window of whole hours.
 //!
 //! Filters are answered by the series index alone: no row is read to find out whether it is wanted. An index that may
-//! lack series is completed first, from the row keys of the range.
+//! lack series is completed first, from the rows of the range.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use basalt_schema::{Schema, SeriesId, Tsuid, Uid, UidKind};
-use basalt_store::{ErrorKind, TableName};
+use basalt_store::{ErrorKind, Filter, TableName};
 use roaring::RoaringBitmap;
 
 use crate::cancel::Budget;
-use crate::discover;
+use crate::discover::{self, Held};
 use crate::downsample::Downsample;
 use crate::filter::{FilterKind, Matcher, TagFilter};
 use crate::request::{Query, Source, SubQueryPlan};
 use crate::rollup::{Attempt, RollupRead, attempts};
+use crate::row_filter;
 use crate::window::Window;
 use crate::{Aggregator, Error, Options, Result};
 
@@ -49,6 +51,10 @@ pub(crate) struct Plan {
     pub(crate) grouping: Grouping,
     /// Histograms are read, and no points.
     pub(crate) histograms: bool,
+    /// What a cluster is told of the rows that are wanted; it may give more.
+    pub(crate) row_filter: Option<Filter>,
+    /// The rows, where they were read to find the series.
+    pub(crate) held: Option<Arc<Held>>,
     /// Append cells of rows older than this, ms, are put in order when they are read; none where that is not wanted.
     pub(crate) mend_before_ms: Option<i64>,
 }
@@ -70,7 +76,7 @@ impl Plan {
         let (next, rest) = self.fallbacks.split_first()?;
         let Attempt { table, read, window, downsample } = next.clone();
         let answered = window.answered(self.whole_window);
-        Some(Self { table, read, window, answered, downsample, fallbacks: rest.to_vec(), ..self.clone() })
+        Some(Self { table, read, window, answered, downsample, fallbacks: rest.to_vec(), held: None, ..self.clone() })
     }
 
     /// Plans a sub query.
@@ -97,11 +103,13 @@ impl Plan {
         let data = &schema.tables().data;
         // What is wrong with it is told after unknown names, as OpenTSDB does, which looks for it when it scans.
         let attempts = attempts(config.rollups.as_ref(), data, sub, window, options.compat.strict);
+        let (mut row_filter, mut held) = (None, None);
         let (metric, mut series, grouping) = match &sub.source {
             Source::Metric(name) => {
                 let metric = planner.uid(UidKind::Metric, name)?;
-                for attempt in attempts.iter().flatten().filter(|_| config.is_shared) {
-                    discover::of_attempt(schema, metric, attempt, budget)?;
+                if config.is_shared {
+                    row_filter = row_filter::of(schema, &sub.filters);
+                    held = planner.discover(metric, attempts.iter().flatten(), row_filter.as_ref(), budget)?;
                 }
                 let (ids, group_keys) = planner.filtered(metric, sub, options.compat.strict)?;
                 let series = planner.tsuids(&ids, series_max)?;
@@ -145,6 +153,8 @@ impl Plan {
             whole_window: query.whole_window,
             grouping,
             histograms,
+            row_filter,
+            held,
             mend_before_ms,
         })
     }
@@ -187,6 +197,22 @@ impl Planner<'_> {
             ErrorKind::NotFound => Error::UnknownName { kind: kind.qualifier(), name: name.into() },
             _ => error.into(),
         })
+    }
+
+    /// Brings the series that others wrote into the index; gives the rows of what is read first, where they were kept.
+    fn discover<'a>(
+        &self,
+        metric: Uid,
+        attempts: impl Iterator<Item = &'a Attempt>,
+        filter: Option<&Filter>,
+        budget: &Budget,
+    ) -> Result<Option<Arc<Held>>> {
+        let mut held = None;
+        for (place, attempt) in attempts.enumerate() {
+            let rows = discover::of_attempt(self.schema, metric, attempt, (filter, place == 0), budget)?;
+            held = held.or(rows.map(Arc::new));
+        }
+        Ok(held)
     }
 
     /// The series of a metric that pass all filters, and the keys to group by. With `by_uid` as OpenTSDB scans: it looks

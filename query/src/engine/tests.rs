@@ -103,6 +103,35 @@ fn gets_and_scans_answer_alike() {
     assert_eq!(text(&third[0]), "1699999200 13, 1700002800 13");
 }
 
+/// Rows that are kept while series are looked for, under what the cluster was told of the filters, give what the index gives.
+#[test]
+fn shared_tables_answer_as_others_do() {
+    let fixture = hosts(40);
+    let shared = fixture.another(true);
+    let engine = QueryEngine::new(Arc::clone(&shared), Options::default(), Limits::default());
+    for question in [
+        "sum:m",
+        "sum:m{host=*}",
+        "sum:m{host=h7}",
+        "sum:m{host=h7|h8|h9}{dc=*}",
+        "sum:m{dc=d1,host=wildcard(h1*)}",
+        "sum:m{}{host=not_literal_or(h1)}",
+        "sum:1h-avg:rate:m{}{dc=regexp(d[01])}",
+        "sum:m{host=nosuch}",
+        "sum:explicit_tags:m{host=*,dc=*}",
+    ] {
+        let request = QueryRequest {
+            start: Some(START.to_owned()),
+            end: Some(END.to_owned()),
+            queries: vec![SubQuery::from_metric_text(question).unwrap()],
+            ..QueryRequest::default()
+        };
+        let answer = engine.run(&request, 1_800_000_000_000, &Cancel::new()).unwrap();
+        assert_eq!(answer[0].series, fixture.ask(START, END, question).unwrap(), "{question}");
+    }
+    assert_eq!(shared.index().len(), 40);
+}
+
 #[test]
 fn salted_and_unsalted_answer_alike() {
     let ask = |salting| {

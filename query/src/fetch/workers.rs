@@ -10,7 +10,7 @@ const ROWS_PER_WORKER: u64 = 512;
 
 /// Runs every task on as many threads as are allowed and `rows`, about as many as there are to read, are worth; the
 /// answers come in any order.
-pub(super) fn run_all<K: Sync, T: Send>(
+pub(crate) fn run_all<K: Sync, T: Send>(
     tasks: &[K],
     rows: u64,
     budget: &Budget,

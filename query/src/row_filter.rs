@@ -1,0 +1,123 @@
+//! Tag filters in words that a cluster of HBase understands: a pattern over row keys, so that rows of other series do not
+//! cross the network.
+//!
+//! The pattern takes every row that the filters take, and may take more: what a list of values or the mere presence of a key says
+//! is in it, patterns and negations are not. *Source*: OpenTSDB 2.4 `QueryUtil.getRowKeyUIDRegex`, which filters so too.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use basalt_schema::{BaseTime, Schema, Uid, UidKind, UidWidth};
+use basalt_store::{Comparator, Comparison, Filter};
+
+use crate::filter::{FilterKind, TagFilter};
+
+/// Values of a key beyond which only the key is asked for: a pattern is compiled by every server of the table.
+const VALUES_MAX: usize = 1_000;
+
+/// What a row's key must hold; `None` where that is nothing beyond its metric.
+///
+/// Names that nobody knows ask for nothing here: what they mean is told by whoever plans the query.
+pub(crate) fn of(schema: &Schema, filters: &[TagFilter]) -> Option<Filter> {
+    let names = schema.uids();
+    let mut wanted: BTreeMap<Uid, Option<Vec<Uid>>> = BTreeMap::new();
+    for filter in filters {
+        let takes_lacking =
+            matches!(filter.kind(), FilterKind::NotKey | FilterKind::NotLiteralOr | FilterKind::NotILiteralOr);
+        let Some(tagk) = names.of(UidKind::Tagk).uid(filter.tagk()).ok().filter(|_| !takes_lacking) else { continue };
+        let values = filter.literals().map(|values| {
+            let known = values.filter_map(|value| names.of(UidKind::Tagv).uid(value).ok());
+            known.collect::<Vec<Uid>>()
+        });
+        match (wanted.entry(tagk).or_insert_with(|| Some(Vec::new())), values) {
+            // Several lists of one key are joined or cut, as the mode has it: their union holds either.
+            (Some(all), Some(values)) => all.extend(values),
+            (all, _) => *all = None,
+        }
+    }
+    let pattern = pattern(schema, wanted)?;
+    let regex = regex::bytes::Regex::new(&pattern).ok()?;
+    Some(Filter::Row(Comparison::Equal, Comparator::Regex(regex)))
+}
+
+/// Byte by byte: `(?s-u)` says so to Rust's patterns and to Java's.
+fn pattern(schema: &Schema, wanted: BTreeMap<Uid, Option<Vec<Uid>>>) -> Option<String> {
+    if wanted.is_empty() {
+        return None;
+    }
+    let layout = schema.layout();
+    let widths = layout.widths;
+    let before = layout.salting.width() + widths.metric.bytes() + BaseTime::BYTES;
+    let pair = widths.tagk.bytes() + widths.tagv.bytes();
+    let mut text = format!("(?s-u)^.{{{before}}}(?:.{{{pair}}})*");
+    for (tagk, values) in wanted {
+        push(&mut text, tagk, widths.tagk);
+        match values.filter(|values| values.len() <= VALUES_MAX) {
+            None => write!(text, ".{{{}}}", widths.tagv.bytes()).ok()?,
+            Some(mut values) => {
+                values.sort_unstable();
+                values.dedup();
+                text.push_str("(?:");
+                for (place, value) in values.into_iter().enumerate() {
+                    text.push_str(if place == 0 { "" } else { "|" });
+                    push(&mut text, value, widths.tagv);
+                }
+                text.push(')');
+            }
+        }
+        write!(text, "(?:.{{{pair}}})*").ok()?;
+    }
+    text.push('$');
+    Some(text)
+}
+
+fn push(text: &mut String, uid: Uid, width: UidWidth) {
+    for byte in uid.encode(width).iter() {
+        // A text cannot fail to grow.
+        let _infallible = write!(text, "\\x{byte:02x}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SubQuery;
+    use crate::fixture::Fixture;
+
+    #[test]
+    fn lists_and_keys_are_asked_of_the_cluster_and_the_rest_is_not() {
+        let fixture = Fixture::with(&["m 1700000000 1 host=a dc=x", "m 1700000000 1 host=b dc=x"]);
+        let schema = &fixture.schema;
+        let uid = |kind, name: &str| {
+            let table = schema.uids().of(kind);
+            let uid = table.uid(name).unwrap();
+            format!("\\x00\\x00\\x{:02x}", uid.number())
+        };
+        let check = |text: &str, expected: Option<Vec<String>>| {
+            let sub = SubQuery::from_metric_text(text).unwrap();
+            let told = of(schema, &sub.filters).map(|filter| match filter {
+                Filter::Row(Comparison::Equal, Comparator::Regex(regex)) => regex.as_str().to_owned(),
+                other => panic!("{other:?}"),
+            });
+            let expected = expected.map(|parts| {
+                let parts: Vec<_> = parts.iter().map(|part| format!("{part}(?:.{{6}})*")).collect();
+                format!("(?s-u)^.{{8}}(?:.{{6}})*{}$", parts.concat())
+            });
+            assert_eq!(told, expected, "{text}");
+        };
+        let (host, dc) = (uid(UidKind::Tagk, "host"), uid(UidKind::Tagk, "dc"));
+        let (a, b, x) = (uid(UidKind::Tagv, "a"), uid(UidKind::Tagv, "b"), uid(UidKind::Tagv, "x"));
+        check("sum:m", None);
+        check("sum:m{host=a}", Some(vec![format!("{host}(?:{a})")]));
+        check("sum:m{host=b|a}", Some(vec![format!("{host}(?:{a}|{b})")]));
+        check("sum:m{host=*}", Some(vec![format!("{host}.{{3}}")]));
+        check("sum:m{host=wildcard(a*)}", Some(vec![format!("{host}.{{3}}")]));
+        check("sum:m{host=not_literal_or(a)}", None);
+        check("sum:m{nosuch=a}", None);
+        let mut both = [(host.clone(), a), (dc, x)];
+        both.sort();
+        let both = both.map(|(key, value)| format!("{key}(?:{value})"));
+        check("sum:m{host=a}{dc=x}", Some(both.to_vec()));
+        check("sum:m{host=a}{host=wildcard(*)}", Some(vec![format!("{host}.{{3}}")]));
+    }
+}
