@@ -214,10 +214,13 @@ impl Reader<'_> {
         RowDownsample::new(downsample.as_ref().filter(|_| is_plain)?, self.rule?)
     }
 
-    /// Points may come by columns; rollups and histograms are cells.
+    /// Points may come by columns, and summed up where that is all there is to them; rollups and histograms are cells.
     fn packing(&self) -> Packing {
-        let is_of_points = self.plan.read.is_none() && !self.plan.histograms;
-        if is_of_points { Packing::Points } else { Packing::Cells }
+        if self.plan.read.is_some() || self.plan.histograms {
+            return Packing::Cells;
+        }
+        let takes_summaries = self.row_downsample().is_some_and(|downsample| downsample.takes_summaries());
+        if takes_summaries { Packing::Summaries } else { Packing::Points }
     }
 
     fn note_misfit(&self) {

@@ -25,6 +25,7 @@ mod number;
 mod predict;
 mod rans;
 mod section;
+mod summary;
 mod times;
 
 use std::cell::RefCell;
@@ -35,11 +36,13 @@ use image::{Base, ImageWriter, LoneCell, ROW_BYTES_MIN, Rows};
 use keys::Keys;
 use model::Model;
 use number::{Input, put_varint};
-use section::{Coder, Streams, id};
+use section::{Coder, Sections, Streams, id};
 
 /// The version that is written.
-const VERSION: u8 = 1;
-/// Flags: none is given out yet; restart points of planes and summaries of rows will be told here.
+const VERSION: u8 = 2;
+/// The version without summaries, which is read.
+const VERSION_1: u8 = 1;
+/// Flags: none is given out.
 const FLAGS: u8 = 0;
 
 /// Bytes of a point in an image, at least: a qualifier and a value.
@@ -157,13 +160,12 @@ impl Scratch {
     fn decode(&mut self, stored: &[u8], image: &mut [u8]) -> Option<()> {
         let image_bytes = image.len();
         let mut input = Input::new(stored);
-        if input.array()? != [VERSION, FLAGS] {
-            return None;
-        }
+        let streams_count = streams_count(input.array()?)?;
         let rows = input.length().filter(|rows| *rows <= image_bytes / ROW_BYTES_MIN)?;
         let base = Base { timestamp: input.varint()?, seq: input.varint()? };
         self.streams.clear();
-        self.coder.decode_into(input.rest(), streams_bytes_max(image_bytes), &mut self.streams)?;
+        let sections = Sections::new(input.rest(), streams_count, streams_bytes_max(image_bytes));
+        self.coder.decode_into(sections, &mut self.streams)?;
         self.keys.decode(rows, image_bytes.saturating_mul(KEYS_PER_IMAGE), &mut self.streams)?;
         let mut writer = ImageWriter::start(image, base, &mut self.offsets)?;
         for row in 0..rows {
@@ -188,6 +190,15 @@ impl Scratch {
         }
         writer.finish()?;
         self.streams.are_read().then_some(())
+    }
+}
+
+/// How many streams a block with this head has; `None`: it is of no version that is known.
+const fn streams_count(head: [u8; 2]) -> Option<usize> {
+    match head {
+        [VERSION, FLAGS] => Some(id::COUNT),
+        [VERSION_1, FLAGS] => Some(id::POINTS_END),
+        _ => None,
     }
 }
 

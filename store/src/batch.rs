@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{CellKind, CellRef, Cost, Error, PackedRow, PackedRows, Result, SeqNo, Timestamp};
+use crate::{CellKind, CellRef, Cost, Error, Packed, PackedRows, Result, SeqNo, Timestamp};
 
 /// Key, qualifier and value of a row of one small cell.
 const SMALL_ROW_BYTES: usize = 64;
@@ -136,9 +136,9 @@ impl<'a> RowView<'a> {
         self.batch.rows.get(self.index).is_none_or(|row| row.last_piece)
     }
 
-    /// The row's points by columns, if they came so; it has no cells then. Only a read that asks for it gets such rows.
+    /// The row's points by columns, or what they are together, if they came so; it has no cells then. Only a read that asks for it gets such rows.
     #[inline]
-    pub fn packed(&self) -> Option<PackedRow<'a>> {
+    pub fn packed(&self) -> Option<Packed<'a>> {
         let place = self.batch.rows.get(self.index)?.packed?;
         self.batch.packed.row(place as usize)
     }

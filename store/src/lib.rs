@@ -71,7 +71,7 @@ pub use memory::MemoryStore;
 pub use mutation::{CellMutation, Durability, MutationBatch, RowBuilder, RowMutation};
 pub use name::TableName;
 pub use namespace::{NamespaceDescriptor, NamespaceLoad, Namespaces};
-pub use packed::{PackedRow, PackedRows, Packing};
+pub use packed::{Packed, PackedRow, PackedRows, Packing, RowSummary};
 pub use pending::{Completer, Pending};
 pub use reader::{RowReader, Selection};
 pub use retention::{Pass, Retention, Rules, Verdict};

@@ -13,6 +13,8 @@ pub enum Packing {
     Cells,
     /// As arrays of offsets and values.
     Points,
+    /// As what is kept of all their points together; as arrays where nothing is.
+    Summaries,
 }
 
 /// Packed rows as a struct of arrays. A store's codec fills them, one row at a time.
@@ -25,11 +27,51 @@ pub struct PackedRows {
 
 #[derive(Debug, Clone, Copy)]
 struct PackedEntry {
+    /// Where its points begin; a summary has none.
     start: usize,
-    is_float: bool,
+    of: PackedOf,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum PackedOf {
+    Points { is_float: bool },
+    Summary(RowSummary),
 }
 
 /// A packed row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Packed<'a> {
+    /// Its points.
+    Points(PackedRow<'a>),
+    /// What they are together.
+    Summary(RowSummary),
+}
+
+/// What the points of a row are together. There is one at least, and they are all integers or all floats; no float is
+/// not-a-number, infinite or −0.
+///
+/// Words are as in [`PackedRow::words`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowSummary {
+    /// How many.
+    pub count: u32,
+    /// Milliseconds into the row of the first.
+    pub first_ms: u32,
+    /// Of the last, which has the greatest.
+    pub last_ms: u32,
+    /// Whether the words are floats.
+    pub is_float: bool,
+    /// The word of the least.
+    pub min: u64,
+    /// The word of the greatest.
+    pub max: u64,
+    /// The word of the last.
+    pub last: u64,
+    /// Their running sum as doubles, in the order of time, bit for bit.
+    pub sum: f64,
+}
+
+/// The points of a packed row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedRow<'a> {
     /// Milliseconds into the row, strictly ascending.
@@ -53,12 +95,17 @@ impl PackedRows {
             _ => false,
         };
         if filled {
-            self.rows.push(PackedEntry { start, is_float });
+            self.rows.push(PackedEntry { start, of: PackedOf::Points { is_float } });
         } else {
             self.offsets_ms.truncate(start);
             self.words.truncate(start);
         }
         filled
+    }
+
+    /// Adds what a row's points are together.
+    pub fn push_summary(&mut self, summary: RowSummary) {
+        self.rows.push(PackedEntry { start: self.words.len(), of: PackedOf::Summary(summary) });
     }
 
     /// How many rows.
@@ -73,14 +120,19 @@ impl PackedRows {
 
     /// Bytes of offsets and values.
     pub fn data_bytes(&self) -> usize {
-        self.words.len() * (size_of::<u32>() + size_of::<u64>())
+        self.words.len() * (size_of::<u32>() + size_of::<u64>()) + self.rows.len() * size_of::<PackedEntry>()
     }
 
     /// The row at `index`, below [`PackedRows::len`].
-    pub fn row(&self, index: usize) -> Option<PackedRow<'_>> {
-        let PackedEntry { start, is_float } = *self.rows.get(index)?;
+    pub fn row(&self, index: usize) -> Option<Packed<'_>> {
+        let PackedEntry { start, of } = *self.rows.get(index)?;
+        let is_float = match of {
+            PackedOf::Summary(summary) => return Some(Packed::Summary(summary)),
+            PackedOf::Points { is_float } => is_float,
+        };
         let end = self.rows.get(index + 1).map_or(self.words.len(), |next| next.start);
-        Some(PackedRow { offsets_ms: self.offsets_ms.get(start..end)?, words: self.words.get(start..end)?, is_float })
+        let (offsets_ms, words) = (self.offsets_ms.get(start..end)?, self.words.get(start..end)?);
+        Some(Packed::Points(PackedRow { offsets_ms, words, is_float }))
     }
 
     /// Takes back the rows from `index` on.
@@ -118,9 +170,9 @@ mod tests {
         assert!(!rows.push(100, true, |_, _| false));
         assert!(rows.push(2, true, fill));
         assert_eq!(rows.len(), 2);
-        let of = |is_float| Some(PackedRow { offsets_ms: &[5, 9], words: &[1, 2], is_float });
+        let of = |is_float| Some(Packed::Points(PackedRow { offsets_ms: &[5, 9], words: &[1, 2], is_float }));
         assert_eq!((rows.row(0), rows.row(1), rows.row(2)), (of(false), of(true), None));
         rows.truncate(1);
-        assert_eq!((rows.len(), rows.data_bytes(), rows.row(0)), (1, 24, of(false)));
+        assert_eq!((rows.len(), rows.words.len(), rows.row(0)), (1, 2, of(false)));
     }
 }

@@ -1,5 +1,7 @@
 //! One value of a bucket's many.
 
+use basalt_store::RowSummary;
+
 use crate::aggregate::{Aggregator, PercentileRule, to_double};
 
 /// Of so many integers of 32 bits every sum is a whole number that a double holds exactly, in whatever order they are
@@ -18,6 +20,28 @@ pub(super) struct BucketValue {
 impl BucketValue {
     pub(super) const fn new(function: Aggregator, rule: PercentileRule) -> Self {
         Self { function, rule, scratch: Vec::new() }
+    }
+
+    /// Whether [`BucketValue::of_summary`] knows the function.
+    pub(super) fn takes_summaries(&self) -> bool {
+        let summary =
+            RowSummary { count: 1, first_ms: 0, last_ms: 0, is_float: false, min: 0, max: 0, last: 0, sum: 0.0 };
+        self.of_summary(&summary).is_some()
+    }
+
+    /// The value of points that are summed up: that of the points, to the last bit. `None`: it takes them all.
+    pub(super) fn of_summary(&self, points: &RowSummary) -> Option<f64> {
+        let double = |word: u64| if points.is_float { f64::from_bits(word) } else { to_double(word.cast_signed()) };
+        match self.function {
+            // Sums run in the order of time, and so does that of the summary.
+            Aggregator::Sum | Aggregator::ZimSum | Aggregator::PfSum => Some(points.sum),
+            Aggregator::Avg => Some(points.sum / f64::from(points.count)),
+            Aggregator::Min | Aggregator::MimMin => Some(double(points.min)),
+            Aggregator::Max | Aggregator::MimMax => Some(double(points.max)),
+            Aggregator::Count => Some(f64::from(points.count)),
+            Aggregator::Last => Some(double(points.last)),
+            _ => None,
+        }
     }
 
     /// The value of words that are all doubles or none, as `uniform` says, or each as `is_double` says of its place.
@@ -94,6 +118,37 @@ mod tests {
             let fast = value.of(&words, Some(false), |_| false);
             let slow = value.of(&words, None, |_| false);
             prop_assert_eq!(fast.to_bits(), slow.to_bits());
+        }
+    }
+
+    proptest! {
+        /// What points are together gives the bits that they give.
+        #[test]
+        fn summaries_give_what_their_points_give(
+            integers in proptest::collection::vec(-100_000_i64..100_000, 1..60), shift in 0_u32..40, is_float: bool,
+            which in 0..FUNCTIONS.len(),
+        ) {
+            let float = |integer: &i64| to_double(*integer) / 100.0;
+            let word = |integer: &i64| {
+                if is_float { float(integer).to_bits() } else { (integer << shift).cast_unsigned() }
+            };
+            let words: Vec<u64> = integers.iter().map(word).collect();
+            let double = |word: &u64| if is_float { f64::from_bits(*word) } else { to_double(word.cast_signed()) };
+            let summary = RowSummary {
+                count: u32::try_from(words.len()).unwrap(),
+                first_ms: 0,
+                last_ms: 1,
+                is_float,
+                min: integers.iter().min().map(word).unwrap(),
+                max: integers.iter().max().map(word).unwrap(),
+                last: words.last().copied().unwrap(),
+                sum: words.iter().fold(0.0, |sum, word| sum + double(word)),
+            };
+            let function = Aggregator::by_name(FUNCTIONS[which]).unwrap();
+            let mut value = BucketValue::new(function, PercentileRule::AsNamed);
+            let of_points = value.of(&words, Some(is_float), |_| is_float);
+            prop_assert!(value.of_summary(&summary).is_none_or(|value| value.to_bits() == of_points.to_bits()));
+            prop_assert_eq!(value.of_summary(&summary).is_some(), value.takes_summaries());
         }
     }
 

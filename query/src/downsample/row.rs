@@ -1,7 +1,7 @@
 //! Downsampling a row while it is decoded, where no bucket reaches beyond an hour: its points are never kept.
 
 use basalt_schema::{BaseTime, RowPoints};
-use basalt_store::PackedRow;
+use basalt_store::{PackedRow, RowSummary};
 
 use super::bucket_value::BucketValue;
 use super::kernel::bucket_end;
@@ -42,6 +42,27 @@ impl RowDownsample {
     /// The same of a row by columns.
     pub(crate) fn take_packed(&mut self, base: BaseTime, row: &PackedRow<'_>, span: &mut Span) -> Option<usize> {
         self.take_points(base, (row.offsets_ms, row.words), Some(row.is_float), |_| row.is_float, span)
+    }
+
+    /// Whether a whole row's bucket can be made of its summary: a row is then one bucket, by a function that needs no
+    /// point.
+    pub(crate) fn takes_summaries(&self) -> bool {
+        self.interval_ms == ROW_MS && self.value.takes_summaries()
+    }
+
+    /// The same of a row that is summed up, where that will do.
+    ///
+    /// A row lies in its bucket as a whole: the window is read by whole hours, and what is not asked for is cut off from
+    /// the buckets.
+    pub(crate) fn take_summary(&mut self, base: BaseTime, row: &RowSummary, span: &mut Span) -> Option<usize> {
+        let base_ms = i64::from(base.seconds()) * 1000;
+        let on_the_hour = base.seconds().is_multiple_of(BaseTime::SPAN_S);
+        let after_the_last = span.times().last().is_none_or(|last| *last < base_ms);
+        if !on_the_hour || !after_the_last || row.last_ms >= ROW_MS || !self.takes_summaries() {
+            return None;
+        }
+        span.push_double(base_ms, self.value.of_summary(row)?);
+        Some(1)
     }
 
     /// The same of offsets and words, whose kinds are all as `kinds` says, or each as `is_double` says.

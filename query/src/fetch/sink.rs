@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use basalt_schema::{BaseTime, RowCell, RowPoints};
-use basalt_store::{PackedRow, RowBatch, RowView};
+use basalt_store::{Packed, RowBatch, RowView};
 
 use super::mend::mend_appends;
 use super::{POINT_BYTES, Reader, SeriesData, TaskAnswer, annotation};
@@ -71,7 +71,10 @@ impl<'a> Sink<'a> {
         self.stats.rows_kept += 1;
         let base_ms = i64::from(key.base().seconds()) * 1000;
         if let Some(points) = row.packed() {
-            self.stats.points += points.words.len() as u64;
+            self.stats.points += match &points {
+                Packed::Points(points) => points.words.len() as u64,
+                Packed::Summary(summary) => summary.count.into(),
+            };
             self.kept += take_packed(self.reader, &mut self.downsample, key.base(), &points, &mut data.span) as u64;
             return Ok(());
         }
@@ -127,13 +130,17 @@ fn take_packed(
     reader: &Reader<'_>,
     downsample: &mut Option<RowDownsample>,
     base: BaseTime,
-    points: &PackedRow<'_>,
+    row: &Packed<'_>,
     span: &mut Span,
 ) -> usize {
-    let Some(downsample) = downsample else {
-        return span.extend_packed(i64::from(base.seconds()) * 1000, points);
+    let taken = match (row, downsample) {
+        (Packed::Points(points), None) => Some(span.extend_packed(i64::from(base.seconds()) * 1000, points)),
+        (Packed::Points(points), Some(downsample)) => downsample.take_packed(base, points, span),
+        (Packed::Summary(summary), Some(downsample)) => downsample.take_summary(base, summary, span),
+        // Nobody asked for it.
+        (Packed::Summary(_), None) => None,
     };
-    downsample.take_packed(base, points, span).unwrap_or_else(|| {
+    taken.unwrap_or_else(|| {
         reader.note_misfit();
         0
     })

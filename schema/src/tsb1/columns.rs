@@ -7,18 +7,19 @@
 
 use std::sync::OnceLock;
 
-use basalt_store::{PackedRows, Packing, SeqNo, Timestamp};
+use basalt_store::{PackedRows, Packing, RowSummary, SeqNo, Timestamp};
 
 use super::decimal::Exception;
 use super::head::{Head, RowPlanes, VERBATIM, read_exceptions};
 use super::image::{Base, ROW_BYTES_MIN};
 use super::keys::Keys;
 use super::number::Input;
-use super::section::{Coder, Section, Sections, Streams, id, plane_id};
-use super::{FLAGS, POINT_BYTES_MIN, SCRATCH, Scratch, Tsb1, VERSION, streams_bytes_max};
+use super::section::{Coder, Sections, Streams, id, plane_id};
+use super::summary::Summary;
+use super::{POINT_BYTES_MIN, SCRATCH, Scratch, Tsb1, streams_bytes_max, streams_count};
 
 /// Streams that have a byte a point.
-const POINT_STREAMS: usize = id::COUNT - id::OF_POINTS;
+const POINT_STREAMS: usize = id::POINTS_END - id::OF_POINTS;
 /// The most planes of a row's values.
 const PLANES_MAX: usize = 8;
 
@@ -36,8 +37,9 @@ pub struct Tsb1Block {
     exceptions: Box<[Exception]>,
     /// How many bytes the rows take of each stream of points; where each begins in `points`.
     starts: Box<[usize; POINT_STREAMS + 1]>,
-    /// Where the sections of points begin in `stored`.
+    /// Where the sections begin in `stored`, and how many streams they may be of.
     sections_at: usize,
+    streams_count: usize,
     streams_bytes_max: usize,
     /// All streams of points one after the other, decoded when they are asked for; `None`: they make no sense.
     points: OnceLock<Option<Vec<u8>>>,
@@ -48,6 +50,7 @@ pub struct Tsb1Block {
 struct Row {
     written: Base,
     head: Head,
+    summary: Option<RowSummary>,
     exceptions: (u32, u32),
     times_at: u32,
     values_at: u32,
@@ -92,7 +95,15 @@ impl Tsb1Block {
     ///
     /// *Cost*: a nanosecond or two a point; for the first row asked for, those of decoding the block.
     pub fn pack(&self, row: usize, packing: Packing, out: &mut PackedRows) -> bool {
-        let (Packing::Points, Some(row)) = (packing, self.rows.get(row)) else { return false };
+        let Some(row) = self.rows.get(row) else { return false };
+        match (packing, row.summary) {
+            (Packing::Cells, _) => return false,
+            (Packing::Summaries, Some(summary)) => {
+                out.push_summary(summary);
+                return true;
+            }
+            (Packing::Summaries, None) | (Packing::Points, _) => {}
+        }
         let (Some(is_float), Some(exceptions)) = (row.head.is_float(), self.exceptions_of(row)) else { return false };
         let filled = self.with_planes(row, |planes| {
             out.push(row.head.count, is_float, |offsets_ms, words| {
@@ -151,9 +162,9 @@ impl Tsb1Block {
         let mut points = vec![0; self.starts.last().copied()?];
         let stored = self.stored.get(self.sections_at..)?;
         SCRATCH.with_borrow_mut(|scratch| {
-            let mut sections = Sections::new(stored, self.streams_bytes_max);
+            let mut sections = Sections::new(stored, self.streams_count, self.streams_bytes_max);
             while let Some(section) = sections.next()? {
-                let Some(stream) = section.id.checked_sub(id::OF_POINTS) else { continue };
+                let Some(stream) = point_stream(section.id) else { continue };
                 let (start, end) = (*self.starts.get(stream)?, *self.starts.get(stream + 1)?);
                 // What is stored is used up; what is not are zeros.
                 let bytes = points.get_mut(start..end)?.get_mut(..section.length)?;
@@ -201,14 +212,12 @@ impl Opening {
     fn open(mut self, scratch: &mut Scratch, stored: Vec<u8>, image_bytes: usize) -> Option<Tsb1Block> {
         let Scratch { streams, coder, keys, .. } = scratch;
         let mut input = Input::new(&stored);
-        if input.array()? != [VERSION, FLAGS] {
-            return None;
-        }
+        let streams_count = streams_count(input.array()?)?;
         let rows = input.length().filter(|rows| *rows > 0 && *rows <= image_bytes / ROW_BYTES_MIN)?;
         let base = Base { timestamp: input.varint()?, seq: input.varint()? };
         let sections_at = stored.len() - input.rest().len();
         let bytes_max = streams_bytes_max(image_bytes);
-        let of_points = heads_of(input.rest(), bytes_max, streams, coder)?;
+        let of_points = heads_of(Sections::new(input.rest(), streams_count, bytes_max), streams, coder)?;
         keys.decode(rows, image_bytes.saturating_mul(super::KEYS_PER_IMAGE), streams)?;
         self.read_rows(rows, image_bytes / POINT_BYTES_MIN, base, streams)?;
         let fits = |(section, used): (&usize, &usize)| section <= used;
@@ -227,6 +236,7 @@ impl Opening {
             exceptions: self.exceptions.into(),
             starts,
             sections_at,
+            streams_count,
             streams_bytes_max: bytes_max,
             points: OnceLock::new(),
             stored,
@@ -256,28 +266,28 @@ impl Opening {
             let timestamp = base.timestamp.wrapping_add(streams.number(id::TIMESTAMPS)?);
             let seq = base.seq.wrapping_add(streams.number(id::SEQS)?);
             let exceptions = (from, u32::try_from(self.exceptions.len()).ok()?);
-            self.rows.push(Row { written: Base { timestamp, seq }, head, exceptions, times_at, values_at, told_at });
+            let summary = Summary::read(&head, streams)?.and_then(|summary| summary.told(&head));
+            let written = Base { timestamp, seq };
+            self.rows.push(Row { written, head, summary, exceptions, times_at, values_at, told_at });
         }
         Some(())
     }
 }
 
 /// Decodes the streams that are read once a row, and walks over the others: how many bytes each of those has.
-fn heads_of(
-    stored: &[u8],
-    bytes_max: usize,
-    streams: &mut Streams,
-    coder: &mut Coder,
-) -> Option<[usize; POINT_STREAMS]> {
+fn heads_of(mut sections: Sections<'_>, streams: &mut Streams, coder: &mut Coder) -> Option<[usize; POINT_STREAMS]> {
     streams.clear();
     let mut of_points = [0; POINT_STREAMS];
-    let mut sections = Sections::new(stored, bytes_max);
     while let Some(section) = sections.next()? {
-        let Section { id, length, .. } = section;
-        match id.checked_sub(id::OF_POINTS) {
+        match point_stream(section.id) {
             None => streams.fill(&section, coder)?,
-            Some(stream) => *of_points.get_mut(stream)? = length,
+            Some(stream) => *of_points.get_mut(stream)? = section.length,
         }
     }
     Some(of_points)
+}
+
+/// A stream's place among those of points, if it is one.
+fn point_stream(stream: usize) -> Option<usize> {
+    stream.checked_sub(id::OF_POINTS).filter(|stream| *stream < POINT_STREAMS)
 }

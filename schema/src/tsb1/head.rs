@@ -171,10 +171,19 @@ impl Head {
             (_, kinds) => kinds.words_of_decimals(words, self.exponent),
         }
     }
+
+    /// The last offset less the first, in the row's unit, where the head alone tells it; the inner `None`: it makes no
+    /// sense.
+    #[expect(clippy::option_option, reason = "the outer says that residuals tell it, the inner that nobody does")]
+    pub(super) fn regular_span(&self) -> Option<Option<u64>> {
+        let steps = self.count.saturating_sub(1) as u64;
+        let span = u64::try_from(self.times.step).ok().and_then(|step| step.checked_mul(steps));
+        (self.times.pace == Pace::Regular).then_some(span)
+    }
 }
 
 /// The bits of the double that a float on 4 bytes is read as, of those of the double it was made of.
-fn widened(word: u64) -> u64 {
+pub(super) fn widened(word: u64) -> u64 {
     f64::from(decimal::narrowed(f64::from_bits(word))).to_bits()
 }
 

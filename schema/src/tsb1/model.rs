@@ -13,6 +13,7 @@ use super::head::{
 use super::number::{fold_sign, low_byte, low_half};
 use super::predict::{self, Guess, Predictor};
 use super::section::{Streams, id};
+use super::summary::{Points, Summary};
 use super::times::{self, Pace, Times};
 
 /// Bit of a kind in the stream of kinds, above the four flags of a qualifier.
@@ -301,6 +302,16 @@ impl Model {
         if self.kinds == Kinds::Told {
             streams.put_bytes(id::KINDS, &self.told);
         }
+        let is_regular = self.times.pace == Pace::Regular;
+        Summary::put(self.summary(), self.guess.base, is_regular, streams);
+    }
+
+    /// What its points are together, once it has given its cell back.
+    fn summary(&self) -> Option<Summary> {
+        let is_of_numbers = self.guess.predictor != Predictor::Words && self.exceptions.is_empty();
+        let Self { kinds, exponent, ref numbers, ref words, .. } = *self;
+        let points = Points { kinds, exponent, offsets: &self.offsets, numbers, words };
+        is_of_numbers.then(|| Summary::of(&points)).flatten()
     }
 
     /// Reads a model out of the columns; `form` is read already. `None` for one that makes no sense or has more than
@@ -326,6 +337,7 @@ impl Model {
             self.told.clear();
             self.told.extend_from_slice(streams.bytes(id::KINDS, head.count)?);
         }
+        Summary::read(&head, streams)?;
         Some(())
     }
 

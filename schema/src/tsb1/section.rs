@@ -57,8 +57,24 @@ pub(super) mod id {
     pub(in crate::tsb1) const TIME_PLANES: usize = 20;
     /// The first plane of values' residuals of one byte, likewise.
     pub(in crate::tsb1) const VALUE_PLANES: usize = 32;
+    /// The streams from here on are told once a row again.
+    pub(in crate::tsb1) const POINTS_END: usize = VALUE_PLANES + 36;
+    /// A byte a row: 1 where it has a summary.
+    pub(in crate::tsb1) const SUMMARIES: usize = POINTS_END;
+    /// Last offsets less the first, of rows that are not regular, varints.
+    pub(in crate::tsb1) const SUMMARY_SPANS: usize = SUMMARIES + 1;
+    /// Least numbers less the base, folded varints.
+    pub(in crate::tsb1) const SUMMARY_LOWS: usize = SUMMARIES + 2;
+    /// Greatest numbers less the least, varints.
+    pub(in crate::tsb1) const SUMMARY_HEIGHTS: usize = SUMMARIES + 3;
+    /// Last numbers less the least, varints.
+    pub(in crate::tsb1) const SUMMARY_LASTS: usize = SUMMARIES + 4;
+    /// Sums of numbers less the least, varints.
+    pub(in crate::tsb1) const SUMMARY_SUMS: usize = SUMMARIES + 5;
+    /// What running sums of doubles miss, folded varints.
+    pub(in crate::tsb1) const SUMMARY_ERRORS: usize = SUMMARIES + 6;
     /// How many there are.
-    pub(in crate::tsb1) const COUNT: usize = VALUE_PLANES + 36;
+    pub(in crate::tsb1) const COUNT: usize = SUMMARIES + 7;
 }
 
 /// After the last section.
@@ -233,12 +249,14 @@ pub(super) struct Sections<'a> {
     /// Bytes that the streams may still have.
     left: usize,
     next: u8,
+    /// How many streams the version has.
+    streams: usize,
 }
 
 impl<'a> Sections<'a> {
-    /// The sections in `stored`, whose streams are at most `bytes_max` bytes together.
-    pub(super) fn new(stored: &'a [u8], bytes_max: usize) -> Self {
-        Self { input: Input::new(stored), left: bytes_max, next: 0 }
+    /// The sections in `stored` of a version with so many streams, which are at most `bytes_max` bytes together.
+    pub(super) fn new(stored: &'a [u8], streams: usize, bytes_max: usize) -> Self {
+        Self { input: Input::new(stored), left: bytes_max, next: 0, streams }
     }
 
     /// The next section, in ascending order of streams; the inner `None` at the end. The outer: they make no sense.
@@ -248,7 +266,7 @@ impl<'a> Sections<'a> {
         if id == END {
             return self.input.rest().is_empty().then_some(None);
         }
-        if id < self.next || usize::from(id) >= id::COUNT {
+        if id < self.next || usize::from(id) >= self.streams {
             return None;
         }
         self.next = id + 1;
@@ -340,10 +358,8 @@ impl Coder {
         compressor.compress(&mut self.packed, bytes, ZSTD_LEVEL).ok()
     }
 
-    /// Reads sections into the streams, which must be empty, up to the end of `stored`. Their bytes together are at most
-    /// `bytes_max`. `None`: they make no sense.
-    pub(super) fn decode_into(&mut self, stored: &[u8], bytes_max: usize, streams: &mut Streams) -> Option<()> {
-        let mut sections = Sections::new(stored, bytes_max);
+    /// Reads all sections into the streams, which must be empty. `None`: they make no sense.
+    pub(super) fn decode_into(&mut self, mut sections: Sections<'_>, streams: &mut Streams) -> Option<()> {
         while let Some(section) = sections.next()? {
             streams.fill(&section, self)?;
         }

@@ -1,6 +1,6 @@
 //! What a block tells by columns is what its cells tell.
 
-use basalt_store::{PackedRows, Packing};
+use basalt_store::{Packed, PackedRows, Packing, RowSummary};
 
 use super::*;
 use crate::RowCell;
@@ -30,15 +30,81 @@ pub(super) fn compare(image: &[u8], stored: &[u8]) -> Option<usize> {
             assert_eq!(packed.len(), before);
             continue;
         }
-        let found = packed.row(before).unwrap();
+        let Some(Packed::Points(found)) = packed.row(before) else { panic!("no points") };
         let cell = RowCell { qualifier: cell.qualifier, value: cell.value, timestamp, seq };
         points.decode([cell], Duplicates::NewestWins).unwrap();
         assert_eq!(found.offsets_ms, points.offsets_ms());
         assert_eq!(found.words, points.values());
         assert!(points.kinds().iter().all(|kind| kind.is_float() == found.is_float));
+        let mut together = PackedRows::default();
+        assert!(block.pack(row, Packing::Summaries, &mut together));
+        if let Some(Packed::Summary(summary)) = together.row(0) {
+            assert_eq!(format!("{summary:?}"), format!("{:?}", summary_of(&points)));
+        }
     }
     assert!(block.memory_bytes() > stored.len());
     Some(packed.len())
+}
+
+/// What a reader makes of a row's points.
+fn summary_of(points: &RowPoints) -> RowSummary {
+    let is_float = points.kinds()[0].is_float();
+    let double = |word: u64| if is_float { f64::from_bits(word) } else { word as i64 as f64 };
+    let words = || points.values().iter().copied();
+    let order = |a: &u64, b: &u64| {
+        if is_float { double(*a).total_cmp(&double(*b)) } else { (*a as i64).cmp(&(*b as i64)) }
+    };
+    RowSummary {
+        count: points.len() as u32,
+        first_ms: points.offsets_ms()[0],
+        last_ms: *points.offsets_ms().last().unwrap(),
+        is_float,
+        min: words().min_by(order).unwrap(),
+        max: words().max_by(order).unwrap(),
+        last: words().next_back().unwrap(),
+        sum: words().fold(0.0, |sum, word| sum + double(word)),
+    }
+}
+
+/// How many rows of a block have a summary.
+fn summaries(stored: &[u8], image: &[u8]) -> usize {
+    let block = Tsb1.open(stored.to_vec(), image.len()).unwrap();
+    let mut rows = PackedRows::default();
+    for row in 0..block.rows_count() {
+        block.pack(row, Packing::Summaries, &mut rows);
+    }
+    (0..rows.len()).filter(|row| matches!(rows.row(*row), Some(Packed::Summary(_)))).count()
+}
+
+#[test]
+fn hours_of_gauges_have_summaries() {
+    for scale in [1, 10, 100] {
+        let image = gauges(45, scale);
+        assert_eq!(summaries(&check(&image), &image), 45);
+    }
+}
+
+/// Exceptions, kinds of their own, few points, full doubles, and sums that nothing holds.
+#[test]
+fn rows_that_nothing_sums_up_have_none() {
+    let doubles = |values: Vec<f64>| -> Vec<Point> {
+        values.iter().zip(0..).map(|(value, at)| (at * 1000, DOUBLE, value.to_bits())).collect()
+    };
+    let mut exception = vec![20.5; 100];
+    exception[3] = f64::NAN;
+    let wide = |at: u32| (at * 1000, PointKind::new(false, 8), (i64::MAX - i64::from(at)) as u64);
+    let odd = [
+        doubles(exception),
+        doubles((0..100).map(|at| f64::from(at).sqrt()).collect()),
+        doubles(vec![1.5, 2.5]),
+        (0..100).map(wide).collect(),
+        (0..100).map(|at| (at * 1000, if at % 2 == 0 { INT } else { DOUBLE }, 0)).collect(),
+        (0..100).map(|at| (at / 2 * 1000, INT, 1)).collect(),
+    ];
+    let contents = odd.into_iter().chain([gauge(&mut Dice(1), 1)]);
+    let rows: Vec<TestRow> = contents.zip(0..).map(|(points, row)| (key(row), 1, 1, Content::Points(points))).collect();
+    let image = image(&rows);
+    assert_eq!(summaries(&check(&image), &image), 1);
 }
 
 #[test]

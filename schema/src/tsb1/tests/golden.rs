@@ -1,9 +1,11 @@
-//! A block as version 1 wrote it, kept beside this file: it must be read for ever, and written so until the version changes.
+//! A block as each version wrote it, kept beside this file: it must be read for ever, and written so until the version
+//! changes.
 
 use super::*;
 use crate::hex;
 
-const STORED: &str = include_str!("golden_v1.hex");
+const V1: &str = include_str!("golden_v1.hex");
+const V2: &str = include_str!("golden_v2.hex");
 
 /// Rows of every form and predictor, in sections of every mode. A new release of zstd may write its sections otherwise: then,
 /// and with no other difference, the file may be taken anew.
@@ -33,12 +35,32 @@ fn rows() -> Vec<TestRow> {
     rows.map(|(content, row)| (key(row), 1_700_003_990_000 + u64::from(row), 900 - u64::from(row), content)).collect()
 }
 
-#[test]
-fn version_1_is_read_and_written_as_it_always_was() {
+fn read(text: &str) -> Vec<u8> {
+    let golden = hex::decode(&text.split_whitespace().collect::<String>()).unwrap();
     let image = image(&rows());
-    let golden = hex::decode(&STORED.split_whitespace().collect::<String>()).unwrap();
-    let stored = check(&image);
-    assert!(stored == golden, "version 1 is written otherwise:\n{}", hex::lower(&stored));
     let mut again = vec![0; image.len()];
-    assert!(Tsb1.decode_into(&golden, &mut again) && again == image, "version 1 is read as something else");
+    assert!(Tsb1.decode_into(&golden, &mut again) && again == image, "it is read as something else");
+    columns::compare(&image, &golden);
+    golden
+}
+
+#[test]
+fn version_1_is_read_as_it_always_was() {
+    assert_eq!(read(V1)[0], 1);
+}
+
+#[test]
+fn version_2_is_read_and_written_as_it_always_was() {
+    let stored = check(&image(&rows()));
+    assert!(stored == read(V2), "version 2 is written otherwise:\n{}", hex::lower(&stored));
+}
+
+/// A version has its own streams and no more.
+#[test]
+fn version_1_has_no_summaries() {
+    let image = gauges(2, 1);
+    let mut stored = check(&image);
+    stored[0] = 1;
+    assert!(!Tsb1.decode_into(&stored, &mut vec![0; image.len()]));
+    assert!(Tsb1.open(stored, image.len()).is_none());
 }
