@@ -15,7 +15,7 @@ use crate::exception::{Exception, Remedy};
 use crate::locations::{Map, Region};
 use crate::patience::Patience;
 use crate::pb::client::{CellResult, MultiRequest, MultiResponse};
-use crate::region_call::{Repeat, given_up, nowhere, remedy};
+use crate::region_call::{Repeat, given_up, nowhere, remedy, told};
 
 /// Bytes that one call holds, but for a single row that is larger.
 const CALL_BYTES: usize = 2 << 20;
@@ -69,6 +69,8 @@ struct Round {
     is_busy: bool,
     needs_pause: bool,
     last: Option<CallError>,
+    /// A call of which nobody knows what became.
+    unknown: Option<CallError>,
 }
 
 impl Round {
@@ -94,10 +96,13 @@ impl Cluster {
         let mut patience = Patience::of_operation(&self.options);
         // Also where nothing is asked: an unknown table is refused.
         let mut map = self.map(table, &mut patience).await?;
+        let mut unknown = None;
         while !entries.is_empty() {
             let asked = entries.len();
-            let round = self.round(table, &map, entries, (&patience, &mut *work)).await?;
+            let round = self.round(table, &map, entries, (&patience, &mut *work)).await;
+            let round = round.map_err(|error| told(table, error, &mut unknown))?;
             entries = round.again;
+            unknown = round.unknown.or(unknown);
             if entries.is_empty() {
                 return Ok(());
             }
@@ -106,9 +111,10 @@ impl Cluster {
             }
             let is_stuck = round.needs_pause || entries.len() == asked;
             if is_stuck && !patience.pause(round.is_busy).await {
-                return Err(given_up(table, round.last.unwrap_or_else(|| nowhere(table))));
+                let last = given_up(table, round.last.unwrap_or_else(|| nowhere(table)));
+                return Err(told(table, last, &mut unknown));
             }
-            map = self.map(table, &mut patience).await?;
+            map = self.map(table, &mut patience).await.map_err(|error| told(table, error, &mut unknown))?;
         }
         Ok(())
     }
@@ -155,7 +161,9 @@ impl Cluster {
                         return Err(given_up(table, error));
                     }
                     round.add(distinct(entries), remedy);
-                    round.last = Some(error);
+                    let place =
+                        if matches!(error, CallError::Unknown(_)) { &mut round.unknown } else { &mut round.last };
+                    *place = Some(error);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! A call to whichever server has a row's region, tried again as long as that helps.
 
-use basalt_store::{Error as StoreError, Result as StoreResult, TableName};
+use basalt_store::{Error as StoreError, ErrorKind, Result as StoreResult, TableName};
 use bytes::Bytes;
 use prost::Message;
 
@@ -37,6 +37,14 @@ pub(crate) fn given_up(table: &TableName, error: CallError) -> StoreError {
     match error {
         CallError::Refused(exception) => about(table, exception),
         other => other.into_error().into(),
+    }
+}
+
+/// What is told where the time for an operation ran out: an attempt that may have been done, before those that were not.
+pub(crate) fn told(table: &TableName, last: StoreError, unknown: &mut Option<CallError>) -> StoreError {
+    match unknown.take() {
+        Some(unknown) if last.kind() == ErrorKind::Unavailable => given_up(table, unknown),
+        _ => last,
     }
 }
 
@@ -77,16 +85,17 @@ impl Cluster {
     ) -> StoreResult<(A, Bytes)> {
         let RegionCall { method, repeat, cells, ask, refusal } = call;
         let mut patience = Patience::of_operation(&self.options);
+        let mut unknown = None;
         loop {
-            let map = self.map(table, &mut patience).await?;
+            let map = self.map(table, &mut patience).await.map_err(|error| told(table, error, &mut unknown))?;
             let error = match map.holding(row).and_then(|region| Some((region, region.server.as_ref()?))) {
                 None => nowhere(table),
                 Some((region, server)) => {
                     let deadline = patience.call_deadline(self.options.call_timeout);
                     let to = (server, Service::Client);
                     match self.call(to, method, &ask(region), cells.clone(), deadline).await {
-                        Ok((told, cells)) => match refusal(&told) {
-                            None => return Ok((told, cells)),
+                        Ok((answer, cells)) => match refusal(&answer) {
+                            None => return Ok((answer, cells)),
                             Some(exception) => CallError::Refused(exception),
                         },
                         Err(error) => error,
@@ -95,7 +104,10 @@ impl Cluster {
             };
             let remedy = remedy(&error, repeat);
             if !self.heal(remedy, (table, &map), &mut patience).await {
-                return Err(given_up(table, error));
+                return Err(told(table, given_up(table, error), &mut unknown));
+            }
+            if matches!(error, CallError::Unknown(_)) {
+                unknown = Some(error);
             }
         }
     }

@@ -176,6 +176,32 @@ async fn a_put_that_nobody_answers_is_unknown() {
     assert!(error.to_string().contains("unknown"), "{error}");
 }
 
+/// The first attempt may have been done; that those after it were refused does not make it undone.
+#[tokio::test]
+async fn what_may_have_been_done_is_unknown_though_it_was_refused_since() {
+    let mut asked = 0;
+    let fake = Fake::start(move |_| {
+        asked += 1;
+        if asked % 2 == 1 { Does::Silence } else { Does::Refuse("NotServingRegionException") }
+    })
+    .await;
+    let mut options = fake.client().options.clone();
+    options.operation_timeout = Duration::from_secs(2);
+    options.call_timeout = Duration::from_millis(100);
+    options.pause = Duration::from_millis(900);
+    let client = Arc::new(Cluster::new(options).unwrap());
+    let (table, increment) = (table(), increment());
+    let errors = [
+        client.apply(&table, puts(&["a"])).await.unwrap_err(),
+        client.increment(&table, &increment).await.unwrap_err(),
+    ];
+    assert_eq!(fake.calls("Multi").len(), 2);
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().contains("unknown"), "{error}");
+    }
+}
+
 /// Done twice, it would take the newest version and then the one before it.
 #[tokio::test]
 async fn a_tombstone_over_the_newest_version_is_not_sent_again() {
