@@ -105,6 +105,8 @@ struct Tally {
     other: u64,
     /// Likenesses that were told already.
     told: BTreeSet<String>,
+    /// Cells of shared tables by their form.
+    forms: BTreeMap<&'static str, u64>,
 }
 
 /// Runs the command.
@@ -133,6 +135,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     for (rule, count) in &tally.known {
         println!("known: {count:5} {rule}");
+    }
+    if !tally.forms.is_empty() {
+        println!("cells of the shared tables: {:?}", tally.forms);
     }
     let known_count: u64 = tally.known.values().sum();
     let (asked, other, unsteady) = (tally.asked, tally.other, tally.unsteady);
@@ -200,6 +205,11 @@ impl One<'_> {
         let changed = cases.len();
         cases.extend(self.read(&servers, &rereads).into_iter().map(|case| (writes.len(), case)));
         drop(servers);
+        if self.kind.writer.is_some() {
+            for (form, count) in self.pair.forms(self.kind.profile)? {
+                *self.tally.forms.entry(form).or_default() += count;
+            }
+        }
 
         self.tally.asked += READS_COUNT * 2 + WRITES_COUNT;
         for (place, (before, case)) in cases.into_iter().enumerate() {

@@ -48,6 +48,8 @@ usage: cargo xtask rounds [--count N] [--seed S] [--writers N] [--rate N] [--fre
 const DAEMON_BYTES_MAX: u64 = 256 << 20;
 /// How long after the last fault every writer must have had a put acknowledged.
 const RECOVERY_MAX: Duration = Duration::from_secs(90);
+/// How long a hasty daemon tries.
+const HASTY: Duration = Duration::from_secs(10);
 /// Load without a fault, before the first and between two.
 const CALM: Duration = Duration::from_secs(2);
 
@@ -167,6 +169,12 @@ impl Rig {
             Ok(healed.elapsed())
         })?;
         let has_kill = kinds.contains(&Kind::KillDaemon);
+        let outlasts = kinds.contains(&Kind::FreezeHBase) && self.asked.freeze > HASTY + CALM && place % 2 == 1;
+        let is_unknown = told.answers.keys().any(|answer| load::is_unknown(answer));
+        ensure!(
+            is_unknown || has_kill || !outlasts,
+            "no put was answered as unknown, and HBase stood still for longer"
+        );
         for (answer, count) in told.answers {
             let is_excused = has_kill && answer.starts_with("no answer");
             ensure!(answer == load::STORED || load::is_told(&answer) || is_excused, "a put was answered: {answer}");

@@ -1,5 +1,6 @@
 //! The two servers: the real OpenTSDB of one profile, and a Basalt of its own for each data set.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -92,6 +93,33 @@ impl Pair {
         };
         let ours = Basalt::start(&self.program, &folder, kind.store, &config)?;
         Ok(Servers { real, ours, writer: kind.writer })
+    }
+}
+
+impl Pair {
+    /// The forms in which the points of a profile's data table lie now, and how many cells have each.
+    pub(crate) fn forms(&mut self, profile: &str) -> Result<BTreeMap<&'static str, u64>> {
+        let table = if profile == "plain" { "tsdb".to_owned() } else { format!("{profile}-tsdb") };
+        let mut forms = BTreeMap::new();
+        for cell in self.oracle.tables(&format!("dump {table}"))? {
+            let qualifier = cell.split(' ').nth(2).unwrap_or_default();
+            *forms.entry(form(qualifier)).or_default() += 1;
+        }
+        Ok(forms)
+    }
+}
+
+/// What a cell of a data table is, by its qualifier in hexadecimal: one of seconds has 2 bytes, one of milliseconds 4 that
+/// begin with `f`, all of 3 or 5 are annotations, histograms and appended cells, which their first byte tells.
+fn form(qualifier: &str) -> &'static str {
+    match (qualifier.len(), qualifier.get(..2)) {
+        (4, _) => "single",
+        (8, _) if qualifier.starts_with('f') => "single",
+        (6 | 10, Some("01")) => "annotation",
+        (6 | 10, Some("05")) => "appended",
+        (6 | 10, Some("06")) => "histogram",
+        (length, _) if length % 4 == 0 => "compacted",
+        _ => "other",
     }
 }
 
@@ -233,4 +261,24 @@ pub(crate) fn build() -> Result<PathBuf> {
     ensure!(status.success(), "cargo build: {status}");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     Ok(target.join("debug/basalt"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::form;
+
+    #[test]
+    fn a_cells_form_is_told_by_its_qualifier() {
+        for (qualifier, told) in [
+            ("0320", "single"),
+            ("f0000001", "single"),
+            ("03200330", "compacted"),
+            ("0320f0000001", "compacted"),
+            ("050000", "appended"),
+            ("0100000020", "annotation"),
+            ("060000", "histogram"),
+        ] {
+            assert_eq!(form(qualifier), told, "{qualifier}");
+        }
+    }
 }

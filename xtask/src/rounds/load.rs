@@ -46,10 +46,14 @@ pub(super) struct Told<T> {
     pub(super) whole: u64,
 }
 
-/// Whether an answer to a put says, as it must, that it is not stored or that nobody knows.
+/// Whether an answer to a put says, as it must, that the same put may be sent again later, and why.
 pub(super) fn is_told(answer: &str) -> bool {
-    let says = ["unknown", "cannot reach", "nobody says where", "Recovering"];
-    answer.starts_with("503, later: ") && says.iter().any(|words| answer.contains(words))
+    answer.strip_prefix("503, later: ").is_some_and(|why| why.contains("Storage exception") || is_unknown(answer))
+}
+
+/// Whether it says that nobody knows whether the put was done.
+pub(super) fn is_unknown(answer: &str) -> bool {
+    answer.contains("unknown")
 }
 
 impl Load<'_> {
