@@ -41,8 +41,8 @@ impl std::ops::Deref for Regions {
     }
 }
 
-/// How many row locks a table has: rows share them by hash.
-const ROW_LOCKS: usize = 256;
+/// How many row locks a table has: rows share them by hash. Few, since a batch of some hundred rows takes nearly all of them.
+const ROW_LOCKS: usize = 64;
 
 /// A table's settings at one moment, and whether it serves.
 #[derive(Debug, Clone)]

@@ -321,12 +321,12 @@ fn insert(placed: &Placed, resolved: &Resolved<'_>, first: u64) {
     for (region, rows) in &placed.regions {
         let active = Arc::clone(&region.view().active);
         let mut memtable = active.insert();
-        for index in rows {
-            if let Some(row) = resolved.rows.get(*index) {
-                let sequence = basalt_store::SeqNo(first + *index as u64);
-                memtable.row(&MemRow { key: row.key, sequence, cells: resolved.cells_of(row) });
-            }
-        }
+        let of_row = |index: &usize| {
+            let row = resolved.rows.get(*index)?;
+            let sequence = basalt_store::SeqNo(first + *index as u64);
+            Some(MemRow { key: row.key, sequence, cells: resolved.cells_of(row) })
+        };
+        memtable.rows(&rows.iter().filter_map(of_row).collect::<Vec<_>>());
         memtable.finish();
         region.count_write(rows.len() as u64);
     }

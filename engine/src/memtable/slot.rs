@@ -11,8 +11,11 @@ use crate::mutation::LoggedCell;
 
 /// A run that grows past this is split: an insert moves half of it at most.
 const RUN_CELLS_MAX: usize = 512;
-/// Room of a row's list when it begins; it doubles from there.
+/// Room of a row's first run.
 const FIRST_CELLS: usize = 4;
+/// Runs that are begun behind others have twice the room of the one before, up to this: what is appended is never moved, and
+/// little memory is touched that holds nothing.
+const APPENDED_CELLS_MAX: usize = 32;
 
 /// Up to so many bytes of qualifier and value lie in the entry itself: those of any point.
 const INLINE_BYTES: usize = 12;
@@ -142,6 +145,14 @@ impl Slot {
         }
     }
 
+    /// The last cell that was appended in order, which the next one is compared with.
+    pub(super) fn last(&self) -> Option<&Entry> {
+        match self {
+            Slot::One(one) => Some(one),
+            Slot::Many(runs) => runs.more().last().unwrap_or(&runs.first).last(),
+        }
+    }
+
     /// The cells in order, from the first that is not before `from` on.
     pub(super) fn cells_from<F: Fn(&Entry) -> Ordering>(&self, from: F) -> impl Iterator<Item = &Entry> + use<'_, F> {
         let is_before = |entry: &Entry| from(entry) == Ordering::Less;
@@ -160,25 +171,38 @@ impl Slot {
 
 impl Runs {
     fn insert(&mut self, entry: Entry, arena: &Arena) {
+        let last = self.last_mut();
+        // Fast path: the cell after all others, as points of a series come.
+        if last.last().is_none_or(|last| last.is_clearly_before(&entry) || last.order(&entry, arena) == Ordering::Less)
+        {
+            if last.len() < last.capacity() {
+                last.push(entry);
+            } else {
+                let mut run = Vec::with_capacity((last.capacity() * 2).min(APPENDED_CELLS_MAX));
+                run.push(entry);
+                self.more.get_or_insert_default().0.push(run);
+            }
+            return;
+        }
         let index = self.run_of(&entry, arena);
         let run = self.run_mut(index);
-        // Fast path: the cell after all others, as points of a series come.
-        if run.last().is_none_or(|last| last.is_clearly_before(&entry) || last.order(&entry, arena) == Ordering::Less) {
-            run.push(entry);
-        } else {
-            match run.binary_search_by(|probe| probe.order(&entry, arena)) {
-                Ok(same) => {
-                    if let Some(place) = run.get_mut(same) {
-                        *place = entry;
-                    }
+        match run.binary_search_by(|probe| probe.order(&entry, arena)) {
+            Ok(same) => {
+                if let Some(place) = run.get_mut(same) {
+                    *place = entry;
                 }
-                Err(place) => run.insert(place, entry),
             }
+            Err(place) => run.insert(place, entry),
         }
         if run.len() > RUN_CELLS_MAX {
             let upper = run.split_off(RUN_CELLS_MAX / 2);
             self.more.get_or_insert_default().0.insert(index, upper);
         }
+    }
+
+    fn last_mut(&mut self) -> &mut Vec<Entry> {
+        let Self { first, more } = self;
+        more.as_mut().and_then(|more| more.0.last_mut()).unwrap_or(first)
     }
 
     fn more(&self) -> &[Vec<Entry>] {

@@ -116,3 +116,44 @@ fn the_later_of_two_cells_with_one_address_and_number_stays() {
     assert_eq!(memtable.first_sequence(), Some(3));
     assert!(memtable.bytes() > 0);
 }
+
+/// Rows that come many at once, in batches that name a row again, with cells in order and out of it.
+#[test]
+fn rows_inserted_together_are_as_rows_inserted_one_by_one() {
+    for seed in 0..8 {
+        let mut rng = SplitMix::new(seed);
+        let (one_by_one, together) = (Memtable::new(Arc::default()), Memtable::new(Arc::default()));
+        let mut sequence = 0;
+        for batch in 0..60_u64 {
+            let keys: Vec<[u8; 2]> = (0..rng.below(100)).map(|_| [b'r', rng.below(40).to_le_bytes()[0]]).collect();
+            let late = rng.chance(1, 5);
+            let qualifiers: Vec<[u8; 2]> = keys
+                .iter()
+                .map(|_| u16::try_from(if late { rng.below(600) } else { batch * 10 }).unwrap().to_be_bytes())
+                .collect();
+            let of_cell = |qualifier| LoggedCell {
+                family: FAMILY,
+                kind: CellKind::Put,
+                timestamp: Timestamp(7),
+                qualifier,
+                value: b"v",
+            };
+            let cells: Vec<[LoggedCell<'_>; 1]> = qualifiers.iter().map(|qualifier| [of_cell(qualifier)]).collect();
+            let rows = keys.iter().zip(&cells).enumerate();
+            let rows: Vec<MemRow<'_>> = rows
+                .map(|(index, (key, cells))| MemRow { key, sequence: SeqNo(sequence + 1 + index as u64), cells })
+                .collect();
+            sequence += rows.len() as u64;
+            for row in &rows {
+                insert(&one_by_one, row);
+            }
+            let mut writer = together.insert();
+            writer.rows(&rows);
+            writer.finish();
+        }
+        assert_eq!((one_by_one.bytes(), one_by_one.first_sequence()), (together.bytes(), together.first_sequence()));
+        let all = |memtable| drain(&mut cursor(&Arc::new(memtable), Direction::Forward, u64::MAX));
+        let (one_by_one, together) = (all(one_by_one), all(together));
+        assert!(one_by_one.is_sorted() && one_by_one == together, "seed {seed}");
+    }
+}
