@@ -1,8 +1,7 @@
 //! Bytes into lines: ended by `\n`, with or without `\r` before it, each at most so long.
 
-use std::io::BufRead as _;
-
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
+use memchr::{memchr_iter, memrchr};
 
 /// A line is longer than allowed; what follows it cannot be trusted to begin one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,30 +25,35 @@ impl Lines {
         &mut self.buffer
     }
 
-    /// Takes the next whole line, without its end.
-    ///
-    /// # Errors
-    ///
-    /// [`TooLong`] as soon as a line passes the bound, ended or not.
-    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, TooLong> {
-        let Some(end) = memchr(&self.buffer) else {
-            let unfinished = self.buffer.len();
-            return if unfinished > self.line_bytes_max + 1 { Err(TooLong) } else { Ok(None) };
-        };
-        let mut line = self.buffer.split_to(end).freeze();
-        self.buffer.advance(1);
-        if line.last() == Some(&b'\r') {
-            line.truncate(line.len() - 1);
-        }
-        if line.len() > self.line_bytes_max { Err(TooLong) } else { Ok(Some(line)) }
+    /// Takes all whole lines that have come.
+    pub(crate) fn take(&mut self) -> Block {
+        let end = memrchr(b'\n', &self.buffer).map_or(0, |last| last + 1);
+        let bytes = self.buffer.split_to(end).freeze();
+        let is_rest_too_long = self.buffer.len() > self.line_bytes_max + 1;
+        Block { bytes, line_bytes_max: self.line_bytes_max, is_rest_too_long }
     }
 }
 
-fn memchr(mut bytes: &[u8]) -> Option<usize> {
-    let before = bytes.last_chunk().is_some_and(|[last]| *last == b'\n');
-    let passed = bytes.skip_until(b'\n').unwrap_or_default();
-    // All of it was passed also where there is no end.
-    (passed > 0 && (before || !bytes.is_empty())).then(|| passed - 1)
+/// Whole lines, and what is known of the one after them.
+#[derive(Debug)]
+pub(crate) struct Block {
+    bytes: Bytes,
+    line_bytes_max: usize,
+    is_rest_too_long: bool,
+}
+
+impl Block {
+    /// The lines without their ends; [`TooLong`] in the place of one that passes the bound, ended or not.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Result<&[u8], TooLong>> {
+        let mut from = 0;
+        let whole = memchr_iter(b'\n', &self.bytes).map(move |end| {
+            let line = self.bytes.get(from..end).unwrap_or_default();
+            from = end + 1;
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.len() > self.line_bytes_max { Err(TooLong) } else { Ok(line) }
+        });
+        whole.chain(self.is_rest_too_long.then_some(Err(TooLong)))
+    }
 }
 
 #[cfg(test)]
@@ -61,8 +65,8 @@ mod tests {
         let mut found = Vec::new();
         for piece in pieces {
             lines.buffer().extend_from_slice(piece.as_bytes());
-            while let Some(line) = lines.next()? {
-                found.push(String::from_utf8(line.to_vec()).unwrap());
+            for line in lines.take().lines() {
+                found.push(String::from_utf8(line?.to_vec()).unwrap());
             }
         }
         Ok(found)
@@ -71,6 +75,7 @@ mod tests {
     #[test]
     fn lines_may_come_in_pieces_and_with_either_end() {
         assert_eq!(all(9, &["ab", "c\r", "\nd\n\n", "rest"]).unwrap(), ["abc", "d", ""]);
+        assert_eq!(all(9, &["a\r\r\n\r\n", "\n"]).unwrap(), ["a\r", "", ""]);
     }
 
     #[test]
@@ -78,5 +83,6 @@ mod tests {
         assert_eq!(all(3, &["abc\r\n"]).unwrap(), ["abc"]);
         assert_eq!(all(3, &["abcd\n"]), Err(TooLong));
         assert_eq!(all(3, &["abc", "de"]), Err(TooLong));
+        assert_eq!(all(3, &["abc", "\r"]).unwrap(), [""; 0]);
     }
 }

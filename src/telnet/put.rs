@@ -10,7 +10,6 @@ use basalt_ingest::{
     Door, Error, Ingest, PointError, Problem, ProblemClass, PutReport, RawPoint, Submission, decode_text,
     parse_histogram_line, parse_rollup_line,
 };
-use bytes::Bytes;
 use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep};
 
@@ -52,30 +51,24 @@ pub(crate) async fn put_lines(
     publisher: &Publisher,
     door: Door,
     kind: PutKind,
-    lines: &[Bytes],
+    lines: &[&[u8]],
 ) -> Vec<String> {
     let texts: Vec<_> = lines.iter().map(|line| decode_text(line)).collect();
     let mut refused = match kind {
         PutKind::Put => {
-            let (points, refused) = parse_puts(ingest, door, &texts);
+            let points = parse_puts(ingest, door, &texts);
             let told = |points: &[_], errors: &[_]| publisher.points(points, errors);
             let known = |points: &[_]| ingest.submit_known(points, door);
-            offer_all(points, refused, known, |points| ingest.submit(points, door), told).await
+            offer_all(points, known, |points| ingest.submit(points, door), told).await
         }
         PutKind::Rollup => {
-            let (rollups, refused) = parse(ingest, door, &texts, parse_rollup_line);
-            offer_all(rollups, refused, |_| Ok(None), |rollups| ingest.submit_rollups(rollups, door), |_, _| {}).await
+            let rollups = parse(ingest, door, &texts, parse_rollup_line);
+            offer_all(rollups, |_| Ok(None), |rollups| ingest.submit_rollups(rollups, door), |_, _| {}).await
         }
         PutKind::Histogram => {
-            let (histograms, refused) = parse(ingest, door, &texts, parse_histogram_line);
-            offer_all(
-                histograms,
-                refused,
-                |_| Ok(None),
-                |histograms| ingest.submit_histograms(histograms, door),
-                |_, _| {},
-            )
-            .await
+            let histograms = parse(ingest, door, &texts, parse_histogram_line);
+            offer_all(histograms, |_| Ok(None), |histograms| ingest.submit_histograms(histograms, door), |_, _| {})
+                .await
         }
     };
     refused.sort_by_key(|(place, _)| *place);
@@ -83,7 +76,11 @@ pub(crate) async fn put_lines(
 }
 
 /// What lines say, and those that say nothing, by their places.
-type Parsed<T> = (Vec<(usize, T)>, Vec<(usize, Problem)>);
+struct Parsed<T> {
+    places: Vec<usize>,
+    points: Vec<T>,
+    refused: Vec<(usize, Problem)>,
+}
 
 fn parse_puts<'t>(ingest: &Ingest, door: Door, texts: &'t [Cow<'_, str>]) -> Parsed<RawPoint<'t>> {
     let all = ingest.parse_put_lines(texts.iter().map(|text| &**text));
@@ -100,28 +97,32 @@ fn parse<'t, T>(
 }
 
 fn sorted_out<T>(ingest: &Ingest, door: Door, all: impl ExactSizeIterator<Item = Result<T, Problem>>) -> Parsed<T> {
-    let (mut points, mut refused) = (Vec::with_capacity(all.len()), Vec::new());
+    let count = all.len();
+    let mut parsed =
+        Parsed { places: Vec::with_capacity(count), points: Vec::with_capacity(count), refused: Vec::new() };
     for (place, read) in all.enumerate() {
         match read {
-            Ok(point) => points.push((place, point)),
+            Ok(point) => {
+                parsed.places.push(place);
+                parsed.points.push(point);
+            }
             Err(problem) => {
                 ingest.reject_line(door, &problem);
-                refused.push((place, problem));
+                parsed.refused.push((place, problem));
             }
         }
     }
-    (points, refused)
+    parsed
 }
 
 /// Offers points until all are stored or refused, or patience is over; `told` hears what became of each offer.
 async fn offer_all<T: Clone>(
-    points: Vec<(usize, T)>,
-    mut refused: Vec<(usize, Problem)>,
+    parsed: Parsed<T>,
     known: impl Fn(&[T]) -> basalt_ingest::Result<Option<Submission>>,
     submit: impl Fn(&[T]) -> basalt_ingest::Result<Submission>,
     told: impl Fn(&[T], &[PointError]),
 ) -> Vec<(usize, Problem)> {
-    let (mut places, mut points): (Vec<usize>, Vec<T>) = points.into_iter().unzip();
+    let Parsed { mut places, mut points, mut refused } = parsed;
     let until = Instant::now() + PATIENCE;
     let mut pause = PAUSE_MIN;
     while !points.is_empty() {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use basalt_ingest::Door;
-use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -97,27 +96,24 @@ impl Session {
     /// Executes every whole line that has come: runs of puts as one batch each, other commands one
     /// by one between them.
     async fn execute(&mut self) -> io::Result<Next> {
+        let block = self.lines.take();
         let (mut kind, mut puts) = (PutKind::Put, Vec::new());
         // Anew with all that comes, since a token may be taken away.
         self.role = self.role_now();
-        loop {
-            match self.lines.next() {
-                Ok(Some(line)) if let Some(next) = kind_of(self.command_of(&line)) => {
+        for line in block.lines() {
+            match line {
+                Ok(line) if let Some(next) = kind_of(self.command_of(line)) => {
                     if next != kind {
                         self.store(kind, std::mem::take(&mut puts)).await;
                         kind = next;
                     }
                     puts.push(line);
                 }
-                Ok(Some(line)) => {
+                Ok(line) => {
                     self.store(kind, std::mem::take(&mut puts)).await;
-                    if self.command(&line).await? == Next::Close {
+                    if self.command(line).await? == Next::Close {
                         return Ok(Next::Close);
                     }
-                }
-                Ok(None) => {
-                    self.store(kind, puts).await;
-                    return Ok(Next::Read);
                 }
                 Err(TooLong) => {
                     self.store(kind, puts).await;
@@ -126,10 +122,12 @@ impl Session {
                 }
             }
         }
+        self.store(kind, puts).await;
+        Ok(Next::Read)
     }
 
     /// Stores a run of puts and offers their error lines to the peer, without waiting for it.
-    async fn store(&mut self, kind: PutKind, puts: Vec<Bytes>) {
+    async fn store(&mut self, kind: PutKind, puts: Vec<&[u8]>) {
         if puts.is_empty() {
             return;
         }
