@@ -16,14 +16,18 @@ opens=(--add-modules jdk.unsupported
   --add-exports java.security.jgss/sun.security.krb5=ALL-UNNAMED)
 
 # jars NAME: the jars of NAME/pom.xml, through Maven, into $ORACLE_DIR/lib/NAME; resolved again only when the pom changes.
+# One at a time: whoever else wants them waits.
 jars() {
   local out="$ORACLE_DIR/lib/$1" sum
   sum=$(sha256sum < "$here/$1/pom.xml")
-  [ "$(cat "$out/.pom" 2>/dev/null)" != "$sum" ] || return 0
-  rm -rf "$out"; mkdir -p "$out"
-  mvn -q -B -f "$here/$1/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
-    -DoutputDirectory="$out" -DincludeScope=runtime >&2
-  echo "$sum" > "$out/.pom"
+  (
+    flock 9
+    [ "$(cat "$out/.pom" 2>/dev/null)" != "$sum" ] || exit 0
+    rm -rf "$out"; mkdir -p "$out"
+    mvn -q -B -f "$here/$1/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+      -DoutputDirectory="$out" -DincludeScope=runtime >&2
+    echo "$sum" > "$out/.pom"
+  ) 9> "$ORACLE_DIR/lib/.lock"
 }
 
 # A recorded pid is ours only while its start time is the one recorded with it, and it is more than a zombie.
@@ -79,10 +83,12 @@ truth() {
   local out="$ORACLE_DIR/run/truth" folder=${1:?a folder for its data}
   mkdir -p "$ORACLE_DIR"/{lib,log,conf} "$out" "$folder"
   jars hbase; write_conf
-  if [ -n "$(find "$here/truth" -name '*.java' -newer "$out/Truth.class" 2>&1 | head -1)" ]; then
+  (
+    flock 9
+    [ -n "$(find "$here/truth" -name '*.java' -newer "$out/Truth.class" 2>&1 | head -1)" ] || exit 0
     "${ORACLE_JAVA}c" -nowarn -Xlint:-deprecation -cp "$ORACLE_DIR/lib/hbase/*" -d "$out" "$here"/truth/*.java \
       "$here"/truth/region/*.java >&2
-  fi
+  ) 9> "$ORACLE_DIR/lib/.lock"
   exec "$ORACLE_JAVA" -Xmx"$ORACLE_HBASE_MX" -XX:+UseSerialGC "${opens[@]}" -Djava.net.preferIPv4Stack=true \
     -Dorg.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible=true \
     -cp "$out:$ORACLE_DIR/conf/client:$ORACLE_DIR/lib/hbase/*" Truth "$folder" 2> "$ORACLE_DIR/log/truth-${folder##*/}.log"

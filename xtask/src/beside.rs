@@ -107,7 +107,7 @@ impl<'a> Field<'a> {
         let master = std::env::var("ORACLE_MASTER_PORT").unwrap_or_else(|_| "16000".to_owned());
         let config = folder.join("basalt.toml");
         let text = format!(
-            "[store]\nkind = \"hbase\"\n[hbase]\nmasters = \"127.0.0.1:{master}\"\n[schema]\nsalt_width = 0\n[compat]\nstrict = true\n"
+            "[store]\nkind = \"hbase\"\n[hbase]\nmasters = \"127.0.0.1:{master}\"\n[schema]\nsalt_width = 0\n[compat]\nstrict = true\n[rewrite]\nenable = false\n"
         );
         std::fs::write(&config, text)?;
         Ok(Self { real, real_address, program, folder, config })

@@ -1,6 +1,7 @@
 //! The gate. Each step prints its name, runs as a child, and ends the gate when it fails; the tests are counted
-//! over all binaries, and the count is the last line.
+//! over all binaries and over what a real HBase is asked, and the count is the last line.
 
+use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -8,13 +9,20 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::tidy;
+use crate::truth::gate;
 
-/// What a run of `cargo test` came to.
+/// What tests came to.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Count {
-    passed: u64,
-    failed: u64,
-    ignored: u64,
+pub(crate) struct Count {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) ignored: u64,
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.ignored)
+    }
 }
 
 /// Runs every step in turn.
@@ -23,9 +31,18 @@ pub(crate) fn run() -> Result<()> {
     step("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
     step("doc", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     tidy::run(false)?;
-    let (count, ok) = tests()?;
-    println!("{} passed, {} failed, {} skipped", count.passed, count.failed, count.ignored);
-    ensure!(ok && count.failed == 0, "tests failed");
+    println!("== test");
+    let begun = Instant::now();
+    let mut count = tests_of(&["--workspace", "--no-fail-fast"], &[])?;
+    println!("== test took {:.0} s", begun.elapsed().as_secs_f64());
+    // Whatever it comes to, the last line counts.
+    let hbase = gate::run(&[]).unwrap_or_else(|error| {
+        println!("over HBase: {error:#}");
+        Count { failed: 1, ..Count::default() }
+    });
+    count.add(&hbase);
+    println!("{count}");
+    ensure!(count.failed == 0, "tests failed");
     Ok(())
 }
 
@@ -42,12 +59,13 @@ fn step(name: &str, args: &[&str], env: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// Runs all tests, passing their output through, and adds up the closing line of each binary.
-fn tests() -> Result<(Count, bool)> {
-    println!("== test");
-    let begun = Instant::now();
+/// Runs tests, passing their output through, and adds up the closing line of each binary. Ending badly without one
+/// that failed, such as not to compile, counts as one.
+pub(crate) fn tests_of(args: &[&str], env: &[(&str, &str)]) -> Result<Count> {
     let mut child = Command::new(cargo())
-        .args(["test", "--workspace", "--no-fail-fast"])
+        .arg("test")
+        .args(args)
+        .envs(env.iter().copied())
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start cargo test")?;
@@ -56,16 +74,16 @@ fn tests() -> Result<(Count, bool)> {
     for line in BufReader::new(output).lines() {
         let line = line?;
         println!("{line}");
-        count.add(&line);
+        count.read(&line);
     }
-    let ok = child.wait()?.success();
-    println!("== test took {:.0} s", begun.elapsed().as_secs_f64());
-    Ok((count, ok))
+    let is_ok = child.wait()?.success();
+    count.failed += u64::from(!is_ok && count.failed == 0);
+    Ok(count)
 }
 
 impl Count {
     /// Adds a line such as `test result: ok. 10 passed; 0 failed; 1 ignored; …`; other lines add nothing.
-    fn add(&mut self, line: &str) {
+    fn read(&mut self, line: &str) {
         let Some((_, result)) = line.split_once("test result:") else { return };
         let figure = |word: &str| -> u64 {
             let words: Vec<&str> = result.split([' ', ';', '.']).filter(|w| !w.is_empty()).collect();
@@ -74,6 +92,13 @@ impl Count {
         self.passed += figure("passed");
         self.failed += figure("failed");
         self.ignored += figure("ignored");
+    }
+
+    /// Adds what others came to.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
     }
 }
 
@@ -88,9 +113,9 @@ mod tests {
     #[test]
     fn closing_lines_add_up() {
         let mut count = Count::default();
-        count.add("test result: ok. 10 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s");
-        count.add("test tests::it ... ok");
-        count.add("test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out");
+        count.read("test result: ok. 10 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s");
+        count.read("test tests::it ... ok");
+        count.read("test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out");
         assert_eq!(count, Count { passed: 12, failed: 3, ignored: 1 });
     }
 }

@@ -31,7 +31,7 @@ usage: cargo xtask COMMAND
   import-check ...  `basalt import` of a real dump, and of a made one beside `/api/put`: --generate N, --help for the rest
   peers ...       the benches beside VictoriaMetrics, InfluxDB, QuestDB and OpenTSDB, each fetched: --help for the rest
   rounds ...      Basalt over HBase under load while either is killed, frozen, moved, split: --count N --seed S
-  truth ...       the store's rules asked of a real HBase: suite [--record] [NAME...] | histories [--count N] [--seed N]
+  truth ...       the store's rules asked of a real HBase: gate | suite [--record] [NAME...] | histories [--count N] [--seed N]
 ";
 
 fn main() -> ExitCode {

@@ -6,6 +6,7 @@
 
 mod driver;
 mod fixture;
+pub(crate) mod gate;
 mod histories;
 mod known;
 mod scripts;
@@ -13,12 +14,13 @@ mod store;
 mod suite;
 mod wire;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::oracle;
 
 const USAGE: &str = "\
-usage: cargo xtask truth suite [--record] [--missing] [NAME...]
+usage: cargo xtask truth gate [RULE...]
+       cargo xtask truth suite [--record] [--missing] [NAME...]
        cargo xtask truth shell [NAME...]
        cargo xtask truth histories [--count N] [--seed N] [--operations N] [--restarts N]
 ";
@@ -30,6 +32,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         return Ok(());
     }
     match args.split_first().map(|(command, rest)| (command.as_str(), rest)) {
+        Some(("gate", rules)) => {
+            let count = gate::run(rules)?;
+            println!("{count}");
+            ensure!(count.failed == 0, "{} failed", count.failed);
+            Ok(())
+        }
         Some(("suite", rest)) => {
             let mut asked = suite::Asked::default();
             for arg in rest {

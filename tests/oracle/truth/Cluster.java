@@ -50,7 +50,9 @@ class Cluster {
     conf.setInt("hbase.regionserver.msginterval", 100);
     conf.setInt("hbase.master.wait.on.regionservers.timeout", 200);
     conf.setInt("hbase.master.wait.on.regionservers.interval", 50);
-    conf.setInt("hbase.client.pause", 4);
+    conf.setInt("hbase.client.pause", 1);
+    // What waits for a region's move looks at it again so often; a second, unless told.
+    conf.setInt("hbase.master.event.waiting.time", 5);
     // HBase gathers orders to its servers for a while before it sends them; here each is waited for.
     conf.setInt("hbase.assignment.dispatch.wait.msec", 1);
     conf.setInt("hbase.procedure.remote.dispatcher.delay.msec", 1);

@@ -11,6 +11,9 @@ use basalt_store::{Clock, ManualClock, MemoryStore, Store, Timestamp};
 use super::driver::{Driver, fresh_folder};
 use super::store::HBase;
 
+/// What the driver takes for the clock on the wall (`TruthRegion.WALL`).
+const WALL: Timestamp = Timestamp(u64::MAX);
+
 /// How HBase is closed and opened again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reopening {
@@ -71,6 +74,13 @@ impl HBaseFixture {
     /// Makes it as new.
     pub(super) fn empty(&self) -> Result<()> {
         Ok(self.hbase().empty()?)
+    }
+
+    /// Gives its regions the clock on the wall, and says where its master listens: from here on it is an HBase as any.
+    pub(super) fn by_the_wall(&self) -> Result<String> {
+        self.hbase().set_clock(WALL)?;
+        self.told_ms.store(WALL.0, Ordering::Relaxed);
+        Ok(format!("localhost:{}", self.hbase().master_port()))
     }
 }
 

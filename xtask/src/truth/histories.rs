@@ -31,19 +31,7 @@ pub(super) fn run(asked: &Asked) -> Result<()> {
     let begun = Instant::now();
     let mut found = Led::default();
     let mut hbase = HBaseFixture::start("histories", Reopening::Regions)?;
-    println!("{} histories of {} steps against HBase {}", asked.count, asked.operations, hbase.version);
-    let mut done = 0;
-    while done < asked.count {
-        let count = GROUP.min(asked.count - done);
-        group(asked, asked.seed + done as u64, count, 1, &mut hbase, &mut found)?;
-        done += count;
-        println!(
-            "{done} histories, {} differ, {} unanswered, {:.0} s",
-            found.differences.len(),
-            found.unanswered.len(),
-            begun.elapsed().as_secs_f64()
-        );
-    }
+    on(&mut hbase, asked, &mut found)?;
     drop(hbase);
     if asked.restarts > 0 {
         let mut hbase = HBaseFixture::start("histories", Reopening::Process)?;
@@ -65,6 +53,25 @@ pub(super) fn run(asked: &Asked) -> Result<()> {
     );
     ensure!(found.differences.is_empty(), "left is the memory store, right is HBase");
     ensure!(found.unanswered.is_empty(), "HBase did not answer all of them");
+    Ok(())
+}
+
+/// Asks an HBase that runs, without restarts.
+pub(super) fn on(hbase: &mut HBaseFixture, asked: &Asked, found: &mut Led) -> Result<()> {
+    let begun = Instant::now();
+    println!("{} histories of {} steps against HBase {}", asked.count, asked.operations, hbase.version);
+    let mut done = 0;
+    while done < asked.count {
+        let count = GROUP.min(asked.count - done);
+        group(asked, asked.seed + done as u64, count, 1, hbase, found)?;
+        done += count;
+        println!(
+            "{done} histories, {} differ, {} unanswered, {:.0} s",
+            found.differences.len(),
+            found.unanswered.len(),
+            begun.elapsed().as_secs_f64()
+        );
+    }
     Ok(())
 }
 

@@ -47,6 +47,11 @@ impl HBase {
         &self.driver.version
     }
 
+    /// Where its master listens.
+    pub(super) fn master_port(&self) -> u16 {
+        self.driver.master_port
+    }
+
     /// Whether it let a question go unanswered, or ended.
     pub(super) fn is_stuck(&self) -> bool {
         self.driver.is_stuck() || self.is_stuck.load(Ordering::Relaxed)

@@ -15,14 +15,15 @@ import org.apache.hadoop.hbase.util.EnvironmentEdge;
 import org.apache.hadoop.hbase.wal.WAL;
 
 /**
- * HBase's own region, unchanged but for the clock: what a user's table does reads the clock that the asker sets, while
- * the rest of HBase (leases, procedures, its own tables) goes on by the wall's.
+ * HBase's own region, unchanged but for the clock: what a user's table does reads the clock that the asker sets, or the
+ * wall's again when it is set to WALL. The rest of HBase (leases, procedures, its own tables) goes on by the wall's.
  */
 public class TruthRegion extends HRegion {
   private static final ThreadLocal<int[]> DEPTH = ThreadLocal.withInitial(() -> new int[1]);
+  public static final long WALL = -1;
   public static volatile long now = 0;
   public static final EnvironmentEdge CLOCK =
-      () -> DEPTH.get()[0] > 0 ? now : System.currentTimeMillis();
+      () -> DEPTH.get()[0] > 0 && now != WALL ? now : System.currentTimeMillis();
 
   private final boolean ours;
 
