@@ -7,7 +7,7 @@ use axum::Router;
 use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
 use basalt_query::{Compat, Limits, Options, QueryEngine, parse_zone};
 use basalt_rewrite::Rewriter;
-use basalt_schema::{Schema, UidKind, UidUsage};
+use basalt_schema::{IndexedStore, Schema, UidKind, UidUsage};
 use basalt_store::Store;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
@@ -175,9 +175,14 @@ impl App {
         spawn_blocking(move || work(&schema)).await.unwrap_or_else(|cause| Err(ApiError::internal(cause.to_string())))
     }
 
-    /// The tables themselves.
+    /// Writes the series index down as it grows, for good; call it in a task of its own.
+    pub(crate) fn keep_series(&self) -> impl Future<Output = ()> + use<> {
+        store::series::keep_keeping(Arc::clone(&self.store.schema))
+    }
+
+    /// The tables themselves, for those who write rows and know no series.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(self.store.schema.store())
+        Arc::new(IndexedStore::new(Arc::clone(&self.store.schema)))
     }
 
     /// How many UIDs of a kind are used and left; call it where a thread may block.

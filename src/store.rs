@@ -3,6 +3,7 @@
 mod columns;
 mod derived;
 mod hbase;
+pub(crate) mod series;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -139,6 +140,7 @@ impl Opened {
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
         let plain = Plain::open(config)?;
         let schema = Arc::new(plain.schema()?);
+        series::tell(&schema);
         if config.uid.preload {
             let read = schema.uids().preload(config.uid.preload_entries).map_err(|cause| no_tables(&cause))?;
             tracing::info!("read {read} names into memory");
@@ -186,6 +188,9 @@ impl Opened {
     ///
     /// What could not be written; what was acknowledged is in the log all the same.
     pub(crate) fn close(&self) -> Result<(), Failure> {
+        if self.engine.is_some() {
+            series::keep(&self.schema);
+        }
         close(self.engine.as_deref())
     }
 }

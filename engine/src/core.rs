@@ -18,6 +18,7 @@ use crate::options::Limits;
 use crate::region::Region;
 use crate::reserve::Reserve;
 use crate::scan_threads::ScanThreads;
+use crate::side_log::SideLogs;
 use crate::sstable::{BlockCodecs, FileId};
 use crate::stats::Counters;
 use crate::table::Table;
@@ -54,6 +55,7 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     pub(crate) jobs: Jobs,
     pub(crate) scan_threads: ScanThreads,
+    pub(crate) side_logs: SideLogs,
 }
 
 /// What recovery hands over.
@@ -85,6 +87,7 @@ pub(crate) struct Surroundings {
 impl Core {
     pub(crate) fn new(around: Surroundings, recovered: Recovered) -> Core {
         let scan_threads = ScanThreads::new(around.limits.scans_max);
+        let side_logs = SideLogs::new(Arc::clone(&around.fs), &around.dir, recovered.wal.logged());
         Core {
             fs: around.fs,
             dir: around.dir,
@@ -107,6 +110,7 @@ impl Core {
             counters: Counters::default(),
             jobs: Jobs::default(),
             scan_threads,
+            side_logs,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use basalt_store::{
     Append, Applied, CheckAndMutate, Compaction, FamilyDescriptor, Get, Increment, MutationBatch, NamespaceDescriptor,
-    Pending, RegionInfo, RowBatch, Scan, Scanner, SnapshotInfo, SplitAt, Store, TableDescriptor, TableName,
+    Pending, RegionInfo, RowBatch, Scan, Scanner, SideLog, SnapshotInfo, SplitAt, Store, TableDescriptor, TableName,
     TruncatedRegions,
 };
 use bytes::Bytes;
@@ -109,6 +109,7 @@ impl Engine {
         self.core.jobs.stop();
         let flushed = self.core.condition.check().and_then(|()| self.core.flush_all());
         self.core.wal.close();
+        self.core.side_logs.close();
         self.core.scan_threads.stop();
         if open.background.is_manual() {
             self.core.wal.write_group(true);
@@ -345,6 +346,10 @@ impl Store for Engine {
         let table = self.table(table)?;
         Ok(self.core.compact_table(&table, compaction)?)
     }
+
+    fn side_log(&self, name: &str) -> Option<Arc<dyn SideLog>> {
+        Some(self.core.side_logs.get(name))
+    }
 }
 
 #[cfg(test)]
@@ -357,6 +362,8 @@ mod conformance;
 mod repairs;
 #[cfg(test)]
 mod rules;
+#[cfg(test)]
+mod side_logs;
 #[cfg(test)]
 mod snapshots;
 #[cfg(test)]

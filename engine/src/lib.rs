@@ -19,6 +19,7 @@
 //! | read | `read` |
 //! | backup and restore; proof, look and repair of a closed folder | `backup`; `audit`, `inspect`, `repair` |
 //! | manifest | `manifest`; tables and regions at work are `table`, `region`, changed by `reshape` and `admin` |
+//! | what others derive from rows | `side_log` |
 //! | files, clock, chance | [`io`] |
 //!
 //! What is absent: no async and no runtime; no file but through [`io`]; no rule
@@ -62,6 +63,7 @@ mod repair;
 mod reserve;
 mod reshape;
 mod scan_threads;
+mod side_log;
 #[cfg(any(test, feature = "sim"))]
 pub mod simulation;
 mod snapshot;

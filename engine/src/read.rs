@@ -135,6 +135,7 @@ fn open_families<'a>(
                 direction: Direction::Forward,
                 read_point: u64::MAX,
                 time_range: TimeRange::ALL,
+                after: 0,
                 needs_all_times: family.new_version_behavior,
                 caching: Caching::of(family),
                 row: None,

@@ -16,7 +16,7 @@ use crate::field::Fields;
 /// Bytes before a record's payload.
 pub(crate) const HEADER_BYTES: usize = 32;
 /// Records start at multiples of this.
-const ALIGN_BYTES: usize = 8;
+pub(crate) const ALIGN_BYTES: usize = 8;
 /// No payload is larger; a length beyond it is damage, not a reason to allocate.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 

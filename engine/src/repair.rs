@@ -25,6 +25,7 @@ use crate::io::{DryFs, IoOp, publish};
 use crate::manifest::{Catalog, Edit, FileEntry, Manifest, SnapshotEntry};
 use crate::record::{self, Step};
 use crate::recovery::open_file;
+use crate::side_log::forget_all;
 use crate::sstable::{FileId, Sstable, SstableOptions, SstableWriter};
 use crate::wal::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, replay, segment_header};
 
@@ -92,6 +93,10 @@ impl Folder {
         };
         self.repair_log(&catalog, fix, &mut repair)?;
         self.repair_files(&catalog, fix, &mut repair, tell)?;
+        if fix && !repair.losses.is_empty() {
+            // Of a shorter log the numbers are given out again.
+            forget_all(&*self.fs, &self.dir)?;
+        }
         Ok(repair)
     }
 

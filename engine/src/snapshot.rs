@@ -104,6 +104,7 @@ impl Core {
     pub(crate) fn clone_snapshot(&self, name: &str, table: &TableName) -> Result<()> {
         self.condition.check()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
+        self.side_logs.forget()?;
         self.add_table_of(name, Some(table))
     }
 
@@ -112,6 +113,7 @@ impl Core {
         self.condition.check()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
         let table = find(self.manifest().catalog(), name)?.descriptor.name;
+        self.side_logs.forget()?;
         let Ok(there) = self.table(&table) else { return self.add_table_of(name, None) };
         let (state, regions_count) = (there.shape().state, there.regions().len() as u64);
         if !state.disabled {

@@ -97,6 +97,8 @@ pub(crate) struct FamilyRead<'a> {
     /// Cells of memtables with later numbers are not there.
     pub(crate) read_point: u64,
     pub(crate) time_range: TimeRange,
+    /// Files of earlier changes only are not wanted.
+    pub(crate) after: u64,
     /// Whether cells of other times decide which are seen: then none is passed over.
     pub(crate) needs_all_times: bool,
     pub(crate) caching: Caching,
@@ -119,6 +121,7 @@ impl<'a> FamilyRead<'a> {
             direction: Direction::Forward,
             read_point: u64::MAX,
             time_range: TimeRange::ALL,
+            after: 0,
             needs_all_times: true,
             caching: Caching::Bypass,
             row: None,
@@ -151,6 +154,7 @@ impl FamilyRead<'_> {
     fn wants(&self, file: &RegionFile) -> bool {
         file.family == self.id
             && file.table.metadata().times.overlaps(self.time_range)
+            && file.table.metadata().seq_max.0 > self.after
             && self.row.is_none_or(|row| match self.qualifier {
                 Some(qualifier) => file.table.may_contain_column(row, qualifier),
                 None => file.table.may_contain_row(row),

@@ -101,6 +101,8 @@ pub(crate) struct Wal {
     work: Condvar,
     /// Guards the files. Held over I/O; never taken with `state` held.
     writer: Mutex<Writer>,
+    /// The number of the last record on disk. Release after the sync, acquire in [`crate::side_log`].
+    logged: Arc<AtomicU64>,
     pub(crate) stats: WalStats,
 }
 
@@ -131,6 +133,7 @@ impl Wal {
                 closed: false,
             }),
             work: Condvar::new(),
+            logged: Arc::new(AtomicU64::new(replayed.last_sequence)),
             stats: WalStats { bytes: AtomicU64::new(writer.bytes()), ..WalStats::default() },
             writer: Mutex::new(writer),
             options,
@@ -215,6 +218,11 @@ impl Wal {
         }
         self.condition.check_alive()?;
         if self.state().commits.synced() < sequence { Err(Error::DiskFull) } else { Ok(()) }
+    }
+
+    /// The number of the last record on disk, as it grows.
+    pub(crate) fn logged(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.logged)
     }
 
     /// The last number given.
@@ -303,9 +311,10 @@ impl Wal {
     /// Syncs, then settles everything up to `up_to`, the last number given before the group was taken.
     fn sync_group(&self, writer: &mut Writer, up_to: u64) {
         let started = Instant::now();
-        if let Err(error) = writer.sync() {
-            return self.failed(&error, true);
-        }
+        match writer.sync() {
+            Ok(last) => self.logged.fetch_max(last, Ordering::Release),
+            Err(error) => return self.failed(&error, true),
+        };
         let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.stats.syncs.fetch_add(1, Ordering::Relaxed);
         self.stats.sync_nanos.fetch_add(nanos, Ordering::Relaxed);

@@ -7,23 +7,29 @@
 //!         └─ TSUID → SeriesId        in TSUID order
 //! ```
 //!
-//! Derived: everything in it is told by the row keys of the data table, and [`SeriesIndex::rebuild`] reads them again.
-//! Series are added when ingest first meets them; none leaves before the next rebuild, so an answer may hold series whose
-//! rows are gone, and never lacks one that has rows.
+//! Derived: everything in it is told by the row keys of the data table, and [`SeriesIndex::rebuild`] reads them again. Between two
+//! runs it is kept in a log beside the tables (`keeping`). Series are added when ingest first meets them; none leaves before the next
+//! rebuild, so an answer may hold series whose rows are gone, and never lacks one that has rows.
 //!
 //! Invariants: a `SeriesId` found in a bitmap has a TSUID; ids are dense, given in order of arrival, of this process only.
 
+mod block;
 mod id_table;
+mod keeping;
 mod pieces;
 mod postings;
 mod rebuild;
 mod series_table;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use roaring::RoaringBitmap;
 
+use self::block::{Scope, TaggedMetrics};
+pub use self::keeping::LogRead;
+pub(crate) use self::keeping::{Keeping, Rows};
 use self::postings::MetricSeries;
 pub use self::rebuild::RebuildReport;
 use self::series_table::SeriesTable;
@@ -102,6 +108,19 @@ impl SeriesIndex {
         };
         series.push(id, tag_pairs(tags, self.widths));
         Ok(SeriesId(id))
+    }
+
+    /// Adds what a block says.
+    fn add_sets(&self, sets: &[TaggedMetrics]) -> Result<()> {
+        let mut series = sets.iter().flat_map(|set| set.metrics.iter().map(|metric| (*metric, &set.tags)));
+        series.try_for_each(|(metric, tags)| self.add_parts(metric, tags).map(drop))
+    }
+
+    /// A block of the series of some ids.
+    fn block(&self, scope: Scope, ids: Range<usize>) -> Vec<u8> {
+        let [start, end] = [ids.start, ids.end].map(|id| u32::try_from(id).unwrap_or(u32::MAX));
+        let sets = read(&self.table).sets(start..end);
+        block::encode(scope, &sets)
     }
 
     /// The id of a metric's series; the metric's lock is held, so that it is in all bitmaps.

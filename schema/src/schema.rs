@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use basalt_store::{Store, TableName};
 
+use crate::index::{Keeping, Rows};
 use crate::realtime::RealtimeFailures;
 use crate::tables::rollup_tables;
 use crate::tree::LiveTrees;
@@ -34,6 +35,7 @@ pub struct Schema {
     rules: Arc<NameRules>,
     uids: Uids,
     index: SeriesIndex,
+    keeping: Keeping,
     rebuilt: RebuildReport,
     live_trees: LiveTrees,
     realtime_failures: RealtimeFailures,
@@ -52,7 +54,8 @@ impl Schema {
     /// Makes the tables that are absent, checks the settings that the others record, and reads the series index, but for
     /// tables that others write too.
     ///
-    /// *Cost*: a scan of the data table's row keys; none of [shared](SchemaConfig::is_shared) tables.
+    /// *Cost*: the series index's log, and a scan of the row keys that came after it; of all where there is no such log, of none
+    /// of [shared](SchemaConfig::is_shared) tables.
     ///
     /// # Errors
     /// `Invalid`: table names that the store refuses, or salt and UID widths other than those the tables were made with.
@@ -68,25 +71,40 @@ impl Schema {
         let rules = Arc::new(NameRules::new(&config.extra_characters, config.tags_max));
         let uids = Uids::new(&store, &tables.uid, &config, &rules);
         let index = SeriesIndex::new(config.widths, config.series_max);
-        let (live_trees, realtime_failures, rebuilt) = Default::default();
-        let mut schema =
-            Self { store, config, tables, layout, rules, uids, index, rebuilt, live_trees, realtime_failures };
-        if !schema.config.is_shared {
-            schema.rebuilt = schema.read_index()?;
-        }
-        Ok(schema)
+        let (keeping, rebuilt) = if config.is_shared {
+            Default::default()
+        } else {
+            let rows = Rows { store: &*store, tables: tables_of_series(&tables, &config), layout };
+            Keeping::open(&index, &rows)?
+        };
+        let (live_trees, realtime_failures) = Default::default();
+        Ok(Self { store, config, tables, layout, rules, uids, index, keeping, rebuilt, live_trees, realtime_failures })
     }
 
-    /// Adds every series that has a row to the index; tells of the data table's.
+    /// Writes down what the index knows more than its log beside the tables says, so that the next start reads that and looks at
+    /// the rows that came after. A store without such logs does nothing.
+    ///
+    /// *Cost*: by the number of new series; blocks on I/O.
+    ///
+    /// # Errors
+    /// The store's own; what the log says stays true.
+    pub fn checkpoint(&self) -> Result<()> {
+        let tables = tables_of_series(&self.tables, &self.config);
+        self.keeping.checkpoint(&self.index, &Rows { store: &*self.store, tables, layout: self.layout })
+    }
+
+    /// Whether a table's rows are those of series.
+    pub(crate) fn has_series(&self, table: &TableName) -> bool {
+        tables_of_series(&self.tables, &self.config).contains(&table)
+    }
+
+    /// Adds every series that has a row to the index.
     ///
     /// # Errors
     /// As [`SeriesIndex::rebuild`].
-    pub(crate) fn read_index(&self) -> Result<RebuildReport> {
-        let read = self.index.rebuild(&*self.store, &self.tables.data, self.layout)?;
-        for table in self.tables_of_rollups_alone() {
-            self.index.rebuild(&*self.store, table, self.layout)?;
-        }
-        Ok(read)
+    pub(crate) fn read_index(&self) -> Result<()> {
+        let mut tables = tables_of_series(&self.tables, &self.config).into_iter();
+        tables.try_for_each(|table| self.index.rebuild(&*self.store, table, self.layout).map(drop))
     }
 
     /// The tables in which a series may have rollups and no points.
@@ -197,6 +215,12 @@ impl Schema {
         let tags = tags.collect::<Result<_>>()?;
         Ok(SeriesNames { metric: self.uids.of(UidKind::Metric).name(tsuid.metric(widths))?, tags })
     }
+}
+
+/// The tables whose rows are those of series: one may have rollups and no points.
+fn tables_of_series<'a>(tables: &'a Tables, config: &'a SchemaConfig) -> Vec<&'a TableName> {
+    let rollups = rollup_tables(config).filter(|table| **table != tables.data);
+    std::iter::once(&tables.data).chain(rollups).collect()
 }
 
 #[cfg(test)]

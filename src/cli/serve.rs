@@ -147,6 +147,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         file.load(&app)?;
         tokio::spawn(file.keep_loading(Arc::clone(&app)));
     }
+    let keeping = tokio::spawn(app.keep_series());
     open.send_replace(Some(Arc::clone(&app)));
     tracing::info!(listen = %local, "ready");
     print(&format!("listening on http://{local}\n"))?;
@@ -157,6 +158,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         failure = app.poisoned() => Err(failure),
     };
     raise.send_replace(true);
+    keeping.abort();
     if verdict.is_err() {
         // Nothing may be acknowledged any more, so nothing is drained; and the store is not even
         // dropped, since its threads may hang in the very disk that failed.

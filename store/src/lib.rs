@@ -17,6 +17,7 @@
 //! | scan, get, filter | [`scan`](Scan), [`filter`](Filter) |
 //! | answer | [`batch`](RowBatch), [`scanner`](Scanner), [`pending`](Pending), what it took: [`cost`](Cost) |
 //! | contract | [`store`](Store), [`split`](SplitPolicy), [`snapshot`](SnapshotInfo) |
+//! | what is derived from rows | [`side_log`](SideLog) |
 //! | row rewrite hook | [`fold`](Fold) |
 //! | what runs with a change | constraints and [`trigger`](Trigger)s |
 //! | much at once | [`bulk`](WriteBuffer) |
@@ -50,6 +51,7 @@ mod reader;
 mod retention;
 mod scan;
 mod scanner;
+mod side_log;
 mod snapshot;
 mod split;
 mod store;
@@ -77,6 +79,7 @@ pub use reader::{RowReader, Selection};
 pub use retention::{Pass, Retention, Rules, Verdict};
 pub use scan::{Columns, FamilyColumns, Get, Scan, TimeRange};
 pub use scanner::{ScanSender, Scanner};
+pub use side_log::SideLog;
 pub use snapshot::{SnapshotInfo, check_snapshot_name};
 pub use split::{REGION_BYTES_MAX_DEFAULT, SplitAt, SplitPolicy, no_split};
 pub use store::{

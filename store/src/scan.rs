@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{Filter, Packing, Timestamp};
+use crate::{Filter, Packing, SeqNo, Timestamp};
 
 /// A half-open range of cell times: `min` in, `max` out (rule S-GET-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,6 +150,9 @@ pub struct Scan {
     pub cache_blocks: bool,
     /// How rows of points may come; a store that keeps none by columns gives cells.
     pub packing: Packing,
+    /// Rows may be left out of which everything was written up to this change; a store that does not number its changes leaves
+    /// none out. Cells of a row that is not left out may be missing, so nothing but the key is to be asked of it.
+    pub after: Option<SeqNo>,
 }
 
 /// About how many bytes a batch of a scan carries by default.
@@ -179,6 +182,7 @@ impl Scan {
             batch_bytes: BATCH_BYTES_DEFAULT,
             cache_blocks: true,
             packing: Packing::Cells,
+            after: None,
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::{
     Durability, Error, FamilyDescriptor, Get, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch, Scan,
-    Scanner, SnapshotInfo, SplitAt, TableDescriptor, TableName,
+    Scanner, SideLog, SnapshotInfo, SplitAt, TableDescriptor, TableName,
 };
 
 /// A wide-column store. Calls are batch-sized: one dynamic dispatch a batch, never one a cell.
@@ -228,6 +229,12 @@ pub trait Store: Send + Sync + Debug {
     /// # Errors
     /// `NotFound`: no such table. `ReadOnly`: no room.
     fn compact(&self, table: &TableName, compaction: Compaction) -> Result<()>;
+
+    /// The log of this name beside the tables; one and the same as long as the store is open. `None`: the store keeps none, as it
+    /// is not alone in writing its rows, or keeps nothing.
+    fn side_log(&self, _name: &str) -> Option<Arc<dyn SideLog>> {
+        None
+    }
 }
 
 /// How a batch went.

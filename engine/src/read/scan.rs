@@ -187,6 +187,7 @@ impl ScanWalk {
             family.direction = direction;
             family.read_point = read_point;
             family.set_time_range(self.scan.time_range);
+            family.after = self.scan.after.map_or(0, |after| after.0);
             if !self.scan.cache_blocks {
                 family.caching = Caching::Bypass;
             }

@@ -1,19 +1,23 @@
 //! The index read back from the row keys of the data table.
 
-use basalt_store::{Columns, Filter, ListOperator, RowBatch, Scan, Store, TableName};
+use basalt_store::{Columns, Filter, ListOperator, RowBatch, Scan, SeqNo, Store, TableName};
 use bytes::Bytes;
 
-use super::SeriesIndex;
+use super::{LogRead, SeriesIndex};
 use crate::tables::DATA_FAMILY;
 use crate::{KeyLayout, Result};
 
-/// What a rebuild read.
+/// What was read to fill an index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RebuildReport {
     /// Rows of points.
     pub rows_count: u64,
     /// Rows whose key is none of a series: global annotations, or foreign keys.
     pub rows_skipped: u64,
+    /// Series that the index's log told.
+    pub series_kept: u64,
+    /// What became of that log.
+    pub log: LogRead,
 }
 
 impl SeriesIndex {
@@ -25,16 +29,29 @@ impl SeriesIndex {
     /// # Errors
     /// `Throttled`: the index is full. The store's own.
     pub fn rebuild(&self, store: &dyn Store, table: &TableName, layout: KeyLayout) -> Result<RebuildReport> {
+        let mut report = RebuildReport::default();
+        self.add_rows_of(store, table, layout, None, &mut report)?;
+        Ok(report)
+    }
+
+    /// Adds every series that has a row changed after a number.
+    pub(super) fn add_rows_of(
+        &self,
+        store: &dyn Store,
+        table: &TableName,
+        layout: KeyLayout,
+        after: Option<SeqNo>,
+        report: &mut RebuildReport,
+    ) -> Result<()> {
         let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
         let mut scan =
             Scan::range(Bytes::new(), Bytes::new()).with_columns(Columns::family(DATA_FAMILY)).with_filter(keys_only);
-        scan.cache_blocks = false;
+        (scan.cache_blocks, scan.after) = (false, after);
         let mut scanner = store.scan(table, scan)?;
-        let mut report = RebuildReport::default();
         while let Some(batch) = scanner.next_wait() {
-            self.add_rows(&batch?, layout, &mut report)?;
+            self.add_rows(&batch?, layout, report)?;
         }
-        Ok(report)
+        Ok(())
     }
 
     fn add_rows(&self, batch: &RowBatch, layout: KeyLayout, report: &mut RebuildReport) -> Result<()> {

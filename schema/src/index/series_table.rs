@@ -2,9 +2,11 @@
 //! once, and a series is a metric and the number of its tags.
 
 use std::hash::{BuildHasher, Hasher};
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 
+use super::block::TaggedMetrics;
 use super::id_table::IdTable;
 use super::pieces::Pieces;
 use crate::Uid;
@@ -57,6 +59,20 @@ impl SeriesTable {
     /// How many series.
     pub(super) fn len(&self) -> usize {
         self.series.len()
+    }
+
+    /// The series of some numbers, by their tags.
+    pub(super) fn sets(&self, numbers: Range<u32>) -> Vec<TaggedMetrics> {
+        let metric = |series: Series| self.metrics.get(series.metric as usize).copied();
+        let series = numbers.filter_map(|number| self.series.get(number).copied());
+        let mut series: Vec<(u32, Uid)> = series.filter_map(|series| Some((series.tags, metric(series)?))).collect();
+        series.sort_unstable();
+        let sets = series.chunk_by(|(tags, _), (other, _)| tags == other);
+        sets.filter_map(|set| {
+            let tags = self.tags.get(set.first()?.0)?.to_vec();
+            Some(TaggedMetrics { tags, metrics: set.iter().map(|(_, metric)| *metric).collect() })
+        })
+        .collect()
     }
 
     /// Bytes of memory.

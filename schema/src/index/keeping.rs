@@ -1,0 +1,201 @@
+//! The index between two runs: a log beside the tables, so that a start reads what it says, and then only rows that came after.
+//!
+//! Invariants:
+//! - A record holds for all changes up to its number when the index knew the series of every such change, and all of them are
+//!   in this record and those before it. So every beginning of the log is true, and a log that lost its end costs a longer look.
+//! - Who writes rows adds their series to the index first ([`crate::IndexedStore`] does for those who know no series); rows
+//!   written without an index, as by the shell on a closed folder, have later numbers than the last record.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use basalt_store::{SeqNo, SideLog, Store, TableName};
+
+use super::block::Scope;
+use super::{RebuildReport, SeriesIndex, block};
+use crate::{KeyLayout, Result};
+
+/// The log's name.
+const LOG: &str = "series";
+/// Series of a block, at most.
+const BLOCK_SERIES: usize = 16 * 1024;
+/// Records beyond one a block at which the log is written anew: most of them say of few series, or of none, what changes they hold for.
+const RECORDS_MAX: usize = 4096;
+
+/// What became of the log at open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogRead {
+    /// The store keeps none: all row keys were read.
+    #[default]
+    None,
+    /// There was none yet, or it said nothing that can be used: all row keys were read.
+    Absent,
+    /// It was damaged; what came before that was used, and rows after it were read.
+    Cut,
+    /// It is from a later state than the store: all row keys were read.
+    Ahead,
+    /// It was whole.
+    Whole,
+}
+
+/// Keeps the index; by default it does not.
+#[derive(Debug, Default)]
+pub(crate) struct Keeping {
+    /// And of what its blocks are.
+    log: Option<(Arc<dyn SideLog>, Scope)>,
+    /// Guards how far the log is; held over its I/O, one checkpoint at a time. Rank: above the index's own locks.
+    state: Mutex<State>,
+}
+
+/// How far the log is.
+#[derive(Debug, Default)]
+struct State {
+    /// The epoch of the rows that the index knows.
+    epoch: u64,
+    upto: SeqNo,
+    series: usize,
+    records: usize,
+    /// The log is not what this says: it is to be written anew.
+    is_lost: bool,
+}
+
+/// What is to be written: the series that the index knew at some moment.
+struct Known<'a> {
+    index: &'a SeriesIndex,
+    scope: Scope,
+    series: usize,
+}
+
+impl Known<'_> {
+    fn block(&self, ids: Range<usize>) -> Vec<u8> {
+        self.index.block(self.scope, ids)
+    }
+}
+
+/// What an index is made of.
+#[derive(Debug)]
+pub(crate) struct Rows<'a> {
+    pub(crate) store: &'a dyn Store,
+    /// All with keys of this layout.
+    pub(crate) tables: Vec<&'a TableName>,
+    pub(crate) layout: KeyLayout,
+}
+
+impl Keeping {
+    /// Fills an empty index: from the log, and from the rows that came after.
+    ///
+    /// # Errors
+    /// As [`SeriesIndex::rebuild`].
+    pub(crate) fn open(index: &SeriesIndex, rows: &Rows<'_>) -> Result<(Self, RebuildReport)> {
+        let scope = Scope::new(index.widths(), rows.tables.iter().map(ToString::to_string));
+        let log = rows.store.side_log(LOG).map(|log| (log, scope));
+        let mut state = State::default();
+        let read = log.as_ref().map_or(LogRead::None, |(log, scope)| state.read(index, &**log, *scope));
+        state.is_lost = read != LogRead::Whole;
+        let series_kept = index.len() as u64;
+        let after = Some(state.upto).filter(|upto| *upto > SeqNo(0));
+        let mut report = rows.read(index, after)?;
+        (report.log, report.series_kept) = (read, series_kept);
+        Ok((Self { log, state: Mutex::new(state) }, report))
+    }
+
+    /// Writes down what the index knows more than its log says. On disk when it returns.
+    ///
+    /// *Cost*: by the number of new series; all of them where the log is written anew. Where older rows came back, a scan of all
+    /// row keys.
+    ///
+    /// # Errors
+    /// As [`SeriesIndex::rebuild`], and the log's own; the next call goes on from there.
+    pub(crate) fn checkpoint(&self, index: &SeriesIndex, rows: &Rows<'_>) -> Result<()> {
+        let Some((log, scope)) = &self.log else { return Ok(()) };
+        let mut state = self.state();
+        let epoch = log.epoch();
+        if epoch != state.epoch {
+            rows.read(index, None)?;
+            (state.epoch, state.is_lost) = (epoch, true);
+        }
+        // First the number, then the series: those of all changes up to it are in the index by now.
+        let (upto, series) = (log.synced(), index.len());
+        if !state.is_lost && (state.upto, state.series) == (upto, series) {
+            return Ok(());
+        }
+        let known = Known { index, scope: *scope, series };
+        let is_long = state.records > RECORDS_MAX + series / BLOCK_SERIES;
+        if state.is_lost || is_long || !state.append(&known, &**log, upto)? {
+            state.is_lost = true;
+            state.replace(&known, &**log, upto)?;
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Adds what the log says.
+    fn read(&mut self, index: &SeriesIndex, log: &dyn SideLog, scope: Scope) -> LogRead {
+        self.epoch = log.epoch();
+        let read = log.read(&mut |upto, payload| {
+            let added = block::decode(scope, payload).is_some_and(|sets| index.add_sets(&sets).is_ok());
+            if added {
+                (self.upto, self.records) = (upto, self.records + 1);
+            }
+            added
+        });
+        self.series = index.len();
+        if self.upto > log.synced() {
+            self.upto = SeqNo(0);
+            return LogRead::Ahead;
+        }
+        match read {
+            Ok(false) if self.records > 0 => LogRead::Whole,
+            Ok(true) if self.records > 0 => LogRead::Cut,
+            Ok(_) => LogRead::Absent,
+            Err(_) => {
+                // What was read before is true all the same.
+                if self.records > 0 { LogRead::Cut } else { LogRead::Absent }
+            }
+        }
+    }
+
+    /// Appends what is new; false when the log takes nothing.
+    fn append(&mut self, known: &Known<'_>, log: &dyn SideLog, upto: SeqNo) -> Result<bool> {
+        loop {
+            let end = known.series.min(self.series + BLOCK_SERIES);
+            // All before the last hold for no more changes than those before them: a crash may leave them the last.
+            let holds = if end == known.series { upto } else { self.upto };
+            let payload = known.block(self.series..end);
+            if !log.append(self.epoch, holds, &payload)? {
+                return Ok(false);
+            }
+            (self.series, self.upto, self.records) = (end, holds, self.records + 1);
+            if end == known.series {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn replace(&mut self, known: &Known<'_>, log: &dyn SideLog, upto: SeqNo) -> Result<()> {
+        let series = known.series;
+        let starts = (0..series.max(1)).step_by(BLOCK_SERIES);
+        let records = starts.len();
+        let mut blocks = starts.map(|start| known.block(start..series.min(start + BLOCK_SERIES)));
+        if log.replace(self.epoch, upto, &mut blocks)? {
+            (self.series, self.upto, self.records, self.is_lost) = (series, upto, records, false);
+        }
+        Ok(())
+    }
+}
+
+impl Rows<'_> {
+    /// Adds the series of all rows, or of those changed after a number.
+    fn read(&self, index: &SeriesIndex, after: Option<SeqNo>) -> Result<RebuildReport> {
+        let mut report = RebuildReport::default();
+        for table in &self.tables {
+            index.add_rows_of(self.store, table, self.layout, after, &mut report)?;
+        }
+        Ok(report)
+    }
+}

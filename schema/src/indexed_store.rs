@@ -1,0 +1,200 @@
+//! The store for those who write rows and know no series: the shell, above all.
+
+use std::sync::Arc;
+
+use basalt_store::{
+    Append, Applied, CheckAndMutate, Compaction, FamilyDescriptor, Get, Increment, MutationBatch, NamespaceDescriptor,
+    Pending, RegionInfo, Result, RowBatch, Scan, Scanner, SideLog, SnapshotInfo, SplitAt, Store, TableDescriptor,
+    TableName, TruncatedRegions,
+};
+use bytes::Bytes;
+
+use crate::{Error, Schema};
+
+/// The store below a schema, which tells the series index of every row of a series before it is written, and of all rows of a
+/// snapshot that comes back.
+#[derive(Debug, Clone)]
+pub struct IndexedStore(Arc<Schema>);
+
+impl IndexedStore {
+    /// The store of a schema.
+    pub const fn new(schema: Arc<Schema>) -> Self {
+        Self(schema)
+    }
+
+    fn store(&self) -> &dyn Store {
+        &**self.0.store()
+    }
+
+    /// Tells the index of a table's rows; those whose keys are none of a series are nothing to it.
+    fn index<'a>(&self, table: &TableName, keys: impl Iterator<Item = &'a [u8]>) -> Result<()> {
+        if !self.0.has_series(table) {
+            return Ok(());
+        }
+        let mut series =
+            keys.filter_map(|key| self.0.layout().decode(key).ok()).filter(|key| !key.is_global_annotations());
+        series.try_for_each(|key| self.0.index().add(&key.tsuid()).map(drop).map_err(into_store))
+    }
+
+    fn indexed<T>(&self, table: &TableName, key: &[u8], change: impl FnOnce(&dyn Store) -> Pending<T>) -> Pending<T> {
+        match self.index(table, std::iter::once(key)) {
+            Ok(()) => change(self.store()),
+            Err(error) => Pending::ready(Err(error)),
+        }
+    }
+
+    /// Rows may have come back by a snapshot. Should they not be readable now, as those of a disabled table, a later checkpoint
+    /// reads them.
+    fn refresh(&self) {
+        self.0.checkpoint().unwrap_or_default();
+    }
+}
+
+fn into_store(error: Error) -> basalt_store::Error {
+    match error {
+        Error::Store(error) => error,
+        other => basalt_store::Error::backend(other.kind(), other),
+    }
+}
+
+impl Store for IndexedStore {
+    fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
+        match self.index(table, batch.rows().map(|row| row.key())) {
+            Ok(()) => self.store().apply(table, batch),
+            Err(error) => Pending::ready(Err(error)),
+        }
+    }
+
+    fn increment(&self, table: &TableName, increment: Increment) -> Pending<i64> {
+        let key = increment.row.clone();
+        self.indexed(table, &key, |store| store.increment(table, increment))
+    }
+
+    fn append(&self, table: &TableName, append: Append) -> Pending<Bytes> {
+        let key = append.row.clone();
+        self.indexed(table, &key, |store| store.append(table, append))
+    }
+
+    fn check_and_mutate(&self, table: &TableName, check: CheckAndMutate) -> Pending<bool> {
+        let key = check.row.clone();
+        self.indexed(table, &key, |store| store.check_and_mutate(table, check))
+    }
+
+    fn create_namespace(&self, namespace: NamespaceDescriptor) -> Result<()> {
+        self.store().create_namespace(namespace)
+    }
+
+    fn alter_namespace(&self, namespace: NamespaceDescriptor) -> Result<()> {
+        self.store().alter_namespace(namespace)
+    }
+
+    fn drop_namespace(&self, namespace: &str) -> Result<()> {
+        self.store().drop_namespace(namespace)
+    }
+
+    fn describe_namespace(&self, namespace: &str) -> Result<NamespaceDescriptor> {
+        self.store().describe_namespace(namespace)
+    }
+
+    fn list_namespaces(&self) -> Result<Vec<NamespaceDescriptor>> {
+        self.store().list_namespaces()
+    }
+
+    fn new_family(&self, name: &[u8]) -> FamilyDescriptor {
+        self.store().new_family(name)
+    }
+
+    fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> Result<()> {
+        self.store().create_table(table, splits)
+    }
+
+    fn alter_table(&self, table: TableDescriptor) -> Result<()> {
+        self.store().alter_table(table)
+    }
+
+    fn truncate_table(&self, table: &TableName, regions: TruncatedRegions) -> Result<()> {
+        self.store().truncate_table(table, regions)
+    }
+
+    fn enable_table(&self, table: &TableName) -> Result<()> {
+        self.store().enable_table(table)?;
+        self.refresh();
+        Ok(())
+    }
+
+    fn disable_table(&self, table: &TableName) -> Result<()> {
+        self.store().disable_table(table)
+    }
+
+    fn is_table_enabled(&self, table: &TableName) -> Result<bool> {
+        self.store().is_table_enabled(table)
+    }
+
+    fn drop_table(&self, table: &TableName) -> Result<()> {
+        self.store().drop_table(table)
+    }
+
+    fn describe_table(&self, table: &TableName) -> Result<TableDescriptor> {
+        self.store().describe_table(table)
+    }
+
+    fn list_tables(&self) -> Result<Vec<TableName>> {
+        self.store().list_tables()
+    }
+
+    fn regions(&self, table: &TableName) -> Result<Vec<RegionInfo>> {
+        self.store().regions(table)
+    }
+
+    fn split_region(&self, table: &TableName, at: &SplitAt) -> Result<Bytes> {
+        self.store().split_region(table, at)
+    }
+
+    fn snapshot(&self, table: &TableName, name: &str) -> Result<()> {
+        self.store().snapshot(table, name)
+    }
+
+    fn list_snapshots(&self) -> Result<Vec<SnapshotInfo>> {
+        self.store().list_snapshots()
+    }
+
+    fn restore_snapshot(&self, name: &str) -> Result<()> {
+        self.store().restore_snapshot(name)?;
+        self.refresh();
+        Ok(())
+    }
+
+    fn clone_snapshot(&self, name: &str, table: &TableName) -> Result<()> {
+        self.store().clone_snapshot(name, table)?;
+        self.refresh();
+        Ok(())
+    }
+
+    fn delete_snapshot(&self, name: &str) -> Result<()> {
+        self.store().delete_snapshot(name)
+    }
+
+    fn get(&self, table: &TableName, get: Get) -> Pending<RowBatch> {
+        self.store().get(table, get)
+    }
+
+    fn scan(&self, table: &TableName, scan: Scan) -> Result<Scanner> {
+        self.store().scan(table, scan)
+    }
+
+    fn sync(&self) -> Pending<()> {
+        self.store().sync()
+    }
+
+    fn flush(&self, table: &TableName) -> Result<()> {
+        self.store().flush(table)
+    }
+
+    fn compact(&self, table: &TableName, compaction: Compaction) -> Result<()> {
+        self.store().compact(table, compaction)
+    }
+
+    fn side_log(&self, name: &str) -> Option<Arc<dyn SideLog>> {
+        self.store().side_log(name)
+    }
+}

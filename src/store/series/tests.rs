@@ -1,0 +1,237 @@
+//! The index of a folder that is opened again, whoever wrote to it meanwhile and whatever became of its log.
+
+use std::path::Path;
+
+use basalt_engine::{Engine, EngineOptions, Workers};
+use basalt_schema::{BaseTime, IndexedStore, SchemaConfig, Tsuid};
+use basalt_store::{Compaction, Durability, MutationBatch, Store};
+
+use super::*;
+
+struct Folder {
+    engine: Arc<Engine>,
+    schema: Arc<Schema>,
+}
+
+fn engine(path: &Path) -> Arc<Engine> {
+    let mut options = EngineOptions::new(path);
+    options.workers = Workers::Manual;
+    options.limits.reserve_bytes = 0;
+    Engine::open(options).unwrap()
+}
+
+fn open(path: &Path) -> Folder {
+    let engine = engine(path);
+    let schema = Schema::open(Arc::clone(&engine) as Arc<dyn Store>, SchemaConfig::default()).unwrap();
+    Folder { engine, schema: Arc::new(schema) }
+}
+
+fn tsuid(number: u32) -> Tsuid {
+    Tsuid::parse(&format!("000001000001{number:06X}"), SchemaConfig::default().widths).unwrap()
+}
+
+/// A row of a series, written past its index.
+fn write(store: &dyn Store, schema: &Schema, number: u32) {
+    let key = schema.layout().series_key(&tsuid(number)).row_key(BaseTime::of_seconds(3600 * number));
+    let mut batch = MutationBatch::new(Durability::Async);
+    batch.row(&key).unwrap().put(b"t", &[0, 0], None, &[1]).unwrap();
+    let _answered_later = store.apply(&schema.tables().data, batch);
+}
+
+impl Folder {
+    /// As ingest does it: the index first.
+    fn take(&self, number: u32) {
+        self.schema.index().add(&tsuid(number)).unwrap();
+        write(&*self.engine, &self.schema, number);
+    }
+
+    fn sync(&self) {
+        let synced = self.engine.sync();
+        self.engine.pump().unwrap();
+        synced.wait().unwrap();
+    }
+
+    /// Checked: these series and no other are known, and what was read for it.
+    fn knows(&self, numbers: impl Iterator<Item = u32>, log: LogRead, rows: u64) {
+        let index = self.schema.index();
+        let known = numbers.map(|number| assert!(index.id(&tsuid(number)).is_some(), "{number}")).count();
+        assert_eq!(index.len(), known);
+        let read = self.schema.rebuilt();
+        assert_eq!((read.log, read.rows_count), (log, rows), "{read:?}");
+    }
+
+    fn close(self) {
+        self.sync();
+        self.schema.checkpoint().unwrap();
+        self.engine.close().unwrap();
+    }
+
+    /// As `kill -9` does: the log of changes is all that is left.
+    fn kill(self) {
+        self.sync();
+        let Self { engine, schema } = self;
+        drop(schema);
+        std::mem::forget(engine);
+    }
+}
+
+/// What a process killed leaves of a folder, without its lock.
+fn copy(from: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, to.path().join(path.file_name().unwrap())).unwrap();
+    }
+    to
+}
+
+#[test]
+fn a_closed_folder_is_opened_without_a_look_at_its_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path());
+    first.knows(0..0, LogRead::Absent, 0);
+    (0..50).for_each(|number| first.take(number));
+    first.close();
+    let second = open(dir.path());
+    second.knows(0..50, LogRead::Whole, 0);
+    (50..60).for_each(|number| second.take(number));
+    second.close();
+    open(dir.path()).knows(0..60, LogRead::Whole, 0);
+}
+
+#[test]
+fn after_a_kill_rows_behind_the_last_checkpoint_are_looked_at_wherever_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path());
+    (0..10).for_each(|number| first.take(number));
+    first.sync();
+    first.engine.flush(&first.schema.tables().data).unwrap();
+    first.schema.checkpoint().unwrap();
+    // One lies in a file then, one in the log of changes only.
+    first.take(10);
+    first.engine.flush(&first.schema.tables().data).unwrap();
+    first.take(11);
+    first.kill();
+    let copied = copy(dir.path());
+    open(copied.path()).knows(0..12, LogRead::Whole, 2);
+}
+
+#[test]
+fn a_merge_of_files_after_the_checkpoint_hides_no_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path());
+    first.take(0);
+    first.sync();
+    first.schema.checkpoint().unwrap();
+    first.take(16);
+    first.engine.compact(&first.schema.tables().data, Compaction::Major).unwrap();
+    first.kill();
+    let copied = copy(dir.path());
+    let second = open(copied.path());
+    assert!([0, 16].iter().all(|number| second.schema.index().id(&tsuid(*number)).is_some()));
+}
+
+/// The shell writes to a closed folder and knows no series.
+#[test]
+fn rows_written_without_an_index_are_found_at_the_next_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path());
+    first.take(0);
+    first.close();
+    let plain = open(dir.path());
+    write(&*plain.engine, &plain.schema, 1);
+    plain.sync();
+    plain.engine.close().unwrap();
+    open(dir.path()).knows(0..2, LogRead::Whole, 1);
+}
+
+/// The shell writes to a running daemon.
+#[test]
+fn rows_written_through_the_indexed_store_are_known_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    let store = IndexedStore::new(Arc::clone(&folder.schema));
+    write(&store, &folder.schema, 3);
+    assert!(folder.schema.index().id(&tsuid(3)).is_some());
+    folder.close();
+    open(dir.path()).knows(3..4, LogRead::Whole, 0);
+}
+
+/// Rows of a snapshot are older than the log: at once where a daemon runs, at the next start where the folder was closed.
+#[test]
+fn series_of_a_snapshot_are_known_when_it_comes_back() {
+    for is_running in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let first = open(dir.path());
+        let data = first.schema.tables().data.clone();
+        first.take(0);
+        first.sync();
+        first.engine.snapshot(&data, "s").unwrap();
+        first.engine.disable_table(&data).unwrap();
+        first.engine.truncate_table(&data, basalt_store::TruncatedRegions::Kept).unwrap();
+        first.engine.enable_table(&data).unwrap_or_default();
+        first.engine.close().unwrap();
+        std::fs::remove_file(dir.path().join("side-series.log")).unwrap_or_default();
+        let second = open(dir.path());
+        second.knows(0..0, LogRead::Absent, 0);
+        second.schema.checkpoint().unwrap();
+        second.engine.disable_table(&data).unwrap();
+        let store: Arc<dyn Store> = if is_running {
+            Arc::new(IndexedStore::new(Arc::clone(&second.schema)))
+        } else {
+            Arc::clone(&second.engine) as Arc<dyn Store>
+        };
+        store.restore_snapshot("s").unwrap();
+        store.enable_table(&data).unwrap();
+        drop(store);
+        if is_running {
+            second.schema.checkpoint().unwrap();
+            assert!(second.schema.index().id(&tsuid(0)).is_some());
+        }
+        second.sync();
+        second.engine.close().unwrap();
+        let third = open(dir.path());
+        assert!(third.schema.index().id(&tsuid(0)).is_some(), "{is_running}");
+    }
+}
+
+type Damage = fn(&mut Vec<u8>);
+
+/// Damage, an older or a foreign log: what it lacks is read from rows, and the next start finds it whole again.
+#[test]
+fn a_log_that_does_not_read_is_made_anew_from_rows() {
+    let damages: [(&str, Damage); 5] = [
+        ("gone", Vec::clear),
+        ("header", |bytes| bytes[3] ^= 1),
+        ("first record", |bytes| bytes[40] ^= 1),
+        ("cut", |bytes| bytes.truncate(50)),
+        ("junk behind", |bytes| bytes.extend([7; 100])),
+    ];
+    for (what, damage) in damages {
+        let dir = tempfile::tempdir().unwrap();
+        let first = open(dir.path());
+        (0..20).for_each(|number| first.take(number));
+        first.close();
+        let path = dir.path().join("side-series.log");
+        let mut bytes = std::fs::read(&path).unwrap();
+        damage(&mut bytes);
+        std::fs::write(&path, bytes).unwrap();
+        let second = open(dir.path());
+        assert_ne!(second.schema.rebuilt().log, LogRead::Whole, "{what}");
+        assert_eq!(second.schema.index().len(), 20, "{what}");
+        second.close();
+        open(dir.path()).knows(0..20, LogRead::Whole, 0);
+    }
+}
+
+#[test]
+fn a_log_of_other_tables_is_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path());
+    first.take(0);
+    first.close();
+    let engine = engine(dir.path());
+    let config = SchemaConfig { data_table: "other".into(), ..SchemaConfig::default() };
+    let other = Schema::open(Arc::clone(&engine) as Arc<dyn Store>, config).unwrap();
+    assert!(other.index().is_empty());
+}

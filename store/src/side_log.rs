@@ -1,0 +1,41 @@
+//! What is derived from a store's rows and dear to derive again, kept beside its tables.
+
+use std::fmt::Debug;
+
+use crate::{Result, SeqNo};
+
+/// A log of records beside a store's tables, each told to hold for all changes up to a number.
+///
+/// What was derived is brought back by reading the log, then looking at the rows changed after the number of its last record
+/// ([`Scan::after`](crate::Scan::after)). So a log that lost its end, or all of it, costs a longer look and nothing else.
+///
+/// The rows of a table may be put back to what they were, by a snapshot that is restored or cloned. Then the log is emptied
+/// and its epoch raised: whoever derived something looks at all rows again.
+pub trait SideLog: Send + Sync + Debug {
+    /// Counts how often older rows came back since the store was opened.
+    fn epoch(&self) -> u64;
+
+    /// Every change up to this number is on disk: no crash takes it back, and no later change is given such a number.
+    fn synced(&self) -> SeqNo;
+
+    /// Gives `visit` the records, oldest first, up to the first one that is damaged or that `visit` answers false to; that one and
+    /// those behind it are cut off. Answers whether there were any such bytes.
+    ///
+    /// # Errors
+    /// `Unavailable`: it could not be read, or cut.
+    fn read(&self, visit: &mut dyn FnMut(SeqNo, &[u8]) -> bool) -> Result<bool>;
+
+    /// Adds a record that holds for all changes up to `upto`. On disk when it returns; after an error it is not there.
+    /// Answers false, and does nothing, if the epoch is another.
+    ///
+    /// # Errors
+    /// `ReadOnly`: no room. `Unavailable`.
+    fn append(&self, epoch: u64, upto: SeqNo, payload: &[u8]) -> Result<bool>;
+
+    /// Puts these records in the place of all others: all at once, and on disk when it returns. Answers as
+    /// [`SideLog::append`].
+    ///
+    /// # Errors
+    /// As [`SideLog::append`].
+    fn replace(&self, epoch: u64, upto: SeqNo, payloads: &mut dyn Iterator<Item = Vec<u8>>) -> Result<bool>;
+}
