@@ -21,6 +21,7 @@ use tokio_io_timeout::TimeoutStream;
 use crate::app::App;
 use crate::config;
 use crate::exit::{Exit, Failure};
+use crate::http::quick::{self, Ended, Loops};
 use crate::{http, telnet};
 
 /// Most headers of one request; further ones are answered 431.
@@ -79,13 +80,14 @@ impl Server {
     /// `server.shutdown_timeout_ms` gives. Until the app is there, HTTP is told so and telnet waits.
     pub(crate) async fn run(self, config: config::Server, ready: Ready, mut stop: Stop) {
         let seats = Arc::new(Semaphore::new(config.max_connections));
+        let loops = Arc::new(Loops::start(config.worker_threads));
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
                 () = stopped(&mut stop) => break,
             };
             match accepted {
-                Ok((stream, peer)) => seat(&ready, &seats, config.header_timeout_ms, (stream, peer), &stop),
+                Ok((stream, peer)) => seat(&ready, (&seats, &loops), config.header_timeout_ms, (stream, peer), &stop),
                 Err(cause) => {
                     tracing::warn!(%cause, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -113,7 +115,7 @@ fn listen_on(listen: SocketAddr, backlog: u32) -> std::io::Result<TcpListener> {
 /// Gives a connection a seat and a task, or closes it if all seats are taken.
 fn seat(
     ready: &Ready,
-    seats: &Arc<Semaphore>,
+    (seats, loops): (&Arc<Semaphore>, &Arc<Loops>),
     patience: Duration,
     (stream, peer): (TcpStream, SocketAddr),
     stop: &Stop,
@@ -126,7 +128,7 @@ fn seat(
         tracing::warn!(%peer, "connection refused: server.max_connections are open");
         return;
     };
-    let (mut ready, mut stop) = (ready.clone(), stop.clone());
+    let (mut ready, mut stop, loops) = (ready.clone(), stop.clone(), Arc::clone(loops));
     tokio::spawn(async move {
         let early = match app {
             Some(app) => Early::Serve(app),
@@ -136,7 +138,7 @@ fn seat(
             Early::Serve(app) => {
                 app.metrics.connections_total.add(1);
                 app.metrics.connections_open.add(1);
-                connection(&app, stream, peer, stop).await;
+                connection(&app, &loops, (stream, peer), stop).await;
                 app.metrics.connections_open.sub(1);
             }
             Early::Refuse => recovery::refuse(stream).await,
@@ -174,7 +176,7 @@ async fn early(stream: &TcpStream, patience: Duration, ready: &mut Ready, stop: 
 }
 
 /// Serves one connection to its end.
-async fn connection(app: &Arc<App>, stream: TcpStream, peer: SocketAddr, mut stop: Stop) {
+async fn connection(app: &Arc<App>, loops: &Loops, (stream, peer): (TcpStream, SocketAddr), mut stop: Stop) {
     // Without it a small answer waits for the peer's delayed acknowledgement; failing is harmless.
     stream.set_nodelay(true).unwrap_or_default();
     let mut first = [0_u8; 1];
@@ -183,9 +185,11 @@ async fn connection(app: &Arc<App>, stream: TcpStream, peer: SocketAddr, mut sto
         () = stopped(&mut stop) => return,
     };
     match (peeked, first) {
-        (Ok(Ok(1)), [b'P']) if http::quick::is_on(app) => match http::quick::serve(app, &stream, &mut stop).await {
-            http::quick::Ended::Closed => {}
-            http::quick::Ended::HandOver(received) => serve_http(app, (received, stream), peer, stop).await,
+        (Ok(Ok(1)), [b'P']) if quick::is_on(app) => match loops.serve(app, stream, &stop).await {
+            Ended::Closed => {}
+            Ended::HandOver(received, stream) | Ended::Large(received, stream) => {
+                serve_http(app, (received, stream), peer, stop).await;
+            }
         },
         (Ok(Ok(1)), [b'A'..=b'Z']) => serve_http(app, (Vec::new(), stream), peer, stop).await,
         (Ok(Ok(1)), _) => telnet::serve(app, stream, peer, stop).await,

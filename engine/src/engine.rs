@@ -1,5 +1,6 @@
 //! The facade: an open data folder as a [`Store`].
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -308,6 +309,14 @@ impl Store for Engine {
 
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
         self.change(table, |table| self.core.apply(table, &batch))
+    }
+
+    fn push(&self) {
+        // As on the log's own thread: what died half-way leaves nothing that may be promised.
+        if catch_unwind(AssertUnwindSafe(|| self.core.wal.push())).is_err() {
+            self.core.condition.poison(&Error::WorkerDied { worker: "push" });
+            self.core.wal.fail_all();
+        }
     }
 
     fn get(&self, table: &TableName, get: Get) -> Pending<RowBatch> {

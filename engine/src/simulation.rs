@@ -254,7 +254,8 @@ impl History {
         match self.rng.below(23) {
             0..8 => return self.write(engine),
             8..10 => self.increment(engine, &name),
-            10..15 => drop(engine.pump()),
+            10..13 => drop(engine.pump()),
+            13..15 => engine.push(),
             15 => drop(engine.flush(&name)),
             16 => drop(engine.compact(&name, Compaction::Minor)),
             17 => drop(engine.compact(&name, Compaction::Major)),
@@ -293,6 +294,9 @@ impl History {
             change(&mut batch, &row_key(*row), asked, padding).map_err(|error| error.to_string())?;
             ledger.asked.push(asked);
             rows.push((*row, ledger.asked.len()));
+        }
+        if self.rng.chance(1, 3) {
+            batch.hold();
         }
         let pending = engine.apply(&self.name()?, batch);
         self.asked.push(Asked { pending, durability, rows });

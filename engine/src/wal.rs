@@ -55,6 +55,15 @@ pub(crate) struct WalOptions {
     pub(crate) retry_interval: Duration,
 }
 
+/// Longest wait for records that may share a sync.
+const GATHER_MAX: Duration = Duration::from_millis(1);
+
+/// As many records share a sync well enough: more are not waited for.
+const GATHERED_RECORDS_MAX: usize = 8;
+
+/// Nor are more bytes.
+const GATHERED_BYTES_MAX: u64 = 64 << 10;
+
 /// Counters of the log, for the metrics page.
 #[derive(Debug, Default)]
 pub(crate) struct WalStats {
@@ -74,6 +83,8 @@ pub(crate) struct Write {
     /// How many sequence numbers it takes: one a row.
     pub(crate) numbers: u64,
     pub(crate) level: Durability,
+    /// A [`Wal::push`] follows: the writer thread is not woken for it.
+    pub(crate) held: bool,
     /// The read points of the regions that it changes.
     pub(crate) regions: Vec<Arc<ReadPoint>>,
 }
@@ -83,8 +94,12 @@ struct State {
     commits: Commits,
     queue: Vec<Queued>,
     queued_bytes: u64,
+    /// So many records in the queue wake the writer thread.
+    wake_at: usize,
     /// A queued write, or an explicit sync, waits for the disk.
     wants_sync: bool,
+    /// The next segment is to be made.
+    is_unprepared: bool,
     /// Since when records wait for a sync that no write asked for.
     unsynced_since: Option<Instant>,
     closed: bool,
@@ -128,7 +143,9 @@ impl Wal {
                 commits: Commits::after(replayed.last_sequence),
                 queue: Vec::new(),
                 queued_bytes: 0,
+                wake_at: 1,
                 wants_sync: false,
+                is_unprepared: false,
                 unsynced_since: None,
                 closed: false,
             }),
@@ -156,7 +173,7 @@ impl Wal {
     /// # Errors
     /// `Poisoned`, `DiskFull`, `Throttled`, `Closed`: nothing was taken.
     pub(crate) fn append(&self, write: Write) -> Result<u64> {
-        let Write { record, numbers, level, regions } = write;
+        let Write { record, numbers, level, held, regions } = write;
         self.condition.check()?;
         let mut state = self.state();
         if state.closed {
@@ -171,7 +188,11 @@ impl Wal {
             state.queued_bytes += record.len() as u64;
             state.wants_sync |= level == Durability::Fsync;
             state.queue.push(Queued { sequence, record });
-            self.work.notify_one();
+            let is_due = state.queue.len() >= state.wake_at || state.queued_bytes > GATHERED_BYTES_MAX;
+            // A push is for what waits for the disk.
+            if is_due && !(held && level == Durability::Fsync) {
+                self.work.notify_one();
+            }
         }
         Ok(sequence)
     }
@@ -208,6 +229,19 @@ impl Wal {
         }
     }
 
+    /// Writes and syncs what waits for the disk, on this thread: whoever has something to be synced and nothing else to do spares
+    /// the writer thread's waking. The writer thread makes segments and tries full disks again all the same.
+    pub(crate) fn push(&self) {
+        if !self.state().wants_sync {
+            return;
+        }
+        self.write_group(false);
+        if !self.writer().is_prepared() || self.condition.is_disk_full() {
+            self.state().is_unprepared = true;
+            self.work.notify_one();
+        }
+    }
+
     /// Puts everything up to `sequence` on disk, on this thread.
     ///
     /// # Errors
@@ -238,11 +272,37 @@ impl Wal {
     /// The writer thread's work until [`Wal::close`].
     pub(crate) fn run(&self) {
         while let Some(wants_sync) = self.wait_for_work() {
-            self.write_group(wants_sync);
+            let began = Instant::now();
+            let answered = self.write_group(wants_sync);
+            let took = began.elapsed();
             self.make_ready();
+            self.gather(answered, took);
         }
         self.write_group(true);
         self.fail_all();
+    }
+
+    /// Waits a moment for those who were just answered, who are likely to write again: their records then share one sync
+    /// with those that came meanwhile, instead of waiting for the next.
+    ///
+    /// It is never waited for longer than half of what the last sync took, for no more writers than were there, and not
+    /// where enough share the sync already.
+    fn gather(&self, answered: usize, took: Duration) {
+        let mut state = self.state();
+        let expected = (state.queue.len() + answered).min(GATHERED_RECORDS_MAX);
+        if answered == 0 || expected < 2 || self.condition.check().is_err() {
+            return;
+        }
+        let end = Instant::now() + (took / 2).min(GATHER_MAX);
+        state.wake_at = expected;
+        while !state.closed && state.queue.len() < expected && state.queued_bytes <= GATHERED_BYTES_MAX {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state = self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.wake_at = 1;
     }
 
     /// Sleeps until there is something to do; `None` when the log closes.
@@ -256,6 +316,9 @@ impl Wal {
                 let retry = self.options.retry_interval;
                 let (woken, _) = self.work.wait_timeout(state, retry).unwrap_or_else(PoisonError::into_inner);
                 return (!woken.closed).then_some(woken.wants_sync);
+            }
+            if std::mem::take(&mut state.is_unprepared) {
+                return Some(false);
             }
             let left = state.unsynced_since.map(|since| self.options.sync_interval.saturating_sub(since.elapsed()));
             let is_due = left.is_some_and(|left| left.is_zero());
@@ -272,14 +335,15 @@ impl Wal {
 
     /// Writes everything queued as one group and syncs if asked, or if a queued write asks.
     ///
-    /// One step of the writer thread; simulations call it in its place.
-    pub(crate) fn write_group(&self, wants_sync: bool) {
+    /// One step of the writer thread; simulations call it in its place. Answers how many records share its sync.
+    pub(crate) fn write_group(&self, wants_sync: bool) -> usize {
         let mut writer = self.writer();
         // Asked with the files in hand: whoever had them before may have failed to sync them, and a second sync would
         // succeed over what is lost.
         if self.condition.check_alive().is_err() {
             drop(writer);
-            return self.give_up();
+            self.give_up();
+            return 0;
         }
         let (group, wants_sync, up_to) = {
             let mut state = self.state();
@@ -287,7 +351,8 @@ impl Wal {
             let wants_sync = std::mem::take(&mut state.wants_sync) || wants_sync;
             (std::mem::take(&mut state.queue), wants_sync, state.commits.last_sequence())
         };
-        let records = group.len() as u64;
+        let count = group.len();
+        let records = count as u64;
         let (progress, result) = writer.write(group);
         self.stats.bytes.store(writer.bytes(), Ordering::Relaxed);
         self.stats.records.fetch_add(records, Ordering::Relaxed);
@@ -306,6 +371,7 @@ impl Wal {
             Ok(()) => {}
             Err(error) => self.failed(&error, wants_sync),
         }
+        if wants_sync { count } else { 0 }
     }
 
     /// Syncs, then settles everything up to `up_to`, the last number given before the group was taken.

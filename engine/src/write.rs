@@ -38,6 +38,8 @@ const CELL_OVERHEAD_BYTES: usize = 16;
 struct Resolved<'a> {
     rows: Vec<ResolvedRow<'a>>,
     cells: Vec<LoggedCell<'a>>,
+    /// Whoever applies them pushes them on.
+    held: bool,
 }
 
 #[derive(Debug)]
@@ -85,7 +87,7 @@ impl Core {
     fn apply_at_once(&self, table: &Table, batch: &MutationBatch, completer: Completer<Applied>) {
         let shape = table.shape();
         let stamp = self.stamp();
-        let mut resolved = Resolved::default();
+        let mut resolved = Resolved { held: batch.is_held(), ..Resolved::default() };
         resolved.cells.reserve(batch.cells_count());
         resolved.rows.reserve(batch.rows().len());
         let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
@@ -213,7 +215,7 @@ impl Core {
                 continue;
             }
             let points = placed.regions.iter().map(|(region, _)| Arc::clone(&region.read_point)).collect();
-            let last = match self.wal.append(Write { record, numbers, level, regions: points }) {
+            let last = match self.wal.append(Write { record, numbers, level, held: resolved.held, regions: points }) {
                 Ok(last) => last,
                 Err(error) => return answer(Err(error)),
             };

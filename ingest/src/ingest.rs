@@ -152,7 +152,7 @@ impl Ingest {
         let permit = self.permit_of(points, door)?;
         let (stage, errors) = self.stage(points, door);
         self.stats.receive(door, points.len() as u64);
-        Ok(self.hand_over(stage, errors, door, permit))
+        Ok(self.hand_over((stage, errors), (door, false), permit))
     }
 
     /// Does what [`Ingest::submit`] does if that needs no look into the store; `None`, and nothing is done, if it may.
@@ -160,6 +160,23 @@ impl Ingest {
     /// # Errors
     /// As [`Ingest::submit`].
     pub fn submit_known(&self, points: &[RawPoint<'_>], door: Door) -> Result<Option<Submission>> {
+        self.submit_if_known(points, door, false)
+    }
+
+    /// As [`Ingest::submit_known`], and the store may wait with it for an [`Ingest::push`], which must follow.
+    ///
+    /// # Errors
+    /// As [`Ingest::submit`].
+    pub fn submit_held(&self, points: &[RawPoint<'_>], door: Door) -> Result<Option<Submission>> {
+        self.submit_if_known(points, door, true)
+    }
+
+    /// Has the store make durable what was submitted as held. *Cost*: blocks for a write to disk.
+    pub fn push(&self) {
+        self.store.push();
+    }
+
+    fn submit_if_known(&self, points: &[RawPoint<'_>], door: Door, held: bool) -> Result<Option<Submission>> {
         let config = self.schema.config();
         // Both write rows of their own, which they read first.
         if config.appends || config.realtime.counts() {
@@ -168,7 +185,7 @@ impl Ingest {
         let permit = self.permit_of(points, door)?;
         let Some((stage, errors)) = self.stage_known(points, door) else { return Ok(None) };
         self.stats.receive(door, points.len() as u64);
-        Ok(Some(self.hand_over(stage, errors, door, permit)))
+        Ok(Some(self.hand_over((stage, errors), (door, held), permit)))
     }
 
     fn permit_of(&self, points: &[RawPoint<'_>], door: Door) -> Result<Permit> {
@@ -180,17 +197,22 @@ impl Ingest {
         })
     }
 
-    fn hand_over(&self, stage: Stage, errors: Vec<PointError>, door: Door, permit: Permit) -> Submission {
+    fn hand_over(
+        &self,
+        (stage, errors): (Stage, Vec<PointError>),
+        (door, held): (Door, bool),
+        permit: Permit,
+    ) -> Submission {
         if self.schema.config().realtime.counts() {
             self.note_points(&stage);
         }
-        let parts = self.write(stage, door);
+        let parts = self.write(stage, door, held);
         let stats = Arc::clone(&self.stats);
         Submission::new(SubmissionParts { parts, errors, door, stats, permit })
     }
 
     /// Hands staged points to the store: as one batch, or as an append a row.
-    fn write(&self, stage: Stage, door: Door) -> Vec<Part> {
+    fn write(&self, stage: Stage, door: Door, held: bool) -> Vec<Part> {
         let (config, table) = (self.schema.config(), &self.schema.tables().data);
         if config.appends {
             let appends = stage.seal_appends(self.limits.durability).into_iter();
@@ -205,7 +227,12 @@ impl Ingest {
         let (staged, batch) = stage.seal(self.limits.durability, times);
         let pending = match batch {
             Ok(batch) if batch.is_empty() => Pending::ready(Ok(Applied::default())),
-            Ok(batch) => self.store.apply(table, batch),
+            Ok(mut batch) => {
+                if held {
+                    batch.hold();
+                }
+                self.store.apply(table, batch)
+            }
             Err(error) => Pending::ready(Err(error)),
         };
         self.stats.supersede(door, staged.superseded);

@@ -1,7 +1,7 @@
 //! Plain puts, taken from the receive buffer and answered without hyper, as collectors send them all day.
 //!
 //! ```text
-//! socket ─ buffer ─ head ─ points ─ ingest ─ 204
+//! socket ─ buffer ─ head ─ points ─ ingest ─ push ─ 204
 //!             └ anything but a plain put: the connection goes to hyper for good, with the bytes that were read
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! on, and so is a body that does not parse.
 
 mod head;
+mod loops;
 mod wire;
 
 use std::io;
@@ -19,9 +20,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::response::{IntoResponse, Response};
-use basalt_ingest::{DatapointEcho, Door, PutReport, Submission, decode_text};
+use basalt_ingest::{DatapointEcho, Door, Ingest, PutReport, Submission, decode_text};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
-use tokio::task::block_in_place;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::task::spawn_blocking;
 use tokio::time::{Sleep, sleep, timeout};
 
 use super::error::{self, ApiError};
@@ -30,6 +33,8 @@ use super::{dress, mode};
 use crate::app::App;
 use crate::server::{Stop, stopped};
 use head::Head;
+pub(crate) use loops::Loops;
+use loops::Turn;
 use wire::Stored;
 
 /// Bytes of a buffer that begins.
@@ -41,6 +46,9 @@ const BUFFER_BYTES_KEPT: usize = 256 << 10;
 /// Larger bodies go to hyper's buffers, which are mappings of their own from about this size on.
 const BODY_BYTES_MAX: usize = 1_000_000;
 
+/// A body of this many bytes is large: reading its points takes about as long as a sync of the log.
+const LARGE_BYTES_MIN: usize = 32 << 10;
+
 /// A body that takes longer to come is hyper's, which has rules for those that trickle.
 const BODY_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -49,11 +57,24 @@ const FLAGS: Flags = Flags { summary: false, details: false, sync_timeout: None 
 
 /// How the serving of plain puts ended.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum Ended<S> {
     /// The connection is over.
     Closed,
-    /// Something else was asked; these bytes were read of it.
-    HandOver(Vec<u8>),
+    /// Something else was asked on this socket; these bytes were read of it.
+    HandOver(Vec<u8>, S),
+    /// A first large body was announced on this socket; these bytes were read of its request.
+    Large(Vec<u8>, S),
+}
+
+impl<S> Ended<S> {
+    /// The same with another kind of socket.
+    fn with<T>(self, change: impl FnOnce(S) -> io::Result<T>) -> io::Result<Ended<T>> {
+        Ok(match self {
+            Self::Closed => Ended::Closed,
+            Self::HandOver(received, stream) => Ended::HandOver(received, change(stream)?),
+            Self::Large(received, stream) => Ended::Large(received, change(stream)?),
+        })
+    }
 }
 
 /// Whether this server answers plain puts here at all.
@@ -63,26 +84,42 @@ pub(crate) fn is_on(app: &App) -> bool {
 }
 
 /// Answers plain puts until something else comes, the peer leaves, or `stop` is raised.
-pub(crate) async fn serve(app: &Arc<App>, stream: &TcpStream, stop: &mut Stop) -> Ended {
+async fn serve(
+    app: &Arc<App>,
+    (received, mut stream): (Vec<u8>, TcpStream),
+    mut stop: Stop,
+    turn: Option<&Turn>,
+) -> Ended<TcpStream> {
     let patience = app.config.server.idle_timeout_ms;
     let raised = stop.clone();
+    let (reader, writer) = stream.split();
     let connection = Connection {
         app,
-        stream,
+        turn,
+        reader,
+        writer,
         raised,
         is_ending: false,
         patience,
         body_bytes_max: app.config.http.max_body_bytes.min(BODY_BYTES_MAX),
-        buffer: Vec::with_capacity(BUFFER_BYTES_MIN),
+        buffer: received,
         stored: Stored::new(),
         quiet_since: Instant::now(),
     };
-    connection.run(std::pin::pin!(sleep(patience)), std::pin::pin!(stopped(stop))).await
+    let ended = connection.run(std::pin::pin!(sleep(patience)), std::pin::pin!(stopped(&mut stop))).await;
+    match ended {
+        Ended::Closed => Ended::Closed,
+        Ended::HandOver(received, ()) => Ended::HandOver(received, stream),
+        Ended::Large(received, ()) => Ended::Large(received, stream),
+    }
 }
 
 struct Connection<'a> {
     app: &'a Arc<App>,
-    stream: &'a TcpStream,
+    /// Of the thread, if it pushes what it took; else large bodies are served too.
+    turn: Option<&'a Turn>,
+    reader: ReadHalf<'a>,
+    writer: WriteHalf<'a>,
     raised: Stop,
     /// It was seen to be raised.
     is_ending: bool,
@@ -105,13 +142,24 @@ enum Woken {
     Stopping,
 }
 
+/// How far a body came.
+enum Body {
+    Whole,
+    /// It is hyper's to wait for the rest.
+    Late,
+    /// The rest did not come, and its sender was told.
+    Stalled,
+}
+
 impl Connection<'_> {
-    async fn run(mut self, mut silence: Pin<&mut Sleep>, mut stopping: Pin<&mut impl Future<Output = ()>>) -> Ended {
+    async fn run(
+        mut self,
+        mut silence: Pin<&mut Sleep>,
+        mut stopping: Pin<&mut impl Future<Output = ()>>,
+    ) -> Ended<()> {
         loop {
-            if *self.raised.borrow() {
-                return Ended::Closed;
-            }
             if self.buffer.is_empty() {
+                self.buffer.reserve(BUFFER_BYTES_MIN);
                 match self.receive(silence.as_mut(), stopping.as_mut()).await {
                     Woken::Received => {}
                     Woken::Over | Woken::Silent | Woken::Stopping => return Ended::Closed,
@@ -119,31 +167,36 @@ impl Connection<'_> {
             }
             let head = Head::read(&self.buffer, self.body_bytes_max);
             let Some(head) = head.filter(|_| !self.app.users.are_asked()) else {
-                return Ended::HandOver(self.buffer);
+                return Ended::HandOver(self.buffer, ());
             };
+            if self.turn.is_some() && head.body_bytes >= LARGE_BYTES_MIN {
+                return Ended::Large(self.buffer, ());
+            }
             let (began, end) = (Instant::now(), head.bytes + head.body_bytes);
-            self.buffer.reserve(end.saturating_sub(self.buffer.len()));
-            while self.buffer.len() < end {
-                match self.receive(silence.as_mut(), stopping.as_mut()).await {
-                    Woken::Received if began.elapsed() < BODY_PATIENCE || self.buffer.len() >= end => {}
-                    // The request that came before the end is answered.
-                    Woken::Stopping => {}
-                    Woken::Silent => {
-                        self.app.metrics.http_requests.add(1);
-                        return self.refuse(ApiError::body_stalled()).await;
-                    }
-                    Woken::Received | Woken::Over => return Ended::HandOver(self.buffer),
-                }
+            match self.receive_to(end, silence.as_mut(), stopping.as_mut()).await {
+                Body::Whole => {}
+                Body::Late => return Ended::HandOver(self.buffer, ()),
+                Body::Stalled => return Ended::Closed,
             }
             let body = self.buffer.get(head.bytes..end).unwrap_or_default();
-            let answered = match take(self.app, body) {
-                Taken::Not => return Ended::HandOver(self.buffer),
-                Taken::Submitted(since, submission) => {
+            let taken = match take(self.app, body, self.turn.is_some()) {
+                Taken::Not => return Ended::HandOver(self.buffer, ()),
+                Taken::Known(since, submission) => {
+                    if let Some(turn) = self.turn {
+                        turn.push(self.app).await;
+                    }
+                    Ok((since, submission))
+                }
+                Taken::New(since) => take_new(self.app, body.to_vec()).await.map(|submission| (since, submission)),
+                Taken::Refused(response) => Err(response),
+            };
+            let answered = match taken {
+                Ok((since, submission)) => {
                     let report = submission.await;
                     put::note(self.app, since, &report);
                     self.answer(&report).await
                 }
-                Taken::Refused(response) => self.write(response).await,
+                Err(response) => self.write(response).await,
             };
             self.app.metrics.http_latency.record(began.elapsed());
             if answered.is_err() {
@@ -151,9 +204,38 @@ impl Connection<'_> {
             }
             self.buffer.drain(..end);
             if self.buffer.capacity() > BUFFER_BYTES_KEPT && self.buffer.is_empty() {
-                self.buffer = Vec::with_capacity(BUFFER_BYTES_MIN);
+                self.buffer = Vec::new();
+            }
+            if *self.raised.borrow() {
+                return Ended::Closed;
             }
         }
+    }
+
+    /// Receives until there are `end` bytes.
+    async fn receive_to(
+        &mut self,
+        end: usize,
+        mut silence: Pin<&mut Sleep>,
+        mut stopping: Pin<&mut impl Future<Output = ()>>,
+    ) -> Body {
+        let began = Instant::now();
+        self.buffer.reserve(end.saturating_sub(self.buffer.len()));
+        while self.buffer.len() < end {
+            match self.receive(silence.as_mut(), stopping.as_mut()).await {
+                Woken::Received if began.elapsed() < BODY_PATIENCE || self.buffer.len() >= end => {}
+                // The request that came before the end is answered.
+                Woken::Stopping => {}
+                Woken::Received | Woken::Over => return Body::Late,
+                Woken::Silent => {
+                    self.app.metrics.http_requests.add(1);
+                    // The last answer of this connection; a peer that is gone needs none.
+                    self.write(ApiError::body_stalled().into_response()).await.unwrap_or_default();
+                    return Body::Stalled;
+                }
+            }
+        }
+        Body::Whole
     }
 
     /// Waits for bytes and takes what is there.
@@ -163,18 +245,13 @@ impl Connection<'_> {
         mut stopping: Pin<&mut impl Future<Output = ()>>,
     ) -> Woken {
         loop {
-            match self.stream.try_read_buf(&mut self.buffer) {
-                Ok(0) => return Woken::Over,
-                Ok(_) => {
-                    self.quiet_since = Instant::now();
-                    return Woken::Received;
-                }
-                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return Woken::Over,
-            }
             tokio::select! {
                 biased;
-                ready = self.stream.readable() => if ready.is_err() { return Woken::Over },
+                read = self.reader.read_buf(&mut self.buffer) => {
+                    self.quiet_since = Instant::now();
+                    // A socket that fails has as little to say as one that was closed.
+                    return if matches!(read, Ok(1..)) { Woken::Received } else { Woken::Over };
+                }
                 () = stopping.as_mut(), if !self.is_ending => {
                     self.is_ending = true;
                     return Woken::Stopping;
@@ -200,7 +277,7 @@ impl Connection<'_> {
         }
         let bytes = self.stored.bytes();
         // Fast path: the socket takes a few bytes at once, unless the peer does not read its answers.
-        let written = match self.stream.try_write(bytes) {
+        let written = match self.writer.try_write(bytes) {
             Ok(written) => written,
             Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => 0,
             Err(cause) => return Err(cause),
@@ -208,26 +285,19 @@ impl Connection<'_> {
         self.quiet_since = Instant::now();
         match bytes.get(written..) {
             None | Some([]) => Ok(()),
-            Some(rest) => write_all(self.stream, rest, self.patience).await,
+            Some(rest) => write_all(&self.writer, rest, self.patience).await,
         }
     }
 
     async fn write(&mut self, mut response: Response) -> io::Result<()> {
         dress(response.headers_mut(), true);
-        let written = write_all(self.stream, &wire::encode(response).await, self.patience).await;
+        let written = write_all(&self.writer, &wire::encode(response).await, self.patience).await;
         self.quiet_since = Instant::now();
         written
     }
-
-    /// Answers a request that was not read to its end, which is the last of its connection.
-    async fn refuse(mut self, error: ApiError) -> Ended {
-        // A peer that is gone needs no answer.
-        self.write(error.into_response()).await.unwrap_or_default();
-        Ended::Closed
-    }
 }
 
-async fn write_all(stream: &TcpStream, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
+async fn write_all(stream: &WriteHalf<'_>, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
     while !bytes.is_empty() {
         timeout(patience, stream.writable()).await.map_err(|_| io::ErrorKind::TimedOut)??;
         match stream.try_write(bytes) {
@@ -243,30 +313,42 @@ async fn write_all(stream: &TcpStream, mut bytes: &[u8], patience: Duration) -> 
 enum Taken {
     /// Nothing: it is no put that can be read.
     Not,
-    /// Its points are on their way since then.
-    Submitted(Instant, Submission),
+    /// Its points, read then, are on their way; a push is due where that was said.
+    Known(Instant, Submission),
+    /// It was read then, and has a name that is to be looked up or made.
+    New(Instant),
     Refused(Response),
 }
 
-/// Reads a body and hands its points over.
-fn take(app: &App, body: &[u8]) -> Taken {
+/// Reads a body and hands its points over if their series are known.
+fn take(app: &App, body: &[u8], is_pushed: bool) -> Taken {
     let text = decode_text(body);
     let submitted = catch_unwind(AssertUnwindSafe(|| {
         let points = app.ingest.parse_put(&text).ok()?;
         app.metrics.http_requests.add(1);
         app.metrics.put_requests.add(1);
         let since = Instant::now();
-        let submission = app.ingest.submit_known(&points, Door::Http).and_then(|known| match known {
-            Some(submission) => Ok(submission),
-            // A new name is looked up and made in the tables, which blocks.
-            None => block_in_place(|| app.ingest.submit(&points, Door::Http)),
-        });
-        Some((since, submission))
+        let submit = if is_pushed { Ingest::submit_held } else { Ingest::submit_known };
+        Some((since, submit(&app.ingest, &points, Door::Http)))
     }));
     match submitted {
         Ok(None) => Taken::Not,
-        Ok(Some((since, Ok(submission)))) => Taken::Submitted(since, submission),
+        Ok(Some((since, Ok(Some(submission))))) => Taken::Known(since, submission),
+        Ok(Some((since, Ok(None)))) => Taken::New(since),
         Ok(Some((_, Err(cause)))) => Taken::Refused(ApiError::of_ingest(&cause).into_response()),
         Err(panic) => Taken::Refused(error::panicked(panic)),
+    }
+}
+
+/// Hands over the points of a body that was read before, on a thread that may wait for the tables of names.
+async fn take_new(app: &Arc<App>, body: Vec<u8>) -> Result<Submission, Response> {
+    let app = Arc::clone(app);
+    let submit = move || {
+        let text = decode_text(&body);
+        app.ingest.parse_put(&text).and_then(|points| app.ingest.submit(&points, Door::Http))
+    };
+    match spawn_blocking(submit).await {
+        Ok(submitted) => submitted.map_err(|cause| ApiError::of_ingest(&cause).into_response()),
+        Err(failed) => Err(error::panicked(Box::new(failed))),
     }
 }

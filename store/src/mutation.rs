@@ -37,6 +37,7 @@ pub enum Durability {
 #[derive(Debug, Clone, Default)]
 pub struct MutationBatch {
     durability: Durability,
+    held: bool,
     data: Vec<u8>,
     families: Vec<Bytes>,
     rows: Vec<RowEntry>,
@@ -68,6 +69,7 @@ impl MutationBatch {
     pub fn with_capacity(durability: Durability, rows: usize, cells: usize, bytes: usize) -> Self {
         Self {
             durability,
+            held: false,
             data: Vec::with_capacity(bytes),
             families: Vec::new(),
             rows: Vec::with_capacity(rows),
@@ -78,6 +80,17 @@ impl MutationBatch {
     /// Its durability.
     pub fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// Says that whoever applies it calls [`Store::push`](crate::Store::push) soon after, perhaps for several batches at once: the
+    /// store need not begin to make it durable before.
+    pub fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// Whether a push follows.
+    pub fn is_held(&self) -> bool {
+        self.held
     }
 
     /// The families that its cells name, each once.

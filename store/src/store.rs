@@ -182,6 +182,12 @@ pub trait Store: Send + Sync + Debug {
     /// `NotFound`: no such table. `Unavailable`: the outcome of each row is unknown.
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied>;
 
+    /// Makes what was applied as [held](MutationBatch::hold) durable, on this thread where the store can; their answers say how
+    /// it went. A store that does not wait for it does nothing.
+    ///
+    /// *Cost*: blocks for a write to disk, which batches of all callers share.
+    fn push(&self) {}
+
     /// Reads rows by key (rule S-GET-1).
     ///
     /// # Errors

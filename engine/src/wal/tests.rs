@@ -52,7 +52,7 @@ fn open_sim(fs: &SimFs, segment_bytes: u64) -> Result<(Wal, Held)> {
 }
 
 fn write(record: Vec<u8>, level: Durability) -> Write {
-    Write { record, numbers: 1, level, regions: Vec::new() }
+    Write { record, numbers: 1, level, held: false, regions: Vec::new() }
 }
 
 /// Appends and applies, and gives the answer's other end.
@@ -420,4 +420,65 @@ fn what_was_acknowledged_survives_any_crash() {
     for seed in 0..count {
         history(seed);
     }
+}
+
+/// Appends and applies a write that a push follows.
+fn hold(wal: &Wal, payload: &[u8]) -> Receiver<Result<()>> {
+    let (sender, receiver) = channel();
+    let held = Write { held: true, ..write(closed_record(payload), Durability::Fsync) };
+    let sequence = wal.append(held).unwrap();
+    wal.applied(sequence, Box::new(move |result| drop(sender.send(result))));
+    receiver
+}
+
+#[test]
+fn a_push_syncs_all_that_is_held_once() {
+    let fs = SimFs::new(1);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    let held: Vec<_> = (0..3).map(|number| hold(&wal, &payload(number, 10))).collect();
+    assert!(held.iter().all(|told| told.try_recv().is_err()));
+    let calls = fs.calls();
+    wal.push();
+    assert!(held.iter().all(|told| told.try_recv().unwrap().is_ok()));
+    wal.push();
+    assert_eq!(fs.calls() - calls, 2, "one write, one sync");
+    fs.set_fault(Some(Fault { after_calls: 1, kind: FaultKind::Eio, span: FaultSpan::Once }));
+    let lost = hold(&wal, b"lost");
+    wal.push();
+    assert!(matches!(lost.try_recv().unwrap(), Err(Error::Poisoned { .. })));
+    let (_, kept) = open_sim(&fs.power_loss(LossMode::Hostile), 4096).unwrap();
+    assert!(kept.len() >= 3);
+}
+
+/// Those who push and those who wait for the writer thread, over segments that the writer thread makes.
+#[test]
+fn pushes_and_the_writer_thread_share_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let fs: Arc<dyn FileSystem> = Arc::new(OsFs);
+    let (wal, _) = open_on(Arc::clone(&fs), options(dir.path(), 16 << 10)).unwrap();
+    let one = |writer: u64, number: u64| {
+        let payload = payload(writer * 1000 + number, 200);
+        if writer.is_multiple_of(2) {
+            return put(&wal, &payload, Durability::Fsync).1;
+        }
+        let told = hold(&wal, &payload);
+        wal.push();
+        told
+    };
+    let one = &one;
+    std::thread::scope(|scope| {
+        let writer_thread = scope.spawn(|| wal.run());
+        let writers: Vec<_> = (0..6_u64)
+            .map(|writer| scope.spawn(move || (0..50).for_each(|n| one(writer, n).recv().unwrap().unwrap())))
+            .collect();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        wal.close();
+        writer_thread.join().unwrap();
+    });
+    drop(wal);
+    let (_, held) = open_on(fs, options(dir.path(), 16 << 10)).unwrap();
+    assert_eq!(held.len(), 300);
+    assert!(held.is_sorted_by(|a, b| a.0 < b.0));
 }

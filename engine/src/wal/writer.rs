@@ -154,6 +154,11 @@ impl Writer {
         Ok(())
     }
 
+    /// Whether the next segment is there.
+    pub(super) fn is_prepared(&self) -> bool {
+        self.spare.is_some()
+    }
+
     /// Forces everything written to disk; answers up to which sequence number.
     ///
     /// # Errors

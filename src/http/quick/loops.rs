@@ -1,0 +1,130 @@
+//! The threads that plain puts are served on, each with a scheduler of its own.
+//!
+//! A thread takes what its connections have sent, hands all of it to the store, and then makes it durable itself: one sync
+//! for all of them, and no other thread is woken for it. On the threads that serve everything else a request would wake
+//! the log's thread and be woken by it. A thread that waits for the disk keeps nobody waiting but senders who wait for
+//! the same disk.
+//!
+//! Senders of small bodies wait for the disk most of the time, so some of them share a thread and with it each sync before the
+//! next thread is used. Those of large ones would keep a thread busy: they are served where everything else is, and the
+//! log's thread syncs for them.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::task::yield_now;
+
+use super::{Ended, serve};
+use crate::app::App;
+use crate::server::Stop;
+
+/// Connections on a thread before the next one gets any.
+const TOGETHER: usize = 8;
+
+/// The threads; they end when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Loops {
+    all: Vec<Loop>,
+}
+
+#[derive(Debug)]
+struct Loop {
+    handle: Handle,
+    turn: Arc<Turn>,
+    /// Its connections. Relaxed: new ones are dealt out by them, roughly.
+    open: AtomicUsize,
+    /// The thread ends when it is dropped.
+    _end: oneshot::Sender<()>,
+}
+
+impl Loops {
+    /// Starts so many threads; 0 stands for as many as there are processors. None are started where the system has no room
+    /// for them: everything is served elsewhere then.
+    pub(crate) fn start(count: usize) -> Self {
+        let count = if count > 0 { count } else { std::thread::available_parallelism().map_or(1, usize::from) };
+        let started: io::Result<Vec<Loop>> = (0..count).map(|_| Loop::start()).collect();
+        let all = started.unwrap_or_else(|cause| {
+            tracing::warn!(%cause, "cannot start the threads of plain puts");
+            Vec::new()
+        });
+        Self { all }
+    }
+
+    /// Answers plain puts on a connection until something else comes, the peer leaves, or `stop` is raised.
+    pub(crate) async fn serve(&self, app: &Arc<App>, stream: TcpStream, stop: &Stop) -> Ended<TcpStream> {
+        let Some(place) = self.place() else { return Ended::HandOver(Vec::new(), stream) };
+        match place.serve(app, stream, stop).await {
+            Ok(Ended::Large(received, stream)) => serve(app, (received, stream), stop.clone(), None).await,
+            Ok(ended) => ended,
+            Err(cause) => {
+                tracing::debug!(%cause, "plain puts ended");
+                Ended::Closed
+            }
+        }
+    }
+
+    /// Where a sender is served: some share a thread before the next one gets any.
+    fn place(&self) -> Option<&Loop> {
+        let open = |place: &&Loop| place.open.load(Ordering::Relaxed);
+        let free = self.all.iter().find(|place| open(place) < TOGETHER);
+        free.or_else(|| self.all.iter().min_by_key(open))
+    }
+}
+
+impl Loop {
+    fn start() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (end, ended) = oneshot::channel::<()>();
+        // An error is the news that the sender is gone.
+        let run = move || runtime.block_on(ended).unwrap_or_default();
+        std::thread::Builder::new().name("basalt-put".to_owned()).spawn(run)?;
+        Ok(Self { handle, turn: Arc::default(), open: AtomicUsize::new(0), _end: end })
+    }
+
+    async fn serve(&self, app: &Arc<App>, stream: TcpStream, stop: &Stop) -> io::Result<Ended<TcpStream>> {
+        let (app, stream) = (Arc::clone(app), stream.into_std()?);
+        let (stop, turn) = (stop.clone(), Arc::clone(&self.turn));
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let serving = self.handle.spawn(async move {
+            let stream = TcpStream::from_std(stream)?;
+            serve(&app, (Vec::new(), stream), stop, Some(&turn)).await.with(TcpStream::into_std)
+        });
+        let served = serving.await;
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        served.map_err(io::Error::other)??.with(TcpStream::from_std)
+    }
+}
+
+/// Who has the store push what the tasks of one thread submitted.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// Somebody will. Relaxed: it is looked at on one thread only.
+    taken: AtomicBool,
+}
+
+impl Turn {
+    /// Has everything pushed that was submitted, once all tasks that can have had their turn.
+    pub(super) async fn push(&self, app: &App) {
+        if self.taken.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let taken = Taken(&self.taken);
+        yield_now().await;
+        drop(taken);
+        app.ingest.push();
+    }
+}
+
+/// Gives the turn back, also where the task that took it ends meanwhile.
+struct Taken<'a>(&'a AtomicBool);
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
