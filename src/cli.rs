@@ -9,6 +9,7 @@ mod fsck;
 mod import;
 mod inspect;
 mod java;
+mod migrate;
 mod mkmetric;
 mod query;
 mod rows;
@@ -63,6 +64,8 @@ enum Command {
     Backup(backup::Backup),
     /// Bring a backup back into a data folder
     Restore(backup::Restore),
+    /// Copy OpenTSDB's tables from one store into another: a data folder, or HBase
+    Migrate(migrate::Migrate),
     /// Prove every byte of a data folder
     Verify(verify::Verify),
     /// Tell what is lost of a damaged data folder, and mend it
@@ -158,6 +161,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Compact(compact) => compact.run(),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
+        Command::Migrate(migrate) => migrate.run(),
         Command::Verify(verify) => verify.run(),
         Command::Repair(repair) => repair.run(),
         Command::Inspect(inspect) => inspect.run(),

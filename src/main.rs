@@ -22,6 +22,7 @@ mod import;
 mod limits;
 mod log;
 mod metrics;
+mod migrate;
 mod peer;
 mod publish;
 mod register;

@@ -82,6 +82,11 @@ impl Plain {
         Arc::clone(&self.store)
     }
 
+    /// The settings of OpenTSDB's tables.
+    pub(crate) const fn schema_config(&self) -> &SchemaConfig {
+        &self.schema
+    }
+
     /// Checks that OpenTSDB's tables, where the store has them, were made with these settings: with others, a flush
     /// or compaction would misread their rows. Makes no table where there is none.
     ///

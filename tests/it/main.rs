@@ -37,6 +37,8 @@ mod last;
 #[cfg(test)]
 mod meta;
 #[cfg(test)]
+mod migrate;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod plain_put;

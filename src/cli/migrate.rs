@@ -1,0 +1,137 @@
+//! `basalt migrate`: OpenTSDB's tables from one store into another.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::print;
+use crate::config::{Config, Layers, StoreKind};
+use crate::exit::{Exit, Failure};
+use crate::migrate::{self, End, Job};
+use crate::store::{Opened, Plain};
+
+/// `basalt migrate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+PLACE is a data folder, hbase://HOST:PORT,… (masters or region servers) or zookeeper://HOST,…[/ROOT].
+Names and UIDs, meta objects, trees, rollups and points are copied with their times, tombstones are not. Then all of it
+is read back from both ends and compared. Nobody may write meanwhile. Rows get the salt of the target's settings:
+unless a configuration says otherwise, folders are salted and HBase's tables are not. UIDs must be of the same widths.
+TTL and VERSIONS are taken over; the environment's BASALT_… are not looked at.
+
+Killed or failed, the same command goes on where it was. A target that holds rows is refused.
+
+Examples:
+  basalt migrate --from /var/lib/basalt --to hbase://m1:16000,m2:16000
+  basalt migrate --from zookeeper://zk1,zk2 --from-config /etc/opentsdb/opentsdb.conf --to /var/lib/basalt
+  basalt migrate --from /var/lib/basalt --to hbase://m1:16000 --only-verify
+
+Exit codes: 0 done and the same, 1 the target holds other rows or the ends differ, 3 settings that do not fit,
+4 folder in use, 5 damaged data, 75 the cluster does not answer, or the disk is full.")]
+pub(super) struct Migrate {
+    /// Where the tables are
+    #[arg(long, value_name = "PLACE")]
+    from: String,
+    /// Where they go
+    #[arg(long, value_name = "PLACE")]
+    to: String,
+    /// The source's settings: TOML, or an opentsdb.conf
+    #[arg(long, value_name = "FILE")]
+    from_config: Option<PathBuf>,
+    /// The target's settings
+    #[arg(long, value_name = "FILE")]
+    to_config: Option<PathBuf>,
+    /// Remember progress in FILE
+    #[arg(long, value_name = "FILE", default_value = "basalt-migrate.json")]
+    progress: PathBuf,
+    /// Copy into tables that hold rows already, such as an earlier copy's
+    #[arg(long)]
+    into_filled: bool,
+    /// Compare only
+    #[arg(long, conflicts_with = "into_filled")]
+    only_verify: bool,
+}
+
+impl Migrate {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let (from, to) = (config(&self.from, self.from_config)?, config(&self.to, self.to_config)?);
+        if from.store.kind == StoreKind::Embedded && !from.store.data_dir.is_dir() {
+            return Err(super::backup::no_folder(&from.store.data_dir));
+        }
+        let source = Plain::open(&from)?;
+        let opened = Opened::open(&to);
+        let done = opened.and_then(|target| {
+            let job = Job {
+                source: End { name: self.from, store: source.store(), schema: source.schema_config().clone() },
+                target: End {
+                    name: self.to,
+                    store: std::sync::Arc::clone(target.schema.store()),
+                    schema: target.schema.config().clone(),
+                },
+                progress: self.progress,
+                into_filled: self.into_filled,
+                only_verify: self.only_verify,
+            };
+            let done = migrate::run(&job);
+            drop(job);
+            target.close()?;
+            done
+        });
+        source.close()?;
+        let sum = done?;
+        let copied = if self.only_verify {
+            "nothing copied".to_owned()
+        } else {
+            format!("{} cells copied ({} rows by earlier runs)", sum.cells, sum.resumed)
+        };
+        print(&format!("{} tables, {copied}; {} rows compared, and both ends hold the same\n", sum.tables, sum.rows))
+    }
+}
+
+/// The configuration of a place.
+fn config(place: &str, file: Option<PathBuf>) -> Result<Config, Failure> {
+    let wrong = || {
+        Failure::new(Exit::Usage, format!("`{place}` is no place: a folder, hbase://HOST:PORT,… or zookeeper://HOST,…"))
+    };
+    let mut flags = Vec::new();
+    if let Some(masters) = place.strip_prefix("hbase://").map(|rest| rest.trim_end_matches('/')) {
+        flags.push(("hbase.masters", masters.to_owned()));
+        flags.push(("store.kind", "hbase".to_owned()));
+    } else if let Some(rest) = place.strip_prefix("zookeeper://") {
+        let (quorum, root) = rest.split_once('/').map_or((rest, None), |(quorum, root)| (quorum, Some(root)));
+        flags.push(("hbase.masters", String::new()));
+        flags.push(("hbase.zookeeper_quorum", quorum.to_owned()));
+        flags.extend(root.filter(|root| !root.is_empty()).map(|root| ("hbase.zookeeper_root", format!("/{root}"))));
+        flags.push(("store.kind", "hbase".to_owned()));
+    } else {
+        if place.contains("://") || Path::new(place).as_os_str().is_empty() {
+            return Err(wrong());
+        }
+        flags.push(("store.data_dir", place.to_owned()));
+        flags.push(("store.kind", "embedded".to_owned()));
+    }
+    if flags.iter().any(|(name, value)| *name != "hbase.masters" && value.is_empty()) {
+        return Err(wrong());
+    }
+    Config::load(&Layers { file, flags, ..Layers::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_folder_or_a_cluster() {
+        let folder = config("/var/lib/basalt", None).unwrap();
+        assert_eq!((folder.store.kind, folder.schema.salt_width), (StoreKind::Embedded, 1));
+        let masters = config("hbase://m1:16000,m2:16000", None).unwrap();
+        assert_eq!((masters.store.kind, masters.schema.salt_width), (StoreKind::Hbase, 0));
+        assert_eq!(masters.hbase.masters, "m1:16000,m2:16000");
+        let quorum = config("zookeeper://a,b:2182/hb", None).unwrap();
+        assert_eq!((&*quorum.hbase.zookeeper_quorum, &*quorum.hbase.zookeeper_root), ("a,b:2182", "/hb"));
+        assert_eq!(config("zookeeper://a", None).unwrap().hbase.zookeeper_root, "/hbase");
+        for wrong in ["", "hdfs://x", "zookeeper://"] {
+            assert_eq!(config(wrong, None).unwrap_err().exit, Exit::Usage, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! OpenTSDB's tables from one store to another: copied cell by cell with their times, then read back and compared.
+//!
+//! ```text
+//! source ─ scan ─► rows ─ key anew ─► batches ─► target        names first, points last
+//!                   └─ digest ──────── = ? ──────── digest ◄─ scan ─┘
+//! ```
+//!
+//! Cells keep their times, what was deleted is not brought along, and what is sent twice is the same cell: a copy that
+//! was killed goes on behind the last row that its progress file tells of. Nobody may write to either end meanwhile; who
+//! did is found out by the comparison.
+
+mod copy;
+mod digest;
+mod plan;
+mod progress;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use basalt_schema::SchemaConfig;
+use basalt_store::{Store, with_causes};
+
+use self::plan::TablePair;
+use self::progress::{Memory, Shown};
+use crate::exit::{Exit, Failure};
+use crate::store::exit_of;
+
+/// A store with tables of OpenTSDB's, as one of the two ends.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// What a person calls it.
+    pub(crate) name: String,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) schema: SchemaConfig,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) source: End,
+    pub(crate) target: End,
+    /// The file that remembers how far the copy is.
+    pub(crate) progress: PathBuf,
+    /// Rows of the target that are there already are no reason to stop.
+    pub(crate) into_filled: bool,
+    /// Compare only what both ends hold.
+    pub(crate) only_verify: bool,
+}
+
+/// What was done.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    /// Tables that the source has.
+    pub(crate) tables: u64,
+    /// Rows that both ends hold alike.
+    pub(crate) rows: u64,
+    /// Cells that were copied, by this run and those before it.
+    pub(crate) cells: u64,
+    /// Rows that an earlier run copied.
+    pub(crate) resumed: u64,
+}
+
+/// Copies and compares.
+///
+/// # Errors
+///
+/// Exit code 3: settings that cannot be brought together. 1: the target holds other rows, or the ends differ after the
+/// copy. What a store says.
+pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
+    let pairs = plan::pairs(job)?;
+    let mut memory = Memory::load(&job.progress, &job.source.name, &job.target.name)?;
+    let mut shown = Shown::new();
+    let mut sum = Sum { tables: pairs.len() as u64, ..Sum::default() };
+    if job.only_verify {
+        for pair in &pairs {
+            let digest = verify::digest_of_source(job, pair, &mut shown)?;
+            sum.rows += verify::compare(job, pair, &digest, &mut shown)?;
+        }
+        return Ok(sum);
+    }
+    if memory.is_new() && !job.into_filled {
+        pairs.iter().try_for_each(|pair| refuse_filled(job, pair))?;
+    }
+    sum.resumed = memory.rows();
+    for pair in &pairs {
+        plan::take_over_settings(job, pair)?;
+        copy::copy(job, pair, &mut memory, &mut shown)?;
+    }
+    for pair in &pairs {
+        let state = memory.of(&pair.to.to_string());
+        sum.cells += state.cells;
+        sum.rows += verify::compare(job, pair, &state.digest, &mut shown)?;
+    }
+    // Whoever migrates again begins anew.
+    memory.forget()?;
+    Ok(sum)
+}
+
+/// A table of the target must be empty: where names have other UIDs, points of two servers would become one's.
+fn refuse_filled(job: &Job, pair: &TablePair) -> Result<(), Failure> {
+    let scan = basalt_store::Scan { limit_rows: Some(1), ..basalt_store::Scan::all() };
+    let mut scanner = job.target.store.scan(&pair.to, scan).map_err(|cause| at(&job.target, &cause))?;
+    match scanner.next_wait().transpose().map_err(|cause| at(&job.target, &cause))? {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(
+            Exit::Failure,
+            format!(
+                "table {} of {} holds rows already, and nothing was copied: empty it, or add --into-filled where it is an \
+                 earlier copy of the same tables",
+                pair.to, job.target.name
+            ),
+        )),
+    }
+}
+
+/// A store's error with the end that it is of.
+fn at(end: &End, cause: &basalt_store::Error) -> Failure {
+    Failure::new(exit_of(cause.kind()), format!("{}: {}", end.name, with_causes(cause)))
+}

@@ -1,0 +1,158 @@
+//! A table copied: scanned in key order, put with its cells' times, remembered once it is durable.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use basalt_schema::UidKind;
+use basalt_store::{Applied, Durability, Get, MutationBatch, Pending, RowBatch, Scan};
+use bytes::Bytes;
+
+use super::digest::Digester;
+use super::plan::TablePair;
+use super::progress::{Memory, Shown, TableState};
+use super::{Job, at};
+use crate::exit::{Exit, Failure};
+
+/// Bytes of a batch, about, and how many are under way.
+const BATCH_BYTES: usize = 1 << 20;
+const UNDER_WAY_MAX: usize = 4;
+/// How often progress is made durable and remembered.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(2);
+
+/// Copies what is left of a table.
+///
+/// # Errors
+///
+/// What a store says; a row that the target refuses; a name that the target knows by another UID.
+pub(super) fn copy(job: &Job, pair: &TablePair, memory: &mut Memory, shown: &mut Shown) -> Result<(), Failure> {
+    let name = pair.to.to_string();
+    let mut state = memory.of(&name);
+    if state.is_done {
+        return Ok(());
+    }
+    let regions = job.source.store.regions(&pair.from).map_err(|cause| at(&job.source, &cause))?;
+    let mut digester = Digester::new(pair.is_folded, job.source.schema.duplicates());
+    let scan = Scan {
+        start_inclusive: state.at.is_empty(),
+        versions: u32::MAX,
+        batch_bytes: BATCH_BYTES,
+        cache_blocks: false,
+        ..Scan::range(state.at.clone(), Bytes::new())
+    };
+    let mut scanner = job.source.store.scan(&pair.from, scan).map_err(|cause| at(&job.source, &cause))?;
+    let (mut under_way, mut remembered) = (VecDeque::new(), Instant::now());
+    while let Some(rows) = scanner.next_wait().transpose().map_err(|cause| at(&job.source, &cause))? {
+        if pair.is_names && job.into_filled {
+            refuse_other_names(job, pair, &rows)?;
+        }
+        under_way.push_back((job.target.store.apply(&pair.to, batch(pair, &rows)?), rows.clone()));
+        while under_way.len() > UNDER_WAY_MAX {
+            settle(job, pair, under_way.pop_front())?;
+        }
+        for row in rows.rows() {
+            digester.add(pair.shared_of_source(row.key()), &row, &mut state.digest);
+            row.key().clone_into(&mut state.at);
+        }
+        state.cells += rows.cells_count() as u64;
+        if remembered.elapsed() >= CHECKPOINT_EVERY {
+            checkpoint(job, pair, &mut under_way, (memory, &state))?;
+            remembered = Instant::now();
+        }
+        let region = regions.iter().filter(|region| *region.start <= *state.at).count();
+        shown.tell(&format!("copying {name}"), rows.len() as u64, (region, regions.len()));
+    }
+    state.is_done = true;
+    checkpoint(job, pair, &mut under_way, (memory, &state))
+}
+
+type UnderWay = (Pending<Applied>, RowBatch);
+
+/// Waits until all is durable, and remembers it.
+fn checkpoint(
+    job: &Job,
+    pair: &TablePair,
+    under_way: &mut VecDeque<UnderWay>,
+    (memory, state): (&mut Memory, &TableState),
+) -> Result<(), Failure> {
+    while !under_way.is_empty() {
+        settle(job, pair, under_way.pop_front())?;
+    }
+    job.target.store.sync().wait().map_err(|cause| at(&job.target, &cause))?;
+    memory.advance(&pair.to.to_string(), state)
+}
+
+fn settle(job: &Job, pair: &TablePair, batch: Option<UnderWay>) -> Result<(), Failure> {
+    let Some((pending, rows)) = batch else { return Ok(()) };
+    let applied = pending.wait().map_err(|cause| at(&job.target, &cause))?;
+    let Some(refused) = applied.failed.first() else { return Ok(()) };
+    let key = rows.row(refused.row).map(|row| hex(row.key())).unwrap_or_default();
+    let failure = at(&job.target, &refused.error);
+    Err(Failure::new(failure.exit, format!("row {key} of {}: {failure}", pair.from)))
+}
+
+/// The rows as changes of the target; every row is one entry, in the same order.
+fn batch(pair: &TablePair, rows: &RowBatch) -> Result<MutationBatch, Failure> {
+    let cells = rows.cells_count();
+    let mut batch = MutationBatch::with_capacity(Durability::Os, rows.len(), cells, rows.data_bytes());
+    for row in rows.rows() {
+        let key = pair.key(row.key()).ok_or_else(|| {
+            let key = hex(row.key());
+            Failure::config(format!(
+                "row {key} of {} is none of the source's settings: it cannot be salted anew",
+                pair.from
+            ))
+        })?;
+        let full = |cause: basalt_store::Error| Failure::new(Exit::Failure, cause.to_string());
+        let mut into = batch.row(&key).map_err(full)?;
+        for cell in row.cells() {
+            into.put(cell.family, cell.qualifier, Some(cell.timestamp), cell.value).map_err(full)?;
+        }
+    }
+    Ok(batch)
+}
+
+/// A name that the target knows by another UID, or a UID by another name, would mix up series.
+fn refuse_other_names(job: &Job, pair: &TablePair, rows: &RowBatch) -> Result<(), Failure> {
+    let is_map = |qualifier: &[u8]| UidKind::ALL.iter().any(|kind| kind.qualifier().as_bytes() == qualifier);
+    let keys = rows.rows().map(|row| Bytes::copy_from_slice(row.key())).collect();
+    let found = job.target.store.get(&pair.to, Get::rows(keys)).wait().map_err(|cause| at(&job.target, &cause))?;
+    let mut told = rows.rows();
+    for there in found.rows() {
+        let Some(row) = told.find(|row| row.key() == there.key()) else { break };
+        for cell in there.cells().filter(|cell| is_map(cell.qualifier)) {
+            let same = |other: &basalt_store::CellView<'_>| {
+                (other.family, other.qualifier) == (cell.family, cell.qualifier) && other.value != cell.value
+            };
+            // The counters of UIDs may only grow.
+            let is_counter = row.key() == [0] && cell.value.len() == 8;
+            let Some(other) = row.cells().find(same).filter(|other| !is_counter || other.value < cell.value) else {
+                continue;
+            };
+            return Err(Failure::new(
+                Exit::Failure,
+                format!(
+                    "row {} of {} means {} in {} and {} in {}: two servers' names cannot become one's",
+                    hex(row.key()),
+                    pair.to,
+                    hex(other.value),
+                    job.source.name,
+                    hex(cell.value),
+                    job.target.name
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes as a person reads them: text where it is, else hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    if !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic) {
+        return String::from_utf8_lossy(bytes).into_owned();
+    }
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap_or_default();
+        text
+    })
+}

@@ -1,0 +1,94 @@
+//! What a table holds, in one number that does not depend on the order of its rows, nor on whether a store has folded them.
+
+use basalt_schema::{Duplicates, RowCell, RowFold};
+use basalt_store::{CellView, RowView};
+use serde::{Deserialize, Serialize};
+
+/// FNV-1a of 128 bits.
+const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+
+/// Rows and the sum of their hashes. A row's hash takes in its key, and family, qualifier, time and value of each cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Digest {
+    pub(super) rows: u64,
+    /// Both halves of the sum.
+    sum: (u64, u64),
+}
+
+/// Makes digests; reused from row to row.
+#[derive(Debug)]
+pub(super) struct Digester {
+    fold: RowFold,
+    duplicates: Duplicates<'static>,
+    is_folded: bool,
+}
+
+impl Digester {
+    /// For tables whose rows a store may fold, or not.
+    pub(super) fn new(is_folded: bool, duplicates: Duplicates<'static>) -> Self {
+        Self { fold: RowFold::default(), duplicates, is_folded }
+    }
+
+    /// Takes a row in, under a key that both ends have.
+    ///
+    /// Rows that may be folded are taken in as a fold leaves them, which gives the same cells at whatever time and in
+    /// however many steps it is done.
+    pub(super) fn add(&mut self, key: &[u8], row: &RowView<'_>, into: &mut Digest) {
+        let mut hash = Hash::default();
+        hash.bytes(key);
+        let cells: Vec<CellView<'_>> = row.cells().collect();
+        let has_versions = cells.iter().zip(cells.iter().skip(1)).any(|(a, b)| a.qualifier == b.qualifier);
+        let may_fold = self.is_folded && !has_versions;
+        let parts: Vec<RowCell<'_>> =
+            if may_fold { cells.iter().map(|cell| RowCell::from(*cell)).collect() } else { Vec::new() };
+        // Damaged rows are folded by nobody.
+        let folded = self.fold.fold(&parts, self.duplicates).ok().flatten();
+        for cell in cells.iter().filter(|cell| folded.is_none() || !RowFold::joins(cell.qualifier)) {
+            hash.cell(cell.family, cell.qualifier, cell.timestamp.0, cell.value);
+        }
+        if let (Some(folded), Some(first)) = (folded, cells.first()) {
+            hash.cell(first.family, folded.qualifier, folded.timestamp.0, folded.value);
+        }
+        into.rows += 1;
+        into.set_sum(into.sum().wrapping_add(hash.0));
+    }
+}
+
+impl Digest {
+    fn sum(self) -> u128 {
+        u128::from(self.sum.0) << 64 | u128::from(self.sum.1)
+    }
+
+    fn set_sum(&mut self, sum: u128) {
+        #[expect(clippy::cast_possible_truncation, reason = "the halves")]
+        let halves = ((sum >> 64) as u64, sum as u64);
+        self.sum = halves;
+    }
+}
+
+struct Hash(u128);
+
+impl Default for Hash {
+    fn default() -> Self {
+        Self(OFFSET)
+    }
+}
+
+impl Hash {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.raw(&(bytes.len() as u64).to_be_bytes());
+        self.raw(bytes);
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME));
+    }
+
+    fn cell(&mut self, family: &[u8], qualifier: &[u8], time: u64, value: &[u8]) {
+        self.bytes(family);
+        self.bytes(qualifier);
+        self.raw(&time.to_be_bytes());
+        self.bytes(value);
+    }
+}

@@ -1,0 +1,153 @@
+//! How far a copy is: remembered in a small file, and told.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
+
+use super::digest::Digest;
+use crate::exit::{Exit, Failure};
+
+/// How often progress is told where there is no terminal to show it on.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// How far one table is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TableState {
+    /// The last row of the source that is durable in the target; empty before the first.
+    pub(super) at: Vec<u8>,
+    pub(super) is_done: bool,
+    pub(super) cells: u64,
+    /// Of the rows up to there.
+    pub(super) digest: Digest,
+}
+
+/// The file's content.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Told {
+    from: String,
+    to: String,
+    /// By the target's names.
+    tables: BTreeMap<String, TableState>,
+}
+
+/// What is remembered of a copy.
+#[derive(Debug)]
+pub(super) struct Memory {
+    file: PathBuf,
+    told: Told,
+}
+
+impl Memory {
+    /// Reads the file; one that is not there means that nothing was copied.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is of another copy.
+    pub(super) fn load(file: &Path, from: &str, to: &str) -> Result<Self, Failure> {
+        let fail = |why: String| Failure::new(Exit::Failure, format!("cannot use {}: {why}", file.display()));
+        let told = match std::fs::read(file) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|cause| fail(cause.to_string()))?,
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+                Told { from: from.to_owned(), to: to.to_owned(), tables: BTreeMap::new() }
+            }
+            Err(cause) => return Err(fail(cause.to_string())),
+        };
+        if (told.from.as_str(), told.to.as_str()) != (from, to) {
+            return Err(fail(format!(
+                "it is of a copy from {} to {}; remove it, or name another by --progress",
+                told.from, told.to
+            )));
+        }
+        Ok(Self { file: file.to_owned(), told })
+    }
+
+    /// Whether nothing was copied before.
+    pub(super) fn is_new(&self) -> bool {
+        self.told.tables.is_empty()
+    }
+
+    /// Rows that are remembered.
+    pub(super) fn rows(&self) -> u64 {
+        self.told.tables.values().map(|state| state.digest.rows).sum()
+    }
+
+    /// How far a table is.
+    pub(super) fn of(&self, table: &str) -> TableState {
+        self.told.tables.get(table).cloned().unwrap_or_default()
+    }
+
+    /// Remembers how far a table is. Written aside and renamed: a copy that is killed meanwhile leaves the file as it was.
+    pub(super) fn advance(&mut self, table: &str, state: &TableState) -> Result<(), Failure> {
+        self.told.tables.insert(table.to_owned(), state.clone());
+        serde_json::to_vec(&self.told)
+            .map_err(std::io::Error::from)
+            .and_then(|bytes| replace(&self.file, &bytes))
+            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", self.file.display())))
+    }
+
+    /// Removes the file.
+    pub(super) fn forget(self) -> Result<(), Failure> {
+        match std::fs::remove_file(&self.file) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                Err(Failure::new(Exit::Failure, format!("cannot remove {}: {cause}", self.file.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "progress lost with the power is progress made again, nothing more")]
+fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut aside = file.as_os_str().to_owned();
+    aside.push(".tmp");
+    std::fs::write(&aside, bytes)?;
+    std::fs::rename(aside, file)
+}
+
+/// Progress as a person sees it.
+#[derive(Debug)]
+pub(super) struct Shown {
+    bar: ProgressBar,
+    /// When a line was last told; none on a terminal.
+    told: Option<Instant>,
+    began: Instant,
+    rows: u64,
+}
+
+impl Shown {
+    pub(super) fn new() -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
+        let bar = if is_terminal { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        Self { bar, told: (!is_terminal).then(Instant::now), began: Instant::now(), rows: 0 }
+    }
+
+    /// So many more rows are done.
+    pub(super) fn tell(&mut self, doing: &str, rows: u64, regions: (usize, usize)) {
+        self.rows += rows;
+        let rate = u128::from(self.rows) * 1000 / self.began.elapsed().as_millis().max(1);
+        let line = format!("{doing}: region {} of {}, {} rows in all, {rate} rows/s", regions.0, regions.1, self.rows);
+        match &mut self.told {
+            None => {
+                self.bar.set_message(line);
+                self.bar.tick();
+            }
+            Some(told) if told.elapsed() >= TELL_EVERY => {
+                *told = Instant::now();
+                writeln!(std::io::stderr(), "{line}").unwrap_or_default();
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,237 @@
+//! Copies between memory and embedded stores: what comes out, what is refused, and what a copy that ended early leaves.
+
+use basalt_engine::{Engine, EngineOptions};
+use basalt_rewrite::HourFold;
+use basalt_schema::{KeyLayout, Salting, Schema, Tsuid};
+use basalt_store::{Compaction, Durability, ManualClock, MemoryStore, MutationBatch, Scan, TableName, Timestamp};
+
+use super::*;
+
+/// 2023-11-14T22:00:00Z, the start of an hour.
+const BASE_MS: u64 = 1_699_999_200_000;
+
+fn schema(salting: Salting) -> SchemaConfig {
+    SchemaConfig { salting, ..SchemaConfig::default() }
+}
+
+fn memory(name: &str, salting: Salting) -> End {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp(BASE_MS)))));
+    let schema = schema(salting);
+    Schema::open(Arc::clone(&store), schema.clone()).unwrap();
+    End { name: name.to_owned(), store, schema }
+}
+
+/// An embedded store that folds rows.
+fn embedded(name: &str, folder: &std::path::Path, salting: Salting) -> End {
+    let mut schema = schema(salting);
+    schema.fold = Some(HourFold::NAME.into());
+    let mut options = EngineOptions::new(folder);
+    let layout = KeyLayout { salting, widths: schema.widths };
+    options.clock = Arc::new(ManualClock::new(Timestamp(BASE_MS + 86_400_000)));
+    options.folds = vec![Arc::new(HourFold::new(layout))];
+    let store: Arc<dyn Store> = Engine::open(options).unwrap();
+    Schema::open(Arc::clone(&store), schema.clone()).unwrap();
+    End { name: name.to_owned(), store, schema }
+}
+
+fn put(end: &End, table: &str, cells: &[(&[u8], &[u8], &[u8], u64, &[u8])]) {
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    for (row, family, qualifier, time, value) in cells {
+        batch.row(row).unwrap().put(family, qualifier, Some(Timestamp(*time)), value).unwrap();
+    }
+    let applied = end.store.apply(&table.parse().unwrap(), batch).wait().unwrap();
+    assert!(applied.failed.is_empty());
+}
+
+/// Names, an object of meta data, a branch, an annotation of all, and ten points in each of so many rows.
+fn fill(end: &End, rows: std::ops::Range<u64>) -> Vec<Tsuid> {
+    let opened = Schema::open(Arc::clone(&end.store), end.schema.clone()).unwrap();
+    let global = opened.layout().global_annotations_key(basalt_schema::BaseTime::of_seconds(1_699_999_200));
+    put(end, "tsdb", &[(&global, b"t", &[1, 0, 10], 7, b"{}")]);
+    put(end, "tsdb-tree", &[(b"\0\x01", b"t", b"tree", 3, b"{}")]);
+    let mut tsuids = Vec::new();
+    for host in rows {
+        let tsuid = opened.resolve("m", &[("host", &format!("web{host:04}"))]).unwrap();
+        put(end, "tsdb-meta", &[(tsuid.as_bytes(), b"name", b"ts_meta", 9, b"{}")]);
+        let key = opened.layout().series_key(&tsuid).row_key(basalt_schema::BaseTime::of_seconds(1_699_999_200));
+        for second in 0..10_u8 {
+            let written = BASE_MS + u64::from(second) * 1000 + 5;
+            put(end, "tsdb", &[(&key, b"t", &[0, second << 4], written, &[second])]);
+        }
+        tsuids.push(tsuid);
+    }
+    tsuids
+}
+
+fn job(source: End, target: End, folder: &std::path::Path) -> Job {
+    Job { source, target, progress: folder.join("progress.json"), into_filled: false, only_verify: false }
+}
+
+fn count(end: &End, table: &str) -> (usize, usize) {
+    let mut scanner = end.store.scan(&table.parse::<TableName>().unwrap(), Scan::all()).unwrap();
+    let (mut rows, mut cells) = (0, 0);
+    while let Some(batch) = scanner.next_wait() {
+        let batch = batch.unwrap();
+        rows += batch.len();
+        cells += batch.cells_count();
+    }
+    (rows, cells)
+}
+
+#[test]
+fn everything_is_copied_and_salted_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, target) = (memory("a", Salting::EMBEDDED), memory("b", Salting::NONE));
+    let tsuids = fill(&source, 0..50);
+    let job = job(source, target, folder.path());
+    let sum = run(&job).unwrap();
+    // 51 rows of points, 50 of meta data, one of a tree, those of names.
+    assert_eq!((sum.tables, sum.resumed), (4, 0));
+    assert_eq!(count(&job.target, "tsdb"), (51, 501));
+    assert_eq!(count(&job.target, "tsdb-uid"), count(&job.source, "tsdb-uid"));
+    let opened = Schema::open(Arc::clone(&job.target.store), job.target.schema.clone()).unwrap();
+    let key = opened.layout().series_key(&tsuids[7]).row_key(basalt_schema::BaseTime::of_seconds(1_699_999_200));
+    let row = job.target.store.get(&opened.tables().data, basalt_store::Get::row(key)).wait().unwrap();
+    let times: Vec<u64> = row.row(0).unwrap().cells().map(|cell| cell.timestamp.0 - BASE_MS).collect();
+    assert_eq!(times, [5, 1005, 2005, 3005, 4005, 5005, 6005, 7005, 8005, 9005], "cells keep their times");
+    assert_eq!(&*opened.names(&tsuids[7]).unwrap().tags[0].1, "web0007");
+    assert!(!job.progress.exists(), "a copy that is done is not gone on with");
+    // And back.
+    let back = self::job(job.target, memory("c", Salting::EMBEDDED), folder.path());
+    run(&back).unwrap();
+    let again = Job { source: job.source, only_verify: true, ..back };
+    assert_eq!(run(&again).unwrap().cells, 0);
+}
+
+#[test]
+fn a_store_that_folds_holds_the_same() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (source, target) = (memory("a", Salting::NONE), embedded("b", data.path(), Salting::EMBEDDED));
+    fill(&source, 0..20);
+    let first = job(source, target, folder.path());
+    run(&first).unwrap();
+    let table: TableName = "tsdb".parse().unwrap();
+    first.target.store.flush(&table).unwrap();
+    first.target.store.compact(&table, Compaction::Major).unwrap();
+    assert_eq!(count(&first.target, "tsdb"), (21, 21), "rows are folded");
+    let again = Job { only_verify: true, ..first };
+    run(&again).unwrap();
+    // The folded rows on to another.
+    let next = Job { source: again.target, target: memory("c", Salting::NONE), only_verify: false, ..again };
+    run(&next).unwrap();
+    assert_eq!(count(&next.target, "tsdb"), (21, 21));
+}
+
+#[test]
+fn a_difference_of_one_byte_one_time_or_one_row_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for damage in 0..3 {
+        let first = job(memory("a", Salting::NONE), memory("b", Salting::NONE), folder.path());
+        let tsuid = fill(&first.source, 0..5).remove(3);
+        run(&first).unwrap();
+        let layout = KeyLayout { salting: Salting::NONE, widths: first.source.schema.widths };
+        let key = layout.series_key(&tsuid).row_key(basalt_schema::BaseTime::of_seconds(1_699_999_200));
+        match damage {
+            0 => put(&first.target, "tsdb", &[(&key, b"t", &[0, 0x10], BASE_MS + 1005, &[99])]),
+            1 => put(&first.target, "tsdb", &[(&key, b"t", &[0, 0x10], BASE_MS + 20_000, &[1])]),
+            _ => put(&first.target, "tsdb", &[(&[0, 0, 9, 0, 0, 0, 0], b"t", &[0, 0x10], 1, &[1])]),
+        }
+        let failure = run(&Job { only_verify: true, ..first }).unwrap_err();
+        assert!(failure.exit == Exit::Failure && failure.line.contains("table tsdb is not the same"), "{failure}");
+    }
+}
+
+#[test]
+fn a_target_that_holds_rows_is_refused_unless_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = job(memory("a", Salting::NONE), memory("b", Salting::NONE), folder.path());
+    fill(&first.source, 0..3);
+    run(&first).unwrap();
+    let failure = run(&first).unwrap_err();
+    assert!(failure.line.contains("holds rows already") && failure.line.contains("--into-filled"), "{failure}");
+    first.into_filled = true;
+    fill(&first.source, 3..5);
+    run(&first).unwrap();
+    assert_eq!(count(&first.target, "tsdb").0, 6);
+    // Another server's names: the UID of `m` is that of another metric there.
+    let other = memory("c", Salting::NONE);
+    Schema::open(Arc::clone(&other.store), other.schema.clone()).unwrap().resolve("other", &[("host", "x")]).unwrap();
+    let failure = run(&Job { target: other, ..first }).unwrap_err();
+    assert!(failure.line.contains("names cannot become one's"), "{failure}");
+}
+
+#[test]
+fn a_copy_that_ended_early_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = job(memory("a", Salting::NONE), memory("b", Salting::EMBEDDED), folder.path());
+    fill(&first.source, 0..30);
+    let mut told = Memory::load(&first.progress, "a", "b").unwrap();
+    let (mut shown, pairs) = (Shown::new(), plan::pairs(&first).unwrap());
+    let table = &pairs.last().unwrap().to;
+    first.target.store.disable_table(table).unwrap();
+    for pair in &pairs {
+        assert_eq!(copy::copy(&first, pair, &mut told, &mut shown).is_err(), pair.is_folded);
+    }
+    first.target.store.enable_table(table).unwrap();
+    let before = told.rows();
+    let sum = run(&first).unwrap();
+    assert_eq!((sum.resumed, sum.rows), (before, before + 31));
+    assert_eq!(count(&first.target, "tsdb"), (31, 301));
+}
+
+#[test]
+fn a_copy_within_a_table_begins_behind_what_is_durable() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = job(memory("a", Salting::NONE), memory("b", Salting::NONE), folder.path());
+    let tsuids = fill(&first.source, 0..20);
+    let mut told = Memory::load(&first.progress, "a", "b").unwrap();
+    let mut shown = Shown::new();
+    for pair in plan::pairs(&first).unwrap() {
+        copy::copy(&first, &pair, &mut told, &mut shown).unwrap();
+    }
+    // As if it had been killed at the last row of points: there is one more now.
+    let mut state = told.of("tsdb");
+    state.is_done = false;
+    told.advance("tsdb", &state).unwrap();
+    let layout = KeyLayout { salting: Salting::NONE, widths: first.source.schema.widths };
+    let next = layout.series_key(&tsuids[19]).row_key(basalt_schema::BaseTime::of_seconds(1_700_002_800));
+    put(&first.source, "tsdb", &[(&next, b"t", &[0, 0], BASE_MS + 3_600_000, &[1])]);
+    let sum = run(&first).unwrap();
+    assert!(sum.resumed > 40, "{sum:?}");
+    assert_eq!(count(&first.target, "tsdb"), (22, 202));
+    assert!(!first.progress.exists());
+}
+
+#[test]
+fn a_progress_file_of_another_copy_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("p");
+    Memory::load(&file, "a", "b").unwrap().advance("t", &progress::TableState::default()).unwrap();
+    assert!(Memory::load(&file, "a", "c").unwrap_err().line.contains("from a to b"));
+    assert!(!Memory::load(&file, "a", "b").unwrap().is_new());
+}
+
+#[test]
+fn settings_that_do_not_fit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut narrow = memory("b", Salting::NONE);
+    narrow.schema.widths.tagk = basalt_schema::UidWidth::new(2).unwrap();
+    let failure = run(&job(memory("a", Salting::NONE), narrow, folder.path())).unwrap_err();
+    assert!(failure.exit == Exit::Config && failure.line.contains("different widths"), "{failure}");
+    let mut mistold = memory("a", Salting::EMBEDDED);
+    mistold.schema.salting = Salting::NONE;
+    let failure = run(&job(mistold, memory("b", Salting::NONE), folder.path())).unwrap_err();
+    assert!(failure.exit == Exit::Config && failure.line.contains("salt.width = 1"), "{failure}");
+}
+
+#[test]
+fn how_long_cells_live_is_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = job(memory("a", Salting::NONE), memory("b", Salting::NONE), folder.path());
+    let table: TableName = "tsdb".parse().unwrap();
+    let mut told = first.source.store.describe_table(&table).unwrap();
+    told.families[0].ttl_seconds = Some(1_000_000);
+    first.source.store.alter_table(told).unwrap();
+    run(&first).unwrap();
+    assert_eq!(first.target.store.describe_table(&table).unwrap().families[0].ttl_seconds, Some(1_000_000));
+}

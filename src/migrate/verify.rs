@@ -1,0 +1,79 @@
+//! What the target holds, read back and held against what the source was read as.
+
+use basalt_store::Scan;
+
+use super::digest::{Digest, Digester};
+use super::plan::TablePair;
+use super::progress::Shown;
+use super::{End, Job, at};
+use crate::exit::{Exit, Failure};
+
+/// Bytes of a batch, about.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Holds the target's table against the source's digest, and says how many rows it has.
+///
+/// # Errors
+///
+/// Exit code 1: they differ. What a store says.
+pub(super) fn compare(job: &Job, pair: &TablePair, source: &Digest, shown: &mut Shown) -> Result<u64, Failure> {
+    let mut misplaced = 0_u64;
+    let mut shared = |key: &[u8]| {
+        let found = pair.shared_of_target(key).map(<[u8]>::to_vec);
+        misplaced += u64::from(found.is_none());
+        found
+    };
+    let target = digest(&job.target, &pair.to, (job, pair), shown, &mut shared)?;
+    if misplaced == 0 && target == *source {
+        return Ok(target.rows);
+    }
+    let what = match (misplaced, target.rows == source.rows) {
+        (0, true) => "and they differ".to_owned(),
+        (0, false) => String::new(),
+        (count, _) => format!("{count} of them under a salt that their series do not have"),
+    };
+    Err(Failure::new(
+        Exit::Failure,
+        format!(
+            "table {} is not the same: {} rows in {}, {} rows in {} {what}; was one of them written to meanwhile? Run it \
+             again with --into-filled when nobody writes",
+            pair.to, source.rows, job.source.name, target.rows, job.target.name
+        ),
+    ))
+}
+
+/// The source's digest where nothing was copied by this run.
+///
+/// # Errors
+///
+/// What a store says.
+pub(super) fn digest_of_source(job: &Job, pair: &TablePair, shown: &mut Shown) -> Result<Digest, Failure> {
+    let mut shared = |key: &[u8]| Some(pair.shared_of_source(key).to_vec());
+    digest(&job.source, &pair.from, (job, pair), shown, &mut shared)
+}
+
+fn digest(
+    end: &End,
+    table: &basalt_store::TableName,
+    (job, pair): (&Job, &TablePair),
+    shown: &mut Shown,
+    shared: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>,
+) -> Result<Digest, Failure> {
+    let regions = end.store.regions(table).map_err(|cause| at(end, &cause))?;
+    let mut digester = Digester::new(pair.is_folded, job.source.schema.duplicates());
+    let scan = Scan { versions: u32::MAX, batch_bytes: BATCH_BYTES, cache_blocks: false, ..Scan::all() };
+    let mut scanner = end.store.scan(table, scan).map_err(|cause| at(end, &cause))?;
+    let mut digest = Digest::default();
+    while let Some(rows) = scanner.next_wait().transpose().map_err(|cause| at(end, &cause))? {
+        let mut region = 0;
+        for row in rows.rows() {
+            match shared(row.key()) {
+                Some(key) => digester.add(&key, &row, &mut digest),
+                None => digest.rows += 1,
+            }
+            region = regions.iter().filter(|region| *region.start <= *row.key()).count();
+        }
+        shown.tell(&format!("reading {table} of {} back", end.name), rows.len() as u64, (region, regions.len()));
+    }
+    Ok(digest)
+}
