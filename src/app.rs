@@ -224,6 +224,11 @@ impl App {
         self.store.stats()
     }
 
+    /// What was asked of the cluster, if that is the store.
+    pub(crate) fn cluster_figures(&self) -> Option<basalt_hbase::Figures> {
+        self.store.cluster_figures()
+    }
+
     /// Prometheus' page: the daemon's numbers, then the store's.
     pub(crate) fn metrics_page(&self) -> String {
         let mut page = self.metrics.page(&self.points());
@@ -237,6 +242,9 @@ impl App {
         }
         if let Some(rewriter) = &self.rewriter {
             page.rewriting(&rewriter.counts());
+        }
+        if let Some(figures) = self.cluster_figures() {
+            page.cluster(&figures);
         }
         match self.store_stats() {
             Some(stats) => page.store(&stats),

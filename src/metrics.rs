@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use basalt_engine::Stats;
+use basalt_hbase::{Figures, ServerFigures};
 use basalt_ingest::{Door, DoorCounts, IngestCounts, ProblemClass};
 use basalt_rewrite::RewriteCounts;
 use hdrhistogram::Histogram;
@@ -168,6 +169,23 @@ fn ingest_lines(page: &mut Page, points: &IngestCounts) {
     page.line("basalt_put_bodies_refused_total", "", points.bodies_refused);
 }
 
+/// A number of a region server.
+type OfServer = fn(&ServerFigures) -> u64;
+
+/// Names, kinds and meanings of what is counted by region server.
+const SERVER_LINES: [(&str, &str, &str, OfServer); 10] = [
+    ("basalt_hbase_connections_open", "gauge", "Connections open now, by server.", |of| of.connections),
+    ("basalt_hbase_connections_total", "counter", "Connections opened, by server.", |of| of.connected),
+    ("basalt_hbase_sent_total", "counter", "Calls sent, by server.", |of| of.sent),
+    ("basalt_hbase_in_flight", "gauge", "Calls sent and not answered yet, by server.", |of| of.in_flight),
+    ("basalt_hbase_waiting", "gauge", "Calls that wait to be sent, by server.", |of| of.waiting),
+    ("basalt_hbase_waited_total", "counter", "Calls that found too many in flight, by server.", |of| of.waited),
+    ("basalt_hbase_timed_out_total", "counter", "Calls not answered in time, by server.", |of| of.timed_out),
+    ("basalt_hbase_late_total", "counter", "Answers to calls that were given up, by server.", |of| of.late),
+    ("basalt_hbase_lost_total", "counter", "Calls whose connection ended under way, by server.", |of| of.lost),
+    ("basalt_hbase_refused_total", "counter", "Calls answered by an exception, by server.", |of| of.refused),
+];
+
 /// A page of Prometheus' text form under construction.
 #[derive(Default)]
 pub(crate) struct Page(String);
@@ -211,6 +229,34 @@ impl Page {
             [("read", counts.read_errors), ("put", counts.put_errors), ("delete", counts.delete_errors)]
         {
             self.line("basalt_rewrite_errors_total", &format!("{{call=\"{call}\"}}"), value);
+        }
+    }
+
+    /// Adds what was asked of a cluster.
+    pub(crate) fn cluster(&mut self, figures: &Figures) {
+        self.head("basalt_hbase_calls_total", "counter", "Calls by method.");
+        for (method, count) in &figures.calls {
+            self.line("basalt_hbase_calls_total", &format!("{{method=\"{method}\"}}"), *count);
+        }
+        for (name, kind, about, value) in [
+            ("basalt_hbase_retries_total", "counter", "Attempts after the first.", figures.retries),
+            (
+                "basalt_hbase_relocations_total",
+                "counter",
+                "Regions that were not where they were looked for.",
+                figures.relocations,
+            ),
+            ("basalt_hbase_lookups_total", "counter", "Tables whose regions were read.", figures.lookups),
+            ("basalt_hbase_regions_kept", "gauge", "Regions whose places are kept.", figures.regions_kept),
+        ] {
+            self.head(name, kind, about);
+            self.line(name, "", value);
+        }
+        for (name, kind, about, pick) in SERVER_LINES {
+            self.head(name, kind, about);
+            for server in &figures.servers {
+                self.line(name, &format!("{{server=\"{}\"}}", server.server), pick(server));
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 //! The daemon's numbers under OpenTSDB's names (`O-STATS`), for `/api/stats`, `/stats` and telnet `stats`.
 //!
-//! Every name of OpenTSDB 2.4 is there, so that alerts on it keep working, but those of its HBase client (`tsd.hbase.rpcs`
-//! and the like): `tsd.storage.*` stand in for them. What cannot happen here is 0.
+//! Every name of OpenTSDB 2.4 is there, so that alerts on it keep working. Those of its HBase client (`tsd.hbase.rpcs` and
+//! the like) are there over HBase, with the calls as they are sent; else `tsd.storage.*` stand in for them. What cannot
+//! happen here is 0.
 
+use basalt_hbase::{Figures, ServerFigures};
 use basalt_ingest::{Door, DoorCounts, ProblemClass};
 use basalt_schema::UidKind;
 use tokio::task::block_in_place;
@@ -140,6 +142,9 @@ impl Stats {
         self.put("compaction.writes", NO_TAG, rows.cells_written);
         self.put("compaction.deletes", NO_TAG, rows.cells_deleted);
         self.put("query.memory.bytes", NO_TAG, app.queries().memory_used_bytes());
+        if let Some(figures) = app.cluster_figures() {
+            self.cluster(&figures);
+        }
         if let Some(store) = app.store_stats() {
             self.put("storage.wal.bytes", NO_TAG, store.wal_bytes);
             self.put("storage.wal.syncs", NO_TAG, store.wal_syncs);
@@ -149,6 +154,25 @@ impl Stats {
             self.put("storage.flushes", NO_TAG, store.flushes);
             self.put("storage.compactions", NO_TAG, store.compactions);
         }
+    }
+}
+
+impl Stats {
+    /// The cluster's client, by the names of OpenTSDB's own.
+    fn cluster(&mut self, figures: &Figures) {
+        let of = |method: &str| figures.calls.iter().filter(|(name, _)| *name == method).map(|(_, count)| count).sum();
+        self.put("hbase.root_lookups", NO_TAG, 0);
+        self.put("hbase.meta_lookups", ("type", "uncontended"), figures.lookups);
+        self.put("hbase.meta_lookups", ("type", "contended"), 0);
+        for (kind, method) in [("get", "Get"), ("mutate", "Mutate"), ("multi", "Multi"), ("scan", "Scan")] {
+            self.put("hbase.rpcs", ("type", kind), of(method));
+        }
+        let sum = |pick: fn(&ServerFigures) -> u64| figures.servers.iter().map(pick).sum();
+        self.put("hbase.connections.created", NO_TAG, sum(|server| server.connected));
+        self.put("hbase.nsre", NO_TAG, figures.relocations);
+        self.put("hbase.nsre.rpcs_delayed", NO_TAG, figures.retries);
+        self.put("hbase.region_clients.open", NO_TAG, sum(|server| u64::from(server.connections > 0)));
+        self.put("hbase.region_clients.idle_closed", NO_TAG, 0);
     }
 }
 

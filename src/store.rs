@@ -182,6 +182,11 @@ impl Opened {
         self.engine.as_ref()
     }
 
+    /// What was asked of the cluster, if that is the store.
+    pub(crate) fn cluster_figures(&self) -> Option<basalt_hbase::Figures> {
+        self.cluster.as_ref().map(|cluster| cluster.figures())
+    }
+
     /// The embedded store's figures.
     pub(crate) fn stats(&self) -> Option<Stats> {
         self.engine.as_ref().map(|engine| engine.stats())

@@ -14,6 +14,7 @@ use crate::options::HBaseOptions;
 use crate::patience::random;
 use crate::pb::cluster::{GetActiveMasterResponse, GetMetaRegionLocationsResponse, ServerName};
 use crate::pb::rpc::Empty;
+use crate::tally::{ServerTally, Tally};
 use crate::zookeeper;
 
 /// Everything that a client knows of a cluster; shared by its calls.
@@ -23,6 +24,7 @@ pub(crate) struct Cluster {
     pub(crate) locations: Locations,
     /// Names this client among those whose repeated changes a server tells apart.
     pub(crate) nonce_group: u64,
+    pub(crate) tally: Tally,
     registry: Registry,
     /// Guards the connections' places; each place is locked by itself while it connects.
     connections: Mutex<HashMap<(Address, Service), Place>>,
@@ -76,6 +78,7 @@ impl Cluster {
             options,
             locations: Locations::default(),
             nonce_group: random().max(1),
+            tally: Tally::default(),
             registry,
             connections: Mutex::default(),
             known: Mutex::default(),
@@ -99,11 +102,23 @@ impl Cluster {
         cells: Bytes,
         deadline: Instant,
     ) -> std::result::Result<(A, Bytes), CallError> {
-        let connection = self.connection(to, deadline).await.map_err(CallError::Unsent)?;
-        connection.call(method, ask, cells, deadline).await
+        let tally = self.tally.of(to.0);
+        self.tally.call(method);
+        let told = async {
+            let connection = self.connection(to, deadline, &tally).await.map_err(CallError::Unsent)?;
+            connection.call(method, ask, cells, deadline).await
+        };
+        let told = told.await;
+        tally.ended(&told);
+        told
     }
 
-    async fn connection(&self, (address, service): (&Address, Service), deadline: Instant) -> Result<Arc<Connection>> {
+    async fn connection(
+        &self,
+        (address, service): (&Address, Service),
+        deadline: Instant,
+        tally: &Arc<ServerTally>,
+    ) -> Result<Arc<Connection>> {
         let place = {
             let mut connections = lock(&self.connections);
             // Servers that are gone leave their places: connections that ended and that nobody opens.
@@ -119,7 +134,8 @@ impl Cluster {
             return Ok(Arc::clone(connection));
         }
         *held = None;
-        let connection = Arc::new(Connection::open(address, service, &self.options, deadline).await?);
+        let connection =
+            Arc::new(Connection::open((address, service), Arc::clone(tally), &self.options, deadline).await?);
         *held = Some(Arc::clone(&connection));
         Ok(connection)
     }
@@ -189,6 +205,8 @@ impl Cluster {
             let deadline = deadline.min(Instant::now() + self.options.call_timeout / 4);
             match self.call((address, Service::Registry), method, &Empty {}, Bytes::new(), deadline).await {
                 Ok((told, _)) => return Ok(told),
+                // Its masters ask for the same.
+                Err(error) if error.is_final() => return Err(error.into_error()),
                 Err(error) => {
                     let reason = error.into_error().to_string().into();
                     last = Error::Unreachable { what: format!("HBase's registry at {address}").into(), reason };

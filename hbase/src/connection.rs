@@ -23,6 +23,7 @@ use crate::error::{CallError, Error, Result};
 use crate::exception::Exception;
 use crate::frame::{self, ANSWER_BYTES_MAX, Answer, Body, Request};
 use crate::options::HBaseOptions;
+use crate::tally::ServerTally;
 
 /// Requests that wait for the writing task; those after them wait with their callers.
 const QUEUE_MAX: usize = 64;
@@ -102,6 +103,7 @@ type Told = std::result::Result<Body, Exception>;
 #[derive(Debug)]
 struct Calls {
     server: Box<str>,
+    tally: Arc<ServerTally>,
     /// Guards the waiting calls and the end; held for a look-up only.
     state: Mutex<State>,
 }
@@ -113,6 +115,8 @@ struct State {
     ended: Option<Error>,
     /// When the server was heard last.
     heard: Instant,
+    /// Whether it was heard at all.
+    is_known: bool,
 }
 
 impl Calls {
@@ -123,10 +127,20 @@ impl Calls {
 
     /// Ends it: whoever waits is told why.
     fn end(&self, reason: impl Into<Box<str>>) {
-        let error = Error::Lost { server: self.server.clone(), reason: reason.into() };
+        let mut reason = reason.into();
+        if !self.state().is_known {
+            reason = format!("{reason}, and it never said a word, as where it asks for SASL").into();
+        }
+        self.end_by(&Error::Lost { server: self.server.clone(), reason });
+    }
+
+    fn end_by(&self, error: &Error) {
         let waiting = {
             let mut state = self.state();
-            state.ended.get_or_insert(error.clone());
+            if state.ended.is_none() {
+                self.tally.connections.sub();
+                state.ended = Some(error.clone());
+            }
             std::mem::take(&mut state.waiting)
         };
         for waiter in waiting.into_values() {
@@ -138,16 +152,19 @@ impl Calls {
     fn hand_over(&self, answer: Answer) -> Result<()> {
         let waiter = {
             let mut state = self.state();
-            state.heard = Instant::now();
+            (state.heard, state.is_known) = (Instant::now(), true);
             answer.call_id.and_then(|id| state.waiting.remove(&id))
         };
         match (waiter, answer.body) {
             (Some(waiter), told) => drop(waiter.send(Ok(told))),
             // Answers to calls that were given up are passed over; an exception without a call is about all of them.
             (None, Err(exception)) if answer.call_id.is_none_or(|id| id > i32::MAX.unsigned_abs()) => {
+                if exception.asks_for_login() {
+                    return Err(Error::LoginRequired { server: self.server.clone(), message: exception.message });
+                }
                 return Err(exception.into());
             }
-            (None, _) => {}
+            (None, _) => self.tally.late.add(),
         }
         Ok(())
     }
@@ -183,8 +200,8 @@ impl Connection {
     /// # Errors
     /// `Unreachable`
     pub(crate) async fn open(
-        address: &Address,
-        service: Service,
+        (address, service): (&Address, Service),
+        tally: Arc<ServerTally>,
         options: &HBaseOptions,
         deadline: Instant,
     ) -> Result<Self> {
@@ -203,8 +220,10 @@ impl Connection {
             .await
             .map_err(|_| unreachable("it took no greeting in time".to_owned()))?
             .map_err(|cause| unreachable(cause.to_string()))?;
-        let state = State { waiting: HashMap::new(), ended: None, heard: Instant::now() };
-        let calls = Arc::new(Calls { server: address.to_string().into(), state: Mutex::new(state) });
+        let state = State { waiting: HashMap::new(), ended: None, heard: Instant::now(), is_known: false };
+        tally.connections.add();
+        tally.connected.add();
+        let calls = Arc::new(Calls { server: address.to_string().into(), tally, state: Mutex::new(state) });
         let (queue, requests) = mpsc::channel(QUEUE_MAX);
         let writing = tokio::spawn(write(output, requests, Arc::clone(&calls))).abort_handle();
         let reading = tokio::spawn(read(input, Arc::clone(&calls))).abort_handle();
@@ -241,6 +260,11 @@ impl Connection {
         let left = deadline.saturating_duration_since(Instant::now());
         let request = frame::request(id, method, milliseconds(left), ask, cells).map_err(CallError::Unsent)?;
         let begun = Instant::now();
+        let tally = &self.calls.tally;
+        let waits = tally.waiting.during();
+        if self.under_way.available_permits() == 0 {
+            tally.waited.add();
+        }
         let permits = timeout_at(deadline, self.permits(request.len())).await;
         let _permits = permits.map_err(|_| CallError::Unsent(self.timed_out(method)))?.map_err(CallError::Unsent)?;
         let room = timeout_at(deadline, self.queue.reserve()).await;
@@ -249,6 +273,9 @@ impl Connection {
         let (waiter, answer) = oneshot::channel();
         let waiting = Waiting::new(&self.calls, id, waiter).map_err(CallError::Unsent)?;
         room.send(request);
+        drop(waits);
+        tally.sent.add();
+        let _in_flight = tally.in_flight.during();
         let told = timeout_at(deadline, answer).await;
         drop(waiting);
         let Ok(told) = told else {
@@ -330,8 +357,10 @@ async fn read(input: OwnedReadHalf, calls: Arc<Calls>) {
             Ok(frame) => frame,
             Err(cause) => return calls.end(cause.to_string()),
         };
-        if let Err(error) = Answer::decode(frame).and_then(|answer| calls.hand_over(answer)) {
-            return calls.end(error.to_string());
+        match Answer::decode(frame).and_then(|answer| calls.hand_over(answer)) {
+            Ok(()) => {}
+            Err(error @ Error::LoginRequired { .. }) => return calls.end_by(&error),
+            Err(error) => return calls.end(error.to_string()),
         }
     }
 }

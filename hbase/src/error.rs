@@ -32,6 +32,17 @@ pub enum Error {
         /// Why.
         reason: Box<str>,
     },
+    /// The cluster asks for a login, and there is none here; nothing was done.
+    #[error(
+        "{server} takes nobody without a login by SASL (hbase.security.authentication = kerberos), which is not \
+         supported: it said '{message}'"
+    )]
+    LoginRequired {
+        /// The server's address.
+        server: Box<str>,
+        /// What it said.
+        message: Box<str>,
+    },
     /// HBase's own refusal.
     #[error("{class}: {message}")]
     Refused {
@@ -91,7 +102,9 @@ impl Error {
             }
             Self::Refused { kind, .. } => *kind,
             Self::Malformed { .. } => ErrorKind::Corrupt,
-            Self::TooLarge { .. } | Self::NotSupported { .. } | Self::Setting { .. } => ErrorKind::Invalid,
+            Self::TooLarge { .. } | Self::NotSupported { .. } | Self::Setting { .. } | Self::LoginRequired { .. } => {
+                ErrorKind::Invalid
+            }
         }
     }
 
@@ -137,6 +150,11 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
+    /// Whether it is the same however often it is tried.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, Self::Unsent(Error::LoginRequired { .. }) | Self::Unknown(Error::LoginRequired { .. }))
+    }
+
     /// The error where nothing more is tried.
     pub(crate) fn into_error(self) -> Error {
         match self {

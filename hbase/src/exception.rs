@@ -91,6 +91,11 @@ impl Exception {
         }
     }
 
+    /// Whether a server that says so of a connection takes nobody who only tells a name.
+    pub(crate) fn asks_for_login(&self) -> bool {
+        matches!(&*self.class, "AccessDeniedException" | "FatalConnectionException" | "SaslException")
+    }
+
     /// Whether the server said that it did not begin with what was asked, so that it can be asked again whatever it is.
     pub(crate) fn is_before_work(&self) -> bool {
         let remedy = self.remedy();

@@ -76,6 +76,10 @@ pub(crate) struct World {
     pub(crate) asked: Vec<Asked>,
     pub(crate) catalogue_reads: usize,
     pub(crate) connections: usize,
+    /// It asks for a login, and takes nobody who only tells a name.
+    pub(crate) asks_for_login: bool,
+    /// The catalogue is not answered for.
+    pub(crate) is_frozen: bool,
     script: Script,
     held: VecDeque<(u32, Bytes)>,
 }
@@ -102,6 +106,8 @@ impl Fake {
             asked: Vec::new(),
             catalogue_reads: 0,
             connections: 0,
+            asks_for_login: false,
+            is_frozen: false,
             script: Box::new(script),
             held: VecDeque::new(),
         };
@@ -136,6 +142,11 @@ impl Fake {
         let mut magic = [0; 6];
         input.read_exact(&mut magic).await.unwrap();
         assert_eq!(&magic, b"HBas\x00\x50");
+        if self.world.lock().unwrap().asks_for_login {
+            // As HBase 2.6.4 does (`ServerRpcConnection.processPreamble`): call -1 is all of them.
+            let refusal = refusal(u32::MAX, "security.AccessDeniedException: Authentication is required");
+            return output.write_all(&refusal).await.unwrap();
+        }
         let header = ConnectionHeader::decode(frame(&mut input).await.unwrap()).unwrap();
         assert!(header.service_name.is_some_and(|name| name.ends_with("Service")));
         let (replies, mut outgoing) = mpsc::channel::<Bytes>(64);
@@ -182,6 +193,7 @@ impl Fake {
                 let place = RegionLocation { region_info: RegionInfo::default(), server_name: Some(server_name) };
                 Does::answer(&GetMetaRegionLocationsResponse { meta_locations: vec![place] })
             }
+            "Scan" if is_about_catalogue(asked) && world.is_frozen => Does::Silence,
             "Scan" if is_about_catalogue(asked) => world.catalogue(asked),
             _ => {
                 world.asked.push(asked.clone());
@@ -249,10 +261,12 @@ fn reply(id: u32, message: &[u8], cells: &[u8]) -> Bytes {
     framed(&body)
 }
 
+/// A class of HBase's, and after a colon what it says.
 fn refusal(id: u32, class: &str) -> Bytes {
+    let (class, words) = class.split_once(": ").map_or((class, None), |(class, words)| (class, Some(words)));
     let exception = ExceptionResponse {
         exception_class_name: Some(format!("org.apache.hadoop.hbase.{class}")),
-        stack_trace: None,
+        stack_trace: words.map(str::to_owned),
         do_not_retry: None,
     };
     let header = ResponseHeader { call_id: Some(id), exception: Some(exception), cell_block_meta: None };

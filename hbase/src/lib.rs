@@ -18,9 +18,10 @@
 //! | where servers are | `cluster`, `zookeeper` |
 //! | calls and their answers | `connection`, `frame`, `cells`, `pb` |
 //! | what HBase refuses | `exception`, `patience` |
+//! | what was asked, counted | [`tally`](Figures) |
 //!
 //! **What HBase does otherwise than the contract asks** is told in `docs/data-model.md`, rule by rule. **Not supported:**
-//! SASL and Kerberos (a cluster that asks for them refuses the connection), encryption, region replicas, cell tags.
+//! SASL and Kerberos (a cluster that asks for them is told as such, and nothing is tried again), encryption, region replicas, cell tags.
 
 mod admin;
 mod cells;
@@ -43,6 +44,7 @@ mod region_call;
 mod request;
 mod scan;
 mod store;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -52,3 +54,4 @@ mod zookeeper;
 pub use error::{Error, Result};
 pub use options::HBaseOptions;
 pub use store::HBaseStore;
+pub use tally::{Figures, ServerFigures};

@@ -113,6 +113,11 @@ impl Locations {
         }
     }
 
+    /// How many regions' places are kept.
+    pub(crate) fn regions_kept(&self) -> u64 {
+        self.maps().values().map(|map| map.regions.len() as u64).sum()
+    }
+
     /// Forgets whatever is kept of a table.
     pub(crate) fn forget_table(&self, table: &TableName) {
         self.maps().remove(table);
@@ -158,7 +163,7 @@ impl Cluster {
             };
             tracing::debug!("reading hbase:meta: {}", error_words(&error));
             self.forget_servers();
-            if !patience.pause(false).await {
+            if error.is_final() || !patience.pause(false).await {
                 return Err(error.into_error().into());
             }
         }
@@ -180,7 +185,7 @@ impl Cluster {
                 Err(error) => error,
             };
             self.forget_servers();
-            if !patience.pause(false).await {
+            if error.is_final() || !patience.pause(false).await {
                 return Err(error.into_error().into());
             }
         }
@@ -201,6 +206,7 @@ impl Cluster {
         table: &TableName,
         patience: &Patience,
     ) -> std::result::Result<StoreResult<Arc<Map>>, CallError> {
+        self.tally.lookups.add();
         match self.read_state(table, patience).await? {
             State::Absent => return Ok(Err(unknown(table))),
             State::Disabled => return Ok(Err(StoreError::TableDisabled { table: table.to_string().into() })),

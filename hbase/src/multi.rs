@@ -106,7 +106,9 @@ impl Cluster {
             if entries.is_empty() {
                 return Ok(());
             }
+            self.tally.retries.add();
             if round.is_stale {
+                self.tally.relocations.add();
                 self.locations.forget(table, &map);
             }
             let is_stuck = round.needs_pause || entries.len() == asked;

@@ -63,11 +63,16 @@ impl Cluster {
     /// Waits as a remedy asks, and forgets what it calls stale; `false` where there is nothing to try any more.
     pub(crate) async fn heal(&self, remedy: Remedy, at: (&TableName, &Map), patience: &mut Patience) -> bool {
         match remedy {
+            Remedy::None => {}
+            _ => self.tally.retries.add(),
+        }
+        match remedy {
             Remedy::None => false,
             Remedy::Again => true,
             Remedy::BackOff => patience.pause(true).await,
             Remedy::Pause | Remedy::Reopen => patience.pause(false).await,
             Remedy::Relocate => {
+                self.tally.relocations.add();
                 self.locations.forget(at.0, at.1);
                 patience.pause(false).await
             }

@@ -19,9 +19,11 @@ use crate::error::{CallError, Error, Result as OwnResult};
 use crate::options::HBaseOptions;
 use crate::patience::Patience;
 use crate::scan::Walk;
+use crate::tally::Figures;
 
-/// How often the cluster is asked whether it answers, for [`HBaseStore::unreachable`].
+/// How often the cluster is asked whether it answers, for [`HBaseStore::unreachable`], and for how long it is waited for.
 const WATCHED_EVERY: Duration = Duration::from_secs(5);
+const WATCHED_FOR: Duration = Duration::from_secs(5);
 
 /// Batches of a scan that are asked for ahead of its reader.
 const BATCHES_AHEAD: usize = 2;
@@ -76,7 +78,7 @@ impl HBaseStore {
         store.spawn(async move {
             while !tell.is_closed() {
                 tokio::time::sleep(WATCHED_EVERY).await;
-                tell.send_replace(ask_once(&watched).await.err().map(|error| error.to_string()));
+                tell.send_replace(why_not(&watched, WATCHED_FOR).await);
             }
         });
         Ok(store)
@@ -85,6 +87,11 @@ impl HBaseStore {
     /// Why the cluster does not answer, as it was some seconds ago; `None` where it does. Costs nothing.
     pub fn unreachable(&self) -> Option<String> {
         self.unreachable.borrow().clone()
+    }
+
+    /// What was asked of the cluster so far, and what is under way. Costs a look at each server's numbers.
+    pub fn figures(&self) -> Figures {
+        self.cluster.tally.told(self.cluster.locations.regions_kept())
     }
 
     /// Whether the cluster answers now: that a server says where the catalogue is. Waits as long as a call may take.
@@ -129,6 +136,14 @@ impl HBaseStore {
         let task = ask(Arc::clone(&self.cluster));
         self.spawn(async move { completer.complete(task.await) });
         pending
+    }
+}
+
+/// Why the cluster does not answer within this time; one that is frozen says nothing for as long as a call may take.
+pub(crate) async fn why_not(cluster: &Cluster, within: Duration) -> Option<String> {
+    match tokio::time::timeout(within, ask_once(cluster)).await {
+        Ok(told) => told.err().map(|error| error.to_string()),
+        Err(_) => Some(format!("the cluster did not answer within {within:?}")),
     }
 }
 

@@ -366,3 +366,73 @@ async fn a_dropped_scan_is_closed_at_the_server() {
     let last: ScanRequest = fake.calls("Scan").last().unwrap().read();
     assert_eq!((last.scanner_id, last.close_scanner), (Some(7), Some(true)));
 }
+
+/// A cluster with Kerberos refuses whoever only tells a name. That is said at once, not after a minute of trying.
+#[tokio::test]
+async fn a_cluster_that_asks_for_a_login_is_told_as_such() {
+    let fake = Fake::start(|_| Does::answer(&Empty {})).await;
+    fake.world.lock().unwrap().asks_for_login = true;
+    let client = fake.client();
+    let told = client.apply(&table(), puts(&["a"])).await.unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::Invalid);
+    let line = told.to_string();
+    assert!(
+        line.contains("SASL") && line.contains("kerberos") && line.contains("Authentication is required"),
+        "{line}"
+    );
+    assert!(fake.world.lock().unwrap().connections <= 2, "it is not tried again and again");
+    let checked = client.check_catalogue().await.unwrap_err().into_error();
+    assert!(matches!(checked, crate::Error::LoginRequired { .. }), "{checked}");
+}
+
+#[tokio::test]
+async fn calls_are_counted_by_server_and_outcome() {
+    let mut is_first = true;
+    let fake = Fake::start(move |asked| match (&*asked.method, std::mem::take(&mut is_first)) {
+        ("Multi", true) => Does::Refuse("NotServingRegionException"),
+        ("Multi", false) => Does::all_done(asked),
+        ("Hang", _) => Does::Silence,
+        _ => Does::Close,
+    })
+    .await;
+    let client = fake.client();
+    client.apply(&table(), puts(&["a"])).await.unwrap();
+    let told = || client.tally.told(client.locations.regions_kept());
+    let figures = told();
+    assert_eq!((figures.retries, figures.relocations, figures.lookups, figures.regions_kept), (1, 1, 2, 1));
+    assert!(figures.calls.contains(&("Multi", 2)), "{figures:?}");
+    let [server] = &figures.servers[..] else { panic!("{figures:?}") };
+    assert_eq!(server.server, address(&fake).to_string());
+    assert_eq!((server.refused, server.timed_out, server.lost, server.in_flight, server.waiting), (1, 0, 0, 0, 0));
+    // The registry, and the rows.
+    assert_eq!((server.connections, server.connected), (2, 2));
+    let ask = async |method| {
+        let (at, soon) = (address(&fake), Instant::now() + Duration::from_millis(50));
+        client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), soon).await.unwrap_err()
+    };
+    ask("Hang").await;
+    ask("Lose").await;
+    let server = told().servers.remove(0);
+    assert_eq!((server.timed_out, server.lost, server.in_flight), (1, 1, 0));
+    assert_eq!((server.connections, server.connected), (1, 3), "one ended for its silence, its successor was closed");
+    assert_eq!(
+        server.sent,
+        1 + 2 + 4 + 2,
+        "where the catalogue is; two changes; the table's state and regions twice; and those two"
+    );
+}
+
+/// What `/readyz` rests on.
+#[tokio::test]
+async fn whether_the_cluster_answers_is_known_soon() {
+    let fake = Fake::start(|_| Does::answer(&Empty {})).await;
+    let mut options = crate::HBaseOptions::of_masters([address(&fake).to_string()]);
+    options.call_timeout = SOON;
+    let client = Arc::new(Cluster::new(options).unwrap());
+    assert_eq!(crate::store::why_not(&client, SOON).await, None);
+    fake.world.lock().unwrap().is_frozen = true;
+    let told = crate::store::why_not(&client, Duration::from_millis(50)).await.unwrap();
+    assert!(told.contains("did not answer within"), "{told}");
+    fake.world.lock().unwrap().is_frozen = false;
+    assert_eq!(crate::store::why_not(&client, SOON).await, None);
+}

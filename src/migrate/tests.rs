@@ -34,7 +34,10 @@ fn embedded(name: &str, folder: &std::path::Path, salting: Salting) -> End {
     End { name: name.to_owned(), store, schema }
 }
 
-fn put(end: &End, table: &str, cells: &[(&[u8], &[u8], &[u8], u64, &[u8])]) {
+/// Row, family, qualifier, time, value.
+type Cell<'a> = (&'a [u8], &'a [u8], &'a [u8], u64, &'a [u8]);
+
+fn put(end: &End, table: &str, cells: &[Cell<'_>]) {
     let mut batch = MutationBatch::new(Durability::Fsync);
     for (row, family, qualifier, time, value) in cells {
         batch.row(row).unwrap().put(family, qualifier, Some(Timestamp(*time)), value).unwrap();
