@@ -85,7 +85,7 @@ impl App {
         let rewriter = rewriting::rewriter(&config, schema);
         if let Some(rewriter) = &rewriter {
             ingest = ingest.with_listener(rewriting::listener(rewriter));
-            tokio::spawn(rewriting::keep_rewriting(Arc::clone(rewriter), config.rewrite.interval_ms));
+            tokio::spawn(rewriting::keep_rewriting(Arc::clone(rewriter), config.rewrite.clone()));
         }
         Ok(Self {
             rewriter,

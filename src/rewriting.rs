@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
 use crate::clock::WallClock;
-use crate::config::{Config, Mode, StoreKind};
+use crate::config::{self, Config, Mode, StoreKind};
 
 /// Ingest's listener.
 #[derive(Debug)]
@@ -40,9 +40,7 @@ pub(crate) fn rewriter(config: &Config, schema: &Arc<Schema>) -> Option<Arc<Rewr
         speed: config.rewrite.speed,
         ..RewriteLimits::default()
     };
-    let rewriter = Rewriter::new(Arc::clone(schema), Arc::new(WallClock), limits);
-    rewriter.catch_up(config.rewrite.catch_up_hours);
-    Some(Arc::new(rewriter))
+    Some(Arc::new(Rewriter::new(Arc::clone(schema), Arc::new(WallClock), limits)))
 }
 
 /// Why rows are not rewritten, if they are not.
@@ -65,8 +63,16 @@ fn why_not(config: &Config) -> Option<&'static str> {
         .then_some("cells bear the times of points, so that two writes cannot be told apart")
 }
 
-/// Rewrites what is due, again and again; never ends. A process that ends in its midst loses nothing.
-pub(crate) async fn keep_rewriting(rewriter: Arc<Rewriter>, interval: Duration) {
+/// Rewrites what is due, again and again; never ends. A process that ends in its midst loses nothing: the rows of some
+/// hours before are looked at again first.
+pub(crate) async fn keep_rewriting(rewriter: Arc<Rewriter>, settings: config::Rewrite) {
+    let (hours, interval) = (settings.catch_up_hours, settings.interval_ms);
+    let of_the_thread = Arc::clone(&rewriter);
+    match spawn_blocking(move || of_the_thread.catch_up(hours)).await {
+        Ok(Ok(rows)) => tracing::debug!(rows, "rows of the hours before wait to be rewritten"),
+        Ok(Err(cause)) => tracing::warn!("rows of the hours before stay as they are: {}", with_causes(&cause)),
+        Err(cause) => tracing::error!("rows of the hours before stay as they are: {cause}"),
+    }
     let interval = interval.max(Duration::from_millis(1));
     let interval_ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
     let mut is_failing = false;

@@ -24,7 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use basalt_schema::{BaseTime, DATA_FAMILY, Schema, SeriesId};
 use basalt_store::{
-    Applied, Clock, Columns, Durability, Error, ErrorKind, FamilyColumns, Get, MutationBatch, Result, Timestamp,
+    Applied, Clock, Columns, Durability, Error, ErrorKind, FamilyColumns, Filter, FuzzyKey, Get, ListOperator,
+    MutationBatch, Result, Scan, Timestamp,
 };
 use bytes::Bytes;
 use roaring::RoaringBitmap;
@@ -107,15 +108,39 @@ impl Rewriter {
         self.counts.refused.add(refused);
     }
 
-    /// Has every series' rows of the hour that is and of `hours` before it looked at: what waited when the process
-    /// before this one ended.
-    pub fn catch_up(&self, hours: u32) {
-        let series_count = u32::try_from(self.schema.index().len()).unwrap_or(u32::MAX);
+    /// Has the rows of the hour that is and of `hours` before it looked at, whoever wrote them: what waited when the process
+    /// before this one ended. Says how many there are.
+    ///
+    /// *Cost*: a scan of the data table's keys by which the store may seek from one metric's hours to the next's.
+    ///
+    /// # Errors
+    /// The store's own; rows that were found by then wait.
+    pub fn catch_up(&self, hours: u32) -> Result<u64> {
         let now_s = u32::try_from(self.now_s()).unwrap_or(u32::MAX);
-        for hour in (0..=hours).rev() {
+        let layout = self.schema.layout();
+        let before = layout.salting.width() + layout.widths.metric.bytes();
+        let keys = (0..=hours).map(|hour| {
             let base = BaseTime::of_seconds(now_s.saturating_sub(hour.saturating_mul(BaseTime::SPAN_S)));
-            self.note((0..series_count).map(|series| (SeriesId(series), base)));
+            let (mut key, mut mask) = (vec![0; before], vec![1; before]);
+            key.extend_from_slice(&base.to_be_bytes());
+            mask.resize(key.len(), 0);
+            FuzzyKey { key: key.into(), mask: mask.into() }
+        });
+        let filters = vec![Filter::FuzzyRow(keys.collect()), Filter::FirstKeyOnly, Filter::KeyOnly];
+        let scan = Scan::all().with_columns(Columns::family(DATA_FAMILY));
+        let scan = scan.with_filter(Filter::List(ListOperator::All, filters));
+        let mut scanner = self.schema.store().scan(&self.schema.tables().data, scan)?;
+        let mut found = 0;
+        while let Some(rows) = scanner.next_wait() {
+            for row in rows?.rows() {
+                let key = layout.decode(row.key()).ok().filter(|key| !key.is_global_annotations());
+                // An index that is full leaves rows out, as puts are refused then.
+                let row = key.and_then(|key| Some((self.schema.index().add(&key.tsuid()).ok()?, key.base())));
+                found += u64::from(row.is_some());
+                self.note(row);
+            }
         }
+        Ok(found)
     }
 
     /// How many rows to rewrite within `interval_ms`, if so many are due: what rewrites all that wait within an hour,

@@ -189,8 +189,12 @@ fn a_crash_between_put_and_delete_leaves_duplicates_that_read_as_one_point_each(
     assert_eq!((put.len(), world.cells(0).len()), (1, 3));
     assert_eq!(world.points(0), before);
     // The next process finds the folded cell there, and only deletes.
-    let next = Rewriter::new(Arc::clone(&world.schema), Arc::clone(&world.clock) as _, RewriteLimits::default());
-    next.catch_up(2);
+    let shared = SchemaConfig { is_shared: true, ..SchemaConfig::default() };
+    let schema = Arc::new(Schema::open(Arc::clone(world.store()), shared).unwrap());
+    assert!(schema.index().is_empty(), "it knows no series yet");
+    let next = Rewriter::new(schema, Arc::clone(&world.clock) as _, RewriteLimits::default());
+    assert_eq!(next.catch_up(0).unwrap(), 0, "the hour that is has no row");
+    assert_eq!(next.catch_up(2).unwrap(), 1);
     world.at(4_200);
     while next.rewrite(10).unwrap() > 0 {}
     assert_eq!((world.cells(0), world.points(0)), (vec![joined()], before));
@@ -200,7 +204,7 @@ fn a_crash_between_put_and_delete_leaves_duplicates_that_read_as_one_point_each(
 #[test]
 fn a_crash_after_the_delete_leaves_nothing_to_do() {
     let world = World::with_two_points();
-    world.rewrite().rewriter.catch_up(2);
+    assert_eq!(world.rewrite().rewriter.catch_up(2).unwrap(), 1);
     world.at(4_200);
     let rewritten = world.rewriter.counts().rows_rewritten;
     assert_eq!(world.rewrite().cells(0), [joined()]);
