@@ -1,7 +1,9 @@
 //! `basalt migrate`: OpenTSDB's tables from one store into another.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use basalt_schema::IndexedStore;
 use clap::Args;
 
 use super::print;
@@ -65,7 +67,8 @@ impl Migrate {
                 source: End { name: self.from, store: source.store(), schema: source.schema_config().clone() },
                 target: End {
                     name: self.to,
-                    store: std::sync::Arc::clone(target.schema.store()),
+                    // The index must know the series of the rows that come, as it is kept when the folder is closed.
+                    store: Arc::new(IndexedStore::new(Arc::clone(&target.schema))),
                     schema: target.schema.config().clone(),
                 },
                 progress: self.progress,
