@@ -368,6 +368,8 @@ mod columns;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod folds;
+#[cfg(test)]
 mod repairs;
 #[cfg(test)]
 mod rules;
