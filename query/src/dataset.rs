@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use basalt_schema::{Schema, Uid, UidKind};
+use basalt_schema::Uid;
 
 use crate::Result;
 use crate::answer::{Number, Point, ScanStats, Series, SeriesAnnotation, Steps};
+use crate::names::Names;
 
 /// What a sub query came to.
 #[derive(Debug, Default)]
@@ -51,8 +52,7 @@ impl Dataset {
     ///
     /// # Errors
     /// `NotFound`: a UID whose name is gone. The store's own.
-    pub(crate) fn named(self, schema: &Schema) -> Result<Series> {
-        let uids = schema.uids();
+    pub(crate) fn named(self, names: &mut Names<'_>) -> Result<Series> {
         let mut series = Series {
             tsuids: self.tsuids,
             annotations: self.annotations,
@@ -60,7 +60,7 @@ impl Dataset {
             points: self.points,
             ..Series::default()
         };
-        let tags = name_tags(schema, &self.tags)?;
+        let tags = names.tags(&self.tags)?;
         if let Some(mut alias) = self.alias {
             for (key, value) in &tags {
                 alias = alias.replace(&format!("@{key}"), value);
@@ -69,13 +69,13 @@ impl Dataset {
             return Ok(series);
         }
         if let Some(metric) = self.metrics.first() {
-            series.metric = uids.of(UidKind::Metric).name(*metric)?;
+            series.metric = names.metric(*metric)?;
             if !self.suffix.is_empty() {
                 series.metric = format!("{}{}", series.metric, self.suffix).into();
             }
         }
         series.tags = tags;
-        series.aggregate_tags = name_keys(schema, &self.aggregated)?;
+        series.aggregate_tags = names.keys(&self.aggregated)?;
         Ok(series)
     }
 
@@ -101,17 +101,4 @@ impl Dataset {
         }
         self
     }
-}
-
-/// The names of tags, by the UIDs of their keys.
-pub(crate) fn name_tags(schema: &Schema, tags: &BTreeMap<Uid, Uid>) -> Result<Vec<(Arc<str>, Arc<str>)>> {
-    let uids = schema.uids();
-    let name =
-        |(key, value): (&Uid, &Uid)| Ok((uids.of(UidKind::Tagk).name(*key)?, uids.of(UidKind::Tagv).name(*value)?));
-    tags.iter().map(name).collect()
-}
-
-/// The names of tag keys, by their UIDs.
-pub(crate) fn name_keys(schema: &Schema, keys: &BTreeSet<Uid>) -> Result<Vec<Arc<str>>> {
-    keys.iter().map(|key| Ok(schema.uids().of(UidKind::Tagk).name(*key)?)).collect()
 }

@@ -18,6 +18,7 @@ use crate::histogram;
 use crate::last::{LastPoint, LastRequest};
 use crate::limits::{LimitOverrides, Limits};
 use crate::memory::MemoryPool;
+use crate::names::Names;
 use crate::plan::Plan;
 use crate::request::{Query, RollupUsage, Source, SubQueryPlan};
 use crate::rollup;
@@ -77,7 +78,8 @@ impl QueryEngine {
         let budget = self.budget(cancel);
         let plans = self.plans(query, &budget)?;
         let computed = self.compute_all(query, &plans, &budget)?;
-        let named = |(sub, computed)| self.named(sub, computed);
+        let mut names = Names::new(&self.schema);
+        let named = |(sub, computed)| Self::named(sub, computed, &mut names);
         let answers = query.sub_queries.iter().zip(computed).map(named).collect::<Result<_>>()?;
         if query.delete {
             self.delete(query, &plans, &budget)?;
@@ -238,9 +240,9 @@ impl QueryEngine {
         Ok(self.limits.of_sub(query, of_metric))
     }
 
-    fn named(&self, sub: &SubQueryPlan, mut computed: Computed) -> Result<SubAnswer> {
+    fn named(sub: &SubQueryPlan, mut computed: Computed, names: &mut Names<'_>) -> Result<SubAnswer> {
         let began = Instant::now();
-        let series = computed.datasets.into_iter().map(|dataset| dataset.named(&self.schema)).collect::<Result<_>>()?;
+        let series = computed.datasets.into_iter().map(|dataset| dataset.named(names)).collect::<Result<_>>()?;
         computed.steps.name_time = began.elapsed();
         Ok(SubAnswer {
             index: sub.index,

@@ -21,6 +21,7 @@ use basalt_schema::Schema;
 use crate::answer::{Held, SubAnswer};
 use crate::cancel::Budget;
 use crate::dataset::{Computed, Dataset};
+use crate::names::Names;
 use crate::request::{GetParameters, Query, QueryRequest, SubQuery, SubQueryPlan};
 use crate::{Options, Result};
 use function::{Call, Function};
@@ -129,9 +130,10 @@ impl Formulas {
     ) -> Result<Vec<SubAnswer>> {
         let context = Call { range: query.start_ms..=query.end_ms, strict: options.compat.strict, budget };
         let mut answers: Vec<SubAnswer> = Vec::new();
+        let mut names = Names::new(schema);
         for formula in &self.0 {
             for flow in formula.evaluate(computed, &context)? {
-                let mut series = flow.data.named(schema)?;
+                let mut series = flow.data.named(&mut names)?;
                 series.points.retain(|point| context.range.contains(&point.time_ms));
                 match answers.last_mut() {
                     Some(answer) if answer.index == flow.query => answer.series.push(series),

@@ -21,6 +21,7 @@ use crate::cancel::Budget;
 use crate::discover;
 use crate::error::FilterFault;
 use crate::filter::fault;
+use crate::names::Names;
 use crate::{Error, Options, Result};
 use lookup::{Lookup, Wanted};
 
@@ -138,8 +139,9 @@ impl LastRequest {
         let hours = u64::try_from(self.back_scan).unwrap_or(0);
         let found = Lookup::new(schema, now_ms, hours, budget).run(&wanted)?;
         let points = wanted.iter().zip(found).filter_map(|(wanted, point)| Some((wanted, point?)));
+        let mut names_known = Names::new(schema);
         let told = points.map(|(Wanted { tsuid, .. }, point)| {
-            let names = if self.resolve_names { Some(names(schema, tsuid)?) } else { None };
+            let names = if self.resolve_names { Some(names_known.series(tsuid)?) } else { None };
             Ok(LastPoint { names, time_ms: point.time_ms, number: point.number, tsuid: tsuid.to_string() })
         });
         told.collect()
@@ -170,11 +172,6 @@ impl LastQuery {
         }
         Ok(Self { metric: Some(metric.to_owned()), tags: Some(tags), tsuids: Vec::new() })
     }
-}
-
-fn names(schema: &Schema, tsuid: &Tsuid) -> Result<LastNames> {
-    let names = schema.names(tsuid)?;
-    Ok(LastNames { metric: names.metric, tags: names.tags })
 }
 
 /// Which series a request means.

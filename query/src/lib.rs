@@ -45,6 +45,7 @@ mod last;
 mod limits;
 mod memory;
 mod merge;
+mod names;
 mod options;
 mod plan;
 mod rate;

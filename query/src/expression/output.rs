@@ -12,8 +12,9 @@ use super::fault::ExpressionFault;
 use super::java;
 use super::join::{Column, join};
 use crate::cancel::Budget;
-use crate::dataset::{Computed, Dataset, name_keys, name_tags};
+use crate::dataset::{Computed, Dataset};
 use crate::merge::as_double;
+use crate::names::Names;
 use crate::{Error, Options, Result};
 
 /// What OpenTSDB gives as the first instant of a metric without points.
@@ -175,15 +176,13 @@ impl Run<'_> {
             Source::Expression(_) if self.strict && rows.len() == 1 => last_ms = 0,
             _ => {}
         }
-        let names = schema.uids().of(UidKind::Metric);
+        let uids = schema.uids().of(UidKind::Metric);
         let metrics = column.series.first().map(|first| first.metrics.iter().copied().collect::<Vec<Uid>>());
-        let mut metrics = names.names(&metrics.unwrap_or_default())?;
+        let mut metrics = uids.names(&metrics.unwrap_or_default())?;
         metrics.sort_unstable();
+        let mut names = Names::new(schema);
         let describe = |dataset: &Dataset| {
-            Ok(OutputSeries {
-                tags: name_tags(schema, &dataset.tags)?,
-                aggregated: name_keys(schema, &dataset.aggregated)?,
-            })
+            Ok(OutputSeries { tags: names.tags(&dataset.tags)?, aggregated: names.keys(&dataset.aggregated)? })
         };
         let series = column.series.iter().map(describe).collect::<Result<_>>()?;
         Ok(OutputAnswer { rows, first_ms, last_ms, metrics, series, ..OutputAnswer::default() })

@@ -2,12 +2,13 @@
 //!
 //! The series of one metric in one bucket share a stretch of keys, hour after hour. So before rows are got by key, one
 //! row is scanned backwards: it tells the newest hour that holds anything of them, and what lies between costs nothing,
-//! be it a minute or years.
+//! be it a minute or years. Where many of them are wanted, their rows from that hour on are then scanned; and since a
+//! metric's series mostly end together, the next bucket is scanned from there at once.
 
 use std::collections::{BTreeMap, HashMap};
 
 use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, Tsuid, Uid, Value};
-use basalt_store::{Columns, Get, RowView, Scan};
+use basalt_store::{Columns, Get, Packed, Packing, RowView, Scan};
 use bytes::Bytes;
 
 use crate::answer::{Number, Point};
@@ -19,6 +20,9 @@ const GET_ROWS: usize = 128;
 const GET_HOURS: u32 = 128;
 /// Rows that one request may look for. Only series that ended long ago need many, where others of their metric go on.
 const ROWS_MAX: u64 = 1 << 24;
+/// A bucket's rows are scanned where at least this part of its series are looked for, and so many.
+const SCAN_SERIES_PART: u64 = 4;
+const SCAN_SERIES_MIN: usize = 8;
 /// The meta table's family and the column of a series' counter. Its cell's time is that of the last write.
 const META_FAMILY: &[u8] = b"name";
 const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
@@ -86,13 +90,80 @@ impl<'a> Lookup<'a> {
         if self.hours == 0 {
             return self.one_hour_each(stretches, wanted, found);
         }
+        let mut before: Option<(Uid, BaseTime)> = None;
         for ((first, metric, salt), mut open) in stretches {
             let back_s = self.hours.saturating_mul(BaseTime::SPAN_S.into());
             let last_s = u64::from(first.seconds()).saturating_sub(back_s);
             let last = BaseTime::of_seconds(u32::try_from(last_s).unwrap_or_default());
-            self.walk(Stretch { salt, metric, next: first, last }, &mut open, wanted, &mut found)?;
+            let mut stretch = Stretch { salt, metric, next: first, last };
+            if self.is_worth_scanning(metric, open.len()) {
+                let likely = before.filter(|(of, hour)| *of == metric && (last..=first).contains(hour));
+                let hour = match likely {
+                    Some((_, hour)) => Some(hour),
+                    None => self.newest_hour(stretch)?,
+                };
+                let Some(hour) = hour else { continue };
+                before = Some((metric, hour));
+                self.scan(stretch, hour, &mut open, wanted, &mut found)?;
+                if open.is_empty() || hour <= last {
+                    continue;
+                }
+                stretch.next = BaseTime::of_seconds(hour.seconds() - BaseTime::SPAN_S);
+            }
+            self.walk(stretch, &mut open, wanted, &mut found)?;
         }
         Ok(found)
+    }
+
+    /// Whether so many of a metric's series in one bucket are better found by a scan than one by one.
+    fn is_worth_scanning(&self, metric: Uid, open: usize) -> bool {
+        let buckets = self.schema.layout().salts().len() as u64;
+        let series = self.schema.index().series_count(metric).div_ceil(buckets.max(1));
+        open >= SCAN_SERIES_MIN && open as u64 * SCAN_SERIES_PART >= series
+    }
+
+    /// Looks into all rows of a stretch from an hour on; who is found is no longer open.
+    fn scan(
+        &mut self,
+        stretch: Stretch,
+        from: BaseTime,
+        open: &mut Vec<usize>,
+        wanted: &[Wanted],
+        found: &mut [Option<Point>],
+    ) -> Result<()> {
+        let layout = self.schema.layout();
+        let scan = Scan::range(
+            layout.range_start(stretch.salt, stretch.metric, from),
+            layout.range_start(stretch.salt, stretch.metric, after(stretch.next)),
+        );
+        let scan = scan.with_columns(Columns::family(DATA_FAMILY)).with_packing(Packing::Summaries);
+        let metric_bytes = layout.widths.metric.bytes();
+        let mut places: HashMap<&[u8], Vec<usize>> = HashMap::with_capacity(open.len());
+        for place in &*open {
+            let tags = wanted.get(*place).and_then(|wanted| wanted.tsuid.as_bytes().get(metric_bytes..));
+            places.entry(tags.unwrap_or_default()).or_default().push(*place);
+        }
+        let mut scratch = RowPoints::default();
+        let mut scanner = self.schema.store().scan(&self.schema.tables().data, scan)?;
+        while let Some(batch) = scanner.next_wait() {
+            let batch = batch?;
+            let left = self.rows_left.checked_sub(batch.len() as u64);
+            self.rows_left = left.ok_or(Error::TooManyLookUps { limit: ROWS_MAX })?;
+            let mut decoded = 0;
+            for row in batch.rows() {
+                let key = layout.decode(row.key())?;
+                let Some(places) = places.get(key.tags_bytes()) else { continue };
+                let base_ms = i64::from(key.base().seconds()) * 1000;
+                let Some((point, count)) = self.newest_of(&row, base_ms, &mut scratch)? else { continue };
+                decoded += count;
+                for place in places {
+                    keep_newest(found, *place, point);
+                }
+            }
+            self.budget.spend(decoded, batch.data_bytes() as u64)?;
+        }
+        open.retain(|place| found.get(*place).is_some_and(Option::is_none));
+        Ok(())
     }
 
     /// Looks into one hour of each series, wherever they lie.
@@ -146,10 +217,8 @@ impl<'a> Lookup<'a> {
     /// The newest hour of a stretch that has a row; `None` if there is none.
     fn newest_hour(&self, stretch: Stretch) -> Result<Option<BaseTime>> {
         let layout = self.schema.layout();
-        let end_of_time = BaseTime::from_be_bytes([u8::MAX; BaseTime::BYTES]);
-        let after = stretch.next.next().unwrap_or(end_of_time);
         let mut scan = Scan::range(
-            layout.range_start(stretch.salt, stretch.metric, after),
+            layout.range_start(stretch.salt, stretch.metric, after(stretch.next)),
             layout.range_start(stretch.salt, stretch.metric, stretch.last),
         );
         scan = scan.with_columns(Columns::family(DATA_FAMILY));
@@ -183,37 +252,61 @@ impl<'a> Lookup<'a> {
             }
             keys.push(Bytes::from(self.schema.layout().series_key(tsuid).row_key(*base)));
         }
-        let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY));
+        let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY)).with_packing(Packing::Summaries);
         let batch = self.schema.store().get(&self.schema.tables().data, get).wait()?;
         let mut scratch = RowPoints::default();
         let mut decoded = 0;
         for row in batch.rows() {
-            let Some((tsuid, point)) = self.newest_of(&row, &mut scratch)? else {
+            let key = self.schema.layout().decode(row.key())?;
+            let base_ms = i64::from(key.base().seconds()) * 1000;
+            let Some((point, count)) = self.newest_of(&row, base_ms, &mut scratch)? else {
                 continue;
             };
-            decoded += scratch.len() as u64;
-            for place in places.get(tsuid.as_bytes()).into_iter().flatten() {
-                if let Some(kept) = found.get_mut(*place)
-                    && kept.is_none_or(|kept| kept.time_ms < point.time_ms)
-                {
-                    *kept = Some(point);
-                }
+            decoded += count;
+            for place in places.get(key.tsuid().as_bytes()).into_iter().flatten() {
+                keep_newest(found, *place, point);
             }
         }
         self.budget.spend(decoded, batch.data_bytes() as u64)
     }
 
-    /// A row's series and its newest point; a row may hold annotations alone.
-    fn newest_of(&self, row: &RowView<'_>, scratch: &mut RowPoints) -> Result<Option<(Tsuid, Point)>> {
-        let key = self.schema.layout().decode(row.key())?;
-        scratch.decode(row.cells().map(RowCell::from), self.schema.config().duplicates())?;
-        let newest = scratch.offsets_ms().last().copied().zip(scratch.value(scratch.len().saturating_sub(1)));
-        Ok(newest.map(|(offset_ms, value)| {
-            let number = match value {
-                Value::Int(value) => Number::Integer(value),
-                Value::Float(value) => Number::Double(value),
-            };
-            (key.tsuid(), Point { time_ms: i64::from(key.base().seconds()) * 1000 + i64::from(offset_ms), number })
-        }))
+    /// A row's newest point, and how many points were decoded; a row may hold annotations alone.
+    fn newest_of(&self, row: &RowView<'_>, base_ms: i64, scratch: &mut RowPoints) -> Result<Option<(Point, u64)>> {
+        let (offset_ms, value, count) = match row.packed() {
+            Some(Packed::Summary(row)) => (Some(row.last_ms), Some(word(row.is_float, row.last)), 1),
+            Some(Packed::Points(row)) => {
+                let value = row.words.last().map(|last| word(row.is_float, *last));
+                (row.offsets_ms.last().copied(), value, row.words.len() as u64)
+            }
+            None => {
+                scratch.decode(row.cells().map(RowCell::from), self.schema.config().duplicates())?;
+                let value = scratch.value(scratch.len().saturating_sub(1)).map(|value| match value {
+                    Value::Int(value) => Number::Integer(value),
+                    Value::Float(value) => Number::Double(value),
+                });
+                (scratch.offsets_ms().last().copied(), value, scratch.len() as u64)
+            }
+        };
+        let point = |(offset_ms, number)| (Point { time_ms: base_ms + i64::from(offset_ms), number }, count);
+        Ok(offset_ms.zip(value).map(point))
+    }
+}
+
+/// The number of a word.
+fn word(is_float: bool, word: u64) -> Number {
+    if is_float { Number::Double(f64::from_bits(word)) } else { Number::Integer(word.cast_signed()) }
+}
+
+/// The hour after one; at the end of time there is none.
+fn after(hour: BaseTime) -> BaseTime {
+    hour.next().unwrap_or(BaseTime::from_be_bytes([u8::MAX; BaseTime::BYTES]))
+}
+
+/// Keeps a point of the series at `place` unless a newer one is kept.
+fn keep_newest(found: &mut [Option<Point>], place: usize, point: Point) {
+    if let Some(kept) = found.get_mut(place)
+        && kept.is_none_or(|kept| kept.time_ms < point.time_ms)
+    {
+        *kept = Some(point);
     }
 }

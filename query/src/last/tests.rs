@@ -103,6 +103,42 @@ fn l_last_series_of_others_are_found_in_shared_tables() {
     assert_eq!(ask(true, "0"), [Number::Integer(4)]);
 }
 
+/// `L-BACKSCAN`, of so many series that their rows are scanned: each is found in whichever hour it ended, also behind the
+/// hour that another bucket's series end in, and none beyond the hours asked for.
+#[test]
+fn l_backscan_many_series_are_found_wherever_they_end() {
+    let mut fixture = Fixture::new(basalt_schema::Salting::EMBEDDED);
+    let hours_back = |host: i64| match host {
+        17 => 0,
+        _ if host % 7 == 0 => 5,
+        _ if host % 3 == 0 => 3,
+        _ => 2,
+    };
+    for host in 0..400 {
+        for hour in [hours_back(host), 6] {
+            let time_s = NOW_MS / 1000 - hour * 3600 - host % 50;
+            fixture.put(&format!("l.many {time_s} {} host=h{host}", host * 10 + hour));
+        }
+    }
+    let engine = fixture.engine(false, Limits::default());
+    for back_scan in [1, 3, 4, 5, 9] {
+        let request = LastRequest::from_get(&["l.many"], &[], true, Some(&back_scan.to_string())).unwrap();
+        let found = engine.last(&request, NOW_MS, &Cancel::new()).unwrap();
+        let mut told: Vec<(String, Number)> =
+            found.iter().map(|point| (point.names.as_ref().unwrap().tags[0].1.to_string(), point.number)).collect();
+        told.sort_by(|a, b| a.0.cmp(&b.0));
+        let hour = |time_s: i64| time_s.div_euclid(3600);
+        let is_within =
+            |host: &i64| hour(NOW_MS / 1000) - hour(NOW_MS / 1000 - hours_back(*host) * 3600 - host % 50) <= back_scan;
+        let mut expected: Vec<(String, Number)> = (0..400)
+            .filter(is_within)
+            .map(|host| (format!("h{host}"), Number::Integer(host * 10 + hours_back(host))))
+            .collect();
+        expected.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(told, expected, "{back_scan} hours back");
+    }
+}
+
 /// Hours without a row of the metric cost nothing, others as many rows as series are still looked for.
 #[test]
 fn l_backscan_rows_that_are_looked_for_are_bounded() {

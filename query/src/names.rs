@@ -1,0 +1,63 @@
+//! Names of one answer: its series share most of them, so each is asked for once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use basalt_schema::{Schema, Tsuid, Uid, UidKind};
+
+use crate::Result;
+use crate::last::LastNames;
+
+/// The names that an answer has met so far. *Bounds*: as many as the answer's series have.
+#[derive(Debug)]
+pub(crate) struct Names<'a> {
+    schema: &'a Schema,
+    metrics: HashMap<Uid, Arc<str>>,
+    tagks: HashMap<Uid, Arc<str>>,
+    tagvs: HashMap<Uid, Arc<str>>,
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn new(schema: &'a Schema) -> Self {
+        Self { schema, metrics: HashMap::new(), tagks: HashMap::new(), tagvs: HashMap::new() }
+    }
+
+    /// The name of a metric.
+    ///
+    /// # Errors
+    /// `NotFound`: a UID whose name is gone. The store's own. So too below.
+    pub(crate) fn metric(&mut self, uid: Uid) -> Result<Arc<str>> {
+        name(self.schema, &mut self.metrics, UidKind::Metric, uid)
+    }
+
+    /// The names of tags, by the UIDs of their keys.
+    pub(crate) fn tags(&mut self, tags: &BTreeMap<Uid, Uid>) -> Result<Vec<(Arc<str>, Arc<str>)>> {
+        tags.iter().map(|(key, value)| self.tag(*key, *value)).collect()
+    }
+
+    /// The names of tag keys, by their UIDs.
+    pub(crate) fn keys(&mut self, keys: &BTreeSet<Uid>) -> Result<Vec<Arc<str>>> {
+        keys.iter().map(|key| name(self.schema, &mut self.tagks, UidKind::Tagk, *key)).collect()
+    }
+
+    /// What a series is called.
+    pub(crate) fn series(&mut self, tsuid: &Tsuid) -> Result<LastNames> {
+        let widths = self.schema.layout().widths;
+        let tags = tsuid.pairs(widths).map(|pair| self.tag(pair.key, pair.value)).collect::<Result<_>>()?;
+        Ok(LastNames { metric: self.metric(tsuid.metric(widths))?, tags })
+    }
+
+    fn tag(&mut self, key: Uid, value: Uid) -> Result<(Arc<str>, Arc<str>)> {
+        let key = name(self.schema, &mut self.tagks, UidKind::Tagk, key)?;
+        Ok((key, name(self.schema, &mut self.tagvs, UidKind::Tagv, value)?))
+    }
+}
+
+fn name(schema: &Schema, known: &mut HashMap<Uid, Arc<str>>, kind: UidKind, uid: Uid) -> Result<Arc<str>> {
+    if let Some(name) = known.get(&uid) {
+        return Ok(Arc::clone(name));
+    }
+    let name = schema.uids().of(kind).name(uid)?;
+    known.insert(uid, Arc::clone(&name));
+    Ok(name)
+}
