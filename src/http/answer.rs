@@ -71,22 +71,22 @@ impl<'a> Answer<'a> {
     fn series(&self, out: &mut Vec<u8>, answer: &SubAnswer, series: &Series, sink: &mut impl Sink) -> Option<()> {
         let began = Instant::now();
         out.extend_from_slice(b"{\"metric\":");
-        value(out, &*series.metric);
+        text(out, &series.metric);
         out.extend_from_slice(b",\"tags\":{");
         for (place, (key, tag)) in series.tags.iter().enumerate() {
             if place > 0 {
                 out.push(b',');
             }
-            value(out, &**key);
+            text(out, key);
             out.push(b':');
-            value(out, &**tag);
+            text(out, tag);
         }
         out.extend_from_slice(b"},\"aggregateTags\":[");
         for (place, key) in series.aggregate_tags.iter().enumerate() {
             if place > 0 {
                 out.push(b',');
             }
-            value(out, &**key);
+            text(out, key);
         }
         out.push(b']');
         if self.request.show_query
@@ -202,6 +202,18 @@ fn member(out: &mut Vec<u8>, name: &str, text: &impl Serialize) {
     value(out, text);
 }
 
+/// Appends a text as JSON.
+pub(super) fn text(out: &mut Vec<u8>, text: &str) {
+    // Fast path: nearly every name is written as it is.
+    let is_plain = text.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'));
+    if !is_plain {
+        return value(out, text);
+    }
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
+}
+
 /// Appends a value as JSON.
 pub(super) fn value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     // Into a Vec, and without maps of odd keys, this cannot fail.
@@ -262,6 +274,16 @@ mod tests {
             .write(&mut Vec::new(), |_| true)
             .unwrap();
         assert!(String::from_utf8(told).unwrap().ends_with(r#""aggregateTags":[],"dps":{}}]"#));
+    }
+
+    /// As the JSON library writes them.
+    #[test]
+    fn texts_are_escaped_where_they_must_be() {
+        for plain in ["", "host_1", "é/ü", "a\"b", "back\\slash", "line\nbreak", "\u{7f}\u{1f}", "\u{2028}"] {
+            let mut out = Vec::new();
+            text(&mut out, plain);
+            assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(plain).unwrap());
+        }
     }
 
     #[test]
