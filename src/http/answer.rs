@@ -205,7 +205,7 @@ fn member(out: &mut Vec<u8>, name: &str, text: &impl Serialize) {
 /// Appends a text as JSON.
 pub(super) fn text(out: &mut Vec<u8>, text: &str) {
     // Fast path: nearly every name is written as it is.
-    let is_plain = text.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'));
+    let is_plain = !text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\');
     if !is_plain {
         return value(out, text);
     }
