@@ -46,9 +46,11 @@ pub(super) struct Told<T> {
     pub(super) whole: u64,
 }
 
-/// Whether an answer to a put says, as it must, that the same put may be sent again later, and why.
+/// Whether an answer to a put says, as it must, that the same put may be sent again later, and why: nobody knows whether it was
+/// done, nothing could be reached, or the daemon has begun and still looks for the cluster.
 pub(super) fn is_told(answer: &str) -> bool {
-    answer.strip_prefix("503, later: ").is_some_and(|why| why.contains("Storage exception") || is_unknown(answer))
+    let is_reason = |why: &str| why.contains("Storage exception") || why.starts_with("Recovering") || is_unknown(why);
+    answer.strip_prefix("503, later: ").is_some_and(is_reason)
 }
 
 /// Whether it says that nobody knows whether the put was done.
