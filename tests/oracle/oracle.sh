@@ -124,10 +124,17 @@ region() {
   wait_port region $((ORACLE_RS_PORT + 1)) 90
 }
 
-# signal NAME SIGNAL: to a process that `up` or `region` started.
+# signal NAME SIGNAL: to a process that `up` or `region` started. One that is killed takes a moment to be gone, and is waited
+# for: whoever starts it again must not find it alive.
 signal() {
   alive "$1" || { echo "$1 does not run" >&2; return 1; }
   kill -s "$2" "$(cut -d' ' -f1 "$ORACLE_DIR/state/$1.pid")"
+  [ "$2" = KILL ] || return 0
+  local end=$((SECONDS + 30))
+  while alive "$1"; do
+    [ $SECONDS -lt $end ] || { echo "$1 outlives its end by 30 s" >&2; return 1; }
+    sleep 0.05
+  done
 }
 
 up() {
