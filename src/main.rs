@@ -11,6 +11,7 @@
 //! algorithm: what a point or a query means is told by the crates below.
 
 mod app;
+mod aside;
 mod auth;
 mod bench;
 mod cli;

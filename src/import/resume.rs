@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::aside::replace;
 use crate::exit::{Exit, Failure};
 
 /// Progress, remembered after every block if a file was named.
@@ -40,12 +41,4 @@ impl Resume {
             .and_then(|bytes| replace(file, &bytes))
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", file.display())))
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "progress lost with the power is progress made again, nothing more")]
-fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut aside = file.as_os_str().to_owned();
-    aside.push(".tmp");
-    std::fs::write(&aside, bytes)?;
-    std::fs::rename(aside, file)
 }

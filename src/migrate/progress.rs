@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
+use crate::aside::replace;
 use crate::exit::{Exit, Failure};
 
 /// How often progress is told where there is no terminal to show it on.
@@ -98,14 +99,6 @@ impl Memory {
             _ => Ok(()),
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "progress lost with the power is progress made again, nothing more")]
-fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut aside = file.as_os_str().to_owned();
-    aside.push(".tmp");
-    std::fs::write(&aside, bytes)?;
-    std::fs::rename(aside, file)
 }
 
 /// Progress as a person sees it.

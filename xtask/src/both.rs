@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::golden::record::Oracle;
+use crate::import_check::basalt;
 use crate::oracle;
 use daemon::Daemon;
 
@@ -41,7 +42,7 @@ struct Asked {
 
 impl Asked {
     fn program(&self) -> Result<PathBuf> {
-        self.basalt.clone().map_or_else(daemon::build, Ok)
+        self.basalt.clone().map_or_else(basalt::build, Ok)
     }
 }
 

@@ -24,6 +24,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::both::daemon::{self, Daemon};
 use crate::differential::draw::Draw;
+use crate::import_check::basalt;
 use crate::oracle;
 use cluster::Cluster;
 use fault::Kind;
@@ -73,7 +74,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         println!("rounds: skipped, `{tool}` is not installed (needed: java, javac and mvn; Java 17)");
         return Ok(());
     }
-    let program = asked.basalt.clone().map_or_else(daemon::build, Ok)?;
+    let program = asked.basalt.clone().map_or_else(basalt::build, Ok)?;
     let cluster = Cluster::fresh()?;
     let ledger = Ledger::new(asked.seed, asked.writers);
     let began = Instant::now();

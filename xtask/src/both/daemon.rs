@@ -3,23 +3,13 @@
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
 use crate::oracle;
-
-/// Builds the binary, optimised, and says where it is.
-pub(crate) fn build() -> Result<PathBuf> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let root = oracle::workspace();
-    let status = Command::new(cargo).args(["build", "--release", "--bin", "basalt"]).current_dir(&root).status()?;
-    ensure!(status.success(), "cargo build: {status}");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("release/basalt"))
-}
 
 /// Waits: another process tells nobody how far it is.
 pub(crate) fn pause(time: Duration) {
