@@ -370,6 +370,8 @@ mod conformance;
 #[cfg(test)]
 mod folds;
 #[cfg(test)]
+mod refills;
+#[cfg(test)]
 mod repairs;
 #[cfg(test)]
 mod rules;

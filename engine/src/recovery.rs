@@ -20,13 +20,16 @@ use crate::id::{RegionId, TableId};
 use crate::io::{FileLock, FileSystem, IoOp};
 use crate::key_range::KeyRange;
 use crate::manifest::{Catalog, FileEntry, Manifest};
-use crate::memtable::MemRow;
-use crate::mutation::{LoggedBatch, MUTATIONS};
+use crate::mutation::MUTATIONS;
 use crate::record::Record;
 use crate::region::{Region, RegionFile};
 use crate::sstable::{BlockCodecs, FileId, Sstable};
 use crate::table::{Shape, Table};
-use crate::wal::{Replayed, Wal, WalOptions, replay};
+use crate::wal::{Replay, Replayed, Wal, WalOptions};
+
+mod refill;
+
+use refill::Refill;
 
 const LOCK: &str = "LOCK";
 
@@ -177,49 +180,35 @@ impl Tables {
         self.by_id.into_values().map(|table| (table.shape().descriptor.name.clone(), Arc::new(table))).collect()
     }
 
-    /// Applies a logged batch; `None` when its payload does not read.
-    fn apply(&mut self, record: &Record<'_>) -> Option<()> {
-        let mut batch = LoggedBatch::decode(record.kind, record.payload, record.sequence)?;
-        self.clock = self.clock.max(batch.server_time);
-        // A table that was dropped since.
-        let Some(table) = self.by_id.get(&batch.table) else { return Some(()) };
-        let shape = table.shape();
-        let regions = table.regions();
-        let mut cells = Vec::new();
-        while let Some((key, sequence)) = batch.next_row(&mut cells)? {
-            let Some(region) = regions.of(key) else { continue };
-            if self.regions.get(&region.id).is_some_and(|open| sequence.0 <= open.flushed) {
-                continue;
-            }
-            // A family that was dropped since.
-            cells.retain(|cell| shape.family(cell.family).is_some());
-            if cells.is_empty() {
-                continue;
-            }
-            let active = Arc::clone(&region.view().active);
-            let mut memtable = active.insert();
-            memtable.row(&MemRow { key, sequence, cells: &cells });
-            memtable.finish();
+    /// What the log is read into.
+    fn refill(&self) -> Refill {
+        let mut refill = Refill::default();
+        for (id, table) in &self.by_id {
+            let regions = table.regions();
+            let flushed: Vec<u64> =
+                regions.iter().map(|region| self.regions.get(&region.id).map_or(0, |open| open.flushed)).collect();
+            refill.add_table(*id, table.shape(), regions, |index| flushed.get(index).copied().unwrap_or(0));
         }
-        Some(())
+        refill
     }
 }
 
 /// Reads the log into the memtables.
 fn replay_log(around: &Surroundings, catalog: &Catalog, tables: &mut Tables, is_new: bool) -> Result<Replayed> {
     let first = catalog.marks.log_start;
-    let mut visit = |record: Record<'_>| {
-        let applied = tables.apply(&record);
-        // The checksum fits over a payload that does not read: written so, by us or a later program.
-        applied.ok_or_else(|| Error::Corrupt {
-            file: around.dir.clone(),
-            offset: 0,
-            what: "log record kind",
-            expected: MUTATIONS.into(),
-            found: record.kind.into(),
-        })
+    // The checksum fits over a payload that does not read: written so, by us or a later program.
+    let unreadable = |kind: u8| Error::Corrupt {
+        file: around.dir.clone(),
+        offset: 0,
+        what: "log record kind",
+        expected: MUTATIONS.into(),
+        found: kind.into(),
     };
-    let mut replayed = replay(&*around.fs, &around.dir, first, &mut visit)?;
+    let read = |visit: &mut dyn FnMut(Record<'_>) -> Result<()>| Replay::read(&*around.fs, &around.dir, first, visit);
+    let (log, clock) = tables.refill().run(unreadable, read)?;
+    tables.clock = tables.clock.max(clock);
+    // Not before all of it went in: a log that is refused stays as it is.
+    let mut replayed = log.finish()?;
     let segment = first.path(&around.dir);
     let has_first = !replayed.sealed.is_empty() || around.fs.open(&segment).is_ok();
     // A store that ever answered has a log, if only an empty segment of one: it had that before its first table.

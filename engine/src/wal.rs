@@ -38,7 +38,7 @@ use commit::Commits;
 use writer::{Queued, Writer};
 
 pub(crate) use commit::{Answer, ReadPoint};
-pub(crate) use replay::{Replayed, replay};
+pub(crate) use replay::{Replay, Replayed, replay};
 pub(crate) use segment::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, header as segment_header};
 
 /// Bounds and times of the log.

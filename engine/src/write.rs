@@ -297,16 +297,18 @@ impl Placed {
 }
 
 /// Where regions start, as numbers that order as the keys do; none where a start is longer than a number.
-struct Starts(Vec<u64>);
+#[derive(Debug)]
+pub(crate) struct Starts(Vec<u64>);
 
 impl Starts {
-    fn of(regions: &Regions) -> Starts {
+    pub(crate) fn of(regions: &Regions) -> Starts {
         let are_short = regions.iter().all(|region| region.start().len() <= size_of::<u64>());
         let heads = regions.iter().filter(|_| are_short).map(|region| crate::heads::head(region.start(), 0));
         Starts(heads.collect())
     }
 
-    fn index_of(&self, regions: &Regions, key: &[u8]) -> usize {
+    /// The index of the region that holds a row.
+    pub(crate) fn index_of(&self, regions: &Regions, key: &[u8]) -> usize {
         // A shorter key may be before a start that is like it but for zeros at its end.
         match key.first_chunk() {
             Some(head) if !self.0.is_empty() => {

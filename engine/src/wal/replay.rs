@@ -53,16 +53,9 @@ pub(crate) type Visit<'a> = dyn FnMut(Record<'_>) -> Result<()> + 'a;
 /// makes what it read durable and cuts what is torn.
 ///
 /// # Errors
-/// `Corrupt` for damage below what was known synced and for a missing segment;
-/// what `visit` answers; any I/O error.
+/// Those of [`Replay::read`] and [`Replay::finish`].
 pub(crate) fn replay(fs: &dyn FileSystem, dir: &Path, first: SegmentId, visit: &mut Visit<'_>) -> Result<Replayed> {
-    let ids = segment_ids(fs, dir, first)?;
-    let end = LogPos::new(first, SEGMENT_HEADER_BYTES);
-    let mut state = Replay { fs, dir, first, last_sequence: 0, end, sealed: Vec::new(), torn: None };
-    for (index, id) in ids.iter().enumerate() {
-        state.segment(*id, index + 1 == ids.len(), visit)?;
-    }
-    state.finish()
+    Replay::read(fs, dir, first, visit)?.finish()
 }
 
 /// The ids to read, ascending and without gap; older segments are deleted.
@@ -96,7 +89,8 @@ fn segment_ids(fs: &dyn FileSystem, dir: &Path, first: SegmentId) -> Result<Vec<
     Ok(ids)
 }
 
-struct Replay<'a> {
+/// A log that is being read, or was.
+pub(crate) struct Replay<'a> {
     fs: &'a dyn FileSystem,
     dir: &'a Path,
     first: SegmentId,
@@ -108,7 +102,27 @@ struct Replay<'a> {
     torn: Option<(Cut, Damage)>,
 }
 
-impl Replay<'_> {
+impl<'a> Replay<'a> {
+    /// Reads the log in `dir` from segment `first` on and gives every record to `visit`. No record is changed, no tail cut.
+    ///
+    /// # Errors
+    /// `Corrupt` for damage below what was known synced and for a missing segment;
+    /// what `visit` answers; any I/O error.
+    pub(crate) fn read(
+        fs: &'a dyn FileSystem,
+        dir: &'a Path,
+        first: SegmentId,
+        visit: &mut Visit<'_>,
+    ) -> Result<Replay<'a>> {
+        let ids = segment_ids(fs, dir, first)?;
+        let end = LogPos::new(first, SEGMENT_HEADER_BYTES);
+        let mut state = Replay { fs, dir, first, last_sequence: 0, end, sealed: Vec::new(), torn: None };
+        for (index, id) in ids.iter().enumerate() {
+            state.segment(*id, index + 1 == ids.len(), visit)?;
+        }
+        Ok(state)
+    }
+
     fn segment(&mut self, id: SegmentId, is_last: bool, visit: &mut Visit<'_>) -> Result<()> {
         let path = id.path(self.dir);
         let bytes = read_whole(self.fs, &path)?;
@@ -202,11 +216,14 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Leaves a log that ends where it was read to.
+    /// Leaves a log that ends where it was read to, durable, and cuts what is torn.
     ///
     /// Empty segments behind the end stay: new ones are published over them. To
     /// delete them could leave a gap, if only some of the deletions last.
-    fn finish(self) -> Result<Replayed> {
+    ///
+    /// # Errors
+    /// Any I/O error.
+    pub(crate) fn finish(self) -> Result<Replayed> {
         let last = self.sealed.last().map(|sealed| sealed.id);
         if let Some(sealed) = self.sealed.last() {
             let path = sealed.id.path(self.dir);

@@ -1,0 +1,128 @@
+//! Logs long enough to be read back by several threads.
+
+use std::path::Path;
+
+use basalt_store::{Durability, FamilyDescriptor, MutationBatch, Timestamp};
+
+use super::tests::{name, options, scan, table};
+use super::*;
+use crate::error::Error as EngineError;
+use crate::io::{FileSystem, SimFs};
+use crate::record;
+use crate::wal::Write;
+
+fn open(fs: &SimFs) -> Arc<Engine> {
+    try_open(fs).unwrap()
+}
+
+fn try_open(fs: &SimFs) -> Result<Arc<Engine>> {
+    let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
+    (options.limits.memtable_bytes, options.limits.memtables_bytes) = (64 << 20, 64 << 20);
+    (options.limits.wal_bytes_max, options.limits.wal_segment_bytes) = (64 << 20, 1 << 20);
+    Engine::open(options)
+}
+
+/// Rows of several regions, overwritten and deleted, of which some are in files, beside a table and a family that are
+/// dropped later: all is as it was, twice the same.
+#[test]
+fn a_log_of_many_chunks_comes_back_as_it_was() {
+    let fs = SimFs::new(1);
+    let engine = open(&fs);
+    let families = |names: &[&'static str]| names.iter().map(|name| FamilyDescriptor::new(*name)).collect::<Vec<_>>();
+    let splits: Vec<Bytes> = ["c", "e", "g", "i"].map(Bytes::from).into();
+    engine.create_table(TableDescriptor::new(name(), families(&["f", "g"])), &splits).unwrap();
+    let other: TableName = "other".parse().unwrap();
+    engine.create_table(TableDescriptor::new(other.clone(), families(&["f"])), &[]).unwrap();
+    for step in 0..300_u32 {
+        let mut batch = MutationBatch::new(Durability::Async);
+        for row in 0..20 {
+            let number = (step * 20 + row) * 7919 % 3000;
+            let key = format!("{}{number:04}", char::from(b'a' + u8::try_from(number % 10).unwrap()));
+            let mut changes = batch.row(key.as_bytes()).unwrap();
+            if number % 11 == step % 11 {
+                changes.delete_family(b"f", None).unwrap();
+            } else {
+                let value = step.to_string().repeat(200);
+                changes.put(b"f", b"q", None, value.as_bytes()).unwrap().put(b"g", b"q", None, b"g").unwrap();
+            }
+        }
+        let mut dropped = MutationBatch::new(Durability::Async);
+        dropped.row(b"a").unwrap().put(b"f", b"q", None, b"v").unwrap();
+        let _answered_later = [engine.apply(&name(), batch), engine.apply(&other, dropped)];
+        engine.pump().unwrap();
+        if step == 100 {
+            engine.flush(&name()).unwrap();
+        }
+    }
+    engine.drop_table(&other).unwrap();
+    engine.alter_table(TableDescriptor::new(name(), families(&["f"]))).unwrap();
+    let synced = engine.sync();
+    engine.pump().unwrap();
+    synced.wait().unwrap();
+    assert!(engine.stats().wal_bytes > 2 << 20, "{} bytes of log", engine.stats().wal_bytes);
+    let expected = scan(&engine, Scan::all());
+    assert!(expected.len() > 2000);
+    let again = [open(&fs.snapshot()), open(&fs.snapshot())];
+    for engine in &again {
+        assert_eq!(scan(engine, Scan::all()), expected);
+    }
+    assert_eq!(again[0].stats().memtable_bytes, again[1].stats().memtable_bytes);
+}
+
+/// Writes some hundred chunks' worth of one row's values, each over the one before.
+fn overwrite(engine: &Engine, count: u32) {
+    for step in 0..count {
+        let mut batch = MutationBatch::new(Durability::Async);
+        let value = format!("{step:08}").repeat(8 << 10);
+        batch.row(b"r").unwrap().put(b"f", b"q", Some(Timestamp(7)), value.as_bytes()).unwrap();
+        let _answered_later = engine.apply(&name(), batch);
+        engine.pump().unwrap();
+    }
+    let synced = engine.sync();
+    engine.pump().unwrap();
+    synced.wait().unwrap();
+}
+
+/// One cell of one time, written in batches that lie in different chunks: the last one wins.
+#[test]
+fn of_two_writes_to_one_cell_the_later_stays() {
+    let fs = SimFs::new(2);
+    let engine = open(&fs);
+    engine.create_table(table(), &[]).unwrap();
+    overwrite(&engine, 60);
+    let found = scan(&open(&fs.snapshot()), Scan::all());
+    assert_eq!(found, scan(&engine, Scan::all()));
+    assert!(found[0].1[0].starts_with("00000059"));
+}
+
+/// A record that a later program wrote, with more of the log behind it and a torn tail: refused in its own words, and the
+/// tail stays for whoever can read it.
+#[test]
+fn a_record_that_does_not_read_is_told_and_nothing_is_cut() {
+    let fs = SimFs::new(3);
+    let engine = open(&fs);
+    engine.create_table(table(), &[]).unwrap();
+    overwrite(&engine, 30);
+    let mut foreign = Vec::new();
+    record::begin(&mut foreign, 77);
+    foreign.extend_from_slice(b"of a later program");
+    record::close(&mut foreign);
+    let write = Write { record: foreign, numbers: 1, level: Durability::Fsync, held: false, regions: Vec::new() };
+    let sequence = engine.core.wal.append(write).unwrap();
+    engine.core.wal.applied(sequence, Box::new(|_| {}));
+    overwrite(&engine, 30);
+    let folder = fs.snapshot();
+    let names = folder.list(Path::new("/d")).unwrap();
+    let last = names.iter().filter(|name| name.starts_with("wal-")).max().unwrap();
+    let path = Path::new("/d").join(last);
+    let segment = folder.open_rw(&path).unwrap();
+    let end = segment.len().unwrap();
+    segment.write_at(end, b"torn").unwrap();
+
+    let refused = try_open(&folder).unwrap_err();
+    let told = |error: &EngineError| {
+        matches!(error, EngineError::Corrupt { what: "log record kind", expected: 2, found: 77, .. })
+    };
+    assert!(told(&refused), "{refused}");
+    assert_eq!(folder.open(&path).unwrap().len().unwrap(), end + 4);
+}

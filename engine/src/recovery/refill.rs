@@ -1,0 +1,218 @@
+//! The log's batches back into the memtables.
+//!
+//! ```text
+//! replay ─► chunks of records ─┬─► thread: the rows of its regions ─► their memtables
+//!                              └─► thread: …
+//! ```
+//!
+//! Each thread reads all records and takes the rows of its own regions, in the log's order: what a memtable then holds does
+//! not hang on which thread was faster. A log of one chunk starts no thread.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle, available_parallelism};
+
+use basalt_store::Timestamp;
+
+use crate::error::{Error, Result};
+use crate::id::TableId;
+use crate::memtable::{MemRow, Memtable, MemtableWriter};
+use crate::mutation::{LoggedBatch, LoggedCell};
+use crate::record::Record;
+use crate::table::{Regions, Shape};
+use crate::write::Starts;
+
+/// Bytes of records that are handed on at once.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Chunks that wait for a thread, at most; then the log is read no further.
+const CHUNKS_AHEAD: usize = 2;
+/// Threads, at most: all read every record.
+const THREADS_MAX: usize = 4;
+
+/// The tables as the log is read into them.
+#[derive(Debug, Default)]
+pub(super) struct Refill {
+    tables: BTreeMap<TableId, RefillTable>,
+    regions_count: usize,
+}
+
+#[derive(Debug)]
+struct RefillTable {
+    shape: Arc<Shape>,
+    regions: Regions,
+    starts: Starts,
+    targets: Vec<Target>,
+}
+
+/// Where a region's rows go.
+#[derive(Debug)]
+struct Target {
+    /// Its place among the regions of all tables.
+    place: usize,
+    memtable: Arc<Memtable>,
+    /// Everything up to here is in files.
+    flushed: u64,
+}
+
+/// Records, copied.
+#[derive(Debug, Default)]
+struct Chunk {
+    bytes: Vec<u8>,
+    records: Vec<(u8, u64, Range<usize>)>,
+}
+
+/// A record whose checksum fits and whose payload does not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Unreadable {
+    kind: u8,
+}
+
+/// How the records went: the latest time given by the server.
+type Done = std::result::Result<Timestamp, Unreadable>;
+
+impl Refill {
+    /// Adds a table; `flushed` answers up to which change the files of a region hold it.
+    pub(super) fn add_table(
+        &mut self,
+        id: TableId,
+        shape: Arc<Shape>,
+        regions: Regions,
+        flushed: impl Fn(usize) -> u64,
+    ) {
+        let targets = regions.iter().enumerate().map(|(index, region)| Target {
+            place: self.regions_count + index,
+            memtable: Arc::clone(&region.view().active),
+            flushed: flushed(index),
+        });
+        let targets: Vec<_> = targets.collect();
+        self.regions_count += targets.len();
+        let starts = Starts::of(&regions);
+        self.tables.insert(id, RefillTable { shape, regions, starts, targets });
+    }
+
+    /// Puts every record that `read` hands over into the memtables; answers what `read` does, and the latest time given by
+    /// the server.
+    ///
+    /// # Errors
+    /// What `unreadable` makes of the kind of a record that does not read; else what `read` answers, which comes behind all
+    /// that it handed over.
+    pub(super) fn run<T>(
+        &self,
+        unreadable: impl Fn(u8) -> Error,
+        read: impl FnOnce(&mut dyn FnMut(Record<'_>) -> Result<()>) -> Result<T>,
+    ) -> Result<(T, Timestamp)> {
+        std::thread::scope(|scope| {
+            let mut feed = Feed { refill: self, scope, chunk: Chunk::default(), threads: Vec::new() };
+            let done = read(&mut |record| {
+                feed.take(&record);
+                Ok(())
+            });
+            let clock = feed.finish()?.map_err(|Unreadable { kind }| unreadable(kind))?;
+            Ok((done?, clock))
+        })
+    }
+
+    /// Inserts the rows of a chunk whose regions are among those of thread `turn` of `threads`.
+    fn insert(&self, chunk: &Chunk, turn: usize, threads: usize) -> Done {
+        let mut writers: Vec<Option<MemtableWriter<'_>>> = Vec::new();
+        writers.resize_with(self.regions_count, || None);
+        let (mut clock, mut cells) = (Timestamp(0), Vec::new());
+        let mut insert = |kind, sequence, payload| {
+            let mut batch = LoggedBatch::decode(kind, payload, sequence)?;
+            clock = clock.max(batch.server_time);
+            // A table that was dropped since.
+            let Some(table) = self.tables.get(&batch.table) else { return Some(()) };
+            while let Some((key, sequence)) = batch.next_row(&mut cells)? {
+                let Some(target) = table.targets.get(table.starts.index_of(&table.regions, key)) else { continue };
+                if target.place % threads != turn || sequence.0 <= target.flushed {
+                    continue;
+                }
+                table.keep_families(&mut cells);
+                let Some(writer) = writers.get_mut(target.place).filter(|_| !cells.is_empty()) else { continue };
+                let writer = writer.get_or_insert_with(|| target.memtable.insert());
+                writer.row(&MemRow { key, sequence, cells: &cells });
+            }
+            Some(())
+        };
+        for (kind, sequence, place) in &chunk.records {
+            let payload = chunk.bytes.get(place.clone()).unwrap_or_default();
+            insert(*kind, *sequence, payload).ok_or(Unreadable { kind: *kind })?;
+        }
+        writers.into_iter().flatten().for_each(MemtableWriter::finish);
+        Ok(clock)
+    }
+}
+
+impl RefillTable {
+    /// Leaves cells of families out that were dropped since.
+    fn keep_families(&self, cells: &mut Vec<LoggedCell<'_>>) {
+        if cells.iter().any(|cell| self.shape.family(cell.family).is_none()) {
+            cells.retain(|cell| self.shape.family(cell.family).is_some());
+        }
+    }
+}
+
+impl Chunk {
+    fn push(&mut self, record: &Record<'_>) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(record.payload);
+        self.records.push((record.kind, record.sequence, start..self.bytes.len()));
+    }
+}
+
+/// Hands chunks on.
+struct Feed<'scope, 'env> {
+    refill: &'env Refill,
+    scope: &'scope Scope<'scope, 'env>,
+    chunk: Chunk,
+    /// Begun with the second chunk.
+    threads: Vec<(SyncSender<Arc<Chunk>>, ScopedJoinHandle<'scope, Done>)>,
+}
+
+impl Feed<'_, '_> {
+    fn take(&mut self, record: &Record<'_>) {
+        if self.chunk.bytes.len() >= CHUNK_BYTES {
+            self.send();
+        }
+        self.chunk.push(record);
+    }
+
+    fn send(&mut self) {
+        let (refill, scope) = (self.refill, self.scope);
+        if self.threads.is_empty() {
+            let count = available_parallelism().map_or(1, NonZero::get).clamp(1, THREADS_MAX);
+            self.threads.extend((0..count).map(|turn| {
+                let (sender, chunks) = sync_channel(CHUNKS_AHEAD);
+                (sender, scope.spawn(move || insert_all(refill, &chunks, turn, count)))
+            }));
+        }
+        let chunk = Arc::new(std::mem::take(&mut self.chunk));
+        for (sender, _) in &self.threads {
+            // A thread that ended tells why when it is joined.
+            sender.send(Arc::clone(&chunk)).unwrap_or_default();
+        }
+    }
+
+    /// Waits until everything is in.
+    fn finish(mut self) -> Result<Done> {
+        if self.threads.is_empty() {
+            return Ok(self.refill.insert(&self.chunk, 0, 1));
+        }
+        self.send();
+        let mut clock = Ok(Timestamp(0));
+        for (sender, thread) in self.threads {
+            drop(sender);
+            let done = thread.join().map_err(|_| Error::WorkerDied { worker: "replay" })?;
+            clock = clock.and_then(|clock: Timestamp| done.map(|other| clock.max(other)));
+        }
+        Ok(clock)
+    }
+}
+
+/// A thread's life.
+fn insert_all(refill: &Refill, chunks: &Receiver<Arc<Chunk>>, turn: usize, threads: usize) -> Done {
+    chunks.iter().try_fold(Timestamp(0), |clock, chunk| Ok(clock.max(refill.insert(&chunk, turn, threads)?)))
+}
