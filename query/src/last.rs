@@ -9,14 +9,16 @@ mod lookup;
 
 pub use fault::LastFault;
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use basalt_schema::{BaseTime, Schema, TagPair, Tsuid, Uid, UidKind};
 use basalt_store::ErrorKind;
+use foldhash::fast::RandomState;
 use serde::Deserialize;
 
-use crate::answer::Number;
+use crate::answer::{Number, Point};
 use crate::cancel::Budget;
 use crate::discover;
 use crate::error::FilterFault;
@@ -70,8 +72,8 @@ pub struct LastPoint {
     pub time_ms: i64,
     /// Its value.
     pub number: Number,
-    /// The series, upper-case hex.
-    pub tsuid: String,
+    /// The series.
+    pub tsuid: Tsuid,
 }
 
 /// What a series is called.
@@ -79,9 +81,12 @@ pub struct LastPoint {
 pub struct LastNames {
     /// Its metric.
     pub metric: Arc<str>,
-    /// Its tags, by the UIDs of their keys.
-    pub tags: Vec<(Arc<str>, Arc<str>)>,
+    /// Its tags, by the UIDs of their keys; within an answer one list for all series that have the same.
+    pub tags: Arc<[TagNames]>,
 }
+
+/// A tag's key and value.
+pub type TagNames = (Arc<str>, Arc<str>);
 
 impl LastRequest {
     /// Reads the body of a POST.
@@ -138,14 +143,35 @@ impl LastRequest {
         }
         let hours = u64::try_from(self.back_scan).unwrap_or(0);
         let found = Lookup::new(schema, now_ms, hours, budget).run(&wanted)?;
-        let points = wanted.iter().zip(found).filter_map(|(wanted, point)| Some((wanted, point?)));
-        let mut names_known = Names::new(schema);
-        let told = points.map(|(Wanted { tsuid, .. }, point)| {
-            let names = if self.resolve_names { Some(names_known.series(tsuid)?) } else { None };
-            Ok(LastPoint { names, time_ms: point.time_ms, number: point.number, tsuid: tsuid.to_string() })
+        let names = if self.resolve_names { names_of(schema, &wanted, &found)? } else { Vec::new() };
+        let mut names = names.into_iter();
+        let points = wanted.into_iter().zip(found).filter_map(|(Wanted { tsuid, .. }, point)| {
+            let (names, point) = (names.next().flatten(), point?);
+            Some(LastPoint { names, time_ms: point.time_ms, number: point.number, tsuid })
         });
-        told.collect()
+        Ok(points.collect())
     }
+}
+
+/// The names of the series that were found, in the places of all. Many metrics have the same tags.
+fn names_of(schema: &Schema, wanted: &[Wanted], found: &[Option<Point>]) -> Result<Vec<Option<LastNames>>> {
+    let widths = schema.layout().widths;
+    let mut names = Names::new(schema);
+    let mut known: HashMap<&[u8], Arc<[TagNames]>, RandomState> = HashMap::default();
+    let mut told = Vec::with_capacity(wanted.len());
+    for (Wanted { tsuid, .. }, point) in wanted.iter().zip(found) {
+        if point.is_none() {
+            told.push(None);
+            continue;
+        }
+        let metric = names.metric(tsuid.metric(widths))?;
+        let tags = match known.entry(tsuid.as_bytes().get(widths.metric.bytes()..).unwrap_or_default()) {
+            Entry::Occupied(known) => Arc::clone(known.get()),
+            Entry::Vacant(new) => Arc::clone(new.insert(names.of_series(tsuid)?)),
+        };
+        told.push(Some(LastNames { metric, tags }));
+    }
+    Ok(told)
 }
 
 impl LastQuery {

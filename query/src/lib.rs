@@ -66,7 +66,7 @@ pub use expression::{ExpressionFault, ExpressionPlan, ExpressionRequest, OutputA
 pub use filter::{FilterDescription, FilterKind, TagFilter, filter_descriptions};
 pub use gexp::{FormulaFault, Formulas};
 pub use histogram::HistogramQuery;
-pub use last::{LastFault, LastNames, LastPoint, LastQuery, LastRequest};
+pub use last::{LastFault, LastNames, LastPoint, LastQuery, LastRequest, TagNames};
 pub use limits::{LimitOverrides, LimitOverridesError, Limits};
 pub use options::{Compat, Options};
 pub use request::{

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use basalt_schema::{Schema, Tsuid, Uid, UidKind};
 
 use crate::Result;
-use crate::last::LastNames;
+use crate::last::TagNames;
 
 /// The names that an answer has met so far. *Bounds*: as many as the answer's series have.
 #[derive(Debug)]
@@ -40,11 +40,9 @@ impl<'a> Names<'a> {
         keys.iter().map(|key| name(self.schema, &mut self.tagks, UidKind::Tagk, *key)).collect()
     }
 
-    /// What a series is called.
-    pub(crate) fn series(&mut self, tsuid: &Tsuid) -> Result<LastNames> {
-        let widths = self.schema.layout().widths;
-        let tags = tsuid.pairs(widths).map(|pair| self.tag(pair.key, pair.value)).collect::<Result<_>>()?;
-        Ok(LastNames { metric: self.metric(tsuid.metric(widths))?, tags })
+    /// The names of a series' tags, by the UIDs of their keys.
+    pub(crate) fn of_series(&mut self, tsuid: &Tsuid) -> Result<Arc<[TagNames]>> {
+        tsuid.pairs(self.schema.layout().widths).map(|pair| self.tag(pair.key, pair.value)).collect()
     }
 
     fn tag(&mut self, key: Uid, value: Uid) -> Result<(Arc<str>, Arc<str>)> {

@@ -5,6 +5,17 @@ pub(crate) fn upper(bytes: &[u8]) -> String {
     digits(bytes, b"0123456789ABCDEF")
 }
 
+/// The same, appended.
+pub(crate) fn upper_into(bytes: &[u8], out: &mut Vec<u8>) {
+    let digit = |nibble: u8| nibble + if nibble < 10 { b'0' } else { b'A' - 10 };
+    let start = out.len();
+    out.resize(start + 2 * bytes.len(), 0);
+    let (pairs, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut::<2>();
+    for (pair, byte) in pairs.iter_mut().zip(bytes) {
+        *pair = [digit(byte >> 4), digit(byte & 0xF)];
+    }
+}
+
 /// `ff00`, the form of dumps.
 pub(crate) fn lower(bytes: &[u8]) -> String {
     digits(bytes, b"0123456789abcdef")
@@ -36,7 +47,10 @@ mod tests {
     fn there_and_back() {
         let bytes: Vec<u8> = (0..=255).collect();
         assert_eq!(decode(&upper(&bytes)), Some(bytes.clone()));
-        assert_eq!(decode(&lower(&bytes)), Some(bytes));
+        assert_eq!(decode(&lower(&bytes)), Some(bytes.clone()));
+        let mut appended = b"id ".to_vec();
+        upper_into(&bytes, &mut appended);
+        assert_eq!(appended, format!("id {}", upper(&bytes)).into_bytes());
         for bad in ["0", "0g", "é", " 0", "+1"] {
             assert_eq!(decode(bad), None, "{bad}");
         }

@@ -82,6 +82,11 @@ impl Tsuid {
         &self.0
     }
 
+    /// Appends it as it is shown, in upper-case hex.
+    pub fn show_into(&self, out: &mut Vec<u8>) {
+        hex::upper_into(&self.0, out);
+    }
+
     /// The metric.
     pub fn metric(&self, widths: UidWidths) -> Uid {
         self.0.get(..widths.metric.bytes()).and_then(Uid::decode).unwrap_or_default()

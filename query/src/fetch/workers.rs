@@ -10,11 +10,11 @@ const ROWS_PER_WORKER: u64 = 512;
 
 /// Runs every task on as many threads as are allowed and `rows`, about as many as there are to read, are worth; the
 /// answers come in any order.
-pub(crate) fn run_all<K: Sync, T: Send>(
-    tasks: &[K],
+pub(crate) fn run_all<'a, K: Sync, T: Send>(
+    tasks: &'a [K],
     rows: u64,
     budget: &Budget,
-    run: impl Fn(&K) -> Result<T> + Sync,
+    run: impl Fn(&'a K) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let next = AtomicUsize::new(0);
     let work = || {

@@ -5,14 +5,17 @@
 //! be it a minute or years. Where many of them are wanted, their rows from that hour on are then scanned; and since a
 //! metric's series mostly end together, the next bucket is scanned from there at once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, Tsuid, Uid, Value};
 use basalt_store::{Columns, Get, Packed, Packing, RowView, Scan};
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
+use crate::fetch::workers::run_all;
 use crate::{Error, Result};
 
 /// Rows of one get, and the most hours of one series in it.
@@ -51,8 +54,8 @@ pub(super) struct Lookup<'a> {
     /// How many hours before the first to look into.
     pub(super) hours: u64,
     pub(super) budget: &'a Budget,
-    /// Rows that may still be looked for.
-    pub(super) rows_left: u64,
+    /// Rows that may still be looked for. Relaxed: the number alone is shared.
+    pub(super) rows_left: AtomicU64,
 }
 
 /// Where a metric's rows of a bucket are looked into: the next hour, and the last.
@@ -64,54 +67,117 @@ struct Stretch {
     last: BaseTime,
 }
 
+/// Series whose rows share a stretch of keys: their places among all that are wanted.
+#[derive(Debug)]
+struct Group {
+    first: BaseTime,
+    metric: Uid,
+    salt: Salt,
+    places: Vec<usize>,
+    /// An hour to begin a scan with; any will do, one that others of the metric end in spares looking for it.
+    likely: Option<BaseTime>,
+}
+
+impl Group {
+    fn stretch(&self, hours: u64) -> Stretch {
+        let back_s = hours.saturating_mul(BaseTime::SPAN_S.into());
+        let last_s = u64::from(self.first.seconds()).saturating_sub(back_s);
+        let last = BaseTime::of_seconds(u32::try_from(last_s).unwrap_or_default());
+        Stretch { salt: self.salt, metric: self.metric, next: self.first, last }
+    }
+}
+
 impl<'a> Lookup<'a> {
     pub(super) const fn new(schema: &'a Schema, now_ms: i64, hours: u64, budget: &'a Budget) -> Self {
-        Self { schema, now_ms, hours, budget, rows_left: ROWS_MAX }
+        Self { schema, now_ms, hours, budget, rows_left: AtomicU64::new(ROWS_MAX) }
     }
 
     /// The newest point of each, in their order.
     ///
     /// *Cost*: a row a series and hour, from the newest hour in which any series of the same metric and bucket has one
     /// until the first with a point; the hours of a get double, since who was not seen for long is not likely to be in
-    /// the next hour.
+    /// the next hour. Buckets are looked into by several threads.
     ///
     /// # Errors
     /// `Invalid`: more than [`ROWS_MAX`] rows. A budget, the store's own.
-    pub(super) fn run(&mut self, wanted: &[Wanted]) -> Result<Vec<Option<Point>>> {
+    pub(super) fn run(&self, wanted: &[Wanted]) -> Result<Vec<Option<Point>>> {
+        let mut groups = self.groups(wanted);
+        if self.hours == 0 {
+            return self.one_hour_each(groups, wanted);
+        }
+        self.find_likely(&mut groups)?;
+        let answers =
+            run_all(&groups, wanted.len() as u64, self.budget, |group| Ok((group, self.group(group, wanted)?)))?;
+        let mut found: Vec<Option<Point>> = vec![None; wanted.len()];
+        for (Group { places, .. }, points) in answers {
+            for (place, point) in places.iter().zip(points) {
+                if let Some(of_place) = found.get_mut(*place) {
+                    *of_place = point;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Series by the hour to begin with, metric and bucket; those of a group by their tags, as their rows lie.
+    fn groups(&self, wanted: &[Wanted]) -> Vec<Group> {
         let now_s = u32::try_from(self.now_ms / 1000).unwrap_or(u32::MAX);
-        let mut found: Vec<Option<Point>> = wanted.iter().map(|_| None).collect();
-        let mut stretches: BTreeMap<(BaseTime, Uid, Salt), Vec<usize>> = BTreeMap::new();
         let layout = self.schema.layout();
+        let mut groups: Vec<Group> = Vec::new();
+        let mut known: HashMap<(BaseTime, Uid, Salt), usize, RandomState> = HashMap::default();
         for (place, Wanted { tsuid, counted_s }) in wanted.iter().enumerate() {
             let first = BaseTime::of_seconds(counted_s.unwrap_or(now_s));
-            let salt = layout.series_key(tsuid).salt();
-            stretches.entry((first, tsuid.metric(layout.widths), salt)).or_default().push(place);
-        }
-        if self.hours == 0 {
-            return self.one_hour_each(stretches, wanted, found);
-        }
-        let mut before: Option<(Uid, BaseTime)> = None;
-        for ((first, metric, salt), mut open) in stretches {
-            let back_s = self.hours.saturating_mul(BaseTime::SPAN_S.into());
-            let last_s = u64::from(first.seconds()).saturating_sub(back_s);
-            let last = BaseTime::of_seconds(u32::try_from(last_s).unwrap_or_default());
-            let mut stretch = Stretch { salt, metric, next: first, last };
-            if self.is_worth_scanning(metric, open.len()) {
-                let likely = before.filter(|(of, hour)| *of == metric && (last..=first).contains(hour));
-                let hour = match likely {
-                    Some((_, hour)) => Some(hour),
-                    None => self.newest_hour(stretch)?,
-                };
-                let Some(hour) = hour else { continue };
-                before = Some((metric, hour));
-                self.scan(stretch, hour, &mut open, wanted, &mut found)?;
-                if open.is_empty() || hour <= last {
-                    continue;
-                }
-                stretch.next = BaseTime::of_seconds(hour.seconds() - BaseTime::SPAN_S);
+            let (metric, salt) = (tsuid.metric(layout.widths), layout.salt_of(tsuid));
+            let group = *known.entry((first, metric, salt)).or_insert_with(|| {
+                groups.push(Group { first, metric, salt, places: Vec::new(), likely: None });
+                groups.len() - 1
+            });
+            if let Some(group) = groups.get_mut(group) {
+                group.places.push(place);
             }
-            self.walk(stretch, &mut open, wanted, &mut found)?;
         }
+        for group in &mut groups {
+            group.places.sort_by(|a, b| wanted.get(*a).map(|a| &a.tsuid).cmp(&wanted.get(*b).map(|b| &b.tsuid)));
+        }
+        groups
+    }
+
+    /// Looks where one group of each metric ends, and has all others begin there.
+    fn find_likely(&self, groups: &mut [Group]) -> Result<()> {
+        let mut hours: HashMap<Uid, Option<BaseTime>, RandomState> = HashMap::default();
+        for group in groups {
+            if !self.is_worth_scanning(group.metric, group.places.len()) {
+                continue;
+            }
+            let stretch = group.stretch(self.hours);
+            let known = hours.get(&group.metric).copied().flatten();
+            let hour = match known.filter(|hour| (stretch.last..=group.first).contains(hour)) {
+                Some(hour) => Some(hour),
+                None => self.newest_hour(stretch)?,
+            };
+            hours.insert(group.metric, hour);
+            group.likely = hour;
+        }
+        Ok(())
+    }
+
+    /// The newest point of each series of a group.
+    fn group(&self, group: &Group, wanted: &[Wanted]) -> Result<Vec<Option<Point>>> {
+        let series: Vec<&Tsuid> =
+            group.places.iter().filter_map(|place| wanted.get(*place)).map(|wanted| &wanted.tsuid).collect();
+        let mut found: Vec<Option<Point>> = vec![None; series.len()];
+        let mut open: Vec<usize> = (0..series.len()).collect();
+        let mut stretch = group.stretch(self.hours);
+        if self.is_worth_scanning(group.metric, open.len()) {
+            let Some(hour) = group.likely else { return Ok(found) };
+            self.scan(stretch, hour, &series, &mut found)?;
+            open.retain(|place| found.get(*place).is_some_and(Option::is_none));
+            if open.is_empty() || hour <= stretch.last {
+                return Ok(found);
+            }
+            stretch.next = BaseTime::of_seconds(hour.seconds() - BaseTime::SPAN_S);
+        }
+        self.walk(stretch, &mut open, &series, &mut found)?;
         Ok(found)
     }
 
@@ -122,15 +188,8 @@ impl<'a> Lookup<'a> {
         open >= SCAN_SERIES_MIN && open as u64 * SCAN_SERIES_PART >= series
     }
 
-    /// Looks into all rows of a stretch from an hour on; who is found is no longer open.
-    fn scan(
-        &mut self,
-        stretch: Stretch,
-        from: BaseTime,
-        open: &mut Vec<usize>,
-        wanted: &[Wanted],
-        found: &mut [Option<Point>],
-    ) -> Result<()> {
+    /// Looks into all rows of a stretch from an hour on, for series in the order of their tags.
+    fn scan(&self, stretch: Stretch, from: BaseTime, series: &[&Tsuid], found: &mut [Option<Point>]) -> Result<()> {
         let layout = self.schema.layout();
         let scan = Scan::range(
             layout.range_start(stretch.salt, stretch.metric, from),
@@ -138,57 +197,65 @@ impl<'a> Lookup<'a> {
         );
         let scan = scan.with_columns(Columns::family(DATA_FAMILY)).with_packing(Packing::Summaries);
         let metric_bytes = layout.widths.metric.bytes();
-        let mut places: HashMap<&[u8], Vec<usize>> = HashMap::with_capacity(open.len());
-        for place in &*open {
-            let tags = wanted.get(*place).and_then(|wanted| wanted.tsuid.as_bytes().get(metric_bytes..));
-            places.entry(tags.unwrap_or_default()).or_default().push(*place);
-        }
+        let tags_of = |place: usize| series.get(place).and_then(|tsuid| tsuid.as_bytes().get(metric_bytes..));
+        let mut at = 0;
         let mut scratch = RowPoints::default();
         let mut scanner = self.schema.store().scan(&self.schema.tables().data, scan)?;
         while let Some(batch) = scanner.next_wait() {
             let batch = batch?;
-            let left = self.rows_left.checked_sub(batch.len() as u64);
-            self.rows_left = left.ok_or(Error::TooManyLookUps { limit: ROWS_MAX })?;
+            self.charge(batch.len())?;
             let mut decoded = 0;
             for row in batch.rows() {
                 let key = layout.decode(row.key())?;
-                let Some(places) = places.get(key.tags_bytes()) else { continue };
+                let tags = Some(key.tags_bytes());
+                // Fast path: the rows of an hour lie in the order of the series.
+                if tags_of(at) != tags {
+                    at = series.partition_point(|tsuid| tsuid.as_bytes().get(metric_bytes..) < tags);
+                }
+                if tags_of(at) != tags {
+                    continue;
+                }
                 let base_ms = i64::from(key.base().seconds()) * 1000;
-                let Some((point, count)) = self.newest_of(&row, base_ms, &mut scratch)? else { continue };
-                decoded += count;
-                for place in places {
-                    keep_newest(found, *place, point);
+                let newest = self.newest_of(&row, base_ms, &mut scratch)?;
+                decoded += newest.map_or(0, |(_, count)| count);
+                // Who is asked for twice is twice among the series.
+                while tags_of(at) == tags {
+                    keep_newest(found, at, newest.map(|(point, _)| point));
+                    at += 1;
                 }
             }
             self.budget.spend(decoded, batch.data_bytes() as u64)?;
         }
-        open.retain(|place| found.get(*place).is_some_and(Option::is_none));
         Ok(())
     }
 
+    /// Counts rows that are looked for.
+    fn charge(&self, rows: usize) -> Result<()> {
+        let less = |left: u64| left.checked_sub(rows as u64);
+        let taken = self.rows_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        taken.map(drop).map_err(|_| Error::TooManyLookUps { limit: ROWS_MAX })
+    }
+
     /// Looks into one hour of each series, wherever they lie.
-    fn one_hour_each(
-        &mut self,
-        stretches: BTreeMap<(BaseTime, Uid, Salt), Vec<usize>>,
-        wanted: &[Wanted],
-        mut found: Vec<Option<Point>>,
-    ) -> Result<Vec<Option<Point>>> {
+    fn one_hour_each(&self, groups: Vec<Group>, wanted: &[Wanted]) -> Result<Vec<Option<Point>>> {
+        let mut found: Vec<Option<Point>> = vec![None; wanted.len()];
+        let series: Vec<&Tsuid> = wanted.iter().map(|wanted| &wanted.tsuid).collect();
         let mut rows = Vec::new();
-        for ((hour, ..), places) in stretches {
-            rows.extend(places.into_iter().map(|place| (place, hour)));
+        for Group { first, places, .. } in groups {
+            rows.extend(places.into_iter().map(|place| (place, first)));
         }
         for chunk in rows.chunks(GET_ROWS) {
-            self.look(chunk, wanted, &mut found)?;
+            self.look(chunk, &series, &mut found)?;
         }
         Ok(found)
     }
 
     /// Looks for these series, from the newest hour that holds any of their kind backwards.
     fn walk(
-        &mut self,
+        &self,
         mut stretch: Stretch,
         open: &mut Vec<usize>,
-        wanted: &[Wanted],
+        series: &[&Tsuid],
         found: &mut [Option<Point>],
     ) -> Result<()> {
         let mut hours = 1;
@@ -202,7 +269,7 @@ impl<'a> Lookup<'a> {
                 (0..hours_now).map(|back| BaseTime::of_seconds(newest.seconds() - back * BaseTime::SPAN_S)).collect();
             let rows_of = |place: &usize| bases.iter().map(|base| (*place, *base)).collect::<Vec<_>>();
             for chunk in open.chunks((GET_ROWS / bases.len()).max(1)) {
-                self.look(&chunk.iter().flat_map(rows_of).collect::<Vec<_>>(), wanted, found)?;
+                self.look(&chunk.iter().flat_map(rows_of).collect::<Vec<_>>(), series, found)?;
             }
             open.retain(|place| found.get(*place).is_some_and(Option::is_none));
             if before < hours_now {
@@ -237,15 +304,12 @@ impl<'a> Lookup<'a> {
     }
 
     /// Looks into rows: the place of a series, and an hour.
-    fn look(&mut self, rows: &[(usize, BaseTime)], wanted: &[Wanted], found: &mut [Option<Point>]) -> Result<()> {
-        let left = self.rows_left.checked_sub(rows.len() as u64);
-        self.rows_left = left.ok_or(Error::TooManyLookUps { limit: ROWS_MAX })?;
+    fn look(&self, rows: &[(usize, BaseTime)], series: &[&Tsuid], found: &mut [Option<Point>]) -> Result<()> {
+        self.charge(rows.len())?;
         let mut keys = Vec::with_capacity(rows.len());
-        let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
+        let mut places: HashMap<&[u8], Vec<usize>, RandomState> = HashMap::default();
         for (place, base) in rows {
-            let Some(Wanted { tsuid, .. }) = wanted.get(*place) else {
-                continue;
-            };
+            let Some(tsuid) = series.get(*place) else { continue };
             let of_series = places.entry(tsuid.as_bytes()).or_default();
             if of_series.last() != Some(place) {
                 of_series.push(*place);
@@ -264,7 +328,7 @@ impl<'a> Lookup<'a> {
             };
             decoded += count;
             for place in places.get(key.tsuid().as_bytes()).into_iter().flatten() {
-                keep_newest(found, *place, point);
+                keep_newest(found, *place, Some(point));
             }
         }
         self.budget.spend(decoded, batch.data_bytes() as u64)
@@ -302,11 +366,9 @@ fn after(hour: BaseTime) -> BaseTime {
     hour.next().unwrap_or(BaseTime::from_be_bytes([u8::MAX; BaseTime::BYTES]))
 }
 
-/// Keeps a point of the series at `place` unless a newer one is kept.
-fn keep_newest(found: &mut [Option<Point>], place: usize, point: Point) {
-    if let Some(kept) = found.get_mut(place)
-        && kept.is_none_or(|kept| kept.time_ms < point.time_ms)
-    {
-        *kept = Some(point);
-    }
+/// Keeps a point of the series at `place`, if there is one, unless a newer one is kept.
+fn keep_newest(found: &mut [Option<Point>], place: usize, point: Option<Point>) {
+    let Some(kept) = found.get_mut(place) else { return };
+    let is_newer = |point: &Point| kept.is_none_or(|kept| kept.time_ms < point.time_ms);
+    *kept = point.filter(is_newer).or(*kept);
 }

@@ -1,3 +1,5 @@
+use std::sync::atomic::AtomicU64;
+
 use super::*;
 use crate::fixture::Fixture;
 use crate::{Cancel, Limits};
@@ -67,7 +69,7 @@ fn l_last_series_are_named_by_tsuid_too() {
     };
     let twice = ask(&format!("{tsuid},{}", tsuid.to_lowercase()), "3000").unwrap();
     assert_eq!(twice.len(), 2);
-    assert_eq!((twice[0].tsuid.as_str(), twice[0].number, &twice[0].names), (&*tsuid, Number::Integer(7), &None));
+    assert_eq!((&*twice[0].tsuid.to_string(), twice[0].number, &twice[0].names), (&*tsuid, Number::Integer(7), &None));
     assert!(ask("FFFFFF000001000001", "0").unwrap().is_empty());
     for (ids, message) in [
         ("", "UID was empty"),
@@ -136,6 +138,11 @@ fn l_backscan_many_series_are_found_wherever_they_end() {
             .collect();
         expected.sort_by(|a, b| a.0.cmp(&b.0));
         assert_eq!(told, expected, "{back_scan} hours back");
+        let twice = LastRequest::from_get(&["l.many", "l.many{host=h3}", "l.many"], &[], true, Some("9")).unwrap();
+        let all = LastRequest::from_get(&["l.many"], &[], true, Some("9")).unwrap();
+        let [twice, all] = [twice, all].map(|request| engine.last(&request, NOW_MS, &Cancel::new()).unwrap());
+        assert_eq!((&twice[..400], &twice[401..]), (&all[..], &all[..]));
+        assert_eq!(twice[400].number, Number::Integer(33));
     }
 }
 
@@ -154,10 +161,11 @@ fn l_backscan_rows_that_are_looked_for_are_bounded() {
     let twin = (0..1_000).map(|n| format!("t{n}")).find(|host| salt(&fixture, host) == salt(&fixture, "a")).unwrap();
     fixture.put(&format!("l.b 1690000000 7 host={twin}"));
     let tsuid = fixture.schema.resolve("l.b", &[("host", &twin)]).unwrap();
-    let budget = Budget::new(Limits::default(), &Cancel::new(), &crate::memory::MemoryPool::new(0));
     let look = |rows_left, hours| {
+        let budget = Budget::new(Limits::default(), &Cancel::new(), &crate::memory::MemoryPool::new(0));
         let wanted = [Wanted { tsuid: tsuid.clone(), counted_s: None }];
-        let mut lookup = Lookup { rows_left, ..Lookup::new(&fixture.schema, NOW_MS, hours, &budget) };
+        let lookup =
+            Lookup { rows_left: AtomicU64::new(rows_left), ..Lookup::new(&fixture.schema, NOW_MS, hours, &budget) };
         lookup.run(&wanted).map(|found| found[0].map(|point| point.time_ms))
     };
     // 2,738 hours of nothing, then gets of 1, 2, 4, 8, 16 and 32 rows.
