@@ -60,6 +60,13 @@ impl Cell {
         CellRef { row, family, qualifier, timestamp: *timestamp, kind: *kind, seq: SeqNo(0), value }
     }
 
+    /// One that outlives what it was read from.
+    pub(crate) fn copy_of(cell: &CellRef<'_>) -> Self {
+        let CellRef { row, family, qualifier, timestamp, kind, value, .. } = *cell;
+        let [row, family, qualifier, value] = [row, family, qualifier, value].map(Bytes::copy_from_slice);
+        Self { row, family, qualifier, timestamp, kind, value }
+    }
+
     /// A cell that came within a message.
     ///
     /// # Errors
@@ -94,22 +101,13 @@ impl Cells {
     /// # Errors
     /// `Malformed`: lengths that do not fit, or a kind that is none.
     pub(crate) fn next(&mut self) -> Result<Option<Cell>> {
-        if self.0.is_empty() {
-            return Ok(None);
-        }
-        let len = number(&mut self.0)?;
-        let mut body = take(&mut self.0, len)?;
-        let (key_len, value_len) = (number(&mut body)?, number(&mut body)?);
-        let mut key = take(&mut body, key_len)?;
-        let value = take(&mut body, value_len)?;
-        let row_len = usize::from(key.try_get_u16().map_err(|_| short())?);
-        let row = take(&mut key, row_len)?;
-        let family_len = usize::from(key.try_get_u8().map_err(|_| short())?);
-        let family = take(&mut key, family_len)?;
-        let qualifier_len = key.len().checked_sub(KEY_END_BYTES).ok_or_else(short)?;
-        let qualifier = take(&mut key, qualifier_len)?;
-        let timestamp = Timestamp(key.try_get_u64().map_err(|_| short())?);
-        let kind = kind(key.try_get_u8().map_err(|_| short())?)?;
+        let mut rest = &self.0[..];
+        let Some(cell) = next(&mut rest)? else { return Ok(None) };
+        let of = |slice: &[u8]| self.0.slice_ref(slice);
+        let CellRef { row, family, qualifier, timestamp, kind, value, .. } = cell;
+        let (row, family, qualifier, value) = (of(row), of(family), of(qualifier), of(value));
+        let read = self.0.len() - rest.len();
+        self.0.advance(read);
         Ok(Some(Cell { row, family, qualifier, timestamp, kind, value }))
     }
 
@@ -127,15 +125,38 @@ impl Cells {
     }
 }
 
-fn number(bytes: &mut Bytes) -> Result<usize> {
+/// Fast path: the next cell of a block that is borrowed, which counts no reference; `None` at its end.
+///
+/// # Errors
+/// `Malformed`: as [`Cells::next`].
+pub(crate) fn next<'a>(block: &mut &'a [u8]) -> Result<Option<CellRef<'a>>> {
+    if block.is_empty() {
+        return Ok(None);
+    }
+    let len = number(block)?;
+    let mut body = take(block, len)?;
+    let (key_len, value_len) = (number(&mut body)?, number(&mut body)?);
+    let mut key = take(&mut body, key_len)?;
+    let value = take(&mut body, value_len)?;
+    let row_len = usize::from(key.try_get_u16().map_err(|_| short())?);
+    let row = take(&mut key, row_len)?;
+    let family_len = usize::from(key.try_get_u8().map_err(|_| short())?);
+    let family = take(&mut key, family_len)?;
+    let qualifier_len = key.len().checked_sub(KEY_END_BYTES).ok_or_else(short)?;
+    let qualifier = take(&mut key, qualifier_len)?;
+    let timestamp = Timestamp(key.try_get_u64().map_err(|_| short())?);
+    let kind = kind(key.try_get_u8().map_err(|_| short())?)?;
+    Ok(Some(CellRef { row, family, qualifier, timestamp, kind, seq: SeqNo(0), value }))
+}
+
+fn number(bytes: &mut &[u8]) -> Result<usize> {
     Ok(bytes.try_get_u32().map_err(|_| short())? as usize)
 }
 
-fn take(bytes: &mut Bytes, len: usize) -> Result<Bytes> {
-    if len > bytes.len() {
-        return Err(short());
-    }
-    Ok(bytes.split_to(len))
+fn take<'a>(bytes: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(len).ok_or_else(short)?;
+    *bytes = rest;
+    Ok(taken)
 }
 
 fn short() -> Error {

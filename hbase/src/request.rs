@@ -14,6 +14,9 @@ use crate::pb::rpc::NameBytesPair;
 const RAW: (&str, &[u8]) = ("_raw_", &[0xff]);
 /// HBase's own bound of an answer's size, beside which a larger one is a server's to refuse.
 const BATCH_BYTES_MAX: u64 = 100 << 20;
+/// Bytes of a scan's answer that are asked for at least, as HBase's own client does: each costs a round trip, and of cells
+/// that name their row each anew a batch is a small part.
+const ANSWER_BYTES_MIN: u64 = 2 << 20;
 
 /// HBase's level. `Async` is `SYNC_WAL` too: what is logged later makes it durable on the same server alone, and the
 /// contract promises it of every change before.
@@ -115,7 +118,7 @@ pub(crate) fn scan(scan: &Scan) -> Result<ScanMessage> {
         max_versions: Some(versions(scan.versions)?),
         cache_blocks: Some(scan.cache_blocks),
         batch_size: scan.batch_cells.filter(|&cells| cells > 0).map(|cells| cells.min(i32::MAX.unsigned_abs())),
-        max_result_size: Some((scan.batch_bytes as u64).clamp(1, BATCH_BYTES_MAX)),
+        max_result_size: Some((scan.batch_bytes as u64).clamp(ANSWER_BYTES_MIN, BATCH_BYTES_MAX)),
         // HBase's late loading of families goes astray in reversed scans.
         load_column_families_on_demand: scan.reversed.then_some(false),
         reversed: Some(scan.reversed),

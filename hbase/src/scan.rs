@@ -186,7 +186,7 @@ impl Walk {
     fn take(&mut self, (told, block, open): Told) -> Result<Then> {
         let is_region_done = told.more_results_in_region == Some(false);
         let is_scan_done = told.more_results == Some(false);
-        self.rows.take(told, block)?;
+        self.rows.take(told, &block)?;
         Ok(if is_scan_done {
             Then::End
         } else if self.rows.is_full() {

@@ -3,7 +3,7 @@
 use basalt_store::{CellRef, Result, RowBatch, RowBatchBuilder, Scan};
 use bytes::Bytes;
 
-use crate::cells::{Cell, Cells};
+use crate::cells::{self, Cell};
 use crate::error::{Error, Result as OwnResult};
 use crate::pb::client::ScanResponse;
 
@@ -29,8 +29,8 @@ struct Row {
     key: Bytes,
     /// Cells in its last piece.
     cells: usize,
-    /// Its last cell; everything up to it is passed over when the row is read anew.
-    last: Cell,
+    /// Its last cell, where it comes in pieces; everything up to it is passed over when the row is read anew.
+    last: Option<Cell>,
     is_read_anew: bool,
 }
 
@@ -72,13 +72,12 @@ impl Rows {
     ///
     /// # Errors
     /// `Corrupt`: cells that cannot be read.
-    pub(super) fn take(&mut self, told: ScanResponse, block: Bytes) -> Result<()> {
-        let mut cells = Cells(block);
+    pub(super) fn take(&mut self, told: ScanResponse, mut cells: &[u8]) -> Result<()> {
         for (at, &count) in told.cells_per_result.iter().enumerate() {
             let is_partial = told.partial_flag_per_result.get(at) == Some(&true);
             for _ in 0..count {
-                let cell = cells.next()?.ok_or_else(|| Error::malformed("a scan's answer", "cells are missing"))?;
-                self.push(cell)?;
+                let cell = cells::next(&mut cells)?;
+                self.push(cell.ok_or_else(|| Error::malformed("a scan's answer", "cells are missing"))?)?;
             }
             if !is_partial {
                 self.end_row();
@@ -88,7 +87,7 @@ impl Rows {
             let is_partial = result.partial == Some(true);
             let read: OwnResult<Vec<Cell>> = result.cell.into_iter().map(Cell::of_message).collect();
             for cell in read? {
-                self.push(cell)?;
+                self.push(cell.view())?;
             }
             if !is_partial {
                 self.end_row();
@@ -101,40 +100,39 @@ impl Rows {
         Ok(())
     }
 
-    fn push(&mut self, cell: Cell) -> Result<()> {
+    fn push(&mut self, cell: CellRef<'_>) -> Result<()> {
         if self.row.as_ref().is_some_and(|row| row.key != cell.row) {
             self.end_row();
         }
         let Some(row) = &mut self.row else { return self.begin(cell) };
-        if row.is_read_anew && order(&cell, &row.last).is_le() {
-            return Ok(());
-        }
-        row.is_read_anew = false;
-        let is_full = self.piece_cells == Some(row.cells);
-        if is_full {
-            row.cells = 0;
-            let key = row.key.clone();
-            self.builder.mark_partial();
-            if self.builder.data_bytes() >= self.batch_bytes {
-                self.ready.push(self.builder.take());
+        if let Some(piece_cells) = self.piece_cells {
+            if row.is_read_anew && row.last.as_ref().is_some_and(|last| order(&cell, &last.view()).is_le()) {
+                return Ok(());
             }
-            self.builder.begin_row(&key)?;
-        }
-        self.builder.push(cell.view())?;
-        if let Some(row) = &mut self.row {
+            row.is_read_anew = false;
+            if piece_cells == row.cells {
+                row.cells = 0;
+                let key = row.key.clone();
+                self.builder.mark_partial();
+                if self.builder.data_bytes() >= self.batch_bytes {
+                    self.ready.push(self.builder.take());
+                }
+                self.builder.begin_row(&key)?;
+            }
             row.cells += 1;
-            row.last = cell;
+            row.last = Some(Cell::copy_of(&cell));
         }
-        Ok(())
+        self.builder.push(cell)
     }
 
-    fn begin(&mut self, cell: Cell) -> Result<()> {
+    fn begin(&mut self, cell: CellRef<'_>) -> Result<()> {
         if self.left == Some(0) {
             return Ok(());
         }
-        self.builder.begin_row(&cell.row)?;
-        self.builder.push(cell.view())?;
-        self.row = Some(Row { key: cell.row.clone(), cells: 1, last: cell, is_read_anew: false });
+        self.builder.begin_row(cell.row)?;
+        self.builder.push(cell)?;
+        let last = self.piece_cells.map(|_| Cell::copy_of(&cell));
+        self.row = Some(Row { key: Bytes::copy_from_slice(cell.row), cells: 1, last, is_read_anew: false });
         Ok(())
     }
 
@@ -142,8 +140,7 @@ impl Rows {
     pub(super) fn end_row(&mut self) {
         let Some(row) = self.row.take() else { return };
         self.left = self.left.map(|left| left.saturating_sub(1));
-        // A key of its own: the cell's is a slice of a whole answer.
-        self.set_position(Bytes::copy_from_slice(&row.key), false);
+        self.set_position(row.key, false);
         if self.builder.data_bytes() >= self.batch_bytes {
             self.cut();
         }
@@ -169,7 +166,7 @@ impl Rows {
     /// its last cell, as pieces may be with the reader already.
     pub(super) fn rewind(&mut self) {
         let Some(mut row) = self.row.take() else { return };
-        self.set_position(Bytes::copy_from_slice(&row.key), true);
+        self.set_position(row.key.clone(), true);
         if self.piece_cells.is_some() {
             row.is_read_anew = true;
             self.row = Some(row);
@@ -179,15 +176,13 @@ impl Rows {
     }
 }
 
-fn order(cell: &Cell, last: &Cell) -> std::cmp::Ordering {
-    let (cell, last): (CellRef<'_>, CellRef<'_>) = (cell.view(), last.view());
-    cell.family.cmp(last.family).then_with(|| cell.order_in_family(&last))
+fn order(cell: &CellRef<'_>, last: &CellRef<'_>) -> std::cmp::Ordering {
+    cell.family.cmp(last.family).then_with(|| cell.order_in_family(last))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cells;
     use basalt_store::{CellKind, CellMutation, Timestamp};
     use bytes::BytesMut;
 
@@ -215,7 +210,7 @@ mod tests {
 
     fn take(rows: &mut Rows, of: &[(&str, std::ops::Range<u8>, bool)]) {
         let (told, block) = answer(of);
-        rows.take(told, block).unwrap();
+        rows.take(told, &block).unwrap();
     }
 
     fn told(rows: &mut Rows) -> Vec<(String, usize, bool)> {
@@ -279,6 +274,6 @@ mod tests {
         let mut rows = Rows::new(&Scan::all());
         let (mut lying, block) = answer(&[("a", 0..1, false)]);
         lying.cells_per_result = vec![2];
-        assert_eq!(rows.take(lying, block).unwrap_err().kind(), basalt_store::ErrorKind::Corrupt);
+        assert_eq!(rows.take(lying, &block).unwrap_err().kind(), basalt_store::ErrorKind::Corrupt);
     }
 }
