@@ -15,6 +15,7 @@ use crate::Result;
 use crate::cancel::Budget;
 use crate::fetch::Hours;
 use crate::fetch::workers::run_all;
+use crate::piece::{Piece, pieces};
 use crate::rollup::Attempt;
 
 /// The meta table's family.
@@ -22,21 +23,27 @@ const META_FAMILY: &[u8] = b"name";
 /// Bytes of rows that are kept.
 const HELD_BYTES_MAX: u64 = 32 << 20;
 
-/// The rows of an attempt, by bucket.
+/// The rows of an attempt, by bucket and ascending within each.
 #[derive(Debug, Default)]
 pub(crate) struct Held(Vec<(Salt, Vec<RowBatch>)>);
 
 impl Held {
+    /// The rows of pieces, each with its place among them. Workers end in any order; a series' rows are wanted by time.
+    fn of_pieces(mut pieces: Vec<(usize, Salt, Vec<RowBatch>)>) -> Self {
+        pieces.sort_unstable_by_key(|(place, ..)| *place);
+        Self(pieces.into_iter().map(|(_, salt, rows)| (salt, rows)).collect())
+    }
+
     /// Those of a bucket.
-    pub(crate) fn of(&self, salt: Salt) -> &[RowBatch] {
-        self.0.iter().find(|(of, _)| *of == salt).map_or(&[], |(_, rows)| rows)
+    pub(crate) fn of(&self, salt: Salt) -> impl Iterator<Item = &RowBatch> {
+        self.0.iter().filter(move |(of, _)| *of == salt).flat_map(|(_, rows)| rows)
     }
 }
 
 /// Adds every series of a metric that has a row in the window and passes the filter; gives those rows where they are not too
 /// large and `keep` says so.
 ///
-/// *Cost*: a scan of every bucket, as many at once as a fan-out may have.
+/// *Cost*: a scan of every piece of every bucket, as many at once as a fan-out may have.
 ///
 /// # Errors
 /// `Throttled`: the index is full. The store's own, a budget.
@@ -96,7 +103,7 @@ fn keys_only() -> Filter {
     Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly])
 }
 
-/// Reads the buckets.
+/// Reads the pieces.
 struct Reader<'a> {
     schema: &'a Schema,
     table: &'a TableName,
@@ -112,21 +119,21 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&self) -> Result<Option<Held>> {
-        let salts: Vec<Salt> = self.schema.layout().salts().collect();
-        let rows = run_all(&salts, u64::MAX, self.budget, |salt| Ok((*salt, self.bucket(*salt)?)))?;
+        let pieces: Vec<(usize, Piece)> =
+            pieces(self.schema, self.metric, &self.times).into_iter().enumerate().collect();
+        let read = |(place, piece): &(usize, Piece)| Ok((*place, piece.salt, self.piece(piece)?));
+        let rows = run_all(&pieces, u64::MAX, self.budget, read)?;
         if self.is_kept.load(Ordering::Relaxed) {
             // They are charged for when they are taken apart.
             self.budget.forget(0, self.held_bytes.load(Ordering::Relaxed));
-            return Ok(Some(Held(rows)));
+            return Ok(Some(Held::of_pieces(rows)));
         }
         self.budget.give_back(self.held_bytes.load(Ordering::Relaxed));
         Ok(None)
     }
 
-    fn bucket(&self, salt: Salt) -> Result<Vec<RowBatch>> {
-        let layout = self.schema.layout();
-        let bound = |time| layout.range_start(salt, self.metric, time);
-        let mut scan = Scan::range(bound(self.times.start), bound(self.times.end));
+    fn piece(&self, piece: &Piece) -> Result<Vec<RowBatch>> {
+        let mut scan = Scan::range(piece.start.clone(), piece.stop.clone());
         scan.columns = Columns::family(DATA_FAMILY);
         scan.filter = self.filter.cloned();
         let mut held = Vec::new();
@@ -185,6 +192,7 @@ mod tests {
     use crate::fixture::Fixture;
     use crate::memory::MemoryPool;
     use crate::{Cancel, Limits};
+    use basalt_schema::Salting;
 
     /// Rows of three hosts, some of whose series are not known yet.
     fn read(held_bytes_max: u64) -> (usize, Option<usize>, u64) {
@@ -193,28 +201,42 @@ mod tests {
             fixture.put_unseen("m", ("host", host), 1_700_000_000, value);
         }
         let schema = fixture.another(true);
+        let (held, charged) = read_hours(&schema, 1, held_bytes_max);
+        let rows = held.map(|held| held.0.iter().flat_map(|(_, rows)| rows).map(RowBatch::len).sum());
+        (schema.index().len(), rows, charged)
+    }
+
+    /// What is held of so many hours of `m`, and what was charged for it.
+    fn read_hours(schema: &Schema, hours: u32, held_bytes_max: u64) -> (Option<Held>, u64) {
         let metric = schema.uids().of(basalt_schema::UidKind::Metric).uid("m").unwrap();
         let pool = MemoryPool::new(0);
         let budget = Budget::new(Limits::default(), &Cancel::new(), &pool);
-        let times = BaseTime::of_seconds(1_699_999_200)..BaseTime::of_seconds(1_700_002_800);
+        let start = 1_699_999_200;
+        let times = BaseTime::of_seconds(start)..BaseTime::of_seconds(start + hours * BaseTime::SPAN_S);
         let (table, filter, held_bytes) = (&schema.tables().data, None, AtomicU64::new(0));
         let is_kept = AtomicBool::new(held_bytes_max > 0);
-        let reader = Reader {
-            schema: &schema,
-            table,
-            metric,
-            times,
-            filter,
-            budget: &budget,
-            held_bytes_max,
-            is_kept,
-            held_bytes,
-        };
+        let reader =
+            Reader { schema, table, metric, times, filter, budget: &budget, held_bytes_max, is_kept, held_bytes };
         let held = reader.read().unwrap();
-        let rows = held.map(|held| held.0.iter().flat_map(|(_, rows)| rows).map(RowBatch::len).sum());
         let charged = reader.held_bytes.load(Ordering::Relaxed);
         budget.settle(0);
-        (schema.index().len(), rows, charged)
+        (held, charged)
+    }
+
+    #[test]
+    fn rows_read_in_pieces_are_held_in_the_order_of_their_keys() {
+        let fixture = Fixture::new(Salting::NONE);
+        for hour in 0..40 {
+            fixture.put_unseen("m", ("host", "a"), 1_700_000_000 + hour * 3600, hour);
+        }
+        let (held, _) = read_hours(&fixture.another(true), 40, HELD_BYTES_MAX);
+        let held = held.unwrap();
+        assert_eq!(held.0.len(), 4, "scanned at once");
+        let scrambled = [2, 0, 3, 1].map(|place| (place, Salt(0), held.0[place].1.clone()));
+        let held = Held::of_pieces(scrambled.into());
+        let keys: Vec<&[u8]> = held.of(Salt(0)).flat_map(RowBatch::rows).map(|row| row.key()).collect();
+        assert_eq!(keys.len(), 40);
+        assert!(keys.is_sorted());
     }
 
     #[test]

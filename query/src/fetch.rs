@@ -281,7 +281,7 @@ impl Reader<'_> {
         );
         let mut sink = Sink::new(self, slots.iter().copied());
         if let Some(held) = &self.plan.held {
-            held.of(salt).iter().try_for_each(|batch| sink.take(batch))?;
+            held.of(salt).try_for_each(|batch| sink.take(batch))?;
             return Ok(sink.finish(format!(
                 "{} series in salt bucket {}, read while they were looked for",
                 slots.len(),

@@ -47,6 +47,7 @@ mod memory;
 mod merge;
 mod names;
 mod options;
+mod piece;
 mod plan;
 mod rate;
 mod request;

@@ -108,7 +108,7 @@ impl Plan {
             Source::Metric(name) => {
                 let metric = planner.uid(UidKind::Metric, name)?;
                 if config.is_shared {
-                    row_filter = row_filter::of(schema, &sub.filters);
+                    row_filter = row_filter::of(schema, metric, &sub.filters);
                     held = planner.discover(metric, attempts.iter().flatten(), row_filter.as_ref(), budget)?;
                 }
                 let (ids, group_keys) = planner.filtered(metric, sub, options.compat.strict)?;

@@ -15,10 +15,14 @@ use crate::filter::{FilterKind, TagFilter};
 /// Values of a key beyond which only the key is asked for: a pattern is compiled by every server of the table.
 const VALUES_MAX: usize = 1_000;
 
-/// What a row's key must hold; `None` where that is nothing beyond its metric.
+/// Series of a metric that must be known before they say anything about the rest.
+const KNOWN_SERIES_MIN: u64 = 16;
+
+/// What a row's key must hold; `None` where that is nothing beyond its metric, or no more than that tags are there which most
+/// series known of the metric have: to hold a pattern against rows that it takes costs a server more than to give some too many.
 ///
 /// Names that nobody knows ask for nothing here: what they mean is told by whoever plans the query.
-pub(crate) fn of(schema: &Schema, filters: &[TagFilter]) -> Option<Filter> {
+pub(crate) fn of(schema: &Schema, metric: Uid, filters: &[TagFilter]) -> Option<Filter> {
     let names = schema.uids();
     let mut wanted: BTreeMap<Uid, Option<Vec<Uid>>> = BTreeMap::new();
     for filter in filters {
@@ -35,9 +39,24 @@ pub(crate) fn of(schema: &Schema, filters: &[TagFilter]) -> Option<Filter> {
             (all, _) => *all = None,
         }
     }
+    if most_have(schema, metric, &wanted) {
+        return None;
+    }
     let pattern = pattern(schema, wanted)?;
     let regex = regex::bytes::Regex::new(&pattern).ok()?;
     Some(Filter::Row(Comparison::Equal, Comparator::Regex(regex)))
+}
+
+/// Whether only tags are asked for, whatever their values, and three series of four that are known have them. Of listed values
+/// what is known says nothing: whoever asks for the same ones again and again knows no others.
+fn most_have(schema: &Schema, metric: Uid, wanted: &BTreeMap<Uid, Option<Vec<Uid>>>) -> bool {
+    let index = schema.index();
+    let known = index.series_count(metric);
+    if known < KNOWN_SERIES_MIN || wanted.values().any(Option::is_some) {
+        return false;
+    }
+    let have = wanted.keys().map(|&tagk| index.with_key(metric, tagk)).reduce(|some, more| some & more);
+    have.is_some_and(|have| have.len() >= known / 4 * 3)
 }
 
 /// Byte by byte: `(?s-u)` says so to Rust's patterns and to Java's.
@@ -88,6 +107,7 @@ mod tests {
     fn lists_and_keys_are_asked_of_the_cluster_and_the_rest_is_not() {
         let fixture = Fixture::with(&["m 1700000000 1 host=a dc=x", "m 1700000000 1 host=b dc=x"]);
         let schema = &fixture.schema;
+        let metric = schema.uids().of(UidKind::Metric).uid("m").unwrap();
         let uid = |kind, name: &str| {
             let table = schema.uids().of(kind);
             let uid = table.uid(name).unwrap();
@@ -95,7 +115,7 @@ mod tests {
         };
         let check = |text: &str, expected: Option<Vec<String>>| {
             let sub = SubQuery::from_metric_text(text).unwrap();
-            let told = of(schema, &sub.filters).map(|filter| match filter {
+            let told = of(schema, metric, &sub.filters).map(|filter| match filter {
                 Filter::Row(Comparison::Equal, Comparator::Regex(regex)) => regex.as_str().to_owned(),
                 other => panic!("{other:?}"),
             });
@@ -119,5 +139,27 @@ mod tests {
         let both = both.map(|(key, value)| format!("{key}(?:{value})"));
         check("sum:m{host=a}{dc=x}", Some(both.to_vec()));
         check("sum:m{host=a}{host=wildcard(*)}", Some(vec![format!("{host}.{{3}}")]));
+    }
+
+    #[test]
+    fn what_most_series_have_is_not_asked_of_the_cluster() {
+        let mut fixture = Fixture::with(&[]);
+        for host in 0..15 {
+            fixture.put(&format!("m 1700000000 1 host=h{host}"));
+        }
+        let asks = |fixture: &Fixture, text: &str| {
+            let metric = fixture.schema.uids().of(UidKind::Metric).uid("m").unwrap();
+            of(&fixture.schema, metric, &SubQuery::from_metric_text(text).unwrap().filters).is_some()
+        };
+        assert!(asks(&fixture, "sum:m{host=*}"), "too few are known");
+        fixture.put("m 1700000000 1 host=h15");
+        assert!(!asks(&fixture, "sum:m{host=*}"));
+        assert!(!asks(&fixture, "sum:m{host=wildcard(h*)}"));
+        assert!(asks(&fixture, "sum:m{host=h1}"));
+        for dc in 0..8 {
+            fixture.put(&format!("m 1700000000 1 dc=d{dc}"));
+        }
+        assert!(asks(&fixture, "sum:m{host=*}"), "sixteen of twenty-four have it");
+        assert!(asks(&fixture, "sum:m{dc=*}"));
     }
 }
