@@ -15,6 +15,10 @@ use crate::merge::{CellSource, Direction, Step};
 
 /// About how many bytes are copied out under one lock.
 const PIECE_BYTES: usize = 32 * 1024;
+/// The same of a get, at first: most want one cell, and a counter's row has a version for each time it was counted up.
+const GET_BYTES: usize = 128;
+/// A get that goes on takes so many times as much at once as before.
+const GET_GROWTH: usize = 4;
 
 /// Walks one family of a memtable, seeing what its read point lets it.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub(crate) struct MemtableCursor {
     read_point: u64,
     /// Whether one row is enough: a get copies no more than it asks for.
     one_row: bool,
+    /// As many bytes fill a piece.
+    piece_bytes: usize,
     piece: Piece,
     /// The cell it stands on.
     at: usize,
@@ -73,13 +79,22 @@ impl MemtableCursor {
         direction: Direction,
         read_point: u64,
     ) -> MemtableCursor {
-        let piece = Piece::default();
-        MemtableCursor { memtable, family, family_name, direction, read_point, one_row: false, piece, at: 0 }
+        MemtableCursor {
+            memtable,
+            family,
+            family_name,
+            direction,
+            read_point,
+            one_row: false,
+            piece_bytes: PIECE_BYTES,
+            piece: Piece::default(),
+            at: 0,
+        }
     }
 
     /// The same for a get: past the row sought there is nothing.
     pub(crate) fn of_one_row(mut self) -> MemtableCursor {
-        self.one_row = true;
+        (self.one_row, self.piece_bytes) = (true, GET_BYTES);
         self
     }
 
@@ -146,7 +161,7 @@ impl MemtableCursor {
             if entry.sequence.0 > self.read_point {
                 continue;
             }
-            if piece.data.len() >= PIECE_BYTES {
+            if piece.data.len() >= self.piece_bytes {
                 piece.more = true;
                 return false;
             }
@@ -207,6 +222,7 @@ impl CellSource for MemtableCursor {
         }
         if self.piece.more {
             let last = std::mem::take(&mut self.piece);
+            self.piece_bytes = (self.piece_bytes * GET_GROWTH).min(PIECE_BYTES);
             if let Some(cell) = last.cell(last.cells.len().saturating_sub(1), &[]) {
                 self.fill(&From::After(cell));
             }
