@@ -92,7 +92,7 @@ pub(crate) fn check_names<'a>(
     rules: &NameRules,
     name_bytes_max: usize,
 ) -> Result<SeriesNames<'a>, Problem> {
-    let metric = point.metric.map(RawText::decode).unwrap_or_default();
+    let metric = metric_of(point);
     let tags = point.tags.decode();
     if tags.is_empty() {
         return Err(Problem::NoTags { metric: metric.into() });
@@ -101,7 +101,7 @@ pub(crate) fn check_names<'a>(
         return Err(Problem::TooManyTags { found: tags.len(), max: rules.tags_max(), tags: printed_tags(&tags) });
     }
     let check = |role, name: &str, words: &dyn Fn() -> String| check_name(rules, name_bytes_max, role, name, words);
-    check(NameRole::Metric, &metric, &|| "metric name".into())?;
+    let metric = check_metric(metric, rules, name_bytes_max)?;
     let mut checked = Vec::with_capacity(tags.len());
     for (key, value) in tags {
         check(NameRole::TagName, &key, &|| format!("tag name with value [{}]", value.as_deref().unwrap_or("null")))?;
@@ -113,6 +113,21 @@ pub(crate) fn check_names<'a>(
         checked.push((key, value));
     }
     Ok(SeriesNames { metric, tags: checked })
+}
+
+/// A point's metric, to be checked.
+pub(crate) fn metric_of<'a>(point: &RawPoint<'a>) -> Cow<'a, str> {
+    point.metric.map(RawText::decode).unwrap_or_default()
+}
+
+/// Checks a metric alone: that of a point whose tags passed [`check_names`] with another metric.
+pub(crate) fn check_metric<'a>(
+    metric: Cow<'a, str>,
+    rules: &NameRules,
+    name_bytes_max: usize,
+) -> Result<Cow<'a, str>, Problem> {
+    check_name(rules, name_bytes_max, NameRole::Metric, &metric, &|| "metric name".into())?;
+    Ok(metric)
 }
 
 fn check_name(

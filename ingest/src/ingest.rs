@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use basalt_schema::{BaseTime, Schema, SeriesId, point_cell};
+use basalt_schema::{BaseTime, Schema, SeriesId, TagPair, Tsuid, UidKind, point_cell};
 use basalt_store::{Applied, ErrorKind, Pending, Store};
 
-use crate::check::{Measured, SeriesNames, check_measured, check_names};
+use crate::check::{Measured, SeriesNames, check_measured, check_metric, check_names, metric_of};
 use crate::inflight::{Inflight, Permit};
 use crate::put_body::parse_known;
 use crate::put_line::parse_known_lines;
-use crate::raw_point::RawPoint;
+use crate::raw_point::{RawPoint, RawTags};
 use crate::report::PointError;
 use crate::series_cache::{Fingerprint, KnownSeries, SeriesCache};
 use crate::stage::{CellTimes, Stage};
@@ -249,7 +249,7 @@ impl Ingest {
     /// Puts the good points to their rows, and says what is wrong with the others.
     fn stage(&self, points: &[RawPoint<'_>], door: Door) -> (Stage, Vec<PointError>) {
         let mut staging = Staging::new(self, points, door);
-        let mut resolver = Resolver { ingest: self, generation: staging.generation, unresolved: HashMap::new() };
+        let mut resolver = Resolver::new(self, staging.generation);
         while let Some((index, point, measured)) = staging.next_unknown() {
             let resolved = resolver.series(point);
             staging.place(index, measured, resolved.as_ref().map_err(Clone::clone));
@@ -314,16 +314,22 @@ impl<'a, 't> Staging<'a, 't> {
 }
 
 /// Finds the series of spellings that are not known.
-struct Resolver<'a> {
+struct Resolver<'a, 't> {
     ingest: &'a Ingest,
     generation: u64,
     /// Spellings that have no series. Each is asked of the store once a batch, not once a point.
     unresolved: HashMap<Fingerprint, Problem>,
+    /// Tags that were resolved, as they were written: a host sends its metrics with the same.
+    tags: HashMap<RawTags<'t>, Vec<TagPair>, foldhash::fast::RandomState>,
 }
 
-impl Resolver<'_> {
+impl<'a, 't> Resolver<'a, 't> {
+    fn new(ingest: &'a Ingest, generation: u64) -> Self {
+        Self { ingest, generation, unresolved: HashMap::new(), tags: HashMap::default() }
+    }
+
     /// Checks and resolves names, and remembers what they lead to.
-    fn series(&mut self, point: &RawPoint<'_>) -> std::result::Result<KnownSeries, Problem> {
+    fn series(&mut self, point: &RawPoint<'t>) -> std::result::Result<KnownSeries, Problem> {
         let cache = &self.ingest.series;
         let fingerprint = cache.fingerprint_of(point);
         if let Some(problem) = self.unresolved.get(&fingerprint) {
@@ -337,15 +343,32 @@ impl Resolver<'_> {
         resolved
     }
 
-    fn resolve(&self, point: &RawPoint<'_>) -> std::result::Result<KnownSeries, Problem> {
-        let Ingest { schema, limits, .. } = self.ingest;
-        let SeriesNames { metric, tags } = check_names(point, schema.rules(), limits.name_bytes_max)?;
-        let tags: Vec<(&str, &str)> = tags.iter().map(|(key, value)| (&**key, &**value)).collect();
+    fn resolve(&mut self, point: &RawPoint<'t>) -> std::result::Result<KnownSeries, Problem> {
+        let schema = &self.ingest.schema;
+        let tsuid = self.tsuid(point)?;
         // Into the index before any row of it is written: a row without its series would not be found.
-        let tsuid = schema.resolve(&metric, &tags).map_err(|error| schema_problem(&error))?;
         let id = schema.index().add(&tsuid).map_err(|error| schema_problem(&error))?;
         schema.note_series(&tsuid);
         Ok(KnownSeries { generation: self.generation, id, key: schema.layout().series_key(&tsuid) })
+    }
+
+    fn tsuid(&mut self, point: &RawPoint<'t>) -> std::result::Result<Tsuid, Problem> {
+        let Ingest { schema, limits, .. } = self.ingest;
+        let (rules, widths) = (schema.rules(), schema.layout().widths);
+        let uid_of =
+            |metric: &str| schema.uid_for_write(UidKind::Metric, metric).map_err(|error| schema_problem(&error));
+        // Fast path: tags that passed with another metric of this batch.
+        if let Some(pairs) = self.tags.get(&point.tags) {
+            let metric = check_metric(metric_of(point), rules, limits.name_bytes_max)?;
+            return Ok(Tsuid::new(uid_of(&metric)?, pairs, widths));
+        }
+        let SeriesNames { metric, tags } = check_names(point, rules, limits.name_bytes_max)?;
+        let tags: Vec<(&str, &str)> = tags.iter().map(|(key, value)| (&**key, &**value)).collect();
+        let metric = uid_of(&metric)?;
+        let pairs = schema.pairs_for_write(&tags).map_err(|error| schema_problem(&error))?;
+        let tsuid = Tsuid::new(metric, &pairs, widths);
+        self.tags.insert(point.tags, pairs);
+        Ok(tsuid)
     }
 }
 

@@ -54,7 +54,7 @@ impl<'a> RawText<'a> {
 pub type Tag<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
 
 /// A point's tags, not yet taken apart: a series that is known by their bytes never needs it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RawTags<'a> {
     /// None were given, or `null`.
     Absent,

@@ -13,8 +13,7 @@
 //!
 //! A rename, a delete or a drop of caches raises the schema's generation; what was resolved before it is resolved again.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard};
 
@@ -24,8 +23,12 @@ use foldhash::quality::SeedableRandomState;
 
 use crate::raw_point::{Form, RawPoint, RawText};
 
+mod places;
+
+use places::Places;
+
 /// A spelling's fingerprint, in two halves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint {
     high: u64,
     low: u64,
@@ -66,7 +69,7 @@ pub(crate) struct SeriesCache {
 
 #[derive(Debug, Default)]
 struct Known {
-    places: HashMap<Fingerprint, u32, BuildHasherDefault<Folded>>,
+    places: Places,
     spellings: Vec<Spelling>,
     /// Where the next look for one to leave begins.
     hand: usize,
@@ -143,15 +146,29 @@ impl SeriesCache {
     }
 }
 
+impl Fingerprint {
+    /// What its place is found by: as random as any hash of it.
+    fn word(self) -> u32 {
+        u32::try_from(self.low >> 32).unwrap_or(0)
+    }
+}
+
 impl Known {
+    /// The place of a spelling that is there.
+    #[inline]
+    fn place(&self, fingerprint: Fingerprint) -> Option<u32> {
+        let is_it = |place| self.spellings.get(place as usize).is_some_and(|other| other.fingerprint == fingerprint);
+        self.places.find(fingerprint.word(), is_it)
+    }
+
     fn insert(&mut self, fingerprint: Fingerprint, series: KnownSeries, spellings_max: usize) {
         let spelling = Spelling { fingerprint, series, asked: AtomicBool::new(false) };
-        let known = self.places.get(&fingerprint).and_then(|place| self.spellings.get_mut(*place as usize));
+        let known = self.place(fingerprint).and_then(|place| self.spellings.get_mut(place as usize));
         if let Some(known) = known {
             *known = spelling;
         } else if self.spellings.len() < spellings_max {
             let place = u32::try_from(self.spellings.len()).unwrap_or(u32::MAX);
-            self.places.insert(fingerprint, place);
+            self.places.insert(fingerprint.word(), place);
             self.spellings.push(spelling);
         } else {
             self.replace(spelling);
@@ -168,8 +185,9 @@ impl Known {
         let Some(place) = places.find(is_idle) else { return };
         self.hand = place + 1;
         if let Some(left) = self.spellings.get_mut(place) {
-            self.places.remove(&left.fingerprint);
-            self.places.insert(spelling.fingerprint, u32::try_from(place).unwrap_or(u32::MAX));
+            let number = u32::try_from(place).unwrap_or(u32::MAX);
+            self.places.remove(left.fingerprint.word(), number);
+            self.places.insert(spelling.fingerprint.word(), number);
             *left = spelling;
         }
     }
@@ -190,8 +208,8 @@ impl KnownGuard<'_> {
     /// Looks up what was guessed; false when it is not known. One call after the other, the memory that they wait for comes
     /// at the same time.
     pub(crate) fn find_guessed(&self, spelled: &mut Spelled) -> bool {
-        let Some(place) = self.known.places.get(&spelled.fingerprint) else { return false };
-        spelled.place = *place;
+        let Some(place) = self.known.place(spelled.fingerprint) else { return false };
+        spelled.place = place;
         self.at(*spelled).is_some()
     }
 
@@ -202,7 +220,7 @@ impl KnownGuard<'_> {
             return Some(series);
         }
         let fingerprint = self.cache.fingerprint_of(point);
-        let place = *self.known.places.get(&fingerprint)?;
+        let place = self.known.place(fingerprint)?;
         self.at(Spelled { fingerprint, place })
     }
 
@@ -216,32 +234,6 @@ impl KnownGuard<'_> {
             spelling.asked.store(true, Ordering::Relaxed);
         }
         Some(&spelling.series)
-    }
-}
-
-impl std::hash::Hash for Fingerprint {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.low);
-    }
-}
-
-/// Hashes a fingerprint, which is as random as any hash of it.
-#[derive(Debug, Default)]
-pub(crate) struct Folded(u64);
-
-impl Hasher for Folded {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, half: u64) {
-        self.0 = half;
     }
 }
 

@@ -96,15 +96,17 @@ impl SeriesIndex {
             return Ok(id);
         }
         let mut series = write(&metric.series);
-        if let Some(id) = self.find(&metric, &series, tags) {
-            return Ok(id);
-        }
         let id = {
             let mut table = write(&self.table);
+            let set = table.set(tags);
+            if let Some(id) = set.and_then(|set| table.find_in(metric.number, set)) {
+                return Ok(SeriesId(id));
+            }
             if table.len() >= self.series_max as usize {
                 return Err(Error::IndexFull { max: self.series_max });
             }
-            table.push(metric.number, tags)
+            let set = set.unwrap_or_else(|| table.add_set(tags));
+            table.push(metric.number, set)
         };
         series.push(id, tag_pairs(tags, self.widths));
         Ok(SeriesId(id))

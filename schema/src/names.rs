@@ -38,8 +38,8 @@ impl fmt::Display for NameRole {
 /// ```
 #[derive(Debug, Clone)]
 pub struct NameRules {
-    /// Bit c is set when ASCII character c is allowed.
-    ascii: u128,
+    /// Which ASCII characters are allowed, by their bytes; the bytes of others are not.
+    ascii: [bool; 256],
     /// Allowed characters beyond ASCII that are no letters.
     extra: Box<[char]>,
     tags_max: usize,
@@ -51,14 +51,13 @@ impl NameRules {
 
     /// Rules that also allow the characters of `extra` (`tsd.core.tag.allow_specialchars`).
     pub fn new(extra: &str, tags_max: usize) -> Self {
-        let mut ascii = 0;
+        let mut ascii = [false; 256];
         let mut beyond = Vec::new();
         let always = ('a'..='z').chain('A'..='Z').chain('0'..='9').chain("-_./".chars());
         for character in always.chain(extra.chars()) {
-            if character.is_ascii() {
-                ascii |= 1 << u32::from(character);
-            } else {
-                beyond.push(character);
+            match u8::try_from(character).ok().filter(u8::is_ascii).and_then(|byte| ascii.get_mut(usize::from(byte))) {
+                Some(allowed) => *allowed = true,
+                None => beyond.push(character),
             }
         }
         Self { ascii, extra: beyond.into(), tags_max }
@@ -71,6 +70,10 @@ impl NameRules {
     pub fn check(&self, role: NameRole, name: &str) -> Result<()> {
         if name.is_empty() {
             return Err(Error::EmptyName { role });
+        }
+        // Fast path: nearly all names are of these.
+        if name.bytes().all(|byte| self.allows_byte(byte)) {
+            return Ok(());
         }
         match name.chars().find(|character| !self.allows(*character)) {
             None => Ok(()),
@@ -106,12 +109,15 @@ impl NameRules {
     }
 
     fn allows(&self, character: char) -> bool {
-        if character.is_ascii() {
-            self.ascii & (1 << u32::from(character)) != 0
-        } else {
+        match u8::try_from(character).ok().filter(u8::is_ascii) {
+            Some(byte) => self.allows_byte(byte),
             // Rust's "alphabetic" is Java's "letter" and a few combining vowel signs and letter-like numbers more.
-            character.is_alphabetic() || self.extra.contains(&character)
+            None => character.is_alphabetic() || self.extra.contains(&character),
         }
+    }
+
+    fn allows_byte(&self, byte: u8) -> bool {
+        self.ascii.get(usize::from(byte)).is_some_and(|allowed| *allowed)
     }
 }
 

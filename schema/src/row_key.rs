@@ -65,7 +65,8 @@ impl KeyLayout {
         template.extend_from_slice(metric);
         template.extend_from_slice(&BaseTime::default().to_be_bytes());
         template.extend_from_slice(tags);
-        SeriesKey { template: template.into(), base_offset: self.base_offset(), salt }
+        let base_offset = u8::try_from(self.base_offset()).unwrap_or(u8::MAX);
+        SeriesKey { template: template.into(), base_offset, salt }
     }
 
     /// The bucket of a series. *Cost*: one multiplication a byte.
@@ -149,12 +150,17 @@ impl<'a> RowKey<'a> {
 }
 
 /// The row keys of one series: all bytes but the four of the base time.
+///
+/// *Shape*: 24 bytes and the key's own. There is one for each series that writes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SeriesKey {
     template: Box<[u8]>,
-    base_offset: usize,
     salt: Salt,
+    base_offset: u8,
 }
+
+/// Salt and metric take 8 bytes at most, each.
+const _: () = assert!(size_of::<SeriesKey>() == 24);
 
 impl SeriesKey {
     /// The row key of an hour.
@@ -167,7 +173,7 @@ impl SeriesKey {
     /// Appends the row key of an hour to `out`. *Cost*: no allocation when `out` has room.
     #[inline]
     pub fn encode_into(&self, base: BaseTime, out: &mut Vec<u8>) {
-        let start = out.len() + self.base_offset;
+        let start = out.len() + usize::from(self.base_offset);
         out.extend_from_slice(&self.template);
         if let Some(place) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
             *place = base.to_be_bytes();

@@ -181,6 +181,17 @@ impl Schema {
         self.resolve_by(metric, tags, |kind, name| self.uid_for_write(kind, name))
     }
 
+    /// The pairs of a point's tags to be written, in the order of row keys: for one who met the tags with one metric and meets
+    /// them with others. [`Schema::resolve`] is this and a metric's UID; it checks the names, which here is the caller's.
+    ///
+    /// # Errors
+    /// `Invalid`: a new name that the rules refuse. `NotFound`: an unknown name of a kind that is not created. The store's own.
+    pub fn pairs_for_write(&self, tags: &[(&str, &str)]) -> Result<Vec<TagPair>> {
+        let mut pairs = pairs_by(tags, |kind, name| self.uid_for_write(kind, name))?;
+        pairs.sort_unstable();
+        Ok(pairs)
+    }
+
     /// The series of these names, if all of them are known.
     ///
     /// # Errors
@@ -196,11 +207,7 @@ impl Schema {
         uid: impl Fn(UidKind, &str) -> Result<Uid>,
     ) -> Result<Tsuid> {
         let metric = uid(UidKind::Metric, metric)?;
-        let pairs = tags
-            .iter()
-            .map(|(key, value)| Ok(TagPair { key: uid(UidKind::Tagk, key)?, value: uid(UidKind::Tagv, value)? }));
-        let pairs: Vec<TagPair> = pairs.collect::<Result<_>>()?;
-        Ok(Tsuid::new(metric, &pairs, self.layout.widths))
+        Ok(Tsuid::new(metric, &pairs_by(tags, uid)?, self.layout.widths))
     }
 
     /// The names of a series.
@@ -215,6 +222,12 @@ impl Schema {
         let tags = tags.collect::<Result<_>>()?;
         Ok(SeriesNames { metric: self.uids.of(UidKind::Metric).name(tsuid.metric(widths))?, tags })
     }
+}
+
+fn pairs_by(tags: &[(&str, &str)], uid: impl Fn(UidKind, &str) -> Result<Uid>) -> Result<Vec<TagPair>> {
+    let pair =
+        |(key, value): &(&str, &str)| Ok(TagPair { key: uid(UidKind::Tagk, key)?, value: uid(UidKind::Tagv, value)? });
+    tags.iter().map(pair).collect()
 }
 
 /// The tables whose rows are those of series: one may have rollups and no points.

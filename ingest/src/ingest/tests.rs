@@ -327,6 +327,36 @@ fn a_known_series_costs_no_io_and_a_new_spelling_is_no_new_series() {
     assert!(cells.len() == 4 && cells.iter().all(|cell| cell.0 == cells[0].0));
 }
 
+/// Tags that were resolved are not resolved again for the next metric: each point must fare as it does alone.
+#[test]
+fn points_that_share_their_tags_fare_as_each_alone() {
+    let object =
+        |metric: &str, tags: &str| format!(r#"{{"metric":"{metric}","timestamp":{T},"value":1,"tags":{tags}}}"#);
+    let shared = r#"{"host":"a","dc":"b"}"#;
+    let points = [
+        object("m1", shared),
+        object("m2", shared),
+        object("no name", shared),
+        object("m\\u0033", shared),
+        object("m1", r#"{"dc":"b","host":"a"}"#),
+        object("m4", r#"{"host":"a","dc":"b c"}"#),
+        object("m5", r#"{"host":"a","dc":"b c"}"#),
+        object("m5", r#"{"host":"a","dc":null}"#),
+        object("m5", shared),
+        object(&"m".repeat(70_000), shared),
+    ];
+    let (together, alone) = (bench(), bench());
+    let found = texts(&together.put(&format!("[{}]", points.join(","))));
+    let expected = points
+        .iter()
+        .enumerate()
+        .flat_map(|(index, point)| texts(&alone.put(point)).into_iter().map(move |(_, text)| (index, text)));
+    assert_eq!(found, expected.collect::<Vec<_>>());
+    assert_eq!(found.len(), 5, "{found:?}");
+    assert_eq!(together.cells(), alone.cells());
+    assert_eq!(together.schema.index().len(), 4);
+}
+
 /// Known spellings pass over tags by their bytes; what is read must be what a reader of every byte reads.
 #[test]
 fn a_body_of_known_series_is_read_as_when_they_were_new() {

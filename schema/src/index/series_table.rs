@@ -84,13 +84,27 @@ impl SeriesTable {
 
     /// The number of a series.
     pub(super) fn find(&self, metric: u32, tags: &[u8]) -> Option<u32> {
-        let wanted = Series { metric, tags: self.tags.find(tags)? };
+        self.find_in(metric, self.set(tags)?)
+    }
+
+    /// The number of a set of tags.
+    pub(super) fn set(&self, tags: &[u8]) -> Option<u32> {
+        self.tags.find(tags)
+    }
+
+    /// Adds a set of tags that is not there; answers its number.
+    pub(super) fn add_set(&mut self, tags: &[u8]) -> u32 {
+        self.tags.push(tags)
+    }
+
+    /// The number of the series of a set of tags.
+    pub(super) fn find_in(&self, metric: u32, tags: u32) -> Option<u32> {
+        let wanted = Series { metric, tags };
         self.index.of(self.word(wanted)).find(|number| self.series.get(*number) == Some(&wanted))
     }
 
-    /// Adds a series that is not there; answers its number.
-    pub(super) fn push(&mut self, metric: u32, tags: &[u8]) -> u32 {
-        let tags = self.tags.find(tags).unwrap_or_else(|| self.tags.push(tags));
+    /// Adds a series of a set of tags that is not there; answers its number.
+    pub(super) fn push(&mut self, metric: u32, tags: u32) -> u32 {
         let (series, number) = (Series { metric, tags }, width(self.series.len()));
         let word = self.word(series);
         self.series.push(series);
@@ -172,7 +186,8 @@ mod tests {
             sets.iter().flat_map(|tags| metrics.iter().map(move |metric| (tags, *metric))).enumerate()
         {
             assert_eq!(table.find(metric, tags), None);
-            assert_eq!(table.push(metric, tags) as usize, number);
+            let set = table.set(tags).unwrap_or_else(|| table.add_set(tags));
+            assert_eq!(table.push(metric, set) as usize, number);
         }
         assert_eq!((table.len(), table.tags.places.len()), (20_000, 2000));
         for (number, (tags, metric)) in
