@@ -15,6 +15,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::exit::Failure;
 use keys::Key;
@@ -170,6 +171,9 @@ impl Config {
             return Err(Failure::config(
                 "store hbase needs the cluster's masters: --hbase-masters HOST:PORT,…, or `hbase.zookeeper_quorum`",
             ));
+        }
+        if self.rewrite.quiet_ms < Duration::from_secs(1) {
+            return Err(Failure::config("setting `rewrite.quiet_ms` must be at least 1000"));
         }
         if self.query.max_concurrent == 0 || self.server.max_connections == 0 {
             return Err(Failure::config(

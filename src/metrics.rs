@@ -204,6 +204,12 @@ impl Page {
         for (name, kind, about, value) in [
             ("basalt_rewrite_queue_rows", "gauge", "Rows that wait to be folded.", counts.queue_rows),
             (
+                "basalt_rewrite_due_rows",
+                "gauge",
+                "Rows whose time to be folded has come, and those being folded.",
+                counts.due_rows,
+            ),
+            (
                 "basalt_rewrite_refused_rows_total",
                 "counter",
                 "Rows that found the queue full and stay in single cells.",

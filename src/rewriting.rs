@@ -38,7 +38,7 @@ pub(crate) fn rewriter(config: &Config, schema: &Arc<Schema>) -> Option<Arc<Rewr
         queue_rows_max: config.rewrite.queue_rows_max,
         rows_min: config.rewrite.rows_min,
         speed: config.rewrite.speed,
-        ..RewriteLimits::default()
+        quiet_ms: u64::try_from(config.rewrite.quiet_ms.as_millis()).unwrap_or(u64::MAX),
     };
     Some(Arc::new(Rewriter::new(Arc::clone(schema), Arc::new(WallClock), limits)))
 }

@@ -69,6 +69,11 @@ impl Queue {
         self.waiting.first_key_value().is_some_and(|((due_s, _), _)| *due_s <= now_s)
     }
 
+    /// How many of the rows that wait are due. *Cost*: a look at each hour of late rows, some dozens.
+    pub(crate) fn due(&self, now_s: u64) -> u64 {
+        self.waiting.iter().take_while(|((due_s, _), _)| *due_s <= now_s).map(|(_, rows)| rows.len()).sum()
+    }
+
     /// How many rows wait.
     pub(crate) const fn len(&self) -> u64 {
         self.rows
@@ -95,6 +100,7 @@ mod tests {
             assert_eq!(told, if known { Queued::Known } else { Queued::New });
         }
         assert_eq!((queue.len(), queue.is_due(9), queue.is_due(10)), (4, false, true));
+        assert_eq!([9, 10, 19, 20].map(|now_s| queue.due(now_s)), [0, 3, 3, 4]);
         assert_eq!(taken(&mut queue, 9, 10), None);
         assert_eq!(taken(&mut queue, 30, 2), Some((HOUR, vec![3, 5])));
         assert_eq!(taken(&mut queue, 30, 2), Some((HOUR, vec![9])));

@@ -37,7 +37,7 @@ use crate::row_plan::{Planner, RowPlan, Verdict};
 
 /// Seconds from which on a row is due after its hour and the time that it must be quiet for.
 const AFTER_HOUR_S: u64 = 1;
-/// Rows of late points are put off to full minutes, so that few sets of them wait.
+/// Rows of late points are put off to full minutes, or to multiples of a shorter quiet time, so that few sets of them wait.
 const LATE_STEP_S: u64 = 60;
 /// Rows of one batch, and bytes of rows that it may hold by what rows held before.
 const BATCH_ROWS: u64 = 128;
@@ -164,16 +164,25 @@ impl Rewriter {
     pub fn rewrite(&self, rows_max: u64) -> Result<u64> {
         let mean_bytes = self.counts.row_bytes.get().max(1);
         let rows_max = rows_max.min(BATCH_ROWS).min(BATCH_BYTES / mean_bytes).max(1);
-        let Some((base, series)) = self.queue().pop(self.now_s(), rows_max) else { return Ok(0) };
-        let taken = series.len();
+        let mut queue = self.queue();
+        let Some((base, series)) = queue.pop(self.now_s(), rows_max) else { return Ok(0) };
+        // Under the lock, so that rows are always seen in one of the two.
+        self.counts.in_hand.add(series.len());
+        drop(queue);
+        let rewritten = self.rewrite_rows(base, &series);
+        self.counts.in_hand.sub(series.len());
+        rewritten.map(|()| series.len())
+    }
+
+    fn rewrite_rows(&self, base: BaseTime, series: &RoaringBitmap) -> Result<()> {
         let again = |errors: &Add, error: Error| {
             errors.add(1);
             if is_passing(&error) {
-                self.put_off(base, &series);
+                self.put_off(base, series);
             }
             Err(error)
         };
-        let planned = match self.read(base, &series) {
+        let planned = match self.read(base, series) {
             Ok(planned) => planned,
             Err(error) => return again(&self.counts.read_errors, error),
         };
@@ -188,12 +197,13 @@ impl Rewriter {
         if let Err(error) = self.delete(&seen) {
             return again(&self.counts.delete_errors, error);
         }
-        Ok(taken)
+        Ok(())
     }
 
     /// What was done so far, and what waits.
     pub fn counts(&self) -> RewriteCounts {
-        self.counts.told(self.queue().len())
+        let (queue, now_s) = (self.queue(), self.now_s());
+        self.counts.told(queue.len(), queue.due(now_s) + self.counts.in_hand.get())
     }
 
     /// Reads rows of an hour, and plans those that are to be rewritten.
@@ -320,7 +330,7 @@ fn due_s(base: BaseTime, now_s: u64, quiet_ms: u64) -> u64 {
     if now_s < after_hour {
         return after_hour;
     }
-    (now_s + quiet_s + AFTER_HOUR_S).next_multiple_of(LATE_STEP_S)
+    (now_s + quiet_s + AFTER_HOUR_S).next_multiple_of(quiet_s.clamp(1, LATE_STEP_S))
 }
 
 /// Whether the same may be done later; what a store refuses for good, or cannot read, it would refuse again.

@@ -152,6 +152,7 @@ keys! {
     rewrite.speed: "how many times as fast rows are rewritten as would take an hour for all that wait";
     rewrite.queue_rows_max: "rows that may wait to be rewritten; further ones stay in single cells";
     rewrite.catch_up_hours: "hours before the start whose rows are looked at again";
+    rewrite.quiet_ms: "rows with a younger cell wait: by how much region servers' clocks may differ; at least 1000";
     query.timeout_ms: "time for one query; 0 is forever";
     query.max_concurrent: "queries that run at once";
     query.max_waiting: "queries that may wait for their turn; further ones get 503";

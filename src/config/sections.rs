@@ -292,6 +292,7 @@ pub(crate) struct Rewrite {
     pub(crate) speed: u64,
     pub(crate) queue_rows_max: u64,
     pub(crate) catch_up_hours: u32,
+    pub(crate) quiet_ms: Duration,
 }
 
 impl Default for Rewrite {
@@ -304,6 +305,7 @@ impl Default for Rewrite {
             speed: limits.speed,
             queue_rows_max: limits.queue_rows_max,
             catch_up_hours: 2,
+            quiet_ms: Duration::from_millis(limits.quiet_ms),
         }
     }
 }

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct RewriteCounts {
     /// Rows that wait.
     pub queue_rows: u64,
+    /// Those of them that are due already, and those that are being rewritten.
+    pub due_rows: u64,
     /// Rows that found the queue full; they stay in single cells until they are written to again.
     pub refused_rows: u64,
     /// Rows read.
@@ -42,6 +44,10 @@ impl Add {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
+    pub(super) fn sub(&self, less: u64) {
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
     pub(super) fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
@@ -65,14 +71,17 @@ pub(super) struct Counts {
     pub(super) read_errors: Add,
     pub(super) put_errors: Add,
     pub(super) delete_errors: Add,
+    /// Rows that are being rewritten.
+    pub(super) in_hand: Add,
     /// Bytes of a row of the last batch, on average.
     pub(super) row_bytes: Add,
 }
 
 impl Counts {
-    pub(super) fn told(&self, queue_rows: u64) -> RewriteCounts {
+    pub(super) fn told(&self, queue_rows: u64, due_rows: u64) -> RewriteCounts {
         RewriteCounts {
             queue_rows,
+            due_rows,
             refused_rows: self.refused.get(),
             rows_read: self.rows_read.get(),
             rows_rewritten: self.rows_rewritten.get(),

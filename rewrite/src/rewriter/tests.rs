@@ -154,6 +154,17 @@ fn a_row_that_was_just_written_to_waits() {
     assert_eq!(world.cells(0), [cell(&[0, 0, 0, 0x10, 0, 0x20], &[42, 43, 44, 0], late)]);
 }
 
+/// Where servers' clocks are known to agree, an operator need not wait for minutes.
+#[test]
+fn late_points_are_due_soon_where_the_quiet_time_is_short() {
+    let world = World::with(RewriteLimits { quiet_ms: 1000, ..RewriteLimits::default() });
+    world.at(7_000).put(0, &[0, 0], &[42]).put(0, &[0, 0x10], &[43]);
+    assert_eq!((world.rewriter.counts().queue_rows, world.rewriter.counts().due_rows), (1, 0));
+    assert_eq!(world.at(7_001).rewrite().cells(0).len(), 2);
+    assert_eq!(world.at(7_002).rewriter.counts().due_rows, 1);
+    assert_eq!(world.rewrite().cells(0), [cell(&[0, 0, 0, 0x10], &[42, 43, 0], 7_000)]);
+}
+
 #[test]
 fn a_late_point_joins_the_cell_it_came_too_late_for() {
     let world = World::with_two_points();
