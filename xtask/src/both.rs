@@ -3,9 +3,10 @@
 //! Basalt reads the very configuration file of the daemon that it stands beside. `uids`: both give UIDs to the same new
 //! names at the same time; then no UID has two names and no name two UIDs, and each finds what the other wrote.
 //! `points`: Basalt puts so many points; then OpenTSDB's own `fsck` finds nothing to mend, and counts them all. What both
-//! answer to the same questions is `cargo xtask differential --store hbase`.
+//! answer to the same questions is `cargo xtask differential --store hbase`. `gate`: a small part of all three.
 
 pub(crate) mod daemon;
+pub(crate) mod gate;
 mod points;
 mod uids;
 
@@ -19,7 +20,7 @@ use crate::oracle;
 use daemon::Daemon;
 
 const USAGE: &str = "\
-usage: cargo xtask both uids [--names N] [--threads N] | points [--count N]
+usage: cargo xtask both uids [--names N] [--threads N] | points [--count N] | gate
                         [--profile NAME]... [--seed S] [--basalt FILE]
 
   --names    new names of each kind that both are given (1000)
@@ -55,6 +56,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         return Ok(());
     }
     let program = asked.program()?;
+    if what == "gate" {
+        let count = gate::run(&program)?;
+        println!("{count}");
+        ensure!(count.failed == 0, "{} failed", count.failed);
+        return Ok(());
+    }
     for profile in &asked.profiles {
         let mut oracle = Oracle::start(std::iter::once(profile.as_str()))?;
         let real = oracle.fresh(profile)?;

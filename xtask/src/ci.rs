@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -10,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::tidy;
 use crate::truth::gate;
+use crate::{both, oracle};
 
 /// What tests came to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -41,9 +43,20 @@ pub(crate) fn run() -> Result<()> {
         Count { failed: 1, ..Count::default() }
     });
     count.add(&hbase);
+    let both = both::gate::run(&built("basalt")).unwrap_or_else(|error| {
+        println!("OpenTSDB and Basalt on the same tables: {error:#}");
+        Count { failed: 1, ..Count::default() }
+    });
+    count.add(&both);
     println!("{count}");
     ensure!(count.failed == 0, "tests failed");
     Ok(())
+}
+
+/// A binary that the tests were built with.
+fn built(name: &str) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| oracle::workspace().join("target"), PathBuf::from);
+    target.join("debug").join(name)
 }
 
 fn step(name: &str, args: &[&str], env: &[(&str, &str)]) -> Result<()> {

@@ -105,8 +105,8 @@ struct Tally {
     other: u64,
     /// Likenesses that were told already.
     told: BTreeSet<String>,
-    /// Cells of shared tables by their form.
-    forms: BTreeMap<&'static str, u64>,
+    /// Cells of shared tables by who wrote them and their form.
+    forms: BTreeMap<(Side, &'static str), u64>,
 }
 
 /// Runs the command.
@@ -136,8 +136,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     for (rule, count) in &tally.known {
         println!("known: {count:5} {rule}");
     }
-    if !tally.forms.is_empty() {
-        println!("cells of the shared tables: {:?}", tally.forms);
+    for ((writer, form), cells) in &tally.forms {
+        println!("cells of the shared tables, written by {writer}: {cells:5} {form}");
     }
     let known_count: u64 = tally.known.values().sum();
     let (asked, other, unsteady) = (tally.asked, tally.other, tally.unsteady);
@@ -190,7 +190,11 @@ impl One<'_> {
         servers.seed(&world.lines)?;
         world.tsuids = servers.tsuids()?;
         let reads: Vec<Step> = (0..READS_COUNT).map(|_| ask::draw(draw, &world)).collect();
-        let writes: Vec<Step> = (0..WRITES_COUNT).map(|index| write::draw(draw, &world, index)).collect();
+        let mut writes: Vec<Step> = (0..WRITES_COUNT).map(|index| write::draw(draw, &world, index)).collect();
+        if self.kind.writer.is_some() {
+            // One drawn is rare, as little is left to be asked for after some.
+            writes.insert(draw.index(writes.len()), write::delete(draw, &world));
+        }
         let rereads: Vec<Step> = (0..READS_COUNT).map(|_| ask::draw(draw, &world)).collect();
 
         let mut cases: Vec<(usize, Case)> = Vec::new();
@@ -205,13 +209,13 @@ impl One<'_> {
         let changed = cases.len();
         cases.extend(self.read(&servers, &rereads).into_iter().map(|case| (writes.len(), case)));
         drop(servers);
-        if self.kind.writer.is_some() {
+        if let Some(writer) = self.kind.writer {
             for (form, count) in self.pair.forms(self.kind.profile)? {
-                *self.tally.forms.entry(form).or_default() += count;
+                *self.tally.forms.entry((writer, form)).or_default() += count;
             }
         }
 
-        self.tally.asked += READS_COUNT * 2 + WRITES_COUNT;
+        self.tally.asked += READS_COUNT * 2 + writes.len() as u64;
         for (place, (before, case)) in cases.into_iter().enumerate() {
             let (lines, before, step) = (world.lines.clone(), writes[..before].to_vec(), case.step.clone());
             let only_reads = !(unchanged..changed).contains(&place);

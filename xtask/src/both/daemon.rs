@@ -5,16 +5,44 @@ use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
+use crate::golden::client::{Client, Request};
 use crate::oracle;
 
 /// Waits: another process tells nobody how far it is.
 pub(crate) fn pause(time: Duration) {
     #[expect(clippy::disallowed_methods, reason = "other processes are waited for, and loads have a pace")]
     std::thread::sleep(time);
+}
+
+/// What a daemon is told that is to rewrite each row as soon as nobody can be writing to it in the same moment.
+pub(crate) const REWRITES: &[(&str, &str)] = &[
+    ("BASALT_REWRITE__QUIET_MS", "1000"),
+    ("BASALT_REWRITE__INTERVAL_MS", "100"),
+    ("BASALT_REWRITE__ROWS_MIN", "10000"),
+];
+/// By when rows that were just written to are due in one, and for how long it is then waited for.
+const DUE: Duration = Duration::from_secs(3);
+const REWRITTEN_MAX: Duration = Duration::from_secs(120);
+const LOOKS: Duration = Duration::from_millis(50);
+
+/// Waits until such a daemon has rewritten all rows that were written to by now; where it rewrites none, none is waited for.
+pub(crate) fn wait_rewritten(address: SocketAddr) -> Result<()> {
+    pause(DUE);
+    let (mut client, end) = (Client::new(address), Instant::now() + REWRITTEN_MAX);
+    while Instant::now() < end {
+        let answer = client.send(&Request { method: "GET", target: "/metrics", ..Request::default() })?;
+        let text = String::from_utf8_lossy(&answer.body);
+        let due = text.lines().find_map(|line| line.strip_prefix("basalt_rewrite_due_rows "));
+        if due.is_none_or(|due| due.trim() == "0") {
+            return Ok(());
+        }
+        pause(LOOKS);
+    }
+    bail!("Basalt has rows to rewrite after {} s", REWRITTEN_MAX.as_secs())
 }
 
 /// A running daemon; killed if it is dropped.
@@ -25,11 +53,12 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// One beside OpenTSDB's daemon of this profile, by the configuration file that the latter was started with.
+    /// One beside OpenTSDB's daemon of this profile, by the configuration file that the latter was started with; it rewrites
+    /// rows at once.
     pub(crate) fn beside(program: &Path, profile: &str) -> Result<Self> {
         let config = oracle::folder().join(format!("conf/tsd-{profile}.conf"));
-        let strict = [("BASALT_COMPAT__STRICT", "true")];
-        Self::start(program, &config, 0, &strict, &oracle::folder().join(format!("log/basalt-{profile}.log")))
+        let settings = [REWRITES, &[("BASALT_COMPAT__STRICT", "true")]].concat();
+        Self::start(program, &config, 0, &settings, &oracle::folder().join(format!("log/basalt-{profile}.log")))
     }
 
     /// One on this port, or on any free one where it is 0; what it logs is added to the file.

@@ -11,8 +11,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::both::daemon::pause;
+use crate::both::daemon::{REWRITES, pause, wait_rewritten};
 use crate::golden::answer::Answer;
+use crate::golden::client::{Client, Request};
 use crate::golden::play::Player;
 use crate::golden::profile;
 use crate::golden::record::{self, Oracle};
@@ -30,12 +31,21 @@ tsd.storage.compaction.flush_speed = 3600";
 const COMPACTED: Duration = Duration::from_secs(3);
 
 /// One of the two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
     /// OpenTSDB.
     Real,
     /// Basalt.
     Ours,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Real => "OpenTSDB",
+            Self::Ours => "Basalt",
+        })
+    }
 }
 
 /// What a data set is put into.
@@ -54,8 +64,7 @@ impl fmt::Display for Kind<'_> {
         write!(f, "{} over {}", self.profile, self.store)?;
         match self.writer {
             None => Ok(()),
-            Some(Side::Real) => write!(f, ", written by OpenTSDB"),
-            Some(Side::Ours) => write!(f, ", written by Basalt"),
+            Some(writer) => write!(f, ", written by {writer}"),
         }
     }
 }
@@ -97,7 +106,7 @@ impl Pair {
 }
 
 impl Pair {
-    /// The forms in which the points of a profile's data table lie now, and how many cells have each.
+    /// The forms in which the points of a profile's tables lie now, and how many cells have each.
     pub(crate) fn forms(&mut self, profile: &str) -> Result<BTreeMap<&'static str, u64>> {
         let table = if profile == "plain" { "tsdb".to_owned() } else { format!("{profile}-tsdb") };
         let mut forms = BTreeMap::new();
@@ -105,9 +114,24 @@ impl Pair {
             let qualifier = cell.split(' ').nth(2).unwrap_or_default();
             *forms.entry(form(qualifier)).or_default() += 1;
         }
+        for (end, form) in ROLLUPS.iter().filter(|_| profile == "rollup") {
+            let cells = self.oracle.tables(&format!("dump {table}{end}"))?.len() as u64;
+            *forms.entry(form).or_default() += cells;
+        }
         Ok(forms)
     }
 }
+
+/// Ends of the names of tables that hold rollups, and of pre-aggregates; what their cells are.
+const ROLLUPS: &[(&str, &str)] = &[
+    ("-10m", "rolled up"),
+    ("-1h", "rolled up"),
+    ("-1d", "rolled up"),
+    ("-preagg", "aggregated"),
+    ("-10m-preagg", "aggregated"),
+    ("-1h-preagg", "aggregated"),
+    ("-1d-preagg", "aggregated"),
+];
 
 /// What a cell of a data table is, by its qualifier in hexadecimal: one of seconds has 2 bytes, one of milliseconds 4 that
 /// begin with `f`, all of 3 or 5 are annotations, histograms and appended cells, which their first byte tells.
@@ -148,7 +172,7 @@ impl Servers {
         self.settle()
     }
 
-    /// Where one writes alone: waits until OpenTSDB has compacted what it wrote, and has the other one forget names, of which
+    /// Where one writes alone: waits until it has compacted what it wrote, and has the other one forget names, of which
     /// some may have been renamed; it would know them until it is told, as any two daemons of OpenTSDB's do.
     pub(crate) fn settle(&self) -> Result<()> {
         match self.writer {
@@ -157,7 +181,11 @@ impl Servers {
                 pause(COMPACTED);
                 record::forget_names(self.ours.address)
             }
-            Some(Side::Ours) => record::forget_names(self.real),
+            Some(Side::Ours) => {
+                wait_rewritten(self.ours.address)?;
+                record::forget_names(self.real)?;
+                know_names(self.real)
+            }
         }
     }
 
@@ -175,6 +203,17 @@ impl Servers {
         let (real, ours) = (Player::new(self.real, &record::settle), Player::new(self.ours.address, &|| {}));
         Asker { real, ours, writer: self.writer }
     }
+}
+
+/// Has OpenTSDB look up all names: it loses rows of salted tables that it reads while a filter makes it look up names.
+fn know_names(real: SocketAddr) -> Result<()> {
+    let mut client = Client::new(real);
+    for kind in ["metrics", "tagk", "tagv"] {
+        let target = format!("/api/suggest?type={kind}&max=10000");
+        let answer = client.send(&Request { method: "GET", target: &target, ..Request::default() })?;
+        ensure!(answer.status == 200, "{target}: {}", answer.status);
+    }
+    Ok(())
 }
 
 /// Asks both the same.
@@ -231,6 +270,7 @@ impl Basalt {
             .arg("--config")
             .arg(config)
             .env("BASALT_COMPAT__STRICT", "true")
+            .envs(REWRITES.iter().copied())
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(folder.join("log"))?);
         let mut child = command.spawn().with_context(|| format!("{}", program.display()))?;

@@ -254,7 +254,8 @@ fn meta(draw: &mut Draw, world: &World) -> Step {
     step
 }
 
-fn delete(draw: &mut Draw, world: &World) -> Step {
+/// A range of one metric, ten minutes at most.
+pub(super) fn delete(draw: &mut Draw, world: &World) -> Step {
     let Series { metric, .. } = draw.pick(&world.series);
     let from = world.from + draw.below(world.to - world.from);
     http(format!("DELETE /api/query?start={from}&end={}&m=sum:{metric}", from + draw.between(1, 600)))
