@@ -17,6 +17,8 @@ use crate::fetch::Hours;
 use crate::fetch::workers::run_all;
 use crate::piece::{Piece, pieces};
 use crate::rollup::Attempt;
+use crate::row_filter::RowFilter;
+use crate::row_range::RowRanges;
 
 /// The meta table's family.
 const META_FAMILY: &[u8] = b"name";
@@ -51,16 +53,18 @@ pub(crate) fn of_attempt(
     schema: &Schema,
     metric: Uid,
     attempt: &Attempt,
-    (filter, keep): (Option<&Filter>, bool),
+    (filter, keep): (Option<&RowFilter>, bool),
     budget: &Budget,
 ) -> Result<Option<Held>> {
     let Some(hours) = Hours::of(&attempt.window, attempt.read.as_ref()) else { return Ok(None) };
+    let listed = filter.and_then(|filter| filter.listed.as_ref());
     let reader = Reader {
         schema,
         table: &attempt.table,
         metric,
         times: hours.from..hours.to,
-        filter,
+        filter: filter.map(|filter| &filter.pattern),
+        ranges: listed.and_then(|listed| RowRanges::new(schema, metric, hours.iter(), listed)),
         budget,
         held_bytes_max: if keep { HELD_BYTES_MAX } else { 0 },
         is_kept: AtomicBool::new(keep),
@@ -74,9 +78,20 @@ pub(crate) fn of_attempt(
 /// # Errors
 /// As [`of_attempt`].
 pub(crate) fn within(schema: &Schema, metric: Uid, times: Range<BaseTime>, budget: &Budget) -> Result<()> {
-    let (table, filter) = (&schema.tables().data, None);
-    let (is_kept, held_bytes) = Default::default();
-    Reader { schema, table, metric, times, filter, budget, held_bytes_max: 0, is_kept, held_bytes }.read().map(drop)
+    Reader {
+        schema,
+        table: &schema.tables().data,
+        metric,
+        times,
+        filter: None,
+        ranges: None,
+        budget,
+        held_bytes_max: 0,
+        is_kept: AtomicBool::default(),
+        held_bytes: AtomicU64::default(),
+    }
+    .read()
+    .map(drop)
 }
 
 /// Adds every series of a metric that the meta table tells of.
@@ -110,6 +125,8 @@ struct Reader<'a> {
     metric: Uid,
     times: Range<BaseTime>,
     filter: Option<&'a Filter>,
+    /// Where the rows are that the filter takes; `None`: anywhere.
+    ranges: Option<RowRanges<'a>>,
     budget: &'a Budget,
     held_bytes_max: u64,
     /// Whether rows are kept, until they are too large. Relaxed, as is the count: who sees it late keeps a batch more.
@@ -133,9 +150,7 @@ impl Reader<'_> {
     }
 
     fn piece(&self, piece: &Piece) -> Result<Vec<RowBatch>> {
-        let mut scan = Scan::range(piece.start.clone(), piece.stop.clone());
-        scan.columns = Columns::family(DATA_FAMILY);
-        scan.filter = self.filter.cloned();
+        let Some(mut scan) = self.scan(piece) else { return Ok(Vec::new()) };
         let mut held = Vec::new();
         if self.is_kept.load(Ordering::Relaxed) {
             let Some(last) = self.rows(scan.clone(), &mut held)? else { return Ok(held) };
@@ -153,6 +168,21 @@ impl Reader<'_> {
             self.budget.spend(0, batch.data_bytes() as u64)?;
         }
         Ok(Vec::new())
+    }
+
+    /// The scan of a piece's rows; `None` where none of them can be wanted.
+    fn scan(&self, piece: &Piece) -> Option<Scan> {
+        let mut scan = Scan::range(piece.start.clone(), piece.stop.clone());
+        scan.columns = Columns::family(DATA_FAMILY);
+        scan.filter = self.filter.cloned();
+        let Some(ranges) = &self.ranges else { return Some(scan) };
+        let ranges = ranges.within(piece);
+        (scan.start, scan.stop) = (ranges.first()?.start.clone(), ranges.last()?.stop.clone());
+        if ranges.len() > 1 {
+            let filters = [Filter::MultiRowRange(ranges)].into_iter().chain(scan.filter);
+            scan.filter = Some(Filter::List(ListOperator::All, filters.collect()));
+        }
+        Some(scan)
     }
 
     /// Keeps rows up to the bound; gives the last one that was read where there is no room for more.
@@ -215,8 +245,19 @@ mod tests {
         let times = BaseTime::of_seconds(start)..BaseTime::of_seconds(start + hours * BaseTime::SPAN_S);
         let (table, filter, held_bytes) = (&schema.tables().data, None, AtomicU64::new(0));
         let is_kept = AtomicBool::new(held_bytes_max > 0);
-        let reader =
-            Reader { schema, table, metric, times, filter, budget: &budget, held_bytes_max, is_kept, held_bytes };
+        let ranges = None;
+        let reader = Reader {
+            schema,
+            table,
+            metric,
+            times,
+            filter,
+            ranges,
+            budget: &budget,
+            held_bytes_max,
+            is_kept,
+            held_bytes,
+        };
         let held = reader.read().unwrap();
         let charged = reader.held_bytes.load(Ordering::Relaxed);
         budget.settle(0);

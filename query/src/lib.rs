@@ -53,6 +53,7 @@ mod rate;
 mod request;
 mod rollup;
 mod row_filter;
+mod row_range;
 mod span;
 mod time;
 mod window;

@@ -17,7 +17,7 @@ use crate::downsample::Downsample;
 use crate::filter::{FilterKind, Matcher, TagFilter};
 use crate::request::{Query, Source, SubQueryPlan};
 use crate::rollup::{Attempt, RollupRead, attempts};
-use crate::row_filter;
+use crate::row_filter::{self, RowFilter};
 use crate::window::Window;
 use crate::{Aggregator, Error, Options, Result};
 
@@ -108,8 +108,9 @@ impl Plan {
             Source::Metric(name) => {
                 let metric = planner.uid(UidKind::Metric, name)?;
                 if config.is_shared {
-                    row_filter = row_filter::of(schema, metric, &sub.filters);
-                    held = planner.discover(metric, attempts.iter().flatten(), row_filter.as_ref(), budget)?;
+                    let filter = row_filter::of(schema, metric, &sub.filters);
+                    held = planner.discover(metric, attempts.iter().flatten(), filter.as_ref(), budget)?;
+                    row_filter = filter.map(|filter| filter.pattern);
                 }
                 let (ids, group_keys) = planner.filtered(metric, sub, options.compat.strict)?;
                 let series = planner.tsuids(&ids, series_max)?;
@@ -204,7 +205,7 @@ impl Planner<'_> {
         &self,
         metric: Uid,
         attempts: impl Iterator<Item = &'a Attempt>,
-        filter: Option<&Filter>,
+        filter: Option<&RowFilter>,
         budget: &Budget,
     ) -> Result<Option<Arc<Held>>> {
         let mut held = None;

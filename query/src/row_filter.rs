@@ -11,6 +11,7 @@ use basalt_schema::{BaseTime, Schema, Uid, UidKind, UidWidth};
 use basalt_store::{Comparator, Comparison, Filter};
 
 use crate::filter::{FilterKind, TagFilter};
+use crate::row_range::Listed;
 
 /// Values of a key beyond which only the key is asked for: a pattern is compiled by every server of the table.
 const VALUES_MAX: usize = 1_000;
@@ -18,11 +19,20 @@ const VALUES_MAX: usize = 1_000;
 /// Series of a metric that must be known before they say anything about the rest.
 const KNOWN_SERIES_MIN: u64 = 16;
 
+/// What a row's key must hold.
+#[derive(Debug, Clone)]
+pub(crate) struct RowFilter {
+    /// All of it.
+    pub(crate) pattern: Filter,
+    /// One of the keys of which values are listed: the one that rows are sorted by before the others.
+    pub(crate) listed: Option<Listed>,
+}
+
 /// What a row's key must hold; `None` where that is nothing beyond its metric, or no more than that tags are there which most
 /// series known of the metric have: to hold a pattern against rows that it takes costs a server more than to give some too many.
 ///
 /// Names that nobody knows ask for nothing here: what they mean is told by whoever plans the query.
-pub(crate) fn of(schema: &Schema, metric: Uid, filters: &[TagFilter]) -> Option<Filter> {
+pub(crate) fn of(schema: &Schema, metric: Uid, filters: &[TagFilter]) -> Option<RowFilter> {
     let names = schema.uids();
     let mut wanted: BTreeMap<Uid, Option<Vec<Uid>>> = BTreeMap::new();
     for filter in filters {
@@ -42,9 +52,14 @@ pub(crate) fn of(schema: &Schema, metric: Uid, filters: &[TagFilter]) -> Option<
     if most_have(schema, metric, &wanted) {
         return None;
     }
+    for values in wanted.values_mut().flatten() {
+        values.sort_unstable();
+        values.dedup();
+    }
+    let listed = wanted.iter().find_map(|(&tagk, values)| Some(Listed { tagk, values: values.clone()? }));
     let pattern = pattern(schema, wanted)?;
     let regex = regex::bytes::Regex::new(&pattern).ok()?;
-    Some(Filter::Row(Comparison::Equal, Comparator::Regex(regex)))
+    Some(RowFilter { pattern: Filter::Row(Comparison::Equal, Comparator::Regex(regex)), listed })
 }
 
 /// Whether only tags are asked for, whatever their values, and three series of four that are known have them. Of listed values
@@ -73,9 +88,7 @@ fn pattern(schema: &Schema, wanted: BTreeMap<Uid, Option<Vec<Uid>>>) -> Option<S
         push(&mut text, tagk, widths.tagk);
         match values.filter(|values| values.len() <= VALUES_MAX) {
             None => write!(text, ".{{{}}}", widths.tagv.bytes()).ok()?,
-            Some(mut values) => {
-                values.sort_unstable();
-                values.dedup();
+            Some(values) => {
                 text.push_str("(?:");
                 for (place, value) in values.into_iter().enumerate() {
                     text.push_str(if place == 0 { "" } else { "|" });
@@ -115,7 +128,7 @@ mod tests {
         };
         let check = |text: &str, expected: Option<Vec<String>>| {
             let sub = SubQuery::from_metric_text(text).unwrap();
-            let told = of(schema, metric, &sub.filters).map(|filter| match filter {
+            let told = of(schema, metric, &sub.filters).map(|filter| match filter.pattern {
                 Filter::Row(Comparison::Equal, Comparator::Regex(regex)) => regex.as_str().to_owned(),
                 other => panic!("{other:?}"),
             });
