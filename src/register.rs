@@ -4,6 +4,7 @@
 //! *Source*: OpenTSDB 2.4 `QueryStats`.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -34,8 +35,17 @@ pub(crate) struct Asker {
 struct Asked {
     asker: Asker,
     query: Value,
+    /// Of the query: to compare it with all that have ended would take as long as to answer it.
+    digest: u64,
     began: Instant,
     began_ms: u64,
+}
+
+impl Asked {
+    /// Whether it is the same query of the same address.
+    fn is_twin(&self, address: &str, (query, digest): (&Value, u64)) -> bool {
+        self.digest == digest && self.asker.address == address && self.query == *query
+    }
 }
 
 #[derive(Debug)]
@@ -94,14 +104,15 @@ impl Register {
     /// The same query of the same address runs already and `twins` are not allowed. OpenTSDB looks at address and port;
     /// a connection asks one thing at a time, so the port would make the switch idle.
     pub(crate) fn enter(self: &Arc<Self>, asker: Asker, query: Value, twins: bool) -> Result<Entry, String> {
+        let digest = digest(&query);
         let mut state = self.state();
-        let is_twin = |asked: &Asked| asked.asker.address == asker.address && asked.query == query;
+        let is_twin = |asked: &Asked| asked.is_twin(&asker.address, (&query, digest));
         if !twins && state.running.values().any(is_twin) {
             return Err(format!("Query is already executing for endpoint: {}", asker.remote));
         }
         let id = state.next;
         state.next += 1;
-        let asked = Asked { asker, query, began: Instant::now(), began_ms: clock::now_ms() };
+        let asked = Asked { asker, query, digest, began: Instant::now(), began_ms: clock::now_ms() };
         state.running.insert(id, asked);
         Ok(Entry { register: Arc::clone(self), id })
     }
@@ -149,8 +160,7 @@ impl Entry {
         let running_count = state.running.len();
         let is_same = |ended: &&mut Ended| {
             ended.outcome.code == outcome.code
-                && ended.asked.asker.address == asked.asker.address
-                && ended.asked.query == asked.query
+                && ended.asked.is_twin(&asked.asker.address, (&asked.query, asked.digest))
         };
         if let Some(before) = state.completed.iter_mut().find(is_same) {
             before.executed += 1;
@@ -161,6 +171,13 @@ impl Entry {
         }
         state.completed.push_back(Ended { asked, outcome, at_ms: clock::now_ms(), executed: 1, running_count });
     }
+}
+
+/// Equal queries have equal ones.
+fn digest(query: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    query.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Drop for Entry {
