@@ -13,7 +13,7 @@ use crate::delete::Deleter;
 use crate::expression::{ExpressionPlan, OutputAnswer};
 use crate::fetch::{fetch, global_annotations};
 use crate::gexp::Formulas;
-use crate::group::{compute, describe, group};
+use crate::group::{compute, group};
 use crate::histogram;
 use crate::last::{LastPoint, LastRequest};
 use crate::limits::{LimitOverrides, Limits};
@@ -214,10 +214,7 @@ impl QueryEngine {
         let datasets: Vec<Dataset> = if sub.histogram.is_some() {
             histogram::compute(&self.schema, &groups, plan, sub, &data, (budget, self.options.compat))?
         } else {
-            let points = compute(&groups, plan, sub, &data, self.options, budget)?;
-            let strict = self.options.compat.strict;
-            let describe = |(group, points)| describe(&self.schema, group, plan, &data, points, strict);
-            groups.iter().zip(points).map(describe).collect()
+            compute(&self.schema, &groups, (plan, sub), &data, self.options, budget)?
         };
         steps.compute_time = began.elapsed();
         // What was read is dropped with this function; the rest is settled for the whole request in the end.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use basalt_schema::{Schema, Tsuid, Uid};
-use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::aggregate::PercentileRule;
 use crate::answer::{Point, SeriesAnnotation};
@@ -25,6 +25,10 @@ pub(crate) const FILLED_POINTS_MAX: u64 = 1 << 26;
 
 /// Points that are worth handing to other threads; below, waking them takes longer than the work.
 const PARALLEL_POINTS_MIN: u64 = 1 << 15;
+/// Groups that are worth it, however few points they have.
+const PARALLEL_GROUPS_MIN: usize = 128;
+/// Groups that a thread takes at once, where there are many.
+const GROUPS_AT_ONCE: usize = 16;
 /// Memory charged for a point of a member that is made ready: a span's, with room to grow.
 const PREPARED_POINT_BYTES: u64 = 33;
 /// Memory charged for the instants of an output series between two looks at the budget, with room to grow.
@@ -88,25 +92,29 @@ fn values_of(schema: &Schema, tsuid: &Tsuid, keys: &[Uid]) -> Option<Vec<Uid>> {
     keys.iter().map(|key| pairs.iter().find(|pair| pair.key == *key).map(|pair| pair.value)).collect()
 }
 
-/// The points of every group, in the groups' order. Kernels only: nothing here waits, so it may run on rayon's threads.
+/// The output series of every group, in the groups' order. Kernels only: nothing here waits, so it may run on rayon's
+/// threads.
 ///
 /// # Errors
 /// `Invalid`: an infinite value, or fill policies that would make up too many points. A budget.
 pub(crate) fn compute(
+    schema: &Schema,
     groups: &[Group],
-    plan: &Plan,
-    sub: &SubQueryPlan,
+    (plan, sub): (&Plan, &SubQueryPlan),
     data: &[SeriesData],
     options: Options,
     budget: &Budget,
-) -> Result<Vec<Vec<Point>>> {
+) -> Result<Vec<Dataset>> {
     let kernel = Kernel { plan, sub, data, options, budget };
     kernel.refuse_overfilling()?;
+    let strict = options.compat.strict;
+    let dataset = |group| Ok(describe(schema, group, plan, data, kernel.points(group)?, strict));
     // Fast path: little work is not worth a hand-over, and of a single group its members are.
-    if groups.len() <= 1 || kernel.work(data.iter()) < PARALLEL_POINTS_MIN {
-        return groups.iter().map(|group| kernel.points(group)).collect();
+    let is_little = groups.len() < PARALLEL_GROUPS_MIN && kernel.work(data.iter()) < PARALLEL_POINTS_MIN;
+    if groups.len() <= 1 || is_little {
+        return groups.iter().map(dataset).collect();
     }
-    groups.par_iter().map(|group| kernel.points(group)).collect()
+    groups.par_iter().with_min_len(GROUPS_AT_ONCE.min(groups.len() / 8 + 1)).map(dataset).collect()
 }
 
 struct Kernel<'a> {
@@ -271,6 +279,16 @@ pub(crate) fn describe(
         return dataset;
     }
     dataset.metrics.insert(plan.metric);
+    // Fast path: one member alone, whose tags are those of the group. A row that no writer makes may have a key twice.
+    if let [only] = named.as_slice() {
+        let widths = schema.layout().widths;
+        dataset.tags = only.pairs(widths).map(|pair| (pair.key, pair.value)).collect();
+        if dataset.tags.len() == only.pairs(widths).count() {
+            dataset.tsuids = vec![only.to_string()];
+            return dataset;
+        }
+        dataset.tags.clear();
+    }
     for (key, value) in common_tags(schema, &named) {
         match value {
             Some(value) => {

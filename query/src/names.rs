@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use basalt_schema::{Schema, Tsuid, Uid, UidKind};
+use foldhash::fast::RandomState;
 
 use crate::Result;
 use crate::last::TagNames;
@@ -12,14 +13,14 @@ use crate::last::TagNames;
 #[derive(Debug)]
 pub(crate) struct Names<'a> {
     schema: &'a Schema,
-    metrics: HashMap<Uid, Arc<str>>,
-    tagks: HashMap<Uid, Arc<str>>,
-    tagvs: HashMap<Uid, Arc<str>>,
+    metrics: HashMap<Uid, Arc<str>, RandomState>,
+    tagks: HashMap<Uid, Arc<str>, RandomState>,
+    tagvs: HashMap<Uid, Arc<str>, RandomState>,
 }
 
 impl<'a> Names<'a> {
     pub(crate) fn new(schema: &'a Schema) -> Self {
-        Self { schema, metrics: HashMap::new(), tagks: HashMap::new(), tagvs: HashMap::new() }
+        Self { schema, metrics: HashMap::default(), tagks: HashMap::default(), tagvs: HashMap::default() }
     }
 
     /// The name of a metric.
@@ -51,7 +52,7 @@ impl<'a> Names<'a> {
     }
 }
 
-fn name(schema: &Schema, known: &mut HashMap<Uid, Arc<str>>, kind: UidKind, uid: Uid) -> Result<Arc<str>> {
+fn name(schema: &Schema, known: &mut HashMap<Uid, Arc<str>, RandomState>, kind: UidKind, uid: Uid) -> Result<Arc<str>> {
     if let Some(name) = known.get(&uid) {
         return Ok(Arc::clone(name));
     }

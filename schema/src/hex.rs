@@ -2,7 +2,9 @@
 
 /// `FF00`, the form of TSUIDs and UIDs in answers.
 pub(crate) fn upper(bytes: &[u8]) -> String {
-    digits(bytes, b"0123456789ABCDEF")
+    let mut out = Vec::with_capacity(2 * bytes.len());
+    upper_into(bytes, &mut out);
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// The same, appended.
