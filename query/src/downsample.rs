@@ -6,6 +6,7 @@
 
 mod bucket_value;
 mod calendar;
+mod hours;
 mod kernel;
 mod row;
 

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Rollup, Salt, Schema, Tsuid, annotation_offset_ms};
+use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Rollup, Salt, Schema, annotation_offset_ms};
 use basalt_store::{CellView, Columns, Get, Packing, Scan};
 use bytes::Bytes;
 
@@ -211,7 +211,9 @@ impl Reader<'_> {
         let Plan { window, downsample, read, histograms, .. } = self.plan;
         // A series that begins after the scan's end is told by its first point.
         let is_plain = read.is_none() && !histograms && window.read_end_ms == window.scan_end_ms;
-        RowDownsample::new(downsample.as_ref().filter(|_| is_plain)?, self.rule?)
+        let made = RowDownsample::new(downsample.as_ref().filter(|_| is_plain)?, self.rule?)?;
+        // Across a network nothing is read twice for what is mostly waiting.
+        (self.is_near || !made.joins_rows()).then_some(made)
     }
 
     /// Points may come by columns, and summed up where that is all there is to them; rollups and histograms are cells.
@@ -223,8 +225,14 @@ impl Reader<'_> {
         if takes_summaries { Packing::Summaries } else { Packing::Points }
     }
 
-    fn note_misfit(&self) {
+    /// Notes it, and that nothing is kept.
+    fn note_misfit(&self) -> usize {
         self.misfit.store(true, Ordering::Relaxed);
+        0
+    }
+
+    fn has_misfit(&self) -> bool {
+        self.misfit.load(Ordering::Relaxed)
     }
 
     /// About how many rows there are to read; that many that each task has a thread, where threads wait most of the time.
@@ -247,7 +255,7 @@ impl Reader<'_> {
         }
         let mut buckets: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (slot, tsuid) in self.plan.series.iter().enumerate() {
-            buckets.entry(self.salt(tsuid).0).or_default().push(slot);
+            buckets.entry(self.schema.layout().salt_of(tsuid).0).or_default().push(slot);
         }
         buckets.into_iter().map(|(salt, slots)| Task::Scan { salt: Salt(salt), slots }).collect()
     }
@@ -259,10 +267,6 @@ impl Reader<'_> {
         let count = self.plan.series.len();
         let step = count.div_ceil(self.budget.limits().scans_at_once_max.max(1)).max(series_per_get);
         (0..count).step_by(step).map(|from| Task::Get { slots: from..(from + step).min(count) }).collect()
-    }
-
-    fn salt(&self, tsuid: &Tsuid) -> Salt {
-        self.schema.layout().series_key(tsuid).salt()
     }
 
     fn run(&self, task: &Task) -> Result<TaskAnswer> {
@@ -311,6 +315,9 @@ impl Reader<'_> {
         while let Some(batch) = scanner.next_wait() {
             let batch = batch?;
             sink.take(&batch)?;
+            if self.rule.is_some() && self.has_misfit() {
+                return Ok(None);
+            }
             rows += batch.len() as u64;
             last = batch
                 .len()

@@ -85,6 +85,22 @@ impl Span {
         self.push(time_ms, Number::Double(value));
     }
 
+    /// Puts a double in place of the last value, which is one too.
+    pub(crate) fn replace_last(&mut self, value: f64) {
+        debug_assert!(self.uniform() == Some(true), "BUG: an integer among buckets");
+        if let Some(last) = self.words.last_mut() {
+            *last = value.to_bits();
+        }
+    }
+
+    /// Makes other doubles of all, which are doubles, each with its number among `with`.
+    pub(crate) fn map_doubles(&mut self, with: &[i64], of: impl Fn(f64, i64) -> f64) {
+        debug_assert!(self.is_empty() || self.uniform() == Some(true), "BUG: an integer among buckets");
+        for (word, with) in self.words.iter_mut().zip(with) {
+            *word = of(f64::from_bits(*word), *with).to_bits();
+        }
+    }
+
     /// Adds a row's points after all others. Points at or before the latest, which no writer makes, are dropped.
     /// Gives how many the row has.
     pub(crate) fn extend_row(&mut self, base_ms: i64, row: &RowPoints) -> usize {

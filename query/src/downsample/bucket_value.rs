@@ -6,7 +6,8 @@ use crate::aggregate::{Aggregator, PercentileRule, to_double};
 
 /// Of so many integers of 32 bits every sum is a whole number that a double holds exactly, in whatever order they are
 /// added.
-const EXACT_LEN_MAX: usize = 1 << 21;
+const EXACT_LEN_MAX: usize = 1 << EXACT_LEN_BITS;
+pub(super) const EXACT_LEN_BITS: u32 = 21;
 const _: () = assert!((EXACT_LEN_MAX as u64) << 31 <= 1 << f64::MANTISSA_DIGITS);
 
 /// A function applied to bucket after bucket; always to doubles, as OpenTSDB downsamples.
@@ -86,7 +87,7 @@ fn exactly(function: Aggregator, words: &[u64]) -> Option<f64> {
 }
 
 /// The sum, if all fit into 32 bits and there are few enough.
-fn exact_sum(words: &[u64]) -> Option<i64> {
+pub(super) fn exact_sum(words: &[u64]) -> Option<i64> {
     if words.is_empty() || words.len() > EXACT_LEN_MAX {
         return None;
     }

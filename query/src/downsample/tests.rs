@@ -224,7 +224,8 @@ proptest! {
         let mut found = Span::default();
         for (base, row) in rows(&points) {
             let before = found.len();
-            prop_assert_eq!(of_rows.take(base, &row, &mut found), Some(found.len() - before));
+            let taken = of_rows.take(base, &row, (&mut found, &mut Vec::new()));
+            prop_assert_eq!(taken, Some(found.len() - before));
         }
         if spec.fill != Fill::None {
             found = filled(&found, &spec, &window);
@@ -240,19 +241,20 @@ fn rows_are_not_downsampled_alone_where_buckets_reach_into_others() {
         let spec = Downsample::parse(text, parse_zone("UTC").unwrap(), false).unwrap();
         RowDownsample::new(&spec, PercentileRule::AsNamed)
     };
-    for text in ["2h-sum", "7m-sum", "1hc-sum", "0all-sum", "1d-sum"] {
+    for text in ["2h-dev", "7m-sum", "1mc-sum", "1hc-sum", "3dc-sum", "0all-sum", "1d-p95", "90m-sum"] {
         assert!(of(text).is_none(), "{text}");
     }
     let mut of_rows = of("1h-sum").unwrap();
     let (base, later) = (BaseTime::of_seconds(1_356_998_400), BaseTime::of_seconds(1_357_002_000));
     let row = rows(&[(HOUR * 1000, Number::Integer(1))]).remove(0).1;
     let mut span = Span::default();
-    assert_eq!(of_rows.take(later, &row, &mut span), Some(1));
-    assert_eq!(of_rows.take(base, &row, &mut span), None, "it comes before the last");
+    let mut take = |base, row: &RowPoints| of_rows.take(base, row, (&mut span, &mut Vec::new()));
+    assert_eq!(take(later, &row), Some(1));
+    assert_eq!(take(base, &row), None, "it comes before the last");
     let mut beyond = RowPoints::default();
     let cell = RowCell { qualifier: &[0xFD, 0xBB, 0xA0, 0x00], value: &[1], timestamp: Timestamp(1), seq: SeqNo(0) };
     beyond.decode([cell], Duplicates::NewestWins).unwrap();
     assert_eq!(beyond.offsets_ms(), [3_600_000]);
-    assert_eq!(of_rows.take(later.next().unwrap(), &beyond, &mut span), None, "it reaches beyond its hour");
+    assert_eq!(take(later.next().unwrap(), &beyond), None, "it reaches beyond its hour");
     assert_eq!(span.len(), 1);
 }

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use basalt_schema::{BaseTime, RowCell, RowPoints};
 use basalt_store::{Packed, RowBatch, RowView};
+use foldhash::fast::RandomState;
 
 use super::mend::mend_appends;
 use super::{POINT_BYTES, Reader, SeriesData, TaskAnswer, annotation};
 use crate::answer::{ScanStats, SeriesAnnotation};
 use crate::downsample::RowDownsample;
-use crate::span::Span;
 use crate::{Result, histogram, rollup};
 
 /// Where a task's rows go.
@@ -18,7 +18,7 @@ use crate::{Result, histogram, rollup};
 pub(super) struct Sink<'a> {
     reader: &'a Reader<'a>,
     /// Tag bytes of a series → its place in `series`.
-    places: HashMap<&'a [u8], usize>,
+    places: HashMap<&'a [u8], usize, RandomState>,
     series: Vec<(usize, SeriesData)>,
     scratch: RowPoints,
     /// Makes buckets of rows, where that can be done row by row.
@@ -34,7 +34,7 @@ impl<'a> Sink<'a> {
         let metric_bytes = reader.schema.layout().widths.metric.bytes();
         let downsample = reader.row_downsample();
         let is_downsampled = downsample.is_some();
-        let mut places = HashMap::new();
+        let mut places = HashMap::default();
         let mut series = Vec::new();
         for slot in slots {
             let tsuid = reader.plan.series.get(slot);
@@ -49,6 +49,10 @@ impl<'a> Sink<'a> {
 
     /// Decodes a batch's rows of wanted series, and charges for it.
     pub(super) fn take(&mut self, batch: &RowBatch) -> Result<()> {
+        if self.downsample.is_some() && self.reader.has_misfit() {
+            // All is read once more.
+            return Ok(());
+        }
         let began = Instant::now();
         let (points_before, kept_before) = (self.stats.points, self.kept);
         for row in batch.rows() {
@@ -75,7 +79,7 @@ impl<'a> Sink<'a> {
                 Packed::Points(points) => points.words.len() as u64,
                 Packed::Summary(summary) => summary.count.into(),
             };
-            self.kept += take_packed(self.reader, &mut self.downsample, key.base(), &points, &mut data.span) as u64;
+            self.kept += take_packed(self.reader, &mut self.downsample, key.base(), &points, data) as u64;
             return Ok(());
         }
         if let Some(read) = &self.reader.plan.read {
@@ -101,10 +105,10 @@ impl<'a> Sink<'a> {
             }
             self.kept += match &mut self.downsample {
                 None => data.span.extend_row(base_ms, &self.scratch),
-                Some(downsample) => downsample.take(key.base(), &self.scratch, &mut data.span).unwrap_or_else(|| {
-                    self.reader.note_misfit();
-                    0
-                }),
+                Some(downsample) => {
+                    let taken = downsample.take(key.base(), &self.scratch, (&mut data.span, &mut data.counts));
+                    taken.unwrap_or_else(|| self.reader.note_misfit())
+                }
             } as u64;
             self.stats.points += self.scratch.len() as u64;
         }
@@ -120,6 +124,9 @@ impl<'a> Sink<'a> {
     }
 
     pub(super) fn finish(mut self, name: String) -> TaskAnswer {
+        if let Some(downsample) = &self.downsample {
+            self.series.iter_mut().for_each(|(_, data)| downsample.finish((&mut data.span, &mut data.counts)));
+        }
         self.stats.store_time = self.began.elapsed().saturating_sub(self.stats.decode_time);
         TaskAnswer { name, series: self.series, stats: self.stats }
     }
@@ -131,17 +138,15 @@ fn take_packed(
     downsample: &mut Option<RowDownsample>,
     base: BaseTime,
     row: &Packed<'_>,
-    span: &mut Span,
+    data: &mut SeriesData,
 ) -> usize {
+    let out = (&mut data.span, &mut data.counts);
     let taken = match (row, downsample) {
-        (Packed::Points(points), None) => Some(span.extend_packed(i64::from(base.seconds()) * 1000, points)),
-        (Packed::Points(points), Some(downsample)) => downsample.take_packed(base, points, span),
-        (Packed::Summary(summary), Some(downsample)) => downsample.take_summary(base, summary, span),
+        (Packed::Points(points), None) => Some(out.0.extend_packed(i64::from(base.seconds()) * 1000, points)),
+        (Packed::Points(points), Some(downsample)) => downsample.take_packed(base, points, out),
+        (Packed::Summary(summary), Some(downsample)) => downsample.take_summary(base, summary, out),
         // Nobody asked for it.
         (Packed::Summary(_), None) => None,
     };
-    taken.unwrap_or_else(|| {
-        reader.note_misfit();
-        0
-    })
+    taken.unwrap_or_else(|| reader.note_misfit())
 }
