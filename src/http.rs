@@ -70,7 +70,7 @@ use tower_http::compression::CompressionLayer;
 
 use crate::app::App;
 pub(crate) use admin::HEADER as ADMIN_HEADER;
-pub(crate) use error::{ApiError, not_ready, recovering};
+pub(crate) use error::{ApiError, not_open, not_ready};
 pub(crate) use json::body_of;
 use params::Params;
 

@@ -5,6 +5,8 @@
 
 mod recovery;
 
+pub(crate) use recovery::Awaited;
+
 use std::io::Cursor;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -78,7 +80,7 @@ impl Server {
 
     /// Accepts until `stop` is raised, then waits for open requests, at most the time that
     /// `server.shutdown_timeout_ms` gives. Until the app is there, HTTP is told so and telnet waits.
-    pub(crate) async fn run(self, config: config::Server, ready: Ready, mut stop: Stop) {
+    pub(crate) async fn run(self, config: config::Server, awaited: Awaited, ready: Ready, mut stop: Stop) {
         let seats = Arc::new(Semaphore::new(config.max_connections));
         let loops = Arc::new(Loops::start(config.worker_threads));
         loop {
@@ -87,7 +89,9 @@ impl Server {
                 () = stopped(&mut stop) => break,
             };
             match accepted {
-                Ok((stream, peer)) => seat(&ready, (&seats, &loops), config.header_timeout_ms, (stream, peer), &stop),
+                Ok((stream, peer)) => {
+                    seat((&ready, awaited), (&seats, &loops), config.header_timeout_ms, (stream, peer), &stop);
+                }
                 Err(cause) => {
                     tracing::warn!(%cause, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -114,7 +118,7 @@ fn listen_on(listen: SocketAddr, backlog: u32) -> std::io::Result<TcpListener> {
 
 /// Gives a connection a seat and a task, or closes it if all seats are taken.
 fn seat(
-    ready: &Ready,
+    (ready, awaited): (&Ready, Awaited),
     (seats, loops): (&Arc<Semaphore>, &Arc<Loops>),
     patience: Duration,
     (stream, peer): (TcpStream, SocketAddr),
@@ -141,7 +145,7 @@ fn seat(
                 connection(&app, &loops, (stream, peer), stop).await;
                 app.metrics.connections_open.sub(1);
             }
-            Early::Refuse => recovery::refuse(stream).await,
+            Early::Refuse => recovery::refuse(stream, awaited).await,
             Early::Close => {}
         }
         drop::<OwnedSemaphorePermit>(seat);

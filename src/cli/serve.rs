@@ -11,7 +11,7 @@ use super::{Sources, print};
 use crate::app::App;
 use crate::config::{Config, StoreKind};
 use crate::exit::{Exit, Failure};
-use crate::server::Server;
+use crate::server::{Awaited, Server};
 use crate::{auth, limits, log};
 
 /// `basalt serve`.
@@ -137,7 +137,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let local = server.local();
     let (raise, stop) = watch::channel(false);
     let (open, ready) = watch::channel(None);
-    let running = tokio::spawn(server.run(config.server.clone(), ready, stop));
+    let running = tokio::spawn(server.run(config.server.clone(), Awaited::of(&config), ready, stop));
     let app = tokio::select! {
         app = App::open(config) => Arc::new(app?),
         // Replaying the log can be broken off at any point and begun again.

@@ -436,10 +436,9 @@ pub(crate) fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     ApiError::internal("An internal error was caught; the log says more").into_response()
 }
 
-/// 503: alive, and the log of the last run is still being replayed.
-pub(crate) fn recovering() -> Response {
-    let mut error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "Recovering")
-        .details("The log of the last run is being replayed; ask again in a while");
+/// 503: alive, and the store is still being opened: in two words, and what it takes so long for.
+pub(crate) fn not_open(message: &'static str, details: &str) -> Response {
+    let mut error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message).details(details);
     error.retry_after = Some(RETRY_AFTER_S);
     error.into_response()
 }

@@ -1,4 +1,4 @@
-//! What a connection is told while the store is being opened, which replays the log of the last run.
+//! What a connection is told while the store is being opened: the log of the last run is replayed, or a cluster looked for.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,30 +14,70 @@ use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::http::{body_of, not_ready, recovering};
+use crate::config::{Config, StoreKind};
+use crate::http::{body_of, not_open, not_ready};
 
 /// How long one such connection may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What the opening of a store waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// The log of the last run is replayed.
+    Replay,
+    /// A cluster is asked where its parts are.
+    Cluster,
+}
+
+impl Awaited {
+    /// By these settings.
+    pub(crate) fn of(config: &Config) -> Self {
+        if config.store.kind == StoreKind::Hbase { Self::Cluster } else { Self::Replay }
+    }
+
+    /// For `/readyz`: its state and the reason.
+    const fn reason(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Replay => ("recovering", "the log of the last run is being replayed"),
+            Self::Cluster => ("waiting", "the HBase cluster has not answered yet"),
+        }
+    }
+
+    /// For everyone else: in few words, and in more.
+    const fn message(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Replay => ("Recovering", "The log of the last run is being replayed; ask again in a while"),
+            Self::Cluster => ("Waiting for HBase", "The HBase cluster has not answered yet; ask again in a while"),
+        }
+    }
+}
+
 /// Answers one HTTP request and closes: alive on `/healthz`, 503 on all else. The next connection may find the app.
-pub(super) async fn refuse(stream: TcpStream) {
+pub(super) async fn refuse(stream: TcpStream, awaited: Awaited) {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).keep_alive(false).title_case_headers(true);
-    let serving = builder.serve_connection(TokioIo::new(stream), service_fn(answer));
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        std::future::ready(Ok::<_, Infallible>(answer(request.uri().path(), awaited)))
+    });
+    let serving = builder.serve_connection(TokioIo::new(stream), service);
     // Nobody is waited for any longer, and a broken connection is nobody's loss.
     drop(timeout(PATIENCE, serving).await);
 }
 
-async fn answer(request: hyper::Request<Incoming>) -> Result<Response<Body>, Infallible> {
-    let mut response = match request.uri().path() {
+fn answer(path: &str, awaited: Awaited) -> Response<Body> {
+    let mut response = match path {
         "/healthz" => body_of("application/json; charset=UTF-8", json!({ "status": "ok" }).to_string()),
         "/readyz" => {
-            not_ready(&json!({ "status": "recovering", "reason": "the log of the last run is being replayed" }))
+            let (status, reason) = awaited.reason();
+            not_ready(&json!({ "status": status, "reason": reason }))
         }
-        _ => recovering(),
+        _ => {
+            let (message, details) = awaited.message();
+            not_open(message, details)
+        }
     };
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    Ok(response)
+    response
 }
 
 #[cfg(test)]
@@ -46,7 +86,6 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
-    use crate::config::Config;
     use crate::server::Server;
 
     async fn ask(port: u16, path: &str) -> String {
@@ -58,18 +97,19 @@ mod tests {
         said
     }
 
-    /// A load balancer learns that the daemon lives and is not ready; a telnet sender is kept waiting.
-    #[tokio::test]
-    async fn while_the_log_is_replayed_the_port_answers_that_it_is() {
+    /// A load balancer learns that the daemon lives and is not ready, and why; a telnet sender is kept waiting.
+    async fn check(kind: StoreKind, ready_says: &str, put_says: &str) {
+        let mut config = Config::default();
+        config.store.kind = kind;
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), 16).unwrap();
         let port = server.local().port();
         let (raise, stop) = watch::channel(false);
         let (_open, ready) = watch::channel(None);
-        let running = tokio::spawn(server.run(Config::default().server, ready, stop));
+        let running = tokio::spawn(server.run(config.server.clone(), Awaited::of(&config), ready, stop));
         for (path, status, text) in [
             ("/healthz", "200 OK", "\"status\":\"ok\""),
-            ("/readyz", "503 Service Unavailable", "\"status\":\"recovering\""),
-            ("/api/put", "503 Service Unavailable", "\"message\":\"Recovering\""),
+            ("/readyz", "503 Service Unavailable", ready_says),
+            ("/api/put", "503 Service Unavailable", put_says),
         ] {
             let said = ask(port, path).await;
             assert!(said.starts_with(&format!("HTTP/1.1 {status}")) && said.contains(text), "{path}: {said}");
@@ -79,5 +119,17 @@ mod tests {
         raise.send_replace(true);
         running.await.unwrap();
         assert_eq!(telnet.read(&mut [0]).await.unwrap_or(0), 0);
+    }
+
+    #[tokio::test]
+    async fn while_the_log_is_replayed_the_port_answers_that_it_is() {
+        let reason = "\"reason\":\"the log of the last run is being replayed\"";
+        check(StoreKind::Embedded, reason, "\"message\":\"Recovering\"").await;
+    }
+
+    #[tokio::test]
+    async fn while_a_cluster_is_looked_for_the_port_answers_that_it_is() {
+        let reason = "\"reason\":\"the HBase cluster has not answered yet\"";
+        check(StoreKind::Hbase, reason, "\"message\":\"Waiting for HBase\"").await;
     }
 }
