@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::golden::client::{Client, Request};
 use crate::golden::record::{self, Oracle};
 use crate::import_check::basalt::{self, Server};
 use crate::oracle;
@@ -104,6 +105,12 @@ impl<'a> Field<'a> {
     fn start(program: &'a Path, folder: &'a Path) -> Result<Self> {
         let real = Oracle::start_with([PROFILE].into_iter(), DAEMON_EXTRA)?;
         let real_address = record::address(PROFILE)?;
+        let config =
+            Client::new(real_address).send(&Request { method: "GET", target: "/api/config", ..Request::default() })?;
+        ensure!(
+            leaves_rows(&config.body),
+            "the OpenTSDB that runs folds rows meanwhile, and every question then meets what it deleted: end it first (`cargo xtask oracle down`)"
+        );
         let master = std::env::var("ORACLE_MASTER_PORT").unwrap_or_else(|_| "16000".to_owned());
         let config = folder.join("basalt.toml");
         let text = format!(
@@ -136,6 +143,12 @@ impl<'a> Field<'a> {
         let pid = text.split_whitespace().next().and_then(|pid| pid.parse().ok());
         Usage::of(pid.with_context(|| format!("{}: {text}", path.display()))?)
     }
+}
+
+/// Whether a daemon of this `/api/config` leaves rows as they are put; one that ran before keeps the settings it had.
+fn leaves_rows(config: &[u8]) -> bool {
+    let config: serde_json::Value = serde_json::from_slice(config).unwrap_or_default();
+    config.get("tsd.storage.enable_compaction").and_then(serde_json::Value::as_str) == Some("false")
 }
 
 /// The least, the middle one and the most.
@@ -191,6 +204,13 @@ mod tests {
         assert_eq!(spread(&[3.0, 1.0, 2.0], 1), "1.0 / 2.0 / 3.0");
         assert_eq!(spread(&[], 0), "0 / 0 / 0");
         assert!((median(&[5.0, 1.0, 2.0]) - 2.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_daemon_that_folds_rows_is_known_by_its_settings() {
+        assert!(leaves_rows(br#"{"tsd.storage.enable_compaction":"false"}"#));
+        assert!(!leaves_rows(br#"{"tsd.storage.enable_compaction":"true"}"#));
+        assert!(!leaves_rows(b"{}"));
     }
 
     #[test]
