@@ -278,21 +278,44 @@ impl Core {
 /// Which regions take which rows.
 #[derive(Debug)]
 struct Placed {
-    /// In key order, each with the indexes of its rows, ascending.
-    regions: Vec<(Arc<Region>, Vec<usize>)>,
+    /// In key order, those that have rows, each with the place of its rows among `rows`.
+    regions: Vec<(Arc<Region>, Range<usize>)>,
+    /// Indexes of rows, region by region, ascending in each.
+    rows: Vec<usize>,
 }
 
 impl Placed {
     fn new(regions: &Regions, resolved: &Resolved<'_>) -> Placed {
         let starts = Starts::of(regions);
-        let mut rows: Vec<Vec<usize>> = vec![Vec::new(); regions.len()];
-        for (index, row) in resolved.rows.iter().enumerate() {
-            if let Some(rows) = rows.get_mut(starts.index_of(regions, row.key)) {
-                rows.push(index);
+        let of_rows: Vec<usize> = resolved.rows.iter().map(|row| starts.index_of(regions, row.key)).collect();
+        // How many rows each has, then where they begin, then where they end.
+        let mut ends = vec![0; regions.len()];
+        for region in &of_rows {
+            if let Some(count) = ends.get_mut(*region) {
+                *count += 1;
             }
         }
-        let placed = regions.iter().zip(rows).filter(|(_, rows)| !rows.is_empty());
-        Placed { regions: placed.map(|(region, rows)| (Arc::clone(region), rows)).collect() }
+        let mut begin = 0;
+        for end in &mut ends {
+            begin += std::mem::replace(end, begin);
+        }
+        let mut rows = vec![0; of_rows.len()];
+        for (index, region) in of_rows.iter().enumerate() {
+            let Some(end) = ends.get_mut(*region) else { continue };
+            if let Some(row) = rows.get_mut(*end) {
+                *row = index;
+            }
+            *end += 1;
+        }
+        let mut begin = 0;
+        let ranges = ends.into_iter().map(|end| std::mem::replace(&mut begin, end)..end);
+        let placed = regions.iter().zip(ranges).filter(|(_, rows)| !rows.is_empty());
+        Placed { regions: placed.map(|(region, rows)| (Arc::clone(region), rows)).collect(), rows }
+    }
+
+    /// The indexes of a region's rows.
+    fn rows(&self, of: &Range<usize>) -> &[usize] {
+        self.rows.get(of.clone()).unwrap_or_default()
     }
 }
 
@@ -322,7 +345,9 @@ impl Starts {
 
 /// Puts rows into the memtables, region by region.
 fn insert(placed: &Placed, resolved: &Resolved<'_>, first: u64) {
+    let mut together = Vec::with_capacity(placed.rows.len());
     for (region, rows) in &placed.regions {
+        let rows = placed.rows(rows);
         let active = Arc::clone(&region.view().active);
         let mut memtable = active.insert();
         let of_row = |index: &usize| {
@@ -330,7 +355,9 @@ fn insert(placed: &Placed, resolved: &Resolved<'_>, first: u64) {
             let sequence = basalt_store::SeqNo(first + *index as u64);
             Some(MemRow { key: row.key, sequence, cells: resolved.cells_of(row) })
         };
-        memtable.rows(&rows.iter().filter_map(of_row).collect::<Vec<_>>());
+        together.clear();
+        together.extend(rows.iter().filter_map(of_row));
+        memtable.rows(&together);
         memtable.finish();
         region.count_write(rows.len() as u64);
     }
