@@ -90,17 +90,20 @@ pub(crate) struct Write {
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 struct State {
     commits: Commits,
     queue: Vec<Queued>,
     queued_bytes: u64,
     /// So many records in the queue wake the writer thread.
     wake_at: usize,
+    /// A queued write waits for the operating system.
+    wants_write: bool,
     /// A queued write, or an explicit sync, waits for the disk.
     wants_sync: bool,
     /// The next segment is to be made.
     is_unprepared: bool,
-    /// Since when records wait for a sync that no write asked for.
+    /// Since when records wait for a sync that no write asked for, queued or written.
     unsynced_since: Option<Instant>,
     closed: bool,
 }
@@ -144,6 +147,7 @@ impl Wal {
                 queue: Vec::new(),
                 queued_bytes: 0,
                 wake_at: 1,
+                wants_write: false,
                 wants_sync: false,
                 is_unprepared: false,
                 unsynced_since: None,
@@ -187,10 +191,14 @@ impl Wal {
         if level != Durability::Skip {
             state.queued_bytes += record.len() as u64;
             state.wants_sync |= level == Durability::Fsync;
+            state.wants_write |= level == Durability::Os;
             state.queue.push(Queued { sequence, record });
-            let is_due = state.queue.len() >= state.wake_at || state.queued_bytes > GATHERED_BYTES_MAX;
+            // For what nobody waits the writer thread is woken once, to count the time.
+            let is_waited = level != Durability::Async;
+            let is_due = if is_waited { state.queue.len() >= state.wake_at } else { state.unsynced_since.is_none() };
+            state.unsynced_since = state.unsynced_since.or_else(|| (!is_waited).then(Instant::now));
             // A push is for what waits for the disk.
-            if is_due && !(held && level == Durability::Fsync) {
+            if (is_due || state.queued_bytes > GATHERED_BYTES_MAX) && !(held && level == Durability::Fsync) {
                 self.work.notify_one();
             }
         }
@@ -322,7 +330,7 @@ impl Wal {
             }
             let left = state.unsynced_since.map(|since| self.options.sync_interval.saturating_sub(since.elapsed()));
             let is_due = left.is_some_and(|left| left.is_zero());
-            if !state.queue.is_empty() || state.wants_sync || is_due {
+            if state.wants_write || state.wants_sync || is_due || state.queued_bytes > GATHERED_BYTES_MAX {
                 // Due also while ever more is queued: steady writes must not put it off.
                 return Some(state.wants_sync || is_due);
             }
@@ -347,7 +355,7 @@ impl Wal {
         }
         let (group, wants_sync, up_to) = {
             let mut state = self.state();
-            state.queued_bytes = 0;
+            (state.queued_bytes, state.wants_write) = (0, false);
             let wants_sync = std::mem::take(&mut state.wants_sync) || wants_sync;
             (std::mem::take(&mut state.queue), wants_sync, state.commits.last_sequence())
         };
@@ -387,7 +395,11 @@ impl Wal {
         self.stats.sync_nanos_max.fetch_max(nanos, Ordering::Relaxed);
         let due = {
             let mut state = self.state();
-            state.unsynced_since = None;
+            // What was queued during the sync found the time counted already, and woke nobody.
+            state.unsynced_since = (!state.queue.is_empty()).then(Instant::now);
+            if !state.queue.is_empty() {
+                self.work.notify_one();
+            }
             state.commits.synced_to(up_to)
         };
         call(due);
@@ -413,7 +425,7 @@ impl Wal {
         {
             let mut state = self.state();
             state.queue.clear();
-            (state.queued_bytes, state.wants_sync, state.unsynced_since) = (0, false, None);
+            (state.queued_bytes, state.wants_write, state.wants_sync, state.unsynced_since) = (0, false, false, None);
         }
         self.fail_all();
     }

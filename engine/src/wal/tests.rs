@@ -321,15 +321,29 @@ fn steady_writes_do_not_put_off_the_sync_of_the_interval() {
     let soon = WalOptions { sync_interval: Duration::ZERO, ..options(Path::new("/d"), 4096) };
     let (wal, _) = open_on(Arc::new(fs.clone()), soon).unwrap();
     put(&wal, b"first", Durability::Async);
-    assert_eq!(wal.wait_for_work(), Some(false), "nothing waits for a sync yet");
     wal.write_group(false);
     put(&wal, b"second", Durability::Os);
-    assert_eq!(wal.wait_for_work(), Some(true), "the first does, and more is queued");
+    assert_eq!(wal.wait_for_work(), Some(true), "the first waits for a sync, and more is queued");
     wal.write_group(true);
-    put(&wal, b"third", Durability::Async);
-    assert_eq!(wal.wait_for_work(), Some(false));
+    put(&wal, b"third", Durability::Os);
+    assert_eq!(wal.wait_for_work(), Some(false), "nothing waits for a sync yet");
     let (_, held) = open_sim(&fs.power_loss(LossMode::Ordered), 4096).unwrap();
     assert_eq!(held.len(), 2);
+}
+
+/// A sync ends what was counted before it; what was queued while it ran woke nobody, and may be the last for long.
+#[test]
+fn the_time_of_what_is_queued_during_a_sync_is_counted() {
+    let soon = WalOptions { sync_interval: Duration::ZERO, ..options(Path::new("/d"), 4096) };
+    let (wal, _) = open_on(Arc::new(SimFs::new(1)), soon).unwrap();
+    put(&wal, b"first", Durability::Async);
+    wal.write_group(false);
+    put(&wal, b"second", Durability::Async);
+    wal.sync_group(&mut wal.writer(), 1);
+    assert!(wal.state().unsynced_since.is_some() && wal.state().queue.len() == 1);
+    assert_eq!(wal.wait_for_work(), Some(true));
+    wal.write_group(true);
+    assert!(wal.state().unsynced_since.is_none() && wal.state().queue.is_empty());
 }
 
 /// Else the writer thread would go round without an end.
