@@ -3,7 +3,7 @@
 //! Each law takes any bytes and panics where the decoder breaks its word. It is compiled for tests and for
 //! `--cfg fuzzing` alone.
 
-use basalt_store::{SeqNo, Timestamp};
+use basalt_store::{Packed, PackedRows, Packing, SeqNo, Timestamp};
 
 use crate::{
     Annotation, Duplicates, KeyLayout, Qualifier, RowCell, RowFold, RowPoints, Salting, Tsb1, Tsuid, UidWidth,
@@ -14,13 +14,15 @@ use crate::{
 pub type Law = fn(&[u8]);
 
 /// All laws of this crate by the names of their fuzz targets.
-pub const LAWS: [(&str, Law); 6] = [
+pub const LAWS: [(&str, Law); 8] = [
     ("row_key", row_key),
     ("row_cells", row_cells),
     ("qualifier", qualifier),
     ("annotation", annotation),
     ("meta_object", meta_object),
     ("tsb1_block", tsb1_block),
+    ("tsb1_columns", tsb1_columns),
+    ("series_block", crate::index::series_block),
 ];
 
 fn layouts() -> impl Iterator<Item = KeyLayout> {
@@ -128,11 +130,84 @@ fn tsb1_block(bytes: &[u8]) {
     }
 }
 
+/// A block opened by columns, of any bytes, and of a right block that the bytes change: places and what they become. Rows that
+/// come by columns keep what readers build on, and every row comes as a cell or not at all.
+fn tsb1_columns(bytes: &[u8]) {
+    for image_bytes in [32, 333, 1 << 12, 1 << 16] {
+        columns(bytes.to_vec(), image_bytes);
+    }
+    let (mut stored, image_bytes) = right_block();
+    for change in bytes.as_chunks::<3>().0.iter().take(8) {
+        let [high, low, to] = *change;
+        let place = usize::from(u16::from_be_bytes([high, low])) % stored.len().max(1);
+        if let Some(byte) = stored.get_mut(place) {
+            *byte = to;
+        }
+    }
+    columns(stored, image_bytes);
+}
+
+fn columns(stored: Vec<u8>, image_bytes: usize) {
+    let Some(block) = Tsb1.open(stored, image_bytes) else { return };
+    let (mut qualifier, mut value) = (Vec::new(), Vec::new());
+    for row in 0..block.rows_count() {
+        std::hint::black_box((block.row_key(row), block.written(row), block.cell(row, &mut qualifier, &mut value)));
+        let mut packed = PackedRows::default();
+        if block.pack(row, Packing::Points, &mut packed)
+            && let Some(Packed::Points(points)) = packed.row(0)
+        {
+            let ascends = points.offsets_ms.iter().zip(points.offsets_ms.iter().skip(1)).all(|(a, b)| a < b);
+            assert!(ascends && points.offsets_ms.len() == points.words.len(), "BUG: a packed row goes back in time");
+        }
+        std::hint::black_box(block.pack(row, Packing::Summaries, &mut packed));
+    }
+    assert!(block.memory_bytes() > 0, "BUG: a block that takes no memory");
+}
+
+/// A block of three rows (integers of one byte and of two, floats) as it is stored, and how long its image is.
+fn right_block() -> (Vec<u8>, usize) {
+    let mut image = [[5; 8], [1; 8]].concat();
+    let mut table = Vec::new();
+    let heads: [&[u8]; 3] = [&[0, 4, 1, b'k', b'e', b'y', b'0'], &[3, 1, 1, b'1'], &[3, 1, 1, b'2']];
+    for (head, (kind, width)) in heads.into_iter().zip([(0_u16, 1), (0xF, 8), (1, 2)]) {
+        table.extend(u32::try_from(image.len()).unwrap_or_default().to_le_bytes());
+        let qualifier: Vec<u8> = (0..40_u16).flat_map(|n| ((n * 10) << 4 | kind).to_be_bytes()).collect();
+        let word = |n: u32| match width {
+            8 => (f64::from(n) / 8.0).to_bits(),
+            1 => u64::from(n * 7 % 100),
+            _ => u64::from(n * 7 % 100 + 1000),
+        };
+        let mut value: Vec<u8> = (0..40).flat_map(|n| word(n).to_be_bytes().into_iter().skip(8 - width)).collect();
+        value.push(0);
+        image.extend_from_slice(head);
+        image.push(0x26);
+        for part in [qualifier, value] {
+            crate::tsb1::put_length(&mut image, part.len());
+            image.extend(part);
+        }
+    }
+    image.extend(table);
+    image.extend([3, 0, 0, 0, 3, 0, 0, 0]);
+    let mut stored = Vec::new();
+    assert!(Tsb1.encode_into(&image, &mut stored), "BUG: a block that is not taken");
+    (stored, image.len())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_block_that_is_hurt_is_right() {
+        let (stored, image_bytes) = right_block();
+        let block = Tsb1.open(stored, image_bytes).unwrap();
+        let mut packed = PackedRows::default();
+        assert!((0..3).all(|row| block.pack(row, Packing::Points, &mut packed)));
+        assert!(matches!(packed.row(1), Some(Packed::Points(points)) if points.is_float && points.words.len() == 40));
+        assert!(block.pack(2, Packing::Summaries, &mut packed) && matches!(packed.row(3), Some(Packed::Summary(_))));
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]

@@ -27,6 +27,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use roaring::RoaringBitmap;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use self::block::law as series_block;
 use self::block::{Scope, TaggedMetrics};
 pub use self::keeping::LogRead;
 pub(crate) use self::keeping::{Keeping, Rows};

@@ -193,6 +193,12 @@ impl Scratch {
     }
 }
 
+/// A length as it stands in an image.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn put_length(out: &mut Vec<u8>, length: usize) {
+    put_varint(out, length as u64);
+}
+
 /// How many streams a block with this head has; `None`: it is of no version that is known.
 const fn streams_count(head: [u8; 2]) -> Option<usize> {
     match head {

@@ -1,0 +1,3 @@
+#![no_main]
+
+basalt_fuzz::target!("tsb1_columns");
