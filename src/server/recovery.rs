@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderValue;
-use axum::http::header::CONNECTION;
+use axum::http::header::{CONNECTION, EXPECT};
 use axum::response::Response;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,6 +21,8 @@ use crate::http::{body_of, not_open, not_ready};
 
 /// How long one such connection may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of a body that are read before it is refused: no client sends so many.
+const BODY_BYTES_MAX: usize = 256 << 20;
 
 /// What the opening of a store waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +60,28 @@ impl Awaited {
 pub(super) async fn refuse(stream: TcpStream, awaited: Awaited) {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).keep_alive(false).title_case_headers(true);
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        std::future::ready(Ok::<_, Infallible>(answer(request.uri().path(), awaited)))
+    let service = service_fn(move |request: hyper::Request<Incoming>| async move {
+        let (head, body) = request.into_parts();
+        // Who asks whether to send a body has not sent it.
+        if !head.headers.contains_key(EXPECT) {
+            drain(body).await;
+        }
+        Ok::<_, Infallible>(answer(head.uri.path(), awaited))
     });
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     // Nobody is waited for any longer, and a broken connection is nobody's loss.
     drop(timeout(PATIENCE, serving).await);
+}
+
+/// Reads a body and forgets it: a socket that is closed over bytes that nobody read is reset, and the answer is lost with it.
+async fn drain(mut body: Incoming) {
+    let mut left = BODY_BYTES_MAX;
+    while let Some(Ok(frame)) = body.frame().await {
+        left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+        if left == 0 {
+            return;
+        }
+    }
 }
 
 fn answer(path: &str, awaited: Awaited) -> Response<Body> {
@@ -119,6 +139,26 @@ mod tests {
         raise.send_replace(true);
         running.await.unwrap();
         assert_eq!(telnet.read(&mut [0]).await.unwrap_or(0), 0);
+    }
+
+    /// Its client would see a broken connection in place of the answer, and not know that it may come again.
+    #[tokio::test]
+    async fn who_sends_a_large_body_is_answered_too() {
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), 16).unwrap();
+        let port = server.local().port();
+        let (raise, stop) = watch::channel(false);
+        let (_open, ready) = watch::channel(None);
+        let running = tokio::spawn(server.run(Config::default().server, Awaited::Replay, ready, stop));
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let length = 8 << 20;
+        let head = format!("POST /api/put HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&vec![b' '; length]).await.unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).await.unwrap();
+        assert!(said.starts_with("HTTP/1.1 503") && said.contains("Retry-After"), "{said}");
+        raise.send_replace(true);
+        running.await.unwrap();
     }
 
     #[tokio::test]
