@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! round:  tables emptied ─ names brought in ─ put, timed      each server for itself, the first of them in turns
-//! then:   tables flushed ─ each question to both, in turns     over the same rows; answers must be alike
+//! then:   tables flushed ─ each question to both, in turns     over the same rows; answers must be alike; the first turn untold
 //! ```
 //!
 //! What is told is a median with the least and the most beside it, by the wall's clock and in CPU seconds: of the daemon, and of
@@ -29,7 +29,7 @@ const USAGE: &str = "\
 usage: cargo xtask beside [--rounds N] [--hosts N] [--span SECONDS] [--connections N,...] [--batch N] [--asked N]
                           [--basalt FILE]
 
-  --rounds       turns of each server (3); one before them, of one connection count, is not told
+  --rounds       turns of each server (3); one before them is not told, of puts (by one connection count) as of questions
   --hosts        hosts of ten series each (100)
   --span         seconds that their points cover, one every 10 (7200)
   --connections  connections that put, one after the other (4,32)
