@@ -18,8 +18,10 @@ pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// What a daemon is told that is to rewrite each row as soon as nobody can be writing to it in the same moment.
+/// What a daemon is told that is to rewrite each row as soon as nobody can be writing to it in the same moment, whether or not
+/// the configuration that it shares has OpenTSDB compact.
 pub(crate) const REWRITES: &[(&str, &str)] = &[
+    ("BASALT_REWRITE__ENABLE", "true"),
     ("BASALT_REWRITE__QUIET_MS", "1000"),
     ("BASALT_REWRITE__INTERVAL_MS", "100"),
     ("BASALT_REWRITE__ROWS_MIN", "10000"),
