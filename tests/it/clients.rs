@@ -172,7 +172,9 @@ fn check(name: &str, daemon: &Daemon, sent: &Sent, tag: &str) {
             }
             points += 1;
         }
-        assert!(stored.len() <= values.len() + 1, "{name}: {metric} has more points than were sent");
+        // A busy client's note comes some samples after what it sends.
+        let unknown = stored.keys().filter(|at| *at < last && !values.contains_key(at)).count();
+        assert!(unknown <= 1, "{name}: {metric} has more points than were sent");
     }
     println!("{name}: {} series, {points} points, all as sent", sent.len());
 }
