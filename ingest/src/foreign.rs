@@ -1,21 +1,24 @@
-//! What the parsers of rollups and histograms keep to, whatever the text: the laws that fuzzing and property tests share.
+//! What the parsers of known points, rollups and histograms keep to, whatever the text: the laws that fuzzing and property tests share.
 //!
 //! Each law takes any bytes and panics where a parser breaks its word. It is compiled for tests and for `--cfg fuzzing`
 //! alone.
 
+use basalt_schema::{KeyLayout, Salting, SeriesId, Tsuid, Uid, UidWidths};
 use serde::Serialize;
 
 use crate::histogram::check_histogram;
+use crate::put_body::parse_known;
+use crate::series_cache::{KnownSeries, SeriesCache};
 use crate::{
     Form, HistogramEcho, IngestLimits, RawPoint, Result, RollupEcho, decode_text, parse_histogram_line,
-    parse_histograms, parse_rollup_line, parse_rollups,
+    parse_histograms, parse_put, parse_rollup_line, parse_rollups,
 };
 
 /// A law: any bytes are read or refused.
 pub type Law = fn(&[u8]);
 
 /// All laws of this crate by the names of their fuzz targets.
-pub const LAWS: [(&str, Law); 2] = [("histogram", histogram), ("rollup", rollup)];
+pub const LAWS: [(&str, Law); 3] = [("histogram", histogram), ("put_known", put_known), ("rollup", rollup)];
 
 /// The codec that histograms are checked against.
 const CODEC: u8 = 42;
@@ -36,6 +39,35 @@ fn histogram(bytes: &[u8]) {
             Err(problem) => assert!(!problem.telnet_text("histogram").is_empty(), "BUG: refused without a word"),
         }
     }
+}
+
+/// Put bodies whose series are known, or none of them: they say what they say where no series is looked up.
+fn put_known(bytes: &[u8]) {
+    let text = decode_text(bytes);
+    let points = parse_put(&text, &limits());
+    taken(&points);
+    let told = told(points);
+    let known = cache(told.as_deref().unwrap_or_default());
+    for cache in [known, cache(&[])] {
+        assert_eq!(self::told(parse_known(&text, &limits(), &cache.read(1))), told, "BUG: other points: {text}");
+    }
+}
+
+/// What was read, wherever it was found.
+pub(crate) fn told(read: Result<Vec<RawPoint<'_>>>) -> std::result::Result<Vec<RawPoint<'_>>, String> {
+    read.map(|points| points.into_iter().map(|point| RawPoint { spelled: None, ..point }).collect())
+        .map_err(|error| format!("{error:?}"))
+}
+
+/// Spellings of which those of these points are known, under generation 1.
+pub(crate) fn cache(points: &[RawPoint<'_>]) -> SeriesCache {
+    let layout = KeyLayout { salting: Salting::NONE, widths: UidWidths::default() };
+    let key = layout.series_key(&Tsuid::new(Uid::new(1), &[], layout.widths));
+    let cache = SeriesCache::new(1_000);
+    for point in points {
+        cache.insert(cache.fingerprint_of(point), KnownSeries { generation: 1, id: SeriesId(0), key: key.clone() });
+    }
+    cache
 }
 
 /// Bodies and lines of rollups.

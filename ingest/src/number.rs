@@ -81,6 +81,10 @@ fn short_integer(text: &[u8]) -> Option<i64> {
 /// # Errors
 /// A text that is none, in OpenTSDB's words.
 pub fn parse_integer(text: &str) -> Result<i64, NumberError> {
+    // Fast path: few digits.
+    if let Some(number) = short_integer(text.as_bytes()) {
+        return Ok(number);
+    }
     if text.is_empty() {
         return Err(NumberError::Empty);
     }

@@ -15,6 +15,10 @@ use crate::scanner::{Scanner, Token};
 use crate::series_cache::{KnownGuard, Spelled};
 use crate::{Error, IngestLimits, Result};
 
+mod layout;
+
+use layout::Layouts;
+
 /// A body's or line's text: UTF-8, with U+FFFD for what is none, which no name may hold.
 pub fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
     // Checking a whole text at once is several times as quick as mending it piece by piece.
@@ -125,15 +129,29 @@ fn array<'a, T: BodyItem<'a>>(
         return Err(Error::NoPoints);
     }
     let mut points = Vec::with_capacity(points_about.min(points_max));
+    let mut layouts = known.filter(|known| known.guess).map(|known| (known.known, Layouts::new()));
     loop {
         if points.len() == points_max {
             return Err(Error::TooManyPoints { max: points_max });
         }
-        points.push(match scanner.token()? {
-            Token::ObjectStart => item(scanner, known)?,
-            Token::Null => T::NULL,
-            _ => return scanner.refuse("a data point"),
-        });
+        let rest = scanner.rest();
+        // Fast path: it is laid out as the one before.
+        if let Some((point, text)) = layouts.as_ref().and_then(|(known, layouts)| layouts.read(rest, known)) {
+            let mut item = T::NULL;
+            *item.point() = point;
+            points.push(item);
+            scanner.pass(text);
+        } else {
+            let from = scanner.offset();
+            points.push(match scanner.token()? {
+                Token::ObjectStart => item(scanner, known)?,
+                Token::Null => T::NULL,
+                _ => return scanner.refuse("a data point"),
+            });
+            if let Some((_, layouts)) = &mut layouts {
+                layouts.learn(scanner.since(from));
+            }
+        }
         if !scanner.more(b']')? {
             return Ok(points);
         }
@@ -230,7 +248,9 @@ fn known_tags<'a>(
     metric: RawText<'_>,
     Known { known, guess }: Known<'_>,
 ) -> Option<(RawTags<'a>, Spelled)> {
-    let text = scanner.rest_to(b'}').filter(|text| text.starts_with('{'))?;
+    let rest = scanner.rest();
+    let end = memchr::memchr(b'}', rest.as_bytes()).filter(|_| rest.starts_with('{'))?;
+    let text = rest.get(..=end)?;
     let (form, metric) = (Form::Object, metric.raw());
     let spelled = if guess { known.guess(form, metric, text) } else { known.find(form, metric, text)? };
     scanner.pass(text);

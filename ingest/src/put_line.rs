@@ -33,7 +33,7 @@ const WORDS_MIN: usize = 4;
 pub fn parse_put_line(line: &str) -> Result<RawPoint<'_>, Problem> {
     let line = without_end(line);
     // Whoever calls has read the command's name.
-    let (_, words) = line.split_once(' ').ok_or(Problem::NotEnoughWords { found: 0, least: WORDS_MIN })?;
+    let (_, words) = first_word(line).ok_or(Problem::NotEnoughWords { found: 0, least: WORDS_MIN })?;
     words_of(words, None)
 }
 
@@ -46,8 +46,7 @@ pub(crate) fn parse_known_lines<'a>(
     known: &KnownGuard<'_>,
 ) -> Vec<Result<RawPoint<'a>, Problem>> {
     let guess = |line| {
-        let (_, words) =
-            without_end(line).split_once(' ').ok_or(Problem::NotEnoughWords { found: 0, least: WORDS_MIN })?;
+        let (_, words) = first_word(without_end(line)).ok_or(Problem::NotEnoughWords { found: 0, least: WORDS_MIN })?;
         words_of(words, Some(known))
     };
     let mut all: Vec<Result<RawPoint<'_>, Problem>> = lines.clone().map(guess).collect();
@@ -75,9 +74,12 @@ pub(crate) fn without_end(line: &str) -> &str {
 
 /// Reads the words of a line; `guess` has its tags taken for those of a known spelling, unseen.
 fn words_of<'a>(words: &'a str, guess: Option<&KnownGuard<'_>>) -> Result<RawPoint<'a>, Problem> {
-    let mut split = words.splitn(WORDS_MIN, ' ');
-    let (Some(metric), Some(time), Some(value), Some(tags)) = (split.next(), split.next(), split.next(), split.next())
-    else {
+    let split = first_word(words).and_then(|(metric, rest)| {
+        let (time, rest) = first_word(rest)?;
+        let (value, tags) = first_word(rest)?;
+        Some((metric, time, value, tags))
+    });
+    let Some((metric, time, value, tags)) = split else {
         return Err(Problem::NotEnoughWords { found: words.split(' ').count(), least: WORDS_MIN });
     };
     if metric.is_empty() {
@@ -104,10 +106,18 @@ fn words_of<'a>(words: &'a str, guess: Option<&KnownGuard<'_>>) -> Result<RawPoi
     })
 }
 
+/// The word up to the next blank, and what comes after it; `None` without a blank.
+fn first_word(words: &str) -> Option<(&str, &str)> {
+    // By hand: words are so short that a search for long ones costs several times as much.
+    let end = words.bytes().position(|byte| byte == b' ')?;
+    Some((words.get(..end)?, words.get(end + 1..)?))
+}
+
 /// Seconds, milliseconds, or seconds with a fraction whose point is dropped: `1700000000.123` is milliseconds.
 pub(crate) fn parse_time(word: &str) -> Result<i64, Problem> {
-    let read = if word.contains('.') { parse_integer(&word.replace('.', "")) } else { parse_integer(word) };
-    read.map_err(Problem::NotATime)
+    parse_integer(word)
+        .or_else(|problem| if word.contains('.') { parse_integer(&word.replace('.', "")) } else { Err(problem) })
+        .map_err(Problem::NotATime)
 }
 
 /// Checks that tags are words of `key=value`, and that no key has two values.

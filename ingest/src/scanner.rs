@@ -64,11 +64,10 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The text from the next character that is no blank to the first `end`, with it.
-    pub(crate) fn rest_to(&mut self, end: u8) -> Option<&'a str> {
+    /// The text from the next character that is no blank.
+    pub(crate) fn rest(&mut self) -> &'a str {
         self.skip_blanks();
-        let rest = self.text.get(self.at..)?;
-        memchr::memchr(end, rest.as_bytes()).and_then(|place| rest.get(..=place))
+        self.text.get(self.at..).unwrap_or_default()
     }
 
     /// Passes `text`, which is next.
@@ -338,7 +337,7 @@ impl<'a> Scanner<'a> {
 }
 
 /// The top bit of the first byte that is a quote, a backslash or a control character; bits above it say nothing.
-const fn special(word: u64) -> u64 {
+pub(crate) const fn special(word: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     let (quote, backslash) = (word ^ (ONES * b'"' as u64), word ^ (ONES * b'\\' as u64));
     let zero = (quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash);

@@ -1,0 +1,129 @@
+//! What is read by its layout beside what is read field by field.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::IngestLimits;
+use crate::foreign::{LAWS, cache, told};
+use crate::put_body::{decode_text, parse_known, parse_put};
+use crate::series_cache::SeriesCache;
+
+const POINT: &str = r#"{"metric":"sys.cpu","timestamp":1700000000,"value":42,"tags":{"host":"a"}}"#;
+
+/// Whether `next` is read by the layout of `first`.
+fn is_alike(first: &str, next: &str) -> bool {
+    let text = format!("{next}, and more that ends it");
+    let Some(layout) = Layout::of(first) else { return false };
+    let read = layout.read(&text, &SeriesCache::new(1).read(1)).map(|(point, text)| (point.timestamp, text == next));
+    read.is_some_and(|(time, is_all)| {
+        assert_eq!((time, is_all), (parse_put(next, &IngestLimits::default()).unwrap()[0].timestamp, true));
+        true
+    })
+}
+
+#[test]
+fn points_that_are_written_alike_are_read_by_their_layout() {
+    for (first, next) in [
+        (POINT, POINT),
+        (POINT, r#"{"metric":"é.cpu.user.x","timestamp":7,"value":-0.25,"tags":{}}"#),
+        (
+            "{ \"metric\": \"a\",\n \"value\" : \"1\", \"tags\" : {\"a\":\"b\"} , \"timestamp\": 1 }",
+            "{ \"metric\": \"\",\n \"value\" : \"no number\", \"tags\" : { } , \"timestamp\": 1234567890123 }",
+        ),
+    ] {
+        assert!(is_alike(first, next), "{next}");
+    }
+}
+
+#[test]
+fn what_is_written_otherwise_is_not() {
+    for next in [
+        POINT.replace("sys", "\\u0073ys"),
+        POINT.replace("1700000000", "\"1700000000\""),
+        POINT.replace("1700000000", "1700000000.5"),
+        POINT.replace("1700000000", "-5"),
+        POINT.replace("42", "\"42\""),
+        POINT.replace("42", "4e2"),
+        POINT.replace("42", "NaN"),
+        POINT.replace("\"timestamp\":", "\"timestamp\": "),
+        POINT.replace("\"value\"", "\"Value\""),
+        POINT.replace("}}", "},\"more\":1}"),
+        POINT.replace("{\"host\":\"a\"}", "null"),
+    ] {
+        assert!(!is_alike(POINT, &next), "{next}");
+    }
+    let limits = IngestLimits::default();
+    let wrong_times = ["01700000000", "", "17000000000000000000"].map(|wrong| POINT.replace("1700000000", wrong));
+    let wrong_values = ["042", "-", "4.", ".5", "4.e"].map(|wrong| POINT.replace("42", wrong));
+    for next in wrong_times.into_iter().chain(wrong_values) {
+        let (known, text) = (cache(&parse_put(POINT, &limits).unwrap()), format!("[{POINT},{next}]"));
+        assert_eq!(told(parse_known(&text, &limits, &known.read(1))), told(parse_put(&text, &limits)), "{next}");
+    }
+}
+
+#[test]
+fn only_points_of_four_fields_with_the_metric_first_have_a_layout() {
+    for text in [
+        "null",
+        "{}",
+        r#"{"metric":"a","timestamp":1,"value":1,"value":{}}"#,
+        r#"{"tags":{"host":"a"},"metric":"a","timestamp":1,"value":1}"#,
+        r#"{"metric":"a","metric":"a","timestamp":1,"tags":{}}"#,
+        r#"{"metr\u0069c":"a","timestamp":1,"value":1,"tags":{}}"#,
+        r#"{"metric":"a","timestamp":1,"value":1,"tags":{}} "#,
+        r#"{"metric":"a","timestamp":1,"value":1,"tags":{}"#,
+    ] {
+        assert!(Layout::of(text).is_none(), "{text}");
+    }
+}
+
+/// A body as some collector writes it.
+fn body() -> impl Strategy<Value = String> {
+    // Mostly plain, or hardly two points would be alike.
+    let value = prop_oneof![8 => "-?[1-9][0-9]{0,2}", 1 => "[0-9]\\.[0-9]{0,2}", 1 => "\"[0-9.]{0,3}\"", 1 => "1e2"];
+    let tags = ["{\"host\":\"a\"}", "{\"b}\":\"}\"}", "{}", "null", "{ }"].map(Just);
+    let [host, brace, none, null, blank] = tags;
+    let tags = prop_oneof![8 => host, 1 => brace, 1 => none, 1 => null, 1 => blank];
+    let metric = prop_oneof![8 => "\"[a-cé]{0,9}\"", 1 => Just("\"\\u0041\"".to_owned()), 1 => "7"];
+    let time = prop_oneof![8 => "[1-9][0-9]{0,17}", 1 => "\"[0-9]{1,3}\""];
+    let point = (metric, time, value, tags);
+    let order = Just(["metric", "timestamp", "value", "tags"]).prop_shuffle();
+    let blank = prop_oneof![Just(""), Just(" "), Just("\n  ")];
+    (proptest::collection::vec(point, 1..6), order, blank).prop_map(|(points, order, blank)| {
+        let objects = points.iter().map(|(metric, time, value, tags)| {
+            let fields = order.iter().map(|name| {
+                let text = match *name {
+                    "metric" => metric,
+                    "timestamp" => time,
+                    "value" => value,
+                    _ => *tags,
+                };
+                format!("{blank}\"{name}\":{blank}{text}")
+            });
+            format!("{{{}{blank}}}", fields.collect::<Vec<_>>().join(","))
+        });
+        format!("[{}{blank}]", objects.collect::<Vec<_>>().join(",\n"))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn bodies_say_the_same_with_and_without_their_layout(
+        text in body(), cut in any::<proptest::sample::Index>(), byte in "[\"{}:,\\\\0-9. e]",
+    ) {
+        let law = LAWS.iter().find(|(name, _)| *name == "put_known").unwrap().1;
+        law(text.as_bytes());
+        let limits = IngestLimits::default();
+        let known = cache(&parse_put(&text, &limits).unwrap_or_default());
+        // A byte is changed, and the series stay known.
+        let mut bytes = text.into_bytes();
+        let at = cut.index(bytes.len());
+        bytes[at] = byte.as_bytes()[0];
+        let changed = decode_text(&bytes);
+        prop_assert_eq!(
+            told(parse_known(&changed, &limits, &known.read(1))), told(parse_put(&changed, &limits)), "{}", changed
+        );
+    }
+}
