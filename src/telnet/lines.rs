@@ -20,8 +20,12 @@ impl Lines {
         Self { buffer: BytesMut::new(), line_bytes_max }
     }
 
-    /// Where to read more bytes to.
-    pub(crate) fn buffer(&mut self) -> &mut BytesMut {
+    /// Where to read so many bytes to, or some more. What grew for far more of them is let go.
+    pub(crate) fn buffer(&mut self, bytes: usize) -> &mut BytesMut {
+        if self.buffer.is_empty() && self.buffer.capacity() > 2 * bytes {
+            self.buffer = BytesMut::new();
+        }
+        self.buffer.reserve(bytes);
         &mut self.buffer
     }
 
@@ -64,7 +68,7 @@ mod tests {
         let mut lines = Lines::new(bound);
         let mut found = Vec::new();
         for piece in pieces {
-            lines.buffer().extend_from_slice(piece.as_bytes());
+            lines.buffer(piece.len()).extend_from_slice(piece.as_bytes());
             for line in lines.take().lines() {
                 found.push(String::from_utf8(line?.to_vec()).unwrap());
             }
@@ -76,6 +80,19 @@ mod tests {
     fn lines_may_come_in_pieces_and_with_either_end() {
         assert_eq!(all(9, &["ab", "c\r", "\nd\n\n", "rest"]).unwrap(), ["abc", "d", ""]);
         assert_eq!(all(9, &["a\r\r\n\r\n", "\n"]).unwrap(), ["a\r", "", ""]);
+    }
+
+    #[test]
+    fn a_buffer_that_grew_is_let_go() {
+        let mut lines = Lines::new(9);
+        lines.buffer(100_000).extend_from_slice(b"a\nb");
+        assert_eq!(lines.take().lines().count(), 1);
+        // What is left of a line stays where it is.
+        assert_eq!(lines.buffer(10), &b"b"[..]);
+        assert!(lines.buffer(10).capacity() > 1_000);
+        lines.buffer(10).extend_from_slice(b"\n");
+        assert_eq!(lines.take().lines().count(), 1);
+        assert!((10..1_000).contains(&lines.buffer(10).capacity()));
     }
 
     #[test]

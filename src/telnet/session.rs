@@ -18,8 +18,10 @@ use crate::clock;
 use crate::config::Mode;
 use crate::server::{Stop, stopped};
 
-/// Bytes taken from the socket at once; also bounds the puts of one batch.
-const READ_BYTES: usize = 64 << 10;
+/// Bytes taken from the socket at once, at first.
+const READ_BYTES_MIN: usize = 64 << 10;
+/// And at most: bounds the puts of one batch.
+const READ_BYTES_MAX: usize = 512 << 10;
 /// Error lines kept for a peer that does not read.
 const UNREAD_BYTES_MAX: usize = 64 << 10;
 /// How long a reply to a command may wait for the peer to read.
@@ -31,6 +33,8 @@ pub(crate) struct Session {
     app: Arc<App>,
     stream: TcpStream,
     lines: Lines,
+    /// How much is taken from the socket at once.
+    read_bytes: usize,
     unread: Vec<u8>,
     /// What was shown by `auth`.
     shown: Option<Shown>,
@@ -64,7 +68,7 @@ enum Next {
 impl Session {
     pub(crate) fn new(app: Arc<App>, stream: TcpStream) -> Self {
         let lines = Lines::new(app.config.telnet.max_line_bytes);
-        Self { app, stream, lines, unread: Vec::new(), shown: None, role: None }
+        Self { app, stream, lines, read_bytes: READ_BYTES_MIN, unread: Vec::new(), shown: None, role: None }
     }
 
     /// Until the peer closes, says `exit`, stays silent too long, or the daemon stops. A stop lets
@@ -83,14 +87,15 @@ impl Session {
 
     async fn read(&mut self) -> io::Result<usize> {
         let patience = self.app.config.telnet.idle_timeout_ms;
-        let buffer = self.lines.buffer();
-        buffer.reserve(READ_BYTES);
-        let reading = self.stream.read_buf(buffer);
-        if patience.is_zero() {
-            return reading.await;
-        }
-        // Silence for that long ends the connection as the peer's own close would.
-        timeout(patience, reading).await.unwrap_or(Ok(0))
+        let reading = self.stream.read_buf(self.lines.buffer(self.read_bytes));
+        let read = if patience.is_zero() {
+            reading.await?
+        } else {
+            // Silence for that long ends the connection as the peer's own close would.
+            timeout(patience, reading).await.unwrap_or(Ok(0))?
+        };
+        self.read_bytes = read_bytes_after(self.read_bytes, read);
+        Ok(read)
     }
 
     /// Executes every whole line that has come: runs of puts as one batch each, other commands one
@@ -248,6 +253,16 @@ impl Session {
     }
 }
 
+/// How much to take from the socket after `read` of `room` came: who sends more than that is served in fewer and larger
+/// batches, each a change of the store and a sync.
+fn read_bytes_after(room: usize, read: usize) -> usize {
+    match read {
+        _ if read >= room => (room * 2).min(READ_BYTES_MAX),
+        ..READ_BYTES_MIN => READ_BYTES_MIN,
+        _ => room,
+    }
+}
+
 /// What kind of put a command is, if it is one.
 fn kind_of(command: Command<'_>) -> Option<PutKind> {
     match command {
@@ -255,5 +270,18 @@ fn kind_of(command: Command<'_>) -> Option<PutKind> {
         Command::Rollup => Some(PutKind::Rollup),
         Command::Histogram => Some(PutKind::Histogram),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sender_in_full_flow_is_read_in_larger_pieces_up_to_the_bound() {
+        let grown = (0..9).fold(READ_BYTES_MIN, |room, _| read_bytes_after(room, room));
+        assert_eq!(grown, READ_BYTES_MAX);
+        assert_eq!(read_bytes_after(grown, grown - 1), grown);
+        assert_eq!(read_bytes_after(grown, READ_BYTES_MIN - 1), READ_BYTES_MIN);
     }
 }

@@ -91,7 +91,7 @@ fn a_put_may_come_in_pieces_and_a_large_one_too() {
         assert_eq!(client.read("POST").unwrap().status, 204, "{cut}");
         assert_eq!(client.get("/api/version").unwrap().status, 200, "{cut}");
     }
-    for points in [1_000, 9_000] {
+    for points in [1_000, 9_000, 20_000, 40_000] {
         let all: Vec<String> = (0..points).map(|n| point(TIME + n % 2_000, "3").replace(['[', ']'], "")).collect();
         let body = format!("[{}]", all.join(","));
         assert_eq!(daemon.client().post("/api/put", &body).unwrap().status, 204, "{}", body.len());
