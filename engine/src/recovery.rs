@@ -184,10 +184,8 @@ impl Tables {
     fn refill(&self) -> Refill {
         let mut refill = Refill::default();
         for (id, table) in &self.by_id {
-            let regions = table.regions();
-            let flushed: Vec<u64> =
-                regions.iter().map(|region| self.regions.get(&region.id).map_or(0, |open| open.flushed)).collect();
-            refill.add_table(*id, table.shape(), regions, |index| flushed.get(index).copied().unwrap_or(0));
+            let flushed = |region: &Region| self.regions.get(&region.id).map_or(0, |open| open.flushed);
+            refill.add_table(*id, table.shape(), table.regions(), flushed);
         }
         refill
     }

@@ -22,6 +22,7 @@ use crate::id::TableId;
 use crate::memtable::{MemRow, Memtable, MemtableWriter};
 use crate::mutation::{LoggedBatch, LoggedCell};
 use crate::record::Record;
+use crate::region::Region;
 use crate::table::{Regions, Shape};
 use crate::write::Starts;
 
@@ -80,12 +81,12 @@ impl Refill {
         id: TableId,
         shape: Arc<Shape>,
         regions: Regions,
-        flushed: impl Fn(usize) -> u64,
+        flushed: impl Fn(&Region) -> u64,
     ) {
         let targets = regions.iter().enumerate().map(|(index, region)| Target {
             place: self.regions_count + index,
             memtable: Arc::clone(&region.view().active),
-            flushed: flushed(index),
+            flushed: flushed(region),
         });
         let targets: Vec<_> = targets.collect();
         self.regions_count += targets.len();
