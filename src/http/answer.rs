@@ -72,16 +72,9 @@ impl<'a> Answer<'a> {
         let began = Instant::now();
         out.extend_from_slice(b"{\"metric\":");
         text(out, &series.metric);
-        out.extend_from_slice(b",\"tags\":{");
-        for (place, (key, tag)) in series.tags.iter().enumerate() {
-            if place > 0 {
-                out.push(b',');
-            }
-            text(out, key);
-            out.push(b':');
-            text(out, tag);
-        }
-        out.extend_from_slice(b"},\"aggregateTags\":[");
+        out.push(b',');
+        tags(out, series.tags.iter().map(|(key, tag)| (&**key, &**tag)));
+        out.extend_from_slice(b",\"aggregateTags\":[");
         for (place, key) in series.aggregate_tags.iter().enumerate() {
             if place > 0 {
                 out.push(b',');
@@ -200,6 +193,20 @@ fn member(out: &mut Vec<u8>, name: &str, text: &impl Serialize) {
     value(out, name);
     out.push(b':');
     value(out, text);
+}
+
+/// Appends the member `tags`.
+pub(super) fn tags<'t>(out: &mut Vec<u8>, tags: impl IntoIterator<Item = (&'t str, &'t str)>) {
+    out.extend_from_slice(b"\"tags\":{");
+    for (place, (key, tag)) in tags.into_iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        text(out, key);
+        out.push(b':');
+        text(out, tag);
+    }
+    out.push(b'}');
 }
 
 /// Appends a text as JSON.

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use basalt_query::{LastPoint, LastRequest, Number, TagNames};
 
-use super::answer::text;
+use super::answer::{tags, text};
 use super::call::Call;
 use super::error::ApiError;
 use super::number::{write_double, write_integer};
@@ -92,19 +92,12 @@ impl TagsWritten {
     }
 }
 
-fn write_tags(out: &mut Vec<u8>, tags: &[TagNames]) {
-    let mut sorted: Vec<(&str, &str)> = tags.iter().map(|(key, tag)| (&**key, &**tag)).collect();
+fn write_tags(out: &mut Vec<u8>, names: &[TagNames]) {
+    let mut sorted: Vec<(&str, &str)> = names.iter().map(|(key, tag)| (&**key, &**tag)).collect();
     sorted.sort_unstable();
-    out.extend_from_slice(b",\"tags\":{");
-    for (place, (key, tag)) in sorted.into_iter().enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        text(out, key);
-        out.push(b':');
-        text(out, tag);
-    }
-    out.extend_from_slice(b"},");
+    out.push(b',');
+    tags(out, sorted);
+    out.push(b',');
 }
 
 /// A double without quotes, also where JSON has no number for it.
