@@ -3,15 +3,15 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::both;
+use crate::import_check::basalt;
 use crate::tidy;
 use crate::truth::gate;
-use crate::{both, oracle};
 
 /// What tests came to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) fn run() -> Result<()> {
         Count { failed: 1, ..Count::default() }
     });
     count.add(&hbase);
-    let both = both::gate::run(&built("basalt")).unwrap_or_else(|error| {
+    let both = both::gate::run(&basalt::unoptimised()).unwrap_or_else(|error| {
         println!("OpenTSDB and Basalt on the same tables: {error:#}");
         Count { failed: 1, ..Count::default() }
     });
@@ -51,12 +51,6 @@ pub(crate) fn run() -> Result<()> {
     println!("{count}");
     ensure!(count.failed == 0, "tests failed");
     Ok(())
-}
-
-/// A binary that the tests were built with.
-fn built(name: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| oracle::workspace().join("target"), PathBuf::from);
-    target.join("debug").join(name)
 }
 
 fn step(name: &str, args: &[&str], env: &[(&str, &str)]) -> Result<()> {

@@ -23,6 +23,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::golden::answer::Answer;
 use crate::golden::compare;
 use crate::golden::scenario::Step;
+use crate::import_check::basalt;
 use crate::oracle;
 use draw::Draw;
 use known::Known;
@@ -117,7 +118,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         return Ok(());
     }
     let known = Known::read(&oracle::workspace().join("tests/differential/known.json"))?;
-    let program = options.basalt.as_ref().map_or_else(pair::build, |file| Ok(file.into()))?;
+    let program = options.basalt.as_ref().map_or_else(basalt::build_unoptimised, |file| Ok(file.into()))?;
     let mut pair = Pair::new(&options.profiles, program, options.stores.iter().any(|store| store == pair::SHARED))?;
     let mut tally = Tally::default();
     let mut drawn = Draw::new(options.seed);

@@ -293,16 +293,6 @@ impl Drop for Basalt {
     }
 }
 
-/// Builds Basalt and says where its binary is.
-pub(crate) fn build() -> Result<PathBuf> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let root = oracle::workspace();
-    let status = Command::new(cargo).args(["build", "--bin", "basalt"]).current_dir(&root).status()?;
-    ensure!(status.success(), "cargo build: {status}");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("debug/basalt"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::form;

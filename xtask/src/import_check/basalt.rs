@@ -19,12 +19,32 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Builds the binary and says where it is.
 pub(crate) fn build() -> Result<PathBuf> {
+    build_with(&["--release"])?;
+    Ok(target().join("release/basalt"))
+}
+
+/// The same without optimising, as tests do.
+pub(crate) fn build_unoptimised() -> Result<PathBuf> {
+    build_with(&[])?;
+    Ok(unoptimised())
+}
+
+/// The binary that the tests were built with.
+pub(crate) fn unoptimised() -> PathBuf {
+    target().join("debug/basalt")
+}
+
+fn build_with(options: &[&str]) -> Result<()> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let root = oracle::workspace();
-    let status = Command::new(cargo).args(["build", "--release", "--bin", "basalt"]).current_dir(&root).status()?;
+    let mut command = Command::new(cargo);
+    command.args(["build", "--bin", "basalt"]).args(options).current_dir(oracle::workspace());
+    let status = command.status()?;
     ensure!(status.success(), "cargo build: {status}");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("release/basalt"))
+    Ok(())
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| oracle::workspace().join("target"), PathBuf::from)
 }
 
 /// Waits a moment for another process.
