@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::both::daemon::{REWRITES, pause, wait_rewritten};
+use crate::both::daemon::{REWRITES, pause, rewrites, wait_rewritten};
 use crate::golden::answer::Answer;
 use crate::golden::client::{Client, Request};
 use crate::golden::play::Player;
@@ -101,7 +101,7 @@ impl Pair {
             config
         };
         let ours = Basalt::start(&self.program, &folder, kind.store, &config)?;
-        Ok(Servers { real, ours, writer: kind.writer })
+        Ok(Servers { real, ours, writer: kind.writer, rewrites: rewrites(kind.profile) })
     }
 }
 
@@ -153,6 +153,7 @@ pub(crate) struct Servers {
     real: SocketAddr,
     ours: Basalt,
     writer: Option<Side>,
+    rewrites: bool,
 }
 
 impl Servers {
@@ -182,7 +183,9 @@ impl Servers {
                 record::forget_names(self.ours.address)
             }
             Some(Side::Ours) => {
-                wait_rewritten(self.ours.address)?;
+                if self.rewrites {
+                    wait_rewritten(self.ours.address)?;
+                }
                 record::forget_names(self.real)?;
                 know_names(self.real)
             }
