@@ -101,13 +101,30 @@ impl Entry {
 const LENGTHS_BYTES: usize = 8;
 
 fn inline(qualifier: &[u8], value: &[u8]) -> Option<Held> {
+    let end = qualifier.len().checked_add(value.len()).filter(|end| *end <= INLINE_BYTES)?;
+    let lengths = u8::try_from(qualifier.len() << 4 | value.len()).ok()?;
+    // Fast path: nearly all points' bytes are of few lengths, each of which is one load; they are joined in registers.
+    if let Some((qualifier_word, value_word)) = word(qualifier).zip(word(value)) {
+        let word = u128::from(qualifier_word) | u128::from(value_word) << (8 * qualifier.len());
+        return Some(Held::Inline { lengths, bytes: *word.to_le_bytes().first_chunk()? });
+    }
     let mut bytes = [0; INLINE_BYTES];
-    let end = qualifier.len().checked_add(value.len())?;
     let (first, second) = bytes.get_mut(..end)?.split_at_mut(qualifier.len());
     first.copy_from_slice(qualifier);
     second.copy_from_slice(value);
-    let lengths = u8::try_from(qualifier.len() << 4 | value.len()).ok()?;
     Some(Held::Inline { lengths, bytes })
+}
+
+/// Bytes as a number, the first the lowest; `None` for lengths that are rare.
+fn word(bytes: &[u8]) -> Option<u64> {
+    Some(match bytes.len() {
+        0 => 0,
+        1 => bytes.first().copied()?.into(),
+        2 => u16::from_le_bytes(*bytes.first_chunk()?).into(),
+        4 => u32::from_le_bytes(*bytes.first_chunk()?).into(),
+        8 => u64::from_le_bytes(*bytes.first_chunk()?),
+        _ => return None,
+    })
 }
 
 /// A row's cells.
@@ -122,13 +139,15 @@ pub(super) enum Slot {
 /// The runs, each sorted and not empty, all before the next.
 #[derive(Debug)]
 pub(super) struct Runs {
-    first: Vec<Entry>,
+    /// Points of a series go behind its end: from the row to there it is one step.
+    last: Vec<Entry>,
     /// Few rows have more: a word is spared where there are none.
-    more: Option<Box<More>>,
+    before: Option<Box<Before>>,
 }
 
+/// In order.
 #[derive(Debug, Default)]
-struct More(Vec<Vec<Entry>>);
+struct Before(Vec<Vec<Entry>>);
 
 impl Slot {
     /// Puts a cell where it belongs; replaces the one of the same address and number.
@@ -136,8 +155,8 @@ impl Slot {
         match self {
             Slot::One(one) if one.order(&entry, arena) == Ordering::Equal => *one = entry,
             Slot::One(one) => {
-                let mut runs = Runs { first: Vec::with_capacity(FIRST_CELLS), more: None };
-                runs.first.push(*one);
+                let mut runs = Runs { last: Vec::with_capacity(FIRST_CELLS), before: None };
+                runs.last.push(*one);
                 runs.insert(entry, arena);
                 *self = Slot::Many(runs);
             }
@@ -149,39 +168,42 @@ impl Slot {
     pub(super) fn last(&self) -> Option<&Entry> {
         match self {
             Slot::One(one) => Some(one),
-            Slot::Many(runs) => runs.more().last().unwrap_or(&runs.first).last(),
+            Slot::Many(runs) => runs.last.last(),
         }
     }
 
     /// The cells in order, from the first that is not before `from` on.
     pub(super) fn cells_from<F: Fn(&Entry) -> Ordering>(&self, from: F) -> impl Iterator<Item = &Entry> + use<'_, F> {
         let is_before = |entry: &Entry| from(entry) == Ordering::Less;
-        let (run, behind) = match self {
-            Slot::One(one) => (std::slice::from_ref(one), &[][..]),
-            Slot::Many(runs) => {
-                let more = runs.more();
-                let index = more.partition_point(|run| run.first().is_some_and(&is_before));
-                (runs.run(index), more.get(index..).unwrap_or_default())
-            }
+        let (before, last) = match self {
+            Slot::One(one) => (&[][..], std::slice::from_ref(one)),
+            Slot::Many(runs) => (runs.before(), &runs.last[..]),
         };
-        let start = run.partition_point(&is_before);
-        run.get(start..).unwrap_or_default().iter().chain(behind.iter().flatten())
+        // The last run that begins before it, or the first.
+        let begins_before = |run: &[Entry]| run.first().is_some_and(is_before);
+        let (run, between, last) = if before.is_empty() || begins_before(last) {
+            (last, &[][..], &[][..])
+        } else {
+            let index = before.partition_point(|run| begins_before(run)).saturating_sub(1);
+            let (run, between) = before.get(index..).and_then(<[_]>::split_first).unzip();
+            (run.map_or(&[][..], Vec::as_slice), between.unwrap_or_default(), last)
+        };
+        let start = run.partition_point(is_before);
+        run.get(start..).unwrap_or_default().iter().chain(between.iter().flatten()).chain(last)
     }
 }
 
 impl Runs {
     fn insert(&mut self, entry: Entry, arena: &Arena) {
-        let last = self.last_mut();
+        let last = &mut self.last;
         // Fast path: the cell after all others, as points of a series come.
         if last.last().is_none_or(|last| last.is_clearly_before(&entry) || last.order(&entry, arena) == Ordering::Less)
         {
-            if last.len() < last.capacity() {
-                last.push(entry);
-            } else {
-                let mut run = Vec::with_capacity((last.capacity() * 2).min(APPENDED_CELLS_MAX));
-                run.push(entry);
-                self.more.get_or_insert_default().0.push(run);
+            if last.len() == last.capacity() {
+                let next = Vec::with_capacity((last.capacity() * 2).min(APPENDED_CELLS_MAX));
+                self.before.get_or_insert_default().0.push(std::mem::replace(last, next));
             }
+            last.push(entry);
             return;
         }
         let index = self.run_of(&entry, arena);
@@ -196,37 +218,33 @@ impl Runs {
         }
         if run.len() > RUN_CELLS_MAX {
             let upper = run.split_off(RUN_CELLS_MAX / 2);
-            self.more.get_or_insert_default().0.insert(index, upper);
+            self.insert_behind(index, upper);
         }
     }
 
-    fn last_mut(&mut self) -> &mut Vec<Entry> {
-        let Self { first, more } = self;
-        more.as_mut().and_then(|more| more.0.last_mut()).unwrap_or(first)
+    fn before(&self) -> &[Vec<Entry>] {
+        self.before.as_ref().map_or(&[], |before| &before.0)
     }
 
-    fn more(&self) -> &[Vec<Entry>] {
-        self.more.as_ref().map_or(&[], |more| &more.0)
-    }
-
-    /// The last run that begins at or before the cell.
+    /// The last run that begins at or before the cell, or the first.
     fn run_of(&self, entry: &Entry, arena: &Arena) -> usize {
         let begins = |run: &Vec<Entry>| run.first().is_some_and(|first| first.order(entry, arena) != Ordering::Greater);
-        self.more().partition_point(begins)
-    }
-
-    fn run(&self, index: usize) -> &[Entry] {
-        match index.checked_sub(1) {
-            None => &self.first,
-            Some(more) => self.more().get(more).map_or(&[], |run| run),
-        }
+        let before = self.before();
+        if begins(&self.last) { before.len() } else { before.partition_point(begins).saturating_sub(1) }
     }
 
     fn run_mut(&mut self, index: usize) -> &mut Vec<Entry> {
-        let more = index.checked_sub(1).zip(self.more.as_mut());
-        match more.and_then(|(index, more)| more.0.get_mut(index)) {
-            None => &mut self.first,
-            Some(run) => run,
+        let before = self.before.as_mut().and_then(|before| before.0.get_mut(index));
+        before.unwrap_or(&mut self.last)
+    }
+
+    fn insert_behind(&mut self, index: usize, run: Vec<Entry>) {
+        let Self { last, before } = self;
+        let before = &mut before.get_or_insert_default().0;
+        if index < before.len() {
+            before.insert(index + 1, run);
+        } else {
+            before.push(std::mem::replace(last, run));
         }
     }
 }
