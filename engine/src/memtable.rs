@@ -20,7 +20,6 @@ use crate::mutation::LoggedCell;
 
 mod arena;
 mod cursor;
-mod index;
 mod rows;
 mod slot;
 #[cfg(test)]
@@ -136,18 +135,12 @@ pub(crate) struct MemtableWriter<'a> {
 impl MemtableWriter<'_> {
     /// Inserts rows. Of two cells with one address and number the later one stays.
     ///
-    /// Cost: one look-up of the row a run of cells of one family; a copy of the bytes. Rows are looked up one after the other
-    /// before anything is put into them, so that the memory that the look-ups wait for comes at the same time.
+    /// Cost: one look-up of the row a run of cells of one family; a copy of the bytes.
     pub(crate) fn rows(&mut self, rows: &[MemRow<'_>]) {
         self.note_first(rows.iter().map(|row| row.sequence.0).min());
         for rows in rows.chunks(ROWS_AT_ONCE) {
             let mut found = [None; ROWS_AT_ONCE];
-            let mut touched = 0;
-            for (row, found) in rows.iter().zip(&mut found) {
-                *found = self.find(row, &mut touched);
-            }
-            // Nobody wants the sum; it is asked for so that the compiler leaves the loads.
-            std::hint::black_box(touched);
+            self.look_up(rows, &mut found);
             for (row, found) in rows.iter().zip(found) {
                 self.put(row, found);
             }
@@ -164,15 +157,17 @@ impl MemtableWriter<'_> {
         self.memtable.first_sequence.fetch_min(sequence.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// The number of the row in its first cell's family, if it is there. Its last cell is looked at, so that it is near when
-    /// the next is put behind it.
-    fn find(&mut self, row: &MemRow<'_>, touched: &mut u64) -> Option<u32> {
-        let family = row.cells.first()?.family;
-        let FamilyCells { rows, arena, .. } = self.families.iter_mut().find(|cells| cells.id == family)?;
-        let number = rows.get(row.key, arena)?;
-        let last = rows.slot_mut(number).and_then(|slot| slot.last());
-        *touched ^= last.map_or(0, |last| last.sequence.0);
-        Some(number)
+    /// The numbers of rows in their first cells' families, of those that are there.
+    fn look_up(&mut self, rows: &[MemRow<'_>], mut found: &mut [Option<u32>]) {
+        let family_of = |row: &MemRow<'_>| row.cells.first().map(|cell| cell.family);
+        for alike in rows.chunk_by(|a, b| family_of(a) == family_of(b)) {
+            let (places, rest) = std::mem::take(&mut found).split_at_mut(alike.len());
+            found = rest;
+            let cells = self.families.iter_mut().find(|cells| Some(cells.id) == alike.first().and_then(family_of));
+            if let Some(FamilyCells { rows, arena, .. }) = cells {
+                rows.look_up(alike, places, arena);
+            }
+        }
     }
 
     /// Inserts a row whose number in its first cell's family may be known.

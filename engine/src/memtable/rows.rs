@@ -13,9 +13,11 @@
 
 use std::hash::{BuildHasher, Hasher};
 
+use hashbrown::HashTable;
+
 use super::arena::{Arena, Place, width};
-use super::index::Index;
 use super::slot::{Entry, Slot};
+use super::{MemRow, ROWS_AT_ONCE};
 use crate::heads::Heads;
 
 /// Rows of a leaf: few enough to be moved for an insert, many enough that the list of leaves stays short.
@@ -29,8 +31,9 @@ struct Row {
     slot: Slot,
 }
 
-/// What a row costs besides the bytes of its key and its first cell. In random order leaves are two thirds full.
-pub(super) const ROW_BYTES: u64 = (size_of::<Row>() + (size_of::<u32>() + 3 * size_of::<u64>()) * 3 / 2) as u64;
+/// What a row costs besides the bytes of its key and its first cell: its place in a leaf, and one in the index with a byte of
+/// its hash. In random order leaves are two thirds full, and so is the index.
+pub(super) const ROW_BYTES: u64 = (size_of::<Row>() + (2 * size_of::<u32>() + size_of::<u64>() + 1) * 3 / 2) as u64;
 
 /// Rows of a piece.
 const PIECE_ROWS: usize = 1024;
@@ -46,7 +49,8 @@ pub(super) struct Rows {
     /// Of the first key of each leaf.
     heads: Heads,
     slab: Slab,
-    index: Index,
+    /// Numbers of rows by the hashes of their keys.
+    index: HashTable<u32>,
     hashes: foldhash::fast::RandomState,
 }
 
@@ -72,7 +76,36 @@ impl Rows {
             return None;
         }
         self.index_all(arena);
-        self.index.get(hash(&self.hashes, key), |row| self.slab.key(row, arena) == key)
+        self.index.find(hash(&self.hashes, key), |row| self.slab.key(*row, arena) == key).copied()
+    }
+
+    /// Looks rows up, as many as there are places, which are `None` and hold their numbers then.
+    ///
+    /// The memory of each step is asked for of all rows before the next step, which needs it: so all of them wait for it
+    /// once and not each for itself.
+    pub(super) fn look_up(&mut self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
+        if sought.iter().all(|row| self.is_behind_all(row.key, arena)) {
+            return;
+        }
+        self.index_all(arena);
+        let Rows { slab, index, hashes, .. } = self;
+        let mut hashed = [0; ROWS_AT_ONCE];
+        for ((row, hashed), found) in sought.iter().zip(&mut hashed).zip(&mut *found) {
+            *hashed = hash(hashes, row.key);
+            *found = index.find(*hashed, |_| true).copied();
+        }
+        // Nobody wants what is read here; it is asked for so that the compiler leaves the loads.
+        let rows = || found.iter().flatten().filter_map(|row| slab.get(*row));
+        std::hint::black_box(rows().fold(0, |sum, row| sum ^ row.key_bytes));
+        let ends = |row: &Row| {
+            let key = row.key(arena).first().copied().unwrap_or_default();
+            row.slot.last().map_or(0, |last| last.sequence.0) ^ u64::from(key)
+        };
+        std::hint::black_box(rows().fold(0, |sum, row| sum ^ ends(row)));
+        for ((row, hashed), found) in sought.iter().zip(hashed).zip(found) {
+            let is_it = |number: &u32| slab.key(*number, arena) == row.key;
+            *found = found.filter(is_it).or_else(|| index.find(hashed, is_it).copied());
+        }
     }
 
     /// The cells of a row.
@@ -111,8 +144,9 @@ impl Rows {
     /// Puts the rows into the index that are not there yet: while keys come in order none is, as none is looked up.
     fn index_all(&mut self, arena: &Arena) {
         let Rows { slab, index, hashes, .. } = self;
-        for row in index.len()..slab.len() {
-            index.insert(hash(hashes, slab.key(row, arena)), row, |row| hash(hashes, slab.key(row, arena)));
+        let hash_of = |row: &u32| hash(hashes, slab.key(*row, arena));
+        for row in width(index.len())..slab.len() {
+            index.insert_unique(hash_of(&row), row, hash_of);
         }
     }
 
@@ -316,6 +350,16 @@ mod tests {
                 }
             }
             for _ in 0..100 {
+                let mut drawn = || {
+                    let shape = rng.below(4);
+                    key(&mut rng, shape)
+                };
+                let keys: Vec<_> = (0..ROWS_AT_ONCE).map(|_| drawn()).collect();
+                let sought: Vec<_> = keys.iter().map(|key| MemRow { key, sequence: SeqNo(0), cells: &[] }).collect();
+                let mut found = [None; ROWS_AT_ONCE];
+                rows.look_up(&sought, &mut found, &arena);
+                let found = found.map(|row| row.map(|row| number(rows.slot_mut(row).unwrap())));
+                assert_eq!(found.to_vec(), keys.iter().map(|key| expected.get(key).copied()).collect::<Vec<_>>());
                 let shape = rng.below(4);
                 let from = key(&mut rng, shape);
                 let ascending: Vec<_> = rows.from(Some(&from), &arena).map(|(key, slot)| (key, number(slot))).collect();
