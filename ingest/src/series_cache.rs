@@ -210,7 +210,9 @@ impl KnownGuard<'_> {
     pub(crate) fn find_guessed(&self, spelled: &mut Spelled) -> bool {
         let Some(place) = self.known.place(spelled.fingerprint) else { return false };
         spelled.place = place;
-        self.at(*spelled).is_some()
+        let series = self.at(*spelled);
+        // Its points' keys are next.
+        series.inspect(|series| series.key.touch()).is_some()
     }
 
     /// The series of a point, if its spelling is known and no name changed since.

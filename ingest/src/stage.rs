@@ -158,20 +158,19 @@ impl Stage {
         let indices = self.points.iter().map(|point| point.index).collect();
         let mut rows = StagedRows { superseded: 0, indices, row_ends: Vec::with_capacity(self.rows.len()) };
         let bytes = self.keys.len() + self.points.len() * POINT_BYTES;
-        let mut batch = Ok(MutationBatch::with_capacity(durability, self.rows.len(), self.points.len(), bytes));
-        let mut end = 0;
+        let mut batch = MutationBatch::with_capacity(durability, self.rows.len(), self.points.len(), bytes);
+        let (mut made, mut end) = (Ok(()), 0);
         for (points, row) in self.points.chunk_by_mut(|a, b| a.row == b.row).zip(&self.rows) {
             end += points.len();
             rows.row_ends.push(end);
             let key = self.keys.get(row.key.clone()).unwrap_or_default();
-            batch = batch.and_then(|mut batch| {
-                rows.superseded +=
-                    (points.len() - put_row(&mut batch, key, points, |point| times.of(row.base, point))?) as u64;
-                Ok(batch)
-            });
+            if made.is_ok() {
+                let put = put_row(&mut batch, key, points, |point| times.of(row.base, point));
+                made = put.map(|kept| rows.superseded += (points.len() - kept) as u64);
+            }
         }
         debug_assert_eq!(rows.row_ends.len(), self.rows.len(), "BUG: a row without points");
-        (rows, batch)
+        (rows, made.map(|()| batch))
     }
 }
 
