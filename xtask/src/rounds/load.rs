@@ -49,7 +49,8 @@ pub(super) struct Told<T> {
 /// Whether an answer to a put says, as it must, that the same put may be sent again later, and why: nobody knows whether it was
 /// done, nothing could be reached, or the daemon has begun and still looks for the cluster.
 pub(super) fn is_told(answer: &str) -> bool {
-    let is_reason = |why: &str| why.contains("Storage exception") || why.starts_with("Recovering") || is_unknown(why);
+    let is_reason =
+        |why: &str| why.contains("Storage exception") || why.starts_with("Waiting for HBase") || is_unknown(why);
     answer.strip_prefix("503, later: ").is_some_and(is_reason)
 }
 
@@ -148,5 +149,21 @@ fn words(answer: &Response) -> String {
         answer.status.to_string()
     } else {
         format!("{}{later}: {}", answer.status, said.trim())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_put_that_is_not_stored_says_when_to_ask_again_and_why() {
+        let check = |answer: &str, expected: bool| assert_eq!(is_told(answer), expected, "{answer}");
+        check("503, later: Storage exception the cluster's server s: it was closed", true);
+        check("503, later: Waiting for HBase The HBase cluster has not answered yet; ask again in a while", true);
+        check("503, later: the outcome is unknown", true);
+        check("503: Waiting for HBase", false);
+        check("503, later: Full", false);
+        check("500, later: Storage exception", false);
     }
 }
