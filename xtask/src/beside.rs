@@ -3,6 +3,7 @@
 //! ```text
 //! round:  tables emptied ─ names brought in ─ put, timed      each server for itself, the first of them in turns
 //! then:   tables flushed ─ each question to both, in turns     over the same rows; answers must be alike; the first turn untold
+//! then:   put and rewritten by a Basalt ─ compacted ─ the same questions, of rows of one cell each as hours past are
 //! ```
 //!
 //! What is told is a median with the least and the most beside it, by the wall's clock and in CPU seconds: of the daemon, and of
@@ -18,6 +19,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use basalt_hbase::{HBaseOptions, HBaseStore};
+use basalt_store::{Compaction, Store as _};
 
 use crate::golden::client::{Client, Request};
 use crate::golden::record::{self, Oracle};
@@ -66,8 +69,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut field = Field::start(&program, folder.path())?;
     let puts = put::run(&mut field, &options)?;
-    let asks = ask::run(&mut field, &options)?;
-    print!("\n{puts}\n{asks}");
+    field.flush()?;
+    let asks = ask::run(&field, &options)?;
+    put::rewritten(&mut field, &options)?;
+    let of_past = ask::run(&field, &options)?;
+    print!("\n{puts}\n{asks}\nThe same of rows that are rewritten:\n\n{of_past}");
     Ok(())
 }
 
@@ -111,10 +117,10 @@ impl<'a> Field<'a> {
             leaves_rows(&config.body),
             "the OpenTSDB that runs folds rows meanwhile, and every question then meets what it deleted: end it first (`cargo xtask oracle down`)"
         );
-        let master = std::env::var("ORACLE_MASTER_PORT").unwrap_or_else(|_| "16000".to_owned());
         let config = folder.join("basalt.toml");
         let text = format!(
-            "[store]\nkind = \"hbase\"\n[hbase]\nmasters = \"127.0.0.1:{master}\"\n[schema]\nsalt_width = 0\n[compat]\nstrict = true\n[rewrite]\nenable = false\n"
+            "[store]\nkind = \"hbase\"\n[hbase]\nmasters = \"{}\"\n[schema]\nsalt_width = 0\n[compat]\nstrict = true\n[rewrite]\nenable = false\n",
+            master()
         );
         std::fs::write(&config, text)?;
         Ok(Self { real, real_address, program, folder, config })
@@ -136,6 +142,13 @@ impl<'a> Field<'a> {
         self.real.tables(&format!("flush {PREFIX} {PREFIX}-uid")).map(drop)
     }
 
+    /// Makes one file of the rows' files, without what was deleted.
+    fn compact(&mut self) -> Result<()> {
+        self.flush()?;
+        let store = HBaseStore::open(HBaseOptions::of_masters([master()]))?;
+        Ok(store.compact(&PREFIX.parse()?, Compaction::Major)?)
+    }
+
     /// What OpenTSDB's daemon and HBase used so far.
     fn usage_of(name: &str) -> Result<Usage> {
         let path = oracle::folder().join(format!("state/{name}.pid"));
@@ -143,6 +156,11 @@ impl<'a> Field<'a> {
         let pid = text.split_whitespace().next().and_then(|pid| pid.parse().ok());
         Usage::of(pid.with_context(|| format!("{}: {text}", path.display()))?)
     }
+}
+
+/// Where HBase's master is.
+fn master() -> String {
+    format!("127.0.0.1:{}", std::env::var("ORACLE_MASTER_PORT").unwrap_or_else(|_| "16000".to_owned()))
 }
 
 /// Whether a daemon of this `/api/config` leaves rows as they are put; one that ran before keeps the settings it had.

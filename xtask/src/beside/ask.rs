@@ -35,8 +35,7 @@ struct Turns {
 }
 
 /// Asks, and tells what it came to as a table.
-pub(super) fn run(field: &mut Field<'_>, options: &Options) -> Result<String> {
-    field.flush()?;
+pub(super) fn run(field: &Field<'_>, options: &Options) -> Result<String> {
     record::forget_names(field.real_address)?;
     let server = field.basalt()?;
     let mut all: Vec<[Turns; 2]> = QUESTIONS.iter().map(|_| Default::default()).collect();

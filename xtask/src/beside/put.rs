@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::usage::Usage;
 use super::{Field, Options, Peer, median, spread};
+use crate::both::daemon::{Daemon, REWRITES, wait_rewritten};
 use crate::import_check::basalt;
 
 /// The first second of all points: a whole hour.
@@ -50,6 +51,17 @@ pub(super) fn run(field: &mut Field<'_>, options: &Options) -> Result<String> {
         }
     }
     Ok(table(options, &all))
+}
+
+/// Puts the points into empty tables by a Basalt that rewrites each row to one cell, and has HBase forget the others.
+pub(super) fn rewritten(field: &mut Field<'_>, options: &Options) -> Result<()> {
+    field.empty()?;
+    let log = field.folder.join("rewrites.log");
+    let server = Daemon::start(field.program, &field.config, 0, REWRITES, &log)?;
+    load(field, options, (server.address, STEP_S, 1))?;
+    load(field, options, (server.address, options.span, 1))?;
+    wait_rewritten(server.address)?;
+    field.compact()
 }
 
 fn turn(field: &mut Field<'_>, options: &Options, peer: Peer, connections: u64, turns: &mut Turns) -> Result<()> {
