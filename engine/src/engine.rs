@@ -100,7 +100,7 @@ impl Engine {
         Ok(Arc::new(Engine { core, open: Mutex::new(Some(Open { background, _lock: lock })) }))
     }
 
-    /// Flushes, syncs, ends the threads and releases the folder. Writes are refused from here on.
+    /// Flushes, syncs, ends the threads, cuts the log to what it holds and releases the folder. Writes are refused from here on.
     ///
     /// # Errors
     /// What kept the last bytes from the disk; they are still in the log if they were acknowledged.
@@ -117,7 +117,7 @@ impl Engine {
             self.core.wal.fail_all();
         }
         open.background.join();
-        flushed
+        flushed.and_then(|()| self.core.wal.trim())
     }
 
     /// Whether writes are taken.

@@ -491,6 +491,14 @@ impl Wal {
         self.state().closed = true;
         self.work.notify_all();
     }
+
+    /// Leaves a closed log no longer than its records.
+    ///
+    /// # Errors
+    /// Any I/O error; nothing is lost by it.
+    pub(crate) fn trim(&self) -> Result<()> {
+        self.writer().trim()
+    }
 }
 
 fn call(due: Vec<Answer>) {

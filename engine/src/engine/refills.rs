@@ -4,7 +4,7 @@ use std::path::Path;
 
 use basalt_store::{Durability, FamilyDescriptor, MutationBatch, Timestamp};
 
-use super::tests::{name, options, scan, table};
+use super::tests::{expected, name, options, put, scan, table};
 use super::*;
 use crate::error::Error as EngineError;
 use crate::io::{FileSystem, SimFs};
@@ -112,18 +112,38 @@ fn a_record_that_does_not_read_is_told_and_nothing_is_cut() {
     engine.core.wal.applied(sequence, Box::new(|_| {}));
     overwrite(&engine, 30);
     let folder = fs.snapshot();
-    let lengths = || {
-        let names = folder.list(Path::new("/d")).unwrap();
-        let segments = names.into_iter().filter(|name| name.starts_with("wal-"));
-        segments.map(|name| folder.open(&Path::new("/d").join(name)).unwrap().len().unwrap()).collect::<Vec<_>>()
-    };
     // The one in use is longer than what was written to it: there is something to cut.
-    let before = lengths();
+    let before = segment_lengths(&folder);
 
     let refused = try_open(&folder).unwrap_err();
     let told = |error: &EngineError| {
         matches!(error, EngineError::Corrupt { what: "log record kind", expected: 2, found: 77, .. })
     };
     assert!(told(&refused), "{refused}");
-    assert_eq!(lengths(), before);
+    assert_eq!(segment_lengths(&folder), before);
+}
+
+/// What is made beforehand is the folder's only while an engine is open.
+#[test]
+fn a_closed_log_ends_with_its_records() {
+    let fs = SimFs::new(4);
+    for row in 0..3 {
+        let engine = open(&fs);
+        if row == 0 {
+            engine.create_table(table(), &[]).unwrap();
+        }
+        assert_eq!(scan(&engine, Scan::all()), expected(0..row));
+        let written = put(&engine, &format!("row{row:04}"), &format!("v{row}"));
+        engine.pump().unwrap();
+        written.wait().unwrap();
+        assert!(segment_lengths(&fs).iter().sum::<u64>() >= 1 << 20);
+        engine.close().unwrap();
+        assert!(segment_lengths(&fs).iter().sum::<u64>() < 4096, "{:?}", segment_lengths(&fs));
+    }
+}
+
+fn segment_lengths(fs: &SimFs) -> Vec<u64> {
+    let names = fs.list(Path::new("/d")).unwrap();
+    let segments = names.into_iter().filter(|name| name.starts_with("wal-"));
+    segments.map(|name| fs.open(&Path::new("/d").join(name)).unwrap().len().unwrap()).collect()
 }

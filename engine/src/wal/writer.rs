@@ -192,6 +192,21 @@ impl Writer {
         Ok(())
     }
 
+    /// Gives back what was made beforehand: the next segment, and what the open one has behind its records. The writer's last act.
+    ///
+    /// # Errors
+    /// Any I/O error; what was not given back lies there until the next open.
+    pub(super) fn trim(&mut self) -> Result<()> {
+        if let Some(spare) = self.spare.take() {
+            let path = spare.id.path(&self.dir);
+            self.fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
+        }
+        let path = self.segment.id.path(&self.dir);
+        self.segment.file.set_len(self.offset).map_err(Error::io(IoOp::SetLen, &path))?;
+        self.segment.len = self.offset;
+        Ok(())
+    }
+
     /// Bytes of log that hold records.
     pub(super) fn bytes(&self) -> u64 {
         self.sealed.iter().map(|sealed| sealed.bytes).sum::<u64>() + self.offset
