@@ -1,5 +1,5 @@
 //! Bytes a point on disk, once each server has compacted what it holds and ended. What Basalt makes beforehand whatever it stores, the
-//! reserve for a full disk and the open log segment, is told apart.
+//! reserve for a full disk, is told apart.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,7 @@ pub(crate) fn bytes_a_point(kind: Kind, program: &Path, dir: &Path, points: usiz
 /// Has everything merged, ends the server, and counts the bytes of its folder: what it holds, and what was made beforehand.
 pub(crate) fn compacted(kind: Kind, program: &Path, server: Server) -> Result<(u64, u64)> {
     if kind.is_victoria_metrics() {
-        get("/internal/force_flush")?;
+        flush()?;
         get("/internal/force_merge")?;
         // The merge has no end that can be asked for; this folder's takes well under this.
         std::thread::sleep(Duration::from_secs(10));
@@ -36,26 +36,18 @@ pub(crate) fn compacted(kind: Kind, program: &Path, server: Server) -> Result<(u
         let status = Command::new(program).arg("compact").arg("--data-dir").arg(&folder).status()?;
         ensure!(status.success(), "basalt compact failed");
     }
-    let beforehand = if kind.is_basalt() { made_beforehand(&folder)? } else { 0 };
+    let beforehand = if kind.is_basalt() { std::fs::metadata(folder.join("RESERVE"))?.len() } else { 0 };
     Ok((size(&folder)? - beforehand, beforehand))
+}
+
+/// Has VictoriaMetrics make what it took findable.
+pub(crate) fn flush() -> Result<()> {
+    get("/internal/force_flush")
 }
 
 fn get(path: &str) -> Result<()> {
     ureq::get(format!("http://127.0.0.1:{VICTORIA_METRICS}{path}")).call().with_context(|| path.to_owned())?;
     Ok(())
-}
-
-/// Bytes of the reserve and of log segments, which are trimmed to the open one by the compaction.
-fn made_beforehand(folder: &Path) -> Result<u64> {
-    let mut total = 0;
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name == "RESERVE" || name.to_string_lossy().starts_with("wal-") {
-            total += entry.metadata()?.len();
-        }
-    }
-    Ok(total)
 }
 
 /// Bytes of all files in and below a folder.

@@ -1,6 +1,6 @@
 //! Basalt beside its peers on the same work, interleaved, each server alone on the machine while it is measured. Without a command:
-//! points put. `questions`: TSBS's twelve over twelve hours. `soak`: a panel asked for while points pour in. README.md has the
-//! commands and the last tables.
+//! points put. `questions`: TSBS's twelve over twelve hours. `soak`: a panel asked for while points pour in. `sets`: bytes a point of
+//! metrics of many kinds. README.md has the commands and the last tables.
 
 mod data;
 mod disk;
@@ -9,6 +9,7 @@ mod peer;
 mod questions;
 mod report;
 mod server;
+mod sets;
 mod soak;
 
 use std::path::PathBuf;
@@ -77,6 +78,8 @@ enum Work {
     Questions(questions::Args),
     /// A panel's latency, quiet and while points pour in
     Soak(soak::Args),
+    /// Bytes a point of metrics of many kinds
+    Sets(sets::Args),
 }
 
 impl Args {
@@ -101,6 +104,7 @@ fn main() -> Result<()> {
     match &args.command {
         Some(Work::Questions(work)) => questions::run(&args, work),
         Some(Work::Soak(work)) => soak::run(&args, work),
+        Some(Work::Sets(work)) => sets::run(&args, work),
         None => put(&args),
     }
 }
