@@ -152,8 +152,6 @@ fn main() {
             blocks.iter().map(|block| columns(&open(block), &mut batch)).sum()
         });
         let opened: Vec<Tsb1Block> = blocks.iter().map(open).collect();
-        rate(&format!("{name}, of open blocks"), || {
-            opened.iter().map(|block| columns(block, &mut batch)).sum()
-        });
+        rate(&format!("{name}, of open blocks"), || opened.iter().map(|block| columns(block, &mut batch)).sum());
     }
 }
