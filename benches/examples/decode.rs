@@ -7,13 +7,11 @@
 use std::hint::black_box;
 
 use basalt_schema::{BaseTime, CompactedCell, Door, PointTime, Tsb1, Tsb1Block, Value, point_cell};
-use basalt_store::{Packed, Packing, RowBatch, RowBatchBuilder, RowView};
+use basalt_store::{Packed, PackedRows, Packing};
 
 /// As a data block of the store.
 const BLOCK_BYTES: usize = 64 << 10;
 const BLOCKS: usize = 100;
-/// A batch of the store's, as queries scan by columns.
-const BATCH_BYTES: usize = 96 << 10;
 const POINTS: i64 = 360;
 const START: u32 = 1_699_999_200;
 const ROUNDS: usize = 7;
@@ -97,25 +95,17 @@ fn cpu_seconds() -> f64 {
         / TICKS_A_SECOND
 }
 
-/// All points of a block, in batches as a reader's; gives how many.
-fn columns(block: &Tsb1Block, batch: &mut RowBatchBuilder) -> usize {
-    let mut points = 0;
+/// All points of a block; gives how many.
+fn columns(block: &Tsb1Block) -> usize {
+    let mut rows = PackedRows::default();
     for row in 0..block.rows_count() {
-        batch.begin_row(block.row_key(row)).expect("room");
-        assert!(batch.push_packed(|rows| block.pack(row, Packing::Points, rows)), "a row that is not packed");
-        if batch.data_bytes() >= BATCH_BYTES {
-            points += points_of(&batch.take());
-        }
+        assert!(block.pack(row, Packing::Points, &mut rows), "a row that is not packed");
     }
-    points
-}
-
-fn points_of(batch: &RowBatch) -> usize {
-    let points = |row: RowView<'_>| match row.packed() {
+    let points = |row| match rows.row(row) {
         Some(Packed::Points(points)) => black_box(points.words).len(),
         _ => 0,
     };
-    batch.rows().map(points).sum()
+    (0..rows.len()).map(points).sum()
 }
 
 /// Millions of points a CPU second: least, median and greatest of the rounds.
@@ -146,12 +136,9 @@ fn main() {
             blocks.push((stored, image.len()));
         }
         println!("{name}: {points} points in {BLOCKS} blocks, {:.3} bytes each", bytes as f64 / points as f64);
-        let mut batch = RowBatchBuilder::new();
         let open = |(stored, length): &(Vec<u8>, usize)| Tsb1.open(stored.clone(), *length).expect("a block of points");
-        rate(&format!("{name}, from stored bytes"), || {
-            blocks.iter().map(|block| columns(&open(block), &mut batch)).sum()
-        });
+        rate(&format!("{name}, from stored bytes"), || blocks.iter().map(|block| columns(&open(block))).sum());
         let opened: Vec<Tsb1Block> = blocks.iter().map(open).collect();
-        rate(&format!("{name}, of open blocks"), || opened.iter().map(|block| columns(block, &mut batch)).sum());
+        rate(&format!("{name}, of open blocks"), || opened.iter().map(columns).sum());
     }
 }
