@@ -23,6 +23,7 @@ use crate::sstable::{BlockCodecs, FileId};
 use crate::stats::Counters;
 use crate::table::Table;
 use crate::wal::Wal;
+use crate::write::Gathered;
 
 /// The open store.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct Core {
     pub(crate) condition: Arc<Condition>,
     pub(crate) reserve: Arc<Reserve>,
     pub(crate) wal: Wal,
+    /// What is applied with the next push.
+    pub(crate) gathered: Gathered,
     /// Guards the manifest. Held over its I/O; rank: below all locks of tables and regions but `view`.
     manifest: Mutex<Manifest>,
     /// Guards which tables there are. Held for a moment.
@@ -100,6 +103,7 @@ impl Core {
             condition: around.condition,
             reserve: around.reserve,
             wal: recovered.wal,
+            gathered: Gathered::default(),
             manifest: Mutex::new(recovered.manifest),
             tables: RwLock::new(recovered.tables),
             reshaping: Mutex::new(()),

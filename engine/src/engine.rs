@@ -108,6 +108,7 @@ impl Engine {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(open) = open else { return Ok(()) };
         self.core.jobs.stop();
+        self.core.close_gathered();
         let flushed = self.core.condition.check().and_then(|()| self.core.flush_all());
         self.core.wal.close();
         self.core.side_logs.close();
@@ -138,6 +139,7 @@ impl Engine {
     /// # Errors
     /// What a flush or a compaction met.
     pub fn pump(&self) -> Result<()> {
+        self.core.apply_gathered();
         self.core.wal.write_group(false);
         self.core.wal.make_ready();
         self.core.flush_due()?;
@@ -186,7 +188,7 @@ impl Engine {
     }
 
     /// Changes cells of a table, if it may be done.
-    fn change<T>(&self, name: &TableName, change: impl FnOnce(&Table) -> Pending<T>) -> Pending<T> {
+    fn change<T>(&self, name: &TableName, change: impl FnOnce(&Arc<Table>) -> Pending<T>) -> Pending<T> {
         let writable = || {
             let table = self.table(name)?;
             let shape = table.shape();
@@ -308,12 +310,16 @@ impl Store for Engine {
     }
 
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
-        self.change(table, |table| self.core.apply(table, &batch))
+        self.change(table, |table| self.core.apply(table, batch))
     }
 
     fn push(&self) {
         // As on the log's own thread: what died half-way leaves nothing that may be promised.
-        if catch_unwind(AssertUnwindSafe(|| self.core.wal.push())).is_err() {
+        let push = || {
+            self.core.apply_gathered();
+            self.core.wal.push();
+        };
+        if catch_unwind(AssertUnwindSafe(push)).is_err() {
             self.core.condition.poison(&Error::WorkerDied { worker: "push" });
             self.core.wal.fail_all();
         }
@@ -369,6 +375,8 @@ mod columns;
 mod conformance;
 #[cfg(test)]
 mod folds;
+#[cfg(test)]
+mod gathered;
 #[cfg(test)]
 mod refills;
 #[cfg(test)]

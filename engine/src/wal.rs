@@ -101,6 +101,8 @@ struct State {
     wants_write: bool,
     /// A queued write, or an explicit sync, waits for the disk.
     wants_sync: bool,
+    /// A queued write is not held: nobody pushes it.
+    has_unheld: bool,
     /// The next segment is to be made.
     is_unprepared: bool,
     /// Since when records wait for a sync that no write asked for, queued or written.
@@ -149,6 +151,7 @@ impl Wal {
                 wake_at: 1,
                 wants_write: false,
                 wants_sync: false,
+                has_unheld: false,
                 is_unprepared: false,
                 unsynced_since: None,
                 closed: false,
@@ -193,12 +196,14 @@ impl Wal {
             state.wants_sync |= level == Durability::Fsync;
             state.wants_write |= level == Durability::Os;
             state.queue.push(Queued { sequence, record });
+            // A push is for what waits for the disk.
+            let is_pushed = held && level == Durability::Fsync;
+            state.has_unheld |= !is_pushed;
             // For what nobody waits the writer thread is woken once, to count the time.
             let is_waited = level != Durability::Async;
             let is_due = if is_waited { state.queue.len() >= state.wake_at } else { state.unsynced_since.is_none() };
             state.unsynced_since = state.unsynced_since.or_else(|| (!is_waited).then(Instant::now));
-            // A push is for what waits for the disk.
-            if (is_due || state.queued_bytes > GATHERED_BYTES_MAX) && !(held && level == Durability::Fsync) {
+            if (is_due || state.queued_bytes > GATHERED_BYTES_MAX) && !is_pushed {
                 self.work.notify_one();
             }
         }
@@ -355,7 +360,7 @@ impl Wal {
         }
         let (group, wants_sync, up_to) = {
             let mut state = self.state();
-            (state.queued_bytes, state.wants_write) = (0, false);
+            (state.queued_bytes, state.wants_write, state.has_unheld) = (0, false, false);
             let wants_sync = std::mem::take(&mut state.wants_sync) || wants_sync;
             (std::mem::take(&mut state.queue), wants_sync, state.commits.last_sequence())
         };
@@ -395,9 +400,9 @@ impl Wal {
         self.stats.sync_nanos_max.fetch_max(nanos, Ordering::Relaxed);
         let due = {
             let mut state = self.state();
-            // What was queued during the sync found the time counted already, and woke nobody.
-            state.unsynced_since = (!state.queue.is_empty()).then(Instant::now);
-            if !state.queue.is_empty() {
+            // What was queued during the sync found the time counted already, and woke nobody; what is held is pushed.
+            state.unsynced_since = state.has_unheld.then(Instant::now);
+            if state.has_unheld {
                 self.work.notify_one();
             }
             state.commits.synced_to(up_to)
@@ -425,7 +430,8 @@ impl Wal {
         {
             let mut state = self.state();
             state.queue.clear();
-            (state.queued_bytes, state.wants_write, state.wants_sync, state.unsynced_since) = (0, false, false, None);
+            (state.queued_bytes, state.unsynced_since) = (0, None);
+            (state.wants_write, state.wants_sync, state.has_unheld) = (false, false, false);
         }
         self.fail_all();
     }

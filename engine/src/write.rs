@@ -28,7 +28,11 @@ use crate::region::Region;
 use crate::table::{Regions, Shape, Table};
 use crate::wal::{Answer, Write};
 
+mod gathered;
 mod modify;
+
+pub(crate) use gathered::Gathered;
+use gathered::Waiting;
 
 /// What a record holds beside the bytes of its cells, roughly, for each of them.
 const CELL_OVERHEAD_BYTES: usize = 16;
@@ -55,21 +59,32 @@ impl<'a> Resolved<'a> {
 }
 
 impl Core {
-    /// Applies a batch.
-    pub(crate) fn apply(&self, table: &Table, batch: &MutationBatch) -> Pending<Applied> {
+    /// Applies a batch, or keeps it until a push if one follows. Batches are applied in the order in which they come here.
+    pub(crate) fn apply(&self, table: &Arc<Table>, batch: MutationBatch) -> Pending<Applied> {
         let (completer, pending) = Pending::channel();
-        if let Err(error) = self.check_batch(batch) {
+        if let Err(error) = self.check_batch(&batch) {
             completer.complete(Err(error.into()));
             return pending;
         }
+        let has_tombstones = batch.rows().any(|row| row.cells().any(|cell| cell.kind != CellKind::Put));
         // Such a tombstone takes its time from what is there: row by row, each owned.
-        let reads_rows = batch.rows().any(|row| row.cells().any(|cell| is_of_newest(cell.kind, cell.timestamp)));
+        let is_any_of_newest =
+            || batch.rows().any(|row| row.cells().any(|cell| is_of_newest(cell.kind, cell.timestamp)));
+        let reads_rows = has_tombstones && is_any_of_newest();
         // Triggers may read the row too.
         let is_guarded = !Guards::of(&table.shape().descriptor, &self.triggers).is_ok_and(|guards| guards.is_empty());
-        if reads_rows || is_guarded {
-            self.apply_row_by_row(table, batch, completer);
+        let is_plain = !reads_rows && !is_guarded;
+        // What becomes one change bears one time: a tombstone would cover what was put after it.
+        if is_plain && !has_tombstones && batch.is_held() && batch.durability() == Durability::Fsync {
+            let due = self.gathered.add(Waiting { table: Arc::clone(table), batch, completer });
+            self.apply_waiting(due);
+            return pending;
+        }
+        self.apply_gathered();
+        if is_plain {
+            self.apply_at_once(table, &[batch], vec![completer]);
         } else {
-            self.apply_at_once(table, batch, completer);
+            self.apply_row_by_row(table, &batch, completer);
         }
         pending
     }
@@ -84,22 +99,35 @@ impl Core {
         Ok(())
     }
 
-    fn apply_at_once(&self, table: &Table, batch: &MutationBatch, completer: Completer<Applied>) {
+    /// Applies batches of one level as one change, and answers each for itself.
+    fn apply_at_once(&self, table: &Table, batches: &[MutationBatch], completers: Vec<Completer<Applied>>) {
+        let Some(first) = batches.first() else { return };
+        let level = first.durability();
         let shape = table.shape();
         let stamp = self.stamp();
-        let mut resolved = Resolved { held: batch.is_held(), ..Resolved::default() };
-        resolved.cells.reserve(batch.cells_count());
-        resolved.rows.reserve(batch.rows().len());
-        let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
-        let mut applied = Applied::default();
-        for (index, row) in batch.rows().enumerate() {
-            if let Err(error) = self.resolve_row(row, &families, stamp, &mut resolved) {
-                applied.failed.push(RowFailure { row: index, error });
+        let mut resolved = Resolved { held: first.is_held(), ..Resolved::default() };
+        resolved.cells.reserve(batches.iter().map(MutationBatch::cells_count).sum());
+        resolved.rows.reserve(batches.iter().map(|batch| batch.rows().len()).sum());
+        let mut applied = Vec::with_capacity(batches.len());
+        for batch in batches {
+            assert!(batch.durability() == level, "BUG: a change of two levels");
+            let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
+            let mut failed = Vec::new();
+            for (index, row) in batch.rows().enumerate() {
+                if let Err(error) = self.resolve_row(row, &families, stamp, &mut resolved) {
+                    failed.push(RowFailure { row: index, error });
+                }
             }
+            applied.push(Applied { failed });
         }
         let _rows = table.row_locks().share(resolved.rows.iter().map(|row| row.key));
-        let answer: Answer = Box::new(move |result| completer.complete(result.map(|()| applied).map_err(Into::into)));
-        self.commit(table, &resolved, batch.durability(), stamp, answer);
+        let answer: Answer = Box::new(move |result| {
+            let result = result.map_err(basalt_store::Error::from);
+            for (completer, applied) in completers.into_iter().zip(applied) {
+                completer.complete(result.clone().map(|()| applied));
+            }
+        });
+        self.commit(table, &resolved, level, stamp, answer);
     }
 
     fn apply_row_by_row(&self, table: &Table, batch: &MutationBatch, completer: Completer<Applied>) {

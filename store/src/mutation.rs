@@ -83,7 +83,7 @@ impl MutationBatch {
     }
 
     /// Says that whoever applies it calls [`Store::push`](crate::Store::push) soon after, perhaps for several batches at once: the
-    /// store need not begin to make it durable before.
+    /// store need not change anything before, and may make one change of them then.
     pub fn hold(&mut self) {
         self.held = true;
     }
