@@ -15,7 +15,7 @@ use crate::fetch::{fetch, global_annotations};
 use crate::gexp::Formulas;
 use crate::group::{compute, group};
 use crate::histogram;
-use crate::last::{LastPoint, LastRequest};
+use crate::last::{LastAnswer, LastRequest};
 use crate::limits::{LimitOverrides, Limits};
 use crate::memory::MemoryPool;
 use crate::names::Names;
@@ -123,7 +123,7 @@ impl QueryEngine {
     ///
     /// # Errors
     /// `Invalid`: an unknown name, a broken TSUID, a metric without tags to look back for. A budget; the store's own.
-    pub fn last(&self, request: &LastRequest, now_ms: i64, cancel: &Cancel) -> Result<Vec<LastPoint>> {
+    pub fn last(&self, request: &LastRequest, now_ms: i64, cancel: &Cancel) -> Result<LastAnswer> {
         request.run(&self.schema, now_ms, self.options, &self.budget(cancel))
     }
 

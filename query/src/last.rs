@@ -4,28 +4,29 @@
 //! table counts the series' points, the time of its counter says which hour to begin with. *Source*: OpenTSDB 2.4
 //! `QueryRpc.handleLastDataPointQuery`, `TSUIDQuery`.
 
+mod answer;
 mod fault;
 mod lookup;
+mod series;
 
+pub use answer::{LastAnswer, LastMetric, LastPoint, LastTags, TagNames};
 pub use fault::LastFault;
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use basalt_schema::{BaseTime, Schema, TagPair, Tsuid, Uid, UidKind};
 use basalt_store::ErrorKind;
-use foldhash::fast::RandomState;
 use serde::Deserialize;
 
-use crate::answer::{Number, Point};
 use crate::cancel::Budget;
 use crate::discover;
 use crate::error::FilterFault;
 use crate::filter::fault;
-use crate::names::Names;
 use crate::{Error, Options, Result};
-use lookup::{Lookup, Wanted};
+use answer::Teller;
+use lookup::Lookup;
+use series::{MetSets, TagSets, Wanted};
 
 /// A request of `/api/query/last`.
 ///
@@ -63,31 +64,6 @@ pub struct LastQuery {
     pub tsuids: Vec<String>,
 }
 
-/// The newest point of a series.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LastPoint {
-    /// Names, if they were asked for.
-    pub names: Option<LastNames>,
-    /// Milliseconds since the epoch.
-    pub time_ms: i64,
-    /// Its value.
-    pub number: Number,
-    /// The series.
-    pub tsuid: Tsuid,
-}
-
-/// What a series is called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LastNames {
-    /// Its metric.
-    pub metric: Arc<str>,
-    /// Its tags, by the UIDs of their keys; within an answer one list for all series that have the same.
-    pub tags: Arc<[TagNames]>,
-}
-
-/// A tag's key and value.
-pub type TagNames = (Arc<str>, Arc<str>);
-
 impl LastRequest {
     /// Reads the body of a POST.
     ///
@@ -121,57 +97,25 @@ impl LastRequest {
         Ok(Self { queries, resolve_names: resolve, back_scan })
     }
 
-    /// The newest points, in the order of the request; series without one are left out.
-    pub(crate) fn run(
-        &self,
-        schema: &Schema,
-        now_ms: i64,
-        options: Options,
-        budget: &Budget,
-    ) -> Result<Vec<LastPoint>> {
+    /// The newest points.
+    pub(crate) fn run(&self, schema: &Schema, now_ms: i64, options: Options, budget: &Budget) -> Result<LastAnswer> {
         if self.queries.is_empty() {
             return Err(Error::MissingSubQueries);
         }
-        let finder = Finder { schema, now_ms, back_scan: self.back_scan, strict: options.compat.strict, budget };
-        let mut wanted = Vec::new();
+        let (back_scan, strict) = (self.back_scan, options.compat.strict);
+        let mut finder = Finder { schema, now_ms, back_scan, strict, budget, wish: Wish::default() };
         for query in &self.queries {
-            finder.add_series(query, &mut wanted)?;
+            finder.add_series(query)?;
         }
+        let (wanted, sets) = finder.wish.in_order();
         let limit = budget.limits().series_max;
         if wanted.len() > limit {
             return Err(Error::TooManySeries { limit });
         }
         let hours = u64::try_from(self.back_scan).unwrap_or(0);
-        let found = Lookup::new(schema, now_ms, hours, budget).run(&wanted)?;
-        let names = if self.resolve_names { names_of(schema, &wanted, &found)? } else { Vec::new() };
-        let mut names = names.into_iter();
-        let points = wanted.into_iter().zip(found).filter_map(|(Wanted { tsuid, .. }, point)| {
-            let (names, point) = (names.next().flatten(), point?);
-            Some(LastPoint { names, time_ms: point.time_ms, number: point.number, tsuid })
-        });
-        Ok(points.collect())
+        let found = Lookup::new(schema, now_ms, hours, budget, &sets).run(&wanted)?;
+        Teller::new(schema, &sets, self.resolve_names).tell(&wanted, found)
     }
-}
-
-/// The names of the series that were found, in the places of all. Many metrics have the same tags.
-fn names_of(schema: &Schema, wanted: &[Wanted], found: &[Option<Point>]) -> Result<Vec<Option<LastNames>>> {
-    let widths = schema.layout().widths;
-    let mut names = Names::new(schema);
-    let mut known: HashMap<&[u8], Arc<[TagNames]>, RandomState> = HashMap::default();
-    let mut told = Vec::with_capacity(wanted.len());
-    for (Wanted { tsuid, .. }, point) in wanted.iter().zip(found) {
-        if point.is_none() {
-            told.push(None);
-            continue;
-        }
-        let metric = names.metric(tsuid.metric(widths))?;
-        let tags = match known.entry(tsuid.as_bytes().get(widths.metric.bytes()..).unwrap_or_default()) {
-            Entry::Occupied(known) => Arc::clone(known.get()),
-            Entry::Vacant(new) => Arc::clone(new.insert(names.of_series(tsuid)?)),
-        };
-        told.push(Some(LastNames { metric, tags }));
-    }
-    Ok(told)
 }
 
 impl LastQuery {
@@ -200,6 +144,29 @@ impl LastQuery {
     }
 }
 
+/// The series of a request in its order, but for those that a metric and some tags mean: of these TSUIDs tell the order.
+#[derive(Debug, Default)]
+struct Wish {
+    wanted: Vec<Wanted>,
+    sets: MetSets,
+    meant_together: Vec<Range<usize>>,
+}
+
+impl Wish {
+    fn add(&mut self, metric: Uid, tags: &[u8], counted_s: Option<u32>) {
+        self.wanted.push(Wanted { metric, tags: self.sets.number(tags), counted_s });
+    }
+
+    fn in_order(mut self) -> (Vec<Wanted>, TagSets) {
+        let sets = self.sets.sort(&mut self.wanted);
+        for range in self.meant_together {
+            // Of one metric, whose sets of tags are numbered in order.
+            self.wanted.get_mut(range).unwrap_or_default().sort_unstable_by_key(|series| series.tags);
+        }
+        (self.wanted, sets)
+    }
+}
+
 /// Which series a request means.
 struct Finder<'a> {
     schema: &'a Schema,
@@ -207,12 +174,13 @@ struct Finder<'a> {
     back_scan: i64,
     strict: bool,
     budget: &'a Budget,
+    wish: Wish,
 }
 
 impl Finder<'_> {
-    fn add_series(&self, query: &LastQuery, wanted: &mut Vec<Wanted>) -> Result<()> {
+    fn add_series(&mut self, query: &LastQuery) -> Result<()> {
         if query.tsuids.is_empty() {
-            return self.add_named(query, wanted);
+            return self.add_named(query);
         }
         if self.back_scan < 0 {
             return Err(Error::Last(LastFault::NegativeBackScan));
@@ -229,15 +197,16 @@ impl Finder<'_> {
                 return Err(Error::Last(LastFault::ShortTsuid));
             }
             let tsuid = Tsuid::parse(text, widths).map_err(|_| Error::InvalidTsuid { text: text.as_str().into() })?;
-            let counted_s = if self.back_scan < 1 { lookup::counted_s(self.schema, &tsuid)? } else { None };
-            wanted.push(Wanted { tsuid, counted_s });
+            let (metric, tags) = tsuid.parts(widths);
+            let counted_s = if self.back_scan < 1 { lookup::counted_s(self.schema, metric, tags)? } else { None };
+            self.wish.add(metric, tags, counted_s);
         }
         Ok(())
     }
 
     /// Series by metric and tags, widened to those with more tags. OpenTSDB widens by the meta table alone, and looking
     /// back it wants all tags; strictly, so do we.
-    fn add_named(&self, query: &LastQuery, wanted: &mut Vec<Wanted>) -> Result<()> {
+    fn add_named(&mut self, query: &LastQuery) -> Result<()> {
         let metric = query.metric.as_deref().filter(|name| !name.is_empty()).ok_or(Error::Last(LastFault::NoMetric))?;
         let no_tags = BTreeMap::new();
         let tags = query.tags.as_ref().unwrap_or(&no_tags);
@@ -251,8 +220,8 @@ impl Finder<'_> {
             pairs.push(TagPair { key: self.uid(UidKind::Tagk, key)?, value: self.uid(UidKind::Tagv, value)? });
         }
         if exactly {
-            let tsuid = Tsuid::new(metric, &pairs, self.schema.layout().widths);
-            wanted.push(Wanted { tsuid, counted_s: None });
+            let widths = self.schema.layout().widths;
+            self.wish.add(metric, Tsuid::new(metric, &pairs, widths).parts(widths).1, None);
             return Ok(());
         }
         if self.schema.config().is_shared {
@@ -267,12 +236,17 @@ impl Finder<'_> {
         if ids.len() > limit as u64 {
             return Err(Error::TooManySeries { limit });
         }
-        for (_, tsuid) in index.tsuids(&ids) {
-            let counted_s = if self.back_scan < 1 { lookup::counted_s(self.schema, &tsuid)? } else { None };
-            if counted_s.is_some() || !self.strict {
-                wanted.push(Wanted { tsuid, counted_s });
+        let first = self.wish.wanted.len();
+        index.each_tags(&ids, |tags| self.wish.add(metric, tags, None));
+        if self.back_scan < 1 {
+            for series in self.wish.wanted.split_off(first) {
+                let counted_s = lookup::counted_s(self.schema, metric, self.wish.sets.get(series.tags))?;
+                if counted_s.is_some() || !self.strict {
+                    self.wish.wanted.push(Wanted { counted_s, ..series });
+                }
             }
         }
+        self.wish.meant_together.push(first..self.wish.wanted.len());
         Ok(())
     }
 

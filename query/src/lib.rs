@@ -68,7 +68,7 @@ pub use expression::{ExpressionFault, ExpressionPlan, ExpressionRequest, OutputA
 pub use filter::{FilterDescription, FilterKind, TagFilter, filter_descriptions};
 pub use gexp::{FormulaFault, Formulas};
 pub use histogram::HistogramQuery;
-pub use last::{LastFault, LastNames, LastPoint, LastQuery, LastRequest, TagNames};
+pub use last::{LastAnswer, LastFault, LastMetric, LastPoint, LastQuery, LastRequest, LastTags, TagNames};
 pub use limits::{LimitOverrides, LimitOverridesError, Limits};
 pub use options::{Compat, Options};
 pub use request::{

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use basalt_schema::{Schema, Tsuid, Uid, UidKind};
+use basalt_schema::{Schema, Uid, UidKind, tag_pairs};
 use foldhash::fast::RandomState;
 
 use crate::Result;
@@ -41,9 +41,14 @@ impl<'a> Names<'a> {
         keys.iter().map(|key| name(self.schema, &mut self.tagks, UidKind::Tagk, *key)).collect()
     }
 
-    /// The names of a series' tags, by the UIDs of their keys.
-    pub(crate) fn of_series(&mut self, tsuid: &Tsuid) -> Result<Arc<[TagNames]>> {
-        tsuid.pairs(self.schema.layout().widths).map(|pair| self.tag(pair.key, pair.value)).collect()
+    /// The names of the tags whose pairs these bytes are, in their order.
+    pub(crate) fn of_tags(&mut self, tags: &[u8]) -> Result<Box<[TagNames]>> {
+        let widths = self.schema.layout().widths;
+        let mut names = Vec::with_capacity(tags.len() / widths.pair_bytes());
+        for pair in tag_pairs(tags, widths) {
+            names.push(self.tag(pair.key, pair.value)?);
+        }
+        Ok(names.into())
     }
 
     fn tag(&mut self, key: Uid, value: Uid) -> Result<(Arc<str>, Arc<str>)> {

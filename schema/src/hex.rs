@@ -7,8 +7,8 @@ pub(crate) fn upper(bytes: &[u8]) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// The same, appended.
-pub(crate) fn upper_into(bytes: &[u8], out: &mut Vec<u8>) {
+/// Appends bytes in upper-case hexadecimal, the form of TSUIDs and UIDs in answers.
+pub fn upper_into(bytes: &[u8], out: &mut Vec<u8>) {
     let digit = |nibble: u8| nibble + if nibble < 10 { b'0' } else { b'A' - 10 };
     let start = out.len();
     out.resize(start + 2 * bytes.len(), 0);

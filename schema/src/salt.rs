@@ -62,10 +62,15 @@ impl Salting {
     /// Global annotations (a metric of zeros) lie in bucket 0. *Cost*: one multiplication a byte. *Source*: OpenTSDB 2.4
     /// `RowKey.prefixKeyWithSalt`: Java's signed-byte array hash, truncated remainder, made positive.
     pub fn salt_of(self, metric: &[u8], tags: &[u8]) -> Salt {
+        self.salt_with(metric, TagsHash::of(tags))
+    }
+
+    /// [`Salting::salt_of`] of tags whose hash is known. *Cost*: a few multiplications.
+    pub fn salt_with(self, metric: &[u8], tags: TagsHash) -> Salt {
         if self.width == 0 || metric.iter().all(|byte| *byte == 0) {
             return Salt(0);
         }
-        let hash = metric.iter().chain(tags).copied().fold(1, java_hash_step);
+        let hash = metric.iter().copied().fold(1, java_hash_step).wrapping_mul(tags.factor).wrapping_add(tags.own);
         // The remainder's size is all that counts: |h| mod n = |h mod n| for the truncated remainder.
         Salt(hash.unsigned_abs() % self.buckets)
     }
@@ -77,9 +82,44 @@ impl Salting {
     }
 }
 
+/// What tags do to the hash of the metric before them: what they multiply it by, and what they add. Many metrics have the same
+/// tags, which so are hashed once.
+///
+/// ```
+/// use basalt_schema::{Salting, TagsHash};
+/// let (metric, tags) = ([0, 0, 2], [0, 0, 1, 0, 0, 1]);
+/// let salting = Salting::EMBEDDED;
+/// assert_eq!(salting.salt_with(&metric, TagsHash::of(&tags)), salting.salt_of(&metric, &tags));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TagsHash {
+    factor: i32,
+    own: i32,
+}
+
+impl TagsHash {
+    /// Of tags' UID bytes, as they stand in the key. *Cost*: two multiplications a byte.
+    pub fn of(tags: &[u8]) -> Self {
+        let step = |Self { factor, own }: Self, byte: &u8| Self {
+            factor: factor.wrapping_mul(JAVA_HASH_FACTOR),
+            own: java_hash_step(own, *byte),
+        };
+        tags.iter().fold(Self::default(), step)
+    }
+}
+
+impl Default for TagsHash {
+    /// Of no tags.
+    fn default() -> Self {
+        Self { factor: 1, own: 0 }
+    }
+}
+
+const JAVA_HASH_FACTOR: i32 = 31;
+
 /// One byte of `java.util.Arrays.hashCode(byte[])`.
 fn java_hash_step(hash: i32, byte: u8) -> i32 {
-    hash.wrapping_mul(31).wrapping_add(i32::from(byte.cast_signed()))
+    hash.wrapping_mul(JAVA_HASH_FACTOR).wrapping_add(i32::from(byte.cast_signed()))
 }
 
 #[cfg(test)]

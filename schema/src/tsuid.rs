@@ -47,7 +47,7 @@ impl Tsuid {
     }
 
     /// The metric, and the bytes of the tag pairs.
-    pub(crate) fn parts(&self, widths: UidWidths) -> (Uid, &[u8]) {
+    pub fn parts(&self, widths: UidWidths) -> (Uid, &[u8]) {
         let tags = self.0.get(widths.metric.bytes()..).unwrap_or_default();
         (self.metric(widths), tags)
     }
@@ -82,11 +82,6 @@ impl Tsuid {
         &self.0
     }
 
-    /// Appends it as it is shown, in upper-case hex.
-    pub fn show_into(&self, out: &mut Vec<u8>) {
-        hex::upper_into(&self.0, out);
-    }
-
     /// The metric.
     pub fn metric(&self, widths: UidWidths) -> Uid {
         self.0.get(..widths.metric.bytes()).and_then(Uid::decode).unwrap_or_default()
@@ -98,8 +93,8 @@ impl Tsuid {
     }
 }
 
-/// The pairs of a key's tag bytes.
-pub(crate) fn tag_pairs(tags: &[u8], widths: UidWidths) -> impl Iterator<Item = TagPair> + '_ {
+/// The pairs of a key's tag bytes, in order.
+pub fn tag_pairs(tags: &[u8], widths: UidWidths) -> impl Iterator<Item = TagPair> + '_ {
     tags.chunks_exact(widths.pair_bytes()).filter_map(move |pair| {
         let (key, value) = pair.split_at_checked(widths.tagk.bytes())?;
         Some(TagPair { key: Uid::decode(key)?, value: Uid::decode(value)? })

@@ -8,11 +8,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, Tsuid, Uid, Value};
+use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, Uid, Value};
 use basalt_store::{Columns, Get, Packed, Packing, RowView, Scan};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 
+use super::series::{TagSets, Wanted};
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
 use crate::fetch::workers::run_all;
@@ -30,18 +31,10 @@ const SCAN_SERIES_MIN: usize = 8;
 const META_FAMILY: &[u8] = b"name";
 const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
 
-/// A series whose newest point is wanted.
-#[derive(Debug)]
-pub(super) struct Wanted {
-    pub(super) tsuid: Tsuid,
-    /// When it was last written, if that is known; seconds.
-    pub(super) counted_s: Option<u32>,
-}
-
 /// When the meta table says that a series was written last; seconds.
-pub(super) fn counted_s(schema: &Schema, tsuid: &Tsuid) -> Result<Option<u32>> {
-    let key = Bytes::copy_from_slice(tsuid.as_bytes());
-    let get = Get::rows(vec![key]).with_columns(Columns::column(META_FAMILY, COUNTER_QUALIFIER));
+pub(super) fn counted_s(schema: &Schema, metric: Uid, tags: &[u8]) -> Result<Option<u32>> {
+    let tsuid = [&*metric.encode(schema.layout().widths.metric), tags].concat();
+    let get = Get::rows(vec![Bytes::from(tsuid)]).with_columns(Columns::column(META_FAMILY, COUNTER_QUALIFIER));
     let batch = schema.store().get(&schema.tables().meta, get).wait()?;
     let cell = batch.rows().next().and_then(|row| row.cells().next());
     Ok(cell.and_then(|cell| u32::try_from(cell.timestamp.0 / 1000).ok()))
@@ -54,6 +47,7 @@ pub(super) struct Lookup<'a> {
     /// How many hours before the first to look into.
     pub(super) hours: u64,
     pub(super) budget: &'a Budget,
+    pub(super) sets: &'a TagSets,
     /// Rows that may still be looked for. Relaxed: the number alone is shared.
     pub(super) rows_left: AtomicU64,
 }
@@ -88,8 +82,14 @@ impl Group {
 }
 
 impl<'a> Lookup<'a> {
-    pub(super) const fn new(schema: &'a Schema, now_ms: i64, hours: u64, budget: &'a Budget) -> Self {
-        Self { schema, now_ms, hours, budget, rows_left: AtomicU64::new(ROWS_MAX) }
+    pub(super) const fn new(
+        schema: &'a Schema,
+        now_ms: i64,
+        hours: u64,
+        budget: &'a Budget,
+        sets: &'a TagSets,
+    ) -> Self {
+        Self { schema, now_ms, hours, budget, sets, rows_left: AtomicU64::new(ROWS_MAX) }
     }
 
     /// The newest point of each, in their order.
@@ -125,9 +125,9 @@ impl<'a> Lookup<'a> {
         let layout = self.schema.layout();
         let mut groups: Vec<Group> = Vec::new();
         let mut known: HashMap<(BaseTime, Uid, Salt), usize, RandomState> = HashMap::default();
-        for (place, Wanted { tsuid, counted_s }) in wanted.iter().enumerate() {
-            let first = BaseTime::of_seconds(counted_s.unwrap_or(now_s));
-            let (metric, salt) = (tsuid.metric(layout.widths), layout.salt_of(tsuid));
+        for (place, series) in wanted.iter().enumerate() {
+            let first = BaseTime::of_seconds(series.counted_s.unwrap_or(now_s));
+            let (metric, salt) = (series.metric, self.sets.salt_of(series, layout));
             let group = *known.entry((first, metric, salt)).or_insert_with(|| {
                 groups.push(Group { first, metric, salt, places: Vec::new(), likely: None });
                 groups.len() - 1
@@ -137,7 +137,7 @@ impl<'a> Lookup<'a> {
             }
         }
         for group in &mut groups {
-            group.places.sort_by(|a, b| wanted.get(*a).map(|a| &a.tsuid).cmp(&wanted.get(*b).map(|b| &b.tsuid)));
+            group.places.sort_by_key(|place| wanted.get(*place).map(|series| series.tags));
         }
         groups
     }
@@ -163,8 +163,7 @@ impl<'a> Lookup<'a> {
 
     /// The newest point of each series of a group.
     fn group(&self, group: &Group, wanted: &[Wanted]) -> Result<Vec<Option<Point>>> {
-        let series: Vec<&Tsuid> =
-            group.places.iter().filter_map(|place| wanted.get(*place)).map(|wanted| &wanted.tsuid).collect();
+        let series: Vec<Wanted> = group.places.iter().filter_map(|place| wanted.get(*place)).copied().collect();
         let mut found: Vec<Option<Point>> = vec![None; series.len()];
         let mut open: Vec<usize> = (0..series.len()).collect();
         let mut stretch = group.stretch(self.hours);
@@ -189,15 +188,14 @@ impl<'a> Lookup<'a> {
     }
 
     /// Looks into all rows of a stretch from an hour on, for series in the order of their tags.
-    fn scan(&self, stretch: Stretch, from: BaseTime, series: &[&Tsuid], found: &mut [Option<Point>]) -> Result<()> {
+    fn scan(&self, stretch: Stretch, from: BaseTime, series: &[Wanted], found: &mut [Option<Point>]) -> Result<()> {
         let layout = self.schema.layout();
         let scan = Scan::range(
             layout.range_start(stretch.salt, stretch.metric, from),
             layout.range_start(stretch.salt, stretch.metric, after(stretch.next)),
         );
         let scan = scan.with_columns(Columns::family(DATA_FAMILY)).with_packing(Packing::Summaries);
-        let metric_bytes = layout.widths.metric.bytes();
-        let tags_of = |place: usize| series.get(place).and_then(|tsuid| tsuid.as_bytes().get(metric_bytes..));
+        let set_at = |place: usize| series.get(place).map(|series| series.tags);
         let mut at = 0;
         let mut scratch = RowPoints::default();
         let mut scanner = self.schema.store().scan(&self.schema.tables().data, scan)?;
@@ -207,19 +205,18 @@ impl<'a> Lookup<'a> {
             let mut decoded = 0;
             for row in batch.rows() {
                 let key = layout.decode(row.key())?;
-                let tags = Some(key.tags_bytes());
+                let is_row_of = |set: &u32| self.sets.get(*set) == key.tags_bytes();
                 // Fast path: the rows of an hour lie in the order of the series.
-                if tags_of(at) != tags {
-                    at = series.partition_point(|tsuid| tsuid.as_bytes().get(metric_bytes..) < tags);
-                }
-                if tags_of(at) != tags {
-                    continue;
-                }
+                let set = set_at(at).filter(is_row_of).or_else(|| {
+                    at = series.partition_point(|series| self.sets.get(series.tags) < key.tags_bytes());
+                    set_at(at).filter(is_row_of)
+                });
+                let Some(set) = set else { continue };
                 let base_ms = i64::from(key.base().seconds()) * 1000;
                 let newest = self.newest_of(&row, base_ms, &mut scratch)?;
                 decoded += newest.map_or(0, |(_, count)| count);
                 // Who is asked for twice is twice among the series.
-                while tags_of(at) == tags {
+                while set_at(at) == Some(set) {
                     keep_newest(found, at, newest.map(|(point, _)| point));
                     at += 1;
                 }
@@ -239,13 +236,12 @@ impl<'a> Lookup<'a> {
     /// Looks into one hour of each series, wherever they lie.
     fn one_hour_each(&self, groups: Vec<Group>, wanted: &[Wanted]) -> Result<Vec<Option<Point>>> {
         let mut found: Vec<Option<Point>> = vec![None; wanted.len()];
-        let series: Vec<&Tsuid> = wanted.iter().map(|wanted| &wanted.tsuid).collect();
         let mut rows = Vec::new();
         for Group { first, places, .. } in groups {
             rows.extend(places.into_iter().map(|place| (place, first)));
         }
         for chunk in rows.chunks(GET_ROWS) {
-            self.look(chunk, &series, &mut found)?;
+            self.look(chunk, wanted, &mut found)?;
         }
         Ok(found)
     }
@@ -255,7 +251,7 @@ impl<'a> Lookup<'a> {
         &self,
         mut stretch: Stretch,
         open: &mut Vec<usize>,
-        series: &[&Tsuid],
+        series: &[Wanted],
         found: &mut [Option<Point>],
     ) -> Result<()> {
         let mut hours = 1;
@@ -304,30 +300,34 @@ impl<'a> Lookup<'a> {
     }
 
     /// Looks into rows: the place of a series, and an hour.
-    fn look(&self, rows: &[(usize, BaseTime)], series: &[&Tsuid], found: &mut [Option<Point>]) -> Result<()> {
+    fn look(&self, rows: &[(usize, BaseTime)], series: &[Wanted], found: &mut [Option<Point>]) -> Result<()> {
         self.charge(rows.len())?;
         let mut keys = Vec::with_capacity(rows.len());
-        let mut places: HashMap<&[u8], Vec<usize>, RandomState> = HashMap::default();
+        let layout = self.schema.layout();
+        let mut places: HashMap<(Uid, &[u8]), Vec<usize>, RandomState> = HashMap::default();
         for (place, base) in rows {
-            let Some(tsuid) = series.get(*place) else { continue };
-            let of_series = places.entry(tsuid.as_bytes()).or_default();
+            let Some(wanted) = series.get(*place) else { continue };
+            let tags = self.sets.get(wanted.tags);
+            let of_series = places.entry((wanted.metric, tags)).or_default();
             if of_series.last() != Some(place) {
                 of_series.push(*place);
             }
-            keys.push(Bytes::from(self.schema.layout().series_key(tsuid).row_key(*base)));
+            let mut key = layout.range_start(self.sets.salt_of(wanted, layout), wanted.metric, *base);
+            key.extend_from_slice(tags);
+            keys.push(Bytes::from(key));
         }
         let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY)).with_packing(Packing::Summaries);
         let batch = self.schema.store().get(&self.schema.tables().data, get).wait()?;
         let mut scratch = RowPoints::default();
         let mut decoded = 0;
         for row in batch.rows() {
-            let key = self.schema.layout().decode(row.key())?;
+            let key = layout.decode(row.key())?;
             let base_ms = i64::from(key.base().seconds()) * 1000;
             let Some((point, count)) = self.newest_of(&row, base_ms, &mut scratch)? else {
                 continue;
             };
             decoded += count;
-            for place in places.get(key.tsuid().as_bytes()).into_iter().flatten() {
+            for place in places.get(&(key.metric(), key.tags_bytes())).into_iter().flatten() {
                 keep_newest(found, *place, Some(point));
             }
         }

@@ -1,6 +1,8 @@
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::*;
+use crate::Number;
 use crate::fixture::Fixture;
 use crate::{Cancel, Limits};
 
@@ -19,15 +21,21 @@ fn check(strict: bool, timeseries: &str, back_scan: &str, expected: &[(&str, i64
     let request = LastRequest::from_get(&[timeseries], &[], true, Some(back_scan)).unwrap();
     let found = fixture().engine(strict, Limits::default()).last(&request, NOW_MS, &Cancel::new()).unwrap();
     let told: Vec<(String, i64, f64)> = found
+        .points
         .iter()
         .map(|point| {
-            let host = &point.names.as_ref().unwrap().tags.iter().find(|(key, _)| &**key == "host").unwrap().1;
-            (host.to_string(), point.time_ms / 1000, crate::merge::as_double(point.number))
+            assert_eq!(found.metrics[point.metric].name.as_deref(), Some("l.a"));
+            let host = host_of(&found.tags[point.tags]);
+            (host, point.time_ms / 1000, crate::merge::as_double(point.number))
         })
         .collect();
     let expected: Vec<(String, i64, f64)> =
         expected.iter().map(|(host, time, v)| ((*host).into(), *time, *v)).collect();
     assert_eq!(told, expected, "{timeseries} {back_scan}");
+}
+
+fn host_of(tags: &LastTags) -> String {
+    tags.names.as_ref().unwrap().iter().find(|(key, _)| &**key == "host").unwrap().1.to_string()
 }
 
 /// `L-LAST`: tags that are not given widen.
@@ -68,9 +76,13 @@ fn l_last_series_are_named_by_tsuid_too() {
         fixture.engine(true, Limits::default()).last(&request, NOW_MS, &Cancel::new())
     };
     let twice = ask(&format!("{tsuid},{}", tsuid.to_lowercase()), "3000").unwrap();
-    assert_eq!(twice.len(), 2);
-    assert_eq!((&*twice[0].tsuid.to_string(), twice[0].number, &twice[0].names), (&*tsuid, Number::Integer(7), &None));
-    assert!(ask("FFFFFF000001000001", "0").unwrap().is_empty());
+    assert_eq!((twice.points.len(), twice.points[0]), (2, twice.points[1]));
+    assert_eq!(twice.points[0].number, Number::Integer(7));
+    let ([metric], [tags]) = (&twice.metrics[..], &twice.tags[..]) else { panic!("one series: {twice:?}") };
+    let id: Vec<u8> = metric.uid.iter().chain(&tags.uids).copied().collect();
+    assert_eq!(Tsuid::from_bytes(&id, fixture.schema.layout().widths).unwrap().to_string(), tsuid);
+    assert_eq!((&metric.name, &tags.names), (&None, &None));
+    assert!(ask("FFFFFF000001000001", "0").unwrap().points.is_empty());
     for (ids, message) in [
         ("", "UID was empty"),
         (",", "Metric cannot be null or empty"),
@@ -78,6 +90,43 @@ fn l_last_series_are_named_by_tsuid_too() {
         ("000001", "TSUID must not be null and must have a metric and at least one tag pair"),
     ] {
         assert_eq!(ask(ids, "0").unwrap_err().to_string(), message);
+    }
+}
+
+/// Series of several metrics that share their tags and came in other orders; and those named one by one, as they are named.
+#[test]
+fn l_last_series_are_told_by_their_tsuids_or_as_they_are_named() {
+    let hosts = ["e", "c", "a", "d", "b"];
+    let mut fixture = Fixture::new(basalt_schema::Salting::EMBEDDED);
+    let mut puts: Vec<String> = hosts.iter().map(|host| format!("l.a 1700002900 1 host={host}")).collect();
+    puts.extend(hosts.iter().rev().map(|host| format!("l.b 1700002950 2 host={host} dc=x")));
+    puts.extend(hosts.iter().rev().map(|host| format!("l.c 1700002960 3 host={host}")));
+    for put in &puts {
+        fixture.put(put);
+    }
+    let tsuid = |metric, host| fixture.schema.find(metric, &[("host", host)]).unwrap().to_string();
+    let listed = [tsuid("l.c", "b"), tsuid("l.a", "c"), tsuid("l.c", "b"), tsuid("l.a", "e")].join(",");
+    for back_scan in ["0", "3"] {
+        let request = LastRequest::from_get(&["l.c", "l.a", "l.b{host=d}", "l.b"], &[&listed], true, Some(back_scan));
+        let found = fixture.engine(false, Limits::default()).last(&request.unwrap(), NOW_MS, &Cancel::new()).unwrap();
+        let told: Vec<String> = found
+            .points
+            .iter()
+            .map(|point| {
+                let metric = found.metrics[point.metric].name.as_deref().unwrap();
+                format!("{metric} {} {:?}", host_of(&found.tags[point.tags]), point.number)
+            })
+            .collect();
+        // UIDs are given out in the order in which names come.
+        let all = |metric: &str, value| hosts.map(|host| format!("{metric} {host} Integer({value})"));
+        let mut expected = [all("l.c", 3), all("l.a", 1)].concat();
+        expected.push("l.b d Integer(2)".to_owned());
+        expected.extend(all("l.b", 2));
+        expected.extend(
+            ["l.c b Integer(3)", "l.a c Integer(1)", "l.c b Integer(3)", "l.a e Integer(1)"].map(str::to_owned),
+        );
+        assert_eq!(told, expected, "{back_scan} hours back");
+        assert_eq!((found.metrics.len(), found.tags.len()), (3, 10));
     }
 }
 
@@ -93,7 +142,8 @@ fn l_last_series_of_others_are_found_in_shared_tables() {
         let options = Options { compat: crate::Compat { strict }, ..Options::default() };
         let engine = crate::QueryEngine::new(Arc::clone(&shared), options, Limits::default());
         let request = LastRequest::from_get(&["l.b"], &[], false, Some(back_scan)).unwrap();
-        engine.last(&request, NOW_MS, &Cancel::new()).unwrap().iter().map(|point| point.number).collect::<Vec<_>>()
+        let found = engine.last(&request, NOW_MS, &Cancel::new()).unwrap();
+        found.points.iter().map(|point| point.number).collect::<Vec<_>>()
     };
     assert_eq!(ask(false, "0"), [1, 2].map(Number::Integer));
     assert_eq!(ask(false, "2"), [1, 2, 3].map(Number::Integer));
@@ -127,7 +177,7 @@ fn l_backscan_many_series_are_found_wherever_they_end() {
         let request = LastRequest::from_get(&["l.many"], &[], true, Some(&back_scan.to_string())).unwrap();
         let found = engine.last(&request, NOW_MS, &Cancel::new()).unwrap();
         let mut told: Vec<(String, Number)> =
-            found.iter().map(|point| (point.names.as_ref().unwrap().tags[0].1.to_string(), point.number)).collect();
+            found.points.iter().map(|point| (host_of(&found.tags[point.tags]), point.number)).collect();
         told.sort_by(|a, b| a.0.cmp(&b.0));
         let hour = |time_s: i64| time_s.div_euclid(3600);
         let is_within =
@@ -140,7 +190,7 @@ fn l_backscan_many_series_are_found_wherever_they_end() {
         assert_eq!(told, expected, "{back_scan} hours back");
         let twice = LastRequest::from_get(&["l.many", "l.many{host=h3}", "l.many"], &[], true, Some("9")).unwrap();
         let all = LastRequest::from_get(&["l.many"], &[], true, Some("9")).unwrap();
-        let [twice, all] = [twice, all].map(|request| engine.last(&request, NOW_MS, &Cancel::new()).unwrap());
+        let [twice, all] = [twice, all].map(|request| engine.last(&request, NOW_MS, &Cancel::new()).unwrap().points);
         assert_eq!((&twice[..400], &twice[401..]), (&all[..], &all[..]));
         assert_eq!(twice[400].number, Number::Integer(33));
     }
@@ -163,9 +213,12 @@ fn l_backscan_rows_that_are_looked_for_are_bounded() {
     let tsuid = fixture.schema.resolve("l.b", &[("host", &twin)]).unwrap();
     let look = |rows_left, hours| {
         let budget = Budget::new(Limits::default(), &Cancel::new(), &crate::memory::MemoryPool::new(0));
-        let wanted = [Wanted { tsuid: tsuid.clone(), counted_s: None }];
-        let lookup =
-            Lookup { rows_left: AtomicU64::new(rows_left), ..Lookup::new(&fixture.schema, NOW_MS, hours, &budget) };
+        let (metric, tags) = tsuid.parts(fixture.schema.layout().widths);
+        let mut wish = Wish::default();
+        wish.add(metric, tags, None);
+        let (wanted, sets) = wish.in_order();
+        let lookup = Lookup::new(&fixture.schema, NOW_MS, hours, &budget, &sets);
+        let lookup = Lookup { rows_left: AtomicU64::new(rows_left), ..lookup };
         lookup.run(&wanted).map(|found| found[0].map(|point| point.time_ms))
     };
     // 2,738 hours of nothing, then gets of 1, 2, 4, 8, 16 and 32 rows.

@@ -1,0 +1,91 @@
+//! The series that a request wants. Those of many metrics have the same tags: a set of tags is kept once, and what is made of
+//! it is made once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use basalt_schema::{KeyLayout, Salt, TagsHash, Uid};
+use foldhash::fast::RandomState;
+
+/// A series whose newest point is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) metric: Uid,
+    /// The number of its set of tags.
+    pub(super) tags: u32,
+    /// When it was last written, if that is known; seconds.
+    pub(super) counted_s: Option<u32>,
+}
+
+/// Sets of tags by their numbers, each the bytes of its pairs. Ascending, so that numbers compare as the sets do.
+#[derive(Debug, Default)]
+pub(super) struct TagSets {
+    sets: Vec<Arc<[u8]>>,
+    hashes: Vec<TagsHash>,
+}
+
+/// Sets of tags as they are met, numbered in that order.
+#[derive(Debug, Default)]
+pub(super) struct MetSets {
+    sets: Vec<Arc<[u8]>>,
+    numbers: HashMap<Arc<[u8]>, u32, RandomState>,
+}
+
+impl MetSets {
+    /// The number of a set.
+    pub(super) fn number(&mut self, tags: &[u8]) -> u32 {
+        if let Some(number) = self.numbers.get(tags) {
+            return *number;
+        }
+        let (number, tags) = (number(self.sets.len()), Arc::from(tags));
+        self.sets.push(Arc::clone(&tags));
+        self.numbers.insert(tags, number);
+        number
+    }
+
+    /// A set.
+    pub(super) fn get(&self, number: u32) -> &[u8] {
+        self.sets.get(number as usize).map_or(&[], |tags| tags)
+    }
+
+    /// The sets in order; who wants one gets its new number.
+    pub(super) fn sort(self, wanted: &mut [Wanted]) -> TagSets {
+        let mut sets: Vec<(Arc<[u8]>, usize)> = self.sets.into_iter().zip(0..).collect();
+        sets.sort_unstable();
+        let mut numbers = vec![0; sets.len()];
+        for (new, (_, old)) in sets.iter().enumerate() {
+            if let Some(of_old) = numbers.get_mut(*old) {
+                *of_old = number(new);
+            }
+        }
+        for series in wanted {
+            series.tags = numbers.get(series.tags as usize).copied().unwrap_or_default();
+        }
+        let hashes = sets.iter().map(|(tags, _)| TagsHash::of(tags)).collect();
+        TagSets { sets: sets.into_iter().map(|(tags, _)| tags).collect(), hashes }
+    }
+}
+
+impl TagSets {
+    /// A set.
+    pub(super) fn get(&self, number: u32) -> &[u8] {
+        self.sets.get(number as usize).map_or(&[], |tags| tags)
+    }
+
+    /// How many sets.
+    pub(super) fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// The bucket of a series.
+    pub(super) fn salt_of(&self, series: &Wanted, layout: KeyLayout) -> Salt {
+        let hash = self.hashes.get(series.tags as usize).copied().unwrap_or_default();
+        layout.salting.salt_with(&series.metric.encode(layout.widths.metric), hash)
+    }
+}
+
+/// A count that is bounded by that of the series.
+fn number(count: usize) -> u32 {
+    assert!(u32::try_from(count).is_ok(), "BUG: {count} sets of tags");
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
