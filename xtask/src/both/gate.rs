@@ -64,7 +64,7 @@ pub(crate) fn run(basalt: &Path) -> Result<Count> {
         println!("-- {rig}");
         let is_ok = command(rig)?;
         count.passed += u64::from(is_ok);
-        count.failed += u64::from(!is_ok);
+        count.add(Count::of_failures(u64::from(!is_ok), rig));
     }
     ensure!(command("oracle down")?, "the oracle does not end");
     std::fs::remove_dir_all(&folder)?;

@@ -51,17 +51,17 @@ fn ask(hbase: &mut HBaseFixture, names: &[String]) -> Result<Count> {
         count.ignored += 1;
     }
     count.passed += rules.expected as u64;
-    count.failed += rules.unexpected as u64;
+    count.add(Count::of_failures(rules.unexpected as u64, "rules of the store, asked of HBase"));
     hbase.empty()?;
     let asked = histories::Asked { seed: SEED, count: HISTORIES, operations: STEPS, restarts: 0 };
     let mut found = Led::default();
     histories::on(hbase, &asked, &mut found)?;
     let wrong = found.differences.len() + found.unanswered.len();
-    count.failed += wrong as u64;
+    count.add(Count::of_failures(wrong as u64, "histories of the store, asked of HBase"));
     count.passed += HISTORIES.saturating_sub(wrong) as u64;
     hbase.empty()?;
     let masters = hbase.by_the_wall()?;
     // The whole workspace, as other features would be other binaries.
-    count.add(&ci::tests_of(&["--workspace", "--test", "it", "golden::hbase"], &[("GOLDEN_HBASE", &masters)])?);
+    count.add(ci::tests_of(&["--workspace", "--test", "it", "golden::hbase"], &[("GOLDEN_HBASE", &masters)])?);
     Ok(count)
 }
