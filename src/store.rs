@@ -55,6 +55,7 @@ impl Plain {
             StoreKind::Embedded => {
                 schema.fold = Some(HourFold::NAME.into());
                 schema.block_encoding = Tsb1::NAME.into();
+                schema.block_bytes = Tsb1::BLOCK_BYTES;
                 let mut options = folder_options(config)?;
                 options.on_poison = Some(Arc::new(move |reason: &str| {
                     raise.send_replace(Some(reason.to_owned()));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use basalt_store::{Clock, ManualClock};
+use basalt_store::{Clock, FamilyDescriptor, ManualClock};
 
 use crate::{Duplicates, NameRules, Realtime, Rollups, Salting, UidDice, UidFilter, UidKind, UidWidths};
 
@@ -49,6 +49,8 @@ pub struct SchemaConfig {
     pub fold: Option<Box<str>>,
     /// Registered name of the data family's block encoding.
     pub block_encoding: Box<str>,
+    /// The data family's BLOCKSIZE, in bytes before encoding.
+    pub block_bytes: u32,
     /// Metrics get UIDs drawn at random (`tsd.core.uid.random_metrics`); `None` counts them up.
     pub random_metrics: Option<UidDice>,
     /// Which new names get a UID (`tsd.uidfilter.*`).
@@ -81,6 +83,7 @@ impl Default for SchemaConfig {
             rollups: None,
             fold: None,
             block_encoding: "NONE".into(),
+            block_bytes: FamilyDescriptor::BLOCK_BYTES_DEFAULT,
             random_metrics: None,
             uid_filter: UidFilter::none(),
             realtime: Realtime::default(),

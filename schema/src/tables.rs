@@ -56,6 +56,7 @@ impl Tables {
         let mut family = FamilyDescriptor::new(DATA_FAMILY);
         family.fold.clone_from(&config.fold);
         family.block_encoding.clone_from(&config.block_encoding);
+        family.block_bytes = config.block_bytes;
         let mut data = TableDescriptor::new(self.data.clone(), vec![family]);
         if config.salting.width() > 0 {
             // Its regions are the buckets, and grow alike: none of them is split for its size.

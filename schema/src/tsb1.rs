@@ -94,6 +94,9 @@ struct Scratch {
 impl Tsb1 {
     /// The name that column families and files carry.
     pub const NAME: &'static str = "TSB1";
+    /// The BLOCKSIZE it is used with: more rows share their columns' models than in HBase's 64 KiB, and a question for one row
+    /// still decodes little.
+    pub const BLOCK_BYTES: u32 = 96 * 1024;
 
     /// Appends the encoded `image` to `out`; false, with `out` as it likes, for an image that is none, has no row of
     /// points, or gains nothing.

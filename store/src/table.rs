@@ -7,9 +7,6 @@ use bytes::Bytes;
 use crate::namespace::{READ_ONLY, SYSTEM_NAMESPACE, is_true};
 use crate::{Error, Result, TableName};
 
-/// Default size of a data block, in bytes before compression (HBase: 65,536).
-const BLOCK_BYTES_DEFAULT: u32 = 64 * 1024;
-
 /// The attribute that sets a table's purge delay.
 const PURGE_DELAY: &str = "hbase.hstore.time.to.purge.deletes";
 
@@ -96,6 +93,9 @@ pub struct FamilyDescriptor {
 }
 
 impl FamilyDescriptor {
+    /// Size of a data block unless another is set, in bytes before compression, as HBase's.
+    pub const BLOCK_BYTES_DEFAULT: u32 = 64 * 1024;
+
     /// A family with HBase's defaults: one version, no TTL, ROW bloom filter, 64 KiB blocks.
     pub fn new(name: impl Into<Bytes>) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl FamilyDescriptor {
             bloom: BloomFilter::Row,
             compression: Compression::Zstd,
             block_encoding: "NONE".into(),
-            block_bytes: BLOCK_BYTES_DEFAULT,
+            block_bytes: Self::BLOCK_BYTES_DEFAULT,
             in_memory: false,
             block_cache: true,
             new_version_behavior: false,

@@ -33,11 +33,17 @@ fn the_data_table_has_a_region_a_bucket() {
 
 #[test]
 fn fold_and_encoding_are_named_in_the_data_family() {
-    let config = SchemaConfig { fold: Some("f".into()), block_encoding: "E".into(), ..SchemaConfig::default() };
+    let config = SchemaConfig {
+        fold: Some("f".into()),
+        block_encoding: "E".into(),
+        block_bytes: 4096,
+        ..SchemaConfig::default()
+    };
     let schema = Schema::open(memory(), config).unwrap();
     let table = schema.store().describe_table(&schema.tables().data).unwrap();
     let (_, family) = table.family(DATA_FAMILY).unwrap();
     assert_eq!((family.fold.as_deref(), &*family.block_encoding, family.versions), (Some("f"), "E", 1));
+    assert_eq!(family.block_bytes, 4096);
 }
 
 #[test]
