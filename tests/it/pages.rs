@@ -183,7 +183,7 @@ fn stalled_clients_hold_up_the_end_no_longer_than_the_time_to_drain() {
         }
         let began = Instant::now();
         assert_eq!(daemon.terminate().code(), Some(0), "{store}");
-        assert!(began.elapsed() < Duration::from_secs(20), "{store}: {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(60), "{store}: {:?}", began.elapsed());
         drop(in_a_line.read(&mut [0]));
     }
 }
