@@ -74,14 +74,14 @@ async fn silence_is_unknown_and_ends_the_connection() {
     })
     .await;
     let client = fake.client();
-    let ask = async |method| {
-        let (at, soon) = (address(&fake), Instant::now() + Duration::from_millis(100));
-        client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), soon).await
+    let ask = async |method, within| {
+        let (at, until) = (address(&fake), Instant::now() + within);
+        client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), until).await
     };
-    assert!(matches!(ask("Silent").await, Err(CallError::Unknown(error)) if error.kind() == ErrorKind::Unavailable));
-    let at = address(&fake);
-    let told = client.call::<Empty>((&at, Service::Client), "Ask", &Empty {}, Bytes::new(), Instant::now() + SOON);
-    assert!(told.await.is_ok());
+    assert!(ask("Ask", SOON).await.is_ok());
+    let told = ask("Silent", Duration::from_millis(100)).await;
+    assert!(matches!(told, Err(CallError::Unknown(error)) if error.kind() == ErrorKind::Unavailable));
+    assert!(ask("Ask", SOON).await.is_ok());
     assert_eq!(fake.world.lock().unwrap().connections, 2);
 }
 
@@ -406,12 +406,12 @@ async fn calls_are_counted_by_server_and_outcome() {
     assert_eq!((server.refused, server.timed_out, server.lost, server.in_flight, server.waiting), (1, 0, 0, 0, 0));
     // The registry, and the rows.
     assert_eq!((server.connections, server.connected), (2, 2));
-    let ask = async |method| {
-        let (at, soon) = (address(&fake), Instant::now() + Duration::from_millis(50));
-        client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), soon).await.unwrap_err()
+    let ask = async |method, within| {
+        let (at, until) = (address(&fake), Instant::now() + within);
+        client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), until).await.unwrap_err()
     };
-    ask("Hang").await;
-    ask("Lose").await;
+    ask("Hang", Duration::from_millis(50)).await;
+    ask("Lose", SOON).await;
     let server = told().servers.remove(0);
     assert_eq!((server.timed_out, server.lost, server.in_flight), (1, 1, 0));
     assert_eq!((server.connections, server.connected), (1, 3), "one ended for its silence, its successor was closed");
