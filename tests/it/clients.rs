@@ -173,8 +173,8 @@ fn check(name: &str, daemon: &Daemon, sent: &Sent, (tag, unsettled_s): (&str, u6
             .iter()
             .map(|(at, value)| (at.parse().unwrap(), value.as_f64().unwrap()))
             .collect();
-        // The last sample may have been noted and not yet sent when the client was told to end.
-        let last = values.keys().next_back().unwrap() - unsettled_s;
+        // What was noted from here on may not have been sent when the client was told to end.
+        let unsettled_from = values.keys().next_back().unwrap() - unsettled_s;
         for (at, value) in values {
             match stored.get(at) {
                 // Six decimals are what Telegraf and collectd write by telnet.
@@ -182,11 +182,11 @@ fn check(name: &str, daemon: &Daemon, sent: &Sent, (tag, unsettled_s): (&str, u6
                     (got - value).abs() <= 1e-6 * value.abs().max(1.0),
                     "{name}: {metric} {at}: {got} for {value}"
                 ),
-                None => assert!(*at >= last, "{name}: {metric} lacks {at}: {values:?}, stored {stored:?}"),
+                None => assert!(*at >= unsettled_from, "{name}: {metric} lacks {at}: {values:?}, stored {stored:?}"),
             }
             points += 1;
         }
-        let unknown = stored.keys().filter(|at| **at < last && !values.contains_key(at)).count();
+        let unknown = stored.keys().filter(|at| **at < unsettled_from && !values.contains_key(at)).count();
         assert!(unknown <= 1, "{name}: {metric} has more points than were sent");
     }
     println!("{name}: {} series, {points} points, all as sent", sent.len());

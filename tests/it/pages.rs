@@ -183,7 +183,8 @@ fn stalled_clients_hold_up_the_end_no_longer_than_the_time_to_drain() {
         }
         let began = Instant::now();
         assert_eq!(daemon.terminate().code(), Some(0), "{store}");
-        assert!(began.elapsed() < Duration::from_secs(60), "{store}: {:?}", began.elapsed());
+        // Below the minute after which an idle connection is closed anyway.
+        assert!(began.elapsed() < Duration::from_secs(35), "{store}: {:?}", began.elapsed());
         drop(in_a_line.read(&mut [0]));
     }
 }

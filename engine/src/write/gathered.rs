@@ -11,7 +11,7 @@ use crate::core::Core;
 use crate::table::Table;
 
 /// As many bytes of keys and cells are enough for one change.
-const GATHERED_BYTES_MAX: usize = 1 << 20;
+const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// Batches and who waits for them.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Gathered {
         let mut state = self.state();
         state.bytes += one.batch.data_bytes();
         state.waiting.push(one);
-        if state.closed || state.bytes > GATHERED_BYTES_MAX { state.take() } else { Vec::new() }
+        if state.closed || state.bytes > KEPT_BYTES_MAX { state.take() } else { Vec::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
