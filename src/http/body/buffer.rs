@@ -1,7 +1,7 @@
 //! A body while it is read: a vector while it is small, then a mapping of its own.
 //!
-//! A large buffer freed to the allocator teaches glibc to keep as much in each of its arenas for ever: after some bodies
-//! of the full size the process held 120 MB more than before them. A mapping is given back whole, and it grows
+//! An allocator keeps what large buffers were given for those to come, in each of its arenas: with glibc's the process held
+//! 120 MB more after some bodies of the full size than before them. A mapping is given back whole, and it grows
 //! without being copied, since only the pages that are written cost memory.
 
 use std::io::{self, Write};
