@@ -1,4 +1,4 @@
-//! How fast a core decodes blocks of folded rows straight to columns: the entropy coding of a 64 KiB block and its points, as a
+//! How fast a core decodes blocks of folded rows straight to columns: the entropy coding of a block of 96 KiB and its points, as a
 //! query that finds nothing cached does, and the points alone, as one does that finds the block open.
 //!
 //! `cd benches && cargo run --release --example decode`. TSBS's `cpu-only` as it walks itself, a point each 10 seconds, a block's
@@ -7,10 +7,14 @@
 use std::hint::black_box;
 
 use basalt_schema::{BaseTime, CompactedCell, Door, PointTime, Tsb1, Tsb1Block, Value, point_cell};
-use basalt_store::{Packed, PackedRows, Packing};
+use basalt_store::{Packed, Packing, RowBatchBuilder};
+
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// As a data block of the store.
-const BLOCK_BYTES: usize = 64 << 10;
+const BLOCK_BYTES: usize = 96 << 10;
 const BLOCKS: usize = 100;
 const POINTS: i64 = 360;
 const START: u32 = 1_699_999_200;
@@ -95,17 +99,18 @@ fn cpu_seconds() -> f64 {
         / TICKS_A_SECOND
 }
 
-/// All points of a block; gives how many.
-fn columns(block: &Tsb1Block) -> usize {
-    let mut rows = PackedRows::default();
+/// All points of a block as a batch of rows, the way a scan makes one; gives how many.
+fn columns(block: &Tsb1Block, builder: &mut RowBatchBuilder) -> usize {
     for row in 0..block.rows_count() {
-        assert!(block.pack(row, Packing::Points, &mut rows), "a row that is not packed");
+        builder.begin_row(block.row_key(row)).expect("room");
+        assert!(builder.push_packed(|rows| block.pack(row, Packing::Points, rows)), "a row that is not packed");
     }
-    let points = |row| match rows.row(row) {
+    let batch = builder.take();
+    let points = |row: basalt_store::RowView<'_>| match row.packed() {
         Some(Packed::Points(points)) => black_box(points.words).len(),
         _ => 0,
     };
-    (0..rows.len()).map(points).sum()
+    batch.rows().map(points).sum()
 }
 
 /// Millions of points a CPU second: least, median and greatest of the rounds.
@@ -137,8 +142,11 @@ fn main() {
         }
         println!("{name}: {points} points in {BLOCKS} blocks, {:.3} bytes each", bytes as f64 / points as f64);
         let open = |(stored, length): &(Vec<u8>, usize)| Tsb1.open(stored.clone(), *length).expect("a block of points");
-        rate(&format!("{name}, from stored bytes"), || blocks.iter().map(|block| columns(&open(block))).sum());
+        let mut builder = RowBatchBuilder::new();
+        rate(&format!("{name}, from stored bytes"), || {
+            blocks.iter().map(|block| columns(&open(block), &mut builder)).sum()
+        });
         let opened: Vec<Tsb1Block> = blocks.iter().map(open).collect();
-        rate(&format!("{name}, of open blocks"), || opened.iter().map(columns).sum());
+        rate(&format!("{name}, of open blocks"), || opened.iter().map(|block| columns(block, &mut builder)).sum());
     }
 }

@@ -64,6 +64,8 @@ impl WordKind {
 }
 
 /// Makes the bits of floats of decimals, as [`WordKind::word`] does.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "compiled for the processor's features that its caller found")]
 #[expect(clippy::cast_precision_loss, reason = "the encoder takes no number of a float above 2⁵¹")]
 pub(super) fn divide(words: &mut [u64], exponent: u8) {
     let power = power(exponent);

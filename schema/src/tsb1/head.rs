@@ -126,7 +126,39 @@ impl Head {
 
     /// Fills offsets in milliseconds and words, both of the row's count. False where offsets do not ascend strictly, or
     /// kinds are told: then the cell alone says what the row is.
+    ///
+    /// The loops are compiled twice, for AVX2 and without, and the processor says which runs. Both give the same.
     pub(super) fn points_into(
+        &self,
+        planes: &RowPlanes<'_>,
+        exceptions: &[Exception],
+        offsets_ms: &mut [u32],
+        words: &mut [u64],
+    ) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has the feature that the function is compiled for, as was asked just now.
+            #[expect(unsafe_code, reason = "the function's one demand is its feature, which is there")]
+            return unsafe { self.points_by_avx2(planes, exceptions, offsets_ms, words) };
+        }
+        self.points(planes, exceptions, offsets_ms, words)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn points_by_avx2(
+        &self,
+        planes: &RowPlanes<'_>,
+        exceptions: &[Exception],
+        offsets_ms: &mut [u32],
+        words: &mut [u64],
+    ) -> bool {
+        self.points(planes, exceptions, offsets_ms, words)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "compiled for the features of each caller")]
+    fn points(
         &self,
         planes: &RowPlanes<'_>,
         exceptions: &[Exception],
@@ -160,6 +192,8 @@ impl Head {
     }
 
     /// Makes words of the numbers, or residuals, that they hold.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "compiled for the features of each caller")]
     fn finish_words(&self, words: &mut [u64]) {
         match (self.guess.predictor, self.kinds) {
             (Predictor::Words, Kinds::Singles) => {
@@ -219,6 +253,8 @@ pub(super) fn read_exceptions(count: usize, streams: &mut Streams, exceptions: &
 
 impl Kinds {
     /// Makes words of floats of decimals: those that decoding the row's cell gives.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "compiled for the features of each caller")]
     pub(super) fn words_of_decimals(self, words: &mut [u64], exponent: u8) {
         decimal::divide(words, exponent);
         if self == Self::Singles {

@@ -112,7 +112,10 @@ fn mean_above(base: i64, numbers: &[i64], low: i64, high: i64) -> i64 {
 }
 
 /// Puts the numbers back into `words`, which has the row's length. The residuals are as many as the predictor has.
-#[inline]
+///
+/// What no point needs of the one before is done for all first: that loop a compiler makes wide.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "compiled for the processor's features that its caller found")]
 pub(super) fn restore(guess: Guess, residuals: impl Iterator<Item = u64>, words: &mut [u64]) {
     let (base, centre) = (guess.base.cast_unsigned(), guess.centre.cast_unsigned());
     let step_of = |residual: u64| unfold_sign(residual).cast_unsigned();
@@ -139,7 +142,10 @@ pub(super) fn restore(guess: Guess, residuals: impl Iterator<Item = u64>, words:
             let Some((first, rest)) = words.split_first_mut() else { return };
             *first = number;
             for (out, residual) in rest.iter_mut().zip(residuals) {
-                number = number.wrapping_add(centre.wrapping_add(step_of(residual)));
+                *out = centre.wrapping_add(step_of(residual));
+            }
+            for out in rest {
+                number = number.wrapping_add(*out);
                 *out = number;
             }
         }
@@ -151,7 +157,10 @@ pub(super) fn restore(guess: Guess, residuals: impl Iterator<Item = u64>, words:
             number = number.wrapping_add(step);
             *second = number;
             for (out, residual) in rest.iter_mut().zip(residuals) {
-                step = step.wrapping_add(step_of(residual));
+                *out = step_of(residual);
+            }
+            for out in rest {
+                step = step.wrapping_add(*out);
                 number = number.wrapping_add(step);
                 *out = number;
             }

@@ -100,6 +100,8 @@ pub(super) fn restore(times: Times, residuals: &[u64], count: usize, offsets: &m
 
 /// Fills offsets in milliseconds, as many as the row has points; false where they do not ascend strictly or overflow.
 /// The residuals come as planes, from the lowest byte.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "compiled for the processor's features that its caller found")]
 pub(super) fn restore_ascending(times: Times, planes: &[&[u8]], is_millis: bool, offsets_ms: &mut [u32]) -> bool {
     let unit = if is_millis { 1 } else { 1000 };
     let Some(step) = times.step.checked_mul(unit).filter(|step| step.unsigned_abs() < OFFSET_MS_LIMIT) else {
