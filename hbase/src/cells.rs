@@ -15,8 +15,6 @@ use crate::pb::client::Cell as MessageCell;
 
 /// Bytes of a key besides row, family and qualifier: two lengths, time, kind.
 const KEY_FIXED_BYTES: usize = 2 + 1 + 8 + 1;
-/// Bytes of a key after its qualifier: time, kind.
-const KEY_END_BYTES: usize = 8 + 1;
 
 /// Adds a change of a row. Without a time it carries the largest, which the server replaces by its own.
 ///
@@ -129,34 +127,50 @@ impl Cells {
 ///
 /// # Errors
 /// `Malformed`: as [`Cells::next`].
+#[inline]
 pub(crate) fn next<'a>(block: &mut &'a [u8]) -> Result<Option<CellRef<'a>>> {
     if block.is_empty() {
         return Ok(None);
     }
-    let len = number(block)?;
-    let mut body = take(block, len)?;
-    let (key_len, value_len) = (number(&mut body)?, number(&mut body)?);
-    let mut key = take(&mut body, key_len)?;
-    let value = take(&mut body, value_len)?;
-    let row_len = usize::from(key.try_get_u16().map_err(|_| short())?);
-    let row = take(&mut key, row_len)?;
-    let family_len = usize::from(key.try_get_u8().map_err(|_| short())?);
-    let family = take(&mut key, family_len)?;
-    let qualifier_len = key.len().checked_sub(KEY_END_BYTES).ok_or_else(short)?;
-    let qualifier = take(&mut key, qualifier_len)?;
-    let timestamp = Timestamp(key.try_get_u64().map_err(|_| short())?);
-    let kind = kind(key.try_get_u8().map_err(|_| short())?)?;
+    let (parts, rest) = split(block).ok_or_else(short)?;
+    *block = rest;
+    let Parts { row, family, qualifier, time, code, value } = parts;
+    let (timestamp, kind) = (Timestamp(time), kind(code)?);
     Ok(Some(CellRef { row, family, qualifier, timestamp, kind, seq: SeqNo(0), value }))
 }
 
-fn number(bytes: &mut &[u8]) -> Result<usize> {
-    Ok(bytes.try_get_u32().map_err(|_| short())? as usize)
+/// What a framed cell is made of.
+struct Parts<'a> {
+    row: &'a [u8],
+    family: &'a [u8],
+    qualifier: &'a [u8],
+    time: u64,
+    code: u8,
+    value: &'a [u8],
 }
 
-fn take<'a>(bytes: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
-    let (taken, rest) = bytes.split_at_checked(len).ok_or_else(short)?;
-    *bytes = rest;
-    Ok(taken)
+/// The first cell's parts, and what follows it. `None`: lengths that do not fit.
+#[inline]
+fn split(block: &[u8]) -> Option<(Parts<'_>, &[u8])> {
+    let (len, rest) = block.split_first_chunk()?;
+    let (cell, rest) = rest.split_at_checked(number(*len))?;
+    let (key_len, cell) = cell.split_first_chunk()?;
+    let (value_len, cell) = cell.split_first_chunk()?;
+    let (key, value) = cell.split_at_checked(number(*key_len))?;
+    let value = value.get(..number(*value_len))?;
+    let (row_len, key) = key.split_first_chunk()?;
+    let (row, key) = key.split_at_checked(u16::from_be_bytes(*row_len).into())?;
+    let (family_len, key) = key.split_first()?;
+    let (family, key) = key.split_at_checked((*family_len).into())?;
+    let (key, code) = key.split_last_chunk::<1>()?;
+    let (qualifier, time) = key.split_last_chunk()?;
+    let [code] = *code;
+    Some((Parts { row, family, qualifier, time: u64::from_be_bytes(*time), code, value }, rest))
+}
+
+#[inline]
+fn number(bytes: [u8; 4]) -> usize {
+    u32::from_be_bytes(bytes) as usize
 }
 
 fn short() -> Error {

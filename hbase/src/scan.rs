@@ -1,7 +1,7 @@
 //! Scans: region after region, rows as they come, gone on with where they stood when a server or region went.
 //!
-//! A task of the client's runtime asks ahead of the reader, by a bounded number of batches. While the reader is slow the
-//! server is told that the scan is still wanted. A row that comes in parts is put together, or handed on in pieces of the
+//! A task of the client's runtime asks ahead of the reader, by a bounded number of batches and an answer: a server reads the
+//! next one while what came is taken apart. While the reader is slow the server is told that the scan is still wanted. A row that comes in parts is put together, or handed on in pieces of the
 //! size that was asked for.
 
 use std::sync::Arc;
@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use basalt_store::{Result, RowBatch, Scan, ScanSender, TableName};
 use bytes::Bytes;
-use tokio::time::Instant;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::Cluster;
 use crate::connection::{Address, Service};
-use crate::error::CallError;
+use crate::error::{CallError, Error};
 use crate::exception::Remedy;
 use crate::locations::{Map, Region};
 use crate::patience::Patience;
@@ -51,7 +52,11 @@ struct Open {
     map: Arc<Map>,
     /// The number of the next call: a server refuses one that it was told before.
     next: u64,
+    /// The answer after the last one that was taken, where it was asked for already.
+    coming: Option<Coming>,
 }
+
+type Coming = JoinHandle<std::result::Result<(ScanResponse, Bytes), CallError>>;
 
 /// What is left to do after an answer.
 enum Then {
@@ -113,7 +118,7 @@ impl Walk {
         let error = match told {
             Ok(told) => {
                 self.patience.renew(&self.cluster.options);
-                return self.take(told);
+                return self.take(told).await;
             }
             Err(error) => error,
         };
@@ -147,24 +152,48 @@ impl Walk {
             region: Arc::clone(region),
             map: Arc::clone(map),
             next: 0,
+            coming: None,
         };
         Ok((told, block, open))
     }
 
     async fn next(&mut self, mut open: Open) -> std::result::Result<Told, CallError> {
-        let ask = ScanRequest { scanner_id: Some(open.id), next_call_seq: Some(open.next), ..self.request() };
-        match self.call(&open.server, &ask).await {
-            Ok((told, block)) => {
-                open.next += 1;
-                Ok((told, block, open))
-            }
+        let told = if let Some(coming) = open.coming.take() {
+            coming.await.unwrap_or(Err(CallError::Unknown(Error::Ended)))
+        } else {
+            let ask = self.next_request(&mut open);
+            self.call(&open.server, &ask).await
+        };
+        match told {
+            Ok((told, block)) => Ok((told, block, open)),
             Err(error) => {
                 // Refused before it began: the scanner stands where it stood.
+                open.next -= 1;
                 let is_kept = matches!(&error, CallError::Refused(refused) if refused.remedy() == Remedy::BackOff && refused.is_before_work());
                 self.open = is_kept.then_some(open);
                 Err(error)
             }
         }
+    }
+
+    /// Asks for the answer after the one that came, if that is sure to be wanted.
+    async fn ask_ahead(&self, open: &mut Open) {
+        if self.rows.limit().is_some() {
+            return;
+        }
+        let (cluster, server, ask) = (Arc::clone(&self.cluster), open.server.clone(), self.next_request(open));
+        let deadline = self.patience.call_deadline(self.cluster.options.call_timeout);
+        open.coming = Some(tokio::spawn(async move {
+            cluster.call((&server, Service::Client), "Scan", &ask, Bytes::new(), deadline).await
+        }));
+        // It is on its way before this thread turns to what came.
+        tokio::task::yield_now().await;
+    }
+
+    fn next_request(&self, open: &mut Open) -> ScanRequest {
+        let number = open.next;
+        open.next += 1;
+        ScanRequest { scanner_id: Some(open.id), next_call_seq: Some(number), ..self.request() }
     }
 
     fn request(&self) -> ScanRequest {
@@ -183,9 +212,12 @@ impl Walk {
         self.cluster.call((server, Service::Client), "Scan", ask, Bytes::new(), deadline).await
     }
 
-    fn take(&mut self, (told, block, open): Told) -> Result<Then> {
+    async fn take(&mut self, (told, block, mut open): Told) -> Result<Then> {
         let is_region_done = told.more_results_in_region == Some(false);
         let is_scan_done = told.more_results == Some(false);
+        if !is_region_done && !is_scan_done {
+            self.ask_ahead(&mut open).await;
+        }
         self.rows.take(told, &block)?;
         Ok(if is_scan_done {
             Then::End
@@ -230,7 +262,10 @@ impl Walk {
     }
 
     async fn renew(&mut self) {
-        let Some(mut open) = self.open.take() else { return };
+        // A call that the server is at renews it too, and takes one at a time.
+        let Some(mut open) = self.open.take_if(|open| open.coming.as_ref().is_none_or(JoinHandle::is_finished)) else {
+            return;
+        };
         let ask = ScanRequest {
             scanner_id: Some(open.id),
             next_call_seq: Some(open.next),
@@ -256,13 +291,17 @@ impl Walk {
 
     async fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
+        let deadline = Instant::now() + CLOSED_WITHIN;
+        if let Some(coming) = open.coming {
+            // Nobody wants it any more; the server takes one call at a time.
+            drop(timeout_at(deadline, coming).await);
+        }
         let ask = ScanRequest {
             scanner_id: Some(open.id),
             close_scanner: Some(true),
             number_of_rows: Some(0),
             ..ScanRequest::default()
         };
-        let deadline = Instant::now() + CLOSED_WITHIN;
         let told = self.cluster.call((&open.server, Service::Client), "Scan", &ask, Bytes::new(), deadline).await;
         if let Err::<(ScanResponse, _), _>(error) = told {
             tracing::debug!("scan of {}: not closed: {error:?}", self.table);

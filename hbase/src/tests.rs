@@ -347,6 +347,31 @@ async fn a_scan_goes_on_where_it_stood() {
     assert_eq!(starts, expected.map(|(start, is_in)| (Bytes::from(start), is_in)));
 }
 
+/// The answer after the one that waits for its reader is there already, and no more than that.
+#[tokio::test]
+async fn a_scan_asks_one_answer_ahead() {
+    let mut step = 0;
+    let fake = Fake::start(move |_: &Asked| {
+        step += 1;
+        rows(&[["a", "b", "c", "d"][step - 1]], 7, step < 4)
+    })
+    .await;
+    let (sender, scanner) = Scanner::channel(1);
+    let walk = Walk::new(fake.client(), table(), Scan { batch_bytes: 1, ..Scan::all() }).unwrap();
+    let run = tokio::spawn(walk.run(sender));
+    // One batch is in the channel, one waits for room there, one is ahead.
+    while fake.calls("Scan").len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(fake.calls("Scan").len(), 3);
+    assert_eq!(read(scanner).await, ["a", "b", "c", "d"]);
+    run.await.unwrap();
+    let asked: Vec<ScanRequest> = fake.calls("Scan").iter().map(Asked::read).collect();
+    let numbers: Vec<_> = asked.iter().map(|ask| ask.next_call_seq).collect();
+    assert_eq!(numbers, [None, Some(0), Some(1), Some(2)]);
+}
+
 /// A reader that goes away takes the server's scanner with it.
 #[tokio::test]
 async fn a_dropped_scan_is_closed_at_the_server() {
