@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Salt, Schema, Tsuid, Uid};
+use basalt_schema::{BaseTime, DATA_FAMILY, RowPoints, Schema, Tsuid, Uid};
 use basalt_store::{Columns, Filter, ListOperator, RowBatch, Scan, TableName};
 use bytes::Bytes;
 
@@ -15,6 +15,7 @@ use crate::Result;
 use crate::cancel::Budget;
 use crate::fetch::Hours;
 use crate::fetch::workers::run_all;
+use crate::held::{Held, Keep, by_columns};
 use crate::piece::{Piece, pieces};
 use crate::rollup::Attempt;
 use crate::row_filter::RowFilter;
@@ -24,23 +25,6 @@ use crate::row_range::RowRanges;
 const META_FAMILY: &[u8] = b"name";
 /// Bytes of rows that are kept.
 const HELD_BYTES_MAX: u64 = 32 << 20;
-
-/// The rows of an attempt, by bucket and ascending within each.
-#[derive(Debug, Default)]
-pub(crate) struct Held(Vec<(Salt, Vec<RowBatch>)>);
-
-impl Held {
-    /// The rows of pieces, each with its place among them. Workers end in any order; a series' rows are wanted by time.
-    fn of_pieces(mut pieces: Vec<(usize, Salt, Vec<RowBatch>)>) -> Self {
-        pieces.sort_unstable_by_key(|(place, ..)| *place);
-        Self(pieces.into_iter().map(|(_, salt, rows)| (salt, rows)).collect())
-    }
-
-    /// Those of a bucket.
-    pub(crate) fn of(&self, salt: Salt) -> impl Iterator<Item = &RowBatch> {
-        self.0.iter().filter(move |(of, _)| *of == salt).flat_map(|(_, rows)| rows)
-    }
-}
 
 /// Adds every series of a metric that has a row in the window and passes the filter; gives those rows where they are not too
 /// large and `keep` says so.
@@ -53,7 +37,7 @@ pub(crate) fn of_attempt(
     schema: &Schema,
     metric: Uid,
     attempt: &Attempt,
-    (filter, keep): (Option<&RowFilter>, bool),
+    (filter, keep): (Option<&RowFilter>, Keep),
     budget: &Budget,
 ) -> Result<Option<Held>> {
     let Some(hours) = Hours::of(&attempt.window, attempt.read.as_ref()) else { return Ok(None) };
@@ -66,8 +50,9 @@ pub(crate) fn of_attempt(
         filter: filter.map(|filter| &filter.pattern),
         ranges: listed.and_then(|listed| RowRanges::new(schema, metric, hours.iter(), listed)),
         budget,
-        held_bytes_max: if keep { HELD_BYTES_MAX } else { 0 },
-        is_kept: AtomicBool::new(keep),
+        held_bytes_max: if keep == Keep::Nothing { 0 } else { HELD_BYTES_MAX },
+        is_kept: AtomicBool::new(keep != Keep::Nothing),
+        has_points: keep == Keep::Points && attempt.read.is_none(),
         held_bytes: AtomicU64::new(0),
     };
     reader.read()
@@ -88,6 +73,7 @@ pub(crate) fn within(schema: &Schema, metric: Uid, times: Range<BaseTime>, budge
         budget,
         held_bytes_max: 0,
         is_kept: AtomicBool::default(),
+        has_points: false,
         held_bytes: AtomicU64::default(),
     }
     .read()
@@ -132,6 +118,8 @@ struct Reader<'a> {
     /// Whether rows are kept, until they are too large. Relaxed, as is the count: who sees it late keeps a batch more.
     is_kept: AtomicBool,
     held_bytes: AtomicU64,
+    /// Whether rows of plain points are kept by columns.
+    has_points: bool,
 }
 
 impl Reader<'_> {
@@ -188,9 +176,13 @@ impl Reader<'_> {
     /// Keeps rows up to the bound; gives the last one that was read where there is no room for more.
     fn rows(&self, scan: Scan, held: &mut Vec<RowBatch>) -> Result<Option<Bytes>> {
         let mut scanner = self.schema.store().scan(self.table, scan)?;
+        let mut points = RowPoints::default();
         while let Some(batch) = scanner.next_wait() {
-            let batch = batch?;
+            let mut batch = batch?;
             self.add(&batch)?;
+            if self.has_points {
+                batch = by_columns(&batch, self.schema.config().duplicates(), &mut points)?;
+            }
             let bytes = batch.data_bytes() as u64;
             self.budget.reserve(bytes)?;
             let before = self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -222,7 +214,7 @@ mod tests {
     use crate::fixture::Fixture;
     use crate::memory::MemoryPool;
     use crate::{Cancel, Limits};
-    use basalt_schema::Salting;
+    use basalt_schema::{Salt, Salting};
 
     /// Rows of three hosts, some of whose series are not known yet.
     fn read(held_bytes_max: u64) -> (usize, Option<usize>, u64) {
@@ -232,7 +224,7 @@ mod tests {
         }
         let schema = fixture.another(true);
         let (held, charged) = read_hours(&schema, 1, held_bytes_max);
-        let rows = held.map(|held| held.0.iter().flat_map(|(_, rows)| rows).map(RowBatch::len).sum());
+        let rows = held.map(|held| held.all().iter().flat_map(|(_, rows)| rows).map(RowBatch::len).sum());
         (schema.index().len(), rows, charged)
     }
 
@@ -257,6 +249,7 @@ mod tests {
             held_bytes_max,
             is_kept,
             held_bytes,
+            has_points: false,
         };
         let held = reader.read().unwrap();
         let charged = reader.held_bytes.load(Ordering::Relaxed);
@@ -272,8 +265,8 @@ mod tests {
         }
         let (held, _) = read_hours(&fixture.another(true), 40, HELD_BYTES_MAX);
         let held = held.unwrap();
-        assert_eq!(held.0.len(), 4, "scanned at once");
-        let scrambled = [2, 0, 3, 1].map(|place| (place, Salt(0), held.0[place].1.clone()));
+        assert_eq!(held.all().len(), 4, "scanned at once");
+        let scrambled = [2, 0, 3, 1].map(|place| (place, Salt(0), held.all()[place].1.clone()));
         let held = Held::of_pieces(scrambled.into());
         let keys: Vec<&[u8]> = held.of(Salt(0)).flat_map(RowBatch::rows).map(|row| row.key()).collect();
         assert_eq!(keys.len(), 40);

@@ -40,6 +40,7 @@ mod filter;
 pub mod foreign;
 mod gexp;
 mod group;
+mod held;
 mod histogram;
 mod last;
 mod limits;

@@ -12,9 +12,10 @@ use basalt_store::{ErrorKind, Filter, TableName};
 use roaring::RoaringBitmap;
 
 use crate::cancel::Budget;
-use crate::discover::{self, Held};
+use crate::discover;
 use crate::downsample::Downsample;
 use crate::filter::{FilterKind, Matcher, TagFilter};
+use crate::held::{Held, Keep};
 use crate::request::{Query, Source, SubQueryPlan};
 use crate::rollup::{Attempt, RollupRead, attempts};
 use crate::row_filter::{self, RowFilter};
@@ -109,7 +110,7 @@ impl Plan {
                 let metric = planner.uid(UidKind::Metric, name)?;
                 if config.is_shared {
                     let filter = row_filter::of(schema, metric, &sub.filters);
-                    held = planner.discover(metric, attempts.iter().flatten(), filter.as_ref(), budget)?;
+                    held = planner.discover((metric, sub), attempts.iter().flatten(), filter.as_ref(), budget)?;
                     row_filter = filter.map(|filter| filter.pattern);
                 }
                 let (ids, group_keys) = planner.filtered(metric, sub, options.compat.strict)?;
@@ -203,15 +204,17 @@ impl Planner<'_> {
     /// Brings the series that others wrote into the index; gives the rows of what is read first, where they were kept.
     fn discover<'a>(
         &self,
-        metric: Uid,
+        (metric, sub): (Uid, &SubQueryPlan),
         attempts: impl Iterator<Item = &'a Attempt>,
         filter: Option<&RowFilter>,
         budget: &Budget,
     ) -> Result<Option<Arc<Held>>> {
         let mut held = None;
-        for (place, attempt) in attempts.enumerate() {
-            let rows = discover::of_attempt(self.schema, metric, attempt, (filter, place == 0), budget)?;
+        let mut keep = if sub.histogram.is_some() { Keep::Cells } else { Keep::Points };
+        for attempt in attempts {
+            let rows = discover::of_attempt(self.schema, metric, attempt, (filter, keep), budget)?;
             held = held.or(rows.map(Arc::new));
+            keep = Keep::Nothing;
         }
         Ok(held)
     }
