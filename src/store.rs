@@ -67,6 +67,7 @@ impl Plain {
                 let store = Arc::new(hbase::open(&config.hbase)?);
                 cluster = Some(Arc::clone(&store));
                 schema.is_shared = true;
+                schema.joins = config.schema.fix_duplicates;
                 (store, None)
             }
         };

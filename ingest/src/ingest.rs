@@ -14,7 +14,7 @@ use crate::put_line::parse_known_lines;
 use crate::raw_point::{RawPoint, RawTags};
 use crate::report::PointError;
 use crate::series_cache::{Fingerprint, KnownSeries, SeriesCache};
-use crate::stage::{CellTimes, Stage};
+use crate::stage::{PointCells, Stage};
 use crate::submission::{Part, Submission, SubmissionParts, Work, store_problem};
 use crate::{Door, IngestLimits, IngestStats, Outcome, Problem, ProblemClass, Result};
 
@@ -223,8 +223,12 @@ impl Ingest {
         if let Some(listener) = &self.listener {
             listener.rows_written(&mut stage.rows());
         }
-        let times = if config.data_times.is_some() { CellTimes::Data } else { CellTimes::Written };
-        let (staged, batch) = stage.seal(self.limits.durability, times);
+        let cells = match (config.data_times, config.joins) {
+            (Some(_), _) => PointCells::EachAtItsTime,
+            (None, true) => PointCells::Joined,
+            (None, false) => PointCells::Each,
+        };
+        let (staged, batch) = stage.seal(self.limits.durability, cells);
         let pending = match batch {
             Ok(batch) if batch.is_empty() => Pending::ready(Ok(Applied::default())),
             Ok(mut batch) => {

@@ -4,7 +4,8 @@
 //! points in order of arrival ─► (row, offset, qualifier, value) ─ by row ─► batch: row key once, its cells after it
 //! ```
 //!
-//! Where points are appended (rule S-APPEND-WRITE), a row's points are one append in the order of arrival instead.
+//! Where points are appended (rule S-APPEND-WRITE), a row's points are one append in the order of arrival instead; where they
+//! are joined, one cell in time order, as a rewritten row has them.
 //!
 //! Of several points of one row and offset only the last goes into the batch, whatever its width: their cells would get
 //! one time, and which of two such cells wins is for no store to decide.
@@ -12,8 +13,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use basalt_schema::{APPEND_QUALIFIER, BaseTime, DATA_FAMILY, PointCell, QualifierBytes, SeriesId, ValueBytes};
-use basalt_store::{Append, Durability, MutationBatch, Timestamp};
+use basalt_schema::{
+    APPEND_QUALIFIER, BaseTime, CompactedCell, DATA_FAMILY, PointCell, PointKind, Qualifier, QualifierBytes, SeriesId,
+    StoredPoint, ValueBytes,
+};
+use basalt_store::{Append, Durability, MutationBatch, RowBuilder, Timestamp};
 use bytes::Bytes;
 
 use crate::series_cache::KnownSeries;
@@ -30,6 +34,7 @@ struct StagedPoint {
     /// Place of its row in [`Stage::rows`].
     row: u32,
     offset_ms: u32,
+    kind: PointKind,
     /// Its index among the points handed in.
     index: usize,
     qualifier: QualifierBytes,
@@ -81,6 +86,7 @@ impl Stage {
             row,
             index,
             offset_ms: cell.qualifier.offset_ms,
+            kind: cell.qualifier.kind,
             qualifier: cell.qualifier_bytes,
             value: cell.value,
         });
@@ -149,7 +155,7 @@ impl Stage {
     pub(crate) fn seal(
         mut self,
         durability: Durability,
-        times: CellTimes,
+        cells: PointCells,
     ) -> (StagedRows, basalt_store::Result<MutationBatch>) {
         // Rows come in the order of their first points; a row's points stay in the order of arrival.
         if !self.points.is_sorted_by_key(|point| point.row) {
@@ -159,14 +165,24 @@ impl Stage {
         let mut rows = StagedRows { superseded: 0, indices, row_ends: Vec::with_capacity(self.rows.len()) };
         let bytes = self.keys.len() + self.points.len() * POINT_BYTES;
         let mut batch = MutationBatch::with_capacity(durability, self.rows.len(), self.points.len(), bytes);
-        let (mut made, mut end) = (Ok(()), 0);
+        let (mut made, mut end, mut joined) = (Ok(()), 0, CompactedCell::default());
         for (points, row) in self.points.chunk_by_mut(|a, b| a.row == b.row).zip(&self.rows) {
             end += points.len();
             rows.row_ends.push(end);
             let key = self.keys.get(row.key.clone()).unwrap_or_default();
             if made.is_ok() {
-                let put = put_row(&mut batch, key, points, |point| times.of(row.base, point));
-                made = put.map(|kept| rows.superseded += (points.len() - kept) as u64);
+                let put = batch.row(key).and_then(|mut to| {
+                    let all = points.len();
+                    let kept = last_of_each_instant(points);
+                    let kept = match cells {
+                        PointCells::Each => put_each(&mut to, kept, |_| None),
+                        PointCells::EachAtItsTime => put_each(&mut to, kept, |point| Some(point.time(row.base))),
+                        PointCells::Joined => put_joined(&mut to, kept, &mut joined),
+                    }?;
+                    rows.superseded += (all - kept) as u64;
+                    Ok(())
+                });
+                made = put;
             }
         }
         debug_assert_eq!(rows.row_ends.len(), self.rows.len(), "BUG: a row without points");
@@ -174,43 +190,59 @@ impl Stage {
     }
 }
 
-/// Whose time the cells bear.
+/// How the points of a row become cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CellTimes {
-    /// The moment of the write.
-    Written,
-    /// The point's own time (rule S-DTCS).
-    Data,
+pub(crate) enum PointCells {
+    /// One each.
+    Each,
+    /// One each, which bears the point's own time (rule S-DTCS).
+    EachAtItsTime,
+    /// One of all of them.
+    Joined,
 }
 
-impl CellTimes {
-    fn of(self, base: BaseTime, point: &StagedPoint) -> Option<Timestamp> {
-        let time_ms = u64::from(base.seconds()) * 1000 + u64::from(point.offset_ms);
-        (self == Self::Data).then_some(Timestamp(time_ms))
+impl StagedPoint {
+    fn time(&self, base: BaseTime) -> Timestamp {
+        Timestamp(u64::from(base.seconds()) * 1000 + u64::from(self.offset_ms))
     }
 }
 
-/// Adds a row with the last of its points at each offset, and says how many these are.
-fn put_row(
-    batch: &mut MutationBatch,
-    key: &[u8],
-    points: &mut [StagedPoint],
-    time: impl Fn(&StagedPoint) -> Option<Timestamp>,
-) -> basalt_store::Result<usize> {
-    let mut row = batch.row(key)?;
+/// The last of a row's points at each offset, in time order.
+fn last_of_each_instant(points: &mut [StagedPoint]) -> impl Iterator<Item = &StagedPoint> {
     // Fast path: nearly all rows have one point, or points in time order.
     if !points.is_sorted_by(|a, b| a.offset_ms < b.offset_ms) {
         // Slow path: stable, so the last of an offset is the last that came.
         points.sort_by_key(|point| point.offset_ms);
     }
-    let mut kept = 0;
-    for same in points.chunk_by(|a, b| a.offset_ms == b.offset_ms) {
-        if let Some(point) = same.last() {
-            row.put(DATA_FAMILY, &point.qualifier, time(point), &point.value)?;
-            kept += 1;
-        }
+    points.chunk_by(|a, b| a.offset_ms == b.offset_ms).filter_map(<[_]>::last)
+}
+
+/// Puts a cell a point, and says how many.
+fn put_each<'p>(
+    row: &mut RowBuilder<'_>,
+    mut points: impl Iterator<Item = &'p StagedPoint>,
+    time: impl Fn(&StagedPoint) -> Option<Timestamp>,
+) -> basalt_store::Result<usize> {
+    points.try_fold(0, |count, point| {
+        row.put(DATA_FAMILY, &point.qualifier, time(point), &point.value)?;
+        Ok(count + 1)
+    })
+}
+
+/// Puts points as one cell, made in `joined`, and says how many.
+fn put_joined<'p>(
+    row: &mut RowBuilder<'_>,
+    points: impl Iterator<Item = &'p StagedPoint>,
+    joined: &mut CompactedCell,
+) -> basalt_store::Result<usize> {
+    joined.clear();
+    for point in points {
+        let qualifier = Qualifier { offset_ms: point.offset_ms, kind: point.kind };
+        joined.push(StoredPoint { qualifier, value: &point.value });
     }
-    Ok(kept)
+    joined.seal();
+    row.put(DATA_FAMILY, joined.qualifier(), None, joined.value())?;
+    Ok(joined.points_count())
 }
 
 impl StagedRows {
@@ -252,21 +284,22 @@ mod tests {
         KnownSeries { generation: 0, id: SeriesId(u32::try_from(tagv).unwrap()), key }
     }
 
-    /// A row's place, a qualifier's first two bytes, a value.
-    type Cell = (usize, [u8; 2], Vec<u8>);
+    /// A row's place, a qualifier, a value.
+    type Cell = (usize, Vec<u8>, Vec<u8>);
 
     /// Points `(series, time, value)`, and the cells they become.
-    fn sealed(points: &[(u64, i64, Value)]) -> (StagedRows, Vec<Cell>) {
+    fn sealed(points: &[(u64, i64, Value)], cells: PointCells) -> (StagedRows, Vec<Cell>) {
         let mut stage = Stage::with_capacity(points.len());
         for (index, (tagv, time, value)) in points.iter().enumerate() {
             let cell = point_cell(PointTime::from_number(*time).unwrap(), *value, Door::Http).unwrap();
             stage.push(index, &series(*tagv), &cell);
         }
-        let (rows, batch) = stage.seal(Durability::Fsync, CellTimes::Written);
+        let (rows, batch) = stage.seal(Durability::Fsync, cells);
         let batch = batch.unwrap();
-        let cells = batch.rows().enumerate().flat_map(|(place, row)| {
-            row.cells().map(move |c| (place, *c.qualifier.first_chunk().unwrap(), c.value.to_vec()))
-        });
+        let cells = batch
+            .rows()
+            .enumerate()
+            .flat_map(|(place, row)| row.cells().map(move |c| (place, c.qualifier.to_vec(), c.value.to_vec())));
         let cells = cells.collect();
         (rows, cells)
     }
@@ -283,15 +316,15 @@ mod tests {
             (1, HOUR + 2, int(4)),
             (1, HOUR + 1, int(5)),
         ];
-        let (rows, cells) = sealed(&points);
+        let (rows, cells) = sealed(&points, PointCells::Each);
         assert_eq!(
             cells,
             [
-                (0, [0, 0], vec![1]),
-                (0, [0, 0x10], vec![5]),
-                (0, [0, 0x20], vec![4]),
-                (1, [0, 0], vec![2]),
-                (2, [0, 0], vec![3])
+                (0, vec![0, 0], vec![1]),
+                (0, vec![0, 0x10], vec![5]),
+                (0, vec![0, 0x20], vec![4]),
+                (1, vec![0, 0], vec![2]),
+                (2, vec![0, 0], vec![3])
             ]
         );
         assert_eq!((rows.points_of(0), rows.points_of(1), rows.points_of(2)), (&[0, 3, 4][..], &[1][..], &[2][..]));
@@ -308,14 +341,37 @@ mod tests {
             // The same instant in milliseconds, as the last word.
             (1, (HOUR + 1) * 1000, Value::Int(3)),
         ];
-        let (rows, cells) = sealed(&points);
-        assert_eq!(cells, [(0, [0, 0], vec![7]), (0, [0xF0, 0], vec![3])]);
+        let (rows, cells) = sealed(&points, PointCells::Each);
+        assert_eq!(cells, [(0, vec![0, 0], vec![7]), (0, vec![0xF0, 0, 0xFA, 0], vec![3])]);
         assert_eq!((rows.points_count(), rows.superseded), (4, 2));
+    }
+
+    /// S-COMPACT-WRITE, S-COMPACT-MIXED: one byte of the value says whether seconds and milliseconds are mixed; a lone point has none.
+    #[test]
+    fn joined_points_are_a_cell_as_of_a_rewritten_row() {
+        let points = [
+            (1, HOUR + 2, Value::Int(4)),
+            (2, HOUR, Value::Int(2)),
+            (1, HOUR + 1, Value::Int(5)),
+            (1, HOUR + 1, Value::Int(6)),
+            (3, HOUR, Value::Int(7)),
+            (3, HOUR * 1000 + 1, Value::Int(8)),
+        ];
+        let (rows, cells) = sealed(&points, PointCells::Joined);
+        assert_eq!(
+            cells,
+            [
+                (0, vec![0, 0x10, 0, 0x20], vec![6, 4, 0]),
+                (1, vec![0, 0], vec![2]),
+                (2, vec![0, 0, 0xF0, 0, 0, 0x40], vec![7, 8, 1]),
+            ]
+        );
+        assert_eq!((rows.points_of(0), rows.points_count(), rows.superseded), (&[0, 2, 3][..], 6, 1));
     }
 
     #[test]
     fn no_points_make_an_empty_batch() {
-        let (rows, cells) = sealed(&[]);
+        let (rows, cells) = sealed(&[], PointCells::Each);
         assert_eq!((rows.points_count(), cells.len()), (0, 0));
     }
 }

@@ -9,6 +9,7 @@ use crate::{Duplicates, NameRules, Realtime, Rollups, Salting, UidDice, UidFilte
 /// Settings of the tables. Salt and widths are fixed when the tables are made; fold and block encoding are set then and
 /// altered as any family's settings are; the rest may change at every start.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct SchemaConfig {
     /// Table of points (`tsd.storage.hbase.data_table`).
     pub data_table: String,
@@ -37,6 +38,9 @@ pub struct SchemaConfig {
     pub is_shared: bool,
     /// Whether the points of a row are appended to one cell (`tsd.storage.enable_appends`).
     pub appends: bool,
+    /// Whether the points of a row that come together are put as one cell, where cells do not bear points' own times. Every reader
+    /// of the tables must then take the newest of two points at one instant (`tsd.storage.fix_duplicates`).
+    pub joins: bool,
     /// Whether a query puts the points of an old append cell in order (`tsd.storage.repair_appends`).
     pub repair_appends: bool,
     /// Whether a point's cell bears the point's own time (`tsd.storage.use_otsdb_timestamp`), and who wins then.
@@ -77,6 +81,7 @@ impl Default for SchemaConfig {
             series_max: 100_000_000,
             is_shared: false,
             appends: false,
+            joins: false,
             repair_appends: false,
             data_times: None,
             histogram_id: None,

@@ -123,6 +123,7 @@ keys! {
     schema.allow_specialchars: "characters allowed in names besides letters, digits and -_./";
     schema.enable_appends: "append the points of a row to one cell";
     schema.repair_appends: "let queries put the points of old append cells in order";
+    schema.fix_duplicates: "others on the same HBase tables take the newest of two points at one instant, as is always done here: the points of a row in one request are then put as one cell";
     schema.use_otsdb_timestamp: "give cells the times of their points; without effect where points are appended";
     schema.use_max_value: "with use_otsdb_timestamp, of two values at one instant keep the larger, else the smaller";
     schema.histograms: "codecs of histograms and their ids: JSON, or the name of a .json file; empty for none";

@@ -107,7 +107,7 @@ const OPENTSDB_KEYS: &str = "tsd.network.port 5555|tsd.network.bind 127.0.0.2|ts
     tsd.core.stats_with_port true|tsd.stats.canonical true|tsd.storage.hbase.data_table t|\
     tsd.storage.hbase.uid_table u|tsd.storage.hbase.tree_table r|tsd.storage.hbase.meta_table m|\
     tsd.storage.hbase.zk_quorum zk|tsd.storage.hbase.zk_basedir /x|tsd.storage.hbase.prefetch_meta true|\
-    tsd.storage.hbase.scanner.maxNumRows 7|tsd.storage.flush_interval 77|tsd.storage.fix_duplicates false|\
+    tsd.storage.hbase.scanner.maxNumRows 7|tsd.storage.flush_interval 77|tsd.storage.fix_duplicates true|\
     tsd.storage.enable_compaction false|tsd.storage.compaction.flush_interval 7|\
     tsd.storage.compaction.min_flush_threshold 7|tsd.storage.compaction.max_concurrent_flushes 7|\
     tsd.storage.compaction.flush_speed 7|tsd.storage.enable_appends true|tsd.storage.repair_appends true|\

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! round:  tables emptied ─ names brought in ─ put, timed      each server for itself, the first of them in turns
-//! then:   tables flushed ─ each question to both, in turns     over the same rows; answers must be alike; the first turn untold
+//! then:   put by OpenTSDB ─ tables flushed ─ each question to both, in turns     over the same rows; answers must be alike; the first turn untold
 //! then:   put and rewritten by a Basalt ─ compacted ─ the same questions, of rows of one cell each as hours past are
 //! ```
 //!
@@ -30,7 +30,7 @@ use usage::Usage;
 
 const USAGE: &str = "\
 usage: cargo xtask beside [--rounds N] [--hosts N] [--span SECONDS] [--connections N,...] [--batch N] [--asked N]
-                          [--basalt FILE]
+                          [--fix-duplicates true|false] [--basalt FILE]
 
   --rounds       turns of each server (3); one before them is not told, of puts (by one connection count) as of questions
   --hosts        hosts of ten series each (100)
@@ -38,6 +38,8 @@ usage: cargo xtask beside [--rounds N] [--hosts N] [--span SECONDS] [--connectio
   --connections  connections that put, one after the other (4,32)
   --batch        points a request (500)
   --asked        how often each question is asked a turn (10)
+  --fix-duplicates  Basalt's setting of that name (true, as the OpenTSDB beside it has it): with it a request's points of
+                 a row are one cell
   --basalt       the binary; built from this tree, optimised, unless named";
 
 /// The oracle's profile, and the prefix of its tables.
@@ -55,6 +57,7 @@ struct Options {
     connections: Vec<u64>,
     batch: u64,
     asked: usize,
+    fix_duplicates: bool,
     basalt: Option<PathBuf>,
 }
 
@@ -67,8 +70,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     let program = options.basalt.clone().map_or_else(basalt::build, Ok)?;
     let folder = tempfile::tempdir()?;
-    let mut field = Field::start(&program, folder.path())?;
+    let mut field = Field::start(&program, folder.path(), options.fix_duplicates)?;
     let puts = put::run(&mut field, &options)?;
+    put::singly(&mut field, &options)?;
     field.flush()?;
     let asks = ask::run(&field, &options)?;
     put::rewritten(&mut field, &options)?;
@@ -108,7 +112,7 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn start(program: &'a Path, folder: &'a Path) -> Result<Self> {
+    fn start(program: &'a Path, folder: &'a Path, fix_duplicates: bool) -> Result<Self> {
         let real = Oracle::start_with([PROFILE].into_iter(), DAEMON_EXTRA)?;
         let real_address = record::address(PROFILE)?;
         let config =
@@ -119,7 +123,7 @@ impl<'a> Field<'a> {
         );
         let config = folder.join("basalt.toml");
         let text = format!(
-            "[store]\nkind = \"hbase\"\n[hbase]\nmasters = \"{}\"\n[schema]\nsalt_width = 0\n[compat]\nstrict = true\n[rewrite]\nenable = false\n",
+            "[store]\nkind = \"hbase\"\n[hbase]\nmasters = \"{}\"\n[schema]\nsalt_width = 0\nfix_duplicates = {fix_duplicates}\n[compat]\nstrict = true\n[rewrite]\nenable = false\n",
             master()
         );
         std::fs::write(&config, text)?;
@@ -189,8 +193,16 @@ fn median(all: &[f64]) -> f64 {
 }
 
 fn options(args: &[String]) -> Result<Options> {
-    let mut options =
-        Options { rounds: 3, hosts: 100, span: 7_200, connections: vec![4, 32], batch: 500, asked: 10, basalt: None };
+    let mut options = Options {
+        rounds: 3,
+        hosts: 100,
+        span: 7_200,
+        connections: vec![4, 32],
+        batch: 500,
+        asked: 10,
+        fix_duplicates: true,
+        basalt: None,
+    };
     let mut words = args.iter();
     while let Some(name) = words.next() {
         let value = words.next().with_context(|| format!("{name} needs a value\n{USAGE}"))?;
@@ -205,6 +217,7 @@ fn options(args: &[String]) -> Result<Options> {
             }
             "--batch" => options.batch = number()?,
             "--asked" => options.asked = usize::try_from(number()?)?,
+            "--fix-duplicates" => options.fix_duplicates = value.parse().with_context(|| format!("{name} {value}"))?,
             "--basalt" => options.basalt = Some(value.into()),
             _ => bail!("{USAGE}"),
         }
@@ -234,8 +247,8 @@ mod tests {
     #[test]
     fn flags_are_numbers_and_names() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let options = options(&words("--rounds 1 --connections 1,64 --basalt b")).unwrap();
-        assert_eq!((options.rounds, options.connections), (1, vec![1, 64]));
+        let options = options(&words("--rounds 1 --connections 1,64 --fix-duplicates false")).unwrap();
+        assert_eq!((options.rounds, options.connections, options.fix_duplicates), (1, vec![1, 64], false));
         assert!(super::options(&words("--rounds 0")).is_err());
         assert!(super::options(&words("--rounds")).is_err());
     }

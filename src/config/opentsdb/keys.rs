@@ -102,7 +102,7 @@ pub(super) const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.storage.compaction.min_flush_threshold", "100", Is("rewrite.rows_min")),
     ("tsd.storage.enable_appends", "false", Is("schema.enable_appends")),
     ("tsd.storage.enable_compaction", "true", Is("rewrite.enable")),
-    ("tsd.storage.fix_duplicates", "true", Idle("of two points at one instant the newest always wins")),
+    ("tsd.storage.fix_duplicates", "false", Is("schema.fix_duplicates")),
     ("tsd.storage.flush_interval", "0", Idle("a point is acknowledged when it is on disk, and waits for no timer")),
     (
         "tsd.storage.get_date_tiered_compaction_start",

@@ -53,6 +53,11 @@ pub(super) fn run(field: &mut Field<'_>, options: &Options) -> Result<String> {
     Ok(table(options, &all))
 }
 
+/// Puts the points into empty tables by OpenTSDB: a cell each.
+pub(super) fn singly(field: &mut Field<'_>, options: &Options) -> Result<()> {
+    turn(field, options, Peer::OpenTsdb, 1, &mut Turns::default())
+}
+
 /// Puts the points into empty tables by a Basalt that rewrites each row to one cell, and has HBase forget the others.
 pub(super) fn rewritten(field: &mut Field<'_>, options: &Options) -> Result<()> {
     field.empty()?;
