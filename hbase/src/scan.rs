@@ -1,8 +1,8 @@
 //! Scans: region after region, rows as they come, gone on with where they stood when a server or region went.
 //!
 //! A task of the client's runtime asks ahead of the reader, by a bounded number of batches and an answer: a server reads the
-//! next one while what came is taken apart. While the reader is slow the server is told that the scan is still wanted. A row that comes in parts is put together, or handed on in pieces of the
-//! size that was asked for.
+//! next one while what came is taken apart. While the reader is slow the server is told that the scan is still wanted. A row
+//! that comes in parts is put together, or handed on in pieces of the size that was asked for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +56,7 @@ struct Open {
     coming: Option<Coming>,
 }
 
+/// A call under way, and what became of it.
 type Coming = JoinHandle<std::result::Result<(ScanResponse, Bytes), CallError>>;
 
 /// What is left to do after an answer.

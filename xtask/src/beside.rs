@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! round:  tables emptied ─ names brought in ─ put, timed      each server for itself, the first of them in turns
-//! then:   put by OpenTSDB ─ tables flushed ─ each question to both, in turns     over the same rows; answers must be alike; the first turn untold
+//! then:   put by OpenTSDB ─ tables flushed ─ each question to both, in turns   over the same rows; answers must be alike; the first turn untold
 //! then:   put and rewritten by a Basalt ─ compacted ─ the same questions, of rows of one cell each as hours past are
 //! ```
 //!

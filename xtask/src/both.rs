@@ -50,6 +50,7 @@ impl Asked {
 /// Runs the command.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let (what, rest) = args.split_first().context(USAGE)?;
+    ensure!(["uids", "points", "gate"].contains(&what.as_str()), USAGE);
     let asked = asked(rest)?;
     if let Some(tool) = oracle::missing_tool() {
         println!("both: skipped, `{tool}` is not installed (the oracle needs java, javac and mvn)");
