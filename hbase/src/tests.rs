@@ -360,9 +360,12 @@ async fn a_scan_asks_one_answer_ahead() {
     let walk = Walk::new(fake.client(), table(), Scan { batch_bytes: 1, ..Scan::all() }).unwrap();
     let run = tokio::spawn(walk.run(sender));
     // One batch is in the channel, one waits for room there, one is ahead.
-    while fake.calls("Scan").len() < 3 {
-        tokio::task::yield_now().await;
-    }
+    let three = async {
+        while fake.calls("Scan").len() < 3 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, three).await.expect("the third answer is not asked for");
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(fake.calls("Scan").len(), 3);
     assert_eq!(read(scanner).await, ["a", "b", "c", "d"]);

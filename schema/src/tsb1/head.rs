@@ -277,3 +277,42 @@ pub(super) fn has_base(predictor: Predictor) -> bool {
 pub(super) fn has_centre(predictor: Predictor) -> bool {
     matches!(predictor, Predictor::Slope | Predictor::Bend | Predictor::Line)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        /// What runs on this processor gives what the loops compiled for any give.
+        #[test]
+        fn loops_for_avx2_and_their_scalar_twin_give_the_same(
+            (predictor, kinds, pace) in (0_u8..6, 0_u8..4, 0_u8..3),
+            (value_width, time_width, exponent) in (1_u8..5, 1_u8..3, 0_u8..16),
+            (base, centre, step) in (any::<i64>(), -1000_i64..1000, 0_i64..20),
+            count in 1_usize..70,
+            bytes in proptest::collection::vec(any::<u8>(), 500),
+        ) {
+            let guess = Guess { predictor: Predictor::of_code(predictor).unwrap(), base, centre };
+            let times = Times { pace: Pace::of_code(pace).unwrap(), first: 0, step };
+            let kinds = Kinds::of_code(kinds).unwrap();
+            let (is_millis, has_exceptions) = (false, false);
+            let head = Head { kinds, is_millis, count, times, exponent, guess, has_exceptions, time_width, value_width };
+            let planes = |width: u8, residuals: usize| -> Vec<&[u8]> {
+                let used = if residuals == 0 { 0 } else { usize::from(width) };
+                bytes.windows(residuals.max(1)).step_by(7).take(used).collect()
+            };
+            let (times_planes, values) =
+                (planes(time_width, head.times_count()), planes(value_width, head.values_count()));
+            let planes = RowPlanes { times: &times_planes, values: &values, told: &[] };
+            let exceptions = [(count - 1, 7)];
+            let (mut chosen, mut any) = ((vec![0; count], vec![0; count]), (vec![0; count], vec![0; count]));
+            let given = head.points_into(&planes, &exceptions, &mut chosen.0, &mut chosen.1);
+            prop_assert_eq!(given, head.points(&planes, &exceptions, &mut any.0, &mut any.1));
+            prop_assert_eq!(chosen, any);
+        }
+    }
+}
