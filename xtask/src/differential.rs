@@ -117,7 +117,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         println!("differential: skipped, `{tool}` is not installed (the oracle needs java, javac and mvn)");
         return Ok(());
     }
-    let known = Known::read(&oracle::workspace().join("tests/differential/known.json"))?;
+    let known = Known::read(&crate::workspace().join("tests/differential/known.json"))?;
     let program = options.basalt.as_ref().map_or_else(basalt::build_unoptimised, |file| Ok(file.into()))?;
     let mut pair = Pair::new(&options.profiles, program, options.stores.iter().any(|store| store == pair::SHARED))?;
     let mut tally = Tally::default();

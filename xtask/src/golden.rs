@@ -33,7 +33,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 fn folder(name: &str) -> PathBuf {
-    oracle::workspace().join("tests/golden").join(name)
+    crate::workspace().join("tests/golden").join(name)
 }
 
 fn read(name: &str) -> Result<Scenario> {

@@ -14,6 +14,7 @@ mod rounds;
 mod tidy;
 mod truth;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -43,6 +44,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The workspace's root folder: that of the clone it is run in, where `cargo` runs it. One target folder shared by two
+/// clones holds one program, and the clone that it was compiled in may be the other.
+pub(crate) fn workspace() -> PathBuf {
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    here.parent().map_or_else(|| here.clone(), Path::to_path_buf)
 }
 
 fn run(args: &[String]) -> Result<()> {

@@ -5,7 +5,7 @@
 
 pub(crate) mod hand;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 /// The oracle's script with `args`, its variables set where the caller's environment leaves them unset.
 pub(crate) fn script(args: &[String]) -> Command {
-    let mut command = Command::new(workspace().join("tests/oracle/oracle.sh"));
+    let mut command = Command::new(crate::workspace().join("tests/oracle/oracle.sh"));
     command.args(args).env("ORACLE_TSD_PORT", tsd_port()).env("ORACLE_DIR", folder());
     command
 }
@@ -41,12 +41,6 @@ pub(crate) fn missing_tool() -> Option<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let there = |tool: &&str| std::env::split_paths(&path).any(|folder| folder.join(tool).is_file());
     ["java", "javac", "mvn"].into_iter().find(|tool| !there(tool))
-}
-
-/// The workspace's root folder.
-pub(crate) fn workspace() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
 }
 
 /// Port of the first profile's daemon.

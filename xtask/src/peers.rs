@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::oracle::{self, workspace};
+use crate::{oracle, workspace};
 
 const VICTORIA_METRICS: &str = "github.com/VictoriaMetrics/VictoriaMetrics";
 const VICTORIA_METRICS_VERSION: &str = "v1.130.0";

@@ -8,7 +8,7 @@ mod formats;
 mod graph;
 mod text;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -17,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 /// documents, and HBase's recorded verdicts into the data model's.
 pub(crate) fn run(bless: bool) -> Result<()> {
     println!("== tidy");
-    let root = root()?;
+    let root = crate::workspace();
     if bless {
         formats::bless(&root)?;
         data_model::bless(&root)?;
@@ -33,12 +33,6 @@ pub(crate) fn run(bless: bool) -> Result<()> {
     }
     ensure!(broken.is_empty(), "{} rule(s) broken", broken.len());
     Ok(())
-}
-
-/// The workspace's folder.
-fn root() -> Result<PathBuf> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Ok(manifest.parent().context("xtask has no parent folder")?.to_owned())
 }
 
 /// What git tracks, relative to the root.

@@ -10,7 +10,6 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::golden::client::{Client, Request};
-use crate::oracle;
 
 /// How long a server may take to close its folder.
 const STOP_MAX: Duration = Duration::from_secs(120);
@@ -37,14 +36,14 @@ pub(crate) fn unoptimised() -> PathBuf {
 fn build_with(options: &[&str]) -> Result<()> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
-    command.args(["build", "--bin", "basalt"]).args(options).current_dir(oracle::workspace());
+    command.args(["build", "--bin", "basalt"]).args(options).current_dir(crate::workspace());
     let status = command.status()?;
     ensure!(status.success(), "cargo build: {status}");
     Ok(())
 }
 
 fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| oracle::workspace().join("target"), PathBuf::from)
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::workspace().join("target"), PathBuf::from)
 }
 
 /// Waits a moment for another process.

@@ -12,7 +12,6 @@ use basalt_store::conformance::Fixture;
 use basalt_store::{Store, Timestamp};
 
 use super::fixture::{HBaseFixture, Reopening};
-use crate::oracle;
 
 /// 2023-11-14: what HBase stamps with it is printed as a date of this millennium, which the scripts' outputs leave out.
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -39,7 +38,7 @@ pub(super) fn run(names: &[String]) -> Result<()> {
 }
 
 fn scripts() -> Result<Vec<PathBuf>> {
-    let folder = oracle::workspace().join("tests/shell");
+    let folder = crate::workspace().join("tests/shell");
     let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut scripts: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     scripts.retain(|path| path.extension().is_some_and(|end| end == "hbase"));

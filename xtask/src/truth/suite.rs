@@ -12,7 +12,6 @@ use basalt_store::conformance::{Rule, rules};
 
 use super::fixture::{HBaseFixture, Reopening};
 use super::known::KNOWN;
-use crate::oracle;
 
 /// What HBase says of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,7 +146,7 @@ fn is_known(rule: &str, verdict: &Verdict) -> bool {
 
 /// Where the verdicts are kept.
 pub(super) fn path() -> PathBuf {
-    oracle::workspace().join("tests/golden/hbase-verdicts.txt")
+    crate::workspace().join("tests/golden/hbase-verdicts.txt")
 }
 
 /// The file anew: the verdict on one rule, and the lines of the others as they were.
