@@ -41,7 +41,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 /// What a request or a batch takes is given back soon and taken again: glibc's allocator gives it to the system in between, and each
-/// page of it is then faulted in anew.
+/// page of it is then faulted in anew. What nobody takes again goes back after ten seconds, by threads of its own.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
