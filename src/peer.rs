@@ -1,6 +1,6 @@
 //! A server as our own tools reach it: where it is, and its answers off a blocking connection.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -50,6 +50,13 @@ pub(crate) fn post_head(address: &str, path: &str, more: &str, body_bytes: usize
     format!(
         "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n{token}{more}Content-Length: {body_bytes}\r\n\r\n"
     )
+}
+
+/// Sends a head and its body in one piece as far as it goes: the server is woken once for both.
+pub(crate) fn send(stream: &mut TcpStream, head: &[u8], body: &[u8]) -> io::Result<()> {
+    let sent = stream.write_vectored(&[IoSlice::new(head), IoSlice::new(body)])?;
+    stream.write_all(head.get(sent..).unwrap_or_default())?;
+    stream.write_all(body.get(sent.saturating_sub(head.len())..).unwrap_or_default())
 }
 
 /// One answer.

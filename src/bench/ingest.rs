@@ -136,8 +136,8 @@ impl Connection<'_> {
 fn put(plan: &Plan, stream: &mut TcpStream, reader: &mut Reader, body: &[u8]) -> std::io::Result<Option<String>> {
     let path = if plan.parameters.is_empty() { "/api/put".to_owned() } else { format!("/api/put?{}", plan.parameters) };
     let encoding = if plan.gzip { "Content-Encoding: gzip\r\n" } else { "" };
-    stream.write_all(peer::post_head(&plan.address, &path, encoding, body.len()).as_bytes())?;
-    stream.write_all(body)?;
+    let head = peer::post_head(&plan.address, &path, encoding, body.len());
+    peer::send(stream, head.as_bytes(), body)?;
     let answer = reader.answer()?;
     Ok((answer.status / 100 != 2).then(|| format!("{} {}", answer.status, answer.said())))
 }

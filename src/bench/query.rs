@@ -4,7 +4,6 @@
 //! OpenTSDB's API: its points are asked for, and whoever asks has to look. *Source*: TSBS,
 //! `pkg/data/usecases/devops`.
 
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -166,11 +165,8 @@ pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Recorder
             let body = question.body.to_string();
             let head = peer::post_head(&plan.address, question.path, "", body.len());
             let asked = Instant::now();
-            let answer = stream
-                .write_all(head.as_bytes())
-                .and_then(|()| stream.write_all(body.as_bytes()))
-                .and_then(|()| reader.answer())
-                .map_err(lost)?;
+            let sent = peer::send(&mut stream, head.as_bytes(), body.as_bytes());
+            let answer = sent.and_then(|()| reader.answer()).map_err(lost)?;
             recorder.sent_bytes += body.len() as u64;
             recorder.answer_bytes += answer.body.len() as u64;
             if answer.status == 200 {
