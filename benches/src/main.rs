@@ -23,10 +23,6 @@ use crate::peer::{Kind, Peer, Running};
 use crate::report::{Figures, Table};
 use crate::server::Server;
 
-/// The servers' answers are read into memory that is there already.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 /// How much each side gets, and where its program lies.
 #[derive(Debug, Parser)]
 struct Args {
