@@ -103,8 +103,10 @@ pub struct ScanStats {
     pub cells_left_out: u64,
     /// Bytes of keys, qualifiers and values read.
     pub bytes: u64,
-    /// Points decoded.
+    /// Points of the rows that were kept, also where their summary was all that was read.
     pub points: u64,
+    /// How many of them were not read: their row's summary stood for them.
+    pub points_unread: u64,
     /// Series that took part.
     pub series: u64,
     /// Points answered.
@@ -116,6 +118,11 @@ pub struct ScanStats {
 }
 
 impl ScanStats {
+    /// Points that were read, a summary as one.
+    pub(crate) const fn points_read(&self) -> u64 {
+        self.points.saturating_sub(self.points_unread)
+    }
+
     /// Adds what another worker took.
     pub(crate) fn add(&mut self, other: &Self) {
         self.rows += other.rows;
@@ -124,6 +131,7 @@ impl ScanStats {
         self.cells_left_out += other.cells_left_out;
         self.bytes += other.bytes;
         self.points += other.points;
+        self.points_unread += other.points_unread;
         self.series += other.series;
         self.emitted_points += other.emitted_points;
         self.store_time += other.store_time;

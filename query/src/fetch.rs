@@ -120,13 +120,14 @@ pub(crate) fn fetch(
     // Tables that others write too lie across a network: there each scan waits, and they had better wait together.
     let is_near = !schema.config().is_shared;
     let misfit = AtomicBool::new(false);
-    let mut reader = Reader { schema, plan, hours, annotations, budget, is_near, rule, misfit };
+    let strict = options.compat.strict;
+    let mut reader = Reader { schema, plan, hours, annotations, strict, budget, is_near, rule, misfit };
     let fetched = reader.read()?;
     if !*reader.misfit.get_mut() {
         return Ok(fetched);
     }
     // Slow path, for rows that no writer of ours makes: all points are kept and downsampled in the end.
-    budget.forget(fetched.stats.points, fetched.stats.bytes);
+    budget.forget(fetched.stats.points_read(), fetched.stats.bytes);
     reader.rule = None;
     reader.read()
 }
@@ -175,6 +176,8 @@ struct Reader<'a> {
     plan: &'a Plan,
     hours: Hours<'a>,
     annotations: bool,
+    /// Whether every point counts against a bound, as in OpenTSDB, which reads them all.
+    strict: bool,
     budget: &'a Budget,
     /// Whether reading is work rather than waiting.
     is_near: bool,

@@ -157,7 +157,7 @@ keys! {
     query.timeout_ms: "time for one query; 0 is forever";
     query.max_concurrent: "queries that run at once";
     query.max_waiting: "queries that may wait for their turn; further ones get 503";
-    query.max_points: "most points one sub query may read; 0 is no limit";
+    query.max_points: "most points one sub query may read, an hour of which the summary is read as one; 0 is no limit";
     query.max_bytes: "most bytes one sub query may read; 0 is no limit";
     query.memory_bytes: "memory that all queries may hold together; 0 is no limit";
     query.allow_override_points: "let a request lift query.max_points for itself";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, run};
 
 /// A daemon over memory with these settings.
 fn with(config: &str) -> (Daemon, tempfile::TempDir) {
@@ -203,7 +203,7 @@ fn q_limit_budgets_are_413_and_a_metric_may_have_its_own() {
     std::fs::write(&limits, r#"[{"regex":"m$","dataPointsLimit":10}]"#).unwrap();
     wait_for("the next limits", || ask("m", false).status == 200);
     std::fs::write(&limits, "{").unwrap();
-    let output = crate::daemon::run(&["serve", "--store", "memory", "--config", &file.display().to_string()]);
+    let output = run(&["serve", "--store", "memory", "--config", &file.display().to_string()]);
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stderr).contains("limits.json"), "{output:?}");
 }
@@ -248,4 +248,22 @@ fn q_showsummary_counts_what_was_read() {
     let scans = summary["queryIdx_00"]["scannerStats"].as_object().unwrap();
     assert_eq!(scans.values().map(|scan| scan["dpsPostFilter"].as_u64().unwrap()).sum::<u64>(), 10);
     assert!(scans["scannerIdx_00"]["scannerId"].is_string());
+}
+
+/// `query.max_points`: an hour whose summary is enough is as much work as one point; strictly each counts, as in OpenTSDB.
+#[test]
+fn an_hour_that_its_summary_stands_for_counts_as_one_point() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let filled = Daemon::start(&data, "embedded", "");
+    fill(&filled, "m", 2_000);
+    assert!(filled.terminate().success());
+    assert!(run(&["compact", "--data-dir", data.to_str().unwrap()]).status.success());
+    let hour = "/api/query?start=1699999200&end=1700002799&m=sum:";
+    for (mode, of_hour) in [("", 200), ("[compat]\nstrict = true\n", 413)] {
+        let daemon = Daemon::start(&data, "embedded", &format!("[query]\nmax_points = 100\n{mode}"));
+        assert_eq!(daemon.get(&format!("{hour}1h-count:m")).status, of_hour, "{mode}");
+        assert_eq!(daemon.get(&format!("{hour}10m-count:m")).status, 413, "{mode}");
+        assert!(daemon.terminate().success());
+    }
 }

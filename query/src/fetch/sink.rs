@@ -54,7 +54,7 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         let began = Instant::now();
-        let (points_before, kept_before) = (self.stats.points, self.kept);
+        let (read_before, kept_before) = (self.stats.points_read(), self.kept);
         for row in batch.rows() {
             self.take_row(&row)?;
         }
@@ -63,7 +63,7 @@ impl<'a> Sink<'a> {
         self.stats.bytes += batch.data_bytes() as u64;
         self.stats.decode_time += began.elapsed();
         self.reader.budget.reserve((self.kept - kept_before).saturating_mul(POINT_BYTES))?;
-        self.reader.budget.spend(self.stats.points - points_before, batch.data_bytes() as u64)
+        self.reader.budget.spend(self.stats.points_read() - read_before, batch.data_bytes() as u64)
     }
 
     fn take_row(&mut self, row: &RowView<'_>) -> Result<()> {
@@ -77,7 +77,11 @@ impl<'a> Sink<'a> {
         if let Some(points) = row.packed() {
             self.stats.points += match &points {
                 Packed::Points(points) => points.words.len() as u64,
-                Packed::Summary(summary) => summary.count.into(),
+                Packed::Summary(summary) => {
+                    let count = u64::from(summary.count);
+                    self.stats.points_unread += if self.reader.strict { 0 } else { count.saturating_sub(1) };
+                    count
+                }
             };
             self.kept += take_packed(self.reader, &mut self.downsample, key.base(), &points, data) as u64;
             return Ok(());
