@@ -250,7 +250,7 @@ fn q_showsummary_counts_what_was_read() {
     assert!(scans["scannerIdx_00"]["scannerId"].is_string());
 }
 
-/// `query.max_points`: an hour whose summary is enough is as much work as one point; strictly each counts, as in OpenTSDB.
+/// `Q-LIMIT`, `query.max_points`: an hour whose summary is enough is as much work as one point; strictly each counts, as in OpenTSDB.
 #[test]
 fn an_hour_that_its_summary_stands_for_counts_as_one_point() {
     let folder = tempfile::tempdir().unwrap();
