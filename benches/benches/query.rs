@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use basalt_query::{Cancel, Limits, Options, QueryEngine, QueryRequest, SubQuery};
 use basalt_schema::{
-    BaseTime, CompactedCell, DATA_FAMILY, Door, Duplicates, PointTime, RowCell, RowPoints, Schema, SchemaConfig, Value,
-    point_cell,
+    BaseTime, CompactedCell, DATA_FAMILY, Door, Duplicates, PointTime, RowCell, RowPoints, Schema, SchemaConfig,
+    StoredPoint, Value, point_cell,
 };
 use basalt_store::{ManualClock, MemoryStore, MutationBatch, SeqNo, Store, Timestamp};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -25,7 +25,7 @@ fn folded(base: BaseTime, value: impl Fn(i64) -> Value) -> CompactedCell {
     for at in 0..POINTS_PER_ROW {
         let time = PointTime::from_number(i64::from(base.seconds()) + at * 10).expect("a time");
         let point = point_cell(time, value(at), Door::Http).expect("a finite value");
-        cell.push(point.stored());
+        cell.push(StoredPoint { qualifier: point.qualifier, value: &point.value() });
     }
     cell.seal();
     cell

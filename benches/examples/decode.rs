@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use basalt_schema::{BaseTime, CompactedCell, Door, PointTime, Tsb1, Tsb1Block, Value, point_cell};
+use basalt_schema::{BaseTime, CompactedCell, Door, PointTime, StoredPoint, Tsb1, Tsb1Block, Value, point_cell};
 use basalt_store::{Packed, Packing, RowBatchBuilder};
 
 /// As in the program.
@@ -72,7 +72,8 @@ fn image(random: &mut Random, decimals: bool) -> (Vec<u8>, usize) {
             let value = if decimals { Value::Float((walk * 100.0).round() / 100.0) } else { Value::Int(walk as i64) };
             let time =
                 PointTime::from_number(i64::from(BaseTime::of_seconds(START).seconds()) + at * 10).expect("a time");
-            cell.push(point_cell(time, value, Door::Http).expect("a finite value").stored());
+            let point = point_cell(time, value, Door::Http).expect("a finite value");
+            cell.push(StoredPoint { qualifier: point.qualifier, value: &point.value() });
         }
         cell.seal();
         rows.push(image.len() as u32);

@@ -115,7 +115,7 @@ impl Ingest {
             point_cell(checked.time, checked.value, door.float_width()).map_err(|error| schema_problem(&error))?;
         let Some((interval, aggregate)) = checked.target.of else {
             let key = self.row_of(&names, cell.base)?;
-            return Ok(Placed { table, key, qualifier: cell.qualifier_bytes.to_vec(), value: cell.value.to_vec() });
+            return Ok(Placed { table, key, qualifier: cell.qualifier_bytes().to_vec(), value: cell.value().to_vec() });
         };
         let seconds = u32::try_from(rollup.point.timestamp).unwrap_or(u32::MAX);
         let (base, qualifier) = interval.column(seconds, aggregate, cell.qualifier.kind).map_err(|slot| {
@@ -125,7 +125,7 @@ impl Ingest {
             }
         })?;
         let key = self.row_of(&names, BaseTime::from_be_bytes(base.to_be_bytes()))?;
-        Ok(Placed { table, key, qualifier: qualifier.to_vec(), value: cell.value.to_vec() })
+        Ok(Placed { table, key, qualifier: qualifier.to_vec(), value: cell.value().to_vec() })
     }
 
     /// The key of a series' row; the series is in the index by then.

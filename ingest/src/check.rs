@@ -20,6 +20,7 @@ pub(crate) struct Measured {
 }
 
 /// Checks a point's fields, value and time.
+#[inline]
 pub(crate) fn check_measured(point: &RawPoint<'_>, door: Door) -> Result<Measured, Problem> {
     if point.form == Form::Null {
         return Err(Problem::NullPoint);

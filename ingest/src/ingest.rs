@@ -300,6 +300,7 @@ impl<'a, 't> Staging<'a, 't> {
         None
     }
 
+    #[inline]
     fn place(
         &mut self,
         index: usize,
@@ -308,7 +309,7 @@ impl<'a, 't> Staging<'a, 't> {
     ) {
         let placed = series.and_then(|series| {
             let cell = point_cell(time, value, self.door.float_width()).map_err(|error| schema_problem(&error))?;
-            self.stage.push(index, series, &cell);
+            self.stage.push(index, series, cell);
             Ok(())
         });
         if let Err(problem) = placed {

@@ -47,11 +47,13 @@ pub enum NumberError {
 ///
 /// # Errors
 /// A text that is no number, in OpenTSDB's words.
+#[inline]
 pub fn parse_value(text: &str) -> Result<Value, NumberError> {
     // Fast path: most values are digits and few of them.
-    if let Some(number) = short_integer(text.as_bytes()) {
-        return Ok(Value::Int(number));
-    }
+    short_integer(text.as_bytes()).map_or_else(|| parse_long_value(text), |number| Ok(Value::Int(number)))
+}
+
+fn parse_long_value(text: &str) -> Result<Value, NumberError> {
     if text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
         parse_float(text).map(Value::Float)
     } else {
@@ -60,6 +62,7 @@ pub fn parse_value(text: &str) -> Result<Value, NumberError> {
 }
 
 /// Reads an integer of a sign, if it is `-`, and so few digits that they cannot be too many.
+#[inline]
 fn short_integer(text: &[u8]) -> Option<i64> {
     let (digits, negative) = text.strip_prefix(b"-").map_or((text, false), |digits| (digits, true));
     if digits.is_empty() || digits.len() >= DIGITS_MAX {

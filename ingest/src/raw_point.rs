@@ -25,6 +25,7 @@ pub struct RawText<'a> {
 
 impl<'a> RawText<'a> {
     /// Text that is what it says.
+    #[inline]
     pub const fn plain(raw: &'a str) -> Self {
         Self { raw, escaped: false }
     }
@@ -35,16 +36,19 @@ impl<'a> RawText<'a> {
     }
 
     /// The text as it was written, escapes and all.
+    #[inline]
     pub const fn raw(self) -> &'a str {
         self.raw
     }
 
     /// What it says. *Cost*: none without escapes, else one allocation.
+    #[inline]
     pub fn decode(self) -> Cow<'a, str> {
         if self.escaped { unescape(self.raw).into() } else { self.raw.into() }
     }
 
     /// Whether it says nothing.
+    #[inline]
     pub const fn is_empty(self) -> bool {
         self.raw.is_empty()
     }
@@ -66,6 +70,7 @@ pub enum RawTags<'a> {
 
 impl<'a> RawTags<'a> {
     /// The text as it was written.
+    #[inline]
     pub const fn raw(self) -> &'a str {
         match self {
             Self::Absent => "",
@@ -141,6 +146,7 @@ impl RawPoint<'_> {
         Self { form: Form::Null, metric: None, timestamp: 0, value: None, tags: RawTags::Absent, spelled: None };
 
     /// Bytes of text it stands on: what it counts for while it is under way.
+    #[inline]
     pub fn text_bytes(&self) -> usize {
         let text = |text: Option<RawText<'_>>| text.map_or(0, |text| text.raw().len());
         text(self.metric) + text(self.value) + self.tags.raw().len() + size_of::<i64>()

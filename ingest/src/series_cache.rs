@@ -216,6 +216,7 @@ impl KnownGuard<'_> {
     }
 
     /// The series of a point, if its spelling is known and no name changed since.
+    #[inline]
     pub(crate) fn series_of(&self, point: &RawPoint<'_>) -> Option<&KnownSeries> {
         // Fast path: found when the point was read.
         if let Some(series) = point.spelled.and_then(|spelled| self.at(spelled)) {
@@ -226,6 +227,7 @@ impl KnownGuard<'_> {
         self.at(Spelled { fingerprint, place })
     }
 
+    #[inline]
     fn at(&self, spelled: Spelled) -> Option<&KnownSeries> {
         let spelling = self.known.spellings.get(spelled.place as usize)?;
         if spelling.fingerprint != spelled.fingerprint || spelling.series.generation != self.generation {

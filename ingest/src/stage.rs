@@ -11,14 +11,18 @@
 //! one time, and which of two such cells wins is for no store to decide.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::ops::Range;
 
 use basalt_schema::{
-    APPEND_QUALIFIER, BaseTime, CompactedCell, DATA_FAMILY, PointCell, PointKind, Qualifier, QualifierBytes, SeriesId,
-    StoredPoint, ValueBytes,
+    APPEND_QUALIFIER, BaseTime, CompactedCell, DATA_FAMILY, PointCell, QualifierBytes, SeriesId, StoredPoint,
+    ValueBytes,
 };
 use basalt_store::{Append, Durability, MutationBatch, RowBuilder, Timestamp};
 use bytes::Bytes;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use crate::series_cache::KnownSeries;
 
@@ -33,12 +37,9 @@ const POINT_BYTES: usize = size_of::<QualifierBytes>() + size_of::<ValueBytes>()
 struct StagedPoint {
     /// Place of its row in [`Stage::rows`].
     row: u32,
-    offset_ms: u32,
-    kind: PointKind,
     /// Its index among the points handed in.
     index: usize,
-    qualifier: QualifierBytes,
-    value: ValueBytes,
+    cell: PointCell,
 }
 
 #[derive(Debug)]
@@ -55,7 +56,9 @@ pub(crate) struct Stage {
     points: Vec<StagedPoint>,
     rows: Vec<StagedRow>,
     keys: Vec<u8>,
-    places: HashMap<(SeriesId, BaseTime), u32, foldhash::fast::RandomState>,
+    /// Places of rows by a hash of what they are of.
+    places: HashTable<u32>,
+    hashes: RandomState,
 }
 
 /// Which points each row of a finished batch stands for.
@@ -75,33 +78,37 @@ impl Stage {
             points: Vec::with_capacity(points),
             rows: Vec::with_capacity(points),
             keys: Vec::with_capacity(points * KEY_BYTES),
-            places: HashMap::with_capacity_and_hasher(points, foldhash::fast::RandomState::default()),
+            places: HashTable::with_capacity(points),
+            hashes: RandomState::default(),
         }
     }
 
     /// Takes the point with this index. Indices ascend.
-    pub(crate) fn push(&mut self, index: usize, series: &KnownSeries, cell: &PointCell) {
+    #[inline]
+    pub(crate) fn push(&mut self, index: usize, series: &KnownSeries, cell: PointCell) {
         let row = self.row(series, cell.base);
-        self.points.push(StagedPoint {
-            row,
-            index,
-            offset_ms: cell.qualifier.offset_ms,
-            kind: cell.qualifier.kind,
-            qualifier: cell.qualifier_bytes,
-            value: cell.value,
-        });
+        self.points.push(StagedPoint { row, index, cell });
     }
 
+    #[inline]
     fn row(&mut self, series: &KnownSeries, base: BaseTime) -> u32 {
-        let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
-        assert!(next < u32::MAX, "BUG: a batch of 2^32 rows passed the bound on points");
-        let (rows, keys) = (&mut self.rows, &mut self.keys);
-        *self.places.entry((series.id, base)).or_insert_with(|| {
-            let start = keys.len();
-            series.key.encode_into(base, keys);
-            rows.push(StagedRow { series: series.id, base, key: start..keys.len() });
-            next
-        })
+        let Self { rows, keys, places, hashes, .. } = self;
+        let hash = |id: SeriesId, base: BaseTime| hashes.hash_one(u64::from(id.0) << 32 | u64::from(base.seconds()));
+        let of = |place: &u32| rows.get(*place as usize);
+        let is_it = |place: &u32| of(place).is_some_and(|row| row.series == series.id && row.base == base);
+        let hash_of = |place: &u32| of(place).map_or(0, |row| hash(row.series, row.base));
+        match places.entry(hash(series.id, base), is_it, hash_of) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(free) => {
+                let next = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+                assert!(next < u32::MAX, "BUG: a batch of 2^32 rows passed the bound on points");
+                free.insert(next);
+                let start = keys.len();
+                series.key.encode_into(base, keys);
+                rows.push(StagedRow { series: series.id, base, key: start..keys.len() });
+                next
+            }
+        }
     }
 
     fn key(&self, row: &StagedRow) -> &[u8] {
@@ -114,7 +121,7 @@ impl Stage {
     }
 
     /// How many points each series has in it, in no order.
-    pub(crate) fn points_of_series(&self) -> HashMap<SeriesId, u32, foldhash::fast::RandomState> {
+    pub(crate) fn points_of_series(&self) -> HashMap<SeriesId, u32, RandomState> {
         let mut counts = HashMap::default();
         for point in &self.points {
             if let Some(row) = usize::try_from(point.row).ok().and_then(|row| self.rows.get(row)) {
@@ -133,8 +140,8 @@ impl Stage {
             let staged = StagedRows { superseded: 0, row_ends: vec![indices.len()], indices };
             let mut value = Vec::with_capacity(points.len() * 12);
             for point in points {
-                value.extend_from_slice(&point.qualifier);
-                value.extend_from_slice(&point.value);
+                value.extend_from_slice(&point.cell.qualifier_bytes());
+                value.extend_from_slice(&point.cell.value());
             }
             let append = Append {
                 row: Bytes::copy_from_slice(self.key(row)),
@@ -202,19 +209,23 @@ pub(crate) enum PointCells {
 }
 
 impl StagedPoint {
+    const fn offset_ms(&self) -> u32 {
+        self.cell.qualifier.offset_ms
+    }
+
     fn time(&self, base: BaseTime) -> Timestamp {
-        Timestamp(u64::from(base.seconds()) * 1000 + u64::from(self.offset_ms))
+        Timestamp(u64::from(base.seconds()) * 1000 + u64::from(self.offset_ms()))
     }
 }
 
 /// The last of a row's points at each offset, in time order.
 fn last_of_each_instant(points: &mut [StagedPoint]) -> impl Iterator<Item = &StagedPoint> {
     // Fast path: nearly all rows have one point, or points in time order.
-    if !points.is_sorted_by(|a, b| a.offset_ms < b.offset_ms) {
+    if !points.is_sorted_by(|a, b| a.offset_ms() < b.offset_ms()) {
         // Slow path: stable, so the last of an offset is the last that came.
-        points.sort_by_key(|point| point.offset_ms);
+        points.sort_by_key(StagedPoint::offset_ms);
     }
-    points.chunk_by(|a, b| a.offset_ms == b.offset_ms).filter_map(<[_]>::last)
+    points.chunk_by(|a, b| a.offset_ms() == b.offset_ms()).filter_map(<[_]>::last)
 }
 
 /// Puts a cell a point, and says how many.
@@ -224,7 +235,7 @@ fn put_each<'p>(
     time: impl Fn(&StagedPoint) -> Option<Timestamp>,
 ) -> basalt_store::Result<usize> {
     points.try_fold(0, |count, point| {
-        row.put(DATA_FAMILY, &point.qualifier, time(point), &point.value)?;
+        row.put(DATA_FAMILY, &point.cell.qualifier_bytes(), time(point), &point.cell.value())?;
         Ok(count + 1)
     })
 }
@@ -237,8 +248,7 @@ fn put_joined<'p>(
 ) -> basalt_store::Result<usize> {
     joined.clear();
     for point in points {
-        let qualifier = Qualifier { offset_ms: point.offset_ms, kind: point.kind };
-        joined.push(StoredPoint { qualifier, value: &point.value });
+        joined.push(StoredPoint { qualifier: point.cell.qualifier, value: &point.cell.value() });
     }
     joined.seal();
     row.put(DATA_FAMILY, joined.qualifier(), None, joined.value())?;
@@ -292,7 +302,7 @@ mod tests {
         let mut stage = Stage::with_capacity(points.len());
         for (index, (tagv, time, value)) in points.iter().enumerate() {
             let cell = point_cell(PointTime::from_number(*time).unwrap(), *value, Door::Http).unwrap();
-            stage.push(index, &series(*tagv), &cell);
+            stage.push(index, &series(*tagv), cell);
         }
         let (rows, batch) = stage.seal(Durability::Fsync, cells);
         let batch = batch.unwrap();

@@ -50,7 +50,7 @@ impl Fixture {
         let value = value.parse().map_or_else(|_| Value::Float(value.parse().unwrap()), Value::Int);
         let cell = point_cell(PointTime::from_number(time.parse().unwrap()).unwrap(), value, Door::Http).unwrap();
         let key = self.schema.layout().series_key(&tsuid).row_key(cell.base);
-        self.store(&key, &cell.qualifier_bytes, &cell.value);
+        self.store(&key, &cell.qualifier_bytes(), &cell.value());
         self.schema.index().add(&tsuid).unwrap();
     }
 
@@ -77,7 +77,7 @@ impl Fixture {
         let tsuid = self.schema.resolve(metric, &[tag]).unwrap();
         let cell = point_cell(PointTime::from_number(time).unwrap(), Value::Int(value), Door::Http).unwrap();
         let key = self.schema.layout().series_key(&tsuid).row_key(cell.base);
-        self.store(&key, &cell.qualifier_bytes, &cell.value);
+        self.store(&key, &cell.qualifier_bytes(), &cell.value());
     }
 
     pub(crate) fn annotate(&self, metric: &str, tag: (&str, &str), time: i64, json: &str) {

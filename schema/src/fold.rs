@@ -10,7 +10,7 @@
 
 use basalt_store::{SeqNo, Timestamp};
 
-use crate::row::stored_bytes;
+use crate::value::stored_bytes;
 use crate::{ColumnKind, CompactedCell, Duplicates, Qualifier, Result, RowCell, RowPoints, StoredPoint, Value};
 
 /// Folds rows; reused from row to row, it stops allocating.

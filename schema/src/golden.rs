@@ -9,7 +9,8 @@ use basalt_store::{SeqNo, Timestamp};
 
 use crate::{
     APPEND_QUALIFIER, ColumnKind, Door, Duplicates, KeyLayout, PointCell, PointTime, RowCell, RowFold, RowPoints,
-    Salting, TagPair, Tsuid, Uid, UidKind, UidWidths, Value, annotation_column, append_point_into, hex, point_cell,
+    Salting, StoredPoint, TagPair, Tsuid, Uid, UidKind, UidWidths, Value, annotation_column, append_point_into, hex,
+    point_cell,
 };
 
 const WIDTHS: UidWidths =
@@ -134,7 +135,7 @@ impl Put {
 fn encode(puts: &[Put], layout: KeyLayout, uids: &Uids) -> Cells {
     let cells = puts.iter().map(|put| {
         let cell = put.cell();
-        ((put.row(layout, uids), cell.qualifier_bytes.to_vec()), cell.value.to_vec())
+        ((put.row(layout, uids), cell.qualifier_bytes().to_vec()), cell.value().to_vec())
     });
     cells.collect()
 }
@@ -261,7 +262,8 @@ fn section_11_appends() {
     let dumped = cells(&dump, "## appends-tsdb as written");
     let mut value = Vec::new();
     for put in &puts {
-        append_point_into(put.cell().stored(), &mut value);
+        let cell = put.cell();
+        append_point_into(StoredPoint { qualifier: cell.qualifier, value: &cell.value() }, &mut value);
     }
     let ((row, qualifier), stored) = dumped.first_key_value().unwrap();
     assert_eq!((&qualifier[..], stored), (&APPEND_QUALIFIER[..], &value));

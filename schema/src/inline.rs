@@ -37,10 +37,30 @@ impl<const N: usize> InlineBytes<N> {
         Self { bytes: held, len: u8::try_from(bytes.len()).unwrap_or(u8::MAX) }
     }
 
+    /// As many bytes as there are: without a loop over them.
+    #[inline]
+    pub(crate) fn of<const M: usize>(bytes: [u8; M]) -> Self {
+        const { assert!(M <= N && N <= u8::MAX as usize) };
+        let mut held = [0; N];
+        if let Some(place) = held.first_chunk_mut() {
+            *place = bytes;
+        }
+        Self { bytes: held, len: u8::try_from(M).unwrap_or(u8::MAX) }
+    }
+
     /// The bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or(&self.bytes)
+    }
+}
+
+impl InlineBytes<8> {
+    /// The last `count` bytes of a big-endian word, at most 8: without a loop over them.
+    #[inline]
+    pub(crate) fn last_of(word: u64, count: u8) -> Self {
+        let len = count.min(8);
+        Self { bytes: word.unbounded_shl(64 - 8 * u32::from(len)).to_be_bytes(), len }
     }
 }
 

@@ -293,7 +293,7 @@ mod tests {
         let cell = crate::point_cell(time, Value::Int(1), Door::Http).unwrap();
         let key = schema.layout().series_key(tsuid).row_key(cell.base);
         let mut batch = MutationBatch::default();
-        batch.row(&key).unwrap().put(DATA_FAMILY, &cell.qualifier_bytes, None, &cell.value).unwrap();
+        batch.row(&key).unwrap().put(DATA_FAMILY, &cell.qualifier_bytes(), None, &cell.value()).unwrap();
         schema.store().apply(&schema.tables().data, batch).wait().unwrap();
     }
 

@@ -1,18 +1,19 @@
 //! A point as it is written: the row's hour, the qualifier and the value, on the stack.
 
-use crate::{BaseTime, Door, PointTime, Qualifier, QualifierBytes, Result, StoredPoint, Value, ValueBytes};
+use crate::value::stored_bytes;
+use crate::{BaseTime, Door, PointTime, Qualifier, QualifierBytes, Result, Value, ValueBytes};
 
 /// One point's cell, but for the row key's other bytes ([`crate::SeriesKey`]).
+///
+/// Numbers, of which the bytes are made where they are written: bytes that were just put together one by one are slow to
+/// copy as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PointCell {
     /// The hour of the row.
     pub base: BaseTime,
-    /// Where in it and what kind, decoded.
+    /// Where in it and what kind.
     pub qualifier: Qualifier,
-    /// The qualifier's bytes.
-    pub qualifier_bytes: QualifierBytes,
-    /// The value's bytes.
-    pub value: ValueBytes,
+    word: u64,
 }
 
 /// Encodes a point. *Cost*: no allocation.
@@ -21,8 +22,8 @@ pub struct PointCell {
 /// use basalt_schema::{Door, PointTime, Value, point_cell};
 /// let cell = point_cell(PointTime::from_number(1_356_998_400_500)?, Value::Float(42.5), Door::Telnet)?;
 /// assert_eq!(cell.base.seconds(), 1_356_998_400);
-/// assert_eq!(&*cell.qualifier_bytes, &[0xF0, 0x00, 0x7D, 0x0B]);
-/// assert_eq!(&*cell.value, &[0x42, 0x2A, 0x00, 0x00]);
+/// assert_eq!(&*cell.qualifier_bytes(), &[0xF0, 0x00, 0x7D, 0x0B]);
+/// assert_eq!(&*cell.value(), &[0x42, 0x2A, 0x00, 0x00]);
 /// # Ok::<(), basalt_schema::Error>(())
 /// ```
 ///
@@ -30,15 +31,21 @@ pub struct PointCell {
 /// `Invalid`: a value that is NaN or infinite.
 #[inline]
 pub fn point_cell(time: PointTime, value: Value, door: Door) -> Result<PointCell> {
-    let (kind, value) = value.encode(door)?;
+    let (kind, word) = value.into_word(door)?;
     let (base, offset_ms) = time.split();
-    let qualifier = Qualifier { offset_ms, kind: kind.with_millis(time.is_millis()) };
-    Ok(PointCell { base, qualifier, qualifier_bytes: qualifier.encode(), value })
+    Ok(PointCell { base, qualifier: Qualifier { offset_ms, kind: kind.with_millis(time.is_millis()) }, word })
 }
 
 impl PointCell {
-    /// The point as the other codecs take it: to append it, or to join it to others.
-    pub fn stored(&self) -> StoredPoint<'_> {
-        StoredPoint { qualifier: self.qualifier, value: &self.value }
+    /// The qualifier's bytes.
+    #[inline]
+    pub fn qualifier_bytes(&self) -> QualifierBytes {
+        self.qualifier.encode()
+    }
+
+    /// The value's bytes.
+    #[inline]
+    pub fn value(&self) -> ValueBytes {
+        stored_bytes(self.qualifier.kind, self.word)
     }
 }

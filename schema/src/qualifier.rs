@@ -70,7 +70,11 @@ impl PointKind {
 
     /// Bytes of the value, 1 to 8.
     pub const fn value_bytes(self) -> usize {
-        (self.0 & Self::LENGTH) as usize + 1
+        self.value_len() as usize
+    }
+
+    pub(crate) const fn value_len(self) -> u8 {
+        (self.0 & Self::LENGTH) + 1
     }
 
     pub(crate) const fn flags(self) -> u8 {
@@ -105,10 +109,10 @@ impl Qualifier {
     #[inline]
     pub fn encode(self) -> QualifierBytes {
         if self.kind.is_millis() {
-            InlineBytes::new(&Self::of_millis(self.offset_ms, self.kind.flags()))
+            InlineBytes::of(Self::of_millis(self.offset_ms, self.kind.flags()))
         } else {
             debug_assert!(self.offset_ms.is_multiple_of(1000), "BUG: {} ms in seconds", self.offset_ms);
-            InlineBytes::new(&Self::of_seconds(self.offset_ms / 1000, self.kind.flags()))
+            InlineBytes::of(Self::of_seconds(self.offset_ms / 1000, self.kind.flags()))
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::row::stored_bytes;
+use crate::value::stored_bytes;
 use crate::{ColumnKind, CompactedCell, Duplicates, Qualifier, Result, RowCell, RowPoints, StoredPoint};
 
 /// The cells that stay, as qualifier and value.

@@ -13,10 +13,8 @@ use basalt_store::{SeqNo, Timestamp};
 
 use self::joined::ascend;
 use crate::error::DuplicatePoint;
-use crate::value::decode_word;
-use crate::{
-    ColumnKind, Damage, Error, InlineBytes, LargerOrSmaller, PointKind, Result, RowCell, StoredPoint, Value, ValueBytes,
-};
+use crate::value::{decode_word, stored_bytes};
+use crate::{ColumnKind, Damage, Error, LargerOrSmaller, PointKind, Result, RowCell, StoredPoint, Value};
 
 /// What becomes of two values at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,16 +208,6 @@ impl RowPoints {
         self.kinds.extend(self.slots.iter().map(|slot| slot.kind));
         Ok(())
     }
-}
-
-/// The bytes that a word was stored as; the very same, but for the payload of a 4-byte NaN.
-pub(crate) fn stored_bytes(kind: PointKind, word: u64) -> ValueBytes {
-    #[expect(clippy::cast_possible_truncation, reason = "the float came from 32 bits")]
-    if kind.is_float() && kind.value_bytes() == 4 {
-        return InlineBytes::new(&(f64::from_bits(word) as f32).to_be_bytes());
-    }
-    let all = word.to_be_bytes();
-    InlineBytes::new(all.get(8 - kind.value_bytes()..).unwrap_or(&all))
 }
 
 /// Keeps of each instant the larger or the smaller value, compared as doubles; of equal ones the first.

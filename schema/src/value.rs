@@ -32,15 +32,22 @@ impl Value {
     /// `Invalid`: NaN or infinite.
     #[inline]
     pub fn encode(self, door: Door) -> Result<(PointKind, ValueBytes)> {
+        self.into_word(door).map(|(kind, word)| (kind, stored_bytes(kind, word)))
+    }
+
+    /// The value's kind (in seconds) and the word of [`crate::RowPoints`] that it is.
+    ///
+    /// # Errors
+    /// As [`Value::encode`].
+    #[inline]
+    pub(crate) fn into_word(self, door: Door) -> Result<(PointKind, u64)> {
         match self {
-            Self::Int(value) => Ok(encode_int(value)),
+            Self::Int(value) => Ok((PointKind::new(false, int_bytes(value)), value.cast_unsigned())),
             Self::Float(value) if !value.is_finite() => Err(Error::InvalidValue { value }),
-            Self::Float(value) => Ok(match exact_f32(value) {
-                Some(short) if door == Door::Telnet => {
-                    (PointKind::new(true, 4), InlineBytes::new(&short.to_be_bytes()))
-                }
-                _ => (PointKind::new(true, 8), InlineBytes::new(&value.to_be_bytes())),
-            }),
+            Self::Float(value) => {
+                let is_short = door == Door::Telnet && exact_f32(value).is_some();
+                Ok((PointKind::new(true, if is_short { 4 } else { 8 }), value.to_bits()))
+            }
         }
     }
 
@@ -92,9 +99,20 @@ pub(crate) fn repair_lone(kind: PointKind, value: &[u8]) -> Option<(PointKind, &
     Some((kind.with_value_bytes(bytes), value))
 }
 
+/// The bytes that a word was stored as; the very same, but for the payload of a 4-byte NaN.
 #[inline]
-fn encode_int(value: i64) -> (PointKind, ValueBytes) {
-    let bytes = if i8::try_from(value).is_ok() {
+pub(crate) fn stored_bytes(kind: PointKind, word: u64) -> ValueBytes {
+    #[expect(clippy::cast_possible_truncation, reason = "the float came from 32 bits")]
+    if kind.is_float() && kind.value_bytes() == 4 {
+        return InlineBytes::of((f64::from_bits(word) as f32).to_be_bytes());
+    }
+    InlineBytes::last_of(word, kind.value_len())
+}
+
+/// The fewest bytes that an integer is stored on.
+#[inline]
+fn int_bytes(value: i64) -> u8 {
+    if i8::try_from(value).is_ok() {
         1
     } else if i16::try_from(value).is_ok() {
         2
@@ -102,9 +120,7 @@ fn encode_int(value: i64) -> (PointKind, ValueBytes) {
         4
     } else {
         8
-    };
-    let all = value.to_be_bytes();
-    (PointKind::new(false, bytes), InlineBytes::new(all.get(8 - usize::from(bytes)..).unwrap_or(&all)))
+    }
 }
 
 /// The number on 32 bits, if it is the same there.

@@ -185,12 +185,9 @@ fn rows(points: &[(i64, Number)]) -> Vec<(BaseTime, RowPoints)> {
     }
     let row = |(base, cells): (BaseTime, Vec<basalt_schema::PointCell>)| {
         let mut points = RowPoints::default();
-        let cells = cells.iter().map(|cell| RowCell {
-            qualifier: &cell.qualifier_bytes,
-            value: &cell.value,
-            timestamp: Timestamp(1),
-            seq: SeqNo(0),
-        });
+        let cells: Vec<_> = cells.iter().map(|cell| (cell.qualifier_bytes(), cell.value())).collect();
+        let cells =
+            cells.iter().map(|(qualifier, value)| RowCell { qualifier, value, timestamp: Timestamp(1), seq: SeqNo(0) });
         points.decode(cells, Duplicates::NewestWins).unwrap();
         (base, points)
     };

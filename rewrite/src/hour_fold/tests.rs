@@ -197,8 +197,8 @@ fn puts() -> impl Strategy<Value = Vec<Cell>> {
             now += pause;
             let point = point_cell(PointTime::from_number(time).unwrap(), value, door).unwrap();
             // One version: a column written again replaces what it held.
-            cells.retain(|cell| *cell.qualifier != *point.qualifier_bytes);
-            cells.push(cell(&point.qualifier_bytes, &point.value, now, seq as u64 + 1));
+            cells.retain(|cell| *cell.qualifier != *point.qualifier_bytes());
+            cells.push(cell(&point.qualifier_bytes(), &point.value(), now, seq as u64 + 1));
         }
         cells
     })

@@ -78,8 +78,9 @@ proptest! {
     /// A fold changes no point, folded twice changes nothing, and folded in two steps is folded in one.
     #[test]
     fn a_fold_keeps_every_point(written in proptest::collection::vec(any_point(), 1..40), split in 0usize..40) {
+        let bytes: Vec<_> = written.iter().map(|point| (point.qualifier_bytes(), point.value())).collect();
         let cells: Vec<RowCell<'_>> =
-            written.iter().zip(1..).map(|(point, time)| cell(&point.qualifier_bytes, &point.value, time)).collect();
+            bytes.iter().zip(1..).map(|((qualifier, value), time)| cell(qualifier, value, time)).collect();
         let mut fold = RowFold::default();
         if let Some(folded) = fold.fold(&cells, Duplicates::NewestWins).unwrap() {
             prop_assert_eq!(points_of(&[folded]), points_of(&cells));

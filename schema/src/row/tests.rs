@@ -110,12 +110,13 @@ proptest! {
     fn decoding_agrees_with_a_map(written in proptest::collection::vec(any_point(), 0..40)) {
         let expected: std::collections::BTreeMap<u32, u64> = written
             .iter()
-            .map(|point| (point.qualifier.offset_ms, decode_word(point.qualifier.kind, &point.value).unwrap()))
+            .map(|point| (point.qualifier.offset_ms, decode_word(point.qualifier.kind, &point.value()).unwrap()))
             .collect();
-        let plain = written.iter().zip(1..).map(|(point, time)| cell(&point.qualifier_bytes, &point.value, time, 0));
+        let bytes: Vec<_> = written.iter().map(|point| (point.qualifier_bytes(), point.value())).collect();
+        let plain = bytes.iter().zip(1..).map(|((qualifier, value), time)| cell(qualifier, value, time, 0));
         let mut appended = Vec::new();
         for point in &written {
-            append_point_into(point.stored(), &mut appended);
+            append_point_into(StoredPoint { qualifier: point.qualifier, value: &point.value() }, &mut appended);
         }
         let appended = [cell(&APPEND_QUALIFIER, &appended, 1, 0)];
         let mut points = RowPoints::default();
@@ -135,8 +136,8 @@ proptest! {
     ) {
         let (mut qualifier, mut value) = (Vec::new(), Vec::new());
         for (point, times) in &written {
-            qualifier.extend(point.qualifier_bytes.repeat(*times));
-            value.extend(point.value.repeat(*times));
+            qualifier.extend(point.qualifier_bytes().repeat(*times));
+            value.extend(point.value().repeat(*times));
         }
         value.push(0);
         if let Some((at, byte, in_value, cut)) = damage {
