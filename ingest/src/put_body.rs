@@ -135,19 +135,19 @@ fn array<'a, T: BodyItem<'a>>(
             return Err(Error::TooManyPoints { max: points_max });
         }
         let rest = scanner.rest();
+        points.push(T::NULL);
+        let Some(next) = points.last_mut() else { return scanner.refuse("a data point") };
         // Fast path: it is laid out as the one before.
-        if let Some((point, text)) = layouts.as_ref().and_then(|(known, layouts)| layouts.read(rest, known)) {
-            let mut item = T::NULL;
-            *item.point() = point;
-            points.push(item);
-            scanner.pass(text);
+        let read = layouts.as_ref().and_then(|(known, layouts)| layouts.read(rest, known, next.point()));
+        if let Some(bytes) = read {
+            scanner.pass(bytes);
         } else {
             let from = scanner.offset();
-            points.push(match scanner.token()? {
+            *next = match scanner.token()? {
                 Token::ObjectStart => item(scanner, known)?,
                 Token::Null => T::NULL,
                 _ => return scanner.refuse("a data point"),
-            });
+            };
             if let Some((_, layouts)) = &mut layouts {
                 layouts.learn(scanner.since(from));
             }
@@ -253,7 +253,7 @@ fn known_tags<'a>(
     let text = rest.get(..=end)?;
     let (form, metric) = (Form::Object, metric.raw());
     let spelled = if guess { known.guess(form, metric, text) } else { known.find(form, metric, text)? };
-    scanner.pass(text);
+    scanner.pass(text.len());
     Some((RawTags::Object(text), spelled))
 }
 

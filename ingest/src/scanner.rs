@@ -70,10 +70,10 @@ impl<'a> Scanner<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Passes `text`, which is next.
-    pub(crate) fn pass(&mut self, text: &str) {
-        debug_assert!(self.text.get(self.at..).is_some_and(|rest| rest.starts_with(text)), "BUG: it is not next");
-        self.at += text.len();
+    /// Passes so many bytes, behind which a character begins.
+    pub(crate) fn pass(&mut self, bytes: usize) {
+        debug_assert!(self.text.is_char_boundary(self.at + bytes), "BUG: no character begins there");
+        self.at += bytes;
     }
 
     /// Whether nothing is left.
