@@ -75,6 +75,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Appends a LEB128 varint.
+#[inline]
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value.to_le_bytes()[0] | 0x80);
@@ -83,7 +84,20 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value.to_le_bytes()[0]);
 }
 
+/// Appends varints; small ones at once.
+#[inline]
+pub(crate) fn put_varints<const N: usize>(out: &mut Vec<u8>, values: [u64; N]) {
+    if values.iter().all(|value| *value < 0x80) {
+        out.extend_from_slice(&values.map(|value| value.to_le_bytes()[0]));
+    } else {
+        for value in values {
+            put_varint(out, value);
+        }
+    }
+}
+
 /// Appends a varint length and the bytes.
+#[inline]
 pub(crate) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

@@ -43,6 +43,8 @@ impl std::ops::Deref for Regions {
 
 /// How many row locks a table has: rows share them by hash. Few, since a batch of some hundred rows takes nearly all of them.
 const ROW_LOCKS: usize = 64;
+/// Rows of a batch among which nearly every lock has one: all are taken then, without a look at the rows.
+const MANY_ROWS: usize = 4 * ROW_LOCKS;
 
 /// A table's settings at one moment, and whether it serves.
 #[derive(Debug, Clone)]
@@ -152,9 +154,11 @@ impl RowLocks {
     }
 
     /// Locks rows for plain writes.
-    pub(crate) fn share<'a>(&self, rows: impl Iterator<Item = &'a [u8]>) -> Vec<RwLockReadGuard<'_, ()>> {
-        let mut wanted = [false; ROW_LOCKS];
-        for row in rows {
+    pub(crate) fn share<'a>(&self, rows: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<RwLockReadGuard<'_, ()>> {
+        let is_many = rows.len() >= MANY_ROWS;
+        let mut wanted = [is_many; ROW_LOCKS];
+        // Fast path: all of them are wanted, whichever rows are whose.
+        for row in rows.take(if is_many { 0 } else { MANY_ROWS }) {
             if let Some(place) = wanted.get_mut(lock_of(row)) {
                 *place = true;
             }
@@ -174,4 +178,17 @@ fn lock_of(row: &[u8]) -> usize {
     let mut hasher = foldhash::fast::FixedState::default().build_hasher();
     hasher.write(row);
     usize::try_from(hasher.finish() % ROW_LOCKS as u64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_rows_take_every_lock_and_few_their_own() {
+        let (locks, row) = (RowLocks::new(), b"r".as_slice());
+        assert_eq!(locks.share(std::iter::repeat_n(row, MANY_ROWS - 1)).len(), 1);
+        assert_eq!(locks.share(std::iter::repeat_n(row, MANY_ROWS)).len(), ROW_LOCKS);
+        assert!(locks.share(std::iter::empty()).is_empty());
+    }
 }

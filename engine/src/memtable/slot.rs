@@ -21,75 +21,65 @@ const APPENDED_CELLS_MAX: usize = 32;
 const INLINE_BYTES: usize = 12;
 
 /// A cell.
+///
+/// In this order, so that the bytes lie at a word: what is written in words and read in others is waited for.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub(super) struct Entry {
     pub(super) timestamp: Timestamp,
     pub(super) sequence: SeqNo,
-    held: Held,
+    /// The qualifier, the value behind it; or a packed place in the arena: both lengths, then the bytes of both.
+    bytes: [u8; INLINE_BYTES],
+    /// Of qualifier and value in half a byte each, or [`KEPT`].
+    lengths: u8,
     pub(super) kind: CellKind,
 }
 
-/// Qualifier and value.
-#[derive(Debug, Clone, Copy)]
-enum Held {
-    /// The qualifier, the value behind it; their lengths in half a byte each.
-    Inline { lengths: u8, bytes: [u8; INLINE_BYTES] },
-    /// A packed place in the arena: both lengths, then the bytes of both.
-    Kept([u8; 8]),
-}
-
-impl Held {
-    /// A qualifier of at most eight bytes: how many, and a number that orders as others of that length do.
-    fn short_qualifier(&self) -> Option<(u32, u64)> {
-        let Held::Inline { lengths, bytes } = self else { return None };
-        let count = u32::from(lengths >> 4);
-        let word = u64::from_be_bytes(*bytes.first_chunk()?);
-        // None for an empty one, which a shift cannot leave.
-        let bits_behind = 64_u32.checked_sub(count * 8)?;
-        Some((count, word.checked_shr(bits_behind)?))
-    }
-}
+/// Stands for lengths where the bytes are in the arena; no two that lie in an entry have these.
+const KEPT: u8 = u8::MAX;
 
 const _: () = assert!(size_of::<Entry>() == 32 && INLINE_BYTES < 16);
 
 impl Entry {
     /// An entry of the cell's bytes, and how many of them it left to the arena.
+    #[inline]
     pub(super) fn keep(cell: &LoggedCell<'_>, sequence: SeqNo, arena: &mut Arena) -> (Entry, usize) {
-        let (qualifier, value) = (cell.qualifier, cell.value);
-        let (held, kept) = if let Some(held) = inline(qualifier, value) {
-            (held, 0)
-        } else {
-            let lengths = [width(qualifier.len()).to_le_bytes(), width(value.len()).to_le_bytes()];
-            let place = arena.keep(&[lengths.as_flattened(), qualifier, value]);
-            (Held::Kept(place.packed()), LENGTHS_BYTES + qualifier.len() + value.len())
+        let (bytes, lengths, kept) = match inline(cell.qualifier, cell.value) {
+            Some((bytes, lengths)) => (bytes, lengths, 0),
+            None => keep_in_arena(cell, arena),
         };
-        (Entry { timestamp: cell.timestamp, sequence, held, kind: cell.kind }, kept)
+        (Entry { timestamp: cell.timestamp, sequence, bytes, lengths, kind: cell.kind }, kept)
     }
 
     /// Qualifier and value.
     pub(super) fn bytes<'a>(&'a self, arena: &'a Arena) -> (&'a [u8], &'a [u8]) {
-        match &self.held {
-            Held::Inline { lengths, bytes } => {
-                let (qualifier, value) = (usize::from(lengths >> 4), usize::from(lengths & 15));
-                let (qualifier, rest) = bytes.split_at(qualifier);
-                (qualifier, rest.get(..value).unwrap_or_default())
-            }
-            Held::Kept(place) => {
-                let place = Place::unpacked(*place);
-                let mut lengths = Fields::new(arena.bytes(place, 0, width(LENGTHS_BYTES)));
-                let (qualifier, value) = lengths.u32().zip(lengths.u32()).unwrap_or_default();
-                let start = width(LENGTHS_BYTES);
-                (arena.bytes(place, start, qualifier), arena.bytes(place, start + qualifier, value))
-            }
+        if self.lengths != KEPT {
+            let (qualifier, value) = (usize::from(self.lengths >> 4), usize::from(self.lengths & 15));
+            let (qualifier, rest) = self.bytes.split_at(qualifier.min(INLINE_BYTES));
+            return (qualifier, rest.get(..value).unwrap_or_default());
         }
+        let Some(place) = self.bytes.first_chunk().copied().map(Place::unpacked) else { return (&[], &[]) };
+        let mut lengths = Fields::new(arena.bytes(place, 0, width(LENGTHS_BYTES)));
+        let (qualifier, value) = lengths.u32().zip(lengths.u32()).unwrap_or_default();
+        let start = width(LENGTHS_BYTES);
+        (arena.bytes(place, start, qualifier), arena.bytes(place, start + qualifier, value))
     }
 
     /// Whether it comes before another for its qualifier alone; false where only a look at both tells.
     fn is_clearly_before(&self, other: &Entry) -> bool {
-        match (self.held.short_qualifier(), other.held.short_qualifier()) {
+        match (self.short_qualifier(), other.short_qualifier()) {
             (Some((bytes, qualifier)), Some((other_bytes, other))) => bytes == other_bytes && qualifier < other,
             _ => false,
         }
+    }
+
+    /// A qualifier of at most eight bytes: how many, and a number that orders as others of that length do.
+    #[inline]
+    fn short_qualifier(&self) -> Option<(u32, u64)> {
+        // More than eight where it lies in the arena. None for an empty one, which a shift cannot leave.
+        let count = u32::from(self.lengths >> 4);
+        let word = u64::from_be_bytes(*self.bytes.first_chunk()?);
+        Some((count, word.checked_shr(64_u32.checked_sub(count * 8)?)?))
     }
 
     fn order(&self, other: &Entry, arena: &Arena) -> Ordering {
@@ -100,22 +90,38 @@ impl Entry {
 /// The two lengths before kept bytes.
 const LENGTHS_BYTES: usize = 8;
 
-fn inline(qualifier: &[u8], value: &[u8]) -> Option<Held> {
-    let end = qualifier.len().checked_add(value.len()).filter(|end| *end <= INLINE_BYTES)?;
+/// Bytes that fit into an entry, and their lengths.
+#[inline]
+fn inline(qualifier: &[u8], value: &[u8]) -> Option<([u8; INLINE_BYTES], u8)> {
+    qualifier.len().checked_add(value.len()).filter(|end| *end <= INLINE_BYTES)?;
     let lengths = u8::try_from(qualifier.len() << 4 | value.len()).ok()?;
     // Fast path: nearly all points' bytes are of few lengths, each of which is one load; they are joined in registers.
     if let Some((qualifier_word, value_word)) = word(qualifier).zip(word(value)) {
         let word = u128::from(qualifier_word) | u128::from(value_word) << (8 * qualifier.len());
-        return Some(Held::Inline { lengths, bytes: *word.to_le_bytes().first_chunk()? });
+        return Some((*word.to_le_bytes().first_chunk()?, lengths));
     }
+    Some((joined(qualifier, value), lengths))
+}
+
+/// Bytes one behind the other.
+fn joined(qualifier: &[u8], value: &[u8]) -> [u8; INLINE_BYTES] {
     let mut bytes = [0; INLINE_BYTES];
-    let (first, second) = bytes.get_mut(..end)?.split_at_mut(qualifier.len());
-    first.copy_from_slice(qualifier);
-    second.copy_from_slice(value);
-    Some(Held::Inline { lengths, bytes })
+    for (place, byte) in bytes.iter_mut().zip(qualifier.iter().chain(value)) {
+        *place = *byte;
+    }
+    bytes
+}
+
+/// Leaves a cell's bytes to the arena: their place, what stands for their lengths, and how many they are.
+fn keep_in_arena(cell: &LoggedCell<'_>, arena: &mut Arena) -> ([u8; INLINE_BYTES], u8, usize) {
+    let (qualifier, value) = (cell.qualifier, cell.value);
+    let lengths = [width(qualifier.len()).to_le_bytes(), width(value.len()).to_le_bytes()];
+    let place = arena.keep(&[lengths.as_flattened(), qualifier, value]);
+    (joined(&place.packed(), &[]), KEPT, LENGTHS_BYTES + qualifier.len() + value.len())
 }
 
 /// Bytes as a number, the first the lowest; `None` for lengths that are rare.
+#[inline]
 fn word(bytes: &[u8]) -> Option<u64> {
     Some(match bytes.len() {
         0 => 0,
@@ -151,6 +157,7 @@ struct Before(Vec<Vec<Entry>>);
 
 impl Slot {
     /// Puts a cell where it belongs; replaces the one of the same address and number.
+    #[inline]
     pub(super) fn insert(&mut self, entry: Entry, arena: &Arena) {
         match self {
             Slot::One(one) if one.order(&entry, arena) == Ordering::Equal => *one = entry,
@@ -194,6 +201,7 @@ impl Slot {
 }
 
 impl Runs {
+    #[inline]
     fn insert(&mut self, entry: Entry, arena: &Arena) {
         let last = &mut self.last;
         // Fast path: the cell after all others, as points of a series come.
@@ -204,8 +212,12 @@ impl Runs {
                 self.before.get_or_insert_default().0.push(std::mem::replace(last, next));
             }
             last.push(entry);
-            return;
+        } else {
+            self.insert_between(entry, arena);
         }
+    }
+
+    fn insert_between(&mut self, entry: Entry, arena: &Arena) {
         let index = self.run_of(&entry, arena);
         let run = self.run_mut(index);
         match run.binary_search_by(|probe| probe.order(&entry, arena)) {
