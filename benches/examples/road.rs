@@ -7,14 +7,15 @@
 //! `cd benches && cargo run --release --example road -- [POINTS A BODY] [FOLDER]`. 10,000 series of 8 tags. Nanoseconds a point,
 //! the least of all rounds; the log is synced where FOLDER lies, so that one in memory (`/dev/shm`) leaves the disk out.
 
+use std::fmt::Write;
+use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use basalt_engine::{Engine, EngineOptions};
 use basalt_ingest::{Door, Ingest, IngestLimits, decode_text};
 use basalt_schema::{Schema, SchemaConfig};
-use std::fmt::Write;
-use std::sync::Arc;
 
 /// As in the program.
 #[global_allocator]
@@ -30,7 +31,10 @@ fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let batch: usize = args.next().map_or(Ok(500), |text| text.parse()).context("points a body")?;
     let dir = args.next().unwrap_or_else(|| "/dev/shm/basalt-road".into());
-    std::fs::remove_dir_all(&dir).or_else(|error| if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
+    match std::fs::remove_dir_all(&dir) {
+        Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(cause.into()),
+        _ => {}
+    }
     let engine = Engine::open(EngineOptions::new(&dir))?;
     let schema = Schema::open(engine.clone(), SchemaConfig::default())?;
     let ingest = Ingest::new(Arc::new(schema), engine.clone(), IngestLimits::default());

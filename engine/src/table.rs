@@ -157,10 +157,11 @@ impl RowLocks {
     pub(crate) fn share<'a>(&self, rows: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<RwLockReadGuard<'_, ()>> {
         let is_many = rows.len() >= MANY_ROWS;
         let mut wanted = [is_many; ROW_LOCKS];
-        // Fast path: all of them are wanted, whichever rows are whose.
-        for row in rows.take(if is_many { 0 } else { MANY_ROWS }) {
-            if let Some(place) = wanted.get_mut(lock_of(row)) {
-                *place = true;
+        if !is_many {
+            for row in rows {
+                if let Some(place) = wanted.get_mut(lock_of(row)) {
+                    *place = true;
+                }
             }
         }
         let locks = self.locks.iter().zip(wanted).filter(|(_, wanted)| *wanted);
