@@ -1,6 +1,6 @@
 //! An output series before it has names: what expressions compute with, since joining is by UIDs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use basalt_schema::Uid;
@@ -33,8 +33,8 @@ pub(crate) struct Dataset {
     pub(crate) alias: Option<String>,
     /// What follows the metric's name.
     pub(crate) suffix: String,
-    /// Tags whose value all members share that have them.
-    pub(crate) tags: BTreeMap<Uid, Uid>,
+    /// Tags whose value all members share that have them: by their keys, none twice.
+    pub(crate) tags: Vec<(Uid, Uid)>,
     /// Keys of tags whose values differ.
     pub(crate) aggregated: BTreeSet<Uid>,
     /// TSUIDs of the members, upper-case hex, sorted.
@@ -84,9 +84,15 @@ impl Dataset {
         let last = self.points.last().map(|point| point.time_ms);
         self.points.extend(later.points.into_iter().filter(|point| last.is_none_or(|last| last < point.time_ms)));
         self.metrics.extend(later.metrics);
-        self.tags.extend(later.tags);
+        for (key, value) in later.tags {
+            let place = self.tags.binary_search_by_key(&key, |(key, _)| *key);
+            match place.map(|at| self.tags.get_mut(at)) {
+                Ok(known) => known.into_iter().for_each(|known| known.1 = value),
+                Err(at) => self.tags.insert(at, (key, value)),
+            }
+        }
         self.aggregated.extend(later.aggregated);
-        self.tags.retain(|key, _| !self.aggregated.contains(key));
+        self.tags.retain(|(key, _)| !self.aggregated.contains(key));
         self.tsuids.extend(later.tsuids);
         self.tsuids.sort();
         self.tsuids.dedup();

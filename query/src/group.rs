@@ -88,8 +88,11 @@ pub(crate) fn group(schema: &Schema, plan: &Plan, data: &[SeriesData], strict: b
 
 /// The values of these keys, if the series has them all.
 fn values_of(schema: &Schema, tsuid: &Tsuid, keys: &[Uid]) -> Option<Vec<Uid>> {
-    let pairs: Vec<_> = tsuid.pairs(schema.layout().widths).collect();
-    keys.iter().map(|key| pairs.iter().find(|pair| pair.key == *key).map(|pair| pair.value)).collect()
+    let mut values = Vec::with_capacity(keys.len());
+    for key in keys {
+        values.push(tsuid.pairs(schema.layout().widths).find(|pair| pair.key == *key)?.value);
+    }
+    Some(values)
 }
 
 /// The output series of every group, in the groups' order. Kernels only: nothing here waits, so it may run on rayon's
@@ -282,8 +285,9 @@ pub(crate) fn describe(
     // Fast path: one member alone, whose tags are those of the group. A row that no writer makes may have a key twice.
     if let [only] = named.as_slice() {
         let widths = schema.layout().widths;
-        dataset.tags = only.pairs(widths).map(|pair| (pair.key, pair.value)).collect();
-        if dataset.tags.len() == only.pairs(widths).count() {
+        dataset.tags.reserve(only.as_bytes().len() / widths.pair_bytes());
+        dataset.tags.extend(only.pairs(widths).map(|pair| (pair.key, pair.value)));
+        if dataset.tags.is_sorted_by(|(before, _), (key, _)| before < key) {
             dataset.tsuids = vec![only.to_string()];
             return dataset;
         }
@@ -292,7 +296,7 @@ pub(crate) fn describe(
     for (key, value) in common_tags(schema, &named) {
         match value {
             Some(value) => {
-                dataset.tags.insert(key, value);
+                dataset.tags.push((key, value));
             }
             None => {
                 dataset.aggregated.insert(key);

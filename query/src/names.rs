@@ -1,6 +1,6 @@
 //! Names of one answer: its series share most of them, so each is asked for once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use basalt_schema::{Schema, Uid, UidKind, tag_pairs};
@@ -31,9 +31,13 @@ impl<'a> Names<'a> {
         name(self.schema, &mut self.metrics, UidKind::Metric, uid)
     }
 
-    /// The names of tags, by the UIDs of their keys.
-    pub(crate) fn tags(&mut self, tags: &BTreeMap<Uid, Uid>) -> Result<Vec<(Arc<str>, Arc<str>)>> {
-        tags.iter().map(|(key, value)| self.tag(*key, *value)).collect()
+    /// The names of tags, in their order.
+    pub(crate) fn tags(&mut self, tags: &[(Uid, Uid)]) -> Result<Vec<(Arc<str>, Arc<str>)>> {
+        let mut names = Vec::with_capacity(tags.len());
+        for (key, value) in tags {
+            names.push(self.tag(*key, *value)?);
+        }
+        Ok(names)
     }
 
     /// The names of tag keys, by their UIDs.

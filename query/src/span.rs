@@ -80,6 +80,14 @@ impl Span {
         self.words.push(word);
     }
 
+    /// Makes room for so many points where there is none yet.
+    pub(crate) fn reserve_first(&mut self, points: usize) {
+        if self.is_empty() {
+            self.times_ms.reserve(points);
+            self.words.reserve(points);
+        }
+    }
+
     /// Adds a double after all others.
     pub(crate) fn push_double(&mut self, time_ms: i64, value: f64) {
         self.push(time_ms, Number::Double(value));

@@ -14,6 +14,9 @@ use crate::span::{Span, uniform};
 /// Milliseconds of a row.
 const ROW_MS: u32 = BaseTime::SPAN_MS;
 
+/// Buckets that a series has room for when it gets its first.
+const BUCKETS_AT_FIRST: usize = 16;
+
 /// Makes a row's buckets.
 #[derive(Debug)]
 pub(crate) struct RowDownsample {
@@ -89,7 +92,9 @@ impl RowDownsample {
         if !on_the_hour || !after_the_last || row.last_ms >= ROW_MS || !self.takes_summaries() {
             return None;
         }
-        span.push_double(base_ms, self.value.of_summary(row)?);
+        let value = self.value.of_summary(row)?;
+        span.reserve_first(BUCKETS_AT_FIRST);
+        span.push_double(base_ms, value);
         Some(1)
     }
 
@@ -113,6 +118,7 @@ impl RowDownsample {
             return None;
         }
         let (mut at, mut made) = (0, 0);
+        span.reserve_first(BUCKETS_AT_FIRST);
         while let Some(offset_ms) = offsets_ms.get(at) {
             let bucket_ms = offset_ms - offset_ms % self.interval_ms;
             let end = bucket_end(offsets_ms, at, bucket_ms + self.interval_ms);
