@@ -25,6 +25,10 @@ use crate::server::Stop;
 /// Connections on a thread before the next one gets any.
 const TOGETHER: usize = 8;
 
+/// How often all that have something to do are given a turn before a push: who was answered by the last one is about to send
+/// again, and comes while others' puts are read.
+const TURNS: usize = 3;
+
 /// The threads; they end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Loops {
@@ -108,13 +112,15 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Has everything pushed that was submitted, once all tasks that can have had their turn.
+    /// Has everything pushed that was submitted, once all tasks that can have had their turns.
     pub(super) async fn push(&self, app: &App) {
         if self.taken.swap(true, Ordering::Relaxed) {
             return;
         }
         let taken = Taken(&self.taken);
-        yield_now().await;
+        for _ in 0..TURNS {
+            yield_now().await;
+        }
         drop(taken);
         app.ingest.push();
     }
