@@ -22,7 +22,7 @@ use layout::Layouts;
 /// A body's or line's text: UTF-8, with U+FFFD for what is none, which no name may hold.
 pub fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
     // Checking a whole text at once is several times as quick as mending it piece by piece.
-    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+    simdutf8::basic::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// Parses a put body. The points are as they were sent, unchecked, and borrow from `text`.
@@ -138,7 +138,7 @@ fn array<'a, T: BodyItem<'a>>(
         points.push(T::NULL);
         let Some(next) = points.last_mut() else { return scanner.refuse("a data point") };
         // Fast path: it is laid out as the one before.
-        let read = layouts.as_ref().and_then(|(known, layouts)| layouts.read(rest, known, next.point()));
+        let read = layouts.as_mut().and_then(|(known, layouts)| layouts.read(rest, known, next.point()));
         if let Some(bytes) = read {
             scanner.pass(bytes);
         } else {

@@ -10,7 +10,7 @@ use crate::Problem;
 use crate::java_text::tags_text;
 use crate::number::parse_integer;
 use crate::raw_point::{Form, RawPoint, RawTags, RawText};
-use crate::series_cache::KnownGuard;
+use crate::series_cache::{HashedTags, KnownGuard};
 
 /// Words that a line must have besides the command.
 const WORDS_MIN: usize = 4;
@@ -45,9 +45,10 @@ pub(crate) fn parse_known_lines<'a>(
     lines: impl Iterator<Item = &'a str> + Clone,
     known: &KnownGuard<'_>,
 ) -> Vec<Result<RawPoint<'a>, Problem>> {
+    let mut before = None;
     let guess = |line| {
         let (_, words) = first_word(without_end(line)).ok_or(Problem::NotEnoughWords { found: 0, least: WORDS_MIN })?;
-        words_of(words, Some(known))
+        words_of(words, Some((known, &mut before)))
     };
     let mut all: Vec<Result<RawPoint<'_>, Problem>> = lines.clone().map(guess).collect();
     for (line, read) in lines.zip(&mut all) {
@@ -72,8 +73,12 @@ pub(crate) fn without_end(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// Reads the words of a line; `guess` has its tags taken for those of a known spelling, unseen.
-fn words_of<'a>(words: &'a str, guess: Option<&KnownGuard<'_>>) -> Result<RawPoint<'a>, Problem> {
+/// Reads the words of a line; `guess`, which has the tags of the line before, has its tags taken for those of a known spelling,
+/// unseen.
+fn words_of<'a>(
+    words: &'a str,
+    guess: Option<(&KnownGuard<'_>, &mut Option<HashedTags<'a>>)>,
+) -> Result<RawPoint<'a>, Problem> {
     let split = first_word(words).and_then(|(metric, rest)| {
         let (time, rest) = first_word(rest)?;
         let (value, tags) = first_word(rest)?;
@@ -92,7 +97,11 @@ fn words_of<'a>(words: &'a str, guess: Option<&KnownGuard<'_>>) -> Result<RawPoi
     if value.is_empty() {
         return Err(Problem::EmptyValue);
     }
-    let spelled = guess.map(|known| known.guess(Form::Line, metric, tags));
+    let spelled = guess.map(|(known, before)| {
+        // Fast path: they are those of the line before.
+        let again = before.filter(|before| before.text == tags);
+        known.guess_with(metric, again.unwrap_or_else(|| *before.insert(known.hashed(Form::Line, tags))))
+    });
     if spelled.is_none() {
         check_tags(tags)?;
     }

@@ -45,6 +45,13 @@ pub(crate) struct KnownSeries {
     pub(crate) key: SeriesKey,
 }
 
+/// Tags and their fingerprint, for the next spelling: senders write a host's metrics one after the other, all with the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HashedTags<'a> {
+    pub(crate) text: &'a str,
+    fingerprint: Fingerprint,
+}
+
 /// A spelling and where it was found; another may have its place by now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spelled {
@@ -113,15 +120,32 @@ impl SeriesCache {
 
     /// The fingerprint of a metric and tags as they were written. *Cost*: two passes over them.
     pub(crate) fn fingerprint(&self, form: Form, metric: &str, tags: &str) -> Fingerprint {
-        let hash = |mut hasher: <SeedableRandomState as BuildHasher>::Hasher| {
-            // The form tells an escape of JSON from a backslash of a line; the length tells where the metric ends.
+        self.with_metric(self.of_tags(form, tags), metric)
+    }
+
+    fn of_tags(&self, form: Form, tags: &str) -> Fingerprint {
+        self.hash(|hasher| {
+            // It tells an escape of JSON from a backslash of a line.
             hasher.write_u8(form as u8);
-            hasher.write_usize(metric.len());
-            hasher.write(metric.as_bytes());
             hasher.write(tags.as_bytes());
+        })
+    }
+
+    fn with_metric(&self, tags: Fingerprint, metric: &str) -> Fingerprint {
+        self.hash(|hasher| {
+            hasher.write_u64(tags.high);
+            hasher.write_u64(tags.low);
+            hasher.write(metric.as_bytes());
+        })
+    }
+
+    #[inline]
+    fn hash(&self, write: impl Fn(&mut <SeedableRandomState as BuildHasher>::Hasher)) -> Fingerprint {
+        let half = |mut hasher| {
+            write(&mut hasher);
             hasher.finish()
         };
-        Fingerprint { high: hash(self.high.build_hasher()), low: hash(self.low.build_hasher()) }
+        Fingerprint { high: half(self.high.build_hasher()), low: half(self.low.build_hasher()) }
     }
 
     /// The fingerprint of a point.
@@ -202,7 +226,18 @@ impl KnownGuard<'_> {
 
     /// A spelling that may be known.
     pub(crate) fn guess(&self, form: Form, metric: &str, tags: &str) -> Spelled {
-        Spelled { fingerprint: self.cache.fingerprint(form, metric, tags), place: Spelled::NOWHERE }
+        self.guess_with(metric, self.hashed(form, tags))
+    }
+
+    /// The tags of spellings that may be known.
+    pub(crate) fn hashed<'t>(&self, form: Form, text: &'t str) -> HashedTags<'t> {
+        HashedTags { text, fingerprint: self.cache.of_tags(form, text) }
+    }
+
+    /// As [`KnownGuard::guess`].
+    #[inline]
+    pub(crate) fn guess_with(&self, metric: &str, tags: HashedTags<'_>) -> Spelled {
+        Spelled { fingerprint: self.cache.with_metric(tags.fingerprint, metric), place: Spelled::NOWHERE }
     }
 
     /// Looks up what was guessed; false when it is not known. One call after the other, the memory that they wait for comes

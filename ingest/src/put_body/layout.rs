@@ -10,7 +10,7 @@
 
 use crate::raw_point::{Form, RawPoint, RawTags, RawText};
 use crate::scanner::{Scanner, Token, special};
-use crate::series_cache::KnownGuard;
+use crate::series_cache::{HashedTags, KnownGuard};
 
 /// Fields of a point.
 const FIELDS: usize = 4;
@@ -47,20 +47,22 @@ struct Layout<'a> {
 #[derive(Debug)]
 pub(super) struct Layouts<'a> {
     layout: Option<Layout<'a>>,
+    /// Of the point before.
+    tags: Option<HashedTags<'a>>,
     /// How often another is looked for: a body whose points are all laid out otherwise is not read twice.
     looks_left: u32,
 }
 
 impl<'a> Layouts<'a> {
     pub(super) const fn new() -> Self {
-        Self { layout: None, looks_left: LOOKS_MAX }
+        Self { layout: None, tags: None, looks_left: LOOKS_MAX }
     }
 
     /// Reads the point that is next, if it is laid out as the one before, into one that says nothing yet; gives its bytes.
     /// Where it is not, the point is half read.
     #[inline]
-    pub(super) fn read(&self, rest: &'a str, known: &KnownGuard<'_>, point: &mut RawPoint<'a>) -> Option<usize> {
-        self.layout.as_ref()?.read(rest, known, point)
+    pub(super) fn read(&mut self, rest: &'a str, known: &KnownGuard<'_>, point: &mut RawPoint<'a>) -> Option<usize> {
+        self.layout.as_ref()?.read(rest, (known, &mut self.tags), point)
     }
 
     /// Looks at a point that was laid out otherwise.
@@ -112,7 +114,12 @@ impl<'a> Layout<'a> {
     ///
     /// Field by field into its place: a point that is put together and then moved waits for its own bytes.
     #[inline]
-    fn read(&self, rest: &'a str, known: &KnownGuard<'_>, point: &mut RawPoint<'a>) -> Option<usize> {
+    fn read(
+        &self,
+        rest: &'a str,
+        (known, before): (&KnownGuard<'_>, &mut Option<HashedTags<'a>>),
+        point: &mut RawPoint<'a>,
+    ) -> Option<usize> {
         point.form = Form::Object;
         let (mut left, mut metric) = (rest, "");
         for (lead, field) in &self.fields {
@@ -126,17 +133,25 @@ impl<'a> Layout<'a> {
                     end
                 }
                 Field::Number => number_bytes(bytes)?,
-                Field::Tags => memchr::memchr(b'}', bytes).filter(|_| bytes.first() == Some(&b'{'))? + 1,
+                Field::Tags => {
+                    // Fast path: they are those of the point before.
+                    let again = before.filter(|before| bytes.starts_with(before.text.as_bytes()));
+                    let tags = if let Some(tags) = again {
+                        tags
+                    } else {
+                        let end = memchr::memchr(b'}', bytes).filter(|_| bytes.first() == Some(&b'{'))? + 1;
+                        *before.insert(known.hashed(Form::Object, left.get(..end)?))
+                    };
+                    point.tags = RawTags::Object(tags.text);
+                    point.spelled = Some(known.guess_with(metric, tags));
+                    tags.text.len()
+                }
             };
             let (text, behind) = left.split_at_checked(end)?;
             match field {
                 Field::Metric => (metric, point.metric) = (text, Some(RawText::plain(text))),
-                Field::Timestamp => {}
+                Field::Timestamp | Field::Tags => {}
                 Field::Number | Field::Quoted => point.value = Some(RawText::plain(text)),
-                Field::Tags => {
-                    point.tags = RawTags::Object(text);
-                    point.spelled = Some(known.guess(Form::Object, metric, text));
-                }
             }
             left = behind;
         }

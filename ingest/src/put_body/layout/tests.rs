@@ -15,7 +15,7 @@ fn is_alike(first: &str, next: &str) -> bool {
     let text = format!("{next}, and more that ends it");
     let Some(layout) = Layout::of(first) else { return false };
     let mut point = RawPoint::NULL;
-    let read = layout.read(&text, &SeriesCache::new(1).read(1), &mut point);
+    let read = layout.read(&text, (&SeriesCache::new(1).read(1), &mut None), &mut point);
     read.is_some_and(|bytes| {
         let time = parse_put(next, &IngestLimits::default()).unwrap()[0].timestamp;
         assert_eq!((point.timestamp, bytes), (time, next.len()));
