@@ -1,6 +1,6 @@
 //! The newest cells of a region, in memory, sorted by rows.
 //!
-//! A row that is there is found by a hash of its key, and rows are walked by one
+//! A row that is there is found by a hash of its handle or key, and rows are walked by one
 //! ordered list of leaves a family; a row's cells lie in sorted runs of bounded
 //! length, so that a cell that comes in order (a time series' next point) is a push
 //! and one that does not moves a few kilobytes at most. A point's qualifier and
@@ -13,7 +13,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use basalt_store::{CellRef, SeqNo};
+use basalt_store::{CellRef, RowHandle, SeqNo};
 
 use crate::id::FamilyId;
 use crate::mutation::LoggedCell;
@@ -21,6 +21,7 @@ use crate::mutation::LoggedCell;
 mod arena;
 mod cursor;
 mod rows;
+mod runs;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -60,6 +61,7 @@ pub(crate) struct FamilyCells {
 #[derive(Debug)]
 pub(crate) struct MemRow<'a> {
     pub(crate) key: &'a [u8],
+    pub(crate) handle: Option<RowHandle>,
     pub(crate) sequence: SeqNo,
     pub(crate) cells: &'a [LoggedCell<'a>],
 }
@@ -137,51 +139,55 @@ impl MemtableWriter<'_> {
     ///
     /// Cost: one look-up of the row a run of cells of one family; a copy of the bytes.
     pub(crate) fn rows(&mut self, rows: &[MemRow<'_>]) {
-        self.note_first(rows.iter().map(|row| row.sequence.0).min());
-        for rows in rows.chunks(ROWS_AT_ONCE) {
-            let mut found = [None; ROWS_AT_ONCE];
-            self.look_up(rows, &mut found);
-            for (row, found) in rows.iter().zip(found) {
-                self.put(row, found);
-            }
-        }
-    }
-
-    /// Inserts one row.
-    pub(crate) fn row(&mut self, row: &MemRow<'_>) {
-        self.note_first(Some(row.sequence.0));
-        self.put(row, None);
-    }
-
-    fn note_first(&self, sequence: Option<u64>) {
-        self.memtable.first_sequence.fetch_min(sequence.unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    /// The numbers of rows in their first cells' families, of those that are there.
-    fn look_up(&mut self, rows: &[MemRow<'_>], mut found: &mut [Option<u32>]) {
+        let first = rows.iter().map(|row| row.sequence.0).min();
+        self.memtable.first_sequence.fetch_min(first.unwrap_or(u64::MAX), Ordering::Relaxed);
         let family_of = |row: &MemRow<'_>| row.cells.first().map(|cell| cell.family);
-        for alike in rows.chunk_by(|a, b| family_of(a) == family_of(b)) {
-            let (places, rest) = std::mem::take(&mut found).split_at_mut(alike.len());
-            found = rest;
-            let cells = self.families.iter_mut().find(|cells| Some(cells.id) == alike.first().and_then(family_of));
-            if let Some(FamilyCells { rows, arena, .. }) = cells {
-                rows.look_up(alike, places, arena);
+        for rows in rows.chunks(ROWS_AT_ONCE) {
+            for alike in rows.chunk_by(|a, b| family_of(a) == family_of(b)) {
+                let Some(family) = alike.first().and_then(family_of) else { continue };
+                self.rows_of(family, alike);
             }
         }
     }
 
-    /// Inserts a row whose number in its first cell's family may be known.
-    fn put(&mut self, row: &MemRow<'_>, mut found: Option<u32>) {
-        for run in row.cells.chunk_by(|a, b| a.family == b.family) {
-            let Some(family) = run.first().map(|cell| cell.family) else { continue };
-            let index = self.families.iter().position(|cells| cells.id == family).unwrap_or_else(|| {
-                self.families.push(FamilyCells { id: family, rows: Rows::default(), arena: Arena::default() });
-                self.families.len() - 1
-            });
+    /// Inserts rows whose first cells are of one family.
+    fn rows_of(&mut self, family: FamilyId, rows: &[MemRow<'_>]) {
+        let index = self.family_index(family);
+        let mut found = [None; ROWS_AT_ONCE];
+        if let Some(cells) = self.families.get_mut(index)
+            && let Some(found) = found.get_mut(..rows.len())
+        {
+            cells.rows.look_up(rows, found, &cells.arena);
+        }
+        for (row, found) in rows.iter().zip(found) {
+            let count = row.cells.iter().take_while(|cell| cell.family == family).count();
+            let (own, others) = row.cells.split_at(count);
             if let Some(cells) = self.families.get_mut(index) {
-                self.added_bytes += cells.insert((row.key, found.take()), row.sequence, run);
+                self.added_bytes += cells.insert(row, found, own);
+            }
+            if !others.is_empty() {
+                self.put(row, others);
             }
         }
+    }
+
+    /// Inserts cells of a row.
+    fn put(&mut self, row: &MemRow<'_>, cells: &[LoggedCell<'_>]) {
+        for run in cells.chunk_by(|a, b| a.family == b.family) {
+            let Some(family) = run.first().map(|cell| cell.family) else { continue };
+            let index = self.family_index(family);
+            if let Some(cells) = self.families.get_mut(index) {
+                self.added_bytes += cells.insert(row, None, run);
+            }
+        }
+    }
+
+    /// Where the cells of a family are; it is begun if there are none.
+    fn family_index(&mut self, family: FamilyId) -> usize {
+        self.families.iter().position(|cells| cells.id == family).unwrap_or_else(|| {
+            self.families.push(FamilyCells { id: family, rows: Rows::default(), arena: Arena::default() });
+            self.families.len() - 1
+        })
     }
 
     /// Lets readers in.
@@ -195,25 +201,24 @@ impl MemtableWriter<'_> {
 }
 
 impl FamilyCells {
-    /// Inserts cells of one row, whose number may be known; answers the bytes added.
-    fn insert(&mut self, (key, found): (&[u8], Option<u32>), sequence: SeqNo, cells: &[LoggedCell<'_>]) -> u64 {
+    /// Inserts a row's cells of the family, where its number may be known; answers the bytes added.
+    fn insert(&mut self, row: &MemRow<'_>, found: Option<u32>, cells: &[LoggedCell<'_>]) -> u64 {
+        let MemRow { key, handle, sequence, .. } = *row;
         let FamilyCells { rows, arena, .. } = self;
         let Some((first, mut rest)) = cells.split_first() else { return 0 };
         let mut added = 0;
-        let row = if let Some(row) = found.or_else(|| rows.get(key, arena)) {
+        let row = if let Some(row) = found.or_else(|| rows.get(key, handle, arena)) {
             rest = cells;
             row
         } else {
             let (first, kept) = Entry::keep(first, sequence, arena);
             added += ROW_BYTES + (key.len() + kept) as u64;
-            rows.insert(key, first, arena)
+            rows.insert((key, handle), first, arena)
         };
-        if let Some(slot) = rows.slot_mut(row) {
-            for cell in rest {
-                let (entry, kept) = Entry::keep(cell, sequence, arena);
-                added += (kept + size_of::<Entry>()) as u64;
-                slot.insert(entry, arena);
-            }
+        for cell in rest {
+            let (entry, kept) = Entry::keep(cell, sequence, arena);
+            added += (kept + size_of::<Entry>()) as u64;
+            rows.put(row, entry, arena);
         }
         added
     }

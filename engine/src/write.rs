@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use basalt_store::{
     Applied, CellKind, Columns, Completer, Durability, Get, Guards, MutationBatch, Pending, RowBatch, RowBatchBuilder,
-    RowChange, RowFailure, RowMutation, RowReader, TimeRange, Timestamp,
+    RowChange, RowFailure, RowHandle, RowMutation, RowReader, TimeRange, Timestamp,
 };
 use bytes::Bytes;
 
@@ -49,6 +49,7 @@ struct Resolved<'a> {
 #[derive(Debug)]
 struct ResolvedRow<'a> {
     key: &'a [u8],
+    handle: Option<RowHandle>,
     cells: Range<usize>,
 }
 
@@ -224,7 +225,8 @@ impl Core {
             });
         }
         if resolved.cells.len() > start {
-            resolved.rows.push(ResolvedRow { key: row.key(), cells: start..resolved.cells.len() });
+            let (key, handle) = (row.key(), row.handle());
+            resolved.rows.push(ResolvedRow { key, handle, cells: start..resolved.cells.len() });
         }
         Ok(())
     }
@@ -381,7 +383,7 @@ fn insert(placed: &Placed, resolved: &Resolved<'_>, first: u64) {
         let of_row = |index: &usize| {
             let row = resolved.rows.get(*index)?;
             let sequence = basalt_store::SeqNo(first + *index as u64);
-            Some(MemRow { key: row.key, sequence, cells: resolved.cells_of(row) })
+            Some(MemRow { key: row.key, handle: row.handle, sequence, cells: resolved.cells_of(row) })
         };
         together.clear();
         together.extend(rows.iter().filter_map(of_row));

@@ -228,7 +228,7 @@ impl Ingest {
             (None, true) => PointCells::Joined,
             (None, false) => PointCells::Each,
         };
-        let (staged, batch) = stage.seal(self.limits.durability, cells);
+        let (staged, batch) = stage.seal(self.limits.durability, cells, self.schema.index().row_handles());
         let pending = match batch {
             Ok(batch) if batch.is_empty() => Pending::ready(Ok(Applied::default())),
             Ok(mut batch) => {

@@ -15,8 +15,8 @@ use std::hash::BuildHasher;
 use std::ops::Range;
 
 use basalt_schema::{
-    APPEND_QUALIFIER, BaseTime, CompactedCell, DATA_FAMILY, PointCell, QualifierBytes, SeriesId, StoredPoint,
-    ValueBytes,
+    APPEND_QUALIFIER, BaseTime, CompactedCell, DATA_FAMILY, PointCell, QualifierBytes, RowHandles, SeriesId,
+    StoredPoint, ValueBytes,
 };
 use basalt_store::{Append, Durability, MutationBatch, RowBuilder, Timestamp};
 use bytes::Bytes;
@@ -163,6 +163,7 @@ impl Stage {
         mut self,
         durability: Durability,
         cells: PointCells,
+        handles: RowHandles,
     ) -> (StagedRows, basalt_store::Result<MutationBatch>) {
         // Rows come in the order of their first points; a row's points stay in the order of arrival.
         if !self.points.is_sorted_by_key(|point| point.row) {
@@ -178,7 +179,7 @@ impl Stage {
             rows.row_ends.push(end);
             let key = self.keys.get(row.key.clone()).unwrap_or_default();
             if made.is_ok() {
-                let put = batch.row(key).and_then(|mut to| {
+                let put = batch.row_of(key, handles.of(row.series, row.base)).and_then(|mut to| {
                     let all = points.len();
                     let kept = last_of_each_instant(points);
                     let kept = match cells {
@@ -283,7 +284,9 @@ impl StagedRows {
 
 #[cfg(test)]
 mod tests {
-    use basalt_schema::{Door, KeyLayout, PointTime, Salting, TagPair, Tsuid, Uid, UidWidths, Value, point_cell};
+    use basalt_schema::{
+        Door, KeyLayout, PointTime, Salting, SeriesIndex, TagPair, Tsuid, Uid, UidWidths, Value, point_cell,
+    };
 
     use super::*;
 
@@ -304,7 +307,8 @@ mod tests {
             let cell = point_cell(PointTime::from_number(*time).unwrap(), *value, Door::Http).unwrap();
             stage.push(index, &series(*tagv), cell);
         }
-        let (rows, batch) = stage.seal(Durability::Fsync, cells);
+        let (rows, batch) =
+            stage.seal(Durability::Fsync, cells, SeriesIndex::new(UidWidths::default(), 1).row_handles());
         let batch = batch.unwrap();
         let cells = batch
             .rows()

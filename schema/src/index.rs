@@ -14,6 +14,7 @@
 //! Invariants: a `SeriesId` found in a bitmap has a TSUID; ids are dense, given in order of arrival, of this process only.
 
 mod block;
+mod handles;
 mod id_table;
 mod keeping;
 mod pieces;
@@ -30,6 +31,7 @@ use roaring::RoaringBitmap;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::block::law as series_block;
 use self::block::{Scope, TaggedMetrics};
+pub use self::handles::RowHandles;
 pub use self::keeping::LogRead;
 pub(crate) use self::keeping::{Keeping, Rows};
 use self::postings::MetricSeries;
@@ -60,6 +62,7 @@ pub struct SeriesId(pub u32);
 pub struct SeriesIndex {
     widths: UidWidths,
     series_max: u32,
+    handles: RowHandles,
     /// Guards which metrics there are. Rank 1.
     metrics: RwLock<BTreeMap<Uid, Arc<MetricIndex>>>,
     /// Guards which series each id stands for; only grows. Rank 3: taken with a metric's lock held.
@@ -79,7 +82,8 @@ struct MetricIndex {
 impl SeriesIndex {
     /// An empty index of at most `series_max` series.
     pub fn new(widths: UidWidths, series_max: u32) -> Self {
-        Self { widths, series_max, metrics: RwLock::default(), table: RwLock::default() }
+        let handles = RowHandles::new();
+        Self { widths, series_max, handles, metrics: RwLock::default(), table: RwLock::default() }
     }
 
     /// Adds a series, or finds it. *Cost*: for a known series three shared locks and three look-ups.
@@ -218,6 +222,11 @@ impl SeriesIndex {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// What stands for the rows of its series.
+    pub const fn row_handles(&self) -> RowHandles {
+        self.handles
     }
 
     /// The widths of its UIDs.

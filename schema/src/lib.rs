@@ -77,7 +77,7 @@ pub use error::{DuplicatePoint, Error, JavaByte, Result};
 pub use fold::RowFold;
 pub use hex::upper_into as hex_into;
 pub use histogram::{Bounds, Histogram, HistogramDamage, histogram_column, histogram_offset_ms};
-pub use index::{LogRead, RebuildReport, SeriesId, SeriesIndex};
+pub use index::{LogRead, RebuildReport, RowHandles, SeriesId, SeriesIndex};
 pub use indexed_store::IndexedStore;
 pub use inline::InlineBytes;
 pub use lookup::{FoundSeries, Lookup, LookupPage};

@@ -10,7 +10,7 @@
 //!
 //! | codes | where |
 //! |---|---|
-//! | S-MAP-3..8, -10, -11, -15, -16; S-NAME-3; S-PUT-1, -3, -4; S-TYPE-1, -2; S-KEY-4; S-CNT-1..3; S-ACID-1, -2 (but for crashes); append, check-and-mutate | `rows` |
+//! | S-MAP-3..8, -10, -11, -15, -16; S-NAME-3; S-PUT-1, -3, -4; S-TYPE-1, -2; S-KEY-4; S-CNT-1..3; S-ACID-1, -2 (but for crashes); append, check-and-mutate, handles | `rows` |
 //! | S-GET-1..5; S-SCAN-1..3, -5..8, -10, -11 | `reads` |
 //! | S-SCAN-8: values, columns, times, pages, while-match, skip, lists | `filters` |
 //! | S-DEL-1..11; U-4, U-6, U-9..11; D-35 | `deletes` |
@@ -116,6 +116,7 @@ macro_rules! conformance_suite {
             s_cnt_1_a_counter_dated_ahead_counts_on
             s_cnt_1_each_change_is_a_version_of_its_own
             append_goes_on_from_what_is_there
+            rows_come_with_handles_or_without
             check_and_mutate_holds_the_newest_value
             check_and_mutate_takes_an_empty_value_for_none
             check_and_mutate_changes_one_row

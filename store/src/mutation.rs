@@ -1,5 +1,7 @@
 //! What a writer asks for: changes grouped by row, with the durability they must have when they are answered.
 
+use std::num::NonZeroU64;
+
 use bytes::Bytes;
 
 use crate::batch::Span;
@@ -21,6 +23,13 @@ pub enum Durability {
     #[default]
     Fsync,
 }
+
+/// Stands for a row key, so that a store finds a row that it was given lately without a look at its key.
+///
+/// Whoever gives one with a key of a table gives it with that key alone, and gives no other with it, as long as the process lives;
+/// the key may also come without. A store may pass it over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RowHandle(pub NonZeroU64);
 
 /// Changes to rows: each row's are atomic, across families too; rows are independent and applied in order.
 ///
@@ -48,6 +57,7 @@ pub struct MutationBatch {
 struct RowEntry {
     key: Span,
     first_cell: u32,
+    handle: Option<RowHandle>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -104,23 +114,40 @@ impl MutationBatch {
     /// `Invalid`: an empty key (rule S-MAP-6), one over 32,767 bytes, or a full batch.
     #[inline]
     pub fn row(&mut self, key: &[u8]) -> Result<RowBuilder<'_>> {
+        self.row_of(key, None)
+    }
+
+    /// As [`MutationBatch::row`], with what stands for the key.
+    ///
+    /// # Errors
+    /// As [`MutationBatch::row`].
+    #[inline]
+    pub fn row_of(&mut self, key: &[u8], handle: Option<RowHandle>) -> Result<RowBuilder<'_>> {
         if key.is_empty() {
             return Err(Error::InvalidArgument { what: "row key", reason: "it is empty".into() });
         }
         if key.len() > ROW_KEY_BYTES_MAX {
             return Err(Error::TooLarge { what: "row key", size: key.len() as u64, limit: ROW_KEY_BYTES_MAX as u64 });
         }
-        if self.rows.last().is_none_or(|row| row.key.of(&self.data) != key) {
+        // Fast path: two handles tell.
+        let is_last = self.rows.last().is_some_and(|row| match (row.handle, handle) {
+            (Some(last), Some(this)) => last == this,
+            _ => row.key.of(&self.data) == key,
+        });
+        if !is_last {
             let first_cell = u32::try_from(self.cells.len()).map_err(|_| full())?;
             let key = Span::push(&mut self.data, key)?;
-            self.rows.push(RowEntry { key, first_cell });
+            self.rows.push(RowEntry { key, first_cell, handle });
         }
         Ok(RowBuilder(self))
     }
 
     /// The rows in the order they were begun. A key may come again; its changes are then applied in that order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = RowMutation<'_>> {
-        (0..self.rows.len()).map(|index| RowMutation { batch: self, index })
+        self.rows.iter().enumerate().map(|(index, row)| {
+            let end = self.rows.get(index + 1).map_or(self.cells.len(), |next| next.first_cell as usize);
+            RowMutation { batch: self, row, end }
+        })
     }
 
     /// Whether nothing is asked.
@@ -234,23 +261,30 @@ impl RowBuilder<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct RowMutation<'a> {
     batch: &'a MutationBatch,
-    index: usize,
+    row: &'a RowEntry,
+    /// Where its cells end.
+    end: usize,
 }
 
 impl<'a> RowMutation<'a> {
     /// The row key, 1 to 32,767 bytes.
     #[inline]
     pub fn key(&self) -> &'a [u8] {
-        self.batch.rows.get(self.index).map_or(&[], |row| row.key.of(&self.batch.data))
+        self.row.key.of(&self.batch.data)
+    }
+
+    /// What stands for its key, if anything does.
+    #[inline]
+    pub fn handle(&self) -> Option<RowHandle> {
+        self.row.handle
     }
 
     /// Its changes in the order they were added.
     #[inline]
     pub fn cells(&self) -> impl ExactSizeIterator<Item = CellMutation<'a>> + use<'a> {
         let batch = self.batch;
-        let from = batch.rows.get(self.index).map_or(0, |row| row.first_cell as usize);
-        let to = batch.rows.get(self.index + 1).map_or(batch.cells.len(), |row| row.first_cell as usize);
-        batch.cells.get(from..to).unwrap_or_default().iter().map(move |cell| CellMutation {
+        let from = self.row.first_cell as usize;
+        batch.cells.get(from..self.end).unwrap_or_default().iter().map(move |cell| CellMutation {
             family: batch.families.get(usize::from(cell.family)).map_or(&[], |f| &f[..]),
             family_index: usize::from(cell.family),
             qualifier: cell.qualifier.of(&batch.data),

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
 use bytes::Bytes;
 
-use super::arena::Arena;
 use super::slot::Slot;
 use super::{FamilyCells, Memtable, cell_ref};
 use crate::error::Result;
@@ -130,7 +129,7 @@ impl MemtableCursor {
         for (key, slot) in rows {
             let is_first = row == Some(key);
             let enough = self.one_row && !is_first;
-            if enough || !self.copy_row((key, slot), &cells.arena, from, is_first, piece) {
+            if enough || !self.copy_row((key, slot), cells, from, is_first, piece) {
                 return;
             }
         }
@@ -140,7 +139,7 @@ impl MemtableCursor {
     fn copy_row(
         &self,
         (key, slot): (&[u8], &Slot),
-        arena: &Arena,
+        FamilyCells { rows, arena, .. }: &FamilyCells,
         from: &From<'_>,
         is_first: bool,
         piece: &mut Piece,
@@ -157,7 +156,7 @@ impl MemtableCursor {
             }
         };
         let mut row = None;
-        for entry in slot.cells_from(from_order) {
+        for entry in slot.cells_from(rows.runs(), from_order) {
             if entry.sequence.0 > self.read_point {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! The rows of a family: found by a hash of their keys, walked in key order by leaves of bounded length under one list of
-//! their first keys.
+//! The rows of a family: found by a hash of their handles or keys, walked in key order by leaves of bounded length under one list
+//! of their first keys.
 //!
 //! ```text
 //! first keys:  a        f        m        (heads: 8 bytes behind what all keys share)
@@ -13,9 +13,11 @@
 
 use std::hash::{BuildHasher, Hasher};
 
+use basalt_store::RowHandle;
 use hashbrown::HashTable;
 
 use super::arena::{Arena, Place, width};
+use super::runs::Runs;
 use super::slot::{Entry, Slot};
 use super::{MemRow, ROWS_AT_ONCE};
 use crate::heads::Heads;
@@ -23,11 +25,12 @@ use crate::heads::Heads;
 /// Rows of a leaf: few enough to be moved for an insert, many enough that the list of leaves stays short.
 const LEAF_ROWS: usize = 128;
 
-/// A row: where its key lies, and its cells.
+/// A row: where its key lies, what stands for it, and its cells.
 #[derive(Debug)]
 struct Row {
     key: Place,
     key_bytes: u32,
+    handle: Option<RowHandle>,
     slot: Slot,
 }
 
@@ -49,8 +52,11 @@ pub(super) struct Rows {
     /// Of the first key of each leaf.
     heads: Heads,
     slab: Slab,
-    /// Numbers of rows by the hashes of their keys.
-    index: HashTable<u32>,
+    runs: Runs,
+    /// Numbers of rows by the hashes of their keys: of the first so many.
+    by_key: HashTable<u32>,
+    /// Numbers of rows by the hashes of their handles: of those that have one.
+    by_handle: HashTable<u32>,
     hashes: foldhash::fast::RandomState,
 }
 
@@ -69,55 +75,113 @@ struct At {
 }
 
 impl Rows {
-    /// The number of a row; `None` when it is not there. *Cost*: one comparison for a key behind all others, else one
-    /// look-up, and once for each row that came in order its way into the index.
-    pub(super) fn get(&mut self, key: &[u8], arena: &Arena) -> Option<u32> {
-        if self.is_behind_all(key, arena) {
-            return None;
+    /// The number of a row; `None` when it is not there. *Cost*: one look-up for a handle while all rows have theirs; else one
+    /// comparison for a key behind all others, or a look-up more, and once for each row its way into the index.
+    pub(super) fn get(&mut self, key: &[u8], handle: Option<RowHandle>, arena: &Arena) -> Option<u32> {
+        let known = handle.and_then(|handle| self.get_by_handle(handle));
+        let is_told = handle.is_some() && self.by_handle.len() == self.slab.len() as usize;
+        if known.is_some() || is_told || self.is_behind_all(key, arena) {
+            return known;
         }
         self.index_all(arena);
-        self.index.find(hash(&self.hashes, key), |row| self.slab.key(*row, arena) == key).copied()
+        let row = self.by_key.find(hash(&self.hashes, key), |row| self.slab.key(*row, arena) == key).copied()?;
+        self.give(row, handle);
+        Some(row)
+    }
+
+    fn get_by_handle(&self, handle: RowHandle) -> Option<u32> {
+        self.by_handle.find(self.hashes.hash_one(handle), |row| self.slab.handle(*row) == Some(handle)).copied()
+    }
+
+    /// Gives a row a handle, by which it is found from then on.
+    fn give(&mut self, row: u32, handle: Option<RowHandle>) {
+        let Rows { slab, by_handle, hashes, .. } = self;
+        if let Some(handle) = handle
+            && let Some(known) = slab.get_mut(row)
+        {
+            assert!(known.handle.is_none(), "BUG: {handle:?} and {:?} stand for one key", known.handle);
+            known.handle = Some(handle);
+            by_handle.insert_unique(hashes.hash_one(handle), row, |row| {
+                slab.handle(*row).map_or(0, |handle| hashes.hash_one(handle))
+            });
+        }
     }
 
     /// Looks rows up, as many as there are places, which are `None` and hold their numbers then.
     ///
     /// The memory of each step is asked for of all rows before the next step, which needs it: so all of them wait for it
-    /// once and not each for itself.
+    /// once and not each for itself. Where all have handles, those whose handles are not known stay `None`.
     pub(super) fn look_up(&mut self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
+        if sought.iter().all(|row| row.handle.is_some()) {
+            self.look_up_handles(sought, found, arena);
+        } else {
+            self.look_up_keys(sought, found, arena);
+        }
+    }
+
+    fn look_up_handles(&self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
+        let Rows { slab, runs, by_handle, hashes, .. } = self;
+        let mut hashed = [0; ROWS_AT_ONCE];
+        for ((row, hashed), found) in sought.iter().zip(&mut hashed).zip(&mut *found) {
+            *hashed = row.handle.map_or(0, |handle| hashes.hash_one(handle));
+            *found = by_handle.find(*hashed, |_| true).copied();
+        }
+        // Nobody wants what is read here; it is asked for so that the compiler leaves the loads.
+        let rows = || found.iter().flatten().filter_map(|row| slab.get(*row));
+        std::hint::black_box(rows().fold(0, |sum, row| sum ^ row.key_bytes));
+        let ends = |row: &Row| row.slot.last(runs).map_or(0, |last| last.sequence.0);
+        std::hint::black_box(rows().fold(0, |sum, row| sum ^ ends(row)));
+        for ((row, hashed), found) in sought.iter().zip(hashed).zip(found) {
+            let is_it = |number: &u32| slab.handle(*number) == row.handle;
+            *found = found.filter(is_it).or_else(|| by_handle.find(hashed, is_it).copied());
+            debug_assert!(found.is_none_or(|number| slab.key(number, arena) == row.key), "BUG: a handle of two keys");
+        }
+    }
+
+    fn look_up_keys(&mut self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
         if sought.iter().all(|row| self.is_behind_all(row.key, arena)) {
             return;
         }
         self.index_all(arena);
-        let Rows { slab, index, hashes, .. } = self;
+        let Rows { slab, runs, by_key, hashes, .. } = self;
         let mut hashed = [0; ROWS_AT_ONCE];
         for ((row, hashed), found) in sought.iter().zip(&mut hashed).zip(&mut *found) {
             *hashed = hash(hashes, row.key);
-            *found = index.find(*hashed, |_| true).copied();
+            *found = by_key.find(*hashed, |_| true).copied();
         }
         // Nobody wants what is read here; it is asked for so that the compiler leaves the loads.
         let rows = || found.iter().flatten().filter_map(|row| slab.get(*row));
         std::hint::black_box(rows().fold(0, |sum, row| sum ^ row.key_bytes));
         let ends = |row: &Row| {
             let key = row.key(arena).first().copied().unwrap_or_default();
-            row.slot.last().map_or(0, |last| last.sequence.0) ^ u64::from(key)
+            row.slot.last(runs).map_or(0, |last| last.sequence.0) ^ u64::from(key)
         };
         std::hint::black_box(rows().fold(0, |sum, row| sum ^ ends(row)));
         for ((row, hashed), found) in sought.iter().zip(hashed).zip(found) {
             let is_it = |number: &u32| slab.key(*number, arena) == row.key;
-            *found = found.filter(is_it).or_else(|| index.find(hashed, is_it).copied());
+            *found = found.filter(is_it).or_else(|| by_key.find(hashed, is_it).copied());
         }
     }
 
-    /// The cells of a row.
-    pub(super) fn slot_mut(&mut self, row: u32) -> Option<&mut Slot> {
-        self.slab.get_mut(row).map(|row| &mut row.slot)
+    /// Puts a cell into a row that is there.
+    #[inline]
+    pub(super) fn put(&mut self, row: u32, entry: Entry, arena: &Arena) {
+        if let Some(row) = self.slab.get_mut(row) {
+            row.slot.insert(entry, &mut self.runs, arena);
+        }
+    }
+
+    /// What holds the cells of rows of more than one.
+    pub(super) fn runs(&self) -> &Runs {
+        &self.runs
     }
 
     /// Adds a row that is not there with its first cell; answers its number.
-    pub(super) fn insert(&mut self, key: &[u8], first: Entry, arena: &mut Arena) -> u32 {
+    pub(super) fn insert(&mut self, (key, handle): (&[u8], Option<RowHandle>), first: Entry, arena: &mut Arena) -> u32 {
         let is_behind_all = self.is_behind_all(key, arena);
-        let row = Row { key: arena.keep(&[key]), key_bytes: width(key.len()), slot: Slot::One(first) };
+        let row = Row { key: arena.keep(&[key]), key_bytes: width(key.len()), handle: None, slot: Slot::One(first) };
         let number = self.slab.push(row);
+        self.give(number, handle);
         let at = if is_behind_all { self.end() } else { self.find(key, arena).unwrap_or_else(|at| at) };
         let at = self.make_room(at, arena);
         let Rows { leaves, heads, slab, .. } = self;
@@ -141,12 +205,13 @@ impl Rows {
         At { leaf: self.leaves.len().saturating_sub(1), row: self.leaves.last().map_or(0, |leaf| leaf.rows.len()) }
     }
 
-    /// Puts the rows into the index that are not there yet: while keys come in order none is, as none is looked up.
+    /// Puts the rows into the index of keys that are not there yet: while keys come in order or with handles none is, as none is
+    /// looked up.
     fn index_all(&mut self, arena: &Arena) {
-        let Rows { slab, index, hashes, .. } = self;
+        let Rows { slab, by_key, hashes, .. } = self;
         let hash_of = |row: &u32| hash(hashes, slab.key(*row, arena));
-        for row in width(index.len())..slab.len() {
-            index.insert_unique(hash_of(&row), row, hash_of);
+        for row in width(by_key.len())..slab.len() {
+            by_key.insert_unique(hash_of(&row), row, hash_of);
         }
     }
 
@@ -280,6 +345,10 @@ impl Slab {
         self.get(row).map_or(&[], |row| row.key(arena))
     }
 
+    fn handle(&self, row: u32) -> Option<RowHandle> {
+        self.get(row)?.handle
+    }
+
     fn row<'a>(&'a self, row: u32, arena: &'a Arena) -> Option<(&'a [u8], &'a Slot)> {
         self.get(row).map(|row| (row.key(arena), &row.slot))
     }
@@ -295,6 +364,7 @@ impl Row {
 mod tests {
     use std::cmp::Ordering;
     use std::collections::BTreeMap;
+    use std::num::NonZeroU64;
     use std::ops::Bound;
 
     use basalt_store::{CellKind, SeqNo, Timestamp};
@@ -310,8 +380,25 @@ mod tests {
         Entry::keep(&cell, SeqNo(number), arena).0
     }
 
-    fn number(slot: &Slot) -> u64 {
-        slot.cells_from(|_| Ordering::Greater).next().unwrap().sequence.0
+    fn number(rows: &Rows, slot: &Slot) -> u64 {
+        slot.cells_from(&rows.runs, |_| Ordering::Greater).next().unwrap().sequence.0
+    }
+
+    fn number_of(rows: &Rows, row: u32) -> u64 {
+        number(rows, &rows.slab.get(row).unwrap().slot)
+    }
+
+    /// The first cells of rows that are looked up together.
+    fn numbers_of(rows: &mut Rows, sought: &[MemRow<'_>], arena: &Arena) -> Vec<Option<u64>> {
+        let mut found = [None; ROWS_AT_ONCE];
+        rows.look_up(sought, &mut found, arena);
+        let is_by_key = sought.iter().any(|row| row.handle.is_none());
+        let found = sought.iter().zip(found).map(|(row, found)| {
+            // A handle that is not known yet is asked for with its key.
+            let found = found.or_else(|| if is_by_key { None } else { rows.get(row.key, row.handle, arena) });
+            found.map(|row| number_of(rows, row))
+        });
+        found.collect()
     }
 
     /// Keys whose heads tell them apart, keys that are alike for longer than is passed over, and keys that begin others.
@@ -327,9 +414,16 @@ mod tests {
 
     #[test]
     fn rows_are_found_and_walked_as_in_a_sorted_map() {
-        for (seed, shapes) in [(1, 1), (2, 2), (3, 4), (4, 3)] {
+        // Of ten rows so many come with their handles.
+        for (seed, shapes, handled) in [(1, 1, 0), (2, 2, 10), (3, 4, 5), (4, 3, 0), (5, 4, 10), (6, 4, 9)] {
             let mut rng = SplitMix::new(seed);
             let (mut rows, mut arena, mut expected) = (Rows::default(), Arena::default(), BTreeMap::new());
+            let mut numbers = BTreeMap::new();
+            let mut handle = |key: &[u8], rng: &mut SplitMix| {
+                let next = numbers.len() as u64 + 1;
+                let number = *numbers.entry(key.to_vec()).or_insert(next);
+                NonZeroU64::new(number).filter(|_| rng.chance(handled, 10)).map(RowHandle)
+            };
             for count in 0..5000 {
                 let shape = rng.below(shapes);
                 // First as they come, then in order, then both.
@@ -340,12 +434,13 @@ mod tests {
                     _ => key(&mut rng, shape),
                 };
                 assert_eq!(rows.find(&key, &arena).is_ok(), expected.contains_key(&key));
-                if let Some(row) = rows.get(&key, &arena) {
-                    assert_eq!(number(rows.slot_mut(row).unwrap()), expected[&key]);
+                let handle = handle(&key, &mut rng);
+                if let Some(row) = rows.get(&key, handle, &arena) {
+                    assert_eq!(number_of(&rows, row), expected[&key]);
                 } else {
                     let first = entry(count, &mut arena);
-                    let row = rows.insert(&key, first, &mut arena);
-                    assert_eq!(number(rows.slot_mut(row).unwrap()), count);
+                    let row = rows.insert((&key, handle), first, &mut arena);
+                    assert_eq!(number_of(&rows, row), count);
                     assert!(expected.insert(key, count).is_none());
                 }
             }
@@ -355,18 +450,18 @@ mod tests {
                     key(&mut rng, shape)
                 };
                 let keys: Vec<_> = (0..ROWS_AT_ONCE).map(|_| drawn()).collect();
-                let sought: Vec<_> = keys.iter().map(|key| MemRow { key, sequence: SeqNo(0), cells: &[] }).collect();
-                let mut found = [None; ROWS_AT_ONCE];
-                rows.look_up(&sought, &mut found, &arena);
-                let found = found.map(|row| row.map(|row| number(rows.slot_mut(row).unwrap())));
-                assert_eq!(found.to_vec(), keys.iter().map(|key| expected.get(key).copied()).collect::<Vec<_>>());
+                let with_handle = |key| MemRow { key, handle: handle(key, &mut rng), sequence: SeqNo(0), cells: &[] };
+                let sought: Vec<_> = keys.iter().map(|key| &key[..]).map(with_handle).collect();
+                let found = numbers_of(&mut rows, &sought, &arena);
+                assert_eq!(found, keys.iter().map(|key| expected.get(key).copied()).collect::<Vec<_>>());
                 let shape = rng.below(4);
                 let from = key(&mut rng, shape);
-                let ascending: Vec<_> = rows.from(Some(&from), &arena).map(|(key, slot)| (key, number(slot))).collect();
+                let ascending: Vec<_> =
+                    rows.from(Some(&from), &arena).map(|(key, slot)| (key, number(&rows, slot))).collect();
                 let known = expected.range::<[u8], _>((Bound::Included(&from[..]), Bound::Unbounded));
                 assert_eq!(ascending, known.map(|(key, number)| (&key[..], *number)).collect::<Vec<_>>());
                 let descending: Vec<_> =
-                    rows.back_from(Some(&from), &arena).map(|(key, slot)| (key, number(slot))).collect();
+                    rows.back_from(Some(&from), &arena).map(|(key, slot)| (key, number(&rows, slot))).collect();
                 let known = expected.range::<[u8], _>((Bound::Unbounded, Bound::Included(&from[..])));
                 assert_eq!(descending, known.rev().map(|(key, number)| (&key[..], *number)).collect::<Vec<_>>());
             }
@@ -383,7 +478,7 @@ mod tests {
         for count in 0..1000_u64 {
             let key = count.to_be_bytes();
             let first = entry(count, &mut arena);
-            rows.insert(&key, first, &mut arena);
+            rows.insert((&key, None), first, &mut arena);
         }
         assert_eq!(rows.leaves.len(), 1000_usize.div_ceil(LEAF_ROWS));
     }

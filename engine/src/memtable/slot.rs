@@ -6,11 +6,10 @@ use basalt_store::{CellKind, SeqNo, Timestamp};
 
 use super::arena::{Arena, Place, width};
 use super::cell_ref;
+use super::runs::{Appended, RUN_CELLS_MAX, Run, Runs};
 use crate::field::Fields;
 use crate::mutation::LoggedCell;
 
-/// A run that grows past this is split: an insert moves half of it at most.
-const RUN_CELLS_MAX: usize = 512;
 /// Room of a row's first run.
 const FIRST_CELLS: usize = 4;
 /// Runs that are begun behind others have twice the room of the one before, up to this: what is appended is never moved, and
@@ -41,6 +40,15 @@ const KEPT: u8 = u8::MAX;
 const _: () = assert!(size_of::<Entry>() == 32 && INLINE_BYTES < 16);
 
 impl Entry {
+    /// Stands where there is room.
+    pub(super) const EMPTY: Entry = Entry {
+        timestamp: Timestamp(0),
+        sequence: SeqNo(0),
+        bytes: [0; INLINE_BYTES],
+        lengths: 0,
+        kind: CellKind::Put,
+    };
+
     /// An entry of the cell's bytes, and how many of them it left to the arena.
     #[inline]
     pub(super) fn keep(cell: &LoggedCell<'_>, sequence: SeqNo, arena: &mut Arena) -> (Entry, usize) {
@@ -66,20 +74,18 @@ impl Entry {
     }
 
     /// Whether it comes before another for its qualifier alone; false where only a look at both tells.
-    fn is_clearly_before(&self, other: &Entry) -> bool {
-        match (self.short_qualifier(), other.short_qualifier()) {
-            (Some((bytes, qualifier)), Some((other_bytes, other))) => bytes == other_bytes && qualifier < other,
-            _ => false,
-        }
-    }
-
-    /// A qualifier of at most eight bytes: how many, and a number that orders as others of that length do.
     #[inline]
-    fn short_qualifier(&self) -> Option<(u32, u64)> {
-        // More than eight where it lies in the arena. None for an empty one, which a shift cannot leave.
+    fn is_clearly_before(&self, other: &Entry) -> bool {
+        // More than eight bytes where they lie in the arena; none have nothing to tell.
         let count = u32::from(self.lengths >> 4);
-        let word = u64::from_be_bytes(*self.bytes.first_chunk()?);
-        Some((count, word.checked_shr(64_u32.checked_sub(count * 8)?)?))
+        if count != u32::from(other.lengths >> 4) || !(1..=8).contains(&count) {
+            return false;
+        }
+        let number = |entry: &Entry| {
+            let word = entry.bytes.first_chunk().copied().map_or(0, u64::from_be_bytes);
+            word >> (u64::BITS - count * 8)
+        };
+        number(self) < number(other)
     }
 
     fn order(&self, other: &Entry, arena: &Arena) -> Ordering {
@@ -139,118 +145,125 @@ pub(super) enum Slot {
     /// Many rows have one cell; it lies here without a list around it.
     One(Entry),
     /// More than one.
-    Many(Runs),
+    Many(RowRuns),
 }
 
-/// The runs, each sorted and not empty, all before the next.
+const _: () = assert!(size_of::<Slot>() == size_of::<Entry>());
+
+/// The runs of a row, each sorted and not empty, all before the next.
 #[derive(Debug)]
-pub(super) struct Runs {
+pub(super) struct RowRuns {
     /// Points of a series go behind its end: from the row to there it is one step.
-    last: Vec<Entry>,
+    last: Run,
     /// Few rows have more: a word is spared where there are none.
     before: Option<Box<Before>>,
 }
 
 /// In order.
 #[derive(Debug, Default)]
-struct Before(Vec<Vec<Entry>>);
+struct Before(Vec<Run>);
 
+/// All methods take what holds the runs.
 impl Slot {
     /// Puts a cell where it belongs; replaces the one of the same address and number.
     #[inline]
-    pub(super) fn insert(&mut self, entry: Entry, arena: &Arena) {
+    pub(super) fn insert(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
         match self {
             Slot::One(one) if one.order(&entry, arena) == Ordering::Equal => *one = entry,
             Slot::One(one) => {
-                let mut runs = Runs { last: Vec::with_capacity(FIRST_CELLS), before: None };
-                runs.last.push(*one);
-                runs.insert(entry, arena);
-                *self = Slot::Many(runs);
+                let mut row = RowRuns { last: runs.begin(FIRST_CELLS), before: None };
+                runs.push(&mut row.last, *one);
+                row.insert(entry, runs, arena);
+                *self = Slot::Many(row);
             }
-            Slot::Many(runs) => runs.insert(entry, arena),
+            Slot::Many(row) => row.insert(entry, runs, arena),
         }
     }
 
     /// The last cell that was appended in order, which the next one is compared with.
-    pub(super) fn last(&self) -> Option<&Entry> {
+    pub(super) fn last<'a>(&'a self, runs: &'a Runs) -> Option<&'a Entry> {
         match self {
             Slot::One(one) => Some(one),
-            Slot::Many(runs) => runs.last.last(),
+            Slot::Many(row) => runs.last(row.last),
         }
     }
 
     /// The cells in order, from the first that is not before `from` on.
-    pub(super) fn cells_from<F: Fn(&Entry) -> Ordering>(&self, from: F) -> impl Iterator<Item = &Entry> + use<'_, F> {
+    pub(super) fn cells_from<'a, F: Fn(&Entry) -> Ordering>(
+        &'a self,
+        runs: &'a Runs,
+        from: F,
+    ) -> impl Iterator<Item = &'a Entry> + use<'a, F> {
         let is_before = |entry: &Entry| from(entry) == Ordering::Less;
         let (before, last) = match self {
             Slot::One(one) => (&[][..], std::slice::from_ref(one)),
-            Slot::Many(runs) => (runs.before(), &runs.last[..]),
+            Slot::Many(row) => (row.before(), runs.cells(row.last)),
         };
         // The last run that begins before it, or the first.
         let begins_before = |run: &[Entry]| run.first().is_some_and(is_before);
         let (run, between, last) = if before.is_empty() || begins_before(last) {
             (last, &[][..], &[][..])
         } else {
-            let index = before.partition_point(|run| begins_before(run)).saturating_sub(1);
+            let index = before.partition_point(|run| begins_before(runs.cells(*run))).saturating_sub(1);
             let (run, between) = before.get(index..).and_then(<[_]>::split_first).unzip();
-            (run.map_or(&[][..], Vec::as_slice), between.unwrap_or_default(), last)
+            (run.map_or(&[][..], |run| runs.cells(*run)), between.unwrap_or_default(), last)
         };
         let start = run.partition_point(is_before);
-        run.get(start..).unwrap_or_default().iter().chain(between.iter().flatten()).chain(last)
+        let between = between.iter().flat_map(|run| runs.cells(*run));
+        run.get(start..).unwrap_or_default().iter().chain(between).chain(last)
     }
 }
 
-impl Runs {
+impl RowRuns {
     #[inline]
-    fn insert(&mut self, entry: Entry, arena: &Arena) {
-        let last = &mut self.last;
+    fn insert(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
         // Fast path: the cell after all others, as points of a series come.
-        if last.last().is_none_or(|last| last.is_clearly_before(&entry) || last.order(&entry, arena) == Ordering::Less)
-        {
-            if last.len() == last.capacity() {
-                let next = Vec::with_capacity((last.capacity() * 2).min(APPENDED_CELLS_MAX));
-                self.before.get_or_insert_default().0.push(std::mem::replace(last, next));
+        let is_behind = |last: &Entry| last.is_clearly_before(&entry) || last.order(&entry, arena) == Ordering::Less;
+        match runs.append(&mut self.last, entry, is_behind) {
+            Appended::Yes => {}
+            Appended::Full => {
+                let next = runs.begin((self.last.room() * 2).min(APPENDED_CELLS_MAX));
+                self.before.get_or_insert_default().0.push(std::mem::replace(&mut self.last, next));
+                runs.push(&mut self.last, entry);
             }
-            last.push(entry);
-        } else {
-            self.insert_between(entry, arena);
+            Appended::NotBehind => self.insert_between(entry, runs, arena),
         }
     }
 
-    fn insert_between(&mut self, entry: Entry, arena: &Arena) {
-        let index = self.run_of(&entry, arena);
+    fn insert_between(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
+        let index = self.run_of(&entry, runs, arena);
         let run = self.run_mut(index);
-        match run.binary_search_by(|probe| probe.order(&entry, arena)) {
-            Ok(same) => {
-                if let Some(place) = run.get_mut(same) {
-                    *place = entry;
-                }
+        match runs.cells(*run).binary_search_by(|probe| probe.order(&entry, arena)) {
+            Ok(same) => runs.set(*run, same, entry),
+            Err(place) if run.len() < RUN_CELLS_MAX => runs.insert(run, place, entry),
+            Err(place) => {
+                let half = RUN_CELLS_MAX / 2;
+                let mut upper = runs.split_off(run, half);
+                let (half, place) = if place > half { (&mut upper, place - half) } else { (run, place) };
+                runs.insert(half, place, entry);
+                self.insert_behind(index, upper);
             }
-            Err(place) => run.insert(place, entry),
-        }
-        if run.len() > RUN_CELLS_MAX {
-            let upper = run.split_off(RUN_CELLS_MAX / 2);
-            self.insert_behind(index, upper);
         }
     }
 
-    fn before(&self) -> &[Vec<Entry>] {
+    fn before(&self) -> &[Run] {
         self.before.as_ref().map_or(&[], |before| &before.0)
     }
 
     /// The last run that begins at or before the cell, or the first.
-    fn run_of(&self, entry: &Entry, arena: &Arena) -> usize {
-        let begins = |run: &Vec<Entry>| run.first().is_some_and(|first| first.order(entry, arena) != Ordering::Greater);
+    fn run_of(&self, entry: &Entry, runs: &Runs, arena: &Arena) -> usize {
+        let begins =
+            |run: &Run| runs.cells(*run).first().is_some_and(|first| first.order(entry, arena) != Ordering::Greater);
         let before = self.before();
         if begins(&self.last) { before.len() } else { before.partition_point(begins).saturating_sub(1) }
     }
 
-    fn run_mut(&mut self, index: usize) -> &mut Vec<Entry> {
+    fn run_mut(&mut self, index: usize) -> &mut Run {
         let before = self.before.as_mut().and_then(|before| before.0.get_mut(index));
         before.unwrap_or(&mut self.last)
     }
 
-    fn insert_behind(&mut self, index: usize, run: Vec<Entry>) {
+    fn insert_behind(&mut self, index: usize, run: Run) {
         let Self { last, before } = self;
         let before = &mut before.get_or_insert_default().0;
         if index < before.len() {

@@ -23,7 +23,7 @@ fn held(cell: &CellRef<'_>) -> Held {
 
 fn insert(memtable: &Memtable, row: &MemRow<'_>) {
     let mut writer = memtable.insert();
-    writer.row(row);
+    writer.rows(std::slice::from_ref(row));
     writer.finish();
 }
 
@@ -52,7 +52,7 @@ fn filled(seed: u64, cells: u64) -> (Arc<Memtable>, Vec<Held>) {
         let value = vec![7; usize::try_from(rng.below(60)).unwrap()];
         let timestamp = Timestamp(rng.below(4));
         let cell = LoggedCell { family: FAMILY, kind, timestamp, qualifier: &qualifier, value: &value };
-        insert(&memtable, &MemRow { key: &key, sequence: SeqNo(sequence), cells: &[cell] });
+        insert(&memtable, &MemRow { key: &key, handle: None, sequence: SeqNo(sequence), cells: &[cell] });
         expected.push(held(&CellRef {
             row: &key,
             family: b"f",
@@ -109,7 +109,7 @@ fn the_later_of_two_cells_with_one_address_and_number_stays() {
     assert!(memtable.is_empty());
     let cell =
         |value| LoggedCell { family: FAMILY, kind: CellKind::Put, timestamp: Timestamp(5), qualifier: b"q", value };
-    insert(&memtable, &MemRow { key: b"r", sequence: SeqNo(3), cells: &[cell(b"old"), cell(b"new")] });
+    insert(&memtable, &MemRow { key: b"r", handle: None, sequence: SeqNo(3), cells: &[cell(b"old"), cell(b"new")] });
     let mut cursor = cursor(&memtable, Direction::Forward, u64::MAX);
     cursor.rewind().unwrap();
     assert_eq!(drain(&mut cursor).into_iter().map(|cell| cell.5).collect::<Vec<_>>(), [b"new"]);
@@ -141,7 +141,12 @@ fn rows_inserted_together_are_as_rows_inserted_one_by_one() {
             let cells: Vec<[LoggedCell<'_>; 1]> = qualifiers.iter().map(|qualifier| [of_cell(qualifier)]).collect();
             let rows = keys.iter().zip(&cells).enumerate();
             let rows: Vec<MemRow<'_>> = rows
-                .map(|(index, (key, cells))| MemRow { key, sequence: SeqNo(sequence + 1 + index as u64), cells })
+                .map(|(index, (key, cells))| MemRow {
+                    key,
+                    handle: None,
+                    sequence: SeqNo(sequence + 1 + index as u64),
+                    cells,
+                })
                 .collect();
             sequence += rows.len() as u64;
             for row in &rows {

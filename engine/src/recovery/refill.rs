@@ -134,7 +134,7 @@ impl Refill {
                 table.keep_families(&mut cells);
                 let Some(writer) = writers.get_mut(target.place).filter(|_| !cells.is_empty()) else { continue };
                 let writer = writer.get_or_insert_with(|| target.memtable.insert());
-                writer.row(&MemRow { key, sequence, cells: &cells });
+                writer.rows(&[MemRow { key, handle: None, sequence, cells: &cells }]);
             }
             Some(())
         };

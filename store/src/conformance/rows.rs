@@ -1,5 +1,7 @@
 //! MAP, NAME, PUT, TYPE, KEY, CNT and ACID rows: what rows hold and how they change.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
@@ -7,8 +9,8 @@ use bytes::Bytes;
 use super::Fixture;
 use super::scene::{NOW, Scene, change};
 use crate::{
-    CellKind, CheckAndMutate, Columns, Comparison, Durability, ErrorKind, FamilyDescriptor, Get, MutationBatch, Scan,
-    TableName,
+    CellKind, CheckAndMutate, Columns, Comparison, Durability, ErrorKind, FamilyDescriptor, Get, MutationBatch,
+    RowHandle, Scan, TableName,
 };
 
 /// A put to a table never made makes nothing.
@@ -323,6 +325,39 @@ pub fn append_goes_on_from_what_is_there(fixture: &mut dyn Fixture) {
     assert_eq!(scene.append("r", "f:q", "cd").unwrap(), "abcd");
     let told = format!("f:q@{}=abcd", NOW + 1);
     scene.at_every_stage(|scene| assert_eq!(scene.row("r"), [told.as_str()]));
+}
+
+/// A row is one row, whether it comes by its key or with a handle, before and behind a flush.
+pub fn rows_come_with_handles_or_without(fixture: &mut dyn Fixture) {
+    let mut scene = Scene::new(fixture, ["f", "g"].map(FamilyDescriptor::new));
+    let key = |row: u64| format!("r{}", row * 7 % 60);
+    let mut expected = BTreeMap::new();
+    // A row in five never comes with a handle, and those are in batches of their own; rounds are with, without, or half of each.
+    let is_bare = |row: u64| row.is_multiple_of(5);
+    let is_handled = |row: u64, round: u64| match round % 4 {
+        1 => false,
+        2 => !is_bare(row) && (row + round).is_multiple_of(2),
+        _ => !is_bare(row),
+    };
+    for (round, bare) in (0..40_u64).flat_map(|round| [(round, true), (round, false)]) {
+        let mut batch = MutationBatch::new(Durability::Os);
+        for row in (0..60).filter(|row| (row + round) % 3 > 0 && is_bare(*row) == bare) {
+            let handle = NonZeroU64::new(row + 1).filter(|_| is_handled(row, round)).map(RowHandle);
+            let value = format!("{round}.{row}");
+            let families = if row % 4 == 0 { &["f", "g"][..] } else { &["f"] };
+            let mut cells = batch.row_of(key(row).as_bytes(), handle).unwrap();
+            for family in families {
+                cells.put(family.as_bytes(), b"q", Some(crate::Timestamp(NOW + round)), value.as_bytes()).unwrap();
+                expected.insert((key(row), *family), format!("{} {family}:q@{}={value}", key(row), NOW + round));
+            }
+        }
+        scene.apply(batch);
+        if round % 16 == 9 {
+            scene.flush();
+        }
+    }
+    let expected: Vec<_> = expected.into_values().collect();
+    scene.at_every_stage(|scene| assert_eq!(scene.scan(Scan::all()), expected));
 }
 
 /// Check-and-mutate acts on the newest value, or on its absence.

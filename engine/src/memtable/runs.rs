@@ -1,0 +1,220 @@
+//! Memory of sorted runs of cells, without an allocation a run: each has room for a power of two of cells in a large piece.
+
+use super::arena::width;
+use super::slot::Entry;
+
+/// Cells of a piece: 256 KiB.
+const PIECE_CELLS: usize = 8192;
+
+/// Room of the largest run.
+pub(super) const RUN_CELLS_MAX: usize = 1 << (ROOMS - 1);
+
+/// Rooms of 1, 2, 4 and so on.
+const ROOMS: usize = 10;
+
+const _: () = assert!(RUN_CELLS_MAX <= PIECE_CELLS && RUN_CELLS_MAX < u16::MAX as usize);
+
+/// Where a run lies. Its memory stays where it is while it has room.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    /// Of all cells of all pieces.
+    start: u32,
+    len: u16,
+    /// The power of two that it has room for.
+    room: u8,
+}
+
+impl Run {
+    pub(super) fn len(self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// For how many cells it has room.
+    pub(super) fn room(self) -> usize {
+        1 << self.room
+    }
+}
+
+/// What became of a cell that was to be the last of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Appended {
+    Yes,
+    /// It belongs there, where there is no room.
+    Full,
+    NotBehind,
+}
+
+/// The runs of all rows of a family.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    pieces: Vec<Vec<Entry>>,
+    /// Where memory begins that nobody has any more, by its room.
+    free: [Vec<u32>; ROOMS],
+}
+
+impl Runs {
+    /// An empty run with room for so many cells, a power of two up to [`RUN_CELLS_MAX`].
+    pub(super) fn begin(&mut self, room: usize) -> Run {
+        assert!(room.is_power_of_two() && room <= RUN_CELLS_MAX, "BUG: a run of {room} cells");
+        let power = room.ilog2();
+        let freed = self.free.get_mut(power as usize).and_then(Vec::pop);
+        let start = freed.unwrap_or_else(|| self.reserve(room));
+        Run { start, len: 0, room: u8::try_from(power).unwrap_or(u8::MAX) }
+    }
+
+    fn reserve(&mut self, room: usize) -> u32 {
+        if self.pieces.last().is_none_or(|last| last.len() + room > PIECE_CELLS) {
+            // The first piece grows: a small memtable is not to cost a whole one.
+            self.pieces.push(Vec::with_capacity(if self.pieces.is_empty() { 0 } else { PIECE_CELLS }));
+        }
+        let before = (self.pieces.len() - 1) * PIECE_CELLS;
+        let mut start = 0;
+        if let Some(last) = self.pieces.last_mut() {
+            start = last.len();
+            last.resize(start + room, Entry::EMPTY);
+        }
+        width(before + start)
+    }
+
+    /// Its cells.
+    #[inline]
+    pub(super) fn cells(&self, run: Run) -> &[Entry] {
+        let start = run.start as usize;
+        let piece = self.pieces.get(start / PIECE_CELLS);
+        let cells = piece.and_then(|piece| piece.get(start % PIECE_CELLS..start % PIECE_CELLS + run.len()));
+        cells.unwrap_or_default()
+    }
+
+    /// Its cells and the room behind them.
+    #[inline]
+    fn room_mut(&mut self, run: Run) -> &mut [Entry] {
+        let start = run.start as usize;
+        let piece = self.pieces.get_mut(start / PIECE_CELLS);
+        let room = piece.and_then(|piece| piece.get_mut(start % PIECE_CELLS..start % PIECE_CELLS + run.room()));
+        room.unwrap_or_default()
+    }
+
+    pub(super) fn last(&self, run: Run) -> Option<&Entry> {
+        self.cells(run).last()
+    }
+
+    /// Replaces a cell.
+    pub(super) fn set(&mut self, run: Run, at: usize, entry: Entry) {
+        if let Some(place) = self.room_mut(run).get_mut(at) {
+            *place = entry;
+        }
+    }
+
+    /// Adds a cell if it is behind the last and there is room.
+    #[inline]
+    pub(super) fn append(&mut self, run: &mut Run, entry: Entry, is_behind: impl Fn(&Entry) -> bool) -> Appended {
+        let len = run.len();
+        let room = self.room_mut(*run);
+        if len.checked_sub(1).and_then(|last| room.get(last)).is_some_and(|last| !is_behind(last)) {
+            return Appended::NotBehind;
+        }
+        let Some(place) = room.get_mut(len) else { return Appended::Full };
+        *place = entry;
+        run.len += 1;
+        Appended::Yes
+    }
+
+    /// Adds a cell behind the others; the run has room for it.
+    pub(super) fn push(&mut self, run: &mut Run, entry: Entry) {
+        assert!(run.len() < run.room(), "BUG: a run of more cells than it has room for");
+        self.set(*run, run.len(), entry);
+        run.len += 1;
+    }
+
+    /// Adds a cell before others. A run without room is moved to where there is more; one of [`RUN_CELLS_MAX`] cells is for the
+    /// caller to split.
+    pub(super) fn insert(&mut self, run: &mut Run, at: usize, entry: Entry) {
+        if run.len() == run.room() {
+            let mut larger = self.begin(run.room() * 2);
+            self.copy(*run, 0, &mut larger);
+            self.end(*run);
+            *run = larger;
+        }
+        let len = run.len();
+        if let Some(moved) = self.room_mut(*run).get_mut(at..=len) {
+            moved.rotate_right(1);
+        }
+        self.set(*run, at, entry);
+        run.len += 1;
+    }
+
+    /// Takes the cells from `at` on off into a run of their own.
+    pub(super) fn split_off(&mut self, run: &mut Run, at: usize) -> Run {
+        let mut upper = self.begin(run.room());
+        self.copy(*run, at, &mut upper);
+        run.len -= upper.len;
+        upper
+    }
+
+    /// Puts the cells from `at` on behind those of another run, which has room for them.
+    fn copy(&mut self, run: Run, at: usize, to: &mut Run) {
+        for at in at..run.len() {
+            if let Some(entry) = self.cells(run).get(at).copied() {
+                self.push(to, entry);
+            }
+        }
+    }
+
+    /// Gives a run's memory to those that begin later.
+    fn end(&mut self, run: Run) {
+        if let Some(free) = self.free.get_mut(usize::from(run.room)) {
+            free.push(run.start);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use basalt_store::{CellKind, SeqNo, Timestamp};
+
+    use super::super::arena::Arena;
+    use super::*;
+    use crate::id::FamilyId;
+    use crate::io::{Rng, SplitMix};
+    use crate::mutation::LoggedCell;
+
+    fn entry(number: u64) -> Entry {
+        let (family, kind, timestamp) = (FamilyId(1), CellKind::Put, Timestamp(number));
+        let cell = LoggedCell { family, kind, timestamp, qualifier: b"q", value: b"v" };
+        Entry::keep(&cell, SeqNo(number), &mut Arena::default()).0
+    }
+
+    /// Many runs that grow, split and leave memory to each other hold what lists of their own would.
+    #[test]
+    fn runs_keep_to_themselves() {
+        let mut rng = SplitMix::new(5);
+        let (mut runs, mut held) = (Runs::default(), Vec::<(Run, Vec<u64>)>::new());
+        for number in 0..60_000 {
+            if rng.chance(1, 100) {
+                held.push((runs.begin(1 << rng.below(6)), Vec::new()));
+            }
+            let Some(chosen) = rng.below(held.len() as u64 + 1).checked_sub(1) else { continue };
+            let chosen = usize::try_from(chosen).unwrap();
+            let (run, expected) = &mut held[chosen];
+            let at = usize::try_from(rng.below(expected.len() as u64 + 1)).unwrap();
+            if expected.len() == RUN_CELLS_MAX || rng.chance(1, 200) {
+                let upper = (runs.split_off(run, at), expected.split_off(at));
+                held.push(upper);
+            } else if run.len() < run.room() && rng.chance(1, 2) {
+                runs.push(run, entry(number));
+                expected.push(number);
+            } else if at < expected.len() && rng.chance(1, 9) {
+                runs.set(*run, at, entry(number));
+                expected[at] = number;
+            } else {
+                runs.insert(run, at, entry(number));
+                expected.insert(at, number);
+            }
+        }
+        for (run, expected) in &held {
+            assert_eq!(runs.cells(*run).iter().map(|entry| entry.sequence.0).collect::<Vec<_>>(), *expected);
+            assert_eq!(runs.last(*run).map(|entry| entry.sequence.0), expected.last().copied());
+        }
+        assert!(held.iter().any(|(run, _)| run.room() == RUN_CELLS_MAX) && runs.pieces.len() > 2);
+    }
+}
