@@ -69,6 +69,29 @@ fn a_log_of_many_chunks_comes_back_as_it_was() {
     assert_eq!(again[0].stats().memtable_bytes, again[1].stats().memtable_bytes);
 }
 
+/// Far more small rows than are put into the memtables together, some of them twice, over several regions.
+#[test]
+fn many_small_rows_of_a_chunk_come_back() {
+    let fs = SimFs::new(4);
+    let engine = open(&fs);
+    engine.create_table(table(), &["3", "6"].map(Bytes::from)).unwrap();
+    for step in 0..30_u32 {
+        let mut batch = MutationBatch::new(Durability::Async);
+        for row in 0..500 {
+            let key = format!("{:05}", (step * 400 + row) * 7919 % 100_000);
+            batch.row(key.as_bytes()).unwrap().put(b"f", b"q", None, &step.to_be_bytes()).unwrap();
+        }
+        let _answered_later = engine.apply(&name(), batch);
+        engine.pump().unwrap();
+    }
+    let synced = engine.sync();
+    engine.pump().unwrap();
+    synced.wait().unwrap();
+    let found = scan(&open(&fs.snapshot()), Scan::all());
+    assert!(found.len() > 12_000);
+    assert_eq!(found, scan(&engine, Scan::all()));
+}
+
 /// Writes some hundred chunks' worth of one row's values, each over the one before.
 fn overwrite(engine: &Engine, count: u32) {
     for step in 0..count {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle, available_parallelism};
 
-use basalt_store::Timestamp;
+use basalt_store::{SeqNo, Timestamp};
 
 use crate::error::{Error, Result};
 use crate::id::TableId;
@@ -30,6 +30,8 @@ use crate::write::Starts;
 const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks that wait for a thread, at most; then the log is read no further.
 const CHUNKS_AHEAD: usize = 2;
+/// Rows that are put into the memtables together: they are looked up so, and lie in the processor's own memory till then.
+const ROWS_TOGETHER: usize = 2048;
 /// Threads, at most: all read every record.
 const THREADS_MAX: usize = 4;
 
@@ -56,6 +58,24 @@ struct Target {
     memtable: Arc<Memtable>,
     /// Everything up to here is in files.
     flushed: u64,
+}
+
+/// Rows that were read and are in no memtable yet.
+#[derive(Debug, Default)]
+struct Waiting<'t, 'c> {
+    rows: Vec<WaitingRow<'t>>,
+    keys: Vec<u8>,
+    cells: Vec<LoggedCell<'c>>,
+}
+
+#[derive(Debug)]
+struct WaitingRow<'t> {
+    target: &'t Target,
+    sequence: SeqNo,
+    /// Among the keys.
+    key: Range<usize>,
+    /// Among the cells.
+    cells: Range<usize>,
 }
 
 /// Records, copied.
@@ -120,7 +140,7 @@ impl Refill {
     fn insert(&self, chunk: &Chunk, turn: usize, threads: usize) -> Done {
         let mut writers: Vec<Option<MemtableWriter<'_>>> = Vec::new();
         writers.resize_with(self.regions_count, || None);
-        let (mut clock, mut cells) = (Timestamp(0), Vec::new());
+        let (mut clock, mut cells, mut waiting) = (Timestamp(0), Vec::new(), Waiting::default());
         let mut insert = |kind, sequence, payload| {
             let mut batch = LoggedBatch::decode(kind, payload, sequence)?;
             clock = clock.max(batch.server_time);
@@ -132,9 +152,9 @@ impl Refill {
                     continue;
                 }
                 table.keep_families(&mut cells);
-                let Some(writer) = writers.get_mut(target.place).filter(|_| !cells.is_empty()) else { continue };
-                let writer = writer.get_or_insert_with(|| target.memtable.insert());
-                writer.rows(&[MemRow { key, handle: None, sequence, cells: &cells }]);
+                if !cells.is_empty() && waiting.add(target, (key, sequence), &cells) == ROWS_TOGETHER {
+                    waiting.put(&mut writers);
+                }
             }
             Some(())
         };
@@ -142,8 +162,39 @@ impl Refill {
             let payload = chunk.bytes.get(place.clone()).unwrap_or_default();
             insert(*kind, *sequence, payload).ok_or(Unreadable { kind: *kind })?;
         }
+        waiting.put(&mut writers);
         writers.into_iter().flatten().for_each(MemtableWriter::finish);
         Ok(clock)
+    }
+}
+
+impl<'t, 'c> Waiting<'t, 'c> {
+    /// Adds a row behind the others; answers how many there are.
+    fn add(&mut self, target: &'t Target, (key, sequence): (&[u8], SeqNo), cells: &[LoggedCell<'c>]) -> usize {
+        let Waiting { rows, keys, cells: all } = self;
+        let from = (keys.len(), all.len());
+        keys.extend_from_slice(key);
+        all.extend_from_slice(cells);
+        rows.push(WaitingRow { target, sequence, key: from.0..keys.len(), cells: from.1..all.len() });
+        rows.len()
+    }
+
+    /// Puts all rows into the memtables, each one's in their order.
+    fn put(&mut self, writers: &mut [Option<MemtableWriter<'t>>]) {
+        self.rows.sort_by_key(|row| row.target.place);
+        let row_of = |row: &WaitingRow<'t>| {
+            let (key, cells) = (self.keys.get(row.key.clone())?, self.cells.get(row.cells.clone())?);
+            Some(MemRow { key, handle: None, sequence: row.sequence, cells })
+        };
+        for of_target in self.rows.chunk_by(|a, b| a.target.place == b.target.place) {
+            let Some(target) = of_target.first().map(|row| row.target) else { continue };
+            let Some(writer) = writers.get_mut(target.place) else { continue };
+            let rows: Vec<_> = of_target.iter().filter_map(row_of).collect();
+            writer.get_or_insert_with(|| target.memtable.insert()).rows(&rows);
+        }
+        self.rows.clear();
+        self.keys.clear();
+        self.cells.clear();
     }
 }
 
