@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -20,6 +21,8 @@ const NAMES_METRIC: &str = "golden.names";
 const NAMES_SECOND: u64 = 1_000_000_000;
 /// Points of known series that go in one call.
 const BATCH_POINTS_MAX: usize = 50;
+/// Between a write and what comes after it.
+const APART: Duration = Duration::from_millis(2);
 
 /// Plays every step in order. `settle` is called after what a server may acknowledge before it can be read back.
 ///
@@ -62,6 +65,7 @@ impl<'a> Player<'a> {
         let Some((method, target)) = request_line else {
             ensure!(!step.telnet.is_empty(), "a step that asks nothing");
             let text = self.client.telnet(&step.telnet, || (self.settle)())?;
+            part_writes();
             return Ok(Answer::telnet(step.describe(range), text));
         };
         let request = Request {
@@ -75,6 +79,9 @@ impl<'a> Player<'a> {
         let response = self.client.send(&request)?;
         if is_put_without_sync(&target) {
             (self.settle)();
+        }
+        if method != "GET" {
+            part_writes();
         }
         Ok(Answer::http(step.describe(range), &response))
     }
@@ -138,6 +145,7 @@ impl<'a> Player<'a> {
         let report: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         let stored = report.get("success").and_then(Value::as_u64) == u64::try_from(count).ok();
         ensure!(response.status == 200 && stored, "{count} points: {} {text}", response.status);
+        part_writes();
         Ok(())
     }
 }
@@ -147,6 +155,12 @@ fn is_put_without_sync(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let syncs = query.split('&').any(|part| part == "sync" || part.starts_with("sync="));
     path.ends_with("/put") && !syncs
+}
+
+/// Waits until the next write is of another millisecond: by it HBase tells which of two cells is newer.
+#[expect(clippy::disallowed_methods, reason = "the time itself is waited for")]
+fn part_writes() {
+    std::thread::sleep(APART);
 }
 
 /// A seed's line, taken apart.
