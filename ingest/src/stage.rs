@@ -10,6 +10,7 @@
 //! Of several points of one row and offset only the last goes into the batch, whatever its width: their cells would get
 //! one time, and which of two such cells wins is for no store to decide.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -22,12 +23,11 @@ use basalt_store::{Append, Durability, MutationBatch, RowBuilder, Timestamp};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 
 use crate::series_cache::KnownSeries;
 
-/// Bytes of a row key, roughly: that of a series of six tags.
-const KEY_BYTES: usize = 48;
+/// Bytes of a row key, roughly: that of a series of nine tags.
+const KEY_BYTES: usize = 64;
 
 /// Bytes of a qualifier and a value, at most.
 const POINT_BYTES: usize = size_of::<QualifierBytes>() + size_of::<ValueBytes>();
@@ -56,7 +56,7 @@ pub(crate) struct Stage {
     points: Vec<StagedPoint>,
     rows: Vec<StagedRow>,
     keys: Vec<u8>,
-    /// Places of rows by a hash of what they are of.
+    /// Places of rows by a hash of what they are of: of the first so many; of none while rows ascend.
     places: HashTable<u32>,
     hashes: RandomState,
 }
@@ -78,7 +78,7 @@ impl Stage {
             points: Vec::with_capacity(points),
             rows: Vec::with_capacity(points),
             keys: Vec::with_capacity(points * KEY_BYTES),
-            places: HashTable::with_capacity(points),
+            places: HashTable::new(),
             hashes: RandomState::default(),
         }
     }
@@ -90,25 +90,41 @@ impl Stage {
         self.points.push(StagedPoint { row, index, cell });
     }
 
+    /// The place of a series' row, which is made if there is none.
     #[inline]
     fn row(&mut self, series: &KnownSeries, base: BaseTime) -> u32 {
-        let Self { rows, keys, places, hashes, .. } = self;
+        // Fast path: senders write series in the order in which they first did. Rows that ascend are new, each.
+        let last = self.rows.last().map(|row| (row.series, row.base));
+        match last.cmp(&Some((series.id, base))) {
+            Ordering::Less if self.places.is_empty() => self.add_row(series, base),
+            Ordering::Equal => width(self.rows.len()) - 1,
+            _ => self.row_by_hash(series, base),
+        }
+    }
+
+    fn row_by_hash(&mut self, series: &KnownSeries, base: BaseTime) -> u32 {
+        let Self { rows, places, hashes, .. } = self;
         let hash = |id: SeriesId, base: BaseTime| hashes.hash_one(u64::from(id.0) << 32 | u64::from(base.seconds()));
         let of = |place: &u32| rows.get(*place as usize);
         let is_it = |place: &u32| of(place).is_some_and(|row| row.series == series.id && row.base == base);
         let hash_of = |place: &u32| of(place).map_or(0, |row| hash(row.series, row.base));
-        match places.entry(hash(series.id, base), is_it, hash_of) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(free) => {
-                let next = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-                assert!(next < u32::MAX, "BUG: a batch of 2^32 rows passed the bound on points");
-                free.insert(next);
-                let start = keys.len();
-                series.key.encode_into(base, keys);
-                rows.push(StagedRow { series: series.id, base, key: start..keys.len() });
-                next
-            }
+        if places.is_empty() {
+            places.reserve(self.points.capacity(), hash_of);
         }
+        for place in width(places.len())..width(rows.len()) {
+            places.insert_unique(hash_of(&place), place, hash_of);
+        }
+        let known = places.find(hash(series.id, base), is_it).copied();
+        known.unwrap_or_else(|| self.add_row(series, base))
+    }
+
+    #[inline]
+    fn add_row(&mut self, series: &KnownSeries, base: BaseTime) -> u32 {
+        let Self { rows, keys, .. } = self;
+        let start = keys.len();
+        series.key.encode_into(base, keys);
+        rows.push(StagedRow { series: series.id, base, key: start..keys.len() });
+        width(rows.len()) - 1
     }
 
     fn key(&self, row: &StagedRow) -> &[u8] {
@@ -179,23 +195,23 @@ impl Stage {
             rows.row_ends.push(end);
             let key = self.keys.get(row.key.clone()).unwrap_or_default();
             if made.is_ok() {
-                let put = batch.row_of(key, handles.of(row.series, row.base)).and_then(|mut to| {
-                    let all = points.len();
-                    let kept = last_of_each_instant(points);
-                    let kept = match cells {
-                        PointCells::Each => put_each(&mut to, kept, |_| None),
-                        PointCells::EachAtItsTime => put_each(&mut to, kept, |point| Some(point.time(row.base))),
-                        PointCells::Joined => put_joined(&mut to, kept, &mut joined),
-                    }?;
-                    rows.superseded += (all - kept) as u64;
-                    Ok(())
-                });
-                made = put;
+                let put = batch
+                    .row_of(key, handles.of(row.series, row.base))
+                    .and_then(|mut to| put_points(&mut to, points, (row.base, cells), &mut joined));
+                rows.superseded += put.as_ref().map_or(0, |kept| (points.len() - kept) as u64);
+                made = put.map(drop);
             }
         }
         debug_assert_eq!(rows.row_ends.len(), self.rows.len(), "BUG: a row without points");
         (rows, made.map(|()| batch))
     }
+}
+
+/// A number of rows.
+fn width(count: usize) -> u32 {
+    let number = u32::try_from(count).unwrap_or(u32::MAX);
+    assert!(number < u32::MAX, "BUG: a batch of 2^32 rows passed the bound on points");
+    number
 }
 
 /// How the points of a row become cells.
@@ -221,12 +237,32 @@ impl StagedPoint {
 
 /// The last of a row's points at each offset, in time order.
 fn last_of_each_instant(points: &mut [StagedPoint]) -> impl Iterator<Item = &StagedPoint> {
-    // Fast path: nearly all rows have one point, or points in time order.
+    // Fast path: they are in time order.
     if !points.is_sorted_by(|a, b| a.offset_ms() < b.offset_ms()) {
         // Slow path: stable, so the last of an offset is the last that came.
         points.sort_by_key(StagedPoint::offset_ms);
     }
     points.chunk_by(|a, b| a.offset_ms() == b.offset_ms()).filter_map(<[_]>::last)
+}
+
+/// Puts the points of a row, the last of each instant, and says how many.
+#[inline]
+fn put_points(
+    row: &mut RowBuilder<'_>,
+    points: &mut [StagedPoint],
+    (base, cells): (BaseTime, PointCells),
+    joined: &mut CompactedCell,
+) -> basalt_store::Result<usize> {
+    // Fast path: nearly all rows have one point.
+    if let ([point], PointCells::Each) = (&*points, cells) {
+        return put_one(row, point, None).map(|()| 1);
+    }
+    let kept = last_of_each_instant(points);
+    match cells {
+        PointCells::Each => put_each(row, kept, |_| None),
+        PointCells::EachAtItsTime => put_each(row, kept, |point| Some(point.time(base))),
+        PointCells::Joined => put_joined(row, kept, joined),
+    }
 }
 
 /// Puts a cell a point, and says how many.
@@ -236,9 +272,16 @@ fn put_each<'p>(
     time: impl Fn(&StagedPoint) -> Option<Timestamp>,
 ) -> basalt_store::Result<usize> {
     points.try_fold(0, |count, point| {
-        row.put(DATA_FAMILY, &point.cell.qualifier_bytes(), time(point), &point.cell.value())?;
+        put_one(row, point, time(point))?;
         Ok(count + 1)
     })
+}
+
+/// Puts a point's cell.
+#[inline]
+fn put_one(row: &mut RowBuilder<'_>, point: &StagedPoint, time: Option<Timestamp>) -> basalt_store::Result<()> {
+    row.put(DATA_FAMILY, &point.cell.qualifier_bytes(), time, &point.cell.value())?;
+    Ok(())
 }
 
 /// Puts points as one cell, made in `joined`, and says how many.
@@ -287,6 +330,7 @@ mod tests {
     use basalt_schema::{
         Door, KeyLayout, PointTime, Salting, SeriesIndex, TagPair, Tsuid, Uid, UidWidths, Value, point_cell,
     };
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -381,6 +425,37 @@ mod tests {
             ]
         );
         assert_eq!((rows.points_of(0), rows.points_count(), rows.superseded), (&[0, 2, 3][..], 6, 1));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        /// Rows that ascend for a while, as senders write them, then do not, and come again.
+        #[test]
+        fn points_find_their_rows_in_any_order(
+            ascending in proptest::collection::btree_set(1..40_u64, 0..9),
+            rest in proptest::collection::vec((1..40_u64, 0..3_i64), 0..40),
+        ) {
+            let all = ascending.into_iter().map(|series| (series, 0)).chain(rest);
+            let all = all.enumerate().map(|(at, (series, hour))| {
+                (series, HOUR + hour * 3600 + i64::try_from(at).unwrap(), Value::Int(1))
+            });
+            let all: Vec<_> = all.collect();
+            let row_of = |point: &(u64, i64, Value)| (point.0, (point.1 - HOUR) / 3600);
+            let mut expected: Vec<(_, Vec<usize>)> = Vec::new();
+            for (at, point) in all.iter().enumerate() {
+                match expected.iter_mut().find(|(row, _)| *row == row_of(point)) {
+                    Some((_, points)) => points.push(at),
+                    None => expected.push((row_of(point), vec![at])),
+                }
+            }
+            let (rows, cells) = sealed(&all, PointCells::Each);
+            prop_assert_eq!(cells.len(), all.len());
+            for (place, (_, points)) in expected.iter().enumerate() {
+                prop_assert_eq!(rows.points_of(place), &points[..]);
+            }
+            prop_assert!(rows.points_of(expected.len()).is_empty());
+        }
     }
 
     #[test]
