@@ -7,7 +7,7 @@ use std::sync::Arc;
 use basalt_schema::{BaseTime, Schema, SeriesId, TagPair, Tsuid, UidKind, point_cell};
 use basalt_store::{Applied, ErrorKind, Pending, Store};
 
-use crate::check::{Measured, SeriesNames, check_measured, check_metric, check_names, metric_of};
+use crate::check::{Measured, SeriesNames, check_measured, check_metric, check_names, known_integer, metric_of};
 use crate::inflight::{Inflight, Permit};
 use crate::put_body::parse_known;
 use crate::put_line::parse_known_lines;
@@ -289,12 +289,20 @@ impl<'a, 't> Staging<'a, 't> {
     fn next_unknown(&mut self) -> Option<(usize, &'a RawPoint<'t>, Measured)> {
         let known = self.ingest.series.read(self.generation);
         while let Some((index, point)) = self.points.next() {
-            match check_measured(point, self.door) {
-                Err(problem) => self.errors.push(PointError { index, problem }),
-                Ok(measured) => match known.series_of(point) {
-                    Some(series) => self.place(index, measured, Ok(series)),
-                    None => return Some((index, point, measured)),
+            // Fast path: most points, and nothing is put together of them before it is stored.
+            let measured = match known_integer(point) {
+                Some(measured) => measured,
+                None => match check_measured(point, self.door) {
+                    Ok(measured) => measured,
+                    Err(problem) => {
+                        self.errors.push(PointError { index, problem });
+                        continue;
+                    }
                 },
+            };
+            match known.series_of(point) {
+                Some(series) => self.place(index, measured, Ok(series)),
+                None => return Some((index, point, measured)),
             }
         }
         None

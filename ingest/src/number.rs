@@ -63,7 +63,7 @@ fn parse_long_value(text: &str) -> Result<Value, NumberError> {
 
 /// Reads an integer of a sign, if it is `-`, and so few digits that they cannot be too many.
 #[inline]
-fn short_integer(text: &[u8]) -> Option<i64> {
+pub(crate) fn short_integer(text: &[u8]) -> Option<i64> {
     let (digits, negative) = text.strip_prefix(b"-").map_or((text, false), |digits| (digits, true));
     if digits.is_empty() || digits.len() >= DIGITS_MAX {
         return None;

@@ -283,6 +283,27 @@ fn w_put_batch_good_points_of_a_bad_batch_are_stored() {
     assert_eq!(bench.cells().len(), 2);
 }
 
+/// Values and times are looked at, whether the series is known or not.
+#[test]
+fn points_of_known_series_are_checked_as_all_are() {
+    let bench = bench();
+    for _ in 0..2 {
+        let body = format!(
+            "[{},{},{},{},{},{}]",
+            object("m", 0, "1", "a"),
+            object("m", T, "\"\\u0034\"", "a"),
+            object("m", -T, "2", "a"),
+            object("m", T + 1, "\"7x\"", "a"),
+            object("m", 4_294_967_296_000, "3", "a"),
+            object("m", T + 2, "-5", "a"),
+        );
+        let report = bench.put(&body);
+        assert_eq!(report.errors.iter().map(|error| error.index).collect::<Vec<_>>(), [0, 2, 3, 4]);
+        let values: Vec<_> = bench.cells().into_iter().map(|(_, _, value)| value).collect();
+        assert_eq!(values, [vec![4], vec![0xFB]]);
+    }
+}
+
 #[test]
 fn w_put_autocreate_unknown_metrics_are_told() {
     let config =
