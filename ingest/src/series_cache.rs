@@ -19,7 +19,7 @@ use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard};
 
 use basalt_schema::{SeriesId, SeriesKey};
 use foldhash::SharedSeed;
-use foldhash::quality::SeedableRandomState;
+use foldhash::quality::FoldHasher;
 
 use crate::raw_point::{Form, RawPoint, RawText};
 
@@ -70,8 +70,10 @@ pub(crate) struct SeriesCache {
     /// Leaf lock: read for a body or batch, written for each new spelling.
     known: RwLock<Known>,
     spellings_max: usize,
-    high: SeedableRandomState,
-    low: SeedableRandomState,
+    /// Of the two hashes: the process's.
+    seeds: &'static [SharedSeed; 2],
+    /// And this cache's.
+    keys: [u64; 2],
 }
 
 #[derive(Debug, Default)]
@@ -109,12 +111,11 @@ fn random() -> u64 {
 
 impl SeriesCache {
     pub(crate) fn new(spellings_max: usize) -> Self {
-        let [high, low] = &*SEEDS;
         Self {
             known: RwLock::default(),
             spellings_max: spellings_max.clamp(1, u32::MAX as usize),
-            high: SeedableRandomState::with_seed(random(), high),
-            low: SeedableRandomState::with_seed(random(), low),
+            seeds: &SEEDS,
+            keys: [random(), random()],
         }
     }
 
@@ -124,28 +125,30 @@ impl SeriesCache {
     }
 
     fn of_tags(&self, form: Form, tags: &str) -> Fingerprint {
-        self.hash(|hasher| {
+        let half = |mut hasher: FoldHasher<'_>| {
             // It tells an escape of JSON from a backslash of a line.
             hasher.write_u8(form as u8);
             hasher.write(tags.as_bytes());
-        })
-    }
-
-    fn with_metric(&self, tags: Fingerprint, metric: &str) -> Fingerprint {
-        self.hash(|hasher| {
-            hasher.write_u64(tags.high);
-            hasher.write_u64(tags.low);
-            hasher.write(metric.as_bytes());
-        })
-    }
-
-    #[inline]
-    fn hash(&self, write: impl Fn(&mut <SeedableRandomState as BuildHasher>::Hasher)) -> Fingerprint {
-        let half = |mut hasher| {
-            write(&mut hasher);
             hasher.finish()
         };
-        Fingerprint { high: half(self.high.build_hasher()), low: half(self.low.build_hasher()) }
+        let [high, low] = self.seeds;
+        let [high_key, low_key] = self.keys;
+        Fingerprint {
+            high: half(FoldHasher::with_seed(high_key, high)),
+            low: half(FoldHasher::with_seed(low_key, low)),
+        }
+    }
+
+    /// Hashes a metric from where the hashes of its tags ended.
+    #[inline]
+    fn with_metric(&self, tags: Fingerprint, metric: &str) -> Fingerprint {
+        let [high, low] = self.seeds;
+        let half = |tags, seed| {
+            let mut hasher = FoldHasher::with_seed(tags, seed);
+            hasher.write(metric.as_bytes());
+            hasher.finish()
+        };
+        Fingerprint { high: half(tags.high, high), low: half(tags.low, low) }
     }
 
     /// The fingerprint of a point.
