@@ -51,20 +51,24 @@ impl Span {
     /// `Invalid` when `data` would pass 4 GiB.
     #[inline]
     pub(crate) fn push(data: &mut Vec<u8>, bytes: &[u8]) -> Result<Self> {
-        let too_large = |_| Error::TooLarge {
-            what: "batch",
-            size: data.len() as u64 + bytes.len() as u64,
-            limit: u64::from(u32::MAX),
+        Self::push_both(data, bytes, &[])
+    }
+
+    /// Appends two, one behind the other.
+    ///
+    /// # Errors
+    /// As [`Span::push`].
+    #[inline]
+    pub(crate) fn push_both(data: &mut Vec<u8>, first: &[u8], second: &[u8]) -> Result<Self> {
+        let (start, len) = (data.len(), first.len() + second.len());
+        let (Ok(place), Ok(end)) = (u32::try_from(start), u32::try_from(start + len)) else {
+            let (size, limit) = ((start + len) as u64, u64::from(u32::MAX));
+            return Err(Error::TooLarge { what: "batch", size, limit });
         };
-        let start = u32::try_from(data.len()).map_err(too_large)?;
-        let len = u32::try_from(bytes.len()).map_err(too_large)?;
-        start.checked_add(len).ok_or_else(|| Error::TooLarge {
-            what: "batch",
-            size: u64::from(start) + u64::from(len),
-            limit: u64::from(u32::MAX),
-        })?;
-        data.extend_from_slice(bytes);
-        Ok(Self { start, len })
+        data.reserve(len);
+        data.extend_from_slice(first);
+        data.extend_from_slice(second);
+        Ok(Self { start: place, len: end - place })
     }
 
     /// The bytes.

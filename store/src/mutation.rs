@@ -62,8 +62,9 @@ struct RowEntry {
 
 #[derive(Debug, Clone, Copy)]
 struct CellEntry {
-    qualifier: Span,
-    value: Span,
+    /// Of qualifier and value, one behind the other.
+    bytes: Span,
+    qualifier_bytes: u32,
     timestamp: Option<Timestamp>,
     family: u16,
     kind: CellKind,
@@ -249,10 +250,10 @@ impl RowBuilder<'_> {
         }
         let batch = &mut *self.0;
         let family = batch.family(family)?;
-        let qualifier = Span::push(&mut batch.data, qualifier)?;
-        let value = Span::push(&mut batch.data, value)?;
+        let bytes = Span::push_both(&mut batch.data, qualifier, value)?;
+        let qualifier_bytes = u32::try_from(qualifier.len()).map_err(|_| full())?;
         let timestamp = time.filter(|t| *t != Timestamp::LATEST);
-        batch.cells.push(CellEntry { qualifier, value, timestamp, family, kind });
+        batch.cells.push(CellEntry { bytes, qualifier_bytes, timestamp, family, kind });
         Ok(self)
     }
 }
@@ -284,13 +285,17 @@ impl<'a> RowMutation<'a> {
     pub fn cells(&self) -> impl ExactSizeIterator<Item = CellMutation<'a>> + use<'a> {
         let batch = self.batch;
         let from = self.row.first_cell as usize;
-        batch.cells.get(from..self.end).unwrap_or_default().iter().map(move |cell| CellMutation {
-            family: batch.families.get(usize::from(cell.family)).map_or(&[], |f| &f[..]),
-            family_index: usize::from(cell.family),
-            qualifier: cell.qualifier.of(&batch.data),
-            timestamp: cell.timestamp,
-            kind: cell.kind,
-            value: cell.value.of(&batch.data),
+        batch.cells.get(from..self.end).unwrap_or_default().iter().map(move |cell| {
+            let bytes = cell.bytes.of(&batch.data);
+            let (qualifier, value) = bytes.split_at_checked(cell.qualifier_bytes as usize).unwrap_or_default();
+            CellMutation {
+                family: batch.families.get(usize::from(cell.family)).map_or(&[], |f| &f[..]),
+                family_index: usize::from(cell.family),
+                qualifier,
+                timestamp: cell.timestamp,
+                kind: cell.kind,
+                value,
+            }
         })
     }
 }
