@@ -205,20 +205,17 @@ impl FamilyCells {
     fn insert(&mut self, row: &MemRow<'_>, found: Option<u32>, cells: &[LoggedCell<'_>]) -> u64 {
         let MemRow { key, handle, sequence, .. } = *row;
         let FamilyCells { rows, arena, .. } = self;
-        let Some((first, mut rest)) = cells.split_first() else { return 0 };
-        let mut added = 0;
-        let row = if let Some(row) = found.or_else(|| rows.get(key, handle, arena)) {
-            rest = cells;
-            row
-        } else {
-            let (first, kept) = Entry::keep(first, sequence, arena);
-            added += ROW_BYTES + (key.len() + kept) as u64;
-            rows.insert((key, handle), first, arena)
-        };
-        for cell in rest {
+        let (mut added, mut at) = (0, found.or_else(|| rows.get(key, handle, arena)));
+        for cell in cells {
             let (entry, kept) = Entry::keep(cell, sequence, arena);
-            added += (kept + size_of::<Entry>()) as u64;
-            rows.put(row, entry, arena);
+            added += kept as u64;
+            if let Some(at) = at {
+                added += size_of::<Entry>() as u64;
+                rows.put(at, entry, arena);
+            } else {
+                added += ROW_BYTES + key.len() as u64;
+                at = Some(rows.insert((key, handle), entry, arena));
+            }
         }
         added
     }

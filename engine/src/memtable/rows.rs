@@ -120,7 +120,7 @@ impl Rows {
     }
 
     fn look_up_handles(&self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
-        let Rows { slab, runs, by_handle, hashes, .. } = self;
+        let Rows { slab, by_handle, hashes, .. } = self;
         let mut hashed = [0; ROWS_AT_ONCE];
         for ((row, hashed), found) in sought.iter().zip(&mut hashed).zip(&mut *found) {
             *hashed = row.handle.map_or(0, |handle| hashes.hash_one(handle));
@@ -129,8 +129,6 @@ impl Rows {
         // Nobody wants what is read here; it is asked for so that the compiler leaves the loads.
         let rows = || found.iter().flatten().filter_map(|row| slab.get(*row));
         std::hint::black_box(rows().fold(0, |sum, row| sum ^ row.key_bytes));
-        let ends = |row: &Row| row.slot.last(runs).map_or(0, |last| last.sequence.0);
-        std::hint::black_box(rows().fold(0, |sum, row| sum ^ ends(row)));
         for ((row, hashed), found) in sought.iter().zip(hashed).zip(found) {
             let is_it = |number: &u32| slab.handle(*number) == row.handle;
             *found = found.filter(is_it).or_else(|| by_handle.find(hashed, is_it).copied());
@@ -143,7 +141,7 @@ impl Rows {
             return;
         }
         self.index_all(arena);
-        let Rows { slab, runs, by_key, hashes, .. } = self;
+        let Rows { slab, by_key, hashes, .. } = self;
         let mut hashed = [0; ROWS_AT_ONCE];
         for ((row, hashed), found) in sought.iter().zip(&mut hashed).zip(&mut *found) {
             *hashed = hash(hashes, row.key);
@@ -152,11 +150,8 @@ impl Rows {
         // Nobody wants what is read here; it is asked for so that the compiler leaves the loads.
         let rows = || found.iter().flatten().filter_map(|row| slab.get(*row));
         std::hint::black_box(rows().fold(0, |sum, row| sum ^ row.key_bytes));
-        let ends = |row: &Row| {
-            let key = row.key(arena).first().copied().unwrap_or_default();
-            row.slot.last(runs).map_or(0, |last| last.sequence.0) ^ u64::from(key)
-        };
-        std::hint::black_box(rows().fold(0, |sum, row| sum ^ ends(row)));
+        let key_of = |row: &Row| row.key(arena).first().copied().unwrap_or_default();
+        std::hint::black_box(rows().fold(0, |sum, row| sum ^ key_of(row)));
         for ((row, hashed), found) in sought.iter().zip(hashed).zip(found) {
             let is_it = |number: &u32| slab.key(*number, arena) == row.key;
             *found = found.filter(is_it).or_else(|| by_key.find(hashed, is_it).copied());

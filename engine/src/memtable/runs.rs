@@ -29,19 +29,14 @@ impl Run {
         usize::from(self.len)
     }
 
+    pub(super) fn has_room(self) -> bool {
+        self.len() < self.room()
+    }
+
     /// For how many cells it has room.
     pub(super) fn room(self) -> usize {
         1 << self.room
     }
-}
-
-/// What became of a cell that was to be the last of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Appended {
-    Yes,
-    /// It belongs there, where there is no room.
-    Full,
-    NotBehind,
 }
 
 /// The runs of all rows of a family.
@@ -99,29 +94,17 @@ impl Runs {
     }
 
     /// Replaces a cell.
+    #[inline]
     pub(super) fn set(&mut self, run: Run, at: usize, entry: Entry) {
         if let Some(place) = self.room_mut(run).get_mut(at) {
             *place = entry;
         }
     }
 
-    /// Adds a cell if it is behind the last and there is room.
-    #[inline]
-    pub(super) fn append(&mut self, run: &mut Run, entry: Entry, is_behind: impl Fn(&Entry) -> bool) -> Appended {
-        let len = run.len();
-        let room = self.room_mut(*run);
-        if len.checked_sub(1).and_then(|last| room.get(last)).is_some_and(|last| !is_behind(last)) {
-            return Appended::NotBehind;
-        }
-        let Some(place) = room.get_mut(len) else { return Appended::Full };
-        *place = entry;
-        run.len += 1;
-        Appended::Yes
-    }
-
     /// Adds a cell behind the others; the run has room for it.
+    #[inline]
     pub(super) fn push(&mut self, run: &mut Run, entry: Entry) {
-        assert!(run.len() < run.room(), "BUG: a run of more cells than it has room for");
+        assert!(run.has_room(), "BUG: a run of more cells than it has room for");
         self.set(*run, run.len(), entry);
         run.len += 1;
     }
@@ -129,7 +112,7 @@ impl Runs {
     /// Adds a cell before others. A run without room is moved to where there is more; one of [`RUN_CELLS_MAX`] cells is for the
     /// caller to split.
     pub(super) fn insert(&mut self, run: &mut Run, at: usize, entry: Entry) {
-        if run.len() == run.room() {
+        if !run.has_room() {
             let mut larger = self.begin(run.room() * 2);
             self.copy(*run, 0, &mut larger);
             self.end(*run);
