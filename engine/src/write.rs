@@ -201,7 +201,7 @@ impl Core {
     ) -> basalt_store::Result<()> {
         let start = resolved.cells.len();
         // Values that follow from a cell ahead of the clock go over it; tombstones keep to the clock, as in HBase.
-        let begun = stamp.min(self.last_stamp());
+        let time_of = |kind| if kind == CellKind::Put { stamp } else { stamp.min(self.last_stamp()) };
         for cell in row.cells() {
             let family = match families.get(cell.family_index) {
                 Some(Ok(family)) => *family,
@@ -219,7 +219,7 @@ impl Core {
             resolved.cells.push(LoggedCell {
                 family,
                 kind: cell.kind,
-                timestamp: cell.timestamp.unwrap_or(if cell.kind == CellKind::Put { stamp } else { begun }),
+                timestamp: cell.timestamp.unwrap_or_else(|| time_of(cell.kind)),
                 qualifier: cell.qualifier,
                 value: cell.value,
             });
@@ -365,8 +365,15 @@ impl Starts {
         // A shorter key may be before a start that is like it but for zeros at its end.
         match key.first_chunk() {
             Some(head) if !self.0.is_empty() => {
+                // Fast path: a region for each first byte, in their order.
+                let guess = usize::from(head[0]);
                 let head = u64::from_be_bytes(*head);
-                self.0.partition_point(|start| *start <= head).saturating_sub(1)
+                let is_before = |start: &u64| *start <= head;
+                let is_behind = self.0.get(guess + 1).is_none_or(|next| !is_before(next));
+                if is_behind && self.0.get(guess).is_some_and(is_before) {
+                    return guess;
+                }
+                self.0.partition_point(is_before).saturating_sub(1)
             }
             _ => regions.index_of(key),
         }

@@ -62,6 +62,36 @@ fn s_perf_2_regions_split_at_max_filesize() {
     engine.verify().unwrap();
 }
 
+/// Rows go to the region that has them, where the first bytes of regions are their places and where they are not.
+#[test]
+fn rows_are_found_on_both_sides_of_every_split() {
+    let splits: [&[&[u8]]; 5] = [
+        &[&[1], &[2], &[3]],
+        &[&[1], &[2], &[2, 5], &[3]],
+        &[&[2]],
+        &[&[0, 1], &[1], &[2]],
+        &[&[1, 2, 3, 4, 5, 6, 7, 8, 9]],
+    ];
+    for splits in splits {
+        let fs = SimFs::new(1);
+        let engine = Engine::open(options(Arc::new(fs), Path::new("/d"), Workers::Manual)).unwrap();
+        let splits: Vec<Bytes> = splits.iter().map(|split| Bytes::copy_from_slice(split)).collect();
+        engine.create_table(table(), &splits).unwrap();
+        let mut batch = MutationBatch::new(Durability::Async);
+        let keys: Vec<[u8; 10]> = (0..6).flat_map(|a| (0..8).map(move |b| [a, b, 3, 4, 5, 6, 7, 8, 9, 0])).collect();
+        for key in &keys {
+            batch.row(key).unwrap().put(b"f", b"q", None, b"v").unwrap();
+        }
+        let applied = engine.apply(&name(), batch);
+        engine.pump().unwrap();
+        assert!(applied.wait().unwrap().failed.is_empty());
+        for key in &keys {
+            let found = engine.get(&name(), Get::row(Bytes::copy_from_slice(key))).wait().unwrap();
+            assert_eq!(found.rows().len(), 1, "{key:?} of {splits:?}");
+        }
+    }
+}
+
 /// Regions of salt buckets mean something: their table says so, and they stay as they are.
 #[test]
 fn tables_with_the_disabled_policy_do_not_split_by_themselves() {
