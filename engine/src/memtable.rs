@@ -27,7 +27,7 @@ mod slot;
 mod tests;
 
 use arena::Arena;
-pub(crate) use cursor::MemtableCursor;
+pub(crate) use cursor::{LonePuts, MemtableCursor};
 use rows::{ROW_BYTES, Rows};
 use slot::Entry;
 

@@ -149,6 +149,12 @@ impl<S: CellSource> Merge<S> {
         (!others.iter().take(2).any(has_row)).then_some(source)
     }
 
+    /// The same, to be moved within the row.
+    pub(crate) fn alone_mut(&mut self) -> Option<&mut S> {
+        self.alone()?;
+        self.heap.first().and_then(|top| self.sources.get_mut(top.source))
+    }
+
     /// Makes cells of a row in every source that stands on it.
     pub(crate) fn unpack_row(&mut self, row: &[u8]) -> Result<()> {
         for source in self.sources.iter_mut().filter(|source| source.row() == Some(row)) {

@@ -9,6 +9,7 @@ use crate::block_cache::Caching;
 use crate::block_count::BlockCount;
 use crate::core::Core;
 use crate::error::Result;
+use crate::memtable::LonePuts;
 use crate::merge::{CellSource, Direction, Merge, Step};
 use crate::region::View;
 use crate::source::{FamilyRead, Source};
@@ -160,7 +161,7 @@ struct Rows {
 
 impl Rows {
     fn new(families: Vec<Merge<Source>>, direction: Direction) -> Rows {
-        let walk = |cells| FamilyWalk { cells, on_row: false, direction, left: Vec::new() };
+        let walk = |cells| FamilyWalk { cells, on_row: false, direction, left: Vec::new(), is_refilled: true };
         Rows { families: families.into_iter().map(walk).collect(), direction, row: Vec::new() }
     }
 
@@ -241,6 +242,8 @@ struct FamilyWalk {
     direction: Direction,
     /// The qualifier of the column that was left last; kept for its memory.
     left: Vec<u8>,
+    /// The source may have come to cells that it had not copied before.
+    is_refilled: bool,
 }
 
 impl FamilyWalk {
@@ -252,7 +255,10 @@ impl FamilyWalk {
         match self.cells.advance()? {
             Step::SameRow => {}
             Step::OtherRow => self.on_row = false,
-            Step::Untold => self.look(row),
+            Step::Untold => {
+                self.look(row);
+                self.is_refilled = true;
+            }
         }
         Ok(())
     }
@@ -265,8 +271,15 @@ impl FamilyWalk {
 
     /// Feeds the row's cells to the reader; answers how it wants to go on.
     fn read(&mut self, row: &[u8], reader: &mut RowReader, out: &mut RowBatchBuilder) -> Result<Advance> {
+        self.is_refilled = true;
+        let mut is_column_begun = true;
         while self.on_row {
+            // Fast path: points that lie in a memtable alone.
+            if is_column_begun && std::mem::take(&mut self.is_refilled) && self.give_lone_puts(row, reader, out)? {
+                continue;
+            }
             let Some(cell) = self.cells.cell() else { break };
+            is_column_begun = false;
             match reader.feed(&cell, out)? {
                 Advance::NextCell => self.advance(row)?,
                 Advance::NextColumn => {
@@ -274,11 +287,24 @@ impl FamilyWalk {
                     self.left.extend_from_slice(cell.qualifier);
                     let passed = self.next_column(row, reader.wanted())?;
                     reader.count_passed(passed);
+                    is_column_begun = true;
                 }
                 advance => return Ok(advance),
             }
         }
         Ok(Advance::NextFamily)
+    }
+
+    /// Gives cells that need no judging, if such come next in a memtable that alone has the row; says whether any did.
+    fn give_lone_puts(&mut self, row: &[u8], reader: &mut RowReader, out: &mut RowBatchBuilder) -> Result<bool> {
+        let Some(Source::Memtable(cursor)) = self.cells.alone_mut() else { return Ok(false) };
+        let puts = cursor.lone_puts().filter(|puts| reader.keeps_lone_puts(puts.oldest, puts.newest));
+        let Some(LonePuts { count, .. }) = puts else { return Ok(false) };
+        cursor.next_cells(count).try_for_each(|cell| out.push(cell))?;
+        reader.count_passed(count as u64);
+        cursor.pass(count - 1);
+        self.advance(row)?;
+        Ok(true)
     }
 
     /// Goes from the column `left` to the next of the row, or to the one that is wanted if that is further on.

@@ -171,7 +171,7 @@ impl FamilyRead<'_> {
     fn open_memtable(&self, memtable: &Arc<Memtable>) -> Source {
         let memtable = Arc::clone(memtable);
         let cursor = MemtableCursor::new(memtable, self.id, self.name.clone(), self.direction, self.read_point);
-        Source::Memtable(if self.row.is_some() { cursor.of_one_row() } else { cursor })
+        Source::Memtable(if self.row.is_some() { cursor.of_one_row(self.qualifier.is_none()) } else { cursor })
     }
 
     /// Shows of a source its part only; a row that is asked for lies in it.

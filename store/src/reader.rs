@@ -218,6 +218,17 @@ impl RowReader {
         self.retentions.first_mut().is_some_and(|retention| retention.judge(&cell).keeps())
     }
 
+    /// Whether puts of the row and family begun last that come next are part of the answer, if each is its column's only cell
+    /// and all were written between these times, both in. They may then be added to the batch without [`RowReader::feed`], and
+    /// are to be counted ([`RowReader::count_passed`]). False where only their being fed tells.
+    pub fn keeps_lone_puts(&self, oldest: Timestamp, newest: Timestamp) -> bool {
+        let is_whole = self.filter.is_none() && self.batch_cells.is_none() && self.first_column.is_empty();
+        let retention = self.retentions.get(self.position);
+        is_whole
+            && self.selection.qualifiers(self.position).is_empty()
+            && retention.is_some_and(|retention| retention.keeps_lone_puts(oldest, newest))
+    }
+
     /// Whether the scan has given as many rows as it may, or its filter lets no later row pass.
     #[inline]
     pub fn is_full(&self) -> bool {

@@ -229,6 +229,13 @@ impl Retention {
         }
     }
 
+    /// Whether puts that come next are all seen, if each is its column's only cell and none was written at times but these.
+    pub(crate) fn keeps_lone_puts(&self, oldest: Timestamp, newest: Timestamp) -> bool {
+        let Pass::Read { time_range, .. } = self.pass else { return false };
+        let is_in_range = time_range.contains(oldest) && time_range.contains(newest);
+        is_in_range && oldest >= self.oldest_live && self.tombstones.are_none() && self.epochs.is_none()
+    }
+
     #[inline]
     fn enter_column(&mut self, qualifier: &[u8]) {
         if self.column.entered && self.column.qualifier == qualifier {

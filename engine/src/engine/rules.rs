@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use basalt_store::conformance::{index_and_truth, indexed, triggers};
-use basalt_store::{Columns, Compression, Cost, Durability, FamilyDescriptor, ManualClock, MutationBatch, Timestamp};
+use basalt_store::{
+    Columns, Compression, Cost, Durability, FamilyDescriptor, Get, ManualClock, MemoryStore, MutationBatch, Timestamp,
+};
 
 use super::tests::{name, options};
 use super::*;
@@ -139,6 +141,47 @@ fn s_perf_5_families_in_memory_survive_a_large_scan() {
     let uncached = [scan_cost(&engine, of("o")), scan_cost(&engine, of("o"))];
     assert!(uncached.iter().all(|cost| cost.file_blocks == cost.blocks && cost.blocks > 500), "{uncached:?}");
     assert_eq!(engine.stats().block_cache_bytes, before);
+}
+
+/// A row of more cells than are copied from a memtable at once is what the reference says, wherever a piece ends.
+#[test]
+fn rows_of_many_pieces_are_read_as_the_reference_reads_them() {
+    // A piece has 1,024 cells of 32 bytes: it ends before, in and behind a column of six versions, and one that was written twice.
+    let cases = (1015..1030_u16).flat_map(|column| [(1, false), (3, false), (1, true)].map(|kind| (column, kind)));
+    for ((column, (versions, new_version_behavior)), is_deleted) in cases.flat_map(|case| [(case, false), (case, true)])
+    {
+        let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+        let mut options = options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual);
+        options.clock = Arc::clone(&clock) as Arc<dyn basalt_store::Clock>;
+        (options.limits.memtable_bytes, options.limits.memtables_bytes) = (64 << 20, 64 << 20);
+        let engine = Engine::open(options).unwrap();
+        let reference = MemoryStore::new(clock);
+        let family = FamilyDescriptor { versions, new_version_behavior, ..FamilyDescriptor::new("f") };
+        let mut batch = MutationBatch::new(Durability::Async);
+        let mut row = batch.row(b"r").unwrap();
+        for (of, time) in (0..2200).map(|of| (of, 1000)).chain((1001..1006).map(|time| (column, time))) {
+            row.put(b"f", &of.to_be_bytes(), Some(Timestamp(time)), &[b'v'; 30]).unwrap();
+        }
+        if is_deleted {
+            row.delete_family(b"f", Some(Timestamp(1002))).unwrap();
+        }
+        // Written once more at its time.
+        let mut again = MutationBatch::new(Durability::Async);
+        let twin = column.wrapping_add(3).to_be_bytes();
+        again.row(b"r").unwrap().put(b"f", &twin, Some(Timestamp(1000)), &[b'w'; 30]).unwrap();
+        let read = [&*engine as &dyn Store, &reference].map(|store| {
+            store.create_table(TableDescriptor::new(name(), vec![family.clone()]), &[]).unwrap();
+            for batch in [&batch, &again] {
+                assert!(store.apply(&name(), batch.clone()).wait().unwrap().failed.is_empty());
+            }
+            engine.pump().unwrap();
+            let found = store.get(&name(), Get { versions: 5, ..Get::row("r") }).wait().unwrap();
+            let cells = found.rows().flat_map(|row| row.cells().collect::<Vec<_>>());
+            cells.map(|cell| (cell.qualifier.to_vec(), cell.timestamp)).collect::<Vec<_>>()
+        });
+        let [found, expected] = read;
+        assert!(found == expected, "{column} {versions} {new_version_behavior} {is_deleted}: {}", found.len());
+    }
 }
 
 /// What the store is set to: VERSIONS of new families, and how long tombstones outlive major compactions.

@@ -91,9 +91,9 @@ impl MemtableCursor {
         }
     }
 
-    /// The same for a get: past the row sought there is nothing.
-    pub(crate) fn of_one_row(mut self) -> MemtableCursor {
-        (self.one_row, self.piece_bytes) = (true, GET_BYTES);
+    /// The same for a get, of the whole row or of a column: past the row sought there is nothing.
+    pub(crate) fn of_one_row(mut self, is_whole: bool) -> MemtableCursor {
+        (self.one_row, self.piece_bytes) = (true, if is_whole { PIECE_BYTES } else { GET_BYTES });
         self
     }
 
@@ -175,7 +175,51 @@ impl MemtableCursor {
     }
 }
 
+/// Cells that a cursor stands before: puts of one row, each of them its column's only cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LonePuts {
+    pub(crate) count: usize,
+    pub(crate) oldest: Timestamp,
+    pub(crate) newest: Timestamp,
+}
+
+impl MemtableCursor {
+    /// How many such cells come next; `None` for none. The cell that it stands on must be the first of its column.
+    pub(crate) fn lone_puts(&self) -> Option<LonePuts> {
+        let cells = self.piece.cells.get(self.at..)?;
+        let row = cells.first()?.row;
+        let mut puts = LonePuts { count: 0, oldest: Timestamp::LATEST, newest: Timestamp(0) };
+        for (place, cell) in cells.iter().enumerate() {
+            let is_lone = match cells.get(place + 1) {
+                Some(next) => next.row != row || self.piece.qualifier(next) != self.piece.qualifier(cell),
+                None => !self.piece.more,
+            };
+            if cell.row != row || cell.kind != CellKind::Put || !is_lone {
+                break;
+            }
+            puts.count += 1;
+            puts.oldest = puts.oldest.min(cell.timestamp);
+            puts.newest = puts.newest.max(cell.timestamp);
+        }
+        (puts.count > 0).then_some(puts)
+    }
+
+    /// The next cells, the one that it stands on first.
+    pub(crate) fn next_cells(&self, count: usize) -> impl Iterator<Item = CellRef<'_>> {
+        (self.at..self.at + count).filter_map(|at| self.piece.cell(at, &self.family_name))
+    }
+
+    /// Goes on by so many cells of the row that it stands on.
+    pub(crate) fn pass(&mut self, count: usize) {
+        self.at += count;
+    }
+}
+
 impl Piece {
+    fn qualifier(&self, cell: &Copied) -> &[u8] {
+        self.data.get(cell.qualifier..cell.value).unwrap_or_default()
+    }
+
     /// Appends bytes; answers where they begin and end.
     fn add(&mut self, bytes: &[u8]) -> (usize, usize) {
         let start = self.data.len();

@@ -96,7 +96,7 @@ fn a_seek_finds_the_first_cell_not_before_the_column() {
         let from = expected.partition_point(|cell| (&cell.0, &cell.1) < (&row, &qualifier));
         kept.seek(&row, &qualifier).unwrap();
         assert_eq!(kept.cell().map(|cell| held(&cell)), expected.get(from).cloned());
-        let mut one = cursor(&memtable, Direction::Forward, u64::MAX).of_one_row();
+        let mut one = cursor(&memtable, Direction::Forward, u64::MAX).of_one_row(false);
         one.seek(&row, &qualifier).unwrap();
         let rest: Vec<_> = expected[from..].iter().filter(|cell| cell.0 == row).cloned().collect();
         assert_eq!(drain(&mut one), rest);

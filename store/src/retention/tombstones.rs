@@ -37,6 +37,12 @@ impl Tombstones {
         self.leave_column();
     }
 
+    /// Whether none was noted.
+    pub(super) fn are_none(&self) -> bool {
+        let Self { family, family_versions, column, version } = self;
+        family.is_none() && family_versions.is_empty() && column.is_none() && version.is_none()
+    }
+
     /// Forgets a column.
     pub(super) fn leave_column(&mut self) {
         self.column = None;
