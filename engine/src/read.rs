@@ -161,7 +161,7 @@ struct Rows {
 
 impl Rows {
     fn new(families: Vec<Merge<Source>>, direction: Direction) -> Rows {
-        let walk = |cells| FamilyWalk { cells, on_row: false, direction, left: Vec::new(), is_refilled: true };
+        let walk = |cells| FamilyWalk { cells, on_row: false, direction, left: Vec::new(), is_refilled: false };
         Rows { families: families.into_iter().map(walk).collect(), direction, row: Vec::new() }
     }
 
@@ -274,7 +274,7 @@ impl FamilyWalk {
         self.is_refilled = true;
         let mut is_column_begun = true;
         while self.on_row {
-            // Fast path: points that lie in a memtable alone.
+            // Fast path: puts that lie in a memtable alone.
             if is_column_begun && std::mem::take(&mut self.is_refilled) && self.give_lone_puts(row, reader, out)? {
                 continue;
             }

@@ -222,7 +222,7 @@ impl RowReader {
     /// and all were written between these times, both in. They may then be added to the batch without [`RowReader::feed`], and
     /// are to be counted ([`RowReader::count_passed`]). False where only their being fed tells.
     pub fn keeps_lone_puts(&self, oldest: Timestamp, newest: Timestamp) -> bool {
-        let is_whole = self.filter.is_none() && self.batch_cells.is_none() && self.first_column.is_empty();
+        let is_whole = self.filter.is_none() && self.batch_cells.is_none();
         let retention = self.retentions.get(self.position);
         is_whole
             && self.selection.qualifiers(self.position).is_empty()
