@@ -67,7 +67,7 @@ impl Core {
             completer.complete(Err(error.into()));
             return pending;
         }
-        let has_tombstones = batch.rows().any(|row| row.cells().any(|cell| cell.kind != CellKind::Put));
+        let has_tombstones = batch.has_tombstones();
         // Such a tombstone takes its time from what is there: row by row, each owned.
         let is_any_of_newest =
             || batch.rows().any(|row| row.cells().any(|cell| is_of_newest(cell.kind, cell.timestamp)));

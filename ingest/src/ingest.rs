@@ -215,7 +215,7 @@ impl Ingest {
     fn write(&self, stage: Stage, door: Door, held: bool) -> Vec<Part> {
         let (config, table) = (self.schema.config(), &self.schema.tables().data);
         if config.appends {
-            let appends = stage.seal_appends(self.limits.durability).into_iter();
+            let appends = stage.seal_appends().into_iter();
             return appends
                 .map(|(staged, append)| Part { work: Work::Append(self.store.append(table, append)), staged })
                 .collect();
@@ -228,7 +228,7 @@ impl Ingest {
             (None, true) => PointCells::Joined,
             (None, false) => PointCells::Each,
         };
-        let (staged, batch) = stage.seal(self.limits.durability, cells, self.schema.index().row_handles());
+        let (staged, batch) = stage.seal(cells);
         let pending = match batch {
             Ok(batch) if batch.is_empty() => Pending::ready(Ok(Applied::default())),
             Ok(mut batch) => {
@@ -281,7 +281,9 @@ struct Staging<'a, 't> {
 
 impl<'a, 't> Staging<'a, 't> {
     fn new(ingest: &'a Ingest, points: &'a [RawPoint<'t>], door: Door) -> Self {
-        let (generation, stage) = (ingest.schema.uids().generation(), Stage::with_capacity(points.len()));
+        let generation = ingest.schema.uids().generation();
+        let handles = ingest.schema.index().row_handles();
+        let stage = Stage::with_capacity(points.len(), ingest.limits.durability, handles);
         Self { ingest, points: points.iter().enumerate(), door, generation, stage, errors: Vec::new() }
     }
 
@@ -317,8 +319,7 @@ impl<'a, 't> Staging<'a, 't> {
     ) {
         let placed = series.and_then(|series| {
             let cell = point_cell(time, value, self.door.float_width()).map_err(|error| schema_problem(&error))?;
-            self.stage.push(index, series, cell);
-            Ok(())
+            self.stage.push(index, series, cell).map_err(|error| store_problem(&error))
         });
         if let Err(problem) = placed {
             self.errors.push(PointError { index, problem });

@@ -10,16 +10,14 @@
 //! Of several points of one row and offset only the last goes into the batch, whatever its width: their cells would get
 //! one time, and which of two such cells wins is for no store to decide.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
-use std::ops::Range;
 
 use basalt_schema::{
     APPEND_QUALIFIER, BaseTime, CompactedCell, DATA_FAMILY, PointCell, QualifierBytes, RowHandles, SeriesId,
     StoredPoint, ValueBytes,
 };
-use basalt_store::{Append, Durability, MutationBatch, RowBuilder, Timestamp};
+use basalt_store::{Append, BatchFamily, Durability, MutationBatch, RowBuilder, Timestamp};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -38,25 +36,24 @@ struct StagedPoint {
     /// Place of its row in [`Stage::rows`].
     row: u32,
     /// Its index among the points handed in.
-    index: usize,
+    index: u32,
     cell: PointCell,
 }
 
-#[derive(Debug)]
-struct StagedRow {
-    series: SeriesId,
-    base: BaseTime,
-    /// Where its key lies in [`Stage::keys`].
-    key: Range<usize>,
-}
+/// A row's series and hour.
+type RowOf = (SeriesId, BaseTime);
 
 /// Points put to their rows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Stage {
     points: Vec<StagedPoint>,
-    rows: Vec<StagedRow>,
-    keys: Vec<u8>,
-    /// Places of rows by a hash of what they are of: of the first so many; of none while rows ascend.
+    rows: Vec<RowOf>,
+    /// Has the keys of the rows.
+    batch: MutationBatch,
+    handles: RowHandles,
+    /// The place behind that of the row used last.
+    next: usize,
+    /// Places of rows by a hash of what they are of: of the first so many; of none while rows are guessed.
     places: HashTable<u32>,
     hashes: RandomState,
 }
@@ -73,86 +70,88 @@ pub(crate) struct StagedRows {
 }
 
 impl Stage {
-    pub(crate) fn with_capacity(points: usize) -> Self {
+    pub(crate) fn with_capacity(points: usize, durability: Durability, handles: RowHandles) -> Self {
         Self {
             points: Vec::with_capacity(points),
             rows: Vec::with_capacity(points),
-            keys: Vec::with_capacity(points * KEY_BYTES),
+            batch: MutationBatch::with_capacity(durability, points, points, points * (KEY_BYTES + POINT_BYTES)),
+            handles,
+            next: 0,
             places: HashTable::new(),
             hashes: RandomState::default(),
         }
     }
 
     /// Takes the point with this index. Indices ascend.
+    ///
+    /// # Errors
+    /// `Invalid`: its row key is over the store's bounds.
     #[inline]
-    pub(crate) fn push(&mut self, index: usize, series: &KnownSeries, cell: PointCell) {
-        let row = self.row(series, cell.base);
-        self.points.push(StagedPoint { row, index, cell });
+    pub(crate) fn push(&mut self, index: usize, series: &KnownSeries, cell: PointCell) -> basalt_store::Result<()> {
+        let row = self.row(series, cell.base)?;
+        self.next = row + 1;
+        self.points.push(StagedPoint { row: width(row), index: width(index), cell });
+        Ok(())
     }
 
     /// The place of a series' row, which is made if there is none.
     #[inline]
-    fn row(&mut self, series: &KnownSeries, base: BaseTime) -> u32 {
+    fn row(&mut self, series: &KnownSeries, base: BaseTime) -> basalt_store::Result<usize> {
+        let of = (series.id, base);
         // Fast path: senders write series in the order in which they first did. Rows that ascend are new, each.
-        let last = self.rows.last().map(|row| (row.series, row.base));
-        match last.cmp(&Some((series.id, base))) {
-            Ordering::Less if self.places.is_empty() => self.add_row(series, base),
-            Ordering::Equal => width(self.rows.len()) - 1,
-            _ => self.row_by_hash(series, base),
+        if self.next == self.rows.len() && self.places.is_empty() && self.rows.last() < Some(&of) {
+            return self.add_row(series, base);
         }
+        // A series goes on, or they all come again.
+        let is_it = |place: &usize| self.rows.get(*place) == Some(&of);
+        let guessed = [self.next, self.next.wrapping_sub(1), 0].into_iter().find(is_it);
+        guessed.map_or_else(|| self.row_by_hash(series, base), Ok)
     }
 
-    fn row_by_hash(&mut self, series: &KnownSeries, base: BaseTime) -> u32 {
+    fn row_by_hash(&mut self, series: &KnownSeries, base: BaseTime) -> basalt_store::Result<usize> {
         let Self { rows, places, hashes, .. } = self;
-        let hash = |id: SeriesId, base: BaseTime| hashes.hash_one(u64::from(id.0) << 32 | u64::from(base.seconds()));
-        let of = |place: &u32| rows.get(*place as usize);
-        let is_it = |place: &u32| of(place).is_some_and(|row| row.series == series.id && row.base == base);
-        let hash_of = |place: &u32| of(place).map_or(0, |row| hash(row.series, row.base));
+        let hash = |of: RowOf| hashes.hash_one(u64::from(of.0.0) << 32 | u64::from(of.1.seconds()));
+        let hash_of = |place: &u32| rows.get(*place as usize).map_or(0, |of| hash(*of));
         if places.is_empty() {
             places.reserve(self.points.capacity(), hash_of);
         }
         for place in width(places.len())..width(rows.len()) {
             places.insert_unique(hash_of(&place), place, hash_of);
         }
-        let known = places.find(hash(series.id, base), is_it).copied();
-        known.unwrap_or_else(|| self.add_row(series, base))
+        let of = (series.id, base);
+        let known = places.find(hash(of), |place| rows.get(*place as usize) == Some(&of)).copied();
+        known.map_or_else(|| self.add_row(series, base), |place| Ok(place as usize))
     }
 
     #[inline]
-    fn add_row(&mut self, series: &KnownSeries, base: BaseTime) -> u32 {
-        let Self { rows, keys, .. } = self;
-        let start = keys.len();
-        series.key.encode_into(base, keys);
-        rows.push(StagedRow { series: series.id, base, key: start..keys.len() });
-        width(rows.len()) - 1
-    }
-
-    fn key(&self, row: &StagedRow) -> &[u8] {
-        self.keys.get(row.key.clone()).unwrap_or_default()
+    fn add_row(&mut self, series: &KnownSeries, base: BaseTime) -> basalt_store::Result<usize> {
+        self.batch.plan_row(self.handles.of(series.id, base), |key| series.key.encode_into(base, key))?;
+        self.rows.push((series.id, base));
+        Ok(self.rows.len() - 1)
     }
 
     /// The rows, each once.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (SeriesId, BaseTime)> + '_ {
-        self.rows.iter().map(|row| (row.series, row.base))
+        self.rows.iter().copied()
     }
 
     /// How many points each series has in it, in no order.
     pub(crate) fn points_of_series(&self) -> HashMap<SeriesId, u32, RandomState> {
         let mut counts = HashMap::default();
         for point in &self.points {
-            if let Some(row) = usize::try_from(point.row).ok().and_then(|row| self.rows.get(row)) {
-                *counts.entry(row.series).or_default() += 1;
+            if let Some((series, _)) = self.rows.get(point.row as usize) {
+                *counts.entry(*series).or_default() += 1;
             }
         }
         counts
     }
 
     /// One append a row, with the points that it stands for. The store makes each of them one change of one cell.
-    pub(crate) fn seal_appends(mut self, durability: Durability) -> Vec<(StagedRows, Append)> {
+    pub(crate) fn seal_appends(mut self) -> Vec<(StagedRows, Append)> {
         self.points.sort_by_key(|point| point.row);
         let mut appends = Vec::with_capacity(self.rows.len());
-        for (points, row) in self.points.chunk_by(|a, b| a.row == b.row).zip(&self.rows) {
-            let indices: Vec<usize> = points.iter().map(|point| point.index).collect();
+        for (row, points) in self.points.chunk_by(|a, b| a.row == b.row).enumerate() {
+            let indices: Vec<_> = points.iter().map(StagedPoint::index).collect();
             let staged = StagedRows { superseded: 0, row_ends: vec![indices.len()], indices };
             let mut value = Vec::with_capacity(points.len() * 12);
             for point in points {
@@ -160,11 +159,11 @@ impl Stage {
                 value.extend_from_slice(&point.cell.value());
             }
             let append = Append {
-                row: Bytes::copy_from_slice(self.key(row)),
+                row: Bytes::copy_from_slice(self.batch.key(row).unwrap_or_default()),
                 family: Bytes::from_static(DATA_FAMILY),
                 qualifier: Bytes::from_static(&APPEND_QUALIFIER),
                 value: value.into(),
-                durability,
+                durability: self.batch.durability(),
             };
             appends.push((staged, append));
         }
@@ -174,43 +173,35 @@ impl Stage {
     /// Makes the batch, and tells which points its rows stand for even where it cannot be made.
     ///
     /// # Errors
-    /// `Invalid`: a batch or a row key over the store's bounds; nothing is then written.
-    pub(crate) fn seal(
-        mut self,
-        durability: Durability,
-        cells: PointCells,
-        handles: RowHandles,
-    ) -> (StagedRows, basalt_store::Result<MutationBatch>) {
+    /// `Invalid`: a batch over the store's bounds; nothing is then written.
+    pub(crate) fn seal(mut self, cells: PointCells) -> (StagedRows, basalt_store::Result<MutationBatch>) {
         // Rows come in the order of their first points; a row's points stay in the order of arrival.
         if !self.points.is_sorted_by_key(|point| point.row) {
             self.points.sort_by_key(|point| point.row);
         }
-        let indices = self.points.iter().map(|point| point.index).collect();
+        let indices = self.points.iter().map(StagedPoint::index).collect();
         let mut rows = StagedRows { superseded: 0, indices, row_ends: Vec::with_capacity(self.rows.len()) };
-        let bytes = self.keys.len() + self.points.len() * POINT_BYTES;
-        let mut batch = MutationBatch::with_capacity(durability, self.rows.len(), self.points.len(), bytes);
-        let (mut made, mut end, mut joined) = (Ok(()), 0, CompactedCell::default());
-        for (points, row) in self.points.chunk_by_mut(|a, b| a.row == b.row).zip(&self.rows) {
+        let Self { mut points, mut batch, rows: of_rows, .. } = self;
+        let (mut made, mut end, mut joined) = (batch.family(DATA_FAMILY), 0, CompactedCell::default());
+        for points in points.chunk_by_mut(|a, b| a.row == b.row) {
             end += points.len();
             rows.row_ends.push(end);
-            let key = self.keys.get(row.key.clone()).unwrap_or_default();
-            if made.is_ok() {
-                let put = batch
-                    .row_of(key, handles.of(row.series, row.base))
-                    .and_then(|mut to| put_points(&mut to, points, (row.base, cells), &mut joined));
-                rows.superseded += put.as_ref().map_or(0, |kept| (points.len() - kept) as u64);
-                made = put.map(drop);
+            if let Ok(family) = made {
+                let kept = seal_row(&mut batch, points, (family, cells), &mut joined);
+                rows.superseded += kept.as_ref().map_or(0, |kept| (points.len() - kept) as u64);
+                made = kept.map(|_| family);
             }
         }
-        debug_assert_eq!(rows.row_ends.len(), self.rows.len(), "BUG: a row without points");
-        (rows, made.map(|()| batch))
+        debug_assert_eq!(rows.row_ends.len(), of_rows.len(), "BUG: a row without points");
+        (rows, made.map(|_| batch))
     }
 }
 
-/// A number of rows.
+/// A number of rows or points.
+#[inline]
 fn width(count: usize) -> u32 {
     let number = u32::try_from(count).unwrap_or(u32::MAX);
-    assert!(number < u32::MAX, "BUG: a batch of 2^32 rows passed the bound on points");
+    assert!(number < u32::MAX, "BUG: a batch of 2^32 points passed the bound on them");
     number
 }
 
@@ -226,12 +217,16 @@ pub(crate) enum PointCells {
 }
 
 impl StagedPoint {
+    const fn index(&self) -> usize {
+        self.index as usize
+    }
+
     const fn offset_ms(&self) -> u32 {
         self.cell.qualifier.offset_ms
     }
 
-    fn time(&self, base: BaseTime) -> Timestamp {
-        Timestamp(u64::from(base.seconds()) * 1000 + u64::from(self.offset_ms()))
+    fn time(&self) -> Timestamp {
+        Timestamp(u64::from(self.cell.base.seconds()) * 1000 + u64::from(self.offset_ms()))
     }
 }
 
@@ -245,23 +240,37 @@ fn last_of_each_instant(points: &mut [StagedPoint]) -> impl Iterator<Item = &Sta
     points.chunk_by(|a, b| a.offset_ms() == b.offset_ms()).filter_map(<[_]>::last)
 }
 
+/// Fills the row whose turn it is, and says with how many of its points.
+#[inline]
+fn seal_row(
+    batch: &mut MutationBatch,
+    points: &mut [StagedPoint],
+    how: (BatchFamily, PointCells),
+    joined: &mut CompactedCell,
+) -> basalt_store::Result<usize> {
+    match batch.next_planned()? {
+        Some(mut row) => put_points(&mut row, points, how, joined),
+        None => Ok(0),
+    }
+}
+
 /// Puts the points of a row, the last of each instant, and says how many.
 #[inline]
 fn put_points(
     row: &mut RowBuilder<'_>,
     points: &mut [StagedPoint],
-    (base, cells): (BaseTime, PointCells),
+    (family, cells): (BatchFamily, PointCells),
     joined: &mut CompactedCell,
 ) -> basalt_store::Result<usize> {
     // Fast path: nearly all rows have one point.
     if let ([point], PointCells::Each) = (&*points, cells) {
-        return put_one(row, point, None).map(|()| 1);
+        return put_one(row, point, family, None).map(|()| 1);
     }
     let kept = last_of_each_instant(points);
     match cells {
-        PointCells::Each => put_each(row, kept, |_| None),
-        PointCells::EachAtItsTime => put_each(row, kept, |point| Some(point.time(base))),
-        PointCells::Joined => put_joined(row, kept, joined),
+        PointCells::Each => put_each(row, kept, family, |_| None),
+        PointCells::EachAtItsTime => put_each(row, kept, family, |point| Some(point.time())),
+        PointCells::Joined => put_joined(row, kept, family, joined),
     }
 }
 
@@ -269,18 +278,24 @@ fn put_points(
 fn put_each<'p>(
     row: &mut RowBuilder<'_>,
     mut points: impl Iterator<Item = &'p StagedPoint>,
+    family: BatchFamily,
     time: impl Fn(&StagedPoint) -> Option<Timestamp>,
 ) -> basalt_store::Result<usize> {
     points.try_fold(0, |count, point| {
-        put_one(row, point, time(point))?;
+        put_one(row, point, family, time(point))?;
         Ok(count + 1)
     })
 }
 
 /// Puts a point's cell.
 #[inline]
-fn put_one(row: &mut RowBuilder<'_>, point: &StagedPoint, time: Option<Timestamp>) -> basalt_store::Result<()> {
-    row.put(DATA_FAMILY, &point.cell.qualifier_bytes(), time, &point.cell.value())?;
+fn put_one(
+    row: &mut RowBuilder<'_>,
+    point: &StagedPoint,
+    family: BatchFamily,
+    time: Option<Timestamp>,
+) -> basalt_store::Result<()> {
+    row.put_in(family, &point.cell.qualifier_bytes(), time, &point.cell.value())?;
     Ok(())
 }
 
@@ -288,6 +303,7 @@ fn put_one(row: &mut RowBuilder<'_>, point: &StagedPoint, time: Option<Timestamp
 fn put_joined<'p>(
     row: &mut RowBuilder<'_>,
     points: impl Iterator<Item = &'p StagedPoint>,
+    family: BatchFamily,
     joined: &mut CompactedCell,
 ) -> basalt_store::Result<usize> {
     joined.clear();
@@ -295,7 +311,7 @@ fn put_joined<'p>(
         joined.push(StoredPoint { qualifier: point.cell.qualifier, value: &point.cell.value() });
     }
     joined.seal();
-    row.put(DATA_FAMILY, joined.qualifier(), None, joined.value())?;
+    row.put_in(family, joined.qualifier(), None, joined.value())?;
     Ok(joined.points_count())
 }
 
@@ -346,13 +362,13 @@ mod tests {
 
     /// Points `(series, time, value)`, and the cells they become.
     fn sealed(points: &[(u64, i64, Value)], cells: PointCells) -> (StagedRows, Vec<Cell>) {
-        let mut stage = Stage::with_capacity(points.len());
+        let handles = SeriesIndex::new(UidWidths::default(), 1).row_handles();
+        let mut stage = Stage::with_capacity(points.len(), Durability::Fsync, handles);
         for (index, (tagv, time, value)) in points.iter().enumerate() {
             let cell = point_cell(PointTime::from_number(*time).unwrap(), *value, Door::Http).unwrap();
-            stage.push(index, &series(*tagv), cell);
+            stage.push(index, &series(*tagv), cell).unwrap();
         }
-        let (rows, batch) =
-            stage.seal(Durability::Fsync, cells, SeriesIndex::new(UidWidths::default(), 1).row_handles());
+        let (rows, batch) = stage.seal(cells);
         let batch = batch.unwrap();
         let cells = batch
             .rows()

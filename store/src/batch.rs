@@ -61,14 +61,28 @@ impl Span {
     #[inline]
     pub(crate) fn push_both(data: &mut Vec<u8>, first: &[u8], second: &[u8]) -> Result<Self> {
         let (start, len) = (data.len(), first.len() + second.len());
-        let (Ok(place), Ok(end)) = (u32::try_from(start), u32::try_from(start + len)) else {
-            let (size, limit) = ((start + len) as u64, u64::from(u32::MAX));
-            return Err(Error::TooLarge { what: "batch", size, limit });
-        };
+        let span = Self::between(start, start + len)?;
         data.reserve(len);
         data.extend_from_slice(first);
         data.extend_from_slice(second);
-        Ok(Self { start: place, len: end - place })
+        Ok(span)
+    }
+
+    /// What was appended to `data` since it was so long.
+    ///
+    /// # Errors
+    /// As [`Span::push`].
+    #[inline]
+    pub(crate) fn since(data: &[u8], start: usize) -> Result<Self> {
+        Self::between(start, data.len())
+    }
+
+    #[inline]
+    fn between(start: usize, end: usize) -> Result<Self> {
+        match (u32::try_from(start), u32::try_from(end)) {
+            (Ok(start), Ok(end)) => Ok(Self { start, len: end - start }),
+            _ => Err(Error::TooLarge { what: "batch", size: end as u64, limit: u64::from(u32::MAX) }),
+        }
     }
 
     /// The bytes.

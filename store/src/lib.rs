@@ -70,7 +70,7 @@ pub use filter::{
 };
 pub use fold::{Fold, FoldedCell, FoldedRow, Window};
 pub use memory::MemoryStore;
-pub use mutation::{CellMutation, Durability, MutationBatch, RowBuilder, RowHandle, RowMutation};
+pub use mutation::{BatchFamily, CellMutation, Durability, MutationBatch, RowBuilder, RowHandle, RowMutation};
 pub use name::TableName;
 pub use namespace::{NamespaceDescriptor, NamespaceLoad, Namespaces};
 pub use packed::{Packed, PackedRow, PackedRows, Packing, RowSummary};

@@ -47,11 +47,18 @@ pub struct RowHandle(pub NonZeroU64);
 pub struct MutationBatch {
     durability: Durability,
     held: bool,
+    has_tombstones: bool,
     data: Vec<u8>,
     families: Vec<Bytes>,
     rows: Vec<RowEntry>,
     cells: Vec<CellEntry>,
+    /// How many of the rows were planned and have had their turn.
+    taken: usize,
 }
+
+/// A family that cells of a batch are in; of that batch alone.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchFamily(u16);
 
 #[derive(Debug, Clone, Copy)]
 struct RowEntry {
@@ -80,11 +87,10 @@ impl MutationBatch {
     pub fn with_capacity(durability: Durability, rows: usize, cells: usize, bytes: usize) -> Self {
         Self {
             durability,
-            held: false,
             data: Vec::with_capacity(bytes),
-            families: Vec::new(),
             rows: Vec::with_capacity(rows),
             cells: Vec::with_capacity(cells),
+            ..Self::default()
         }
     }
 
@@ -124,12 +130,7 @@ impl MutationBatch {
     /// As [`MutationBatch::row`].
     #[inline]
     pub fn row_of(&mut self, key: &[u8], handle: Option<RowHandle>) -> Result<RowBuilder<'_>> {
-        if key.is_empty() {
-            return Err(Error::InvalidArgument { what: "row key", reason: "it is empty".into() });
-        }
-        if key.len() > ROW_KEY_BYTES_MAX {
-            return Err(Error::TooLarge { what: "row key", size: key.len() as u64, limit: ROW_KEY_BYTES_MAX as u64 });
-        }
+        check_key(key.len())?;
         // Fast path: two handles tell.
         let is_last = self.rows.last().is_some_and(|row| match (row.handle, handle) {
             (Some(last), Some(this)) => last == this,
@@ -143,12 +144,53 @@ impl MutationBatch {
         Ok(RowBuilder(self))
     }
 
+    /// Plans a row: its key is what `write` appends, its cells come when it has its turn, by [`MutationBatch::next_planned`].
+    ///
+    /// For whoever knows all rows before the cells of the first: keys are written where they stay. Until all planned rows had their
+    /// turn, none is begun by [`MutationBatch::row`].
+    ///
+    /// # Errors
+    /// As [`MutationBatch::row`].
+    #[inline]
+    pub fn plan_row(&mut self, handle: Option<RowHandle>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        let start = self.data.len();
+        write(&mut self.data);
+        let key = check_key(self.data.len() - start).and_then(|()| Span::since(&self.data, start));
+        let key = key.inspect_err(|_| self.data.truncate(start))?;
+        self.rows.push(RowEntry { key, first_cell: PLANNED, handle });
+        Ok(())
+    }
+
+    /// The planned row whose turn it is; `None` when all had theirs.
+    ///
+    /// # Errors
+    /// `Invalid`: a full batch.
+    #[inline]
+    pub fn next_planned(&mut self) -> Result<Option<RowBuilder<'_>>> {
+        let first_cell = u32::try_from(self.cells.len()).map_err(|_| full())?;
+        let Some(row) = self.rows.get_mut(self.taken).filter(|row| row.first_cell == PLANNED) else { return Ok(None) };
+        row.first_cell = first_cell;
+        self.taken += 1;
+        Ok(Some(RowBuilder(self)))
+    }
+
+    /// The key of a row, planned or begun.
+    pub fn key(&self, row: usize) -> Option<&[u8]> {
+        self.rows.get(row).map(|row| row.key.of(&self.data))
+    }
+
     /// The rows in the order they were begun. A key may come again; its changes are then applied in that order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = RowMutation<'_>> {
         self.rows.iter().enumerate().map(|(index, row)| {
-            let end = self.rows.get(index + 1).map_or(self.cells.len(), |next| next.first_cell as usize);
+            let next = self.rows.get(index + 1).filter(|next| next.first_cell != PLANNED);
+            let end = next.map_or(self.cells.len(), |next| next.first_cell as usize);
             RowMutation { batch: self, row, end }
         })
+    }
+
+    /// Whether any of it is a tombstone.
+    pub fn has_tombstones(&self) -> bool {
+        self.has_tombstones
     }
 
     /// Whether nothing is asked.
@@ -168,18 +210,34 @@ impl MutationBatch {
 
     /// Empties it and keeps its memory and durability.
     pub fn clear(&mut self) {
+        (self.has_tombstones, self.taken) = (false, 0);
         self.data.clear();
         self.rows.clear();
         self.cells.clear();
     }
 
+    /// A family of this batch, for [`RowBuilder::put_in`]: one that many cells are in is looked up once.
+    ///
+    /// # Errors
+    /// `Invalid`: more than 65,536 families.
     #[inline]
-    fn family(&mut self, name: &[u8]) -> Result<u16> {
+    pub fn family(&mut self, name: &[u8]) -> Result<BatchFamily> {
         let at = self.families.iter().rposition(|f| f == name).unwrap_or_else(|| {
             self.families.push(Bytes::copy_from_slice(name));
             self.families.len() - 1
         });
-        u16::try_from(at).map_err(|_| full())
+        u16::try_from(at).map(BatchFamily).map_err(|_| full())
+    }
+}
+
+/// In place of a row's first cell, until it has its turn. No batch is that full.
+const PLANNED: u32 = u32::MAX;
+
+fn check_key(bytes: usize) -> Result<()> {
+    match bytes {
+        0 => Err(Error::InvalidArgument { what: "row key", reason: "it is empty".into() }),
+        1..=ROW_KEY_BYTES_MAX => Ok(()),
+        _ => Err(Error::TooLarge { what: "row key", size: bytes as u64, limit: ROW_KEY_BYTES_MAX as u64 }),
     }
 }
 
@@ -199,6 +257,21 @@ impl RowBuilder<'_> {
     #[inline]
     pub fn put(&mut self, family: &[u8], qualifier: &[u8], time: Option<Timestamp>, value: &[u8]) -> Result<&mut Self> {
         self.push(CellKind::Put, family, qualifier, time, value)
+    }
+
+    /// As [`RowBuilder::put`], into a family that was looked up.
+    ///
+    /// # Errors
+    /// As [`RowBuilder::put`].
+    #[inline]
+    pub fn put_in(
+        &mut self,
+        family: BatchFamily,
+        qualifier: &[u8],
+        time: Option<Timestamp>,
+        value: &[u8],
+    ) -> Result<&mut Self> {
+        self.push_in(CellKind::Put, family, qualifier, time, value)
     }
 
     /// A tombstone over one version: that of `time` (S-DEL-2), or without one the newest that a reader saw just before
@@ -245,14 +318,27 @@ impl RowBuilder<'_> {
         time: Option<Timestamp>,
         value: &[u8],
     ) -> Result<&mut Self> {
+        let family = self.0.family(family)?;
+        self.push_in(kind, family, qualifier, time, value)
+    }
+
+    #[inline]
+    fn push_in(
+        &mut self,
+        kind: CellKind,
+        BatchFamily(family): BatchFamily,
+        qualifier: &[u8],
+        time: Option<Timestamp>,
+        value: &[u8],
+    ) -> Result<&mut Self> {
         if time.is_some_and(|t| t > Timestamp::LATEST) {
             return Err(Error::InvalidArgument { what: "timestamp", reason: "it is over 2^63 - 1".into() });
         }
         let batch = &mut *self.0;
-        let family = batch.family(family)?;
         let bytes = Span::push_both(&mut batch.data, qualifier, value)?;
         let qualifier_bytes = u32::try_from(qualifier.len()).map_err(|_| full())?;
         let timestamp = time.filter(|t| *t != Timestamp::LATEST);
+        batch.has_tombstones |= kind != CellKind::Put;
         batch.cells.push(CellEntry { bytes, qualifier_bytes, timestamp, family, kind });
         Ok(self)
     }
@@ -330,6 +416,52 @@ mod tests {
         let told: Vec<_> = batch.rows().map(|row| (row.key(), row.cells().len())).collect();
         assert_eq!(told, [(&b"a"[..], 2), (&b"b"[..], 1), (&b"a"[..], 1)]);
         assert_eq!(batch.families().len(), 1);
+    }
+
+    #[test]
+    fn planned_rows_get_their_cells_in_turn() {
+        let mut batch = MutationBatch::new(Durability::Os);
+        let handle = NonZeroU64::new(7).map(RowHandle);
+        for key in [b"a", b"b", b"c"] {
+            batch.plan_row(handle.filter(|_| key == b"b"), |data| data.extend_from_slice(key)).unwrap();
+        }
+        let too_long = vec![0; ROW_KEY_BYTES_MAX + 1];
+        for wrong in [&too_long[..], b""] {
+            assert!(batch.plan_row(None, |data| data.extend_from_slice(wrong)).is_err());
+        }
+        assert_eq!(batch.data_bytes(), 3, "what is refused leaves nothing");
+        let family = batch.family(b"f").unwrap();
+        let mut told = Vec::new();
+        for count in [2, 0, 1] {
+            let mut row = batch.next_planned().unwrap().unwrap();
+            for _ in 0..count {
+                row.put_in(family, b"q", None, b"v").unwrap();
+            }
+            told.push(batch.rows().map(|row| row.cells().len()).collect::<Vec<_>>());
+        }
+        assert_eq!(told, [[2, 0, 0], [2, 0, 0], [2, 0, 1]], "rows that wait for their turn have none");
+        assert!(batch.next_planned().unwrap().is_none());
+        let rows: Vec<_> = batch.rows().map(|row| (row.key(), row.handle())).collect();
+        assert_eq!(rows, [(&b"a"[..], None), (b"b", handle), (b"c", None)]);
+        assert_eq!((batch.key(2), batch.key(3)), (Some(&b"c"[..]), None));
+        // Another begins behind them.
+        batch.row(b"c").unwrap().put(b"f", b"q", None, b"v").unwrap();
+        assert_eq!(batch.rows().map(|row| row.cells().len()).collect::<Vec<_>>(), [2, 0, 2]);
+        batch.clear();
+        batch.plan_row(None, |data| data.push(1)).unwrap();
+        assert!(batch.next_planned().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_batch_knows_its_tombstones() {
+        let mut batch = MutationBatch::default();
+        batch.row(b"a").unwrap().put(b"f", b"q", None, b"v").unwrap();
+        assert!(!batch.has_tombstones());
+        batch.row(b"a").unwrap().delete(b"f", b"q", None).unwrap();
+        batch.row(b"b").unwrap().put(b"f", b"q", None, b"v").unwrap();
+        assert!(batch.has_tombstones());
+        batch.clear();
+        assert!(!batch.has_tombstones());
     }
 
     #[test]
