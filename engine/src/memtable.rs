@@ -29,7 +29,7 @@ mod tests;
 use arena::Arena;
 pub(crate) use cursor::{LonePuts, MemtableCursor};
 use rows::{ROW_BYTES, Rows};
-use slot::Entry;
+use slot::{Entry, NewEntry};
 
 /// Rows that are looked up before the first of them is changed.
 const ROWS_AT_ONCE: usize = 32;
@@ -207,14 +207,14 @@ impl FamilyCells {
         let FamilyCells { rows, arena, .. } = self;
         let (mut added, mut at) = (0, found.or_else(|| rows.get(key, handle, arena)));
         for cell in cells {
-            let (entry, kept) = Entry::keep(cell, sequence, arena);
+            let (new, kept) = NewEntry::keep(cell, sequence, arena);
             added += kept as u64;
             if let Some(at) = at {
                 added += size_of::<Entry>() as u64;
-                rows.put(at, entry, arena);
+                rows.put(at, new, arena);
             } else {
                 added += ROW_BYTES + key.len() as u64;
-                at = Some(rows.insert((key, handle), entry, arena));
+                at = Some(rows.insert((key, handle), new, arena));
             }
         }
         added

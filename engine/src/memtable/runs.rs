@@ -89,6 +89,13 @@ impl Runs {
         room.unwrap_or_default()
     }
 
+    /// The room behind its last cell, if there is any.
+    #[inline]
+    pub(super) fn behind(&self, run: Run) -> Option<&Entry> {
+        let place = run.start as usize + run.len();
+        self.pieces.get(place / PIECE_CELLS)?.get(place % PIECE_CELLS).filter(|_| run.has_room())
+    }
+
     pub(super) fn last(&self, run: Run) -> Option<&Entry> {
         self.cells(run).last()
     }
@@ -156,6 +163,7 @@ mod tests {
     use basalt_store::{CellKind, SeqNo, Timestamp};
 
     use super::super::arena::Arena;
+    use super::super::slot::NewEntry;
     use super::*;
     use crate::id::FamilyId;
     use crate::io::{Rng, SplitMix};
@@ -164,7 +172,7 @@ mod tests {
     fn entry(number: u64) -> Entry {
         let (family, kind, timestamp) = (FamilyId(1), CellKind::Put, Timestamp(number));
         let cell = LoggedCell { family, kind, timestamp, qualifier: b"q", value: b"v" };
-        Entry::keep(&cell, SeqNo(number), &mut Arena::default()).0
+        NewEntry::keep(&cell, SeqNo(number), &mut Arena::default()).0.entry()
     }
 
     /// Many runs that grow, split and leave memory to each other hold what lists of their own would.

@@ -19,9 +19,21 @@ const APPENDED_CELLS_MAX: usize = 32;
 /// Up to so many bytes of qualifier and value lie in the entry itself: those of any point.
 const INLINE_BYTES: usize = 12;
 
-/// A cell.
+/// A cell on its way to its place: numbers.
 ///
-/// In this order, so that the bytes lie at a word: what is written in words and read in others is waited for.
+/// What is put together in memory piece by piece, and then read as a whole, waits for all that was written before it, and in a
+/// memtable that is memory from far away.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewEntry {
+    timestamp: Timestamp,
+    sequence: SeqNo,
+    /// The first [`INLINE_BYTES`] of it are the bytes.
+    word: u128,
+    lengths: u8,
+    kind: CellKind,
+}
+
+/// A cell in its place.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Entry {
@@ -39,6 +51,39 @@ const KEPT: u8 = u8::MAX;
 
 const _: () = assert!(size_of::<Entry>() == 32 && INLINE_BYTES < 16);
 
+impl NewEntry {
+    /// One of the cell's bytes, and how many of them it left to the arena.
+    #[inline]
+    pub(super) fn keep(cell: &LoggedCell<'_>, sequence: SeqNo, arena: &mut Arena) -> (NewEntry, usize) {
+        let (word, lengths, kept) = match inline(cell.qualifier, cell.value) {
+            Some((word, lengths)) => (word, lengths, 0),
+            None => keep_in_arena(cell, arena),
+        };
+        (NewEntry { timestamp: cell.timestamp, sequence, word, lengths, kind: cell.kind }, kept)
+    }
+
+    /// As it lies in its place.
+    #[inline]
+    pub(super) fn entry(self) -> Entry {
+        let NewEntry { timestamp, sequence, word, lengths, kind } = self;
+        let bytes = word.to_le_bytes().first_chunk().copied().unwrap_or_default();
+        Entry { timestamp, sequence, bytes, lengths, kind }
+    }
+
+    /// Its qualifier as a mark.
+    #[inline]
+    fn mark(self) -> Mark {
+        // More than four bytes where they lie in the arena; none have nothing to tell.
+        let bytes = self.lengths >> 4;
+        if !(1..=4).contains(&bytes) {
+            return Mark { qualifier: 0, bytes: 0 };
+        }
+        let [a, b, c, d, ..] = self.word.to_le_bytes();
+        let word = u32::from_be_bytes([a, b, c, d]);
+        Mark { qualifier: word >> (u32::BITS - u32::from(bytes) * 8), bytes }
+    }
+}
+
 impl Entry {
     /// Stands where there is room.
     pub(super) const EMPTY: Entry = Entry {
@@ -48,16 +93,6 @@ impl Entry {
         lengths: 0,
         kind: CellKind::Put,
     };
-
-    /// An entry of the cell's bytes, and how many of them it left to the arena.
-    #[inline]
-    pub(super) fn keep(cell: &LoggedCell<'_>, sequence: SeqNo, arena: &mut Arena) -> (Entry, usize) {
-        let (bytes, lengths, kept) = match inline(cell.qualifier, cell.value) {
-            Some((bytes, lengths)) => (bytes, lengths, 0),
-            None => keep_in_arena(cell, arena),
-        };
-        (Entry { timestamp: cell.timestamp, sequence, bytes, lengths, kind: cell.kind }, kept)
-    }
 
     /// Qualifier and value.
     pub(super) fn bytes<'a>(&'a self, arena: &'a Arena) -> (&'a [u8], &'a [u8]) {
@@ -73,16 +108,10 @@ impl Entry {
         (arena.bytes(place, start, qualifier), arena.bytes(place, start + qualifier, value))
     }
 
-    /// Its qualifier as a mark.
-    #[inline]
-    fn mark(&self) -> Mark {
-        // More than four bytes where they lie in the arena; none have nothing to tell.
-        let bytes = self.lengths >> 4;
-        if !(1..=4).contains(&bytes) {
-            return Mark { qualifier: 0, bytes: 0 };
-        }
-        let word = self.bytes.first_chunk().copied().map_or(0, u32::from_be_bytes);
-        Mark { qualifier: word >> (u32::BITS - u32::from(bytes) * 8), bytes }
+    /// The same on its way.
+    fn again(&self) -> NewEntry {
+        let Entry { timestamp, sequence, bytes, lengths, kind } = *self;
+        NewEntry { timestamp, sequence, word: joined(&bytes, &[]), lengths, kind }
     }
 
     fn order(&self, other: &Entry, arena: &Arena) -> Ordering {
@@ -108,30 +137,25 @@ impl Mark {
 /// The two lengths before kept bytes.
 const LENGTHS_BYTES: usize = 8;
 
-/// Bytes that fit into an entry, and their lengths.
+/// Bytes that fit into an entry, as a number, and their lengths.
 #[inline]
-fn inline(qualifier: &[u8], value: &[u8]) -> Option<([u8; INLINE_BYTES], u8)> {
+fn inline(qualifier: &[u8], value: &[u8]) -> Option<(u128, u8)> {
     qualifier.len().checked_add(value.len()).filter(|end| *end <= INLINE_BYTES)?;
     let lengths = u8::try_from(qualifier.len() << 4 | value.len()).ok()?;
-    // Fast path: nearly all points' bytes are of few lengths, each of which is one load; they are joined in registers.
+    // Fast path: nearly all points' bytes are of few lengths, each of which is one load.
     if let Some((qualifier_word, value_word)) = word(qualifier).zip(word(value)) {
-        let word = u128::from(qualifier_word) | u128::from(value_word) << (8 * qualifier.len());
-        return Some((*word.to_le_bytes().first_chunk()?, lengths));
+        return Some((u128::from(qualifier_word) | u128::from(value_word) << (8 * qualifier.len()), lengths));
     }
     Some((joined(qualifier, value), lengths))
 }
 
-/// Bytes one behind the other.
-fn joined(qualifier: &[u8], value: &[u8]) -> [u8; INLINE_BYTES] {
-    let mut bytes = [0; INLINE_BYTES];
-    for (place, byte) in bytes.iter_mut().zip(qualifier.iter().chain(value)) {
-        *place = *byte;
-    }
-    bytes
+/// Bytes one behind the other, as a number.
+fn joined(qualifier: &[u8], value: &[u8]) -> u128 {
+    value.iter().rev().chain(qualifier.iter().rev()).fold(0, |word, byte| word << 8 | u128::from(*byte))
 }
 
 /// Leaves a cell's bytes to the arena: their place, what stands for their lengths, and how many they are.
-fn keep_in_arena(cell: &LoggedCell<'_>, arena: &mut Arena) -> ([u8; INLINE_BYTES], u8, usize) {
+fn keep_in_arena(cell: &LoggedCell<'_>, arena: &mut Arena) -> (u128, u8, usize) {
     let (qualifier, value) = (cell.qualifier, cell.value);
     let lengths = [width(qualifier.len()).to_le_bytes(), width(value.len()).to_le_bytes()];
     let place = arena.keep(&[lengths.as_flattened(), qualifier, value]);
@@ -181,16 +205,26 @@ struct Before(Vec<Run>);
 impl Slot {
     /// Puts a cell where it belongs; replaces the one of the same address and number.
     #[inline]
-    pub(super) fn insert(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
+    pub(super) fn insert(&mut self, new: NewEntry, runs: &mut Runs, arena: &Arena) {
         match self {
-            Slot::Many(row) => row.insert(entry, runs, arena),
-            Slot::One(one) if one.order(&entry, arena) == Ordering::Equal => *one = entry,
+            Slot::Many(row) => row.insert(new, runs, arena),
+            Slot::One(one) if one.order(&new.entry(), arena) == Ordering::Equal => *one = new.entry(),
             Slot::One(one) => {
-                let mut row = RowRuns { last: runs.begin(FIRST_CELLS), mark: one.mark(), before: None };
+                let mut row = RowRuns { last: runs.begin(FIRST_CELLS), mark: one.again().mark(), before: None };
                 runs.push(&mut row.last, *one);
-                row.insert(entry, runs, arena);
+                row.insert(new, runs, arena);
                 *self = Slot::Many(row);
             }
+        }
+    }
+
+    /// What lies where the next cell of a series goes: whoever is about to put cells into many rows has the memory of all of them
+    /// come at the same time.
+    #[inline]
+    pub(super) fn behind(&self, runs: &Runs) -> u64 {
+        match self {
+            Slot::Many(row) => runs.behind(row.last).map_or(0, |entry| entry.sequence.0),
+            Slot::One(_) => 0,
         }
     }
 
@@ -232,18 +266,20 @@ fn touched(run: &[Entry]) -> &[Entry] {
 
 impl RowRuns {
     #[inline]
-    fn insert(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
+    fn insert(&mut self, new: NewEntry, runs: &mut Runs, arena: &Arena) {
         // Fast path: the cell after all others, as points of a series come.
-        let mark = entry.mark();
+        let mark = new.mark();
         if self.mark.is_clearly_before(mark) && self.last.has_room() {
-            runs.push(&mut self.last, entry);
+            runs.push(&mut self.last, new.entry());
             self.mark = mark;
         } else {
-            self.insert_slowly(entry, runs, arena);
+            self.insert_slowly(new.entry(), runs, arena);
         }
     }
 
     /// The same where only a look at the cells tells where it belongs, or where there is no room.
+    #[cold]
+    #[inline(never)]
     fn insert_slowly(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
         let is_behind = |last: &Entry| last.order(&entry, arena) == Ordering::Less;
         if !runs.last(self.last).is_none_or(is_behind) {
@@ -254,7 +290,7 @@ impl RowRuns {
             self.before.get_or_insert_default().0.push(std::mem::replace(&mut self.last, next));
         }
         runs.push(&mut self.last, entry);
-        self.mark = entry.mark();
+        self.mark = entry.again().mark();
     }
 
     fn insert_between(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
@@ -309,9 +345,9 @@ mod tests {
     use crate::id::FamilyId;
     use crate::io::{Rng, SplitMix};
 
-    fn entry(qualifier: &[u8], arena: &mut Arena) -> Entry {
+    fn entry(qualifier: &[u8], arena: &mut Arena) -> NewEntry {
         let (family, kind, timestamp) = (FamilyId(1), CellKind::Put, Timestamp(7));
-        Entry::keep(&LoggedCell { family, kind, timestamp, qualifier, value: b"" }, SeqNo(9), arena).0
+        NewEntry::keep(&LoggedCell { family, kind, timestamp, qualifier, value: b"" }, SeqNo(9), arena).0
     }
 
     #[test]
@@ -326,7 +362,7 @@ mod tests {
             assert!(!b_entry.mark().is_clearly_before(a_entry.mark()));
             if a_entry.mark().is_clearly_before(b_entry.mark()) {
                 told += 1;
-                assert!(a < b && a_entry.order(&b_entry, &arena) == Ordering::Less);
+                assert!(a < b && a_entry.entry().order(&b_entry.entry(), &arena) == Ordering::Less);
             }
         }
         assert_eq!(told, 8, "qualifiers of 1 to 4 bytes, by two pairs");
@@ -348,7 +384,7 @@ mod tests {
                 expected.insert(bytes[..length].to_vec());
                 match &mut slot {
                     Some(slot) => slot.insert(cell, &mut runs, &arena),
-                    None => slot = Some(Slot::One(cell)),
+                    None => slot = Some(Slot::One(cell.entry())),
                 }
             }
             let slot = slot.unwrap();
@@ -365,7 +401,8 @@ mod tests {
                 let (qualifier, value) = (vec![b'q'; qualifier], vec![b'v'; value]);
                 let (timestamp, kind) = (Timestamp(7), CellKind::DeleteColumn);
                 let cell = LoggedCell { family: FamilyId(1), kind, timestamp, qualifier: &qualifier, value: &value };
-                let (entry, kept) = Entry::keep(&cell, SeqNo(9), &mut arena);
+                let (new, kept) = NewEntry::keep(&cell, SeqNo(9), &mut arena);
+                let entry = new.entry();
                 assert_eq!(kept > 0, qualifier.len() + value.len() > INLINE_BYTES);
                 assert_eq!(entry.bytes(&arena), (&qualifier[..], &value[..]));
                 assert_eq!((entry.timestamp, entry.sequence, entry.kind), (timestamp, SeqNo(9), kind));
