@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 use crate::app::App;
 use crate::server::Stop;
 
-pub(crate) use put::{PutKind, put_lines};
+pub(crate) use put::{PutKind, put_lines, put_points};
 
 /// Serves one connection to its end.
 pub(crate) async fn serve(app: &Arc<App>, stream: TcpStream, peer: SocketAddr, stop: Stop) {

@@ -8,17 +8,19 @@ use serde::Serialize;
 
 use crate::histogram::check_histogram;
 use crate::put_body::parse_known;
+use crate::put_lines::parse_known_block;
 use crate::series_cache::{KnownSeries, SeriesCache};
 use crate::{
     Form, HistogramEcho, IngestLimits, RawPoint, Result, RollupEcho, decode_text, parse_histogram_line,
-    parse_histograms, parse_put, parse_rollup_line, parse_rollups,
+    parse_histograms, parse_put, parse_put_line, parse_rollup_line, parse_rollups,
 };
 
 /// A law: any bytes are read or refused.
 pub type Law = fn(&[u8]);
 
 /// All laws of this crate by the names of their fuzz targets.
-pub const LAWS: [(&str, Law); 3] = [("histogram", histogram), ("put_known", put_known), ("rollup", rollup)];
+pub const LAWS: [(&str, Law); 4] =
+    [("histogram", histogram), ("put_block", put_block), ("put_known", put_known), ("rollup", rollup)];
 
 /// The codec that histograms are checked against.
 const CODEC: u8 = 42;
@@ -50,6 +52,23 @@ fn put_known(bytes: &[u8]) {
     let known = cache(told.as_deref().unwrap_or_default());
     for cache in [known, cache(&[])] {
         assert_eq!(self::told(parse_known(&text, &limits(), &cache.read(1))), told, "BUG: other points: {text}");
+    }
+}
+
+/// Blocks of lines whose series are known, or none of them: what is read at once is what is read line by line.
+fn put_block(bytes: &[u8]) {
+    /// Longer lines are for somebody else to refuse.
+    const LINE_BYTES_MAX: usize = 80;
+    let text = decode_text(bytes);
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let points: Vec<_> = lines.iter().map(|line| parse_put_line(line)).collect();
+    let good: Vec<_> = points.iter().flatten().copied().collect();
+    for cache in [cache(&good), cache(&[])] {
+        let Some(read) = parse_known_block(bytes, LINE_BYTES_MAX, &cache.read(1)) else { continue };
+        let read: Vec<_> = read.into_iter().map(|point| Ok(RawPoint { spelled: None, ..point })).collect();
+        assert_eq!(read, points, "BUG: other points: {text}");
+        assert!(lines.iter().all(|line| line.ends_with('\n')), "BUG: a line without its end: {text}");
+        assert!(lines.iter().all(|line| line.trim_end().len() <= LINE_BYTES_MAX), "BUG: a long line: {text}");
     }
 }
 

@@ -11,6 +11,7 @@ use crate::check::{Measured, SeriesNames, check_measured, check_metric, check_na
 use crate::inflight::{Inflight, Permit};
 use crate::put_body::parse_known;
 use crate::put_line::parse_known_lines;
+use crate::put_lines::parse_known_block;
 use crate::raw_point::{RawPoint, RawTags};
 use crate::report::PointError;
 use crate::series_cache::{Fingerprint, KnownSeries, SeriesCache};
@@ -138,6 +139,12 @@ impl Ingest {
         lines: impl Iterator<Item = &'a str> + Clone,
     ) -> Vec<std::result::Result<RawPoint<'a>, Problem>> {
         parse_known_lines(lines, &self.series.read(self.schema.uids().generation()))
+    }
+
+    /// Parses a block of whole put lines, each of at most `line_bytes_max` bytes, as [`Ingest::parse_put_lines`] does;
+    /// `None` unless each is a put of a series that is known by its spelling.
+    pub fn parse_known_block<'a>(&self, block: &'a [u8], line_bytes_max: usize) -> Option<Vec<RawPoint<'a>>> {
+        parse_known_block(block, line_bytes_max, &self.series.read(self.schema.uids().generation()))
     }
 
     /// Checks points, resolves their series, and hands the good ones to the store as one batch.

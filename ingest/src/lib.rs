@@ -9,7 +9,7 @@
 //! | word of the drawing | file |
 //! |---|---|
 //! | put body | [`put_body`](parse_put), over `scanner` |
-//! | put line, import line | [`put_line`](parse_put_line) |
+//! | put line, import line | [`put_line`](parse_put_line); blocks of those of known series, `put_lines` |
 //! | histogram, rollup | [`histogram`](parse_histograms), [`rollup`](parse_rollups), written by `cells` |
 //! | raw point | [`raw_point`](RawPoint) |
 //! | check | `check`, [`number`](parse_value), [`problem`](Problem) |
@@ -30,11 +30,13 @@ mod histogram;
 mod inflight;
 mod ingest;
 mod java_text;
+mod lead;
 mod limits;
 mod number;
 mod problem;
 mod put_body;
 mod put_line;
+mod put_lines;
 mod raw_point;
 mod report;
 mod rollup;

@@ -79,6 +79,73 @@ pub(crate) fn short_integer(text: &[u8]) -> Option<i64> {
     Some(if negative { -number } else { number })
 }
 
+/// More digits are not read.
+const LEADING_DIGITS_MAX: usize = 16;
+
+/// Powers of ten.
+const TENS: [i64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// The number of the digits that `text` begins with, and how many these are; `None` without a digit, and with more than 16.
+///
+/// *Source*: eight digits at once as in Lemire, "Number parsing at a gigabyte per second" (2021), §6.
+#[inline]
+pub(crate) fn leading_digits(text: &[u8]) -> Option<(i64, usize)> {
+    let (first, count) = digits_of(head(text));
+    if count < 8 {
+        return (count > 0).then_some((i64::from(first), count));
+    }
+    let (second, more) = digits_of(head(text.get(8..)?));
+    let count = 8 + more;
+    if count == LEADING_DIGITS_MAX && text.get(count).is_some_and(u8::is_ascii_digit) {
+        return None;
+    }
+    Some((i64::from(first) * TENS.get(more)? + i64::from(second), count))
+}
+
+/// How many digits `text` begins with, of eight bytes.
+#[inline]
+pub(crate) fn leading_digits_count(text: &[u8]) -> usize {
+    digits_count(head(text) ^ ZEROS)
+}
+
+/// Eight of `0`.
+const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+
+/// The first eight bytes, or fewer and zeros.
+#[inline]
+fn head(text: &[u8]) -> u64 {
+    // Fast path: nearly all texts go on.
+    match text.first_chunk() {
+        Some(head) => u64::from_le_bytes(*head),
+        None => text.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
+/// How many of eight numbers are digits, up to the first that is none.
+#[inline]
+const fn digits_count(numbers: u64) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    // The top bit of the first byte that is over 9; bits above it say nothing.
+    let other = (numbers.wrapping_add(ONES * (0x80 - 10)) | numbers) & (ONES * 0x80);
+    (other.trailing_zeros() / 8) as usize
+}
+
+/// The number of the digits that eight bytes begin with, and how many these are.
+#[inline]
+fn digits_of(word: u64) -> (u32, usize) {
+    let numbers = word ^ ZEROS;
+    let count = digits_count(numbers);
+    if count == 0 {
+        return (0, 0);
+    }
+    // The last digit to the top, zeros before the first.
+    let numbers = numbers << (64 - 8 * count);
+    let pairs = (numbers * 10).wrapping_add(numbers >> 8);
+    let (even, odd) = (pairs & 0x0000_00FF_0000_00FF, (pairs >> 16) & 0x0000_00FF_0000_00FF);
+    let sum = even.wrapping_mul(100 + (1_000_000 << 32)).wrapping_add(odd.wrapping_mul(1 + (10_000 << 32)));
+    (u32::try_from(sum >> 32).unwrap_or(0), count)
+}
+
 /// Reads a signed 64-bit integer: a sign, then 1 to 19 digits; no blanks.
 ///
 /// # Errors
@@ -128,6 +195,37 @@ mod tests {
 
     fn check(text: &str, expected: Result<Value, &str>) {
         assert_eq!(parse_value(text).map_err(|e| e.to_string()), expected.map_err(String::from), "{text:?}");
+    }
+
+    #[test]
+    fn leading_digits_are_read_eight_at_a_time() {
+        for (text, expected) in [
+            ("", None),
+            ("x1", None),
+            ("7", Some((7, 1))),
+            ("0012x", Some((12, 4))),
+            ("1234567/", Some((1_234_567, 7))),
+            ("12345678:", Some((12_345_678, 8))),
+            ("1700000000,\"value\"", Some((1_700_000_000, 10))),
+            ("9999999999999999 ", Some((9_999_999_999_999_999, 16))),
+            ("99999999999999999", None),
+            ("12\u{e9}4567890", Some((12, 2))),
+        ] {
+            assert_eq!(leading_digits(text.as_bytes()), expected, "{text}");
+            assert_eq!(
+                leading_digits_count(text.as_bytes()),
+                expected.map_or(if text.starts_with('9') { 8 } else { 0 }, |(_, count)| count.min(8)),
+                "{text}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn leading_digits_are_as_the_standard_library_reads_them(number in 0..10_i64.pow(16), rest in "[^0-9].{0,9}") {
+            let text = format!("{number}{rest}");
+            prop_assert_eq!(leading_digits(text.as_bytes()), Some((number, number.to_string().len())));
+        }
     }
 
     #[test]

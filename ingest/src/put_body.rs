@@ -54,7 +54,7 @@ pub(crate) fn parse_known<'a>(
     known: &KnownGuard<'_>,
 ) -> Result<Vec<RawPoint<'a>>> {
     if let Ok(mut points) = parse_body::<RawPoint<'_>>(text, limits, Some(Known { known, guess: true }))
-        && points.iter_mut().filter_map(|point| point.spelled.as_mut()).all(|spelled| known.find_guessed(spelled))
+        && known.find_all(points.iter_mut().filter_map(|point| point.spelled.as_mut()))
     {
         return Ok(points);
     }

@@ -188,6 +188,13 @@ impl Known {
         self.places.find(fingerprint.word(), is_it)
     }
 
+    /// The same, looked for where the one is that follows another's: senders write series in the order in which they first did.
+    #[inline]
+    fn place_from(&self, next: u32, fingerprint: Fingerprint) -> Option<u32> {
+        let is_next = self.spellings.get(next as usize).is_some_and(|next| next.fingerprint == fingerprint);
+        if is_next { Some(next) } else { self.place(fingerprint) }
+    }
+
     fn insert(&mut self, fingerprint: Fingerprint, series: KnownSeries, spellings_max: usize) {
         let spelling = Spelling { fingerprint, series, asked: AtomicBool::new(false) };
         let known = self.place(fingerprint).and_then(|place| self.spellings.get_mut(place as usize));
@@ -243,14 +250,23 @@ impl KnownGuard<'_> {
         Spelled { fingerprint: self.cache.with_metric(tags.fingerprint, metric), place: Spelled::NOWHERE }
     }
 
-    /// Looks up what was guessed; false when it is not known. One call after the other, the memory that they wait for comes
-    /// at the same time.
+    /// Looks up what was guessed, all of it; false when any is not known. One after the other, the memory that they wait for
+    /// comes at the same time.
+    pub(crate) fn find_all<'s>(&self, spelled: impl Iterator<Item = &'s mut Spelled>) -> bool {
+        let mut next = 0;
+        let mut find = |spelled: &mut Spelled| {
+            let Some(place) = self.known.place_from(next, spelled.fingerprint) else { return false };
+            (spelled.place, next) = (place, place + 1);
+            let series = self.at(*spelled);
+            // Its points' keys are next.
+            series.inspect(|series| series.key.touch()).is_some()
+        };
+        spelled.into_iter().all(&mut find)
+    }
+
+    /// Looks up what was guessed; false when it is not known.
     pub(crate) fn find_guessed(&self, spelled: &mut Spelled) -> bool {
-        let Some(place) = self.known.place(spelled.fingerprint) else { return false };
-        spelled.place = place;
-        let series = self.at(*spelled);
-        // Its points' keys are next.
-        series.inspect(|series| series.key.touch()).is_some()
+        self.find_all(std::iter::once(spelled))
     }
 
     /// The series of a point, if its spelling is known and no name changed since.

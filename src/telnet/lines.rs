@@ -47,6 +47,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// The lines with their ends; `None` where one follows that passes the bound already.
+    pub(crate) fn text(&self) -> Option<&[u8]> {
+        (!self.is_rest_too_long).then_some(&self.bytes)
+    }
+
     /// The lines without their ends; [`TooLong`] in the place of one that passes the bound, ended or not.
     pub(crate) fn lines(&self) -> impl Iterator<Item = Result<&[u8], TooLong>> {
         let mut from = 0;

@@ -54,13 +54,8 @@ pub(crate) async fn put_lines(
     lines: &[&[u8]],
 ) -> Vec<String> {
     let texts: Vec<_> = lines.iter().map(|line| decode_text(line)).collect();
-    let mut refused = match kind {
-        PutKind::Put => {
-            let points = parse_puts(ingest, door, &texts);
-            let told = |points: &[_], errors: &[_]| publisher.points(points, errors);
-            let known = |points: &[_]| ingest.submit_known(points, door);
-            offer_all(points, known, |points| ingest.submit(points, door), told).await
-        }
+    let refused = match kind {
+        PutKind::Put => offer_points(ingest, publisher, door, parse_puts(ingest, door, &texts)).await,
         PutKind::Rollup => {
             let rollups = parse(ingest, door, &texts, parse_rollup_line);
             offer_all(rollups, |_| Ok(None), |rollups| ingest.submit_rollups(rollups, door), |_, _| {}).await
@@ -71,8 +66,34 @@ pub(crate) async fn put_lines(
                 .await
         }
     };
+    texts_of(kind, refused)
+}
+
+/// Stores points that were read from lines; returns as [`put_lines`].
+pub(crate) async fn put_points(
+    ingest: &Ingest,
+    publisher: &Publisher,
+    door: Door,
+    points: Vec<RawPoint<'_>>,
+) -> Vec<String> {
+    let parsed = Parsed { places: (0..points.len()).collect(), points, refused: Vec::new() };
+    texts_of(PutKind::Put, offer_points(ingest, publisher, door, parsed).await)
+}
+
+fn texts_of(kind: PutKind, mut refused: Vec<(usize, Problem)>) -> Vec<String> {
     refused.sort_by_key(|(place, _)| *place);
     refused.iter().map(|(_, problem)| reply::put_error(kind.word(), problem)).collect()
+}
+
+async fn offer_points(
+    ingest: &Ingest,
+    publisher: &Publisher,
+    door: Door,
+    points: Parsed<RawPoint<'_>>,
+) -> Vec<(usize, Problem)> {
+    let told = |points: &[_], errors: &[_]| publisher.points(points, errors);
+    let known = |points: &[_]| ingest.submit_known(points, door);
+    offer_all(points, known, |points| ingest.submit(points, door), told).await
 }
 
 /// What lines say, and those that say nothing, by their places.

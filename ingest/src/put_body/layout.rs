@@ -8,6 +8,10 @@
 //! What lies between the values is read once and compared from then on, so that no name of a field is looked at again. A
 //! point that is laid out in any other way is no business of this module.
 
+use std::ops::Range;
+
+use crate::lead::{Lead, RepeatedTime};
+use crate::number::{leading_digits, leading_digits_count};
 use crate::raw_point::{Form, RawPoint, RawTags, RawText};
 use crate::scanner::{Scanner, Token, special};
 use crate::series_cache::{HashedTags, KnownGuard};
@@ -17,9 +21,6 @@ const FIELDS: usize = 4;
 
 /// Layouts that are looked for in a body.
 const LOOKS_MAX: u32 = 4;
-
-/// More digits could be more than a time can hold.
-const TIME_DIGITS_MAX: usize = 18;
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,31 +39,65 @@ enum Field {
 #[derive(Debug, Clone, Copy)]
 struct Layout<'a> {
     /// Each field once, the metric before the tags, and what lies before its value; quotes do not belong to a value.
-    fields: [(&'a str, Field); FIELDS],
+    fields: [(Lead<'a>, Field); FIELDS],
     /// What lies behind the last value.
-    end: &'a str,
+    end: Lead<'a>,
 }
+
+/// What the point before said, and the next may say again.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before<'a> {
+    time: RepeatedTime<'a>,
+    tags: Option<HashedTags<'a>>,
+}
+
+/// A point of which the next differs in metric and value alone, as senders write those of a host one after the other.
+#[derive(Debug, Clone, Copy)]
+struct Repeated<'a> {
+    /// What lies before the metric, between it and the value, and behind the value.
+    pieces: [&'a str; 3],
+    is_quoted: bool,
+    timestamp: i64,
+    tags: HashedTags<'a>,
+}
+
+/// So many points in a row that repeat nothing, and it is no longer looked for.
+const MISSES_MAX: u32 = 8;
 
 /// What is known of how a body's points are laid out.
 #[derive(Debug)]
 pub(super) struct Layouts<'a> {
     layout: Option<Layout<'a>>,
-    /// Of the point before.
-    tags: Option<HashedTags<'a>>,
+    repeated: Option<Repeated<'a>>,
+    /// In a row.
+    misses: u32,
+    before: Before<'a>,
     /// How often another is looked for: a body whose points are all laid out otherwise is not read twice.
     looks_left: u32,
 }
 
 impl<'a> Layouts<'a> {
-    pub(super) const fn new() -> Self {
-        Self { layout: None, tags: None, looks_left: LOOKS_MAX }
+    pub(super) fn new() -> Self {
+        Self { layout: None, repeated: None, misses: 0, before: Before::default(), looks_left: LOOKS_MAX }
     }
 
     /// Reads the point that is next, if it is laid out as the one before, into one that says nothing yet; gives its bytes.
     /// Where it is not, the point is half read.
     #[inline]
     pub(super) fn read(&mut self, rest: &'a str, known: &KnownGuard<'_>, point: &mut RawPoint<'a>) -> Option<usize> {
-        self.layout.as_ref()?.read(rest, (known, &mut self.tags), point)
+        // Fast path: metric and value alone are others.
+        if self.misses < MISSES_MAX
+            && let Some(repeated) = &self.repeated
+        {
+            if let Some(bytes) = repeated.read(rest, known, point) {
+                self.misses = 0;
+                return Some(bytes);
+            }
+            self.misses += 1;
+        }
+        let read = self.layout.as_ref()?.read(rest, (known, &mut self.before), point)?;
+        self.repeated = self.before.tags.and_then(|tags| read.repeated(rest, point.timestamp, tags));
+        Some(read.bytes)
     }
 
     /// Looks at a point that was laid out otherwise.
@@ -78,7 +113,7 @@ impl<'a> Layout<'a> {
     /// form that collectors do not use, or the tags before the metric.
     fn of(text: &'a str) -> Option<Self> {
         let mut scanner = Scanner::new(text);
-        let mut fields = [("", Field::Metric); FIELDS];
+        let mut fields = [(Lead::default(), Field::Metric); FIELDS];
         let (mut from, mut seen) = (0, [false; FIELDS]);
         scanner.expect(b'{', "'{'").ok()?;
         for (place, field) in fields.iter_mut().enumerate() {
@@ -103,11 +138,11 @@ impl<'a> Layout<'a> {
                 return None;
             }
             let quote = usize::from(matches!(kind, Field::Metric | Field::Quoted));
-            *field = (text.get(from..value_at + quote)?, kind);
+            *field = (Lead::of(text.get(from..value_at + quote)?), kind);
             from = scanner.offset() - quote;
         }
         let ended = !scanner.more(b'}').ok()? && scanner.is_done();
-        ended.then_some(Self { fields, end: text.get(from..)? })
+        ended.then_some(Self { fields, end: Lead::of(text.get(from..)?) })
     }
 
     /// Reads the point that `rest` begins with, if it is laid out so; its tags are taken for those of a known spelling.
@@ -117,30 +152,30 @@ impl<'a> Layout<'a> {
     fn read(
         &self,
         rest: &'a str,
-        (known, before): (&KnownGuard<'_>, &mut Option<HashedTags<'a>>),
+        (known, before): (&KnownGuard<'_>, &mut Before<'a>),
         point: &mut RawPoint<'a>,
-    ) -> Option<usize> {
+    ) -> Option<Read> {
         point.form = Form::Object;
-        let (mut left, mut metric) = (rest, "");
+        let (mut left, mut metric, mut read) = (rest, "", Read::default());
         for (lead, field) in &self.fields {
-            left = left.strip_prefix(lead)?;
+            left = lead.strip(left)?;
             let bytes = left.as_bytes();
             let end = match field {
                 Field::Metric | Field::Quoted => quoted_bytes(bytes)?,
                 Field::Timestamp => {
-                    let (time, end) = time(bytes)?;
+                    let (time, end) = before.time.read(left, || time(bytes))?;
                     point.timestamp = time;
                     end
                 }
                 Field::Number => number_bytes(bytes)?,
                 Field::Tags => {
                     // Fast path: they are those of the point before.
-                    let again = before.filter(|before| bytes.starts_with(before.text.as_bytes()));
+                    let again = before.tags.filter(|before| bytes.starts_with(before.text.as_bytes()));
                     let tags = if let Some(tags) = again {
                         tags
                     } else {
                         let end = memchr::memchr(b'}', bytes).filter(|_| bytes.first() == Some(&b'{'))? + 1;
-                        *before.insert(known.hashed(Form::Object, left.get(..end)?))
+                        *before.tags.insert(known.hashed(Form::Object, left.get(..end)?))
                     };
                     point.tags = RawTags::Object(tags.text);
                     point.spelled = Some(known.guess_with(metric, tags));
@@ -148,14 +183,63 @@ impl<'a> Layout<'a> {
                 }
             };
             let (text, behind) = left.split_at_checked(end)?;
+            let at = rest.len() - left.len();
             match field {
-                Field::Metric => (metric, point.metric) = (text, Some(RawText::plain(text))),
+                Field::Metric => {
+                    (metric, point.metric, read.metric) = (text, Some(RawText::plain(text)), at..at + end);
+                }
                 Field::Timestamp | Field::Tags => {}
-                Field::Number | Field::Quoted => point.value = Some(RawText::plain(text)),
+                Field::Number | Field::Quoted => {
+                    (point.value, read.value) = (Some(RawText::plain(text)), at..at + end);
+                    read.is_quoted = *field == Field::Quoted;
+                }
             }
             left = behind;
         }
-        left = left.strip_prefix(self.end)?;
+        left = self.end.strip(left)?;
+        read.bytes = rest.len() - left.len();
+        Some(read)
+    }
+}
+
+/// Where a point's metric and value lie in its text.
+#[derive(Debug, Default)]
+struct Read {
+    metric: Range<usize>,
+    value: Range<usize>,
+    is_quoted: bool,
+    bytes: usize,
+}
+
+impl Read {
+    /// What the next point may repeat; `None` where the value lies before the metric.
+    fn repeated<'a>(&self, text: &'a str, timestamp: i64, tags: HashedTags<'a>) -> Option<Repeated<'a>> {
+        let Self { metric, value, is_quoted, bytes } = self;
+        let pieces = [text.get(..metric.start)?, text.get(metric.end..value.start)?, text.get(value.end..*bytes)?];
+        Some(Repeated { pieces, is_quoted: *is_quoted, timestamp, tags })
+    }
+}
+
+impl<'a> Repeated<'a> {
+    /// Reads the point that `rest` begins with, if it differs in metric and value alone; else nothing of it is read.
+    #[inline]
+    fn read(&self, rest: &'a str, known: &KnownGuard<'_>, point: &mut RawPoint<'a>) -> Option<usize> {
+        let [before, between, behind] = self.pieces;
+        let left = rest.strip_prefix(before)?;
+        let (metric, left) = left.split_at_checked(quoted_bytes(left.as_bytes())?)?;
+        let left = left.strip_prefix(between)?;
+        let bytes = left.as_bytes();
+        let (value, left) =
+            left.split_at_checked(if self.is_quoted { quoted_bytes(bytes)? } else { number_bytes(bytes)? })?;
+        let left = left.strip_prefix(behind)?;
+        *point = RawPoint {
+            form: Form::Object,
+            metric: Some(RawText::plain(metric)),
+            timestamp: self.timestamp,
+            value: Some(RawText::plain(value)),
+            tags: RawTags::Object(self.tags.text),
+            spelled: Some(known.guess_with(metric, self.tags)),
+        };
         Some(rest.len() - left.len())
     }
 }
@@ -175,24 +259,22 @@ fn quoted_bytes(bytes: &[u8]) -> Option<usize> {
 }
 
 /// A time of digits alone, as JSON has them, and how many these are.
+#[inline]
 fn time(bytes: &[u8]) -> Option<(i64, usize)> {
-    let (mut time, mut count) = (0_i64, 0);
-    for byte in bytes {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        if count == TIME_DIGITS_MAX || (count == 1 && time == 0) {
-            return None;
-        }
-        time = time * 10 + i64::from(digit);
-        count += 1;
-    }
-    (count > 0).then_some((time, count))
+    leading_digits(bytes).filter(|(_, count)| *count == 1 || bytes.first() != Some(&b'0'))
 }
 
 /// Bytes of a number as JSON has it, without exponent; what lies behind it is for the caller to look at.
+#[inline]
 fn number_bytes(bytes: &[u8]) -> Option<usize> {
+    // Fast path: a few digits.
+    match leading_digits_count(bytes) {
+        count @ 1..8 if bytes.get(count) != Some(&b'.') && (count == 1 || bytes.first() != Some(&b'0')) => Some(count),
+        _ => long_number_bytes(bytes),
+    }
+}
+
+fn long_number_bytes(bytes: &[u8]) -> Option<usize> {
     let digits =
         |from: usize| bytes.get(from..).map_or(0, |rest| rest.iter().take_while(|b| b.is_ascii_digit()).count());
     let sign = usize::from(bytes.first() == Some(&b'-'));

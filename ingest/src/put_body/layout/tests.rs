@@ -15,12 +15,45 @@ fn is_alike(first: &str, next: &str) -> bool {
     let text = format!("{next}, and more that ends it");
     let Some(layout) = Layout::of(first) else { return false };
     let mut point = RawPoint::NULL;
-    let read = layout.read(&text, (&SeriesCache::new(1).read(1), &mut None), &mut point);
-    read.is_some_and(|bytes| {
-        let time = parse_put(next, &IngestLimits::default()).unwrap()[0].timestamp;
-        assert_eq!((point.timestamp, bytes), (time, next.len()));
+    let read = layout.read(&text, (&SeriesCache::new(1).read(1), &mut Before::default()), &mut point);
+    read.is_some_and(|read| {
+        let expected = parse_put(next, &IngestLimits::default()).unwrap()[0];
+        assert_eq!((RawPoint { spelled: None, ..point }, read.bytes), (expected, next.len()));
+        let at = |range: Range<usize>| next.get(range).unwrap();
+        assert_eq!((at(read.metric), at(read.value)), (expected.metric.unwrap().raw(), expected.value.unwrap().raw()));
         true
     })
+}
+
+/// Whether `next` is read as one that differs from `first` in metric and value alone.
+fn repeats(first: &str, next: &str) -> bool {
+    let (longer, next) = (format!("{first}, and more"), format!("{next}, and more"));
+    let (cache, mut layouts, mut point) = (SeriesCache::new(1), Layouts::new(), RawPoint::NULL);
+    layouts.learn(first);
+    assert!(layouts.read(&longer, &cache.read(1), &mut point).is_some());
+    layouts.repeated.is_some_and(|repeated| repeated.read(&next, &cache.read(1), &mut point).is_some())
+}
+
+#[test]
+fn a_point_repeats_the_one_before_but_for_metric_and_value() {
+    assert!(repeats(POINT, &POINT.replace("sys.cpu", "é").replace("42", "-0.5")));
+    let quoted = POINT.replace("42", "\"42\"");
+    assert!(repeats(&quoted, &quoted.replace("42", "no number")));
+    for next in [
+        POINT.replace("1700000000", "1700000001"),
+        POINT.replace("1700000000", "17000000000"),
+        POINT.replace("\"a\"", "\"b\""),
+        POINT.replace("}}", ",\"b\":\"c\"}}"),
+        POINT.replace("42", "042"),
+        POINT.replace("42", "42 "),
+        POINT.replace("42", "\"42\""),
+        POINT.replace("sys", "\\u0073ys"),
+    ] {
+        assert!(!repeats(POINT, &next), "{next}");
+    }
+    // The value first: each is read by its layout.
+    let behind = r#"{"value":42,"metric":"sys.cpu","timestamp":1700000000,"tags":{"host":"a"}}"#;
+    assert!(!repeats(behind, behind));
 }
 
 #[test]
@@ -87,11 +120,12 @@ fn body() -> impl Strategy<Value = String> {
     let [host, brace, none, null, blank] = tags;
     let tags = prop_oneof![8 => host, 1 => brace, 1 => none, 1 => null, 1 => blank];
     let metric = prop_oneof![8 => "\"[a-cé]{0,9}\"", 1 => Just("\"\\u0041\"".to_owned()), 1 => "7"];
-    let time = prop_oneof![8 => "[1-9][0-9]{0,17}", 1 => "\"[0-9]{1,3}\""];
+    // Often that of the point before, or with a digit more.
+    let time = prop_oneof![8 => "17", 4 => "170?0?", 4 => "[1-9][0-9]{0,17}", 1 => "\"[0-9]{1,3}\""];
     let point = (metric, time, value, tags);
     let order = Just(["metric", "timestamp", "value", "tags"]).prop_shuffle();
     let blank = prop_oneof![Just(""), Just(" "), Just("\n  ")];
-    (proptest::collection::vec(point, 1..6), order, blank).prop_map(|(points, order, blank)| {
+    (proptest::collection::vec(point, 1..9), order, blank).prop_map(|(points, order, blank)| {
         let objects = points.iter().map(|(metric, time, value, tags)| {
             let fields = order.iter().map(|name| {
                 let text = match *name {

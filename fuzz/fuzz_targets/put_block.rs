@@ -1,0 +1,3 @@
+#![no_main]
+
+basalt_fuzz::target!("put_block");
