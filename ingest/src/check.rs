@@ -22,9 +22,12 @@ pub(crate) struct Measured {
 /// What [`check_measured`] says of an integer of a series that is known, which so has a metric and tags; `None` of anything else.
 #[inline]
 pub(crate) fn known_integer(point: &RawPoint<'_>) -> Option<Measured> {
-    point.spelled.filter(|_| point.timestamp > 0)?;
-    // What has escapes is more than digits.
-    let value = short_integer(point.value?.raw().as_bytes())?;
+    let spelled = point.spelled.filter(|_| point.timestamp > 0)?;
+    let value = match spelled.value() {
+        Some(value) => value.get(),
+        // What has escapes is more than digits.
+        None => short_integer(point.value?.raw().as_bytes())?,
+    };
     Some(Measured { time: PointTime::from_number(point.timestamp).ok()?, value: Value::Int(value) })
 }
 

@@ -102,10 +102,10 @@ pub(crate) fn leading_digits(text: &[u8]) -> Option<(i64, usize)> {
     Some((i64::from(first) * TENS.get(more)? + i64::from(second), count))
 }
 
-/// How many digits `text` begins with, of eight bytes.
+/// The number of the digits that `text` begins with, and how many these are, if they are fewer than eight.
 #[inline]
-pub(crate) fn leading_digits_count(text: &[u8]) -> usize {
-    digits_count(head(text) ^ ZEROS)
+pub(crate) fn few_digits(text: &[u8]) -> Option<(u32, usize)> {
+    Some(digits_of(head(text))).filter(|(_, count)| (1..8).contains(count))
 }
 
 /// Eight of `0`.
@@ -212,11 +212,8 @@ mod tests {
             ("12\u{e9}4567890", Some((12, 2))),
         ] {
             assert_eq!(leading_digits(text.as_bytes()), expected, "{text}");
-            assert_eq!(
-                leading_digits_count(text.as_bytes()),
-                expected.map_or(if text.starts_with('9') { 8 } else { 0 }, |(_, count)| count.min(8)),
-                "{text}"
-            );
+            let few = expected.filter(|(_, count)| *count < 8);
+            assert_eq!(few_digits(text.as_bytes()).map(|(number, count)| (i64::from(number), count)), few, "{text}");
         }
     }
 

@@ -8,9 +8,9 @@
 //! What is written in any other way is no business of this module: the whole block is then read line by line.
 
 use crate::lead::{Lead, RepeatedTime};
-use crate::number::leading_digits;
+use crate::number::{few_digits, leading_digits};
 use crate::raw_point::{Form, RawPoint, RawTags, RawText};
-use crate::series_cache::{HashedTags, KnownGuard};
+use crate::series_cache::{HashedTags, KnownGuard, SmallValue};
 
 /// Bytes of a line, roughly; a block of shorter ones costs an allocation more.
 const LINE_BYTES: usize = 64;
@@ -55,7 +55,13 @@ fn line<'a>(text: &'a str, (known, before): (&KnownGuard<'_>, &mut Before<'a>)) 
     let (metric, rest) = word(text)?;
     let (timestamp, digits) = before.time.read(rest, || leading_digits(rest.as_bytes()))?;
     let rest = rest.get(digits..)?.strip_prefix(' ').filter(|_| timestamp > 0)?;
-    let (value, rest) = word(rest)?;
+    // Fast path: a few digits.
+    let small = few_digits(rest.as_bytes()).filter(|(_, count)| rest.as_bytes().get(*count) == Some(&b' '));
+    let (value, rest) = match small {
+        Some((_, count)) => (rest.get(..count)?, rest.get(count + 1..)?),
+        None => word(rest)?,
+    };
+    let small = small.and_then(|(number, _)| SmallValue::new(number));
     // Fast path: they are those of the line before.
     let again = before.tags.and_then(|before| Some((before, after_end(rest.strip_prefix(before.text)?)?)));
     let (tags, behind) = if let Some(again) = again {
@@ -71,7 +77,7 @@ fn line<'a>(text: &'a str, (known, before): (&KnownGuard<'_>, &mut Before<'a>)) 
         timestamp,
         value: Some(RawText::plain(value)),
         tags: RawTags::Words(tags.text),
-        spelled: Some(known.guess_with(metric, tags)),
+        spelled: Some(known.guess_with(metric, tags).with_value(small)),
     };
     Some((point, behind))
 }

@@ -14,6 +14,7 @@
 //! A rename, a delete or a drop of caches raises the schema's generation; what was resolved before it is resolved again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard};
 
@@ -57,11 +58,41 @@ pub(crate) struct HashedTags<'a> {
 pub(crate) struct Spelled {
     fingerprint: Fingerprint,
     place: u32,
+    /// The value that was written with it, if that was seen on the way.
+    value: Option<SmallValue>,
+}
+
+/// A value of a few digits alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SmallValue(NonZeroU32);
+
+impl SmallValue {
+    /// `None` for one that is not small.
+    #[inline]
+    pub(crate) fn new(value: u32) -> Option<Self> {
+        value.checked_add(1).and_then(NonZeroU32::new).map(Self)
+    }
+
+    #[inline]
+    pub(crate) fn get(self) -> i64 {
+        i64::from(self.0.get()) - 1
+    }
 }
 
 impl Spelled {
     /// Not looked for yet.
     const NOWHERE: u32 = u32::MAX;
+
+    /// With what its value was seen to be.
+    #[inline]
+    pub(crate) const fn with_value(self, value: Option<SmallValue>) -> Self {
+        Self { value, ..self }
+    }
+
+    #[inline]
+    pub(crate) const fn value(self) -> Option<SmallValue> {
+        self.value
+    }
 }
 
 /// The spellings met lately, bounded by their number.
@@ -247,7 +278,7 @@ impl KnownGuard<'_> {
     /// As [`KnownGuard::guess`].
     #[inline]
     pub(crate) fn guess_with(&self, metric: &str, tags: HashedTags<'_>) -> Spelled {
-        Spelled { fingerprint: self.cache.with_metric(tags.fingerprint, metric), place: Spelled::NOWHERE }
+        Spelled { fingerprint: self.cache.with_metric(tags.fingerprint, metric), place: Spelled::NOWHERE, value: None }
     }
 
     /// Looks up what was guessed, all of it; false when any is not known. One after the other, the memory that they wait for
@@ -278,7 +309,7 @@ impl KnownGuard<'_> {
         }
         let fingerprint = self.cache.fingerprint_of(point);
         let place = self.known.place(fingerprint)?;
-        self.at(Spelled { fingerprint, place })
+        self.at(Spelled { fingerprint, place, value: None })
     }
 
     #[inline]

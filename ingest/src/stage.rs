@@ -99,7 +99,7 @@ impl Stage {
     fn row(&mut self, series: &KnownSeries, base: BaseTime) -> basalt_store::Result<usize> {
         let of = (series.id, base);
         // Fast path: senders write series in the order in which they first did. Rows that ascend are new, each.
-        if self.next == self.rows.len() && self.places.is_empty() && self.rows.last() < Some(&of) {
+        if self.places.is_empty() && self.rows.last() < Some(&of) {
             return self.add_row(series, base);
         }
         // A series goes on, or they all come again.

@@ -88,6 +88,16 @@ mod tests {
     }
 
     #[test]
+    fn a_block_is_one_text_unless_too_long_a_line_follows() {
+        let mut lines = Lines::new(3);
+        lines.buffer(9).extend_from_slice(b"abc\nd\nrest");
+        assert_eq!(lines.take().text(), Some(&b"abc\nd\n"[..]));
+        assert_eq!(lines.take().text(), Some(&b""[..]));
+        lines.buffer(9).extend_from_slice(b"x");
+        assert_eq!(lines.take().text(), None);
+    }
+
+    #[test]
     fn a_buffer_that_grew_is_let_go() {
         let mut lines = Lines::new(9);
         lines.buffer(100_000).extend_from_slice(b"a\nb");

@@ -233,6 +233,7 @@ impl MutationBatch {
 /// In place of a row's first cell, until it has its turn. No batch is that full.
 const PLANNED: u32 = u32::MAX;
 
+#[inline]
 fn check_key(bytes: usize) -> Result<()> {
     match bytes {
         0 => Err(Error::InvalidArgument { what: "row key", reason: "it is empty".into() }),

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use basalt_schema::{AutoCreate, SchemaConfig, UidKind};
+use basalt_schema::{AutoCreate, SchemaConfig, UidKind, Value};
 use basalt_store::{
     Append, CheckAndMutate, Compaction, Completer, Get, Increment, ManualClock, MemoryStore, MutationBatch,
     NamespaceDescriptor, RegionInfo, RowBatch, RowFailure, Scan, Scanner, TableDescriptor, TableName, TruncatedRegions,
@@ -402,6 +402,42 @@ fn a_body_of_known_series_is_read_as_when_they_were_new() {
     }
     let points = bench.ingest.parse_put(&known).unwrap();
     assert!(points[0].spelled.is_some());
+}
+
+/// Values that are read on the way, and those that are not, by body, line and block.
+#[test]
+fn values_of_known_series_are_stored_as_they_were_written() {
+    let values = ["0", "7", "42", "-3", "100", "1234567", "12345678", "4294967295", "-128", "1.5", "30", "0", "128"];
+    let timed = || values.iter().zip(T..);
+    let known = bench();
+    assert!(known.put(&object("m", T - 1, "1", "a")).is_all_stored());
+    assert!(known.put_line(&format!("put m {} 1 host=a", T - 1)).is_all_stored());
+    let body = timed().map(|(value, time)| object("m", time, value, "a")).collect::<Vec<_>>().join(",");
+    assert!(known.put(&format!("[{body}]")).is_all_stored());
+    let by_body = known.cells();
+    // Of a point that another's round repeats, metric and value alone differ.
+    let round = values.iter().map(|value| object("m", T, value, "a")).collect::<Vec<_>>().join(",");
+    let points = known.ingest.parse_put(&format!("[{round}]")).map(|points| {
+        let told = points.iter().map(|point| (point.value.unwrap().raw().to_owned(), known_integer(point)));
+        told.collect::<Vec<_>>()
+    });
+    for (value, read) in points.unwrap() {
+        let expected = value.parse().map(Value::Int).ok();
+        assert_eq!(read.map(|measured| measured.value), expected, "{value}");
+    }
+    let each = bench();
+    assert!(each.put(&object("m", T - 1, "1", "a")).is_all_stored());
+    assert!(timed().all(|(value, time)| each.put(&object("m", time, value, "a")).is_all_stored()));
+    assert_eq!(each.cells(), by_body);
+    let lines = bench();
+    assert!(lines.put_line(&format!("put m {} 1 host=a", T - 1)).is_all_stored());
+    let block = timed().map(|(value, time)| format!("put m {time} {value} host=a\n")).collect::<Vec<_>>().concat();
+    let points = lines.ingest.parse_known_block(block.as_bytes(), 80).unwrap();
+    assert!(lines.ingest.submit_known(&points, Door::Telnet).unwrap().unwrap().wait().is_all_stored());
+    let each = bench();
+    assert!(block.lines().all(|line| each.put_line(line).is_all_stored()));
+    assert!(each.put_line(&format!("put m {} 1 host=a", T - 1)).is_all_stored());
+    assert_eq!(each.cells(), lines.cells());
 }
 
 /// The same of lines.

@@ -11,10 +11,10 @@
 use std::ops::Range;
 
 use crate::lead::{Lead, RepeatedTime};
-use crate::number::{leading_digits, leading_digits_count};
+use crate::number::{few_digits, leading_digits};
 use crate::raw_point::{Form, RawPoint, RawTags, RawText};
 use crate::scanner::{Scanner, Token, special};
-use crate::series_cache::{HashedTags, KnownGuard};
+use crate::series_cache::{HashedTags, KnownGuard, SmallValue};
 
 /// Fields of a point.
 const FIELDS: usize = 4;
@@ -156,7 +156,7 @@ impl<'a> Layout<'a> {
         point: &mut RawPoint<'a>,
     ) -> Option<Read> {
         point.form = Form::Object;
-        let (mut left, mut metric, mut read) = (rest, "", Read::default());
+        let (mut left, mut metric, mut read, mut small) = (rest, "", Read::default(), None);
         for (lead, field) in &self.fields {
             left = lead.strip(left)?;
             let bytes = left.as_bytes();
@@ -167,7 +167,11 @@ impl<'a> Layout<'a> {
                     point.timestamp = time;
                     end
                 }
-                Field::Number => number_bytes(bytes)?,
+                Field::Number => {
+                    let (end, number) = number(bytes)?;
+                    small = number;
+                    end
+                }
                 Field::Tags => {
                     // Fast path: they are those of the point before.
                     let again = before.tags.filter(|before| bytes.starts_with(before.text.as_bytes()));
@@ -197,6 +201,7 @@ impl<'a> Layout<'a> {
             left = behind;
         }
         left = self.end.strip(left)?;
+        point.spelled = point.spelled.map(|spelled| spelled.with_value(small));
         read.bytes = rest.len() - left.len();
         Some(read)
     }
@@ -229,8 +234,8 @@ impl<'a> Repeated<'a> {
         let (metric, left) = left.split_at_checked(quoted_bytes(left.as_bytes())?)?;
         let left = left.strip_prefix(between)?;
         let bytes = left.as_bytes();
-        let (value, left) =
-            left.split_at_checked(if self.is_quoted { quoted_bytes(bytes)? } else { number_bytes(bytes)? })?;
+        let (end, small) = if self.is_quoted { (quoted_bytes(bytes)?, None) } else { number(bytes)? };
+        let (value, left) = left.split_at_checked(end)?;
         let left = left.strip_prefix(behind)?;
         *point = RawPoint {
             form: Form::Object,
@@ -238,7 +243,7 @@ impl<'a> Repeated<'a> {
             timestamp: self.timestamp,
             value: Some(RawText::plain(value)),
             tags: RawTags::Object(self.tags.text),
-            spelled: Some(known.guess_with(metric, self.tags)),
+            spelled: Some(known.guess_with(metric, self.tags).with_value(small)),
         };
         Some(rest.len() - left.len())
     }
@@ -264,13 +269,16 @@ fn time(bytes: &[u8]) -> Option<(i64, usize)> {
     leading_digits(bytes).filter(|(_, count)| *count == 1 || bytes.first() != Some(&b'0'))
 }
 
-/// Bytes of a number as JSON has it, without exponent; what lies behind it is for the caller to look at.
+/// Bytes of a number as JSON has it, without exponent, and the number if it is small; what lies behind it is for the caller to look
+/// at.
 #[inline]
-fn number_bytes(bytes: &[u8]) -> Option<usize> {
+fn number(bytes: &[u8]) -> Option<(usize, Option<SmallValue>)> {
     // Fast path: a few digits.
-    match leading_digits_count(bytes) {
-        count @ 1..8 if bytes.get(count) != Some(&b'.') && (count == 1 || bytes.first() != Some(&b'0')) => Some(count),
-        _ => long_number_bytes(bytes),
+    match few_digits(bytes) {
+        Some((number, count)) if bytes.get(count) != Some(&b'.') && (count == 1 || bytes.first() != Some(&b'0')) => {
+            Some((count, SmallValue::new(number)))
+        }
+        _ => Some((long_number_bytes(bytes)?, None)),
     }
 }
 
