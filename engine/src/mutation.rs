@@ -58,6 +58,14 @@ impl<'a> MutationWriter<'a> {
         }
         let (prefix, suffix) = self.shared;
         let own = key.get(prefix..key.len() - suffix).unwrap_or_default();
+        // Fast path: salt and metric alone are others.
+        if let Some(bytes) = few_bytes(own)
+            && (prefix | suffix | cells) < 0x80
+        {
+            let (len, cells) = (own.len(), (cells as u64) << (24 + 8 * own.len()));
+            let head = prefix as u64 | (suffix as u64) << 8 | (len as u64) << 16;
+            return put_word(&mut self.out, head | u64::from(bytes) << 24 | cells, 4 + len);
+        }
         put_varints(&mut self.out, [prefix, suffix, own.len()].map(|count| count as u64));
         self.out.extend_from_slice(own);
         put_varint(&mut self.out, cells as u64);
@@ -66,6 +74,18 @@ impl<'a> MutationWriter<'a> {
     /// Adds a cell to the row begun last.
     pub(crate) fn cell(&mut self, cell: &LoggedCell<'_>) {
         let has_time = cell.timestamp != self.server_time;
+        // Fast path: a point of a small value.
+        let (qualifier_len, value_len) = (cell.qualifier.len(), cell.value.len());
+        if let Some((qualifier, value)) = few_bytes(cell.qualifier).zip(few_bytes(cell.value))
+            && qualifier_len + value_len <= FEW_BYTES
+            && cell.family.0 < 0x40
+            && !has_time
+        {
+            let head = u64::from(cell.family.0) << 1 | u64::from(cell.kind.code()) << 8 | (qualifier_len as u64) << 16;
+            let value = (value_len as u64 | u64::from(value) << 8) << (24 + 8 * qualifier_len);
+            let len = 4 + qualifier_len + value_len;
+            return put_word(&mut self.out, head | u64::from(qualifier) << 24 | value, len);
+        }
         put_varint(&mut self.out, u64::from(cell.family.0) << 1 | u64::from(has_time));
         self.out.push(cell.kind.code());
         if has_time {
@@ -88,6 +108,30 @@ impl<'a> MutationWriter<'a> {
         record::close(&mut self.out);
         self.out
     }
+}
+
+/// With their lengths and numbers, so many bytes are a word.
+const FEW_BYTES: usize = 4;
+
+/// Bytes that are few as a number, the first the lowest.
+#[inline]
+fn few_bytes(bytes: &[u8]) -> Option<u32> {
+    Some(match *bytes {
+        [] => 0,
+        [a] => u32::from(a),
+        [a, b] => u32::from(u16::from_le_bytes([a, b])),
+        [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
+        _ => return None,
+    })
+}
+
+/// Appends the first bytes of a word.
+#[inline]
+fn put_word(out: &mut Vec<u8>, word: u64, bytes: usize) {
+    let len = out.len() + bytes;
+    out.extend_from_slice(&word.to_le_bytes());
+    out.truncate(len);
 }
 
 /// A cell of a logged row.
@@ -257,6 +301,45 @@ mod tests {
             assert!(end_of(&payload[..cut]).is_none(), "a payload cut at {cut} reads whole");
         }
         assert!(LoggedBatch::decode(3, payload, 10).is_none(), "a type that is none");
+    }
+
+    /// Rows and cells about as long as what is written as one word.
+    #[test]
+    fn rows_and_cells_come_back_whatever_their_lengths() {
+        let bytes: Vec<u8> = (1..=200).collect();
+        let mut rows: Vec<(&[u8], Vec<LoggedCell<'_>>)> = Vec::new();
+        for family in [0, 1, 0x3f, 0x40, 0x7f, 0x80, u32::MAX] {
+            let lengths = (0..10).flat_map(|qualifier| (0..10).map(move |value| (qualifier, value)));
+            let cells = lengths.map(|(qualifier, value)| LoggedCell {
+                family: FamilyId(family),
+                timestamp: Timestamp(if value == 3 { 78 } else { 77 }),
+                qualifier: &bytes[..qualifier],
+                value: &bytes[100..100 + value],
+                ..PUT
+            });
+            rows.push((&bytes[..1], cells.collect()));
+        }
+        for end in [1, 2, 127, 128, 129, 132, 133, 200] {
+            // What they share with the row before, at either end, is short or long.
+            rows.push((&bytes[..end], vec![PUT; end]));
+            rows.push((&bytes[200 - end..], vec![PUT; 1]));
+        }
+        rows.push((&bytes[..1], vec![PUT; 128]));
+        let mut writer = MutationWriter::begin(TableId(3), Timestamp(77), 0);
+        for (key, cells) in &rows {
+            writer.row(key, cells.len());
+            for cell in cells {
+                writer.cell(cell);
+            }
+        }
+        let record = writer.finish();
+        let payload = &record[record::HEADER_BYTES..record::HEADER_BYTES + payload_len(&record)];
+        let (mut batch, mut found) = (LoggedBatch::decode(MUTATIONS, payload, 1000).unwrap(), Vec::new());
+        for (key, cells) in rows {
+            assert_eq!(batch.next_row(&mut found).unwrap().unwrap().0, key);
+            assert_eq!(found, cells);
+        }
+        assert!(batch.next_row(&mut found).unwrap().is_none());
     }
 
     #[test]
