@@ -485,6 +485,35 @@ mod tests {
         }
     }
 
+    /// Rows that are looked up by their handles in the order in which they came, for a while.
+    #[test]
+    fn rows_are_found_behind_each_other_and_not() {
+        let (mut rows, mut arena, mut rng) = (Rows::default(), Arena::default(), SplitMix::new(9));
+        let handle = |number: u64| NonZeroU64::new(number + 1).map(RowHandle);
+        let keys: Vec<_> = (0..40_u64).map(u64::to_be_bytes).collect();
+        for (number, key) in (0..).zip(&keys) {
+            let first = entry(number, &mut arena);
+            rows.insert((key, handle(number)), first, &mut arena);
+        }
+        for _ in 0..2000 {
+            let mut next = rng.below(40);
+            let numbers: Vec<u64> = (0..=rng.below(5))
+                .map(|_| {
+                    next = if rng.chance(4, 5) { next + 1 } else { rng.below(45) };
+                    next
+                })
+                .collect();
+            let key = |number: u64| keys.get(usize::try_from(number).unwrap()).map_or(&[9; 8][..], |key| &key[..]);
+            let row = |number| MemRow { key: key(number), handle: handle(number), sequence: SeqNo(0), cells: &[] };
+            let sought: Vec<_> = numbers.iter().map(|number| row(*number)).collect();
+            let mut found = [None; ROWS_AT_ONCE];
+            rows.look_up(&sought, &mut found, &arena);
+            let found: Vec<_> =
+                found.iter().take(numbers.len()).map(|row| row.map(|row| number_of(&rows, row))).collect();
+            assert_eq!(found, numbers.iter().map(|number| Some(*number).filter(|n| *n < 40)).collect::<Vec<_>>());
+        }
+    }
+
     #[test]
     fn keys_in_order_fill_their_leaves() {
         let (mut rows, mut arena) = (Rows::default(), Arena::default());

@@ -15,27 +15,51 @@ const ROOMS: usize = 10;
 const _: () = assert!(RUN_CELLS_MAX <= PIECE_CELLS && RUN_CELLS_MAX < u16::MAX as usize);
 
 /// Where a run lies. Its memory stays where it is while it has room.
+///
+/// One number: what is written in part and then read as a whole, as at a row's second cell of a batch, waits for all that was
+/// written before it.
+///
+/// ```text
+/// [0: 8 bits][room, a power of two: 8][cells: 16][start, of all cells of all pieces: 32]
+/// ```
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
-    /// Of all cells of all pieces.
-    start: u32,
-    len: u16,
-    /// The power of two that it has room for.
-    room: u8,
-}
+pub(super) struct Run(u64);
 
 impl Run {
-    pub(super) fn len(self) -> usize {
-        usize::from(self.len)
+    const LEN_BITS: u32 = 32;
+    const ROOM_BITS: u32 = 48;
+
+    /// An empty one.
+    fn new(start: u32, power: u32) -> Self {
+        Self(u64::from(start) | u64::from(power) << Self::ROOM_BITS)
     }
 
-    pub(super) fn has_room(self) -> bool {
+    #[inline]
+    fn set_len(&mut self, len: usize) {
+        self.0 = self.0 & !(0xFFFF << Self::LEN_BITS) | (len as u64) << Self::LEN_BITS;
+    }
+
+    #[inline]
+    const fn start(self) -> u32 {
+        let [a, b, c, d, ..] = self.0.to_le_bytes();
+        u32::from_le_bytes([a, b, c, d])
+    }
+
+    #[inline]
+    pub(super) const fn len(self) -> usize {
+        let [_, _, _, _, low, high, ..] = self.0.to_le_bytes();
+        u16::from_le_bytes([low, high]) as usize
+    }
+
+    #[inline]
+    pub(super) const fn has_room(self) -> bool {
         self.len() < self.room()
     }
 
     /// For how many cells it has room.
-    pub(super) fn room(self) -> usize {
-        1 << self.room
+    #[inline]
+    pub(super) const fn room(self) -> usize {
+        1 << (self.0 >> Self::ROOM_BITS)
     }
 }
 
@@ -54,7 +78,7 @@ impl Runs {
         let power = room.ilog2();
         let freed = self.free.get_mut(power as usize).and_then(Vec::pop);
         let start = freed.unwrap_or_else(|| self.reserve(room));
-        Run { start, len: 0, room: u8::try_from(power).unwrap_or(u8::MAX) }
+        Run::new(start, power)
     }
 
     fn reserve(&mut self, room: usize) -> u32 {
@@ -74,7 +98,7 @@ impl Runs {
     /// Its cells.
     #[inline]
     pub(super) fn cells(&self, run: Run) -> &[Entry] {
-        let start = run.start as usize;
+        let start = run.start() as usize;
         let piece = self.pieces.get(start / PIECE_CELLS);
         let cells = piece.and_then(|piece| piece.get(start % PIECE_CELLS..start % PIECE_CELLS + run.len()));
         cells.unwrap_or_default()
@@ -83,7 +107,7 @@ impl Runs {
     /// Its cells and the room behind them.
     #[inline]
     fn room_mut(&mut self, run: Run) -> &mut [Entry] {
-        let start = run.start as usize;
+        let start = run.start() as usize;
         let piece = self.pieces.get_mut(start / PIECE_CELLS);
         let room = piece.and_then(|piece| piece.get_mut(start % PIECE_CELLS..start % PIECE_CELLS + run.room()));
         room.unwrap_or_default()
@@ -92,7 +116,7 @@ impl Runs {
     /// The room behind its last cell, if there is any.
     #[inline]
     pub(super) fn behind(&self, run: Run) -> Option<&Entry> {
-        let place = run.start as usize + run.len();
+        let place = run.start() as usize + run.len();
         self.pieces.get(place / PIECE_CELLS)?.get(place % PIECE_CELLS).filter(|_| run.has_room())
     }
 
@@ -113,7 +137,7 @@ impl Runs {
     pub(super) fn push(&mut self, run: &mut Run, entry: Entry) {
         assert!(run.has_room(), "BUG: a run of more cells than it has room for");
         self.set(*run, run.len(), entry);
-        run.len += 1;
+        run.set_len(run.len() + 1);
     }
 
     /// Adds a cell before others. A run without room is moved to where there is more; one of [`RUN_CELLS_MAX`] cells is for the
@@ -130,14 +154,14 @@ impl Runs {
             moved.rotate_right(1);
         }
         self.set(*run, at, entry);
-        run.len += 1;
+        run.set_len(len + 1);
     }
 
     /// Takes the cells from `at` on off into a run of their own.
     pub(super) fn split_off(&mut self, run: &mut Run, at: usize) -> Run {
         let mut upper = self.begin(run.room());
         self.copy(*run, at, &mut upper);
-        run.len -= upper.len;
+        run.set_len(run.len() - upper.len());
         upper
     }
 
@@ -152,8 +176,8 @@ impl Runs {
 
     /// Gives a run's memory to those that begin later.
     fn end(&mut self, run: Run) {
-        if let Some(free) = self.free.get_mut(usize::from(run.room)) {
-            free.push(run.start);
+        if let Some(free) = self.free.get_mut(run.room().ilog2() as usize) {
+            free.push(run.start());
         }
     }
 }
