@@ -61,7 +61,7 @@ struct Repeated<'a> {
     tags: HashedTags<'a>,
 }
 
-/// So many points in a row that repeat nothing, and it is no longer looked for.
+/// After so many points in a row that repeat nothing it is no longer looked for.
 const MISSES_MAX: u32 = 8;
 
 /// What is known of how a body's points are laid out.
@@ -69,7 +69,7 @@ const MISSES_MAX: u32 = 8;
 pub(super) struct Layouts<'a> {
     layout: Option<Layout<'a>>,
     repeated: Option<Repeated<'a>>,
-    /// In a row.
+    /// Points since the last that repeated the one before it.
     misses: u32,
     before: Before<'a>,
     /// How often another is looked for: a body whose points are all laid out otherwise is not read twice.
@@ -86,17 +86,14 @@ impl<'a> Layouts<'a> {
     #[inline]
     pub(super) fn read(&mut self, rest: &'a str, known: &KnownGuard<'_>, point: &mut RawPoint<'a>) -> Option<usize> {
         // Fast path: metric and value alone are others.
-        if self.misses < MISSES_MAX
-            && let Some(repeated) = &self.repeated
-        {
-            if let Some(bytes) = repeated.read(rest, known, point) {
-                self.misses = 0;
-                return Some(bytes);
-            }
-            self.misses += 1;
+        if let Some(bytes) = self.repeated.as_ref().and_then(|repeated| repeated.read(rest, known, point)) {
+            self.misses = 0;
+            return Some(bytes);
         }
         let read = self.layout.as_ref()?.read(rest, (known, &mut self.before), point)?;
-        self.repeated = self.before.tags.and_then(|tags| read.repeated(rest, point.timestamp, tags));
+        self.misses += 1;
+        let tags = self.before.tags.filter(|_| self.misses < MISSES_MAX);
+        self.repeated = tags.and_then(|tags| read.repeated(rest, point.timestamp, tags));
         Some(read.bytes)
     }
 
