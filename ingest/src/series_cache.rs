@@ -283,16 +283,15 @@ impl KnownGuard<'_> {
 
     /// Looks up what was guessed, all of it; false when any is not known. One after the other, the memory that they wait for
     /// comes at the same time.
-    pub(crate) fn find_all<'s>(&self, spelled: impl Iterator<Item = &'s mut Spelled>) -> bool {
+    pub(crate) fn find_all<'s>(&self, mut spelled: impl Iterator<Item = &'s mut Spelled>) -> bool {
         let mut next = 0;
-        let mut find = |spelled: &mut Spelled| {
+        spelled.all(|spelled| {
             let Some(place) = self.known.place_from(next, spelled.fingerprint) else { return false };
             (spelled.place, next) = (place, place + 1);
             let series = self.at(*spelled);
             // Its points' keys are next.
             series.inspect(|series| series.key.touch()).is_some()
-        };
-        spelled.into_iter().all(&mut find)
+        })
     }
 
     /// Looks up what was guessed; false when it is not known.

@@ -1,7 +1,7 @@
 //! A batch in the making: points put to their rows, rows put into one [`MutationBatch`].
 //!
 //! ```text
-//! points in order of arrival ─► (row, offset, qualifier, value) ─ by row ─► batch: row key once, its cells after it
+//! points in order of arrival ─► (row, offset, qualifier, value) ─ by row ─► batch: a key for each row as it comes, then all cells
 //! ```
 //!
 //! Where points are appended (rule S-APPEND-WRITE), a row's points are one append in the order of arrival instead; where they

@@ -33,7 +33,7 @@ pub struct RowHandle(pub NonZeroU64);
 
 /// Changes to rows: each row's are atomic, across families too; rows are independent and applied in order.
 ///
-/// *Shape*: the row key once, its cells after it; everything in one buffer. *Bounds*: 4 GiB, which stores bound
+/// *Shape*: the row key once, its cells after it, or all keys first where rows are planned; everything in one buffer. *Bounds*: 4 GiB, which stores bound
 /// further. *Cost*: a copy of the bytes, no allocation a cell once warm.
 ///
 /// ```
