@@ -136,7 +136,8 @@ pub(crate) fn known_synced(bytes: &[u8], file: u64, from: usize) -> u64 {
     let mut offset = from.next_multiple_of(ALIGN_BYTES);
     while let Some(header) = bytes.get(offset..offset + HEADER_BYTES) {
         let fields = HeaderFields::of(header);
-        if fields.kind != 0 && fields.header_crc == header_crc(header, file, offset as u64) {
+        if fields.kind != 0 && fields.reserved == [0; 3] && fields.header_crc == header_crc(header, file, offset as u64)
+        {
             synced = synced.max(fields.synced);
         }
         offset += ALIGN_BYTES;
@@ -151,6 +152,7 @@ struct HeaderFields {
     payload_crc: u32,
     length: u32,
     kind: u8,
+    reserved: [u8; 3],
     sequence: u64,
     synced: u64,
 }
@@ -159,14 +161,10 @@ impl HeaderFields {
     fn of(header: &[u8]) -> HeaderFields {
         let mut fields = Fields::new(header);
         let mut parse = || {
-            Some(HeaderFields {
-                header_crc: fields.u32()?,
-                payload_crc: fields.u32()?,
-                length: fields.u32()?,
-                kind: fields.bytes(SEQUENCE - KIND)?.first().copied()?,
-                sequence: fields.u64()?,
-                synced: fields.u64()?,
-            })
+            let (header_crc, payload_crc, length) = (fields.u32()?, fields.u32()?, fields.u32()?);
+            let [kind, reserved @ ..] = fields.u32()?.to_le_bytes();
+            let (sequence, synced) = (fields.u64()?, fields.u64()?);
+            Some(HeaderFields { header_crc, payload_crc, length, kind, reserved, sequence, synced })
         };
         parse().unwrap_or_default()
     }

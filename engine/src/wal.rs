@@ -456,7 +456,10 @@ impl Wal {
             if self.condition.check_alive().is_err() {
                 return;
             }
-            writer.prepare().map(|()| !writer.has_backlog())
+            let prepared = writer.prepare();
+            // What is kept to be used again is space for whoever makes room.
+            let given_back = if self.condition.is_disk_full() { writer.remove_retired() } else { Ok(()) };
+            prepared.and(given_back).map(|()| !writer.has_backlog())
         };
         let ready = prepared.and_then(|empty| if empty { self.reserve.fill().map(|()| true) } else { Ok(false) });
         match ready {
@@ -476,7 +479,7 @@ impl Wal {
         self.writer().first_needed(sequence)
     }
 
-    /// Deletes the segments before `first`.
+    /// Deletes the segments before `first`, or keeps a few of them to be used again.
     ///
     /// # Errors
     /// Any I/O error: harmless, the next open deletes them.

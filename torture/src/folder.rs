@@ -219,6 +219,15 @@ pub(crate) fn bytes_of(fs: &SimFs) -> Result<BTreeMap<String, Vec<u8>>> {
     fs.list(dir)?.into_iter().map(read).collect()
 }
 
+/// The files without the log's old segments, which lie there to be used again and which the next opening deletes.
+pub(crate) fn without_old_segments(mut files: BTreeMap<String, Vec<u8>>) -> Result<BTreeMap<String, Vec<u8>>> {
+    let fs = copy(&files)?;
+    stop(&fs, open(&fs, small_limits())?)?;
+    let kept = fs.list(Path::new(Folder::DIR))?;
+    files.retain(|name, _| !name.starts_with("wal-") || kept.contains(name));
+    Ok(files)
+}
+
 /// A disk that holds these files.
 pub(crate) fn copy(files: &BTreeMap<String, Vec<u8>>) -> Result<SimFs> {
     let fs = SimFs::new(2);

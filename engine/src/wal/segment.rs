@@ -5,6 +5,11 @@
 //! not read is damage, never a crash's doing; a write inside a segment meets
 //! neither a full disk nor a change of the file's length, which makes the sync
 //! cheap; and an id is never used for two logs' bytes without the header saying so.
+//!
+//! Or it is made of an old one whose records nobody needs any more (as `PostgreSQL` and
+//! `RocksDB` do): a new header and a mark of the log's end, in place of writing
+//! all of it twice. What it held stays behind that mark and is no record of the
+//! new segment, as each is bound to the id of the one that it was written for.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +17,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::field::Fields;
 use crate::io::{File, FileSystem, IoOp, publish};
+use crate::record;
 
 /// Where the records begin.
 pub(crate) const SEGMENT_HEADER_BYTES: u64 = 32;
@@ -85,6 +91,22 @@ impl Segment {
             fs.remove(&aside).map_err(Error::io(IoOp::Remove, &aside))?;
             return Err(Error::io(IoOp::Write, &aside)(source));
         }
+        publish(fs, &*file, &aside, &target)?;
+        Ok(Segment { id, file, len })
+    }
+
+    /// Makes and publishes segment `id` of segment `old`, `len` bytes long, of which the log no longer says that it is its own.
+    ///
+    /// *Cost*: a write of 64 bytes, two renames and two syncs, and no space.
+    pub(super) fn reuse(fs: &dyn FileSystem, dir: &Path, old: SegmentId, id: SegmentId, len: u64) -> Result<Segment> {
+        let (from, target) = (old.path(dir), id.path(dir));
+        // Under a name that a start sweeps away, before it is no longer what the one it has says.
+        let aside = target.with_extension("tmp");
+        fs.rename(&from, &aside).map_err(Error::io(IoOp::Rename, &from))?;
+        let file = fs.open_rw(&aside).map_err(Error::io(IoOp::Open, &aside))?;
+        let mut start = header(id);
+        start.extend_from_slice(&[0; record::HEADER_BYTES]);
+        file.write_at(0, &start).map_err(Error::io(IoOp::Write, &aside))?;
         publish(fs, &*file, &aside, &target)?;
         Ok(Segment { id, file, len })
     }

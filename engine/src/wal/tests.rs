@@ -37,14 +37,26 @@ fn closed_record(payload: &[u8]) -> Vec<u8> {
 type Held = Vec<(u64, Vec<u8>)>;
 
 fn open_on(fs: Arc<dyn FileSystem>, options: WalOptions) -> Result<(Wal, Held)> {
+    let (wal, held, _) = open_from(fs, options, (FIRST, 0))?;
+    Ok((wal, held))
+}
+
+/// Of a log that begins with a segment, after a sequence number. Also answers what was cut off it.
+fn open_from(
+    fs: Arc<dyn FileSystem>,
+    options: WalOptions,
+    (first, after): (SegmentId, u64),
+) -> Result<(Wal, Held, Option<replay::Cut>)> {
     let mut held = Held::new();
-    let replayed = replay(&*fs, &options.dir, FIRST, &mut |record| {
+    let mut replayed = replay(&*fs, &options.dir, first, &mut |record| {
         held.push((record.sequence, record.payload.to_vec()));
         Ok(())
     })?;
+    replayed.last_sequence = replayed.last_sequence.max(after);
+    let cut = replayed.cut;
     let reserve = Arc::new(Reserve::new(Arc::clone(&fs), &options.dir, 0));
     let wal = Wal::open(fs, options, Arc::new(Condition::new(None)), reserve, replayed)?;
-    Ok((wal, held))
+    Ok((wal, held, cut))
 }
 
 fn open_sim(fs: &SimFs, segment_bytes: u64) -> Result<(Wal, Held)> {
@@ -383,25 +395,124 @@ fn a_full_disk_refuses_writes_and_resumes_by_itself() {
     assert_eq!(held[15].1, b"after");
 }
 
+/// Fills a few segments, with a sync a record.
+fn fill(wal: &Wal, records: u64) -> Vec<u64> {
+    let one = |number| {
+        let (sequence, told) = put(wal, &payload(number, 300), Durability::Fsync);
+        wal.write_group(false);
+        wal.make_ready();
+        told.recv().unwrap().unwrap();
+        sequence
+    };
+    (0..records).map(one).collect()
+}
+
+#[test]
+fn segments_that_nobody_needs_are_used_again() {
+    let (fs, bytes) = (SimFs::new(8), 16 << 10);
+    let (wal, _) = open_sim(&fs, bytes).unwrap();
+    let written = fill(&wal, 200);
+    let first = wal.first_needed(written[190]);
+    wal.remove_before(first).unwrap();
+    let (used, calls) = (fs.used_bytes(), fs.calls());
+    let written = [&written[190..], &fill(&wal, 160)].concat();
+    assert_eq!(fs.used_bytes(), used, "no segment is made anew");
+    // Of each: rename, mark, sync, rename, sync of the folder, and the sync before it is entered.
+    assert_eq!(fs.calls() - calls, 160 * 2 + 3 * 6, "nor written over");
+    // What lies behind the end is of an earlier life, and the end is found all the same.
+    let fs = fs.process_kill();
+    let from = (first, 0);
+    let (wal, held, cut) = open_from(Arc::new(fs.clone()), options(Path::new("/d"), bytes), from).unwrap();
+    assert_eq!(cut, None);
+    let sequences: Vec<_> = held.iter().map(|(sequence, _)| *sequence).collect();
+    assert!(sequences.ends_with(&written));
+    // Those of a life before were cut at their end: they are deleted.
+    let written = fill(&wal, 1);
+    wal.remove_before(wal.first_needed(written[0] - 1)).unwrap();
+    assert_eq!(fs.list(Path::new("/d")).unwrap().len(), 2);
+}
+
+#[test]
+fn no_more_segments_are_kept_than_a_flush_frees() {
+    let fs = SimFs::new(9);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    let names = || fs.list(Path::new("/d")).unwrap().len();
+    let written = fill(&wal, 100);
+    wal.remove_before(wal.first_needed(*written.last().unwrap())).unwrap();
+    assert_eq!(names(), writer::RETIRED_MAX + 2);
+    wal.close();
+    wal.trim().unwrap();
+    assert_eq!(names(), 1);
+}
+
+/// A record that ends where a page does, before what was there in the segment's life before.
+#[test]
+fn the_end_of_a_log_is_marked_wherever_it_is() {
+    for len in [4015, 4016, 4023, 4024, 4025, 8000, 8112, 8113] {
+        let fs = SimFs::new(8);
+        let (wal, _) = open_sim(&fs, 8 << 10).unwrap();
+        let written = fill(&wal, 60);
+        let first = wal.first_needed(*written.last().unwrap());
+        wal.remove_before(first).unwrap();
+        // Each in a segment of its own: the one made before, then one that is used again.
+        for len in [7000, len] {
+            put(&wal, &payload(1, len), Durability::Fsync);
+            wal.write_group(false);
+            wal.make_ready();
+        }
+        let from = (first, 0);
+        let (_, held, cut) = open_from(Arc::new(fs.process_kill()), options(Path::new("/d"), 8 << 10), from).unwrap();
+        assert_eq!((held.last().unwrap().1.len(), cut), (8 + len, None));
+    }
+}
+
+/// Also those that are kept to be used again.
+#[test]
+fn a_full_disk_gets_the_segments_that_nobody_needs() {
+    let fs = SimFs::new(8);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    let written = fill(&wal, 60);
+    let names = || fs.list(Path::new("/d")).unwrap().len();
+    wal.remove_before(wal.first_needed(*written.last().unwrap())).unwrap();
+    assert_eq!(names(), writer::RETIRED_MAX + 2);
+    wal.condition.set_disk_full(true);
+    wal.make_ready();
+    assert_eq!(names(), 2);
+}
+
 /// One history: groups of writes until a crash at a random step, reopened a few times.
 fn history(seed: u64) {
     let mut rng = SplitMix::new(seed);
     let mut fs = SimFs::new(seed);
     let mut acked: Vec<(u64, Vec<u8>)> = Vec::new();
     let mut written: Vec<(u64, Vec<u8>)> = Vec::new();
+    // Where the log begins, as the manifest would say, and behind which number it is needed.
+    let (mut first, mut after) = (FIRST, 0);
+    let open = |fs: &SimFs, from| open_from(Arc::new(fs.clone()), options(Path::new("/d"), 2048), from);
     for life in 0..3 {
         let kind = if rng.chance(1, 4) { FaultKind::Eio } else { FaultKind::Crash };
         fs.set_fault(Some(Fault { after_calls: rng.below(60), kind, span: FaultSpan::FromThenOn }));
-        if let Ok((wal, held)) = open_sim(&fs, 2048) {
+        if let Ok((wal, mut held, _)) = open(&fs, (first, after)) {
+            held.retain(|(sequence, _)| *sequence > after);
             check(&held, &acked, &written, seed, life);
             written.clone_from(&held);
             acked = held;
-            write_until_failure(&wal, &mut rng, &mut acked, &mut written);
+            while wal.condition.check().is_ok() {
+                write_some(&wal, &mut rng, &mut acked, &mut written);
+                if let Some((sequence, _)) = acked.last().filter(|_| rng.chance(1, 3)) {
+                    (first, after) = (wal.first_needed(*sequence), *sequence);
+                    drop(wal.remove_before(first));
+                    acked.clear();
+                    written.retain(|(sequence, _)| *sequence > after);
+                }
+                wal.make_ready();
+            }
         }
         let mode = if rng.chance(1, 3) { LossMode::Ordered } else { LossMode::Hostile };
         fs = fs.power_loss(mode);
     }
-    let (_, held) = open_sim(&fs, 2048).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let (_, mut held, _) = open(&fs, (first, after)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    held.retain(|(sequence, _)| *sequence > after);
     check(&held, &acked, &written, seed, 3);
 }
 
@@ -410,21 +521,18 @@ fn check(held: &Held, acked: &Held, written: &Held, seed: u64, life: u32) {
     assert!(held.starts_with(acked), "seed {seed}, life {life}: {} acknowledged, {} there", acked.len(), held.len());
 }
 
-fn write_until_failure(wal: &Wal, rng: &mut SplitMix, acked: &mut Held, written: &mut Held) {
-    while wal.condition.check().is_ok() {
-        let mut group = Vec::new();
-        for _ in 0..=rng.below(4) {
-            let len = usize::try_from(rng.below(900)).unwrap();
-            let payload = payload(rng.next_u64(), len);
-            let (sequence, told) = put(wal, &payload, Durability::Fsync);
-            written.push((sequence, payload.clone()));
-            group.push((sequence, payload, told));
-        }
-        wal.write_group(false);
-        wal.make_ready();
-        let told = group.into_iter().filter(|(_, _, told)| told.try_recv().is_ok_and(|told| told.is_ok()));
-        acked.extend(told.map(|(sequence, payload, _)| (sequence, payload)));
+fn write_some(wal: &Wal, rng: &mut SplitMix, acked: &mut Held, written: &mut Held) {
+    let mut group = Vec::new();
+    for _ in 0..=rng.below(4) {
+        let len = usize::try_from(rng.below(900)).unwrap();
+        let payload = payload(rng.next_u64(), len);
+        let (sequence, told) = put(wal, &payload, Durability::Fsync);
+        written.push((sequence, payload.clone()));
+        group.push((sequence, payload, told));
     }
+    wal.write_group(false);
+    let told = group.into_iter().filter(|(_, _, told)| told.try_recv().is_ok_and(|told| told.is_ok()));
+    acked.extend(told.map(|(sequence, payload, _)| (sequence, payload)));
 }
 
 /// Scorecard row 3, for the log alone; `BASALT_SIM_HISTORIES` sets the count.

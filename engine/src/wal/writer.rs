@@ -11,6 +11,12 @@ use crate::error::{Error, Result};
 use crate::io::{FileSystem, IoOp};
 use crate::record;
 
+/// Segments that nobody needs any more are kept up to so many, to be used again: as many as a flush of a full memtable frees.
+pub(super) const RETIRED_MAX: usize = 4;
+
+/// Groups are written up to the end of a page: the system then never reads one that it no longer has in memory.
+const PAGE_BYTES: u64 = 4096;
+
 /// A closed record and the number it was given.
 #[derive(Debug)]
 pub(super) struct Queued {
@@ -34,6 +40,8 @@ pub(super) struct Writer {
     sealed: Vec<Sealed>,
     /// Made beforehand, to be entered without waiting.
     spare: Option<Segment>,
+    /// Nobody needs their records any more.
+    retired: Vec<SegmentId>,
     /// Records that a full disk kept out of the log, in order.
     backlog: VecDeque<Queued>,
     /// A group's bytes before they are written; kept for its memory.
@@ -67,6 +75,7 @@ impl Writer {
             synced: end,
             sealed,
             spare: None,
+            retired: Vec::new(),
             backlog: VecDeque::new(),
             scratch: Vec::new(),
         }
@@ -106,6 +115,7 @@ impl Writer {
         if fitting == 0 {
             return self.roll(progress);
         }
+        self.mark_end(end);
         let path = || self.segment.id.path(&self.dir);
         self.segment
             .file
@@ -118,6 +128,14 @@ impl Writer {
         }
         progress.written = self.last_sequence;
         Ok(())
+    }
+
+    /// Puts zeros behind a group that ends at `end`, where no record begins then: of a segment that is used again, the records of
+    /// its life before lie there.
+    fn mark_end(&mut self, end: u64) {
+        let marked = (end + record::HEADER_BYTES as u64).next_multiple_of(PAGE_BYTES).min(self.segment.len);
+        let zeros = usize::try_from(marked - end).unwrap_or(0);
+        self.scratch.resize(self.scratch.len() + zeros, 0);
     }
 
     /// Syncs the segment and enters the next: no record of a segment is on disk
@@ -146,10 +164,14 @@ impl Writer {
         Segment::make(&*self.fs, &self.dir, id, self.segment_bytes.max(wanted))
     }
 
-    /// Makes the next segment beforehand, if it is not there.
+    /// Makes the next segment beforehand, if it is not there: of an old one if there is one.
     pub(super) fn prepare(&mut self) -> Result<()> {
         if self.spare.is_none() {
-            self.spare = Some(self.make(self.segment.id.next(), 0)?);
+            let id = self.segment.id.next();
+            self.spare = Some(match self.retired.pop() {
+                Some(old) => Segment::reuse(&*self.fs, &self.dir, old, id, self.segment_bytes)?,
+                None => self.make(id, 0)?,
+            });
         }
         Ok(())
     }
@@ -179,27 +201,47 @@ impl Writer {
         needed.map_or(self.segment.id, |sealed| sealed.id)
     }
 
-    /// Deletes the segments before `first`; the manifest says so already.
+    /// Deletes the segments before `first`, or keeps them to be used again; the manifest says so already.
     ///
     /// # Errors
     /// Any I/O error; the rest is deleted at the next try or the next open.
     pub(super) fn remove_before(&mut self, first: SegmentId) -> Result<()> {
         while let Some(oldest) = self.sealed.first().copied().filter(|sealed| sealed.id < first) {
-            let path = oldest.id.path(&self.dir);
-            self.fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
+            if oldest.bytes == self.segment_bytes && self.retired.len() < RETIRED_MAX {
+                self.retired.push(oldest.id);
+            } else {
+                self.remove(oldest.id)?;
+            }
             self.sealed.remove(0);
         }
         Ok(())
     }
 
-    /// Gives back what was made beforehand: the next segment, and what the open one has behind its records. The writer's last act.
+    /// Gives back what is kept to be used again.
+    ///
+    /// # Errors
+    /// Any I/O error; the rest is deleted at the next open.
+    pub(super) fn remove_retired(&mut self) -> Result<()> {
+        while let Some(id) = self.retired.pop() {
+            self.remove(id)?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, id: SegmentId) -> Result<()> {
+        let path = id.path(&self.dir);
+        self.fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))
+    }
+
+    /// Gives back what was made or kept beforehand: the next segment, old ones, and what the open one has behind its records. The
+    /// writer's last act.
     ///
     /// # Errors
     /// Any I/O error; what was not given back lies there until the next open.
     pub(super) fn trim(&mut self) -> Result<()> {
+        self.remove_retired()?;
         if let Some(spare) = self.spare.take() {
-            let path = spare.id.path(&self.dir);
-            self.fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
+            self.remove(spare.id)?;
         }
         let path = self.segment.id.path(&self.dir);
         self.segment.file.set_len(self.offset).map_err(Error::io(IoOp::SetLen, &path))?;

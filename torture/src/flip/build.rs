@@ -10,7 +10,7 @@ use basalt_store::{
     TableName,
 };
 
-use crate::folder::{Content, Folder, bytes_of, content, open, put, small_limits, stop};
+use crate::folder::{Content, Folder, bytes_of, content, open, put, small_limits, stop, without_old_segments};
 
 const WRITES: u64 = 160;
 const KEYS: u64 = 60;
@@ -47,7 +47,7 @@ pub(crate) fn mixed(seed: u64) -> Result<Mixed> {
     last_edit(&engine, &tables, &mut rng)?;
     let states = write_log(&engine, &mut rng)?;
     stop(&fs, engine)?;
-    Ok(Mixed { folder: Folder { files: bytes_of(&fs)?, states }, earlier })
+    Ok(Mixed { folder: Folder { files: without_old_segments(bytes_of(&fs)?)?, states }, earlier })
 }
 
 fn create(engine: &Engine, tables: &[TableName]) -> Result<()> {
