@@ -20,6 +20,7 @@ use crate::mutation::LoggedCell;
 
 mod arena;
 mod cursor;
+mod row_cursor;
 mod rows;
 mod runs;
 mod slot;
@@ -28,6 +29,7 @@ mod tests;
 
 use arena::Arena;
 pub(crate) use cursor::{LonePuts, MemtableCursor};
+pub(crate) use row_cursor::MemtableRowCursor;
 use rows::{ROW_BYTES, Rows};
 use slot::{Entry, NewEntry};
 

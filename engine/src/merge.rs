@@ -149,7 +149,13 @@ impl<S: CellSource> Merge<S> {
         (!others.iter().take(2).any(has_row)).then_some(source)
     }
 
-    /// The same, to be moved within the row.
+    /// The sources that stand on the row that comes next, the oldest first.
+    pub(crate) fn standing(&self) -> impl Iterator<Item = &S> {
+        let row = self.heap.first().and_then(|top| self.sources.get(top.source)?.row());
+        self.sources.iter().rev().filter(move |source| row.is_some() && source.row() == row)
+    }
+
+    /// The source that alone does, to be moved within the row.
     pub(crate) fn alone_mut(&mut self) -> Option<&mut S> {
         self.alone()?;
         self.heap.first().and_then(|top| self.sources.get_mut(top.source))

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use basalt_store::{Advance, Cost, Get, Packing, RowBatch, RowBatchBuilder, RowReader, RowVerdict, TimeRange};
+use basalt_store::{
+    Advance, Cost, Get, PackedRows, Packing, RowBatch, RowBatchBuilder, RowReader, RowVerdict, TimeRange,
+};
 use bytes::Bytes;
 
 use crate::block_cache::Caching;
@@ -12,7 +14,8 @@ use crate::error::Result;
 use crate::memtable::LonePuts;
 use crate::merge::{CellSource, Direction, Merge, Step};
 use crate::region::View;
-use crate::source::{FamilyRead, Source};
+use crate::source::{FamilyRead, RowByColumns, Source};
+use crate::sstable::BlockCodecs;
 use crate::table::{Shape, Table};
 
 mod scan;
@@ -49,7 +52,8 @@ impl Core {
                 Some(reading) => reading,
                 None => reading.insert(self.begin_get(&shape, get)?),
             };
-            let wanted = RowWanted { row, read_point, time_range: get.time_range, count: Some(count) };
+            let (time_range, codecs) = (get.time_range, &self.codecs);
+            let wanted = RowWanted { row, read_point, time_range, count: Some(count), codecs };
             read_row(&shape, &view, &wanted, reader, out)?;
         }
         let Some((mut reader, count, mut out)) = reading else { return Ok(RowBatch::default()) };
@@ -82,6 +86,8 @@ pub(crate) struct RowWanted<'a> {
     pub(crate) time_range: TimeRange,
     /// Where blocks are counted, if anywhere.
     pub(crate) count: Option<&'a Arc<BlockCount>>,
+    /// Those that families may name.
+    pub(crate) codecs: &'a BlockCodecs,
 }
 
 /// Reads one row into `out`.
@@ -92,7 +98,7 @@ pub(crate) fn read_row<'a>(
     reader: &mut RowReader,
     out: &mut RowBatchBuilder,
 ) -> Result<()> {
-    let families = open_families(shape, reader, |mut family, qualifiers| {
+    let families = open_families(shape, reader, wanted.codecs, |mut family, qualifiers| {
         family.read_point = wanted.read_point;
         family.set_time_range(wanted.time_range);
         family.row = Some(wanted.row);
@@ -122,6 +128,7 @@ pub(crate) fn read_row<'a>(
 fn open_families<'a>(
     shape: &'a Shape,
     reader: &RowReader,
+    codecs: &'a BlockCodecs,
     open: impl Fn(FamilyRead<'a>, &[Bytes]) -> Merge<Source>,
 ) -> Vec<Merge<Source>> {
     let selected = reader.selection().families().enumerate();
@@ -143,6 +150,7 @@ fn open_families<'a>(
                 qualifier: None,
                 count: None,
                 packing: reader.packing(),
+                codec: codecs.find(&family.block_encoding),
             };
             open(read, reader.selection().qualifiers(position))
         })
@@ -212,16 +220,39 @@ impl Rows {
         Ok(())
     }
 
-    /// Gives the row by columns, or not at all if no reader sees its cell; false where it takes cells to tell.
+    /// Gives the row by columns, or not at all if no reader sees its cells; false where it takes cells to tell.
     fn give_packed(&self, reader: &mut RowReader, out: &mut RowBatchBuilder) -> bool {
         let [family] = &self.families[..] else { return false };
-        let lone = family.cells.alone().filter(|_| family.on_row).and_then(Source::packed_row);
-        let Some((block, row)) = lone else { return false };
-        let (timestamp, seq) = block.written(row);
-        let packing = reader.packing();
-        let is_given = !reader.keeps_lone_put(timestamp, seq) || out.push_packed(|rows| block.pack(row, packing, rows));
-        reader.count_passed(is_given.into());
-        is_given
+        if !family.on_row {
+            return false;
+        }
+        let reader_packing = reader.packing();
+        let alone = family.cells.alone();
+        let (mut passed, mut is_told) = (0, true);
+        let mut add = |source: &Source, packing, rows: &mut PackedRows| {
+            let added = source.row_by_columns().and_then(|row| add_columns(&row, packing, reader, rows));
+            passed += added.unwrap_or(0);
+            added.is_some()
+        };
+        out.push_packed(|rows| {
+            let first = rows.len();
+            is_told = match alone {
+                Some(source) => add(source, reader_packing, rows),
+                // A row that was flushed while it grew. Summaries of pieces do not join.
+                None => family.cells.standing().all(|source| add(source, Packing::Points, rows)),
+            };
+            if !is_told {
+                rows.truncate(first);
+                return false;
+            }
+            let is_hidden = rows.len() == first;
+            is_told = is_hidden || rows.join(first);
+            is_told && !is_hidden
+        });
+        if is_told {
+            reader.count_passed(passed);
+        }
+        is_told
     }
 
     /// Goes behind the row, wherever in it the families stand.
@@ -230,6 +261,23 @@ impl Rows {
             reader.count_passed(family.skip_row(&self.row)?);
         }
         Ok(())
+    }
+}
+
+/// Adds a row of a source, or a piece of one, to packed ones, if a reader sees it; answers how many cells it is, `None` where it
+/// takes cells to tell.
+fn add_columns(row: &RowByColumns<'_>, packing: Packing, reader: &mut RowReader, rows: &mut PackedRows) -> Option<u64> {
+    match *row {
+        RowByColumns::Put(block, row) => {
+            let (timestamp, seq) = block.written(row);
+            let is_added = !reader.keeps_lone_put(timestamp, seq) || block.pack(row, packing, rows);
+            is_added.then_some(1)
+        }
+        RowByColumns::Puts(cells) => {
+            reader.begin_family(0);
+            let count = cells.pack(|oldest, newest| reader.keeps_lone_puts(oldest, newest), rows);
+            Some(count as u64).filter(|count| *count > 0)
+        }
     }
 }
 
@@ -297,7 +345,7 @@ impl FamilyWalk {
 
     /// Gives cells that need no judging, if such come next in a memtable that alone has the row; says whether any did.
     fn give_lone_puts(&mut self, row: &[u8], reader: &mut RowReader, out: &mut RowBatchBuilder) -> Result<bool> {
-        let Some(Source::Memtable(cursor)) = self.cells.alone_mut() else { return Ok(false) };
+        let Some(cursor) = self.cells.alone_mut().and_then(Source::copied_cells_mut) else { return Ok(false) };
         let puts = cursor.lone_puts().filter(|puts| reader.keeps_lone_puts(puts.oldest, puts.newest));
         let Some(LonePuts { count, .. }) = puts else { return Ok(false) };
         cursor.next_cells(count).try_for_each(|cell| out.push(cell))?;

@@ -10,27 +10,48 @@ use crate::block_count::BlockCount;
 use crate::error::Result;
 use crate::id::FamilyId;
 use crate::key_range::{KeyRange, Part};
-use crate::memtable::{Memtable, MemtableCursor};
+use crate::memtable::{Memtable, MemtableCursor, MemtableRowCursor};
 use crate::merge::{CellSource, Direction, Merge, Step};
 use crate::region::{RegionFile, View};
-use crate::sstable::{PackedBlock, ReadOptions, SstableCursor};
+use crate::sstable::{BlockCodec, PackedBlock, ReadOptions, SstableCursor};
 
 /// A memtable's or a file's cells.
 #[derive(Debug)]
 pub(crate) enum Source {
     Memtable(MemtableCursor),
+    /// Of a read by columns.
+    MemtableRows(Box<MemtableRowCursor>),
     File(Box<SstableCursor>),
     /// What a split left of one of the others to a region.
     Part(Box<Part<Source>>),
 }
 
+/// A row that can be had by columns.
+#[derive(Debug)]
+pub(crate) enum RowByColumns<'a> {
+    /// One put, in a block.
+    Put(&'a dyn PackedBlock, usize),
+    /// Perhaps: the one that this stands on, if its cells are points.
+    Puts(&'a MemtableRowCursor),
+}
+
 impl Source {
     /// The row that it stands on, if that can be had by columns.
-    pub(crate) fn packed_row(&self) -> Option<(&dyn PackedBlock, usize)> {
+    pub(crate) fn row_by_columns(&self) -> Option<RowByColumns<'_>> {
         match self {
             Source::Memtable(_) => None,
-            Source::File(cursor) => cursor.packed_row(),
-            Source::Part(part) => part.within()?.packed_row(),
+            Source::MemtableRows(cursor) => Some(RowByColumns::Puts(cursor)),
+            Source::File(cursor) => cursor.packed_row().map(|(block, row)| RowByColumns::Put(block, row)),
+            Source::Part(part) => part.within()?.row_by_columns(),
+        }
+    }
+
+    /// Cells that were copied out of a memtable.
+    pub(crate) fn copied_cells_mut(&mut self) -> Option<&mut MemtableCursor> {
+        match self {
+            Source::Memtable(cursor) => Some(cursor),
+            Source::MemtableRows(cursor) => cursor.cells_mut(),
+            Source::File(_) | Source::Part(_) => None,
         }
     }
 }
@@ -40,6 +61,7 @@ impl CellSource for Source {
     fn cell(&self) -> Option<CellRef<'_>> {
         match self {
             Source::Memtable(cursor) => cursor.cell(),
+            Source::MemtableRows(cursor) => cursor.cell(),
             Source::File(cursor) => cursor.cell(),
             Source::Part(part) => part.cell(),
         }
@@ -49,6 +71,7 @@ impl CellSource for Source {
     fn row(&self) -> Option<&[u8]> {
         match self {
             Source::Memtable(cursor) => cursor.row(),
+            Source::MemtableRows(cursor) => cursor.row(),
             Source::File(cursor) => cursor.row(),
             Source::Part(part) => part.row(),
         }
@@ -57,6 +80,7 @@ impl CellSource for Source {
     fn unpack(&mut self) -> Result<()> {
         match self {
             Source::Memtable(_) => Ok(()),
+            Source::MemtableRows(cursor) => cursor.unpack(),
             Source::File(cursor) => cursor.unpack(),
             Source::Part(part) => part.unpack(),
         }
@@ -66,6 +90,7 @@ impl CellSource for Source {
     fn advance(&mut self) -> Result<Step> {
         match self {
             Source::Memtable(cursor) => cursor.advance(),
+            Source::MemtableRows(cursor) => cursor.advance(),
             Source::File(cursor) => cursor.advance(),
             Source::Part(part) => part.advance(),
         }
@@ -74,6 +99,7 @@ impl CellSource for Source {
     fn rewind(&mut self) -> Result<()> {
         match self {
             Source::Memtable(cursor) => cursor.rewind(),
+            Source::MemtableRows(cursor) => cursor.rewind(),
             Source::File(cursor) => cursor.rewind(),
             Source::Part(part) => part.rewind(),
         }
@@ -82,6 +108,7 @@ impl CellSource for Source {
     fn seek(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()> {
         match self {
             Source::Memtable(cursor) => cursor.seek(row, qualifier),
+            Source::MemtableRows(cursor) => cursor.seek(row, qualifier),
             Source::File(cursor) => cursor.seek(row, qualifier),
             Source::Part(part) => part.seek(row, qualifier),
         }
@@ -110,6 +137,8 @@ pub(crate) struct FamilyRead<'a> {
     pub(crate) count: Option<Arc<BlockCount>>,
     /// How rows may be stood on ([`ReadOptions::packing`]).
     pub(crate) packing: Packing,
+    /// What tells the points among a memtable's cells, if the family has such.
+    pub(crate) codec: Option<&'a Arc<dyn BlockCodec>>,
 }
 
 impl<'a> FamilyRead<'a> {
@@ -128,6 +157,7 @@ impl<'a> FamilyRead<'a> {
             qualifier: None,
             count: None,
             packing: Packing::Cells,
+            codec: None,
         }
     }
 }
@@ -171,7 +201,12 @@ impl FamilyRead<'_> {
     fn open_memtable(&self, memtable: &Arc<Memtable>) -> Source {
         let memtable = Arc::clone(memtable);
         let cursor = MemtableCursor::new(memtable, self.id, self.name.clone(), self.direction, self.read_point);
-        Source::Memtable(if self.row.is_some() { cursor.of_one_row(self.qualifier.is_none()) } else { cursor })
+        let one_row = self.row.is_some();
+        match self.codec.filter(|_| self.packing != Packing::Cells) {
+            Some(codec) => Source::MemtableRows(Box::new(MemtableRowCursor::new(cursor, Arc::clone(codec), one_row))),
+            None if one_row => Source::Memtable(cursor.of_one_row(self.qualifier.is_none())),
+            None => Source::Memtable(cursor),
+        }
     }
 
     /// Shows of a source its part only; a row that is asked for lies in it.

@@ -267,7 +267,8 @@ impl Core {
         let mut out = RowBatchBuilder::new();
         if let Some(region) = table.regions().of(column.row) {
             let view = region.view();
-            let wanted = RowWanted { row: column.row, read_point: u64::MAX, time_range: TimeRange::ALL, count: None };
+            let (row, time_range, codecs) = (column.row, TimeRange::ALL, &self.codecs);
+            let wanted = RowWanted { row, read_point: u64::MAX, time_range, count: None, codecs };
             read_row(shape, &view, &wanted, &mut reader, &mut out)?;
         }
         Ok(out.finish())

@@ -30,6 +30,7 @@ mod times;
 
 use std::cell::RefCell;
 
+use basalt_store::PackedPoint;
 pub use columns::Tsb1Block;
 use head::VERBATIM;
 use image::{Base, ImageWriter, LoneCell, ROW_BYTES_MIN, Rows};
@@ -37,6 +38,9 @@ use keys::Keys;
 use model::Model;
 use number::{Input, put_varint};
 use section::{Coder, Sections, Streams, id};
+
+use crate::Qualifier;
+use crate::value::decode_word;
 
 /// The version that is written.
 const VERSION: u8 = 2;
@@ -108,6 +112,13 @@ impl Tsb1 {
         let start = out.len();
         let encoded = SCRATCH.with_borrow_mut(|scratch| scratch.encode(image, out));
         encoded.is_some() && out.len() - start < image.len()
+    }
+
+    /// The point that a cell is, if it is one and no more, on as many bytes as its qualifier says.
+    pub fn point(self, qualifier: &[u8], value: &[u8]) -> Option<PackedPoint> {
+        let (Qualifier { offset_ms, kind }, length) = Qualifier::decode_first(qualifier)?;
+        let word = decode_word(kind, value).filter(|_| length == qualifier.len())?;
+        Some(PackedPoint { offset_ms, word, is_float: kind.is_float() })
     }
 
     /// Fills `image`, which has the right length, from what [`Tsb1::encode_into`] wrote; false when `stored` makes no sense.

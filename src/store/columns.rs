@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use basalt_engine::{BlockCodec, PackedBlock};
 use basalt_schema::{Tsb1, Tsb1Block};
-use basalt_store::{PackedRows, Packing, SeqNo, Timestamp};
+use basalt_store::{PackedPoint, PackedRows, Packing, SeqNo, Timestamp};
 
 /// [`Tsb1`] behind the engine's trait.
 #[derive(Debug)]
@@ -25,6 +25,10 @@ impl BlockCodec for Columns {
 
     fn open(&self, stored: &[u8], image_bytes: usize) -> Option<Arc<dyn PackedBlock>> {
         Some(Arc::new(Opened(Tsb1.open(stored.to_vec(), image_bytes)?)))
+    }
+
+    fn point(&self, qualifier: &[u8], value: &[u8]) -> Option<PackedPoint> {
+        Tsb1.point(qualifier, value)
     }
 }
 

@@ -73,7 +73,7 @@ pub use memory::MemoryStore;
 pub use mutation::{BatchFamily, CellMutation, Durability, MutationBatch, RowBuilder, RowHandle, RowMutation};
 pub use name::TableName;
 pub use namespace::{NamespaceDescriptor, NamespaceLoad, Namespaces};
-pub use packed::{Packed, PackedRow, PackedRows, Packing, RowSummary};
+pub use packed::{Packed, PackedPoint, PackedRow, PackedRows, Packing, RowSummary};
 pub use pending::{Completer, Pending};
 pub use reader::{RowReader, Selection};
 pub use retention::{Pass, Retention, Rules, Verdict};

@@ -1,7 +1,7 @@
 //! Rows of points by columns: what a read may ask for instead of cells, where a store keeps a row so.
 //!
-//! A row is packed only if one cell is all there is of it, and a reader sees that cell; else it comes as cells. So who
-//! asks for columns must take cells too, and the answer means the same either way.
+//! A row is packed only if its cells are runs of points, one behind the other in time, and a reader sees them; else it comes as
+//! cells. So who asks for columns must take cells too, and the answer means the same either way.
 //!
 //! Invariants: a packed row's offsets ascend strictly, and its points are all integers or all floats.
 
@@ -36,6 +36,17 @@ struct PackedEntry {
 enum PackedOf {
     Points { is_float: bool },
     Summary(RowSummary),
+}
+
+/// A cell that is one point of a packed row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackedPoint {
+    /// Milliseconds into the row.
+    pub offset_ms: u32,
+    /// As in [`PackedRow::words`].
+    pub word: u64,
+    /// Whether the word is a float.
+    pub is_float: bool,
 }
 
 /// A packed row.
@@ -108,6 +119,27 @@ impl PackedRows {
         self.rows.push(PackedEntry { start: self.words.len(), of: PackedOf::Summary(summary) });
     }
 
+    /// Makes one row of those from `first` on, which are pieces of it in the order of time; false, and all of them taken back,
+    /// where they are not: where they overlap, where one is a summary, or where some are floats and others not.
+    ///
+    /// *Cost*: none for a point; they lie behind each other.
+    pub fn join(&mut self, first: usize) -> bool {
+        let pieces = || (first..self.rows.len()).map(|index| self.row(index));
+        let are_behind = |(a, b): (Option<Packed<'_>>, Option<Packed<'_>>)| match (a, b) {
+            (Some(Packed::Points(a)), Some(Packed::Points(b))) => {
+                a.is_float == b.is_float && a.offsets_ms.last() < b.offsets_ms.first()
+            }
+            _ => false,
+        };
+        let is_one = pieces().zip(pieces().skip(1)).all(are_behind);
+        if is_one {
+            self.rows.truncate(first + 1);
+        } else {
+            self.truncate(first);
+        }
+        is_one
+    }
+
     /// How many rows.
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -136,7 +168,7 @@ impl PackedRows {
     }
 
     /// Takes back the rows from `index` on.
-    pub(crate) fn truncate(&mut self, index: usize) {
+    pub fn truncate(&mut self, index: usize) {
         if let Some(first) = self.rows.get(index) {
             self.offsets_ms.truncate(first.start);
             self.words.truncate(first.start);
@@ -174,5 +206,39 @@ mod tests {
         assert_eq!((rows.row(0), rows.row(1), rows.row(2)), (of(false), of(true), None));
         rows.truncate(1);
         assert_eq!((rows.len(), rows.words.len(), rows.row(0)), (1, 2, of(false)));
+    }
+
+    #[test]
+    fn pieces_of_a_row_are_joined_where_they_lie_behind_each_other() {
+        let summary =
+            RowSummary { count: 1, first_ms: 9, last_ms: 9, is_float: false, min: 1, max: 1, last: 1, sum: 1.0 };
+        let piece = |rows: &mut PackedRows, (offset_ms, is_float): (u32, bool)| {
+            rows.push(2, is_float, |offsets_ms, words| {
+                offsets_ms.copy_from_slice(&[offset_ms, offset_ms + 1]);
+                words.copy_from_slice(&[1, 2]);
+                true
+            })
+        };
+        for (pieces, is_one) in [
+            (&[(5, false)][..], true),
+            (&[(5, false), (7, false), (20, false)], true),
+            (&[(5, true), (7, true)], true),
+            (&[(5, false), (6, false)], false),
+            (&[(5, false), (1, false)], false),
+            (&[(5, false), (7, true)], false),
+        ] {
+            let mut rows = PackedRows::default();
+            assert!(piece(&mut rows, (90, false)));
+            assert!(pieces.iter().all(|of| piece(&mut rows, *of)));
+            assert_eq!(rows.join(1), is_one);
+            assert_eq!((rows.len(), rows.words.len()), if is_one { (2, 2 + 2 * pieces.len()) } else { (1, 2) });
+            let Some(Packed::Points(joined)) = rows.row(1).filter(|_| is_one) else { continue };
+            let expected: Vec<_> = pieces.iter().flat_map(|(offset_ms, _)| [*offset_ms, offset_ms + 1]).collect();
+            assert_eq!((joined.offsets_ms, joined.words.len()), (&expected[..], expected.len()));
+        }
+        let mut rows = PackedRows::default();
+        assert!(piece(&mut rows, (5, false)));
+        rows.push_summary(summary);
+        assert!(!rows.join(0) && rows.is_empty());
     }
 }

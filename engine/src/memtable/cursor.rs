@@ -60,7 +60,7 @@ struct Copied {
 }
 
 /// Where copying begins.
-enum From<'a> {
+pub(super) enum From<'a> {
     /// The first row of the direction.
     Start,
     /// A row, and in it the first cell not before this qualifier.
@@ -97,13 +97,23 @@ impl MemtableCursor {
         self
     }
 
-    fn fill(&mut self, from: &From<'_>) {
-        let mut piece = Piece::default();
+    /// Cells of later numbers are not there.
+    pub(super) fn read_point(&self) -> u64 {
+        self.read_point
+    }
+
+    /// Looks at the family under the memtable's lock; `None` also when nothing of it is there.
+    pub(super) fn with_family<T>(&self, look: impl FnOnce(&FamilyCells) -> Option<T>) -> Option<T> {
         let families = self.memtable.read();
-        if let Some(cells) = families.iter().find(|cells| cells.id == self.family) {
+        families.iter().find(|cells| cells.id == self.family).and_then(look)
+    }
+
+    pub(super) fn fill(&mut self, from: &From<'_>) {
+        let mut piece = Piece::default();
+        self.with_family(|cells| {
             self.copy(cells, from, &mut piece);
-        }
-        drop(families);
+            Some(())
+        });
         self.piece = piece;
         self.at = 0;
     }

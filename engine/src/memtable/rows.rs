@@ -258,17 +258,27 @@ impl Rows {
         if at.row > kept { At { leaf: next, row: at.row - kept } } else { at }
     }
 
+    /// A row by its number: its key and its cells.
+    pub(super) fn row<'a>(&'a self, number: u32, arena: &'a Arena) -> Option<(&'a [u8], &'a Slot)> {
+        self.slab.row(number, arena)
+    }
+
     /// Rows from a key on, ascending; all without one.
     pub(super) fn from<'a>(
         &'a self,
         key: Option<&[u8]>,
         arena: &'a Arena,
     ) -> impl Iterator<Item = (&'a [u8], &'a Slot)> {
+        self.numbers_from(key, arena).filter_map(|row| self.slab.row(row, arena))
+    }
+
+    /// The numbers of the same, which they keep.
+    pub(super) fn numbers_from(&self, key: Option<&[u8]>, arena: &Arena) -> impl Iterator<Item = u32> {
         let at = key.map_or(At { leaf: 0, row: 0 }, |key| self.find(key, arena).unwrap_or_else(|at| at));
         let (first, rest) = self.leaves.get(at.leaf..).and_then(<[Leaf]>::split_first).unzip();
         let first = first.and_then(|leaf| leaf.rows.get(at.row..)).unwrap_or_default();
         let rest = rest.unwrap_or_default().iter().flat_map(|leaf| &leaf.rows);
-        first.iter().chain(rest).filter_map(|row| self.slab.row(*row, arena))
+        first.iter().chain(rest).copied()
     }
 
     /// Rows from a key back, descending; all without one.

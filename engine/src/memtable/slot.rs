@@ -228,6 +228,14 @@ impl Slot {
         }
     }
 
+    /// How many cells.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Slot::One(_) => 1,
+            Slot::Many(row) => row.before().iter().map(|run| run.len()).sum::<usize>() + row.last.len(),
+        }
+    }
+
     /// The cells in order, from the first that is not before `from` on.
     pub(super) fn cells_from<'a, F: Fn(&Entry) -> Ordering>(
         &'a self,

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
-use basalt_store::{CellKind, Timestamp};
+use basalt_store::{CellKind, PackedPoint, PackedRows, Timestamp};
 
 use super::*;
 use crate::io::{Rng, SplitMix};
-use crate::merge::{CellSource, Direction};
+use crate::merge::{CellSource, Direction, Step};
+use crate::sstable::BlockCodec;
 
 const FAMILY: FamilyId = FamilyId(1);
 
@@ -38,6 +39,101 @@ fn drain(cursor: &mut MemtableCursor) -> Vec<Held> {
 
 fn cursor(memtable: &Arc<Memtable>, direction: Direction, read_point: u64) -> MemtableCursor {
     MemtableCursor::new(Arc::clone(memtable), FAMILY, "f".into(), direction, read_point)
+}
+
+/// Columns of four bytes, which are the offset, and values of one, which is the word.
+#[derive(Debug)]
+struct Offsets;
+
+impl BlockCodec for Offsets {
+    fn name(&self) -> &'static str {
+        "offsets"
+    }
+
+    fn encode_into(&self, _image: &[u8], _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn decode_into(&self, _stored: &[u8], _image: &mut [u8]) -> bool {
+        false
+    }
+
+    fn point(&self, qualifier: &[u8], value: &[u8]) -> Option<PackedPoint> {
+        let offset_ms = u32::from_be_bytes(qualifier.try_into().ok()?);
+        Some(PackedPoint { offset_ms, word: value[0].into(), is_float: false })
+    }
+}
+
+/// How many cells of the row that it stands on it walks; then it stands on the next.
+fn unpacked(rows: &mut MemtableRowCursor) -> usize {
+    let row = rows.row().unwrap().to_vec();
+    rows.unpack().unwrap();
+    let mut count = 0;
+    while let Some(cell) = rows.cell() {
+        assert_eq!(cell.row, row);
+        count += 1;
+        let step = rows.advance().unwrap();
+        assert_eq!(step == Step::SameRow, rows.cell().is_some(), "{step:?}");
+    }
+    count
+}
+
+/// By columns and then by cells, from any row on: what is seen at the read point, and by columns only if that is all there is.
+#[test]
+fn rows_come_by_columns_up_to_the_read_point() {
+    let (memtable, mut last) = (Arc::new(Memtable::new(Arc::default())), 0);
+    // The cells of row 10 are the last ones that come.
+    for row in (0..=300_u32).filter(|row| *row != 10).chain([10]) {
+        for offset in 0..=row % 40 {
+            last += 1;
+            let (qualifier, timestamp) = (offset.to_be_bytes(), Timestamp(offset.into()));
+            let (family, kind) = (FAMILY, CellKind::Put);
+            let cell = LoggedCell { family, kind, timestamp, qualifier: &qualifier, value: b"v" };
+            let key = row.to_be_bytes();
+            insert(&memtable, &MemRow { key: &key, handle: None, sequence: SeqNo(last), cells: &[cell] });
+        }
+    }
+    let all = |of_row_10| move |row: u32| if row == 10 { of_row_10 } else { row as usize % 40 + 1 };
+    for (read_point, of_row_10) in [(last, 11), (last - 1, 10), (last - 11, 0)] {
+        let (expected, whole) = (all(of_row_10), all(11));
+        for from in [0, 9, 10, 11, 299, 301_u32] {
+            let cells = cursor(&memtable, Direction::Forward, read_point);
+            let mut rows = MemtableRowCursor::new(cells, Arc::new(Offsets), false);
+            let key = from.to_be_bytes();
+            if from == 0 { rows.rewind() } else { rows.seek(&key, b"") }.unwrap();
+            let (mut packed, mut found) = (PackedRows::default(), Vec::new());
+            while let Some(row) = rows.row().map(|row| u32::from_be_bytes(row.try_into().unwrap())) {
+                assert!(rows.cell().is_none());
+                found.push(row);
+                assert_eq!(rows.pack(|_, _| false, &mut packed), 0);
+                let is_all = |oldest: Timestamp, newest: Timestamp| (oldest.0, newest.0) == (0, (row % 40).into());
+                let count = rows.pack(is_all, &mut packed);
+                assert_eq!(count, if expected(row) == whole(row) { whole(row) } else { 0 });
+                assert_eq!(unpacked(&mut rows), expected(row));
+            }
+            assert_eq!(found, (from..=300).filter(|row| expected(*row) > 0).collect::<Vec<_>>());
+            assert_eq!(packed.len(), found.iter().filter(|row| expected(**row) == whole(**row)).count());
+        }
+    }
+    let mut none = MemtableRowCursor::new(cursor(&memtable, Direction::Forward, 0), Arc::new(Offsets), false);
+    none.rewind().unwrap();
+    assert_eq!(none.row(), None);
+}
+
+/// Within a row from a column on, and behind the row where there is none.
+#[test]
+fn rows_that_are_sought_by_a_column_are_cells() {
+    let (memtable, expected) = filled(3, 2000);
+    let cells = cursor(&memtable, Direction::Forward, u64::MAX);
+    let mut rows = MemtableRowCursor::new(cells, Arc::new(Offsets), false);
+    for (row, qualifier) in [(1, 20_u64), (1, 300), (3, 5), (3, 7), (2, 399), (4, 1000), (1, 1000)] {
+        let (row, qualifier) = ([b'r', row], qualifier.to_be_bytes());
+        rows.seek(&row, &qualifier).unwrap();
+        let next = expected.iter().find(|cell| (&cell.0[..], &cell.1[..]) >= (&row[..], &qualifier[..]));
+        assert_eq!(rows.row(), next.map(|cell| &cell.0[..]));
+        let is_within = next.is_some_and(|cell| cell.0 == row);
+        assert_eq!(rows.cell().map(|cell| held(&cell)).as_ref(), next.filter(|_| is_within));
+    }
 }
 
 /// Random cells: few rows with many cells each, out of order, so that runs split.

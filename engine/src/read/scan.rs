@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::key_range::KeyRange;
 use crate::merge::Direction;
 use crate::region::Region;
+use crate::sstable::BlockCodecs;
 use crate::table::{Shape, Table};
 
 /// Scans of up to as many rows are read on the caller's thread.
@@ -29,7 +30,8 @@ impl Core {
         let rows_max = scan.limit_rows.filter(|rows| *rows <= SHORT_SCAN_ROWS).unwrap_or(0);
         let out = RowBatchBuilder::with_room(usize::try_from(rows_max).unwrap_or(0));
         let count = Arc::new(BlockCount::default());
-        let mut walk = ScanWalk { table, shape, scan, reader, out, count, begun: false, under_way: None };
+        let codecs = self.codecs.clone();
+        let mut walk = ScanWalk { codecs, table, shape, scan, reader, out, count, begun: false, under_way: None };
         if walk.is_short()
             && let Some(batch) = walk.whole()
         {
@@ -51,6 +53,7 @@ impl Core {
 
 /// A scan, and how far it is.
 struct ScanWalk {
+    codecs: BlockCodecs,
     table: Arc<Table>,
     shape: Arc<Shape>,
     scan: Scan,
@@ -183,7 +186,7 @@ impl ScanWalk {
         region.count_read();
         let (view, read_point) = region.snapshot();
         let direction = if self.scan.reversed { Direction::Reverse } else { Direction::Forward };
-        let families = open_families(&self.shape, &self.reader, |mut family, _| {
+        let families = open_families(&self.shape, &self.reader, &self.codecs, |mut family, _| {
             family.direction = direction;
             family.read_point = read_point;
             family.set_time_range(self.scan.time_range);

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
+use basalt_store::PackedPoint;
 use bytes::Bytes;
 use zstd::zstd_safe;
 
@@ -43,6 +44,13 @@ pub trait BlockCodec: Send + Sync + fmt::Debug {
     /// the codec has no columns. Any bytes may come.
     fn open(&self, stored: &[u8], image_bytes: usize) -> Option<Arc<dyn PackedBlock>> {
         let _ = (stored, image_bytes);
+        None
+    }
+
+    /// The point of a row by columns that a put is, if it is one point and no more: by it rows of memtables, which no codec
+    /// encoded yet, are lent by columns too. Any bytes may come.
+    fn point(&self, qualifier: &[u8], value: &[u8]) -> Option<PackedPoint> {
+        let _ = (qualifier, value);
         None
     }
 }

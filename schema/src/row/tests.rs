@@ -2,8 +2,10 @@
 
 use proptest::prelude::*;
 
+use basalt_store::PackedPoint;
+
 use super::*;
-use crate::{APPEND_QUALIFIER, Door, PointTime, append_point_into, point_cell};
+use crate::{APPEND_QUALIFIER, Door, PointTime, Qualifier, Tsb1, append_point_into, point_cell};
 
 fn cell<'a>(qualifier: &'a [u8], value: &'a [u8], time: u64, seq: u64) -> RowCell<'a> {
     RowCell { qualifier, value, timestamp: Timestamp(time), seq: SeqNo(seq) }
@@ -179,5 +181,31 @@ proptest! {
         if points.decode([cell(&qualifier, &value, 1, 0)], Duplicates::NewestWins).is_ok() {
             prop_assert!(points.offsets_ms().is_sorted_by(|a, b| a < b));
         }
+    }
+}
+
+proptest! {
+    /// A row by columns has of a lone cell what a row of cells has, and nothing of any other cell.
+    #[test]
+    fn a_lone_point_by_columns_is_the_same(
+        qualifier in prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..7),
+            any::<[u8; 2]>().prop_map(|bytes| bytes.to_vec()),
+            any::<[u8; 3]>().prop_map(|[a, b, c]| vec![0xF0 | a, b, c, c]),
+        ],
+        value in prop::collection::vec(any::<u8>(), 0..10),
+    ) {
+        let mut points = RowPoints::default();
+        let is_read = points.decode([cell(&qualifier, &value, 1, 1)], Duplicates::NewestWins).is_ok();
+        let told = Tsb1.point(&qualifier, &value);
+        if let Some(PackedPoint { offset_ms, word, is_float }) = told {
+            prop_assert!(is_read);
+            prop_assert_eq!((points.offsets_ms(), points.values()), (&[offset_ms][..], &[word][..]));
+            prop_assert_eq!(points.kinds()[0].is_float(), is_float);
+        }
+        // What is told of nothing is no lone point, or one whose length is not its qualifier's.
+        let is_plain = ColumnKind::of(&qualifier) == ColumnKind::Point
+            && Qualifier::decode_first(&qualifier).is_some_and(|(of, _)| of.kind.value_bytes() == value.len());
+        prop_assert!(told.is_some() || !is_plain || !is_read);
     }
 }

@@ -1,0 +1,227 @@
+//! A memtable's family as a stream of rows, forward: each is given by columns where its cells are points, and becomes cells
+//! where somebody needs them.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use basalt_store::{CellKind, CellRef, PackedPoint, PackedRows, Timestamp};
+
+use super::arena::Arena;
+use super::cursor::{From, MemtableCursor};
+use super::{Entry, FamilyCells};
+use crate::error::Result;
+use crate::merge::{CellSource, Step};
+use crate::sstable::BlockCodec;
+
+/// Keys of so many rows are copied at first: most who seek want one row.
+const ROWS_AHEAD: usize = 2;
+/// Who goes on gets so many times as many at once as before.
+const ROWS_GROWTH: usize = 4;
+const ROWS_AHEAD_MAX: usize = 128;
+
+/// Walks one family of a memtable row by row, seeing what its read point lets it.
+#[derive(Debug)]
+pub(crate) struct MemtableRowCursor {
+    /// Of the row that it stands on, once that is unpacked.
+    cells: MemtableCursor,
+    is_unpacked: bool,
+    codec: Arc<dyn BlockCodec>,
+    /// Whether one row is enough, as for a get.
+    one_row: bool,
+    ahead: Ahead,
+}
+
+/// Rows that come next, copied out under one lock.
+#[derive(Debug, Default)]
+struct Ahead {
+    /// Their keys, one behind the other.
+    keys: Vec<u8>,
+    rows: Vec<AheadRow>,
+    /// The one it stands on.
+    at: usize,
+    /// Whether the memtable goes on behind the last.
+    more: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct AheadRow {
+    /// The memtable's number of it, which it keeps.
+    number: u32,
+    key_end: usize,
+}
+
+/// The points of a row so far.
+struct Points {
+    is_float: bool,
+    /// Where the last one is.
+    before: Option<u32>,
+    /// When they were written.
+    oldest: Timestamp,
+    newest: Timestamp,
+}
+
+impl Points {
+    /// Takes the next one, if it is of the same kind and behind the others: then no two cells are one column's, and no two points
+    /// at one instant.
+    fn take(&mut self, point: PackedPoint, written: Timestamp) -> bool {
+        let is_next = point.is_float == self.is_float && self.before.is_none_or(|before| before < point.offset_ms);
+        self.before = Some(point.offset_ms);
+        (self.oldest, self.newest) = (self.oldest.min(written), self.newest.max(written));
+        is_next
+    }
+}
+
+impl Ahead {
+    fn key(&self, at: usize) -> Option<&[u8]> {
+        let start = at.checked_sub(1).and_then(|before| self.rows.get(before)).map_or(0, |before| before.key_end);
+        self.keys.get(start..self.rows.get(at)?.key_end)
+    }
+
+    /// Goes on to the first row at or behind a key, if it is among those that are here.
+    fn pass_to(&mut self, key: &[u8]) -> bool {
+        let is_ahead = |at| self.key(at).is_some_and(|row| row >= key);
+        let is_here = self.key(self.at).is_some_and(|row| row <= key) && is_ahead(self.rows.len().wrapping_sub(1));
+        if is_here {
+            self.at = (self.at..self.rows.len()).find(|at| is_ahead(*at)).unwrap_or(self.rows.len());
+        }
+        is_here
+    }
+}
+
+impl MemtableRowCursor {
+    /// Of the family that `cells` walks forward; stands nowhere yet. A get wants one row.
+    pub(crate) fn new(cells: MemtableCursor, codec: Arc<dyn BlockCodec>, one_row: bool) -> MemtableRowCursor {
+        MemtableRowCursor { cells: cells.of_one_row(true), is_unpacked: false, codec, one_row, ahead: Ahead::default() }
+    }
+
+    /// The cells of the row that it stands on, if it is unpacked.
+    pub(crate) fn cells_mut(&mut self) -> Option<&mut MemtableCursor> {
+        self.is_unpacked.then_some(&mut self.cells)
+    }
+
+    /// Adds the row that it stands on to packed ones: if each cell is a put of one point, all of them are seen and of one kind, and
+    /// `keeps` says so of the oldest and the newest time at which they were written. Answers how many they are; 0, with nothing
+    /// added, where only cells will do.
+    pub(crate) fn pack(&self, keeps: impl FnOnce(Timestamp, Timestamp) -> bool, out: &mut PackedRows) -> usize {
+        let Some(AheadRow { number, .. }) = self.ahead.rows.get(self.ahead.at) else { return 0 };
+        let packed = self.cells.with_family(|FamilyCells { rows, arena, .. }| {
+            let (_, slot) = rows.row(*number, arena)?;
+            let cells = || slot.cells_from(rows.runs(), |_| Ordering::Greater);
+            let is_float = self.point(cells().next()?, arena)?.is_float;
+            let mut points = Points { is_float, before: None, oldest: Timestamp::LATEST, newest: Timestamp(0) };
+            let fill = |offsets_ms: &mut [u32], words: &mut [u64]| {
+                let mut places = cells().zip(offsets_ms).zip(words);
+                let are_points = places.all(|((entry, offset_ms), word)| {
+                    let point = self.point(entry, arena).filter(|point| points.take(*point, entry.timestamp));
+                    point.inspect(|point| (*offset_ms, *word) = (point.offset_ms, point.word)).is_some()
+                });
+                are_points && keeps(points.oldest, points.newest)
+            };
+            let count = slot.len();
+            out.push(count, is_float, fill).then_some(count)
+        });
+        packed.unwrap_or(0)
+    }
+
+    /// The point that a cell is, if it is seen and one.
+    fn point(&self, entry: &Entry, arena: &Arena) -> Option<PackedPoint> {
+        if entry.kind != CellKind::Put || entry.sequence.0 > self.cells.read_point() {
+            return None;
+        }
+        let (qualifier, value) = entry.bytes(arena);
+        self.codec.point(qualifier, value)
+    }
+
+    /// Copies out the rows from a key on, or behind it; from the first on without one.
+    fn look_ahead(&mut self, from: Option<&[u8]>, is_behind: bool) {
+        let Ahead { mut keys, mut rows, .. } = std::mem::take(&mut self.ahead);
+        let wanted = if self.one_row { 1 } else { (rows.len() * ROWS_GROWTH).clamp(ROWS_AHEAD, ROWS_AHEAD_MAX) };
+        keys.clear();
+        rows.clear();
+        let (mut more, read_point) = (false, self.cells.read_point());
+        self.cells.with_family(|cells| {
+            let FamilyCells { rows: all, arena, .. } = cells;
+            let is_seen = |entry: &Entry| entry.sequence.0 <= read_point;
+            for number in all.numbers_from(from, arena) {
+                let Some((key, slot)) = all.row(number, arena) else { continue };
+                let is_from = Some(key) == from;
+                if self.one_row && !is_from {
+                    break;
+                }
+                let mut cells = slot.cells_from(all.runs(), |_| Ordering::Greater);
+                if (is_behind && is_from) || !cells.any(is_seen) {
+                    continue;
+                }
+                keys.extend_from_slice(key);
+                rows.push(AheadRow { number, key_end: keys.len() });
+                if rows.len() == wanted {
+                    more = !self.one_row;
+                    break;
+                }
+            }
+            Some(())
+        });
+        self.ahead = Ahead { keys, rows, at: 0, more };
+        self.is_unpacked = false;
+    }
+
+    fn next_row(&mut self) {
+        self.is_unpacked = false;
+        self.ahead.at += 1;
+        if self.ahead.at >= self.ahead.rows.len() && self.ahead.more {
+            let last = self.ahead.key(self.ahead.rows.len() - 1).map(<[u8]>::to_vec);
+            self.look_ahead(last.as_deref(), true);
+        }
+    }
+}
+
+impl CellSource for MemtableRowCursor {
+    fn cell(&self) -> Option<CellRef<'_>> {
+        if self.is_unpacked { self.cells.cell() } else { None }
+    }
+
+    fn row(&self) -> Option<&[u8]> {
+        self.ahead.key(self.ahead.at)
+    }
+
+    fn unpack(&mut self) -> Result<()> {
+        if let Some(row) = self.ahead.key(self.ahead.at).filter(|_| !self.is_unpacked) {
+            self.cells.fill(&From::Column(row, &[]));
+            self.is_unpacked = true;
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<Step> {
+        if self.is_unpacked {
+            self.cells.advance()?;
+            if self.cells.cell().is_some() {
+                return Ok(Step::SameRow);
+            }
+        }
+        self.next_row();
+        Ok(Step::OtherRow)
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.ahead.rows.clear();
+        self.look_ahead(None, false);
+        Ok(())
+    }
+
+    fn seek(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()> {
+        if !self.ahead.pass_to(row) {
+            self.ahead.rows.clear();
+            self.look_ahead(Some(row), false);
+        }
+        self.is_unpacked = false;
+        if !qualifier.is_empty() && self.row() == Some(row) {
+            self.cells.seek(row, qualifier)?;
+            self.is_unpacked = true;
+            if self.cells.cell().is_none() {
+                self.next_row();
+            }
+        }
+        Ok(())
+    }
+}
