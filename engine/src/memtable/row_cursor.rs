@@ -19,6 +19,9 @@ const ROWS_AHEAD: usize = 2;
 const ROWS_GROWTH: usize = 4;
 const ROWS_AHEAD_MAX: usize = 128;
 
+/// A row of more cells is copied out in pieces: writers wait as long as one is looked at.
+const CELLS_MAX: usize = 8192;
+
 /// Walks one family of a memtable row by row, seeing what its read point lets it.
 #[derive(Debug)]
 pub(crate) struct MemtableRowCursor {
@@ -100,12 +103,12 @@ impl MemtableRowCursor {
     }
 
     /// Adds the row that it stands on to packed ones: if each cell is a put of one point, all of them are seen and of one kind, and
-    /// `keeps` says so of the oldest and the newest time at which they were written. Answers how many they are; 0, with nothing
-    /// added, where only cells will do.
+    /// `keeps` says so of the oldest and the newest time at which they were written. Answers how many they are, at most 8,192; 0, with
+    /// nothing added, where only cells will do.
     pub(crate) fn pack(&self, keeps: impl FnOnce(Timestamp, Timestamp) -> bool, out: &mut PackedRows) -> usize {
         let Some(AheadRow { number, .. }) = self.ahead.rows.get(self.ahead.at) else { return 0 };
         let packed = self.cells.with_family(|FamilyCells { rows, arena, .. }| {
-            let (_, slot) = rows.row(*number, arena)?;
+            let (_, slot) = rows.row(*number, arena).filter(|(_, slot)| slot.len() <= CELLS_MAX)?;
             let cells = || slot.cells_from(rows.runs(), |_| Ordering::Greater);
             let is_float = self.point(cells().next()?, arena)?.is_float;
             let mut points = Points { is_float, before: None, oldest: Timestamp::LATEST, newest: Timestamp(0) };

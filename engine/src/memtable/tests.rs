@@ -120,6 +120,26 @@ fn rows_come_by_columns_up_to_the_read_point() {
     assert_eq!(none.row(), None);
 }
 
+/// Writers wait as long as a row is looked at.
+#[test]
+fn a_very_long_row_comes_as_cells() {
+    let memtable = Arc::new(Memtable::new(Arc::default()));
+    for offset in 1..=8193_u32 {
+        let (family, kind, qualifier) = (FAMILY, CellKind::Put, offset.to_be_bytes());
+        let cell = LoggedCell { family, kind, timestamp: Timestamp(1), qualifier: &qualifier, value: b"v" };
+        insert(&memtable, &MemRow { key: b"r", handle: None, sequence: SeqNo(offset.into()), cells: &[cell] });
+        if offset < 8191 {
+            continue;
+        }
+        let cells = cursor(&memtable, Direction::Forward, u64::MAX);
+        let mut rows = MemtableRowCursor::new(cells, Arc::new(Offsets), true);
+        rows.seek(b"r", b"").unwrap();
+        let count = offset as usize;
+        let packed = rows.pack(|_, _| true, &mut PackedRows::default());
+        assert_eq!((packed, unpacked(&mut rows)), (if count > 8192 { 0 } else { count }, count));
+    }
+}
+
 /// Within a row from a column on, and behind the row where there is none.
 #[test]
 fn rows_that_are_sought_by_a_column_are_cells() {
