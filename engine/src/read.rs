@@ -226,21 +226,32 @@ impl Rows {
         if !family.on_row {
             return false;
         }
-        let reader_packing = reader.packing();
-        let alone = family.cells.alone();
+        // Fast path: one source has all of it.
+        if let Some(source) = family.cells.alone() {
+            let packing = reader.packing();
+            let mut passed = None;
+            out.push_packed(|rows| {
+                let first = rows.len();
+                passed = add_columns(source, packing, reader, rows);
+                rows.len() > first
+            });
+            reader.count_passed(passed.unwrap_or(0));
+            return passed.is_some();
+        }
+        Self::give_joined(family, reader, out)
+    }
+
+    /// The same of a row that was flushed while it grew: its pieces one behind the other.
+    fn give_joined(family: &FamilyWalk, reader: &mut RowReader, out: &mut RowBatchBuilder) -> bool {
         let (mut passed, mut is_told) = (0, true);
-        let mut add = |source: &Source, packing, rows: &mut PackedRows| {
-            let added = source.row_by_columns().and_then(|row| add_columns(&row, packing, reader, rows));
-            passed += added.unwrap_or(0);
-            added.is_some()
-        };
         out.push_packed(|rows| {
             let first = rows.len();
-            is_told = match alone {
-                Some(source) => add(source, reader_packing, rows),
-                // A row that was flushed while it grew. Summaries of pieces do not join.
-                None => family.cells.standing().all(|source| add(source, Packing::Points, rows)),
-            };
+            // Summaries of pieces do not join.
+            is_told = family.cells.standing().all(|source| {
+                let added = add_columns(source, Packing::Points, reader, rows);
+                passed += added.unwrap_or(0);
+                added.is_some()
+            });
             if !is_told {
                 rows.truncate(first);
                 return false;
@@ -266,8 +277,8 @@ impl Rows {
 
 /// Adds a row of a source, or a piece of one, to packed ones, if a reader sees it; answers how many cells it is, `None` where it
 /// takes cells to tell.
-fn add_columns(row: &RowByColumns<'_>, packing: Packing, reader: &mut RowReader, rows: &mut PackedRows) -> Option<u64> {
-    match *row {
+fn add_columns(source: &Source, packing: Packing, reader: &mut RowReader, rows: &mut PackedRows) -> Option<u64> {
+    match source.row_by_columns()? {
         RowByColumns::Put(block, row) => {
             let (timestamp, seq) = block.written(row);
             let is_added = !reader.keeps_lone_put(timestamp, seq) || block.pack(row, packing, rows);
