@@ -33,7 +33,8 @@ impl Background {
     /// What kept a thread from starting; those that run end with the engine.
     pub(crate) fn start(core: &Arc<Core>) -> Result<Background> {
         let mut background = Background::default();
-        background.spawn(core, "wal", |core| core.wal.run())?;
+        background.spawn(core, "wal", |core| core.wal.run(|| core.apply_gathered(true)))?;
+        core.gathered.serve();
         background.spawn(core, "flush", |core| core.work(Work::Flush, Core::flush_due))?;
         for _ in 0..core.limits.compaction_threads {
             background.spawn(core, "compact", |core| core.work(Work::Compact, Core::compact_due))?;
@@ -49,6 +50,7 @@ impl Background {
             if catch_unwind(AssertUnwindSafe(|| work(&core))).is_err() {
                 core.condition.poison(&Error::WorkerDied { worker: name });
                 core.wal.fail_all();
+                core.close_gathered();
             }
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(run);

@@ -139,7 +139,7 @@ impl Engine {
     /// # Errors
     /// What a flush or a compaction met.
     pub fn pump(&self) -> Result<()> {
-        self.core.apply_gathered();
+        self.core.apply_gathered(true);
         self.core.wal.write_group(false);
         self.core.wal.make_ready();
         self.core.flush_due()?;
@@ -316,7 +316,7 @@ impl Store for Engine {
     fn push(&self) {
         // As on the log's own thread: what died half-way leaves nothing that may be promised.
         let push = || {
-            self.core.apply_gathered();
+            self.core.apply_gathered(true);
             self.core.wal.push();
         };
         if catch_unwind(AssertUnwindSafe(push)).is_err() {
@@ -348,6 +348,7 @@ impl Store for Engine {
 
     fn sync(&self) -> Pending<()> {
         let (completer, pending) = Pending::channel();
+        self.core.apply_gathered(true);
         self.core.wal.sync(Box::new(move |result| completer.complete(result.map_err(Into::into))));
         pending
     }

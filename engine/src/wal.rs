@@ -1,7 +1,7 @@
 //! The write-ahead log: one log for all tables, many writers, one sync for many.
 //!
 //! ```text
-//! writers ─► queue ─► one writer thread: stamp, write, fdatasync ─► answers, read points
+//! writers ─► queue ─► one writer thread: append for those who called, stamp, write, fdatasync ─► answers, read points
 //!             └ bounded: full means Throttled
 //! ```
 //!
@@ -103,6 +103,8 @@ struct State {
     wants_sync: bool,
     /// A queued write is not held: nobody pushes it.
     has_unheld: bool,
+    /// The writer thread was called.
+    is_called: bool,
     /// The next segment is to be made.
     is_unprepared: bool,
     /// Since when records wait for a sync that no write asked for, queued or written.
@@ -152,6 +154,7 @@ impl Wal {
                 wants_write: false,
                 wants_sync: false,
                 has_unheld: false,
+                is_called: false,
                 is_unprepared: false,
                 unsynced_since: None,
                 closed: false,
@@ -242,6 +245,13 @@ impl Wal {
         }
     }
 
+    /// Lets the writer thread do what it does before it writes, then write.
+    pub(crate) fn call(&self) {
+        if !std::mem::replace(&mut self.state().is_called, true) {
+            self.work.notify_one();
+        }
+    }
+
     /// Writes and syncs what waits for the disk, on this thread: whoever has something to be synced and nothing else to do spares
     /// the writer thread's waking. The writer thread makes segments and tries full disks again all the same.
     pub(crate) fn push(&self) {
@@ -282,9 +292,10 @@ impl Wal {
         self.state().commits.applied_to()
     }
 
-    /// The writer thread's work until [`Wal::close`].
-    pub(crate) fn run(&self) {
+    /// The writer thread's work until [`Wal::close`]; `before` is done before each write, and may append to it.
+    pub(crate) fn run(&self, before: impl Fn()) {
         while let Some(wants_sync) = self.wait_for_work() {
+            before();
             let began = Instant::now();
             let answered = self.write_group(wants_sync);
             let took = began.elapsed();
@@ -308,7 +319,11 @@ impl Wal {
         }
         let end = Instant::now() + (took / 2).min(GATHER_MAX);
         state.wake_at = expected;
-        while !state.closed && state.queue.len() < expected && state.queued_bytes <= GATHERED_BYTES_MAX {
+        while !state.closed
+            && !state.is_called
+            && state.queue.len() < expected
+            && state.queued_bytes <= GATHERED_BYTES_MAX
+        {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -332,6 +347,9 @@ impl Wal {
             }
             if std::mem::take(&mut state.is_unprepared) {
                 return Some(false);
+            }
+            if std::mem::take(&mut state.is_called) {
+                return Some(state.wants_sync);
             }
             let left = state.unsynced_since.map(|since| self.options.sync_interval.saturating_sub(since.elapsed()));
             let is_due = left.is_some_and(|left| left.is_zero());

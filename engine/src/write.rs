@@ -4,6 +4,8 @@
 //! check ─► row locks ─► encode, sum ─► number + queue (WAL) ─► memtables ─► unlock ─► answer when synced and seen
 //! ```
 //!
+//! What waits for the disk is left to the log's thread, which does all of this for many at once ([`gathered`]).
+//!
 //! A row that the rules refuse is told apart and leaves no trace. Plain writes
 //! share their rows' locks; a read-modify-write owns its row's, sees what is not
 //! synced yet, lets go, and is answered when all it saw is as durable as asked.
@@ -42,8 +44,8 @@ const CELL_OVERHEAD_BYTES: usize = 16;
 struct Resolved<'a> {
     rows: Vec<ResolvedRow<'a>>,
     cells: Vec<LoggedCell<'a>>,
-    /// Whoever applies them pushes them on.
-    held: bool,
+    /// Whoever applies them is about to write the log.
+    writes_log: bool,
 }
 
 #[derive(Debug)]
@@ -60,7 +62,8 @@ impl<'a> Resolved<'a> {
 }
 
 impl Core {
-    /// Applies a batch, or keeps it until a push if one follows. Batches are applied in the order in which they come here.
+    /// Applies a batch, or leaves it to the log's thread, or to a push if one follows. Batches are applied in the order in which they
+    /// come here.
     pub(crate) fn apply(&self, table: &Arc<Table>, batch: MutationBatch) -> Pending<Applied> {
         let (completer, pending) = Pending::channel();
         if let Err(error) = self.check_batch(&batch) {
@@ -76,14 +79,18 @@ impl Core {
         let is_guarded = !Guards::of(&table.shape().descriptor, &self.triggers).is_ok_and(|guards| guards.is_empty());
         let is_plain = !reads_rows && !is_guarded;
         // What becomes one change bears one time: a tombstone would cover what was put after it.
-        if is_plain && !has_tombstones && batch.is_held() && batch.durability() == Durability::Fsync {
-            let due = self.gathered.add(Waiting { table: Arc::clone(table), batch, completer });
-            self.apply_waiting(due);
+        if is_plain && !has_tombstones && batch.durability() == Durability::Fsync && self.gathered.is_for(&batch) {
+            let is_held = batch.is_held();
+            if self.gathered.add(Waiting { table: Arc::clone(table), batch, completer }) {
+                self.apply_gathered(is_held);
+            } else if !is_held {
+                self.wal.call();
+            }
             return pending;
         }
-        self.apply_gathered();
+        self.apply_gathered(false);
         if is_plain {
-            self.apply_at_once(table, &[batch], vec![completer]);
+            self.apply_at_once(table, &[batch], vec![completer], false);
         } else {
             self.apply_row_by_row(table, &batch, completer);
         }
@@ -101,12 +108,18 @@ impl Core {
     }
 
     /// Applies batches of one level as one change, and answers each for itself.
-    fn apply_at_once(&self, table: &Table, batches: &[MutationBatch], completers: Vec<Completer<Applied>>) {
+    fn apply_at_once(
+        &self,
+        table: &Table,
+        batches: &[MutationBatch],
+        completers: Vec<Completer<Applied>>,
+        writes_log: bool,
+    ) {
         let Some(first) = batches.first() else { return };
         let level = first.durability();
         let shape = table.shape();
         let stamp = self.stamp();
-        let mut resolved = Resolved { held: first.is_held(), ..Resolved::default() };
+        let mut resolved = Resolved { writes_log, ..Resolved::default() };
         resolved.cells.reserve(batches.iter().map(MutationBatch::cells_count).sum());
         resolved.rows.reserve(batches.iter().map(|batch| batch.rows().len()).sum());
         let mut applied = Vec::with_capacity(batches.len());
@@ -245,10 +258,11 @@ impl Core {
                 continue;
             }
             let points = placed.regions.iter().map(|(region, _)| Arc::clone(&region.read_point)).collect();
-            let last = match self.wal.append(Write { record, numbers, level, held: resolved.held, regions: points }) {
-                Ok(last) => last,
-                Err(error) => return answer(Err(error)),
-            };
+            let last =
+                match self.wal.append(Write { record, numbers, level, held: resolved.writes_log, regions: points }) {
+                    Ok(last) => last,
+                    Err(error) => return answer(Err(error)),
+                };
             insert(&placed, resolved, last + 1 - numbers);
             drop(updates);
             self.wal.applied(last, answer);

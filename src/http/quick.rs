@@ -117,7 +117,7 @@ async fn serve(
 
 struct Connection<'a> {
     app: &'a Arc<App>,
-    /// Of the thread, if it pushes what it took; else large bodies are served too.
+    /// Of the thread, if it is one of small bodies; else large ones are served too.
     turn: Option<&'a Turn>,
     reader: ReadHalf<'a>,
     writer: WriteHalf<'a>,
@@ -180,10 +180,11 @@ impl Connection<'_> {
                 Body::Stalled => return Ended::Closed,
             }
             let body = self.buffer.get(head.bytes..end).unwrap_or_default();
-            let taken = match take(self.app, body, self.turn.is_some()) {
+            let pushing = self.turn.filter(|turn| turn.is_alone());
+            let taken = match take(self.app, body, pushing.is_some()) {
                 Taken::Not => return Ended::HandOver(self.buffer, ()),
                 Taken::Known(since, submission) => {
-                    if let Some(turn) = self.turn {
+                    if let Some(turn) = pushing {
                         turn.push(self.app).await;
                     }
                     Ok((since, submission))

@@ -70,6 +70,30 @@ fn new_names_from_many_connections_at_once() {
     }
 }
 
+/// Few who send have their puts synced by the thread that read them, many by the log's: here they come and go meanwhile.
+#[test]
+fn senders_few_and_many_are_answered_when_it_is_on_disk() {
+    const SENDERS: u64 = 12;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let daemon = Daemon::start(&data, "embedded", "");
+    std::thread::scope(|scope| {
+        for sender in 0..SENDERS {
+            let mut client = daemon.client();
+            scope.spawn(move || {
+                for round in 0..=sender * 5 {
+                    let answer = client.post("/api/put", &put_body(sender * 1000 + round * 10, 10)).unwrap();
+                    assert_eq!(answer.status, 204, "{}", answer.text());
+                }
+            });
+        }
+    });
+    let put: u64 = (0..SENDERS).map(|sender| (sender * 5 + 1) * 10).sum();
+    daemon.kill();
+    let daemon = Daemon::start(&data, "embedded", "");
+    assert_eq!(found(&daemon, SENDERS * 1000), put);
+}
+
 #[test]
 fn a_clean_end_leaves_everything_there() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,14 @@
-//! Batches that wait for a push.
+//! Batches that wait for a push, or for the log's thread.
 
 use std::path::Path;
+use std::sync::Condvar;
+use std::time::Duration;
 
-use basalt_store::{Durability, ManualClock, Scan};
+use basalt_store::{CheckAndMutate, Clock, Comparison, Durability, ManualClock, Scan, Timestamp};
 
 use super::tests::{name, options, put, scan, table};
 use super::*;
-use crate::io::SimFs;
+use crate::io::{OsFs, SimFs};
 
 fn open() -> Arc<Engine> {
     open_at(Arc::default())
@@ -19,12 +21,22 @@ fn open_at(clock: Arc<ManualClock>) -> Arc<Engine> {
     engine
 }
 
-/// Applies a batch of one row that a push follows.
-fn hold(engine: &Engine, (row, family): (&str, &str), value: &str) -> Pending<Applied> {
+fn batch((row, family): (&str, &str), value: &str) -> MutationBatch {
     let mut batch = MutationBatch::new(Durability::Fsync);
-    batch.hold();
     batch.row(row.as_bytes()).unwrap().put(family.as_bytes(), b"q", None, value.as_bytes()).unwrap();
+    batch
+}
+
+/// Applies a batch of one row that a push follows.
+fn hold(engine: &Engine, cell: (&str, &str), value: &str) -> Pending<Applied> {
+    let mut batch = batch(cell, value);
+    batch.hold();
     engine.apply(&name(), batch)
+}
+
+/// Applies a batch of one row.
+fn leave(engine: &Engine, row: &str, value: &str) -> Pending<Applied> {
+    engine.apply(&name(), batch((row, "f"), value))
 }
 
 fn row(row: &str, value: &str) -> (String, Vec<String>) {
@@ -95,4 +107,184 @@ fn what_waits_is_applied_when_the_engine_closes_and_refused_behind() {
     assert!(engine.core.wal.last_sequence() > before);
     assert!(held.wait().unwrap().failed.is_empty());
     assert!(matches!(hold(&engine, ("b", "f"), "2").wait(), Err(basalt_store::Error::Closed)));
+}
+
+/// One that no push follows waits for the log's thread where there is one.
+#[test]
+fn what_waits_for_the_logs_thread_is_one_record() {
+    let engine = open();
+    let last = || engine.core.wal.last_sequence();
+    let before = (last(), engine.stats().wal_records);
+    let at_once = leave(&engine, "a", "0");
+    assert_eq!(last(), before.0 + 1, "nobody would come for it");
+    engine.core.gathered.serve();
+    let waiting = [leave(&engine, "a", "1"), hold(&engine, ("b", "f"), "2"), leave(&engine, "a", "3")];
+    assert_eq!(last(), before.0 + 1);
+    engine.core.apply_gathered(true);
+    engine.core.wal.write_group(false);
+    assert_eq!((last(), engine.stats().wal_records), (before.0 + 4, before.1 + 2));
+    assert!(waiting.into_iter().chain([at_once]).all(|answer| answer.wait().unwrap().failed.is_empty()));
+    assert_eq!(scan(&engine, Scan::all()), [row("a", "3"), row("b", "2")]);
+}
+
+#[test]
+fn a_large_batch_is_applied_at_once_behind_those_that_wait() {
+    let of_bytes = batch(("a", "f"), &"v".repeat(128 << 10));
+    let mut of_cells = batch(("a", "f"), "0");
+    for number in 1..2048_u32 {
+        of_cells.row(b"a").unwrap().put(b"f", &number.to_be_bytes(), None, b"v").unwrap();
+    }
+    for large in [of_bytes, of_cells] {
+        let engine = open();
+        engine.core.gathered.serve();
+        let before = engine.core.wal.last_sequence();
+        let cells: Vec<_> = large.rows().flat_map(|row| row.cells().map(|cell| cell.value.to_vec())).collect();
+        let small = leave(&engine, "a", "small");
+        assert_eq!(engine.core.wal.last_sequence(), before);
+        let at_once = engine.apply(&name(), large);
+        assert_eq!(engine.core.wal.last_sequence(), before + 2);
+        engine.core.wal.write_group(false);
+        assert!([small, at_once].into_iter().all(|answer| answer.wait().unwrap().failed.is_empty()));
+        let (found, newest) = (scan(&engine, Scan::all()), String::from_utf8_lossy(&cells[0]));
+        assert!(found[0].1.len() == cells.len() && found[0].1.iter().any(|value| *value == newest));
+    }
+}
+
+#[test]
+fn a_read_modify_write_sees_what_waits() {
+    let clock = Arc::new(ManualClock::default());
+    let engine = open_at(Arc::clone(&clock));
+    engine.core.gathered.serve();
+    let [row, family, qualifier] = [&b"a"[..], b"f", b"q"].map(Bytes::from_static);
+    let first = leave(&engine, "a", "1");
+    let append = Append {
+        row: row.clone(),
+        family: family.clone(),
+        qualifier: qualifier.clone(),
+        value: Bytes::from_static(b"2"),
+        durability: Durability::Fsync,
+    };
+    let appended = engine.append(&name(), append);
+    // The appended one went over the first.
+    clock.advance(10);
+    let second = leave(&engine, "a", "3");
+    let check = CheckAndMutate {
+        row,
+        family,
+        qualifier,
+        comparison: Comparison::Equal,
+        expected: Some(Bytes::from_static(b"3")),
+        mutation: batch(("a", "f"), "4"),
+    };
+    let checked = engine.check_and_mutate(&name(), check);
+    engine.push();
+    assert!([first, second].into_iter().all(|answer| answer.wait().unwrap().failed.is_empty()));
+    assert_eq!((&appended.wait().unwrap()[..], checked.wait().unwrap()), (&b"12"[..], true));
+    assert_eq!(scan(&engine, Scan::all())[0].1[0], "4");
+}
+
+/// A clock that keeps the log's thread, or ends it.
+#[derive(Debug, Default)]
+struct Keeper {
+    state: Mutex<Kept>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    keeps: bool,
+    ends: bool,
+    /// It was asked on the log's thread.
+    came: bool,
+}
+
+impl Keeper {
+    fn change(&self, change: impl FnOnce(&mut Kept)) {
+        change(&mut self.state.lock().unwrap());
+        self.changed.notify_all();
+    }
+
+    /// Waits until `is` answers true, and answers whether the thread is to end.
+    fn wait_until(&self, is: impl Fn(&Kept) -> bool) -> bool {
+        let state = self.state.lock().unwrap();
+        let limit = Duration::from_secs(60);
+        let (state, waited) = self.changed.wait_timeout_while(state, limit, |state| !is(state)).unwrap();
+        assert!(!waited.timed_out(), "nothing happens");
+        state.ends
+    }
+}
+
+impl Clock for Keeper {
+    fn now(&self) -> Timestamp {
+        if matches!(std::thread::current().name(), Some("wal" | "dies")) {
+            self.change(|kept| kept.came = true);
+            assert!(!self.wait_until(|kept| !kept.keeps), "as the test wants it");
+        }
+        Timestamp(1)
+    }
+}
+
+/// An engine whose log's thread is kept while it applies a put to the row `a`.
+fn kept(dir: &Path) -> (Arc<Engine>, Arc<Keeper>, Pending<Applied>) {
+    let keeper = Arc::new(Keeper::default());
+    let clock = Arc::clone(&keeper) as Arc<dyn Clock>;
+    let options = EngineOptions { clock, ..options(Arc::new(OsFs), dir, Workers::Threads) };
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(table(), &["m".into()]).unwrap();
+    keeper.change(|kept| *kept = Kept { keeps: true, ..Kept::default() });
+    let first = leave(&engine, "a", "1");
+    keeper.wait_until(|kept| kept.came);
+    (engine, keeper, first)
+}
+
+#[test]
+fn changes_keep_their_order_whoever_applies_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, keeper, first) = kept(dir.path());
+    let pusher = Arc::clone(&engine);
+    let (tell, told) = std::sync::mpsc::channel();
+    let pushing = std::thread::spawn(move || {
+        let second = hold(&pusher, ("a", "f"), "2");
+        pusher.push();
+        tell.send(()).unwrap();
+        second
+    });
+    // It waits for the log's thread; this moment is for one that does not.
+    assert!(told.recv_timeout(Duration::from_millis(200)).is_err());
+    keeper.change(|kept| kept.keeps = false);
+    let second = pushing.join().unwrap();
+    assert!([first, second].into_iter().all(|answer| answer.wait().unwrap().failed.is_empty()));
+    assert_eq!(scan(&engine, Scan::all()), [row("a", "2")]);
+}
+
+#[test]
+fn who_waits_for_the_logs_thread_hears_that_it_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, keeper, first) = kept(dir.path());
+    let behind = leave(&engine, "a", "2");
+    keeper.change(|kept| (kept.keeps, kept.ends) = (false, true));
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || [first, behind].map(|answer| tell.send(answer.wait().is_err()).unwrap()));
+    assert_eq!([(); 2].map(|()| told.recv_timeout(Duration::from_secs(60))), [Ok(true), Ok(true)]);
+    assert!(leave(&engine, "a", "3").wait().is_err() && matches!(engine.health(), Health::Poisoned { .. }));
+    assert_eq!(scan(&engine, Scan::all()), []);
+}
+
+/// A sender's thread that applies others' batches before its own, and dies of it.
+#[test]
+fn who_waits_hears_that_somebody_died_of_it() {
+    let keeper = Arc::new(Keeper::default());
+    let clock = Arc::clone(&keeper) as Arc<dyn Clock>;
+    let options = options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual);
+    let engine = Engine::open(EngineOptions { clock, ..options }).unwrap();
+    engine.create_table(table(), &["m".into()]).unwrap();
+    engine.core.gathered.serve();
+    keeper.change(|kept| kept.ends = true);
+    let waiting = leave(&engine, "a", "1");
+    std::thread::scope(|scope| {
+        let large = || leave(&engine, "b", &"v".repeat(128 << 10)).wait().is_err();
+        let sender = std::thread::Builder::new().name("dies".to_owned()).spawn_scoped(scope, large).unwrap();
+        assert!(sender.join().is_err(), "of its own batch it dies as ever");
+    });
+    assert!(waiting.wait().is_err() && matches!(engine.health(), Health::Poisoned { .. }));
 }

@@ -1,6 +1,6 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
 use crate::io::{Fault, FaultKind, FaultSpan, LossMode, OsFs, Rng, SimFs, SplitMix};
@@ -85,7 +85,7 @@ fn many_writers_share_syncs_and_all_is_there_after_reopening() {
     let fs: Arc<dyn FileSystem> = Arc::new(OsFs);
     let (wal, _) = open_on(Arc::clone(&fs), options(dir.path(), 64 << 10)).unwrap();
     std::thread::scope(|scope| {
-        let writer_thread = scope.spawn(|| wal.run());
+        let writer_thread = scope.spawn(|| wal.run(|| {}));
         let writers: Vec<_> = (0..8_u64)
             .map(|writer| {
                 let wal = &wal;
@@ -547,10 +547,14 @@ fn what_was_acknowledged_survives_any_crash() {
 /// Appends and applies a write that a push follows.
 fn hold(wal: &Wal, payload: &[u8]) -> Receiver<Result<()>> {
     let (sender, receiver) = channel();
+    hold_for(wal, payload, sender);
+    receiver
+}
+
+fn hold_for(wal: &Wal, payload: &[u8], tell: Sender<Result<()>>) {
     let held = Write { held: true, ..write(closed_record(payload), Durability::Fsync) };
     let sequence = wal.append(held).unwrap();
-    wal.applied(sequence, Box::new(move |result| drop(sender.send(result))));
-    receiver
+    wal.applied(sequence, Box::new(move |result| drop(tell.send(result))));
 }
 
 #[test]
@@ -572,24 +576,53 @@ fn a_push_syncs_all_that_is_held_once() {
     assert!(kept.len() >= 3);
 }
 
-/// Those who push and those who wait for the writer thread, over segments that the writer thread makes.
+#[test]
+fn who_calls_the_writer_thread_has_it_append_and_sync() {
+    let (wal, _) = open_sim(&SimFs::new(1), 4096).unwrap();
+    let (tell, told) = channel();
+    let append = || hold_for(&wal, &payload(1, 10), tell.clone());
+    std::thread::scope(|scope| {
+        let writer_thread = scope.spawn(|| wal.run(append));
+        // Sooner or later it sleeps by then.
+        let all_told = (0..100).all(|_| {
+            wal.call();
+            told.recv_timeout(Duration::from_secs(10)).is_ok_and(|told| told.is_ok())
+        });
+        wal.close();
+        writer_thread.join().unwrap();
+        assert!(all_told);
+    });
+}
+
+/// Those who push, those who wait for the writer thread, and those for whom it appends, over segments that it makes.
 #[test]
 fn pushes_and_the_writer_thread_share_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let fs: Arc<dyn FileSystem> = Arc::new(OsFs);
     let (wal, _) = open_on(Arc::clone(&fs), options(dir.path(), 16 << 10)).unwrap();
+    let (leave, left) = channel::<(Vec<u8>, Sender<_>)>();
+    let left = Mutex::new(left);
+    let append = || left.lock().unwrap().try_iter().for_each(|(payload, tell)| hold_for(&wal, &payload, tell));
     let one = |writer: u64, number: u64| {
         let payload = payload(writer * 1000 + number, 200);
-        if writer.is_multiple_of(2) {
-            return put(&wal, &payload, Durability::Fsync).1;
+        match writer % 3 {
+            0 => put(&wal, &payload, Durability::Fsync).1,
+            1 => {
+                let told = hold(&wal, &payload);
+                wal.push();
+                told
+            }
+            _ => {
+                let (tell, told) = channel();
+                leave.send((payload, tell)).unwrap();
+                wal.call();
+                told
+            }
         }
-        let told = hold(&wal, &payload);
-        wal.push();
-        told
     };
     let one = &one;
     std::thread::scope(|scope| {
-        let writer_thread = scope.spawn(|| wal.run());
+        let writer_thread = scope.spawn(|| wal.run(append));
         let writers: Vec<_> = (0..6_u64)
             .map(|writer| scope.spawn(move || (0..50).for_each(|n| one(writer, n).recv().unwrap().unwrap())))
             .collect();

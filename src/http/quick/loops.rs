@@ -6,8 +6,8 @@
 //! the same disk.
 //!
 //! Senders of small bodies wait for the disk most of the time, so some of them share a thread and with it each sync before the
-//! next thread is used. Those of large ones would keep a thread busy: they are served where everything else is, and the
-//! log's thread syncs for them.
+//! next thread is used. Where there are more of them there is always somebody to serve: then the log's thread makes durable what
+//! the others read. So it is for senders of large bodies, who would keep a thread busy: they are served where everything else is.
 
 use std::io;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ const TURNS: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Loops {
     all: Vec<Loop>,
+    /// Connections of all of them. Relaxed: by it threads push or do not, roughly.
+    open: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
@@ -50,18 +52,22 @@ impl Loops {
     /// for them: everything is served elsewhere then.
     pub(crate) fn start(count: usize) -> Self {
         let count = if count > 0 { count } else { std::thread::available_parallelism().map_or(1, usize::from) };
-        let started: io::Result<Vec<Loop>> = (0..count).map(|_| Loop::start()).collect();
+        let open = Arc::<AtomicUsize>::default();
+        let started: io::Result<Vec<Loop>> = (0..count).map(|_| Loop::start(&open)).collect();
         let all = started.unwrap_or_else(|cause| {
             tracing::warn!(%cause, "cannot start the threads of plain puts");
             Vec::new()
         });
-        Self { all }
+        Self { all, open }
     }
 
     /// Answers plain puts on a connection until something else comes, the peer leaves, or `stop` is raised.
     pub(crate) async fn serve(&self, app: &Arc<App>, stream: TcpStream, stop: &Stop) -> Ended<TcpStream> {
         let Some(place) = self.place() else { return Ended::HandOver(Vec::new(), stream) };
-        match place.serve(app, stream, stop).await {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let served = place.serve(app, stream, stop).await;
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        match served {
             Ok(Ended::Large(received, stream)) => serve(app, (received, stream), stop.clone(), None).await,
             Ok(ended) => ended,
             Err(cause) => {
@@ -80,14 +86,14 @@ impl Loops {
 }
 
 impl Loop {
-    fn start() -> io::Result<Self> {
+    fn start(open: &Arc<AtomicUsize>) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (end, ended) = oneshot::channel::<()>();
         // An error is the news that the sender is gone.
         let run = move || runtime.block_on(ended).unwrap_or_default();
         std::thread::Builder::new().name("basalt-put".to_owned()).spawn(run)?;
-        Ok(Self { handle, turn: Arc::default(), open: AtomicUsize::new(0), _end: end })
+        Ok(Self { handle, turn: Arc::new(Turn::new(open)), open: AtomicUsize::new(0), _end: end })
     }
 
     async fn serve(&self, app: &Arc<App>, stream: TcpStream, stop: &Stop) -> io::Result<Ended<TcpStream>> {
@@ -105,13 +111,24 @@ impl Loop {
 }
 
 /// Who has the store push what the tasks of one thread submitted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Turn {
     /// Somebody will. Relaxed: it is looked at on one thread only.
     taken: AtomicBool,
+    /// Connections of all threads. Relaxed, as there.
+    open: Arc<AtomicUsize>,
 }
 
 impl Turn {
+    fn new(open: &Arc<AtomicUsize>) -> Self {
+        Self { taken: AtomicBool::new(false), open: Arc::clone(open) }
+    }
+
+    /// Whether what is submitted now is to be pushed here: while there are no more connections than one thread gets.
+    pub(super) fn is_alone(&self) -> bool {
+        self.open.load(Ordering::Relaxed) <= TOGETHER
+    }
+
     /// Has everything pushed that was submitted, once all tasks that can have had their turns.
     pub(super) async fn push(&self, app: &App) {
         if self.taken.swap(true, Ordering::Relaxed) {
