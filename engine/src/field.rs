@@ -25,6 +25,7 @@ impl<'a> Fields<'a> {
         self.rest.len()
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
@@ -37,6 +38,7 @@ impl<'a> Fields<'a> {
         Some(*taken)
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
@@ -50,7 +52,17 @@ impl<'a> Fields<'a> {
     }
 
     /// LEB128, at most 64 bits.
+    #[inline]
     pub(crate) fn varint(&mut self) -> Option<u64> {
+        // Fast path: nearly all are small.
+        if let [byte @ ..0x80, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Some((*byte).into());
+        }
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Option<u64> {
         let mut value = 0_u64;
         for index in 0..VARINT_BYTES_MAX {
             let byte = self.u8()?;
@@ -68,6 +80,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A varint length, then as many bytes.
+    #[inline]
     pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
         let len = usize::try_from(self.varint()?).ok()?;
         self.bytes(len)
