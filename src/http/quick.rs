@@ -89,7 +89,7 @@ async fn serve(
     app: &Arc<App>,
     (received, mut stream): (Vec<u8>, TcpStream),
     mut stop: Stop,
-    turn: Option<&Turn>,
+    turn: Option<&Arc<Turn>>,
 ) -> Ended<TcpStream> {
     let patience = app.config.server.idle_timeout_ms;
     let raised = stop.clone();
@@ -118,7 +118,7 @@ async fn serve(
 struct Connection<'a> {
     app: &'a Arc<App>,
     /// Of the thread, if it is one of small bodies; else large ones are served too.
-    turn: Option<&'a Turn>,
+    turn: Option<&'a Arc<Turn>>,
     reader: ReadHalf<'a>,
     writer: WriteHalf<'a>,
     raised: Stop,
@@ -194,7 +194,10 @@ impl Connection<'_> {
             };
             let answered = match taken {
                 Ok((since, submission)) => {
-                    let report = submission.await;
+                    let report = match self.turn {
+                        Some(turn) if pushing.is_none() => turn.wait_together(submission).await,
+                        _ => submission.await,
+                    };
                     put::note(self.app, since, &report);
                     self.answer(&report).await
                 }

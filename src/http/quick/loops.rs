@@ -9,13 +9,16 @@
 //! next thread is used. Where there are more of them there is always somebody to serve: then the log's thread makes durable what
 //! the others read. So it is for senders of large bodies, who would keep a thread busy: they are served where everything else is.
 
+use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Wake, Waker};
 
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::yield_now;
 
 use super::{Ended, serve};
@@ -90,10 +93,12 @@ impl Loop {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (end, ended) = oneshot::channel::<()>();
+        let turn = Arc::new(Turn::new(open));
+        handle.spawn(Arc::clone(&turn).wake_on_time());
         // An error is the news that the sender is gone.
         let run = move || runtime.block_on(ended).unwrap_or_default();
         std::thread::Builder::new().name("basalt-put".to_owned()).spawn(run)?;
-        Ok(Self { handle, turn: Arc::new(Turn::new(open)), open: AtomicUsize::new(0), _end: end })
+        Ok(Self { handle, turn, open: AtomicUsize::new(0), _end: end })
     }
 
     async fn serve(&self, app: &Arc<App>, stream: TcpStream, stop: &Stop) -> io::Result<Ended<TcpStream>> {
@@ -117,11 +122,64 @@ pub(super) struct Turn {
     taken: AtomicBool,
     /// Connections of all threads. Relaxed, as there.
     open: Arc<AtomicUsize>,
+    /// Tasks of this thread whom another one has answered. Leaf lock.
+    answered: Mutex<Vec<Waker>>,
+    /// Says that some are there.
+    some_answered: Notify,
+}
+
+/// Wakes a task of a thread together with others.
+#[derive(Debug)]
+struct Together {
+    turn: Arc<Turn>,
+    task: Waker,
+}
+
+impl Wake for Together {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let is_first = {
+            let mut answered = self.turn.answered();
+            answered.push(self.task.clone());
+            answered.len() == 1
+        };
+        if is_first {
+            self.turn.some_answered.notify_one();
+        }
+    }
 }
 
 impl Turn {
     fn new(open: &Arc<AtomicUsize>) -> Self {
-        Self { taken: AtomicBool::new(false), open: Arc::clone(open) }
+        let (taken, open) = (AtomicBool::new(false), Arc::clone(open));
+        Self { taken, open, answered: Mutex::default(), some_answered: Notify::new() }
+    }
+
+    fn answered(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for what another thread answers: it rouses this thread once for all whom it answers together, which would else take
+    /// a call of the system for each.
+    pub(super) async fn wait_together<T>(self: &Arc<Self>, pending: impl Future<Output = T>) -> T {
+        let mut pending = pin!(pending);
+        poll_fn(|context| {
+            let together = Together { turn: Arc::clone(self), task: context.waker().clone() };
+            pending.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::new(together))))
+        })
+        .await
+    }
+
+    /// Wakes who was answered, for as long as the thread lives.
+    async fn wake_on_time(self: Arc<Self>) {
+        loop {
+            self.some_answered.notified().await;
+            let answered = std::mem::take(&mut *self.answered());
+            answered.into_iter().for_each(Waker::wake);
+        }
     }
 
     /// Whether what is submitted now is to be pushed here: while there are no more connections than one thread gets.
@@ -149,5 +207,39 @@ struct Taken<'a>(&'a AtomicBool);
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Answers come from another thread one by one and many at once, some before anybody waits for them.
+    #[test]
+    fn whoever_waits_together_is_woken() {
+        let place = Loop::start(&Arc::default()).unwrap();
+        let (askers, answers): (Vec<_>, Vec<_>) = (0..200).map(|_| oneshot::channel::<u32>()).unzip();
+        let tasks: Vec<_> = answers
+            .into_iter()
+            .map(|answer| {
+                let turn = Arc::clone(&place.turn);
+                place.handle.spawn(async move { turn.wait_together(answer).await.unwrap() })
+            })
+            .collect();
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+        let told = |task| runtime.block_on(async { timeout(Duration::from_secs(20), task).await });
+        let (mut tasks, mut askers) = (tasks.into_iter(), (0_u32..).zip(askers));
+        for (number, asker) in askers.by_ref().take(3) {
+            asker.send(number).unwrap();
+            assert_eq!(told(tasks.next().unwrap()).expect("it is never woken").unwrap(), number);
+        }
+        askers.for_each(|(number, asker)| asker.send(number).unwrap());
+        for (number, task) in (3..).zip(tasks) {
+            assert_eq!(told(task).expect("it is never woken").unwrap(), number);
+        }
     }
 }
