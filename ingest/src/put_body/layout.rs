@@ -9,6 +9,7 @@
 //! point that is laid out in any other way is no business of this module.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use crate::lead::{Lead, RepeatedTime};
 use crate::number::{few_digits, leading_digits};
@@ -77,8 +78,11 @@ pub(super) struct Layouts<'a> {
 }
 
 impl<'a> Layouts<'a> {
+    /// Begins with the layout that most bodies have, so that the first point of those is read like the others.
     pub(super) fn new() -> Self {
-        Self { layout: None, repeated: None, misses: 0, before: Before::default(), looks_left: LOOKS_MAX }
+        static USUAL: LazyLock<Option<Layout<'static>>> =
+            LazyLock::new(|| Layout::of(r#"{"metric":"m","timestamp":1,"value":1,"tags":{"k":"v"}}"#));
+        Self { layout: *USUAL, repeated: None, misses: 0, before: Before::default(), looks_left: LOOKS_MAX }
     }
 
     /// Reads the point that is next, if it is laid out as the one before, into one that says nothing yet; gives its bytes.

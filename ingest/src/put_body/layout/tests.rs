@@ -71,6 +71,15 @@ fn points_that_are_written_alike_are_read_by_their_layout() {
 }
 
 #[test]
+fn the_first_point_is_read_by_its_layout_where_it_is_the_usual_one() {
+    let (cache, mut point) = (SeriesCache::new(1), RawPoint::NULL);
+    let text = format!("{POINT}, and more that ends it");
+    assert_eq!(Layouts::new().read(&text, &cache.read(1), &mut point), Some(POINT.len()));
+    let blank = text.replace(':', ": ");
+    assert_eq!(Layouts::new().read(&blank, &cache.read(1), &mut point), None);
+}
+
+#[test]
 fn what_is_written_otherwise_is_not() {
     for next in [
         POINT.replace("sys", "\\u0073ys"),
