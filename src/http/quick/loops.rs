@@ -51,10 +51,11 @@ struct Loop {
 }
 
 impl Loops {
-    /// Starts so many threads; 0 stands for as many as there are processors. None are started where the system has no room
-    /// for them: everything is served elsewhere then.
+    /// Starts so many threads; 0 stands for one less than there are processors, as the log's thread takes another. None are
+    /// started where the system has no room for them: everything is served elsewhere then.
     pub(crate) fn start(count: usize) -> Self {
-        let count = if count > 0 { count } else { std::thread::available_parallelism().map_or(1, usize::from) };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let count = if count > 0 { count } else { (processors - 1).max(1) };
         let open = Arc::<AtomicUsize>::default();
         let started: io::Result<Vec<Loop>> = (0..count).map(|_| Loop::start(&open)).collect();
         let all = started.unwrap_or_else(|cause| {
