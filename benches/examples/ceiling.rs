@@ -19,6 +19,11 @@ use basalt_store::{ManualClock, MemoryStore, Store};
 use foldhash::fast::{FixedState, RandomState};
 use std::hash::{BuildHasher, Hasher};
 
+#[path = "shared/plain_http.rs"]
+mod plain_http;
+
+use plain_http::{READY, STORED, head_of};
+
 /// What is kept of a series.
 type Series = Mutex<Vec<(i64, u64)>>;
 
@@ -63,10 +68,10 @@ impl Ceiling {
             }
             if body > 0 {
                 self.put(&buffer[head..end])?;
-                stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")?;
+                stream.write_all(STORED)?;
             } else {
                 // Whether it is ready.
-                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
+                stream.write_all(READY)?;
                 return Ok(());
             }
             buffer.copy_within(end..filled, 0);
@@ -112,15 +117,4 @@ fn hash(point: &RawPoint<'_>) -> u64 {
     hasher.write(point.metric.map_or("", |metric| metric.raw()).as_bytes());
     hasher.write(point.tags.raw().as_bytes());
     hasher.finish()
-}
-
-/// Bytes of the head and of the body behind it, once the head is there.
-fn head_of(received: &[u8]) -> Result<Option<(usize, usize)>> {
-    let mut headers = [httparse::EMPTY_HEADER; 16];
-    let httparse::Status::Complete(head) = httparse::Request::new(&mut headers).parse(received)? else {
-        return Ok(None);
-    };
-    let length = headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
-    let body = length.map_or(Ok(0), |length| std::str::from_utf8(length.value)?.parse().context("a length"))?;
-    Ok(Some((head, body)))
 }

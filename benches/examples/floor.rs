@@ -19,6 +19,11 @@ use anyhow::{Context, Result, ensure};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
+#[path = "shared/plain_http.rs"]
+mod plain_http;
+
+use plain_http::{READY, STORED, head_of};
+
 /// Body bytes for a byte of the log: a point of 217 bytes is 16 there.
 const BODY_BYTES_A_LOG_BYTE: usize = 217 / 16;
 
@@ -93,7 +98,7 @@ fn main() -> Result<()> {
         asked_bytes = 0;
         for place in asked.drain(..) {
             if let Some(Some(connection)) = connections.get_mut(place) {
-                connection.stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")?;
+                connection.stream.write_all(STORED)?;
             }
         }
     }
@@ -138,7 +143,7 @@ impl Connection {
             let Some((head, body)) = head_of(&self.buffer[..self.filled])? else { continue };
             if body == 0 {
                 // Whether it is ready.
-                self.stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
+                self.stream.write_all(READY)?;
                 return Ok(Came::Over);
             }
             ensure!(self.filled <= head + body, "more than one request in flight");
@@ -149,15 +154,4 @@ impl Connection {
             self.buffer.resize(self.buffer.len().max(head + body), 0);
         }
     }
-}
-
-/// Bytes of the head and of the body behind it, once the head is there.
-fn head_of(received: &[u8]) -> Result<Option<(usize, usize)>> {
-    let mut headers = [httparse::EMPTY_HEADER; 16];
-    let httparse::Status::Complete(head) = httparse::Request::new(&mut headers).parse(received)? else {
-        return Ok(None);
-    };
-    let length = headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
-    let body = length.map_or(Ok(0), |length| std::str::from_utf8(length.value)?.parse().context("a length"))?;
-    Ok(Some((head, body)))
 }

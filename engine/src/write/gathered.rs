@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What is put into memtables by one thread stays in that processor's cache, and what a change costs besides its rows is paid once
-//! for all that came during the sync before: two threads that each apply what they read take a sixth more CPU for a fifth fewer
+//! for all that came during the sync before: two threads that each apply what they read take a sixth more CPU for an eighth fewer
 //! points (`docs/decisions/0015-the-log-applies.md`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

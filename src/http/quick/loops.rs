@@ -116,7 +116,7 @@ impl Loop {
     }
 }
 
-/// Who has the store push what the tasks of one thread submitted.
+/// What the tasks of one thread share: who of them has the store push what they submitted, or whom another thread answered.
 #[derive(Debug)]
 pub(super) struct Turn {
     /// Somebody will. Relaxed: it is looked at on one thread only.
