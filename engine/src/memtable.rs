@@ -23,7 +23,9 @@ mod cursor;
 mod row_cursor;
 mod rows;
 mod runs;
+mod slab;
 mod slot;
+mod stamps;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +34,7 @@ pub(crate) use cursor::{LonePuts, MemtableCursor};
 pub(crate) use row_cursor::MemtableRowCursor;
 use rows::{ROW_BYTES, Rows};
 use slot::{Entry, NewEntry};
+use stamps::STAMP_BYTES;
 
 /// Rows that are looked up before the first of them is changed.
 const ROWS_AT_ONCE: usize = 32;
@@ -208,6 +211,7 @@ impl FamilyCells {
         let MemRow { key, handle, sequence, .. } = *row;
         let FamilyCells { rows, arena, .. } = self;
         let (mut added, mut at) = (0, found.or_else(|| rows.get(key, handle, arena)));
+        let stamps = arena.stamps_count();
         for cell in cells {
             let (new, kept) = NewEntry::keep(cell, sequence, arena);
             added += kept as u64;
@@ -219,20 +223,12 @@ impl FamilyCells {
                 at = Some(rows.insert((key, handle), new, arena));
             }
         }
-        added
+        added + u64::from(arena.stamps_count() - stamps) * STAMP_BYTES
     }
 }
 
 /// A cell of a slot, with the bytes it points to.
 fn cell_ref<'a>(entry: &'a Entry, arena: &'a Arena) -> CellRef<'a> {
-    let (qualifier, value) = entry.bytes(arena);
-    CellRef {
-        row: &[],
-        family: &[],
-        qualifier,
-        timestamp: entry.timestamp,
-        kind: entry.kind,
-        seq: entry.sequence,
-        value,
-    }
+    let ((qualifier, value), (timestamp, seq)) = (entry.bytes(arena), entry.stamped(arena));
+    CellRef { row: &[], family: &[], qualifier, timestamp, kind: entry.kind, seq, value }
 }

@@ -1,4 +1,8 @@
-//! Bytes that only grow: keys, qualifiers and values, one behind the other, without an allocation for each.
+//! What only grows: keys, and of cells the bytes and stamps that do not lie in their entries. No allocation for any of them.
+
+use basalt_store::{SeqNo, Timestamp};
+
+use super::stamps::{Stamped, Stamps};
 
 /// Bytes are kept in pieces of this size; what is larger gets one of its own.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -23,20 +27,23 @@ impl Place {
     }
 }
 
-/// The bytes of a family of a memtable.
+/// What the rows and cells of a family of a memtable leave outside themselves.
 #[derive(Debug, Default)]
-pub(super) struct Arena(Vec<Vec<u8>>);
+pub(super) struct Arena {
+    chunks: Vec<Vec<u8>>,
+    stamps: Stamps,
+}
 
 impl Arena {
     /// Keeps pieces of bytes, each right behind the one before.
     pub(super) fn keep(&mut self, pieces: &[&[u8]]) -> Place {
         let needed = pieces.iter().map(|piece| piece.len()).sum();
-        if self.0.last().is_none_or(|last| last.capacity() - last.len() < needed) {
-            self.0.push(Vec::with_capacity(needed.max(CHUNK_BYTES)));
+        if self.chunks.last().is_none_or(|last| last.capacity() - last.len() < needed) {
+            self.chunks.push(Vec::with_capacity(needed.max(CHUNK_BYTES)));
         }
-        let chunk = self.0.len() - 1;
+        let chunk = self.chunks.len() - 1;
         let mut offset = 0;
-        if let Some(last) = self.0.last_mut() {
+        if let Some(last) = self.chunks.last_mut() {
             offset = last.len();
             for piece in pieces {
                 last.extend_from_slice(piece);
@@ -48,7 +55,27 @@ impl Arena {
     /// The bytes from `skip` behind a place on.
     pub(super) fn bytes(&self, place: Place, skip: u32, len: u32) -> &[u8] {
         let start = place.offset as usize + skip as usize;
-        self.0.get(place.chunk as usize).and_then(|chunk| chunk.get(start..start + len as usize)).unwrap_or_default()
+        self.chunks
+            .get(place.chunk as usize)
+            .and_then(|chunk| chunk.get(start..start + len as usize))
+            .unwrap_or_default()
+    }
+
+    /// Keeps when a cell was written, and under which number.
+    #[inline]
+    pub(super) fn stamp(&mut self, timestamp: Timestamp, sequence: SeqNo) -> Stamped {
+        self.stamps.keep(timestamp, sequence)
+    }
+
+    /// When a cell was written, and under which number.
+    #[inline]
+    pub(super) fn stamped(&self, stamped: Stamped) -> (Timestamp, SeqNo) {
+        self.stamps.get(stamped)
+    }
+
+    /// How many stamps it keeps.
+    pub(super) fn stamps_count(&self) -> u32 {
+        self.stamps.len()
     }
 }
 

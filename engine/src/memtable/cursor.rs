@@ -167,7 +167,8 @@ impl MemtableCursor {
         };
         let mut row = None;
         for entry in slot.cells_from(rows.runs(), from_order) {
-            if entry.sequence.0 > self.read_point {
+            let (timestamp, sequence) = entry.stamped(arena);
+            if sequence.0 > self.read_point {
                 continue;
             }
             if piece.data.len() >= self.piece_bytes {
@@ -178,7 +179,7 @@ impl MemtableCursor {
             let (qualifier_bytes, value_bytes) = entry.bytes(arena);
             let (qualifier, value) = piece.add(qualifier_bytes);
             let (_, end) = piece.add(value_bytes);
-            let (timestamp, sequence, kind) = (entry.timestamp, entry.sequence, entry.kind);
+            let kind = entry.kind;
             piece.cells.push(Copied { row: row_start, row_end, qualifier, value, end, timestamp, sequence, kind });
         }
         true

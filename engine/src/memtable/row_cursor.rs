@@ -110,13 +110,14 @@ impl MemtableRowCursor {
         let packed = self.cells.with_family(|FamilyCells { rows, arena, .. }| {
             let (_, slot) = rows.row(*number, arena).filter(|(_, slot)| slot.len() <= CELLS_MAX)?;
             let cells = || slot.cells_from(rows.runs(), |_| Ordering::Greater);
-            let is_float = self.point(cells().next()?, arena)?.is_float;
+            let (first, _) = self.point(cells().next()?, arena)?;
+            let is_float = first.is_float;
             let mut points = Points { is_float, before: None, oldest: Timestamp::LATEST, newest: Timestamp(0) };
             let fill = |offsets_ms: &mut [u32], words: &mut [u64]| {
                 let mut places = cells().zip(offsets_ms).zip(words);
                 let are_points = places.all(|((entry, offset_ms), word)| {
-                    let point = self.point(entry, arena).filter(|point| points.take(*point, entry.timestamp));
-                    point.inspect(|point| (*offset_ms, *word) = (point.offset_ms, point.word)).is_some()
+                    let point = self.point(entry, arena).filter(|(point, written)| points.take(*point, *written));
+                    point.inspect(|(point, _)| (*offset_ms, *word) = (point.offset_ms, point.word)).is_some()
                 });
                 are_points && keeps(points.oldest, points.newest)
             };
@@ -126,13 +127,14 @@ impl MemtableRowCursor {
         packed.unwrap_or(0)
     }
 
-    /// The point that a cell is, if it is seen and one.
-    fn point(&self, entry: &Entry, arena: &Arena) -> Option<PackedPoint> {
-        if entry.kind != CellKind::Put || entry.sequence.0 > self.cells.read_point() {
+    /// The point that a cell is, and when it was written, if it is seen and one.
+    fn point(&self, entry: &Entry, arena: &Arena) -> Option<(PackedPoint, Timestamp)> {
+        let (written, sequence) = entry.stamped(arena);
+        if entry.kind != CellKind::Put || sequence.0 > self.cells.read_point() {
             return None;
         }
         let (qualifier, value) = entry.bytes(arena);
-        self.codec.point(qualifier, value)
+        self.codec.point(qualifier, value).map(|point| (point, written))
     }
 
     /// Copies out the rows from a key on, or behind it; from the first on without one.
@@ -144,7 +146,7 @@ impl MemtableRowCursor {
         let (mut more, read_point) = (false, self.cells.read_point());
         self.cells.with_family(|cells| {
             let FamilyCells { rows: all, arena, .. } = cells;
-            let is_seen = |entry: &Entry| entry.sequence.0 <= read_point;
+            let is_seen = |entry: &Entry| entry.stamped(arena).1.0 <= read_point;
             for number in all.numbers_from(from, arena) {
                 let Some((key, slot)) = all.row(number, arena) else { continue };
                 let is_from = Some(key) == from;

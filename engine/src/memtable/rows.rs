@@ -18,6 +18,7 @@ use hashbrown::HashTable;
 
 use super::arena::{Arena, Place, width};
 use super::runs::Runs;
+use super::slab::Slab;
 use super::slot::{NewEntry, Slot};
 use super::{MemRow, ROWS_AT_ONCE};
 use crate::heads::Heads;
@@ -41,9 +42,8 @@ pub(super) const ROW_BYTES: u64 = (size_of::<Row>() + (2 * size_of::<u32>() + si
 /// Rows of a piece.
 const PIECE_ROWS: usize = 1024;
 
-/// The rows in the order in which they came; those that are there never move.
-#[derive(Debug, Default)]
-struct Slab(Vec<Vec<Row>>);
+/// The rows in the order in which they came.
+type RowSlab = Slab<Row, PIECE_ROWS>;
 
 /// Rows in key order. All methods take the arena that holds the keys.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ pub(super) struct Rows {
     leaves: Vec<Leaf>,
     /// Of the first key of each leaf.
     heads: Heads,
-    slab: Slab,
+    slab: RowSlab,
     runs: Runs,
     /// Numbers of rows by the hashes of their keys: of the first so many.
     by_key: HashTable<u32>,
@@ -304,7 +304,7 @@ fn hash(hashes: &foldhash::fast::RandomState, key: &[u8]) -> u64 {
 }
 
 /// Where the keys of rows are found.
-type Keys<'a> = (&'a Slab, &'a Arena);
+type Keys<'a> = (&'a RowSlab, &'a Arena);
 
 fn first_key<'a>(leaves: &[Leaf], leaf: usize, keys: Keys<'a>) -> &'a [u8] {
     leaves.get(leaf).map_or(&[], |leaf| leaf.key(0, keys))
@@ -337,33 +337,7 @@ fn key_at<'a>(rows: &[u32], row: usize, (slab, arena): Keys<'a>) -> &'a [u8] {
     rows.get(row).map_or(&[], |row| slab.key(*row, arena))
 }
 
-impl Slab {
-    fn push(&mut self, row: Row) -> u32 {
-        if self.0.last().is_none_or(|last| last.len() == PIECE_ROWS) {
-            // The first piece grows: a small memtable is not to cost a whole one.
-            self.0.push(Vec::with_capacity(if self.0.is_empty() { 0 } else { PIECE_ROWS }));
-        }
-        let before = (self.0.len() - 1) * PIECE_ROWS;
-        let mut place = 0;
-        if let Some(last) = self.0.last_mut() {
-            place = last.len();
-            last.push(row);
-        }
-        width(before + place)
-    }
-
-    fn len(&self) -> u32 {
-        width(self.0.len().saturating_sub(1) * PIECE_ROWS + self.0.last().map_or(0, Vec::len))
-    }
-
-    fn get(&self, row: u32) -> Option<&Row> {
-        self.0.get(row as usize / PIECE_ROWS)?.get(row as usize % PIECE_ROWS)
-    }
-
-    fn get_mut(&mut self, row: u32) -> Option<&mut Row> {
-        self.0.get_mut(row as usize / PIECE_ROWS)?.get_mut(row as usize % PIECE_ROWS)
-    }
-
+impl RowSlab {
     fn key<'a>(&self, row: u32, arena: &'a Arena) -> &'a [u8] {
         self.get(row).map_or(&[], |row| row.key(arena))
     }
@@ -398,13 +372,14 @@ mod tests {
     use crate::mutation::LoggedCell;
 
     fn entry(number: u64, arena: &mut Arena) -> NewEntry {
-        let (family, kind, timestamp) = (FamilyId(1), CellKind::Put, Timestamp(number));
-        let cell = LoggedCell { family, kind, timestamp, qualifier: b"q", value: b"v" };
-        NewEntry::keep(&cell, SeqNo(number), arena).0
+        let (family, kind, timestamp) = (FamilyId(1), CellKind::Put, Timestamp(7));
+        let cell = LoggedCell { family, kind, timestamp, qualifier: b"q", value: &number.to_be_bytes() };
+        NewEntry::keep(&cell, SeqNo(9), arena).0
     }
 
     fn number(rows: &Rows, slot: &Slot) -> u64 {
-        slot.cells_from(&rows.runs, |_| Ordering::Greater).next().unwrap().sequence.0
+        let first = slot.cells_from(&rows.runs, |_| Ordering::Greater).next().unwrap();
+        u64::from_be_bytes(first.bytes(&Arena::default()).1.try_into().unwrap())
     }
 
     fn number_of(rows: &Rows, row: u32) -> u64 {

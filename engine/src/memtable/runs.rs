@@ -3,7 +3,7 @@
 use super::arena::width;
 use super::slot::Entry;
 
-/// Cells of a piece: 256 KiB.
+/// Cells of a piece: 160 KiB.
 const PIECE_CELLS: usize = 8192;
 
 /// Room of the largest run.
@@ -194,9 +194,13 @@ mod tests {
     use crate::mutation::LoggedCell;
 
     fn entry(number: u64) -> Entry {
-        let (family, kind, timestamp) = (FamilyId(1), CellKind::Put, Timestamp(number));
-        let cell = LoggedCell { family, kind, timestamp, qualifier: b"q", value: b"v" };
-        NewEntry::keep(&cell, SeqNo(number), &mut Arena::default()).0.entry()
+        let (family, kind, timestamp) = (FamilyId(1), CellKind::Put, Timestamp(7));
+        let cell = LoggedCell { family, kind, timestamp, qualifier: b"q", value: &number.to_be_bytes() };
+        NewEntry::keep(&cell, SeqNo(9), &mut Arena::default()).0.entry()
+    }
+
+    fn number(entry: &Entry) -> u64 {
+        u64::from_be_bytes(entry.bytes(&Arena::default()).1.try_into().unwrap())
     }
 
     /// Many runs that grow, split and leave memory to each other hold what lists of their own would.
@@ -227,8 +231,8 @@ mod tests {
             }
         }
         for (run, expected) in &held {
-            assert_eq!(runs.cells(*run).iter().map(|entry| entry.sequence.0).collect::<Vec<_>>(), *expected);
-            assert_eq!(runs.last(*run).map(|entry| entry.sequence.0), expected.last().copied());
+            assert_eq!(runs.cells(*run).iter().map(number).collect::<Vec<_>>(), *expected);
+            assert_eq!(runs.last(*run).map(number), expected.last().copied());
         }
         assert!(held.iter().any(|(run, _)| run.room() == RUN_CELLS_MAX) && runs.pieces.len() > 2);
     }

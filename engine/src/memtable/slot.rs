@@ -7,6 +7,7 @@ use basalt_store::{CellKind, SeqNo, Timestamp};
 use super::arena::{Arena, Place, width};
 use super::cell_ref;
 use super::runs::{RUN_CELLS_MAX, Run, Runs};
+use super::stamps::Stamped;
 use crate::field::Fields;
 use crate::mutation::LoggedCell;
 
@@ -25,8 +26,7 @@ const INLINE_BYTES: usize = 12;
 /// memtable that is memory from far away.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NewEntry {
-    timestamp: Timestamp,
-    sequence: SeqNo,
+    stamped: Stamped,
     /// The first [`INLINE_BYTES`] of it are the bytes.
     word: u128,
     lengths: u8,
@@ -37,19 +37,20 @@ pub(super) struct NewEntry {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Entry {
-    pub(super) timestamp: Timestamp,
-    pub(super) sequence: SeqNo,
-    /// The qualifier, the value behind it; or a packed place in the arena: both lengths, then the bytes of both.
-    bytes: [u8; INLINE_BYTES],
+    /// When it was written, and under which number: the two halves of what the arena gives for them.
+    stamp: u32,
+    behind: u16,
     /// Of qualifier and value in half a byte each, or [`KEPT`].
     lengths: u8,
     pub(super) kind: CellKind,
+    /// The qualifier, the value behind it; or a packed place in the arena: both lengths, then the bytes of both.
+    bytes: [u8; INLINE_BYTES],
 }
 
 /// Stands for lengths where the bytes are in the arena; no two that lie in an entry have these.
 const KEPT: u8 = u8::MAX;
 
-const _: () = assert!(size_of::<Entry>() == 32 && INLINE_BYTES < 16);
+const _: () = assert!(size_of::<Entry>() == 20 && INLINE_BYTES < 16);
 
 impl NewEntry {
     /// One of the cell's bytes, and how many of them it left to the arena.
@@ -59,40 +60,44 @@ impl NewEntry {
             Some((word, lengths)) => (word, lengths, 0),
             None => keep_in_arena(cell, arena),
         };
-        (NewEntry { timestamp: cell.timestamp, sequence, word, lengths, kind: cell.kind }, kept)
+        let stamped = arena.stamp(cell.timestamp, sequence);
+        (NewEntry { stamped, word, lengths, kind: cell.kind }, kept)
     }
 
     /// As it lies in its place.
     #[inline]
     pub(super) fn entry(self) -> Entry {
-        let NewEntry { timestamp, sequence, word, lengths, kind } = self;
+        let NewEntry { stamped: (stamp, behind), word, lengths, kind } = self;
         let bytes = word.to_le_bytes().first_chunk().copied().unwrap_or_default();
-        Entry { timestamp, sequence, bytes, lengths, kind }
+        Entry { stamp, behind, lengths, kind, bytes }
     }
 
     /// Its qualifier as a mark.
     #[inline]
     fn mark(self) -> Mark {
-        // More than four bytes where they lie in the arena; none have nothing to tell.
-        let bytes = self.lengths >> 4;
-        if !(1..=4).contains(&bytes) {
-            return Mark { qualifier: 0, bytes: 0 };
-        }
         let [a, b, c, d, ..] = self.word.to_le_bytes();
         let word = u32::from_be_bytes([a, b, c, d]);
-        Mark { qualifier: word >> (u32::BITS - u32::from(bytes) * 8), bytes }
+        match self.lengths >> 4 {
+            1 => Mark { qualifier: word >> 24, bytes: MarkBytes::One },
+            2 => Mark { qualifier: word >> 16, bytes: MarkBytes::Two },
+            3 => Mark { qualifier: word >> 8, bytes: MarkBytes::Three },
+            4 => Mark { qualifier: word, bytes: MarkBytes::Four },
+            // More where they lie in the arena; none have nothing to tell.
+            _ => Mark { qualifier: 0, bytes: MarkBytes::None },
+        }
     }
 }
 
 impl Entry {
     /// Stands where there is room.
-    pub(super) const EMPTY: Entry = Entry {
-        timestamp: Timestamp(0),
-        sequence: SeqNo(0),
-        bytes: [0; INLINE_BYTES],
-        lengths: 0,
-        kind: CellKind::Put,
-    };
+    pub(super) const EMPTY: Entry =
+        Entry { stamp: 0, behind: 0, lengths: 0, kind: CellKind::Put, bytes: [0; INLINE_BYTES] };
+
+    /// When it was written, and under which number.
+    #[inline]
+    pub(super) fn stamped(&self, arena: &Arena) -> (Timestamp, SeqNo) {
+        arena.stamped((self.stamp, self.behind))
+    }
 
     /// Qualifier and value.
     pub(super) fn bytes<'a>(&'a self, arena: &'a Arena) -> (&'a [u8], &'a [u8]) {
@@ -108,10 +113,10 @@ impl Entry {
         (arena.bytes(place, start, qualifier), arena.bytes(place, start + qualifier, value))
     }
 
-    /// The same on its way.
-    fn again(&self) -> NewEntry {
-        let Entry { timestamp, sequence, bytes, lengths, kind } = *self;
-        NewEntry { timestamp, sequence, word: joined(&bytes, &[]), lengths, kind }
+    /// Its qualifier as a mark.
+    fn mark(&self) -> Mark {
+        let Entry { stamp, behind, lengths, kind, bytes } = *self;
+        NewEntry { stamped: (stamp, behind), word: joined(&bytes, &[]), lengths, kind }.mark()
     }
 
     fn order(&self, other: &Entry, arena: &Arena) -> Ordering {
@@ -119,18 +124,30 @@ impl Entry {
     }
 }
 
-/// A qualifier of up to four bytes, as points have them, as a number; of 0 bytes where it is none.
+/// A qualifier of up to four bytes, as points have them, as a number.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 struct Mark {
     qualifier: u32,
-    bytes: u8,
+    bytes: MarkBytes,
+}
+
+/// Of how many bytes it is; `None` where it is no such qualifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum MarkBytes {
+    None,
+    One,
+    Two,
+    Three,
+    Four,
 }
 
 impl Mark {
     /// Whether its cell comes before another's for the qualifiers alone; false where only a look at both cells tells.
     #[inline]
     fn is_clearly_before(self, other: Mark) -> bool {
-        self.bytes == other.bytes && self.bytes > 0 && self.qualifier < other.qualifier
+        self.bytes == other.bytes && self.bytes != MarkBytes::None && self.qualifier < other.qualifier
     }
 }
 
@@ -184,17 +201,20 @@ pub(super) enum Slot {
     Many(RowRuns),
 }
 
-const _: () = assert!(size_of::<Slot>() == size_of::<Entry>());
+const _: () = assert!(size_of::<Slot>() == size_of::<RowRuns>());
 
 /// The runs of a row, each sorted and not empty, all before the next.
+///
+/// In this order an entry has room before the last byte of the mark, which has values to spare: they tell it from a lone one.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct RowRuns {
     /// Points of a series go behind its end: from the row to there it is one step.
     last: Run,
-    /// Of the last cell of all. It is written down here so that a point goes behind it without a look at it.
-    mark: Mark,
     /// Few rows have more: a word is spared where there are none.
     before: Option<Box<Before>>,
+    /// Of the last cell of all. It is written down here so that a point goes behind it without a look at it.
+    mark: Mark,
 }
 
 /// In order.
@@ -210,7 +230,7 @@ impl Slot {
             Slot::Many(row) => row.insert(new, runs, arena),
             Slot::One(one) if one.order(&new.entry(), arena) == Ordering::Equal => *one = new.entry(),
             Slot::One(one) => {
-                let mut row = RowRuns { last: runs.begin(FIRST_CELLS), mark: one.again().mark(), before: None };
+                let mut row = RowRuns { last: runs.begin(FIRST_CELLS), before: None, mark: one.mark() };
                 runs.push(&mut row.last, *one);
                 row.insert(new, runs, arena);
                 *self = Slot::Many(row);
@@ -223,7 +243,7 @@ impl Slot {
     #[inline]
     pub(super) fn behind(&self, runs: &Runs) -> u64 {
         match self {
-            Slot::Many(row) => runs.behind(row.last).map_or(0, |entry| entry.sequence.0),
+            Slot::Many(row) => runs.behind(row.last).map_or(0, |entry| entry.stamp.into()),
             Slot::One(_) => 0,
         }
     }
@@ -266,9 +286,9 @@ impl Slot {
 /// Cells that are about to be read: the memory of those that are appended at most comes at the same time. Of longer runs the
 /// first may be all that is read, as a counter's newest value is.
 fn touched(run: &[Entry]) -> &[Entry] {
-    // Two lie in a line of memory. Nobody wants what is read here; it is asked for so that the compiler leaves the loads.
-    let lines = run.iter().take(APPENDED_CELLS_MAX).step_by(2);
-    std::hint::black_box(lines.fold(0, |sum, entry| sum ^ entry.sequence.0));
+    // Three lie in a line of memory. Nobody wants what is read here; it is asked for so that the compiler leaves the loads.
+    let lines = run.iter().take(APPENDED_CELLS_MAX).step_by(3);
+    std::hint::black_box(lines.fold(0, |sum, entry| sum ^ entry.stamp));
     run
 }
 
@@ -298,7 +318,7 @@ impl RowRuns {
             self.before.get_or_insert_default().0.push(std::mem::replace(&mut self.last, next));
         }
         runs.push(&mut self.last, entry);
-        self.mark = entry.again().mark();
+        self.mark = entry.mark();
     }
 
     fn insert_between(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
@@ -413,7 +433,7 @@ mod tests {
                 let entry = new.entry();
                 assert_eq!(kept > 0, qualifier.len() + value.len() > INLINE_BYTES);
                 assert_eq!(entry.bytes(&arena), (&qualifier[..], &value[..]));
-                assert_eq!((entry.timestamp, entry.sequence, entry.kind), (timestamp, SeqNo(9), kind));
+                assert_eq!((entry.stamped(&arena), entry.kind), ((timestamp, SeqNo(9)), kind));
             }
         }
     }
