@@ -247,8 +247,9 @@ impl Rows {
         out.push_packed(|rows| {
             let first = rows.len();
             // Summaries of pieces do not join.
+            let packing = if reader.packing() == Packing::Newest { Packing::Newest } else { Packing::Points };
             is_told = family.cells.standing().all(|source| {
-                let added = add_columns(source, Packing::Points, reader, rows);
+                let added = add_columns(source, packing, reader, rows);
                 passed += added.unwrap_or(0);
                 added.is_some()
             });
@@ -257,7 +258,8 @@ impl Rows {
                 return false;
             }
             let is_hidden = rows.len() == first;
-            is_told = is_hidden || rows.join(first);
+            let join = if packing == Packing::Newest { PackedRows::keep_newest } else { PackedRows::join };
+            is_told = is_hidden || join(rows, first);
             is_told && !is_hidden
         });
         if is_told {
@@ -286,7 +288,7 @@ fn add_columns(source: &Source, packing: Packing, reader: &mut RowReader, rows: 
         }
         RowByColumns::Puts(cells) => {
             reader.begin_family(0);
-            let count = cells.pack(|oldest, newest| reader.keeps_lone_puts(oldest, newest), rows);
+            let count = cells.pack(packing, |oldest, newest| reader.keeps_lone_puts(oldest, newest), rows);
             Some(count as u64).filter(|count| *count > 0)
         }
     }

@@ -15,6 +15,8 @@ pub enum Packing {
     Points,
     /// As what is kept of all their points together; as arrays where nothing is.
     Summaries,
+    /// As their newest point alone, or as what tells it: a summary, arrays.
+    Newest,
 }
 
 /// Packed rows as a struct of arrays. A store's codec fills them, one row at a time.
@@ -138,6 +140,40 @@ impl PackedRows {
             self.truncate(first);
         }
         is_one
+    }
+
+    /// Makes one row of the newest point of those from `first` on, which are pieces of it; false, and all of them taken back, where
+    /// two of them end at the same instant.
+    pub fn keep_newest(&mut self, first: usize) -> bool {
+        let (mut newest, mut is_told) = (None::<(u32, u64, bool)>, false);
+        for index in first..self.rows.len() {
+            let last = match self.row(index) {
+                Some(Packed::Summary(row)) => Some((row.last_ms, row.last, row.is_float)),
+                Some(Packed::Points(row)) => {
+                    row.offsets_ms.last().zip(row.words.last()).map(|(at, word)| (*at, *word, row.is_float))
+                }
+                None => None,
+            };
+            let Some(last) = last else { continue };
+            match newest {
+                Some((at, ..)) if at > last.0 => {}
+                Some((at, ..)) if at == last.0 => is_told = false,
+                _ => (newest, is_told) = (Some(last), true),
+            }
+        }
+        self.truncate(first);
+        is_told
+            && newest
+                .is_some_and(|(offset_ms, word, is_float)| self.push_point(PackedPoint { offset_ms, word, is_float }))
+    }
+
+    /// Adds a row of one point; says true.
+    pub fn push_point(&mut self, point: PackedPoint) -> bool {
+        self.push(1, point.is_float, |offsets_ms, words| {
+            offsets_ms.fill(point.offset_ms);
+            words.fill(point.word);
+            true
+        })
     }
 
     /// How many rows.

@@ -195,7 +195,37 @@ proptest! {
             prop_assert_eq!(none, 0);
             let (rows, _) = read(&engine, Packing::Points, TimeRange::ALL);
             prop_assert_eq!(&rows, &cells);
+            let (rows, _) = read(&engine, Packing::Newest, TimeRange::ALL);
+            let newest = |rows: &Told| -> Told {
+                rows.iter().map(|(key, cells)| (key.clone(), cells.last().copied().into_iter().collect())).collect()
+            };
+            prop_assert_eq!(newest(&rows), newest(&cells));
         }
+    }
+}
+
+/// A row's newest point comes alone where nothing else in the row has a say of it, and with the others elsewhere.
+#[test]
+fn of_rows_in_memtables_and_files_the_newest_point_comes() {
+    let (put, flush) = (Step::Put, Step::Flush);
+    for (steps, expected) in [
+        (vec![put(1, 0, 1)], vec![(b'a', b'1')]),
+        (vec![put(1, 0, 1), put(1, 2, 3), put(1, 1, 2)], vec![(b'c', b'3')]),
+        (vec![put(1, 0, 1), flush.clone(), put(1, 1, 2)], vec![(b'b', b'2')]),
+        (vec![put(1, 1, 1), flush.clone(), put(1, 0, 2)], vec![(b'b', b'1')]),
+        (vec![put(1, 0, 1), flush.clone(), put(1, 1, 2), flush.clone(), put(1, 2, 8)], vec![(b'c', b'8')]),
+        // The same column in both, two versions, a tombstone, no point at the end.
+        (vec![put(1, 0, 1), put(1, 1, 1), flush.clone(), put(1, 1, 2)], vec![(b'a', b'1'), (b'b', b'2')]),
+        (vec![put(1, 0, 1), put(1, 1, 1), put(1, 1, 2)], vec![(b'a', b'1'), (b'b', b'2')]),
+        (vec![put(1, 0, 1), put(1, 1, 1), Step::DeleteColumn(1, 2)], vec![(b'a', b'1'), (b'b', b'1')]),
+        (vec![put(1, 0, 1), put(1, 1, 7)], vec![(b'a', b'1'), (b'b', b'7')]),
+    ] {
+        let engine = engine();
+        for step in &steps {
+            run(&engine, step);
+        }
+        let (rows, _) = read(&engine, Packing::Newest, TimeRange::ALL);
+        assert_eq!(rows, [(key(1), expected)], "{steps:?}");
     }
 }
 

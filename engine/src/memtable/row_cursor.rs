@@ -4,10 +4,12 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use basalt_store::{CellKind, CellRef, PackedPoint, PackedRows, Timestamp};
+use basalt_store::{CellKind, CellRef, PackedPoint, PackedRows, Packing, Timestamp};
 
 use super::arena::Arena;
 use super::cursor::{From, MemtableCursor};
+use super::rows::Rows;
+use super::slot::{Ends, Slot};
 use super::{Entry, FamilyCells};
 use crate::error::Result;
 use crate::merge::{CellSource, Step};
@@ -103,12 +105,25 @@ impl MemtableRowCursor {
     }
 
     /// Adds the row that it stands on to packed ones: if each cell is a put of one point, all of them are seen and of one kind, and
-    /// `keeps` says so of the oldest and the newest time at which they were written. Answers how many they are, at most 8,192; 0, with
-    /// nothing added, where only cells will do.
-    pub(crate) fn pack(&self, keeps: impl FnOnce(Timestamp, Timestamp) -> bool, out: &mut PackedRows) -> usize {
+    /// `keeps` says so of the oldest and the newest time at which they were written; or, where that is asked for and few cells tell it,
+    /// the newest point alone. Answers how many cells they are, at most 8,192; 0, with nothing added, where only cells will do.
+    pub(crate) fn pack(
+        &self,
+        packing: Packing,
+        keeps: impl Fn(Timestamp, Timestamp) -> bool,
+        out: &mut PackedRows,
+    ) -> usize {
         let Some(AheadRow { number, .. }) = self.ahead.rows.get(self.ahead.at) else { return 0 };
         let packed = self.cells.with_family(|FamilyCells { rows, arena, .. }| {
             let (_, slot) = rows.row(*number, arena).filter(|(_, slot)| slot.len() <= CELLS_MAX)?;
+            // Fast path: the newest point, of which nothing else in the row has a say.
+            if packing == Packing::Newest
+                && let Some((point, written)) = self.newest(slot, rows, arena)
+                && keeps(written, written)
+            {
+                out.push_point(point);
+                return Some(slot.len());
+            }
             let cells = || slot.cells_from(rows.runs(), |_| Ordering::Greater);
             let (first, _) = self.point(cells().next()?, arena)?;
             let is_float = first.is_float;
@@ -125,6 +140,16 @@ impl MemtableRowCursor {
             out.push(count, is_float, fill).then_some(count)
         });
         packed.unwrap_or(0)
+    }
+
+    /// The newest point of a row and when it was written, if few of its cells tell that.
+    fn newest(&self, slot: &Slot, rows: &Rows, arena: &Arena) -> Option<(PackedPoint, Timestamp)> {
+        let Ends { first, before_last, last } = slot.ends_if_plain(rows.runs())?;
+        let (newest, written) = self.point(last, arena)?;
+        let is_older = |entry| self.point(entry, arena).is_some_and(|(point, _)| point.offset_ms < newest.offset_ms);
+        before_last
+            .is_none_or(|before| is_older(before) && self.point(first, arena).is_some())
+            .then_some((newest, written))
     }
 
     /// The point that a cell is, and when it was written, if it is seen and one.
@@ -153,8 +178,7 @@ impl MemtableRowCursor {
                 if self.one_row && !is_from {
                     break;
                 }
-                let mut cells = slot.cells_from(all.runs(), |_| Ordering::Greater);
-                if (is_behind && is_from) || !cells.any(is_seen) {
+                if (is_behind && is_from) || !slot.has_any(all.runs(), is_seen) {
                     continue;
                 }
                 keys.extend_from_slice(key);

@@ -215,11 +215,21 @@ pub(super) struct RowRuns {
     before: Option<Box<Before>>,
     /// Of the last cell of all. It is written down here so that a point goes behind it without a look at it.
     mark: Mark,
+    /// Whether all are puts, the mark of each clearly before the next one's.
+    is_plain: bool,
 }
 
 /// In order.
 #[derive(Debug, Default)]
 struct Before(Vec<Run>);
+
+/// Cells of a row: the first, the one before the last if there are two, and the last.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends<'a> {
+    pub(super) first: &'a Entry,
+    pub(super) before_last: Option<&'a Entry>,
+    pub(super) last: &'a Entry,
+}
 
 /// All methods take what holds the runs.
 impl Slot {
@@ -230,7 +240,8 @@ impl Slot {
             Slot::Many(row) => row.insert(new, runs, arena),
             Slot::One(one) if one.order(&new.entry(), arena) == Ordering::Equal => *one = new.entry(),
             Slot::One(one) => {
-                let mut row = RowRuns { last: runs.begin(FIRST_CELLS), before: None, mark: one.mark() };
+                let (mark, is_plain) = (one.mark(), one.kind == CellKind::Put);
+                let mut row = RowRuns { last: runs.begin(FIRST_CELLS), before: None, mark, is_plain };
                 runs.push(&mut row.last, *one);
                 row.insert(new, runs, arena);
                 *self = Slot::Many(row);
@@ -254,6 +265,28 @@ impl Slot {
             Slot::One(_) => 1,
             Slot::Many(row) => row.before().iter().map(|run| run.len()).sum::<usize>() + row.last.len(),
         }
+    }
+
+    /// Whether there is such a cell.
+    pub(super) fn has_any(&self, runs: &Runs, is_it: impl Fn(&Entry) -> bool) -> bool {
+        match self {
+            Slot::One(one) => is_it(one),
+            Slot::Many(row) => row.runs().any(|run| runs.cells(run).iter().any(&is_it)),
+        }
+    }
+
+    /// The cells at the ends, if all are puts whose qualifiers ascend, as long as each other and of one to four bytes.
+    pub(super) fn ends_if_plain<'a>(&'a self, runs: &'a Runs) -> Option<Ends<'a>> {
+        let row = match self {
+            Slot::One(one) => {
+                return (one.kind == CellKind::Put).then_some(Ends { first: one, before_last: None, last: one });
+            }
+            Slot::Many(row) => row,
+        };
+        let first = runs.cells(row.runs().next()?).first()?;
+        let (last, others) = runs.cells(row.last).split_last()?;
+        let before_last = others.last().or_else(|| runs.last(*row.before().last()?));
+        row.is_plain.then_some(Ends { first, before_last, last })
     }
 
     /// The cells in order, from the first that is not before `from` on.
@@ -300,6 +333,7 @@ impl RowRuns {
         if self.mark.is_clearly_before(mark) && self.last.has_room() {
             runs.push(&mut self.last, new.entry());
             self.mark = mark;
+            self.is_plain &= new.kind == CellKind::Put;
         } else {
             self.insert_slowly(new.entry(), runs, arena);
         }
@@ -313,16 +347,19 @@ impl RowRuns {
         if !runs.last(self.last).is_none_or(is_behind) {
             return self.insert_between(entry, runs, arena);
         }
+        let mark = entry.mark();
+        self.is_plain &= self.mark.is_clearly_before(mark) && entry.kind == CellKind::Put;
         if !self.last.has_room() {
             let next = runs.begin((self.last.room() * 2).min(APPENDED_CELLS_MAX));
             self.before.get_or_insert_default().0.push(std::mem::replace(&mut self.last, next));
         }
         runs.push(&mut self.last, entry);
-        self.mark = entry.mark();
+        self.mark = mark;
     }
 
     fn insert_between(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
         let index = self.run_of(&entry, runs, arena);
+        self.is_plain &= entry.kind == CellKind::Put && self.is_apart(&entry, index, runs, arena);
         let run = self.run_mut(index);
         match runs.cells(*run).binary_search_by(|probe| probe.order(&entry, arena)) {
             Ok(same) => runs.set(*run, same, entry),
@@ -335,6 +372,22 @@ impl RowRuns {
                 self.insert_behind(index, upper);
             }
         }
+    }
+
+    /// Whether a cell that belongs into the run at `index` has neighbours that are clearly before and behind it, or its own place.
+    fn is_apart(&self, entry: &Entry, index: usize, runs: &Runs, arena: &Arena) -> bool {
+        let (mut from, mark) = (self.runs().skip(index), entry.mark());
+        let cells = from.next().map_or(&[][..], |run| runs.cells(run));
+        let Err(place) = cells.binary_search_by(|probe| probe.order(entry, arena)) else { return true };
+        let before = place.checked_sub(1).and_then(|before| cells.get(before));
+        let behind = cells.get(place).or_else(|| runs.cells(from.next()?).first());
+        before.is_none_or(|before| before.mark().is_clearly_before(mark))
+            && behind.is_none_or(|behind| mark.is_clearly_before(behind.mark()))
+    }
+
+    /// All of them, in order.
+    fn runs(&self) -> impl Iterator<Item = Run> {
+        self.before().iter().copied().chain(std::iter::once(self.last))
     }
 
     fn before(&self) -> &[Run] {
@@ -419,6 +472,47 @@ mod tests {
             let found = slot.cells_from(&runs, |_| Ordering::Greater).map(|entry| entry.bytes(&arena).0.to_vec());
             assert_eq!(found.collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>());
         }
+    }
+
+    /// Whether a row is plain is told of all of its cells, in whatever order they came.
+    #[test]
+    fn plain_rows_are_told_with_their_ends() {
+        let (mut plain, mut other) = (0, 0);
+        for seed in 0..2000_u64 {
+            let (mut rng, mut runs, mut arena) = (SplitMix::new(seed), Runs::default(), Arena::default());
+            let (count, mut cells) = (1 + rng.below(if seed % 9 == 0 { 700 } else { 20 }), Vec::new());
+            let mut slot: Option<Slot> = None;
+            for number in 0..count {
+                // Mostly one behind the other; now and then another place, length, version or kind.
+                let number = if rng.chance(1, 5) { rng.below(4 * count) } else { number * 4 };
+                let length = if rng.chance(1, 60) { 1 + usize::try_from(rng.below(5)).unwrap() } else { 2 };
+                let qualifier =
+                    [&u16::try_from(number).unwrap().to_be_bytes()[..], &[1; 3]].concat()[..length].to_vec();
+                let timestamp = Timestamp(if rng.chance(1, 60) { 8 } else { 7 });
+                let kind = if rng.chance(1, 200) { CellKind::DeleteColumn } else { CellKind::Put };
+                let cell = LoggedCell { family: FamilyId(1), kind, timestamp, qualifier: &qualifier, value: b"" };
+                let new = NewEntry::keep(&cell, SeqNo(9), &mut arena).0;
+                match &mut slot {
+                    Some(slot) => slot.insert(new, &mut runs, &arena),
+                    None => slot = Some(Slot::One(new.entry())),
+                }
+                cells.push((qualifier, timestamp, kind));
+            }
+            let slot = slot.unwrap();
+            let all: BTreeSet<_> = cells.iter().map(|(qualifier, ..)| qualifier.clone()).collect();
+            let are_puts = cells.iter().all(|(_, _, kind)| *kind == CellKind::Put);
+            let are_alike = all.iter().all(|one| one.len() == cells[0].0.len() && one.len() <= 4);
+            let versions: BTreeSet<_> =
+                cells.iter().map(|(qualifier, timestamp, _)| (qualifier, timestamp.0)).collect();
+            let is_plain = are_puts && versions.len() == all.len() && (are_alike || all.len() == 1);
+            let ends = slot.ends_if_plain(&runs).map(|Ends { first, before_last, last }| {
+                [Some(first), before_last, Some(last)].map(|end| end.map(|end| end.bytes(&arena).0.to_vec()))
+            });
+            let expected = [all.first(), all.iter().nth_back(1), all.last()].map(Option::<&Vec<u8>>::cloned);
+            assert_eq!(ends, is_plain.then_some(expected), "seed {seed}: {cells:?}");
+            *(if is_plain { &mut plain } else { &mut other }) += 1;
+        }
+        assert!(plain > 500 && other > 500, "{plain} and {other}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use basalt_store::{CellKind, PackedPoint, PackedRows, Timestamp};
+use basalt_store::{CellKind, Packed, PackedPoint, PackedRow, PackedRows, Packing, Timestamp};
 
 use super::*;
 use crate::io::{Rng, SplitMix};
@@ -105,10 +105,19 @@ fn rows_come_by_columns_up_to_the_read_point() {
             while let Some(row) = rows.row().map(|row| u32::from_be_bytes(row.try_into().unwrap())) {
                 assert!(rows.cell().is_none());
                 found.push(row);
-                assert_eq!(rows.pack(|_, _| false, &mut packed), 0);
+                for packing in [Packing::Points, Packing::Newest] {
+                    assert_eq!(rows.pack(packing, |_, _| false, &mut packed), 0);
+                }
                 let is_all = |oldest: Timestamp, newest: Timestamp| (oldest.0, newest.0) == (0, (row % 40).into());
-                let count = rows.pack(is_all, &mut packed);
+                let count = rows.pack(Packing::Points, is_all, &mut packed);
                 assert_eq!(count, if expected(row) == whole(row) { whole(row) } else { 0 });
+                // Where the newest is not seen, or not kept, all are looked at.
+                let is_newest = |oldest: Timestamp, newest: Timestamp| oldest == newest;
+                let mut newest = PackedRows::default();
+                assert_eq!(rows.pack(Packing::Newest, is_newest, &mut newest), count);
+                let (offsets_ms, words) = (&[row % 40][..], &[u64::from(b'v')][..]);
+                let only = Packed::Points(PackedRow { offsets_ms, words, is_float: false });
+                assert_eq!(newest.row(0), (count > 0).then_some(only));
                 assert_eq!(unpacked(&mut rows), expected(row));
             }
             assert_eq!(found, (from..=300).filter(|row| expected(*row) > 0).collect::<Vec<_>>());
@@ -118,6 +127,43 @@ fn rows_come_by_columns_up_to_the_read_point() {
     let mut none = MemtableRowCursor::new(cursor(&memtable, Direction::Forward, 0), Arc::new(Offsets), false);
     none.rewind().unwrap();
     assert_eq!(none.row(), None);
+}
+
+/// Two qualifiers at one instant: which of them is meant takes a look at both.
+#[test]
+fn the_newest_point_is_none_alone_where_another_is_at_its_instant() {
+    #[derive(Debug)]
+    struct Halves;
+    impl BlockCodec for Halves {
+        fn name(&self) -> &'static str {
+            "halves"
+        }
+        fn encode_into(&self, _image: &[u8], _out: &mut Vec<u8>) -> bool {
+            false
+        }
+        fn decode_into(&self, _stored: &[u8], _image: &mut [u8]) -> bool {
+            false
+        }
+        fn point(&self, qualifier: &[u8], value: &[u8]) -> Option<PackedPoint> {
+            let point = Offsets.point(qualifier, value)?;
+            Some(PackedPoint { offset_ms: point.offset_ms / 2, ..point })
+        }
+    }
+    for (offsets, expected) in
+        [(vec![7_u32], 1), (vec![2, 4, 6], 3), (vec![1, 2, 3], 0), (vec![2, 3], 0), (vec![3, 2], 0)]
+    {
+        let memtable = Arc::new(Memtable::new(Arc::default()));
+        for (sequence, offset) in (1..).zip(&offsets) {
+            let (family, kind, qualifier) = (FAMILY, CellKind::Put, offset.to_be_bytes());
+            let cell = LoggedCell { family, kind, timestamp: Timestamp(1), qualifier: &qualifier, value: b"v" };
+            insert(&memtable, &MemRow { key: b"r", handle: None, sequence: SeqNo(sequence), cells: &[cell] });
+        }
+        let cells = cursor(&memtable, Direction::Forward, u64::MAX);
+        let mut rows = MemtableRowCursor::new(cells, Arc::new(Halves), true);
+        rows.seek(b"r", b"").unwrap();
+        let packed = rows.pack(Packing::Newest, |_, _| true, &mut PackedRows::default());
+        assert_eq!(packed, expected, "{offsets:?}");
+    }
 }
 
 /// Writers wait as long as a row is looked at.
@@ -135,7 +181,7 @@ fn a_very_long_row_comes_as_cells() {
         let mut rows = MemtableRowCursor::new(cells, Arc::new(Offsets), true);
         rows.seek(b"r", b"").unwrap();
         let count = offset as usize;
-        let packed = rows.pack(|_, _| true, &mut PackedRows::default());
+        let packed = rows.pack(Packing::Points, |_, _| true, &mut PackedRows::default());
         assert_eq!((packed, unpacked(&mut rows)), (if count > 8192 { 0 } else { count }, count));
     }
 }

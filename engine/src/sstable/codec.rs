@@ -49,6 +49,8 @@ pub trait BlockCodec: Send + Sync + fmt::Debug {
 
     /// The point of a row by columns that a put is, if it is one point and no more: by it rows of memtables, which no codec
     /// encoded yet, are lent by columns too. Any bytes may come.
+    ///
+    /// Of points whose qualifiers are of one length, that of the lesser one is not later, and between two of them lie points alone.
     fn point(&self, qualifier: &[u8], value: &[u8]) -> Option<PackedPoint> {
         let _ = (qualifier, value);
         None

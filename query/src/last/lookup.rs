@@ -194,7 +194,7 @@ impl<'a> Lookup<'a> {
             layout.range_start(stretch.salt, stretch.metric, from),
             layout.range_start(stretch.salt, stretch.metric, after(stretch.next)),
         );
-        let scan = scan.with_columns(Columns::family(DATA_FAMILY)).with_packing(Packing::Summaries);
+        let scan = scan.with_columns(Columns::family(DATA_FAMILY)).with_packing(Packing::Newest);
         let set_at = |place: usize| series.get(place).map(|series| series.tags);
         let mut at = 0;
         let mut scratch = RowPoints::default();
@@ -316,7 +316,7 @@ impl<'a> Lookup<'a> {
             key.extend_from_slice(tags);
             keys.push(Bytes::from(key));
         }
-        let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY)).with_packing(Packing::Summaries);
+        let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY)).with_packing(Packing::Newest);
         let batch = self.schema.store().get(&self.schema.tables().data, get).wait()?;
         let mut scratch = RowPoints::default();
         let mut decoded = 0;

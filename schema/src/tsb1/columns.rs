@@ -98,11 +98,11 @@ impl Tsb1Block {
         let Some(row) = self.rows.get(row) else { return false };
         match (packing, row.summary) {
             (Packing::Cells, _) => return false,
-            (Packing::Summaries, Some(summary)) => {
+            (Packing::Summaries | Packing::Newest, Some(summary)) => {
                 out.push_summary(summary);
                 return true;
             }
-            (Packing::Summaries, None) | (Packing::Points, _) => {}
+            (Packing::Summaries | Packing::Newest, None) | (Packing::Points, _) => {}
         }
         let (Some(is_float), Some(exceptions)) = (row.head.is_float(), self.exceptions_of(row)) else { return false };
         let filled = self.with_planes(row, |planes| {
