@@ -64,6 +64,8 @@ pub(crate) fn send(stream: &mut TcpStream, head: &[u8], body: &[u8]) -> io::Resu
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
+    /// No other comes on its connection.
+    pub(crate) closes: bool,
 }
 
 /// Answers in the order of their requests.
@@ -84,12 +86,13 @@ impl Reader {
         let status = self.line()?;
         let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
         let status = status.ok_or_else(|| io::Error::other("the answer is no HTTP"))?;
-        let (mut length, mut chunked) = (0, false);
+        let (mut length, mut chunked, mut closes) = (0, false, false);
         loop {
             let line = self.line()?.to_ascii_lowercase();
             match line.split_once(':').map(|(name, value)| (name, value.trim())) {
                 Some(("content-length", value)) => length = value.parse().map_err(io::Error::other)?,
                 Some(("transfer-encoding", value)) => chunked = value == "chunked",
+                Some(("connection", value)) => closes = value == "close",
                 Some(_) => {}
                 None if line.is_empty() => break,
                 None => return Err(io::Error::other("the answer's head is no HTTP")),
@@ -98,14 +101,14 @@ impl Reader {
         let mut body = Vec::new();
         if !chunked {
             self.add(&mut body, length)?;
-            return Ok(Answer { status, body });
+            return Ok(Answer { status, body, closes });
         }
         loop {
             let size = u64::from_str_radix(self.line()?.trim(), 16).map_err(io::Error::other)?;
             self.add(&mut body, size)?;
             self.line()?;
             if size == 0 {
-                return Ok(Answer { status, body });
+                return Ok(Answer { status, body, closes });
             }
         }
     }
@@ -133,11 +136,48 @@ impl Answer {
     pub(crate) fn said(&self) -> String {
         String::from_utf8_lossy(&self.body).chars().take(400).collect()
     }
+
+    /// Why a request was refused, if it was.
+    ///
+    /// # Errors
+    ///
+    /// The same, where the server closes the connection over it.
+    pub(crate) fn refusal(&self) -> io::Result<Option<String>> {
+        let why = || format!("{} {}", self.status, self.said());
+        match self.status / 100 {
+            2 => Ok(None),
+            _ if self.closes => Err(io::Error::other(why())),
+            _ => Ok(Some(why())),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// A server that still starts says so and closes: that is what went wrong, and not that the next request found no connection.
+    #[test]
+    fn a_refusal_that_ends_a_connection_is_its_error() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut server = listener.accept().unwrap().0;
+        let mut reader = Reader::new(stream);
+        for (said, refusal) in [
+            ("HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n", Ok(None)),
+            ("HTTP/1.1 400 Bad Request\r\nContent-Length: 3\r\n\r\nbad", Ok(Some("400 bad"))),
+            (
+                "HTTP/1.1 503 Later\r\nConnection: Close\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwait\r\n0\r\n\r\n",
+                Err("503 wait"),
+            ),
+        ] {
+            server.write_all(said.as_bytes()).unwrap();
+            let found = reader.answer().unwrap().refusal().map_err(|cause| cause.to_string());
+            assert_eq!(found.as_ref().map(Option::as_deref).map_err(String::as_str), refusal);
+        }
+    }
 
     #[test]
     fn a_server_is_named_by_host_and_port() {

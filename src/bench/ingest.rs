@@ -138,8 +138,7 @@ fn put(plan: &Plan, stream: &mut TcpStream, reader: &mut Reader, body: &[u8]) ->
     let encoding = if plan.gzip { "Content-Encoding: gzip\r\n" } else { "" };
     let head = peer::post_head(&plan.address, &path, encoding, body.len());
     peer::send(stream, head.as_bytes(), body)?;
-    let answer = reader.answer()?;
-    Ok((answer.status / 100 != 2).then(|| format!("{} {}", answer.status, answer.said())))
+    reader.answer()?.refusal()
 }
 
 /// `body` packed, in a buffer that is used again.

@@ -169,10 +169,9 @@ pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Recorder
             let answer = sent.and_then(|()| reader.answer()).map_err(lost)?;
             recorder.sent_bytes += body.len() as u64;
             recorder.answer_bytes += answer.body.len() as u64;
-            if answer.status == 200 {
-                recorder.answered(begun.elapsed(), asked.elapsed(), 1);
-            } else {
-                recorder.refused(format!("{} {}", answer.status, answer.said()));
+            match answer.refusal().map_err(lost)? {
+                None => recorder.answered(begun.elapsed(), asked.elapsed(), 1),
+                Some(why) => recorder.refused(why),
             }
             done.fetch_add(1, Ordering::Relaxed);
         }
