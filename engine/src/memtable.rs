@@ -4,7 +4,8 @@
 //! ordered list of leaves a family; a row's cells lie in sorted runs of bounded
 //! length, so that a cell that comes in order (a time series' next point) is a push
 //! and one that does not moves a few kilobytes at most. A point's qualifier and
-//! value lie in its entry; keys and longer bytes in an arena: no allocation a row or cell.
+//! value lie in its entry; keys, longer bytes, and the times and numbers that cells written together share in an arena: no
+//! allocation a row or cell.
 //!
 //! Readers copy out a piece at a time under a read lock. What they may see is
 //! fixed by their read point, and a cell once in never changes, so pieces of one

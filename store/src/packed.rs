@@ -5,6 +5,8 @@
 //!
 //! Invariants: a packed row's offsets ascend strictly, and its points are all integers or all floats.
 
+use std::cmp::Ordering;
+
 /// How a read would have rows of points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Packing {
@@ -58,6 +60,17 @@ pub enum Packed<'a> {
     Points(PackedRow<'a>),
     /// What they are together.
     Summary(RowSummary),
+}
+
+impl Packed<'_> {
+    /// The last of its points; `None` of none.
+    pub fn newest(&self) -> Option<PackedPoint> {
+        let (offset_ms, word, is_float) = match self {
+            Self::Summary(row) => (row.last_ms, row.last, row.is_float),
+            Self::Points(row) => (*row.offsets_ms.last()?, *row.words.last()?, row.is_float),
+        };
+        Some(PackedPoint { offset_ms, word, is_float })
+    }
 }
 
 /// What the points of a row are together. There is one at least, and they are all integers or all floats; no float is
@@ -145,35 +158,26 @@ impl PackedRows {
     /// Makes one row of the newest point of those from `first` on, which are pieces of it; false, and all of them taken back, where
     /// two of them end at the same instant.
     pub fn keep_newest(&mut self, first: usize) -> bool {
-        let (mut newest, mut is_told) = (None::<(u32, u64, bool)>, false);
-        for index in first..self.rows.len() {
-            let last = match self.row(index) {
-                Some(Packed::Summary(row)) => Some((row.last_ms, row.last, row.is_float)),
-                Some(Packed::Points(row)) => {
-                    row.offsets_ms.last().zip(row.words.last()).map(|(at, word)| (*at, *word, row.is_float))
-                }
-                None => None,
-            };
-            let Some(last) = last else { continue };
-            match newest {
-                Some((at, ..)) if at > last.0 => {}
-                Some((at, ..)) if at == last.0 => is_told = false,
-                _ => (newest, is_told) = (Some(last), true),
+        let (mut newest, mut is_told) = (None::<PackedPoint>, false);
+        for last in (first..self.rows.len()).filter_map(|index| self.row(index)?.newest()) {
+            match newest.map(|newest| newest.offset_ms.cmp(&last.offset_ms)) {
+                Some(Ordering::Greater) => {}
+                Some(Ordering::Equal) => is_told = false,
+                Some(Ordering::Less) | None => (newest, is_told) = (Some(last), true),
             }
         }
         self.truncate(first);
+        if let Some(point) = newest.filter(|_| is_told) {
+            self.push_point(point);
+        }
         is_told
-            && newest
-                .is_some_and(|(offset_ms, word, is_float)| self.push_point(PackedPoint { offset_ms, word, is_float }))
     }
 
-    /// Adds a row of one point; says true.
-    pub fn push_point(&mut self, point: PackedPoint) -> bool {
-        self.push(1, point.is_float, |offsets_ms, words| {
-            offsets_ms.fill(point.offset_ms);
-            words.fill(point.word);
-            true
-        })
+    /// Adds a row of one point.
+    pub fn push_point(&mut self, point: PackedPoint) {
+        self.rows.push(PackedEntry { start: self.words.len(), of: PackedOf::Points { is_float: point.is_float } });
+        self.offsets_ms.push(point.offset_ms);
+        self.words.push(point.word);
     }
 
     /// How many rows.

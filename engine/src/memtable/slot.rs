@@ -359,26 +359,27 @@ impl RowRuns {
 
     fn insert_between(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
         let index = self.run_of(&entry, runs, arena);
-        self.is_plain &= entry.kind == CellKind::Put && self.is_apart(&entry, index, runs, arena);
+        let run = *self.run_mut(index);
+        let place = match runs.cells(run).binary_search_by(|probe| probe.order(&entry, arena)) {
+            Ok(same) => return runs.set(run, same, entry),
+            Err(place) => place,
+        };
+        self.is_plain = self.is_plain && entry.kind == CellKind::Put && self.is_apart(entry.mark(), index, place, runs);
         let run = self.run_mut(index);
-        match runs.cells(*run).binary_search_by(|probe| probe.order(&entry, arena)) {
-            Ok(same) => runs.set(*run, same, entry),
-            Err(place) if run.len() < RUN_CELLS_MAX => runs.insert(run, place, entry),
-            Err(place) => {
-                let half = RUN_CELLS_MAX / 2;
-                let mut upper = runs.split_off(run, half);
-                let (half, place) = if place > half { (&mut upper, place - half) } else { (run, place) };
-                runs.insert(half, place, entry);
-                self.insert_behind(index, upper);
-            }
+        if run.len() < RUN_CELLS_MAX {
+            return runs.insert(run, place, entry);
         }
+        let half = RUN_CELLS_MAX / 2;
+        let mut upper = runs.split_off(run, half);
+        let (half, place) = if place > half { (&mut upper, place - half) } else { (run, place) };
+        runs.insert(half, place, entry);
+        self.insert_behind(index, upper);
     }
 
-    /// Whether a cell that belongs into the run at `index` has neighbours that are clearly before and behind it, or its own place.
-    fn is_apart(&self, entry: &Entry, index: usize, runs: &Runs, arena: &Arena) -> bool {
-        let (mut from, mark) = (self.runs().skip(index), entry.mark());
+    /// Whether the neighbours of a cell that goes to `place` of the run at `index` are clearly before and behind it.
+    fn is_apart(&self, mark: Mark, index: usize, place: usize, runs: &Runs) -> bool {
+        let mut from = self.runs().skip(index);
         let cells = from.next().map_or(&[][..], |run| runs.cells(run));
-        let Err(place) = cells.binary_search_by(|probe| probe.order(entry, arena)) else { return true };
         let before = place.checked_sub(1).and_then(|before| cells.get(before));
         let behind = cells.get(place).or_else(|| runs.cells(from.next()?).first());
         before.is_none_or(|before| before.mark().is_clearly_before(mark))

@@ -41,9 +41,9 @@ fn cursor(memtable: &Arc<Memtable>, direction: Direction, read_point: u64) -> Me
     MemtableCursor::new(Arc::clone(memtable), FAMILY, "f".into(), direction, read_point)
 }
 
-/// Columns of four bytes, which are the offset, and values of one, which is the word.
+/// Columns of four bytes, of which so many stand for one offset after the other, and values of one, which is the word.
 #[derive(Debug)]
-struct Offsets;
+struct Offsets(u32);
 
 impl BlockCodec for Offsets {
     fn name(&self) -> &'static str {
@@ -59,7 +59,7 @@ impl BlockCodec for Offsets {
     }
 
     fn point(&self, qualifier: &[u8], value: &[u8]) -> Option<PackedPoint> {
-        let offset_ms = u32::from_be_bytes(qualifier.try_into().ok()?);
+        let offset_ms = u32::from_be_bytes(qualifier.try_into().ok()?) / self.0;
         Some(PackedPoint { offset_ms, word: value[0].into(), is_float: false })
     }
 }
@@ -98,7 +98,7 @@ fn rows_come_by_columns_up_to_the_read_point() {
         let (expected, whole) = (all(of_row_10), all(11));
         for from in [0, 9, 10, 11, 299, 301_u32] {
             let cells = cursor(&memtable, Direction::Forward, read_point);
-            let mut rows = MemtableRowCursor::new(cells, Arc::new(Offsets), false);
+            let mut rows = MemtableRowCursor::new(cells, Arc::new(Offsets(1)), false);
             let key = from.to_be_bytes();
             if from == 0 { rows.rewind() } else { rows.seek(&key, b"") }.unwrap();
             let (mut packed, mut found) = (PackedRows::default(), Vec::new());
@@ -124,31 +124,30 @@ fn rows_come_by_columns_up_to_the_read_point() {
             assert_eq!(packed.len(), found.iter().filter(|row| expected(**row) == whole(**row)).count());
         }
     }
-    let mut none = MemtableRowCursor::new(cursor(&memtable, Direction::Forward, 0), Arc::new(Offsets), false);
+    let mut none = MemtableRowCursor::new(cursor(&memtable, Direction::Forward, 0), Arc::new(Offsets(1)), false);
     none.rewind().unwrap();
     assert_eq!(none.row(), None);
+}
+
+/// What was written together shares a time and numbers, and counts them once.
+#[test]
+fn a_time_of_its_own_takes_memory_of_its_own() {
+    let bytes_with = |times: [u64; 3]| {
+        let memtable = Memtable::new(Arc::default());
+        let cell_at = |(timestamp, qualifier): (u64, &'static [u8])| {
+            let (family, kind, timestamp) = (FAMILY, CellKind::Put, Timestamp(timestamp));
+            LoggedCell { family, kind, timestamp, qualifier, value: b"v" }
+        };
+        let cells = times.into_iter().zip([&b"a"[..], b"b", b"c"]).map(cell_at).collect::<Vec<_>>();
+        insert(&memtable, &MemRow { key: b"r", handle: None, sequence: SeqNo(1), cells: &cells });
+        memtable.bytes()
+    };
+    assert_eq!(bytes_with([1, 2, 3]) - bytes_with([1, 1, 1]), 2 * STAMP_BYTES);
 }
 
 /// Two qualifiers at one instant: which of them is meant takes a look at both.
 #[test]
 fn the_newest_point_is_none_alone_where_another_is_at_its_instant() {
-    #[derive(Debug)]
-    struct Halves;
-    impl BlockCodec for Halves {
-        fn name(&self) -> &'static str {
-            "halves"
-        }
-        fn encode_into(&self, _image: &[u8], _out: &mut Vec<u8>) -> bool {
-            false
-        }
-        fn decode_into(&self, _stored: &[u8], _image: &mut [u8]) -> bool {
-            false
-        }
-        fn point(&self, qualifier: &[u8], value: &[u8]) -> Option<PackedPoint> {
-            let point = Offsets.point(qualifier, value)?;
-            Some(PackedPoint { offset_ms: point.offset_ms / 2, ..point })
-        }
-    }
     for (offsets, expected) in
         [(vec![7_u32], 1), (vec![2, 4, 6], 3), (vec![1, 2, 3], 0), (vec![2, 3], 0), (vec![3, 2], 0)]
     {
@@ -159,7 +158,7 @@ fn the_newest_point_is_none_alone_where_another_is_at_its_instant() {
             insert(&memtable, &MemRow { key: b"r", handle: None, sequence: SeqNo(sequence), cells: &[cell] });
         }
         let cells = cursor(&memtable, Direction::Forward, u64::MAX);
-        let mut rows = MemtableRowCursor::new(cells, Arc::new(Halves), true);
+        let mut rows = MemtableRowCursor::new(cells, Arc::new(Offsets(2)), true);
         rows.seek(b"r", b"").unwrap();
         let packed = rows.pack(Packing::Newest, |_, _| true, &mut PackedRows::default());
         assert_eq!(packed, expected, "{offsets:?}");
@@ -178,7 +177,7 @@ fn a_very_long_row_comes_as_cells() {
             continue;
         }
         let cells = cursor(&memtable, Direction::Forward, u64::MAX);
-        let mut rows = MemtableRowCursor::new(cells, Arc::new(Offsets), true);
+        let mut rows = MemtableRowCursor::new(cells, Arc::new(Offsets(1)), true);
         rows.seek(b"r", b"").unwrap();
         let count = offset as usize;
         let packed = rows.pack(Packing::Points, |_, _| true, &mut PackedRows::default());
@@ -191,7 +190,7 @@ fn a_very_long_row_comes_as_cells() {
 fn rows_that_are_sought_by_a_column_are_cells() {
     let (memtable, expected) = filled(3, 2000);
     let cells = cursor(&memtable, Direction::Forward, u64::MAX);
-    let mut rows = MemtableRowCursor::new(cells, Arc::new(Offsets), false);
+    let mut rows = MemtableRowCursor::new(cells, Arc::new(Offsets(1)), false);
     for (row, qualifier) in [(1, 20_u64), (1, 300), (3, 5), (3, 7), (2, 399), (4, 1000), (1, 1000)] {
         let (row, qualifier) = ([b'r', row], qualifier.to_be_bytes());
         rows.seek(&row, &qualifier).unwrap();

@@ -336,23 +336,18 @@ impl<'a> Lookup<'a> {
 
     /// A row's newest point, and how many points were decoded; a row may hold annotations alone.
     fn newest_of(&self, row: &RowView<'_>, base_ms: i64, scratch: &mut RowPoints) -> Result<Option<(Point, u64)>> {
-        let (offset_ms, value, count) = match row.packed() {
-            Some(Packed::Summary(row)) => (Some(row.last_ms), Some(word(row.is_float, row.last)), 1),
-            Some(Packed::Points(row)) => {
-                let value = row.words.last().map(|last| word(row.is_float, *last));
-                (row.offsets_ms.last().copied(), value, row.words.len() as u64)
-            }
-            None => {
-                scratch.decode(row.cells().map(RowCell::from), self.schema.config().duplicates())?;
-                let value = scratch.value(scratch.len().saturating_sub(1)).map(|value| match value {
-                    Value::Int(value) => Number::Integer(value),
-                    Value::Float(value) => Number::Double(value),
-                });
-                (scratch.offsets_ms().last().copied(), value, scratch.len() as u64)
-            }
-        };
-        let point = |(offset_ms, number)| (Point { time_ms: base_ms + i64::from(offset_ms), number }, count);
-        Ok(offset_ms.zip(value).map(point))
+        let at = |offset_ms, number| Point { time_ms: base_ms + i64::from(offset_ms), number };
+        if let Some(packed) = row.packed() {
+            let count = if let Packed::Points(row) = packed { row.words.len() as u64 } else { 1 };
+            return Ok(packed.newest().map(|last| (at(last.offset_ms, word(last.is_float, last.word)), count)));
+        }
+        scratch.decode(row.cells().map(RowCell::from), self.schema.config().duplicates())?;
+        let number = scratch.value(scratch.len().saturating_sub(1)).map(|value| match value {
+            Value::Int(value) => Number::Integer(value),
+            Value::Float(value) => Number::Double(value),
+        });
+        let newest = scratch.offsets_ms().last().copied().zip(number);
+        Ok(newest.map(|(offset_ms, number)| (at(offset_ms, number), scratch.len() as u64)))
     }
 }
 
