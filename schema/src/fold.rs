@@ -10,6 +10,7 @@
 
 use basalt_store::{SeqNo, Timestamp};
 
+use crate::compacted::is_clean;
 use crate::value::stored_bytes;
 use crate::{ColumnKind, CompactedCell, Duplicates, Qualifier, Result, RowCell, RowPoints, StoredPoint, Value};
 
@@ -39,6 +40,16 @@ impl RowFold {
     /// # Errors
     /// `Corrupt`: a point cell that does not hold what its qualifier says; the row is then kept as it is.
     pub fn fold(&mut self, cells: &[RowCell<'_>], duplicates: Duplicates<'_>) -> Result<Option<RowCell<'_>>> {
+        // Fast paths: lone points in time order, as a flush finds them, and a row that is folded.
+        if cells.len() > 1 && self.cell.join(cells.iter().map(|cell| (cell.qualifier, cell.value))) {
+            self.cell.seal();
+            return Ok(Some(self.folded(cells.iter())));
+        }
+        if let [cell] = cells
+            && is_clean(cell.qualifier, cell.value)
+        {
+            return Ok(None);
+        }
         let mut joined = cells.iter().filter(|cell| Self::joins(cell.qualifier));
         let appended = cells.iter().any(|cell| ColumnKind::of(cell.qualifier) == ColumnKind::Appended);
         let Some(first) = joined.next() else { return Ok(None) };
@@ -50,13 +61,17 @@ impl RowFold {
         if !self.join() || (alone && self.cell.qualifier() == first.qualifier && self.cell.value() == first.value) {
             return Ok(None);
         }
-        let parts = || cells.iter().filter(|cell| Self::joins(cell.qualifier));
-        Ok(Some(RowCell {
-            qualifier: self.cell.qualifier(),
-            value: self.cell.value(),
-            timestamp: parts().map(|cell| cell.timestamp).max().unwrap_or(Timestamp(0)),
-            seq: parts().map(|cell| cell.seq).max().unwrap_or(SeqNo(0)),
-        }))
+        let parts = cells.iter().filter(|cell| Self::joins(cell.qualifier));
+        Ok(Some(self.folded(parts)))
+    }
+
+    /// The cell as it stands for these.
+    fn folded<'a>(&self, parts: impl Iterator<Item = &'a RowCell<'a>>) -> RowCell<'_> {
+        let (mut timestamp, mut seq) = (Timestamp(0), SeqNo(0));
+        for cell in parts {
+            (timestamp, seq) = (timestamp.max(cell.timestamp), seq.max(cell.seq));
+        }
+        RowCell { qualifier: self.cell.qualifier(), value: self.cell.value(), timestamp, seq }
     }
 
     /// Whether a column is one that a fold joins: a plain or a compacted cell of points.

@@ -19,6 +19,8 @@ pub(crate) const MILLI_SHIFT: u32 = 6;
 pub(crate) const MILLI_MARK: u32 = 0xF000_0000;
 /// The mark in a qualifier's first byte.
 pub(crate) const MILLI_MARK_BYTE: u8 = 0xF0;
+/// The zeros in the last byte of a milliseconds qualifier.
+pub(crate) const UNUSED_BITS: u8 = 0x30;
 
 /// The bytes of one point's qualifier.
 pub type QualifierBytes = InlineBytes<4>;

@@ -54,6 +54,70 @@ fn damage_keeps_the_row() {
     assert!(fold.fold(&[cell(&[0, 0], &[5], 1), cell(&[0, 0x02], &[1, 2, 3], 2)], Duplicates::NewestWins).is_err());
 }
 
+/// What a fold makes of cells that it looks at point by point.
+fn folded_slowly(cells: &[RowCell<'_>]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut fold = RowFold::default();
+    fold.points.decode(cells.iter().copied(), Duplicates::NewestWins).ok()?;
+    fold.join().then(|| (fold.cell.qualifier().to_vec(), fold.cell.value().to_vec()))
+}
+
+fn bytes_of(cell: RowCell<'_>) -> (Vec<u8>, Vec<u8>) {
+    (cell.qualifier.to_vec(), cell.value.to_vec())
+}
+
+#[test]
+fn what_is_joined_as_it_lies_is_what_its_points_give() {
+    let (second, later): (&[u8], &[u8]) = (&[0x00, 0x20], &[0x00, 0x30]);
+    let nan = [0x7F, 0xC0, 0, 1];
+    let rows: &[&[(&[u8], &[u8])]] = &[
+        &[(second, &[1]), (later, &[2])],
+        &[(&[0x00, 0x21], &[1, 2]), (&[0x00, 0x33], &[1, 2, 3, 4]), (&[0x00, 0x47], &[1; 8])],
+        &[(&[0x00, 0x2B], &[0x40, 0, 0, 0]), (&[0x00, 0x3F], &[0x40, 0, 0, 0, 0, 0, 0, 0])],
+        &[(&[0x00, 0x00], &[1]), (&[0xF0, 0x00, 0xFA, 0x00], &[2])],
+        // The same instant twice, values out of order, of a length that is not told, repaired, or of none that a value has.
+        &[(second, &[1]), (&[0x00, 0x21], &[0, 2])],
+        &[(later, &[1]), (second, &[2])],
+        &[(second, &[1, 2]), (later, &[1])],
+        &[(&[0x00, 0x2B], &[0, 0, 0, 0, 0x40, 0, 0, 0]), (later, &[1])],
+        &[(&[0x00, 0x22], &[1, 2, 3]), (later, &[1])],
+        &[(&[0x00, 0x28], &[1]), (later, &[1])],
+        // Bits that no writer sets, and a number that does not come back.
+        &[(&[0xF0, 0x00, 0x00, 0x30], &[1]), (&[0xF0, 0x00, 0xFA, 0x00], &[2])],
+        &[(&[0x00, 0x2B], &nan), (later, &[1])],
+    ];
+    for (row, joins) in
+        rows.iter().zip([true, true, true, true, false, false, false, false, false, false, false, false])
+    {
+        let cells: Vec<_> =
+            row.iter().zip(1..).map(|((qualifier, value), time)| cell(qualifier, value, time)).collect();
+        assert_eq!(CompactedCell::default().join(row.iter().copied()), joins, "{row:?}");
+        let folded = RowFold::default().fold(&cells, Duplicates::NewestWins).ok().flatten().map(bytes_of);
+        assert_eq!(folded, folded_slowly(&cells), "{row:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// A cell that is passed as folded is one that its points give back.
+    #[test]
+    fn a_clean_cell_is_its_own_fold(qualifiers in proptest::collection::vec((0u16..40, 0u8..16), 0..6),
+                                    offset in 0u16..40, meta in 0u8..3, longer in 0usize..2) {
+        let mut last = offset;
+        let mut bytes = Vec::new();
+        let mut value = Vec::new();
+        for (step, flags) in qualifiers {
+            last += step % 7;
+            bytes.extend((last << 4 | u16::from(flags)).to_be_bytes());
+            value.extend(vec![0x7F; usize::from(flags & 7) + 1]);
+        }
+        value.extend(vec![meta; 1 + longer]);
+        if is_clean(&bytes, &value) {
+            prop_assert_eq!(folded_slowly(&[cell(&bytes, &value, 1)]), Some((bytes, value)));
+        }
+    }
+}
+
 fn points_of(cells: &[RowCell<'_>]) -> Vec<(u32, u64, crate::PointKind)> {
     let mut points = RowPoints::default();
     points.decode(cells.iter().copied(), Duplicates::NewestWins).unwrap();
