@@ -7,6 +7,7 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::manifest::{Edit, Marks};
 use crate::memtable::Memtable;
+use crate::merge::CellSource;
 use crate::output::{FilePass, Output};
 use crate::region::{Frozen, Region, View};
 use crate::reserve::Lent;
@@ -88,7 +89,12 @@ impl Core {
         let mut outputs = Vec::new();
         for (id, family) in shape.families.iter().zip(&shape.descriptor.families) {
             let read = FamilyRead::all(*id, &family.name);
-            let written = self.write_file(*id, family, &region.range, &mut read.open(&view), FilePass::RETAIN);
+            let mut cells: Box<dyn CellSource> = match frozen {
+                // By rows, which are folded as they lie.
+                [one] if family.fold.is_some() && one.part.is_none() => Box::new(read.rows_of(&one.memtable)),
+                _ => Box::new(read.open(&view)),
+            };
+            let written = self.write_file(*id, family, &region.range, &mut cells, FilePass::RETAIN);
             let written = self.keep_if(written, &outputs)?;
             outputs.extend(written);
         }

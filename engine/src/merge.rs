@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use basalt_store::CellRef;
+use basalt_store::{CellRef, RowPut};
 
 use crate::error::Result;
 
@@ -61,6 +61,13 @@ pub(crate) trait CellSource {
         Ok(())
     }
 
+    /// Lends the row that it stands on, key and cells, where it has made no cell of it yet, and these are puts, each its column's
+    /// only cell. Answers what `take` says of them; false where no row is lent.
+    fn lend_row(&self, take: &mut dyn FnMut(&[u8], &[RowPut<'_>]) -> bool) -> bool {
+        let _ = take;
+        false
+    }
+
     /// Goes to the next cell; stays past the last.
     fn advance(&mut self) -> Result<Step>;
 
@@ -83,6 +90,10 @@ impl<S: CellSource + ?Sized> CellSource for Box<S> {
 
     fn unpack(&mut self) -> Result<()> {
         (**self).unpack()
+    }
+
+    fn lend_row(&self, take: &mut dyn FnMut(&[u8], &[RowPut<'_>]) -> bool) -> bool {
+        (**self).lend_row(take)
     }
 
     fn advance(&mut self) -> Result<Step> {

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use basalt_store::{
-    CellKind, CellRef, FamilyDescriptor, Fold, FoldedRow, KeepDeletedCells, Pass, Retention, Rules, SeqNo, Timestamp,
+    CellKind, CellRef, FamilyDescriptor, Fold, FoldedRow, KeepDeletedCells, Pass, Retention, RowPut, Rules, SeqNo,
+    Timestamp,
 };
+use bytes::Bytes;
 
 use crate::core::{Core, sstable_path};
 use crate::error::{Error, Result};
@@ -105,6 +107,7 @@ impl Core {
             family.versions == 1 && family.keep_deleted == KeepDeletedCells::False && !family.new_version_behavior;
         let fold = self.fold(family.fold.as_deref()).filter(|_| may_fold).map(Arc::clone);
         let mut sieve = Sieve {
+            family: family.name.clone(),
             writer,
             retention: Retention::new(pass.rules(family), pass.pass, self.clock.now()),
             fold,
@@ -113,8 +116,16 @@ impl Core {
         };
         cells.rewind()?;
         let mut step = Step::OtherRow;
-        while let Some(cell) = cells.cell() {
-            sieve.take(&cell, step)?;
+        loop {
+            if let Some(cell) = cells.cell() {
+                sieve.take(&cell, step)?;
+            } else if cells.row().is_none() {
+                break;
+            } else if !sieve.take_row(cells)? {
+                cells.unpack()?;
+                step = Step::OtherRow;
+                continue;
+            }
             step = cells.advance()?;
         }
         sieve.end_row()?;
@@ -128,6 +139,7 @@ impl Core {
 
 /// Judges cells, folds rows, writes what is left.
 struct Sieve {
+    family: Bytes,
     writer: SstableWriter,
     retention: Retention,
     fold: Option<Arc<dyn Fold>>,
@@ -145,7 +157,7 @@ impl Sieve {
         };
         if !same_row {
             self.end_row()?;
-            self.row.begin(cell);
+            self.row.begin(cell.row);
             self.retention.begin_row();
         }
         // A tombstone that goes in this pass has still masked something in it.
@@ -154,32 +166,59 @@ impl Sieve {
             return Ok(());
         }
         if self.fold.is_some() {
-            self.row.keep(cell);
+            self.row.keep(cell.kind, RowPut::from(*cell));
             return Ok(());
         }
         self.writer.push(cell)
     }
 
+    /// Takes the row that a source stands on as a whole; false where its cells are to be taken one by one.
+    fn take_row(&mut self, cells: &dyn CellSource) -> Result<bool> {
+        self.end_row()?;
+        let Some(fold) = &self.fold else { return Ok(false) };
+        self.retention.begin_row();
+        let Sieve { retention, row, folded, .. } = self;
+        let mut is_folded = false;
+        let is_taken = cells.lend_row(&mut |key, puts| {
+            let times = || puts.iter().map(|put| put.timestamp);
+            let span = times().min().zip(times().max());
+            if !span.is_some_and(|(oldest, newest)| retention.keeps_lone_puts(oldest, newest)) {
+                return false;
+            }
+            row.begin(key);
+            folded.clear();
+            is_folded = fold.fold(puts, folded);
+            if !is_folded {
+                puts.iter().for_each(|put| row.keep(CellKind::Put, *put));
+            }
+            true
+        });
+        if is_folded {
+            self.write_folded()?;
+        }
+        Ok(is_taken)
+    }
+
     /// Writes the row that was kept for the fold.
     fn end_row(&mut self) -> Result<()> {
-        let Some(fold) = &self.fold else { return Ok(()) };
-        let cells: Vec<CellRef<'_>> = self.row.cells().collect();
+        let Some(fold) = self.fold.as_ref().filter(|_| !self.row.cells.is_empty()) else { return Ok(()) };
         self.folded.clear();
-        if cells.is_empty() || self.row.has_tombstone || !fold.fold(&cells, &mut self.folded) {
-            return cells.iter().try_for_each(|cell| self.writer.push(cell));
+        let puts = || self.row.cells().map(|(_, put)| put);
+        if !self.row.has_tombstone && fold.fold(&puts().collect::<Vec<_>>(), &mut self.folded) {
+            self.write_folded()?;
+        } else {
+            for (kind, put) in self.row.cells() {
+                self.writer.push(&CellRef { kind, ..put.of_row(&self.row.key, &self.family) })?;
+            }
         }
-        for cell in self.folded.cells() {
-            self.writer.push(&CellRef {
-                row: &self.row.key,
-                family: &self.row.family,
-                qualifier: cell.qualifier,
-                timestamp: cell.timestamp,
-                kind: CellKind::Put,
-                seq: cell.seq,
-                value: cell.value,
-            })?;
-        }
+        self.row.cells.clear();
         Ok(())
+    }
+
+    /// Writes what the fold made of the row.
+    fn write_folded(&mut self) -> Result<()> {
+        let Sieve { folded, writer, row, family, .. } = self;
+        folded.cells().try_for_each(|put| writer.push(&put.of_row(&row.key, family)))
     }
 }
 
@@ -188,7 +227,6 @@ impl Sieve {
 struct KeptRow {
     has_tombstone: bool,
     key: Vec<u8>,
-    family: Vec<u8>,
     data: Vec<u8>,
     cells: Vec<KeptCell>,
 }
@@ -204,35 +242,29 @@ struct KeptCell {
 }
 
 impl KeptRow {
-    fn begin(&mut self, cell: &CellRef<'_>) {
+    fn begin(&mut self, key: &[u8]) {
         self.has_tombstone = false;
         self.key.clear();
-        self.key.extend_from_slice(cell.row);
-        self.family.clear();
-        self.family.extend_from_slice(cell.family);
+        self.key.extend_from_slice(key);
         self.data.clear();
         self.cells.clear();
     }
 
-    fn keep(&mut self, cell: &CellRef<'_>) {
+    fn keep(&mut self, kind: CellKind, put: RowPut<'_>) {
+        let RowPut { qualifier, timestamp, seq, value } = put;
         let start = self.data.len();
-        self.data.extend_from_slice(cell.qualifier);
+        self.data.extend_from_slice(qualifier);
         let middle = self.data.len();
-        self.data.extend_from_slice(cell.value);
+        self.data.extend_from_slice(value);
         let end = self.data.len();
-        let CellRef { timestamp, seq, kind, .. } = *cell;
         self.cells.push(KeptCell { start, middle, end, timestamp, seq, kind });
     }
 
-    fn cells(&self) -> impl Iterator<Item = CellRef<'_>> {
-        self.cells.iter().map(|cell| CellRef {
-            row: &self.key,
-            family: &self.family,
-            qualifier: self.data.get(cell.start..cell.middle).unwrap_or_default(),
-            timestamp: cell.timestamp,
-            kind: cell.kind,
-            seq: cell.seq,
-            value: self.data.get(cell.middle..cell.end).unwrap_or_default(),
+    fn cells(&self) -> impl Iterator<Item = (CellKind, RowPut<'_>)> {
+        self.cells.iter().map(|cell| {
+            let KeptCell { start, middle, end, timestamp, seq, kind } = *cell;
+            let qualifier = self.data.get(start..middle).unwrap_or_default();
+            (kind, RowPut { qualifier, timestamp, seq, value: self.data.get(middle..end).unwrap_or_default() })
         })
     }
 }

@@ -198,9 +198,17 @@ impl FamilyRead<'_> {
         self.cut(Source::File(Box::new(cursor)), file.part.as_ref())
     }
 
+    /// The family's rows in a memtable, which lends them; forward.
+    pub(crate) fn rows_of(&self, memtable: &Arc<Memtable>) -> MemtableRowCursor {
+        MemtableRowCursor::whole(self.cells_of(memtable))
+    }
+
+    fn cells_of(&self, memtable: &Arc<Memtable>) -> MemtableCursor {
+        MemtableCursor::new(Arc::clone(memtable), self.id, self.name.clone(), self.direction, self.read_point)
+    }
+
     fn open_memtable(&self, memtable: &Arc<Memtable>) -> Source {
-        let memtable = Arc::clone(memtable);
-        let cursor = MemtableCursor::new(memtable, self.id, self.name.clone(), self.direction, self.read_point);
+        let cursor = self.cells_of(memtable);
         let one_row = self.row.is_some();
         match self.codec.filter(|_| self.packing != Packing::Cells) {
             Some(codec) => Source::MemtableRows(Box::new(MemtableRowCursor::new(cursor, Arc::clone(codec), one_row))),

@@ -1,7 +1,6 @@
 //! The `opentsdb` fold of the data table's family, and the hour of a row key.
 //!
 //! A row is kept as it is, rather than folded, when
-//! - a tombstone is among its cells: it must meet the very cells it was written against;
 //! - a column comes in several versions: a folded cell has one version of each point;
 //! - it holds an append cell, whose points are as old as the whole cell;
 //! - a cell does not hold what its qualifier says: the evidence stays for `fsck`.
@@ -12,7 +11,7 @@
 use std::cell::RefCell;
 
 use basalt_schema::{BaseTime, Duplicates, KeyLayout, RowCell, RowFold};
-use basalt_store::{CellRef, Fold, FoldedCell, FoldedRow, Window};
+use basalt_store::{Fold, FoldedRow, RowPut, Window};
 
 /// Folds rows of the data table.
 ///
@@ -59,18 +58,14 @@ impl Fold for HourFold {
         Some(Window { start_s, end_s: start_s + u64::from(BaseTime::SPAN_S) })
     }
 
-    fn fold(&self, cells: &[CellRef<'_>], out: &mut FoldedRow) -> bool {
-        if must_stay(cells) {
-            return false;
-        }
-        SCRATCH.with_borrow_mut(|scratch| scratch.fold(cells, self.duplicates, out))
+    fn fold(&self, puts: &[RowPut<'_>], out: &mut FoldedRow) -> bool {
+        !has_versions(puts) && SCRATCH.with_borrow_mut(|scratch| scratch.fold(puts, self.duplicates, out))
     }
 }
 
-/// Whether the cells are such as no fold may touch. They are in cell order, so versions of a column lie side by side.
-fn must_stay(cells: &[CellRef<'_>]) -> bool {
-    let versions = cells.iter().zip(cells.iter().skip(1)).any(|(newer, older)| newer.qualifier == older.qualifier);
-    versions || cells.iter().any(|cell| cell.kind.is_tombstone())
+/// Whether a column has several versions. Puts are in cell order, so they lie side by side.
+fn has_versions(puts: &[RowPut<'_>]) -> bool {
+    puts.iter().zip(puts.iter().skip(1)).any(|(newer, older)| newer.qualifier == older.qualifier)
 }
 
 thread_local! {
@@ -86,9 +81,9 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn fold(&mut self, cells: &[CellRef<'_>], duplicates: Duplicates<'static>, out: &mut FoldedRow) -> bool {
+    fn fold(&mut self, puts: &[RowPut<'_>], duplicates: Duplicates<'static>, out: &mut FoldedRow) -> bool {
         let mut parts = recycle(std::mem::take(&mut self.cells));
-        parts.extend(cells.iter().map(|cell| RowCell::from(*cell)));
+        parts.extend(puts.iter().map(|put| RowCell::from(*put)));
         let folded = match self.fold.fold(&parts, duplicates) {
             Ok(Some(folded)) => {
                 merge(folded, &parts, out);
@@ -108,7 +103,7 @@ fn merge(folded: RowCell<'_>, parts: &[RowCell<'_>], out: &mut FoldedRow) {
     out.clear();
     let mut push = |cell: RowCell<'_>| {
         let RowCell { qualifier, value, timestamp, seq } = cell;
-        out.push(FoldedCell { qualifier, timestamp, seq, value });
+        out.push(RowPut { qualifier, timestamp, seq, value });
     };
     let mut folded = Some(folded);
     for cell in parts.iter().filter(|cell| !RowFold::joins(cell.qualifier)) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use basalt_store::{CellRef, CellView, SeqNo, Timestamp};
+use basalt_store::{CellRef, CellView, RowPut, SeqNo, Timestamp};
 
 use crate::append::AppendedPoints;
 use crate::compacted::CompactedPoints;
@@ -31,6 +31,12 @@ impl<'a> From<CellView<'a>> for RowCell<'a> {
 impl<'a> From<CellRef<'a>> for RowCell<'a> {
     fn from(cell: CellRef<'a>) -> Self {
         Self { qualifier: cell.qualifier, value: cell.value, timestamp: cell.timestamp, seq: cell.seq }
+    }
+}
+
+impl<'a> From<RowPut<'a>> for RowCell<'a> {
+    fn from(put: RowPut<'a>) -> Self {
+        Self { qualifier: put.qualifier, value: put.value, timestamp: put.timestamp, seq: put.seq }
     }
 }
 

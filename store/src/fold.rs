@@ -1,6 +1,6 @@
 //! The row rewrite hook: by it a store lets a schema rewrite one row's cells while it flushes or compacts.
 
-use crate::{CellRef, SeqNo, Timestamp};
+use crate::{CellKind, CellRef, SeqNo, Timestamp};
 
 /// A time window that rows are kept in: `[start_s, end_s)`, seconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,25 +23,39 @@ pub trait Fold: Send + Sync + std::fmt::Debug {
     /// The time window of a row key, by which flush splits its files; `None` for keys that have no time.
     fn window(&self, row: &[u8]) -> Option<Window>;
 
-    /// Folds `cells` — all of one row and family, in cell order — into `out`, which comes empty. Returns false, with
-    /// `out` as it likes, when the cells are to be kept as they are. It must be a pure function of the cells, and
+    /// Folds `puts` — all of one row and family, in cell order — into `out`, which comes empty. Returns false, with
+    /// `out` as it likes, when the puts are to be kept as they are. It must be a pure function of the puts, and
     /// folding its own output must change nothing.
     ///
     /// Cost: no allocation once `out` is warm.
-    fn fold(&self, cells: &[CellRef<'_>], out: &mut FoldedRow) -> bool;
+    fn fold(&self, puts: &[RowPut<'_>], out: &mut FoldedRow) -> bool;
 }
 
-/// A folded cell: a put of the row and family that was folded.
+/// A put of a row and family that are told elsewhere, before a fold or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FoldedCell<'a> {
+pub struct RowPut<'a> {
     /// Its qualifier.
     pub qualifier: &'a [u8],
-    /// Its time: the newest of what it holds.
+    /// Its time; of a folded one the newest of what it holds.
     pub timestamp: Timestamp,
-    /// Its sequence number: the largest of what it holds.
+    /// Its sequence number; of a folded one the largest of what it holds.
     pub seq: SeqNo,
     /// Its value.
     pub value: &'a [u8],
+}
+
+impl<'a> RowPut<'a> {
+    /// The put of a row and family.
+    pub fn of_row(self, row: &'a [u8], family: &'a [u8]) -> CellRef<'a> {
+        let Self { qualifier, timestamp, seq, value } = self;
+        CellRef { row, family, qualifier, timestamp, kind: CellKind::Put, seq, value }
+    }
+}
+
+impl<'a> From<CellRef<'a>> for RowPut<'a> {
+    fn from(cell: CellRef<'a>) -> Self {
+        Self { qualifier: cell.qualifier, timestamp: cell.timestamp, seq: cell.seq, value: cell.value }
+    }
 }
 
 /// The cells a fold gives back, in cell order, in one reusable buffer.
@@ -68,7 +82,7 @@ impl FoldedRow {
     }
 
     /// Adds a cell; cells are added in cell order.
-    pub fn push(&mut self, cell: FoldedCell<'_>) {
+    pub fn push(&mut self, cell: RowPut<'_>) {
         let start = self.data.len();
         self.data.extend_from_slice(cell.qualifier);
         let middle = self.data.len();
@@ -77,8 +91,8 @@ impl FoldedRow {
     }
 
     /// The cells in the order they were added.
-    pub fn cells(&self) -> impl ExactSizeIterator<Item = FoldedCell<'_>> {
-        self.cells.iter().map(|e| FoldedCell {
+    pub fn cells(&self) -> impl ExactSizeIterator<Item = RowPut<'_>> {
+        self.cells.iter().map(|e| RowPut {
             qualifier: self.data.get(e.start..e.middle).unwrap_or_default(),
             timestamp: e.timestamp,
             seq: e.seq,

@@ -68,7 +68,7 @@ pub use filter::{
     Advance, CellVerdict, ColumnRange, ColumnTest, Comparator, Filter, FilterRun, FuzzyKey, Kept, ListOperator,
     RowRange, RowVerdict,
 };
-pub use fold::{Fold, FoldedCell, FoldedRow, Window};
+pub use fold::{Fold, FoldedRow, RowPut, Window};
 pub use memory::MemoryStore;
 pub use mutation::{BatchFamily, CellMutation, Durability, MutationBatch, RowBuilder, RowHandle, RowMutation};
 pub use name::TableName;

@@ -230,9 +230,12 @@ impl Retention {
     }
 
     /// Whether puts that come next are all seen, if each is its column's only cell and none was written at times but these.
-    pub(crate) fn keeps_lone_puts(&self, oldest: Timestamp, newest: Timestamp) -> bool {
-        let Pass::Read { time_range, .. } = self.pass else { return false };
-        let is_in_range = time_range.contains(oldest) && time_range.contains(newest);
+    pub fn keeps_lone_puts(&self, oldest: Timestamp, newest: Timestamp) -> bool {
+        let is_in_range = match self.pass {
+            Pass::Read { time_range, .. } => time_range.contains(oldest) && time_range.contains(newest),
+            Pass::Retain | Pass::Major { .. } => true,
+            Pass::RawRead { .. } => false,
+        };
         is_in_range && oldest >= self.oldest_live && self.tombstones.are_none() && self.epochs.is_none()
     }
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use basalt_store::{
-    CellRef, Clock as _, Durability, FamilyDescriptor, Fold, FoldedCell, FoldedRow, KeepDeletedCells, ManualClock,
-    MutationBatch, SeqNo, Timestamp, Window,
+    Clock as _, Durability, FamilyDescriptor, Fold, FoldedRow, KeepDeletedCells, ManualClock, MutationBatch, RowPut,
+    SeqNo, Timestamp, Window,
 };
 
 use super::tests::{name, options};
@@ -28,7 +28,7 @@ impl Fold for Points {
         None
     }
 
-    fn fold(&self, cells: &[CellRef<'_>], out: &mut FoldedRow) -> bool {
+    fn fold(&self, cells: &[RowPut<'_>], out: &mut FoldedRow) -> bool {
         let mut points: BTreeMap<u8, (Timestamp, SeqNo, u8)> = BTreeMap::new();
         for cell in cells {
             for (column, value) in cell.qualifier.iter().zip(cell.value) {
@@ -43,7 +43,7 @@ impl Fold for Points {
         let value: Vec<u8> = points.values().map(|(_, _, value)| *value).collect();
         let timestamp = cells.iter().map(|cell| cell.timestamp).max().unwrap();
         let seq = cells.iter().map(|cell| cell.seq).max().unwrap();
-        out.push(FoldedCell { qualifier: &qualifier, timestamp, seq, value: &value });
+        out.push(RowPut { qualifier: &qualifier, timestamp, seq, value: &value });
         true
     }
 }
@@ -286,6 +286,44 @@ fn rule_6_an_expired_point_does_not_live_on_in_a_folded_row() {
     hours.put("2=b 3=c");
     hours.compact();
     assert_eq!(hours.cells(), "23=bc");
+    // And where it expired in the memtable, beside others of its row.
+    hours.put("4=d");
+    hours.pass(120_000);
+    hours.put("5=e 6=f");
+    hours.compact();
+    assert_eq!(hours.cells(), "56=ef");
+}
+
+/// Rows that are taken as a whole, and rows that are taken cell by cell, one behind the other; then the same after a split, by which
+/// two regions share their memtable.
+#[test]
+fn a_flush_folds_what_it_may_and_keeps_the_rest() {
+    for is_split in [false, true] {
+        let hours = Hours::new(family());
+        let mut batch = MutationBatch::new(Durability::Async);
+        let rows = [("a", "1"), ("b", "1 22"), ("c", "2 1"), ("d", "3"), ("e", "1 2 3"), ("f", "2 33 1"), ("g", "7")];
+        for (key, columns) in rows {
+            let mut row = batch.row(key.as_bytes()).unwrap();
+            for column in columns.split(' ') {
+                row.put(b"f", column.as_bytes(), None, column.as_bytes()).unwrap();
+            }
+        }
+        for key in ["b", "g"] {
+            batch.row(key.as_bytes()).unwrap().delete_column(b"f", b"9", None).unwrap();
+        }
+        hours.engine.apply(&name(), batch).wait().unwrap();
+        if is_split {
+            hours.engine.split_region(&name(), &SplitAt::Key("d".into())).unwrap();
+        }
+        hours.flush();
+        let folded = "1=1 1=1 22=22 12=12 3=3 123=123 123=123 7=7";
+        assert_eq!(hours.cells(), folded, "a tombstone keeps its row from being folded: {is_split}");
+        // Once for the tombstones, once for their rows.
+        hours.compact();
+        hours.compact();
+        assert_eq!(hours.cells(), "1=1 12=12 12=12 3=3 123=123 123=123 7=7", "{is_split}");
+        hours.engine.verify().unwrap();
+    }
 }
 
 /// A power loss at each step of flush and compaction, over late points, duplicates and a tombstone: every point is there

@@ -347,13 +347,13 @@ impl basalt_store::Fold for Joining {
         None
     }
 
-    fn fold(&self, cells: &[basalt_store::CellRef<'_>], out: &mut basalt_store::FoldedRow) -> bool {
+    fn fold(&self, cells: &[basalt_store::RowPut<'_>], out: &mut basalt_store::FoldedRow) -> bool {
         if cells.len() < 2 {
             return false;
         }
         let qualifier: Vec<u8> = cells.iter().flat_map(|cell| cell.qualifier).copied().collect();
         let value: Vec<u8> = cells.iter().flat_map(|cell| cell.value).copied().collect();
-        out.push(basalt_store::FoldedCell {
+        out.push(basalt_store::RowPut {
             qualifier: &qualifier,
             timestamp: cells.iter().map(|cell| cell.timestamp).max().unwrap(),
             seq: cells.iter().map(|cell| cell.seq).max().unwrap(),

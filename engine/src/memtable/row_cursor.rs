@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use basalt_store::{CellKind, CellRef, PackedPoint, PackedRows, Packing, Timestamp};
+use basalt_store::{CellKind, CellRef, PackedPoint, PackedRows, Packing, RowPut, Timestamp};
 
 use super::arena::Arena;
 use super::cursor::{From, MemtableCursor};
@@ -30,7 +30,8 @@ pub(crate) struct MemtableRowCursor {
     /// Of the row that it stands on, once that is unpacked.
     cells: MemtableCursor,
     is_unpacked: bool,
-    codec: Arc<dyn BlockCodec>,
+    /// What tells points; without it no row is given by columns.
+    codec: Option<Arc<dyn BlockCodec>>,
     /// Whether one row is enough, as for a get.
     one_row: bool,
     ahead: Ahead,
@@ -96,7 +97,13 @@ impl Ahead {
 impl MemtableRowCursor {
     /// Of the family that `cells` walks forward; stands nowhere yet. A get wants one row.
     pub(crate) fn new(cells: MemtableCursor, codec: Arc<dyn BlockCodec>, one_row: bool) -> MemtableRowCursor {
-        MemtableRowCursor { cells: cells.of_one_row(true), is_unpacked: false, codec, one_row, ahead: Ahead::default() }
+        MemtableRowCursor { codec: Some(codec), one_row, ..MemtableRowCursor::whole(cells) }
+    }
+
+    /// The same of all rows, for a flush.
+    pub(crate) fn whole(cells: MemtableCursor) -> MemtableRowCursor {
+        let cells = cells.of_one_row(true);
+        MemtableRowCursor { cells, is_unpacked: false, codec: None, one_row: false, ahead: Ahead::default() }
     }
 
     /// The cells of the row that it stands on, if it is unpacked.
@@ -159,7 +166,7 @@ impl MemtableRowCursor {
             return None;
         }
         let (qualifier, value) = entry.bytes(arena);
-        self.codec.point(qualifier, value).map(|point| (point, written))
+        self.codec.as_ref()?.point(qualifier, value).map(|point| (point, written))
     }
 
     /// Copies out the rows from a key on, or behind it; from the first on without one.
@@ -219,6 +226,24 @@ impl CellSource for MemtableRowCursor {
             self.is_unpacked = true;
         }
         Ok(())
+    }
+
+    fn lend_row(&self, take: &mut dyn FnMut(&[u8], &[RowPut<'_>]) -> bool) -> bool {
+        let Some(AheadRow { number, .. }) = self.ahead.rows.get(self.ahead.at).filter(|_| !self.is_unpacked) else {
+            return false;
+        };
+        let taken = self.cells.with_family(|FamilyCells { rows, arena, .. }| {
+            let (key, slot) =
+                rows.row(*number, arena).filter(|(_, slot)| slot.is_plain() && slot.len() <= CELLS_MAX)?;
+            let mut puts = Vec::with_capacity(slot.len());
+            puts.extend(slot.cells_from(rows.runs(), |_| Ordering::Greater).map(|entry| {
+                let ((qualifier, value), (timestamp, seq)) = (entry.bytes(arena), entry.stamped(arena));
+                RowPut { qualifier, timestamp, seq, value }
+            }));
+            let are_seen = puts.iter().all(|put| put.seq.0 <= self.cells.read_point());
+            are_seen.then(|| take(key, &puts))
+        });
+        taken.unwrap_or(false)
     }
 
     fn advance(&mut self) -> Result<Step> {

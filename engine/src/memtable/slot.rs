@@ -275,6 +275,14 @@ impl Slot {
         }
     }
 
+    /// Whether all are puts whose qualifiers ascend, as long as each other and of one to four bytes, or it is a single one.
+    pub(super) fn is_plain(&self) -> bool {
+        match self {
+            Slot::One(one) => one.kind == CellKind::Put,
+            Slot::Many(row) => row.is_plain,
+        }
+    }
+
     /// The cells at the ends, if all are puts whose qualifiers ascend, as long as each other and of one to four bytes.
     pub(super) fn ends_if_plain<'a>(&'a self, runs: &'a Runs) -> Option<Ends<'a>> {
         let row = match self {

@@ -3,7 +3,7 @@
 use basalt_schema::{
     APPEND_QUALIFIER, Door, Duplicates, PointKind, PointTime, RowPoints, Salting, UidWidths, Value, point_cell,
 };
-use basalt_store::{CellKind, SeqNo, Timestamp};
+use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
@@ -18,11 +18,10 @@ struct Cell {
     value: Vec<u8>,
     time: u64,
     seq: u64,
-    kind: CellKind,
 }
 
 fn cell(qualifier: &[u8], value: &[u8], time: u64, seq: u64) -> Cell {
-    Cell { qualifier: qualifier.into(), value: value.into(), time, seq, kind: CellKind::Put }
+    Cell { qualifier: qualifier.into(), value: value.into(), time, seq }
 }
 
 fn layout() -> KeyLayout {
@@ -37,7 +36,7 @@ fn refs(cells: &[Cell]) -> Vec<CellRef<'_>> {
             family: b"t",
             qualifier: &cell.qualifier,
             timestamp: Timestamp(cell.time),
-            kind: cell.kind,
+            kind: CellKind::Put,
             seq: SeqNo(cell.seq),
             value: &cell.value,
         })
@@ -50,7 +49,8 @@ fn refs(cells: &[Cell]) -> Vec<CellRef<'_>> {
 fn folded(cells: &[Cell]) -> Option<Vec<Cell>> {
     let mut out = FoldedRow::default();
     let fold = HourFold::new(layout());
-    fold.fold(&refs(cells), &mut out)
+    let puts: Vec<_> = refs(cells).into_iter().map(RowPut::from).collect();
+    fold.fold(&puts, &mut out)
         .then(|| out.cells().map(|c| cell(c.qualifier, c.value, c.timestamp.0, c.seq.0)).collect())
 }
 
@@ -92,21 +92,6 @@ fn of_two_values_at_an_instant_the_newest_stays() {
     // Of one time, the later sequence number; the other width of the value is no other point.
     let wide = cell(&[0, 0x11], &[1, 0], 5, 6);
     assert_eq!(folded(&[compacted(), wide]), Some(vec![cell(&[0, 0, 0, 0x11], &[42, 1, 0, 0], 5, 6)]));
-}
-
-#[test]
-fn rows_with_tombstones_are_left_alone() {
-    let annotation = [0x01, 0, 0x0A];
-    for (kind, qualifier) in [
-        (CellKind::Delete, &annotation[..]),
-        (CellKind::DeleteColumn, &annotation),
-        (CellKind::DeleteFamily, b""),
-        (CellKind::DeleteFamilyVersion, b""),
-        (CellKind::DeleteColumn, &[0, 0x30]),
-    ] {
-        let tombstone = Cell { kind, ..cell(qualifier, b"", 9, 9) };
-        assert_eq!(folded(&[compacted(), cell(&[0, 0x20], &[44], 8, 8), tombstone]), None, "{kind:?}");
-    }
 }
 
 #[test]

@@ -396,3 +396,36 @@ proptest! {
             expected.iter().map(|&time| (time, Put)).collect::<Vec<_>>());
     }
 }
+
+/// Puts that are said to be kept together are kept each, whatever the pass.
+#[test]
+fn lone_puts_are_kept_together_only_where_each_is_kept() {
+    let (mut kept, mut not) = (0, 0);
+    let passes = [ALL, range(20, 60), RAW, Pass::Retain, MAJOR];
+    for (pass, oldest, newest, ttl, tombstone) in passes.into_iter().flat_map(|pass| {
+        [5, 25, 60].into_iter().flat_map(move |oldest| {
+            [60, 75].into_iter().flat_map(move |newest| {
+                [None, Some(1), Some(90)]
+                    .into_iter()
+                    .flat_map(move |ttl| [false, true].map(|tombstone| (pass, oldest, newest, ttl, tombstone)))
+            })
+        })
+    }) {
+        let family = FamilyDescriptor { ttl_seconds: ttl, ..FamilyDescriptor::new("f") };
+        let now = if ttl == Some(1) { 1050 } else { 100 };
+        let mut retention = Retention::new(Rules::of(&family), pass, Timestamp(now));
+        retention.begin_row();
+        if tombstone {
+            retention.judge(&cell_ref(&(F, 70, DeleteFamily, 9)));
+        }
+        let together = retention.keeps_lone_puts(Timestamp(oldest), Timestamp(newest));
+        let each = [("a", oldest, Put, 1), ("b", newest, Put, 2)]
+            .map(|put| retention.judge(&cell_ref(&put)).keeps())
+            .into_iter()
+            .all(|keeps| keeps);
+        assert!(each || !together, "{pass:?} {oldest} to {newest}, {ttl:?}, {tombstone}");
+        assert!(together || !each || tombstone || pass == RAW, "{pass:?} {oldest} to {newest}, {ttl:?}: of no use");
+        (kept, not) = (kept + usize::from(together), not + usize::from(!together));
+    }
+    assert!(kept > 20 && not > 20, "{kept} {not}");
+}
