@@ -63,8 +63,7 @@ pub(crate) trait CellSource {
 
     /// Lends the row that it stands on, key and cells, where it has made no cell of it yet, and these are puts, each its column's
     /// only cell. Answers what `take` says of them; false where no row is lent.
-    fn lend_row(&self, take: &mut dyn FnMut(&[u8], &[RowPut<'_>]) -> bool) -> bool {
-        let _ = take;
+    fn lend_row(&self, _take: &mut dyn FnMut(&[u8], &[RowPut<'_>]) -> bool) -> bool {
         false
     }
 

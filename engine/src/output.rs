@@ -189,7 +189,9 @@ impl Sieve {
             folded.clear();
             is_folded = fold.fold(puts, folded);
             if !is_folded {
-                puts.iter().for_each(|put| row.keep(CellKind::Put, *put));
+                for put in puts {
+                    row.keep(CellKind::Put, *put);
+                }
             }
             true
         });

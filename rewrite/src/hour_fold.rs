@@ -59,7 +59,9 @@ impl Fold for HourFold {
     }
 
     fn fold(&self, puts: &[RowPut<'_>], out: &mut FoldedRow) -> bool {
-        !has_versions(puts) && SCRATCH.with_borrow_mut(|scratch| scratch.fold(puts, self.duplicates, out))
+        SCRATCH.with_borrow_mut(|scratch| {
+            scratch.fold_in_order(puts, out) || (!has_versions(puts) && scratch.fold(puts, self.duplicates, out))
+        })
     }
 }
 
@@ -81,6 +83,12 @@ struct Scratch {
 }
 
 impl Scratch {
+    /// Fast path: points in time order, as they come.
+    fn fold_in_order(&mut self, puts: &[RowPut<'_>], out: &mut FoldedRow) -> bool {
+        let folded = self.fold.fold_in_order(puts.iter().map(|put| RowCell::from(*put)));
+        folded.map(|cell| push(cell, out)).is_some()
+    }
+
     fn fold(&mut self, puts: &[RowPut<'_>], duplicates: Duplicates<'static>, out: &mut FoldedRow) -> bool {
         let mut parts = recycle(std::mem::take(&mut self.cells));
         parts.extend(puts.iter().map(|put| RowCell::from(*put)));
@@ -101,20 +109,21 @@ impl Scratch {
 /// all else is odd.
 fn merge(folded: RowCell<'_>, parts: &[RowCell<'_>], out: &mut FoldedRow) {
     out.clear();
-    let mut push = |cell: RowCell<'_>| {
-        let RowCell { qualifier, value, timestamp, seq } = cell;
-        out.push(RowPut { qualifier, timestamp, seq, value });
-    };
     let mut folded = Some(folded);
     for cell in parts.iter().filter(|cell| !RowFold::joins(cell.qualifier)) {
         if let Some(folded) = folded.take_if(|folded| folded.qualifier < cell.qualifier) {
-            push(folded);
+            push(folded, out);
         }
-        push(*cell);
+        push(*cell, out);
     }
     if let Some(folded) = folded {
-        push(folded);
+        push(folded, out);
     }
+}
+
+fn push(cell: RowCell<'_>, out: &mut FoldedRow) {
+    let RowCell { qualifier, value, timestamp, seq } = cell;
+    out.push(RowPut { qualifier, timestamp, seq, value });
 }
 
 /// The vector's memory, empty, for cells of another lifetime: collecting in place allocates nothing.

@@ -40,10 +40,9 @@ impl RowFold {
     /// # Errors
     /// `Corrupt`: a point cell that does not hold what its qualifier says; the row is then kept as it is.
     pub fn fold(&mut self, cells: &[RowCell<'_>], duplicates: Duplicates<'_>) -> Result<Option<RowCell<'_>>> {
-        // Fast paths: lone points in time order, as a flush finds them, and a row that is folded.
-        if cells.len() > 1 && self.cell.join(cells.iter().map(|cell| (cell.qualifier, cell.value))) {
-            self.cell.seal();
-            return Ok(Some(self.folded(cells.iter())));
+        // Fast paths: points as a flush finds them, and a row that is folded.
+        if let Some((timestamp, seq)) = self.join_in_order(cells.iter().copied()) {
+            return Ok(Some(self.joined_at(timestamp, seq)));
         }
         if let [cell] = cells
             && is_clean(cell.qualifier, cell.value)
@@ -61,16 +60,34 @@ impl RowFold {
         if !self.join() || (alone && self.cell.qualifier() == first.qualifier && self.cell.value() == first.value) {
             return Ok(None);
         }
-        let parts = cells.iter().filter(|cell| Self::joins(cell.qualifier));
-        Ok(Some(self.folded(parts)))
+        let parts = || cells.iter().filter(|cell| Self::joins(cell.qualifier));
+        let timestamp = parts().map(|cell| cell.timestamp).max().unwrap_or(Timestamp(0));
+        Ok(Some(self.joined_at(timestamp, parts().map(|cell| cell.seq).max().unwrap_or(SeqNo(0)))))
     }
 
-    /// The cell as it stands for these.
-    fn folded<'a>(&self, parts: impl Iterator<Item = &'a RowCell<'a>>) -> RowCell<'_> {
+    /// The one cell that stands for several, if these are lone points in time order, each with the bytes that it would have if it was
+    /// written anew; `None` where only [`RowFold::fold`] tells.
+    ///
+    /// *Cost*: a copy of their bytes.
+    pub fn fold_in_order<'a>(&mut self, cells: impl ExactSizeIterator<Item = RowCell<'a>>) -> Option<RowCell<'_>> {
+        self.join_in_order(cells).map(|(timestamp, seq)| self.joined_at(timestamp, seq))
+    }
+
+    /// Joins such cells; their newest time and number.
+    fn join_in_order<'a>(&mut self, cells: impl ExactSizeIterator<Item = RowCell<'a>>) -> Option<(Timestamp, SeqNo)> {
         let (mut timestamp, mut seq) = (Timestamp(0), SeqNo(0));
-        for cell in parts {
+        let is_several = cells.len() > 1;
+        let parts = cells.map(|cell| {
             (timestamp, seq) = (timestamp.max(cell.timestamp), seq.max(cell.seq));
-        }
+            (cell.qualifier, cell.value)
+        });
+        (is_several && self.cell.join(parts)).then(|| {
+            self.cell.seal();
+            (timestamp, seq)
+        })
+    }
+
+    fn joined_at(&self, timestamp: Timestamp, seq: SeqNo) -> RowCell<'_> {
         RowCell { qualifier: self.cell.qualifier(), value: self.cell.value(), timestamp, seq }
     }
 

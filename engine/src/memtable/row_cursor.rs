@@ -236,10 +236,10 @@ impl CellSource for MemtableRowCursor {
             let (key, slot) =
                 rows.row(*number, arena).filter(|(_, slot)| slot.is_plain() && slot.len() <= CELLS_MAX)?;
             let mut puts = Vec::with_capacity(slot.len());
-            puts.extend(slot.cells_from(rows.runs(), |_| Ordering::Greater).map(|entry| {
+            slot.cells_from(rows.runs(), |_| Ordering::Greater).for_each(|entry| {
                 let ((qualifier, value), (timestamp, seq)) = (entry.bytes(arena), entry.stamped(arena));
-                RowPut { qualifier, timestamp, seq, value }
-            }));
+                puts.push(RowPut { qualifier, timestamp, seq, value });
+            });
             let are_seen = puts.iter().all(|put| put.seq.0 <= self.cells.read_point());
             are_seen.then(|| take(key, &puts))
         });
