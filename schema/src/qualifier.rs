@@ -82,6 +82,11 @@ impl PointKind {
     pub(crate) const fn flags(self) -> u8 {
         self.0 & Self::FLAGS
     }
+
+    /// The byte that tells it.
+    pub(crate) const fn code(self) -> u8 {
+        self.0
+    }
 }
 
 /// The kind of a value in seconds by the flags in its qualifier's last byte.

@@ -5,9 +5,9 @@
 //! ([`CompactedPoints`](crate::compacted::CompactedPoints)); that walk alone tells what is wrong with a damaged cell.
 
 use super::RowPoints;
-use crate::PointKind;
 use crate::compacted::META_BYTES;
 use crate::qualifier::{MILLI_MARK, MILLI_MARK_BYTE, MILLI_SHIFT, SECOND_SHIFT, point_kind};
+use crate::{ColumnKind, PointKind, Qualifier, StoredPoint};
 
 /// Bytes of a qualifier in seconds, and in milliseconds.
 const SECONDS: usize = 2;
@@ -18,6 +18,20 @@ const STRETCH_MIN: usize = 8;
 const FLAGS: u8 = 0xF;
 
 impl RowPoints {
+    /// Replaces the points by those of a plain or a joined cell as they are stored, in its order; `None`, with the points
+    /// unspecified, for any other cell, or one that does not hold what its qualifiers say to the last byte.
+    pub(crate) fn take_cell(&mut self, qualifier: &[u8], value: &[u8]) -> Option<()> {
+        self.clear();
+        match ColumnKind::of(qualifier) {
+            ColumnKind::Compacted => self.push_joined(qualifier, value).then_some(()),
+            ColumnKind::Point => {
+                let (qualifier, _) = Qualifier::decode_first(qualifier)?;
+                self.push(StoredPoint { qualifier, value }).then_some(())
+            }
+            _ => None,
+        }
+    }
+
     /// Adds the points of a joined cell in stored order; `false`, and none is added, if it does not hold what its
     /// qualifiers say.
     ///

@@ -2,8 +2,8 @@
 //!
 //! Encoder and decoder meet here: the encoder makes a model of a cell, and takes it only if the cell comes back out of it.
 
-use crate::value::{decode_word, exact_f32};
-use crate::{ColumnKind, Qualifier};
+use crate::value::exact_f32;
+use crate::{PointKind, Qualifier, RowPoints};
 
 use super::decimal::{self, Exception, WordKind, narrowed};
 use super::head::{
@@ -41,6 +41,7 @@ pub(super) struct Model {
     /// One byte a point; of use in a row of told kinds alone.
     told: Vec<u8>,
 
+    points: RowPoints,
     offsets: Vec<u32>,
     words: Vec<u64>,
     numbers: Vec<i64>,
@@ -51,9 +52,9 @@ impl Model {
     /// Takes a cell apart; `None` if it is no cell of points. Whether the model gives the cell back is for the caller to try.
     pub(super) fn take(&mut self, qualifier: &[u8], value: &[u8]) -> Option<()> {
         self.take_points(qualifier, value)?;
-        let is_mixed =
-            self.told.iter().any(|kind| kind & KIND_MILLIS != self.told.first().map_or(0, |k| k & KIND_MILLIS));
-        self.is_millis = is_mixed || self.told.first().is_some_and(|kind| kind & KIND_MILLIS != 0);
+        let all = self.told.iter().fold((u8::MAX, 0), |(every, any), kind| (every & kind, any | kind));
+        let is_mixed = (all.0 ^ all.1) & KIND_MILLIS != 0;
+        self.is_millis = all.1 & KIND_MILLIS != 0;
         if !self.is_millis {
             self.offsets.iter_mut().for_each(|offset| *offset /= 1000);
         }
@@ -63,26 +64,18 @@ impl Model {
         Some(())
     }
 
-    fn take_points(&mut self, mut qualifier: &[u8], mut value: &[u8]) -> Option<()> {
+    fn take_points(&mut self, qualifier: &[u8], value: &[u8]) -> Option<()> {
+        self.points.take_cell(qualifier, value)?;
+        let has_nan = |(word, kind): (&u64, &PointKind)| f64::from_bits(*word).is_nan() && kind.flags() == SINGLE;
+        if self.points.values().iter().zip(self.points.kinds()).any(has_nan) {
+            return None; // its bits need not survive a change of width
+        }
         self.offsets.clear();
         self.words.clear();
         self.told.clear();
-        if !matches!(ColumnKind::of(qualifier), ColumnKind::Point | ColumnKind::Compacted) {
-            return None;
-        }
-        while !qualifier.is_empty() {
-            let (Qualifier { offset_ms, kind }, used) = Qualifier::decode_first(qualifier)?;
-            let (bytes, rest) = value.split_at_checked(kind.value_bytes())?;
-            let word = decode_word(kind, bytes)?;
-            if kind.is_float() && kind.value_bytes() == 4 && f64::from_bits(word).is_nan() {
-                return None; // its bits need not survive a change of width
-            }
-            self.offsets.push(offset_ms);
-            self.words.push(word);
-            self.told.push(kind.flags() | if kind.is_millis() { KIND_MILLIS } else { 0 });
-            value = rest;
-            qualifier = qualifier.get(used..)?;
-        }
+        self.offsets.extend_from_slice(self.points.offsets_ms());
+        self.words.extend_from_slice(self.points.values());
+        self.told.extend(self.points.kinds().iter().map(|kind| kind.code()));
         self.count = self.offsets.len();
         (self.count > 0).then_some(())
     }
@@ -97,7 +90,7 @@ impl Model {
             Kinds::Doubles
         } else if flags(SINGLE) {
             Kinds::Singles
-        } else if rule(int_flags) {
+        } else if flags(0) || rule(int_flags) {
             Kinds::Ints
         } else if rule(shortest_flags) {
             Kinds::Shortest

@@ -13,6 +13,10 @@ use super::section::{Streams, id};
 /// Rows of fewer points have none: to decode them is as little work.
 pub(super) const POINTS_MIN: usize = 32;
 
+/// So many integers below this add up to doubles that are exact.
+const EXACT_MAX: u64 = 1 << 30;
+const EXACT_POINTS_MAX: usize = 1 << 22;
+
 /// What is kept of a row's numbers. The numbers are those that words are made of: integers, or decimals without their point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Summary {
@@ -56,10 +60,15 @@ impl Summary {
         for number in numbers {
             sum = sum.checked_add(above(*number)?)?;
         }
-        let running = words.iter().fold(0.0, |sum, word| sum + double(kinds, *word));
         let mut summary =
             Self { span, low, height: above(high)?, last: above(*numbers.last()?)?, above: sum, error: 0 };
         let exact = summary.sum_of_numbers(numbers.len(), kinds, exponent)?;
+        // Fast path: each sum on the way is a double too.
+        let is_exact = kinds == Kinds::Ints && high.unsigned_abs().max(low.unsigned_abs()) < EXACT_MAX;
+        if is_exact && numbers.len() <= EXACT_POINTS_MAX {
+            return Some(summary);
+        }
+        let running = words.iter().fold(0.0, |sum, word| sum + double(kinds, *word));
         summary.error = running.to_bits().wrapping_sub(exact.to_bits()).cast_signed();
         Some(summary)
     }

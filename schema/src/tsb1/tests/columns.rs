@@ -107,6 +107,21 @@ fn rows_that_nothing_sums_up_have_none() {
     assert_eq!(summaries(&check(&image), &image), 1);
 }
 
+/// Integers so large that a sum of doubles on the way to all of them is rounded: a summary tells that sum.
+#[test]
+fn sums_are_those_of_one_point_after_the_other() {
+    for (first, rounds) in [(1 << 54, true), (-1 << 54, true), (1 << 40, false)] {
+        let numbers = || (0..100_i64).map(move |at| first + at * 7 + 1);
+        let point = |(at, number): (u32, i64)| (at * 1000, PointKind::new(false, 8), number.cast_unsigned());
+        let rows = [(key(0), 1, 1, Content::Points((0..100).zip(numbers()).map(point).collect()))];
+        let image = image(&rows);
+        let stored = check(&image);
+        assert_eq!((compare(&image, &stored), summaries(&stored, &image)), (Some(1), 1), "{first}");
+        let running = numbers().fold(0.0, |sum, number| sum + number as f64);
+        assert_eq!(running as i64 != numbers().sum::<i64>(), rounds, "{first}");
+    }
+}
+
 #[test]
 fn hours_of_gauges_come_as_points() {
     for scale in [1, 10, 100] {
