@@ -16,7 +16,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run test bench peers bench-store differential lab fuzz truth both rounds import-check
+.PHONY: run test bench peers bench-store differential fuzz truth both rounds import-check lab torture
 
 run:
 	$(CARGO) run --release --bin basalt -- serve $(ARGS)

@@ -6,6 +6,7 @@ mod compatibility;
 mod data_model;
 mod formats;
 mod graph;
+mod makefile;
 mod text;
 
 use std::path::Path;
@@ -24,6 +25,7 @@ pub(crate) fn run(bless: bool) -> Result<()> {
     }
     let files = tracked(&root)?;
     let mut broken = graph::check(&root)?;
+    broken.extend(makefile::check(&root)?);
     broken.extend(text::check(&root, &files)?);
     broken.extend(formats::check(&root)?);
     broken.extend(compatibility::check(&root)?);
