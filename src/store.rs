@@ -92,7 +92,7 @@ impl Plain {
     /// Checks that OpenTSDB's tables, where the store has them, were made with these settings: with others, a flush
     /// or compaction would misread their rows. Makes no table where there is none.
     ///
-    /// *Cost*: a scan of the data table's keys, if there is one and nobody else writes it.
+    /// *Cost*: as [`Opened::open`], without the log's recovery.
     ///
     /// # Errors
     ///
@@ -138,8 +138,8 @@ pub(crate) struct Opened {
 impl Opened {
     /// Opens store and tables.
     ///
-    /// *Cost*: recovery of the log, then a scan of the data table's keys, but for a cluster's; call it on a thread that
-    /// may block.
+    /// *Cost*: recovery of the log, then reading the series index's log and the keys of rows changed after it; of a cluster's
+    /// tables no keys are read. Call it on a thread that may block.
     ///
     /// # Errors
     ///

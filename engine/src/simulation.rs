@@ -341,7 +341,7 @@ impl History {
         Ok(())
     }
 
-    /// Scorecard row 8: with space again, writes are taken again.
+    /// With space again, writes are taken again.
     fn free_space(&mut self, engine: &Engine) -> Told {
         if engine.health() != Health::DiskFull || self.fs.is_dead() {
             return Ok(());
@@ -472,7 +472,7 @@ fn content(engine: &Engine, table: &TableName) -> Option<BTreeMap<String, Vec<Ve
 mod tests {
     use super::*;
 
-    /// Scorecard row 3. `BASALT_SIM_HISTORIES` sets the count, `BASALT_SIM_SEED` the first seed.
+    /// `BASALT_SIM_HISTORIES` sets the count, `BASALT_SIM_SEED` the first seed.
     #[test]
     fn what_was_acknowledged_survives_whatever_happens() {
         let number = |name, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
@@ -489,7 +489,7 @@ mod tests {
         }
     }
 
-    /// Scorecard row 9, a step in a hundred; `basalt-torture countdown` fails each.
+    /// One step in a hundred fails; `basalt-torture countdown` fails each.
     #[test]
     fn any_step_may_fail() {
         for (kind, span) in [(FaultKind::Eio, FaultSpan::Once), (FaultKind::Enospc, FaultSpan::FromThenOn)] {

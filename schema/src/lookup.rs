@@ -8,7 +8,8 @@
 //! ```
 //!
 //! OpenTSDB asks its meta table, which most installations do not fill, or scans all rows of the metric; the index knows
-//! every series, each once. Of tables that others write too it knows what was seen: their row keys are read first. *Source*: OpenTSDB 2.4 `TimeSeriesLookup` (rule M-LOOKUP).
+//! every series, each once. Of tables that others write too it knows what was seen: their row keys are read first.
+//! *Source*: OpenTSDB 2.4 `TimeSeriesLookup` (rule M-LOOKUP).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Who may do what only an operator may: whoever sits on this machine and says so.
 //!
-//! Where tokens are asked for, an administrator's is (`gate`). Beside that, three things are asked together: the connection comes from this machine; the request
-//! names this machine as its host, so that no web page whose name was bent to this address gets in; and it carries a
+//! Where tokens are asked for, an administrator's is (`gate`). Beside that, three things are asked together: the connection comes
+//! from this machine; the request names this machine as its host, so that no web page whose name was bent to this address gets in; and it carries a
 //! header that a page of another origin cannot send without being let by CORS, which never allows this one.
 
 use std::net::IpAddr;

@@ -10,7 +10,8 @@
 //!
 //! | codes | where |
 //! |---|---|
-//! | S-MAP-3..8, -10, -11, -15, -16; S-NAME-3; S-PUT-1, -3, -4; S-TYPE-1, -2; S-KEY-4; S-CNT-1..3; S-ACID-1, -2 (but for crashes); append, check-and-mutate, handles | `rows` |
+//! | S-MAP-3..8, -10, -11, -15, -16; S-NAME-3; S-PUT-1, -3, -4; S-TYPE-1, -2; S-KEY-4; S-CNT-1..3; S-ACID-1, -2 (but for crashes) | `rows` |
+//! | append, check-and-mutate, handles | `rows` |
 //! | S-GET-1..5; S-SCAN-1..3, -5..8, -10, -11 | `reads` |
 //! | S-SCAN-8: values, columns, times, pages, while-match, skip, lists | `filters` |
 //! | S-DEL-1..11; U-4, U-6, U-9..11; D-35 | `deletes` |

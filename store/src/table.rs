@@ -204,7 +204,8 @@ impl TableDescriptor {
     }
 
     /// # Errors
-    /// `Invalid`: a table of the system's namespace (rule S-NS-3); a purge delay that is no number; no family, two of one name, or a family that [`FamilyDescriptor::validate`] refuses.
+    /// `Invalid`: a table of the system's namespace (rule S-NS-3); a purge delay that is no number; no family,
+    /// two of one name, or a family that [`FamilyDescriptor::validate`] refuses.
     pub fn validate(&self) -> Result<()> {
         if self.name.namespace() == SYSTEM_NAMESPACE {
             return Err(Error::InvalidName {

@@ -62,7 +62,7 @@ fn flip(path: &Path, at: usize) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Scorecard row 23: a backup is taken of a daemon that is being written to and killed then; what is restored is what
+/// A backup is taken of a daemon that is being written to and killed then; what is restored is what
 /// was acknowledged before the backup, and at most what was sent before its end.
 #[test]
 fn a_backup_of_a_busy_daemon_restores_to_the_ledger() {

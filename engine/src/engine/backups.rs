@@ -1,4 +1,4 @@
-//! Scorecard row 23: a backup restores to what the store was, and a damaged one is refused.
+//! A backup restores to what the store was, and a damaged one is refused.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

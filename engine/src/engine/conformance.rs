@@ -84,7 +84,7 @@ impl Fixture for MemoryFixture {
     fn reopen(&mut self) {}
 }
 
-/// Scorecard row 11: random histories, the memory store beside the engine. `BASALT_HISTORIES` sets the count, and
+/// Random histories, the memory store beside the engine. `BASALT_HISTORIES` sets the count, and
 /// `BASALT_HISTORIES_FROM` the first seed. Histories wait for their logs more than they work, so several are in flight.
 #[test]
 fn s_map_1_random_histories_are_answered_as_the_reference_does() {

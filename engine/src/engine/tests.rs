@@ -280,7 +280,7 @@ fn rows_stay_whole_and_counters_exact_under_load() {
     engine.verify().unwrap();
 }
 
-/// Scorecard row 7: the hook is called, every waiting writer is told, nothing more is taken, reads go on.
+/// The hook is called, every waiting writer is told, nothing more is taken, reads go on.
 #[test]
 fn a_failed_sync_is_told_to_everyone() {
     let fs = SimFs::new(1);
@@ -303,7 +303,7 @@ fn a_failed_sync_is_told_to_everyone() {
     assert!(engine.close().is_err());
 }
 
-/// Scorecard row 8: a full disk refuses writes, serves reads, and takes writes again when there is space.
+/// A full disk refuses writes, serves reads, and takes writes again when there is space.
 #[test]
 fn a_full_disk_is_a_state() {
     let fs = SimFs::new(1);

@@ -162,7 +162,7 @@ fn a_record_larger_than_a_segment_gets_one_of_its_own() {
     assert_eq!(held.iter().map(|(_, payload)| payload.len() - 8).collect::<Vec<_>>(), sizes);
 }
 
-/// Scorecard row 4. The gate cuts at every tenth byte, `BASALT_WAL_CUT_EVERY=1` at each.
+/// The gate cuts at every tenth byte, `BASALT_WAL_CUT_EVERY=1` at each.
 #[test]
 fn a_log_cut_anywhere_opens_with_all_records_before_the_cut() {
     let every = std::env::var("BASALT_WAL_CUT_EVERY").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
@@ -198,7 +198,7 @@ fn a_log_cut_anywhere_opens_with_all_records_before_the_cut() {
     }
 }
 
-/// Scorecard row 5: below the synced mark every flip is told with file and offset.
+/// Below the synced mark every flip is told with file and offset.
 #[test]
 fn damage_below_the_synced_mark_is_refused() {
     let fs = SimFs::new(3);
@@ -257,7 +257,7 @@ fn a_segment_that_lost_all_its_records_is_named() {
     assert!(matches!(&told, Error::Corrupt { file, offset: SEGMENT_HEADER_BYTES, .. } if *file == path(2)), "{told}");
 }
 
-/// Scorecard row 7.
+/// Nothing after it is acknowledged, and it is not tried again.
 #[test]
 fn a_failed_sync_is_final() {
     let fs = SimFs::new(5);
@@ -369,7 +369,6 @@ fn what_was_queued_when_the_log_was_poisoned_is_given_up() {
     assert!(wal.state().queue.is_empty() && !wal.state().wants_sync);
 }
 
-/// Scorecard row 8.
 #[test]
 fn a_full_disk_refuses_writes_and_resumes_by_itself() {
     let fs = SimFs::new(6);
@@ -535,7 +534,7 @@ fn write_some(wal: &Wal, rng: &mut SplitMix, acked: &mut Held, written: &mut Hel
     acked.extend(told.map(|(sequence, payload, _)| (sequence, payload)));
 }
 
-/// Scorecard row 3, for the log alone; `BASALT_SIM_HISTORIES` sets the count.
+/// The log alone; `BASALT_SIM_HISTORIES` sets the count.
 #[test]
 fn what_was_acknowledged_survives_any_crash() {
     let count = std::env::var("BASALT_SIM_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(300);

@@ -1,8 +1,8 @@
 //! New names that both daemons meet at the same moment.
 //!
-//! First two daemons of Basalt, then OpenTSDB's and Basalt's. Every thread of both sides writes a point of each shared metric, with a tag key and a tag value of the same number, all
-//! in the same order, and now and then a point whose names are its own. Each point has a second of its own by its thread:
-//! were a name given two UIDs, some would not be found.
+//! First two daemons of Basalt, then OpenTSDB's and Basalt's. Every thread of both sides writes a point of each shared metric,
+//! with a tag key and a tag value of the same number, all in the same order, and now and then a point whose names are its own.
+//! Each point has a second of its own by its thread: were a name given two UIDs, some would not be found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
