@@ -12,9 +12,9 @@
 //! `server.auth_reload_ms` says; one that cannot be read later leaves the roles in force as they are.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::{PoisonError, RwLock};
 
+use basalt_schema::{hex_decode, hex_lower};
 use sha2::{Digest as _, Sha256};
 
 use crate::reload::Reloaded;
@@ -136,7 +136,8 @@ fn parse(text: &str) -> Result<HashMap<Hash, User>, String> {
             return Err(wrong("expected a name, a role and the SHA-256 of a token in hex"));
         };
         let role = Role::named(role).map_err(|why| wrong(&why))?;
-        let digest = of_hex(digest).ok_or_else(|| wrong("the third word is no SHA-256: 64 hex digits are expected"))?;
+        let digest = hex_decode(digest).and_then(|bytes| bytes.try_into().ok());
+        let digest: Hash = digest.ok_or_else(|| wrong("the third word is no SHA-256: 64 hex digits are expected"))?;
         if users.insert(digest, User { name: name.to_owned(), role }).is_some() {
             return Err(wrong("this token stands on a line before"));
         }
@@ -147,17 +148,6 @@ fn parse(text: &str) -> Result<HashMap<Hash, User>, String> {
     Ok(users)
 }
 
-fn of_hex(text: &str) -> Option<Hash> {
-    let mut hash = [0; 32];
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, at) in hash.iter_mut().zip((0..64).step_by(2)) {
-        *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
-    }
-    Some(hash)
-}
-
 fn hash(token: &str) -> Hash {
     Sha256::digest(token.as_bytes()).into()
 }
@@ -165,15 +155,7 @@ fn hash(token: &str) -> Hash {
 /// The line of a file for this token.
 pub(crate) fn line(name: &str, role: Role, token: &str) -> String {
     let word = Role::ALL.iter().find(|(_, known)| *known == role).map_or("", |(word, _)| word);
-    format!("{name} {word} {}", hex(&hash(token)))
-}
-
-/// Bytes as hex digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").unwrap_or_default();
-        text
-    })
+    format!("{name} {word} {}", hex_lower(&hash(token)))
 }
 
 /// The file of roles; one that cannot be read at start ends the start.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use basalt_store::with_causes;
+
 use crate::error::{Error, Result};
 
 /// The engine's state, as a health page tells it.
@@ -74,7 +76,7 @@ impl Condition {
 
     /// Refuses every later write and tells the daemon; the first reason stays.
     pub(crate) fn poison(&self, error: &Error) {
-        let reason: Arc<str> = told_with_causes(error).into();
+        let reason: Arc<str> = with_causes(error).into();
         if self.poisoned.set(Arc::clone(&reason)).is_ok() {
             tracing::error!(%reason, "nothing more is acknowledged: restart to recover");
             if let Some(hook) = &self.hook {
@@ -96,15 +98,4 @@ impl Condition {
     pub(crate) fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
     }
-}
-
-fn told_with_causes(error: &Error) -> String {
-    let mut told = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        told.push_str(": ");
-        told.push_str(&error.to_string());
-        cause = error.source();
-    }
-    told
 }

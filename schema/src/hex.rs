@@ -18,13 +18,13 @@ pub fn upper_into(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// `ff00`, the form of dumps.
-pub(crate) fn lower(bytes: &[u8]) -> String {
+/// `ff00`, the form of dumps and errors.
+pub fn lower(bytes: &[u8]) -> String {
     digits(bytes, b"0123456789abcdef")
 }
 
 /// Reads digits of either case; `None` for an odd number of them or any other character.
-pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if !rest.is_empty() {
         return None;

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::Read as _;
 
+use basalt_schema::hex_lower;
 use clap::Args;
 
 use super::print;
-use crate::auth::{Role, hex, line};
+use crate::auth::{Role, line};
 use crate::exit::{Exit, Failure};
 
 /// Random bytes of a token; more than can be guessed.
@@ -43,7 +44,7 @@ impl Token {
         File::open("/dev/urandom")
             .and_then(|mut source| source.read_exact(&mut random))
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot read /dev/urandom: {cause}")))?;
-        let token = hex(&random);
+        let token = hex_lower(&random);
         print(&format!("{token}\n{}\n", line(&self.name, self.role, &token)))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use basalt_schema::UidKind;
+use basalt_schema::{UidKind, hex_lower};
 use basalt_store::{Applied, Durability, Get, MutationBatch, Pending, RowBatch, Scan};
 use bytes::Bytes;
 
@@ -85,7 +85,7 @@ fn settle(job: &Job, pair: &TablePair, batch: Option<UnderWay>) -> Result<(), Fa
     let Some((pending, rows)) = batch else { return Ok(()) };
     let applied = pending.wait().map_err(|cause| at(&job.target, &cause))?;
     let Some(refused) = applied.failed.first() else { return Ok(()) };
-    let key = rows.row(refused.row).map(|row| hex(row.key())).unwrap_or_default();
+    let key = rows.row(refused.row).map(|row| legible(row.key())).unwrap_or_default();
     let failure = at(&job.target, &refused.error);
     Err(Failure::new(failure.exit, format!("row {key} of {}: {failure}", pair.from)))
 }
@@ -96,7 +96,7 @@ fn batch(pair: &TablePair, rows: &RowBatch) -> Result<MutationBatch, Failure> {
     let mut batch = MutationBatch::with_capacity(Durability::Os, rows.len(), cells, rows.data_bytes());
     for row in rows.rows() {
         let key = pair.key(row.key()).ok_or_else(|| {
-            let key = hex(row.key());
+            let key = legible(row.key());
             Failure::config(format!(
                 "row {key} of {} is none of the source's settings: it cannot be salted anew",
                 pair.from
@@ -132,11 +132,11 @@ fn refuse_other_names(job: &Job, pair: &TablePair, rows: &RowBatch) -> Result<()
                 Exit::Failure,
                 format!(
                     "row {} of {} means {} in {} and {} in {}: two servers' names cannot become one's",
-                    hex(row.key()),
+                    legible(row.key()),
                     pair.to,
-                    hex(other.value),
+                    legible(other.value),
                     job.source.name,
-                    hex(cell.value),
+                    legible(cell.value),
                     job.target.name
                 ),
             ));
@@ -146,13 +146,9 @@ fn refuse_other_names(job: &Job, pair: &TablePair, rows: &RowBatch) -> Result<()
 }
 
 /// Bytes as a person reads them: text where it is, else hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
+fn legible(bytes: &[u8]) -> String {
     if !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic) {
         return String::from_utf8_lossy(bytes).into_owned();
     }
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").unwrap_or_default();
-        text
-    })
+    hex_lower(bytes)
 }
