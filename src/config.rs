@@ -7,6 +7,8 @@
 mod file;
 pub(crate) mod keys;
 mod opentsdb;
+#[cfg(test)]
+mod reference;
 mod sections;
 mod value;
 

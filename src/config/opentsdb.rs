@@ -172,6 +172,31 @@ fn properties(text: &str) -> Vec<(String, String)> {
     pairs
 }
 
+/// OpenTSDB's keys that steer our setting of this name, each with how.
+#[cfg(test)]
+pub(super) fn keys_of(setting: &str) -> Vec<String> {
+    let how = |effect: &Effect| match effect {
+        Is(name) if *name == setting => Some(""),
+        Path(name, _) if *name == setting => Some(" (a path)"),
+        Limit(name) if *name == setting => Some(" (0 keeps the default)"),
+        Not(name) if *name == setting => Some(" (the opposite)"),
+        Seconds(names) if names.contains(&setting) => Some(" (seconds; 0 keeps the default)"),
+        Port if setting == "server.listen" => Some(" (the port)"),
+        Bind if setting == "server.listen" => Some(" (the address)"),
+        _ => None,
+    };
+    KEYS.iter().filter_map(|(key, _, effect)| Some(format!("`{key}`{}", how(effect)?))).collect()
+}
+
+/// OpenTSDB's keys that steer nothing here, each with the reason.
+#[cfg(test)]
+pub(super) fn keys_without_effect() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KEYS.iter().filter_map(|(key, _, effect)| match effect {
+        Idle(why) | Absent(why) => Some((*key, *why)),
+        _ => None,
+    })
+}
+
 /// All of OpenTSDB's keys with the values in force here, as `/api/config` gives them: sorted, all
 /// texts, and what may be a secret masked: OpenTSDB masks keys with `PASS` in their names.
 pub(crate) fn as_opentsdb(config: &Config) -> BTreeMap<String, String> {
