@@ -7,6 +7,7 @@ mod data_model;
 mod formats;
 mod graph;
 mod makefile;
+mod metrics;
 mod text;
 
 use std::path::Path;
@@ -26,6 +27,7 @@ pub(crate) fn run(bless: bool) -> Result<()> {
     let files = tracked(&root)?;
     let mut broken = graph::check(&root)?;
     broken.extend(makefile::check(&root)?);
+    broken.extend(metrics::check(&root, &files)?);
     broken.extend(text::check(&root, &files)?);
     broken.extend(formats::check(&root)?);
     broken.extend(compatibility::check(&root)?);
