@@ -4,6 +4,7 @@
 
 mod compatibility;
 mod data_model;
+mod decisions;
 mod formats;
 mod graph;
 mod makefile;
@@ -26,6 +27,7 @@ pub(crate) fn run(bless: bool) -> Result<()> {
     }
     let files = tracked(&root)?;
     let mut broken = graph::check(&root)?;
+    broken.extend(decisions::check(&root, &files)?);
     broken.extend(makefile::check(&root)?);
     broken.extend(metrics::check(&root, &files)?);
     broken.extend(text::check(&root, &files)?);
