@@ -7,8 +7,8 @@
 //!                                └─ telnet
 //! ```
 //!
-//! This crate knows HTTP, telnet, JSON answers, the command line and the clock on the wall, and no
-//! algorithm: what a point or a query means is told by the crates below.
+//! This crate knows HTTP, telnet, JSON answers, the command line and the clock on the wall. What a
+//! point or a query means is told by the crates below.
 
 mod app;
 mod aside;

@@ -1,6 +1,7 @@
 //! The rules that no compiler knows (CONTRIBUTING.md, marked ⚙): the crate graph, file names and sizes, words that
-//! must not stand in the code, format documents that change together with their module, and a test behind every line
-//! of docs/compatibility.md and docs/data-model.md.
+//! must not stand in the code, where `unsafe` is, format documents that change together with their module, a test behind
+//! every line of docs/compatibility.md and docs/data-model.md, records of decisions and of crates, numbers that the page
+//! for operators names, and the Makefile's targets.
 
 mod compatibility;
 mod data_model;
@@ -10,6 +11,7 @@ mod graph;
 mod makefile;
 mod metrics;
 mod text;
+mod unsafe_code;
 
 use std::path::Path;
 use std::process::Command;
@@ -31,6 +33,7 @@ pub(crate) fn run(bless: bool) -> Result<()> {
     broken.extend(makefile::check(&root)?);
     broken.extend(metrics::check(&root, &files)?);
     broken.extend(text::check(&root, &files)?);
+    broken.extend(unsafe_code::check(&root, &files)?);
     broken.extend(formats::check(&root)?);
     broken.extend(compatibility::check(&root)?);
     broken.extend(data_model::check(&root, &files)?);
