@@ -1,13 +1,14 @@
 //! The rules that no compiler knows (CONTRIBUTING.md, marked ⚙): the crate graph, file names and sizes, words that
 //! must not stand in the code, where `unsafe` is, format documents that change together with their module, a test behind
 //! every line of docs/compatibility.md and docs/data-model.md, records of decisions and of crates, numbers that the page
-//! for operators names, and the Makefile's targets.
+//! for operators names, links between documents, and the Makefile's targets.
 
 mod compatibility;
 mod data_model;
 mod decisions;
 mod formats;
 mod graph;
+mod links;
 mod makefile;
 mod metrics;
 mod text;
@@ -30,6 +31,7 @@ pub(crate) fn run(bless: bool) -> Result<()> {
     let files = tracked(&root)?;
     let mut broken = graph::check(&root)?;
     broken.extend(decisions::check(&root, &files)?);
+    broken.extend(links::check(&root, &files)?);
     broken.extend(makefile::check(&root)?);
     broken.extend(metrics::check(&root, &files)?);
     broken.extend(text::check(&root, &files)?);
