@@ -177,10 +177,8 @@ impl Config {
         if self.rewrite.quiet_ms < Duration::from_secs(1) {
             return Err(Failure::config("setting `rewrite.quiet_ms` must be at least 1000"));
         }
-        if self.query.max_concurrent == 0 || self.server.max_connections == 0 {
-            return Err(Failure::config(
-                "settings `query.max_concurrent` and `server.max_connections` must be at least 1",
-            ));
+        if self.query.max_concurrent == 0 {
+            return Err(Failure::config("setting `query.max_concurrent` must be at least 1"));
         }
         Ok(())
     }

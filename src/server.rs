@@ -29,6 +29,10 @@ use crate::{http, telnet};
 /// Most headers of one request; further ones are answered 431.
 const HEADERS_MAX: usize = 100;
 
+/// Connections at once whatever the configuration says. The system's bound of open files is lower as a rule: what is
+/// above that waits to be accepted.
+const SEATS_MAX: usize = 1 << 20;
+
 /// Pause after a failed accept (no file descriptors left), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -81,7 +85,8 @@ impl Server {
     /// Accepts until `stop` is raised, then waits for open requests, at most the time that
     /// `server.shutdown_timeout_ms` gives. Until the app is there, HTTP is told so and telnet waits.
     pub(crate) async fn run(self, config: config::Server, awaited: Awaited, ready: Ready, mut stop: Stop) {
-        let seats = Arc::new(Semaphore::new(config.max_connections));
+        let seats_count = seats_count(config.max_connections);
+        let seats = Arc::new(Semaphore::new(seats_count));
         let loops = Arc::new(Loops::start(config.worker_threads));
         loop {
             let accepted = tokio::select! {
@@ -99,12 +104,17 @@ impl Server {
             }
         }
         drop(self.listener);
-        let everyone = u32::try_from(config.max_connections).unwrap_or(u32::MAX);
+        let everyone = u32::try_from(seats_count).unwrap_or(u32::MAX);
         if timeout(config.shutdown_timeout_ms, seats.acquire_many(everyone)).await.is_err() {
-            let left = config.max_connections - seats.available_permits();
+            let left = seats_count - seats.available_permits();
             tracing::warn!(connections = left, "requests were still open when the time to drain was over");
         }
     }
+}
+
+/// How many may be connected at once; 0 is no limit of ours.
+fn seats_count(max_connections: usize) -> usize {
+    if max_connections == 0 { SEATS_MAX } else { max_connections.min(SEATS_MAX) }
 }
 
 /// A socket that listens; its connections notice peers that are gone without a word.

@@ -67,7 +67,7 @@ keys! {
     server.listen: "address and port for HTTP and telnet; port 0 takes a free one";
     server.insecure: "allow an address that other machines reach, without authentication";
     server.mode: "endpoints that are served: rw all, ro none that writes, wo none that reads points";
-    server.max_connections: "connections at once, at least 1; further ones are closed";
+    server.max_connections: "connections at once; further ones are closed; 0 is as many as the system gives";
     server.header_timeout_ms: "longest wait for the first byte of a connection; 0 is no limit";
     server.idle_timeout_ms: "longest silence of an HTTP connection, between and within requests; 0 is no limit";
     server.shutdown_timeout_ms: "time that open requests get to finish after SIGTERM; 0 is none";

@@ -23,10 +23,8 @@ enum Effect {
     Authentication,
     /// Sets our switch of that name to the opposite.
     Not(&'static str),
-    /// Sets our settings of these names, in milliseconds where OpenTSDB has seconds; 0 is kept.
+    /// Sets our settings of these names, in milliseconds where OpenTSDB has seconds.
     Seconds(&'static [&'static str]),
-    /// Sets our setting unless 0, which means "no limit" there.
-    Limit(&'static str),
     /// Sets our setting of that name where it is `unix:PATH` or `file:PATH`; a Java class is a warning with these words.
     Path(&'static str, &'static str),
     /// The port of `server.listen`.
@@ -38,7 +36,7 @@ enum Effect {
     /// Asks for something that is not here, as the words say: a warning where it is not what holds anyway.
     Absent(&'static str),
 }
-use Effect::{Absent, Authentication, Bind, Idle, Is, Limit, Not, Path, Port, Seconds};
+use Effect::{Absent, Authentication, Bind, Idle, Is, Not, Path, Port, Seconds};
 
 /// Applies a properties file to `config`.
 ///
@@ -124,9 +122,7 @@ fn config_text(effect: Effect, value: &str) -> String {
 
 fn take(config: &mut Config, effect: Effect, value: &str, shown: &str) -> Result<(), Failure> {
     match effect {
-        // There 0 is "none", here a bound always holds.
-        Limit(_) | Seconds(_) if value == "0" => Ok(()),
-        Is(name) | Limit(name) | Path(name, _) => config.set(name, value, shown),
+        Is(name) | Path(name, _) => config.set(name, value, shown),
         Not(name) => config.set(name, &(value != "true").show(), shown),
         Seconds(names) => names.iter().try_for_each(|name| config.set(name, &format!("{value}000"), shown)),
         Port => {
@@ -205,7 +201,7 @@ pub(crate) fn as_opentsdb(config: &Config) -> BTreeMap<String, String> {
     map.extend(config.opentsdb.clone());
     for (name, _, effect) in KEYS {
         let text = match effect {
-            Is(ours) | Limit(ours) | Path(ours, _) => super::Key::named(ours).map(|key| (key.get)(config)),
+            Is(ours) | Path(ours, _) => super::Key::named(ours).map(|key| (key.get)(config)),
             Seconds(names) => {
                 names.first().and_then(|first| super::Key::named(first)).map(|key| seconds(&(key.get)(config)))
             }

@@ -51,17 +51,38 @@ fn a_wrong_value_says_what_was_expected() {
 fn an_opentsdb_conf_is_read_as_it_is() {
     let text = "# comment\ntsd.network.port = 5555\ntsd.core.auto_create_metrics = TRUE\n\
                 tsd.core.auto_create_tagks = nope\ntsd.core.socket.timeout = 9\n\
-                tsd.core.connections.limit = 0\ntsd.plugin.password: s\\\n  ecret\n";
+                tsd.plugin.password: s\\\n  ecret\n";
     let config = load(Some(("opentsdb.conf", text)), &[], &[]).unwrap();
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:5555");
     assert!(config.schema.auto_create_metrics && !config.schema.auto_create_tagks);
     assert_eq!(config.server.idle_timeout_ms, Duration::from_secs(9));
-    assert_eq!(config.server.max_connections, Config::default().server.max_connections);
     assert_eq!(config.warnings().len(), 1);
     let shown = as_opentsdb(&config);
     assert_eq!(shown["tsd.network.port"], "5555");
     assert_eq!(shown["tsd.plugin.password"], "********");
     assert_eq!(shown["tsd.storage.hbase.data_table"], "tsdb");
+}
+
+/// `F-CONF`: a zero that OpenTSDB takes for "no limit" is one here.
+#[test]
+fn f_conf_a_zero_is_no_limit() {
+    let text = "tsd.core.connections.limit = 0\ntsd.core.socket.timeout = 0\ntsd.query.timeout = 0\n\
+                tsd.query.limits.bytes.default = 0\ntsd.query.limits.data_points.default = 0\n";
+    let config = load(Some(("opentsdb.conf", text)), &[], &[]).unwrap();
+    assert_eq!((config.server.max_connections, config.query.max_bytes, config.query.max_points), (0, 0, 0));
+    let patience = [
+        config.server.idle_timeout_ms,
+        config.server.header_timeout_ms,
+        config.telnet.idle_timeout_ms,
+        config.query.timeout_ms,
+    ];
+    assert_eq!(patience, [Duration::ZERO; 4]);
+    assert!(config.warnings().is_empty() && config.notes().is_empty());
+    assert_ne!(config.query.memory_bytes, 0, "all queries together keep their bound");
+    let shown = as_opentsdb(&config);
+    for key in text.lines().filter_map(|line| line.split_once(" =")).map(|(key, _)| key) {
+        assert_eq!(shown[key], "0", "{key}");
+    }
 }
 
 /// `S-UID-RANDOM`, `P-UIDFILTER`: OpenTSDB's own keys steer ours; what steers nothing is said.

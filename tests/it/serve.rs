@@ -83,6 +83,17 @@ fn answers_are_compressed_on_request_and_carry_safety_headers() {
     }
 }
 
+/// `F-CONF`
+#[test]
+fn connections_without_a_limit_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(&folder.path().join("data"), "memory", "[server]\nmax_connections = 0\n");
+    let mut held = [daemon.client(), daemon.client(), daemon.client()];
+    for client in &mut held {
+        assert_eq!(client.get("/healthz").unwrap().status, 200);
+    }
+}
+
 #[test]
 fn too_many_connections_are_closed_and_counted() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! The table of OpenTSDB's keys. Names as in OpenTSDB 2.4 (`Config.java`); a key's value is what holds here unless
 //! something else is said.
 
-use super::Effect::{self, Absent, Authentication, Bind, Idle, Is, Limit, Not, Path, Port, Seconds};
+use super::Effect::{self, Absent, Authentication, Bind, Idle, Is, Not, Path, Port, Seconds};
 
 /// Why a key that names a Java class is not supported.
 const PLUGIN: &str = "plugins are Java classes, and there is no Java here";
@@ -18,7 +18,7 @@ pub(super) const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.core.auto_create_tagks", "true", Is("schema.auto_create_tagks")),
     ("tsd.core.auto_create_tagvs", "true", Is("schema.auto_create_tagvs")),
     ("tsd.core.bulk.allow_out_of_order_timestamps", "true", Idle("points may come in any order")),
-    ("tsd.core.connections.limit", "0", Limit("server.max_connections")),
+    ("tsd.core.connections.limit", "0", Is("server.max_connections")),
     ("tsd.core.enable_api", "true", Is("http.enable_api")),
     ("tsd.core.enable_ui", "true", Is("http.enable_ui")),
     ("tsd.core.histograms.config", "", Is("schema.histograms")),
@@ -31,7 +31,11 @@ pub(super) const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.core.plugin_path", "", Absent(PLUGIN)),
     ("tsd.core.preload_uid_cache", "false", Is("uid.preload")),
     ("tsd.core.preload_uid_cache.max_entries", "300000", Is("uid.preload_entries")),
-    ("tsd.core.socket.timeout", "0", Seconds(&["server.idle_timeout_ms", "telnet.idle_timeout_ms"])),
+    (
+        "tsd.core.socket.timeout",
+        "0",
+        Seconds(&["server.idle_timeout_ms", "server.header_timeout_ms", "telnet.idle_timeout_ms"]),
+    ),
     ("tsd.core.stats_with_port", "false", Is("server.stats_with_port")),
     (
         "tsd.core.storage_exception_handler.enable",
@@ -68,9 +72,9 @@ pub(super) const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.query.enable_fuzzy_filter", "true", Idle(INDEXED)),
     ("tsd.query.filter.expansion_limit", "4096", Idle(INDEXED)),
     ("tsd.query.limits.bytes.allow_override", "false", Is("query.allow_override_bytes")),
-    ("tsd.query.limits.bytes.default", "0", Limit("query.max_bytes")),
+    ("tsd.query.limits.bytes.default", "0", Is("query.max_bytes")),
     ("tsd.query.limits.data_points.allow_override", "false", Is("query.allow_override_points")),
-    ("tsd.query.limits.data_points.default", "0", Limit("query.max_points")),
+    ("tsd.query.limits.data_points.default", "0", Is("query.max_points")),
     ("tsd.query.limits.overrides.config", "", Is("query.limits_file")),
     ("tsd.query.limits.overrides.interval", "60000", Is("query.limits_reload_ms")),
     ("tsd.query.multi_get.batch_size", "1024", Idle(INDEXED)),
@@ -79,7 +83,7 @@ pub(super) const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.query.multi_get.get_all_salts", "false", Idle(INDEXED)),
     ("tsd.query.multi_get.limit", "131072", Idle(INDEXED)),
     ("tsd.query.skip_unresolved_tagvs", "false", Is("query.skip_unresolved_tagvs")),
-    ("tsd.query.timeout", "0", Limit("query.timeout_ms")),
+    ("tsd.query.timeout", "0", Is("query.timeout_ms")),
     ("tsd.rollups.agg_tag_key", "_aggregate", Is("rollups.agg_tag_key")),
     ("tsd.rollups.block_derived", "true", Is("rollups.block_derived")),
     ("tsd.rollups.config", "", Is("rollups.config")),
