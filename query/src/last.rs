@@ -58,9 +58,10 @@ pub struct LastQuery {
     #[serde(deserialize_with = "crate::request::json::text")]
     pub metric: Option<String>,
     /// Tags that the series must have; it may have more.
+    #[serde(deserialize_with = "crate::request::json::texts_by_name")]
     pub tags: Option<BTreeMap<String, String>>,
     /// Series by id, hex.
-    #[serde(deserialize_with = "crate::request::json::list")]
+    #[serde(deserialize_with = "crate::request::json::texts")]
     pub tsuids: Vec<String>,
 }
 

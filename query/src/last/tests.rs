@@ -47,6 +47,20 @@ fn l_last_this_hour_alone_unless_told_to_look_back() {
 }
 
 /// `L-BACKSCAN`: as many hours back, and no more.
+/// `L-LAST`: numbers and flags are the texts that they are written as.
+#[test]
+fn l_last_names_may_be_numbers_and_flags() {
+    let body = br#"{"queries":[{"metric":8,"tags":{"a":8080,"b":true,"c":1.50,"d":null},"tsuids":[1]}]}"#;
+    let request = LastRequest::from_json(body).unwrap();
+    let query = &request.queries[0];
+    let values: Vec<&str> = query.tags.iter().flatten().map(|(_, value)| value.as_str()).collect();
+    assert_eq!(
+        (query.metric.as_deref(), values, query.tsuids.as_slice()),
+        (Some("8"), vec!["8080", "true", "1.50", ""], ["1".to_owned()].as_slice())
+    );
+    assert!(LastRequest::from_json(br#"{"queries":[{"metric":"m","tags":{"a":[1]}}]}"#).is_err());
+}
+
 #[test]
 fn l_backscan_hours_are_counted() {
     check(false, "l.a{dc=x}", "1", &[("a", 1_700_002_950, 2.0)]);

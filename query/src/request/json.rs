@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::grammar::drop_repeated;
 use super::{FILTERS_MAX, QueryRequest, RateOptions, SUB_QUERIES_MAX, SubQuery};
@@ -121,6 +122,8 @@ impl<'de, const MAX: usize, T: Deserialize<'de>> Visitor<'de> for AtMostVisitor<
 #[derive(Debug, Default)]
 pub(super) struct OrderedBody {
     fields: serde_json::Map<String, Value>,
+    tags: BTreeMap<String, Text>,
+    filters: Vec<FilterBody>,
     tags_last: bool,
 }
 
@@ -132,8 +135,7 @@ impl<'de> Deserialize<'de> for OrderedBody {
 
 impl OrderedBody {
     fn filters_count(&self) -> usize {
-        let filters = self.fields.get("filters").and_then(Value::as_array).map_or(0, Vec::len);
-        filters + self.fields.get("tags").and_then(Value::as_object).map_or(0, serde_json::Map::len)
+        self.filters.len() + self.tags.len()
     }
 }
 
@@ -148,19 +150,26 @@ impl<'de> Visitor<'de> for OrderedVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<OrderedBody, A::Error> {
         let mut body = OrderedBody::default();
-        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+        while let Some(name) = map.next_key::<String>()? {
             match name.as_str() {
-                "tags" => body.tags_last = true,
-                "filters" => body.tags_last = false,
-                _ => {}
+                "tags" => {
+                    body.tags = map.next_value::<Option<_>>()?.unwrap_or_default();
+                    body.tags_last = true;
+                }
+                "filters" => {
+                    body.filters = map.next_value::<Option<_>>()?.unwrap_or_default();
+                    body.tags_last = false;
+                }
+                _ => {
+                    body.fields.insert(name, map.next_value()?);
+                }
             }
-            body.fields.insert(name, value);
         }
         Ok(body)
     }
 }
 
-/// A sub query of a body: `tags` are still apart from `filters`.
+/// A sub query of a body but for its `tags` and `filters`.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the wire format")]
@@ -169,16 +178,13 @@ pub(super) struct SubQueryBody {
     aggregator: Option<String>,
     #[serde(deserialize_with = "text")]
     metric: Option<String>,
-    #[serde(deserialize_with = "list")]
+    #[serde(deserialize_with = "texts")]
     tsuids: Vec<String>,
     #[serde(deserialize_with = "text")]
     downsample: Option<String>,
     #[serde(deserialize_with = "flag")]
     rate: bool,
     rate_options: Option<RateOptions>,
-    tags: Option<BTreeMap<String, String>>,
-    #[serde(deserialize_with = "list")]
-    filters: Vec<FilterBody>,
     #[serde(deserialize_with = "flag")]
     explicit_tags: bool,
     #[serde(deserialize_with = "flag")]
@@ -191,7 +197,7 @@ pub(super) struct SubQueryBody {
     show_histogram_buckets: bool,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Debug, Deserialize, Default)]
 #[serde(default)]
 struct FilterBody {
     #[serde(rename = "type", deserialize_with = "text")]
@@ -214,8 +220,9 @@ impl TryFrom<OrderedBody> for SubQuery {
     fn try_from(ordered: OrderedBody) -> std::result::Result<Self, String> {
         let body = SubQueryBody::deserialize(Value::Object(ordered.fields)).map_err(|error| error.to_string())?;
         let not_key = Some(FilterKind::NotKey.name());
-        let names_not_key = body.filters.iter().any(|filter| filter.kind.as_deref() == not_key);
-        let filters = read_filters(body.filters, body.tags, ordered.tags_last).map_err(|error| error.to_string())?;
+        let names_not_key = ordered.filters.iter().any(|filter| filter.kind.as_deref() == not_key);
+        let filters =
+            read_filters(ordered.filters, ordered.tags, ordered.tags_last).map_err(|error| error.to_string())?;
         Ok(Self {
             aggregator: body.aggregator,
             metric: body.metric,
@@ -249,32 +256,50 @@ impl FilterBody {
 
 /// The filters of a sub query, or those that its `tags` stand for: whichever came last in the body, if both say
 /// something.
-fn read_filters(
-    bodies: Vec<FilterBody>,
-    tags: Option<BTreeMap<String, String>>,
-    tags_last: bool,
-) -> Result<Vec<TagFilter>> {
+fn read_filters(bodies: Vec<FilterBody>, tags: BTreeMap<String, Text>, tags_last: bool) -> Result<Vec<TagFilter>> {
     let mut from_filters = Vec::with_capacity(bodies.len());
     for filter in bodies {
         from_filters.push(filter.read()?);
     }
     let mut from_tags = Vec::new();
-    for (tagk, value) in tags.unwrap_or_default() {
-        TagFilter::add_grouping(&mut from_tags, TagFilter::from_value(&tagk, &value)?);
+    for (tagk, value) in tags {
+        TagFilter::add_grouping(&mut from_tags, TagFilter::from_value(&tagk, &value.0)?);
     }
     let tags_win = !from_tags.is_empty() && (tags_last || from_filters.is_empty());
     Ok(if tags_win { from_tags } else { from_filters })
 }
 
-/// A text, or a number or flag as its text; `null` is none.
+/// A text, or a number or flag as it is written; `null` is none.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<String>, D::Error> {
-    match Value::deserialize(deserializer)? {
-        Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(text)),
-        Value::Number(number) => Ok(Some(number.to_string())),
-        Value::Bool(flag) => Ok(Some(flag.to_string())),
-        Value::Array(_) | Value::Object(_) => Err(de::Error::custom("expected a text")),
+    let written = Box::<RawValue>::deserialize(deserializer)?;
+    match written.get().as_bytes().first() {
+        Some(b'n') => Ok(None),
+        Some(b'"') => serde_json::from_str(written.get()).map(Some).map_err(de::Error::custom),
+        Some(b'[' | b'{') => Err(de::Error::custom("expected a text")),
+        _ => Ok(Some(written.get().to_owned())),
     }
+}
+
+/// A [`text`] among others; `null` is an empty one.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Text(#[serde(deserialize_with = "text_or_empty")] String);
+
+fn text_or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<String, D::Error> {
+    text(deserializer).map(Option::unwrap_or_default)
+}
+
+/// A list of texts; `null` is an empty one.
+pub(crate) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<String>, D::Error> {
+    Ok(list::<D, Text>(deserializer)?.into_iter().map(|text| text.0).collect())
+}
+
+/// Texts by name; `null` is none.
+pub(crate) fn texts_by_name<'de, D>(deserializer: D) -> std::result::Result<Option<BTreeMap<String, String>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let texts = Option::<BTreeMap<String, Text>>::deserialize(deserializer)?;
+    Ok(texts.map(|texts| texts.into_iter().map(|(name, text)| (name, text.0)).collect()))
 }
 
 /// A flag, or a text or number that stands for one; `null` is false.

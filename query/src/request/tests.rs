@@ -108,6 +108,26 @@ fn q_post_takes_nulls_and_texts() {
     }
 }
 
+/// `Q-POST`: numbers and flags are the texts that they are written as; `null` is none.
+#[test]
+fn q_post_tags_may_be_numbers_and_flags() {
+    let ok = |tags: &str| {
+        let body = format!(r#"{{"start":1,"queries":[{{"aggregator":"sum","metric":8,{tags}}}]}}"#);
+        let request = QueryRequest::from_json(body.as_bytes())?;
+        assert_eq!(request.queries[0].metric.as_deref(), Some("8"));
+        let filters = &request.queries[0].filters;
+        Ok::<_, Error>(filters.iter().map(|filter| filter.text().to_owned()).collect::<Vec<_>>())
+    };
+    let tags = r#""tags":{"a":8080,"b":true,"c":1.50,"d":1e400,"e":"x\u0041"}"#;
+    assert_eq!(ok(tags).unwrap(), ["8080", "true", "1.50", "1e400", "xA"]);
+    let filters =
+        r#""filters":[{"type":"literal_or","tagk":"a","filter":1.50},{"type":"literal_or","tagk":7,"filter":false}]"#;
+    assert_eq!(ok(filters).unwrap(), ["1.50", "false"]);
+    for bad in [r#""tags":{"a":null}"#, r#""tags":{"a":[1]}"#, r#""tags":{"a":{}}"#, r#""tags":[]"#, r#""tags":"x""#] {
+        assert!(ok(bad).is_err(), "{bad}");
+    }
+}
+
 #[test]
 fn q_filter_tags_the_last_of_tags_and_filters_counts() {
     let tagks = |body: &str| {
