@@ -12,7 +12,7 @@ use crate::dataset::{Computed, Dataset};
 use crate::delete::Deleter;
 use crate::expression::{ExpressionPlan, OutputAnswer};
 use crate::fetch::{fetch, global_annotations};
-use crate::gexp::Formulas;
+use crate::gexp::{Formulas, Read};
 use crate::group::{compute, group};
 use crate::histogram;
 use crate::last::{LastAnswer, LastRequest};
@@ -103,10 +103,31 @@ impl QueryEngine {
     /// As [`QueryEngine::run`]; also a formula whose parameters make no sense.
     pub fn run_formulas(&self, formulas: &Formulas, query: &Query, cancel: &Cancel) -> Result<Vec<SubAnswer>> {
         let budget = self.budget(cancel);
-        let computed = self.compute_all(query, &self.plans(query, &budget)?, &budget)?;
-        let answers = formulas.evaluate(&self.schema, query, &computed, self.options, &budget)?;
-        drop(computed);
+        let read = self.read(formulas, query, &budget)?;
+        let answers = formulas.evaluate(&self.schema, query, &read, self.options, &budget)?;
+        drop(read);
         Ok(held(answers, &budget))
+    }
+
+    /// Every sub query that formulas need, each at its time.
+    fn read(&self, formulas: &Formulas, query: &Query, budget: &Budget) -> Result<Read> {
+        let readings = formulas.readings(self.options.compat.strict)?;
+        let plans = self.plans(query, budget)?;
+        let mut read = Read::new();
+        for reading in readings {
+            let (Some(sub), Some(plan)) = (query.sub_queries.get(reading.query), plans.get(reading.query)) else {
+                continue;
+            };
+            let computed = if reading.earlier_ms == 0 {
+                self.compute(query, sub, plan, budget)?
+            } else {
+                let query = query.earlier(reading.earlier_ms);
+                let plan = Plan::new(&self.schema, &query, sub, self.options, budget)?;
+                self.compute(&query, sub, &plan, budget)?
+            };
+            read.insert(reading, computed);
+        }
+        Ok(read)
     }
 
     /// Answers a request of `/api/query/exp`.

@@ -5,8 +5,8 @@
 //!                          └ metric texts ─► QueryRequest
 //! ```
 //!
-//! Functions compute over all hours that were read and not over the range alone, so that a time shift has something to
-//! shift in. *Source*: OpenTSDB 2.4 `parser.jj`, `net.opentsdb.query.expression`.
+//! Functions compute over all hours that were read and not over the range alone. What is inside of a time shift is asked
+//! of a range that lies earlier by as much. *Source*: OpenTSDB 2.4 `parser.jj`, `net.opentsdb.query.expression`.
 
 mod fault;
 mod function;
@@ -16,14 +16,16 @@ mod moving;
 
 pub use fault::FormulaFault;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use basalt_schema::Schema;
 
 use crate::answer::{Held, SubAnswer};
 use crate::cancel::Budget;
 use crate::dataset::{Computed, Dataset};
 use crate::names::Names;
-use crate::request::{GetParameters, Query, QueryRequest, SubQuery, SubQueryPlan};
-use crate::{Options, Result};
+use crate::request::{GetParameters, Query, QueryRequest, SUB_QUERIES_MAX, SubQuery, SubQueryPlan};
+use crate::{Error, Options, Result};
 use function::{Call, Function};
 use grammar::{Argument, Tree};
 
@@ -46,6 +48,16 @@ enum Input {
     Query(usize),
     Formula(Formula),
 }
+
+/// One reading of a sub query: its place, and how long before the request's range it is asked, ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reading {
+    pub(crate) query: usize,
+    pub(crate) earlier_ms: i64,
+}
+
+/// What each reading came to.
+pub(crate) type Read = BTreeMap<Reading, Computed>;
 
 /// A series on its way through formulas, and the place of the sub query it came from.
 #[derive(Debug, Clone)]
@@ -78,6 +90,13 @@ impl Query {
         self.whole_window = true;
         self
     }
+
+    /// The same asked of a range that lies earlier by so much; never before 1970.
+    pub(crate) fn earlier(&self, by_ms: i64) -> Self {
+        let start_ms = self.start_ms.saturating_sub(by_ms).max(0);
+        let end_ms = self.end_ms.saturating_sub(by_ms).max(start_ms.saturating_add(1));
+        Self { start_ms, end_ms, ..self.clone() }
+    }
 }
 
 impl Formula {
@@ -98,12 +117,35 @@ impl Formula {
         Ok(formula)
     }
 
-    /// Trees are as deep as the grammar allows, so this may recur.
-    fn evaluate(&self, computed: &[Computed], context: &Call<'_>) -> Result<Vec<Flow>> {
+    /// By how much its inputs are shifted; a shift that cannot be read is told when it is applied.
+    fn shift_ms(&self, strict: bool) -> i64 {
+        self.function.shift_ms(&self.texts, strict).unwrap_or_default()
+    }
+
+    /// Adds what it needs, itself wanted so much earlier. Trees are as deep as the grammar allows, so this may recur.
+    fn add_readings(&self, earlier_ms: i64, strict: bool, found: &mut BTreeSet<Reading>) {
+        let earlier_ms = earlier_ms.saturating_add(self.shift_ms(strict));
+        for input in &self.inputs {
+            match input {
+                Input::Query(query) => {
+                    found.insert(Reading { query: *query, earlier_ms });
+                }
+                Input::Formula(formula) => formula.add_readings(earlier_ms, strict, found),
+            }
+        }
+    }
+
+    /// As deep as [`Formula::add_readings`].
+    fn evaluate(&self, read: &Read, earlier_ms: i64, context: &Call<'_>) -> Result<Vec<Flow>> {
+        let by_ms = self.shift_ms(context.strict);
+        let earlier_ms = earlier_ms.saturating_add(by_ms);
+        let [start_ms, end_ms] = [context.range.start(), context.range.end()].map(|end| end.saturating_sub(by_ms));
+        let inner = Call { range: start_ms..=end_ms, ..*context };
         let inputs = self.inputs.iter().map(|input| match input {
-            Input::Formula(formula) => formula.evaluate(computed, context),
+            Input::Formula(formula) => formula.evaluate(read, earlier_ms, &inner),
             Input::Query(query) => {
-                let datasets = computed.get(*query).map(|computed| computed.datasets.as_slice()).unwrap_or_default();
+                let computed = read.get(&Reading { query: *query, earlier_ms });
+                let datasets = computed.map(|computed| computed.datasets.as_slice()).unwrap_or_default();
                 let copied = datasets.iter().map(|data| data.points.len() as u64).sum::<u64>();
                 context.budget.reserve(copied.saturating_mul(size_of::<crate::Point>() as u64))?;
                 Ok(datasets.iter().map(|data| Flow { query: *query, data: data.clone() }).collect())
@@ -116,6 +158,21 @@ impl Formula {
 }
 
 impl Formulas {
+    /// What has to be read to evaluate them.
+    ///
+    /// # Errors
+    /// `Invalid`: too many, as each is a sub query of its own.
+    pub(crate) fn readings(&self, strict: bool) -> Result<BTreeSet<Reading>> {
+        let mut found = BTreeSet::new();
+        for formula in &self.0 {
+            formula.add_readings(0, strict, &mut found);
+            if found.len() > SUB_QUERIES_MAX {
+                return Err(Error::TooMany { what: "sub queries", limit: SUB_QUERIES_MAX });
+            }
+        }
+        Ok(found)
+    }
+
     /// The answers in the order of the formulas; each a run of series that came from one sub query.
     ///
     /// # Errors
@@ -124,7 +181,7 @@ impl Formulas {
         &self,
         schema: &Schema,
         query: &Query,
-        computed: &[Computed],
+        read: &Read,
         options: Options,
         budget: &Budget,
     ) -> Result<Vec<SubAnswer>> {
@@ -132,18 +189,21 @@ impl Formulas {
         let mut answers: Vec<SubAnswer> = Vec::new();
         let mut names = Names::new(schema);
         for formula in &self.0 {
-            for flow in formula.evaluate(computed, &context)? {
+            for flow in formula.evaluate(read, 0, &context)? {
                 let mut series = flow.data.named(&mut names)?;
                 series.points.retain(|point| context.range.contains(&point.time_ms));
+                let earliest = Reading { query: flow.query, earlier_ms: 0 };
+                let computed = read.range(earliest..).next().filter(|(reading, _)| reading.query == flow.query);
+                let computed = computed.map(|(_, computed)| computed);
                 match answers.last_mut() {
                     Some(answer) if answer.index == flow.query => answer.series.push(series),
                     _ => answers.push(SubAnswer {
                         index: flow.query,
                         nan_as_null: query.sub_queries.get(flow.query).is_some_and(SubQueryPlan::nan_is_null),
-                        rollup: computed.get(flow.query).and_then(|computed| computed.rollup.clone()),
+                        rollup: computed.and_then(|computed| computed.rollup.clone()),
                         series: vec![series],
-                        stats: computed.get(flow.query).map(|computed| computed.stats).unwrap_or_default(),
-                        steps: computed.get(flow.query).map(|computed| computed.steps.clone()).unwrap_or_default(),
+                        stats: computed.map(|computed| computed.stats).unwrap_or_default(),
+                        steps: computed.map(|computed| computed.steps.clone()).unwrap_or_default(),
                         held: Held::default(),
                     }),
                 }

@@ -2,7 +2,7 @@
 //!
 //! Where OpenTSDB's own way is a mistake ours differs, unless strict: an alias takes no absolute values, series are
 //! summed by their times and not by their places, and the highest are those with the highest values. Its time shift
-//! refuses every unit; ours shifts.
+//! refuses every unit; ours shifts, and is given what lies earlier by as much.
 
 use std::ops::RangeInclusive;
 
@@ -69,6 +69,14 @@ impl Function {
         })
     }
 
+    /// By how much it shifts what it is applied to: 0 for all but the time shift.
+    ///
+    /// # Errors
+    /// `Invalid`: no time in quotes.
+    pub(super) fn shift_ms(self, texts: &[String], strict: bool) -> Result<i64> {
+        if self == Self::TimeShift { shift_ms(texts.first().map(String::as_str), strict) } else { Ok(0) }
+    }
+
     /// Applies it to lists of series; nothing to apply it to is nothing, whatever the parameters.
     ///
     /// # Errors
@@ -82,7 +90,7 @@ impl Function {
         }
         let first = texts.first().map(String::as_str);
         if self == Self::TimeShift {
-            let by_ms = shift_ms(first, call.strict)?;
+            let by_ms = self.shift_ms(texts, call.strict)?;
             return Ok(inputs
                 .into_iter()
                 .next()
@@ -157,7 +165,9 @@ fn first_difference(mut data: Dataset) -> Dataset {
     data
 }
 
+/// Annotations are left out: they speak of the time before the shift.
 fn shift(mut flow: Flow, by_ms: i64) -> Flow {
+    flow.data.annotations.clear();
     for point in &mut flow.data.points {
         point.time_ms = point.time_ms.saturating_add(by_ms);
     }

@@ -47,11 +47,49 @@ fn e_gexp_the_saner_defaults() {
     check(false, "scale(2,sum:g.a{host=*}{host=literal_or(b)})", &["g.a: 1700000120 4"]);
 }
 
-/// Points before the range are there to be shifted into it.
+/// `E-GEXP`: what is shifted into the range is read where it lies, however far before the range that is.
 #[test]
 fn e_gexp_a_shift_brings_points_from_before_the_range() {
-    let series = ask(false, &["shift(sum:g.a{host=a},'2min')"], "1700000100").unwrap();
-    assert_eq!(text(&series[0]), "1700000120 1, 1700000180 5");
+    let shifted = |formula: &str, start: i64, end: i64| {
+        let fixture = fixture();
+        let engine = fixture.engine(false, Limits::default());
+        let (start, end) = (start.to_string(), end.to_string());
+        let parameters = GetParameters { start: Some(&start), end: Some(&end), ..GetParameters::default() };
+        let (request, formulas) = QueryRequest::from_formulas(&parameters, &[formula], engine.options()).unwrap();
+        let query = request.check(0, engine.options()).unwrap().for_formulas();
+        let answers = engine.run_formulas(&formulas, &query, &Cancel::new()).unwrap();
+        answers.iter().flat_map(|answer| answer.series.iter().map(text)).collect::<Vec<_>>()
+    };
+    let (day, week) = (1_700_000_000 + 86_400, 1_700_000_000 + 7 * 86_400);
+    assert_eq!(shifted("shift(sum:g.a{host=a},'2min')", 1_700_000_100, 1_700_000_600), ["1700000120 1, 1700000180 5"]);
+    assert_eq!(shifted("timeShift(sum:g.a{host=a},'1day')", day, day + 3_600), ["1700086400 1, 1700086460 5"]);
+    assert_eq!(shifted("timeShift(sum:g.a{host=a},'24hr')", day + 30, day + 60), ["1700086460 5"]);
+    assert_eq!(shifted("timeShift(sum:0all-sum:g.a{host=a},'1week')", week - 10, week + 300), ["1700604790 6.0"]);
+    assert_eq!(
+        shifted("shift(scale(shift(sum:g.a{host=a},'23hr'),2),'1hr')", day, day + 60),
+        ["1700086400 2, 1700086460 10"]
+    );
+    assert_eq!(
+        shifted("movingAverage(timeShift(sum:g.a{host=a},'1day'),2)", day - 10, day + 90),
+        ["1700086400 0.0, 1700086460 3.0"]
+    );
+    assert_eq!(
+        shifted("timeShift(movingAverage(sum:g.a{host=a},2),'1day')", day - 10, day + 90),
+        ["1700086400 0.0, 1700086460 3.0"]
+    );
+    let both = "difference(sum:g.a{host=a},timeShift(sum:g.a{host=a},'1min'))";
+    assert_eq!(shifted(both, 1_700_000_000, 1_700_000_100), ["1700000000 1.0, 1700000060 4.0"]);
+    assert_eq!(shifted("timeShift(sum:g.a,'2147483647weeks')", 1, 5), Vec::<String>::new());
+}
+
+/// `E-GEXP`: each time that is shifted to is a sub query of its own, and they are bounded as such.
+#[test]
+fn e_gexp_shifts_are_bounded() {
+    let formulas: Vec<String> = (1..=300).map(|seconds| format!("shift(sum:g.a,'{seconds}sec')")).collect();
+    let texts: Vec<&str> = formulas.iter().map(String::as_str).collect();
+    assert!(ask(false, &texts[..256], "1699999990").is_ok());
+    let error = ask(false, &texts, "1699999990").unwrap_err();
+    assert!(matches!(error, crate::Error::TooMany { what: "sub queries", .. }), "{error}");
 }
 
 /// `E-GEXP`: the one that ends first does not borrow another's rank.
