@@ -121,6 +121,14 @@ impl ApiError {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, message)
     }
 
+    /// 400: a `sync_timeout` that is no number; OpenTSDB stumbles over it with 500, which `strict` keeps.
+    pub(crate) fn sync_timeout(text: &str, strict: bool) -> Self {
+        if strict {
+            return Self::internal(format!("For input string: \"{text}\""));
+        }
+        Self::bad("Unable to parse 'sync_timeout' as a number of milliseconds")
+    }
+
     /// 405, or under `strict` OpenTSDB's 400: a method that searches do not take.
     pub(crate) fn search_method(method: &Method, strict: bool) -> Self {
         if strict { Self::bad(format!("Unsupported method: {method}")) } else { Self::method(method) }

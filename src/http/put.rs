@@ -1,7 +1,7 @@
 //! `/api/put`, `/api/rollup`, `/api/histogram`: the body's points to `ingest`, its report back in OpenTSDB's words (`W-PUT-*`).
 //!
 //! A point is acknowledged when it is durable, whatever flags the request has: `sync` asks for what
-//! is always given, `sync_timeout` bounds how long the client waits for it.
+//! is always given, and beside it `sync_timeout` bounds how long the client waits for it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,29 +27,36 @@ use crate::app::App;
 pub(crate) struct Flags {
     pub(crate) summary: bool,
     pub(crate) details: bool,
-    /// How long to wait for durability; OpenTSDB waits only with `sync`, and tells time-outs without it too.
+    pub(crate) sync: bool,
+    /// How long to wait for durability with `sync`; without it time-outs are told too, as by OpenTSDB, and there are none.
     pub(crate) sync_timeout: Option<Duration>,
 }
 
 impl Flags {
-    fn of(params: &Params) -> Result<Self, ApiError> {
-        let patience = match params.last("sync_timeout").filter(|text| !text.is_empty()) {
-            Some(text) => {
-                text.parse().map_err(|_| ApiError::bad("Unable to parse 'sync_timeout' as a number of milliseconds"))?
-            }
+    fn of(params: &Params, strict: bool) -> Result<Self, ApiError> {
+        let patience = match params.last("sync_timeout") {
+            Some("") if !strict => 0,
+            Some(text) => text.parse::<i32>().map_err(|_| ApiError::sync_timeout(text, strict))?,
             None => 0,
         };
+        let patience = u64::try_from(patience).unwrap_or_default();
         Ok(Self {
             summary: params.has("summary"),
             details: params.has("details"),
+            sync: params.has("sync"),
             sync_timeout: (patience > 0).then(|| Duration::from_millis(patience)),
         })
+    }
+
+    /// How long to wait, if not for as long as it takes.
+    fn patience(self) -> Option<Duration> {
+        self.sync_timeout.filter(|_| self.sync)
     }
 }
 
 /// Takes points in.
 pub(crate) async fn put(State(app): State<Arc<App>>, params: Params, request: Request) -> Result<Response, ApiError> {
-    let flags = Flags::of(&params)?;
+    let flags = Flags::of(&params, app.config.compat.strict)?;
     let bytes = read(&app, request).await?;
     let text = decode_text(&bytes);
     let points = app.ingest.parse_put(&text).map_err(|cause| refuse(&app, &cause))?;
@@ -67,7 +74,7 @@ pub(crate) async fn rollup(
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let flags = Flags::of(&params)?;
+    let flags = Flags::of(&params, app.config.compat.strict)?;
     let bytes = read(&app, request).await?;
     let text = decode_text(&bytes);
     let rollups = parse_rollups(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
@@ -89,7 +96,7 @@ pub(crate) async fn histogram(
     if request.method() != Method::POST {
         return Err(ApiError::method(request.method()));
     }
-    let flags = Flags::of(&params)?;
+    let flags = Flags::of(&params, app.config.compat.strict)?;
     let bytes = read(&app, request).await?;
     let text = decode_text(&bytes);
     let histograms = parse_histograms(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
@@ -125,7 +132,7 @@ async fn acknowledge(
         // A new name is looked up and made in the tables, which blocks.
         None => block_in_place(submit).map_err(|cause| ApiError::of_ingest(&cause))?,
     };
-    let report = match flags.sync_timeout {
+    let report = match flags.patience() {
         None => submission.await,
         Some(patience) => match timeout(patience, &mut submission).await {
             Ok(report) => report,
@@ -178,5 +185,32 @@ impl<E: Serialize> Told<E> {
             failed: report.rejected + report.failed - timed_out,
             errors: flags.details.then(errors),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(query: &str, strict: bool, told_and_waited: Option<(Option<u64>, Option<u64>)>) {
+        let params = Params::of(&format!("/api/put?{query}").parse().unwrap()).unwrap();
+        let found = Flags::of(&params, strict).ok().map(|flags| (flags.sync_timeout, flags.patience()));
+        let millis = |time: Option<u64>| time.map(Duration::from_millis);
+        assert_eq!(found, told_and_waited.map(|(told, waited)| (millis(told), millis(waited))), "{query}");
+    }
+
+    /// `W-PUT-SYNCTIMEOUT`: time-outs are told whenever they are asked for, and happen with `sync` alone.
+    #[test]
+    fn w_put_synctimeout_counts_with_sync() {
+        check("sync&sync_timeout=5", false, Some((Some(5), Some(5))));
+        check("sync_timeout=5", false, Some((Some(5), None)));
+        check("sync_timeout=%2B5&sync=false", false, Some((Some(5), Some(5))));
+        check("sync&sync_timeout=0", false, Some((None, None)));
+        check("sync&sync_timeout=-5", true, Some((None, None)));
+        check("sync&sync_timeout=", false, Some((None, None)));
+        for broken in ["sync_timeout=x", "sync_timeout=99999999999", "sync_timeout=1&sync_timeout=1.5"] {
+            check(broken, false, None);
+        }
+        check("sync_timeout=", true, None);
     }
 }

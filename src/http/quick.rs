@@ -54,7 +54,7 @@ const LARGE_BYTES_MIN: usize = 32 << 10;
 const BODY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The flags of a put without parameters.
-const FLAGS: Flags = Flags { summary: false, details: false, sync_timeout: None };
+const FLAGS: Flags = Flags { summary: false, details: false, sync: false, sync_timeout: None };
 
 /// How the serving of plain puts ended.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ fn check(problems: &[Problem], flags: &str, strict: bool, expected: (u16, bool))
     let flags = Flags {
         summary: flags.contains("summary"),
         details: flags.contains("details"),
+        sync: true,
         sync_timeout: flags.contains("timeout").then_some(Duration::from_secs(1)),
     };
     let rejected = problems.iter().filter(|problem| problem.class().is_rejection()).count() as u64;
