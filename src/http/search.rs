@@ -119,7 +119,7 @@ async fn lookup(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
     let began = Instant::now();
     let strict = app.config.compat.strict;
     let ask = if call.body.is_empty() {
-        Ask::of_params(call)?
+        Ask::of_params(call, strict)?
     } else {
         let fields = Fields::parse(&call.body);
         fields.and_then(|fields| Ask::of_fields(&fields)).map_err(|fault| ApiError::bad_body(fault, strict))?
@@ -137,12 +137,18 @@ async fn lookup(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
 }
 
 impl Ask {
-    fn of_params(call: &Call) -> Result<Self, ApiError> {
+    /// Of a query string OpenTSDB knows no start; so does `strict`.
+    fn of_params(call: &Call, strict: bool) -> Result<Self, ApiError> {
         let text = call.params.required("m")?;
         let (metric, tags) = parse_series(text).map_err(|fault| ApiError::bad_with("Unable to parse query", fault))?;
         let use_meta = call.params.last("use_meta").is_none_or(|text| text.eq_ignore_ascii_case("true"));
         let limit = number(call, "limit", LIMIT_DEFAULT)?;
-        Ok(Self { metric, tags: Some(tags), limit, start_index: 0, use_meta })
+        let start_index = match () {
+            () if strict => 0,
+            () if call.params.has("start_index") => number(call, "start_index", 0)?,
+            () => number(call, "startIndex", 0)?,
+        };
+        Ok(Self { metric, tags: Some(tags), limit, start_index, use_meta })
     }
 
     fn of_fields(fields: &Fields) -> Result<Self, Fault> {

@@ -20,6 +20,13 @@ fn a_lookup_has_pages_and_its_total_counts_all() {
     let page = daemon.post("/api/search/lookup", r#"{"metric":"n.m","limit":1,"startIndex":2}"#).json();
     assert_eq!((&page["results"][0]["tags"]["host"], &page["totalResults"]), (&"c".into(), &3.into()));
     assert_eq!(page["results"].as_array().unwrap().len(), 1);
+    for name in ["start_index", "startIndex"] {
+        assert_eq!(
+            daemon.get(&format!("/api/search/lookup?m=n.m&limit=1&{name}=2")).json()["results"],
+            page["results"]
+        );
+    }
+    assert_eq!(daemon.get("/api/search/lookup?m=n.m&start_index=x").status, 400);
     let both = daemon.get("/api/search/lookup?m=n.m%7B*=a,dc=x%7D").json();
     assert_eq!((&both["results"][0]["tags"]["host"], &both["totalResults"]), (&"a".into(), &1.into()));
     let any = daemon.get("/api/search/lookup?m=n.m%7B*=*%7D");
