@@ -96,8 +96,9 @@ fn read_params<T>(
         end: params.last("end"),
         metrics: &metrics,
         tsuids: &tsuids,
-        timezone: params.last("timezone"),
-        use_calendar: flag("use_calendar"),
+        // OpenTSDB reads these from bodies only.
+        timezone: params.last("timezone").filter(|_| !strict),
+        use_calendar: flag("use_calendar") && !strict,
         padding: flag("padding"),
         no_annotations: flag("no_annotations"),
         global_annotations: flag("global_annotations"),

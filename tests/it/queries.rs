@@ -45,6 +45,24 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
+/// `Q-TIME-TZ`: OpenTSDB reads the zone and the calendar from bodies alone.
+#[test]
+fn q_time_tz_counts_in_a_query_string_unless_strict() {
+    let stamps = |daemon: &Daemon, path: &str| {
+        let answer = daemon.get(path).json();
+        keys(&answer[0]["dps"]).iter().map(|stamp| (*stamp).to_owned()).collect::<Vec<_>>()
+    };
+    let dates = "/api/query?start=2023/11/14-23:13:20&end=2023/11/14-23:13:21&timezone=Europe/Berlin&m=sum:m";
+    let days = "/api/query?start=1699900000&end=1700100000&timezone=America/New_York&use_calendar&m=sum:1d-sum:m";
+    let (ours, _folder) = with("");
+    fill(&ours, "m", 1);
+    assert_eq!((stamps(&ours, dates), stamps(&ours, days)), (vec!["1700000000".into()], vec!["1699938000".into()]));
+    let (strict, _folder) = with("[compat]\nstrict = true\n");
+    fill(&strict, "m", 1);
+    assert_eq!(strict.get(dates).json(), json!([]));
+    assert_eq!(stamps(&strict, days), ["1699920000"]);
+}
+
 /// `O-STATS-QUERY`: the members that OpenTSDB 2.4.1 has, for queries that were answered and that were refused.
 #[test]
 fn o_stats_query_tells_what_ended() {
