@@ -124,6 +124,10 @@ pub struct SubQuery {
     pub percentiles: Vec<f64>,
     /// Buckets of histograms.
     pub show_histogram_buckets: bool,
+    /// The body says `useFuzzyFilter: false`. Without effect but in the echo, and that it makes another sub query.
+    pub no_fuzzy_filter: bool,
+    /// The body says `useMultiGets: false`. As `no_fuzzy_filter`.
+    pub no_multi_gets: bool,
 }
 
 /// How the change of a value is made a rate.

@@ -80,13 +80,13 @@ impl Serialize for Echo<'_> {
         out.serialize_field("rateOptions", &sub.rate_options)?;
         out.serialize_field("filterTagKs", &Option::<()>::None)?;
         out.serialize_field("explicitTags", &sub.explicit_tags)?;
-        out.serialize_field("useFuzzyFilter", &true)?;
+        out.serialize_field("useFuzzyFilter", &!sub.no_fuzzy_filter)?;
         out.serialize_field("preAggregate", &sub.pre_aggregate)?;
         let rollup_usage = sub.rollup_usage.as_deref().map(|text| RollupUsage::parse(text).name());
         out.serialize_field("rollupUsage", &rollup_usage)?;
         out.serialize_field("rollupTable", self.rollup.unwrap_or("raw"))?;
         out.serialize_field("showHistogramBuckets", &sub.show_histogram_buckets)?;
-        out.serialize_field("useMultiGets", &true)?;
+        out.serialize_field("useMultiGets", &!sub.no_multi_gets)?;
         out.serialize_field("tags", &tags)?;
         out.serialize_field("histogramQuery", &(sub.show_histogram_buckets || !sub.percentiles.is_empty()))?;
         out.end()

@@ -195,6 +195,10 @@ pub(super) struct SubQueryBody {
     percentiles: Vec<Number>,
     #[serde(deserialize_with = "flag")]
     show_histogram_buckets: bool,
+    #[serde(rename = "useFuzzyFilter", deserialize_with = "denied")]
+    no_fuzzy_filter: bool,
+    #[serde(rename = "useMultiGets", deserialize_with = "denied")]
+    no_multi_gets: bool,
 }
 
 #[derive(Debug, Deserialize, Default)]
@@ -237,6 +241,8 @@ impl TryFrom<OrderedBody> for SubQuery {
             rollup_usage: body.rollup_usage,
             percentiles: body.percentiles.into_iter().map(|number| number.0).collect(),
             show_histogram_buckets: body.show_histogram_buckets,
+            no_fuzzy_filter: body.no_fuzzy_filter,
+            no_multi_gets: body.no_multi_gets,
         })
     }
 }
@@ -315,6 +321,11 @@ pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::R
         },
         Value::Array(_) | Value::Object(_) => Err(de::Error::custom("expected a flag")),
     }
+}
+
+/// Whether a [`flag`] that is set unless given is not.
+fn denied<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<bool, D::Error> {
+    flag(deserializer).map(|flag| !flag)
 }
 
 /// A list; `null` is an empty one.
