@@ -31,6 +31,10 @@ pub(crate) enum Command<'a> {
     Unknown(&'a [u8]),
 }
 
+/// The first words of all commands, in the order in which OpenTSDB's `help` has its own.
+pub(crate) const WORDS: [&str; 11] =
+    ["stats", "dropcaches", "version", "exit", "help", "put", "rollup", "histogram", "diediedie", "status", "auth"];
+
 impl<'a> Command<'a> {
     /// Reads a line's first word. Only lower case counts: upper case would have been HTTP.
     pub(crate) fn of(line: &'a [u8]) -> Self {

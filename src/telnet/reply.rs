@@ -5,8 +5,10 @@ use basalt_ingest::Problem;
 
 use crate::version;
 
-/// The commands, as `help` lists them.
-pub(crate) const HELP: &str = "available commands: stats dropcaches version exit help put rollup histogram \n";
+/// To `help`: the commands, a space behind each.
+pub(crate) fn help<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.fold("available commands: ".to_owned(), |text, word| text + word + " ") + "\n"
+}
 
 /// After `auth` with a token that is known, or where everybody is let in.
 pub(crate) const AUTHENTICATED: &str = "AUTH_SUCCESS\r\n";

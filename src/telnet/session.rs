@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::command::Command;
+use super::command::{Command, WORDS};
 use super::lines::{Lines, TooLong};
 use super::{PutKind, put_lines, put_points, reply};
 use crate::app::App;
@@ -209,6 +209,16 @@ impl Session {
         }
     }
 
+    /// Whether `help` lists a command (`T-HELP`): those that this sender may use on this server. OpenTSDB 2.4 has no
+    /// `status`.
+    fn takes(&self, word: &str) -> bool {
+        match self.command_of(word.as_bytes()) {
+            Command::Unknown(_) | Command::Refused => false,
+            Command::Status => !self.app.config.compat.strict,
+            _ => true,
+        }
+    }
+
     /// Whether the sender's role has what a command needs (`P-AUTH`).
     fn may(&self, command: Command<'_>) -> bool {
         let needed = match command {
@@ -235,7 +245,7 @@ impl Session {
             // Puts never come here; a later reply tells them apart.
             Command::Put | Command::Rollup | Command::Histogram => return Ok(Next::Read),
             Command::Version => reply::version(),
-            Command::Help => reply::HELP.to_owned(),
+            Command::Help => reply::help(WORDS.into_iter().filter(|word| self.takes(word))),
             Command::Stats => {
                 let mut lines = crate::stats::lines(&self.app, clock::now_ms());
                 lines.push(String::new());

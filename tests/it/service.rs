@@ -61,13 +61,14 @@ fn a_get_may_mean_a_delete() {
     assert_eq!(told.json()["error"]["message"], "Unknown or unsupported method override value");
 }
 
-/// `H-MODE`: what a mode lacks is not there, on HTTP and telnet alike.
+/// `H-MODE`, `T-HELP`: what a mode lacks is not there, on HTTP and telnet alike.
 #[test]
 fn a_read_only_server_takes_no_points_and_a_write_only_one_gives_none() {
     let (daemon, _folder) = with("[server]\nmode = \"ro\"\n");
     assert_eq!(daemon.post("/api/put", "[]").status, 404);
     assert_eq!(daemon.get("/api/suggest?type=metrics").status, 200);
     assert_eq!(daemon.talk("put m 1700000000 1 a=b\n"), "unknown command: put.  Try `help'.\n");
+    assert_eq!(daemon.talk("help\n"), "available commands: stats dropcaches version exit help status \n");
     let (daemon, _folder) = with("[server]\nmode = \"wo\"\n");
     assert_eq!(daemon.get("/api/query?start=1h-ago&m=sum:x").status, 404);
     assert_eq!(daemon.talk("put m 1700000000 1 a=b\n"), "");

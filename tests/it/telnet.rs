@@ -12,11 +12,21 @@ fn commands_are_answered_in_opentsdbs_words() {
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with("net.opentsdb.tools 2.4.1 built at revision"), "{said}");
     assert!(lines[1].starts_with("Built on "), "{said}");
-    assert!(lines[2].starts_with("available commands: ") && lines[2].contains(" put "), "{said}");
+    assert_eq!(lines[2], "available commands: stats dropcaches version exit help put rollup histogram status ");
     assert_eq!(lines[3], "unknown command: foo.  Try `help'.");
     assert_eq!(lines[4], "unknown command: .  Try `help'.");
     assert_eq!(lines[5], "Caches dropped.");
     assert_eq!(lines.len(), 6);
+}
+
+/// `T-HELP`: strictly the words of OpenTSDB 2.4 alone, and `diediedie` where it ends the server.
+#[test]
+fn help_tells_the_commands_that_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "[server]\nallow_diediedie = true\nauth_allow_all = true\n[compat]\nstrict = true\n";
+    let daemon = Daemon::start(&folder.path().join("data"), "memory", settings);
+    let words = "stats dropcaches version exit help put rollup histogram diediedie auth";
+    assert_eq!(daemon.talk("help\n"), format!("available commands: {words} \n"));
 }
 
 /// `T-STATS`.
