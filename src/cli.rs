@@ -129,15 +129,41 @@ impl Sources {
     }
 }
 
-/// Options that scripts for `tsdb` give; they mean nothing here and are taken.
+/// [`Sources`] of a tool that OpenTSDB has too, and the options that scripts for `tsdb` give.
 #[derive(Debug, Args)]
-struct Inherited {
+struct ToolSources {
+    #[command(flatten)]
+    sources: Sources,
+    #[arg(long, hide = true, value_name = "NAME")]
+    table: Option<String>,
+    #[arg(long, hide = true, value_name = "NAME")]
+    uidtable: Option<String>,
     #[arg(long, hide = true, value_name = "SPEC")]
     zkquorum: Option<String>,
     #[arg(long, hide = true, value_name = "PATH")]
     zkbasedir: Option<String>,
+    /// Taken and without meaning.
     #[arg(long, short, hide = true)]
     verbose: bool,
+}
+
+impl ToolSources {
+    /// The settings that OpenTSDB's options stand for.
+    fn inherited(&self) -> Vec<(&'static str, String)> {
+        let given = [
+            ("schema.data_table", &self.table),
+            ("schema.uid_table", &self.uidtable),
+            ("hbase.zookeeper_quorum", &self.zkquorum),
+            ("hbase.zookeeper_root", &self.zkbasedir),
+        ];
+        given.into_iter().filter_map(|(name, value)| value.clone().map(|value| (name, value))).collect()
+    }
+
+    fn load(&self) -> Result<Config, Failure> {
+        let mut layers = self.sources.layers();
+        layers.flags.extend(self.inherited());
+        Config::load(&layers)
+    }
 }
 
 /// Runs what the command line asks for.

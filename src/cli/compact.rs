@@ -31,7 +31,7 @@ pub(super) struct Compact {
 
 impl Compact {
     pub(super) fn run(self) -> Result<(), Failure> {
-        with_folder(&self.sources, |opened| {
+        with_folder(&self.sources.load()?, |opened| {
             let Some(engine) = opened.engine() else {
                 return Err(Failure::config("only the embedded store has files to compact"));
             };

@@ -1,27 +1,22 @@
 //! A data folder opened by a tool, in this process, without a server.
 
-use super::Sources;
-use crate::config::StoreKind;
+use crate::config::{Config, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::store::Opened;
 
-/// Opens the folder that `sources` name, does `work` on it and closes it again, whatever became of the work.
+/// Opens the folder that the configuration names, does `work` on it and closes it again, whatever became of the work.
 ///
 /// # Errors
 ///
 /// Exit code 4 when a server has the folder; 1 when there is none, which a tool does not make; as [`Opened::open`];
 /// the work's own.
-pub(super) fn with_folder<T>(
-    sources: &Sources,
-    work: impl FnOnce(&Opened) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let config = sources.load()?;
+pub(super) fn with_folder<T>(config: &Config, work: impl FnOnce(&Opened) -> Result<T, Failure>) -> Result<T, Failure> {
     let path = &config.store.data_dir;
     if config.store.kind == StoreKind::Embedded && !path.is_dir() {
         let line = format!("there is no data folder {}: name it with --data-dir", path.display());
         return Err(Failure::new(Exit::Failure, line));
     }
-    let opened = Opened::open(&config)?;
+    let opened = Opened::open(config)?;
     let done = work(&opened);
     opened.close()?;
     done

@@ -11,7 +11,7 @@ use super::folder::{failed, with_folder};
 use super::rows::{Rows, batches};
 use super::uid::level;
 use super::words::Words;
-use super::{Inherited, Sources, print};
+use super::{ToolSources, print};
 use crate::exit::{Exit, Failure};
 
 /// `basalt fsck`.
@@ -72,9 +72,7 @@ pub(super) struct FsckTool {
     #[arg(long, hide = true)]
     sync: bool,
     #[command(flatten)]
-    sources: Sources,
-    #[command(flatten)]
-    _inherited: Inherited,
+    sources: ToolSources,
 }
 
 impl FsckTool {
@@ -88,7 +86,7 @@ impl FsckTool {
             (false, _) => Some(Words::parse(&self.words, &config)?),
         };
         let first_write_wins = config.compat.strict && !self.last_write_wins;
-        let counts = with_folder(&self.sources, |opened| {
+        let counts = with_folder(&config, |opened| {
             let schema = &*opened.schema;
             let mut fsck = schema.row_fsck(self.options(first_write_wins));
             let bar = ProgressBar::no_length().with_style(style());

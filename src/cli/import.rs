@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Sources, print};
-use crate::exit::Failure;
+use super::{ToolSources, print};
+use crate::exit::{Exit, Failure};
 use crate::import::{self, Folder, Job, Remote, Target};
 
 /// Where lines go unless told otherwise.
@@ -35,7 +35,10 @@ pub(super) struct Import {
     #[arg(long, value_name = "URL", default_value = URL_DEFAULT, conflicts_with = "data_dir")]
     url: String,
     #[command(flatten)]
-    sources: Sources,
+    sources: ToolSources,
+    /// Into a folder: make metrics that are new, whatever the configuration says; a server goes by its own
+    #[arg(long, hide = true)]
+    auto_metric: bool,
     /// Remember progress in FILE, and skip what it says is done
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
@@ -49,9 +52,15 @@ pub(super) struct Import {
 
 impl Import {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let mut target: Box<dyn Target> = if self.sources.data_dir.is_some() {
-            Box::new(Folder::open(self.sources.load()?)?)
+        let mut target: Box<dyn Target> = if self.sources.sources.data_dir.is_some() {
+            let mut config = self.sources.load()?;
+            config.schema.auto_create_metrics |= self.auto_metric;
+            Box::new(Folder::open(config)?)
         } else {
+            if self.sources.table.is_some() || self.sources.uidtable.is_some() {
+                let line = "--table and --uidtable need --data-dir: a server has tables of its own";
+                return Err(Failure::new(Exit::Usage, line));
+            }
             Box::new(Remote::connect(&self.url)?)
         };
         let job = Job { paths: self.paths, resume: self.resume, rate: self.rate, skip_errors: self.skip_errors };

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
+use super::ToolSources;
 use super::folder::with_folder;
 use super::uid::assign;
-use super::{Inherited, Sources};
 use crate::exit::Failure;
 use basalt_schema::UidKind;
 
@@ -21,13 +21,11 @@ pub(super) struct Mkmetric {
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
-    sources: Sources,
-    #[command(flatten)]
-    _inherited: Inherited,
+    sources: ToolSources,
 }
 
 impl Mkmetric {
     pub(super) fn run(self) -> Result<(), Failure> {
-        with_folder(&self.sources, |opened| assign(&opened.schema, UidKind::Metric, &self.names))
+        with_folder(&self.sources.load()?, |opened| assign(&opened.schema, UidKind::Metric, &self.names))
     }
 }

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::folder::with_folder;
 use super::words::Words;
-use super::{Inherited, Sources, java, print};
+use super::{ToolSources, java, print};
 use crate::app::query_limits;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
@@ -29,17 +29,22 @@ pub(super) struct QueryTool {
     /// The query
     #[arg(required = true, value_name = "WORD", allow_hyphen_values = false)]
     words: Vec<String>,
+    /// OpenTSDB draws files by gnuplot here; refused
+    #[arg(long, hide = true, value_name = "BASE")]
+    graph: Option<String>,
     #[command(flatten)]
-    sources: Sources,
-    #[command(flatten)]
-    _inherited: Inherited,
+    sources: ToolSources,
 }
 
 impl QueryTool {
     pub(super) fn run(self) -> Result<(), Failure> {
+        if self.graph.is_some() {
+            let line = "--graph is not there: a server draws graphs, as of `GET /q?start=1h-ago&m=sum:sys.cpu&png`";
+            return Err(Failure::new(Exit::Usage, line));
+        }
         let config = self.sources.load()?;
         let words = Words::parse(&self.words, &config)?;
-        with_folder(&self.sources, |opened| {
+        with_folder(&config, |opened| {
             let engine = QueryEngine::new(Arc::clone(&opened.schema), options(&config)?, query_limits(&config));
             let request = QueryRequest {
                 start: Some(format!("{}ms", words.start_ms)),

@@ -11,7 +11,7 @@ use clap::Args;
 use super::folder::{failed, with_folder};
 use super::rows::Rows;
 use super::words::Words;
-use super::{Inherited, Sources, java, print};
+use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
 
 /// `basalt scan`.
@@ -38,15 +38,14 @@ pub(super) struct ScanTool {
     #[arg(long)]
     delete: bool,
     #[command(flatten)]
-    sources: Sources,
-    #[command(flatten)]
-    _inherited: Inherited,
+    sources: ToolSources,
 }
 
 impl ScanTool {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let words = Words::parse(&self.words, &self.sources.load()?)?;
-        with_folder(&self.sources, |opened| {
+        let config = self.sources.load()?;
+        let words = Words::parse(&self.words, &config)?;
+        with_folder(&config, |opened| {
             let schema = &*opened.schema;
             words.queries.iter().try_for_each(|query| self.dump(schema, &Rows::of(schema, &words, query)?))
         })

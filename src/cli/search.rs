@@ -6,7 +6,7 @@ use basalt_schema::{FoundSeries, Lookup};
 use clap::Args;
 
 use super::folder::{failed, with_folder};
-use super::{Inherited, Sources, java, print};
+use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
 
 /// Series printed at a time.
@@ -31,15 +31,13 @@ pub(super) struct Search {
     #[arg(long, hide = true)]
     use_data_table: bool,
     #[command(flatten)]
-    sources: Sources,
-    #[command(flatten)]
-    _inherited: Inherited,
+    sources: ToolSources,
 }
 
 impl Search {
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut lookup = lookup(&self.words)?;
-        with_folder(&self.sources, |opened| {
+        with_folder(&self.sources.load()?, |opened| {
             loop {
                 let page = opened.schema.lookup(&lookup).map_err(|cause| failed("cannot look up", &cause))?;
                 let text: String = page.series.iter().map(line).collect();

@@ -10,7 +10,7 @@ use clap::Args;
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::folder::{failed, with_folder};
-use super::{Inherited, Sources, java, print};
+use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
 
 /// `basalt uid`.
@@ -49,9 +49,7 @@ pub(super) struct UidTool {
     #[arg(long, value_name = "N")]
     idwidth: Option<u8>,
     #[command(flatten)]
-    sources: Sources,
-    #[command(flatten)]
-    _inherited: Inherited,
+    sources: ToolSources,
 }
 
 /// The words of a command line, understood.
@@ -73,7 +71,7 @@ enum Task {
 impl UidTool {
     pub(super) fn run(self) -> Result<(), Failure> {
         let task = task(&self.words, self.ignore_case)?;
-        with_folder(&self.sources, |opened| {
+        with_folder(&self.sources.load()?, |opened| {
             let schema = &*opened.schema;
             check_width(schema, self.idwidth)?;
             match task {

@@ -23,6 +23,31 @@ fn folder_of(lines: &str) -> tempfile::TempDir {
     folder
 }
 
+/// `C-IMPORT`, `C-QUERY`: the options of `tsdb`'s own scripts do what they say, or are refused by a line.
+#[test]
+fn inherited_options_are_taken_or_refused() {
+    let folder = folder_of("put i.m 1356998400 1 host=a\n");
+    let data = folder.path().join("data");
+    let file = folder.path().join("points");
+    std::fs::write(&file, "i.n 1356998400 2 host=a\n").unwrap();
+    let (file, closed) = (file.to_str().unwrap(), folder.path().join("closed.conf"));
+    std::fs::write(&closed, "tsd.core.auto_create_metrics = false\n").unwrap();
+    let closed = ["--config", closed.to_str().unwrap()];
+    let inherited = ["--zkquorum", "zk:2181", "--zkbasedir", "/hbase", "--verbose"];
+    let import = |more: &[&'static str]| [&["import", file][..], &closed, &inherited, more].concat();
+    tool(&data, 1, &import(&[]));
+    assert!(tool(&data, 0, &import(&["--auto-metric"])).starts_with("1 points stored"));
+    let query =
+        |more: &[&'static str]| [&["query", "1356998400", "1356998401", "sum", "i.n"][..], &inherited, more].concat();
+    assert_eq!(tool(&data, 0, &query(&[])), "i.n 1356998400000 2 {host=a}\n");
+    assert_eq!(tool(&data, 0, &query(&["--table", "tsdb", "--uidtable", "tsdb-uid"])), tool(&data, 0, &query(&[])));
+    tool(&data, 1, &query(&["--uidtable", "other-uid"]));
+    let refused = run(&["query", "--graph", "x", "1h-ago", "sum", "i.n"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--graph is not there"));
+    let refused = run(&["import", file, "--table", "x"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("need --data-dir"));
+}
+
 #[test]
 fn compact_merges_a_folder_and_keeps_its_points() {
     let folder = folder_of("put c.m 1356998400 1 host=a\nput c.m 1356998401 2 host=a\n");
