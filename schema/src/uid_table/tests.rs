@@ -352,6 +352,7 @@ fn damaged_cells_are_told() {
     assert!(table.uid_or_create("new").is_err());
 }
 
+/// `S-UID-LATIN1`
 #[test]
 fn latin_1_names_are_readable() {
     let uids = daemon(&memory(), &SchemaConfig::default());
