@@ -65,8 +65,7 @@ impl App {
     ///
     /// As [`Opened::open`]; exit code 3 for a time zone that does not exist.
     pub(crate) async fn open(config: Config) -> Result<Self, Failure> {
-        let default_zone = parse_zone(&config.query.timezone)
-            .map_err(|cause| Failure::config(format!("setting `query.timezone`: {cause}")))?;
+        let query_options = query_options(&config)?;
         let (store, config) = spawn_blocking(move || Opened::open(&config).map(|store| (store, config)))
             .await
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot open the store: {cause}")))??;
@@ -76,11 +75,6 @@ impl App {
             if config.server.stats_canonical { std::fs::read_to_string("/etc/hosts") } else { Ok(String::new()) };
         let host = canonical(&host, &hosts.unwrap_or_default());
         let schema = &store.schema;
-        let query_options = Options {
-            compat: Compat { strict: config.compat.strict },
-            default_zone,
-            skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
-        };
         let mut ingest = Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config));
         let rewriter = rewriting::rewriter(&config, schema);
         if let Some(rewriter) = &rewriter {
@@ -261,6 +255,20 @@ fn canonical(host: &str, hosts: &str) -> String {
     let mut names = lines.map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>());
     let line = names.find(|names| names.contains(&host)).unwrap_or_default();
     line.first().filter(|name| name.contains('.')).map_or_else(|| host.to_owned(), ToString::to_string)
+}
+
+/// How requests for queries are read.
+///
+/// # Errors
+///
+/// Exit code 3 for a time zone that does not exist.
+pub(crate) fn query_options(config: &Config) -> Result<Options, Failure> {
+    Ok(Options {
+        compat: Compat { strict: config.compat.strict },
+        default_zone: parse_zone(&config.query.timezone)
+            .map_err(|cause| Failure::config(format!("setting `query.timezone`: {cause}")))?,
+        skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
+    })
 }
 
 fn ingest_limits(config: &Config) -> IngestLimits {

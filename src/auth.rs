@@ -161,8 +161,9 @@ pub(crate) fn line(name: &str, role: Role, token: &str) -> String {
 /// The file of roles; one that cannot be read at start ends the start.
 pub(crate) const FILE: Reloaded = Reloaded {
     what: "roles",
-    path: |app| &app.config.server.auth_file,
-    every: |app| app.config.server.auth_reload_ms,
+    path: |config| &config.server.auth_file,
+    every: |config| config.server.auth_reload_ms,
+    check: |text| parse(text).map(|users| users.len()),
     replace: |app, text| app.users.replace(text),
 };
 

@@ -46,8 +46,7 @@ static LEVELS: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
 ///
 /// `log.level` is no filter; or logging was started before.
 pub(crate) fn start(config: &Log) -> Result<(), Failure> {
-    let levels = EnvFilter::try_new(&config.level)
-        .map_err(|cause| Failure::config(format!("setting `log.level`: `{}`: {cause}", config.level)))?;
+    let levels = levels(config)?;
     let is_terminal = std::io::stderr().is_terminal();
     let json = match config.format {
         LogFormat::Auto => !is_terminal,
@@ -66,6 +65,16 @@ pub(crate) fn start(config: &Log) -> Result<(), Failure> {
     // A second start failed above, so nobody else set it.
     LEVELS.set(handle).unwrap_or_default();
     Ok(())
+}
+
+/// What `log.level` lets through.
+///
+/// # Errors
+///
+/// It is no filter.
+pub(crate) fn levels(config: &Log) -> Result<EnvFilter, Failure> {
+    EnvFilter::try_new(&config.level)
+        .map_err(|cause| Failure::config(format!("setting `log.level`: `{}`: {cause}", config.level)))
 }
 
 /// Writes lines to standard error.

@@ -25,6 +25,7 @@ mod log;
 mod metrics;
 mod migrate;
 mod peer;
+mod preflight;
 mod publish;
 mod register;
 mod reload;

@@ -93,7 +93,22 @@ impl Open {
     }
 }
 
+/// The target of these settings.
+fn target(config: &config::Publish) -> Result<Target, Failure> {
+    Target::parse(&config.to)
+        .ok_or_else(|| Failure::config(format!("setting `publish.to`: `{}` is not unix:PATH or file:PATH", config.to)))
+}
+
 impl Publisher {
+    /// Checks the target, if the configuration names one.
+    ///
+    /// # Errors
+    ///
+    /// Exit code 3 for a target that is none.
+    pub(crate) fn check(config: &config::Publish) -> Result<(), Failure> {
+        if config.enable { target(config).map(drop) } else { Ok(()) }
+    }
+
     /// Starts the thread that writes, if the configuration names a target.
     ///
     /// # Errors
@@ -103,9 +118,7 @@ impl Publisher {
         if !config.enable {
             return Ok(Self::default());
         }
-        let target = Target::parse(&config.to).ok_or_else(|| {
-            Failure::config(format!("setting `publish.to`: `{}` is not unix:PATH or file:PATH", config.to))
-        })?;
+        let target = target(config)?;
         let (queue, batches) = sync_channel(BATCHES_MAX);
         let counts = Arc::new(Counts::default());
         let of_the_thread = Arc::clone(&counts);

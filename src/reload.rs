@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::app::App;
+use crate::config::Config;
 use crate::exit::Failure;
 
 /// A file that a setting names, and what becomes of its text.
@@ -15,35 +16,56 @@ pub(crate) struct Reloaded {
     /// What the file holds, for messages.
     pub(crate) what: &'static str,
     /// Its path; empty for none.
-    pub(crate) path: fn(&App) -> &str,
+    pub(crate) path: fn(&Config) -> &str,
     /// How often it is read; zero for once.
-    pub(crate) every: fn(&App) -> Duration,
+    pub(crate) every: fn(&Config) -> Duration,
+    /// Looks at a text and says how many entries it has, or what is wrong with it.
+    pub(crate) check: fn(&str) -> Result<usize, String>,
     /// Puts a text in force and says how many entries it has, or leaves all as it is and says why.
     pub(crate) replace: fn(&App, &str) -> Result<usize, String>,
 }
 
 impl Reloaded {
+    /// Whether the file, if one is named, could be put in force.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reloaded::load`].
+    pub(crate) fn check(&self, config: &Config) -> Result<(), Failure> {
+        self.read(config, self.check).map(drop)
+    }
+
     /// Puts the file in force, if one is named.
     ///
     /// # Errors
     ///
     /// One line: the file cannot be read or is wrong; what was in force stays.
     pub(crate) fn load(&self, app: &App) -> Result<(), Failure> {
-        let path = (self.path)(app);
+        if let Some(count) = self.read(&app.config, |text| (self.replace)(app, text))? {
+            tracing::debug!(path = (self.path)(&app.config), count, "{} are in force", self.what);
+        }
+        Ok(())
+    }
+
+    /// What `take` says of the file's text, if a file is named.
+    fn read(
+        &self,
+        config: &Config,
+        take: impl FnOnce(&str) -> Result<usize, String>,
+    ) -> Result<Option<usize>, Failure> {
+        let path = (self.path)(config);
         if path.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let text = std::fs::read_to_string(Path::new(path))
             .map_err(|cause| Failure::config(format!("cannot read {path}: {cause}")))?;
-        let count = (self.replace)(app, &text).map_err(|why| Failure::config(format!("{path}: {why}")))?;
-        tracing::debug!(path, count, "{} are in force", self.what);
-        Ok(())
+        take(&text).map(Some).map_err(|why| Failure::config(format!("{path}: {why}")))
     }
 
     /// Reads the file again and again. Ends at once where there is none, else never.
     pub(crate) async fn keep_loading(self, app: Arc<App>) {
-        let every = (self.every)(&app);
-        if (self.path)(&app).is_empty() || every.is_zero() {
+        let every = (self.every)(&app.config);
+        if (self.path)(&app.config).is_empty() || every.is_zero() {
             return;
         }
         let mut ticks = interval(every);

@@ -95,7 +95,7 @@ impl Server {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    seat((&ready, awaited), (&seats, &loops), config.header_timeout_ms, (stream, peer), &stop);
+                    seat((&ready, awaited), (&seats, &loops), config.header_patience(), (stream, peer), &stop);
                 }
                 Err(cause) => {
                     tracing::warn!(%cause, "cannot accept a connection");
@@ -195,7 +195,7 @@ async fn connection(app: &Arc<App>, loops: &Loops, (stream, peer): (TcpStream, S
     stream.set_nodelay(true).unwrap_or_default();
     let mut first = [0_u8; 1];
     let peeked = tokio::select! {
-        peeked = timeout(app.config.server.header_timeout_ms, stream.peek(&mut first)) => peeked,
+        peeked = timeout(app.config.server.header_patience(), stream.peek(&mut first)) => peeked,
         () = stopped(&mut stop) => return,
     };
     match (peeked, first) {
@@ -218,7 +218,7 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(config.server.idle_timeout_ms)
+        .header_read_timeout(config.server.idle_patience())
         .max_headers(HEADERS_MAX)
         .max_buf_size(config.http.max_header_bytes.max(8_192))
         .title_case_headers(true);
@@ -228,7 +228,7 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
     // A peer that stopped reading its answer is as idle as one that stopped asking.
     let (reader, writer) = stream.into_split();
     let mut stream = TimeoutStream::new(join(Cursor::new(received).chain(reader), writer));
-    stream.set_write_timeout(Some(config.server.idle_timeout_ms).filter(|patience| !patience.is_zero()));
+    stream.set_write_timeout(Some(config.server.idle_patience()));
     let serving = builder.serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut serving = std::pin::pin!(serving);
     let ended = tokio::select! {

@@ -45,9 +45,7 @@ impl Plain {
     /// One line with exit code 4 (folder in use), 5 (damage), 75 (disk full), 3 (settings that cannot be), 1 for the
     /// rest.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
-        let mut schema = schema_config(config)?;
-        schema.histogram_id = derived::histogram_id(config)?;
-        schema.rollups = derived::rollups(config)?;
+        let mut schema = settings(config)?;
         let (raise, poisoned) = watch::channel(None);
         let mut cluster = None;
         let (store, engine): (Arc<dyn Store>, _) = match config.store.kind {
@@ -271,6 +269,28 @@ fn limits(config: &config::Store) -> Limits {
         reserve_bytes: config.reserve_bytes,
         ..Limits::default()
     }
+}
+
+/// Checks the settings of the tables without the tables: on a store that is empty and only in memory.
+///
+/// # Errors
+///
+/// Exit code 3: what [`Opened::open`] would refuse whatever the store holds.
+pub(crate) fn check(config: &Config) -> Result<(), Failure> {
+    let schema = settings(config)?;
+    if config.store.kind == StoreKind::Hbase {
+        hbase::check(&config.hbase)?;
+    }
+    let empty = Arc::new(MemoryStore::new(Arc::new(WallClock)));
+    Schema::open(empty, schema).map(drop).map_err(|cause| no_tables(&cause))
+}
+
+/// The settings of OpenTSDB's tables, with what is kept beside points.
+fn settings(config: &Config) -> Result<SchemaConfig, Failure> {
+    let mut schema = schema_config(config)?;
+    schema.histogram_id = derived::histogram_id(config)?;
+    schema.rollups = derived::rollups(config)?;
+    Ok(schema)
 }
 
 fn schema_config(whole: &Config) -> Result<SchemaConfig, Failure> {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use crate::cluster::Cluster;
+use crate::error::Result;
+
 /// Where a cluster is found, how long its answers are waited for, and the bounds of what is under way.
 ///
 /// ```
@@ -41,6 +44,14 @@ pub struct HBaseOptions {
 }
 
 impl HBaseOptions {
+    /// Checks that these settings can be, without asking anybody.
+    ///
+    /// # Errors
+    /// `Invalid`: neither masters nor `ZooKeeper`'s servers, or one that is no address.
+    pub fn check(&self) -> Result<()> {
+        Cluster::new(self.clone()).map(drop)
+    }
+
     /// The defaults, for a cluster that is found by these masters.
     pub fn of_masters(masters: impl IntoIterator<Item = String>) -> Self {
         Self {

@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 
 use clap::{Args, Subcommand};
 
+use super::serve::Serve;
 use super::{Sources, print};
 use crate::config::Config;
 use crate::exit::Failure;
+use crate::preflight;
 
 /// `basalt config …`.
 #[derive(Debug, Args)]
@@ -18,8 +20,10 @@ pub(super) struct ConfigCommand {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Read all layers and say whether a server would start with them
-    #[command(after_help = "Exit code 3 and one line if not. Example: basalt config check --config basalt.toml")]
-    Check(Sources),
+    #[command(after_help = "\
+Takes the flags of `basalt serve`, reads the files that settings name, opens no store and asks nobody.
+Exit code 3 and one line if a server would not start. Example: basalt config check --config basalt.toml")]
+    Check(Box<Serve>),
     /// Print every setting in force as a TOML file, with where each came from
     #[command(after_help = "Order: defaults < file < environment (BASALT_SECTION__KEY) < flags.")]
     Show(Sources),
@@ -28,8 +32,9 @@ enum Verb {
 impl ConfigCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         match self.verb {
-            Verb::Check(sources) => {
-                let config = sources.load()?;
+            Verb::Check(serve) => {
+                let config = serve.config()?;
+                preflight::check(&config)?;
                 let mut text = String::new();
                 for (what, lines) in [("warning", config.warnings()), ("note", config.notes())] {
                     for line in lines {

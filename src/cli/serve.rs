@@ -1,6 +1,5 @@
 //! `basalt serve`: from a configuration to a running daemon and back to nothing.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
@@ -12,7 +11,7 @@ use crate::app::App;
 use crate::config::{Config, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::server::{Awaited, Server};
-use crate::{auth, limits, log};
+use crate::{auth, limits, log, preflight};
 
 /// `basalt serve`.
 #[derive(Debug, Args)]
@@ -48,7 +47,12 @@ impl Serve {
         run(self.config()?)
     }
 
-    fn config(&self) -> Result<Config, Failure> {
+    /// All layers, these flags as the last.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::load`].
+    pub(super) fn config(&self) -> Result<Config, Failure> {
         let mut layers = self.sources.layers();
         if let Some(listen) = &self.listen {
             layers.flags.push(("server.listen", listen.clone()));
@@ -92,8 +96,7 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
             "`rewrite.enable` has no effect: the embedded store folds an hour's rows when it flushes and compacts"
         );
     }
-    refuse_public(&config)?;
-    keep_heaps();
+    preflight::check(&config)?;
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if config.server.worker_threads > 0 {
         builder.worker_threads(config.server.worker_threads);
@@ -107,27 +110,6 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     // A second interrupt or a hung query must not keep the process.
     runtime.shutdown_background();
     served
-}
-
-/// Has glibc's heaps keep what a request of some hundred points takes from one to the next: a block of this size that is freed moves the
-/// bounds from which blocks are mappings and from which the end of a heap goes back to the kernel (twice as much). Without it every such
-/// request takes its pages anew. Larger blocks stay mappings.
-fn keep_heaps() {
-    const BLOCK_BYTES: usize = 512 << 10;
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(BLOCK_BYTES)));
-}
-
-/// Without authentication, only this machine may reach the port unless a person insists.
-fn refuse_public(config: &Config) -> Result<(), Failure> {
-    let listen: SocketAddr = config.server.listen;
-    if listen.ip().is_loopback() || config.server.insecure || !config.server.auth_file.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::config(format!(
-        "{listen} can be reached from other machines and there is no authentication: \
-         listen on 127.0.0.1, name a file of tokens by `server.auth_file` (`basalt token --help`), or add --insecure if \
-         the network is trusted"
-    )))
 }
 
 async fn serve(mut config: Config) -> Result<(), Failure> {

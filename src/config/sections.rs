@@ -80,6 +80,24 @@ pub(crate) struct Server {
     pub(crate) stats_canonical: bool,
 }
 
+impl Server {
+    /// How long a connection may wait to send its first byte.
+    pub(crate) const fn header_patience(&self) -> Duration {
+        patience(self.header_timeout_ms)
+    }
+
+    /// How long an HTTP connection may stay silent.
+    pub(crate) const fn idle_patience(&self) -> Duration {
+        patience(self.idle_timeout_ms)
+    }
+}
+
+/// A time limit of which 0 means none: a century then, so that it can be added to an instant.
+const fn patience(limit: Duration) -> Duration {
+    const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+    if limit.is_zero() { FOREVER } else { limit }
+}
+
 impl Default for Server {
     fn default() -> Self {
         Self {

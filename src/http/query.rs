@@ -53,7 +53,7 @@ pub(crate) async fn post(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let (limit, patience) = (app.config.http.max_body_bytes, app.config.server.idle_timeout_ms);
+    let (limit, patience) = (app.config.http.max_body_bytes, app.config.server.idle_patience());
     let bytes = body::read(&parts.headers, body, limit, patience).await?;
     if bytes.is_empty() {
         return Err(ApiError::missing_body());
@@ -255,7 +255,7 @@ async fn start(
     let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
     let cancel = Cancel::new();
     let guard = CancelOnDrop::new(cancel.clone());
-    let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, &app.seats, guard);
+    let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.seats, guard);
     let (said, heard) = oneshot::channel();
     let work = Work { app, entry, began, request, form: form.clone(), query, formulas, cancel, seat };
     let handle = Handle::current();

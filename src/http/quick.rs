@@ -81,7 +81,7 @@ impl<S> Ended<S> {
 /// Whether this server answers plain puts here at all.
 pub(crate) fn is_on(app: &App) -> bool {
     let config = &app.config;
-    mode::serves(config, "/api/put") && !config.publish.enable && !config.server.idle_timeout_ms.is_zero()
+    mode::serves(config, "/api/put") && !config.publish.enable
 }
 
 /// Answers plain puts until something else comes, the peer leaves, or `stop` is raised.
@@ -91,7 +91,7 @@ async fn serve(
     mut stop: Stop,
     turn: Option<&Arc<Turn>>,
 ) -> Ended<TcpStream> {
-    let patience = app.config.server.idle_timeout_ms;
+    let patience = app.config.server.idle_patience();
     let raised = stop.clone();
     let (reader, writer) = stream.split();
     let connection = Connection {

@@ -36,7 +36,7 @@ pub(crate) async fn shell(_: Admin, State(app): State<Arc<App>>, call: Call) -> 
     };
     let seat = app.operators.take().await.map_err(ApiError::overloaded)?;
     let guard = CancelOnDrop::new(Cancel::new());
-    let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, &app.operators, guard);
+    let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.operators, guard);
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || {
         let mut out = Out::new(pieces, handle);

@@ -17,6 +17,19 @@ const ROWS_LOOKED_AT: u64 = 100;
 ///
 /// Exit code 3: addresses that are none. 75: nobody answers, which may pass.
 pub(super) fn open(config: &config::Hbase) -> Result<HBaseStore, Failure> {
+    HBaseStore::open(options(config)).map_err(|cause| refused(&cause))
+}
+
+/// Checks what can be checked without asking anybody.
+///
+/// # Errors
+///
+/// Exit code 3: addresses that are none.
+pub(super) fn check(config: &config::Hbase) -> Result<(), Failure> {
+    options(config).check().map_err(|cause| refused(&cause))
+}
+
+fn options(config: &config::Hbase) -> HBaseOptions {
     let mut options = HBaseOptions::of_masters(listed(&config.masters));
     options.zookeeper = listed(&config.zookeeper_quorum);
     options.zookeeper_root.clone_from(&config.zookeeper_root);
@@ -24,14 +37,16 @@ pub(super) fn open(config: &config::Hbase) -> Result<HBaseStore, Failure> {
     (options.call_timeout, options.operation_timeout) = (config.call_timeout_ms, config.operation_timeout_ms);
     options.fsync_wal = config.fsync_wal;
     options.compression.clone_from(&config.compression);
-    HBaseStore::open(options).map_err(|cause| {
-        let exit = match cause.kind() {
-            ErrorKind::Invalid => Exit::Config,
-            ErrorKind::Unavailable => Exit::TryLater,
-            kind => exit_of(kind),
-        };
-        Failure::new(exit, format!("cannot open store hbase: {}", with_causes(&cause)))
-    })
+    options
+}
+
+fn refused(cause: &basalt_hbase::Error) -> Failure {
+    let exit = match cause.kind() {
+        ErrorKind::Invalid => Exit::Config,
+        ErrorKind::Unavailable => Exit::TryLater,
+        kind => exit_of(kind),
+    };
+    Failure::new(exit, format!("cannot open store hbase: {}", with_causes(cause)))
 }
 
 /// Checks that the rows of a data table that others may have made are rows of these settings: with others, points would

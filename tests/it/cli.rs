@@ -41,6 +41,27 @@ fn a_public_address_needs_a_word() {
     check(&["serve", "--store", "memory", "--listen", "0.0.0.0:0"], 3, "--insecure");
 }
 
+/// `config check` refuses what `serve` refuses, with the same line: what only the reader of a setting can see, too.
+#[test]
+fn what_is_checked_as_good_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("basalt.toml");
+    let path = file.to_str().unwrap();
+    for (text, line) in [
+        ("[query]\ntimezone = 'Mars/Olympus'\n", "query.timezone"),
+        ("[log]\nlevel = 'basalt=loud'\n", "log.level"),
+        ("[server]\nauth_file = '/nowhere/tokens'\n", "/nowhere/tokens"),
+        ("[schema]\nhistograms = '['\n", "schema.histograms"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        for command in [&["config", "check"][..], &["serve", "--store", "memory", "--listen", "127.0.0.1:0"][..]] {
+            check(&[command, &["--config", path]].concat(), 3, line);
+        }
+    }
+    check(&["config", "check", "--listen", "0.0.0.0:4242"], 3, "--insecure");
+    check(&["config", "check", "--listen", "0.0.0.0:4242", "--insecure"], 0, "configuration is good");
+}
+
 /// What `config show` prints is a file that means the same.
 #[test]
 fn shown_settings_can_be_read_back() {

@@ -69,6 +69,36 @@ fn connections_that_trickle_end_and_harm_nobody() {
     });
 }
 
+/// A limit of 0 is none: for the first byte, within a head, within a body, between requests, and on the road of plain puts.
+#[test]
+fn a_timeout_of_nought_is_forever() {
+    let (daemon, _folder) = start("[server]\nheader_timeout_ms = 0\nidle_timeout_ms = 0\n");
+    let put = "POST /api/put HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n[]";
+    let get = "GET /api/version HTTP/1.1\r\nHost: x\r\n\r\n";
+    let late = "POST /api/query HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}";
+    for request in [put, get, late] {
+        let mut stream = daemon.connect();
+        for pass in 0..2 {
+            for piece in request.as_bytes().chunks(request.len() - 1) {
+                // The wait for a byte that does not come is the silence.
+                stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+                let silent = stream.read(&mut [0]).unwrap_err().kind();
+                assert!(matches!(silent, std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut), "{request}");
+                stream.write_all(piece).unwrap();
+            }
+            stream.set_read_timeout(Some(crate::http::TIMEOUT)).unwrap();
+            let mut answer = [0; 4096];
+            let bytes = stream.read(&mut answer).unwrap();
+            let answer = String::from_utf8_lossy(&answer[..bytes]);
+            assert!(
+                answer.starts_with("HTTP/1.1 ") && !answer.starts_with("HTTP/1.1 408"),
+                "{pass} {request}: {answer}"
+            );
+        }
+    }
+    assert!(serves(&daemon));
+}
+
 /// A body whose pieces come slower than any line carries them.
 #[test]
 fn a_body_that_trickles_is_given_up() {
