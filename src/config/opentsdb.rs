@@ -174,9 +174,8 @@ pub(super) fn keys_of(setting: &str) -> Vec<String> {
     let how = |effect: &Effect| match effect {
         Is(name) if *name == setting => Some(""),
         Path(name, _) if *name == setting => Some(" (a path)"),
-        Limit(name) if *name == setting => Some(" (0 keeps the default)"),
         Not(name) if *name == setting => Some(" (the opposite)"),
-        Seconds(names) if names.contains(&setting) => Some(" (seconds; 0 keeps the default)"),
+        Seconds(names) if names.contains(&setting) => Some(" (seconds; 0 is no limit)"),
         Port if setting == "server.listen" => Some(" (the port)"),
         Bind if setting == "server.listen" => Some(" (the address)"),
         _ => None,
