@@ -29,6 +29,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::backup::backed_up;
+pub(crate) use self::compact::compacted;
 use crate::config::{Config, Layers};
 use crate::exit::{Exit, Failure};
 use crate::version::{SPOKEN, VERSION};
@@ -58,7 +59,7 @@ enum Command {
     Tsd(Box<tsd::Tsd>),
     /// Read OpenTSDB text files into a server or a data folder
     Import(import::Import),
-    /// Merge the files of a data folder
+    /// Merge the files of a data folder or a running server
     Compact(compact::Compact),
     /// Take a backup of a data folder or a running server
     Backup(backup::Backup),

@@ -18,6 +18,7 @@ mod assets;
 mod backup;
 mod body;
 mod call;
+mod compact;
 mod cors;
 mod error;
 mod expression;
@@ -70,7 +71,7 @@ use tower_http::compression::CompressionLayer;
 
 use crate::app::App;
 pub(crate) use admin::HEADER as ADMIN_HEADER;
-pub(crate) use error::{ApiError, not_open, not_ready};
+pub(crate) use error::{ApiError, ROLE_TOO_LOW, not_open, not_ready};
 pub(crate) use json::body_of;
 use params::Params;
 

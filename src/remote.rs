@@ -1,10 +1,12 @@
-//! A shell whose commands a running daemon does: each is sent whole to its `/store`, and what comes back is printed.
+//! A running daemon that does what an operator's tool asks: commands are sent whole to its `/store` and the paths below
+//! it, and what comes back is printed.
 
 use std::io::Write;
 
 use basalt_shell::{Elsewhere, Failed, Next, Reason, Style};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use hyper::StatusCode;
 use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper_util::rt::TokioIo;
@@ -17,17 +19,23 @@ use crate::exit::{Exit, Failure};
 /// The longest last object of an answer.
 const TOLD_BYTES_MAX: usize = 1 << 20;
 
-/// A running daemon.
-pub(crate) struct Remote<'a> {
+/// A running daemon that an operator's tool asks.
+#[derive(Debug)]
+pub(crate) struct Server {
     address: String,
     runtime: Runtime,
+}
+
+/// A running daemon as the shell's runner.
+pub(crate) struct Remote<'a> {
+    server: Server,
     out: &'a mut dyn Write,
     style: Style,
 }
 
 impl std::fmt::Debug for Remote<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Remote").field("address", &self.address).finish_non_exhaustive()
+        out.debug_struct("Remote").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
@@ -48,48 +56,63 @@ struct Refused {
 #[derive(Debug, Deserialize)]
 struct Refusal {
     message: String,
+    details: Option<String>,
 }
 
-impl<'a> Remote<'a> {
+impl Server {
     /// A daemon at `http://HOST:PORT`; port 4242 unless told. Nothing is sent yet.
     ///
     /// # Errors
     ///
     /// An address that is none.
-    pub(crate) fn new(url: &str, out: &'a mut dyn Write, style: Style) -> Result<Self, Failure> {
+    pub(crate) fn at(url: &str) -> Result<Self, Failure> {
         let address = crate::peer::address(url)?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot start: {cause}")))?;
-        Ok(Self { address, runtime, out, style })
+        Ok(Self { address, runtime })
     }
 
-    /// Has the daemon do something else of an operator's, and prints what it answers.
+    /// Has the daemon do something of an operator's, and prints what it answers to `out`.
     ///
     /// # Errors
     ///
-    /// What the daemon tells, with its exit code; no daemon there.
-    pub(crate) fn ask(&mut self, path: &str, body: &[u8]) -> Result<(), Failure> {
-        let Self { address, runtime, out, .. } = self;
-        let told = runtime.block_on(exchange(address, path, body, *out)).map_err(|cause| match cause {
+    /// What the daemon tells, with its exit code; no daemon there, or one that ends meanwhile.
+    pub(crate) fn ask(&self, path: &str, body: &[u8], out: &mut dyn Write) -> Result<(), Failure> {
+        let told = self.exchange(path, body, out).map_err(|cause| match cause {
             Lost::Output(cause) => Failure::new(Exit::Failure, format!("cannot write to standard output: {cause}")),
-            Lost::Server(cause) => Failure::new(Exit::Failure, format!("{address}: {cause}")),
+            Lost::Server(exit, cause) => Failure::new(exit, cause),
         })?;
         let Some(failed) = told.failed else { return Ok(()) };
         let codes = [Exit::Usage, Exit::Config, Exit::Locked, Exit::Damage, Exit::TryLater];
         let exit = codes.into_iter().find(|exit| told.exit == Some(*exit as u8)).unwrap_or(Exit::Failure);
         Err(Failure::new(exit, failed))
     }
+
+    fn exchange(&self, path: &str, body: &[u8], out: &mut dyn Write) -> Result<Told, Lost> {
+        self.runtime.block_on(exchange(&self.address, path, body, out))
+    }
+}
+
+impl<'a> Remote<'a> {
+    /// A shell's runner that prints to `out`; the rest as [`Server::at`].
+    ///
+    /// # Errors
+    ///
+    /// An address that is none.
+    pub(crate) fn new(url: &str, out: &'a mut dyn Write, style: Style) -> Result<Self, Failure> {
+        Ok(Self { server: Server::at(url)?, out, style })
+    }
 }
 
 impl Elsewhere for Remote<'_> {
     fn run(&mut self, commands: &[u8], line: u32) -> Result<Next, Failed> {
-        let Self { address, runtime, out, style } = self;
+        let Self { server, out, style } = self;
         let path = format!("/store?line={line}{}{}", flag("json", style.json), flag("epoch", style.epoch));
-        let told = runtime.block_on(exchange(address, &path, commands, *out)).map_err(|cause| match cause {
+        let told = server.exchange(&path, commands, *out).map_err(|cause| match cause {
             Lost::Output(cause) => Failed::output(line, cause),
-            Lost::Server(cause) => Failed::wrong(line, format!("{address}: {cause}")),
+            Lost::Server(_, cause) => Failed::wrong(line, cause),
         })?;
         match told.failed {
             Some(failed) => Err(Failed::told(failed, told.exit)),
@@ -123,13 +146,42 @@ fn flag(name: &str, is_set: bool) -> String {
 /// Why there is no whole answer.
 enum Lost {
     Output(std::io::Error),
-    Server(String),
+    /// One sentence that names the server and says what to do.
+    Server(Exit, String),
+}
+
+impl Lost {
+    fn unreachable(address: &str, cause: &dyn std::fmt::Display) -> Self {
+        Self::Server(Exit::Failure, format!("cannot reach {address}: {cause}; is the server running there?"))
+    }
+
+    fn broken(address: &str, cause: &dyn std::fmt::Display) -> Self {
+        let advice = "look into the server's log, then run this again: what was done stays";
+        Self::Server(Exit::Failure, format!("{address}: the answer broke off ({cause}); {advice}"))
+    }
+
+    /// What an answer means that is no success.
+    fn refused(address: &str, status: StatusCode, body: &[u8]) -> Self {
+        let Ok(Refused { error }) = serde_json::from_slice(body) else {
+            return Self::Server(Exit::Failure, format!("{address}: {status}: is this a Basalt server?"));
+        };
+        let exit = if status == StatusCode::SERVICE_UNAVAILABLE { Exit::TryLater } else { Exit::Failure };
+        let mut line = format!("{address}: {status}: {}", error.message);
+        if let Some(details) = &error.details {
+            line = format!("{line}: {details}");
+        }
+        if status == StatusCode::UNAUTHORIZED || error.message == crate::http::ROLE_TOO_LOW {
+            line += "; set BASALT_TOKEN to an administrator's token";
+        }
+        Self::Server(exit, line)
+    }
 }
 
 async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Write) -> Result<Told, Lost> {
-    let lost = |cause: &dyn std::fmt::Display| Lost::Server(cause.to_string());
-    let stream = TcpStream::connect(address).await.map_err(|cause| lost(&cause))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|cause| lost(&cause))?;
+    let unreachable = |cause: &dyn std::fmt::Display| Lost::unreachable(address, cause);
+    let broken = |cause: &dyn std::fmt::Display| Lost::broken(address, cause);
+    let stream = TcpStream::connect(address).await.map_err(|cause| unreachable(&cause))?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|cause| unreachable(&cause))?;
     let mut request = hyper::Request::post(path)
         .header(HOST, address)
         .header(CONTENT_TYPE, "text/plain")
@@ -137,16 +189,19 @@ async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Writ
     if let Ok(token) = std::env::var(crate::peer::TOKEN_VARIABLE) {
         request = request.header(AUTHORIZATION, format!("Bearer {token}"));
     }
-    let request = request.body(Full::new(Bytes::copy_from_slice(commands))).map_err(|cause| lost(&cause))?;
+    let request = request.body(Full::new(Bytes::copy_from_slice(commands))).map_err(|cause| {
+        let advice = "is BASALT_TOKEN as `basalt token` printed it?";
+        Lost::Server(Exit::Failure, format!("cannot ask {address}: {cause}; {advice}"))
+    })?;
     // The connection is driven beside its request; it ends with it.
     let driver = tokio::spawn(connection);
-    let response = sender.send_request(request).await.map_err(|cause| lost(&cause))?;
+    let response = sender.send_request(request).await.map_err(|cause| broken(&cause))?;
     let status = response.status();
     let mut body = response.into_body();
     let mut last = Vec::new();
     let mut is_over = !status.is_success();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|cause| lost(&format!("the answer broke off: {cause}")))?;
+        let frame = frame.map_err(|cause| broken(&cause))?;
         let Ok(data) = frame.into_data() else { continue };
         let mut rest = &data[..];
         if !is_over {
@@ -156,20 +211,16 @@ async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Writ
             rest = told.unwrap_or_default();
         }
         if last.len() + rest.len() > TOLD_BYTES_MAX {
-            return Err(Lost::Server("the answer's end is too long".to_owned()));
+            return Err(broken(&"its end is too long"));
         }
         last.extend_from_slice(rest);
     }
     driver.abort();
     out.flush().map_err(Lost::Output)?;
     if !status.is_success() {
-        let said = serde_json::from_slice::<Refused>(&last).map(|refused| refused.error.message);
-        return Err(Lost::Server(format!(
-            "{status}: {}",
-            said.unwrap_or_else(|_| "is this a Basalt server?".to_owned())
-        )));
+        return Err(Lost::refused(address, status, &last));
     }
-    serde_json::from_slice(&last).map_err(|_| Lost::Server("the answer broke off".to_owned()))
+    serde_json::from_slice(&last).map_err(|_| broken(&"its end is missing"))
 }
 
 /// What stands before the first NUL byte, and after it if there is one.

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 
 use basalt_engine::io::OsFs;
 use basalt_engine::{BackedUp, Progress};
-use basalt_shell::Style;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Sources, print};
 use crate::exit::{Exit, Failure};
-use crate::remote::Remote;
+use crate::remote::Server;
 use crate::store::{Plain, refused};
 
 /// `basalt backup`.
@@ -42,8 +41,7 @@ impl Backup {
             let target = std::path::absolute(&self.target)
                 .map_err(|cause| Failure::new(Exit::Failure, format!("cannot name the target: {cause}")))?;
             let mut out = BufWriter::new(std::io::stdout().lock());
-            return Remote::new(url, &mut out, Style::default())?
-                .ask("/store/backup", target.as_os_str().as_encoded_bytes());
+            return Server::at(url)?.ask("/store/backup", target.as_os_str().as_encoded_bytes(), &mut out);
         }
         let config = self.sources.load()?;
         if !config.store.data_dir.is_dir() {

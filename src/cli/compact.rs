@@ -1,29 +1,41 @@
-//! `basalt compact`: flush and major compaction of a folder.
+//! `basalt compact`: flush and major compaction of a folder or of a running server's tables.
 
-use std::fmt::Write as _;
+use std::time::Duration;
 
-use basalt_store::{Compaction, Store as _, TableName};
+use basalt_store::{Compaction, Store, TableName};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
 
 use super::folder::{failed, with_folder};
 use super::{Sources, print};
 use crate::exit::{Exit, Failure};
+use crate::remote::Server;
+
+/// How often the bar's clock moves.
+const TICK: Duration = Duration::from_millis(500);
 
 /// `basalt compact`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Writes what is in memory into files, then merges all files of each region into one: deleted and overwritten cells
-go, rows of points are folded. Returns when it is done; the folder must be free.
+go, rows of points are folded. Returns when it is done, and prints a line a table. The folder must be free; while a
+server runs on it, --url has that server do it, from the same machine only, while it serves. Where the server asks for
+tokens, an administrator's is taken from BASALT_TOKEN. After a failure run it again: what was done stays.
 
 Examples:
   basalt compact
   basalt compact --data-dir /var/lib/basalt --table tsdb
+  basalt compact --url http://127.0.0.1:4242 --table tsdb
 
-Exit codes: 0 done, 1 no such folder or table, 4 folder in use, 5 damaged data, 75 disk full.")]
+Exit codes: 0 done, 1 no such folder, server or table, or the token was refused, 2 a URL that is none, 4 folder in use,
+5 damaged data, 75 disk full or server busy.")]
 pub(super) struct Compact {
     #[command(flatten)]
     sources: Sources,
+    /// Have this running server compact its tables
+    #[arg(long, value_name = "URL", conflicts_with_all = ["data_dir", "config"])]
+    url: Option<String>,
     /// Only this table [default: all]
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
@@ -31,47 +43,100 @@ pub(super) struct Compact {
 
 impl Compact {
     pub(super) fn run(self) -> Result<(), Failure> {
+        if let Some(url) = &self.url {
+            let server = Server::at(url)?;
+            return self.each(tables_of(&server)?, |table| told_by(&server, table));
+        }
         with_folder(&self.sources.load()?, |opened| {
             let Some(engine) = opened.engine() else {
                 return Err(Failure::config("only the embedded store has files to compact"));
             };
             let all = engine.list_tables().map_err(|cause| failed("cannot list the tables", &cause.into()))?;
-            let wanted = self.wanted(all)?;
-            let bar = ProgressBar::new(wanted.len() as u64).with_style(style());
-            let mut text = String::new();
-            for table in &wanted {
-                bar.set_message(table.to_string());
-                let before = bytes(engine.as_ref(), table)?;
-                engine
-                    .flush(table)
-                    .and_then(|()| engine.compact(table, Compaction::Major))
-                    .map_err(|cause| failed(&format!("cannot compact `{table}`"), &cause.into()))?;
-                let after = bytes(engine.as_ref(), table)?;
-                writeln!(text, "{table}: {before} bytes in files and memory, now {after} in files").unwrap_or_default();
-                bar.inc(1);
-            }
-            bar.finish_and_clear();
-            print(&text)
+            self.each(all.iter().map(ToString::to_string).collect(), |name| {
+                let table = name
+                    .parse()
+                    .map_err(|cause: basalt_store::Error| failed(&format!("cannot compact `{name}`"), &cause.into()))?;
+                compacted(engine.as_ref(), &table)
+            })
         })
     }
 
-    /// The tables to compact, of those that there are.
-    fn wanted(&self, all: Vec<TableName>) -> Result<Vec<TableName>, Failure> {
-        let Some(name) = &self.table else { return Ok(all) };
-        let found: Vec<TableName> = all.iter().filter(|table| table.to_string() == *name).cloned().collect();
-        if found.is_empty() {
-            let names: Vec<String> = all.iter().map(ToString::to_string).collect();
-            let line = format!("there is no table `{name}`; there are: {}", names.join(", "));
-            return Err(Failure::new(Exit::Failure, line));
+    /// Has each of the wanted tables compacted in turn, and prints what is told of it at once: what was done is known
+    /// when a later one fails.
+    fn each(&self, all: Vec<String>, compact: impl Fn(&str) -> Result<String, Failure>) -> Result<(), Failure> {
+        let wanted = self.wanted(all)?;
+        let bar = ProgressBar::new(wanted.len() as u64).with_style(style());
+        bar.enable_steady_tick(TICK);
+        for table in wanted {
+            bar.set_message(table.clone());
+            let told = compact(&table).inspect_err(|_| bar.finish_and_clear())?;
+            bar.suspend(|| print(&told))?;
+            bar.inc(1);
         }
-        Ok(found)
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    /// The tables to compact, of those that there are.
+    fn wanted(&self, all: Vec<String>) -> Result<Vec<String>, Failure> {
+        match &self.table {
+            None => Ok(all),
+            Some(name) if all.contains(name) => Ok(vec![name.clone()]),
+            Some(name) => {
+                let line = format!("there is no table `{name}`; there are: {}", all.join(", "));
+                Err(Failure::new(Exit::Failure, line))
+            }
+        }
     }
 }
 
+/// Flushes and compacts a table, and tells how large it was and is.
+///
+/// # Errors
+///
+/// The store's, with the table's name.
+pub(crate) fn compacted(store: &dyn Store, table: &TableName) -> Result<String, Failure> {
+    let work = || {
+        let before = bytes(store, table)?;
+        store.flush(table)?;
+        store.compact(table, Compaction::Major)?;
+        Ok((before, bytes(store, table)?))
+    };
+    let (before, after) =
+        work().map_err(|cause: basalt_store::Error| failed(&format!("cannot compact `{table}`"), &cause.into()))?;
+    Ok(format!("{table}: {before} bytes in files and memory, now {after} in files\n"))
+}
+
 /// A table's bytes in files and memtables.
-fn bytes(store: &dyn basalt_store::Store, table: &TableName) -> Result<u64, Failure> {
-    let regions = store.regions(table).map_err(|cause| failed("cannot read the regions", &cause.into()))?;
-    Ok(regions.iter().map(|region| region.file_bytes + region.memtable_bytes).sum())
+fn bytes(store: &dyn Store, table: &TableName) -> basalt_store::Result<u64> {
+    Ok(store.regions(table)?.iter().map(|region| region.file_bytes + region.memtable_bytes).sum())
+}
+
+/// One object of what the shell's `list` answers.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    table: String,
+}
+
+/// The names of a running server's tables.
+fn tables_of(server: &Server) -> Result<Vec<String>, Failure> {
+    let mut said = Vec::new();
+    server.ask("/store?json", b"list", &mut said)?;
+    let listed = serde_json::Deserializer::from_slice(&said).into_iter().collect::<Result<Vec<Listed>, _>>();
+    let listed = listed.map_err(|_| Failure::new(Exit::Failure, "the server's list of tables cannot be read"))?;
+    Ok(listed.into_iter().map(|listed| listed.table).collect())
+}
+
+/// Has a running server compact a table, and gives the line that it tells.
+fn told_by(server: &Server, table: &str) -> Result<String, Failure> {
+    let mut said = Vec::new();
+    server
+        .ask("/store/compact", table.as_bytes(), &mut said)
+        .map(|()| String::from_utf8_lossy(&said).into_owned())
+        .map_err(|failure| match failure.line.strip_prefix("cannot compact") {
+            Some(_) => failure,
+            None => Failure::new(failure.exit, format!("cannot compact `{table}`: {}", failure.line)),
+        })
 }
 
 fn style() -> ProgressStyle {

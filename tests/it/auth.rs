@@ -28,6 +28,8 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("a", "POST", "/logs"),
     ("a", "GET", "/diediedie"),
     ("a", "POST", "/store"),
+    ("a", "POST", "/store/backup"),
+    ("a", "POST", "/store/compact"),
     ("pwa", "POST", "/api/put"),
     ("pwa", "POST", "/API/V1/Put"),
     ("pwa", "POST", "/api/rollup"),
@@ -73,7 +75,7 @@ const TABLE: &[(&str, &str, &str)] = &[
 ];
 
 /// The daemon that knows one name a role, and their tokens in the order of [`ROLES`].
-fn with_tokens(folder: &Path, more: &str) -> (Daemon, Vec<String>) {
+pub(crate) fn with_tokens(folder: &Path, more: &str) -> (Daemon, Vec<String>) {
     let (mut file, mut tokens) = (String::new(), Vec::new());
     for role in ROLES {
         let made = run(&["token", role, role]);

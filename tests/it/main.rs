@@ -15,6 +15,8 @@ mod cli;
 #[cfg(test)]
 mod clients;
 #[cfg(test)]
+mod compact;
+#[cfg(test)]
 mod cve;
 #[cfg(test)]
 mod daemon;
