@@ -1,5 +1,6 @@
 //! The command line: what a person types, read and handed on.
 
+mod advise;
 mod backup;
 mod bench;
 mod compact;
@@ -61,6 +62,8 @@ enum Command {
     Import(import::Import),
     /// Merge the files of a data folder or a running server
     Compact(compact::Compact),
+    /// Judge a table's design before there is data in it
+    Advise(advise::Advise),
     /// Take a backup of a data folder or a running server
     Backup(backup::Backup),
     /// Bring a backup back into a data folder
@@ -186,6 +189,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         Command::Tsd(tsd) => tsd.run(),
         Command::Import(import) => import.run(),
         Command::Compact(compact) => compact.run(),
+        Command::Advise(advise) => advise.run(),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Migrate(migrate) => migrate.run(),

@@ -22,6 +22,7 @@ use std::time::Duration;
 use crate::exit::Failure;
 use keys::Key;
 
+pub(crate) use file::one_line;
 pub(crate) use opentsdb::as_opentsdb;
 pub(crate) use sections::{
     Compat, Durability, Hbase, Http, Log, LogFormat, Meta, Mode, Publish, Query, Rewrite, Rollups, Schema, Server,

@@ -10,6 +10,7 @@
 //! This crate knows HTTP, telnet, JSON answers, the command line and the clock on the wall. What a
 //! point or a query means is told by the crates below.
 
+mod advise;
 mod app;
 mod aside;
 mod auth;

@@ -34,7 +34,7 @@ fn scalar(value: &Value) -> Option<String> {
 }
 
 /// The parser's own display spans several lines with a drawing; a log line has room for one.
-fn one_line(text: &str, cause: &toml::de::Error) -> String {
+pub(crate) fn one_line(text: &str, cause: &toml::de::Error) -> String {
     let at = cause.span().map_or(0, |span| span.start);
     let line = text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
     format!("line {line}: {}", cause.message().replace('\n', ", "))

@@ -22,9 +22,11 @@
 //! | what runs with a change | constraints and [`trigger`](Trigger)s |
 //! | much at once | [`bulk`](WriteBuffer) |
 //! | what a reader sees | [`retention`](Retention), [`reader`](RowReader) |
+//! | what a design is told before there is data | [`advise`] |
 //! | the reference | [`memory`](MemoryStore) |
 //! | what every store is held to | `conformance` (feature of that name) |
 
+pub mod advise;
 mod batch;
 mod bulk;
 mod cell;

@@ -3,6 +3,8 @@
 #![cfg_attr(test, expect(clippy::disallowed_types, reason = "the program under test is a process"))]
 
 #[cfg(test)]
+mod advise;
+#[cfg(test)]
 mod annotations;
 #[cfg(test)]
 mod auth;
