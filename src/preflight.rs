@@ -47,6 +47,9 @@ mod tests {
     use super::*;
     use crate::exit::Exit;
 
+    /// Makes a setting wrong, with a file of nonsense at hand.
+    type Set = fn(&mut Config, &str);
+
     /// Each setting is wrong alone, and its line names it.
     #[test]
     fn each_wrong_setting_is_refused_by_its_name() {
@@ -55,7 +58,7 @@ mod tests {
         let file = folder.path().join("wrong");
         std::fs::write(&file, "ann king 00").unwrap();
         let wrong = file.display().to_string();
-        let set: [(&str, fn(&mut Config, &str)); 14] = [
+        let all: [(&str, Set); 14] = [
             ("setting `log.level`", |config, _| config.log.level = "basalt=loud".to_owned()),
             ("--insecure", |config, _| config.server.listen = ([0, 0, 0, 0], 4242).into()),
             ("setting `query.timezone`", |config, _| config.query.timezone = "Mars/Olympus".to_owned()),
@@ -68,14 +71,14 @@ mod tests {
                 (config.rollups.enable, config.rollups.config) = (true, "{}".to_owned());
             }),
             ("setting `publish.to`", |config, _| {
-                (config.publish.enable, config.publish.to) = (true, "tcp:1".to_owned())
+                (config.publish.enable, config.publish.to) = (true, "tcp:1".to_owned());
             }),
             ("line 1: `king` is no role", |config, wrong| config.server.auth_file = wrong.to_owned()),
             ("cannot read /nowhere/tokens", |config, _| config.server.auth_file = "/nowhere/tokens".to_owned()),
             ("the limits are not a list", |config, wrong| config.query.limits_file = wrong.to_owned()),
             ("cannot read /nowhere/limits", |config, _| config.query.limits_file = "/nowhere/limits".to_owned()),
         ];
-        for (expected, set) in set {
+        for (expected, set) in all {
             let mut config = Config::default();
             set(&mut config, &wrong);
             let failure = check(&config).unwrap_err();
