@@ -133,10 +133,7 @@ impl Folder {
         let bytes = if names.contains(&name) { self.len_of(&name)? } else { 0 };
         let (catalog, damage) = match found {
             Ok(Some(catalog)) => (Some(catalog), None),
-            Ok(None) => {
-                let file = self.dir.join(&name);
-                (None, Some(Error::Corrupt { file, offset: 0, what: "file length", expected: 1, found: 0 }))
-            }
+            Ok(None) => (None, Some(Manifest::missing(&self.dir))),
             Err(error) => (None, Some(error)),
         };
         audited.push(AuditedFile { bytes, damage, ..new(name, FileKind::Manifest) });

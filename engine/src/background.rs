@@ -85,24 +85,53 @@ impl Core {
         }
     }
 
-    /// Flushes regions until no bound is passed.
+    /// Flushes regions until no bound is passed, but for those that fail: they are tried again the next time.
+    ///
+    /// # Errors
+    /// The first; a full disk, or an engine that is poisoned, at once.
     pub(crate) fn flush_due(&self) -> Result<()> {
-        while let Some((table, region)) = self.pick_flush() {
-            self.flush_region(&table, &region)?;
+        let (mut failed, mut first) = (Vec::new(), Ok(()));
+        while let Some((table, region)) = self.pick_flush(&failed) {
+            let flushed = self.flush_region(&table, &region);
+            if self.is_of_all(&flushed) {
+                return flushed;
+            }
+            if flushed.is_err() {
+                failed.push(region.id);
+            }
+            first = first.and(flushed);
         }
-        Ok(())
+        first
     }
 
-    /// Compacts until no merge is worth it, and splits regions until none is too large.
+    /// Compacts until no merge is worth it, and splits regions until none is too large. One that fails keeps no other from it.
+    ///
+    /// # Errors
+    /// The first; a full disk, or an engine that is poisoned, at once.
     pub(crate) fn compact_due(&self) -> Result<()> {
-        let mut has_split = true;
+        let (mut has_split, mut first) = (true, Ok(()));
         while std::mem::take(&mut has_split) {
             for (table, region) in self.all_regions() {
-                while !self.jobs.is_stopped() && self.compact_some(&table, &region)? {}
-                has_split |= !self.jobs.is_stopped() && self.split_if_due(&table, &region)?;
+                let compacted = self.compact_and_split(&table, &region);
+                if self.is_of_all(&compacted) {
+                    return compacted.map(drop);
+                }
+                has_split |= matches!(compacted, Ok(true));
+                first = first.and(compacted.map(drop));
             }
         }
-        Ok(())
+        first
+    }
+
+    /// Does what is due in a region; whether it was split.
+    fn compact_and_split(&self, table: &Table, region: &Arc<Region>) -> Result<bool> {
+        while !self.jobs.is_stopped() && self.compact_some(table, region)? {}
+        Ok(!self.jobs.is_stopped() && self.split_if_due(table, region)?)
+    }
+
+    /// Whether an error is no region's own.
+    fn is_of_all<T>(&self, done: &Result<T>) -> bool {
+        done.as_ref().is_err_and(Error::is_disk_full) || self.condition.check_alive().is_err()
     }
 
     pub(crate) fn flush_table(&self, table: &Table) -> Result<()> {

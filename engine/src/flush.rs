@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::id::RegionId;
 use crate::manifest::{Edit, Marks};
 use crate::memtable::Memtable;
 use crate::merge::CellSource;
@@ -51,9 +52,11 @@ impl Core {
 
     /// Refuses writes and gives the reserve to whoever makes room, until the answer is dropped.
     pub(crate) fn make_room(&self) -> Result<Lent<'_>> {
+        // Lent first: as long as it is, nobody says that there is space again.
+        let lent = self.reserve.lend()?;
         self.condition.set_disk_full(true);
         self.wal.wake();
-        self.reserve.lend()
+        Ok(lent)
     }
 
     pub(crate) fn flush_frozen(&self, table: &Table, region: &Region, frozen: &[Frozen], upto: u64) -> Result<()> {
@@ -86,7 +89,7 @@ impl Core {
     /// One file a family, in the order of families.
     fn write_memtables(&self, shape: &Shape, region: &Region, frozen: &[Frozen]) -> Result<Vec<Output>> {
         let view = View { active: Arc::new(Memtable::new(Arc::default())), frozen: frozen.to_vec(), files: Vec::new() };
-        let mut outputs = Vec::new();
+        let mut outputs: Vec<Output> = Vec::new();
         for (id, family) in shape.families.iter().zip(&shape.descriptor.families) {
             let read = FamilyRead::all(*id, &family.name);
             let mut cells: Box<dyn CellSource> = match frozen {
@@ -95,8 +98,13 @@ impl Core {
                 _ => Box::new(read.open(&view)),
             };
             let written = self.write_file(*id, family, &region.range, &mut cells, FilePass::RETAIN);
-            let written = self.keep_if(written, &outputs)?;
-            outputs.extend(written);
+            // No manifest names them yet.
+            if written.is_err() && self.condition.check_alive().is_ok() {
+                for output in &outputs {
+                    self.delete_file(output.entry.id);
+                }
+            }
+            outputs.extend(written?);
         }
         Ok(outputs)
     }
@@ -133,9 +141,10 @@ impl Core {
         Marks { log_start, clock, sequence: 0, next_file, next_table: 0, next_region: 0, next_family: 0 }
     }
 
-    /// The region to flush next, if a bound is passed: the fullest, or the one that holds the log back.
-    pub(crate) fn pick_flush(&self) -> Option<(Arc<Table>, Arc<Region>)> {
-        let regions = self.all_regions();
+    /// The region to flush next, if a bound is passed: the fullest, or the one that holds the log back; none that has failed.
+    pub(crate) fn pick_flush(&self, failed: &[RegionId]) -> Option<(Arc<Table>, Arc<Region>)> {
+        let mut regions = self.all_regions();
+        regions.retain(|(_, region)| !failed.contains(&region.id));
         let pairs = || regions.iter().map(|(table, region)| (table, region));
         let picked = if self.wal.stats.bytes.load(Ordering::Relaxed) > self.limits.wal_bytes_max {
             pairs()

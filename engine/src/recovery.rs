@@ -25,7 +25,7 @@ use crate::record::Record;
 use crate::region::{Region, RegionFile};
 use crate::sstable::{BlockCodecs, FileId, Sstable};
 use crate::table::{Shape, Table};
-use crate::wal::{Replay, Replayed, Wal, WalOptions};
+use crate::wal::{Replay, Replayed, SegmentId, Wal, WalOptions};
 
 mod refill;
 
@@ -55,9 +55,11 @@ pub(crate) fn lock_dir(fs: &dyn FileSystem, dir: &Path) -> Result<Box<dyn FileLo
 /// `Corrupt`, `Version`; a full disk; any I/O error.
 pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
     sweep_asides(&*around.fs, &around.dir)?;
-    let (manifest, is_new) = match Manifest::open(&around.fs, &around.dir)? {
-        Some(manifest) => (manifest, false),
-        None => (Manifest::create(&around.fs, &around.dir)?, true),
+    let found = Manifest::open(&around.fs, &around.dir)?;
+    let is_new = found.is_none();
+    let manifest = match found {
+        Some(manifest) => manifest,
+        None => begin_manifest(around)?,
     };
     let catalog = manifest.catalog().clone();
     let mut tables = Tables::open(around, &catalog)?;
@@ -79,8 +81,22 @@ pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
         Arc::clone(&around.reserve),
         replayed,
     )?;
-    around.reserve.fill()?;
+    match around.reserve.fill() {
+        // A state, as while it runs: what there is can be read, and writes are taken again when there is room.
+        Err(error) if error.is_disk_full() && !error.is_sync_failure() => around.condition.set_disk_full(true),
+        filled => filled?,
+    }
     Ok(Recovered { manifest, wal, clock: catalog.marks.clock.max(tables.clock), next_file, tables: tables.by_name() })
+}
+
+/// The manifest of a new folder. One that has a log or files has lost its own, which is the first file that a store makes: they are not
+/// to be swept for it.
+fn begin_manifest(around: &Surroundings) -> Result<Manifest> {
+    let names = around.fs.list(&around.dir).map_err(Error::io(IoOp::List, &around.dir))?;
+    if names.iter().any(|name| sstable_id(name).is_some() || SegmentId::of_name(name).is_some()) {
+        return Err(Manifest::missing(&around.dir));
+    }
+    Manifest::create(&around.fs, &around.dir)
 }
 
 /// Deletes what was written aside and never published.

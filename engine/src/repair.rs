@@ -80,9 +80,7 @@ impl Folder {
         let catalog = match self.catalog() {
             Ok(Some(catalog)) => catalog,
             Ok(None) => {
-                let file = self.dir.join("MANIFEST");
-                let missing = Error::Corrupt { file, offset: 0, what: "file length", expected: 1, found: 0 };
-                repair.unmended.push(missing);
+                repair.unmended.push(Manifest::missing(&self.dir));
                 return Ok(repair);
             }
             Err(error @ (Error::Corrupt { .. } | Error::Version { .. })) => {

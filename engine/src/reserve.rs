@@ -68,6 +68,11 @@ impl Reserve {
         Ok(())
     }
 
+    /// Whether somebody makes room with the space now.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.state().lent > 0
+    }
+
     /// Gives the space to whoever needs it to make room, until the answer is dropped.
     ///
     /// # Errors
@@ -94,9 +99,10 @@ mod tests {
         reserve.fill().unwrap();
         assert_eq!(fs.used_bytes(), 1000);
         let lent = reserve.lend().unwrap();
-        assert_eq!(fs.used_bytes(), 0);
+        assert!(fs.used_bytes() == 0 && reserve.is_lent());
         assert!(reserve.fill().unwrap_err().is_disk_full());
         drop(lent);
+        assert!(!reserve.is_lent());
         fs.set_capacity(500);
         assert!(reserve.fill().unwrap_err().is_disk_full());
         assert_eq!(fs.used_bytes(), 0, "what could be taken of it was given back");

@@ -474,7 +474,9 @@ impl Wal {
             if self.condition.check_alive().is_err() {
                 return;
             }
-            let prepared = writer.prepare();
+            // What is lent is for whoever makes room, and records that wait for a segment come before that.
+            let is_lent = self.condition.is_disk_full() && self.reserve.is_lent();
+            let prepared = if is_lent && !writer.has_backlog() { Ok(()) } else { writer.prepare() };
             // What is kept to be used again is space for whoever makes room.
             let given_back = if self.condition.is_disk_full() { writer.remove_retired() } else { Ok(()) };
             prepared.and(given_back).map(|()| !writer.has_backlog())
@@ -510,6 +512,8 @@ impl Wal {
 
     /// Lets the writer thread look at the engine's condition.
     pub(crate) fn wake(&self) {
+        // The condition is no part of the state: taken between, the thread has not looked yet, or waits and hears this.
+        drop(self.state());
         self.work.notify_one();
     }
 

@@ -27,6 +27,7 @@ use crate::memtable::MemRow;
 use crate::mutation::{LoggedCell, MutationWriter};
 use crate::read::{RowWanted, read_row};
 use crate::region::Region;
+use crate::sstable::CELL_BYTES_MAX;
 use crate::table::{Regions, Shape, Table};
 use crate::wal::{Answer, Write};
 
@@ -224,6 +225,13 @@ impl Core {
                 }
                 None => continue,
             };
+            // What no file can hold would keep its region from being flushed, for ever.
+            let cell_bytes = row.key().len().saturating_add(cell.qualifier.len()).saturating_add(cell.value.len());
+            if cell_bytes > CELL_BYTES_MAX {
+                resolved.cells.truncate(start);
+                let (size, limit) = (cell_bytes as u64, CELL_BYTES_MAX as u64);
+                return Err(basalt_store::Error::TooLarge { what: "cell", size, limit });
+            }
             if cell.value.len() > self.limits.value_bytes_max {
                 resolved.cells.truncate(start);
                 let (size, limit) = (cell.value.len() as u64, self.limits.value_bytes_max as u64);

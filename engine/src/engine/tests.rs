@@ -470,6 +470,101 @@ fn a_damaged_manifest_does_not_cost_the_files_it_forgot() {
     assert_eq!((before.len(), files()), (2, before));
 }
 
+/// A folder without its manifest is no new one, whatever else is gone: what it has is kept, and `repair` says what is missing.
+#[test]
+fn a_manifest_that_is_gone_does_not_cost_the_files() {
+    for (has_log, has_files) in [(true, true), (false, true), (true, false)] {
+        let fs = SimFs::new(1);
+        let open = || Engine::open(options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual));
+        let engine = open().unwrap();
+        engine.create_table(table(), &[]).unwrap();
+        let acknowledged = put(&engine, "a", "1");
+        engine.pump().unwrap();
+        acknowledged.wait().unwrap();
+        engine.flush(&name()).unwrap();
+        engine.close().unwrap();
+        drop(engine);
+        let names = || fs.list(Path::new("/d")).unwrap();
+        let is_gone = |name: &String| {
+            name == "MANIFEST" || (!has_log && name.starts_with("wal-")) || (!has_files && name.starts_with("sst-"))
+        };
+        for name in names().iter().filter(|name| is_gone(name)) {
+            fs.remove(&Path::new("/d").join(name)).unwrap();
+        }
+        let before = names();
+        assert!(matches!(open().err(), Some(Error::Corrupt { file, .. }) if file.ends_with("MANIFEST")));
+        assert_eq!(names(), before);
+    }
+}
+
+/// Reads go on, writes are refused, and taken when there is space for the reserve again.
+#[test]
+fn a_disk_without_room_for_the_reserve_is_no_reason_not_to_start() {
+    let fs = SimFs::new(1);
+    let open = || {
+        let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Threads);
+        (options.limits.wal_segment_bytes, options.limits.reserve_bytes) = (16 << 10, 256 << 10);
+        options.limits.full_disk_retry_interval = std::time::Duration::from_millis(2);
+        Engine::open(options)
+    };
+    let engine = open().unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    put(&engine, "a", "1").wait().unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    fs.remove(Path::new("/d/RESERVE")).unwrap();
+    fs.set_capacity(fs.used_bytes() + (128 << 10));
+    let engine = open().unwrap();
+    assert_eq!(scan(&engine, Scan::all()), [("a".to_owned(), vec!["1".to_owned(); 2])]);
+    assert_eq!((engine.health(), put(&engine, "b", "1").wait().is_err()), (Health::DiskFull, true));
+    fs.set_capacity(u64::MAX);
+    let begun = std::time::Instant::now();
+    while put(&engine, "b", "2").wait().is_err() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", engine.health());
+    }
+    assert_eq!(scan(&engine, Scan::all()).len(), 2);
+}
+
+/// What no file could hold is refused before it is logged: it would keep its region from being flushed.
+#[test]
+fn a_cell_that_no_file_can_hold_is_refused() {
+    let engine = Engine::open(options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual)).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    let mut batch = MutationBatch::new(Durability::Async);
+    let qualifier = vec![b'q'; crate::sstable::CELL_BYTES_MAX];
+    batch.row(b"a").unwrap().put(b"f", &qualifier, None, b"").unwrap();
+    batch.row(b"b").unwrap().put(b"f", &qualifier[1..], None, b"").unwrap();
+    let applied = engine.apply(&name(), batch).wait().unwrap();
+    let refused: Vec<_> = applied.failed.iter().map(|failed| (failed.row, failed.error.to_string())).collect();
+    assert!(matches!(&refused[..], [(0, told)] if told.contains("cell")), "{refused:?}");
+    engine.flush(&name()).unwrap();
+    assert_eq!(engine.stats().files_count, 1);
+}
+
+/// A region with a damaged file says so at every round, and the others are compacted all the same.
+#[test]
+fn a_region_that_cannot_be_compacted_stops_no_other() {
+    let fs = SimFs::new(1);
+    let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
+    options.limits.compaction_files_min = 3;
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(table(), &["m".into()]).unwrap();
+    for round in 0..3 {
+        for key in ["a", "z"] {
+            drop(put(&engine, key, &round.to_string()));
+        }
+        engine.pump().unwrap();
+        engine.flush(&name()).unwrap();
+    }
+    assert_eq!(engine.stats().files_count, 12, "two families in two regions, three times");
+    let first = fs.list(Path::new("/d")).unwrap().into_iter().filter(|name| name.starts_with("sst-")).min().unwrap();
+    fs.flip_bit(&Path::new("/d").join(first), 60, 1).unwrap();
+    for _ in 0..2 {
+        assert!(matches!(engine.core.compact_due(), Err(Error::Corrupt { .. })));
+    }
+    assert_eq!(engine.stats().files_count, 8, "those of the damaged region, and one of each family in the other");
+}
+
 #[test]
 fn a_log_that_is_gone_is_damage() {
     let fs = SimFs::new(1);
