@@ -43,7 +43,7 @@ use crate::table::Table;
 /// ```
 #[derive(Debug)]
 pub struct Engine {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     /// Taken by the first close. Rank: above everything.
     open: Mutex<Option<Open>>,
 }

@@ -234,6 +234,10 @@ impl History {
     }
 
     fn live(&mut self, engine: &Engine, steps: u64) -> Told {
+        if self.rng.chance(1, 2) {
+            // Puts wait for the log's thread, in whose place we pump.
+            engine.core.gathered.serve();
+        }
         self.check_all(engine)?;
         let name = self.name()?;
         if !self.table_made && engine.describe_table(&name).is_err() {
@@ -362,7 +366,7 @@ impl History {
         if let Err(error) = engine.describe_table(&name) {
             return if self.table_made { Err(error.to_string()) } else { Ok(()) };
         }
-        let Some(found) = content(engine, &name) else { return Ok(()) };
+        let Some(found) = self.content(engine, &name)? else { return Ok(()) };
         for (row, ledger) in &self.rows {
             let cells = found.get(&row_key(*row)).map(Vec::as_slice);
             let value = match cells {
@@ -383,7 +387,7 @@ impl History {
         let taken = format!("s{}", self.next_value);
         let name = self.name()?;
         if engine.snapshot(&name, &taken).is_ok()
-            && let Some(found) = content(engine, &name)
+            && let Some(found) = self.content(engine, &name)?
         {
             self.snapshots.insert(taken, found);
         }
@@ -399,8 +403,13 @@ impl History {
             if there.iter().all(|snapshot| *snapshot.name != **taken) {
                 return Err(format!("snapshot {taken} is gone"));
             }
-            if engine.clone_snapshot(taken, &copy).is_ok()
-                && let Some(found) = content(engine, &copy)
+            let may_fail = self.may_fail(engine);
+            match engine.clone_snapshot(taken, &copy) {
+                Ok(()) => {}
+                Err(_) if may_fail => continue,
+                Err(error) => return Err(format!("snapshot {taken} cannot be cloned: {error}")),
+            }
+            if let Some(found) = self.content(engine, &copy)?
                 && found != *expected
             {
                 return Err(format!("snapshot {taken} holds {found:?}, not {expected:?}"));
@@ -415,6 +424,21 @@ impl History {
             }
         }
         Ok(())
+    }
+
+    /// Whether a call may be refused: the disk is dead or full, or a fault is set, or what one did is known.
+    fn may_fail(&self, engine: &Engine) -> bool {
+        self.fs.is_dead() || self.fs.has_fault() || engine.health() != Health::Ok
+    }
+
+    /// A table's rows; `None` where it may not answer. What it does answer must be right.
+    fn content(&self, engine: &Engine, table: &TableName) -> Result<Option<Content>, String> {
+        let may_fail = self.may_fail(engine);
+        match read_all(engine, table) {
+            Ok(found) => Ok(Some(found)),
+            Err(_) if may_fail || self.may_fail(engine) => Ok(None),
+            Err(error) => Err(format!("{table} cannot be read: {error}")),
+        }
     }
 
     /// The power goes, or the process is killed; what was in flight stays possible for ever.
@@ -455,17 +479,19 @@ fn number(value: &[u8]) -> Option<u64> {
     value.first_chunk().map(|first| u64::from_be_bytes(*first))
 }
 
-/// A table's rows; `None` from a dead disk, which answers nothing: what it does answer must be right.
-fn content(engine: &Engine, table: &TableName) -> Option<BTreeMap<String, Vec<Vec<u8>>>> {
-    let mut scanner = engine.scan(table, Scan::all()).ok()?;
-    let mut found = BTreeMap::new();
+/// Rows by their keys, with the values of their cells.
+type Content = BTreeMap<String, Vec<Vec<u8>>>;
+
+fn read_all(engine: &Engine, table: &TableName) -> basalt_store::Result<Content> {
+    let mut scanner = engine.scan(table, Scan::all())?;
+    let mut found = Content::new();
     while let Some(batch) = scanner.next_wait() {
-        for row in batch.ok()?.rows() {
+        for row in batch?.rows() {
             let values: Vec<Vec<u8>> = row.cells().map(|cell| cell.value.to_vec()).collect();
             found.insert(String::from_utf8_lossy(row.key()).into_owned(), values);
         }
     }
-    Some(found)
+    Ok(found)
 }
 
 #[cfg(test)]

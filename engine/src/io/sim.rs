@@ -162,6 +162,11 @@ impl SimFs {
         self.disk().capacity_bytes = bytes;
     }
 
+    /// Whether a fault is to come, or goes on.
+    pub fn has_fault(&self) -> bool {
+        self.disk().fault.is_some()
+    }
+
     /// Sets the next fault, in place of any other; `None` clears.
     pub fn set_fault(&self, fault: Option<Fault>) {
         self.disk().fault = fault;
