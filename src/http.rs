@@ -99,6 +99,8 @@ pub(crate) async fn answer(
     request.extensions_mut().insert(asker::Peer(peer));
     let classic = (!route::is_api(request.uri().path()))
         .then(|| request.uri().query().unwrap_or_default().split('&').any(|piece| piece.starts_with("json")));
+    // Counted references, not copies.
+    let (method, uri) = (request.method().clone(), request.uri().clone());
     let (origin, jsonp) = (cors::Origin::of(&app.config, &request), jsonp::asked(&request));
     let mut response = match origin {
         Ok(cors::Origin::Preflight(response)) => response,
@@ -114,6 +116,7 @@ pub(crate) async fn answer(
     if let Some((as_json, error)) = classic.zip(response.extensions_mut().remove::<ApiError>()) {
         response = error.classic(as_json);
     }
+    error::report(&app.metrics, &method, uri.path(), &mut response);
     dress(response.headers_mut(), !(jsonp && app.config.http.cors_domains == "*"));
     app.metrics.http_latency.record(started.elapsed());
     Ok(response)

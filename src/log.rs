@@ -5,8 +5,10 @@
 
 mod recent;
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::HashMap;
 use std::io::{IsTerminal, Stderr};
+use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -64,7 +66,19 @@ pub(crate) fn start(config: &Log) -> Result<(), Failure> {
         .map_err(|cause| Failure::config(format!("cannot start logging: {cause}")))?;
     // A second start failed above, so nobody else set it.
     LEVELS.set(handle).unwrap_or_default();
+    std::panic::set_hook(Box::new(panicked));
     Ok(())
+}
+
+/// Logs a panic as any other line, so that whoever reads the log by machine or by `/logs` sees it.
+fn panicked(panic: &PanicHookInfo<'_>) {
+    let thread = std::thread::current();
+    let place = panic.location().map(ToString::to_string);
+    let backtrace = Backtrace::capture();
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
+    let payload = panic.payload();
+    let message = payload.downcast_ref::<&str>().copied().or(payload.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(thread = thread.name(), place, backtrace, "panic: {}", message.unwrap_or("without a message"));
 }
 
 /// What `log.level` lets through.
@@ -140,5 +154,29 @@ impl<S: Subscriber> Layer<S> for Paced {
             SUPPRESSED.fetch_add(1, Ordering::Relaxed);
         }
         passes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic;
+
+    use super::*;
+
+    /// `O-LOGS`: a panic is a line as any other, with its message and its place.
+    #[test]
+    fn o_logs_a_panic_is_a_line_of_the_log() {
+        let registry = tracing_subscriber::registry().with(Recent);
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(panicked));
+        let caught = tracing::subscriber::with_default(registry, || {
+            panic::catch_unwind(|| assert_eq!(1 + 1, 3, "BUG: what was\npromised"))
+        });
+        panic::set_hook(before);
+        assert!(caught.is_err());
+        let is_told = |line: &String| {
+            line.contains("\tERROR\t") && line.contains("BUG: what was promised") && line.contains("place=src/log.rs:")
+        };
+        assert!(lines().iter().any(is_told), "{:?}", lines());
     }
 }

@@ -71,6 +71,8 @@ pub(crate) struct Metrics {
     pub(crate) http_requests: Count,
     pub(crate) telnet_commands: Count,
     pub(crate) telnet_errors_unread: Count,
+    /// Answers that damaged bytes were found for.
+    pub(crate) corruption: Count,
     pub(crate) put_requests: Count,
     pub(crate) queries_running: Count,
     pub(crate) queries_ok: Count,
@@ -106,6 +108,12 @@ impl Metrics {
                 "counter",
                 "Telnet error lines dropped because the peer does not read.",
                 &self.telnet_errors_unread,
+            ),
+            (
+                "basalt_corruption_total",
+                "counter",
+                "Requests that met damaged bytes; the log says where they are.",
+                &self.corruption,
             ),
             ("basalt_queries_running", "gauge", "Queries running now.", &self.queries_running),
         ] {

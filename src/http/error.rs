@@ -4,6 +4,8 @@
 //! Under `/api` an error is OpenTSDB's envelope `{"error":{"code","message","details"?}}`; on the
 //! older paths it is a page for people, or `{"err":…}` when the request says `json`.
 
+mod trouble;
+
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -14,6 +16,9 @@ use serde_json::{Value, json};
 
 use super::json::JSON;
 use super::put::{Flags, Told};
+use trouble::Trouble;
+
+pub(crate) use trouble::report;
 
 /// OpenTSDB's words where no codec of histograms is configured.
 const NO_HISTOGRAMS: &str =
@@ -31,15 +36,22 @@ pub(crate) struct ApiError {
     details: Option<String>,
     /// Seconds, for a client that may come back.
     retry_after: Option<u32>,
+    /// What the log is to say.
+    trouble: Option<Trouble>,
 }
 
 impl ApiError {
     fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), details: None, retry_after: None }
+        Self { status, message: message.into(), details: None, retry_after: None, trouble: None }
     }
 
     fn details(mut self, details: impl Into<String>) -> Self {
         self.details = Some(details.into());
+        self
+    }
+
+    fn caused(mut self, kind: ErrorKind, cause: &dyn std::error::Error) -> Self {
+        self.trouble = Trouble::caused(kind, cause);
         self
     }
 
@@ -88,7 +100,7 @@ impl ApiError {
 
     /// As [`ApiError::bad_json`]; OpenTSDB answers 500 on some endpoints, which `strict` keeps.
     pub(crate) fn bad_body(cause: String, strict: bool) -> Self {
-        if strict { Self::internal(cause) } else { Self::bad_json(&cause) }
+        if strict { Self::stumble(cause) } else { Self::bad_json(&cause) }
     }
 
     /// 400 whose second sentence is the first, as OpenTSDB passes on what its parsers throw.
@@ -98,7 +110,7 @@ impl ApiError {
 
     /// 400; OpenTSDB stumbles over some bad requests with 500, which `strict` keeps.
     pub(crate) fn fault(message: String, strict: bool) -> Self {
-        if strict { Self::internal(message) } else { Self::bad(message) }
+        if strict { Self::stumble(message) } else { Self::bad(message) }
     }
 
     /// 404: the thing asked for is not there.
@@ -186,6 +198,13 @@ impl ApiError {
 
     /// 500: a broken promise of ours.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
+        let mut error = Self::stumble(message);
+        error.trouble = Trouble::of(ErrorKind::Bug, error.message.clone());
+        error
+    }
+
+    /// 500: what OpenTSDB stumbles over though the request is at fault.
+    pub(crate) fn stumble(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
@@ -212,6 +231,10 @@ impl ApiError {
         };
         let mut error = Self::new(status, cause.to_string());
         error.details = cause.details();
+        // Nobody waits for a query that was cancelled.
+        if !matches!(cause, Error::Cancelled) {
+            error = error.caused(cause.kind(), cause);
+        }
         error.with_retry()
     }
 
@@ -227,12 +250,12 @@ impl ApiError {
         let (message, details) = cause.message_and_details();
         let mut error = Self::new(status, message);
         error.details = details;
-        error.with_retry()
+        error.caused(cause.kind(), cause).with_retry()
     }
 
     /// The schema or the store below it failed.
     pub(crate) fn of_schema(cause: &basalt_schema::Error) -> Self {
-        Self::new(status_of(cause.kind()), cause.to_string()).with_retry()
+        Self::new(status_of(cause.kind()), cause.to_string()).caused(cause.kind(), cause).with_retry()
     }
 
     /// Annotations could not be read or written.
@@ -240,7 +263,7 @@ impl ApiError {
         use basalt_schema::Error;
         match cause {
             Error::TooManyAnnotations { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string()),
-            Error::EditLost { .. } => Self::internal("Failed to save the Annotation to storage")
+            Error::EditLost { .. } => Self::stumble("Failed to save the Annotation to storage")
                 .details("This may be caused by another process modifying storage data"),
             _ => Self::of_schema(cause),
         }
@@ -261,7 +284,7 @@ impl ApiError {
         match cause {
             Error::NoSuchId { .. } | Error::NoSuchName { .. } => Self::not_found(unknown).details(cause.to_string()),
             Error::TooManyMetas { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string()),
-            Error::EditLost { .. } => Self::internal(format!("Failed to save the {what} to storage"))
+            Error::EditLost { .. } => Self::stumble(format!("Failed to save the {what} to storage"))
                 .details("This may be caused by another process modifying storage data"),
             _ => Self::of_schema(cause),
         }
@@ -280,7 +303,7 @@ impl ApiError {
                 Self::bad_twice(cause.to_string())
             }
             Error::TooManyBranches { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string()),
-            Error::EditLost { .. } => Self::internal(cause.to_string()),
+            Error::EditLost { .. } => Self::stumble(cause.to_string()),
             _ => Self::of_schema(cause),
         }
     }
@@ -322,6 +345,9 @@ impl ApiError {
 
     fn dressed_as(&self, status: StatusCode, content_type: &'static str, body: String) -> Response {
         let mut response = (status, [(CONTENT_TYPE, content_type)], body).into_response();
+        if let Some(trouble) = &self.trouble {
+            response.extensions_mut().insert(trouble.clone());
+        }
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -387,6 +413,7 @@ pub(crate) fn put_outcome<E: Serialize>(
     let mut error = ApiError::new(status, "One or more data points had errors")
         .details("Please see the TSD logs or append \"details\" to the put request")
         .with_retry();
+    error.trouble = report.errors.iter().find_map(|error| trouble_of(&error.problem));
     if told {
         let body = serde_json::to_string(&Told::new(flags, report, timed_out, echo));
         return Ok(error.dressed(JSON, body.map_err(|cause| ApiError::internal(cause.to_string()))?));
@@ -420,6 +447,13 @@ pub(crate) fn uid_outcome(is_good: bool, told: &impl Serialize) -> Result<Respon
     let body = serde_json::to_string(told).map_err(|cause| ApiError::internal(cause.to_string()))?;
     let status = if is_good { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     Ok((status, [(CONTENT_TYPE, JSON)], body).into_response())
+}
+
+fn trouble_of(problem: &Problem) -> Option<Trouble> {
+    match problem {
+        Problem::Storage { kind, text } => Trouble::of(*kind, &**text),
+        _ => None,
+    }
 }
 
 fn is_damage(problem: &Problem) -> bool {

@@ -19,6 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use basalt_ingest::{DatapointEcho, Door, Ingest, PutReport, Submission, decode_text};
 use tokio::io::AsyncReadExt as _;
@@ -295,6 +296,7 @@ impl Connection<'_> {
     }
 
     async fn write(&mut self, mut response: Response) -> io::Result<()> {
+        error::report(&self.app.metrics, &Method::POST, "/api/put", &mut response);
         dress(response.headers_mut(), true);
         let written = write_all(&self.writer, &wire::encode(response).await, self.patience).await;
         self.quiet_since = Instant::now();

@@ -167,7 +167,7 @@ impl Wanted {
         }
         let tsuid = tsuid_of(schema, &self.tsuid).map_err(ApiError::bad_twice)?;
         let edited = schema.edit_ts_meta(&tsuid, &self.edit, mode).map_err(|cause| match cause {
-            Error::NoSuchId { .. } if strict => ApiError::internal(cause.to_string()),
+            Error::NoSuchId { .. } if strict => ApiError::stumble(cause.to_string()),
             cause => ApiError::of_ts_meta(&cause, "Unable to find one or more UIDs"),
         })?;
         edited.map(Some).ok_or_else(|| ApiError::bad_twice("Requested TSMeta did not exist".into()))

@@ -95,7 +95,7 @@ fn assign_one(schema: &Schema, spelled: &str, name: &str, strict: bool) -> Resul
     match table.create(name) {
         Ok(uid) => Ok(Ok(table.hex(uid))),
         Err(cause @ (Error::NameFiltered { .. } | Error::UidsExhausted { .. })) if strict => {
-            Err(ApiError::internal(cause.to_string()))
+            Err(ApiError::stumble(cause.to_string()))
         }
         Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::Conflict) => Ok(Err(cause.to_string())),
         Err(cause) => Err(ApiError::of_schema(&cause)),

@@ -136,6 +136,32 @@ fn a_damaged_backup_is_refused_and_so_is_a_folder_that_holds_something() {
     assert_eq!(found(&target, 5 * BATCH), 5 * BATCH);
 }
 
+/// Damage that a query meets is an error of the server, which the log tells with the request and the place, and it is counted.
+#[test]
+fn damage_that_a_query_meets_is_logged_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    filled(&data, 10);
+    let file = largest_file(&data);
+    let (_, told) = basalt(&["inspect", "--json", "--blocks", text(&file)]);
+    let block: serde_json::Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    flip(&file, usize::try_from(block["offset"].as_u64().unwrap()).unwrap() + 40);
+    let daemon = Daemon::start(&data, "embedded", "");
+    assert_eq!(daemon.metric("basalt_corruption_total"), 0);
+    let path = "/api/query";
+    assert_eq!(daemon.get(&format!("{path}?start={START_S}&m=sum:bk.m")).status, 500);
+    assert_eq!(daemon.metric("basalt_corruption_total"), 1);
+    // A request's own fault is no line of the log.
+    assert_eq!(daemon.get(&format!("{path}?start={START_S}&m=sum:no.such")).status, 400);
+    let log = daemon.get("/logs").text();
+    let failed: Vec<&str> = log.lines().filter(|line| line.contains("a request failed")).collect();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert_eq!(failed.len(), 1, "{log}");
+    for part in ["ERROR", "method=GET", "path=/api/query", "status=500", "kind=Corrupt", name] {
+        assert!(failed[0].contains(part), "{part}: {failed:?}");
+    }
+}
+
 /// A flipped bit is told by file and offset, its loss is told, and mended when asked.
 #[test]
 fn damage_is_told_and_mended() {

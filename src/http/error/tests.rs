@@ -54,6 +54,36 @@ fn a_strict_put_has_opentsdbs_status() {
     check(&[storage(ErrorKind::Unavailable), Problem::EmptyMetric], "details", true, (400, false));
 }
 
+/// What the server did wrong rides along with the answer on every path; what a request did wrong, or a bound, does not.
+#[test]
+fn an_answer_carries_the_trouble_it_stands_for() {
+    use basalt_query::Error;
+    let carried = |response: &Response| response.extensions().get::<Trouble>().cloned();
+    let error = ApiError::of_query(&Error::Store(basalt_store::Error::Closed), false);
+    let closed = Trouble::caused(ErrorKind::Unavailable, &basalt_store::Error::Closed);
+    assert!(closed.is_some());
+    assert_eq!((carried(&error.classic(true)), carried(&error.into_response())), (closed.clone(), closed));
+    for quiet in [
+        ApiError::of_query(&Error::Cancelled, false),
+        ApiError::of_query(&Error::TooManyPoints { limit: 1 }, false),
+        ApiError::of_query(&Error::MemoryTaken { limit_bytes: 1 }, false),
+        ApiError::overloaded("x"),
+        ApiError::fault("x".to_owned(), true),
+    ] {
+        assert_eq!(carried(&quiet.into_response()), None);
+    }
+    assert_eq!(carried(&ApiError::internal("x").into_response()), Trouble::of(ErrorKind::Bug, "x"));
+    assert!(carried(&panicked(Box::new(()))).is_some());
+    let problems = [Problem::EmptyMetric, storage(ErrorKind::Corrupt)].into_iter().enumerate();
+    let errors = problems.map(|(index, problem)| PointError { index, problem }).collect();
+    let report = PutReport { stored: 1, rejected: 1, failed: 1, errors };
+    for details in [false, true] {
+        let flags = Flags { summary: false, details, sync: false, sync_timeout: None };
+        let response = put_outcome(flags, &report, |_| None::<()>, false).into_response();
+        assert_eq!(carried(&response), Trouble::of(ErrorKind::Corrupt, "x"), "{details}");
+    }
+}
+
 #[test]
 fn a_query_over_a_budget_is_told_by_its_own_status() {
     use basalt_query::Error;

@@ -87,7 +87,7 @@ pub(super) async fn many(app: &Arc<App>, method: &Method, call: &Call) -> Result
 fn merge(schema: &Schema, id: TreeId, edit: &RuleEdit, strict: bool) -> Result<(), ApiError> {
     let is_new = !edit.is_empty()
         && schema.edit_tree_rule(id, edit, EditMode::Merge).map_err(|cause| ApiError::of_tree(&cause))?.is_some();
-    if strict && !is_new { Err(ApiError::internal("No changes detected in the rule")) } else { Ok(()) }
+    if strict && !is_new { Err(ApiError::stumble("No changes detected in the rule")) } else { Ok(()) }
 }
 
 fn listed(call: &Call, strict: bool) -> Result<(i64, Vec<Wanted>), ApiError> {
