@@ -223,9 +223,20 @@ impl App {
         self.store.cluster_figures()
     }
 
-    /// Prometheus' page: the daemon's numbers, then the store's.
+    /// The state of the store: `ok`, `disk_full`, `poisoned` or `unreachable`.
+    pub(crate) fn health(&self) -> &'static str {
+        self.store.health()
+    }
+
+    /// Series in the index; `None` over a cluster, where the index is not kept whole and a look at names takes a call.
+    pub(crate) fn series_count(&self) -> Option<u64> {
+        self.store.cluster_figures().is_none().then(|| self.store.schema.index().len() as u64)
+    }
+
+    /// Prometheus' page: the daemon's numbers, then the store's. Call it where a thread may block.
     pub(crate) fn metrics_page(&self) -> String {
         let mut page = self.metrics.page(&self.points());
+        page.levels(self);
         let counts = &self.publisher.counts;
         for (name, about, count) in [
             ("basalt_published_total", "Points and annotations published.", &counts.published),

@@ -27,6 +27,7 @@ mod metrics;
 mod migrate;
 mod peer;
 mod preflight;
+mod proc;
 mod publish;
 mod register;
 mod reload;

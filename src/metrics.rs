@@ -4,6 +4,8 @@
 //! Points are counted by `ingest`; when nothing is under way, for each door, points received =
 //! stored + Σ rejected{reason} + Σ failed{reason}. Everything else is counted here.
 
+mod levels;
+
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -62,6 +64,27 @@ impl Latency {
     }
 }
 
+impl Latency {
+    /// Durations recorded, and their sum at the histogram's two digits: summed when it is asked for, so that a record costs
+    /// no more.
+    fn sum(&self) -> (u64, Duration) {
+        let histogram = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let us = histogram.iter_recorded().map(|step| {
+            histogram.median_equivalent(step.value_iterated_to()).saturating_mul(step.count_since_last_iteration())
+        });
+        (histogram.len(), Duration::from_micros(us.fold(0, u64::saturating_add)))
+    }
+}
+
+/// Requests or commands that were refused for who sent them.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    /// Nobody known.
+    pub(crate) unauthorized: Count,
+    /// Somebody whose role does not allow it.
+    pub(crate) forbidden: Count,
+}
+
 /// All counters of the process.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
@@ -73,6 +96,10 @@ pub(crate) struct Metrics {
     pub(crate) telnet_errors_unread: Count,
     /// Answers that damaged bytes were found for.
     pub(crate) corruption: Count,
+    pub(crate) http_refused: Refused,
+    /// Those of `http_refused` that were queries.
+    pub(crate) query_refused: Refused,
+    pub(crate) telnet_refused: Refused,
     pub(crate) put_requests: Count,
     pub(crate) queries_running: Count,
     pub(crate) queries_ok: Count,
@@ -119,6 +146,12 @@ impl Metrics {
         ] {
             page.head(name, kind, about);
             page.line(name, "", value.get());
+        }
+        page.head("basalt_refused_total", "counter", "Requests and commands refused for who sent them, by door.");
+        for (door, refused) in [("http", &self.http_refused), ("telnet", &self.telnet_refused)] {
+            for (reason, count) in [("unauthorized", &refused.unauthorized), ("forbidden", &refused.forbidden)] {
+                page.line("basalt_refused_total", &format!("{{door=\"{door}\",reason=\"{reason}\"}}"), count.get());
+            }
         }
         page.head("basalt_queries_total", "counter", "Queries by outcome.");
         for (outcome, value) in [
@@ -289,6 +322,22 @@ impl Page {
             ("basalt_compactions_total", "counter", "Compactions.", stats.compactions),
             ("basalt_compacted_bytes_total", "counter", "Bytes that compactions wrote.", stats.compacted_bytes),
             ("basalt_block_cache_bytes", "gauge", "Bytes of decoded blocks in memory.", stats.block_cache_bytes),
+            ("basalt_block_cache_hits_total", "counter", "Blocks found in memory.", stats.block_cache_hits),
+            ("basalt_block_cache_misses_total", "counter", "Blocks read from files.", stats.block_cache_misses),
+            ("basalt_file_index_bytes", "gauge", "Memory of SSTables' indexes and filters.", stats.file_index_bytes),
+            ("basalt_splits_total", "counter", "Regions split.", stats.splits),
+            (
+                "basalt_flush_failures_total",
+                "counter",
+                "Flushes that failed and are tried again.",
+                stats.flush_failures,
+            ),
+            (
+                "basalt_batches_refused_for_memory_total",
+                "counter",
+                "Batches refused because memtables held too much.",
+                stats.refused_for_memory,
+            ),
         ] {
             self.head(name, kind, about);
             self.line(name, "", value);
@@ -314,7 +363,8 @@ impl Page {
             let (_, us) = latency.read(quantile);
             self.put(format_args!("{name}{{quantile=\"{quantile}\"}} {}\n", Duration::from_micros(us).as_secs_f64()));
         }
-        self.put(format_args!("{name}_count {}\n", latency.read(0.0).0));
+        let (count, sum) = latency.sum();
+        self.put(format_args!("{name}_sum {}\n{name}_count {count}\n", sum.as_secs_f64()));
     }
 
     fn put(&mut self, text: std::fmt::Arguments<'_>) {
@@ -346,6 +396,20 @@ mod tests {
         ] {
             assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
         }
+    }
+
+    /// Prometheus' conventions: a summary has `_sum` and `_count`.
+    #[test]
+    fn a_summary_has_its_sum_and_count() {
+        let metrics = Metrics::default();
+        for ms in [100, 300] {
+            metrics.put_latency.record(Duration::from_millis(ms));
+        }
+        let page = metrics.page(&IngestStats::default().counts()).text();
+        let value =
+            |name: &str| page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok()).unwrap();
+        assert!((value("basalt_put_seconds_sum ") - 0.4).abs() < 0.01, "{page}");
+        assert!((value("basalt_put_seconds_count ") - 2.0).abs() < 0.01);
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl Seats {
         }
     }
 
+    /// How many wait for a seat.
+    pub(crate) fn waiting_count(&self) -> u64 {
+        self.places.saturating_sub(self.waiting.available_permits()) as u64
+    }
+
     /// Takes a seat, waiting for it if a place to wait is free.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use basalt_schema::UidKind;
 use tokio::task::block_in_place;
 
 use crate::app::App;
+use crate::proc;
 
 /// One number: `tsd.` and its name, tags, value.
 #[derive(Clone, Debug)]
@@ -70,9 +71,9 @@ impl Stats {
         self.latency("http.latency", ("type", "gnuplot"), |_| 0);
         self.put("http.graph.requests", ("cache", "disk"), 0);
         self.put("http.graph.requests", ("cache", "miss"), metrics.graph_latency.read(0.0).0);
-        for door in ["telnet", "http"] {
-            self.put("rpc.forbidden", ("type", door), 0);
-            self.put("rpc.unauthorized", ("type", door), 0);
+        for (door, refused) in [("telnet", &metrics.telnet_refused), ("http", &metrics.http_refused)] {
+            self.put("rpc.forbidden", ("type", door), refused.forbidden.get());
+            self.put("rpc.unauthorized", ("type", door), refused.unauthorized.get());
         }
         self.put("rpc.received", ("type", "put"), metrics.put_requests.get());
         let points = app.points();
@@ -87,8 +88,8 @@ impl Stats {
             self.put("rpc.errors", ("type", name), reason(class));
         }
         self.put("rpc.errors", ("type", "socket_writes_blocked"), metrics.telnet_errors_unread.get());
-        self.put("http.query.unauthorized", NO_TAG, 0);
-        self.put("http.query.forbidden", NO_TAG, 0);
+        self.put("http.query.unauthorized", NO_TAG, metrics.query_refused.unauthorized.get());
+        self.put("http.query.forbidden", NO_TAG, metrics.query_refused.forbidden.get());
         self.put("http.query.invalid_requests", NO_TAG, metrics.queries_bad.get());
         self.put("http.query.exceptions", NO_TAG, metrics.queries_failed.get());
         self.put("http.query.success", NO_TAG, metrics.queries_ok.get());
@@ -114,9 +115,8 @@ impl Stats {
 
     /// Memory and points.
     fn points(&mut self, app: &App) {
-        let (used, free) = memory_bytes();
-        self.put("jvm.ramfree", NO_TAG, free);
-        self.put("jvm.ramused", NO_TAG, used);
+        self.put("jvm.ramfree", NO_TAG, proc::available_bytes());
+        self.put("jvm.ramused", NO_TAG, proc::Status::read().bytes("VmRSS"));
         let put_ms = |quantile| app.metrics.put_latency.read(quantile).1 / 1_000;
         self.latency("hbase.latency", ("method", "put"), put_ms);
         let points = app.points();
@@ -174,16 +174,6 @@ impl Stats {
         self.put("hbase.region_clients.open", NO_TAG, sum(|server| u64::from(server.connections > 0)));
         self.put("hbase.region_clients.idle_closed", NO_TAG, 0);
     }
-}
-
-/// Bytes that the process holds in memory, and that the machine could still give.
-fn memory_bytes() -> (u64, u64) {
-    let of = |path: &str, name: &str| {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
-    };
-    (of("/proc/self/status", "VmRSS"), of("/proc/meminfo", "MemAvailable"))
 }
 
 /// The tags that all numbers share: the host, and the port if it is asked for.

@@ -177,6 +177,19 @@ impl Opened {
         }
     }
 
+    /// The state in one word, for those who count.
+    pub(crate) fn health(&self) -> &'static str {
+        if self.cluster.as_ref().is_some_and(|cluster| cluster.unreachable().is_some()) {
+            return "unreachable";
+        }
+        match self.engine.as_ref().map(|engine| engine.health()) {
+            None | Some(Health::Ok) => "ok",
+            Some(Health::DiskFull) => "disk_full",
+            // No other state is known yet, and none of them would be better.
+            Some(_) => "poisoned",
+        }
+    }
+
     /// The embedded store itself, if that is the store.
     pub(crate) const fn engine(&self) -> Option<&Arc<Engine>> {
         self.engine.as_ref()

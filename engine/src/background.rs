@@ -166,7 +166,11 @@ impl Core {
             flushed_bytes: self.counters.flushed_bytes.load(Ordering::Relaxed),
             compactions: self.counters.compactions.load(Ordering::Relaxed),
             compacted_bytes: self.counters.compacted_bytes.load(Ordering::Relaxed),
+            flush_failures: self.counters.flush_failures.load(Ordering::Relaxed),
+            refused_for_memory: self.counters.refused_for_memory.load(Ordering::Relaxed),
             block_cache_bytes: self.cache.bytes(),
+            block_cache_hits: self.cache.hits.load(Ordering::Relaxed),
+            block_cache_misses: self.cache.misses.load(Ordering::Relaxed),
             ..Stats::default()
         };
         for (_, region) in self.all_regions() {

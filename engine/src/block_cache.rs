@@ -9,6 +9,7 @@
 use std::hash::{BuildHasher, Hasher};
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use basalt_store::FamilyDescriptor;
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -59,18 +60,25 @@ pub(crate) struct BlockCache {
     /// Made when it is needed; its bytes are then taken from the others.
     in_memory: OnceLock<Blocks>,
     capacity_bytes: u64,
+    /// Relaxed, both: only shown. One addition a block, of which a reader decodes thousands of cells.
+    pub(crate) hits: AtomicU64,
+    pub(crate) misses: AtomicU64,
 }
 
 impl BlockCache {
     /// A cache of `capacity_bytes`.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
-        Self { normal: blocks(capacity_bytes), in_memory: OnceLock::new(), capacity_bytes }
+        let (hits, misses) = Default::default();
+        Self { normal: blocks(capacity_bytes), in_memory: OnceLock::new(), capacity_bytes, hits, misses }
     }
 
     /// The block at an offset of a file.
     pub(crate) fn get(&self, file: FileId, offset: u64) -> Option<Loaded> {
         let in_memory = || self.in_memory.get()?.get(&(file, offset));
-        self.normal.get(&(file, offset)).or_else(in_memory)
+        let found = self.normal.get(&(file, offset)).or_else(in_memory);
+        let count = if found.is_some() { &self.hits } else { &self.misses };
+        count.fetch_add(1, Ordering::Relaxed);
+        found
     }
 
     /// Keeps a block, if it fits.
@@ -169,6 +177,8 @@ mod tests {
         }
         assert!(cache.bytes() > 50_000, "{}", cache.bytes());
         assert!(cache.get(FileId(1), 1999).is_some() && cache.get(FileId(2), 1999).is_none());
+        let counted = [&cache.hits, &cache.misses].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(counted, [1, 1]);
     }
 
     #[test]

@@ -375,6 +375,8 @@ mod columns;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod counts;
+#[cfg(test)]
 mod folds;
 #[cfg(test)]
 mod gathered;

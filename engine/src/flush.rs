@@ -23,6 +23,14 @@ impl Core {
     /// # Errors
     /// Disk full, with the memtables kept; anything else poisons.
     pub(crate) fn flush_region(&self, table: &Table, region: &Region) -> Result<()> {
+        let flushed = self.flush_whole(table, region);
+        if flushed.is_err() {
+            self.counters.flush_failures.fetch_add(1, Ordering::Relaxed);
+        }
+        flushed
+    }
+
+    fn flush_whole(&self, table: &Table, region: &Region) -> Result<()> {
         let _one = region.lock_flushing();
         let Some(_shape_kept) = table.keep_shape() else { return Ok(()) };
         if region.is_retired() {
@@ -173,6 +181,10 @@ impl Core {
     pub(crate) fn check_memory(&self) -> Result<()> {
         let queued_bytes = self.memtable_bytes.load(Ordering::Relaxed);
         let limit_bytes = self.limits.memtables_bytes.saturating_mul(2);
-        if queued_bytes > limit_bytes { Err(Error::Throttled { queued_bytes, limit_bytes }) } else { Ok(()) }
+        if queued_bytes <= limit_bytes {
+            return Ok(());
+        }
+        self.counters.refused_for_memory.fetch_add(1, Ordering::Relaxed);
+        Err(Error::Throttled { queued_bytes, limit_bytes })
     }
 }

@@ -11,6 +11,8 @@ pub(crate) struct Counters {
     pub(crate) flushed_bytes: AtomicU64,
     pub(crate) compactions: AtomicU64,
     pub(crate) compacted_bytes: AtomicU64,
+    pub(crate) flush_failures: AtomicU64,
+    pub(crate) refused_for_memory: AtomicU64,
 }
 
 /// The engine's figures at one moment.
@@ -49,4 +51,12 @@ pub struct Stats {
     pub compacted_bytes: u64,
     /// Bytes of decoded blocks in memory.
     pub block_cache_bytes: u64,
+    /// Blocks that were read and found in memory.
+    pub block_cache_hits: u64,
+    /// Blocks that were read and had to come from files.
+    pub block_cache_misses: u64,
+    /// Flushes that failed, each tried again later.
+    pub flush_failures: u64,
+    /// Batches refused because memtables held too much.
+    pub refused_for_memory: u64,
 }

@@ -14,6 +14,7 @@ use super::error::ApiError;
 use super::params::Params;
 use crate::app::App;
 use crate::auth::{Permission, Role};
+use crate::metrics::{Count, Refused};
 
 /// Looks at who asks for the plain path of `request`, and gives their role.
 ///
@@ -24,8 +25,21 @@ pub(crate) fn admit(app: &App, path: &str, request: &Request) -> Result<Role, Ap
     let Some(asked) = permission(path, request.method(), is_edit(request)).filter(|_| app.users.are_asked()) else {
         return Ok(Role::Administrator);
     };
-    let role = role(app, request.headers()).ok_or_else(ApiError::unauthorized)?;
-    if role.may(asked) { Ok(role) } else { Err(ApiError::not_allowed()) }
+    let (count, error): (fn(&Refused) -> &Count, _) = match role(app, request.headers()) {
+        Some(role) if role.may(asked) => return Ok(role),
+        Some(_) => (|refused| &refused.forbidden, ApiError::not_allowed()),
+        None => (|refused| &refused.unauthorized, ApiError::unauthorized()),
+    };
+    count(&app.metrics.http_refused).add(1);
+    if is_query(path) {
+        count(&app.metrics.query_refused).add(1);
+    }
+    Err(error)
+}
+
+/// Whether points are asked for.
+fn is_query(path: &str) -> bool {
+    path == "/api/query" || path.starts_with("/api/query/") || path == "/q"
 }
 
 /// What a request asks to do; nothing where anybody may.

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use tokio::task::spawn_blocking;
 
 use super::error::{self, ApiError};
 use super::json;
@@ -25,8 +26,10 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, ApiE
 }
 
 /// Everything counted, in Prometheus' text form.
-pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
-    json::body_of("text/plain; version=0.0.4; charset=utf-8", app.metrics_page())
+pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    let page = spawn_blocking(move || app.metrics_page()).await;
+    let page = page.map_err(|cause| ApiError::internal(cause.to_string()))?;
+    Ok(json::body_of("text/plain; version=0.0.4; charset=utf-8", page))
 }
 
 fn uncached(answer: Result<Response, ApiError>) -> Result<Response, ApiError> {

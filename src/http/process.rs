@@ -13,15 +13,12 @@ use super::error::ApiError;
 use super::json;
 use crate::app::App;
 use crate::clock;
+use crate::proc::Status;
 use crate::version::VERSION;
 
 /// Memory, load and age of the process.
 pub(crate) async fn jvm(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let bytes = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
-    };
+    let status = Status::read();
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: f64 = load.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(-1.0);
     let uptime_ms = u64::try_from(app.started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -35,8 +32,8 @@ pub(crate) async fn jvm(State(app): State<Arc<App>>) -> Result<Response, ApiErro
             "vmVersion": VERSION,
         },
         "memory": {
-            "heapMemoryUsage": usage(bytes("RssAnon"), bytes("VmData")),
-            "nonHeapMemoryUsage": usage(bytes("RssFile"), bytes("VmExe")),
+            "heapMemoryUsage": usage(status.bytes("RssAnon"), status.bytes("VmData")),
+            "nonHeapMemoryUsage": usage(status.bytes("RssFile"), status.bytes("VmExe")),
             "objectsPendingFinalization": 0,
         },
         "gc": {},

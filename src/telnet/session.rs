@@ -235,7 +235,21 @@ impl Session {
     fn authenticate(&mut self, line: &[u8]) -> String {
         self.shown = Shown::of(line);
         self.role = self.role_now();
-        if self.role.is_some() { reply::AUTHENTICATED } else { reply::NOT_AUTHENTICATED }.to_owned()
+        if self.role.is_some() {
+            return reply::AUTHENTICATED.to_owned();
+        }
+        self.refuse()
+    }
+
+    /// Counts a command that the sender may not give; what is told to them.
+    fn refuse(&self) -> String {
+        let refused = &self.app.metrics.telnet_refused;
+        if self.role.is_none() {
+            refused.unauthorized.add(1);
+            return reply::NOT_AUTHENTICATED.to_owned();
+        }
+        refused.forbidden.add(1);
+        reply::FORBIDDEN.to_owned()
     }
 
     async fn command(&mut self, line: &[u8]) -> io::Result<Next> {
@@ -252,8 +266,7 @@ impl Session {
                 lines.join("\n")
             }
             Command::Auth => self.authenticate(line),
-            Command::Refused if self.role.is_none() => reply::NOT_AUTHENTICATED.to_owned(),
-            Command::Refused => reply::FORBIDDEN.to_owned(),
+            Command::Refused => self.refuse(),
             Command::DieDieDie => {
                 self.say(reply::DYING).await?;
                 self.app.ask_to_end("telnet diediedie");

@@ -181,6 +181,40 @@ fn t_auth_telnet_shows_its_token_first() {
     assert_eq!(stored.json()[0]["dps"]["1700000000"], 1);
 }
 
+/// Who was refused is counted, by door and by whether they were known; `O-STATS` has OpenTSDB's names for it.
+#[test]
+fn p_auth_refusals_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (daemon, tokens) = with_tokens(folder.path(), "");
+    let (putter, reader) = (format!("Bearer {}", tokens[2]), format!("Bearer {}", tokens[1]));
+    let query = "/api/query?start=1700000000&m=sum:m";
+    assert_eq!(ask(&daemon, "GET", query, None).status, 401);
+    assert_eq!(ask(&daemon, "GET", query, Some(&putter)).status, 403);
+    assert_eq!(ask(&daemon, "GET", "/api/version", Some("Bearer 00")).status, 401);
+    daemon.talk(&format!("auth x\nauth {}\nput m 1700000000 1 a=b\n", tokens[1]));
+    let page = ask(&daemon, "GET", "/metrics", Some(&reader)).text();
+    let stats = ask(&daemon, "GET", "/api/stats", Some(&reader)).json();
+    let told = |name: &str, door: &str| {
+        let stat = stats
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|stat| stat["metric"] == name && (door.is_empty() || stat["tags"]["type"] == door));
+        stat.unwrap()["value"].as_str().unwrap().parse::<u64>().unwrap()
+    };
+    for (door, reason, count) in [
+        ("http", "unauthorized", 2),
+        ("http", "forbidden", 1),
+        ("telnet", "unauthorized", 1),
+        ("telnet", "forbidden", 1),
+    ] {
+        let line = format!("basalt_refused_total{{door=\"{door}\",reason=\"{reason}\"}} {count}");
+        assert!(page.lines().any(|found| found == line), "{line}: {page}");
+        assert_eq!(told(&format!("tsd.rpc.{reason}"), door), count);
+    }
+    assert_eq!((told("tsd.http.query.unauthorized", ""), told("tsd.http.query.forbidden", "")), (1, 1));
+}
+
 #[test]
 fn p_auth_a_token_taken_away_lets_nobody_in_and_a_wrong_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -187,3 +187,51 @@ fn the_process_is_told_in_the_members_of_a_java_machine() {
     assert_eq!(daemon.get("/api/stats/region_clients").text(), "[]");
     assert_eq!(daemon.client().request("PUT", "/api/stats/jvm", &[], b"").unwrap().status, 405);
 }
+
+/// `/metrics` tells how things stand: each name has one head, and what is known of a daemon at rest is right.
+#[test]
+fn metrics_tell_how_things_stand() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(&folder.path().join("data"), "embedded", "");
+    let put = r#"{"metric":"m","timestamp":1700000000,"value":1,"tags":{"a":"b"}}"#;
+    assert_eq!(daemon.post("/api/put", put).status, 204);
+    assert_eq!(daemon.get("/api/query?start=1699999999&end=1700000009&m=sum:m").status, 200);
+    let page = daemon.get("/metrics").text();
+    let value = |name: &str| {
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name} is not in {page}")).parse::<f64>().unwrap()
+    };
+    for (name, least, most) in [
+        (concat!("basalt_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1.0, 1.0),
+        ("basalt_health{state=\"ok\"}", 1.0, 1.0),
+        ("basalt_health{state=\"disk_full\"}", 0.0, 0.0),
+        ("basalt_health{state=\"poisoned\"}", 0.0, 0.0),
+        ("process_start_time_seconds", 1.7e9, 1e11),
+        ("process_resident_memory_bytes", 1e6, 1e11),
+        ("process_cpu_seconds_total", 0.0, 1e6),
+        ("basalt_queries_running", 0.0, 0.0),
+        ("basalt_queries_waiting", 0.0, 0.0),
+        ("basalt_query_memory_bytes", 0.0, 1e9),
+        ("basalt_inflight_points", 0.0, 0.0),
+        ("basalt_inflight_bytes", 0.0, 0.0),
+        ("basalt_known_spellings", 1.0, 1.0),
+        ("basalt_series", 1.0, 1.0),
+        ("basalt_uids{kind=\"metrics\"}", 1.0, 1.0),
+        ("basalt_uids{kind=\"tagv\"}", 1.0, 1.0),
+        ("basalt_put_seconds_count", 1.0, 1.0),
+        ("basalt_put_seconds_sum", 1e-6, 60.0),
+        ("basalt_splits_total", 0.0, 0.0),
+        ("basalt_file_index_bytes", 0.0, 1e6),
+        ("basalt_flush_failures_total", 0.0, 0.0),
+        ("basalt_batches_refused_for_memory_total", 0.0, 0.0),
+        ("basalt_block_cache_hits_total", 0.0, 1e6),
+        ("basalt_block_cache_misses_total", 0.0, 1e6),
+    ] {
+        assert!((least..=most).contains(&value(name)), "{name}: {}", value(name));
+    }
+    let mut heads: Vec<&str> = page.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+    let count = heads.len();
+    heads.sort_unstable();
+    heads.dedup();
+    assert_eq!(heads.len(), count, "{page}");
+}

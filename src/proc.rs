@@ -1,0 +1,59 @@
+//! What the operating system says of this process: files of `/proc`, each read when it is asked for.
+
+use std::fs;
+
+/// Clock ticks of a second in `/proc`, on every machine that we run on (`USER_HZ`).
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// `/proc/self/status` as it was once.
+#[derive(Debug)]
+pub(crate) struct Status(String);
+
+impl Status {
+    pub(crate) fn read() -> Self {
+        Self(fs::read_to_string("/proc/self/status").unwrap_or_default())
+    }
+
+    /// A line that is in KiB, in bytes; 0 if it is not there.
+    pub(crate) fn bytes(&self, name: &str) -> u64 {
+        bytes(&self.0, name)
+    }
+}
+
+/// Bytes that the machine could still give.
+pub(crate) fn available_bytes() -> u64 {
+    bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default(), "MemAvailable")
+}
+
+/// Seconds that processors worked for this process, for itself and in the kernel.
+pub(crate) fn cpu_seconds() -> f64 {
+    cpu_of(&fs::read_to_string("/proc/self/stat").unwrap_or_default()).unwrap_or_default()
+}
+
+fn bytes(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+/// The 14th and 15th words; the second, a name, may have spaces and brackets in it.
+fn cpu_of(stat: &str) -> Option<f64> {
+    let (_, after) = stat.rsplit_once(')')?;
+    let mut words = after.split_whitespace().skip(11);
+    let mut ticks = || words.next()?.parse::<u32>().ok();
+    Some((f64::from(ticks()?) + f64::from(ticks()?)) / TICKS_PER_SECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_in_kib_and_words_behind_a_name_are_read() {
+        let status = Status("Name:\tbasalt\nVmRSS:\t    1024 kB\nVmData: 2 kB\n".to_owned());
+        assert_eq!([status.bytes("VmRSS"), status.bytes("VmData"), status.bytes("Vm")], [1 << 20, 2 << 10, 0]);
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 4 0 1 1 1";
+        assert_eq!(cpu_of(stat).map(|seconds| (seconds * 10.0).round()), Some(30.0));
+        assert!(cpu_of("").is_none());
+        assert!(Status::read().bytes("VmRSS") > 0 && available_bytes() > 0);
+    }
+}
