@@ -28,6 +28,7 @@ pub(crate) use sections::{
     Compat, Durability, Hbase, Http, Log, LogFormat, Meta, Mode, Publish, Query, Rewrite, Rollups, Schema, Server,
     Store, StoreKind, Telnet, Uid,
 };
+pub(crate) use value::Value;
 
 /// The whole configuration. Field names are the names users write: `section.key`.
 #[derive(Clone, Debug, Default)]
@@ -189,6 +190,14 @@ impl Config {
         keys::KEYS
             .iter()
             .map(|key| (key, (key.get)(self), self.origins.get(key.name).map_or("default", String::as_str)))
+    }
+
+    /// Settings whose values are not the defaults: one a line, with where each came from.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = String> {
+        let defaults = Self::default();
+        self.entries()
+            .filter(move |(key, value, _)| *value != (key.get)(&defaults))
+            .map(|(key, value, origin)| format!("`{}` is `{value}`, from {origin}", key.name))
     }
 
     /// What a person should know about the layers read, one line each; empty when all was plain.

@@ -34,8 +34,17 @@ pub(crate) use recent::lines;
 const LINES_PER_SECOND_MAX: u32 = 20;
 
 /// The parts of the program that log, as a filter names them.
-pub(crate) const PARTS: &[&str] =
-    &["basalt", "basalt_store", "basalt_engine", "basalt_schema", "basalt_ingest", "basalt_rewrite", "basalt_query"];
+pub(crate) const PARTS: &[&str] = &[
+    "basalt",
+    "basalt_store",
+    "basalt_engine",
+    "basalt_hbase",
+    "basalt_schema",
+    "basalt_ingest",
+    "basalt_rewrite",
+    "basalt_query",
+    "basalt_shell",
+];
 
 static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
 

@@ -1,5 +1,6 @@
 //! Files of settings that are read again while the server runs.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,10 @@ pub(crate) struct Reloaded {
     pub(crate) replace: fn(&App, &str) -> Result<usize, String>,
 }
 
+/// A text, for comparison with the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen(u64);
+
 impl Reloaded {
     /// Whether the file, if one is named, could be put in force.
     ///
@@ -35,16 +40,25 @@ impl Reloaded {
         self.read(config, self.check).map(drop)
     }
 
-    /// Puts the file in force, if one is named.
+    /// Puts the file in force, if one is named, and says so unless it is as it was `before`; answers how it is.
     ///
     /// # Errors
     ///
     /// One line: the file cannot be read or is wrong; what was in force stays.
-    pub(crate) fn load(&self, app: &App) -> Result<(), Failure> {
-        if let Some(count) = self.read(&app.config, |text| (self.replace)(app, text))? {
-            tracing::debug!(path = (self.path)(&app.config), count, "{} are in force", self.what);
+    pub(crate) fn load(&self, app: &App, before: Option<Seen>) -> Result<Option<Seen>, Failure> {
+        let mut seen = None;
+        let count = self.read(&app.config, |text| {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            seen = Some(Seen(hasher.finish()));
+            (self.replace)(app, text)
+        })?;
+        if let Some(count) = count.filter(|_| seen != before) {
+            let path = (self.path)(&app.config);
+            let change = if before.is_some() { "changed" } else { "read" };
+            tracing::info!(path, count, "{} were {change} and are in force", self.what);
         }
-        Ok(())
+        Ok(seen)
     }
 
     /// What `take` says of the file's text, if a file is named.
@@ -62,8 +76,8 @@ impl Reloaded {
         take(&text).map(Some).map_err(|why| Failure::config(format!("{path}: {why}")))
     }
 
-    /// Reads the file again and again. Ends at once where there is none, else never.
-    pub(crate) async fn keep_loading(self, app: Arc<App>) {
+    /// Reads the file again and again, which was `seen` before. Ends at once where there is none, else never.
+    pub(crate) async fn keep_loading(self, app: Arc<App>, mut seen: Option<Seen>) {
         let every = (self.every)(&app.config);
         if (self.path)(&app.config).is_empty() || every.is_zero() {
             return;
@@ -75,9 +89,12 @@ impl Reloaded {
         loop {
             ticks.tick().await;
             let of_the_thread = Arc::clone(&app);
-            let loaded = tokio::task::spawn_blocking(move || self.load(&of_the_thread)).await;
-            if let Ok(Err(failure)) = loaded {
-                tracing::warn!("{failure}; the {} in force stay", self.what);
+            let loaded = tokio::task::spawn_blocking(move || self.load(&of_the_thread, seen)).await;
+            match loaded {
+                Ok(Ok(now)) => seen = now,
+                Ok(Err(failure)) => tracing::warn!("{failure}; the {} in force stay", self.what),
+                // A panic was told where it happened.
+                Err(_) => {}
             }
         }
     }

@@ -31,7 +31,7 @@ pub(crate) fn listener(rewriter: &Arc<Rewriter>) -> Arc<dyn RowListener> {
 /// The rewriter of these settings; `None` where rows are not to be rewritten.
 pub(crate) fn rewriter(config: &Config, schema: &Arc<Schema>) -> Option<Arc<Rewriter>> {
     if let Some(reason) = why_not(config) {
-        tracing::debug!("rows are not rewritten: {reason}");
+        tracing::info!("rows are not rewritten: {reason}");
         return None;
     }
     let limits = RewriteLimits {

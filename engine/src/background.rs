@@ -79,9 +79,19 @@ impl Core {
             if self.condition.check_alive().is_err() {
                 continue;
             }
-            if let Err(error) = step(self) {
-                tracing::warn!(%error, ?work, "put off");
-            }
+            // What failed was told with its place.
+            drop(step(self));
+        }
+    }
+
+    /// Says which work on which region failed, and whether it is tried again.
+    fn put_off(&self, work: &'static str, (table, region): (&Table, &Region), error: &Error) {
+        let name = &table.shape().descriptor.name;
+        let (region, error) = (region.id.0, basalt_store::with_causes(error));
+        if self.condition.check_alive().is_ok() {
+            tracing::warn!(work, table = %name, region, error, "put off; it is tried again within seconds");
+        } else {
+            tracing::error!(work, table = %name, region, error, "given up until a restart");
         }
     }
 
@@ -94,9 +104,10 @@ impl Core {
         while let Some((table, region)) = self.pick_flush(&failed) {
             let flushed = self.flush_region(&table, &region);
             if self.is_of_all(&flushed) {
-                return flushed;
+                return flushed.inspect_err(|error| self.put_off("flush", (&table, &region), error));
             }
-            if flushed.is_err() {
+            if let Err(error) = &flushed {
+                self.put_off("flush", (&table, &region), error);
                 failed.push(region.id);
             }
             first = first.and(flushed);
@@ -113,6 +124,9 @@ impl Core {
         while std::mem::take(&mut has_split) {
             for (table, region) in self.all_regions() {
                 let compacted = self.compact_and_split(&table, &region);
+                if let Err(error) = &compacted {
+                    self.put_off("compaction", (&table, &region), error);
+                }
                 if self.is_of_all(&compacted) {
                     return compacted.map(drop);
                 }

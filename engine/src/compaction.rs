@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use basalt_store::{CellKind, KeepDeletedCells, Pass, Rules, Timestamp};
 
@@ -19,6 +20,7 @@ use crate::output::{FilePass, Output};
 use crate::region::{Region, RegionFile};
 use crate::source::{FamilyRead, Source};
 use crate::sstable::FileId;
+use crate::stats::millis;
 use crate::table::{Shape, Table};
 
 /// A file joins a merge when it is at most this many tenths of those newer than it together.
@@ -86,6 +88,7 @@ impl Core {
         is_major: bool,
     ) -> Result<()> {
         let Some(family) = shape.family(id) else { return Ok(()) };
+        let began = Instant::now();
         let read = FamilyRead::all(id, &family.name);
         let open = || Merge::new(files.iter().rev().map(|file| read.open_file(file)).collect(), Direction::Forward);
         let pass = if is_major {
@@ -103,7 +106,12 @@ impl Core {
             }
             written => written?,
         };
-        self.replace_files(region, files, output)
+        let (from_bytes, from_files) = (files.iter().map(|file| file.bytes).sum::<u64>(), files.len());
+        let bytes = output.as_ref().map_or(0, |output| output.entry.bytes);
+        self.replace_files(region, files, output)?;
+        let (table, region, took_ms) = (&shape.descriptor.name, region.id.0, millis(began));
+        tracing::debug!(%table, region, from_files, from_bytes, bytes, is_major, took_ms, "compacted");
+        Ok(())
     }
 
     /// Puts a file in the place of others: the manifest first, then the readers, then the disk.

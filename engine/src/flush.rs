@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -13,6 +14,7 @@ use crate::output::{FilePass, Output};
 use crate::region::{Frozen, Region, View};
 use crate::reserve::Lent;
 use crate::source::FamilyRead;
+use crate::stats::millis;
 use crate::table::{Shape, Table};
 use crate::wal::SegmentId;
 
@@ -70,6 +72,7 @@ impl Core {
     pub(crate) fn flush_frozen(&self, table: &Table, region: &Region, frozen: &[Frozen], upto: u64) -> Result<()> {
         // What is in the file must not outlive what was logged before it: rows of other regions, and the UIDs by
         // which the file's own rows are named.
+        let began = Instant::now();
         self.wal.sync_to(upto)?;
         let outputs = self.write_memtables(&table.shape(), region, frozen)?;
         let added: Vec<_> = outputs.iter().map(|output| output.entry).collect();
@@ -90,6 +93,8 @@ impl Core {
         }
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         self.counters.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let name = &table.shape().descriptor.name;
+        tracing::debug!(table = %name, region = region.id.0, bytes, took_ms = millis(began), "flushed");
         self.jobs.wake(crate::jobs::Work::Compact);
         Ok(())
     }

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use basalt_store::{NamespaceDescriptor, TableName, TableState, Timestamp};
 
@@ -24,6 +25,7 @@ use crate::mutation::MUTATIONS;
 use crate::record::Record;
 use crate::region::{Region, RegionFile};
 use crate::sstable::{BlockCodecs, FileId, Sstable};
+use crate::stats::millis;
 use crate::table::{Shape, Table};
 use crate::wal::{Replay, Replayed, SegmentId, Wal, WalOptions};
 
@@ -63,7 +65,10 @@ pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
     };
     let catalog = manifest.catalog().clone();
     let mut tables = Tables::open(around, &catalog)?;
+    let began = Instant::now();
     let replayed = replay_log(around, &catalog, &mut tables, is_new)?;
+    let (bytes, segments) = (replayed.sealed.iter().map(|segment| segment.bytes).sum::<u64>(), replayed.sealed.len());
+    tracing::info!(bytes, segments, took_ms = millis(began), "log replayed");
     let next_file = sweep_files(around, &catalog)?;
     for region in tables.regions.values() {
         region.region.read_point.start_at(replayed.last_sequence);

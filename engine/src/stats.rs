@@ -1,7 +1,12 @@
 //! What the engine counts, for the metrics page.
 
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Whole milliseconds since `began`, for lines of the log.
+pub(crate) fn millis(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
 
 /// Counters of flush and compaction. All relaxed: each is read for itself.
 #[derive(Debug, Default)]

@@ -8,9 +8,10 @@ use tokio::sync::watch;
 
 use super::{Sources, print};
 use crate::app::App;
-use crate::config::{Config, StoreKind};
+use crate::config::{Config, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
 use crate::server::{Awaited, Server};
+use crate::version::VERSION;
 use crate::{auth, limits, log, preflight};
 
 /// `basalt serve`.
@@ -112,9 +113,24 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     served
 }
 
+/// Says in the log what is started, and with which settings.
+fn tell(config: &Config) {
+    let (store, data_dir) = (config.store.kind.show(), config.store.data_dir.display());
+    if config.store.kind == StoreKind::Embedded {
+        tracing::info!(version = VERSION, store, %data_dir, "starting");
+    } else {
+        tracing::info!(version = VERSION, store, "starting");
+    }
+    for setting in config.changed() {
+        tracing::info!("setting {setting}");
+    }
+}
+
 async fn serve(mut config: Config) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let server = Server::bind(config.server.listen, config.server.backlog)?;
+    // Not before: what does not start says so in one line.
+    tell(&config);
     config.server.listen = server.local();
     let local = server.local();
     let (raise, stop) = watch::channel(false);
@@ -123,11 +139,14 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let app = tokio::select! {
         app = App::open(config) => Arc::new(app?),
         // Replaying the log can be broken off at any point and begun again.
-        () = signals.first() => return Ok(()),
+        () = signals.first() => {
+            tracing::info!("stopped before the store was open");
+            return Ok(());
+        }
     };
     for file in [limits::FILE, auth::FILE] {
-        file.load(&app)?;
-        tokio::spawn(file.keep_loading(Arc::clone(&app)));
+        let seen = file.load(&app, None)?;
+        tokio::spawn(file.keep_loading(Arc::clone(&app), seen));
     }
     let keeping = tokio::spawn(app.keep_series());
     open.send_replace(Some(Arc::clone(&app)));
@@ -154,7 +173,12 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         app.close().await
     };
     tokio::select! {
-        closed = drained => closed,
+        closed = drained => {
+            if closed.is_ok() {
+                tracing::info!("stopped cleanly: everything acknowledged is kept as the store keeps it");
+            }
+            closed
+        }
         () = signals.interrupt_again() => {
             tracing::warn!("second interrupt: ending at once");
             Ok(())

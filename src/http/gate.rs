@@ -6,10 +6,11 @@
 
 use axum::extract::Request;
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::asker::Peer;
 use super::error::ApiError;
 use super::params::Params;
 use crate::app::App;
@@ -31,6 +32,11 @@ pub(crate) fn admit(app: &App, path: &str, request: &Request) -> Result<Role, Ap
         None => (|refused| &refused.unauthorized, ApiError::unauthorized()),
     };
     count(&app.metrics.http_refused).add(1);
+    if error.status() == StatusCode::UNAUTHORIZED && request.headers().contains_key(AUTHORIZATION) {
+        // Never what was shown: it may be another server's token, or this one's with a slip in it.
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.0.to_string());
+        tracing::warn!(peer, path, "a token was refused");
+    }
     if is_query(path) {
         count(&app.metrics.query_refused).add(1);
     }

@@ -238,6 +238,8 @@ impl Session {
         if self.role.is_some() {
             return reply::AUTHENTICATED.to_owned();
         }
+        let peer = self.stream.peer_addr().map(|peer| peer.to_string()).ok();
+        tracing::warn!(peer, "a token was refused");
         self.refuse()
     }
 

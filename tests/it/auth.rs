@@ -249,6 +249,33 @@ fn p_auth_a_token_taken_away_lets_nobody_in_and_a_wrong_file_changes_nothing() {
     }
 }
 
+/// A token that is refused, and a file that changed, are lines of the log; a token never is.
+#[test]
+fn p_auth_the_log_tells_of_refused_tokens_and_changed_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (daemon, tokens) = with_tokens(folder.path(), "");
+    assert_eq!(ask(&daemon, "GET", "/api/version", Some("Bearer 5ec2e7")).status, 401);
+    daemon.talk("auth 5ec2e7\n");
+    let administrator = format!("Bearer {}", tokens[4]);
+    let log = || ask(&daemon, "GET", "/logs", Some(&administrator)).text();
+    let refused: Vec<String> =
+        log().lines().filter(|line| line.contains("a token was refused")).map(str::to_owned).collect();
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(refused.iter().all(|line| line.contains("\tWARN\t") && line.contains("peer=127.0.0.1:")), "{refused:?}");
+    assert!(refused[1].contains("path=/api/version"), "{refused:?}");
+    assert!(log().contains("roles were read and are in force"));
+    let file = folder.path().join("tokens");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text + "# one line more\n").unwrap();
+    let end = std::time::Instant::now() + crate::http::TIMEOUT;
+    while !log().contains("roles were changed and are in force") {
+        assert!(std::time::Instant::now() < end, "{}", log());
+    }
+    // Read again many times a second; said once.
+    assert_eq!(log().matches("roles were read and").count(), 1);
+    assert!(!log().contains("5ec2e7") && tokens.iter().all(|token| !log().contains(token.as_str())));
+}
+
 #[test]
 fn p_auth_a_file_that_is_wrong_at_start_ends_the_start() {
     let folder = tempfile::tempdir().unwrap();

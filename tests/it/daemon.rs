@@ -40,9 +40,9 @@ impl Daemon {
         command
     }
 
-    /// Runs a command line that serves, its log to the test's own standard error.
+    /// Runs a command line that serves, its log to the test's own standard error unless the command says otherwise.
     pub(crate) fn spawn(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.trim().strip_prefix("listening on http://127.0.0.1:").and_then(|port| port.parse().ok());

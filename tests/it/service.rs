@@ -235,3 +235,36 @@ fn metrics_tell_how_things_stand() {
     heads.dedup();
     assert_eq!(heads.len(), count, "{page}");
 }
+
+/// The log says what was started with which settings, what the log of the store gave back, what its threads do, and the end.
+#[test]
+fn the_log_tells_a_life() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let put = r#"{"metric":"m","timestamp":1700000000,"value":1,"tags":{"a":"b"}}"#;
+    let daemon = Daemon::start(&data, "embedded", "");
+    assert_eq!(daemon.post("/api/put", put).status, 204);
+    daemon.kill();
+    let mut command = Daemon::command(&data, "embedded");
+    let log = std::fs::File::create(folder.path().join("log")).unwrap();
+    command.args(["--log-level", "info,basalt_engine=debug"]).stderr(log);
+    let daemon = Daemon::spawn(command);
+    assert!(daemon.terminate().success());
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let line = |message: &str| {
+        let found = lines.iter().find(|line| line["message"].as_str().unwrap().starts_with(message));
+        found.unwrap_or_else(|| panic!("`{message}` is not in {log}"))
+    };
+    let starting = line("starting");
+    assert_eq!((&starting["version"], &starting["store"]), (&env!("CARGO_PKG_VERSION").into(), &"embedded".into()));
+    assert_eq!(starting["data_dir"], data.to_str().unwrap());
+    line("setting `log.level` is `info,basalt_engine=debug`, from flag --level");
+    line("rows are not rewritten: the store folds rows by itself");
+    let replayed = line("log replayed");
+    assert!(replayed["bytes"].as_u64().unwrap() > 0 && replayed["took_ms"].is_u64(), "{replayed}");
+    let flushed = line("flushed");
+    assert!(flushed["bytes"].as_u64().unwrap() > 0 && flushed["region"].is_u64(), "{flushed}");
+    assert!(lines.iter().any(|line| line["message"] == "flushed" && line["table"] == "tsdb"), "{log}");
+    line("stopped cleanly");
+}

@@ -1,7 +1,12 @@
-//! What goes wrong is counted, and what is read twice.
+//! What goes wrong is counted and told, and what is read twice is counted.
 
+use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use super::tests::{name, options, put, scan, table};
 use super::*;
@@ -61,4 +66,68 @@ fn a_block_that_is_read_again_is_a_hit() {
     assert!(misses > 0);
     scan(&engine, Scan::all());
     assert!(counted().0 > hits && counted().1 == misses, "{hits} {misses} {:?}", counted());
+}
+
+/// Keeps the lines of a log.
+#[derive(Debug, Clone, Default)]
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Heard {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+}
+
+/// Work that is put off says where, why, and that it is tried again; work that is done says how much and how long.
+#[test]
+fn work_is_told_with_its_place() {
+    let (engine, fs) = simulated(|options| {
+        (options.limits.reserve_bytes, options.limits.memtable_bytes) = (0, 1_000);
+    });
+    let heard = Heard::default();
+    tracing::subscriber::with_default(heard.clone(), || {
+        let pending = put(&engine, "r", &"v".repeat(2_000));
+        engine.core.apply_gathered(true);
+        engine.core.wal.write_group(false);
+        pending.wait().unwrap();
+        fs.set_capacity(fs.used_bytes());
+        assert!(engine.pump().is_err());
+        fs.set_capacity(u64::MAX);
+        engine.pump().unwrap();
+        engine.compact(&name(), Compaction::Major).unwrap();
+    });
+    let lines = heard.0.lock().unwrap();
+    let told = |level: &str, parts: &[&str]| {
+        lines.iter().any(|line| line.starts_with(level) && parts.iter().all(|part| line.contains(part)))
+    };
+    let place = "table=t region=";
+    assert!(told("WARN", &["put off; it is tried again", "work=\"flush\"", place, "error="]), "{lines:?}");
+    assert!(told("DEBUG", &["message=flushed", place, " bytes=", "took_ms="]), "{lines:?}");
+    assert!(told("DEBUG", &["message=compacted", place, " bytes=", "took_ms=", "is_major=true"]), "{lines:?}");
 }
