@@ -435,6 +435,8 @@ impl Wal {
             let mut state = self.state();
             state.wants_sync |= wants_sync;
             let owed = state.commits.take_answers();
+            // It may be another thread that met it.
+            self.work.notify_one();
             drop(state);
             self.refuse(owed);
         } else {
