@@ -161,7 +161,7 @@ impl Sieve {
             self.retention.begin_row();
         }
         // A tombstone that goes in this pass has still masked something in it.
-        self.row.has_tombstone |= cell.kind.is_tombstone();
+        self.row.stays |= cell.kind.is_tombstone();
         if !self.retention.judge(cell).keeps() {
             return Ok(());
         }
@@ -189,6 +189,7 @@ impl Sieve {
             folded.clear();
             is_folded = fold.fold(puts, folded);
             if !is_folded {
+                row.stays = true;
                 for put in puts {
                     row.keep(CellKind::Put, *put);
                 }
@@ -206,7 +207,7 @@ impl Sieve {
         let Some(fold) = self.fold.as_ref().filter(|_| !self.row.cells.is_empty()) else { return Ok(()) };
         self.folded.clear();
         let puts = || self.row.cells().map(|(_, put)| put);
-        if !self.row.has_tombstone && fold.fold(&puts().collect::<Vec<_>>(), &mut self.folded) {
+        if !self.row.stays && fold.fold(&puts().collect::<Vec<_>>(), &mut self.folded) {
             self.write_folded()?;
         } else {
             for (kind, put) in self.row.cells() {
@@ -227,7 +228,8 @@ impl Sieve {
 /// A row's cells, copied.
 #[derive(Debug, Default)]
 struct KeptRow {
-    has_tombstone: bool,
+    /// It is not folded: it has a tombstone, or the fold wants it as it is.
+    stays: bool,
     key: Vec<u8>,
     data: Vec<u8>,
     cells: Vec<KeptCell>,
@@ -245,7 +247,7 @@ struct KeptCell {
 
 impl KeptRow {
     fn begin(&mut self, key: &[u8]) {
-        self.has_tombstone = false;
+        self.stays = false;
         self.key.clear();
         self.key.extend_from_slice(key);
         self.data.clear();
