@@ -7,6 +7,10 @@
 //! value lie in its entry; keys, longer bytes, and the times and numbers that cells written together share in an arena: no
 //! allocation a row or cell.
 //!
+//! A cell of a row that is there goes to the end of a tail first, one list for all rows. What is in the tail goes to its rows when the
+//! tail is full, and before anybody reads: so the memory of a row's end, which is in no cache, is waited for once for several of its
+//! cells, and not for each while a put waits.
+//!
 //! Readers copy out a piece at a time under a read lock. What they may see is
 //! fixed by their read point, and a cell once in never changes, so pieces of one
 //! row agree although writers come in between.
@@ -37,6 +41,9 @@ use rows::{ROW_BYTES, Rows};
 use slot::{Entry, NewEntry};
 use stamps::STAMP_BYTES;
 
+/// Cells of a tail, at most: some 100 KiB. Where a family has fewer rows than that, several of a row's cells go to it together.
+const TAIL_CELLS_MAX: usize = 4096;
+
 /// Rows that are looked up before the first of them is changed.
 const ROWS_AT_ONCE: usize = 32;
 
@@ -61,6 +68,8 @@ pub(crate) struct FamilyCells {
     id: FamilyId,
     rows: Rows,
     arena: Arena,
+    /// Cells that are not in their rows yet, in the order in which they came, with the numbers of these rows.
+    tail: Vec<(u32, Entry)>,
 }
 
 /// A row to insert.
@@ -109,7 +118,19 @@ impl Memtable {
         self.families.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// For readers: all that they may see is in its rows.
     fn read(&self) -> RwLockReadGuard<'_, Vec<FamilyCells>> {
+        let families = self.read_unsettled();
+        if families.iter().all(|cells| cells.tail.is_empty()) {
+            return families;
+        }
+        drop(families);
+        self.write().iter_mut().for_each(FamilyCells::settle);
+        // What came to the tail since is younger than the read point of whoever is here, or of a row that they do not own.
+        self.read_unsettled()
+    }
+
+    fn read_unsettled(&self) -> RwLockReadGuard<'_, Vec<FamilyCells>> {
         self.families.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -121,7 +142,7 @@ impl Memtable {
     /// The oldest write in it; `None` when empty.
     pub(crate) fn first_sequence(&self) -> Option<u64> {
         // Under the lock, so that a write which has its number and is being inserted is seen.
-        let families = self.read();
+        let families = self.read_unsettled();
         let first = self.first_sequence.load(Ordering::Relaxed);
         drop(families);
         (first != u64::MAX).then_some(first)
@@ -191,7 +212,8 @@ impl MemtableWriter<'_> {
     /// Where the cells of a family are; it is begun if there are none.
     fn family_index(&mut self, family: FamilyId) -> usize {
         self.families.iter().position(|cells| cells.id == family).unwrap_or_else(|| {
-            self.families.push(FamilyCells { id: family, rows: Rows::default(), arena: Arena::default() });
+            let (rows, arena, tail) = (Rows::default(), Arena::default(), Vec::new());
+            self.families.push(FamilyCells { id: family, rows, arena, tail });
             self.families.len() - 1
         })
     }
@@ -210,7 +232,7 @@ impl FamilyCells {
     /// Inserts a row's cells of the family, where its number may be known; answers the bytes added.
     fn insert(&mut self, row: &MemRow<'_>, found: Option<u32>, cells: &[LoggedCell<'_>]) -> u64 {
         let MemRow { key, handle, sequence, .. } = *row;
-        let FamilyCells { rows, arena, .. } = self;
+        let FamilyCells { rows, arena, tail, .. } = self;
         let (mut added, mut at) = (0, found.or_else(|| rows.get(key, handle, arena)));
         let stamps = arena.stamps_count();
         for cell in cells {
@@ -218,13 +240,24 @@ impl FamilyCells {
             added += kept as u64;
             if let Some(at) = at {
                 added += size_of::<Entry>() as u64;
-                rows.put(at, new, arena);
+                tail.push((at, new.entry()));
             } else {
                 added += ROW_BYTES + key.len() as u64;
                 at = Some(rows.insert((key, handle), new, arena));
             }
         }
-        added + u64::from(arena.stamps_count() - stamps) * STAMP_BYTES
+        added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;
+        if self.tail.len() >= TAIL_CELLS_MAX {
+            self.settle();
+        }
+        added
+    }
+
+    /// Puts the cells of the tail into their rows.
+    #[inline(never)]
+    fn settle(&mut self) {
+        self.rows.put(&self.tail, &self.arena);
+        self.tail.clear();
     }
 }
 

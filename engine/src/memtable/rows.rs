@@ -19,31 +19,35 @@ use hashbrown::HashTable;
 use super::arena::{Arena, Place, width};
 use super::runs::Runs;
 use super::slab::Slab;
-use super::slot::{NewEntry, Slot};
+use super::slot::{Entry, NewEntry, Slot};
 use super::{MemRow, ROWS_AT_ONCE};
 use crate::heads::Heads;
 
 /// Rows of a leaf: few enough to be moved for an insert, many enough that the list of leaves stays short.
 const LEAF_ROWS: usize = 128;
 
-/// A row: where its key lies, what stands for it, and its cells.
+/// A row: where its key lies, and its cells.
 #[derive(Debug)]
 struct Row {
     key: Place,
     key_bytes: u32,
-    handle: Option<RowHandle>,
     slot: Slot,
 }
 
-/// What a row costs besides the bytes of its key and its first cell: its place in a leaf, and one in the index with a byte of
-/// its hash. In random order leaves are two thirds full, and so is the index.
-pub(super) const ROW_BYTES: u64 = (size_of::<Row>() + (2 * size_of::<u32>() + size_of::<u64>() + 1) * 3 / 2) as u64;
+/// What a row costs besides the bytes of its key and its first cell: its handle, its place in a leaf, and one in the index with a
+/// byte of its hash. In random order leaves are two thirds full, and so is the index.
+pub(super) const ROW_BYTES: u64 =
+    (size_of::<Row>() + size_of::<Option<RowHandle>>() + (2 * size_of::<u32>() + size_of::<u64>() + 1) * 3 / 2) as u64;
 
 /// Rows of a piece.
 const PIECE_ROWS: usize = 1024;
 
 /// The rows in the order in which they came.
 type RowSlab = Slab<Row, PIECE_ROWS>;
+
+/// What stands for the keys of rows, by their numbers. Apart from the rows: whoever looks rows up reads these alone, eight to a line
+/// of memory.
+type Handles = Slab<Option<RowHandle>, PIECE_ROWS>;
 
 /// Rows in key order. All methods take the arena that holds the keys.
 #[derive(Debug, Default)]
@@ -52,6 +56,9 @@ pub(super) struct Rows {
     /// Of the first key of each leaf.
     heads: Heads,
     slab: RowSlab,
+    handles: Handles,
+    /// The number behind that of the row looked up last by its handle.
+    next: u32,
     runs: Runs,
     /// Numbers of rows by the hashes of their keys: of the first so many.
     by_key: HashTable<u32>,
@@ -90,61 +97,42 @@ impl Rows {
     }
 
     fn get_by_handle(&self, handle: RowHandle) -> Option<u32> {
-        self.by_handle.find(self.hashes.hash_one(handle), |row| self.slab.handle(*row) == Some(handle)).copied()
+        self.by_handle.find(self.hashes.hash_one(handle), |row| self.handles.of(*row) == Some(handle)).copied()
     }
 
     /// Gives a row a handle, by which it is found from then on.
     fn give(&mut self, row: u32, handle: Option<RowHandle>) {
-        let Rows { slab, by_handle, hashes, .. } = self;
+        let Rows { handles, by_handle, hashes, .. } = self;
         if let Some(handle) = handle
-            && let Some(known) = slab.get_mut(row)
+            && let Some(known) = handles.get_mut(row)
         {
-            assert!(known.handle.is_none(), "BUG: {handle:?} and {:?} stand for one key", known.handle);
-            known.handle = Some(handle);
+            assert!(known.is_none(), "BUG: {handle:?} and {known:?} stand for one key");
+            *known = Some(handle);
             by_handle.insert_unique(hashes.hash_one(handle), row, |row| {
-                slab.handle(*row).map_or(0, |handle| hashes.hash_one(handle))
+                handles.of(*row).map_or(0, |handle| hashes.hash_one(handle))
             });
         }
     }
 
-    /// Looks rows up, as many as there are places, which are `None` and hold their numbers then.
-    ///
-    /// The memory of each step is asked for of all rows before the next step, which needs it: so all of them wait for it
-    /// once and not each for itself. Where all have handles, those whose handles are not known stay `None`.
+    /// Looks rows up, as many as there are places, which are `None` and hold their numbers then. Where all have handles, those whose
+    /// handles are not known stay `None`.
     pub(super) fn look_up(&mut self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
         if sought.iter().all(|row| row.handle.is_some()) {
             self.look_up_handles(sought, found, arena);
         } else {
             self.look_up_keys(sought, found, arena);
         }
-        let slots = found.iter().flatten().filter_map(|row| self.slab.get(*row)).map(|row| &row.slot);
-        // Nobody wants what is read here; it is asked for so that the compiler leaves the loads.
-        std::hint::black_box(slots.fold(0, |sum, slot| sum ^ slot.behind(&self.runs)));
     }
 
-    fn look_up_handles(&self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
-        let Rows { slab, by_handle, hashes, .. } = self;
-        // Fast path: they are written in the order in which they first were.
-        let next = sought.first().and_then(|row| self.get_by_handle(row.handle?));
-        let ascends = |(row, number): (&MemRow<'_>, u32)| slab.handle(number) == row.handle;
-        if let Some(next) = next
-            && sought.iter().zip(next..).all(ascends)
-        {
-            found.iter_mut().zip(next..).for_each(|(found, number)| *found = Some(number));
-            return;
-        }
-        let mut hashed = [0; ROWS_AT_ONCE];
-        for ((row, hashed), found) in sought.iter().zip(&mut hashed).zip(&mut *found) {
-            *hashed = row.handle.map_or(0, |handle| hashes.hash_one(handle));
-            *found = by_handle.find(*hashed, |_| true).copied();
-        }
-        // Nobody wants what is read here; it is asked for so that the compiler leaves the loads.
-        let rows = || found.iter().flatten().filter_map(|row| slab.get(*row));
-        std::hint::black_box(rows().fold(0, |sum, row| sum ^ row.key_bytes));
-        for ((row, hashed), found) in sought.iter().zip(hashed).zip(found) {
-            let is_it = |number: &u32| slab.handle(*number) == row.handle;
-            *found = found.filter(is_it).or_else(|| by_handle.find(hashed, is_it).copied());
-            debug_assert!(found.is_none_or(|number| slab.key(number, arena) == row.key), "BUG: a handle of two keys");
+    fn look_up_handles(&mut self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
+        for (row, found) in sought.iter().zip(found) {
+            // Fast path: rows are written in the order in which they first were.
+            let is_next = self.handles.of(self.next) == row.handle;
+            let by_hash = || row.handle.and_then(|handle| self.get_by_handle(handle));
+            *found = if is_next { Some(self.next) } else { by_hash() };
+            self.next = found.map_or(self.next, |number| number + 1);
+            let is_it = |number| self.slab.key(number, arena) == row.key;
+            debug_assert!(found.is_none_or(is_it), "BUG: a handle of two keys");
         }
     }
 
@@ -154,6 +142,8 @@ impl Rows {
         }
         self.index_all(arena);
         let Rows { slab, by_key, hashes, .. } = self;
+        // The memory of each step is asked for of all rows before the next step, which needs it: so all of them wait for it once
+        // and not each for itself.
         let mut hashed = [0; ROWS_AT_ONCE];
         for ((row, hashed), found) in sought.iter().zip(&mut hashed).zip(&mut *found) {
             *hashed = hash(hashes, row.key);
@@ -170,11 +160,20 @@ impl Rows {
         }
     }
 
-    /// Puts a cell into a row that is there.
-    #[inline]
-    pub(super) fn put(&mut self, row: u32, new: NewEntry, arena: &Arena) {
-        if let Some(row) = self.slab.get_mut(row) {
-            row.slot.insert(new, &mut self.runs, arena);
+    /// Puts cells into rows that are there, in their order.
+    ///
+    /// The memory that several of them go to is asked for before the first of them needs it.
+    pub(super) fn put(&mut self, cells: &[(u32, Entry)], arena: &Arena) {
+        let Rows { slab, runs, .. } = self;
+        for cells in cells.chunks(ROWS_AT_ONCE) {
+            let slots = cells.iter().filter_map(|(row, _)| slab.get(*row)).map(|row| &row.slot);
+            // Nobody wants what is read here; it is asked for so that the compiler leaves the loads.
+            std::hint::black_box(slots.fold(0, |sum, slot| sum ^ slot.behind(runs)));
+            for (row, entry) in cells {
+                if let Some(row) = slab.get_mut(*row) {
+                    row.slot.insert(entry.again(), runs, arena);
+                }
+            }
         }
     }
 
@@ -191,9 +190,9 @@ impl Rows {
         arena: &mut Arena,
     ) -> u32 {
         let is_behind_all = self.is_behind_all(key, arena);
-        let row =
-            Row { key: arena.keep(&[key]), key_bytes: width(key.len()), handle: None, slot: Slot::One(first.entry()) };
+        let row = Row { key: arena.keep(&[key]), key_bytes: width(key.len()), slot: Slot::One(first.entry()) };
         let number = self.slab.push(row);
+        self.handles.push(None);
         self.give(number, handle);
         let at = if is_behind_all { self.end() } else { self.find(key, arena).unwrap_or_else(|at| at) };
         let at = self.make_room(at, arena);
@@ -342,12 +341,15 @@ impl RowSlab {
         self.get(row).map_or(&[], |row| row.key(arena))
     }
 
-    fn handle(&self, row: u32) -> Option<RowHandle> {
-        self.get(row)?.handle
-    }
-
     fn row<'a>(&'a self, row: u32, arena: &'a Arena) -> Option<(&'a [u8], &'a Slot)> {
         self.get(row).map(|row| (row.key(arena), &row.slot))
+    }
+}
+
+impl Handles {
+    #[inline]
+    fn of(&self, row: u32) -> Option<RowHandle> {
+        *self.get(row)?
     }
 }
 

@@ -93,6 +93,17 @@ impl Entry {
     pub(super) const EMPTY: Entry =
         Entry { stamp: 0, behind: 0, lengths: 0, kind: CellKind::Put, bytes: [0; INLINE_BYTES] };
 
+    /// As it was before it lay in its place, or on its way to another.
+    #[inline]
+    pub(super) fn again(&self) -> NewEntry {
+        let Entry { stamp, behind, lengths, kind, bytes } = *self;
+        let mut word = [0; 16];
+        if let Some(low) = word.first_chunk_mut() {
+            *low = bytes;
+        }
+        NewEntry { stamped: (stamp, behind), word: u128::from_le_bytes(word), lengths, kind }
+    }
+
     /// When it was written, and under which number.
     #[inline]
     pub(super) fn stamped(&self, arena: &Arena) -> (Timestamp, SeqNo) {
@@ -115,8 +126,7 @@ impl Entry {
 
     /// Its qualifier as a mark.
     fn mark(&self) -> Mark {
-        let Entry { stamp, behind, lengths, kind, bytes } = *self;
-        NewEntry { stamped: (stamp, behind), word: joined(&bytes, &[]), lengths, kind }.mark()
+        self.again().mark()
     }
 
     fn order(&self, other: &Entry, arena: &Arena) -> Ordering {

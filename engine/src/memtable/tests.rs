@@ -246,6 +246,37 @@ fn cells_come_in_cell_order_up_to_the_read_point() {
     }
 }
 
+/// Of a few rows and of many, read whenever: a full tail, a half full one, none.
+#[test]
+fn readers_see_what_is_in_no_row_yet() {
+    for rows in [3, 5000] {
+        let (mut rng, memtable) = (SplitMix::new(rows), Arc::new(Memtable::new(Arc::default())));
+        let (mut expected, mut most) = (Vec::new(), 0);
+        for sequence in 1..=3 * TAIL_CELLS_MAX as u64 {
+            let (key, qualifier) = (rng.below(rows).to_be_bytes(), sequence.to_be_bytes());
+            let (timestamp, kind, seq, value) = (Timestamp(7), CellKind::Put, SeqNo(sequence), &b"v"[..]);
+            let cell = LoggedCell { family: FAMILY, kind, timestamp, qualifier: &qualifier, value };
+            let handle = std::num::NonZeroU64::new(u64::from_be_bytes(key) + 1).map(RowHandle);
+            insert(&memtable, &MemRow { key: &key, handle, sequence: seq, cells: &[cell] });
+            let cell = CellRef { row: &key, family: b"f", qualifier: &qualifier, timestamp, kind, seq, value };
+            expected.push(held(&cell));
+            let waiting = memtable.read_unsettled()[0].tail.len();
+            assert!(waiting < TAIL_CELLS_MAX);
+            most = most.max(waiting);
+            if rng.chance(1, 3000) || sequence == 3 * TAIL_CELLS_MAX as u64 {
+                let read_point = sequence - rng.below(2);
+                let mut cursor = cursor(&memtable, Direction::Forward, read_point);
+                cursor.rewind().unwrap();
+                let mut seen = expected[..usize::try_from(read_point).unwrap()].to_vec();
+                seen.sort();
+                assert_eq!(drain(&mut cursor), seen);
+                assert!(memtable.read_unsettled()[0].tail.is_empty());
+            }
+        }
+        assert!(most > TAIL_CELLS_MAX / 4, "{most}");
+    }
+}
+
 #[test]
 fn a_seek_finds_the_first_cell_not_before_the_column() {
     let (memtable, expected) = filled(9, 3000);
