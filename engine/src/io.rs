@@ -106,6 +106,10 @@ pub trait File: Send + Sync + fmt::Debug {
     /// What the operating system says; `StorageFull` when the disk is full.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
+    /// Has bytes that were written set out for the disk, without waiting for them: a [`File::sync_data`] that comes later has
+    /// less to wait for. It promises nothing, and a file that cannot does nothing.
+    fn start_sync(&self, _offset: u64, _len: u64) {}
+
     /// Forces the file's bytes and its length to disk (`fdatasync`).
     ///
     /// # Errors

@@ -35,7 +35,7 @@ mod tests;
 mod writer;
 
 use commit::Commits;
-use writer::{Queued, Writer};
+use writer::{Progress, Queued, Writer};
 
 pub(crate) use commit::{Answer, ReadPoint};
 pub(crate) use replay::{Replay, Replayed, replay};
@@ -103,6 +103,8 @@ struct State {
     wants_sync: bool,
     /// A queued write is not held: nobody pushes it.
     has_unheld: bool,
+    /// Records that were written since the last sync: they share the next one.
+    unsynced_records: usize,
     /// The writer thread was called.
     is_called: bool,
     /// The next segment is to be made.
@@ -126,6 +128,14 @@ pub(crate) struct Wal {
     /// The number of the last record on disk. Release after the sync, acquire in [`crate::side_log`].
     logged: Arc<AtomicU64>,
     pub(crate) stats: WalStats,
+}
+
+impl State {
+    /// The records to be written, in order.
+    fn take_queue(&mut self) -> Vec<Queued> {
+        (self.queued_bytes, self.wants_write, self.has_unheld) = (0, false, false);
+        std::mem::take(&mut self.queue)
+    }
 }
 
 impl Wal {
@@ -154,6 +164,7 @@ impl Wal {
                 wants_write: false,
                 wants_sync: false,
                 has_unheld: false,
+                unsynced_records: 0,
                 is_called: false,
                 is_unprepared: false,
                 unsynced_since: None,
@@ -378,18 +389,55 @@ impl Wal {
         }
         let (group, wants_sync, up_to) = {
             let mut state = self.state();
-            (state.queued_bytes, state.wants_write, state.has_unheld) = (0, false, false);
             let wants_sync = std::mem::take(&mut state.wants_sync) || wants_sync;
-            (std::mem::take(&mut state.queue), wants_sync, state.commits.last_sequence())
+            (state.take_queue(), wants_sync, state.commits.last_sequence())
         };
+        match self.write_taken(&mut writer, group, Writer::write) {
+            Ok(()) if wants_sync => {
+                let count = std::mem::take(&mut self.state().unsynced_records);
+                self.sync_group(&mut writer, up_to);
+                count
+            }
+            Ok(()) => 0,
+            Err(error) => {
+                self.failed(&error, wants_sync);
+                0
+            }
+        }
+    }
+
+    /// Writes what is queued and has it set out for the disk, so that the sync that follows finds it there or on its way. For a
+    /// thread that is about to put the change into memtables, and to sync then: both go on at the same time.
+    ///
+    /// Nothing is written while another thread has the files; the sync writes it then. A full disk is the sync's to meet, too.
+    pub(crate) fn write_ahead(&self) {
+        let Ok(mut writer) = self.writer.try_lock() else { return };
+        // As in `write_group`.
+        if self.condition.check().is_err() {
+            return;
+        }
+        let group = self.state().take_queue();
+        match self.write_taken(&mut writer, group, Writer::write_ahead) {
+            Err(error) if !error.is_disk_full() || error.is_sync_failure() => self.failed(&error, true),
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// Writes records that were taken from the queue, and settles what is as durable then as it asked to be.
+    fn write_taken(
+        &self,
+        writer: &mut Writer,
+        group: Vec<Queued>,
+        write: impl FnOnce(&mut Writer, Vec<Queued>) -> (Progress, Result<()>),
+    ) -> Result<()> {
         let count = group.len();
-        let records = count as u64;
-        let (progress, result) = writer.write(group);
+        let (progress, result) = write(writer, group);
         self.stats.bytes.store(writer.bytes(), Ordering::Relaxed);
-        self.stats.records.fetch_add(records, Ordering::Relaxed);
+        self.stats.records.fetch_add(count as u64, Ordering::Relaxed);
         let due = {
             let mut state = self.state();
-            if records > 0 {
+            state.unsynced_records += count;
+            if count > 0 {
                 state.unsynced_since.get_or_insert_with(Instant::now);
             }
             let mut due = progress.synced.map_or_else(Vec::new, |synced| state.commits.synced_to(synced));
@@ -397,12 +445,7 @@ impl Wal {
             due
         };
         call(due);
-        match result {
-            Ok(()) if wants_sync => self.sync_group(&mut writer, up_to),
-            Ok(()) => {}
-            Err(error) => self.failed(&error, wants_sync),
-        }
-        if wants_sync { count } else { 0 }
+        result
     }
 
     /// Syncs, then settles everything up to `up_to`, the last number given before the group was taken.

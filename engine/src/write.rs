@@ -271,6 +271,9 @@ impl Core {
                     Ok(last) => last,
                     Err(error) => return answer(Err(error)),
                 };
+            if resolved.writes_log {
+                self.wal.write_ahead();
+            }
             insert(&placed, resolved, last + 1 - numbers);
             drop(updates);
             self.wal.applied(last, answer);

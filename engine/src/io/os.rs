@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +24,14 @@ impl File for OsFile {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all_at(bytes, offset)
+    }
+
+    #[cfg(target_os = "linux")]
+    #[expect(unsafe_code, reason = "a call that no library wraps")]
+    fn start_sync(&self, offset: u64, len: u64) {
+        let (Ok(offset), Ok(len)) = (libc::off64_t::try_from(offset), libc::off64_t::try_from(len)) else { return };
+        // SAFETY: the call reads no memory of ours, and the descriptor is open as long as `self.0` is.
+        let _answer = unsafe { libc::sync_file_range(self.0.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
     }
 
     fn sync_data(&self) -> io::Result<()> {

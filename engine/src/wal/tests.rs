@@ -75,6 +75,15 @@ fn put(wal: &Wal, payload: &[u8], level: Durability) -> (u64, Receiver<Result<()
     (sequence, receiver)
 }
 
+/// As [`put`], and the log is written before the change is applied.
+fn put_ahead(wal: &Wal, payload: &[u8]) -> Receiver<Result<()>> {
+    let (sender, receiver) = channel();
+    let sequence = wal.append(write(closed_record(payload), Durability::Fsync)).unwrap();
+    wal.write_ahead();
+    wal.applied(sequence, Box::new(move |result| drop(sender.send(result))));
+    receiver
+}
+
 fn path(segment: u32) -> PathBuf {
     SegmentId(segment).path(Path::new("/d"))
 }
@@ -133,6 +142,44 @@ fn levels_are_answered_when_they_say() {
     wal.write_group(false);
     assert!(os_only.try_recv().is_ok());
     assert_eq!(fs.calls() - calls, 3, "one more write, no sync");
+}
+
+/// Written with the queue's other records, on disk and answered with the sync, which has it counted among those that share it.
+#[test]
+fn what_is_written_ahead_is_answered_by_the_sync() {
+    let fs = SimFs::new(1);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    let queued = put(&wal, b"queued", Durability::Fsync).1;
+    let calls = fs.calls();
+    let ahead = put_ahead(&wal, b"ahead");
+    assert_eq!(fs.calls() - calls, 1, "one write for both");
+    assert!([&queued, &ahead].iter().all(|told| told.try_recv().is_err()));
+    assert_eq!(wal.write_group(false), 2);
+    assert!([&queued, &ahead].iter().all(|told| told.try_recv().unwrap().is_ok()));
+    assert_eq!(fs.calls() - calls, 2, "and one sync");
+    assert_eq!(wal.write_group(true), 0);
+    // Another thread's sync may come before the change is in the memtables: it is answered when it is.
+    let (sender, early) = channel();
+    let sequence = wal.append(write(closed_record(b"early"), Durability::Fsync)).unwrap();
+    wal.write_ahead();
+    wal.write_group(false);
+    assert_eq!(wal.state().commits.synced(), sequence);
+    wal.applied(sequence, Box::new(move |result| drop(sender.send(result))));
+    assert!(early.try_recv().unwrap().is_ok());
+    put_ahead(&wal, b"written");
+    assert_eq!(open_sim(&fs.process_kill(), 4096).unwrap().1.len(), 4, "the system has what was written");
+}
+
+#[test]
+fn a_write_that_fails_ahead_is_final() {
+    let fs = SimFs::new(1);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    fs.set_fault(Some(Fault { after_calls: 0, kind: FaultKind::Eio, span: FaultSpan::Once }));
+    let lost = put_ahead(&wal, b"lost");
+    assert!(matches!(lost.try_recv().unwrap(), Err(Error::Poisoned { .. })));
+    let calls = fs.calls();
+    wal.write_group(true);
+    assert_eq!(fs.calls(), calls, "nothing is written or synced any more");
 }
 
 #[test]
@@ -371,13 +418,22 @@ fn what_was_queued_when_the_log_was_poisoned_is_given_up() {
 
 #[test]
 fn a_full_disk_refuses_writes_and_resumes_by_itself() {
+    refuses_and_resumes(|wal, payload| put(wal, payload, Durability::Fsync).1);
+}
+
+#[test]
+fn a_full_disk_that_is_met_ahead_refuses_when_the_log_is_synced() {
+    refuses_and_resumes(put_ahead);
+}
+
+fn refuses_and_resumes(put: impl Fn(&Wal, &[u8]) -> Receiver<Result<()>>) {
     let fs = SimFs::new(6);
     let (wal, _) = open_sim(&fs, 4096).unwrap();
     wal.make_ready();
     fs.set_capacity(fs.used_bytes());
     let mut answers = Vec::new();
     while !wal.condition.is_disk_full() {
-        answers.push(put(&wal, &payload(answers.len() as u64, 500), Durability::Fsync).1);
+        answers.push(put(&wal, &payload(answers.len() as u64, 500)));
         wal.write_group(false);
         wal.make_ready();
     }
@@ -387,7 +443,7 @@ fn a_full_disk_refuses_writes_and_resumes_by_itself() {
     fs.set_capacity(u64::MAX);
     wal.write_group(false);
     wal.make_ready();
-    put(&wal, b"after", Durability::Fsync);
+    put(&wal, b"after");
     wal.write_group(false);
     let (_, held) = open_sim(&fs.power_loss(LossMode::Hostile), 4096).unwrap();
     assert_eq!(held.len(), 16, "the refused record waited and was written after all");
@@ -607,7 +663,7 @@ fn pushes_and_the_writer_thread_share_the_log() {
         match writer % 3 {
             0 => put(&wal, &payload, Durability::Fsync).1,
             1 => {
-                let told = hold(&wal, &payload);
+                let told = if number % 2 == 0 { hold(&wal, &payload) } else { put_ahead(&wal, &payload) };
                 wal.push();
                 told
             }

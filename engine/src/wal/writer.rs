@@ -98,6 +98,19 @@ impl Writer {
         (progress, Ok(()))
     }
 
+    /// As [`Writer::write`], and has what was written set out for the disk.
+    ///
+    /// # Errors
+    /// As [`Writer::write`].
+    pub(super) fn write_ahead(&mut self, group: Vec<Queued>) -> (Progress, Result<()>) {
+        let (segment, from) = (self.segment.id, self.offset);
+        let done = self.write(group);
+        // Of a segment that was left meanwhile everything is on disk.
+        let from = if self.segment.id == segment { from } else { 0 };
+        self.segment.file.start_sync(from, self.offset - from);
+        done
+    }
+
     /// Writes as much of the backlog as fits the segment; enters the next one when nothing does.
     fn write_run(&mut self, progress: &mut Progress) -> Result<()> {
         let mut fitting = 0;
