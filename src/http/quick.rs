@@ -48,9 +48,6 @@ const BUFFER_BYTES_KEPT: usize = 256 << 10;
 /// points a request (1.1 MB) a third of the time.
 const BODY_BYTES_MAX: usize = 2 << 20;
 
-/// A body of this many bytes is large: reading its points takes about as long as a sync of the log.
-const LARGE_BYTES_MIN: usize = 32 << 10;
-
 /// A body that takes longer to come is hyper's, which has rules for those that trickle.
 const BODY_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -171,7 +168,7 @@ impl Connection<'_> {
             let Some(head) = head.filter(|_| !self.app.users.are_asked()) else {
                 return Ended::HandOver(self.buffer, ());
             };
-            if self.turn.is_some() && head.body_bytes >= LARGE_BYTES_MIN {
+            if self.turn.is_some_and(|turn| turn.is_large(head.body_bytes)) {
                 return Ended::Large(self.buffer, ());
             }
             let (began, end) = (Instant::now(), head.bytes + head.body_bytes);

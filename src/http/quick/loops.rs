@@ -7,7 +7,9 @@
 //!
 //! Senders of small bodies wait for the disk most of the time, so some of them share a thread and with it each sync before the
 //! next thread is used. Where there are more of them there is always somebody to serve: then the log's thread makes durable what
-//! the others read. So it is for senders of large bodies, who would keep a thread busy: they are served where everything else is.
+//! the others read. So it is for senders of large bodies, who would keep a thread busy: they are served where everything else is. A thread that is the
+//! only one of its kind, as on two processors, keeps some that are larger while its connections are few: what a change of threads costs
+//! there is more than what a second thread would win.
 
 use std::future::poll_fn;
 use std::io;
@@ -27,6 +29,13 @@ use crate::server::Stop;
 
 /// Connections on a thread before the next one gets any.
 const TOGETHER: usize = 8;
+
+/// A body of this many bytes is large: reading its points takes about as long as a sync of the log.
+const LARGE_BYTES_MIN: usize = 32 << 10;
+
+/// The same for the only thread there is while it makes durable what it reads. Another thread would read while this one syncs, but
+/// on two processors the senders are there to fill that time, and each change of threads takes more than a tenth of what reading does.
+const LARGE_BYTES_MIN_ONLY: usize = 256 << 10;
 
 /// How often all that have something to do are given a turn before a push: who was answered by the last one is about to send
 /// again, and comes while others' puts are read.
@@ -57,7 +66,7 @@ impl Loops {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let count = if count > 0 { count } else { (processors - 1).max(1) };
         let open = Arc::<AtomicUsize>::default();
-        let started: io::Result<Vec<Loop>> = (0..count).map(|_| Loop::start(&open)).collect();
+        let started: io::Result<Vec<Loop>> = (0..count).map(|_| Loop::start(&open, count == 1)).collect();
         let all = started.unwrap_or_else(|cause| {
             tracing::warn!(%cause, "cannot start the threads of plain puts");
             Vec::new()
@@ -90,11 +99,11 @@ impl Loops {
 }
 
 impl Loop {
-    fn start(open: &Arc<AtomicUsize>) -> io::Result<Self> {
+    fn start(open: &Arc<AtomicUsize>, is_only: bool) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (end, ended) = oneshot::channel::<()>();
-        let turn = Arc::new(Turn::new(open));
+        let turn = Arc::new(Turn::new(open, is_only));
         handle.spawn(Arc::clone(&turn).wake_on_time());
         // An error is the news that the sender is gone.
         let run = move || runtime.block_on(ended).unwrap_or_default();
@@ -123,6 +132,8 @@ pub(super) struct Turn {
     taken: AtomicBool,
     /// Connections of all threads. Relaxed, as there.
     open: Arc<AtomicUsize>,
+    /// There is no other thread of plain puts.
+    is_only: bool,
     /// Tasks of this thread whom another one has answered. Leaf lock.
     answered: Mutex<Vec<Waker>>,
     /// Says that some are there.
@@ -154,9 +165,9 @@ impl Wake for Together {
 }
 
 impl Turn {
-    fn new(open: &Arc<AtomicUsize>) -> Self {
+    fn new(open: &Arc<AtomicUsize>, is_only: bool) -> Self {
         let (taken, open) = (AtomicBool::new(false), Arc::clone(open));
-        Self { taken, open, answered: Mutex::default(), some_answered: Notify::new() }
+        Self { taken, open, is_only, answered: Mutex::default(), some_answered: Notify::new() }
     }
 
     fn answered(&self) -> MutexGuard<'_, Vec<Waker>> {
@@ -186,6 +197,12 @@ impl Turn {
     /// Whether what is submitted now is to be pushed here: while there are no more connections than one thread gets.
     pub(super) fn is_alone(&self) -> bool {
         self.open.load(Ordering::Relaxed) <= TOGETHER
+    }
+
+    /// Whether a body of so many bytes is too large for a thread that others share.
+    pub(super) fn is_large(&self, body_bytes: usize) -> bool {
+        let is_only = self.is_only && self.is_alone();
+        body_bytes >= if is_only { LARGE_BYTES_MIN_ONLY } else { LARGE_BYTES_MIN }
     }
 
     /// Has everything pushed that was submitted, once all tasks that can have had their turns.
@@ -219,10 +236,24 @@ mod tests {
 
     use super::*;
 
+    /// 500 points of eight tags are some 110 KiB.
+    #[test]
+    fn only_a_thread_that_is_alone_keeps_bodies_of_some_hundred_points() {
+        let check = |is_only, open, body_bytes: usize, is_large| {
+            let turn = Turn::new(&Arc::new(AtomicUsize::new(open)), is_only);
+            assert_eq!(turn.is_large(body_bytes), is_large, "{is_only} {open} {body_bytes}");
+        };
+        for (is_only, open) in [(true, TOGETHER), (true, TOGETHER + 1), (false, 1)] {
+            check(is_only, open, 20 << 10, false);
+            check(is_only, open, 110 << 10, !(is_only && open <= TOGETHER));
+            check(is_only, open, 1 << 20, true);
+        }
+    }
+
     /// Answers come from another thread one by one and many at once, some before anybody waits for them.
     #[test]
     fn whoever_waits_together_is_woken() {
-        let place = Loop::start(&Arc::default()).unwrap();
+        let place = Loop::start(&Arc::default(), true).unwrap();
         let (askers, answers): (Vec<_>, Vec<_>) = (0..200).map(|_| oneshot::channel::<u32>()).unzip();
         let tasks: Vec<_> = answers
             .into_iter()
