@@ -381,6 +381,8 @@ mod folds;
 #[cfg(test)]
 mod gathered;
 #[cfg(test)]
+mod inlines;
+#[cfg(test)]
 mod refills;
 #[cfg(test)]
 mod repairs;

@@ -18,7 +18,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use basalt_store::{CellRef, RowHandle, SeqNo};
+use basalt_store::{CellRef, RowHandle, SeqNo, Timestamp};
 
 use crate::id::FamilyId;
 use crate::mutation::LoggedCell;
@@ -38,8 +38,9 @@ use arena::Arena;
 pub(crate) use cursor::{LonePuts, MemtableCursor};
 pub(crate) use row_cursor::MemtableRowCursor;
 use rows::{ROW_BYTES, Rows};
+pub(crate) use slot::Inline;
 use slot::{Entry, NewEntry};
-use stamps::STAMP_BYTES;
+use stamps::{STAMP_BYTES, Stamped};
 
 /// Cells of a tail, at most: some 100 KiB. Where a family has fewer rows than that, several of a row's cells go to it together.
 const TAIL_CELLS_MAX: usize = 4096;
@@ -79,6 +80,25 @@ pub(crate) struct MemRow<'a> {
     pub(crate) handle: Option<RowHandle>,
     pub(crate) sequence: SeqNo,
     pub(crate) cells: &'a [LoggedCell<'a>],
+}
+
+/// A small cell of a row that has a handle.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InlineCell {
+    pub(crate) handle: RowHandle,
+    /// The place of its row in the change.
+    pub(crate) row: u32,
+    pub(crate) inline: Inline,
+}
+
+/// Small cells of a change.
+#[derive(Debug)]
+pub(crate) struct InlineCells<'a> {
+    pub(crate) family: FamilyId,
+    /// Their time, and the number of the change's first row.
+    pub(crate) stamp: (Timestamp, u64),
+    /// Rows ascend.
+    pub(crate) cells: &'a [InlineCell],
 }
 
 impl Memtable {
@@ -177,6 +197,16 @@ impl MemtableWriter<'_> {
         }
     }
 
+    /// As [`MemtableWriter::rows`]; `key_of` tells the key of a row, for those that are not there.
+    pub(crate) fn inline_cells<'k>(&mut self, cells: &InlineCells<'_>, key_of: impl Fn(u32) -> &'k [u8]) {
+        let first = cells.cells.first().map_or(u64::MAX, |cell| cells.stamp.1 + u64::from(cell.row));
+        self.memtable.first_sequence.fetch_min(first, Ordering::Relaxed);
+        let index = self.family_index(cells.family);
+        if let Some(family) = self.families.get_mut(index) {
+            self.added_bytes += family.insert_inline(cells, key_of);
+        }
+    }
+
     /// Inserts rows whose first cells are of one family.
     fn rows_of(&mut self, family: FamilyId, rows: &[MemRow<'_>]) {
         let index = self.family_index(family);
@@ -247,10 +277,47 @@ impl FamilyCells {
             }
         }
         added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;
+        self.settle_if_full();
+        added
+    }
+
+    /// The same with small cells.
+    fn insert_inline<'k>(&mut self, cells: &InlineCells<'_>, key_of: impl Fn(u32) -> &'k [u8]) -> u64 {
+        let FamilyCells { rows, arena, tail, .. } = self;
+        let ((timestamp, first), stamps, mut added) = (cells.stamp, arena.stamps_count(), 0);
+        let mut before: Option<(u32, Stamped)> = None;
+        for InlineCell { handle, row, inline } in cells.cells {
+            // Fast path: rows that follow share a stamp, as far as it reaches.
+            let shared = before.and_then(|(before, (stamp, behind))| {
+                let behind = u16::try_from(row - before).ok().and_then(|more| behind.checked_add(more))?;
+                Some((stamp, behind))
+            });
+            let stamped = shared.unwrap_or_else(|| arena.stamp(timestamp, SeqNo(first + u64::from(*row))));
+            before = Some((*row, stamped));
+            let entry = inline.entry(stamped);
+            let known = rows.look_up_handle(*handle).or_else(|| rows.get(key_of(*row), Some(*handle), arena));
+            if let Some(at) = known {
+                debug_assert!(
+                    rows.row(at, arena).is_some_and(|(key, _)| key == key_of(*row)),
+                    "BUG: a handle of two keys"
+                );
+                added += size_of::<Entry>() as u64;
+                tail.push((at, entry));
+            } else {
+                let key = key_of(*row);
+                added += ROW_BYTES + key.len() as u64;
+                rows.insert((key, Some(*handle)), entry.again(), arena);
+            }
+        }
+        added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;
+        self.settle_if_full();
+        added
+    }
+
+    fn settle_if_full(&mut self) {
         if self.tail.len() >= TAIL_CELLS_MAX {
             self.settle();
         }
-        added
     }
 
     /// Puts the cells of the tail into their rows.

@@ -26,16 +26,20 @@ use crate::jobs::Work;
 use crate::memtable::MemRow;
 use crate::mutation::{LoggedCell, MutationWriter};
 use crate::read::{RowWanted, read_row};
-use crate::region::Region;
 use crate::sstable::CELL_BYTES_MAX;
 use crate::table::{Regions, Shape, Table};
 use crate::wal::{Answer, Write};
 
 mod gathered;
+mod inline;
 mod modify;
+mod placed;
 
 pub(crate) use gathered::Gathered;
 use gathered::Waiting;
+use inline::InlineChange;
+use placed::Placed;
+pub(crate) use placed::Starts;
 
 /// What a record holds beside the bytes of its cells, roughly, for each of them.
 const CELL_OVERHEAD_BYTES: usize = 16;
@@ -54,6 +58,16 @@ struct ResolvedRow<'a> {
     key: &'a [u8],
     handle: Option<RowHandle>,
     cells: Range<usize>,
+}
+
+/// The record of a change, on its way into the log.
+struct Logged {
+    record: Vec<u8>,
+    /// How many sequence numbers it takes.
+    numbers: u64,
+    level: Durability,
+    /// Whoever applies it is about to write the log.
+    writes_log: bool,
 }
 
 impl<'a> Resolved<'a> {
@@ -118,14 +132,19 @@ impl Core {
     ) {
         let Some(first) = batches.first() else { return };
         let level = first.durability();
+        assert!(batches.iter().all(|batch| batch.durability() == level), "BUG: a change of two levels");
         let shape = table.shape();
         let stamp = self.stamp();
+        // Fast path: points of known series.
+        if let Some(change) = InlineChange::of(table, &shape, batches, stamp, self.limits.value_bytes_max) {
+            let answer = answer_each(completers, batches.iter().map(|_| Applied::default()).collect());
+            return self.commit_inline(table, change, level, writes_log, answer);
+        }
         let mut resolved = Resolved { writes_log, ..Resolved::default() };
         resolved.cells.reserve(batches.iter().map(MutationBatch::cells_count).sum());
         resolved.rows.reserve(batches.iter().map(|batch| batch.rows().len()).sum());
         let mut applied = Vec::with_capacity(batches.len());
         for batch in batches {
-            assert!(batch.durability() == level, "BUG: a change of two levels");
             let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
             let mut failed = Vec::new();
             for (index, row) in batch.rows().enumerate() {
@@ -135,14 +154,8 @@ impl Core {
             }
             applied.push(Applied { failed });
         }
-        let _rows = table.row_locks().share(resolved.rows.iter().map(|row| row.key));
-        let answer: Answer = Box::new(move |result| {
-            let result = result.map_err(basalt_store::Error::from);
-            for (completer, applied) in completers.into_iter().zip(applied) {
-                completer.complete(result.clone().map(|()| applied));
-            }
-        });
-        self.commit(table, &resolved, level, stamp, answer);
+        let _rows = table.row_locks().share(resolved.rows.len(), resolved.rows.iter().map(|row| row.key));
+        self.commit(table, &resolved, level, stamp, answer_each(completers, applied));
     }
 
     fn apply_row_by_row(&self, table: &Table, batch: &MutationBatch, completer: Completer<Applied>) {
@@ -258,23 +271,41 @@ impl Core {
             return answer(Ok(()));
         }
         let (record, numbers) = encode(table, resolved, stamp);
+        let logged = Logged { record, numbers, level, writes_log: resolved.writes_log };
+        let place = |regions: &Regions| {
+            let starts = Starts::of(regions);
+            let of_rows: Vec<_> = resolved.rows.iter().map(|row| starts.index_of(regions, row.key)).collect();
+            Placed::new(regions, &of_rows)
+        };
+        self.commit_logged(table, logged, place, |placed, first| insert(placed, resolved, first), answer);
+    }
+
+    /// Numbers, logs and applies what a record has. `place` says which regions take which of its rows, `insert` puts these into
+    /// the memtables, under numbers that ascend from the one it is told; the caller holds the rows' locks.
+    fn commit_logged(
+        &self,
+        table: &Table,
+        Logged { record, numbers, level, writes_log }: Logged,
+        place: impl Fn(&Regions) -> Placed,
+        insert: impl FnOnce(&Placed, u64),
+        answer: Answer,
+    ) {
         loop {
-            let placed = Placed::new(&table.regions(), resolved);
+            let placed = place(&table.regions());
             let updates: Vec<_> = placed.regions.iter().map(|(region, _)| region.begin_update()).collect();
             if placed.regions.iter().any(|(region, _)| region.is_retired()) {
                 // Split meanwhile: its halves take the rows.
                 continue;
             }
             let points = placed.regions.iter().map(|(region, _)| Arc::clone(&region.read_point)).collect();
-            let last =
-                match self.wal.append(Write { record, numbers, level, held: resolved.writes_log, regions: points }) {
-                    Ok(last) => last,
-                    Err(error) => return answer(Err(error)),
-                };
-            if resolved.writes_log {
+            let last = match self.wal.append(Write { record, numbers, level, held: writes_log, regions: points }) {
+                Ok(last) => last,
+                Err(error) => return answer(Err(error)),
+            };
+            if writes_log {
                 self.wal.write_ahead();
             }
-            insert(&placed, resolved, last + 1 - numbers);
+            insert(&placed, last + 1 - numbers);
             drop(updates);
             self.wal.applied(last, answer);
             if self.is_flush_due(placed.regions.iter().map(|(region, _)| region)) {
@@ -331,84 +362,9 @@ impl Core {
     }
 }
 
-/// Which regions take which rows.
-#[derive(Debug)]
-struct Placed {
-    /// In key order, those that have rows, each with the place of its rows among `rows`.
-    regions: Vec<(Arc<Region>, Range<usize>)>,
-    /// Indexes of rows, region by region, ascending in each.
-    rows: Vec<usize>,
-}
-
-impl Placed {
-    fn new(regions: &Regions, resolved: &Resolved<'_>) -> Placed {
-        let starts = Starts::of(regions);
-        let of_rows: Vec<usize> = resolved.rows.iter().map(|row| starts.index_of(regions, row.key)).collect();
-        // How many rows each has, then where they begin, then where they end.
-        let mut ends = vec![0; regions.len()];
-        for region in &of_rows {
-            if let Some(count) = ends.get_mut(*region) {
-                *count += 1;
-            }
-        }
-        let mut begin = 0;
-        for end in &mut ends {
-            begin += std::mem::replace(end, begin);
-        }
-        let mut rows = vec![0; of_rows.len()];
-        for (index, region) in of_rows.iter().enumerate() {
-            let Some(end) = ends.get_mut(*region) else { continue };
-            if let Some(row) = rows.get_mut(*end) {
-                *row = index;
-            }
-            *end += 1;
-        }
-        let mut begin = 0;
-        let ranges = ends.into_iter().map(|end| std::mem::replace(&mut begin, end)..end);
-        let placed = regions.iter().zip(ranges).filter(|(_, rows)| !rows.is_empty());
-        Placed { regions: placed.map(|(region, rows)| (Arc::clone(region), rows)).collect(), rows }
-    }
-
-    /// The indexes of a region's rows.
-    fn rows(&self, of: &Range<usize>) -> &[usize] {
-        self.rows.get(of.clone()).unwrap_or_default()
-    }
-}
-
-/// Where regions start, as numbers that order as the keys do; none where a start is longer than a number.
-#[derive(Debug)]
-pub(crate) struct Starts(Vec<u64>);
-
-impl Starts {
-    pub(crate) fn of(regions: &Regions) -> Starts {
-        let are_short = regions.iter().all(|region| region.start().len() <= size_of::<u64>());
-        let heads = regions.iter().filter(|_| are_short).map(|region| crate::heads::head(region.start(), 0));
-        Starts(heads.collect())
-    }
-
-    /// The index of the region that holds a row.
-    pub(crate) fn index_of(&self, regions: &Regions, key: &[u8]) -> usize {
-        // A shorter key may be before a start that is like it but for zeros at its end.
-        match key.first_chunk() {
-            Some(head) if !self.0.is_empty() => {
-                // Fast path: a region for each first byte, in their order.
-                let guess = usize::from(head[0]);
-                let head = u64::from_be_bytes(*head);
-                let is_before = |start: &u64| *start <= head;
-                let is_behind = self.0.get(guess + 1).is_none_or(|next| !is_before(next));
-                if is_behind && self.0.get(guess).is_some_and(is_before) {
-                    return guess;
-                }
-                self.0.partition_point(is_before).saturating_sub(1)
-            }
-            _ => regions.index_of(key),
-        }
-    }
-}
-
 /// Puts rows into the memtables, region by region.
 fn insert(placed: &Placed, resolved: &Resolved<'_>, first: u64) {
-    let mut together = Vec::with_capacity(placed.rows.len());
+    let mut together = Vec::with_capacity(resolved.rows.len());
     for (region, rows) in &placed.regions {
         let rows = placed.rows(rows);
         let active = Arc::clone(&region.view().active);
@@ -506,6 +462,16 @@ fn encode(table: &Table, resolved: &Resolved<'_>, stamp: Timestamp) -> (Vec<u8>,
     }
     let numbers = writer.rows();
     (writer.finish(), numbers)
+}
+
+/// Answers batches that were one change, each for itself.
+fn answer_each(completers: Vec<Completer<Applied>>, applied: Vec<Applied>) -> Answer {
+    Box::new(move |result| {
+        let result = result.map_err(basalt_store::Error::from);
+        for (completer, applied) in completers.into_iter().zip(applied) {
+            completer.complete(result.clone().map(|()| applied));
+        }
+    })
 }
 
 /// Adapts an answer for one value to the WAL's.

@@ -126,14 +126,20 @@ impl Rows {
 
     fn look_up_handles(&mut self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
         for (row, found) in sought.iter().zip(found) {
-            // Fast path: rows are written in the order in which they first were.
-            let is_next = self.handles.of(self.next) == row.handle;
-            let by_hash = || row.handle.and_then(|handle| self.get_by_handle(handle));
-            *found = if is_next { Some(self.next) } else { by_hash() };
-            self.next = found.map_or(self.next, |number| number + 1);
+            *found = row.handle.and_then(|handle| self.look_up_handle(handle));
             let is_it = |number| self.slab.key(number, arena) == row.key;
             debug_assert!(found.is_none_or(is_it), "BUG: a handle of two keys");
         }
+    }
+
+    /// The number of a row; `None` where its handle is not known.
+    #[inline]
+    pub(super) fn look_up_handle(&mut self, handle: RowHandle) -> Option<u32> {
+        // Fast path: rows are written in the order in which they first were.
+        let is_next = self.handles.of(self.next) == Some(handle);
+        let found = if is_next { Some(self.next) } else { self.get_by_handle(handle) };
+        self.next = found.map_or(self.next, |number| number + 1);
+        found
     }
 
     fn look_up_keys(&mut self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {

@@ -33,6 +33,33 @@ pub(super) struct NewEntry {
     kind: CellKind,
 }
 
+/// Qualifier and value of a cell that has room for both in its entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inline {
+    bytes: [u8; INLINE_BYTES],
+    lengths: u8,
+    kind: CellKind,
+}
+
+impl Inline {
+    /// Bytes that there is room for.
+    pub(crate) const BYTES_MAX: usize = INLINE_BYTES;
+
+    /// `None` where there is no room.
+    #[inline]
+    pub(crate) fn of(kind: CellKind, qualifier: &[u8], value: &[u8]) -> Option<Inline> {
+        let (word, lengths) = inline(qualifier, value)?;
+        Some(Inline { bytes: *word.to_le_bytes().first_chunk()?, lengths, kind })
+    }
+
+    /// With when it was written, and under which number.
+    #[inline]
+    pub(super) fn entry(self, (stamp, behind): Stamped) -> Entry {
+        let Inline { bytes, lengths, kind } = self;
+        Entry { stamp, behind, lengths, kind, bytes }
+    }
+}
+
 /// A cell in its place.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]

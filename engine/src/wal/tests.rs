@@ -663,7 +663,7 @@ fn pushes_and_the_writer_thread_share_the_log() {
         match writer % 3 {
             0 => put(&wal, &payload, Durability::Fsync).1,
             1 => {
-                let told = if number % 2 == 0 { hold(&wal, &payload) } else { put_ahead(&wal, &payload) };
+                let told = if number.is_multiple_of(2) { hold(&wal, &payload) } else { put_ahead(&wal, &payload) };
                 wal.push();
                 told
             }
