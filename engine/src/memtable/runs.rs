@@ -150,10 +150,12 @@ impl Runs {
             *run = larger;
         }
         let len = run.len();
-        if let Some(moved) = self.room_mut(*run).get_mut(at..=len) {
-            moved.rotate_right(1);
+        let room = self.room_mut(*run);
+        assert!(at <= len && len < room.len(), "BUG: a cell at {at} of {len}");
+        room.copy_within(at..len, at + 1);
+        if let Some(place) = room.get_mut(at) {
+            *place = entry;
         }
-        self.set(*run, at, entry);
         run.set_len(len + 1);
     }
 
@@ -167,11 +169,19 @@ impl Runs {
 
     /// Puts the cells from `at` on behind those of another run, which has room for them.
     fn copy(&mut self, run: Run, at: usize, to: &mut Run) {
-        for at in at..run.len() {
-            if let Some(entry) = self.cells(run).get(at).copied() {
-                self.push(to, entry);
+        let (len, count) = (to.len(), run.len() - at);
+        assert!(len + count <= to.room(), "BUG: {count} cells more for {to:?}");
+        let (start, end) = (run.start() as usize + at, to.start() as usize + len);
+        let (from, into) = (start % PIECE_CELLS, end % PIECE_CELLS);
+        let (from, into) = (from..from + count, into..into + count);
+        if let Ok([piece, other]) = self.pieces.get_disjoint_mut([start / PIECE_CELLS, end / PIECE_CELLS]) {
+            if let Some((cells, room)) = piece.get(from).zip(other.get_mut(into)) {
+                room.copy_from_slice(cells);
             }
+        } else if let Some(piece) = self.pieces.get_mut(start / PIECE_CELLS) {
+            piece.copy_within(from, into.start);
         }
+        to.set_len(len + count);
     }
 
     /// Gives a run's memory to those that begin later.
