@@ -2,8 +2,8 @@
 //!
 //! A row that is there is found by a hash of its handle or key, and rows are walked by one
 //! ordered list of leaves a family; a row's cells lie in sorted runs of bounded
-//! length, so that a cell that comes in order (a time series' next point) is a push
-//! and one that does not moves a few kilobytes at most. A point's qualifier and
+//! length, so that a cell that comes in order (a time series' next point) is a push,
+//! and one that does not is put beside the last such one and moves few others. A point's qualifier and
 //! value lie in its entry; keys, longer bytes, and the times and numbers that cells written together share in an arena: no
 //! allocation a row or cell.
 //!

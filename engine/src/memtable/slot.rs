@@ -6,15 +6,19 @@ use basalt_store::{CellKind, SeqNo, Timestamp};
 
 use super::arena::{Arena, Place, width};
 use super::cell_ref;
-use super::runs::{RUN_CELLS_MAX, Run, Runs};
+use super::runs::{Run, Runs};
 use super::stamps::Stamped;
 use crate::field::Fields;
 use crate::mutation::LoggedCell;
 
+mod latecomer;
+
+use latecomer::{Latecomer, Near};
+
 /// Room of a row's first run.
 const FIRST_CELLS: usize = 4;
-/// Runs that are begun behind others have twice the room of the one before, up to this: what is appended is never moved, and
-/// little memory is touched that holds nothing.
+/// Runs that are begun behind others have twice the room of the one before, up to this: what is appended is never moved, little
+/// memory is touched that holds nothing, and for a cell that comes late few have to move.
 const APPENDED_CELLS_MAX: usize = 32;
 
 /// Up to so many bytes of qualifier and value lie in the entry itself: those of any point.
@@ -103,15 +107,7 @@ impl NewEntry {
     #[inline]
     fn mark(self) -> Mark {
         let [a, b, c, d, ..] = self.word.to_le_bytes();
-        let word = u32::from_be_bytes([a, b, c, d]);
-        match self.lengths >> 4 {
-            1 => Mark { qualifier: word >> 24, bytes: MarkBytes::One },
-            2 => Mark { qualifier: word >> 16, bytes: MarkBytes::Two },
-            3 => Mark { qualifier: word >> 8, bytes: MarkBytes::Three },
-            4 => Mark { qualifier: word, bytes: MarkBytes::Four },
-            // More where they lie in the arena; none have nothing to tell.
-            _ => Mark { qualifier: 0, bytes: MarkBytes::None },
-        }
+        Mark::of(self.lengths, [a, b, c, d])
     }
 }
 
@@ -152,8 +148,14 @@ impl Entry {
     }
 
     /// Its qualifier as a mark.
+    #[inline]
     fn mark(&self) -> Mark {
-        self.again().mark()
+        let [a, b, c, d, ..] = self.bytes;
+        Mark::of(self.lengths, [a, b, c, d])
+    }
+
+    fn is_put(&self) -> bool {
+        self.kind == CellKind::Put
     }
 
     fn order(&self, other: &Entry, arena: &Arena) -> Ordering {
@@ -181,6 +183,20 @@ enum MarkBytes {
 }
 
 impl Mark {
+    /// Of an entry's lengths and its first bytes.
+    #[inline]
+    fn of(lengths: u8, bytes: [u8; 4]) -> Mark {
+        let word = u32::from_be_bytes(bytes);
+        match lengths >> 4 {
+            1 => Mark { qualifier: word >> 24, bytes: MarkBytes::One },
+            2 => Mark { qualifier: word >> 16, bytes: MarkBytes::Two },
+            3 => Mark { qualifier: word >> 8, bytes: MarkBytes::Three },
+            4 => Mark { qualifier: word, bytes: MarkBytes::Four },
+            // More where they lie in the arena; none have nothing to tell.
+            _ => Mark { qualifier: 0, bytes: MarkBytes::None },
+        }
+    }
+
     /// Whether its cell comes before another's for the qualifiers alone; false where only a look at both cells tells.
     #[inline]
     fn is_clearly_before(self, other: Mark) -> bool {
@@ -238,7 +254,7 @@ pub(super) enum Slot {
     Many(RowRuns),
 }
 
-const _: () = assert!(size_of::<Slot>() == size_of::<RowRuns>());
+const _: () = assert!(size_of::<Slot>() == size_of::<RowRuns>() && size_of::<Slot>() == 32);
 
 /// The runs of a row, each sorted and not empty, all before the next.
 ///
@@ -254,6 +270,8 @@ pub(super) struct RowRuns {
     mark: Mark,
     /// Whether all are puts, the mark of each clearly before the next one's.
     is_plain: bool,
+    /// Where the next late cell is looked for first.
+    near: Near,
 }
 
 /// In order.
@@ -277,8 +295,8 @@ impl Slot {
             Slot::Many(row) => row.insert(new, runs, arena),
             Slot::One(one) if one.order(&new.entry(), arena) == Ordering::Equal => *one = new.entry(),
             Slot::One(one) => {
-                let (mark, is_plain) = (one.mark(), one.kind == CellKind::Put);
-                let mut row = RowRuns { last: runs.begin(FIRST_CELLS), before: None, mark, is_plain };
+                let (mark, is_plain, near) = (one.mark(), one.is_put(), Near::default());
+                let mut row = RowRuns { last: runs.begin(FIRST_CELLS), before: None, mark, is_plain, near };
                 runs.push(&mut row.last, *one);
                 row.insert(new, runs, arena);
                 *self = Slot::Many(row);
@@ -315,7 +333,7 @@ impl Slot {
     /// Whether all are puts whose qualifiers ascend, as long as each other and of one to four bytes, or it is a single one.
     pub(super) fn is_plain(&self) -> bool {
         match self {
-            Slot::One(one) => one.kind == CellKind::Put,
+            Slot::One(one) => one.is_put(),
             Slot::Many(row) => row.is_plain,
         }
     }
@@ -324,7 +342,7 @@ impl Slot {
     pub(super) fn ends_if_plain<'a>(&'a self, runs: &'a Runs) -> Option<Ends<'a>> {
         let row = match self {
             Slot::One(one) => {
-                return (one.kind == CellKind::Put).then_some(Ends { first: one, before_last: None, last: one });
+                return one.is_put().then_some(Ends { first: one, before_last: None, last: one });
             }
             Slot::Many(row) => row,
         };
@@ -388,47 +406,18 @@ impl RowRuns {
     #[cold]
     #[inline(never)]
     fn insert_slowly(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
-        let is_behind = |last: &Entry| last.order(&entry, arena) == Ordering::Less;
-        if !runs.last(self.last).is_none_or(is_behind) {
-            return self.insert_between(entry, runs, arena);
+        let late = Latecomer { entry, mark: entry.mark(), arena };
+        // Most are told by their marks, without a look at the last cell.
+        if late.mark.is_clearly_before(self.mark) || runs.last(self.last).is_some_and(|last| !late.is_behind(last)) {
+            return self.insert_late(&late, runs);
         }
-        let mark = entry.mark();
-        self.is_plain &= self.mark.is_clearly_before(mark) && entry.kind == CellKind::Put;
+        self.is_plain &= self.mark.is_clearly_before(late.mark) && entry.is_put();
         if !self.last.has_room() {
             let next = runs.begin((self.last.room() * 2).min(APPENDED_CELLS_MAX));
             self.before.get_or_insert_default().0.push(std::mem::replace(&mut self.last, next));
         }
         runs.push(&mut self.last, entry);
-        self.mark = mark;
-    }
-
-    fn insert_between(&mut self, entry: Entry, runs: &mut Runs, arena: &Arena) {
-        let index = self.run_of(&entry, runs, arena);
-        let run = *self.run_mut(index);
-        let place = match runs.cells(run).binary_search_by(|probe| probe.order(&entry, arena)) {
-            Ok(same) => return runs.set(run, same, entry),
-            Err(place) => place,
-        };
-        self.is_plain = self.is_plain && entry.kind == CellKind::Put && self.is_apart(entry.mark(), index, place, runs);
-        let run = self.run_mut(index);
-        if run.len() < RUN_CELLS_MAX {
-            return runs.insert(run, place, entry);
-        }
-        let half = RUN_CELLS_MAX / 2;
-        let mut upper = runs.split_off(run, half);
-        let (half, place) = if place > half { (&mut upper, place - half) } else { (run, place) };
-        runs.insert(half, place, entry);
-        self.insert_behind(index, upper);
-    }
-
-    /// Whether the neighbours of a cell that goes to `place` of the run at `index` are clearly before and behind it.
-    fn is_apart(&self, mark: Mark, index: usize, place: usize, runs: &Runs) -> bool {
-        let mut from = self.runs().skip(index);
-        let cells = from.next().map_or(&[][..], |run| runs.cells(run));
-        let before = place.checked_sub(1).and_then(|before| cells.get(before));
-        let behind = cells.get(place).or_else(|| runs.cells(from.next()?).first());
-        before.is_none_or(|before| before.mark().is_clearly_before(mark))
-            && behind.is_none_or(|behind| mark.is_clearly_before(behind.mark()))
+        self.mark = late.mark;
     }
 
     /// All of them, in order.
@@ -440,12 +429,9 @@ impl RowRuns {
         self.before.as_ref().map_or(&[], |before| &before.0)
     }
 
-    /// The last run that begins at or before the cell, or the first.
-    fn run_of(&self, entry: &Entry, runs: &Runs, arena: &Arena) -> usize {
-        let begins =
-            |run: &Run| runs.cells(*run).first().is_some_and(|first| first.order(entry, arena) != Ordering::Greater);
-        let before = self.before();
-        if begins(&self.last) { before.len() } else { before.partition_point(begins).saturating_sub(1) }
+    /// The one of this number; the last of all where there is none.
+    fn run(&self, index: usize) -> Run {
+        self.before().get(index).copied().unwrap_or(self.last)
     }
 
     fn run_mut(&mut self, index: usize) -> &mut Run {
@@ -453,11 +439,12 @@ impl RowRuns {
         before.unwrap_or(&mut self.last)
     }
 
-    fn insert_behind(&mut self, index: usize, run: Run) {
+    /// Adds one before that of this number, or behind all.
+    fn insert_run(&mut self, index: usize, run: Run) {
         let Self { last, before, .. } = self;
         let before = &mut before.get_or_insert_default().0;
-        if index < before.len() {
-            before.insert(index + 1, run);
+        if index <= before.len() {
+            before.insert(index, run);
         } else {
             before.push(std::mem::replace(last, run));
         }
