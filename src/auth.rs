@@ -8,10 +8,12 @@
 //!
 //! A token is 256 random bits (`basalt token` makes one), so that its plain hash may be kept: there is nothing to guess
 //! and nothing to salt. Whoever shows a token is looked up by its hash, so that no comparison tells how much of it was
-//! right. Roles are those of OpenTSDB's `Roles`, without the one that only makes names. The file is read again as often as
-//! `server.auth_reload_ms` says; one that cannot be read later leaves the roles in force as they are.
+//! right (`http::gate` has one, and says why it may). Roles are those of OpenTSDB's `Roles`, without the one that only makes
+//! names. The file is read again as often as `server.auth_reload_ms` says; one that cannot be read later leaves the roles in
+//! force as they are.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use basalt_schema::{hex_decode, hex_lower};
@@ -95,12 +97,21 @@ struct User {
 pub(crate) struct Users {
     /// `None` where no file is named. Guards the list for one look-up or one change.
     known: RwLock<Option<HashMap<Hash, User>>>,
+    /// How often a list was put in force. It grows under the lock of the list, so that nobody is told by a new list while others
+    /// still go by the old number; released there and acquired by [`Users::generation`].
+    generation: AtomicU64,
 }
 
 impl Users {
     /// Whether somebody has to say who they are.
     pub(crate) fn are_asked(&self) -> bool {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.generation() > 0
+    }
+
+    /// Which list is in force: another number is another list, and 0 is none. What was found out under a number holds while it
+    /// stays; take it before the look.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 
     /// The role of whoever shows this token, under this name if one is told.
@@ -118,7 +129,9 @@ impl Users {
     fn replace(&self, text: &str) -> Result<usize, String> {
         let users = parse(text)?;
         let count = users.len();
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(users);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        self.generation.fetch_add(1, Ordering::Release);
+        *known = Some(users);
         Ok(count)
     }
 }

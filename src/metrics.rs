@@ -101,6 +101,8 @@ pub(crate) struct Metrics {
     pub(crate) query_refused: Refused,
     pub(crate) telnet_refused: Refused,
     pub(crate) put_requests: Count,
+    /// Those of `put_requests` that the router never saw.
+    pub(crate) puts_plain: Count,
     pub(crate) queries_running: Count,
     pub(crate) queries_ok: Count,
     pub(crate) queries_bad: Count,
@@ -129,6 +131,12 @@ impl Metrics {
                 &self.connections_rejected,
             ),
             ("basalt_http_requests_total", "counter", "HTTP requests.", &self.http_requests),
+            (
+                "basalt_http_puts_plain_total",
+                "counter",
+                "Those of the HTTP requests that were plain puts, which take the short road.",
+                &self.puts_plain,
+            ),
             ("basalt_telnet_commands_total", "counter", "Telnet commands.", &self.telnet_commands),
             (
                 "basalt_telnet_errors_unread_total",

@@ -5,9 +5,9 @@
 //!             └ anything but a plain put: the connection goes to hyper for good, with the bytes that were read
 //! ```
 //!
-//! Invariant: what is answered here is answered as the router answers it. So nothing here looks at tokens, origins,
-//! parameters, encodings or pieces of a body: a request that has any of them is handed over before a byte of it is acted
-//! on, and so is a body that does not parse.
+//! Invariant: what is answered here is answered as the router answers it. So nothing here looks at origins, parameters,
+//! encodings or pieces of a body: a request that has any of them is handed over before a byte of it is acted on, and so
+//! are a body that does not parse and a sender who may not store.
 
 mod head;
 mod loops;
@@ -30,7 +30,7 @@ use tokio::time::{Sleep, sleep, timeout};
 
 use super::error::{self, ApiError};
 use super::put::{self, Flags};
-use super::{dress, mode};
+use super::{dress, gate, mode};
 use crate::app::App;
 use crate::server::{Stop, stopped};
 use head::Head;
@@ -102,6 +102,7 @@ async fn serve(
         patience,
         body_bytes_max: app.config.http.max_body_bytes.min(BODY_BYTES_MAX),
         buffer: received,
+        pass: gate::Pass::default(),
         stored: Stored::new(),
         quiet_since: Instant::now(),
     };
@@ -127,6 +128,7 @@ struct Connection<'a> {
     body_bytes_max: usize,
     /// What was received and not answered yet.
     buffer: Vec<u8>,
+    pass: gate::Pass,
     stored: Stored,
     /// When the last bytes came or went.
     quiet_since: Instant,
@@ -165,19 +167,18 @@ impl Connection<'_> {
                 }
             }
             let head = Head::read(&self.buffer, self.body_bytes_max);
-            let Some(head) = head.filter(|_| !self.app.users.are_asked()) else {
-                return Ended::HandOver(self.buffer, ());
-            };
-            if self.turn.is_some_and(|turn| turn.is_large(head.body_bytes)) {
+            let head = head.filter(|head| self.pass.lets_put(&self.app.users, head.shown));
+            let Some(Head { bytes, body_bytes, .. }) = head else { return Ended::HandOver(self.buffer, ()) };
+            if self.turn.is_some_and(|turn| turn.is_large(body_bytes)) {
                 return Ended::Large(self.buffer, ());
             }
-            let (began, end) = (Instant::now(), head.bytes + head.body_bytes);
+            let (began, end) = (Instant::now(), bytes + body_bytes);
             match self.receive_to(end, silence.as_mut(), stopping.as_mut()).await {
                 Body::Whole => {}
                 Body::Late => return Ended::HandOver(self.buffer, ()),
                 Body::Stalled => return Ended::Closed,
             }
-            let body = self.buffer.get(head.bytes..end).unwrap_or_default();
+            let body = self.buffer.get(bytes..end).unwrap_or_default();
             let pushing = self.turn.filter(|turn| turn.is_alone());
             let taken = match take(self.app, body, pushing.is_some()) {
                 Taken::Not => return Ended::HandOver(self.buffer, ()),
@@ -331,6 +332,7 @@ fn take(app: &App, body: &[u8], is_pushed: bool) -> Taken {
         let points = app.ingest.parse_put(&text).ok()?;
         app.metrics.http_requests.add(1);
         app.metrics.put_requests.add(1);
+        app.metrics.puts_plain.add(1);
         let since = Instant::now();
         let submit = if is_pushed { Ingest::submit_held } else { Ingest::submit_known };
         Some((since, submit(&app.ingest, &points, Door::Http)))

@@ -2,9 +2,14 @@
 //! are answered as by the router.
 
 use std::io::Write as _;
+use std::time::Instant;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::auth::with_tokens;
 use crate::daemon::Daemon;
-use crate::http::{Client, Response};
+use crate::http::{Client, Response, TIMEOUT};
 
 /// The bytes of a request.
 fn request(target: &str, headers: &str, body: &str) -> Vec<u8> {
@@ -55,6 +60,128 @@ fn a_plain_put_is_answered_as_the_router_answers_it() {
         assert!(plain.header("Date").is_some_and(|date| date.ends_with(" GMT")), "{body}");
     }
     assert_eq!(count(&daemon), 1);
+}
+
+/// How many puts took the short road; `token` may read.
+fn plain_count(daemon: &Daemon, token: &str) -> u64 {
+    let authorization = format!("Bearer {token}");
+    let page = daemon.client().request("GET", "/metrics", &[("Authorization", &authorization)], b"").unwrap().text();
+    let value = page.lines().find_map(|line| line.strip_prefix("basalt_http_puts_plain_total "));
+    value.unwrap().parse().unwrap()
+}
+
+/// Headers of puts where tokens are asked for, and the answer's status; 204 takes the short road.
+fn senders(tokens: &[String]) -> Vec<(String, u16)> {
+    let [guest, reader, putonly, writer, administrator] = tokens else { panic!("{tokens:?}") };
+    let basic = |name: &str, token: &str| format!("Basic {}", STANDARD.encode(format!("{name}:{token}")));
+    let of = |value: &str, status: u16| (format!("Authorization: {value}\r\n"), status);
+    vec![
+        (String::new(), 401),
+        of("", 401),
+        of("Bearer", 401),
+        of("Bearer 00", 401),
+        of("Basic ====", 401),
+        of(writer, 401),
+        of(&format!("Digest {writer}"), 401),
+        of(&format!("Bearer {writer}\u{e9}"), 401),
+        of(&basic("reader", writer), 401),
+        of(&format!("Bearer {guest}"), 403),
+        of(&format!("Bearer {reader}"), 403),
+        of(&basic("reader", reader), 403),
+        of(&format!("Bearer {putonly}"), 204),
+        of(&format!("bearer   {writer}"), 204),
+        of(&format!("Bearer {administrator}"), 204),
+        of(&basic("putonly", putonly), 204),
+    ]
+}
+
+/// `P-AUTH`.
+#[test]
+fn a_plain_put_with_a_token_is_answered_as_the_router_answers_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (daemon, tokens) = with_tokens(folder.path(), "");
+    let (reader, writer) = (&tokens[1], &tokens[3]);
+    let good = format!("Authorization: Bearer {writer}\r\n");
+    for (headers, status) in senders(&tokens) {
+        let before = plain_count(&daemon, reader);
+        let (mut plain, mut routed) = (daemon.client(), daemon.client());
+        // What was asked before by somebody who may changes nothing for those after them.
+        for headers in [good.as_str(), &headers, &headers] {
+            let (body, failing) = (point(TIME, "1"), point(TIME, "\"x\""));
+            for body in [body, failing] {
+                plain.raw(&request("/api/put", headers, &body)).unwrap();
+                routed.raw(&request("/api/v1/put", headers, &body)).unwrap();
+                let (plain, routed) = (plain.read("POST").unwrap(), routed.read("POST").unwrap());
+                assert_eq!(told(&plain), told(&routed), "{headers}");
+                let stored = if body.contains('x') { 400 } else { 204 };
+                let expected = if headers == good || status == 204 { stored } else { status };
+                assert_eq!(plain.status, expected, "{headers}");
+            }
+        }
+        let expected = if status == 204 { 6 } else { 2 };
+        assert_eq!(plain_count(&daemon, reader) - before, expected, "{headers}");
+    }
+    // Two are hyper's to choose from.
+    let (mut client, before) = (daemon.client(), plain_count(&daemon, reader));
+    client.raw(&request("/api/put", &format!("{good}Authorization: Bearer 00\r\n"), &point(TIME, "1"))).unwrap();
+    assert_eq!(client.read("POST").unwrap().status, 204);
+    assert_eq!(plain_count(&daemon, reader), before);
+}
+
+#[test]
+fn where_nobody_is_asked_a_token_says_nothing() {
+    let daemon = Daemon::memory();
+    let mut client = daemon.client();
+    for authorization in ["", "Authorization: Bearer x\r\n", "Authorization: \r\n"] {
+        client.raw(&request("/api/put", authorization, &point(TIME, "1"))).unwrap();
+        assert_eq!(client.read("POST").unwrap().status, 204, "{authorization}");
+    }
+    assert_eq!(plain_count(&daemon, "x"), 3);
+}
+
+/// `P-AUTH`: of a connection that was served by a token, the next put is asked again once the file says so.
+#[test]
+fn a_token_that_is_taken_away_stores_nothing_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let (daemon, tokens) = with_tokens(folder.path(), "");
+    let (reader, writer) = (&tokens[1], &tokens[3]);
+    let headers = format!("Authorization: Bearer {writer}\r\n");
+    let put = |client: &mut Client, time: u64| {
+        client.raw(&request("/api/put", &headers, &point(time, "1"))).unwrap();
+        client.read("POST").unwrap().status
+    };
+    let file = folder.path().join("tokens");
+    // At once: a file that is empty for a moment has nobody in it.
+    #[expect(clippy::disallowed_methods, reason = "no crash is to be survived here")]
+    let replace = |text: &str| {
+        let beside = folder.path().join("tokens.new");
+        std::fs::write(&beside, text).unwrap();
+        std::fs::rename(&beside, &file).unwrap();
+    };
+    let until = |status: u16| {
+        let end = Instant::now() + TIMEOUT;
+        // Asked of the router: the connections under test ask nothing meanwhile.
+        let authorization = format!("Bearer {writer}");
+        let ask = || daemon.client().request("POST", "/api/v1/put", &[("Authorization", &authorization)], b"[]");
+        while ask().unwrap().status != status {
+            assert!(Instant::now() < end, "never {status}");
+        }
+    };
+    let text = std::fs::read_to_string(&file).unwrap();
+    for (word, refused) in [("# writer", 401), ("writer reader", 403)] {
+        let (mut client, mut other) = (daemon.client(), daemon.client());
+        assert_eq!((put(&mut client, TIME), put(&mut other, TIME)), (204, 204));
+        replace(&text.replace("writer writer", word));
+        until(refused);
+        let before = plain_count(&daemon, reader);
+        assert_eq!(put(&mut client, TIME + 1), refused);
+        assert_eq!(plain_count(&daemon, reader), before);
+        // Given back, it is good again, though its connection is the router's now.
+        replace(&text);
+        until(400);
+        assert_eq!((put(&mut client, TIME), put(&mut other, TIME)), (204, 204));
+        assert_eq!(plain_count(&daemon, reader), before + 1);
+    }
 }
 
 #[test]

@@ -7,31 +7,32 @@ const HEADERS_MAX: usize = 32;
 
 /// Headers that change how a request is read or answered: whoever sends one is served by hyper. No other has a meaning for
 /// a put.
-const MEANINGFUL: [&str; 8] =
-    ["authorization", "content-encoding", "expect", "origin", "te", "trailer", "transfer-encoding", "upgrade"];
+const MEANINGFUL: [&str; 7] = ["content-encoding", "expect", "origin", "te", "trailer", "transfer-encoding", "upgrade"];
 
-/// A plain put: where its body lies behind the head.
+/// A plain put: where its body lies behind the head, and who sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct Head<'a> {
     /// Bytes of the head.
     pub(super) bytes: usize,
     /// Bytes of the body.
     pub(super) body_bytes: usize,
+    /// The value of `Authorization`.
+    pub(super) shown: Option<&'a [u8]>,
 }
 
-impl Head {
+impl<'a> Head<'a> {
     /// The head that `received` begins with, if it is a plain put's and all of it is there.
     ///
     /// Plain is `POST /api/put` of HTTP/1.1 that stays connected, without parameters, with one length from 1 to
-    /// `body_bytes_max` and none of the headers that mean more.
-    pub(super) fn read(received: &[u8], body_bytes_max: usize) -> Option<Self> {
+    /// `body_bytes_max`, one `Authorization` at most and none of the headers that mean more.
+    pub(super) fn read(received: &'a [u8], body_bytes_max: usize) -> Option<Self> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut request = Request::new(&mut headers);
         let Ok(Status::Complete(bytes)) = request.parse(received) else { return None };
         if (request.method, request.path, request.version) != (Some("POST"), Some("/api/put"), Some(1)) {
             return None;
         }
-        let mut body_bytes = None;
+        let (mut body_bytes, mut shown) = (None, None);
         for header in request.headers.iter() {
             if header.name.eq_ignore_ascii_case("content-length") {
                 let length = length(header.value).filter(|length| (1..=body_bytes_max).contains(length))?;
@@ -42,11 +43,15 @@ impl Head {
                 if !header.value.eq_ignore_ascii_case(b"keep-alive") {
                     return None;
                 }
+            } else if header.name.eq_ignore_ascii_case("authorization") {
+                if shown.replace(header.value).is_some() {
+                    return None;
+                }
             } else if MEANINGFUL.iter().any(|name| header.name.eq_ignore_ascii_case(name)) {
                 return None;
             }
         }
-        body_bytes.map(|body_bytes| Self { bytes, body_bytes })
+        body_bytes.map(|body_bytes| Self { bytes, body_bytes, shown })
     }
 }
 
@@ -78,6 +83,17 @@ mod tests {
     }
 
     #[test]
+    fn who_sends_it_is_told_with_it() {
+        let shown = |header: &str| {
+            let text = format!("{PUT}\r\n{header}Content-Length: 4\r\n\r\n");
+            Head::read(text.as_bytes(), 1000).unwrap().shown.map(<[u8]>::to_vec)
+        };
+        assert_eq!(shown(""), None);
+        assert_eq!(shown("AUTHORIZATION:  Bearer x \r\n").as_deref(), Some(b"Bearer x".as_slice()));
+        assert_eq!(shown("Authorization: \r\n").as_deref(), Some(b"".as_slice()));
+    }
+
+    #[test]
     fn whatever_means_more_is_for_hyper() {
         for first in [
             "POST /api/put?details HTTP/1.1",
@@ -100,6 +116,7 @@ mod tests {
             "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
             "Content-Length: 4\r\nConnection: close\r\n",
             "Content-Length: 4\r\nConnection: keep-alive, upgrade\r\n",
+            "Content-Length: 4\r\nAuthorization: a\r\nAuthorization: a\r\n",
         ] {
             assert_eq!(read(PUT, headers), None, "{headers}");
         }
