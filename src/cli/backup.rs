@@ -88,9 +88,15 @@ impl Restore {
         if holds_something(&self.target) {
             return Err(Failure::new(Exit::Failure, format!("{} is not empty", self.target.display())));
         }
+        let absent = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+        let made: Vec<&Path> = self.target.ancestors().take_while(absent).collect();
         let bar = bar();
         let done = basalt_engine::restore(&OsFs, &self.backup, &self.target, &mut |progress| show(&bar, &progress));
         bar.finish_and_clear();
+        if done.is_err() {
+            // Only folders that are empty go; the first that is not keeps those around it.
+            made.iter().try_for_each(std::fs::remove_dir).unwrap_or_default();
+        }
         let BackedUp { files_count, bytes, sequence, .. } = done.map_err(|cause| refused(&cause))?;
         let (backup, target) = (self.backup.display(), self.target.display());
         print(&format!(

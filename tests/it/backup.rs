@@ -130,6 +130,17 @@ fn a_damaged_backup_is_refused_and_so_is_a_folder_that_holds_something() {
     let (code, told) = basalt(&["restore", text(&backup), text(&target)]);
     assert_eq!(code, Some(5), "{told}");
     assert!(told.contains(text(&file)), "{told}");
+    assert!(!target.exists(), "what it made is gone, the folder too");
+    let within = target.join("a/b");
+    std::fs::create_dir(&target).unwrap();
+    assert_eq!(basalt(&["restore", text(&backup), text(&within)]).0, Some(5));
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0, "the folder that was there stays");
+    assert_eq!(basalt(&["restore", text(&backup), text(&target)]).0, Some(5));
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
+    std::fs::write(target.join("notes"), "mine").unwrap();
+    assert_eq!(basalt(&["restore", text(&backup), text(&target)]).0, Some(1));
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 1);
+    std::fs::remove_file(target.join("notes")).unwrap();
     flip(&file, 200);
     let (code, told) = basalt(&["restore", text(&backup), text(&target)]);
     assert_eq!(code, Some(0), "{told}");

@@ -30,8 +30,8 @@ pub(crate) fn check_openable(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 /// held against the backup's index. `tell` is called after each file.
 ///
 /// # Errors
-/// [`Error::NoBackup`]; [`Error::NotEmpty`]; [`Error::Corrupt`] names the damaged file of the backup, and nothing is
-/// left in `target`; [`Error::Locked`]; any I/O error.
+/// [`Error::NoBackup`]; [`Error::NotEmpty`]; [`Error::Corrupt`] names the damaged file of the backup; [`Error::Locked`]; any
+/// I/O error. After each of them no file is left in `target` that a restore made. A folder that this made for it stays.
 pub fn restore(
     fs: &dyn FileSystem,
     backup: &Path,
@@ -39,7 +39,29 @@ pub fn restore(
     tell: &mut dyn FnMut(Progress<'_>),
 ) -> Result<BackedUp> {
     let index = BackupIndex::read(fs, backup)?;
-    let _lock = lock_dir(fs, target)?;
+    // Whoever lists nothing here finds out why when the folder is locked.
+    let before = fs.list(target).unwrap_or_default();
+    let was_there = |wanted: &str| before.iter().any(|name| name == wanted);
+    let lock = lock_dir(fs, target)?;
+    let filled = fill(fs, &index, (backup, target), tell);
+    if filled.is_err() && (was_there(UNFINISHED) || !was_there(LOCK)) {
+        // While it is held: whoever waits at its door finds that it lost its name.
+        drop(fs.remove(&target.join(LOCK)));
+    }
+    drop(lock);
+    filled?;
+    let BackupIndex { created_ms, sequence, files } = index;
+    let bytes = files.iter().map(|file| file.bytes).sum();
+    Ok(BackedUp { files_count: files.len() as u64, bytes, sequence, created_ms })
+}
+
+/// Fills a folder that is locked; after an error it is as empty as before.
+fn fill(
+    fs: &dyn FileSystem,
+    index: &BackupIndex,
+    (backup, target): (&Path, &Path),
+    tell: &mut dyn FnMut(Progress<'_>),
+) -> Result<()> {
     let names = fs.list(target).map_err(Error::io(IoOp::List, target))?;
     let was_begun = names.iter().any(|name| name == UNFINISHED);
     if !was_begun && names.iter().any(|name| name != LOCK) {
@@ -51,7 +73,7 @@ pub fn restore(
         file.sync_data().map_err(Error::io(IoOp::SyncData, &mark))?;
         fs.sync_dir(target).map_err(Error::io(IoOp::SyncDir, target))?;
     }
-    if let Err(error) = copy_all(fs, &index, backup, target, tell) {
+    if let Err(error) = copy_all(fs, index, backup, target, tell) {
         // Nothing of a backup that cannot be believed stays, nor the mark: the folder is empty as before.
         for name in index.files.iter().map(|file| file.name.as_str()).chain([UNFINISHED]) {
             drop(fs.remove(&target.join(name)));
@@ -60,10 +82,7 @@ pub fn restore(
     }
     fs.sync_dir(target).map_err(Error::io(IoOp::SyncDir, target))?;
     fs.remove(&mark).map_err(Error::io(IoOp::Remove, &mark))?;
-    fs.sync_dir(target).map_err(Error::io(IoOp::SyncDir, target))?;
-    let BackupIndex { created_ms, sequence, files } = index;
-    let bytes = files.iter().map(|file| file.bytes).sum();
-    Ok(BackedUp { files_count: files.len() as u64, bytes, sequence, created_ms })
+    fs.sync_dir(target).map_err(Error::io(IoOp::SyncDir, target))
 }
 
 fn copy_all(

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -114,10 +114,22 @@ impl FileSystem for OsFs {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
         let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
+            // Who made it may take it away while it is held: without its name it holds nobody off.
+            Ok(()) if !is_named(&file, path)? => Err(io::ErrorKind::WouldBlock.into()),
             Ok(()) => Ok(Box::new(OsLock { _held: file })),
             Err(fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(fs::TryLockError::Error(source)) => Err(source),
         }
+    }
+}
+
+/// Whether `path` still means this file.
+fn is_named(file: &fs::File, path: &Path) -> io::Result<bool> {
+    let held = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (held.dev(), held.ino())),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(cause) => Err(cause),
     }
 }
 
@@ -134,6 +146,19 @@ mod tests {
         assert_eq!(OsFs.lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(held);
         OsFs.lock(&path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_lost_its_name_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        drop(OsFs.lock(&path).unwrap());
+        let file = fs::File::open(&path).unwrap();
+        assert!(is_named(&file, &path).unwrap());
+        OsFs.remove(&path).unwrap();
+        assert!(!is_named(&file, &path).unwrap());
+        let _other = OsFs.lock(&path).unwrap();
+        assert!(!is_named(&file, &path).unwrap());
     }
 
     #[test]
