@@ -50,7 +50,8 @@ Examples:
   curl '127.0.0.1:4242/api/query?start=2013/01/01&m=sum:sys.load'
 
 Exit codes: 0 done, 1 failed (port in use), 2 wrong command line, 3 wrong configuration,
-4 data folder in use, 5 damaged data, 75 try again later (disk full).";
+4 data folder in use, 5 damaged data, 74 nothing more can be made durable (a failed disk),
+75 try again later (disk full).";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Locked = 4,
     /// A file of the data folder is damaged.
     Damage = 5,
+    /// What was written cannot be made durable: a sync failed, or a thread that writes died.
+    Disk = 74,
     /// The same command may succeed later: the disk is full.
     TryLater = 75,
 }

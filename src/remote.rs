@@ -85,7 +85,7 @@ impl Server {
             Lost::Server(exit, cause) => Failure::new(exit, cause),
         })?;
         let Some(failed) = told.failed else { return Ok(()) };
-        let codes = [Exit::Usage, Exit::Config, Exit::Locked, Exit::Damage, Exit::TryLater];
+        let codes = [Exit::Usage, Exit::Config, Exit::Locked, Exit::Damage, Exit::Disk, Exit::TryLater];
         let exit = codes.into_iter().find(|exit| told.exit == Some(*exit as u8)).unwrap_or(Exit::Failure);
         Err(Failure::new(exit, failed))
     }

@@ -42,8 +42,8 @@ impl Plain {
     ///
     /// # Errors
     ///
-    /// One line with exit code 4 (folder in use), 5 (damage), 75 (disk full), 3 (settings that cannot be), 1 for the
-    /// rest.
+    /// One line with exit code 4 (folder in use), 5 (damage), 74 (a failed sync), 75 (disk full), 3 (settings that cannot
+    /// be), 1 for the rest.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
         let mut schema = settings(config)?;
         let (raise, poisoned) = watch::channel(None);
@@ -161,7 +161,7 @@ impl Opened {
             // No engine, or one that was closed: it will never say so.
             Err(_) => std::future::pending().await,
         };
-        Failure::new(Exit::Failure, format!("nothing more can be made durable, restart to recover: {reason}"))
+        Failure::new(Exit::Disk, format!("nothing more can be made durable, restart to recover: {reason}"))
     }
 
     /// Why writes are not taken now, if they are not.
@@ -241,6 +241,8 @@ pub(crate) fn refused(cause: &basalt_engine::Error) -> Failure {
     let exit = match cause {
         basalt_engine::Error::Locked { .. } => Exit::Locked,
         _ if cause.is_disk_full() => Exit::TryLater,
+        basalt_engine::Error::Poisoned { .. } => Exit::Disk,
+        _ if cause.is_sync_failure() => Exit::Disk,
         _ => exit_of(cause.kind()),
     };
     Failure::new(exit, with_causes(cause))
@@ -369,6 +371,10 @@ fn uid_filter(config: &config::Uid) -> Result<UidFilter, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use basalt_engine::io::IoOp;
+
     use super::*;
 
     fn memory() -> Config {
@@ -384,7 +390,7 @@ mod tests {
         opened.poisoned = poisoned;
         raise.send_replace(Some("fdatasync of wal-1: EIO".to_owned()));
         let failure = opened.poisoned().await;
-        assert_eq!(failure.exit, Exit::Failure);
+        assert_eq!(failure.exit, Exit::Disk);
         assert!(failure.line.contains("EIO") && !failure.line.contains('\n'), "{failure}");
     }
 
@@ -406,6 +412,15 @@ mod tests {
         }
         let locked = basalt_engine::Error::Locked { dir: "x".into() };
         assert_eq!(refused(&locked).exit, Exit::Locked);
+        let poisoned = basalt_engine::Error::Poisoned { reason: "x".into() };
+        assert_eq!(refused(&poisoned).exit, Exit::Disk);
+        let failed = |op, kind: io::ErrorKind| {
+            let source = kind.into();
+            refused(&basalt_engine::Error::Io { op, path: "x".into(), source }).exit
+        };
+        assert_eq!(failed(IoOp::SyncData, io::ErrorKind::Other), Exit::Disk);
+        assert_eq!(failed(IoOp::SyncDir, io::ErrorKind::StorageFull), Exit::TryLater);
+        assert_eq!(failed(IoOp::Read, io::ErrorKind::Other), Exit::Failure);
     }
 
     /// What one request writes to the UID table does not fail the names of another that comes before its sync.
