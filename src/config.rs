@@ -117,7 +117,10 @@ impl Config {
     fn read_env(&mut self, env: &[(String, String)]) -> Result<(), Failure> {
         for (variable, value) in env {
             let Some(rest) = variable.strip_prefix("BASALT_") else { continue };
-            let Some((section, key)) = rest.split_once("__") else { continue };
+            let Some((section, key)) = rest.split_once("__") else {
+                refuse_slip(variable, rest)?;
+                continue;
+            };
             let name = format!("{}.{}", section.to_ascii_lowercase(), key.to_ascii_lowercase());
             self.set(&name, value, &format!("environment {variable}"))?;
         }
@@ -209,4 +212,14 @@ impl Config {
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
+}
+
+/// Refuses a variable that has one underscore where two belong. Others without two are not ours: a container's system makes
+/// some of the names of its services.
+fn refuse_slip(variable: &str, rest: &str) -> Result<(), Failure> {
+    let spelled = |key: &&Key| key.name.replace('.', "_").eq_ignore_ascii_case(rest);
+    let Some(key) = keys::KEYS.iter().find(spelled) else { return Ok(()) };
+    let meant = key.name.replace('.', "__").to_ascii_uppercase();
+    let line = format!("environment {variable} sets nothing, did you mean `BASALT_{meant}`, with two underscores?");
+    Err(Failure::config(line))
 }

@@ -8,6 +8,7 @@ use basalt_engine::{BackedUp, Progress};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::folder::{BY_FLAG, check_folder};
 use super::{Sources, print};
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
@@ -44,9 +45,7 @@ impl Backup {
             return Server::at(url)?.ask("/store/backup", target.as_os_str().as_encoded_bytes(), &mut out);
         }
         let config = self.sources.load()?;
-        if !config.store.data_dir.is_dir() {
-            return Err(no_folder(&config.store.data_dir));
-        }
+        check_folder(&config.store.data_dir, BY_FLAG)?;
         let plain = Plain::open(&config)?;
         let done = self.take(&plain);
         plain.close()?;
@@ -109,11 +108,6 @@ impl Restore {
 pub(crate) fn backed_up(done: &BackedUp, target: &Path) -> String {
     let BackedUp { files_count, bytes, sequence, .. } = done;
     format!("backed up {files_count} files, {bytes} bytes, up to change {sequence}, into {}\n", target.display())
-}
-
-/// The failure of a folder that is not there.
-pub(super) fn no_folder(path: &Path) -> Failure {
-    Failure::new(Exit::Failure, format!("there is no data folder {}: name it with --data-dir", path.display()))
 }
 
 /// A bar of bytes, for a terminal.

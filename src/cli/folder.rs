@@ -1,8 +1,46 @@
 //! A data folder opened by a tool, in this process, without a server.
 
+use std::path::Path;
+
 use crate::config::{Config, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::store::Opened;
+
+/// How most tools are told their folder.
+pub(super) const BY_FLAG: &str = "name it with --data-dir";
+
+/// Refuses a folder that holds no store, with how to name the right one: a tool neither makes a folder nor begins a store in
+/// one that holds something else. One that lacks its manifest alone is the engine's to judge.
+///
+/// # Errors
+///
+/// Exit code 1.
+pub(super) fn check_folder(path: &Path, hint: &str) -> Result<(), Failure> {
+    let shown = path.display();
+    if !path.is_dir() {
+        return Err(Failure::new(Exit::Failure, format!("there is no data folder {shown}: {hint}")));
+    }
+    let is_ours = |name: &str| {
+        matches!(name, "MANIFEST" | "BACKUP" | "RESTORING") || name.starts_with("sst-") || name.starts_with("wal-")
+    };
+    let names = std::fs::read_dir(path)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<_>>>())
+        .map_err(|cause| Failure::new(Exit::Failure, format!("cannot list {shown}: {cause}")))?;
+    if names.iter().any(|name| name.to_str().is_some_and(is_ours)) {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Failure, format!("{shown} is no data folder, it has no file MANIFEST: {hint}")))
+}
+
+/// As [`check_folder`] for a tool that may be the first to write: a folder that is empty was made for a store.
+///
+/// # Errors
+///
+/// Exit code 1.
+pub(super) fn check_home(path: &Path, hint: &str) -> Result<(), Failure> {
+    let is_empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if is_empty { Ok(()) } else { check_folder(path, hint) }
+}
 
 /// Opens the folder that the configuration names, does `work` on it and closes it again, whatever became of the work.
 ///
@@ -12,9 +50,8 @@ use crate::store::Opened;
 /// the work's own.
 pub(super) fn with_folder<T>(config: &Config, work: impl FnOnce(&Opened) -> Result<T, Failure>) -> Result<T, Failure> {
     let path = &config.store.data_dir;
-    if config.store.kind == StoreKind::Embedded && !path.is_dir() {
-        let line = format!("there is no data folder {}: name it with --data-dir", path.display());
-        return Err(Failure::new(Exit::Failure, line));
+    if config.store.kind == StoreKind::Embedded {
+        check_home(path, BY_FLAG)?;
     }
     let opened = Opened::open(config)?;
     let done = work(&opened);

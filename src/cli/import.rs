@@ -52,6 +52,13 @@ pub(super) struct Import {
 
 impl Import {
     pub(super) fn run(self) -> Result<(), Failure> {
+        // Before a server is looked for, or a folder made. Not opened: what a pipe holds can be had once only.
+        for path in self.paths.iter().filter(|path| path.as_os_str() != "-") {
+            let fail = |cause: String| Failure::new(Exit::Failure, format!("cannot read {}: {cause}", path.display()));
+            if std::fs::metadata(path).map_err(|cause| fail(cause.to_string()))?.is_dir() {
+                return Err(fail("it is a folder".to_owned()));
+            }
+        }
         let mut target: Box<dyn Target> = if self.sources.sources.data_dir.is_some() {
             let mut config = self.sources.load()?;
             config.schema.auto_create_metrics |= self.auto_metric;

@@ -57,8 +57,8 @@ pub(super) struct Migrate {
 impl Migrate {
     pub(super) fn run(self) -> Result<(), Failure> {
         let (from, to) = (config(&self.from, self.from_config)?, config(&self.to, self.to_config)?);
-        if from.store.kind == StoreKind::Embedded && !from.store.data_dir.is_dir() {
-            return Err(super::backup::no_folder(&from.store.data_dir));
+        if from.store.kind == StoreKind::Embedded {
+            super::folder::check_folder(&from.store.data_dir, "name it with --from")?;
         }
         let source = Plain::open(&from)?;
         let opened = Opened::open(&to);

@@ -10,6 +10,7 @@ use clap::Args;
 
 use self::line::{Terminal, Typed};
 use super::Sources;
+use super::folder::check_home;
 use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
 use crate::remote::Remote;
@@ -71,10 +72,8 @@ impl ShellCommand {
             layers.flags.push(("store.kind", name.unwrap_or_default()));
         }
         let config = crate::config::Config::load(&layers)?;
-        let path = &config.store.data_dir;
-        if config.store.kind == StoreKind::Embedded && !self.create && !path.is_dir() {
-            let line = format!("there is no data folder {}: name it with --data-dir, or add --create", path.display());
-            return Err(Failure::new(Exit::Failure, line));
+        if config.store.kind == StoreKind::Embedded && !self.create {
+            check_home(&config.store.data_dir, "name it with --data-dir, or add --create")?;
         }
         let plain = Plain::open(&config)?;
         let done = plain.check_tables().and_then(|()| self.run_on(&plain));

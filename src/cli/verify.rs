@@ -1,12 +1,12 @@
 //! `basalt verify` and `basalt repair`: the damage of a folder, told and mended.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use basalt_engine::{FileKind, Folder, Loss};
 use clap::Args;
 
-use super::backup::{bar, no_folder, show};
+use super::backup::{bar, show};
+use super::folder::{BY_FLAG, check_folder};
 use super::{Sources, print};
 use crate::exit::{Exit, Failure};
 use crate::store::{folder_options, refused};
@@ -116,10 +116,7 @@ fn told(loss: &Loss, is_done: bool) -> String {
 /// The folder that is named, locked.
 fn open(sources: &Sources) -> Result<Folder, Failure> {
     let config = sources.load()?;
-    let path: &PathBuf = &config.store.data_dir;
-    if !path.is_dir() {
-        return Err(no_folder(path));
-    }
+    check_folder(&config.store.data_dir, BY_FLAG)?;
     Folder::open(folder_options(&config)?).map_err(|cause| refused(&cause))
 }
 

@@ -37,6 +37,10 @@ fn an_unknown_setting_is_named_with_the_nearest_known_one() {
     assert!(error.contains("`server.lisen`") && error.contains("`server.listen`"), "{error}");
     let error = load(None, &[("BASALT_SERVER__NOPE_AT_ALL", "1")], &[]).unwrap_err();
     assert!(error.contains("BASALT_SERVER__NOPE_AT_ALL"), "{error}");
+    let error = load(None, &[("BASALT_STORE_DATA_DIR", "/x")], &[]).unwrap_err();
+    assert!(error.contains("BASALT_STORE_DATA_DIR") && error.contains("`BASALT_STORE__DATA_DIR`"), "{error}");
+    // What Kubernetes makes for services of these names.
+    load(None, &[("BASALT_SERVICE_HOST", "x"), ("BASALT_SERVER_PORT", "x"), ("BASALT_TOKEN", "x")], &[]).unwrap();
 }
 
 #[test]

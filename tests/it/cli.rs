@@ -36,6 +36,46 @@ fn a_wrong_configuration_is_exit_3_and_names_the_setting() {
     check(&["serve", "--listen", "nowhere"], 3, "an address and port");
 }
 
+/// A tool begins no store in a folder that holds something else; one that only reads, not in an empty one either.
+#[test]
+fn a_folder_that_is_no_data_folder_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, target) = (folder.path().join("data"), folder.path().join("target"));
+    let (named, aim) = (data.to_str().unwrap(), target.to_str().unwrap());
+    let tools: [&[&str]; 11] = [
+        &["verify"],
+        &["repair", "--fix"],
+        &["inspect"],
+        &["backup", aim],
+        &["compact"],
+        &["fsck", "--full-scan"],
+        &["uid", "grep", "x"],
+        &["mkmetric", "m"],
+        &["query", "1h-ago", "sum", "m"],
+        &["search", "lookup", "m"],
+        &["shell", "-e", "list"],
+    ];
+    for (step, expected) in ["there is no data folder", "is no data folder", "is no data folder"].iter().enumerate() {
+        match step {
+            0 => {}
+            1 => std::fs::create_dir(&data).unwrap(),
+            _ => std::fs::write(data.join("notes"), "mine").unwrap(),
+        }
+        let all = if step == 1 { &tools[..4] } else { &tools };
+        for words in all {
+            check(&[*words, &["--data-dir", named]].concat(), 1, expected);
+        }
+        check(&["migrate", "--from", named, "--to", aim], 1, "name it with --from");
+        let left = std::fs::read_dir(&data).map_or(0, Iterator::count);
+        assert_eq!(left, usize::from(step == 2));
+    }
+    // What cannot be read makes no folder either.
+    check(&["import", "/nowhere.gz", "--data-dir", aim], 1, "cannot read /nowhere.gz");
+    check(&["import", named, "--data-dir", aim], 1, "it is a folder");
+    check(&["import", "/nowhere.gz", "--url", "127.0.0.1:1"], 1, "cannot read /nowhere.gz");
+    assert!(!target.exists());
+}
+
 #[test]
 fn a_public_address_needs_a_word() {
     check(&["serve", "--store", "memory", "--listen", "0.0.0.0:0"], 3, "--insecure");
