@@ -33,7 +33,8 @@ pub(crate) fn address(url: &str) -> Result<String, Failure> {
 ///
 /// Nobody listens there.
 pub(crate) fn connect(address: &str, patience: Duration) -> Result<TcpStream, Failure> {
-    let fail = |cause| Failure::new(Exit::Failure, format!("cannot reach {address}: {cause}"));
+    let fail =
+        |cause| Failure::new(Exit::Failure, format!("cannot reach {address}: {cause}; is the server running there?"));
     let stream = TcpStream::connect(address).map_err(fail)?;
     stream
         .set_nodelay(true)

@@ -74,5 +74,5 @@ fn what_cannot_be_is_said() {
     drop(daemon);
     let output = run(&["bench", "ingest", "--url", &url]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot reach 127.0.0.1"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is the server running there?"));
 }
