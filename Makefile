@@ -2,7 +2,7 @@
 # make test   install what the tests need, then the whole gate
 # make bench  the side-by-side baseline (benches/README.md)
 # make peers  the same beside every peer, each fetched from its package registry (apt, Go, Maven; what is missing is left out)
-# make bench-store   the engine beside RocksDB and fjall (benches/README.md; needs librocksdb-dev and libclang-dev)
+# make bench-store   the engine beside RocksDB and fjall (benches/store/README.md; needs librocksdb-dev and libclang-dev)
 # make differential   random data and requests to a real OpenTSDB and to Basalt (tests/differential/README.md; Java and Maven)
 # make fuzz   every fuzz target for SECONDS (60) each; needs cargo-fuzz (fuzz/README.md)
 # make truth  the store's rules and 2,000 random histories asked of a real HBase (tests/oracle/README.md)

@@ -1,5 +1,5 @@
 //! Basalt's engine beside RocksDB and fjall on the same cells: interleaved rounds, each engine in a process of its own, alone
-//! on the machine while it is measured. ../README.md has the command, the settings and the last table.
+//! on the machine while it is measured. README.md has the command, the settings and the last table.
 
 mod basalt;
 mod cells;
