@@ -1,19 +1,17 @@
-//! The newest cells of a region, in memory, sorted by rows.
+//! The newest cells of a region, in memory, sorted by row.
 //!
-//! A row that is there is found by a hash of its handle or key, and rows are walked by one
-//! ordered list of leaves a family; a row's cells lie in sorted runs of bounded
-//! length, so that a cell that comes in order (a time series' next point) is a push,
-//! and one that does not is put beside the last such one and moves few others. A point's qualifier and
-//! value lie in its entry; keys, longer bytes, and the times and numbers that cells written together share in an arena: no
-//! allocation a row or cell.
+//! A writer finds an existing row by a hash of its handle or key. Each family has one ordered list of leaves, by which its
+//! rows are walked. A row's cells lie in sorted runs of bounded length: a cell that comes in order (a time series' next
+//! point) is a push, and one that does not goes beside the last such cell and moves few others. An entry holds the
+//! qualifier and value of a point itself. An arena holds keys, longer bytes, and the stamps (time and number) that cells
+//! written together share. So no row or cell needs an allocation.
 //!
-//! A cell of a row that is there goes to the end of a tail first, one list for all rows. What is in the tail goes to its rows when the
-//! tail is full, and before anybody reads: so the memory of a row's end, which is in no cache, is waited for once for several of its
-//! cells, and not for each while a put waits.
+//! A writer puts a cell of an existing row at the end of the family's tail, one list for all rows. The tail's cells move to
+//! their rows when it is full, and before anybody reads. The end of a row lies in memory that no cache holds: this way the
+//! processor waits for it once for several cells, and not once for each while a put waits.
 //!
-//! Readers copy out a piece at a time under a read lock. What they may see is
-//! fixed by their read point, and a cell once in never changes, so pieces of one
-//! row agree although writers come in between.
+//! Readers copy out one piece at a time under a read lock. Their read point fixes what they see, and a cell in the
+//! memtable never changes, so the pieces of one row agree although writers come in between.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -45,19 +43,19 @@ use stamps::{STAMP_BYTES, Stamped};
 /// Cells of a tail, at most: some 100 KiB. Where a family has fewer rows than that, several of a row's cells go to it together.
 const TAIL_CELLS_MAX: usize = 4096;
 
-/// Rows that are looked up before the first of them is changed.
+/// This many rows are looked up together, before the first of them is changed.
 const ROWS_AT_ONCE: usize = 32;
 
-/// A region's memtable, all families.
+/// A region's memtable, with all families.
 #[derive(Debug)]
 pub(crate) struct Memtable {
     /// Guards the cells; rank: below the region's state, above nothing.
     families: RwLock<Vec<FamilyCells>>,
-    /// Bytes of all memtables of the store that a flush could free. Relaxed: by it writers are throttled, roughly.
+    /// Bytes of all memtables of the store that a flush could free. Relaxed: it throttles writers, roughly.
     gauge: Arc<AtomicU64>,
-    /// Regions that hold it: two after a split. At 0 its bytes are off the gauge. Written under the lock.
+    /// How many regions hold it: two after a split. At 0 its bytes are no longer in the gauge. Written under the lock.
     holders: AtomicU32,
-    /// Relaxed: by it flushes are planned, roughly.
+    /// Relaxed: it serves to plan flushes, roughly.
     bytes: AtomicU64,
     /// The smallest sequence number held; `u64::MAX` when empty. Written under the lock.
     first_sequence: AtomicU64,
@@ -102,7 +100,7 @@ pub(crate) struct InlineCells<'a> {
 }
 
 impl Memtable {
-    /// An empty one, of one region; what goes in is added to the gauge.
+    /// An empty memtable of one region; what is inserted is added to the gauge.
     pub(crate) fn new(gauge: Arc<AtomicU64>) -> Memtable {
         Memtable {
             families: RwLock::default(),
@@ -113,13 +111,14 @@ impl Memtable {
         }
     }
 
-    /// One more region holds it.
+    /// Counts one more region that holds it.
     pub(crate) fn share(&self) {
         let _cells = self.write();
         self.holders.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A region lets go: it is flushed there, or dropped. Readers may keep it; its bytes no longer throttle writers.
+    /// Counts one region less: it has flushed the memtable, or was dropped. Readers may keep the memtable. When no region holds it,
+    /// its bytes no longer throttle writers.
     pub(crate) fn release(&self) {
         let _cells = self.write();
         let holders = self.holders.fetch_sub(1, Ordering::Relaxed);
@@ -129,7 +128,7 @@ impl Memtable {
         }
     }
 
-    /// Begins to insert; rows go in under one lock.
+    /// Begins to insert; all rows of the writer go in under one lock.
     pub(crate) fn insert(&self) -> MemtableWriter<'_> {
         MemtableWriter { memtable: self, families: self.write(), added_bytes: 0 }
     }
@@ -159,7 +158,7 @@ impl Memtable {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The oldest write in it; `None` when empty.
+    /// The number of the oldest write in it; `None` when empty.
     pub(crate) fn first_sequence(&self) -> Option<u64> {
         // Under the lock, so that a write which has its number and is being inserted is seen.
         let families = self.read_unsettled();
@@ -182,9 +181,9 @@ pub(crate) struct MemtableWriter<'a> {
 }
 
 impl MemtableWriter<'_> {
-    /// Inserts rows. Of two cells with one address and number the later one stays.
+    /// Inserts rows. Of two cells with the same address and number the later one stays.
     ///
-    /// Cost: one look-up of the row a run of cells of one family; a copy of the bytes.
+    /// Cost: one look-up of the row for each run of cells of one family; a copy of the bytes.
     pub(crate) fn rows(&mut self, rows: &[MemRow<'_>]) {
         let first = rows.iter().map(|row| row.sequence.0).min();
         self.memtable.first_sequence.fetch_min(first.unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -239,7 +238,7 @@ impl MemtableWriter<'_> {
         }
     }
 
-    /// Where the cells of a family are; it is begun if there are none.
+    /// The index of a family's cells; adds the family if it has none yet.
     fn family_index(&mut self, family: FamilyId) -> usize {
         self.families.iter().position(|cells| cells.id == family).unwrap_or_else(|| {
             let (rows, arena, tail) = (Rows::default(), Arena::default(), Vec::new());
@@ -248,10 +247,10 @@ impl MemtableWriter<'_> {
         })
     }
 
-    /// Lets readers in.
+    /// Ends the insert: counts its bytes and releases the lock.
     pub(crate) fn finish(self) {
         self.memtable.bytes.fetch_add(self.added_bytes, Ordering::Relaxed);
-        // A write may come after its table was dropped: nobody would take its bytes off again.
+        // A write may come after its table was dropped. Nothing would then take its bytes off the gauge again.
         if self.memtable.holders.load(Ordering::Relaxed) > 0 {
             self.memtable.gauge.fetch_add(self.added_bytes, Ordering::Relaxed);
         }
@@ -259,7 +258,7 @@ impl MemtableWriter<'_> {
 }
 
 impl FamilyCells {
-    /// Inserts a row's cells of the family, where its number may be known; answers the bytes added.
+    /// Inserts a row's cells of this family; answers the bytes added. `found` is the row's number, where a look-up gave one.
     fn insert(&mut self, row: &MemRow<'_>, found: Option<u32>, cells: &[LoggedCell<'_>]) -> u64 {
         let MemRow { key, handle, sequence, .. } = *row;
         let FamilyCells { rows, arena, tail, .. } = self;

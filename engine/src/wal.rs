@@ -1,19 +1,19 @@
-//! The write-ahead log: one log for all tables, many writers, one sync for many.
+//! The write-ahead log: one log for all tables. Many writers append to it, and one sync makes many records durable.
 //!
 //! ```text
-//! writers ─► queue ─► one writer thread: append for those who called, stamp, write, fdatasync ─► answers, read points
+//! writers ─► queue ─► one writer thread: append what was gathered, stamp, write, fdatasync ─► answers, read points
 //!             └ bounded: full means Throttled
 //! ```
 //!
 //! Bytes on disk: `docs/formats/wal.md`.
 //!
 //! Invariants:
-//! - Sequence numbers are given and records queued under one lock, so the log's
-//!   order is the order of the numbers.
-//! - A failed sync or a failed write poisons: nothing after it is answered with
-//!   success and nothing is tried again. A full disk alone is no such failure:
-//!   records wait in order, new ones are refused, and the log goes on with space.
-//! - A segment is entered only when the one before is on disk to its end.
+//! - Sequence numbers are given and records are queued under one lock, so records lie in the log
+//!   in the order of their numbers.
+//! - A failed sync or a failed write poisons the engine: nothing after it is answered with success,
+//!   and nothing is tried again. Only a full disk does not poison: queued records wait in order, new
+//!   ones are refused, and the log goes on when there is space.
+//! - The writer enters a segment only when the one before it is on disk to its end.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,29 +45,29 @@ pub(crate) use segment::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, header as segm
 #[derive(Debug, Clone)]
 pub(crate) struct WalOptions {
     pub(crate) dir: PathBuf,
-    /// Length of a segment; a larger record gets one of its own.
+    /// Length of a segment; a larger record gets a segment of its own.
     pub(crate) segment_bytes: u64,
     /// Bytes that may wait to be written before writers are throttled.
     pub(crate) queue_bytes_max: u64,
-    /// Writes below level `Fsync` are on disk after this long.
+    /// A write below level `Fsync` is on disk after this time.
     pub(crate) sync_interval: Duration,
-    /// How often a full disk is tried again.
+    /// Time between two tries while the disk is full.
     pub(crate) retry_interval: Duration,
 }
 
 /// Longest wait for records that may share a sync.
 const GATHER_MAX: Duration = Duration::from_millis(1);
 
-/// As many records share a sync well enough: more are not waited for.
+/// The writer thread does not wait for more records than this to share a sync.
 const GATHERED_RECORDS_MAX: usize = 8;
 
-/// Nor are more bytes.
+/// The same bound in bytes.
 const GATHERED_BYTES_MAX: u64 = 64 << 10;
 
 /// Counters of the log, for the metrics page.
 #[derive(Debug, Default)]
 pub(crate) struct WalStats {
-    /// All relaxed: each is read for itself.
+    /// All relaxed: each is read by itself.
     pub(crate) syncs: AtomicU64,
     pub(crate) sync_nanos: AtomicU64,
     pub(crate) sync_nanos_max: AtomicU64,
@@ -75,15 +75,15 @@ pub(crate) struct WalStats {
     pub(crate) bytes: AtomicU64,
 }
 
-/// A write to open.
+/// A write that is to be opened: given its numbers, and queued.
 #[derive(Debug)]
 pub(crate) struct Write {
-    /// Its closed record; unused at level `Skip`.
+    /// Its closed record; not used at level `Skip`.
     pub(crate) record: Vec<u8>,
     /// How many sequence numbers it takes: one a row.
     pub(crate) numbers: u64,
     pub(crate) level: Durability,
-    /// A [`Wal::push`] follows: the writer thread is not woken for it.
+    /// The caller follows with [`Wal::push`], so the writer thread is not woken.
     pub(crate) held: bool,
     /// The read points of the regions that it changes.
     pub(crate) regions: Vec<Arc<ReadPoint>>,
@@ -95,21 +95,21 @@ struct State {
     commits: Commits,
     queue: Vec<Queued>,
     queued_bytes: u64,
-    /// So many records in the queue wake the writer thread.
+    /// The writer thread is woken when the queue has this many records.
     wake_at: usize,
     /// A queued write waits for the operating system.
     wants_write: bool,
     /// A queued write, or an explicit sync, waits for the disk.
     wants_sync: bool,
-    /// A queued write is not held: nobody pushes it.
+    /// A queued write is not held: no push follows, so the writer thread must write it.
     has_unheld: bool,
     /// Records that were written since the last sync: they share the next one.
     unsynced_records: usize,
     /// The writer thread was called.
     is_called: bool,
-    /// The next segment is to be made.
+    /// The writer thread must make the next segment.
     is_unprepared: bool,
-    /// Since when records wait for a sync that no write asked for, queued or written.
+    /// When the oldest record, queued or written, began to wait for a sync that no write asked for.
     unsynced_since: Option<Instant>,
     closed: bool,
 }
@@ -123,7 +123,7 @@ pub(crate) struct Wal {
     state: Mutex<State>,
     /// Signals the writer thread: something is queued, or the log closes.
     work: Condvar,
-    /// Guards the files. Held over I/O; never taken with `state` held.
+    /// Guards the files. It is held over I/O, and never taken while `state` is held.
     writer: Mutex<Writer>,
     /// The number of the last record on disk. Release after the sync, acquire in [`crate::side_log`].
     logged: Arc<AtomicU64>,
@@ -139,7 +139,7 @@ impl State {
 }
 
 impl Wal {
-    /// Goes on after what [`replay`] found, in a segment of its own.
+    /// Opens the log after what [`replay`] found; new records go into a new segment.
     ///
     /// # Errors
     /// Any I/O error; `DiskFull` when there is no room for a segment.
@@ -188,11 +188,11 @@ impl Wal {
 
     /// Opens a write and queues its record; answers the last of its numbers.
     ///
-    /// The caller puts it into the memtables under the number it gets, then calls
-    /// [`Wal::applied`]: always, or the regions' readers stand still.
+    /// The caller puts the write into the memtables under that number, and must then call
+    /// [`Wal::applied`]: without it the read points of the write's regions never move again.
     ///
     /// # Errors
-    /// `Poisoned`, `DiskFull`, `Throttled`, `Closed`: nothing was taken.
+    /// `Poisoned`, `DiskFull`, `Throttled`, `Closed`: the write was not taken.
     pub(crate) fn append(&self, write: Write) -> Result<u64> {
         let Write { record, numbers, level, held, regions } = write;
         self.condition.check()?;
@@ -210,10 +210,10 @@ impl Wal {
             state.wants_sync |= level == Durability::Fsync;
             state.wants_write |= level == Durability::Os;
             state.queue.push(Queued { sequence, record });
-            // A push is for what waits for the disk.
+            // Only a write that waits for the disk is pushed.
             let is_pushed = held && level == Durability::Fsync;
             state.has_unheld |= !is_pushed;
-            // For what nobody waits the writer thread is woken once, to count the time.
+            // Nobody waits for an async write: the first one wakes the writer thread, which then counts the time.
             let is_waited = level != Durability::Async;
             let is_due = if is_waited { state.queue.len() >= state.wake_at } else { state.unsynced_since.is_none() };
             state.unsynced_since = state.unsynced_since.or_else(|| (!is_waited).then(Instant::now));
@@ -224,17 +224,17 @@ impl Wal {
         Ok(sequence)
     }
 
-    /// The write is in the memtables; `answer` is called when it is due, perhaps here.
+    /// Notes that the write is in the memtables. `answer` is called when it is due, perhaps by this call.
     pub(crate) fn applied(&self, sequence: u64, answer: Answer) {
         let due = self.state().commits.applied(sequence, answer);
         call(due);
-        // A poisoning may have come between the append and now.
+        // The engine may have been poisoned since the append.
         if self.condition.check_alive().is_err() {
             self.fail_all();
         }
     }
 
-    /// Calls `answer` when everything taken so far is on disk.
+    /// Calls `answer` when every write taken so far is on disk.
     pub(crate) fn sync(&self, answer: Answer) {
         let taken = {
             let mut state = self.state();
@@ -256,15 +256,15 @@ impl Wal {
         }
     }
 
-    /// Lets the writer thread do what it does before it writes, then write.
+    /// Wakes the writer thread: it runs `before` (see [`Wal::run`]), then writes.
     pub(crate) fn call(&self) {
         if !std::mem::replace(&mut self.state().is_called, true) {
             self.work.notify_one();
         }
     }
 
-    /// Writes and syncs what waits for the disk, on this thread: whoever has something to be synced and nothing else to do spares
-    /// the writer thread's waking. The writer thread makes segments and tries full disks again all the same.
+    /// Writes and syncs what waits for the disk, on the caller's thread. A caller that has nothing else to do saves the cost of
+    /// waking the writer thread. Making segments, and trying again on a full disk, stay the writer thread's work.
     pub(crate) fn push(&self) {
         if !self.state().wants_sync {
             return;
@@ -276,10 +276,10 @@ impl Wal {
         }
     }
 
-    /// Puts everything up to `sequence` on disk, on this thread.
+    /// Puts everything up to `sequence` on disk, on the caller's thread.
     ///
     /// # Errors
-    /// `DiskFull`: not all of it is; later it may be. `Poisoned`.
+    /// `DiskFull`: not all of it is on disk; a later call may succeed. `Poisoned`.
     pub(crate) fn sync_to(&self, sequence: u64) -> Result<()> {
         if self.state().commits.synced() < sequence {
             self.write_group(true);
@@ -288,12 +288,12 @@ impl Wal {
         if self.state().commits.synced() < sequence { Err(Error::DiskFull) } else { Ok(()) }
     }
 
-    /// The number of the last record on disk, as it grows.
+    /// The number of the last record on disk; the value grows as records are synced.
     pub(crate) fn logged(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.logged)
     }
 
-    /// The last number given.
+    /// The last number that was given.
     pub(crate) fn last_sequence(&self) -> u64 {
         self.state().commits.last_sequence()
     }
@@ -303,7 +303,7 @@ impl Wal {
         self.state().commits.applied_to()
     }
 
-    /// The writer thread's work until [`Wal::close`]; `before` is done before each write, and may append to it.
+    /// The writer thread's loop until [`Wal::close`]. `before` runs before each write, and may append records to it.
     pub(crate) fn run(&self, before: impl Fn()) {
         while let Some(wants_sync) = self.wait_for_work() {
             before();
@@ -317,11 +317,11 @@ impl Wal {
         self.fail_all();
     }
 
-    /// Waits a moment for those who were just answered, who are likely to write again: their records then share one sync
-    /// with those that came meanwhile, instead of waiting for the next.
+    /// Waits a moment for the writers that were just answered, as they are likely to write again. Their records then share one
+    /// sync with those that were queued during the last one, instead of waiting for the sync after it.
     ///
-    /// It is never waited for longer than half of what the last sync took, for no more writers than were there, and not
-    /// where enough share the sync already.
+    /// The wait is at most half of what the last sync took. It ends when the queue holds as many records as were queued and
+    /// answered together before it, or when enough of them share the sync.
     fn gather(&self, answered: usize, took: Duration) {
         let mut state = self.state();
         let expected = (state.queue.len() + answered).min(GATHERED_RECORDS_MAX);
@@ -365,7 +365,7 @@ impl Wal {
             let left = state.unsynced_since.map(|since| self.options.sync_interval.saturating_sub(since.elapsed()));
             let is_due = left.is_some_and(|left| left.is_zero());
             if state.wants_write || state.wants_sync || is_due || state.queued_bytes > GATHERED_BYTES_MAX {
-                // Due also while ever more is queued: steady writes must not put it off.
+                // The sync is due even while more is queued: a steady stream of writes must not put it off.
                 return Some(state.wants_sync || is_due);
             }
             state = match left {
@@ -375,13 +375,13 @@ impl Wal {
         }
     }
 
-    /// Writes everything queued as one group and syncs if asked, or if a queued write asks.
+    /// Writes everything queued as one group. Syncs if `wants_sync` or a queued write asks for it.
     ///
-    /// One step of the writer thread; simulations call it in its place. Answers how many records share its sync.
+    /// This is one step of the writer thread; simulations call it in the thread's place. Answers how many records share the sync.
     pub(crate) fn write_group(&self, wants_sync: bool) -> usize {
         let mut writer = self.writer();
-        // Asked with the files in hand: whoever had them before may have failed to sync them, and a second sync would
-        // succeed over what is lost.
+        // Checked with the writer's lock held: the thread that held it before may have failed to sync. A second sync would
+        // succeed although the data of the first is lost.
         if self.condition.check_alive().is_err() {
             drop(writer);
             self.give_up();
@@ -448,7 +448,7 @@ impl Wal {
         result
     }
 
-    /// Syncs, then settles everything up to `up_to`, the last number given before the group was taken.
+    /// Syncs, then settles every write up to `up_to`: the last number given before the group was taken.
     fn sync_group(&self, writer: &mut Writer, up_to: u64) {
         let started = Instant::now();
         match writer.sync() {
@@ -461,7 +461,8 @@ impl Wal {
         self.stats.sync_nanos_max.fetch_max(nanos, Ordering::Relaxed);
         let due = {
             let mut state = self.state();
-            // What was queued during the sync found the time counted already, and woke nobody; what is held is pushed.
+            // A record queued during the sync found `unsynced_since` set, and so woke nobody: wake the writer thread for it.
+            // Held records need no wake-up, as their push follows.
             state.unsynced_since = state.has_unheld.then(Instant::now);
             if state.has_unheld {
                 self.work.notify_one();
@@ -471,14 +472,14 @@ impl Wal {
         call(due);
     }
 
-    /// A full disk is waited for; any other failure is the last thing the log does.
+    /// On a full disk the log waits for space. After any other failure it does nothing more.
     fn failed(&self, error: &Error, wants_sync: bool) {
         if error.is_disk_full() && !error.is_sync_failure() {
             self.condition.set_disk_full(true);
             let mut state = self.state();
             state.wants_sync |= wants_sync;
             let owed = state.commits.take_answers();
-            // It may be another thread that met it.
+            // A push may have met the full disk on another thread: the writer thread must know of it.
             self.work.notify_one();
             drop(state);
             self.refuse(owed);
@@ -488,7 +489,7 @@ impl Wal {
         }
     }
 
-    /// Forgets what is queued, which is not written any more, and answers everything open.
+    /// Drops what is queued, as it will not be written, and answers all open writes.
     fn give_up(&self) {
         {
             let mut state = self.state();
@@ -499,7 +500,7 @@ impl Wal {
         self.fail_all();
     }
 
-    /// Answers everything open with what the engine's condition is.
+    /// Answers all open writes with the error of the engine's condition.
     pub(crate) fn fail_all(&self) {
         let owed = self.state().commits.take_answers();
         self.refuse(owed);
@@ -511,18 +512,19 @@ impl Wal {
         }
     }
 
-    /// Makes the next segment before it is needed; on a full disk, writes are
-    /// taken again only when that and the reserve fit.
+    /// Makes the next segment before it is needed. After a full disk, writes are
+    /// taken again only when both that segment and the reserve fit.
     pub(crate) fn make_ready(&self) {
         let prepared = {
             let mut writer = self.writer();
             if self.condition.check_alive().is_err() {
                 return;
             }
-            // What is lent is for whoever makes room, and records that wait for a segment come before that.
+            // A lent reserve is for what makes room, such as flushes: a segment must not take that space, unless records wait
+            // for one.
             let is_lent = self.condition.is_disk_full() && self.reserve.is_lent();
             let prepared = if is_lent && !writer.has_backlog() { Ok(()) } else { writer.prepare() };
-            // What is kept to be used again is space for whoever makes room.
+            // So is the space of the old segments that are kept for reuse.
             let given_back = if self.condition.is_disk_full() { writer.remove_retired() } else { Ok(()) };
             prepared.and(given_back).map(|()| !writer.has_backlog())
         };
@@ -530,7 +532,7 @@ impl Wal {
         match ready {
             Ok(true) => self.condition.set_disk_full(false),
             Ok(false) => {}
-            // No room for the next segment is no failure yet: this one may last.
+            // No room for the next segment is not a failure yet: the current one still takes records.
             Err(error) if error.is_disk_full() && !error.is_sync_failure() => {}
             Err(error) => {
                 self.condition.poison(&error);
@@ -539,15 +541,15 @@ impl Wal {
         }
     }
 
-    /// The oldest segment that a replay of everything after `sequence` needs.
+    /// The oldest segment that a replay of all records after `sequence` needs.
     pub(crate) fn first_needed(&self, sequence: u64) -> SegmentId {
         self.writer().first_needed(sequence)
     }
 
-    /// Deletes the segments before `first`, or keeps a few of them to be used again.
+    /// Deletes the segments before `first`, or keeps a few of them for reuse.
     ///
     /// # Errors
-    /// Any I/O error: harmless, the next open deletes them.
+    /// Any I/O error. It is harmless: the next open deletes them.
     pub(crate) fn remove_before(&self, first: SegmentId) -> Result<()> {
         let mut writer = self.writer();
         let removed = writer.remove_before(first);
@@ -555,23 +557,24 @@ impl Wal {
         removed
     }
 
-    /// Lets the writer thread look at the engine's condition.
+    /// Wakes the writer thread, so that it looks at the engine's condition.
     pub(crate) fn wake(&self) {
-        // The condition is no part of the state: taken between, the thread has not looked yet, or waits and hears this.
+        // The condition is not guarded by `state`. After this lock and release, the writer thread either has not looked at the
+        // condition yet, or is waiting and gets the notification.
         drop(self.state());
         self.work.notify_one();
     }
 
-    /// Takes no more writes and lets the writer thread finish what it has.
+    /// Refuses further writes and lets the writer thread finish what is queued.
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.work.notify_all();
     }
 
-    /// Leaves a closed log no longer than its records.
+    /// Cuts a closed log to the length of its records.
     ///
     /// # Errors
-    /// Any I/O error; nothing is lost by it.
+    /// Any I/O error; no record is lost by it.
     pub(crate) fn trim(&self) -> Result<()> {
         self.writer().trim()
     }

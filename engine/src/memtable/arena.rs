@@ -1,10 +1,11 @@
-//! What only grows: keys, and of cells the bytes and stamps that do not lie in their entries. No allocation for any of them.
+//! Memory that only grows: row keys, and those bytes and stamps of cells that do not fit into their entries. Keeping one of
+//! them needs no allocation of its own.
 
 use basalt_store::{SeqNo, Timestamp};
 
 use super::stamps::{Stamped, Stamps};
 
-/// Bytes are kept in pieces of this size; what is larger gets one of its own.
+/// Size of a chunk; a larger piece of bytes gets a chunk of its own.
 const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Where some bytes begin.
@@ -15,7 +16,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place without its alignment, for those who hold many.
+    /// The place as bytes without alignment, for types of which there are many.
     pub(super) fn packed(self) -> [u8; 8] {
         (u64::from(self.chunk) << 32 | u64::from(self.offset)).to_le_bytes()
     }
@@ -27,7 +28,7 @@ impl Place {
     }
 }
 
-/// What the rows and cells of a family of a memtable leave outside themselves.
+/// The bytes and stamps that the rows and cells of one family of a memtable refer to.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     chunks: Vec<Vec<u8>>,
@@ -35,7 +36,7 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    /// Keeps pieces of bytes, each right behind the one before.
+    /// Keeps some pieces of bytes, one right behind the other; answers where the first begins.
     pub(super) fn keep(&mut self, pieces: &[&[u8]]) -> Place {
         let needed = pieces.iter().map(|piece| piece.len()).sum();
         if self.chunks.last().is_none_or(|last| last.capacity() - last.len() < needed) {
@@ -52,7 +53,7 @@ impl Arena {
         Place { chunk: width(chunk), offset: width(offset) }
     }
 
-    /// The bytes from `skip` behind a place on.
+    /// `len` bytes, from `skip` bytes behind a place on.
     pub(super) fn bytes(&self, place: Place, skip: u32, len: u32) -> &[u8] {
         let start = place.offset as usize + skip as usize;
         self.chunks
@@ -61,13 +62,13 @@ impl Arena {
             .unwrap_or_default()
     }
 
-    /// Keeps when a cell was written, and under which number.
+    /// Keeps a cell's time and sequence number.
     #[inline]
     pub(super) fn stamp(&mut self, timestamp: Timestamp, sequence: SeqNo) -> Stamped {
         self.stamps.keep(timestamp, sequence)
     }
 
-    /// When a cell was written, and under which number.
+    /// A cell's time and sequence number.
     #[inline]
     pub(super) fn stamped(&self, stamped: Stamped) -> (Timestamp, SeqNo) {
         self.stamps.get(stamped)
@@ -79,7 +80,7 @@ impl Arena {
     }
 }
 
-/// A count or offset within a memtable, which is bounded far below 4 GiB.
+/// A count or offset within a memtable as 32 bits: a memtable is bounded far below 4 GiB.
 pub(super) fn width(number: usize) -> u32 {
     assert!(u32::try_from(number).is_ok(), "BUG: {number} in a memtable");
     u32::try_from(number).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! A memtable's family as a stream of cells for the merge.
+//! One family of a memtable as a stream of cells for the merge.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,35 +14,35 @@ use crate::merge::{CellSource, Direction, Step};
 
 /// About how many bytes are copied out under one lock.
 const PIECE_BYTES: usize = 32 * 1024;
-/// The same of a get, at first: most want one cell, and a counter's row has a version for each time it was counted up.
+/// The same for the first piece of a get: most gets want one cell, and a counter's row has a version for each increment.
 const GET_BYTES: usize = 128;
-/// A get that goes on takes so many times as much at once as before.
+/// Each further piece of a get is this many times as large, up to [`PIECE_BYTES`].
 const GET_GROWTH: usize = 4;
 
-/// Walks one family of a memtable, seeing what its read point lets it.
+/// Walks one family of a memtable. It sees what its read point allows.
 #[derive(Debug)]
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     family: FamilyId,
     family_name: Bytes,
     direction: Direction,
-    /// Cells of later numbers are not there.
+    /// Cells with a later number are not visible.
     read_point: u64,
-    /// Whether one row is enough: a get copies no more than it asks for.
+    /// Whether only one row is wanted: a get copies no more than it asks for.
     one_row: bool,
-    /// As many bytes fill a piece.
+    /// A piece is full when it has this many bytes.
     piece_bytes: usize,
     piece: Piece,
-    /// The cell it stands on.
+    /// The cell of the piece that the cursor stands on.
     at: usize,
 }
 
-/// Cells copied out, in the order they come.
+/// Cells copied out, in the order of the walk.
 #[derive(Debug, Default)]
 struct Piece {
     data: Vec<u8>,
     cells: Vec<Copied>,
-    /// Whether the memtable goes on behind the last cell.
+    /// Whether the memtable has more behind the last cell.
     more: bool,
 }
 
@@ -63,14 +63,14 @@ struct Copied {
 pub(super) enum From<'a> {
     /// The first row of the direction.
     Start,
-    /// A row, and in it the first cell not before this qualifier.
+    /// In this row, the first cell that is not before this qualifier.
     Column(&'a [u8], &'a [u8]),
-    /// Just behind a cell.
+    /// The cell right behind this one.
     After(CellRef<'a>),
 }
 
 impl MemtableCursor {
-    /// Stands nowhere yet: rewind or seek it.
+    /// A cursor that stands nowhere yet: rewind or seek it.
     pub(crate) fn new(
         memtable: Arc<Memtable>,
         family: FamilyId,
@@ -91,18 +91,18 @@ impl MemtableCursor {
         }
     }
 
-    /// The same for a get, of the whole row or of a column: past the row sought there is nothing.
+    /// The same cursor for a get, of the whole row or of a column: it ends with the row that is sought.
     pub(crate) fn of_one_row(mut self, is_whole: bool) -> MemtableCursor {
         (self.one_row, self.piece_bytes) = (true, if is_whole { PIECE_BYTES } else { GET_BYTES });
         self
     }
 
-    /// Cells of later numbers are not there.
+    /// Cells with a later number are not visible.
     pub(super) fn read_point(&self) -> u64 {
         self.read_point
     }
 
-    /// Looks at the family under the memtable's lock; `None` also when nothing of it is there.
+    /// Calls `look` with the family's cells under the memtable's read lock; `None` also if the memtable has none of the family.
     pub(super) fn with_family<T>(&self, look: impl FnOnce(&FamilyCells) -> Option<T>) -> Option<T> {
         let families = self.memtable.read();
         families.iter().find(|cells| cells.id == self.family).and_then(look)
@@ -145,7 +145,7 @@ impl MemtableCursor {
         }
     }
 
-    /// Copies a row's cells; false when the piece is full.
+    /// Copies the cells of a row; false when the piece is full.
     fn copy_row(
         &self,
         (key, slot): (&[u8], &Slot),
@@ -159,7 +159,7 @@ impl MemtableCursor {
             match from {
                 From::Column(_, qualifier) if is_first => cell.qualifier.cmp(qualifier),
                 From::After(after) if is_first => {
-                    // Not before means strictly behind.
+                    // The cell itself counts as before, so that copying begins strictly behind it.
                     cell.order_in_family(after).then(Ordering::Less)
                 }
                 _ => Ordering::Greater,
@@ -186,7 +186,7 @@ impl MemtableCursor {
     }
 }
 
-/// Cells that a cursor stands before: puts of one row, each of them its column's only cell.
+/// The next cells of a cursor that are puts of one row, each of them the only cell of its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LonePuts {
     pub(crate) count: usize,
@@ -195,7 +195,7 @@ pub(crate) struct LonePuts {
 }
 
 impl MemtableCursor {
-    /// How many such cells come next; `None` for none. The cell that it stands on must be the first of its column.
+    /// How many such cells come next; `None` if there are none. The cell that the cursor stands on must be the first of its column.
     pub(crate) fn lone_puts(&self) -> Option<LonePuts> {
         let cells = self.piece.cells.get(self.at..)?;
         let row = cells.first()?.row;
@@ -215,12 +215,12 @@ impl MemtableCursor {
         (puts.count > 0).then_some(puts)
     }
 
-    /// The next cells, the one that it stands on first.
+    /// The next `count` cells, beginning with the one that the cursor stands on.
     pub(crate) fn next_cells(&self, count: usize) -> impl Iterator<Item = CellRef<'_>> {
         (self.at..self.at + count).filter_map(|at| self.piece.cell(at, &self.family_name))
     }
 
-    /// Goes on by so many cells of the row that it stands on.
+    /// Skips `count` cells of the row that the cursor stands on.
     pub(crate) fn pass(&mut self, count: usize) {
         self.at += count;
     }
@@ -293,7 +293,7 @@ impl CellSource for MemtableCursor {
     fn seek(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         let is_before = |cell: &CellRef<'_>| (cell.row, cell.qualifier) < (row, qualifier);
-        // Fast path: a little further on in what was copied already.
+        // Fast path: the target lies in what was copied already.
         if forward && self.cell().is_some_and(|cell| is_before(&cell)) && !self.piece.ends_before(is_before) {
             self.at += self.piece.count_from(self.at, is_before);
             return Ok(());

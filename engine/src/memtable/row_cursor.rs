@@ -1,5 +1,5 @@
-//! A memtable's family as a stream of rows, forward: each is given by columns where its cells are points, and becomes cells
-//! where somebody needs them.
+//! One family of a memtable as a stream of rows, forward. A row whose cells are points can be given by columns; it is copied into
+//! cells only when a reader asks for them.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,60 +15,60 @@ use crate::error::Result;
 use crate::merge::{CellSource, Step};
 use crate::sstable::BlockCodec;
 
-/// Keys of so many rows are copied at first: most who seek want one row.
+/// Rows whose keys are copied at first: most seeks want one row.
 const ROWS_AHEAD: usize = 2;
-/// Who goes on gets so many times as many at once as before.
+/// Each further copy takes this many times as many rows, up to [`ROWS_AHEAD_MAX`].
 const ROWS_GROWTH: usize = 4;
 const ROWS_AHEAD_MAX: usize = 128;
 
-/// A row of more cells is copied out in pieces: writers wait as long as one is looked at.
+/// A row of more cells is copied out in pieces, since writers wait while a row is read under the lock.
 const CELLS_MAX: usize = 8192;
 
-/// Walks one family of a memtable row by row, seeing what its read point lets it.
+/// Walks one family of a memtable row by row. It sees what its read point allows.
 #[derive(Debug)]
 pub(crate) struct MemtableRowCursor {
-    /// Of the row that it stands on, once that is unpacked.
+    /// The cells of the row that it stands on, once the row is unpacked.
     cells: MemtableCursor,
     is_unpacked: bool,
-    /// What tells points; without it no row is given by columns.
+    /// Tells which point a cell is; without it no row is given by columns.
     codec: Option<Arc<dyn BlockCodec>>,
-    /// Whether one row is enough, as for a get.
+    /// Whether only one row is wanted, as for a get.
     one_row: bool,
     ahead: Ahead,
 }
 
-/// Rows that come next, copied out under one lock.
+/// The next rows, copied out under one lock.
 #[derive(Debug, Default)]
 struct Ahead {
-    /// Their keys, one behind the other.
+    /// The keys of the rows, one behind the other.
     keys: Vec<u8>,
     rows: Vec<AheadRow>,
-    /// The one it stands on.
+    /// The row that the cursor stands on.
     at: usize,
-    /// Whether the memtable goes on behind the last.
+    /// Whether the memtable has rows behind the last of these.
     more: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct AheadRow {
-    /// The memtable's number of it, which it keeps.
+    /// The row's number in the memtable, which never changes.
     number: u32,
     key_end: usize,
 }
 
-/// The points of a row so far.
+/// What is known of a row's points so far.
 struct Points {
     is_float: bool,
-    /// Where the last one is.
+    /// The offset of the last point.
     before: Option<u32>,
-    /// When they were written.
+    /// The times at which the points were written.
     oldest: Timestamp,
     newest: Timestamp,
 }
 
 impl Points {
-    /// Takes the next one, if it is of the same kind and behind the others: then no two cells are one column's, and no two points
-    /// at one instant.
+    /// Takes the next point; false if it is of another kind or not later than the one before. Where this holds for all points, no
+    /// two cells are of one column, and no two points are at one instant.
     fn take(&mut self, point: PackedPoint, written: Timestamp) -> bool {
         let is_next = point.is_float == self.is_float && self.before.is_none_or(|before| before < point.offset_ms);
         self.before = Some(point.offset_ms);
@@ -83,7 +83,7 @@ impl Ahead {
         self.keys.get(start..self.rows.get(at)?.key_end)
     }
 
-    /// Goes on to the first row at or behind a key, if it is among those that are here.
+    /// Moves to the first row at or behind a key, if the rows copied out hold it; false if they do not.
     fn pass_to(&mut self, key: &[u8]) -> bool {
         let is_ahead = |at| self.key(at).is_some_and(|row| row >= key);
         let is_here = self.key(self.at).is_some_and(|row| row <= key) && is_ahead(self.rows.len().wrapping_sub(1));
@@ -95,25 +95,28 @@ impl Ahead {
 }
 
 impl MemtableRowCursor {
-    /// Of the family that `cells` walks forward; stands nowhere yet. A get wants one row.
+    /// A cursor over the family that `cells` walks forward. It stands nowhere yet. `one_row` is for a get.
     pub(crate) fn new(cells: MemtableCursor, codec: Arc<dyn BlockCodec>, one_row: bool) -> MemtableRowCursor {
         MemtableRowCursor { codec: Some(codec), one_row, ..MemtableRowCursor::whole(cells) }
     }
 
-    /// The same of all rows, for a flush.
+    /// The same over all rows, for a flush, and never by columns.
     pub(crate) fn whole(cells: MemtableCursor) -> MemtableRowCursor {
         let cells = cells.of_one_row(true);
         MemtableRowCursor { cells, is_unpacked: false, codec: None, one_row: false, ahead: Ahead::default() }
     }
 
-    /// The cells of the row that it stands on, if it is unpacked.
+    /// The cells of the row that it stands on, if the row is unpacked.
     pub(crate) fn cells_mut(&mut self) -> Option<&mut MemtableCursor> {
         self.is_unpacked.then_some(&mut self.cells)
     }
 
-    /// Adds the row that it stands on to packed ones: if each cell is a put of one point, all of them are seen and of one kind, and
-    /// `keeps` says so of the oldest and the newest time at which they were written; or, where that is asked for and few cells tell it,
-    /// the newest point alone. Answers how many cells they are, at most 8,192; 0, with nothing added, where only cells will do.
+    /// Adds the row that it stands on to `out` as points. Answers how many cells the row has, at most 8,192; 0, with nothing added,
+    /// if the row can be given only as cells.
+    ///
+    /// It is added as points if every cell is a put of one point, all are visible and of one kind, and `keeps` accepts the oldest
+    /// and the newest time at which they were written. With [`Packing::Newest`], and where a few cells tell which one that is, only
+    /// the newest point is added.
     pub(crate) fn pack(
         &self,
         packing: Packing,
@@ -123,7 +126,7 @@ impl MemtableRowCursor {
         let Some(AheadRow { number, .. }) = self.ahead.rows.get(self.ahead.at) else { return 0 };
         let packed = self.cells.with_family(|FamilyCells { rows, arena, .. }| {
             let (_, slot) = rows.row(*number, arena).filter(|(_, slot)| slot.len() <= CELLS_MAX)?;
-            // Fast path: the newest point, of which nothing else in the row has a say.
+            // Fast path: the newest point, which no other cell of the row can change.
             if packing == Packing::Newest
                 && let Some((point, written)) = self.newest(slot, rows, arena)
                 && keeps(written, written)
@@ -149,7 +152,7 @@ impl MemtableRowCursor {
         packed.unwrap_or(0)
     }
 
-    /// The newest point of a row and when it was written, if few of its cells tell that.
+    /// The newest point of a row and the time at which it was written, if a few of the row's cells tell it.
     fn newest(&self, slot: &Slot, rows: &Rows, arena: &Arena) -> Option<(PackedPoint, Timestamp)> {
         let Ends { first, before_last, last } = slot.ends_if_plain(rows.runs())?;
         let (newest, written) = self.point(last, arena)?;
@@ -159,7 +162,7 @@ impl MemtableRowCursor {
             .then_some((newest, written))
     }
 
-    /// The point that a cell is, and when it was written, if it is seen and one.
+    /// The point in a cell and the time at which it was written; `None` if the cell is not visible or not one point.
     fn point(&self, entry: &Entry, arena: &Arena) -> Option<(PackedPoint, Timestamp)> {
         let (written, sequence) = entry.stamped(arena);
         if entry.kind != CellKind::Put || sequence.0 > self.cells.read_point() {
@@ -169,7 +172,7 @@ impl MemtableRowCursor {
         self.codec.as_ref()?.point(qualifier, value).map(|point| (point, written))
     }
 
-    /// Copies out the rows from a key on, or behind it; from the first on without one.
+    /// Copies out rows from a key on, or from behind it; from the first row on if there is no key.
     fn look_ahead(&mut self, from: Option<&[u8]>, is_behind: bool) {
         let Ahead { mut keys, mut rows, .. } = std::mem::take(&mut self.ahead);
         let wanted = if self.one_row { 1 } else { (rows.len() * ROWS_GROWTH).clamp(ROWS_AHEAD, ROWS_AHEAD_MAX) };

@@ -1,5 +1,5 @@
-//! The rows of a family: found by a hash of their handles or keys, walked in key order by leaves of bounded length under one list
-//! of their first keys.
+//! The rows of a family. A hash of its handle or key finds a row; leaves of bounded length, under one list of their first keys, give
+//! the rows in key order.
 //!
 //! ```text
 //! first keys:  a        f        m        (heads: 8 bytes behind what all keys share)
@@ -7,9 +7,9 @@
 //! leaves:     a b d    f g k    m p       (heads, and numbers of rows)
 //! ```
 //!
-//! The place of a new row takes two searches, each over a plain list of 64-bit heads; keys themselves are compared where
-//! heads are equal only. An insert moves half a leaf. Keys that come in order fill leaf after leaf. Rows themselves stay
-//! where they were put, in pieces of their own. No allocation a row.
+//! To place a new row takes two searches, each over a plain list of 64-bit heads; whole keys are compared only where heads are
+//! equal. An insert moves half a leaf. Keys that come in order fill one leaf after the other. The rows themselves lie in a slab
+//! and never move. No row needs an allocation.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -23,7 +23,7 @@ use super::slot::{Entry, NewEntry, Slot};
 use super::{MemRow, ROWS_AT_ONCE};
 use crate::heads::Heads;
 
-/// Rows of a leaf: few enough to be moved for an insert, many enough that the list of leaves stays short.
+/// Rows in a leaf: few enough that an insert may move them, many enough that the list of leaves stays short.
 const LEAF_ROWS: usize = 128;
 
 /// A row: where its key lies, and its cells.
@@ -39,10 +39,10 @@ struct Row {
 pub(super) const ROW_BYTES: u64 =
     (size_of::<Row>() + size_of::<Option<RowHandle>>() + (2 * size_of::<u32>() + size_of::<u64>() + 1) * 3 / 2) as u64;
 
-/// Rows of a piece.
+/// Rows in one piece of the slab.
 const PIECE_ROWS: usize = 1024;
 
-/// The rows in the order in which they came.
+/// The rows in order of arrival.
 type RowSlab = Slab<Row, PIECE_ROWS>;
 
 /// What stands for the keys of rows, by their numbers. Apart from the rows: whoever looks rows up reads these alone, eight to a line
@@ -53,16 +53,16 @@ type Handles = Slab<Option<RowHandle>, PIECE_ROWS>;
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     leaves: Vec<Leaf>,
-    /// Of the first key of each leaf.
+    /// The head of each leaf's first key.
     heads: Heads,
     slab: RowSlab,
     handles: Handles,
     /// The number behind that of the row looked up last by its handle.
     next: u32,
     runs: Runs,
-    /// Numbers of rows by the hashes of their keys: of the first so many.
+    /// Numbers of rows by the hashes of their keys. It holds a first part of the slab's rows, and the rest once a key is sought.
     by_key: HashTable<u32>,
-    /// Numbers of rows by the hashes of their handles: of those that have one.
+    /// Numbers of rows by the hashes of their handles. It holds the rows that have a handle.
     by_handle: HashTable<u32>,
     hashes: foldhash::fast::RandomState,
 }
@@ -82,8 +82,9 @@ struct At {
 }
 
 impl Rows {
-    /// The number of a row; `None` when it is not there. *Cost*: one look-up for a handle while all rows have theirs; else one
-    /// comparison for a key behind all others, or a look-up more, and once for each row its way into the index.
+    /// The number of a row; `None` when it is not there. *Cost*: one look-up by handle, while every row has a handle. Otherwise also
+    /// one comparison with the last key, and for a key that is not behind it one look-up by key; each row is put into the index of
+    /// keys once.
     pub(super) fn get(&mut self, key: &[u8], handle: Option<RowHandle>, arena: &Arena) -> Option<u32> {
         let known = handle.and_then(|handle| self.get_by_handle(handle));
         let is_told = handle.is_some() && self.by_handle.len() == self.slab.len() as usize;
@@ -100,7 +101,7 @@ impl Rows {
         self.by_handle.find(self.hashes.hash_one(handle), |row| self.handles.of(*row) == Some(handle)).copied()
     }
 
-    /// Gives a row a handle, by which it is found from then on.
+    /// Gives a row a handle; from then on the row is found by it.
     fn give(&mut self, row: u32, handle: Option<RowHandle>) {
         let Rows { handles, by_handle, hashes, .. } = self;
         if let Some(handle) = handle
@@ -155,7 +156,7 @@ impl Rows {
             *hashed = hash(hashes, row.key);
             *found = by_key.find(*hashed, |_| true).copied();
         }
-        // Nobody wants what is read here; it is asked for so that the compiler leaves the loads.
+        // Only the loads matter here; `black_box` keeps the compiler from removing them.
         let rows = || found.iter().flatten().filter_map(|row| slab.get(*row));
         std::hint::black_box(rows().fold(0, |sum, row| sum ^ row.key_bytes));
         let key_of = |row: &Row| row.key(arena).first().copied().unwrap_or_default();
@@ -183,12 +184,12 @@ impl Rows {
         }
     }
 
-    /// What holds the cells of rows of more than one.
+    /// The runs, which hold the cells of every row that has more than one.
     pub(super) fn runs(&self) -> &Runs {
         &self.runs
     }
 
-    /// Adds a row that is not there with its first cell; answers its number.
+    /// Adds a row that is not there yet, with its first cell; answers its number.
     pub(super) fn insert(
         &mut self,
         (key, handle): (&[u8], Option<RowHandle>),
@@ -212,19 +213,19 @@ impl Rows {
         number
     }
 
-    /// Whether a key is greater than all that are there.
+    /// Whether a key is greater than those of all rows.
     fn is_behind_all(&self, key: &[u8], arena: &Arena) -> bool {
         let last = self.leaves.last().and_then(|leaf| leaf.rows.last());
         last.is_none_or(|last| self.slab.key(*last, arena) < key)
     }
 
-    /// Behind the last row.
+    /// The place behind the last row.
     fn end(&self) -> At {
         At { leaf: self.leaves.len().saturating_sub(1), row: self.leaves.last().map_or(0, |leaf| leaf.rows.len()) }
     }
 
-    /// Puts the rows into the index of keys that are not there yet: while keys come in order or with handles none is, as none is
-    /// looked up.
+    /// Adds to the index of keys all rows that it does not hold yet. It stays empty while keys come in order or with handles, as no
+    /// key is looked up then.
     fn index_all(&mut self, arena: &Arena) {
         let Rows { slab, by_key, hashes, .. } = self;
         let hash_of = |row: &u32| hash(hashes, slab.key(*row, arena));
@@ -233,7 +234,7 @@ impl Rows {
         }
     }
 
-    /// Finds a row in the order; the place where it belongs when it is not there.
+    /// Finds a row's place in key order; as an error, the place where it belongs when it is not there.
     fn find(&self, key: &[u8], arena: &Arena) -> Result<At, At> {
         let keys = (&self.slab, arena);
         let leaf = self.heads.search(key, |leaf| first_key(&self.leaves, leaf, keys));
@@ -243,12 +244,12 @@ impl Rows {
         row.map(|row| At { leaf, row }).map_err(|row| At { leaf, row })
     }
 
-    /// Splits the leaf when it is full, or begins the next one behind the last; answers where the row then belongs.
+    /// Makes room for a row: splits its leaf when that is full, or begins a new last leaf. Answers where the row then belongs.
     fn make_room(&mut self, at: At, arena: &Arena) -> At {
         let Rows { leaves, heads, slab, .. } = self;
         let keys = (&*slab, arena);
         let is_last = at.leaf + 1 >= leaves.len();
-        // Keys that come in order leave full leaves behind.
+        // A full last leaf is not split for a key behind all others: keys that come in order leave full leaves.
         if leaves.is_empty() || (is_last && at.row == LEAF_ROWS) {
             let next = leaves.len();
             leaves.push(Leaf::default());
@@ -268,7 +269,7 @@ impl Rows {
         self.slab.row(number, arena)
     }
 
-    /// Rows from a key on, ascending; all without one.
+    /// Rows from a key on, ascending; all rows if there is no key.
     pub(super) fn from<'a>(
         &'a self,
         key: Option<&[u8]>,
@@ -277,7 +278,7 @@ impl Rows {
         self.numbers_from(key, arena).filter_map(|row| self.slab.row(row, arena))
     }
 
-    /// The numbers of the same, which they keep.
+    /// The numbers of the same rows. A row's number never changes.
     pub(super) fn numbers_from(&self, key: Option<&[u8]>, arena: &Arena) -> impl Iterator<Item = u32> {
         let at = key.map_or(At { leaf: 0, row: 0 }, |key| self.find(key, arena).unwrap_or_else(|at| at));
         let (first, rest) = self.leaves.get(at.leaf..).and_then(<[Leaf]>::split_first).unzip();
@@ -286,7 +287,7 @@ impl Rows {
         first.iter().chain(rest).copied()
     }
 
-    /// Rows from a key back, descending; all without one.
+    /// Rows from a key back, descending; all rows if there is no key.
     pub(super) fn back_from<'a>(
         &'a self,
         key: Option<&[u8]>,
@@ -308,7 +309,7 @@ fn hash(hashes: &foldhash::fast::RandomState, key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Where the keys of rows are found.
+/// Where the keys of rows lie.
 type Keys<'a> = (&'a RowSlab, &'a Arena);
 
 fn first_key<'a>(leaves: &[Leaf], leaf: usize, keys: Keys<'a>) -> &'a [u8] {
@@ -326,7 +327,7 @@ impl Leaf {
         key_at(&self.rows, row, keys)
     }
 
-    /// Takes the upper half off.
+    /// Splits off the upper half.
     fn split(&mut self, keys: Keys<'_>) -> Leaf {
         let rows = self.rows.split_off(LEAF_ROWS / 2);
         let mut upper = Leaf { heads: self.heads.split_off(LEAF_ROWS / 2), rows };

@@ -1,8 +1,8 @@
-//! Things that stay where they were put, in pieces: none of them moves when there is one more, and nothing is copied.
+//! A list in pieces of fixed length: its elements stay where they were put, and nothing is copied when it grows.
 
 use super::arena::width;
 
-/// Things in the order in which they came, so many a piece.
+/// Elements in the order in which they were pushed, `PIECE` of them in each piece.
 #[derive(Debug)]
 pub(super) struct Slab<T, const PIECE: usize>(Vec<Vec<T>>);
 
@@ -13,10 +13,10 @@ impl<T, const PIECE: usize> Default for Slab<T, PIECE> {
 }
 
 impl<T, const PIECE: usize> Slab<T, PIECE> {
-    /// Puts one behind the others; answers its number.
+    /// Adds an element at the end; answers its number.
     pub(super) fn push(&mut self, one: T) -> u32 {
         if self.0.last().is_none_or(|last| last.len() == PIECE) {
-            // The first piece grows: a small memtable is not to cost a whole one.
+            // The first piece grows as a vector does, so that a small memtable does not cost a whole piece.
             self.0.push(Vec::with_capacity(if self.0.is_empty() { 0 } else { PIECE }));
         }
         let before = (self.0.len() - 1) * PIECE;

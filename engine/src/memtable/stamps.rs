@@ -1,32 +1,35 @@
-//! When cells were written, and under which numbers. What is written together has one time and numbers that follow each other, so a
-//! cell holds the place of a stamp, and how far its number is behind the one there: six bytes in place of sixteen.
+//! Stamps: when cells were written, and under which sequence numbers.
+//!
+//! Cells written together have one time, and numbers that follow each other. So a cell holds the place of a stamp, and how
+//! much its number is above the first number there: six bytes in place of sixteen.
 
 use basalt_store::{SeqNo, Timestamp};
 
 use super::slab::Slab;
 
-/// Stamps of a piece.
+/// Stamps in one piece of the slab.
 const PIECE_STAMPS: usize = 1024;
 
-/// A time, and the first of the numbers that go with it.
+/// A time, and the first of the sequence numbers that have it.
 #[derive(Debug, Clone, Copy)]
 struct Stamp {
     timestamp: Timestamp,
     first: SeqNo,
 }
 
-/// What a stamp costs.
+/// What a stamp costs in memory.
 pub(super) const STAMP_BYTES: u64 = size_of::<Stamp>() as u64;
 
-/// A cell's time and number: the place of the stamp, and how far the number is behind its first.
+/// A cell's time and number: the place of the stamp, and how much the number is above the stamp's first.
 pub(super) type Stamped = (u32, u16);
 
-/// The stamps of a family's cells, in the order in which they came.
+/// The stamps of a family's cells, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Stamps(Slab<Stamp, PIECE_STAMPS>);
 
 impl Stamps {
-    /// Keeps a time and number: those of the last stamp where that will do.
+    /// Keeps a time and number: as a place in the last stamp if that has the same time and a first number in reach, else as a new
+    /// stamp.
     #[inline]
     pub(super) fn keep(&mut self, timestamp: Timestamp, sequence: SeqNo) -> Stamped {
         if let Some(last) = self.0.last()
@@ -39,7 +42,7 @@ impl Stamps {
         (self.0.push(Stamp { timestamp, first: sequence }), 0)
     }
 
-    /// What was kept.
+    /// The time and number that were kept.
     #[inline]
     pub(super) fn get(&self, (place, behind): Stamped) -> (Timestamp, SeqNo) {
         let stamp = self.0.get(place).copied().unwrap_or(Stamp { timestamp: Timestamp(0), first: SeqNo(0) });

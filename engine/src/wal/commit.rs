@@ -1,11 +1,11 @@
-//! Who waits for which write, and what readers may see.
+//! Open writes, their answers, and what readers may see.
 //!
-//! Every write takes a sequence number and stays *open* until it is applied to
-//! the memtables and as durable as it asked to be. It is answered when readers see
-//! it, so that whoever was answered reads what they wrote. Within a region writes become
-//! visible in sequence order only: the region's read point moves over a write
-//! when all before it have settled, so nothing a reader saw can be lost, and one
-//! region never waits for another.
+//! Every write takes a sequence number and is *open* until it *settles*: until the memtables
+//! hold it and it is as durable as it asked to be. It is answered when readers see it, so a
+//! client reads its own writes once they are answered. Within a region writes become visible
+//! in sequence order only: the region's read point moves over a write when that write and all
+//! before it in the region have settled. So nothing that a reader saw can be lost, and no
+//! region waits for another.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,11 +16,11 @@ use basalt_store::Durability;
 
 use crate::error::Result;
 
-/// Up to which sequence number a region's readers see.
+/// The newest sequence number that a region's readers see.
 #[derive(Debug, Default)]
 pub(crate) struct ReadPoint {
-    /// Release on moving, acquire on reading: what a reader then finds in the
-    /// memtable was put there before.
+    /// Release when it moves, acquire when it is read: all cells up to it are then
+    /// in the memtable for that reader.
     visible: AtomicU64,
     /// The region's open writes in order. Rank: below the WAL's state.
     open: Mutex<VecDeque<u64>>,
@@ -31,7 +31,7 @@ impl ReadPoint {
         ReadPoint { visible: AtomicU64::new(visible), open: Mutex::default() }
     }
 
-    /// Begins after recovery, before any write: everything up to here is seen.
+    /// Sets the point after recovery, before any write: readers see everything up to here.
     pub(crate) fn start_at(&self, sequence: u64) {
         self.visible.store(sequence, Ordering::Release);
     }
@@ -44,7 +44,7 @@ impl ReadPoint {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).push_back(sequence);
     }
 
-    /// Moves over every leading write that has settled; adds which to `passed`.
+    /// Moves over the leading writes that have settled, and adds them to `passed`.
     fn advance(&self, settled: impl Fn(u64) -> bool, passed: &mut Vec<u64>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(sequence) = open.front().copied().filter(|sequence| settled(*sequence)) {
@@ -56,17 +56,17 @@ impl ReadPoint {
     }
 }
 
-/// Called once with how the write went.
+/// Called once, with the outcome of the write.
 pub(crate) type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 
 struct Open {
-    /// The last of the write's numbers, by which it is known.
+    /// The last of the write's numbers; it identifies the write.
     sequence: u64,
     numbers: u64,
     level: Durability,
     applied: bool,
     settled: bool,
-    /// Regions whose read point has not passed this write.
+    /// How many regions' read points have not passed this write.
     hidden_in: usize,
     regions: Vec<Arc<ReadPoint>>,
     answer: Option<Answer>,
@@ -79,9 +79,9 @@ pub(super) struct Commits {
     last: u64,
     /// Ascending by number.
     open: VecDeque<Open>,
-    /// Everything up to here was handed to the operating system.
+    /// Every record up to here was handed to the operating system.
     written: u64,
-    /// Everything up to here is on disk.
+    /// Every record up to here is on disk.
     synced: u64,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Debug for Commits {
 }
 
 impl Commits {
-    /// Starts after `last`, all of it durable.
+    /// Starts after `last`; everything up to it is durable.
     pub(super) fn after(last: u64) -> Commits {
         Commits { last, open: VecDeque::new(), written: last, synced: last }
     }
@@ -138,7 +138,7 @@ impl Commits {
         sequence
     }
 
-    /// The memtables hold it; `answer` is called by whoever gets the answers back.
+    /// Notes that the memtables hold the write. The caller must call the answers that this gives back.
     pub(super) fn applied(&mut self, sequence: u64, answer: Answer) -> Vec<Answer> {
         if let Some(open) = self.get_mut(sequence) {
             assert!(!open.applied, "BUG: write {sequence} is applied twice");
@@ -148,7 +148,7 @@ impl Commits {
     }
 
     pub(super) fn written(&mut self, up_to: u64) -> Vec<Answer> {
-        // Numbers without a record (syncs, unlogged writes) may have moved it further.
+        // Numbers without a record (syncs, unlogged writes) may have moved `written` further already.
         let from = self.written + 1;
         self.written = self.written.max(up_to);
         self.settle(from..=up_to)
@@ -170,7 +170,7 @@ impl Commits {
         self.open.get_mut(index).filter(|open| open.sequence == sequence)
     }
 
-    /// Settles those of the range that are ready; answers what became due.
+    /// Settles the writes of the range that are ready; gives back the answers that became due.
     fn settle(&mut self, range: std::ops::RangeInclusive<u64>) -> Vec<Answer> {
         let mut due = Vec::new();
         let from = self.open.partition_point(|open| open.sequence < *range.start());
@@ -213,7 +213,7 @@ impl Commits {
         self.open.get(index).is_none_or(|open| open.sequence > sequence || open.settled)
     }
 
-    /// One more region shows the write.
+    /// Counts one more region whose readers see the write.
     fn show(&mut self, sequence: u64, due: &mut Vec<Answer>) {
         let Some(open) = self.get_mut(sequence) else { return };
         assert!(open.hidden_in > 0, "BUG: write {sequence} is shown more often than it has regions");

@@ -1,5 +1,5 @@
-//! The one writer of the log: takes groups of records, stamps each with its
-//! place, writes them with one call and syncs them with one more.
+//! The one writer of the log: takes groups of records, stamps each record with its
+//! place, writes a group with one call and syncs it with another.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -11,10 +11,11 @@ use crate::error::{Error, Result};
 use crate::io::{FileSystem, IoOp};
 use crate::record;
 
-/// Segments that nobody needs any more are kept up to so many, to be used again: as many as a flush of a full memtable frees.
+/// Up to this many segments that no replay needs are kept for reuse: as many as a flush of a full memtable frees.
 pub(super) const RETIRED_MAX: usize = 4;
 
-/// Groups are written up to the end of a page: the system then never reads one that it no longer has in memory.
+/// A write is filled up to the end of a page. The system would have to read the last page before it changes a part of it, if
+/// that page is no longer in memory.
 const PAGE_BYTES: u64 = 4096;
 
 /// A closed record and the number it was given.
@@ -34,17 +35,17 @@ pub(super) struct Writer {
     offset: u64,
     /// Sequence number of the last record written.
     last_sequence: u64,
-    /// Up to where the log is on disk.
+    /// The place up to which the log is on disk.
     synced: LogPos,
     /// Full segments, oldest first.
     sealed: Vec<Sealed>,
-    /// Made beforehand, to be entered without waiting.
+    /// The next segment, made beforehand so that entering it does not wait.
     spare: Option<Segment>,
-    /// Nobody needs their records any more.
+    /// Old segments whose records no replay needs, kept for reuse.
     retired: Vec<SegmentId>,
-    /// Records that a full disk kept out of the log, in order.
+    /// Records not written yet, in order; a full disk leaves them here.
     backlog: VecDeque<Queued>,
-    /// A group's bytes before they are written; kept for its memory.
+    /// The bytes of a group before they are written; a field so that its memory is used again.
     scratch: Vec<u8>,
 }
 
@@ -81,12 +82,12 @@ impl Writer {
         }
     }
 
-    /// Writes the backlog and `group` after it.
+    /// Writes the backlog, then `group`.
     ///
-    /// A full disk leaves what was not written in the backlog, for the next call.
+    /// On a full disk, what was not written stays in the backlog for the next call.
     ///
     /// # Errors
-    /// Disk full: try again later. Anything else: the log's state is unknown.
+    /// Disk full: try again later. Any other error: the state of the log is unknown.
     pub(super) fn write(&mut self, group: Vec<Queued>) -> (Progress, Result<()>) {
         self.backlog.extend(group);
         let mut progress = Progress { written: self.last_sequence, synced: None };
@@ -143,21 +144,21 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts zeros behind a group that ends at `end`, where no record begins then: of a segment that is used again, the records of
-    /// its life before lie there.
+    /// Puts zeros behind a group that ends at `end`, so that no record begins there. A segment that is used again still holds its
+    /// old records behind that place.
     fn mark_end(&mut self, end: u64) {
         let marked = (end + record::HEADER_BYTES as u64).next_multiple_of(PAGE_BYTES).min(self.segment.len);
         let zeros = usize::try_from(marked - end).unwrap_or(0);
         self.scratch.resize(self.scratch.len() + zeros, 0);
     }
 
-    /// Syncs the segment and enters the next: no record of a segment is on disk
-    /// before the whole of the one before it.
+    /// Syncs the segment and enters the next. So no record of a segment is on disk
+    /// before the whole segment before it is.
     fn roll(&mut self, progress: &mut Progress) -> Result<()> {
         let wanted = self.backlog.front().map_or(0, |queued| queued.record.len() as u64) + SEGMENT_HEADER_BYTES;
         if self.offset == SEGMENT_HEADER_BYTES {
-            // A record larger than a segment: this empty one gives way to one that
-            // holds it, under the same id, so that every segment left has records.
+            // The record is larger than a segment. A segment that holds it replaces this
+            // empty one under the same id, so that every sealed segment has records.
             self.segment = self.make(self.segment.id, wanted)?;
             self.spare = None;
             return Ok(());
@@ -177,7 +178,7 @@ impl Writer {
         Segment::make(&*self.fs, &self.dir, id, self.segment_bytes.max(wanted))
     }
 
-    /// Makes the next segment beforehand, if it is not there: of an old one if there is one.
+    /// Makes the next segment beforehand unless it is there, from an old segment where one is kept.
     pub(super) fn prepare(&mut self) -> Result<()> {
         if self.spare.is_none() {
             let id = self.segment.id.next();
@@ -189,19 +190,19 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether the next segment is there.
+    /// Whether the next segment is made.
     pub(super) fn is_prepared(&self) -> bool {
         self.spare.is_some()
     }
 
-    /// Forces everything written to disk; answers up to which sequence number.
+    /// Puts everything written on disk; answers the last sequence number of it.
     ///
     /// # Errors
     /// Any error is final.
     pub(super) fn sync(&mut self) -> Result<u64> {
         let path = || self.segment.id.path(&self.dir);
         self.segment.file.sync_data().map_err(|source| Error::io(IoOp::SyncData, &path())(source))?;
-        // An empty segment keeps the end of the one before, for its first record to tell.
+        // In an empty segment `synced` stays at the end of the one before, which the first record then states.
         if self.offset > SEGMENT_HEADER_BYTES {
             self.synced = LogPos::new(self.segment.id, self.offset);
         }
@@ -214,7 +215,7 @@ impl Writer {
         needed.map_or(self.segment.id, |sealed| sealed.id)
     }
 
-    /// Deletes the segments before `first`, or keeps them to be used again; the manifest says so already.
+    /// Deletes the segments before `first`, or keeps them for reuse. The manifest already says that they are not needed.
     ///
     /// # Errors
     /// Any I/O error; the rest is deleted at the next try or the next open.
@@ -230,7 +231,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives back what is kept to be used again.
+    /// Deletes the segments that are kept for reuse.
     ///
     /// # Errors
     /// Any I/O error; the rest is deleted at the next open.
@@ -246,11 +247,11 @@ impl Writer {
         self.fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))
     }
 
-    /// Gives back what was made or kept beforehand: the next segment, old ones, and what the open one has behind its records. The
-    /// writer's last act.
+    /// Gives back space that holds no records: the next segment, the old ones, and the rest of the open one. Nothing is written
+    /// after this.
     ///
     /// # Errors
-    /// Any I/O error; what was not given back lies there until the next open.
+    /// Any I/O error; what was not deleted stays until the next open.
     pub(super) fn trim(&mut self) -> Result<()> {
         self.remove_retired()?;
         if let Some(spare) = self.spare.take() {
