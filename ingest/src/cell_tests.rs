@@ -36,7 +36,7 @@ fn cells(ingest: &Ingest) -> Vec<(String, Timestamp)> {
     cells
 }
 
-/// S-APPEND-WRITE: the puts of section 11 of the dump make its cell, byte for byte, also when several come in one body.
+/// S-APPEND-WRITE: the puts of section 11 of the dump make the dump's cell, byte for byte, also when several come in one body.
 #[test]
 fn s_append_write_the_cell_is_the_servers_byte_for_byte() {
     let dump = include_str!("../../tests/golden/raw-rows.txt");
@@ -59,7 +59,7 @@ fn s_append_write_the_cell_is_the_servers_byte_for_byte() {
     }
 }
 
-/// S-APPEND-WRITE: what cannot be stored is told of its own points, and the others are stored.
+/// S-APPEND-WRITE: points that cannot be stored are reported as such, and the others are stored.
 #[test]
 fn s_append_write_rows_are_answered_one_by_one() {
     let ingest = ingest(SchemaConfig { appends: true, ..SchemaConfig::default() });

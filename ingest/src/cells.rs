@@ -1,7 +1,7 @@
-//! Histograms and rollups on their way to the store: each one cell, in the table that it belongs to.
+//! Histograms and rollups on their way to the store: each becomes one cell, in the table that it belongs to.
 //!
-//! They are few beside points, so each is a row entry of its own and no series is remembered by its spelling; the names
-//! are found in the UID caches.
+//! They are rare compared with points. So each is a row entry of its own, and their series are not remembered by spelling; the
+//! UID caches give the UIDs of their names.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ impl Ingest {
     }
 
     fn place_histogram(&self, histogram: &RawHistogram<'_>) -> std::result::Result<Placed, Problem> {
-        // Whoever serves requests refuses them where no codec is configured.
+        // The daemon refuses histograms where no codec is configured, so this is not reached there.
         let id = self.schema().config().histogram_id.ok_or(Problem::Unreadable)?;
         let (time, value) = check_histogram(histogram, id)?;
         let names = check_names(&histogram.point, self.schema().rules(), self.limits().name_bytes_max)?;
@@ -128,7 +128,7 @@ impl Ingest {
         Ok(Placed { table, key, qualifier: qualifier.to_vec(), value: cell.value().to_vec() })
     }
 
-    /// The key of a series' row; the series is in the index by then.
+    /// The key of a series' row. The series is added to the index first.
     fn row_of(&self, names: &SeriesNames<'_>, base: BaseTime) -> std::result::Result<Vec<u8>, Problem> {
         let schema = self.schema();
         let tags: Vec<(&str, &str)> = names.tags.iter().map(|(key, value)| (&**key, &**value)).collect();
@@ -142,7 +142,7 @@ impl Ingest {
     }
 }
 
-/// Over telnet OpenTSDB tells what is wrong with a histogram's content and names as its store's errors.
+/// Over telnet OpenTSDB reports faults of a histogram's content and names as errors of its store.
 fn late(problem: Problem, door: Door) -> Problem {
     if door != Door::Telnet || !problem.class().is_rejection() {
         return problem;

@@ -1,7 +1,7 @@
 //! The checks of one point, in OpenTSDB's order: fields, value, time, number of tags, names.
 //!
-//! The order is part of the answer: a point that breaks several rules is told the first. Names are checked last, and so
-//! never for a series that is known: only a series whose names passed is remembered.
+//! The order is part of the answer: of a point that breaks several rules the first is reported. Names are checked last. They
+//! are not checked for a known series, as only a series whose names passed is remembered.
 
 use std::borrow::Cow;
 
@@ -12,20 +12,21 @@ use crate::number::{parse_value, short_integer};
 use crate::raw_point::{Form, RawPoint, RawTags, RawText, Tag};
 use crate::{Door, Problem};
 
-/// What of a point is left to store once its series is known.
+/// What is stored of a point besides its series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) time: PointTime,
     pub(crate) value: Value,
 }
 
-/// What [`check_measured`] says of an integer of a series that is known, which so has a metric and tags; `None` of anything else.
+/// What [`check_measured`] gives for an integer value of a known series, which therefore has a metric and tags; `None` for any
+/// other point.
 #[inline]
 pub(crate) fn known_integer(point: &RawPoint<'_>) -> Option<Measured> {
     let spelled = point.spelled.filter(|_| point.timestamp > 0)?;
     let value = match spelled.value() {
         Some(value) => value.get(),
-        // What has escapes is more than digits.
+        // A text with escapes is not only digits.
         None => short_integer(point.value?.raw().as_bytes())?,
     };
     Some(Measured { time: PointTime::from_number(point.timestamp).ok()?, value: Value::Int(value) })
@@ -41,7 +42,7 @@ pub(crate) fn check_measured(point: &RawPoint<'_>, door: Door) -> Result<Measure
         return Err(Problem::InvalidTimestamp { timestamp: point.timestamp });
     }
     let Some(value) = point.value.filter(|value| !value.is_empty()) else { return Err(Problem::EmptyValue) };
-    // A line without tags has to wait until its value was looked at.
+    // Of a line, missing tags are reported only after its value is checked.
     if point.form == Form::Object && has_no_tags(point.tags) {
         return Err(Problem::NoTags { metric: metric.decode().into() });
     }
@@ -70,7 +71,7 @@ pub(crate) fn printed_value(value: Value, door: Door) -> String {
 fn has_no_tags(tags: RawTags<'_>) -> bool {
     match tags {
         RawTags::Absent => true,
-        // Well-formed: what follows the brace and blanks is the other brace or a tag.
+        // The object is well-formed: the closing brace or a tag follows the opening brace and blanks.
         RawTags::Object(text) => text.bytes().skip(1).find(|byte| !byte.is_ascii_whitespace()) == Some(b'}'),
         RawTags::Words(_) => tags.decode().is_empty(),
     }
@@ -127,12 +128,12 @@ pub(crate) fn check_names<'a>(
     Ok(SeriesNames { metric, tags: checked })
 }
 
-/// A point's metric, to be checked.
+/// A point's metric, not checked yet.
 pub(crate) fn metric_of<'a>(point: &RawPoint<'a>) -> Cow<'a, str> {
     point.metric.map(RawText::decode).unwrap_or_default()
 }
 
-/// Checks a metric alone: that of a point whose tags passed [`check_names`] with another metric.
+/// Checks only a metric, for a point whose tags passed [`check_names`] with another metric.
 pub(crate) fn check_metric<'a>(
     metric: Cow<'a, str>,
     rules: &NameRules,

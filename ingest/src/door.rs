@@ -1,4 +1,4 @@
-//! By which way a point came in: it chooses the width of floats and the words of errors.
+//! The door by which a point came in. It chooses the width of floats and the words of errors.
 
 /// A door of the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,8 +29,8 @@ impl Door {
         self as usize
     }
 
-    /// Which width the schema gives a float from here. OpenTSDB's import keeps 32 bits of every float and so changes
-    /// numbers; here it keeps what was written, as telnet does.
+    /// The width that the schema gives a float from this door. OpenTSDB's import keeps 32 bits of every float, which changes
+    /// numbers; here import keeps the number that was written, as telnet does.
     pub const fn float_width(self) -> basalt_schema::Door {
         match self {
             Self::Http => basalt_schema::Door::Http,

@@ -40,10 +40,10 @@ pub enum Error {
         /// The bound.
         limit: u64,
     },
-    /// The schema's error, where it is not one point's.
+    /// An error of the schema that does not concern one point alone.
     #[error(transparent)]
     Schema(#[from] basalt_schema::Error),
-    /// The store's error, where it is not one row's.
+    /// An error of the store that does not concern one row alone.
     #[error(transparent)]
     Store(#[from] basalt_store::Error),
 }

@@ -1,7 +1,6 @@
-//! What the parsers of known points, rollups and histograms keep to, whatever the text: the laws that fuzzing and property tests share.
+//! The laws that the parsers of known points, rollups and histograms keep for any text. Fuzzing and property tests share them.
 //!
-//! Each law takes any bytes and panics where a parser breaks its word. It is compiled for tests and for `--cfg fuzzing`
-//! alone.
+//! Each law takes any bytes, and panics where a parser breaks it. This module is compiled only for tests and for `--cfg fuzzing`.
 
 use basalt_schema::{KeyLayout, Salting, SeriesId, Tsuid, Uid, UidWidths};
 use serde::Serialize;
@@ -43,7 +42,7 @@ fn histogram(bytes: &[u8]) {
     }
 }
 
-/// Put bodies whose series are known, or none of them: they say what they say where no series is looked up.
+/// Put bodies whose series are all known, or none of them: they read the same as where no series is looked up.
 fn put_known(bytes: &[u8]) {
     let text = decode_text(bytes);
     let points = parse_put(&text, &limits());
@@ -55,9 +54,9 @@ fn put_known(bytes: &[u8]) {
     }
 }
 
-/// Blocks of lines whose series are known, or none of them: what is read at once is what is read line by line.
+/// Blocks of lines whose series are all known, or none of them: a block reads the same as its lines one by one.
 fn put_block(bytes: &[u8]) {
-    /// Longer lines are for somebody else to refuse.
+    /// Longer lines are refused by the caller.
     const LINE_BYTES_MAX: usize = 80;
     let text = decode_text(bytes);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -72,13 +71,13 @@ fn put_block(bytes: &[u8]) {
     }
 }
 
-/// What was read, wherever it was found.
+/// The points that were read, without the places where their series were found.
 pub(crate) fn told(read: Result<Vec<RawPoint<'_>>>) -> std::result::Result<Vec<RawPoint<'_>>, String> {
     read.map(|points| points.into_iter().map(|point| RawPoint { spelled: None, ..point }).collect())
         .map_err(|error| format!("{error:?}"))
 }
 
-/// Spellings of which those of these points are known, under generation 1.
+/// A cache that knows the spellings of these points, under generation 1.
 pub(crate) fn cache(points: &[RawPoint<'_>]) -> SeriesCache {
     let layout = KeyLayout { salting: Salting::NONE, widths: UidWidths::default() };
     let key = layout.series_key(&Tsuid::new(Uid::new(1), &[], layout.widths));
@@ -109,7 +108,7 @@ fn limits() -> IngestLimits {
     IngestLimits { body_points_max: 1_000, ..IngestLimits::default() }
 }
 
-/// What was taken can be told again, and is nothing only where it was.
+/// A point that was taken can be echoed, and its echo is `null` only if it was `null`.
 fn echoes(point: &RawPoint<'_>, echo: &impl Serialize) {
     let told = serde_json::to_value(echo).ok();
     assert_eq!(told.map(|told| told.is_null()), Some(point.form == Form::Null), "BUG: another echo");

@@ -29,7 +29,7 @@ const BYTES_MIN: usize = 6;
 /// A histogram as it was sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawHistogram<'a> {
-    /// Metric, time and tags; the value is the codec's bytes as text, or a line's buckets.
+    /// Metric, time and tags; the value is the codec's bytes as text, or the buckets of a line.
     pub point: RawPoint<'a>,
     /// The codec of the bytes.
     pub id: i64,
@@ -123,11 +123,11 @@ pub fn parse_histogram_line(line: &str) -> std::result::Result<RawHistogram<'_>,
     let tags = RawTags::Words(tags);
     let (metric, value) = (Some(RawText::plain(metric)), Some(RawText::plain(value)));
     let point = RawPoint { form: Form::Line, metric, timestamp, value, tags, spelled: None };
-    // Without an id it is of the simple codec, in words; no body says so.
+    // A line without an id is of the simple codec, with its buckets in words; no body has that form.
     Ok(RawHistogram { point, id: id.map_or(IN_WORDS, i64::from), buckets: None, underflow: 0, overflow: 0 })
 }
 
-/// Stands in a line's histogram for the codec whose buckets are told in words.
+/// The id of a line's histogram that has its buckets in words.
 const IN_WORDS: i64 = i64::MIN;
 
 /// Checks a histogram and gives its time and its cell's value; `simple` is the ID of the simple codec.
@@ -217,7 +217,7 @@ fn of_words(text: &str) -> std::result::Result<Histogram, Problem> {
     Ok(read)
 }
 
-/// Two numbers with a comma between; `None` if there are not two.
+/// Two numbers with a comma between them; `None` if there are not two.
 fn bounds(text: &str) -> std::result::Result<Option<Bounds>, Problem> {
     let Some((lower, upper)) = text.split_once(',').filter(|(_, upper)| !upper.contains(',')) else { return Ok(None) };
     let number = |text: &str| {
@@ -230,7 +230,7 @@ fn bounds(text: &str) -> std::result::Result<Option<Bounds>, Problem> {
     Ok(Some(Bounds { lower: number(lower)?, upper: number(upper)? }))
 }
 
-/// A histogram as the details of its put show it.
+/// A histogram as the details of a put show it.
 #[derive(Debug, Clone, Copy)]
 pub struct HistogramEcho<'a>(pub &'a RawHistogram<'a>);
 

@@ -1,7 +1,7 @@
-//! What is under way, bounded: points and bytes of text taken in and not yet answered.
+//! The bound of what is under way: points and bytes of text that were taken in and are not answered yet.
 //!
-//! Being full is an answer, [`Error::Throttled`](crate::Error::Throttled), never a wait: the daemon tells the sender to
-//! come back, and memory stays what it was.
+//! When it is full, the answer is [`Error::Throttled`](crate::Error::Throttled), and nobody waits: the daemon tells the sender
+//! to try again later, and memory does not grow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::{Error, IngestLimits, Result};
 /// The two budgets of a process.
 #[derive(Debug)]
 pub(crate) struct Inflight {
-    // Relaxed: counters that order nothing; a permit's owner is told by its move.
+    // Relaxed: the counters order nothing else; a permit is passed on by moving it.
     points: AtomicU64,
     bytes: AtomicU64,
     points_max: u64,
@@ -36,8 +36,8 @@ impl Inflight {
         })
     }
 
-    /// Takes a share, at once or not at all. A batch larger than a whole budget is taken when nothing else is under way:
-    /// its own bound is that of a body.
+    /// Takes a share, at once or not at all. A batch larger than the whole budget is taken when nothing else is under way, as
+    /// the bound of a body already limits it.
     ///
     /// # Errors
     /// `Throttled`: no room.

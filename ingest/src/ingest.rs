@@ -19,7 +19,7 @@ use crate::stage::{PointCells, Stage};
 use crate::submission::{Part, Submission, SubmissionParts, Work, store_problem};
 use crate::{Door, IngestLimits, IngestStats, Outcome, Problem, ProblemClass, Result};
 
-/// Takes points in. One a process; shared by `Arc` or by reference among all doors.
+/// Takes points in. A process has one, which all doors share by `Arc` or by reference.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct Ingest {
     listener: Option<Arc<dyn RowListener>>,
 }
 
-/// Hears which rows points go to: as they are handed to the store, so before they are there.
+/// Is told which rows points go to, when the points are handed to the store, so before they are stored.
 pub trait RowListener: Send + Sync + Debug {
     /// Rows of one batch, each once.
     fn rows_written(&self, rows: &mut dyn Iterator<Item = (SeriesId, BaseTime)>);
@@ -77,7 +77,7 @@ impl Ingest {
         }
     }
 
-    /// The same, with somebody who hears which rows points go to; not those to which they are appended.
+    /// The same, with a listener that is told which rows points go to. It is not told of rows that points are appended to.
     #[must_use]
     pub fn with_listener(self, listener: Arc<dyn RowListener>) -> Self {
         Self { listener: Some(listener), ..self }
@@ -121,8 +121,8 @@ impl Ingest {
         self.stats.settle(door, Outcome::Not(problem.class()), 1);
     }
 
-    /// Parses a put body as [`parse_put`](crate::parse_put) does, looking up spellings of series on the way: the tags of one
-    /// that is known are not taken apart.
+    /// Parses a put body as [`parse_put`](crate::parse_put) does, and looks up the spellings of series while it reads: the tags of
+    /// a known spelling are not parsed.
     ///
     /// *Cost*: one pass, one allocation a body; a look-up a point.
     ///
@@ -132,8 +132,8 @@ impl Ingest {
         parse_known(text, &self.limits, &self.series.read(self.schema.uids().generation()))
     }
 
-    /// Parses lines as [`parse_put_line`](crate::parse_put_line) does, each by itself; the tags of spellings that are known
-    /// are not taken apart.
+    /// Parses lines as [`parse_put_line`](crate::parse_put_line) does, each by itself; the tags of known spellings are not
+    /// parsed.
     pub fn parse_put_lines<'a>(
         &self,
         lines: impl Iterator<Item = &'a str> + Clone,
@@ -149,9 +149,9 @@ impl Ingest {
 
     /// Checks points, resolves their series, and hands the good ones to the store as one batch.
     ///
-    /// One bad point is one entry of the report and harms no other. *Cost*: for points of known series, a look-up and no
-    /// I/O. A new series' names are looked up and made in the UID table, and that blocks: on a thread of tokio, call this
-    /// inside `block_in_place`, or [`Ingest::submit_known`] first.
+    /// One bad point is one entry of the report and does not affect the others. *Cost*: for a point of a known series, one look-up
+    /// and no I/O. For a new series the names are looked up in the UID table, or added to it, which blocks: on a thread of tokio,
+    /// call this inside `block_in_place`, or call [`Ingest::submit_known`] first.
     ///
     /// # Errors
     /// `Throttled`: too much is under way. No point is taken; all count as failed.
@@ -162,7 +162,7 @@ impl Ingest {
         Ok(self.hand_over((stage, errors), (door, false), permit))
     }
 
-    /// Does what [`Ingest::submit`] does if that needs no look into the store; `None`, and nothing is done, if it may.
+    /// Does the same as [`Ingest::submit`] if that needs no read of the store. If it may need one, does nothing and gives `None`.
     ///
     /// # Errors
     /// As [`Ingest::submit`].
@@ -170,7 +170,7 @@ impl Ingest {
         self.submit_if_known(points, door, false)
     }
 
-    /// As [`Ingest::submit_known`], and the store may wait with it for an [`Ingest::push`], which must follow.
+    /// As [`Ingest::submit_known`], but the store may leave the points until an [`Ingest::push`], which the caller must call.
     ///
     /// # Errors
     /// As [`Ingest::submit`].
@@ -178,14 +178,14 @@ impl Ingest {
         self.submit_if_known(points, door, true)
     }
 
-    /// Has the store make durable what was submitted as held. *Cost*: blocks for a write to disk.
+    /// Makes the store apply and sync what was submitted as held. *Cost*: blocks for a write to disk.
     pub fn push(&self) {
         self.store.push();
     }
 
     fn submit_if_known(&self, points: &[RawPoint<'_>], door: Door, held: bool) -> Result<Option<Submission>> {
         let config = self.schema.config();
-        // Both write rows of their own, which they read first.
+        // Both write rows that they must read first.
         if config.appends || config.realtime.counts() {
             return Ok(None);
         }
@@ -218,7 +218,7 @@ impl Ingest {
         Submission::new(SubmissionParts { parts, errors, door, stats, permit })
     }
 
-    /// Hands staged points to the store: as one batch, or as an append a row.
+    /// Hands staged points to the store: as one batch, or as one append for each row.
     fn write(&self, stage: Stage, door: Door, held: bool) -> Vec<Part> {
         let (config, table) = (self.schema.config(), &self.schema.tables().data);
         if config.appends {
@@ -257,7 +257,7 @@ impl Ingest {
         self.schema.note_points(&counted.collect::<Vec<_>>());
     }
 
-    /// Puts the good points to their rows, and says what is wrong with the others.
+    /// Stages the good points by row, and says what is wrong with the others.
     fn stage(&self, points: &[RawPoint<'_>], door: Door) -> (Stage, Vec<PointError>) {
         let mut staging = Staging::new(self, points, door);
         let mut resolver = Resolver::new(self, staging.generation);
@@ -280,7 +280,7 @@ struct Staging<'a, 't> {
     ingest: &'a Ingest,
     points: std::iter::Enumerate<std::slice::Iter<'a, RawPoint<'t>>>,
     door: Door,
-    /// Read before any name is resolved: what changes meanwhile makes what is resolved here stale.
+    /// Read before any name is resolved: a change of names after that makes the series resolved here stale.
     generation: u64,
     stage: Stage,
     errors: Vec<PointError>,
@@ -294,11 +294,11 @@ impl<'a, 't> Staging<'a, 't> {
         Self { ingest, points: points.iter().enumerate(), door, generation, stage, errors: Vec::new() }
     }
 
-    /// Goes on to the next good point whose series is not known by its spelling.
+    /// Moves to the next good point whose spelling is not known, and stages the good points before it.
     fn next_unknown(&mut self) -> Option<(usize, &'a RawPoint<'t>, Measured)> {
         let known = self.ingest.series.read(self.generation);
         while let Some((index, point)) = self.points.next() {
-            // Fast path: most points, and nothing is put together of them before it is stored.
+            // Fast path, for most points: an integer of a known series needs no other check.
             let measured = match known_integer(point) {
                 Some(measured) => measured,
                 None => match check_measured(point, self.door) {
@@ -334,13 +334,13 @@ impl<'a, 't> Staging<'a, 't> {
     }
 }
 
-/// Finds the series of spellings that are not known.
+/// Resolves the series of spellings that are not known.
 struct Resolver<'a, 't> {
     ingest: &'a Ingest,
     generation: u64,
-    /// Spellings that have no series. Each is asked of the store once a batch, not once a point.
+    /// Spellings that have no series, so that the store is asked for each once a batch and not once a point.
     unresolved: HashMap<Fingerprint, Problem>,
-    /// Tags that were resolved, as they were written: a host sends its metrics with the same.
+    /// Tags that were resolved, by their text: a host sends all its metrics with the same tags.
     tags: HashMap<RawTags<'t>, Vec<TagPair>, foldhash::fast::RandomState>,
 }
 
@@ -349,7 +349,7 @@ impl<'a, 't> Resolver<'a, 't> {
         Self { ingest, generation, unresolved: HashMap::new(), tags: HashMap::default() }
     }
 
-    /// Checks and resolves names, and remembers what they lead to.
+    /// Checks and resolves a point's names, and remembers the series that they give.
     fn series(&mut self, point: &RawPoint<'t>) -> std::result::Result<KnownSeries, Problem> {
         let cache = &self.ingest.series;
         let fingerprint = cache.fingerprint_of(point);
@@ -367,7 +367,7 @@ impl<'a, 't> Resolver<'a, 't> {
     fn resolve(&mut self, point: &RawPoint<'t>) -> std::result::Result<KnownSeries, Problem> {
         let schema = &self.ingest.schema;
         let tsuid = self.tsuid(point)?;
-        // Into the index before any row of it is written: a row without its series would not be found.
+        // The series goes into the index before any row of it is written: a row whose series is not there would not be found.
         let id = schema.index().add(&tsuid).map_err(|error| schema_problem(&error))?;
         schema.note_series(&tsuid);
         Ok(KnownSeries { generation: self.generation, id, key: schema.layout().series_key(&tsuid) })
@@ -399,7 +399,7 @@ pub(crate) fn schema_problem(error: &basalt_schema::Error) -> Problem {
     let text = error.to_string().into();
     match (error, error.kind()) {
         (Error::Store(error), _) => store_problem(error),
-        // Sent again, the point fares no better.
+        // The same happens when the point is sent again.
         (Error::NameFiltered { .. } | Error::UidsExhausted { .. }, _) => Problem::NameRefused { text },
         (_, ErrorKind::NotFound) => Problem::UnknownName { text },
         (_, ErrorKind::Throttled) => Problem::Throttled { text },

@@ -1,10 +1,10 @@
-//! How Java prints what OpenTSDB puts into its error texts: maps in the order of its hash table, byte arrays signed.
+//! Values as Java prints them in OpenTSDB's error texts: maps in the order of Java's hash table, byte arrays as signed numbers.
 //!
-//! Clients and people search for these texts, so they are the same to the last character.
+//! Clients and people search for these texts, so they are the same in every character.
 
 use std::fmt::{self, Write as _};
 
-/// Most tags printed; a body of a million tags must not become a text of a million tags.
+/// At most this many tags are printed: a body of a million tags must not give a text of a million tags.
 const TAGS_PRINTED_MAX: usize = 64;
 
 /// `{host=a, dc=b}` in the order in which `java.util.HashMap` gives its entries.
@@ -53,8 +53,8 @@ pub(crate) fn bytes_pretty(bytes: &[u8]) -> String {
     text
 }
 
-/// Bytes from base 64 as Java's `DatatypeConverter` reads them: characters that are none are passed over, and so is what
-/// is left at the end.
+/// Bytes from base 64 as Java's `DatatypeConverter` reads them: it skips characters that are not of base 64, and an incomplete
+/// group at the end.
 pub(crate) fn from_base64(text: &str) -> Vec<u8> {
     const PADDING: u8 = 64;
     let digits = text.bytes().filter_map(|byte| match byte {
@@ -86,7 +86,7 @@ fn append(text: &mut String, arguments: fmt::Arguments<'_>) {
     debug_assert!(written.is_ok(), "BUG: a string refused to grow");
 }
 
-/// Buckets of a hash map that holds `entries`: a power of two from 16 on, doubled when more than three quarters full.
+/// How many buckets a hash map of `entries` has: a power of two, 16 at least, doubled when more than three quarters full.
 fn table_size(entries: usize) -> usize {
     let mut buckets = 16;
     while entries > buckets / 4 * 3 {

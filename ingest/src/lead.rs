@@ -1,10 +1,10 @@
-//! Texts that come again and again between what changes: compared as one number each.
+//! Text that repeats between the parts of a body that change: each such piece is compared as one number.
 
-/// What a text is expected to begin with, nearly always a few bytes.
+/// What a text is expected to begin with: nearly always a few bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lead<'a> {
     text: &'a str,
-    /// The same, if it fits, and which bits of it count.
+    /// The same bytes as a number, if they fit, and which of its bits count.
     word: u128,
     mask: Option<u128>,
 }
@@ -15,7 +15,7 @@ impl<'a> Lead<'a> {
         Self { text, word, mask: mask(text.len()) }
     }
 
-    /// What `text` begins with, so many bytes.
+    /// The first bytes of `text`, as many as asked for.
     #[inline]
     fn beginning(text: &'a str, bytes: usize) -> Option<Self> {
         let lead = text.get(..bytes)?;
@@ -34,29 +34,29 @@ impl<'a> Lead<'a> {
         }
     }
 
-    /// What lies behind it where `text` begins with it.
+    /// The rest of `text` behind it, if `text` begins with it.
     #[inline]
     pub(crate) fn strip<'t>(&self, text: &'t str) -> Option<&'t str> {
         if self.begins(text) { text.get(self.text.len()..) } else { None }
     }
 }
 
-/// The bits of so many bytes, if they fit.
+/// A mask of `bytes` bytes, if they fit into a number.
 #[inline]
 fn mask(bytes: usize) -> Option<u128> {
     (bytes <= size_of::<u128>()).then(|| u128::MAX.checked_shr(128 - 8 * u32::try_from(bytes).ok()?)).flatten()
 }
 
-/// A time as it was written last: senders write that of a round at each of its points.
+/// The text of the last time and its value: a sender writes the same time for every point of a round.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RepeatedTime<'a>(Option<(Lead<'a>, i64)>);
 
 impl<'a> RepeatedTime<'a> {
-    /// The time that `text` begins with and its bytes; where it is not that of before as `read` reads it.
+    /// The time at the start of `text`, and how many bytes it has. A time other than the last one is read by `read`.
     #[inline]
     pub(crate) fn read(&mut self, text: &'a str, read: impl FnOnce() -> Option<(i64, usize)>) -> Option<(i64, usize)> {
         match self.0 {
-            // More digits would make it another.
+            // A digit behind it would make it another time.
             Some((lead, time))
                 if lead.begins(text) && !text.as_bytes().get(lead.text.len()).is_some_and(u8::is_ascii_digit) =>
             {

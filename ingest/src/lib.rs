@@ -1,4 +1,4 @@
-//! Text in, mutations out: the first half of a point's road.
+//! Text in, mutations out: the first half of the road of a point.
 //!
 //! ```text
 //! body, line ─ parse ─► RawPoint ─ check ─ resolve ─► series ─ encode ─► batch ─► Store::apply ─► Submission ─► PutReport
@@ -9,7 +9,7 @@
 //! | word of the drawing | file |
 //! |---|---|
 //! | put body | [`put_body`](parse_put), over `scanner` |
-//! | put line, import line | [`put_line`](parse_put_line); blocks of those of known series, `put_lines` |
+//! | put line, import line | [`put_line`](parse_put_line); blocks of put lines of known series, `put_lines` |
 //! | histogram, rollup | [`histogram`](parse_histograms), [`rollup`](parse_rollups), written by `cells` |
 //! | raw point | [`raw_point`](RawPoint) |
 //! | check | `check`, [`number`](parse_value), [`problem`](Problem) |

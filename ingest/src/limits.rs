@@ -1,4 +1,4 @@
-//! The bounds of what is taken in.
+//! Bounds on what is taken in.
 
 /// Bounds on bodies, points and what is under way. All are settings; the defaults are here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct IngestLimits {
     pub inflight_bytes_max: u64,
     /// Spellings of series kept; one is some 100 to 150 bytes.
     pub known_series_max: usize,
-    /// What an answered point has survived.
+    /// The durability that a point has when it is answered.
     pub durability: basalt_store::Durability,
 }
 

@@ -1,4 +1,4 @@
-//! What OpenTSDB takes for a number, and its words for what it does not.
+//! What OpenTSDB reads as a number, and its error texts for everything else.
 //!
 //! *Source*: OpenTSDB 2.4 `Tags.looksLikeInteger`, `Tags.parseLong`; Java's `Double.parseDouble`.
 
@@ -43,7 +43,7 @@ pub enum NumberError {
 
 /// Reads a value: a float if it has a `.`, `e` or `E`, else an integer (rule S-VAL-INTLOOK).
 ///
-/// The float may be infinite (`1e999`); whoever stores it refuses that. Java's hexadecimal floats are not read.
+/// The float may be infinite (`1e999`), which the caller must refuse to store. Java's hexadecimal floats are not read.
 ///
 /// # Errors
 /// A text that is no number, in OpenTSDB's words.
@@ -61,7 +61,7 @@ fn parse_long_value(text: &str) -> Result<Value, NumberError> {
     }
 }
 
-/// Reads an integer of a sign, if it is `-`, and so few digits that they cannot be too many.
+/// Reads an integer of an optional `-` and so few digits that it cannot overflow.
 #[inline]
 pub(crate) fn short_integer(text: &[u8]) -> Option<i64> {
     let (digits, negative) = text.strip_prefix(b"-").map_or((text, false), |digits| (digits, true));
@@ -79,7 +79,7 @@ pub(crate) fn short_integer(text: &[u8]) -> Option<i64> {
     Some(if negative { -number } else { number })
 }
 
-/// More digits are not read.
+/// [`leading_digits`] reads no more digits than this.
 const LEADING_DIGITS_MAX: usize = 16;
 
 /// Powers of ten.
@@ -108,24 +108,24 @@ pub(crate) fn few_digits(text: &[u8]) -> Option<(u32, usize)> {
     Some(digits_of(head(text))).filter(|(_, count)| (1..8).contains(count))
 }
 
-/// Eight of `0`.
+/// Eight bytes of `0`.
 const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 
-/// The first eight bytes, or fewer and zeros.
+/// The first eight bytes; zeros in place of those that are not there.
 #[inline]
 fn head(text: &[u8]) -> u64 {
-    // Fast path: nearly all texts go on.
+    // Fast path: nearly all texts go on behind the number.
     match text.first_chunk() {
         Some(head) => u64::from_le_bytes(*head),
         None => text.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
 
-/// How many of eight numbers are digits, up to the first that is none.
+/// How many of eight bytes, less `0` each, are digits, up to the first that is not.
 #[inline]
 const fn digits_count(numbers: u64) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
-    // The top bit of the first byte that is over 9; bits above it say nothing.
+    // Sets the top bit of the first byte that is over 9; bits above it mean nothing.
     let other = (numbers.wrapping_add(ONES * (0x80 - 10)) | numbers) & (ONES * 0x80);
     (other.trailing_zeros() / 8) as usize
 }
@@ -138,7 +138,7 @@ fn digits_of(word: u64) -> (u32, usize) {
     if count == 0 {
         return (0, 0);
     }
-    // The last digit to the top, zeros before the first.
+    // Moves the last digit to the top, with zeros before the first.
     let numbers = numbers << (64 - 8 * count);
     let pairs = (numbers * 10).wrapping_add(numbers >> 8);
     let (even, odd) = (pairs & 0x0000_00FF_0000_00FF, (pairs >> 16) & 0x0000_00FF_0000_00FF);
@@ -169,7 +169,7 @@ pub fn parse_integer(text: &str) -> Result<i64, NumberError> {
     if let Some(character) = digits.chars().find(|c| !c.is_ascii_digit()) {
         return Err(NumberError::InvalidCharacter { character, text: text.into() });
     }
-    // What is left can only be too large; Rust reads the same sign and digits.
+    // The text is well-formed now, so it can only be too large. Rust reads the same sign and digits.
     text.parse().map_err(|_| NumberError::Overflow(text.into()))
 }
 

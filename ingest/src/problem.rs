@@ -1,4 +1,4 @@
-//! What can be wrong with one point, with OpenTSDB's words for it at each door.
+//! What can be wrong with one point, and OpenTSDB's words for it at each door.
 //!
 //! *Source*: OpenTSDB 2.4 `PutDataPointRpc`, `IncomingDataPoint.validate`, `TSDB.addPoint`, `IncomingDataPoints`; the
 //! texts were compared with those of a running 2.4.1.
@@ -30,16 +30,16 @@ pub enum Problem {
         /// The interval.
         interval: Box<str>,
     },
-    /// Bytes that are no histogram of their codec.
+    /// Bytes that are not a histogram of their codec.
     Unreadable,
-    /// A problem that OpenTSDB meets on its way to the store: told by line as its store's own.
+    /// A problem that OpenTSDB finds only on the way to its store; for a line its words are those of a store's error.
     Late {
         /// What it is.
         text: Box<str>,
     },
     /// No metric.
     EmptyMetric,
-    /// A time that is no number (lines only; a body with one is refused whole).
+    /// A time that is not a number (of lines only; a body with such a time is refused as a whole).
     NotATime(NumberError),
     /// A time of zero or before.
     InvalidTimestamp {
@@ -53,7 +53,7 @@ pub enum Problem {
         /// The metric.
         metric: Box<str>,
     },
-    /// A word of a line that is no `key=value`.
+    /// A word of a line that is not `key=value`.
     InvalidTag {
         /// The word.
         word: Box<str>,
@@ -96,7 +96,7 @@ pub enum Problem {
         /// The tags, as Java prints a map.
         tags: Box<str>,
     },
-    /// A metric, tag name or tag value that the rules refuse.
+    /// A metric, tag name or tag value that the rules of names refuse.
     InvalidName {
         /// What it is for: `metric name`, `tag name with value [x]`, `tag value with key [k]`.
         role: Box<str>,
@@ -113,7 +113,7 @@ pub enum Problem {
         /// The schema's text.
         text: Box<str>,
     },
-    /// A bound of the store or of what is under way is reached; sent again it may be stored.
+    /// A bound of the store, or of what is under way, is reached; the point may be stored when it is sent again.
     Throttled {
         /// Which one.
         text: Box<str>,
@@ -125,7 +125,7 @@ pub enum Problem {
         /// The text of the cause.
         text: Box<str>,
     },
-    /// The caller's time ran out; the point may be stored yet.
+    /// The caller's time ran out; the point may still be stored.
     TimedOut,
 }
 
@@ -174,7 +174,7 @@ impl ProblemClass {
         self as usize
     }
 
-    /// Whether the point itself is to blame, so that sending it again is in vain.
+    /// Whether the point itself is wrong, so that sending it again does not help.
     pub const fn is_rejection(self) -> bool {
         matches!(self, Self::IllegalArgument | Self::InvalidValue | Self::UnknownMetric)
     }
@@ -204,7 +204,7 @@ impl Problem {
             Self::NoTags { .. } => "Missing tags".into(),
             Self::NotANumber(_) | Self::NotATime(_) => "Unable to parse value to a number".into(),
             Self::UnknownName { .. } => "Unknown metric".into(),
-            // OpenTSDB says "Unexpected exception" to it, and nothing by telnet.
+            // OpenTSDB answers "Unexpected exception" here, and nothing over telnet.
             Self::NameRefused { text } => text.to_string(),
             Self::Throttled { text } => format!("Please throttle writes: {text}"),
             Self::Storage { text, .. } => format!("Storage exception: {text}"),
@@ -219,7 +219,7 @@ impl Problem {
             Self::NotATime(error) | Self::NotANumber(error) => format!("{command}: invalid value: {error}"),
             Self::UnknownName { text } | Self::NameRefused { text } => format!("{command}: unknown metric: {text}"),
             Self::Throttled { text } => format!("{command}: Please throttle writes: {text}"),
-            // Collectors look for these words, whatever the store is.
+            // Collectors look for these words, so they stay, whatever the store is.
             Self::Storage { text, .. } | Self::Late { text } => format!("{command}: HBase error: {text}"),
             Self::UnknownRollup { interval } => format!("{command}: No such rollup: {interval}"),
             Self::TimedOut => format!("{command}: Request timed out: the write was not answered in time"),

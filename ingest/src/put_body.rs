@@ -1,11 +1,11 @@
 //! The body of `POST /api/put`: one object or an array of them.
 //!
 //! *Source*: OpenTSDB 2.4 `HttpJsonSerializer.parsePutV1`, `IncomingDataPoint`, and Jackson 2.9's coercions as a
-//! running 2.4.1 shows them: any scalar is taken for a text; a time may be a numeric string, a fraction (cut) or `null`
-//! (0); unknown fields are passed over; of a field written twice the last counts.
+//! running 2.4.1 shows them: any scalar is read as a text; a time may be a numeric string, a fraction (cut) or `null`
+//! (0); unknown fields are skipped; of a field written twice the last counts.
 //!
-//! It differs in one thing: text after the points is refused. OpenTSDB ignores it, and so takes the first of several
-//! objects that lie side by side, loses the others and answers success.
+//! It differs in one thing: text after the points is refused. OpenTSDB ignores such text. So of several objects side by
+//! side it takes the first, loses the others, and answers success.
 
 use std::borrow::Cow;
 
@@ -19,9 +19,9 @@ mod layout;
 
 use layout::Layouts;
 
-/// A body's or line's text: UTF-8, with U+FFFD for what is none, which no name may hold.
+/// The text of a body or line as UTF-8; bytes that are not UTF-8 become U+FFFD, which no name may hold.
 pub fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
-    // Checking a whole text at once is several times as quick as mending it piece by piece.
+    // To check a whole text at once is several times as fast as to decode it piece by piece.
     simdutf8::basic::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
@@ -30,7 +30,7 @@ pub fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
 /// *Cost*: one pass, one allocation a body.
 ///
 /// # Errors
-/// `Invalid`: nothing, something that is no JSON, no put, or too much. Nothing of the body is then taken.
+/// `Invalid`: an empty body, one that is not JSON or not a put, or one with too many points. Nothing of the body is then taken.
 ///
 /// ```
 /// use basalt_ingest::{IngestLimits, parse_put};
@@ -44,10 +44,10 @@ pub fn parse_put<'a>(text: &'a str, limits: &IngestLimits) -> Result<Vec<RawPoin
     parse_body(text, limits, None)
 }
 
-/// Parses a put body as [`parse_put`] does; the tags of known spellings are not taken apart.
+/// Parses a put body as [`parse_put`] does; the tags of known spellings are not parsed.
 ///
-/// At first every spelling is taken for one that is known, and only then all are looked up, which costs a fraction of
-/// looking up each by itself. If one is not, or anything else is amiss, nothing of that counts and the body is read again.
+/// The body is first read as if every spelling were known. Then all spellings are looked up together, which costs a fraction of
+/// looking each up by itself. If one is not known, or anything else is wrong, that result is dropped and the body is read again.
 pub(crate) fn parse_known<'a>(
     text: &'a str,
     limits: &IngestLimits,
@@ -61,25 +61,25 @@ pub(crate) fn parse_known<'a>(
     parse_body(text, limits, Some(Known { known, guess: false }))
 }
 
-/// Bytes of a point's text, roughly; one of fewer costs an allocation more.
+/// Roughly the bytes of a point's text. A body of shorter ones costs one more allocation.
 const POINT_TEXT_BYTES: usize = 160;
 
-/// The spellings that are known, and whether to take any for one of them.
+/// The known spellings, and whether to read every spelling as if it were known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known<'k> {
     known: &'k KnownGuard<'k>,
     guess: bool,
 }
 
-/// Something that a body may hold: a point, with fields of its own beside a point's.
+/// An element of a body: a point, perhaps with more fields than a point has.
 pub(crate) trait BodyItem<'a>: Sized {
-    /// What stands for `null`.
+    /// The element that stands for `null`.
     const NULL: Self;
 
     /// The point in it.
     fn point(&mut self) -> &mut RawPoint<'a>;
 
-    /// Reads a field that is none of a point's; false: it is to be passed over.
+    /// Reads a field that a point does not have; false if the field is to be skipped.
     fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<bool>;
 }
 
@@ -95,13 +95,13 @@ impl<'a> BodyItem<'a> for RawPoint<'a> {
     }
 }
 
-/// Parses a body of things that are points or more than points.
+/// Parses a body of points, or of elements that hold a point.
 pub(crate) fn parse_body<'a, T: BodyItem<'a>>(
     text: &'a str,
     limits: &IngestLimits,
     known: Option<Known<'_>>,
 ) -> Result<Vec<T>> {
-    // Java's trim takes every character up to the blank, a zero byte too.
+    // Java's `trim` removes every character up to the blank, also a zero byte.
     let text = text.trim_matches(|c: char| c <= ' ');
     let mut scanner = Scanner::new(text);
     let points = match text.as_bytes().first() {
@@ -137,7 +137,7 @@ fn array<'a, T: BodyItem<'a>>(
         let rest = scanner.rest();
         points.push(T::NULL);
         let Some(next) = points.last_mut() else { return scanner.refuse("a data point") };
-        // Fast path: it is laid out as the one before.
+        // Fast path: the object has the same layout as the one before.
         let read = layouts.as_mut().and_then(|(known, layouts)| layouts.read(rest, known, next.point()));
         if let Some(bytes) = read {
             scanner.pass(bytes);
@@ -158,7 +158,7 @@ fn array<'a, T: BodyItem<'a>>(
     }
 }
 
-/// A point whose `{` was passed.
+/// Reads an element behind its `{`.
 fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, known: Option<Known<'_>>) -> Result<T> {
     let mut item = T::NULL;
     item.point().form = Form::Object;
@@ -168,7 +168,7 @@ fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, known: Option<Known<'_>>
     loop {
         let name = scanner.field_name()?;
         match &*name.decode() {
-            // A guess must not be forgotten: what it passed over was never looked at.
+            // A guess must not be overwritten: the text that it skipped was never checked.
             "metric" | "tags" if item.point().spelled.is_some() && known.is_some_and(|known| known.guess) => {
                 return scanner.refuse("each field once");
             }
@@ -200,7 +200,7 @@ fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, known: Option<Known<'_>>
     }
 }
 
-/// A text, or what is taken for one.
+/// A text, or a scalar that is read as one.
 pub(crate) fn scalar<'a>(scanner: &mut Scanner<'a>) -> Result<Option<RawText<'a>>> {
     Ok(match scanner.token()? {
         Token::String(text) => Some(text),
@@ -210,7 +210,7 @@ pub(crate) fn scalar<'a>(scanner: &mut Scanner<'a>) -> Result<Option<RawText<'a>
     })
 }
 
-/// An integer, or what is taken for one.
+/// An integer, or a scalar that is read as one.
 pub(crate) fn integer(scanner: &mut Scanner<'_>) -> Result<i64> {
     let read = match scanner.token()? {
         Token::Null => Some(0),
@@ -241,8 +241,8 @@ fn cut_fraction(text: &str) -> Option<i64> {
     (-TOO_LARGE..TOO_LARGE).contains(&number).then_some(number as i64)
 }
 
-/// Passes tags that make a known spelling with the metric. The object that was checked when the spelling was new was the
-/// same bytes, so it ended at the same brace: the first, unless a name has one.
+/// Skips tags that are a known spelling together with the metric. The object checked when the spelling was new had the same
+/// bytes, so it ended at the same brace: the first one, unless a name has a brace.
 fn known_tags<'a>(
     scanner: &mut Scanner<'a>,
     metric: RawText<'_>,

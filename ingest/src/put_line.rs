@@ -1,7 +1,7 @@
-//! A put line of telnet, and a line of an import file: the same grammar without the `put`.
+//! A put line of telnet, and a line of an import file, which has the same grammar without the `put`.
 //!
 //! ```text
-//! put <metric> <time> <value> <key>=<value> …      words parted by one blank; empty words between tags are passed over
+//! put <metric> <time> <value> <key>=<value> …      words separated by one blank; empty words between tags are skipped
 //! ```
 //!
 //! *Source*: OpenTSDB 2.4 `PutDataPointRpc.importDataPoint`, `Tags.splitString`, `Tags.parse`.
@@ -32,15 +32,15 @@ const WORDS_MIN: usize = 4;
 /// ```
 pub fn parse_put_line(line: &str) -> Result<RawPoint<'_>, Problem> {
     let line = without_end(line);
-    // Whoever calls has read the command's name.
+    // The caller has read the command's name already.
     let (_, words) = first_word(line).ok_or(Problem::NotEnoughWords { found: 0, least: WORDS_MIN })?;
     words_of(words, None)
 }
 
 /// Parses telnet lines as [`parse_put_line`] does; the tags of known spellings were checked when these were new.
 ///
-/// At first every spelling is taken for one that is known, and only then all are looked up, which costs a fraction of
-/// looking up each by itself. A line of one that is not is read again.
+/// The lines are first read as if every spelling were known. Then all spellings are looked up together, which costs a fraction
+/// of looking each up by itself. A line whose spelling is not known is read again.
 pub(crate) fn parse_known_lines<'a>(
     lines: impl Iterator<Item = &'a str> + Clone,
     known: &KnownGuard<'_>,
@@ -73,8 +73,8 @@ pub(crate) fn without_end(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// Reads the words of a line; `guess`, which has the tags of the line before, has its tags taken for those of a known spelling,
-/// unseen.
+/// Reads the words of a line. With `guess`, which holds the tags of the line before, the tags are read as a known spelling,
+/// without a check.
 fn words_of<'a>(
     words: &'a str,
     guess: Option<(&KnownGuard<'_>, &mut Option<HashedTags<'a>>)>,
@@ -98,7 +98,7 @@ fn words_of<'a>(
         return Err(Problem::EmptyValue);
     }
     let spelled = guess.map(|(known, before)| {
-        // Fast path: they are those of the line before.
+        // Fast path: the tags are those of the line before.
         let again = before.filter(|before| before.text == tags);
         known.guess_with(metric, again.unwrap_or_else(|| *before.insert(known.hashed(Form::Line, tags))))
     });
@@ -115,9 +115,9 @@ fn words_of<'a>(
     })
 }
 
-/// The word up to the next blank, and what comes after it; `None` without a blank.
+/// The word up to the next blank, and the text after that; `None` without a blank.
 fn first_word(words: &str) -> Option<(&str, &str)> {
-    // By hand: words are so short that a search for long ones costs several times as much.
+    // By hand: a search made for long texts costs several times as much for words this short.
     let end = words.bytes().position(|byte| byte == b' ')?;
     Some((words.get(..end)?, words.get(end + 1..)?))
 }
@@ -131,12 +131,12 @@ pub(crate) fn parse_time(word: &str) -> Result<i64, Problem> {
 
 /// Checks that tags are words of `key=value`, and that no key has two values.
 ///
-/// *Cost*: one pass over the bytes, and each key beside those before it; an allocation from the seventeenth tag on.
+/// *Cost*: one pass over the bytes, and a comparison of each key with those before it; an allocation from the seventeenth tag on.
 pub(crate) fn check_tags(words: &str) -> Result<(), Problem> {
-    /// Each tag is compared with this many before it. A line with more is refused for their number, unless it says the
-    /// same again and again; there the last value would win.
+    /// Each tag is compared with the tags before it, up to this many. A line with more keys is refused later for their number. In a
+    /// line that repeats few keys so often, the last value would win.
     const COMPARED_MAX: usize = 64;
-    /// Tags that are remembered without an allocation.
+    /// This many tags are kept without an allocation.
     const FEW: usize = 16;
     let (mut few, mut more) = ([("", ""); FEW], Vec::new());
     let (mut count, mut rest) = (0, words);
@@ -160,12 +160,12 @@ pub(crate) fn check_tags(words: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The word up to the next blank, where its `=` is if it has exactly one, and what comes after; `None` at the end.
+/// The word up to the next blank, the place of its `=` if it has exactly one, and the text after the word; `None` at the end.
 fn next_word(words: &str) -> Option<(&str, Option<usize>, &str)> {
     if words.is_empty() {
         return None;
     }
-    // By hand: words are so short that looking for each letter by itself costs several times as much.
+    // By hand, for both letters in one pass: a search for each letter costs several times as much for words this short.
     let (mut equals, mut equals_count, mut end) = (0, 0, words.len());
     for (place, byte) in words.bytes().enumerate() {
         if byte == b' ' {

@@ -1,18 +1,18 @@
-//! A block of `put` lines, as a sender in full flow fills it: every line a point of a known series.
+//! A block of `put` lines as a busy sender fills it: every line is a point of a known series.
 //!
 //! ```text
 //! put sys.cpu 1700000000 42 host=a dc=x\n
 //! └┬┘ metric  time       └─ value, tags: those of the line before, or up to the end
 //! ```
 //!
-//! What is written in any other way is no business of this module: the whole block is then read line by line.
+//! This module reads only lines of this form. A block with any other line is read line by line, by the caller.
 
 use crate::lead::{Lead, RepeatedTime};
 use crate::number::{few_digits, leading_digits};
 use crate::raw_point::{Form, RawPoint, RawTags, RawText};
 use crate::series_cache::{HashedTags, KnownGuard, SmallValue};
 
-/// Bytes of a line, roughly; a block of shorter ones costs an allocation more.
+/// Roughly the bytes of a line. A block of shorter ones costs one more allocation.
 const LINE_BYTES: usize = 64;
 
 /// Parses `block`, whole lines of at most `line_bytes_max` bytes, as [`parse_put_line`] parses each;
@@ -31,38 +31,38 @@ pub(crate) fn parse_known_block<'a>(
     let command = Lead::of("put ");
     while !rest.is_empty() {
         let (point, behind) = line(command.strip(rest)?, (known, &mut before))?;
-        // With an end of one byte.
+        // Its end is one more byte.
         if rest.len() - behind.len() > line_bytes_max + 1 {
             return None;
         }
         points.push(point);
         rest = behind;
     }
-    // All at once: so the memory that look-ups wait for comes at the same time.
+    // Looked up all at once, so that the look-ups wait for memory at the same time.
     known.find_all(points.iter_mut().filter_map(|point| point.spelled.as_mut())).then_some(points)
 }
 
-/// What the line before said, and the next may say again.
+/// The parts of the last line that the next line is likely to repeat.
 #[derive(Debug, Default)]
 struct Before<'a> {
     time: RepeatedTime<'a>,
     tags: Option<HashedTags<'a>>,
 }
 
-/// The point of the line whose words `text` begins with, its tags taken for those of a known spelling, and what lies behind the line.
+/// The point of the line at the start of `text`, whose tags are read as a known spelling, and the text behind that line.
 #[inline]
 fn line<'a>(text: &'a str, (known, before): (&KnownGuard<'_>, &mut Before<'a>)) -> Option<(RawPoint<'a>, &'a str)> {
     let (metric, rest) = word(text)?;
     let (timestamp, digits) = before.time.read(rest, || leading_digits(rest.as_bytes()))?;
     let rest = rest.get(digits..)?.strip_prefix(' ').filter(|_| timestamp > 0)?;
-    // Fast path: a few digits.
+    // Fast path: a value of a few digits.
     let small = few_digits(rest.as_bytes()).filter(|(_, count)| rest.as_bytes().get(*count) == Some(&b' '));
     let (value, rest) = match small {
         Some((_, count)) => (rest.get(..count)?, rest.get(count + 1..)?),
         None => word(rest)?,
     };
     let small = small.and_then(|(number, _)| SmallValue::new(number));
-    // Fast path: they are those of the line before.
+    // Fast path: the tags are those of the line before.
     let again = before.tags.and_then(|before| Some((before, after_end(rest.strip_prefix(before.text)?)?)));
     let (tags, behind) = if let Some(again) = again {
         again
@@ -82,7 +82,7 @@ fn line<'a>(text: &'a str, (known, before): (&KnownGuard<'_>, &mut Before<'a>)) 
     Some((point, behind))
 }
 
-/// A word that is not empty, and what lies behind the blank after it.
+/// A word that is not empty, and the text behind the blank after it.
 #[inline]
 fn word(text: &str) -> Option<(&str, &str)> {
     let end = word_bytes(text.as_bytes())?;
@@ -90,11 +90,11 @@ fn word(text: &str) -> Option<(&str, &str)> {
     if is_word { Some((text.get(..end)?, text.get(end + 1..)?)) } else { None }
 }
 
-/// Bytes up to the first that is a blank or a control character.
+/// The number of bytes before the first blank or control character.
 #[inline]
 fn word_bytes(bytes: &[u8]) -> Option<usize> {
     let (chunks, rest) = bytes.as_chunks();
-    // Eight at a time: words are so short that a search for long ones costs several times as much.
+    // Eight bytes at a time: a search made for long texts costs several times as much for words this short.
     for (place, chunk) in chunks.iter().enumerate() {
         let blanks = blank_or_below(u64::from_le_bytes(*chunk));
         if blanks != 0 {
@@ -104,13 +104,13 @@ fn word_bytes(bytes: &[u8]) -> Option<usize> {
     rest.iter().position(|byte| *byte <= b' ').map(|place| chunks.len() * 8 + place)
 }
 
-/// The top bit of the first byte that is a blank or a control character; bits above it say nothing.
+/// Sets the top bit of the first byte that is a blank or a control character; bits above it mean nothing.
 const fn blank_or_below(word: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     word.wrapping_sub(ONES * 0x21) & !word & (ONES * 0x80)
 }
 
-/// What lies behind the end of a line, if it is here.
+/// The text behind the end of a line, if `text` begins with one.
 #[inline]
 fn after_end(text: &str) -> Option<&str> {
     text.strip_prefix('\n').or_else(|| text.strip_prefix("\r\n"))

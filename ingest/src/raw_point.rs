@@ -1,11 +1,11 @@
-//! A point as it was written: names and numbers are still the sender's text, borrowed from it.
+//! A point as it was sent: names and numbers are still text, borrowed from the body or line.
 
 use std::borrow::Cow;
 
 use crate::scanner::{Scanner, unescape};
 use crate::series_cache::Spelled;
 
-/// How a point was written; part of what its series is known by, as the same bytes mean different names in each.
+/// The form in which a point was written. It is part of a series' spelling, as the same bytes mean other names in another form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
     /// An object of a put body.
@@ -24,7 +24,7 @@ pub struct RawText<'a> {
 }
 
 impl<'a> RawText<'a> {
-    /// Text that is what it says.
+    /// Text without escapes.
     #[inline]
     pub const fn plain(raw: &'a str) -> Self {
         Self { raw, escaped: false }
@@ -41,13 +41,13 @@ impl<'a> RawText<'a> {
         self.raw
     }
 
-    /// What it says. *Cost*: none without escapes, else one allocation.
+    /// The text with its escapes decoded. *Cost*: none without escapes, else one allocation.
     #[inline]
     pub fn decode(self) -> Cow<'a, str> {
         if self.escaped { unescape(self.raw).into() } else { self.raw.into() }
     }
 
-    /// Whether it says nothing.
+    /// Whether it is empty.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.raw.is_empty()
@@ -57,14 +57,14 @@ impl<'a> RawText<'a> {
 /// One tag: its key, and its value unless that was `null`.
 pub type Tag<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
 
-/// A point's tags, not yet taken apart: a series that is known by their bytes never needs it.
+/// A point's tags, not parsed: a series whose spelling is known never needs that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RawTags<'a> {
     /// None were given, or `null`.
     Absent,
     /// A JSON object of scalars, well-formed, with its braces.
     Object(&'a str),
-    /// The words of a line, `key=value` each, well-formed, parted by blanks.
+    /// The words of a line, `key=value` each, well-formed, separated by blanks.
     Words(&'a str),
 }
 
@@ -78,7 +78,7 @@ impl<'a> RawTags<'a> {
         }
     }
 
-    /// The tags in the order written; of a key written twice the first place and the last value.
+    /// The tags in the order written; a key written twice has its first place and its last value.
     /// *Cost*: an allocation.
     pub fn decode(self) -> Vec<Tag<'a>> {
         let mut tags = Vec::new();
@@ -96,7 +96,7 @@ impl<'a> RawTags<'a> {
 
 /// Keeps, of tags with one key, the last value in the first one's place.
 fn last_of_each_key(tags: Vec<Tag<'_>>) -> Vec<Tag<'_>> {
-    /// Up to here comparing each with each is quicker than a map, and nobody sends more.
+    /// Up to this many tags, comparing each with each is faster than a map; senders have no more.
     const FEW: usize = 16;
     let mut kept: Vec<Tag<'_>> = Vec::with_capacity(tags.len());
     let mut places = std::collections::HashMap::new();
@@ -136,7 +136,7 @@ pub struct RawPoint<'a> {
     pub value: Option<RawText<'a>>,
     /// Tags.
     pub tags: RawTags<'a>,
-    /// Where its series was found by its spelling, if it was while the point was read.
+    /// The place where the spelling of its series was found, if that was looked up while the point was read.
     pub(crate) spelled: Option<Spelled>,
 }
 
@@ -145,7 +145,7 @@ impl RawPoint<'_> {
     pub const NULL: Self =
         Self { form: Form::Null, metric: None, timestamp: 0, value: None, tags: RawTags::Absent, spelled: None };
 
-    /// Bytes of text it stands on: what it counts for while it is under way.
+    /// The bytes of its text, by which it is counted while it is under way.
     #[inline]
     pub fn text_bytes(&self) -> usize {
         let text = |text: Option<RawText<'_>>| text.map_or(0, |text| text.raw().len());

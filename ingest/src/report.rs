@@ -1,4 +1,4 @@
-//! How a batch of points went.
+//! The report on a batch of points.
 
 use basalt_store::ErrorKind;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -15,16 +15,16 @@ pub struct PointError {
     pub problem: Problem,
 }
 
-/// How a batch went: every point of it is in exactly one of the three counts.
+/// The outcome of a batch. Every point of it is in exactly one of the three counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PutReport {
-    /// Points stored as durably as was asked. Of points of one series at one instant only the last is there to be read.
+    /// Points stored as durably as was asked. Of several points of one series at one instant only the last can be read.
     pub stored: u64,
     /// Points that are wrong.
     pub rejected: u64,
     /// Points that the store did not take, or whose fate is unknown.
     pub failed: u64,
-    /// One entry for each point that is not stored: the rejected in order, then the failed in order.
+    /// One entry for each point that is not stored: the rejected points in order, then the failed ones in order.
     pub errors: Vec<PointError>,
 }
 
@@ -34,8 +34,8 @@ impl PutReport {
         self.errors.is_empty()
     }
 
-    /// Whether some point is not stored for a reason that passes: overload, no room, a store that is closing. The batch
-    /// may be sent again as it is, for points are stored once however often they are sent.
+    /// Whether a point is not stored for a temporary reason: overload, no room, a store that is closing. The whole batch may then
+    /// be sent again, as a point sent twice is stored once.
     pub fn may_be_sent_again(&self) -> bool {
         self.errors.iter().any(|error| match &error.problem {
             Problem::Throttled { .. } | Problem::TimedOut => true,

@@ -1,4 +1,4 @@
-//! Rollups and pre-aggregates: what of many points one number was made, and how (rules W-ROLLUP-HTTP, T-ROLLUP).
+//! Rollups and pre-aggregates: one number made of many points, with the way in which it was made (rules W-ROLLUP-HTTP, T-ROLLUP).
 //!
 //! ```text
 //! {"metric":…,"timestamp":…,"value":…,"tags":{…},"interval":"1h","aggregator":"sum","groupByAggregator":"max"}
@@ -20,7 +20,7 @@ use crate::raw_point::{Form, RawPoint, RawText};
 use crate::scanner::Scanner;
 use crate::{Door, IngestLimits, Problem, Result};
 
-/// Words that a line must have besides the command, and how many OpenTSDB says it needs.
+/// Words that a line must have besides the command; the number is also in OpenTSDB's error text.
 const WORDS_MIN: usize = 5;
 const WORDS_TOLD: usize = 7;
 
@@ -29,11 +29,11 @@ const WORDS_TOLD: usize = 7;
 pub struct RawRollup<'a> {
     /// Metric, time, value and tags.
     pub point: RawPoint<'a>,
-    /// How long a time it stands for; `None` for points that were only joined across series.
+    /// The interval that it stands for; `None` for a point that was only aggregated across series.
     pub interval: Option<RawText<'a>>,
-    /// What joined the points of that time.
+    /// The aggregator over the points of the interval.
     pub aggregator: Option<RawText<'a>>,
-    /// What joined the series.
+    /// The aggregator over series.
     pub group_by: Option<RawText<'a>>,
 }
 
@@ -81,23 +81,23 @@ pub fn parse_rollup_line(line: &str) -> std::result::Result<RawRollup<'_>, Probl
     }
     let (interval, aggregator, group_by) = match time_part.split_once('-') {
         Some((interval, aggregator)) => (Some(interval), Some(aggregator), group_by),
-        // One word alone joined series; OpenTSDB forgets it where a second follows.
+        // One word alone is the group-by aggregator; OpenTSDB drops it where a second one follows.
         None => (None, None, group_by.or(Some(time_part))),
     };
-    // What follows is a put.
+    // The rest is a put line.
     let point = parse_put_line(words)?;
     let (group_by, aggregator) = (group_by.map(RawText::plain), aggregator.or(group_by).map(RawText::plain));
     Ok(RawRollup { point, interval: interval.map(RawText::plain), aggregator, group_by })
 }
 
-/// A rollup that was checked, but for its names.
+/// A rollup that was checked except for its names.
 #[derive(Debug)]
 pub(crate) struct CheckedRollup<'r> {
     pub(crate) time: PointTime,
     pub(crate) value: Value,
     /// Where it goes.
     pub(crate) target: Target<'r>,
-    /// A tag that it gets beside its own, in place of one of the same key.
+    /// A tag added to its own; it replaces one of the same key.
     pub(crate) tag: Option<(String, String)>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct CheckedRollup<'r> {
 #[derive(Debug)]
 pub(crate) struct Target<'r> {
     pub(crate) table: &'r basalt_store::TableName,
-    /// Interval and aggregate; `None`: an ordinary point of the pre-aggregates.
+    /// Interval and aggregate; `None` for an ordinary point of the pre-aggregates.
     pub(crate) of: Option<(&'r Rollup, &'r RollupAggregate)>,
 }
 
@@ -135,7 +135,7 @@ impl Told {
         tags_text(self.tags.iter().map(|(key, value)| (&**key, Some(&**value))))
     }
 
-    /// What OpenTSDB's words end in.
+    /// The end of OpenTSDB's error text.
     fn shown(&self) -> String {
         format!("{} {}", self.metric, self.tags_text())
     }
@@ -152,7 +152,7 @@ pub(crate) fn check_rollup<'r>(
     door: Door,
 ) -> std::result::Result<CheckedRollup<'r>, Problem> {
     let Measured { time, value } = match check_measured(&rollup.point, door) {
-        // Whether a number can be read is asked after what follows; whether there is one, before.
+        // A missing value is reported before the checks below, a value that is not a number after them.
         Err(Problem::NotANumber(error)) => return Err(missing(rollup).unwrap_or(Problem::NotANumber(error))),
         measured => measured?,
     };
@@ -182,7 +182,7 @@ pub(crate) fn check_rollup<'r>(
     Ok(CheckedRollup { time, value, target, tag })
 }
 
-/// The tag that tells how series were joined, put among the others.
+/// The tag that says how series were aggregated, added to the others.
 fn tag_of(told: &mut Told, rollups: &Rollups) -> std::result::Result<Option<(String, String)>, Problem> {
     let key = rollups.tag_key();
     let given = told.tags.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
@@ -216,7 +216,7 @@ fn tag_of(told: &mut Told, rollups: &Rollups) -> std::result::Result<Option<(Str
     Ok(tag)
 }
 
-/// What a body's rollup must say and does not.
+/// The first field that a body's rollup must have and does not, as a problem.
 fn missing(rollup: &RawRollup<'_>) -> Option<Problem> {
     let absent = |text: Option<RawText<'_>>| text.is_none_or(RawText::is_empty);
     if !absent(rollup.group_by) || rollup.point.form != Form::Object {

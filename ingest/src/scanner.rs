@@ -1,6 +1,6 @@
-//! A JSON scanner over a put body: it borrows, it never builds a tree, and it never looks twice.
+//! A JSON scanner over a put body. It borrows from the text, builds no tree, and reads each byte once.
 //!
-//! It takes what Jackson takes as OpenTSDB sets it up: strict JSON (RFC 8259) and the numbers `NaN`, `Infinity`,
+//! It accepts what Jackson accepts as OpenTSDB configures it: strict JSON (RFC 8259) and the numbers `NaN`, `Infinity`,
 //! `+Infinity`, `-Infinity`, `+INF`, `-INF`. Strings may hold any escape of JSON and no control character. Depth is
 //! bounded by [`IngestLimits::NESTING_DEPTH_MAX`](crate::IngestLimits::NESTING_DEPTH_MAX): nesting is kept in the bits
 //! of one word, not on the stack.
@@ -27,9 +27,9 @@ pub(crate) enum Token<'a> {
     ArrayStart,
 }
 
-/// Stands somewhere in a text.
+/// A position in a text.
 ///
-/// Invariant: `at` never passes the text's length and always lies on a character's first byte where text is cut.
+/// Invariant: `at` never passes the text's length, and is on a character's first byte wherever text is cut.
 #[derive(Debug)]
 pub(crate) struct Scanner<'a> {
     text: &'a str,
@@ -41,12 +41,12 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// Byte it stands at.
+    /// The byte at which it stands.
     pub(crate) const fn offset(&self) -> usize {
         self.at
     }
 
-    /// The text from `from` up to where it stands.
+    /// The text from `from` up to its position.
     pub(crate) fn since(&self, from: usize) -> &'a str {
         let cut = self.text.get(from..self.at);
         debug_assert!(cut.is_some(), "BUG: {from}..{} is no piece of the text", self.at);
@@ -70,7 +70,7 @@ impl<'a> Scanner<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Passes so many bytes, behind which a character begins.
+    /// Passes `bytes` bytes; a character must begin behind them.
     pub(crate) fn pass(&mut self, bytes: usize) {
         debug_assert!(self.text.is_char_boundary(self.at + bytes), "BUG: no character begins there");
         self.at += bytes;
@@ -81,7 +81,7 @@ impl<'a> Scanner<'a> {
         self.at >= self.text.len()
     }
 
-    /// Passes `byte` if it is next after blanks.
+    /// Passes blanks and `byte`, if `byte` is next behind the blanks.
     pub(crate) fn take(&mut self, byte: u8) -> bool {
         self.skip_blanks();
         let taken = self.peek() == Some(byte);
@@ -89,7 +89,7 @@ impl<'a> Scanner<'a> {
         taken
     }
 
-    /// Passes `byte`, which must be next after blanks.
+    /// Passes blanks and `byte`, which must be next behind them.
     pub(crate) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<()> {
         if self.take(byte) { Ok(()) } else { self.refuse(expected) }
     }
@@ -153,7 +153,7 @@ impl<'a> Scanner<'a> {
         while depth > 0 {
             let in_object = nesting & 1 == 1;
             let end = if in_object { b'}' } else { b']' };
-            // Right after a bracket opened there may be its end, later only a comma or its end.
+            // Right behind an opening bracket its end may come; behind an element, a comma or the end.
             let ended = if may_end { self.take(end) } else { !self.more(end)? };
             may_end = false;
             if ended {
@@ -336,7 +336,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The top bit of the first byte that is a quote, a backslash or a control character; bits above it say nothing.
+/// Sets the top bit of the first byte that is a quote, a backslash or a control character; bits above it mean nothing.
 pub(crate) const fn special(word: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     let (quote, backslash) = (word ^ (ONES * b'"' as u64), word ^ (ONES * b'\\' as u64));
@@ -344,7 +344,7 @@ pub(crate) const fn special(word: u64) -> u64 {
     (zero | (word.wrapping_sub(ONES * 0x20) & !word)) & (ONES * 0x80)
 }
 
-/// What the inside of a string with well-formed escapes says. Half a surrogate pair becomes U+FFFD, which no name may
+/// Decodes the inside of a string with well-formed escapes. Half a surrogate pair becomes U+FFFD, which no name may
 /// hold: OpenTSDB refuses such names too.
 pub(crate) fn unescape(raw: &str) -> String {
     let mut text = String::with_capacity(raw.len());
@@ -369,7 +369,7 @@ pub(crate) fn unescape(raw: &str) -> String {
     text
 }
 
-/// The character of four hexadecimal digits at the start of `rest`, and of the other half of a pair after them.
+/// The character of the four hexadecimal digits at the start of `rest`, and of the second half of a surrogate pair behind them.
 fn unescape_unit(rest: &mut &str) -> char {
     let unit = |text: &str| text.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
     let Some(first) = unit(rest) else { return char::REPLACEMENT_CHARACTER };

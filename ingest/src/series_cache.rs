@@ -1,17 +1,16 @@
-//! Known series: from the bytes a series is spelled with to its row keys, by one look-up.
+//! Known series: one look-up leads from the *spelling* of a series (the bytes of its metric and tags) to its row keys.
 //!
 //! A collector writes the same metric and tags in every body, byte for byte. So a series is known by a fingerprint of
-//! those bytes, and only a new spelling has its names taken apart, checked and resolved.
+//! those bytes. Only the names of a new spelling are parsed, checked and resolved.
 //!
-//! The fingerprint has 128 bits from two hashes whose keys are random for each process: two spellings that share one by
-//! chance are not to be expected before 2^64 of them, and nobody outside can look for a pair. The bytes themselves are
-//! not kept, which halves the memory of a series.
+//! The fingerprint has 128 bits, from two hashes whose keys are random for each process. Two spellings with one fingerprint
+//! are not to be expected among fewer than 2^64 spellings, and nobody outside can search for such a pair. The bytes
+//! themselves are not kept, which halves the memory of a series.
 //!
-//! Spellings are looked up while the table is held for reading, once for a body or batch, so that a point costs neither a
-//! lock nor a count of references. Where there is no room for another, one that was not asked for lately leaves (a clock
-//! goes round).
+//! The table's read lock is taken once for a body or batch, so that a point costs neither a lock nor a reference count. When
+//! the table is full, a new spelling replaces one that was not asked for lately (the clock algorithm).
 //!
-//! A rename, a delete or a drop of caches raises the schema's generation; what was resolved before it is resolved again.
+//! A rename, a delete or a drop of caches raises the schema's generation. Series of an older generation are resolved again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::num::NonZeroU32;
@@ -38,31 +37,31 @@ pub(crate) struct Fingerprint {
 /// A series whose names were checked and resolved, and which the index knows.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownSeries {
-    /// The schema's generation before its names were resolved.
+    /// The schema's generation, read before its names were resolved.
     pub(crate) generation: u64,
-    /// Its place in the index; one series has one, whatever its spellings.
+    /// Its place in the index. A series has one place, whatever its spellings.
     pub(crate) id: SeriesId,
     /// Its row keys.
     pub(crate) key: SeriesKey,
 }
 
-/// Tags and their fingerprint, for the next spelling: senders write a host's metrics one after the other, all with the same.
+/// Tags with their hashes, kept for the next spelling: senders write the metrics of a host one after the other, with the same tags.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HashedTags<'a> {
     pub(crate) text: &'a str,
     fingerprint: Fingerprint,
 }
 
-/// A spelling and where it was found; another may have its place by now.
+/// A spelling and the place where it was found. Another spelling may have that place by now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spelled {
     fingerprint: Fingerprint,
     place: u32,
-    /// The value that was written with it, if that was seen on the way.
+    /// The value of the point, if it was read together with the spelling.
     value: Option<SmallValue>,
 }
 
-/// A value of a few digits alone.
+/// A value that is only a few digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SmallValue(NonZeroU32);
 
@@ -83,7 +82,7 @@ impl Spelled {
     /// Not looked for yet.
     const NOWHERE: u32 = u32::MAX;
 
-    /// With what its value was seen to be.
+    /// The same, with the value that was read.
     #[inline]
     pub(crate) const fn with_value(self, value: Option<SmallValue>) -> Self {
         Self { value, ..self }
@@ -101,9 +100,9 @@ pub(crate) struct SeriesCache {
     /// Leaf lock: read for a body or batch, written for each new spelling.
     known: RwLock<Known>,
     spellings_max: usize,
-    /// Of the two hashes: the process's.
+    /// The process's keys of the two hashes.
     seeds: &'static [SharedSeed; 2],
-    /// And this cache's.
+    /// This cache's keys of them.
     keys: [u64; 2],
 }
 
@@ -111,7 +110,7 @@ pub(crate) struct SeriesCache {
 struct Known {
     places: Places,
     spellings: Vec<Spelling>,
-    /// Where the next look for one to leave begins.
+    /// The clock's hand: where the search for a spelling to replace begins.
     hand: usize,
 }
 
@@ -119,11 +118,11 @@ struct Known {
 struct Spelling {
     fingerprint: Fingerprint,
     series: KnownSeries,
-    /// Relaxed: asked for since the hand came by.
+    /// Whether it was asked for since the hand last passed it. Relaxed.
     asked: AtomicBool,
 }
 
-/// The spellings, held for reading. No name may be resolved meanwhile: that writes.
+/// The spellings under the read lock. No name may be resolved while this is held, as that takes the write lock.
 #[derive(Debug)]
 pub(crate) struct KnownGuard<'a> {
     cache: &'a SeriesCache,
@@ -131,7 +130,7 @@ pub(crate) struct KnownGuard<'a> {
     generation: u64,
 }
 
-/// The two hashes' own keys; foldhash wants them to live as long as the process.
+/// The process's keys of the two hashes; foldhash needs them to live as long as the process.
 static SEEDS: LazyLock<[SharedSeed; 2]> =
     LazyLock::new(|| [SharedSeed::from_u64(random()), SharedSeed::from_u64(random())]);
 
@@ -157,7 +156,7 @@ impl SeriesCache {
 
     fn of_tags(&self, form: Form, tags: &str) -> Fingerprint {
         let half = |mut hasher: FoldHasher<'_>| {
-            // It tells an escape of JSON from a backslash of a line.
+            // The form distinguishes an escape of JSON from a backslash in a line.
             hasher.write_u8(form as u8);
             hasher.write(tags.as_bytes());
             hasher.finish()
@@ -170,7 +169,7 @@ impl SeriesCache {
         }
     }
 
-    /// Hashes a metric from where the hashes of its tags ended.
+    /// Hashes a metric, going on from the hashes of its tags.
     #[inline]
     fn with_metric(&self, tags: Fingerprint, metric: &str) -> Fingerprint {
         let [high, low] = self.seeds;
@@ -187,39 +186,39 @@ impl SeriesCache {
         self.fingerprint(point.form, point.metric.map_or("", RawText::raw), point.tags.raw())
     }
 
-    /// Holds the spellings for look-ups, of which those of this generation count.
+    /// Takes the read lock for look-ups, which find only series of this generation.
     pub(crate) fn read(&self, generation: u64) -> KnownGuard<'_> {
         KnownGuard { cache: self, known: self.known.read().unwrap_or_else(PoisonError::into_inner), generation }
     }
 
-    /// Remembers a series; another leaves when there is no room.
+    /// Remembers a series; it replaces another one when there is no room.
     pub(crate) fn insert(&self, fingerprint: Fingerprint, series: KnownSeries) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.insert(fingerprint, series, self.spellings_max);
     }
 
-    /// Spellings remembered.
+    /// How many spellings are remembered.
     pub(crate) fn len(&self) -> usize {
         self.known.read().unwrap_or_else(PoisonError::into_inner).spellings.len()
     }
 }
 
 impl Fingerprint {
-    /// What its place is found by: as random as any hash of it.
+    /// The hash by which its place is found: a part of the fingerprint, which is random enough.
     fn word(self) -> u32 {
         u32::try_from(self.low >> 32).unwrap_or(0)
     }
 }
 
 impl Known {
-    /// The place of a spelling that is there.
+    /// The place of a spelling, if it is there.
     #[inline]
     fn place(&self, fingerprint: Fingerprint) -> Option<u32> {
         let is_it = |place| self.spellings.get(place as usize).is_some_and(|other| other.fingerprint == fingerprint);
         self.places.find(fingerprint.word(), is_it)
     }
 
-    /// The same, looked for where the one is that follows another's: senders write series in the order in which they first did.
+    /// The same, but tries place `next` first: senders write series in the order in which they wrote them first.
     #[inline]
     fn place_from(&self, next: u32, fingerprint: Fingerprint) -> Option<u32> {
         let is_next = self.spellings.get(next as usize).is_some_and(|next| next.fingerprint == fingerprint);
@@ -240,7 +239,7 @@ impl Known {
         }
     }
 
-    /// Puts a spelling in the place of one that was not asked for since the hand last came by.
+    /// Puts a spelling in the place of one that was not asked for since the hand last passed it.
     fn replace(&mut self, spelling: Spelling) {
         let count = self.spellings.len();
         let mut places = (self.hand..count).chain(0..count).chain(0..count);
@@ -259,18 +258,18 @@ impl Known {
 }
 
 impl KnownGuard<'_> {
-    /// Looks a spelling up: that of a series of this generation.
+    /// Looks up a spelling; finds only a series of this generation.
     pub(crate) fn find(&self, form: Form, metric: &str, tags: &str) -> Option<Spelled> {
         let mut spelled = self.guess(form, metric, tags);
         self.find_guessed(&mut spelled).then_some(spelled)
     }
 
-    /// A spelling that may be known.
+    /// A spelling as if it were known: it is hashed, and not looked up yet.
     pub(crate) fn guess(&self, form: Form, metric: &str, tags: &str) -> Spelled {
         self.guess_with(metric, self.hashed(form, tags))
     }
 
-    /// The tags of spellings that may be known.
+    /// The tags of such spellings, hashed.
     pub(crate) fn hashed<'t>(&self, form: Form, text: &'t str) -> HashedTags<'t> {
         HashedTags { text, fingerprint: self.cache.of_tags(form, text) }
     }
@@ -281,20 +280,20 @@ impl KnownGuard<'_> {
         Spelled { fingerprint: self.cache.with_metric(tags.fingerprint, metric), place: Spelled::NOWHERE, value: None }
     }
 
-    /// Looks up what was guessed, all of it; false when any is not known. One after the other, the memory that they wait for
-    /// comes at the same time.
+    /// Looks up all guessed spellings; false when any is not known. They are looked up in one loop, so that the processor waits for
+    /// the memory of several at the same time.
     pub(crate) fn find_all<'s>(&self, mut spelled: impl Iterator<Item = &'s mut Spelled>) -> bool {
         let mut next = 0;
         spelled.all(|spelled| {
             let Some(place) = self.known.place_from(next, spelled.fingerprint) else { return false };
             (spelled.place, next) = (place, place + 1);
             let series = self.at(*spelled);
-            // Its points' keys are next.
+            // Loads the series' key, which is needed next.
             series.inspect(|series| series.key.touch()).is_some()
         })
     }
 
-    /// Looks up what was guessed; false when it is not known.
+    /// Looks up a guessed spelling; false when it is not known.
     pub(crate) fn find_guessed(&self, spelled: &mut Spelled) -> bool {
         self.find_all(std::iter::once(spelled))
     }
@@ -302,7 +301,7 @@ impl KnownGuard<'_> {
     /// The series of a point, if its spelling is known and no name changed since.
     #[inline]
     pub(crate) fn series_of(&self, point: &RawPoint<'_>) -> Option<&KnownSeries> {
-        // Fast path: found when the point was read.
+        // Fast path: the series was found when the point was read.
         if let Some(series) = point.spelled.and_then(|spelled| self.at(spelled)) {
             return Some(series);
         }
@@ -317,7 +316,7 @@ impl KnownGuard<'_> {
         if spelling.fingerprint != spelled.fingerprint || spelling.series.generation != self.generation {
             return None;
         }
-        // Read first: a line of memory that nobody writes stays in every core's cache.
+        // Read before write: a cache line that nobody writes stays in the cache of every core.
         if !spelling.asked.load(Ordering::Relaxed) {
             spelling.asked.store(true, Ordering::Relaxed);
         }

@@ -1,14 +1,14 @@
-//! A batch in the making: points put to their rows, rows put into one [`MutationBatch`].
+//! The making of a batch: points are grouped by row, and the rows go into one [`MutationBatch`].
 //!
 //! ```text
-//! points in order of arrival ─► (row, offset, qualifier, value) ─ by row ─► batch: a key for each row as it comes, then all cells
+//! points in order of arrival ─► (row, offset, qualifier, value) ─ by row ─► batch: the key of each new row at once, then all cells
 //! ```
 //!
-//! Where points are appended (rule S-APPEND-WRITE), a row's points are one append in the order of arrival instead; where they
-//! are joined, one cell in time order, as a rewritten row has them.
+//! Where points are appended (rule S-APPEND-WRITE), the points of a row are one append in the order of arrival. Where they
+//! are joined, they are one cell in time order, as in a rewritten row.
 //!
-//! Of several points of one row and offset only the last goes into the batch, whatever its width: their cells would get
-//! one time, and which of two such cells wins is for no store to decide.
+//! Of several points of one row and offset only the last goes into the batch, whatever its width. Their cells would have the
+//! same time, and no store should have to decide which of two such cells wins.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -24,7 +24,7 @@ use hashbrown::HashTable;
 
 use crate::series_cache::KnownSeries;
 
-/// Bytes of a row key, roughly: that of a series of nine tags.
+/// Roughly the bytes of a row key: that of a series of nine tags.
 const KEY_BYTES: usize = 64;
 
 /// Bytes of a qualifier and a value, at most.
@@ -48,12 +48,12 @@ type RowOf = (SeriesId, BaseTime);
 pub(crate) struct Stage {
     points: Vec<StagedPoint>,
     rows: Vec<RowOf>,
-    /// Has the keys of the rows.
+    /// The batch, which has the keys of the rows so far.
     batch: MutationBatch,
     handles: RowHandles,
-    /// The place behind that of the row used last.
+    /// The place behind the row that was used last.
     next: usize,
-    /// Places of rows by a hash of what they are of: of the first so many; of none while rows are guessed.
+    /// Places of rows by a hash of series and hour. It holds a first part of the rows, and none while guesses find every row.
     places: HashTable<u32>,
     hashes: RandomState,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Stage {
 /// Which points each row of a finished batch stands for.
 #[derive(Debug, Default)]
 pub(crate) struct StagedRows {
-    /// Points that others of the same row and offset took the place of; they share their row's fate.
+    /// How many points were replaced by others of the same row and offset. They are stored, or fail, with their row.
     pub(crate) superseded: u64,
     /// Indices of points, row by row.
     indices: Vec<usize>,
@@ -82,7 +82,7 @@ impl Stage {
         }
     }
 
-    /// Takes the point with this index. Indices ascend.
+    /// Adds the point with this index. Indices must ascend.
     ///
     /// # Errors
     /// `Invalid`: its row key is over the store's bounds.
@@ -94,15 +94,15 @@ impl Stage {
         Ok(())
     }
 
-    /// The place of a series' row, which is made if there is none.
+    /// The place of a series' row; adds the row if it is not there.
     #[inline]
     fn row(&mut self, series: &KnownSeries, base: BaseTime) -> basalt_store::Result<usize> {
         let of = (series.id, base);
-        // Fast path: senders write series in the order in which they first did. Rows that ascend are new, each.
+        // Fast path: senders write series in the order in which they wrote them first. While rows ascend, each is new.
         if self.places.is_empty() && self.rows.last() < Some(&of) {
             return self.add_row(series, base);
         }
-        // A series goes on, or they all come again.
+        // Guess: the row behind the last one, the same row again, or the first row, when all series come again.
         let is_it = |place: &usize| self.rows.get(*place) == Some(&of);
         let guessed = [self.next, self.next.wrapping_sub(1), 0].into_iter().find(is_it);
         guessed.map_or_else(|| self.row_by_hash(series, base), Ok)
@@ -135,7 +135,7 @@ impl Stage {
         self.rows.iter().copied()
     }
 
-    /// How many points each series has in it, in no order.
+    /// How many points each series has in the batch, in no order.
     pub(crate) fn points_of_series(&self) -> HashMap<SeriesId, u32, RandomState> {
         let mut counts = HashMap::default();
         for point in &self.points {
@@ -146,7 +146,7 @@ impl Stage {
         counts
     }
 
-    /// One append a row, with the points that it stands for. The store makes each of them one change of one cell.
+    /// One append for each row, with the points that it stands for. The store makes each append one change of one cell.
     pub(crate) fn seal_appends(mut self) -> Vec<(StagedRows, Append)> {
         self.points.sort_by_key(|point| point.row);
         let mut appends = Vec::with_capacity(self.rows.len());
@@ -170,7 +170,7 @@ impl Stage {
         appends
     }
 
-    /// Makes the batch, and tells which points its rows stand for even where it cannot be made.
+    /// Makes the batch. It says which points the rows stand for, even if the batch cannot be made.
     ///
     /// # Errors
     /// `Invalid`: a batch over the store's bounds; nothing is then written.
@@ -208,11 +208,11 @@ fn width(count: usize) -> u32 {
 /// How the points of a row become cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PointCells {
-    /// One each.
+    /// One cell for each point.
     Each,
-    /// One each, which bears the point's own time (rule S-DTCS).
+    /// One cell for each point, with the point's own time (rule S-DTCS).
     EachAtItsTime,
-    /// One of all of them.
+    /// One cell for all of them.
     Joined,
 }
 
@@ -232,15 +232,15 @@ impl StagedPoint {
 
 /// The last of a row's points at each offset, in time order.
 fn last_of_each_instant(points: &mut [StagedPoint]) -> impl Iterator<Item = &StagedPoint> {
-    // Fast path: they are in time order.
+    // Fast path: the points are in time order.
     if !points.is_sorted_by(|a, b| a.offset_ms() < b.offset_ms()) {
-        // Slow path: stable, so the last of an offset is the last that came.
+        // Slow path: the sort is stable, so the last point of an offset is the last that arrived.
         points.sort_by_key(StagedPoint::offset_ms);
     }
     points.chunk_by(|a, b| a.offset_ms() == b.offset_ms()).filter_map(<[_]>::last)
 }
 
-/// Fills the row whose turn it is, and says with how many of its points.
+/// Fills the next planned row; gives how many of its points were put.
 #[inline]
 fn seal_row(
     batch: &mut MutationBatch,
@@ -254,7 +254,7 @@ fn seal_row(
     }
 }
 
-/// Puts the points of a row, the last of each instant, and says how many.
+/// Puts the points of a row, the last of each instant; gives how many.
 #[inline]
 fn put_points(
     row: &mut RowBuilder<'_>,
@@ -274,7 +274,7 @@ fn put_points(
     }
 }
 
-/// Puts a cell a point, and says how many.
+/// Puts one cell for each point; gives how many.
 fn put_each<'p>(
     row: &mut RowBuilder<'_>,
     mut points: impl Iterator<Item = &'p StagedPoint>,
@@ -299,7 +299,7 @@ fn put_one(
     Ok(())
 }
 
-/// Puts points as one cell, made in `joined`, and says how many.
+/// Puts points as one cell, made in `joined`; gives how many.
 fn put_joined<'p>(
     row: &mut RowBuilder<'_>,
     points: impl Iterator<Item = &'p StagedPoint>,
@@ -316,7 +316,7 @@ fn put_joined<'p>(
 }
 
 impl StagedRows {
-    /// Rows that stand for one point each.
+    /// Rows that each stand for one point.
     pub(crate) fn one_a_row(indices: impl Iterator<Item = usize>) -> Self {
         let indices: Vec<usize> = indices.collect();
         let row_ends = (1..=indices.len()).collect();

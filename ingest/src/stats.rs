@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::report::PutReport;
 use crate::{Door, ProblemClass};
 
-/// What became of a point.
+/// The outcome of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It is stored.
     Stored,
-    /// It is not, for a problem of this class.
+    /// It is not stored, because of a problem of this class.
     Not(ProblemClass),
 }
 
 /// Counts of one door.
 #[derive(Debug, Default)]
 struct DoorStats {
-    // Relaxed, all of them: counters that order nothing. Whoever compares them does so when nothing is under way.
+    // All relaxed: the counters order nothing. They are compared only when nothing is under way.
     received: AtomicU64,
     stored: AtomicU64,
     superseded: AtomicU64,
@@ -38,7 +38,7 @@ pub struct DoorCounts {
     pub received: u64,
     /// Points stored, those superseded included.
     pub stored: u64,
-    /// Points stored only by name: a later point of the same batch has the same series and instant.
+    /// Points that count as stored but cannot be read: a later point of the same batch has the same series and instant.
     pub superseded: u64,
     /// Points not stored, by [`ProblemClass::index`].
     pub not: [u64; ProblemClass::ALL.len()],
@@ -49,7 +49,7 @@ pub struct DoorCounts {
 pub struct IngestCounts {
     /// By [`Door::index`].
     pub doors: [DoorCounts; Door::ALL.len()],
-    /// Put bodies refused whole; how many points they held is not known.
+    /// Put bodies that were refused as a whole; how many points they held is not known.
     pub bodies_refused: u64,
 }
 
@@ -81,7 +81,7 @@ impl IngestStats {
         self.door(door).received.fetch_add(points, Ordering::Relaxed);
     }
 
-    /// Counts what became of `points` of those received at `door`.
+    /// Counts the outcome of `points` points that were received at `door`.
     pub fn settle(&self, door: Door, outcome: Outcome, points: u64) {
         let stats = self.door(door);
         let counter = match outcome {
@@ -102,12 +102,12 @@ impl IngestStats {
         }
     }
 
-    /// Counts points stored only by name, beside being stored.
+    /// Counts superseded points; they are counted as stored too.
     pub fn supersede(&self, door: Door, points: u64) {
         self.door(door).superseded.fetch_add(points, Ordering::Relaxed);
     }
 
-    /// Counts a body that was refused whole.
+    /// Counts a body that was refused as a whole.
     pub fn refuse_body(&self) {
         self.bodies_refused.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A batch under way, and what comes of it.
+//! A batch under way, and its outcome.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,8 +15,8 @@ use crate::{Door, IngestStats, Problem};
 
 /// Points handed in and not yet answered: `.await` it, or [`Submission::wait`] on a thread, for the [`PutReport`].
 ///
-/// The report comes when every point in it is as durable as was asked, or known not to be stored. Dropped before that,
-/// its points count as timed out: they may be stored yet.
+/// The report comes when every point in it is as durable as was asked, or known not to be stored. If it is dropped before
+/// that, its points count as timed out: they may still be stored.
 #[derive(Debug)]
 #[must_use = "the report says what was stored"]
 pub struct Submission {
@@ -26,9 +26,9 @@ pub struct Submission {
 #[derive(Debug)]
 struct Open {
     parts: Vec<Part>,
-    /// How many of the parts have answered; these come first.
+    /// How many of the parts have answered; these are the first ones.
     answered: usize,
-    /// The points of those that failed, with why.
+    /// The points of the parts that failed, each with the problem.
     failures: Vec<(usize, Problem)>,
     errors: Vec<PointError>,
     door: Door,
@@ -43,7 +43,7 @@ pub(crate) struct Part {
     pub(crate) staged: StagedRows,
 }
 
-/// What the store was asked.
+/// What the store was asked to do.
 #[derive(Debug)]
 pub(crate) enum Work {
     /// A batch of rows.
@@ -101,7 +101,7 @@ impl Submission {
         open.close(points)
     }
 
-    /// Gives up waiting: every point that was not rejected is told as timed out, and may be stored yet.
+    /// Gives up waiting: every point that was not rejected is reported as timed out, and may still be stored.
     pub fn time_out(mut self) -> PutReport {
         self.give_up().unwrap_or_default()
     }
@@ -121,7 +121,7 @@ impl Future for Submission {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<PutReport> {
         let Some(open) = &mut self.open else { return Poll::Ready(PutReport::default()) };
-        // In turn: the answer of all is that of the last, and each waker is woken for one part.
+        // One part after the other: all have answered when the last has, and each wake-up is for one part.
         while let Some(part) = open.parts.get_mut(open.answered) {
             let Poll::Ready(failures) = part.poll(cx) else { return Poll::Pending };
             open.failures.extend(failures);
@@ -135,12 +135,12 @@ impl Future for Submission {
 
 impl Drop for Submission {
     fn drop(&mut self) {
-        // The counts must balance; the report has nobody to read it.
+        // This keeps the counts balanced; nobody reads the report.
         drop(self.give_up());
     }
 }
 
-/// The points that failed, with why.
+/// The points that failed, each with the problem.
 fn outcome(answer: basalt_store::Result<Applied>, staged: &StagedRows) -> Vec<(usize, Problem)> {
     match answer {
         Ok(applied) => {
@@ -177,7 +177,7 @@ impl Open {
         self.parts.iter().take(self.answered).map(|part| part.staged.points_count()).sum()
     }
 
-    /// The report on `points` that were handed to the store, besides those that never were.
+    /// The report on `points` points that were handed to the store, and on those that never were.
     fn close(mut self, points: u64) -> PutReport {
         let rejected = self.errors.iter().filter(|error| error.problem.class().is_rejection()).count() as u64;
         let failures = std::mem::take(&mut self.failures);
