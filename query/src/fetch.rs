@@ -1,9 +1,9 @@
-//! Fan-out: the rows of a plan read in parallel and decoded into one span a series.
+//! Fan-out: reads the rows of a plan in parallel and decodes them into one span a series.
 //!
-//! A series lies in one bucket, so each worker owns the spans it fills and no lock is needed. Few series are got by key,
-//! many are scanned: one scan a bucket. The first error wins and stops the other workers at their next batch. *Bounds*:
-//! workers by [`Limits::scans_at_once_max`](crate::Limits), rows under way by the store's channels, points and bytes by
-//! the budget.
+//! All rows of a series lie in one salt bucket, so each worker owns the spans that it fills, and no lock is needed. Few series
+//! are read by gets of their keys; many by scans, one a bucket. The first error wins and stops the other workers at their next
+//! batch. *Bounds*: workers by [`Limits::scans_at_once_max`](crate::Limits), rows under way by the store's channels, points and
+//! bytes by the budget.
 
 mod mend;
 mod sink;
@@ -31,17 +31,17 @@ use crate::span::Span;
 use crate::window::Window;
 use crate::{Error, Options, Result};
 
-/// Memory charged for a point that was read: two words, vectors that grow by doubling, a flag.
+/// Memory charged for a point that was read: two words and a flag, in vectors that grow by doubling.
 const POINT_BYTES: u64 = 33;
 /// Memory charged for a series that takes part: its id, its place, its empty vectors.
 const SERIES_BYTES: u64 = 320;
 /// Rows of one get.
 const GET_ROWS: usize = 128;
-/// Scans of up to as many rows are asked for by number, since a store reads such at once, without a thread of its own.
+/// A scan of up to this many rows is asked for with a limit of rows: a store reads such a scan at once, without a thread of its own.
 const SHORT_SCAN_ROWS: u64 = 256;
-/// Points of a batch by columns take so many bytes: little enough to stay in a core's own cache.
+/// Bytes of the points of a batch by columns: few enough to stay in a core's own cache.
 const PACKED_BATCH_BYTES: usize = 96 * 1024;
-/// Series that are at most this part of their metric's are got by key instead of scanned.
+/// Series are read by gets instead of scans if they are at most one in this many of their metric's series.
 const GET_SERIES_PART: u64 = 4;
 
 /// What was read of one series.
@@ -49,15 +49,15 @@ const GET_SERIES_PART: u64 = 4;
 pub(crate) struct SeriesData {
     /// Its points within the window, or its buckets.
     pub(crate) span: Span,
-    /// Its rows were downsampled as they were read.
+    /// Whether its rows were downsampled as they were read.
     pub(crate) is_downsampled: bool,
     /// Its annotations within the window.
     pub(crate) annotations: Vec<SeriesAnnotation>,
-    /// Its histograms within the window by time, where these are asked.
+    /// Its histograms within the window by time, where the query asks for them.
     pub(crate) histograms: Vec<(i64, Histogram)>,
     /// How many points each value of `span` stands for, where that is read.
     pub(crate) counts: Vec<i64>,
-    /// Whether rollups were there, even if none gave a value: sums without counts are no averages.
+    /// Whether there were rollups, even if none gave a value (sums without counts give no average).
     pub(crate) has_rollups: bool,
 }
 
@@ -68,12 +68,12 @@ impl SeriesData {
     }
 }
 
-/// What was read of a plan: data in the order of [`Plan::series`], and what it took.
+/// What was read for a plan: data in the order of [`Plan::series`], and what reading it took.
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     pub(crate) series: Vec<SeriesData>,
     pub(crate) stats: ScanStats,
-    /// Scans and joining are filled in.
+    /// Only the times of scans and of joining are filled in.
     pub(crate) steps: Steps,
 }
 
@@ -89,16 +89,16 @@ enum Task {
 /// What one task read.
 #[derive(Debug, Default)]
 struct TaskAnswer {
-    /// What it read, in words.
+    /// What it read, in words for the statistics.
     name: String,
     series: Vec<(usize, SeriesData)>,
     stats: ScanStats,
 }
 
-/// Reads the rows of a plan, and downsamples them at once where no bucket holds points of two rows.
+/// Reads the rows of a plan. Where no downsampling bucket holds points of two rows, each row is downsampled as it is read.
 ///
 /// # Errors
-/// The first of any worker: the store's own, `Corrupt` cells, a budget.
+/// The first error of any worker: the store's own, `Corrupt` cells, a budget.
 pub(crate) fn fetch(
     schema: &Schema,
     plan: &Plan,
@@ -117,7 +117,7 @@ pub(crate) fn fetch(
     };
     budget.reserve((plan.series.len() as u64).saturating_mul(SERIES_BYTES))?;
     let rule = Some(options.percentile_rule());
-    // Tables that others write too lie across a network: there each scan waits, and they had better wait together.
+    // Tables that other daemons write too lie across a network. Each scan waits there, so they should wait at the same time.
     let is_near = !schema.config().is_shared;
     let misfit = AtomicBool::new(false);
     let strict = options.compat.strict;
@@ -126,25 +126,25 @@ pub(crate) fn fetch(
     if !*reader.misfit.get_mut() {
         return Ok(fetched);
     }
-    // Slow path, for rows that no writer of ours makes: all points are kept and downsampled in the end.
+    // Slow path, for rows that none of our writers makes: read all again, keep all points, and downsample at the end.
     budget.forget(fetched.stats.points_read(), fetched.stats.bytes);
     reader.rule = None;
     reader.read()
 }
 
-/// The hours of a window: from the first to before the last.
+/// The hours of a window: `from` is the first, `to` is behind the last.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hours<'a> {
     pub(crate) from: BaseTime,
     count: u32,
     /// Where a scan stops.
     pub(crate) to: BaseTime,
-    /// Rows of rollups hold more than an hour.
+    /// The rollup whose rows are read, if any: such a row holds more than an hour.
     rollup: Option<&'a Rollup>,
 }
 
 impl<'a> Hours<'a> {
-    /// `None` when there is none.
+    /// `None` when the window has no hour.
     pub(crate) fn of(window: &Window, read: Option<&'a RollupRead>) -> Option<Self> {
         let seconds = |time_ms: i64| u32::try_from(time_ms / 1000).unwrap_or(u32::MAX);
         let rollup = read.map(|read| &read.rollup);
@@ -155,7 +155,8 @@ impl<'a> Hours<'a> {
             return (count > 0).then_some(Self { from, count, to, rollup: Some(rollup) });
         }
         let from = BaseTime::of_seconds(seconds(window.scan_start_ms));
-        // The last hour that a row key holds does not end within 32 bits; no base time is at their end.
+        // The last hour that a row key can hold ends beyond 32 bits of seconds. So `to` is clamped to `u32::MAX`, which is no base
+        // time.
         let to = BaseTime::from_be_bytes(seconds(window.read_end_ms).to_be_bytes());
         let count = to.seconds().checked_sub(from.seconds())?.div_ceil(BaseTime::SPAN_S);
         (count > 0).then_some(Self { from, count, to, rollup: None })
@@ -176,14 +177,14 @@ struct Reader<'a> {
     plan: &'a Plan,
     hours: Hours<'a>,
     annotations: bool,
-    /// Whether every point counts against a bound, as in OpenTSDB, which reads them all.
+    /// Whether every point counts against the bounds, also those that a summary stands for: OpenTSDB reads them all.
     strict: bool,
     budget: &'a Budget,
-    /// Whether reading is work rather than waiting.
+    /// Whether the store is in this process: reading is then work, and across a network mostly waiting.
     is_near: bool,
     /// How percentiles are estimated; `None` where rows must not be downsampled as they are read.
     rule: Option<PercentileRule>,
-    /// A row cannot be downsampled for itself. Relaxed: read when all workers have ended.
+    /// Set when a row cannot be downsampled by itself. Relaxed: what counts is read when all workers have ended.
     misfit: AtomicBool,
 }
 
@@ -209,17 +210,17 @@ impl Reader<'_> {
         Ok(fetched)
     }
 
-    /// What downsamples a row alone, where that gives what downsampling all of them gives.
+    /// What downsamples each row by itself, where that gives the same as downsampling all rows together.
     fn row_downsample(&self) -> Option<RowDownsample> {
         let Plan { window, downsample, read, histograms, .. } = self.plan;
-        // A series that begins after the scan's end is told by its first point.
+        // Where the read goes on behind the end of the scan, a series that begins only there is recognised by its first point.
         let is_plain = read.is_none() && !histograms && window.read_end_ms == window.scan_end_ms;
         let made = RowDownsample::new(downsample.as_ref().filter(|_| is_plain)?, self.rule?)?;
-        // Across a network nothing is read twice for what is mostly waiting.
+        // A misfit makes all rows be read twice. Across a network that costs more than it saves, as reading is mostly waiting.
         (self.is_near || !made.joins_rows()).then_some(made)
     }
 
-    /// Points may come by columns, and summed up where that is all there is to them; rollups and histograms are cells.
+    /// How the store packs rows: points by columns, or as summaries where those are enough; rollups and histograms as cells.
     fn packing(&self) -> Packing {
         if self.plan.read.is_some() || self.plan.histograms {
             return Packing::Cells;
@@ -228,7 +229,7 @@ impl Reader<'_> {
         if takes_summaries { Packing::Summaries } else { Packing::Points }
     }
 
-    /// Notes it, and that nothing is kept.
+    /// Notes that a row cannot be downsampled by itself; gives 0, the number of points kept of it.
     fn note_misfit(&self) -> usize {
         self.misfit.store(true, Ordering::Relaxed);
         0
@@ -238,7 +239,7 @@ impl Reader<'_> {
         self.misfit.load(Ordering::Relaxed)
     }
 
-    /// About how many rows there are to read; that many that each task has a thread, where threads wait most of the time.
+    /// About how many rows there are to read. Across a network it is `u64::MAX`, so that each task gets a thread: those mostly wait.
     fn rows(&self, tasks: &[Task]) -> u64 {
         if !self.is_near {
             return u64::MAX;
@@ -263,7 +264,7 @@ impl Reader<'_> {
         buckets.into_iter().map(|(salt, slots)| Task::Scan { salt: Salt(salt), slots }).collect()
     }
 
-    /// Gets split by series into as many tasks as there may be workers, none smaller than a get.
+    /// Splits the series into as many tasks of gets as there may be workers; no task is smaller than one get.
     fn get_tasks(&self) -> Vec<Task> {
         let hours = usize::try_from(self.hours.count).unwrap_or(usize::MAX);
         let series_per_get = (GET_ROWS / hours.min(GET_ROWS)).max(1);
@@ -300,7 +301,7 @@ impl Reader<'_> {
         if scan.packing != Packing::Cells {
             scan.batch_bytes = PACKED_BATCH_BYTES;
         }
-        // Twice as many as a bucket has rows on average; if there are more, a second scan goes on behind them.
+        // The limit is at least twice the rows that a bucket has on average. If it has more, a second scan reads on behind them.
         let buckets = layout.salts().len() as u64;
         let rows = self.plan.metric_series.saturating_mul(self.hours.count.into()) / buckets.max(1);
         scan.limit_rows = (rows <= SHORT_SCAN_ROWS / 2).then_some(SHORT_SCAN_ROWS);
@@ -310,7 +311,7 @@ impl Reader<'_> {
         Ok(sink.finish(format!("scan of {} series in salt bucket {}", slots.len(), salt.0)))
     }
 
-    /// Reads a scan to its end; gives the last row if it ended by number.
+    /// Reads a scan to its end; gives the last row if the scan ended at its limit of rows.
     fn scan_into(&self, scan: Scan, sink: &mut Sink<'_>) -> Result<Option<Bytes>> {
         let limit = scan.limit_rows;
         let (mut rows, mut last) = (0, None);
@@ -359,7 +360,7 @@ impl Reader<'_> {
     }
 }
 
-/// The annotation of a cell, if it holds one. Its text is written into answers as it is, so it must be JSON.
+/// The annotation of a cell, if it holds one. Its text goes into answers unchanged, so it must be JSON.
 fn annotation(base_ms: i64, cell: &CellView<'_>) -> Result<Option<SeriesAnnotation>> {
     let Some(offset_ms) = annotation_offset_ms(cell.qualifier) else {
         return Ok(None);

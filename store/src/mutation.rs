@@ -1,4 +1,4 @@
-//! What a writer asks for: changes grouped by row, with the durability they must have when they are answered.
+//! Batches of changes, grouped by row, with the durability that they must have when they are answered.
 
 use std::num::NonZeroU64;
 
@@ -13,9 +13,9 @@ const ROW_KEY_BYTES_MAX: usize = i16::MAX as usize;
 /// What an answered write has survived. HBase's levels, named for what they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Durability {
-    /// Not logged: lost with the process unless flushed (`SKIP_WAL`).
+    /// Not logged: lost when the process ends, unless flushed before (`SKIP_WAL`).
     Skip,
-    /// Logged in memory and written within a stated time (`ASYNC_WAL`).
+    /// Queued for the log, and written within a stated time (`ASYNC_WAL`).
     Async,
     /// Handed to the operating system: survives `kill -9`, not power loss (`SYNC_WAL`).
     Os,
@@ -24,17 +24,17 @@ pub enum Durability {
     Fsync,
 }
 
-/// Stands for a row key, so that a store finds a row that it was given lately without a look at its key.
+/// A number that stands for a row key, so that a store finds a row it was given lately without a look at the key.
 ///
-/// Whoever gives one with a key of a table gives it with that key alone, and gives no other with it, as long as the process lives;
-/// the key may also come without. A store may pass it over.
+/// As long as the process lives, a handle and a key of a table belong together: a writer gives no other key with the handle,
+/// and no other handle with the key. The key may also come without its handle. A store may ignore handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RowHandle(pub NonZeroU64);
 
-/// Changes to rows: each row's are atomic, across families too; rows are independent and applied in order.
+/// Changes to rows. The changes of one row are atomic, across families too. Rows are independent of each other, and applied in order.
 ///
-/// *Shape*: the row key once, its cells after it, or all keys first where rows are planned; everything in one buffer. *Bounds*: 4 GiB, which stores bound
-/// further. *Cost*: a copy of the bytes, no allocation a cell once warm.
+/// *Shape*: each row key once, with the row's cells after it; where rows are planned, all keys first. Everything lies in one buffer.
+/// *Bounds*: 4 GiB; stores have lower bounds. *Cost*: a copy of the bytes; no allocation a cell in a batch that is used again.
 ///
 /// ```
 /// # use basalt_store::{MutationBatch, Durability};
@@ -52,11 +52,11 @@ pub struct MutationBatch {
     families: Vec<Bytes>,
     rows: Vec<RowEntry>,
     cells: Vec<CellEntry>,
-    /// How many of the rows were planned and have had their turn.
+    /// How many of the planned rows have had their turn.
     taken: usize,
 }
 
-/// A family that cells of a batch are in; of that batch alone.
+/// A family of a batch, valid for that batch only.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchFamily(u16);
 
@@ -69,7 +69,7 @@ struct RowEntry {
 
 #[derive(Debug, Clone, Copy)]
 struct CellEntry {
-    /// Of qualifier and value, one behind the other.
+    /// Where its qualifier and value lie, one behind the other.
     bytes: Span,
     qualifier_bytes: u32,
     timestamp: Option<Timestamp>,
@@ -99,8 +99,8 @@ impl MutationBatch {
         self.durability
     }
 
-    /// Says that whoever applies it calls [`Store::push`](crate::Store::push) soon after, perhaps for several batches at once: the
-    /// store need not change anything before, and may make one change of them then.
+    /// Promises that the caller calls [`Store::push`](crate::Store::push) soon after it applies the batch, perhaps once for several
+    /// batches. The store need not change anything before that push, and may then make one change of several batches.
     pub fn hold(&mut self) {
         self.held = true;
     }
@@ -124,14 +124,14 @@ impl MutationBatch {
         self.row_of(key, None)
     }
 
-    /// As [`MutationBatch::row`], with what stands for the key.
+    /// As [`MutationBatch::row`], with the handle that stands for the key.
     ///
     /// # Errors
     /// As [`MutationBatch::row`].
     #[inline]
     pub fn row_of(&mut self, key: &[u8], handle: Option<RowHandle>) -> Result<RowBuilder<'_>> {
         check_key(key.len())?;
-        // Fast path: two handles tell.
+        // Fast path: comparing two handles is enough.
         let is_last = self.rows.last().is_some_and(|row| match (row.handle, handle) {
             (Some(last), Some(this)) => last == this,
             _ => row.key.of(&self.data) == key,
@@ -144,10 +144,10 @@ impl MutationBatch {
         Ok(RowBuilder(self))
     }
 
-    /// Plans a row: its key is what `write` appends, its cells come when it has its turn, by [`MutationBatch::next_planned`].
+    /// Plans a row. `write` appends its key; its cells are added when it has its turn, by [`MutationBatch::next_planned`].
     ///
-    /// For whoever knows all rows before the cells of the first: keys are written where they stay. Until all planned rows had their
-    /// turn, none is begun by [`MutationBatch::row`].
+    /// This is for callers that know all rows before the cells of the first: each key is then written where it stays. The caller may
+    /// call [`MutationBatch::row`] again only after all planned rows have had their turn.
     ///
     /// # Errors
     /// As [`MutationBatch::row`].
@@ -161,7 +161,7 @@ impl MutationBatch {
         Ok(())
     }
 
-    /// The planned row whose turn it is; `None` when all had theirs.
+    /// The next planned row; `None` when all of them have had their turn.
     ///
     /// # Errors
     /// `Invalid`: a full batch.
@@ -179,7 +179,7 @@ impl MutationBatch {
         self.rows.get(row).map(|row| row.key.of(&self.data))
     }
 
-    /// The rows in the order they were begun. A key may come again; its changes are then applied in that order.
+    /// The rows in the order in which they were begun. A key may come more than once; its changes are applied in that order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = RowMutation<'_>> {
         self.rows.iter().enumerate().map(|(index, row)| {
             let next = self.rows.get(index + 1).filter(|next| next.first_cell != PLANNED);
@@ -188,12 +188,12 @@ impl MutationBatch {
         })
     }
 
-    /// Whether any of it is a tombstone.
+    /// Whether the batch has a tombstone.
     pub fn has_tombstones(&self) -> bool {
         self.has_tombstones
     }
 
-    /// Whether nothing is asked.
+    /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -216,7 +216,7 @@ impl MutationBatch {
         self.cells.clear();
     }
 
-    /// A family of this batch, for [`RowBuilder::put_in`]: one that many cells are in is looked up once.
+    /// A family of this batch, for [`RowBuilder::put_in`]: a family of many cells is then looked up once.
     ///
     /// # Errors
     /// `Invalid`: more than 65,536 families.
@@ -230,7 +230,7 @@ impl MutationBatch {
     }
 }
 
-/// In place of a row's first cell, until it has its turn. No batch is that full.
+/// Stands in place of a row's first cell until the row has its turn. No batch has that many cells.
 const PLANNED: u32 = u32::MAX;
 
 #[inline]
@@ -361,7 +361,7 @@ impl<'a> RowMutation<'a> {
         self.row.key.of(&self.batch.data)
     }
 
-    /// What stands for its key, if anything does.
+    /// The handle that stands for its key, if it came with one.
     #[inline]
     pub fn handle(&self) -> Option<RowHandle> {
         self.row.handle

@@ -1,14 +1,14 @@
-//! Append cells put in order by whoever reads them.
+//! Repairs append cells: a query that reads one writes its points back in order.
 //!
-//! *Source*: OpenTSDB 2.4 `AppendDataPoints.parseKeyValue`, which overwrites the cell and so may lose what is appended
-//! meanwhile; here the change is made only if the cell is still as it was read.
+//! *Source*: OpenTSDB 2.4 `AppendDataPoints.parseKeyValue`, which overwrites the cell and so may lose what another
+//! client appends at the same time. Here the change is made only if the cell is still as it was read.
 
 use basalt_schema::{ColumnKind, DATA_FAMILY, Schema, mended_append};
 use basalt_store::{CheckAndMutate, Comparison, Durability, MutationBatch, RowView};
 use bytes::Bytes;
 
-/// Puts the points of a row's append cells in order (rule S-APPEND-REPAIR). What was read is the answer all the same, so a
-/// store that takes no writes now fails no query; a cell that somebody appends to meanwhile is left to the next reader.
+/// Puts the points of a row's append cells in order (rule S-APPEND-REPAIR). The query answers from what it read in any case, so
+/// a store that refuses writes now fails no query. A cell that changes before the repair is left to the next reader.
 pub(super) fn mend_appends(schema: &Schema, row: &RowView<'_>) {
     for cell in row.cells().filter(|cell| ColumnKind::of(cell.qualifier) == ColumnKind::Appended) {
         let Ok(Some(mended)) = mended_append(cell.value) else { continue };

@@ -1,4 +1,4 @@
-//! Where a task's rows go: decoded, and downsampled at once where that can be done row by row.
+//! The sink of a task's rows: decodes them, and downsamples each at once where that can be done row by row.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::answer::{ScanStats, SeriesAnnotation};
 use crate::downsample::RowDownsample;
 use crate::{Result, histogram, rollup};
 
-/// Where a task's rows go.
+/// Takes a task's rows.
 #[derive(Debug)]
 pub(super) struct Sink<'a> {
     reader: &'a Reader<'a>,
@@ -21,9 +21,9 @@ pub(super) struct Sink<'a> {
     places: HashMap<&'a [u8], usize, RandomState>,
     series: Vec<(usize, SeriesData)>,
     scratch: RowPoints,
-    /// Makes buckets of rows, where that can be done row by row.
+    /// Makes buckets of each row, where that can be done row by row.
     downsample: Option<RowDownsample>,
-    /// Points and buckets that are kept.
+    /// How many points and buckets are kept.
     kept: u64,
     stats: ScanStats,
     began: Instant,
@@ -47,10 +47,10 @@ impl<'a> Sink<'a> {
         Self { reader, places, series, scratch, downsample, kept: 0, stats, began: Instant::now() }
     }
 
-    /// Decodes a batch's rows of wanted series, and charges for it.
+    /// Decodes those rows of a batch whose series are wanted, and charges the budget for them.
     pub(super) fn take(&mut self, batch: &RowBatch) -> Result<()> {
         if self.downsample.is_some() && self.reader.has_misfit() {
-            // All is read once more.
+            // All rows will be read again, without this downsampling.
             return Ok(());
         }
         let began = Instant::now();
@@ -96,7 +96,7 @@ impl<'a> Sink<'a> {
             let read = row.cells().filter_map(|cell| histogram::decode(self.reader.schema, &RowCell::from(cell)));
             let mut read: Vec<_> = read.map(|(offset_ms, one)| (base_ms + i64::from(offset_ms), one)).collect();
             read.sort_by_key(|(time_ms, _)| *time_ms);
-            // A second and its millisecond are one instant; the first cell is kept.
+            // A time in seconds and the same in milliseconds are one instant; the first cell is kept.
             read.dedup_by_key(|(time_ms, _)| *time_ms);
             self.stats.points += read.len() as u64;
             self.kept += read.len() as u64;
@@ -136,7 +136,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// Takes a row that came by columns, of which there is nothing but points; gives how many points or buckets are kept.
+/// Takes a row that came by columns, so has only points; gives how many points or buckets are kept.
 fn take_packed(
     reader: &Reader<'_>,
     downsample: &mut Option<RowDownsample>,
@@ -149,7 +149,7 @@ fn take_packed(
         (Packed::Points(points), None) => Some(out.0.extend_packed(i64::from(base.seconds()) * 1000, points)),
         (Packed::Points(points), Some(downsample)) => downsample.take_packed(base, points, out),
         (Packed::Summary(summary), Some(downsample)) => downsample.take_summary(base, summary, out),
-        // Nobody asked for it.
+        // Summaries are not asked for without a downsampling.
         (Packed::Summary(_), None) => None,
     };
     taken.unwrap_or_else(|| reader.note_misfit())

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::cancel::Budget;
 use crate::{Error, Result};
 
-/// Rows that one more thread is worth: to start it takes as long as to read some of these.
+/// One more thread is started for each of this many rows: starting it takes as long as reading some of them.
 const ROWS_PER_WORKER: u64 = 512;
 
-/// Runs every task on as many threads as are allowed and `rows`, about as many as there are to read, are worth; the
+/// Runs all tasks, on as many threads as the limits allow and `rows` (about how many there are to read) are worth. The
 /// answers come in any order.
 pub(crate) fn run_all<'a, K: Sync, T: Send>(
     tasks: &'a [K],
@@ -19,7 +19,7 @@ pub(crate) fn run_all<'a, K: Sync, T: Send>(
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
-        // Relaxed: the number alone is shared.
+        // Relaxed: the workers share only this number.
         while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
             match run(task) {
                 Ok(answer) => done.push(answer),
@@ -39,7 +39,7 @@ pub(crate) fn run_all<'a, K: Sync, T: Send>(
     let outcomes: Vec<Result<Vec<T>>> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(workers - 1);
         for _ in 1..workers {
-            // Too few threads make it slower, not wrong.
+            // With fewer threads the work is slower, not wrong.
             let Ok(thread) = std::thread::Builder::new().name("query-fetch".to_owned()).spawn_scoped(scope, work)
             else {
                 break;
@@ -55,7 +55,7 @@ pub(crate) fn run_all<'a, K: Sync, T: Send>(
     for outcome in outcomes {
         match outcome {
             Ok(done) => answers.extend(done),
-            // Workers that were stopped say "cancelled"; the reason is another's.
+            // A worker that was stopped says "cancelled"; the reason is the error of another one.
             Err(error @ Error::Cancelled) => stopped = stopped.or(Some(error)),
             Err(error) => return Err(error),
         }
