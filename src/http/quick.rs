@@ -1,4 +1,4 @@
-//! Plain puts, taken from the receive buffer and answered without hyper, as collectors send them all day.
+//! Plain puts, as collectors send them all day: read from the receive buffer and answered without hyper.
 //!
 //! ```text
 //! socket ─ buffer ─ head ─ points ─ ingest ─ push ─ 204
@@ -38,14 +38,14 @@ pub(crate) use loops::Loops;
 use loops::Turn;
 use wire::Stored;
 
-/// Bytes of a buffer that begins.
+/// Bytes of a new buffer.
 const BUFFER_BYTES_MIN: usize = 16 << 10;
 
 /// A larger buffer is not kept from one request to the next.
 const BUFFER_BYTES_KEPT: usize = 256 << 10;
 
-/// Larger bodies go to hyper's buffers, which are mappings of their own. Up to here that costs more than it is worth: at 5,000
-/// points a request (1.1 MB) a third of the time.
+/// Larger bodies are hyper's, whose buffers are memory mappings of their own. For bodies up to this size such mappings cost too
+/// much: a third of the time at 5,000 points a request (1.1 MB).
 const BODY_BYTES_MAX: usize = 2 << 20;
 
 /// A body that takes longer to come is hyper's, which has rules for those that trickle.
@@ -59,14 +59,14 @@ const FLAGS: Flags = Flags { summary: false, details: false, sync: false, sync_t
 pub(crate) enum Ended<S> {
     /// The connection is over.
     Closed,
-    /// Something else was asked on this socket; these bytes were read of it.
+    /// Another kind of request came on this socket; these bytes of it were read.
     HandOver(Vec<u8>, S),
-    /// A first large body was announced on this socket; these bytes were read of its request.
+    /// The first large body was announced on this socket; these bytes of its request were read.
     Large(Vec<u8>, S),
 }
 
 impl<S> Ended<S> {
-    /// The same with another kind of socket.
+    /// The same, with the socket changed into another type.
     fn with<T>(self, change: impl FnOnce(S) -> io::Result<T>) -> io::Result<Ended<T>> {
         Ok(match self {
             Self::Closed => Ended::Closed,
@@ -76,7 +76,7 @@ impl<S> Ended<S> {
     }
 }
 
-/// Whether this server answers plain puts here at all.
+/// Whether this server's configuration lets plain puts be answered here.
 pub(crate) fn is_on(app: &App) -> bool {
     let config = &app.config;
     mode::serves(config, "/api/put") && !config.publish.enable
@@ -116,17 +116,17 @@ async fn serve(
 
 struct Connection<'a> {
     app: &'a Arc<App>,
-    /// Of the thread, if it is one of small bodies; else large ones are served too.
+    /// The turn of the thread, if it serves only small bodies; without one, large bodies are served too.
     turn: Option<&'a Arc<Turn>>,
     reader: ReadHalf<'a>,
     writer: WriteHalf<'a>,
     raised: Stop,
-    /// It was seen to be raised.
+    /// `raised` was seen.
     is_ending: bool,
     /// How long the peer may be silent.
     patience: Duration,
     body_bytes_max: usize,
-    /// What was received and not answered yet.
+    /// Bytes received for requests that are not answered yet.
     buffer: Vec<u8>,
     pass: gate::Pass,
     stored: Stored,
@@ -134,7 +134,7 @@ struct Connection<'a> {
     quiet_since: Instant,
 }
 
-/// What a wait for bytes came to.
+/// How a wait for bytes ended.
 enum Woken {
     Received,
     /// No more will come, or the socket failed.
@@ -146,9 +146,9 @@ enum Woken {
 /// How far a body came.
 enum Body {
     Whole,
-    /// It is hyper's to wait for the rest.
+    /// The rest is late: hyper waits for it.
     Late,
-    /// The rest did not come, and its sender was told.
+    /// The rest did not come, and the sender was told so.
     Stalled,
 }
 
@@ -228,7 +228,7 @@ impl Connection<'_> {
         while self.buffer.len() < end {
             match self.receive(silence.as_mut(), stopping.as_mut()).await {
                 Woken::Received if began.elapsed() < BODY_PATIENCE || self.buffer.len() >= end => {}
-                // The request that came before the end is answered.
+                // A request that began before the server's end is still answered.
                 Woken::Stopping => {}
                 Woken::Received | Woken::Over => return Body::Late,
                 Woken::Silent => {
@@ -260,7 +260,7 @@ impl Connection<'_> {
                     self.is_ending = true;
                     return Woken::Stopping;
                 }
-                // One timer for the connection's life, put off when it fires: none is set for a request.
+                // One timer for the whole life of the connection. It is moved on only when it fires, so a request sets none.
                 () = silence.as_mut() => {
                     let due = self.quiet_since + self.patience;
                     if due <= Instant::now() {
@@ -272,7 +272,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Tells what became of the points.
+    /// Answers what became of the points.
     async fn answer(&mut self, report: &PutReport) -> io::Result<()> {
         if !report.errors.is_empty() {
             let echo = |_| None::<DatapointEcho<'_>>;
@@ -316,11 +316,11 @@ async fn write_all(stream: &WriteHalf<'_>, mut bytes: &[u8], patience: Duration)
 
 /// What became of a body.
 enum Taken {
-    /// Nothing: it is no put that can be read.
+    /// It is not a put that parses, and nothing was done with it.
     Not,
-    /// Its points, read then, are on their way; a push is due where that was said.
+    /// Its points were handed over after it was read at this instant. If they are held, a push must follow.
     Known(Instant, Submission),
-    /// It was read then, and has a name that is to be looked up or made.
+    /// It was read at this instant, and has a name that must be looked up or made.
     New(Instant),
     Refused(Response),
 }
@@ -346,7 +346,7 @@ fn take(app: &App, body: &[u8], is_pushed: bool) -> Taken {
     }
 }
 
-/// Hands over the points of a body that was read before, on a thread that may wait for the tables of names.
+/// Reads the body again and hands over its points, on a thread that may wait for the UID table.
 async fn take_new(app: &Arc<App>, body: Vec<u8>) -> Result<Submission, Response> {
     let app = Arc::clone(app);
     let submit = move || {

@@ -8,10 +8,10 @@ use http_body_util::BodyExt as _;
 
 use crate::clock;
 
-/// The answer to a put of which all is stored.
+/// The answer to a put whose points are all stored.
 #[derive(Debug)]
 pub(super) struct Stored {
-    /// The second that its date tells.
+    /// The second of its `Date` header.
     second: u64,
     bytes: Vec<u8>,
 }
@@ -69,7 +69,7 @@ pub(super) async fn encode(response: Response<Body>) -> Vec<u8> {
     bytes
 }
 
-/// A name as hyper writes it here: each of its words begins with a capital.
+/// A header's name as hyper writes it on this server: each of its words begins with a capital.
 fn titled(name: &HeaderName) -> String {
     let words = name.as_str().split('-').map(|word| {
         let (first, rest) = word.split_at_checked(1).unwrap_or_default();
