@@ -2,8 +2,8 @@
 //! the server's CPU. Points come from `basalt bench ingest`, are merged on both sides, and are asked for without caches of answers.
 //!
 //! Not quite alike: a range of PromQL begins its steps where the window begins, OpenTSDB's where the clock does. `high-cpu` asks
-//! VictoriaMetrics for points over 90 alone, which OpenTSDB has no words for: Basalt answers with every point. `lastpoint` is the
-//! newest point of each series there, and each series' last of twelve hours here.
+//! VictoriaMetrics for points over 90 alone, which OpenTSDB has no words for: Basalt answers with every point. `lastpoint` asks Basalt
+//! for the newest point of each series, and VictoriaMetrics for each series' last of twelve hours.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
