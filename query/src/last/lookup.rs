@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, Uid, Value};
 use basalt_store::{Columns, Get, Packed, Packing, RowView, Scan};
@@ -16,7 +17,7 @@ use foldhash::fast::RandomState;
 use super::series::{TagSets, Wanted};
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
-use crate::fetch::workers::run_all;
+use crate::fetch::workers::run_all_after;
 use crate::{Error, Result};
 
 /// Rows of one get, and the most hours of one series in it.
@@ -27,6 +28,9 @@ const ROWS_MAX: u64 = 1 << 24;
 /// A bucket's rows are scanned where at least this part of its series are looked for, and so many.
 const SCAN_SERIES_PART: u64 = 4;
 const SCAN_SERIES_MIN: usize = 8;
+/// How long one thread looks into buckets before others help: about what it takes for ten thousand series in the block cache.
+/// Others save little of it, and where the processors are busy their start is waited for.
+const ALONE: Duration = Duration::from_millis(3);
 /// The meta table's family and the column of a series' counter. Its cell's time is that of the last write.
 const META_FAMILY: &[u8] = b"name";
 const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
@@ -96,7 +100,7 @@ impl<'a> Lookup<'a> {
     ///
     /// *Cost*: a row a series and hour, from the newest hour in which any series of the same metric and bucket has one
     /// until the first with a point; the hours of a get double, since who was not seen for long is not likely to be in
-    /// the next hour. Buckets are looked into by several threads.
+    /// the next hour. Buckets are looked into by several threads, where that takes long.
     ///
     /// # Errors
     /// `Invalid`: more than [`ROWS_MAX`] rows. A budget, the store's own.
@@ -106,8 +110,9 @@ impl<'a> Lookup<'a> {
             return self.one_hour_each(groups, wanted);
         }
         self.find_likely(&mut groups)?;
+        let rows = wanted.len() as u64;
         let answers =
-            run_all(&groups, wanted.len() as u64, self.budget, |group| Ok((group, self.group(group, wanted)?)))?;
+            run_all_after(ALONE, &groups, rows, self.budget, |group| Ok((group, self.group(group, wanted)?)))?;
         let mut found: Vec<Option<Point>> = vec![None; wanted.len()];
         for (Group { places, .. }, points) in answers {
             for (place, point) in places.iter().zip(points) {
@@ -163,7 +168,8 @@ impl<'a> Lookup<'a> {
 
     /// The newest point of each series of a group.
     fn group(&self, group: &Group, wanted: &[Wanted]) -> Result<Vec<Option<Point>>> {
-        let series: Vec<Wanted> = group.places.iter().filter_map(|place| wanted.get(*place)).copied().collect();
+        let mut series: Vec<Wanted> = Vec::with_capacity(group.places.len());
+        series.extend(group.places.iter().filter_map(|place| wanted.get(*place)));
         let mut found: Vec<Option<Point>> = vec![None; series.len()];
         let mut open: Vec<usize> = (0..series.len()).collect();
         let mut stretch = group.stretch(self.hours);
