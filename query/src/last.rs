@@ -158,6 +158,10 @@ impl Wish {
         self.wanted.push(Wanted { metric, tags: self.sets.number(tags), counted_s });
     }
 
+    fn add_indexed(&mut self, metric: Uid, set: u32, tags: &[u8]) {
+        self.wanted.push(Wanted { metric, tags: self.sets.number_indexed(set, tags), counted_s: None });
+    }
+
     fn in_order(mut self) -> (Vec<Wanted>, TagSets) {
         let sets = self.sets.sort(&mut self.wanted);
         for range in self.meant_together {
@@ -238,7 +242,7 @@ impl Finder<'_> {
             return Err(Error::TooManySeries { limit });
         }
         let first = self.wish.wanted.len();
-        index.each_tags(&ids, |tags| self.wish.add(metric, tags, None));
+        index.each_tags(&ids, |set, tags| self.wish.add_indexed(metric, set, tags));
         if self.back_scan < 1 {
             for series in self.wish.wanted.split_off(first) {
                 let counted_s = lookup::counted_s(self.schema, metric, self.wish.sets.get(series.tags))?;

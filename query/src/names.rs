@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use basalt_schema::{Schema, Uid, UidKind, tag_pairs};
+use basalt_schema::{Schema, Uid, UidKind};
 use foldhash::fast::RandomState;
 
 use crate::Result;
@@ -45,17 +45,8 @@ impl<'a> Names<'a> {
         keys.iter().map(|key| name(self.schema, &mut self.tagks, UidKind::Tagk, *key)).collect()
     }
 
-    /// The names of the tags whose pairs these bytes are, in their order.
-    pub(crate) fn of_tags(&mut self, tags: &[u8]) -> Result<Box<[TagNames]>> {
-        let widths = self.schema.layout().widths;
-        let mut names = Vec::with_capacity(tags.len() / widths.pair_bytes());
-        for pair in tag_pairs(tags, widths) {
-            names.push(self.tag(pair.key, pair.value)?);
-        }
-        Ok(names.into())
-    }
-
-    fn tag(&mut self, key: Uid, value: Uid) -> Result<(Arc<str>, Arc<str>)> {
+    /// The names of a tag.
+    pub(crate) fn tag(&mut self, key: Uid, value: Uid) -> Result<TagNames> {
         let key = name(self.schema, &mut self.tagks, UidKind::Tagk, key)?;
         Ok((key, name(self.schema, &mut self.tagvs, UidKind::Tagv, value)?))
     }

@@ -159,12 +159,13 @@ impl SeriesIndex {
         found
     }
 
-    /// Tells the tags of each of a set of ids, in the order of ids: the bytes of their pairs.
+    /// Tells the tags of each of a set of ids, in the order of ids: the number of the set of tags, and the bytes of its
+    /// pairs. Series have the same number where they have the same tags, for as long as the index lives.
     ///
     /// *Cost*: no allocation. The index is locked meanwhile: `tell` must not ask it.
-    pub fn each_tags(&self, ids: &RoaringBitmap, mut tell: impl FnMut(&[u8])) {
+    pub fn each_tags(&self, ids: &RoaringBitmap, mut tell: impl FnMut(u32, &[u8])) {
         let table = read(&self.table);
-        ids.iter().filter_map(|id| table.get(id)).for_each(|(_, tags)| tell(tags));
+        ids.iter().filter_map(|id| table.tags(id)).for_each(|(set, tags)| tell(set, tags));
     }
 
     /// Every series of a metric.

@@ -92,7 +92,7 @@ pub use rollup::{Rollup, RollupAggregate, RollupSettings, Rollups, RowSpan};
 pub use row::{Duplicates, RowPoints};
 pub use row_fsck::{RowFsck, RowFsckCounts, RowFsckOptions, RowMend};
 pub use row_key::{KeyLayout, RowKey, SeriesKey};
-pub use salt::{Salt, Salting, TagsHash};
+pub use salt::{MetricSalting, Salt, Salting, TagsHash};
 pub use schema::{Schema, SeriesNames};
 pub use tables::{DATA_FAMILY, Tables};
 pub use tree::{Branch, CompiledTree, Leaf, RuleEdit, RuleKind, Tree, TreeEdit, TreeId, TreeRule, TreeSync, TreeTrial};

@@ -62,23 +62,40 @@ impl Salting {
     /// Global annotations (a metric of zeros) lie in bucket 0. *Cost*: one multiplication a byte. *Source*: OpenTSDB 2.4
     /// `RowKey.prefixKeyWithSalt`: Java's signed-byte array hash, truncated remainder, made positive.
     pub fn salt_of(self, metric: &[u8], tags: &[u8]) -> Salt {
-        self.salt_with(metric, TagsHash::of(tags))
+        self.of_metric(metric).salt_of(TagsHash::of(tags))
     }
 
-    /// [`Salting::salt_of`] of tags whose hash is known. *Cost*: a few multiplications.
-    pub fn salt_with(self, metric: &[u8], tags: TagsHash) -> Salt {
-        if self.width == 0 || metric.iter().all(|byte| *byte == 0) {
-            return Salt(0);
+    /// The buckets of a metric's series, by the UID bytes of the metric: for many series of one metric, and tags whose hash is
+    /// known. *Cost*: a multiplication a byte.
+    pub fn of_metric(self, metric: &[u8]) -> MetricSalting {
+        let is_salted = self.width > 0 && metric.iter().any(|byte| *byte != 0);
+        MetricSalting {
+            hash: metric.iter().copied().fold(1, java_hash_step),
+            buckets: if is_salted { self.buckets } else { 1 },
         }
-        let hash = metric.iter().copied().fold(1, java_hash_step).wrapping_mul(tags.factor).wrapping_add(tags.own);
-        // The remainder's size is all that counts: |h| mod n = |h mod n| for the truncated remainder.
-        Salt(hash.unsigned_abs() % self.buckets)
     }
 
     /// The bytes of `salt` in front of a key: big-endian on the salt's width.
     pub fn encode(self, salt: Salt) -> InlineBytes<8> {
         let bytes = u64::from(salt.0).to_be_bytes();
         InlineBytes::new(bytes.get(8 - self.width()..).unwrap_or(&[]))
+    }
+}
+
+/// How the rows of one metric are salted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetricSalting {
+    hash: i32,
+    /// 1 for rows that all lie in bucket 0.
+    buckets: u32,
+}
+
+impl MetricSalting {
+    /// The bucket of the series with these tags. *Cost*: a multiplication and a division.
+    pub fn salt_of(self, tags: TagsHash) -> Salt {
+        let hash = self.hash.wrapping_mul(tags.factor).wrapping_add(tags.own);
+        // The remainder's size is all that counts: |h| mod n = |h mod n| for the truncated remainder.
+        Salt(hash.unsigned_abs() % self.buckets)
     }
 }
 
@@ -89,7 +106,7 @@ impl Salting {
 /// use basalt_schema::{Salting, TagsHash};
 /// let (metric, tags) = ([0, 0, 2], [0, 0, 1, 0, 0, 1]);
 /// let salting = Salting::EMBEDDED;
-/// assert_eq!(salting.salt_with(&metric, TagsHash::of(&tags)), salting.salt_of(&metric, &tags));
+/// assert_eq!(salting.of_metric(&metric).salt_of(TagsHash::of(&tags)), salting.salt_of(&metric, &tags));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TagsHash {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use basalt_query::{LastAnswer, LastMetric, LastRequest, LastTags, Number};
+use basalt_query::{LastAnswer, LastMetric, LastRequest, LastTags, Number, TagNames};
 use basalt_schema::hex_into;
 
-use super::answer::{tags, text};
+use super::answer::text;
 use super::call::Call;
 use super::error::ApiError;
 use super::number::{write_double, write_integer};
@@ -47,17 +47,26 @@ const OWN_BYTES: usize = 64;
 /// Values are texts, as OpenTSDB's; members and tags stand in the order of their names.
 fn write(answer: &LastAnswer) -> Vec<u8> {
     let metrics: Vec<Told> = answer.metrics.iter().map(Told::metric).collect();
-    let tags: Vec<Told> = answer.tags.iter().map(Told::tags).collect();
+    let mut names = Tags::new(&answer.names);
+    let tags: Vec<Told> = answer.tags.iter().map(|tags| Told::tags(tags, &mut names)).collect();
     let told = || answer.points.iter().filter_map(|of| Some((of, metrics.get(of.metric)?, tags.get(of.tags)?)));
     let bytes: usize = told().map(|(_, metric, tags)| metric.bytes() + tags.bytes() + OWN_BYTES).sum();
     let mut out = Vec::with_capacity(bytes + 2);
     out.push(b'[');
+    // Most series end together: their time is written once.
+    let (mut time_ms, mut time) = (None, Vec::new());
     for (point, metric, tags) in told() {
-        out.extend_from_slice(&metric.name);
-        out.extend_from_slice(&tags.name);
-        write_integer(&mut out, point.time_ms);
-        out.extend_from_slice(&metric.id);
-        out.extend_from_slice(&tags.id);
+        let ((metric, metric_id), (tags, tags_id)) = (metric.parts(), tags.parts());
+        out.extend_from_slice(metric);
+        out.extend_from_slice(tags);
+        if time_ms != Some(point.time_ms) {
+            time_ms = Some(point.time_ms);
+            time.clear();
+            write_integer(&mut time, point.time_ms);
+        }
+        out.extend_from_slice(&time);
+        out.extend_from_slice(metric_id);
+        out.extend_from_slice(tags_id);
         match point.number {
             Number::Integer(integer) => write_integer(&mut out, integer),
             Number::Double(double) => write_double_bare(&mut out, double),
@@ -72,43 +81,95 @@ fn write(answer: &LastAnswer) -> Vec<u8> {
     out
 }
 
-/// The text of a metric, or of a set of tags, in a point: what stands before the time, and what stands behind.
+/// The text of a metric, or of a set of tags, in a point: its name, which stands before the time, and its id behind.
 struct Told {
-    name: Vec<u8>,
-    id: Vec<u8>,
+    text: Vec<u8>,
+    name_bytes: usize,
 }
 
 impl Told {
     fn metric(metric: &LastMetric) -> Self {
-        let (mut name, mut id) = (vec![b'{'], b",\"tsuid\":\"".to_vec());
+        let mut out = vec![b'{'];
         if let Some(metric) = &metric.name {
-            name.extend_from_slice(b"\"metric\":");
-            text(&mut name, metric);
-            name.push(b',');
+            out.extend_from_slice(b"\"metric\":");
+            text(&mut out, metric);
+            out.push(b',');
         }
-        hex_into(&metric.uid, &mut id);
-        Self { name, id }
+        let name_bytes = out.len();
+        out.extend_from_slice(b",\"tsuid\":\"");
+        hex_into(&metric.uid, &mut out);
+        Self { text: out, name_bytes }
     }
 
-    fn tags(of: &LastTags) -> Self {
-        let mut id = Vec::with_capacity(2 * of.uids.len() + OWN_BYTES);
-        let mut name = Vec::new();
+    fn tags(of: &LastTags, tags: &mut Tags<'_>) -> Self {
+        let names_bytes = of.names.as_ref().map_or(0, |names| tags.bytes(names));
+        let mut out = Vec::with_capacity(names_bytes + 2 * of.uids.len() + OWN_BYTES);
         if let Some(names) = &of.names {
-            let mut sorted: Vec<(&str, &str)> = names.iter().map(|(key, tag)| (&**key, &**tag)).collect();
-            sorted.sort_unstable();
-            // Two pairs of quotes, a colon and a comma.
-            name.reserve(sorted.iter().map(|(key, tag)| key.len() + tag.len() + 6).sum::<usize>() + OWN_BYTES);
-            tags(&mut name, sorted);
-            name.push(b',');
+            out.extend_from_slice(b"\"tags\":{");
+            tags.write(names, &mut out);
+            out.extend_from_slice(b"},");
         }
-        name.extend_from_slice(b"\"timestamp\":");
-        hex_into(&of.uids, &mut id);
-        id.extend_from_slice(b"\",\"value\":\"");
-        Self { name, id }
+        out.extend_from_slice(b"\"timestamp\":");
+        let name_bytes = out.len();
+        hex_into(&of.uids, &mut out);
+        out.extend_from_slice(b"\",\"value\":\"");
+        Self { text: out, name_bytes }
+    }
+
+    /// What stands before the time, and what stands behind.
+    fn parts(&self) -> (&[u8], &[u8]) {
+        self.text.split_at_checked(self.name_bytes).unwrap_or_default()
     }
 
     fn bytes(&self) -> usize {
-        self.name.len() + self.id.len()
+        self.text.len()
+    }
+}
+
+/// The tags of an answer, each written once: many sets have the same.
+struct Tags<'a> {
+    /// Each with its text, `"key":"value",`.
+    tags: Vec<(&'a TagNames, Vec<u8>)>,
+    /// Where the tags of the set before stood in it, in the order of their names.
+    order: Vec<usize>,
+}
+
+impl<'a> Tags<'a> {
+    fn new(names: &'a [TagNames]) -> Self {
+        let written = |(key, tag): &TagNames| {
+            let mut out = Vec::with_capacity(key.len() + tag.len() + 6);
+            text(&mut out, key);
+            out.push(b':');
+            text(&mut out, tag);
+            out.push(b',');
+            out
+        };
+        Self { tags: names.iter().map(|names| (names, written(names))).collect(), order: Vec::new() }
+    }
+
+    /// Bytes of a set's text.
+    fn bytes(&self, set: &[usize]) -> usize {
+        set.iter().filter_map(|tag| self.tags.get(*tag)).map(|(_, text)| text.len()).sum()
+    }
+
+    /// Appends a set's tags by their names.
+    fn write(&mut self, set: &[usize], out: &mut Vec<u8>) {
+        let Self { tags, order } = self;
+        let names = |place: &usize| set.get(*place).and_then(|tag| tags.get(*tag)).map(|(names, _)| *names);
+        let key = |place: &usize| names(place).map(|(key, _)| key);
+        // Fast path: sets have the same keys, so that the order of one is that of the next.
+        if order.len() != set.len() || !order.is_sorted_by(|a, b| key(a) < key(b)) {
+            order.clear();
+            order.extend(0..set.len());
+            order.sort_unstable_by_key(names);
+        }
+        for (_, text) in order.iter().filter_map(|place| tags.get(*set.get(*place)?)) {
+            out.extend_from_slice(text);
+        }
+        // The last tag has no comma behind it.
+        if !set.is_empty() {
+            out.pop();
+        }
     }
 }
 
@@ -132,22 +193,23 @@ mod tests {
     /// `L-LAST`: the members and forms that the real OpenTSDB wrote.
     #[test]
     fn a_point_is_written_as_opentsdb_writes_it() {
-        let names =
-            |host: &str| -> Box<[TagNames]> { [("host".into(), host.into()), ("dc".into(), "x".into())].into() };
+        let names = |key: &str, tag: &str| -> TagNames { (key.into(), tag.into()) };
         let metric = |name: Option<&str>| LastMetric { uid: [0, 0, 10].into(), name: name.map(Into::into) };
-        let tags = |names| LastTags { uids: [0, 0, 1, 0, 0, 1].into(), names };
-        let point = |metric, tags, number| LastPoint { metric, tags, time_ms: 1_007, number };
+        let tags =
+            |names: Option<[usize; 2]>| LastTags { uids: [0, 0, 1, 0, 0, 1].into(), names: names.map(Into::into) };
+        let point = |metric, tags, number| LastPoint { metric, tags, time_ms: 1_007 + i64::from(metric == 1), number };
         let of = |metric, tags| point(metric, tags, Number::Integer(-3));
         let many = LastAnswer {
             points: vec![of(0, 0), of(0, 1), of(1, 0)],
             metrics: vec![metric(Some("m")), metric(Some("n"))],
-            tags: vec![tags(Some(names("a\""))), tags(Some(names("b")))],
+            tags: vec![tags(Some([0, 1])), tags(Some([2, 1]))],
+            names: vec![names("host", "a\""), names("dc", "x"), names("host", "b")],
         };
         let id = "00000A000001000001";
         let expected = json!([
             { "timestamp": 1007, "value": "-3", "tsuid": id, "metric": "m", "tags": { "dc": "x", "host": "a\"" } },
             { "timestamp": 1007, "value": "-3", "tsuid": id, "metric": "m", "tags": { "dc": "x", "host": "b" } },
-            { "timestamp": 1007, "value": "-3", "tsuid": id, "metric": "n", "tags": { "dc": "x", "host": "a\"" } },
+            { "timestamp": 1008, "value": "-3", "tsuid": id, "metric": "n", "tags": { "dc": "x", "host": "a\"" } },
         ]);
         assert_eq!(String::from_utf8(write(&many)).unwrap(), expected.to_string());
         let expected = json!([
@@ -158,8 +220,26 @@ mod tests {
             points: vec![point(0, 0, Number::Double(1e-4)), point(0, 0, Number::Double(f64::NAN))],
             metrics: vec![metric(None)],
             tags: vec![tags(None)],
+            names: Vec::new(),
         };
         assert_eq!(String::from_utf8(write(&bare)).unwrap(), expected.to_string());
         assert_eq!(write(&LastAnswer::default()), b"[]");
+    }
+    /// Sets with other keys, as many or not; with a key twice; and none: each as if it stood alone.
+    #[test]
+    fn tags_stand_in_the_order_of_their_names_whatever_the_set_before_had() {
+        let told = [("b", "1"), ("a", "2"), ("c", "0"), ("b", "0"), ("a", "\\")];
+        let names: Vec<TagNames> = told.iter().map(|(key, tag)| ((*key).into(), (*tag).into())).collect();
+        let mut tags = Tags::new(&names);
+        let sets: [&[usize]; 8] = [&[0, 1, 2], &[3, 4, 2], &[2, 0, 1], &[1], &[], &[0, 3], &[3, 0], &[2, 1, 3]];
+        for set in sets {
+            let mut sorted: Vec<&TagNames> = set.iter().map(|tag| &names[*tag]).collect();
+            sorted.sort();
+            let text = |text: &str| serde_json::to_string(text).unwrap();
+            let each: Vec<String> = sorted.iter().map(|(key, tag)| format!("{}:{}", text(key), text(tag))).collect();
+            let mut out = Vec::new();
+            tags.write(set, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), each.join(","), "{set:?}");
+        }
     }
 }

@@ -1,10 +1,10 @@
-//! The answer: points, and once each the metrics and sets of tags that their series are of.
+//! The answer: points, and once each the metrics, sets of tags and tags that their series are of.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use basalt_schema::{Schema, Uid};
+use basalt_schema::{Schema, TagPair, Uid, tag_pairs};
 use foldhash::fast::RandomState;
 
 use super::series::{TagSets, Wanted};
@@ -21,6 +21,8 @@ pub struct LastAnswer {
     pub metrics: Vec<LastMetric>,
     /// The sets of tags that [`LastPoint::tags`] tells.
     pub tags: Vec<LastTags>,
+    /// The names of the tags that [`LastTags::names`] tells.
+    pub names: Vec<TagNames>,
 }
 
 /// The newest point of a series. The series' TSUID is the bytes of its metric's UID, then those of its tags'.
@@ -50,8 +52,8 @@ pub struct LastMetric {
 pub struct LastTags {
     /// The bytes of the pairs' UIDs.
     pub uids: Box<[u8]>,
-    /// Their names by the UIDs of their keys, if they were asked for.
-    pub names: Option<Box<[TagNames]>>,
+    /// Which of the answer's names they have, by the UIDs of their keys, if names were asked for.
+    pub names: Option<Box<[usize]>>,
 }
 
 /// A tag's key and value.
@@ -65,10 +67,12 @@ pub(super) struct Teller<'a> {
     names: Option<Names<'a>>,
     answer: LastAnswer,
     metrics: HashMap<Uid, usize, RandomState>,
+    /// Where in the answer the names of each tag are.
+    tag_places: HashMap<TagPair, usize, RandomState>,
     /// Series come metric by metric: the one before.
     metric: Option<(Uid, usize)>,
     /// Where in the answer each set of tags is, if it is.
-    places: Vec<Option<usize>>,
+    set_places: Vec<Option<usize>>,
 }
 
 impl<'a> Teller<'a> {
@@ -79,8 +83,9 @@ impl<'a> Teller<'a> {
             names: with_names.then(|| Names::new(schema)),
             answer: LastAnswer::default(),
             metrics: HashMap::default(),
+            tag_places: HashMap::default(),
             metric: None,
-            places: vec![None; sets.len()],
+            set_places: vec![None; sets.len()],
         }
     }
 
@@ -116,17 +121,33 @@ impl<'a> Teller<'a> {
     }
 
     fn tags(&mut self, set: u32) -> Result<usize> {
-        let known = self.places.get_mut(set as usize);
-        if let Some(Some(place)) = known {
+        if let Some(Some(place)) = self.set_places.get(set as usize) {
             return Ok(*place);
         }
         let uids = self.sets.get(set);
-        let names = self.names.as_mut().map(|names| names.of_tags(uids)).transpose()?;
+        let names = if self.names.is_some() { Some(self.names_of(uids)?) } else { None };
         self.answer.tags.push(LastTags { uids: uids.into(), names });
         let place = self.answer.tags.len() - 1;
-        if let Some(known) = known {
+        if let Some(known) = self.set_places.get_mut(set as usize) {
             *known = Some(place);
         }
         Ok(place)
+    }
+
+    /// Where in the answer the names of tags are, whose pairs these bytes are.
+    fn names_of(&mut self, tags: &[u8]) -> Result<Box<[usize]>> {
+        let widths = self.schema.layout().widths;
+        let mut places = Vec::with_capacity(tags.len() / widths.pair_bytes());
+        for pair in tag_pairs(tags, widths) {
+            places.push(match (self.tag_places.entry(pair), &mut self.names) {
+                (Entry::Occupied(known), _) => *known.get(),
+                (Entry::Vacant(new), Some(names)) => {
+                    self.answer.names.push(names.tag(pair.key, pair.value)?);
+                    *new.insert(self.answer.names.len() - 1)
+                }
+                (Entry::Vacant(_), None) => continue,
+            });
+        }
+        Ok(places.into())
     }
 }

@@ -130,9 +130,15 @@ impl<'a> Lookup<'a> {
         let layout = self.schema.layout();
         let mut groups: Vec<Group> = Vec::new();
         let mut known: HashMap<(BaseTime, Uid, Salt), usize, RandomState> = HashMap::default();
+        let (mut metric, mut salting) = (Uid::ZERO, layout.salting.of_metric(&[]));
         for (place, series) in wanted.iter().enumerate() {
             let first = BaseTime::of_seconds(series.counted_s.unwrap_or(now_s));
-            let (metric, salt) = (series.metric, self.sets.salt_of(series, layout));
+            // Series come metric by metric.
+            if series.metric != metric {
+                metric = series.metric;
+                salting = layout.salting.of_metric(&metric.encode(layout.widths.metric));
+            }
+            let salt = self.sets.salt_in(salting, series.tags);
             let group = *known.entry((first, metric, salt)).or_insert_with(|| {
                 groups.push(Group { first, metric, salt, places: Vec::new(), likely: None });
                 groups.len() - 1

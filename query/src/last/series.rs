@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use basalt_schema::{KeyLayout, Salt, TagsHash, Uid};
+use basalt_schema::{KeyLayout, MetricSalting, Salt, TagsHash, Uid};
 use foldhash::fast::RandomState;
 
 /// A series whose newest point is wanted.
@@ -29,6 +29,8 @@ pub(super) struct TagSets {
 pub(super) struct MetSets {
     sets: Vec<Arc<[u8]>>,
     numbers: HashMap<Arc<[u8]>, u32, RandomState>,
+    /// Those of the series index, by its numbers of them: most series share their tags with one of another metric.
+    indexed: HashMap<u32, u32, RandomState>,
 }
 
 impl MetSets {
@@ -40,6 +42,16 @@ impl MetSets {
         let (number, tags) = (number(self.sets.len()), Arc::from(tags));
         self.sets.push(Arc::clone(&tags));
         self.numbers.insert(tags, number);
+        number
+    }
+
+    /// The number of a set that the series index has a number of.
+    pub(super) fn number_indexed(&mut self, set: u32, tags: &[u8]) -> u32 {
+        if let Some(number) = self.indexed.get(&set) {
+            return *number;
+        }
+        let number = self.number(tags);
+        self.indexed.insert(set, number);
         number
     }
 
@@ -79,8 +91,12 @@ impl TagSets {
 
     /// The bucket of a series.
     pub(super) fn salt_of(&self, series: &Wanted, layout: KeyLayout) -> Salt {
-        let hash = self.hashes.get(series.tags as usize).copied().unwrap_or_default();
-        layout.salting.salt_with(&series.metric.encode(layout.widths.metric), hash)
+        self.salt_in(layout.salting.of_metric(&series.metric.encode(layout.widths.metric)), series.tags)
+    }
+
+    /// The bucket of a metric's series with a set of tags.
+    pub(super) fn salt_in(&self, salting: MetricSalting, set: u32) -> Salt {
+        salting.salt_of(self.hashes.get(set as usize).copied().unwrap_or_default())
     }
 }
 

@@ -118,6 +118,12 @@ impl SeriesTable {
         Some((*self.metrics.get(series.metric as usize)?, self.tags.get(series.tags)?))
     }
 
+    /// The set of tags of a number: its own number, and its bytes.
+    pub(super) fn tags(&self, number: u32) -> Option<(u32, &[u8])> {
+        let Series { tags, .. } = *self.series.get(number)?;
+        Some((tags, self.tags.get(tags)?))
+    }
+
     fn word(&self, series: Series) -> u32 {
         let mut hasher = self.hashes.build_hasher();
         hasher.write_u64(u64::from(series.metric) << 32 | u64::from(series.tags));
@@ -195,6 +201,7 @@ mod tests {
         {
             assert_eq!(table.find(metric, tags), Some(number));
             assert_eq!(table.get(number), Some((Uid::new(u64::from(metric) + 1), &tags[..])));
+            assert_eq!(table.tags(number), Some((number / 10, &tags[..])));
         }
         assert_eq!(table.get(20_000), None);
     }
