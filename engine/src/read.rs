@@ -150,6 +150,7 @@ fn open_families<'a>(
                 qualifier: None,
                 count: None,
                 packing: reader.packing(),
+                first_cells: false,
                 codec: codecs.find(&family.block_encoding),
             };
             open(read, reader.selection().qualifiers(position))

@@ -137,6 +137,8 @@ pub(crate) struct FamilyRead<'a> {
     pub(crate) count: Option<Arc<BlockCount>>,
     /// How rows may be stood on ([`ReadOptions::packing`]).
     pub(crate) packing: Packing,
+    /// Whether nearly all rows are skipped after their first cell.
+    pub(crate) first_cells: bool,
     /// What tells the points among a memtable's cells, if the family has such.
     pub(crate) codec: Option<&'a Arc<dyn BlockCodec>>,
 }
@@ -157,6 +159,7 @@ impl<'a> FamilyRead<'a> {
             qualifier: None,
             count: None,
             packing: Packing::Cells,
+            first_cells: false,
             codec: None,
         }
     }
@@ -213,6 +216,7 @@ impl FamilyRead<'_> {
         match self.codec.filter(|_| self.packing != Packing::Cells) {
             Some(codec) => Source::MemtableRows(Box::new(MemtableRowCursor::new(cursor, Arc::clone(codec), one_row))),
             None if one_row => Source::Memtable(cursor.of_one_row(self.qualifier.is_none())),
+            None if self.first_cells => Source::Memtable(cursor.of_first_cells()),
             None => Source::Memtable(cursor),
         }
     }

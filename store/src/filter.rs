@@ -91,6 +91,22 @@ impl Filter {
             _ => false,
         }
     }
+
+    /// Whether it passes one cell of a row at most: a store may then leave the rest of the row unread.
+    ///
+    /// ```
+    /// use basalt_store::{Filter, ListOperator};
+    /// let both = vec![Filter::FirstKeyOnly, Filter::KeyOnly];
+    /// assert!(Filter::List(ListOperator::All, both.clone()).is_first_key_only());
+    /// assert!(!Filter::List(ListOperator::One, both).is_first_key_only());
+    /// ```
+    pub fn is_first_key_only(&self) -> bool {
+        match self {
+            Self::FirstKeyOnly => true,
+            Self::List(ListOperator::All, list) => list.iter().any(Self::is_first_key_only),
+            _ => false,
+        }
+    }
 }
 
 /// How a list of filters combines.

@@ -97,6 +97,12 @@ impl MemtableCursor {
         self
     }
 
+    /// The same cursor for a scan that reads the first cells of rows and skips the rest, which need not be copied.
+    pub(crate) fn of_first_cells(mut self) -> MemtableCursor {
+        self.piece_bytes = GET_BYTES;
+        self
+    }
+
     /// Cells with a later number are not visible.
     pub(super) fn read_point(&self) -> u64 {
         self.read_point

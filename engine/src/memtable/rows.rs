@@ -57,7 +57,7 @@ pub(super) struct Rows {
     heads: Heads,
     slab: RowSlab,
     handles: Handles,
-    /// The number behind that of the row looked up last by its handle.
+    /// The number behind that of the row looked up last.
     next: u32,
     runs: Runs,
     /// Numbers of rows by the hashes of their keys. It holds a first part of the slab's rows, and the rest once a key is sought.
@@ -147,6 +147,19 @@ impl Rows {
         if sought.iter().all(|row| self.is_behind_all(row.key, arena)) {
             return;
         }
+        // Fast path: as in `look_up_handle`.
+        let is_next = |(row, number): (&MemRow<'_>, u32)| self.slab.key(number, arena) == row.key;
+        let guessed = sought.iter().zip(self.next..).take_while(|next| is_next(*next)).count();
+        found.iter_mut().zip(self.next..).take(guessed).for_each(|(found, number)| *found = Some(number));
+        let (sought, places) =
+            (sought.get(guessed..).unwrap_or_default(), found.get_mut(guessed..).unwrap_or_default());
+        if !sought.is_empty() {
+            self.look_up_hashes(sought, places, arena);
+        }
+        self.next = found.last().copied().flatten().map_or(self.next, |number| number + 1);
+    }
+
+    fn look_up_hashes(&mut self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
         self.index_all(arena);
         let Rows { slab, by_key, hashes, .. } = self;
         // The memory of each step is asked for of all rows before the next step, which needs it: so all of them wait for it once

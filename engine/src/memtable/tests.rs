@@ -234,9 +234,11 @@ fn cells_come_in_cell_order_up_to_the_read_point() {
         let (memtable, expected) = filled(seed, 6000);
         for read_point in [0, 1, 3000, u64::MAX] {
             let seen: Vec<_> = expected.iter().filter(|cell| u64::MAX - cell.4 <= read_point).cloned().collect();
-            let mut forward = cursor(&memtable, Direction::Forward, read_point);
-            forward.rewind().unwrap();
-            assert_eq!(drain(&mut forward), seen);
+            let whole = cursor(&memtable, Direction::Forward, read_point);
+            for mut forward in [whole, cursor(&memtable, Direction::Forward, read_point).of_first_cells()] {
+                forward.rewind().unwrap();
+                assert_eq!(drain(&mut forward), seen);
+            }
             let mut rows: Vec<_> = seen.chunk_by(|a, b| a.0 == b.0).collect();
             rows.reverse();
             let mut reverse = cursor(&memtable, Direction::Reverse, read_point);
@@ -282,12 +284,15 @@ fn a_seek_finds_the_first_cell_not_before_the_column() {
     let (memtable, expected) = filled(9, 3000);
     let mut rng = SplitMix::new(1);
     let mut kept = cursor(&memtable, Direction::Forward, u64::MAX);
+    let mut first = cursor(&memtable, Direction::Forward, u64::MAX).of_first_cells();
     for _ in 0..300 {
         let row = vec![b'r', rng.below(7).to_le_bytes()[0]];
         let qualifier = if rng.chance(1, 3) { Vec::new() } else { rng.below(450).to_be_bytes().to_vec() };
         let from = expected.partition_point(|cell| (&cell.0, &cell.1) < (&row, &qualifier));
         kept.seek(&row, &qualifier).unwrap();
         assert_eq!(kept.cell().map(|cell| held(&cell)), expected.get(from).cloned());
+        first.seek(&row, &qualifier).unwrap();
+        assert_eq!(first.cell().map(|cell| held(&cell)), expected.get(from).cloned());
         let mut one = cursor(&memtable, Direction::Forward, u64::MAX).of_one_row(false);
         one.seek(&row, &qualifier).unwrap();
         let rest: Vec<_> = expected[from..].iter().filter(|cell| cell.0 == row).cloned().collect();

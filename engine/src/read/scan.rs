@@ -6,7 +6,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use basalt_store::{Cost, Packing, RowBatch, RowBatchBuilder, RowReader, RowVerdict, Scan, ScanSender, Scanner};
+use basalt_store::{
+    Cost, Filter, Packing, RowBatch, RowBatchBuilder, RowReader, RowVerdict, Scan, ScanSender, Scanner,
+};
 
 use super::{Rows, cost, open_families};
 use crate::block_cache::Caching;
@@ -197,6 +199,7 @@ impl ScanWalk {
             if self.scan.reversed {
                 family.packing = Packing::Cells;
             }
+            family.first_cells = self.scan.filter.as_ref().is_some_and(Filter::is_first_key_only);
             family.count = Some(Arc::clone(&self.count));
             family.open(&view)
         });

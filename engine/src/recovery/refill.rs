@@ -63,14 +63,15 @@ struct Target {
 /// Rows that were read and are in no memtable yet.
 #[derive(Debug, Default)]
 struct Waiting<'t, 'c> {
-    rows: Vec<WaitingRow<'t>>,
+    /// Those of each target, by its place, with the target; targets without rows have none.
+    of_targets: Vec<(Option<&'t Target>, Vec<WaitingRow>)>,
+    rows_count: usize,
     keys: Vec<u8>,
     cells: Vec<LoggedCell<'c>>,
 }
 
 #[derive(Debug)]
-struct WaitingRow<'t> {
-    target: &'t Target,
+struct WaitingRow {
     sequence: SeqNo,
     /// Among the keys.
     key: Range<usize>,
@@ -140,7 +141,8 @@ impl Refill {
     fn insert(&self, chunk: &Chunk, turn: usize, threads: usize) -> Done {
         let mut writers: Vec<Option<MemtableWriter<'_>>> = Vec::new();
         writers.resize_with(self.regions_count, || None);
-        let (mut clock, mut cells, mut waiting) = (Timestamp(0), Vec::new(), Waiting::default());
+        let is_mine: Vec<bool> = (0..self.regions_count).map(|place| place % threads == turn).collect();
+        let (mut clock, mut cells, mut waiting) = (Timestamp(0), Vec::new(), Waiting::of(self.regions_count));
         let mut insert = |kind, sequence, payload| {
             let mut batch = LoggedBatch::decode(kind, payload, sequence)?;
             clock = clock.max(batch.server_time);
@@ -148,7 +150,7 @@ impl Refill {
             let Some(table) = self.tables.get(&batch.table) else { return Some(()) };
             while let Some((key, sequence)) = batch.next_row(&mut cells)? {
                 let Some(target) = table.targets.get(table.starts.index_of(&table.regions, key)) else { continue };
-                if target.place % threads != turn || sequence.0 <= target.flushed {
+                if !is_mine.get(target.place).is_some_and(|is_mine| *is_mine) || sequence.0 <= target.flushed {
                     continue;
                 }
                 table.keep_families(&mut cells);
@@ -169,32 +171,43 @@ impl Refill {
 }
 
 impl<'t, 'c> Waiting<'t, 'c> {
-    /// Adds a row behind the others; answers how many there are.
+    /// Of so many targets.
+    fn of(targets_count: usize) -> Self {
+        let mut of_targets = Vec::new();
+        of_targets.resize_with(targets_count, Default::default);
+        Self { of_targets, ..Self::default() }
+    }
+
+    /// Adds a row behind the others of its target; answers how many rows there are.
     fn add(&mut self, target: &'t Target, (key, sequence): (&[u8], SeqNo), cells: &[LoggedCell<'c>]) -> usize {
-        let Waiting { rows, keys, cells: all } = self;
+        let Waiting { of_targets, rows_count, keys, cells: all } = self;
         let from = (keys.len(), all.len());
         keys.extend_from_slice(key);
         all.extend_from_slice(cells);
-        rows.push(WaitingRow { target, sequence, key: from.0..keys.len(), cells: from.1..all.len() });
-        rows.len()
+        if let Some((of_target, rows)) = of_targets.get_mut(target.place) {
+            *of_target = Some(target);
+            rows.push(WaitingRow { sequence, key: from.0..keys.len(), cells: from.1..all.len() });
+        }
+        *rows_count += 1;
+        *rows_count
     }
 
     /// Puts all rows into the memtables, each one's in their order.
     fn put(&mut self, writers: &mut [Option<MemtableWriter<'t>>]) {
-        self.rows.sort_by_key(|row| row.target.place);
-        let row_of = |row: &WaitingRow<'t>| {
-            let (key, cells) = (self.keys.get(row.key.clone())?, self.cells.get(row.cells.clone())?);
+        let Waiting { of_targets, rows_count, keys, cells } = self;
+        let row_of = |row: &WaitingRow| {
+            let (key, cells) = (keys.get(row.key.clone())?, cells.get(row.cells.clone())?);
             Some(MemRow { key, handle: None, sequence: row.sequence, cells })
         };
-        for of_target in self.rows.chunk_by(|a, b| a.target.place == b.target.place) {
-            let Some(target) = of_target.first().map(|row| row.target) else { continue };
-            let Some(writer) = writers.get_mut(target.place) else { continue };
-            let rows: Vec<_> = of_target.iter().filter_map(row_of).collect();
+        for ((target, waiting), writer) in of_targets.iter_mut().zip(writers) {
+            let Some(target) = target.take() else { continue };
+            let rows: Vec<_> = waiting.iter().filter_map(row_of).collect();
             writer.get_or_insert_with(|| target.memtable.insert()).rows(&rows);
+            waiting.clear();
         }
-        self.rows.clear();
-        self.keys.clear();
-        self.cells.clear();
+        *rows_count = 0;
+        keys.clear();
+        cells.clear();
     }
 }
 
