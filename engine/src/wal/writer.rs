@@ -108,7 +108,10 @@ impl Writer {
         let done = self.write(group);
         // Of a segment that was left meanwhile everything is on disk.
         let from = if self.segment.id == segment { from } else { 0 };
-        self.segment.file.start_sync(from, self.offset - from);
+        // To the system no bytes mean all there are.
+        if self.offset > from {
+            self.segment.file.start_sync(from, self.offset - from);
+        }
         done
     }
 
