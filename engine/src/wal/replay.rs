@@ -100,6 +100,8 @@ pub(crate) struct Replay<'a> {
     sealed: Vec<Sealed>,
     /// Bytes behind the end of a segment that are neither record nor zero.
     torn: Option<(Cut, Damage)>,
+    /// What the segment before held: its memory is used again for the next, as the system clears what it gives anew.
+    bytes: Vec<u8>,
 }
 
 impl<'a> Replay<'a> {
@@ -116,7 +118,8 @@ impl<'a> Replay<'a> {
     ) -> Result<Replay<'a>> {
         let ids = segment_ids(fs, dir, first)?;
         let end = LogPos::new(first, SEGMENT_HEADER_BYTES);
-        let mut state = Replay { fs, dir, first, last_sequence: 0, end, sealed: Vec::new(), torn: None };
+        let mut state =
+            Replay { fs, dir, first, last_sequence: 0, end, sealed: Vec::new(), torn: None, bytes: Vec::new() };
         for (index, id) in ids.iter().enumerate() {
             state.segment(*id, index + 1 == ids.len(), visit)?;
         }
@@ -125,7 +128,8 @@ impl<'a> Replay<'a> {
 
     fn segment(&mut self, id: SegmentId, is_last: bool, visit: &mut Visit<'_>) -> Result<()> {
         let path = id.path(self.dir);
-        let bytes = read_whole(self.fs, &path)?;
+        let mut bytes = std::mem::take(&mut self.bytes);
+        read_whole(self.fs, &path, &mut bytes)?;
         if is_last && (bytes.len() as u64) < SEGMENT_HEADER_BYTES {
             // Shorter than any segment that was made: nothing of it was ever in use.
             return Ok(());
@@ -147,7 +151,9 @@ impl<'a> Replay<'a> {
                 Step::Damaged(damage) => break Some(damage),
             }
         };
-        self.stop(id, &bytes, offset, stop)
+        self.stop(id, &bytes, offset, stop)?;
+        self.bytes = bytes;
+        Ok(())
     }
 
     /// The first record of a segment says where the one before it ended.
@@ -223,7 +229,7 @@ impl<'a> Replay<'a> {
     ///
     /// # Errors
     /// Any I/O error.
-    pub(crate) fn finish(self) -> Result<Replayed> {
+    pub(crate) fn finish(mut self) -> Result<Replayed> {
         let last = self.sealed.last().map(|sealed| sealed.id);
         if let Some(sealed) = self.sealed.last() {
             let path = sealed.id.path(self.dir);
@@ -231,9 +237,9 @@ impl<'a> Replay<'a> {
             file.set_len(sealed.bytes).map_err(Error::io(IoOp::SetLen, &path))?;
             // Written once more: after a failed sync the system takes bytes for written that are in its memory only,
             // and a sync of them does nothing.
-            let bytes = read_whole(self.fs, &path)?;
+            read_whole(self.fs, &path, &mut self.bytes)?;
             let start = usize::try_from(SEGMENT_HEADER_BYTES).unwrap_or(usize::MAX);
-            let records = bytes.get(start..).unwrap_or_default();
+            let records = self.bytes.get(start..).unwrap_or_default();
             file.write_at(SEGMENT_HEADER_BYTES, records).map_err(Error::io(IoOp::Write, &path))?;
             file.sync_data().map_err(Error::io(IoOp::SyncData, &path))?;
         }
@@ -251,7 +257,8 @@ impl<'a> Replay<'a> {
     }
 }
 
-fn read_whole(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
+/// Reads a file to its end; what `bytes` held before is gone.
+fn read_whole(fs: &dyn FileSystem, path: &Path, bytes: &mut Vec<u8>) -> Result<()> {
     let file = fs.open(path).map_err(Error::io(IoOp::Open, path))?;
     let len = file.len().map_err(Error::io(IoOp::Len, path))?;
     if len > SEGMENT_BYTES_MAX {
@@ -264,7 +271,6 @@ fn read_whole(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
             found: len,
         });
     }
-    let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
-    file.read_exact_at(0, &mut bytes).map_err(Error::io(IoOp::Read, path))?;
-    Ok(bytes)
+    bytes.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
+    file.read_exact_at(0, bytes).map_err(Error::io(IoOp::Read, path))
 }

@@ -692,3 +692,33 @@ fn pushes_and_the_writer_thread_share_the_log() {
     assert_eq!(held.len(), 300);
     assert!(held.is_sorted_by(|a, b| a.0 < b.0));
 }
+
+/// A segment that is shorter than the one before it ends where its own bytes end.
+#[test]
+fn a_short_segment_behind_a_long_one_ends_with_its_own_bytes() {
+    let fs = SimFs::new(3);
+    let dir = Path::new("/d");
+    fs.create_dir_all(dir).unwrap();
+    let (mut sequence, mut synced) = (0, 0);
+    for (id, lengths) in [(1, &[900, 900, 900][..]), (2, &[10]), (3, &[500, 10])] {
+        let mut bytes = segment_header(SegmentId(id));
+        for len in lengths {
+            sequence += 1;
+            let (offset, mut record) = (bytes.len() as u64, closed_record(&payload(sequence, *len)));
+            record::stamp(&mut record, u64::from(id), offset, sequence, synced);
+            bytes.extend_from_slice(&record);
+        }
+        synced = LogPos::new(SegmentId(id), bytes.len() as u64).0;
+        let file = fs.create(&SegmentId(id).path(dir)).unwrap();
+        file.write_at(0, &bytes).unwrap();
+    }
+    let mut held = Vec::new();
+    let replayed = replay(&fs, dir, FIRST, &mut |record| {
+        held.push((record.sequence, record.payload.to_vec()));
+        Ok(())
+    });
+    let replayed = replayed.unwrap();
+    assert_eq!((replayed.cut, replayed.last_sequence, replayed.end.0), (None, 6, synced));
+    let expected = [900, 900, 900, 10, 500, 10].iter().zip(1..).map(|(len, number)| (number, payload(number, *len)));
+    assert_eq!(held, expected.collect::<Held>());
+}
