@@ -21,6 +21,12 @@ impl<'a> Fields<'a> {
         self.rest.is_empty()
     }
 
+    /// All that is left, which stays.
+    #[inline]
+    pub(crate) fn peek(&self) -> &'a [u8] {
+        self.rest
+    }
+
     pub(crate) fn left(&self) -> usize {
         self.rest.len()
     }

@@ -13,6 +13,7 @@
 //! Readers copy out one piece at a time under a read lock. Their read point fixes what they see, and a cell in the
 //! memtable never changes, so the pieces of one row agree although writers come in between.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -87,6 +88,38 @@ pub(crate) struct InlineCell {
     /// The place of its row in the change.
     pub(crate) row: u32,
     pub(crate) inline: Inline,
+}
+
+/// A row of one small cell, with what its key is among the bytes of the keys of many.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SmallRow {
+    key_start: u32,
+    key_bytes: u32,
+    family: FamilyId,
+    inline: Inline,
+    timestamp: Timestamp,
+    sequence: SeqNo,
+}
+
+impl SmallRow {
+    /// `None` for a cell that is not small, and where the key begins too far behind.
+    #[inline]
+    pub(crate) fn of(key: Range<usize>, sequence: SeqNo, cell: &LoggedCell<'_>) -> Option<SmallRow> {
+        Some(SmallRow {
+            key_start: u32::try_from(key.start).ok()?,
+            key_bytes: u32::try_from(key.len()).ok()?,
+            family: cell.family,
+            inline: Inline::of(cell.kind, cell.qualifier, cell.value)?,
+            timestamp: cell.timestamp,
+            sequence,
+        })
+    }
+
+    #[inline]
+    fn key<'k>(&self, keys: &'k [u8]) -> &'k [u8] {
+        let start = self.key_start as usize;
+        keys.get(start..start + self.key_bytes as usize).unwrap_or_default()
+    }
 }
 
 /// Small cells of a change.
@@ -206,6 +239,21 @@ impl MemtableWriter<'_> {
         }
     }
 
+    /// As [`MemtableWriter::rows`], of rows whose keys lie among `keys`.
+    pub(crate) fn small_rows(&mut self, rows: &[SmallRow], keys: &[u8]) {
+        let first = rows.iter().map(|row| row.sequence.0).min();
+        self.memtable.first_sequence.fetch_min(first.unwrap_or(u64::MAX), Ordering::Relaxed);
+        for rows in rows.chunks(ROWS_AT_ONCE) {
+            for alike in rows.chunk_by(|a, b| a.family == b.family) {
+                let Some(row) = alike.first() else { continue };
+                let index = self.family_index(row.family);
+                if let Some(cells) = self.families.get_mut(index) {
+                    self.added_bytes += cells.insert_small(alike, keys);
+                }
+            }
+        }
+    }
+
     /// Inserts rows whose first cells are of one family.
     fn rows_of(&mut self, family: FamilyId, rows: &[MemRow<'_>]) {
         let index = self.family_index(family);
@@ -306,6 +354,39 @@ impl FamilyCells {
                 let key = key_of(*row);
                 added += ROW_BYTES + key.len() as u64;
                 rows.insert((key, Some(*handle)), entry.again(), arena);
+            }
+        }
+        added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;
+        self.settle_if_full();
+        added
+    }
+
+    /// The same with rows of one small cell, [`ROWS_AT_ONCE`] at most.
+    fn insert_small(&mut self, small: &[SmallRow], keys: &[u8]) -> u64 {
+        let FamilyCells { rows, arena, tail, .. } = self;
+        let (mut places, stamps, mut added) = ([None; ROWS_AT_ONCE], arena.stamps_count(), 0);
+        if let Some(found) = places.get_mut(..small.len()) {
+            rows.look_up_keys(small, |row| row.key(keys), found, arena);
+        }
+        let mut before: Option<(&SmallRow, Stamped)> = None;
+        for (row, found) in small.iter().zip(places) {
+            // Fast path: as in `insert_inline`.
+            let shared = before.filter(|(before, _)| before.timestamp == row.timestamp);
+            let shared = shared.and_then(|(before, (stamp, behind))| {
+                let more = u16::try_from(row.sequence.0.checked_sub(before.sequence.0)?).ok()?;
+                Some((stamp, behind.checked_add(more)?))
+            });
+            let stamped = shared.unwrap_or_else(|| arena.stamp(row.timestamp, row.sequence));
+            before = Some((row, stamped));
+            let entry = row.inline.entry(stamped);
+            // One that is not found may have come with these.
+            if let Some(at) = found.or_else(|| rows.get(row.key(keys), None, arena)) {
+                added += size_of::<Entry>() as u64;
+                tail.push((at, entry));
+            } else {
+                let key = row.key(keys);
+                added += ROW_BYTES + key.len() as u64;
+                rows.insert((key, None), entry.again(), arena);
             }
         }
         added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;

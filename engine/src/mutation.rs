@@ -184,23 +184,102 @@ impl<'a> LoggedBatch<'a> {
     /// The next row: its key, its number, its cells; `None` in place of the row where it does not read.
     ///
     /// `Some(None)` is the end of the batch.
-    #[expect(clippy::option_option, reason = "one caller, which takes it apart at once")]
+    #[expect(clippy::option_option, reason = "the caller takes it apart at once")]
     pub(crate) fn next_row(&mut self, cells: &mut Vec<LoggedCell<'a>>) -> Option<Option<(&[u8], SeqNo)>> {
-        cells.clear();
+        let Some(sequence) = self.begin_row()? else { return Some(None) };
+        self.cells_into(cells)?;
+        Some(Some((&self.key, sequence)))
+    }
+
+    /// The same without the cells, which are read or skipped next; [`LoggedBatch::key`] is the row's.
+    #[expect(clippy::option_option, reason = "the caller takes it apart at once")]
+    #[inline]
+    pub(crate) fn begin_row(&mut self) -> Option<Option<SeqNo>> {
         if self.rows_left == 0 {
             return self.fields.is_empty().then_some(None);
         }
         self.rows_left -= 1;
         self.read_key()?;
+        Some(Some(SeqNo(self.sequence - u64::from(self.rows_left))))
+    }
+
+    /// The key of the row that was begun last.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Reads the cells of the row that was begun; `None` where they do not read.
+    #[inline]
+    pub(crate) fn cells_into(&mut self, cells: &mut Vec<LoggedCell<'a>>) -> Option<()> {
+        cells.clear();
+        if let Some(lone) = self.lone_cell() {
+            cells.push(lone);
+            return Some(());
+        }
         let count = self.fields.varint()?;
         for _ in 0..count {
             cells.push(self.cell()?);
         }
-        Some(Some((&self.key, SeqNo(self.sequence - u64::from(self.rows_left)))))
+        Some(())
     }
 
+    /// Skips the cells of the row that was begun; `None` where it cannot be told where they end. What they are is not looked at.
+    #[inline]
+    pub(crate) fn skip_cells(&mut self) -> Option<()> {
+        if self.lone_cell().is_some() {
+            return Some(());
+        }
+        let count = self.fields.varint()?;
+        for _ in 0..count {
+            let family = self.fields.varint()?;
+            self.fields.u8()?;
+            if self.has_whole_keys || family & 1 == 1 {
+                self.fields.varint()?;
+            }
+            self.fields.string()?;
+            self.fields.string()?;
+        }
+        Some(())
+    }
+
+    /// Fast path: a row of one cell, of which all numbers are small. `None` for any other, which is still to be read.
+    #[inline]
+    fn lone_cell(&mut self) -> Option<LoggedCell<'a>> {
+        let (head, rest) = self.fields.peek().split_first_chunk()?;
+        let [1, family @ ..0x80, kind, qualifier @ ..0x80] = *head else { return None };
+        let (qualifier, rest) = rest.split_at_checked(qualifier.into())?;
+        let [value @ ..0x80, rest @ ..] = rest else { return None };
+        let (value, rest) = rest.split_at_checked((*value).into())?;
+        if self.has_whole_keys || family & 1 == 1 {
+            return None;
+        }
+        let (family, timestamp) = (FamilyId((family >> 1).into()), self.server_time);
+        let kind = CellKind::from_code(kind).ok()?;
+        self.fields = Fields::new(rest);
+        Some(LoggedCell { family, kind, timestamp, qualifier, value })
+    }
+
+    #[inline]
     fn read_key(&mut self) -> Option<()> {
-        self.spare.clear();
+        // Fast path: a key as long as the one before, of which the numbers are small; most often salt and metric are others.
+        if let Some(([prefix @ ..0x80, suffix @ ..0x80, len @ ..0x80], rest)) = self.fields.peek().split_first_chunk()
+            && let (prefix, suffix, len) = (usize::from(*prefix), usize::from(*suffix), usize::from(*len))
+            && prefix + len + suffix == self.key.len()
+            && !self.has_whole_keys
+            && let Some((between, rest)) = rest.split_at_checked(len)
+            && let Some(differs) = self.key.get_mut(prefix..prefix + len)
+        {
+            match (differs.first_chunk_mut(), between) {
+                (Some(differs), [a, b, c, d]) => *differs = [*a, *b, *c, *d],
+                _ => differs.copy_from_slice(between),
+            }
+            self.fields = Fields::new(rest);
+            return Some(());
+        }
+        self.read_any_key()
+    }
+
+    fn read_any_key(&mut self) -> Option<()> {
         let (mut prefix, mut suffix) = (0, 0);
         if !self.has_whole_keys {
             prefix = usize::try_from(self.fields.varint()?).ok()?;
@@ -208,13 +287,9 @@ impl<'a> LoggedBatch<'a> {
         }
         let between = self.fields.string()?;
         // What is shared at the end lies behind what is shared at the beginning.
-        let (front, rest) = self.key.split_at_mut_checked(prefix)?;
-        let (differs, back) = rest.split_at_mut_checked(rest.len().checked_sub(suffix)?)?;
-        // Fast path: keys of one length.
-        if differs.len() == between.len() {
-            differs.copy_from_slice(between);
-            return Some(());
-        }
+        let (front, rest) = self.key.split_at_checked(prefix)?;
+        let (_, back) = rest.split_at_checked(rest.len().checked_sub(suffix)?)?;
+        self.spare.clear();
         for piece in [front, between, back] {
             self.spare.extend_from_slice(piece);
         }
@@ -342,6 +417,59 @@ mod tests {
         assert!(batch.next_row(&mut found).unwrap().is_none());
     }
 
+    /// Rows of one cell about as long as what is read at once, and rows that are skipped between those that are read.
+    #[test]
+    fn rows_are_read_or_skipped_whatever_their_cells() {
+        let bytes: Vec<u8> = (1..=200).collect();
+        let of = |family, timestamp| LoggedCell { family: FamilyId(family), timestamp: Timestamp(timestamp), ..PUT };
+        let mut rows: Vec<Vec<LoggedCell<'_>>> = vec![Vec::new(), vec![PUT; 128]];
+        for (family, timestamp) in [(0, 77), (1, 77), (0x3f, 77), (0x40, 77), (u32::MAX, 77), (1, 78), (1, 1 << 50)] {
+            for (qualifier, value) in
+                [(0, 0), (2, 1), (1, 0), (0, 2), (127, 0), (0, 127), (128, 0), (0, 128), (130, 150)]
+            {
+                let (qualifier, value) = (&bytes[..qualifier], &bytes[..value]);
+                let cell = LoggedCell { qualifier, value, ..of(family, timestamp) };
+                rows.extend([vec![cell], vec![cell; 2], vec![LoggedCell { kind: CellKind::DeleteColumn, ..cell }]]);
+            }
+        }
+        let keys: Vec<String> = (0..rows.len()).map(|row| format!("r{:03}s{}", row * 7 % 1000, row % 5)).collect();
+        let mut writer = MutationWriter::begin(TableId(3), Timestamp(77), 0);
+        for (key, cells) in keys.iter().zip(&rows) {
+            writer.row(key.as_bytes(), cells.len());
+            for cell in cells {
+                writer.cell(cell);
+            }
+        }
+        let record = writer.finish();
+        let payload = &record[record::HEADER_BYTES..record::HEADER_BYTES + payload_len(&record)];
+        for turn in 0..3 {
+            let (mut batch, mut found) = (LoggedBatch::decode(MUTATIONS, payload, 1000).unwrap(), Vec::new());
+            for (index, (key, cells)) in keys.iter().zip(&rows).enumerate() {
+                let sequence = batch.begin_row().unwrap().unwrap();
+                assert_eq!(sequence, SeqNo(1001 - (rows.len() - index) as u64));
+                assert_eq!(batch.key(), key.as_bytes());
+                if index % 3 == turn {
+                    batch.skip_cells().unwrap();
+                } else {
+                    batch.cells_into(&mut found).unwrap();
+                    assert_eq!(&found, cells);
+                }
+            }
+            assert_eq!(batch.begin_row(), Some(None));
+        }
+        for cut in 0..payload.len() {
+            let mut batch = LoggedBatch::decode(MUTATIONS, &payload[..cut], 1000);
+            let mut skip = || {
+                let batch = batch.as_mut()?;
+                while batch.begin_row()?.is_some() {
+                    batch.skip_cells()?;
+                }
+                Some(())
+            };
+            assert!(skip().is_none(), "a payload cut at {cut} reads whole");
+        }
+    }
+
     #[test]
     fn keys_come_back_whatever_they_share() {
         let long = [b'x'; 100];
@@ -412,6 +540,32 @@ mod tests {
             assert_eq!(cells, [PUT]);
         }
         assert_eq!(batch.next_row(&mut cells), Some(None));
+    }
+
+    /// The second key of version 1, as long as the first, begins as if it shared all of it.
+    #[test]
+    fn a_whole_key_is_not_taken_for_what_it_shares() {
+        let mut payload = Vec::new();
+        payload.extend_from_slice(&3_u32.to_le_bytes());
+        payload.extend_from_slice(&77_u64.to_le_bytes());
+        payload.extend_from_slice(&2_u32.to_le_bytes());
+        payload.extend_from_slice(b"\x02\x05\x05\x01\x01\x04\x07\x01q\x01v");
+        payload.extend_from_slice(b"\x02\x00\x00\x01\x01\x04\x07\x01q\x01v");
+        for skips in [false, true] {
+            let mut batch = LoggedBatch::decode(WHOLE_KEYS, &payload, 10).unwrap();
+            let mut cells = Vec::new();
+            for key in [[5, 5], [0, 0]] {
+                batch.begin_row().unwrap().unwrap();
+                assert_eq!(batch.key(), key);
+                if skips {
+                    batch.skip_cells().unwrap();
+                } else {
+                    batch.cells_into(&mut cells).unwrap();
+                    assert_eq!(cells, [LoggedCell { timestamp: Timestamp(7), ..PUT }]);
+                }
+            }
+            assert_eq!(batch.begin_row(), Some(None));
+        }
     }
 
     /// What comes after the rows of a payload that may be cut.

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use basalt_store::{Durability, FamilyDescriptor, MutationBatch, Timestamp};
+use basalt_store::{CellKind, Durability, FamilyDescriptor, MutationBatch, Timestamp};
 
 use super::tests::{expected, name, options, put, scan, table};
 use super::*;
 use crate::error::Error as EngineError;
-use crate::io::{FileSystem, SimFs};
+use crate::io::{FileSystem, Rng, SimFs, SplitMix};
+use crate::mutation::MUTATIONS;
 use crate::record;
 use crate::wal::Write;
 
@@ -144,6 +145,98 @@ fn a_record_that_does_not_read_is_told_and_nothing_is_cut() {
     };
     assert!(told(&refused), "{refused}");
     assert_eq!(segment_lengths(&folder), before);
+}
+
+/// A record that reads but for what one of its cells is, which only the thread sees whose region it is in, and a foreign one behind
+/// it, which all see: the first is told.
+#[test]
+fn of_records_that_do_not_read_the_first_is_told() {
+    for key in [b"a", b"z"] {
+        let fs = SimFs::new(5);
+        let engine = open(&fs);
+        engine.create_table(table(), &["k".into()]).unwrap();
+        overwrite(&engine, 30);
+        let mut payload = engine.core.table(&name()).unwrap().id.0.to_le_bytes().to_vec();
+        payload.extend_from_slice(&7_u64.to_le_bytes());
+        payload.extend_from_slice(&1_u32.to_le_bytes());
+        // A key of one byte, one cell of family 1, of a kind that there is not.
+        payload.extend_from_slice(&[0, 0, 1, key[0], 1, 2, 99, 1, b'q', 1, b'v']);
+        for (kind, payload) in [(MUTATIONS, &payload[..]), (77, b"of a later program")] {
+            let mut foreign = Vec::new();
+            record::begin(&mut foreign, kind);
+            foreign.extend_from_slice(payload);
+            record::close(&mut foreign);
+            let write =
+                Write { record: foreign, numbers: 1, level: Durability::Fsync, held: false, regions: Vec::new() };
+            let sequence = engine.core.wal.append(write).unwrap();
+            engine.core.wal.applied(sequence, Box::new(|_| {}));
+            overwrite(&engine, 30);
+        }
+        let refused = try_open(&fs.snapshot()).unwrap_err();
+        let found = |error: &EngineError| match error {
+            EngineError::Corrupt { what: "log record kind", found, .. } => Some(*found),
+            _ => None,
+        };
+        assert_eq!(found(&refused), Some(MUTATIONS.into()), "{refused}");
+    }
+}
+
+/// Rows of one cell and of several, small and long, of two families, put and deleted, with times and without: all come back with their
+/// times and numbers.
+#[test]
+fn rows_of_all_kinds_come_back() {
+    let fs = SimFs::new(6);
+    let engine = open(&fs);
+    let families = ["f", "g"].map(FamilyDescriptor::new).to_vec();
+    engine.create_table(TableDescriptor::new(name(), families), &["2", "4", "6", "8"].map(Bytes::from)).unwrap();
+    let mut rng = SplitMix::new(6);
+    for step in 0..600_u32 {
+        let mut batch = MutationBatch::new(Durability::Async);
+        for row in 0..60 {
+            let key = format!("{:02}", (step * 7 + row) % 97);
+            let mut changes = batch.row(key.as_bytes()).unwrap();
+            for _ in 0..=(if rng.chance(1, 6) { 1 + rng.below(3) } else { 0 }) {
+                let qualifier = (step * 60 + row).to_be_bytes();
+                let value_bytes_end = if rng.chance(1, 9) { 900 } else { 10 };
+                let value = vec![7; usize::try_from(rng.below(value_bytes_end)).unwrap()];
+                let time = rng.chance(1, 9).then(|| Timestamp(rng.below(1000)));
+                let family = if rng.chance(1, 9) { b"g" } else { b"f" };
+                let cell = &qualifier[usize::try_from(rng.below(3)).unwrap()..];
+                match rng.below(20) {
+                    0 => changes.delete_family(family, time).unwrap(),
+                    _ => changes.put(family, cell, time, &value).unwrap(),
+                };
+            }
+        }
+        let _answered_later = engine.apply(&name(), batch);
+        engine.pump().unwrap();
+    }
+    let synced = engine.sync();
+    engine.pump().unwrap();
+    synced.wait().unwrap();
+    assert!(engine.stats().wal_bytes > 2 << 20, "{} bytes of log", engine.stats().wal_bytes);
+    let expected = told(&engine);
+    let count: usize = expected.iter().map(|(_, cells)| cells.len()).sum();
+    assert!(count > 20_000, "{count} cells");
+    assert!(told(&open(&fs.snapshot())) == expected);
+}
+
+/// A row's key, and its cells with their family, qualifier, value, time, number and kind.
+type Told = (Vec<u8>, Vec<(Vec<u8>, Vec<u8>, Vec<u8>, u64, u64, CellKind)>);
+
+fn told(engine: &Engine) -> Vec<Told> {
+    let mut scanner = engine.scan(&name(), Scan { versions: u32::MAX, raw: true, ..Scan::all() }).unwrap();
+    let mut all = Vec::new();
+    while let Some(batch) = scanner.next_wait() {
+        for row in batch.unwrap().rows() {
+            let cells = row.cells().map(|cell| {
+                let bytes = (cell.family.to_vec(), cell.qualifier.to_vec(), cell.value.to_vec());
+                (bytes.0, bytes.1, bytes.2, cell.timestamp.0, cell.seq.0, cell.kind)
+            });
+            all.push((row.key().to_vec(), cells.collect()));
+        }
+    }
+    all
 }
 
 /// What is made beforehand is the folder's only while an engine is open.

@@ -121,7 +121,7 @@ impl Rows {
         if sought.iter().all(|row| row.handle.is_some()) {
             self.look_up_handles(sought, found, arena);
         } else {
-            self.look_up_keys(sought, found, arena);
+            self.look_up_keys(sought, |row| row.key, found, arena);
         }
     }
 
@@ -143,39 +143,59 @@ impl Rows {
         found
     }
 
-    fn look_up_keys(&mut self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
-        if sought.iter().all(|row| self.is_behind_all(row.key, arena)) {
+    /// The same for rows without handles; `key_of` tells the key of one that is sought.
+    pub(super) fn look_up_keys<'k, T>(
+        &mut self,
+        sought: &'k [T],
+        key_of: impl Fn(&'k T) -> &'k [u8] + Copy,
+        found: &mut [Option<u32>],
+        arena: &Arena,
+    ) {
+        if sought.iter().all(|row| self.is_behind_all(key_of(row), arena)) {
             return;
         }
-        // Fast path: as in `look_up_handle`.
-        let is_next = |(row, number): (&MemRow<'_>, u32)| self.slab.key(number, arena) == row.key;
-        let guessed = sought.iter().zip(self.next..).take_while(|next| is_next(*next)).count();
-        found.iter_mut().zip(self.next..).take(guessed).for_each(|(found, number)| *found = Some(number));
-        let (sought, places) =
-            (sought.get(guessed..).unwrap_or_default(), found.get_mut(guessed..).unwrap_or_default());
-        if !sought.is_empty() {
-            self.look_up_hashes(sought, places, arena);
+        let (mut sought, mut found) = (sought, found);
+        while !sought.is_empty() {
+            // Fast path: as in `look_up_handle`.
+            let is_next = |(row, number): (&'k T, u32)| self.slab.key(number, arena) == key_of(row);
+            let guessed = sought.iter().zip(self.next..).take_while(|next| is_next(*next)).count();
+            found.iter_mut().zip(self.next..).take(guessed).for_each(|(found, number)| *found = Some(number));
+            // Where some came in their order, one look-up tells from where on others do. Else all are looked up together.
+            let count = if guessed > 0 { sought.len().min(guessed + 1) } else { sought.len() };
+            let (done, others) = found.split_at_mut(count);
+            let places = done.get_mut(guessed..).unwrap_or_default();
+            self.look_up_hashes(sought.get(guessed..count).unwrap_or_default(), key_of, places, arena);
+            self.next = done.iter().rev().find_map(|found| *found).map_or(self.next, |number| number + 1);
+            (sought, found) = (sought.get(count..).unwrap_or_default(), others);
         }
-        self.next = found.last().copied().flatten().map_or(self.next, |number| number + 1);
     }
 
-    fn look_up_hashes(&mut self, sought: &[MemRow<'_>], found: &mut [Option<u32>], arena: &Arena) {
+    fn look_up_hashes<'k, T>(
+        &mut self,
+        sought: &'k [T],
+        key_of: impl Fn(&'k T) -> &'k [u8],
+        found: &mut [Option<u32>],
+        arena: &Arena,
+    ) {
+        if sought.is_empty() {
+            return;
+        }
         self.index_all(arena);
         let Rows { slab, by_key, hashes, .. } = self;
         // The memory of each step is asked for of all rows before the next step, which needs it: so all of them wait for it once
         // and not each for itself.
         let mut hashed = [0; ROWS_AT_ONCE];
         for ((row, hashed), found) in sought.iter().zip(&mut hashed).zip(&mut *found) {
-            *hashed = hash(hashes, row.key);
+            *hashed = hash(hashes, key_of(row));
             *found = by_key.find(*hashed, |_| true).copied();
         }
         // Only the loads matter here; `black_box` keeps the compiler from removing them.
         let rows = || found.iter().flatten().filter_map(|row| slab.get(*row));
         std::hint::black_box(rows().fold(0, |sum, row| sum ^ row.key_bytes));
-        let key_of = |row: &Row| row.key(arena).first().copied().unwrap_or_default();
-        std::hint::black_box(rows().fold(0, |sum, row| sum ^ key_of(row)));
+        let first_of = |row: &Row| row.key(arena).first().copied().unwrap_or_default();
+        std::hint::black_box(rows().fold(0, |sum, row| sum ^ first_of(row)));
         for ((row, hashed), found) in sought.iter().zip(hashed).zip(found) {
-            let is_it = |number: &u32| slab.key(*number, arena) == row.key;
+            let is_it = |number: &u32| slab.key(*number, arena) == key_of(row);
             *found = found.filter(is_it).or_else(|| by_key.find(hashed, is_it).copied());
         }
     }

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Each thread reads all records and takes the rows of its own regions, in the log's order: what a memtable then holds does
-//! not hang on which thread was faster. A log of one chunk starts no thread.
+//! not hang on which thread was faster. Others' rows are skipped, which costs less than to hand rows from one processor to
+//! another. A log of one chunk starts no thread.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -19,7 +20,7 @@ use basalt_store::{SeqNo, Timestamp};
 
 use crate::error::{Error, Result};
 use crate::id::TableId;
-use crate::memtable::{MemRow, Memtable, MemtableWriter};
+use crate::memtable::{MemRow, Memtable, SmallRow};
 use crate::mutation::{LoggedBatch, LoggedCell};
 use crate::record::Record;
 use crate::region::Region;
@@ -30,8 +31,8 @@ use crate::write::Starts;
 const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks that wait for a thread, at most; then the log is read no further.
 const CHUNKS_AHEAD: usize = 2;
-/// Rows that are put into the memtables together: they are looked up so, and lie in the processor's own memory till then.
-const ROWS_TOGETHER: usize = 2048;
+/// Rows of a part, at most. They are put into the memtables together, and lie in the processor's own memory till then.
+const PART_ROWS: usize = 2048;
 /// Threads, at most: all read every record.
 const THREADS_MAX: usize = 4;
 
@@ -39,7 +40,8 @@ const THREADS_MAX: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Refill {
     tables: BTreeMap<TableId, RefillTable>,
-    regions_count: usize,
+    /// The regions of all tables, each table's one behind the other.
+    targets: Vec<Target>,
 }
 
 #[derive(Debug)]
@@ -47,36 +49,16 @@ struct RefillTable {
     shape: Arc<Shape>,
     regions: Regions,
     starts: Starts,
-    targets: Vec<Target>,
+    /// The place of its first region among those of all tables.
+    first_place: usize,
 }
 
 /// Where a region's rows go.
 #[derive(Debug)]
 struct Target {
-    /// Its place among the regions of all tables.
-    place: usize,
     memtable: Arc<Memtable>,
     /// Everything up to here is in files.
     flushed: u64,
-}
-
-/// Rows that were read and are in no memtable yet.
-#[derive(Debug, Default)]
-struct Waiting<'t, 'c> {
-    /// Those of each target, by its place, with the target; targets without rows have none.
-    of_targets: Vec<(Option<&'t Target>, Vec<WaitingRow>)>,
-    rows_count: usize,
-    keys: Vec<u8>,
-    cells: Vec<LoggedCell<'c>>,
-}
-
-#[derive(Debug)]
-struct WaitingRow {
-    sequence: SeqNo,
-    /// Among the keys.
-    key: Range<usize>,
-    /// Among the cells.
-    cells: Range<usize>,
 }
 
 /// Records, copied.
@@ -90,10 +72,38 @@ struct Chunk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Unreadable {
     kind: u8,
+    sequence: u64,
 }
 
 /// How the records went: the latest time given by the server.
 type Done = std::result::Result<Timestamp, Unreadable>;
+
+/// Rows of a chunk that are in no memtable yet.
+#[derive(Debug, Default)]
+struct Part<'c> {
+    /// By the place of the region.
+    of_targets: Vec<PartRows>,
+    rows_count: usize,
+    keys: Vec<u8>,
+    /// Cells that are not small, and those of rows that have several.
+    cells: Vec<LoggedCell<'c>>,
+}
+
+/// The rows of one region.
+#[derive(Debug, Default)]
+struct PartRows {
+    small: Vec<SmallRow>,
+    others: Vec<PartRow>,
+}
+
+#[derive(Debug)]
+struct PartRow {
+    sequence: SeqNo,
+    /// Among the keys.
+    key: Range<usize>,
+    /// Among the cells.
+    cells: Range<usize>,
+}
 
 impl Refill {
     /// Adds a table; `flushed` answers up to which change the files of a region hold it.
@@ -104,15 +114,11 @@ impl Refill {
         regions: Regions,
         flushed: impl Fn(&Region) -> u64,
     ) {
-        let targets = regions.iter().enumerate().map(|(index, region)| Target {
-            place: self.regions_count + index,
-            memtable: Arc::clone(&region.view().active),
-            flushed: flushed(region),
-        });
-        let targets: Vec<_> = targets.collect();
-        self.regions_count += targets.len();
-        let starts = Starts::of(&regions);
-        self.tables.insert(id, RefillTable { shape, regions, starts, targets });
+        let (first_place, starts) = (self.targets.len(), Starts::of(&regions));
+        let target_of =
+            |region: &Arc<Region>| Target { memtable: Arc::clone(&region.view().active), flushed: flushed(region) };
+        self.targets.extend(regions.iter().map(target_of));
+        self.tables.insert(id, RefillTable { shape, regions, starts, first_place });
     }
 
     /// Puts every record that `read` hands over into the memtables; answers what `read` does, and the latest time given by
@@ -132,82 +138,101 @@ impl Refill {
                 feed.take(&record);
                 Ok(())
             });
-            let clock = feed.finish()?.map_err(|Unreadable { kind }| unreadable(kind))?;
+            let clock = feed.finish()?.map_err(|Unreadable { kind, .. }| unreadable(kind))?;
             Ok((done?, clock))
         })
     }
 
     /// Inserts the rows of a chunk whose regions are among those of thread `turn` of `threads`.
     fn insert(&self, chunk: &Chunk, turn: usize, threads: usize) -> Done {
-        let mut writers: Vec<Option<MemtableWriter<'_>>> = Vec::new();
-        writers.resize_with(self.regions_count, || None);
-        let is_mine: Vec<bool> = (0..self.regions_count).map(|place| place % threads == turn).collect();
-        let (mut clock, mut cells, mut waiting) = (Timestamp(0), Vec::new(), Waiting::of(self.regions_count));
-        let mut insert = |kind, sequence, payload| {
-            let mut batch = LoggedBatch::decode(kind, payload, sequence)?;
-            clock = clock.max(batch.server_time);
-            // A table that was dropped since.
-            let Some(table) = self.tables.get(&batch.table) else { return Some(()) };
-            while let Some((key, sequence)) = batch.next_row(&mut cells)? {
-                let Some(target) = table.targets.get(table.starts.index_of(&table.regions, key)) else { continue };
-                if !is_mine.get(target.place).is_some_and(|is_mine| *is_mine) || sequence.0 <= target.flushed {
-                    continue;
-                }
-                table.keep_families(&mut cells);
-                if !cells.is_empty() && waiting.add(target, (key, sequence), &cells) == ROWS_TOGETHER {
-                    waiting.put(&mut writers);
-                }
-            }
-            Some(())
-        };
+        let is_mine: Vec<bool> = (0..self.targets.len()).map(|place| place % threads == turn).collect();
+        let (mut clock, mut part) = (Timestamp(0), Part::of(self.targets.len()));
         for (kind, sequence, place) in &chunk.records {
             let payload = chunk.bytes.get(place.clone()).unwrap_or_default();
-            insert(*kind, *sequence, payload).ok_or(Unreadable { kind: *kind })?;
+            let unreadable = Unreadable { kind: *kind, sequence: *sequence };
+            let mut batch = LoggedBatch::decode(*kind, payload, *sequence).ok_or(unreadable)?;
+            clock = clock.max(batch.server_time);
+            self.insert_batch(&mut batch, &is_mine, &mut part).ok_or(unreadable)?;
         }
-        waiting.put(&mut writers);
-        writers.into_iter().flatten().for_each(MemtableWriter::finish);
+        self.put(&mut part);
         Ok(clock)
+    }
+
+    /// Adds the rows of the regions that are `mine` to a part, which goes into the memtables when it is full; `None` for a batch that does
+    /// not read.
+    fn insert_batch<'c>(&self, batch: &mut LoggedBatch<'c>, mine: &[bool], part: &mut Part<'c>) -> Option<()> {
+        // A table that was dropped since.
+        let Some(table) = self.tables.get(&batch.table) else { return Some(()) };
+        let mut cells = Vec::new();
+        while let Some(sequence) = batch.begin_row()? {
+            let place = table.first_place + table.starts.index_of(&table.regions, batch.key());
+            let Some((target, true)) = self.targets.get(place).zip(mine.get(place).copied()) else {
+                // Whose region it is looks at them.
+                batch.skip_cells()?;
+                continue;
+            };
+            batch.cells_into(&mut cells)?;
+            if sequence.0 <= target.flushed {
+                continue;
+            }
+            table.keep_families(&mut cells);
+            if !cells.is_empty() && part.add(place, (batch.key(), sequence), &cells) == PART_ROWS {
+                self.put(part);
+            }
+        }
+        Some(())
+    }
+
+    /// Puts the rows of a part into the memtables; it has none then.
+    fn put(&self, part: &mut Part<'_>) {
+        let Part { of_targets, rows_count, keys, cells } = part;
+        let row_of = |row: &PartRow| {
+            let (key, cells) = (keys.get(row.key.clone())?, cells.get(row.cells.clone())?);
+            Some(MemRow { key, handle: None, sequence: row.sequence, cells })
+        };
+        for (PartRows { small, others }, target) in of_targets.iter_mut().zip(&self.targets) {
+            if small.is_empty() && others.is_empty() {
+                continue;
+            }
+            let mut writer = target.memtable.insert();
+            writer.small_rows(small, keys);
+            writer.rows(&others.iter().filter_map(row_of).collect::<Vec<_>>());
+            writer.finish();
+            small.clear();
+            others.clear();
+        }
+        *rows_count = 0;
+        keys.clear();
+        cells.clear();
     }
 }
 
-impl<'t, 'c> Waiting<'t, 'c> {
-    /// Of so many targets.
+impl<'c> Part<'c> {
+    /// Of so many regions.
     fn of(targets_count: usize) -> Self {
         let mut of_targets = Vec::new();
         of_targets.resize_with(targets_count, Default::default);
         Self { of_targets, ..Self::default() }
     }
 
-    /// Adds a row behind the others of its target; answers how many rows there are.
-    fn add(&mut self, target: &'t Target, (key, sequence): (&[u8], SeqNo), cells: &[LoggedCell<'c>]) -> usize {
-        let Waiting { of_targets, rows_count, keys, cells: all } = self;
-        let from = (keys.len(), all.len());
+    /// Adds a row behind the others of its region; answers how many rows there are.
+    fn add(&mut self, place: usize, (key, sequence): (&[u8], SeqNo), cells: &[LoggedCell<'c>]) -> usize {
+        let Part { of_targets, rows_count, keys, cells: all } = self;
+        let (from, first) = (keys.len(), all.len());
         keys.extend_from_slice(key);
-        all.extend_from_slice(cells);
-        if let Some((of_target, rows)) = of_targets.get_mut(target.place) {
-            *of_target = Some(target);
-            rows.push(WaitingRow { sequence, key: from.0..keys.len(), cells: from.1..all.len() });
+        let key = from..keys.len();
+        if let Some(PartRows { small, others }) = of_targets.get_mut(place) {
+            // Fast path: a point.
+            let lone = if let [lone] = cells { SmallRow::of(key.clone(), sequence, lone) } else { None };
+            if let Some(row) = lone {
+                small.push(row);
+            } else {
+                all.extend_from_slice(cells);
+                others.push(PartRow { sequence, key, cells: first..all.len() });
+            }
         }
         *rows_count += 1;
         *rows_count
-    }
-
-    /// Puts all rows into the memtables, each one's in their order.
-    fn put(&mut self, writers: &mut [Option<MemtableWriter<'t>>]) {
-        let Waiting { of_targets, rows_count, keys, cells } = self;
-        let row_of = |row: &WaitingRow| {
-            let (key, cells) = (keys.get(row.key.clone())?, cells.get(row.cells.clone())?);
-            Some(MemRow { key, handle: None, sequence: row.sequence, cells })
-        };
-        for ((target, waiting), writer) in of_targets.iter_mut().zip(writers) {
-            let Some(target) = target.take() else { continue };
-            let rows: Vec<_> = waiting.iter().filter_map(row_of).collect();
-            writer.get_or_insert_with(|| target.memtable.insert()).rows(&rows);
-            waiting.clear();
-        }
-        *rows_count = 0;
-        keys.clear();
-        cells.clear();
     }
 }
 
@@ -221,6 +246,11 @@ impl RefillTable {
 }
 
 impl Chunk {
+    /// An empty one, with room for all: to grow would be to copy it.
+    fn roomy() -> Chunk {
+        Chunk { bytes: Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 8), records: Vec::new() }
+    }
+
     fn push(&mut self, record: &Record<'_>) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(record.payload);
@@ -254,7 +284,7 @@ impl Feed<'_, '_> {
                 (sender, scope.spawn(move || insert_all(refill, &chunks, turn, count)))
             }));
         }
-        let chunk = Arc::new(std::mem::take(&mut self.chunk));
+        let chunk = Arc::new(std::mem::replace(&mut self.chunk, Chunk::roomy()));
         for (sender, _) in &self.threads {
             // A thread that ended tells why when it is joined.
             sender.send(Arc::clone(&chunk)).unwrap_or_default();
@@ -271,7 +301,12 @@ impl Feed<'_, '_> {
         for (sender, thread) in self.threads {
             drop(sender);
             let done = thread.join().map_err(|_| Error::WorkerDied { worker: "replay" })?;
-            clock = clock.and_then(|clock: Timestamp| done.map(|other| clock.max(other)));
+            clock = match (clock, done) {
+                (Ok(clock), Ok(other)) => Ok(clock.max(other)),
+                // Some read rows that others skip: the first in the log is the one.
+                (Err(first), Err(other)) => Err(if other.sequence < first.sequence { other } else { first }),
+                (Err(first), _) | (_, Err(first)) => Err(first),
+            };
         }
         Ok(clock)
     }

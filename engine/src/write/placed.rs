@@ -61,6 +61,7 @@ impl Starts {
     }
 
     /// The index of the region that holds a row.
+    #[inline]
     pub(crate) fn index_of(&self, regions: &Regions, key: &[u8]) -> usize {
         // A shorter key may be before a start that is like it but for zeros at its end.
         match key.first_chunk() {
