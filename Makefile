@@ -1,5 +1,6 @@
 # make run    build, then serve on 127.0.0.1:4242 with the data in ./basalt-data
 # make test   install what the tests need, then the whole gate
+# make dist   the binary to install, target/dist/basalt: built by a profile of its own load, a quarter of an hour (docs/operations.md)
 # make bench  the side-by-side baseline (benches/README.md)
 # make peers  the same beside every peer, each fetched from its package registry (apt, Go, Maven; what is missing is left out)
 # make bench-store   the engine beside RocksDB and fjall (benches/store/README.md; needs librocksdb-dev and libclang-dev)
@@ -16,7 +17,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run test bench peers bench-store differential fuzz truth both rounds import-check lab torture
+.PHONY: run test dist bench peers bench-store differential fuzz truth both rounds import-check lab torture
 
 run:
 	$(CARGO) run --release --bin basalt -- serve $(ARGS)
@@ -24,6 +25,9 @@ run:
 test:
 	tests/clients/install
 	$(CARGO) xtask ci
+
+dist:
+	$(CARGO) xtask dist
 
 bench:
 	$(CARGO) build --release --bin basalt

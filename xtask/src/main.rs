@@ -6,10 +6,12 @@ mod beside;
 mod both;
 mod ci;
 mod differential;
+mod dist;
 mod golden;
 mod import_check;
 mod oracle;
 mod peers;
+mod process;
 mod rounds;
 mod tidy;
 mod truth;
@@ -28,6 +30,7 @@ usage: cargo xtask COMMAND
   oracle ...      a real OpenTSDB on a real HBase: up [--fresh] [PROFILE...] | down | status | hb | scan | fsck
   beside ...      puts and questions to Basalt and to OpenTSDB on one HBase, in turns: --help for the flags
   differential ...  random data and requests to it and to Basalt: --count N --seed S, --help for the rest
+  dist            the binary to install: trained by a load of its own, then built for it; target/dist/basalt
   golden ...      the answers recorded from it: record [NAME...] | check [NAME...] | list
   import-check ...  `basalt import` of a real dump, and of a made one beside `/api/put`: --generate N, --help for the rest
   peers ...       the benches beside VictoriaMetrics, InfluxDB, QuestDB and OpenTSDB, each fetched: --help for the rest
@@ -61,6 +64,7 @@ fn run(args: &[String]) -> Result<()> {
         Some("ci") => ci::run(),
         Some("tidy") => tidy::run(rest.iter().any(|a| a == "--bless")),
         Some("differential") => differential::run(rest),
+        Some("dist") => dist::run(),
         Some("oracle") => oracle::run(rest),
         Some("golden") => golden::run(rest),
         Some("import-check") => import_check::run(rest),

@@ -4,10 +4,11 @@
 //! OpenTSDB on HBase is the oracle. What the machine has no tool for is left out with a line that says so.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::process::{did, said};
 use crate::{oracle, workspace};
 
 const VICTORIA_METRICS: &str = "github.com/VictoriaMetrics/VictoriaMetrics";
@@ -143,21 +144,6 @@ fn oracle_pids() -> Result<String> {
         Ok(text.split_whitespace().next().context("an empty pid file")?.to_owned())
     };
     Ok(format!("{},{}", of("hbase")?, of("tsd-plain")?))
-}
-
-fn did(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    ensure!(status.success(), "{command:?}: {status}");
-    Ok(())
-}
-
-fn said(command: &mut Command) -> Result<String> {
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    ensure!(output.status.success(), "{command:?}: {}", output.status);
-    Ok(String::from_utf8(output.stdout)?)
 }
 
 #[cfg(test)]

@@ -42,7 +42,8 @@ fn build_with(options: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn target() -> PathBuf {
+/// Where cargo builds.
+pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::workspace().join("target"), PathBuf::from)
 }
 
