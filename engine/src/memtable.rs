@@ -317,14 +317,13 @@ impl FamilyCells {
             added += kept as u64;
             if let Some(at) = at {
                 added += size_of::<Entry>() as u64;
-                tail.push((at, new.entry()));
+                wait((at, new.entry()), tail, rows, arena);
             } else {
                 added += ROW_BYTES + key.len() as u64;
                 at = Some(rows.insert((key, handle), new, arena));
             }
         }
         added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;
-        self.settle_if_full();
         added
     }
 
@@ -349,7 +348,7 @@ impl FamilyCells {
                     "BUG: a handle of two keys"
                 );
                 added += size_of::<Entry>() as u64;
-                tail.push((at, entry));
+                wait((at, entry), tail, rows, arena);
             } else {
                 let key = key_of(*row);
                 added += ROW_BYTES + key.len() as u64;
@@ -357,7 +356,6 @@ impl FamilyCells {
             }
         }
         added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;
-        self.settle_if_full();
         added
     }
 
@@ -382,7 +380,7 @@ impl FamilyCells {
             // One that is not found may have come with these.
             if let Some(at) = found.or_else(|| rows.get(row.key(keys), None, arena)) {
                 added += size_of::<Entry>() as u64;
-                tail.push((at, entry));
+                wait((at, entry), tail, rows, arena);
             } else {
                 let key = row.key(keys);
                 added += ROW_BYTES + key.len() as u64;
@@ -390,22 +388,28 @@ impl FamilyCells {
             }
         }
         added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;
-        self.settle_if_full();
         added
     }
 
-    fn settle_if_full(&mut self) {
-        if self.tail.len() >= TAIL_CELLS_MAX {
-            self.settle();
-        }
-    }
-
     /// Puts the cells of the tail into their rows.
-    #[inline(never)]
     fn settle(&mut self) {
-        self.rows.put(&self.tail, &self.arena);
-        self.tail.clear();
+        settle(&mut self.tail, &mut self.rows, &self.arena);
     }
+}
+
+/// Puts a cell at the end of a tail; a full one is settled at once, so that a large change makes no longer one.
+#[inline]
+fn wait(cell: (u32, Entry), tail: &mut Vec<(u32, Entry)>, rows: &mut Rows, arena: &Arena) {
+    tail.push(cell);
+    if tail.len() == TAIL_CELLS_MAX {
+        settle(tail, rows, arena);
+    }
+}
+
+#[inline(never)]
+fn settle(tail: &mut Vec<(u32, Entry)>, rows: &mut Rows, arena: &Arena) {
+    rows.put(tail, arena);
+    tail.clear();
 }
 
 /// A cell of a slot, with the bytes it points to.
