@@ -15,7 +15,11 @@ fn open() -> Arc<Engine> {
 }
 
 fn open_at(clock: Arc<ManualClock>) -> Arc<Engine> {
-    let options = options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual);
+    open_on(&SimFs::new(1), clock)
+}
+
+fn open_on(fs: &SimFs, clock: Arc<ManualClock>) -> Arc<Engine> {
+    let options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
     let engine = Engine::open(EngineOptions { clock, ..options }).unwrap();
     engine.create_table(table(), &["m".into()]).unwrap();
     engine
@@ -112,7 +116,8 @@ fn what_waits_is_applied_when_the_engine_closes_and_refused_behind() {
 /// One that no push follows waits for the log's thread where there is one.
 #[test]
 fn what_waits_for_the_logs_thread_is_one_record() {
-    let engine = open();
+    let fs = SimFs::new(1);
+    let engine = open_on(&fs, Arc::default());
     let last = || engine.core.wal.last_sequence();
     let before = (last(), engine.stats().wal_records);
     let at_once = leave(&engine, "a", "0");
@@ -120,8 +125,11 @@ fn what_waits_for_the_logs_thread_is_one_record() {
     engine.core.gathered.serve();
     let waiting = [leave(&engine, "a", "1"), hold(&engine, ("b", "f"), "2"), leave(&engine, "a", "3")];
     assert_eq!(last(), before.0 + 1);
+    let calls = fs.calls();
     engine.core.apply_gathered(true);
+    assert_eq!(fs.calls() - calls, 1, "the record is on its way while the rows go into the memtables");
     engine.core.wal.write_group(false);
+    assert_eq!(fs.calls() - calls, 2, "a sync alone");
     assert_eq!((last(), engine.stats().wal_records), (before.0 + 4, before.1 + 2));
     assert!(waiting.into_iter().chain([at_once]).all(|answer| answer.wait().unwrap().failed.is_empty()));
     assert_eq!(scan(&engine, Scan::all()), [row("a", "3"), row("b", "2")]);

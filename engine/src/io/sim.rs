@@ -19,6 +19,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -47,6 +48,8 @@ pub enum FaultKind {
     Eio,
     /// No space left; changes only, reads and syncs are let through.
     Enospc,
+    /// No space left, told by a sync, as thin disks and remote file systems do: a failed sync like any other. Syncs only.
+    EnospcOfSync,
     /// The machine stops: this call and every later one fail until
     /// [`SimFs::power_loss`] makes the next disk.
     Crash,
@@ -121,6 +124,8 @@ struct Disk {
     fault: Option<Fault>,
     dead: bool,
     calls: u64,
+    /// What was set out for the disk.
+    set_out: Vec<(InodeId, Range<u64>)>,
     rng: SplitMix,
 }
 
@@ -145,6 +150,7 @@ impl SimFs {
             fault: None,
             dead: false,
             calls: 0,
+            set_out: Vec::new(),
             rng: SplitMix::new(seed),
         })
     }
@@ -181,6 +187,13 @@ impl SimFs {
     /// How many changing calls were made so far: the steps a crash can fall on.
     pub fn calls(&self) -> u64 {
         self.disk().calls
+    }
+
+    /// Which bytes of which files were set out for the disk ([`File::start_sync`]) so far, in order.
+    pub fn set_out(&self) -> Vec<(PathBuf, Range<u64>)> {
+        let disk = self.disk();
+        let name = |inode| disk.names.iter().find(|(_, named)| **named == inode).map(|(path, _)| path.clone());
+        disk.set_out.iter().map(|(inode, range)| (name(*inode).unwrap_or_default(), range.clone())).collect()
     }
 
     /// Bytes in all files that have a name.
@@ -253,14 +266,15 @@ impl Disk {
         }
         let (kind, span) = (fault.kind, fault.span);
         let takes_space = matches!(op, IoOp::Create | IoOp::Write | IoOp::SetLen | IoOp::Rename);
-        if kind == FaultKind::Enospc && !takes_space {
+        let is_sync = matches!(op, IoOp::SyncData | IoOp::SyncDir);
+        if (kind == FaultKind::Enospc && !takes_space) || (kind == FaultKind::EnospcOfSync && !is_sync) {
             return Ok(());
         }
         if span == FaultSpan::Once {
             self.fault = None;
         }
         match kind {
-            FaultKind::Enospc => Err(enospc()),
+            FaultKind::Enospc | FaultKind::EnospcOfSync => Err(enospc()),
             FaultKind::Eio => Err(eio()),
             FaultKind::Crash => {
                 self.dead = true;
@@ -335,6 +349,12 @@ impl File for SimFile {
             return Err(error);
         }
         disk.write(self.inode, offset, bytes)
+    }
+
+    /// It promises nothing, so it does nothing but be told; what a system makes of no bytes is all of them.
+    fn start_sync(&self, offset: u64, len: u64) {
+        assert!(len > 0, "BUG: no bytes are set out for the disk");
+        self.fs.disk().set_out.push((self.inode, offset..offset + len));
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -38,6 +38,7 @@ fn fresh(disk: &mut Disk, names: BTreeMap<std::path::PathBuf, usize>, inodes: Ve
         fault: None,
         dead: false,
         calls: 0,
+        set_out: Vec::new(),
         rng: SplitMix::new(disk.rng.next_u64()),
     }
 }
