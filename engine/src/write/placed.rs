@@ -80,3 +80,110 @@ impl Starts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::path::Path;
+
+    use basalt_store::{
+        Durability, FamilyDescriptor, SplitAt, Store as _, TableDescriptor, TableName, TableState, Timestamp,
+    };
+    use bytes::Bytes;
+
+    use super::super::Logged;
+    use super::*;
+    use crate::id::{RegionId, TableId};
+    use crate::io::{Rng, SimFs, SplitMix};
+    use crate::key_range::KeyRange;
+    use crate::mutation::MutationWriter;
+    use crate::table::{Shape, Table};
+    use crate::{Engine, EngineOptions, Workers};
+
+    /// Those that begin with nothing and with each of these.
+    fn regions(mut starts: Vec<Vec<u8>>) -> Regions {
+        starts.push(Vec::new());
+        starts.sort();
+        starts.dedup();
+        let ends = starts.iter().skip(1).cloned().chain([Vec::new()]);
+        let regions = starts.iter().cloned().zip(ends).zip(1..).map(|((start, end), id)| {
+            let range = KeyRange { start: start.into(), end: end.into() };
+            Arc::new(Region::new(RegionId(id), Arc::new(range), Vec::new(), Arc::default()))
+        });
+        let descriptor = TableDescriptor::new("t".parse().unwrap(), Vec::new());
+        let shape = Shape { descriptor, state: TableState::default(), families: Vec::new() };
+        Table::new(TableId(1), shape, regions.collect()).regions()
+    }
+
+    /// Few different bytes, zeros among them.
+    fn key(rng: &mut SplitMix, len_end: u64) -> Vec<u8> {
+        (0..rng.below(len_end)).map(|_| [0, 1, 2, 3, 0x80, 0xFF][usize::try_from(rng.below(6)).unwrap()]).collect()
+    }
+
+    /// Starts of one byte each, as of salted tables, all of them or some; short ones, such as are told from shorter keys by zeros alone,
+    /// and longer ones than fit a number.
+    #[test]
+    fn numbers_find_the_region_that_keys_find() {
+        for seed in 0..400 {
+            let mut rng = SplitMix::new(seed);
+            let of_bytes = |all: Range<u8>| all.map(|byte| vec![byte]).collect::<Vec<_>>();
+            let mut starts = match seed % 8 {
+                0 => Vec::new(),
+                1 => of_bytes(1..20),
+                2 => of_bytes(1..255),
+                3 => of_bytes(0..20),
+                4 => of_bytes(2..4),
+                _ => (0..rng.below(20)).map(|_| key(&mut rng, if seed % 8 == 7 { 12 } else { 9 })).collect(),
+            };
+            if rng.chance(1, 4) {
+                starts.push(key(&mut rng, 9));
+            }
+            let regions = regions(starts);
+            let starts = Starts::of(&regions);
+            for _ in 0..200 {
+                let mut key = key(&mut rng, 14);
+                if rng.chance(1, 4) {
+                    // A start or the most of it, and what that begins.
+                    let start = regions[usize::try_from(rng.below(regions.len() as u64)).unwrap()].start();
+                    let kept = start.len() - usize::try_from(rng.below(start.len().min(3) as u64 + 1)).unwrap();
+                    key = [&start[..kept], &key[..key.len() / 4]].concat();
+                }
+                assert_eq!(starts.index_of(&regions, &key), regions.index_of(&key), "seed {seed}: {key:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_row_is_placed_once_and_in_its_order() {
+        let regions = regions([b"c", b"f", b"k"].map(|start| start.to_vec()).into());
+        let placed = Placed::new(&regions, &[3, 0, 3, 1, 0, 3]);
+        let found = placed.regions.iter().map(|(region, rows)| (region.start().clone(), placed.rows(rows).to_vec()));
+        let expected = [("", vec![1, 4]), ("c", vec![3]), ("k", vec![0, 2, 5])];
+        assert_eq!(found.collect::<Vec<_>>(), expected.map(|(start, rows)| (Bytes::from(start), rows)));
+    }
+
+    /// Its halves take them: what went into its memtables would be in no file and no longer seen.
+    #[test]
+    fn a_region_that_is_split_meanwhile_takes_no_rows() {
+        let options = EngineOptions { fs: Arc::new(SimFs::new(1)), ..EngineOptions::new(Path::new("/d")) };
+        let engine = Engine::open(EngineOptions { workers: Workers::Manual, ..options }).unwrap();
+        let name: TableName = "t".parse().unwrap();
+        engine.create_table(TableDescriptor::new(name.clone(), vec![FamilyDescriptor::new("f")]), &[]).unwrap();
+        let (core, table) = (&engine.core, engine.core.table(&name).unwrap());
+        let mut writer = MutationWriter::begin(table.id, Timestamp(7), 0);
+        writer.row(b"m", 0);
+        let (record, numbers, level, writes_log) = (writer.finish(), 1, Durability::Async, false);
+        let asked = Cell::new(0);
+        let place = |regions: &Regions| {
+            let placed = Placed::new(regions, &[regions.index_of(b"m")]);
+            if asked.replace(asked.get() + 1) == 0 {
+                core.split_region(&table, &SplitAt::Key("g".into())).unwrap();
+            }
+            placed
+        };
+        let taken = Cell::new(None);
+        let insert = |placed: &Placed, _| taken.set(placed.regions.first().map(|(region, _)| region.start().clone()));
+        core.commit_logged(&table, Logged { record, numbers, level, writes_log }, place, insert, Box::new(|_| {}));
+        assert_eq!((asked.get(), taken.take()), (2, Some(Bytes::from("g"))));
+    }
+}
