@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use basalt_store::{CellKind, Durability, FamilyDescriptor, MutationBatch, Timestamp};
+use basalt_store::{CellKind, Durability, FamilyDescriptor, ManualClock, MutationBatch, Timestamp};
 
 use super::tests::{expected, name, options, put, scan, table};
 use super::*;
@@ -17,10 +17,14 @@ fn open(fs: &SimFs) -> Arc<Engine> {
 }
 
 fn try_open(fs: &SimFs) -> Result<Arc<Engine>> {
+    Engine::open(options_of(fs))
+}
+
+fn options_of(fs: &SimFs) -> EngineOptions {
     let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
     (options.limits.memtable_bytes, options.limits.memtables_bytes) = (64 << 20, 64 << 20);
     (options.limits.wal_bytes_max, options.limits.wal_segment_bytes) = (64 << 20, 1 << 20);
-    Engine::open(options)
+    options
 }
 
 /// Rows of several regions, overwritten and deleted, of which some are in files, beside a table and a family that are
@@ -68,6 +72,89 @@ fn a_log_of_many_chunks_comes_back_as_it_was() {
         assert_eq!(scan(engine, Scan::all()), expected);
     }
     assert_eq!(again[0].stats().memtable_bytes, again[1].stats().memtable_bytes);
+}
+
+/// Each thread takes its own rows, and only those that are in no file: what is in the memtables then is what a log that one thread
+/// reads back leaves there.
+#[test]
+fn a_row_comes_back_once() {
+    let filled = |rounds: u32| {
+        let fs = SimFs::new(6);
+        let engine = open(&fs);
+        engine.create_table(table(), &["2", "4", "6", "8"].map(Bytes::from)).unwrap();
+        for step in 0..rounds {
+            let mut batch = MutationBatch::new(Durability::Async);
+            for row in 0..10_u32 {
+                let key = format!("{row}{:03}", step % 40);
+                batch.row(key.as_bytes()).unwrap().put(b"f", b"q", None, &vec![7; 4 << 10]).unwrap();
+            }
+            let _answered_later = engine.apply(&name(), batch);
+            engine.pump().unwrap();
+            if step == rounds / 2 {
+                engine.flush(&name()).unwrap();
+            }
+        }
+        let synced = engine.sync();
+        engine.pump().unwrap();
+        synced.wait().unwrap();
+        let regions = |engine: &Engine| {
+            let regions = engine.regions(&name()).unwrap();
+            regions.iter().map(|region| region.memtable_bytes).collect::<Vec<_>>()
+        };
+        (engine.stats().wal_bytes, regions(&engine), regions(&open(&fs.snapshot())))
+    };
+    for rounds in [6, 120] {
+        let (log_bytes, before, after) = filled(rounds);
+        assert_eq!(log_bytes > 2 << 20, rounds == 120, "{log_bytes} bytes");
+        assert_eq!(before, after, "{rounds} rounds");
+    }
+}
+
+/// Nobody can read them, and no flush would take them out of memory.
+#[test]
+fn cells_of_a_family_that_was_dropped_do_not_come_back() {
+    let fs = SimFs::new(8);
+    let engine = open(&fs);
+    let families = |names: &[&'static str]| names.iter().map(|name| FamilyDescriptor::new(*name)).collect::<Vec<_>>();
+    engine.create_table(TableDescriptor::new(name(), families(&["f", "g"])), &[]).unwrap();
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    batch.row(b"r").unwrap().put(b"g", b"q", None, b"v").unwrap();
+    let answer = engine.apply(&name(), batch);
+    engine.pump().unwrap();
+    assert!(answer.wait().unwrap().failed.is_empty());
+    assert!(open(&fs.snapshot()).stats().memtable_bytes > 0);
+    engine.alter_table(TableDescriptor::new(name(), families(&["f"]))).unwrap();
+    assert_eq!(open(&fs.snapshot()).stats().memtable_bytes, 0);
+}
+
+/// The server's clock may stand before what it gave out in its life before, of which only the log tells.
+#[test]
+fn times_go_on_behind_those_of_the_log() {
+    for rounds in [1, 120] {
+        let fs = SimFs::new(7);
+        let engine = open(&fs);
+        engine.create_table(table(), &["2", "4", "6", "8"].map(Bytes::from)).unwrap();
+        drop(engine);
+        let at = |now: u64, fs: &SimFs| {
+            let (mut options, clock) = (options_of(fs), Arc::new(ManualClock::new(Timestamp(now))));
+            options.clock = clock;
+            Engine::open(options).unwrap()
+        };
+        let engine = at(9_000_000, &fs);
+        let put = |engine: &Engine, row: u32, value: &[u8]| {
+            let mut batch = MutationBatch::new(Durability::Fsync);
+            batch.row(row.to_string().as_bytes()).unwrap().put(b"f", b"q", None, value).unwrap();
+            let answer = engine.apply(&name(), batch);
+            engine.pump().unwrap();
+            assert!(answer.wait().unwrap().failed.is_empty());
+        };
+        for row in 0..rounds {
+            put(&engine, row % 10, &vec![7; 30 << 10]);
+        }
+        let engine = at(5000, &fs.process_kill());
+        put(&engine, 0, b"later");
+        assert_eq!(scan(&engine, Scan::range("0", "1")), [("0".to_owned(), vec!["later".to_owned()])]);
+    }
 }
 
 /// Far more small rows than are put into the memtables together, some of them twice, over several regions.
