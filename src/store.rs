@@ -245,7 +245,13 @@ pub(crate) fn refused(cause: &basalt_engine::Error) -> Failure {
         _ if cause.is_sync_failure() => Exit::Disk,
         _ => exit_of(cause.kind()),
     };
-    Failure::new(exit, with_causes(cause))
+    let todo = match cause {
+        basalt_engine::Error::NoManifest { .. } => {
+            ": keep the folder, and restore a backup into a new one with `basalt restore BACKUP NEW_FOLDER`"
+        }
+        _ => "",
+    };
+    Failure::new(exit, with_causes(cause) + todo)
 }
 
 /// The exit code of a failure of this kind.

@@ -52,6 +52,13 @@ pub enum Error {
         supported: u32,
     },
 
+    /// A data folder has files and does not say what they are.
+    #[error("{} lost its file MANIFEST, without which nobody can tell what its other files hold", dir.display())]
+    NoManifest {
+        /// The data folder.
+        dir: PathBuf,
+    },
+
     /// A file's blocks are laid out by an encoding that is not registered here.
     #[error("{} has blocks of encoding {codec}, which this program does not know", file.display())]
     UnknownCodec {
@@ -165,9 +172,11 @@ impl Error {
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Corrupt { .. } | Error::Version { .. } | Error::UnknownCodec { .. } | Error::Unfinished { .. } => {
-                ErrorKind::Corrupt
-            }
+            Error::Corrupt { .. }
+            | Error::Version { .. }
+            | Error::NoManifest { .. }
+            | Error::UnknownCodec { .. }
+            | Error::Unfinished { .. } => ErrorKind::Corrupt,
             Error::NoSstable { .. } | Error::NotEmpty { .. } | Error::NoBackup { .. } | Error::IsBackup { .. } => {
                 ErrorKind::Invalid
             }

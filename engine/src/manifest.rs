@@ -69,7 +69,7 @@ pub(crate) struct Manifest {
 impl Manifest {
     /// What a folder that must have one says where there is none.
     pub(crate) fn missing(dir: &Path) -> Error {
-        Error::Corrupt { file: dir.join(NAME), offset: 0, what: "file length", expected: 1, found: 0 }
+        Error::NoManifest { dir: dir.to_path_buf() }
     }
 
     /// Reads the manifest of `dir`; `None` when there is none.

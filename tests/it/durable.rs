@@ -138,6 +138,18 @@ fn a_damaged_file_is_exit_5_and_named() {
     check_refusal(&data, &[], 5, "MANIFEST is damaged at offset");
 }
 
+/// Its files are kept; what is missing is told, and how to go on.
+#[test]
+fn a_folder_without_its_manifest_is_exit_5_and_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    Daemon::start(&data, "embedded", "").terminate();
+    std::fs::remove_file(data.join("MANIFEST")).unwrap();
+    check_refusal(&data, &[], 5, "data lost its file MANIFEST, without which");
+    check_refusal(&data, &[], 5, "`basalt restore BACKUP NEW_FOLDER`");
+    assert!(std::fs::read_dir(&data).unwrap().any(|entry| entry.unwrap().file_name() == "wal-0000000001.log"));
+}
+
 fn check_refusal(data: &Path, more: &[&str], code: i32, expected: &str) {
     let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data-dir"];
     arguments.push(data.to_str().unwrap());
