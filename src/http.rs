@@ -61,7 +61,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
@@ -114,7 +114,8 @@ pub(crate) async fn answer(
         Err(refused) => refused.into_response(),
     };
     if let Some((as_json, error)) = classic.zip(response.extensions_mut().remove::<ApiError>()) {
-        response = error.classic(as_json);
+        let is_method = error.status() == StatusCode::METHOD_NOT_ALLOWED && route::is_for_operators(uri.path());
+        response = if is_method { ApiError::only_read() } else { error.classic(as_json) };
     }
     error::report(&app.metrics, &method, uri.path(), &mut response);
     dress(response.headers_mut(), !(jsonp && app.config.http.cors_domains == "*"));

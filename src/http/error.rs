@@ -358,6 +358,12 @@ impl ApiError {
         response
     }
 
+    /// 405 of an endpoint of ours that can only be read: a line of text, since OpenTSDB has no page for it.
+    pub(crate) fn only_read() -> Response {
+        let headers = [(ALLOW, "GET, HEAD"), (CONTENT_TYPE, "text/plain; charset=utf-8")];
+        (StatusCode::METHOD_NOT_ALLOWED, headers, "this is only read: GET or HEAD\n").into_response()
+    }
+
     /// The answer on paths older than `/api`: 401, 403, 404 and 5xx keep their status, all else is 400, as in
     /// OpenTSDB.
     pub(crate) fn classic(&self, as_json: bool) -> Response {

@@ -86,6 +86,12 @@ pub(crate) fn is_api(path: &str) -> bool {
     path.split('/').nth(1).is_some_and(|piece| ["api", "store"].iter().any(|ours| piece.eq_ignore_ascii_case(ours)))
 }
 
+/// Whether it is an endpoint of ours for operators, which OpenTSDB has no words for.
+pub(crate) fn is_for_operators(path: &str) -> bool {
+    let ours = ["healthz", "readyz", "metrics"];
+    path.split('/').nth(1).is_some_and(|piece| ours.iter().any(|ours| piece.eq_ignore_ascii_case(ours)))
+}
+
 /// The plain name of the endpoint that `uri` means, with its query string kept.
 ///
 /// # Errors

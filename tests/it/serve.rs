@@ -70,6 +70,22 @@ fn a_method_that_is_not_for_an_endpoint_is_405_in_opentsdbs_words() {
     }
 }
 
+/// No page of OpenTSDB's, which says 400: a program asks here.
+#[test]
+fn what_operators_read_is_only_read() {
+    let daemon = Daemon::memory();
+    for path in ["/healthz", "/readyz", "/metrics", "/Metrics/x?json"] {
+        for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
+            let answer = daemon.client().request(method, path, &[], b"").unwrap();
+            assert_eq!((answer.status, answer.header("Allow")), (405, Some("GET, HEAD")), "{method} {path}");
+            assert_eq!(answer.header("Content-Type"), Some("text/plain; charset=utf-8"));
+            assert_eq!(answer.text(), "this is only read: GET or HEAD\n");
+        }
+        assert_eq!(daemon.get(path).status, 200, "{path}");
+    }
+    check_error(&daemon, "DELETE", "/version?json", 400, r#"{"err":"Method not allowed"}"#);
+}
+
 #[test]
 fn answers_are_compressed_on_request_and_carry_safety_headers() {
     let daemon = Daemon::memory();
