@@ -43,7 +43,7 @@ pub(crate) fn run(seed: u64, kills: u64) -> Result<String> {
     let folder = tempfile::tempdir()?;
     let mut rng = SplitMix::new(seed);
     let mut told = Told::default();
-    for kill in 0..kills {
+    for kill in crate::verdict::rounds("atomic", kills) {
         one_life(folder.path(), kill, Duration::from_millis(50 + rng.below(250)), &mut told)?;
         verify(folder.path(), &told).with_context(|| format!("after kill {kill}"))?;
     }

@@ -20,7 +20,7 @@ pub(crate) fn run(program: &Program, bounds: &Bounds, rounds: u64) -> Result<Str
     let data = program.scratch().join("data");
     let mut campaign = Campaign::new(program, &data, bounds.seed);
     let mut refused = 0;
-    for round in 0..rounds {
+    for round in crate::verdict::rounds("backup", rounds) {
         let mut daemon = campaign.open()?;
         let target = program.scratch().join(format!("backup{round}"));
         let url = format!("http://127.0.0.1:{}", daemon.port());

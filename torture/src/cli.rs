@@ -97,7 +97,7 @@ enum Row {
     },
     /// Syncs of the daemon fail
     Fsync {
-        #[arg(long, default_value_t = 100)]
+        #[arg(long, default_value_t = 20)]
         runs: u64,
     },
     /// Syncs fail in the kernel: ext4 on an image without room (takes root)
@@ -107,12 +107,12 @@ enum Row {
     },
     /// Writes of the daemon fail
     IoError {
-        #[arg(long, default_value_t = 100)]
+        #[arg(long, default_value_t = 20)]
         runs: u64,
     },
     /// The disk is full, by a neighbour and by ourselves (takes root)
     Full {
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 10)]
         rounds: u64,
     },
     /// Rows, check-and-put and counters under kills

@@ -23,7 +23,7 @@ pub(crate) fn run(program: &mut Program, bounds: &Bounds, runs: u64) -> Result<S
     let now_s = i64::try_from(now_ns() / 1_000_000_000)?;
     let jumps = [-HOUR_S, 24 * HOUR_S, 10 - now_s, (1 << 31) + 10 - now_s, (1 << 32) + 10 - now_s, 0];
     let mut value = 0;
-    for run in 0..runs {
+    for run in crate::verdict::rounds("clock", runs) {
         let mut daemon = campaign.open()?;
         let draw = usize::try_from(campaign.rng.below(jumps.len() as u64))?;
         let jump = jumps.get(draw).copied().unwrap_or(0);

@@ -30,7 +30,7 @@ pub(crate) fn syncs(program: &mut Program, bounds: &Bounds, runs: u64) -> Result
     let data = program.scratch().join("data");
     let mut campaign = Campaign::new(program, &data, bounds.seed);
     let mut longest = Duration::ZERO;
-    for run in 0..runs {
+    for run in crate::verdict::rounds("fsync", runs) {
         let mut daemon = campaign.open()?;
         let failing = if run % 2 == 0 { Failing::NextSync } else { Failing::EverySync };
         let after_calls = i64::try_from(campaign.rng.below(CALLS_MAX))?;
@@ -63,7 +63,7 @@ pub(crate) fn writes(program: &mut Program, bounds: &Bounds, runs: u64) -> Resul
     let data = program.scratch().join("data");
     let mut campaign = Campaign::new(program, &data, bounds.seed);
     let mut ended = 0;
-    for run in 0..runs {
+    for run in crate::verdict::rounds("io-error", runs) {
         let mut daemon = campaign.open()?;
         let failing = if run % 2 == 0 { Failing::NextWrite } else { Failing::EveryWrite };
         let after_calls = i64::try_from(campaign.rng.below(CALLS_MAX))?;
@@ -91,7 +91,7 @@ fn end(daemon: &mut Daemon) -> Result<bool> {
 pub(crate) fn thin(program: &Program, bounds: &Bounds, runs: u64) -> Result<String> {
     let mut ended = 0;
     let mut figures = String::new();
-    for run in 0..runs {
+    for run in crate::verdict::rounds("thin", runs) {
         let memory = Disk::memory(&program.scratch().join("thin"), THIN_MIB)?;
         let disk = Disk::image("ext4", memory.path())?;
         let data = disk.path().join("data");

@@ -25,7 +25,7 @@ const FULL_WITHIN: Duration = Duration::from_secs(120);
 pub(crate) fn run(program: &Program, bounds: &Bounds, rounds: u64) -> Result<String> {
     program.configure("reserve_bytes = 8388608\n")?;
     let (mut acknowledged, mut refused, mut longest) = (0, 0, Duration::ZERO);
-    for round in 0..rounds {
+    for round in crate::verdict::rounds("full", rounds) {
         let epoch = Epoch::new(format!("full{round}"));
         let by_us = round % 2 == 1;
         let told = one(program, bounds, &epoch, by_us);

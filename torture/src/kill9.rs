@@ -11,7 +11,7 @@ use crate::daemon::Program;
 pub(crate) fn run(program: &Program, bounds: &Bounds, cycles: u64) -> Result<String> {
     let data = program.scratch().join("data");
     let mut campaign = Campaign::new(program, &data, bounds.seed);
-    for _ in 0..cycles {
+    for _ in crate::verdict::rounds("kill9", cycles) {
         let mut daemon = campaign.open()?;
         campaign.load(&mut daemon, |daemon, _| daemon.kill())?;
     }

@@ -20,7 +20,7 @@ pub(crate) fn run(program: &Program, bounds: &Bounds, kind: &str, cycles: u64) -
     let data = disk.path().join("data");
     let mut campaign = Campaign::new(program, &data, bounds.seed);
     let mut longest = Duration::ZERO;
-    for cycle in 0..cycles {
+    for cycle in crate::verdict::rounds("power", cycles) {
         let mut daemon = campaign.open()?;
         let ended = campaign.load(&mut daemon, |daemon, _| cut(daemon, &disk, bounds));
         longest = longest.max(ended.with_context(|| format!("cycle {cycle}"))?);

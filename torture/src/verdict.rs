@@ -1,7 +1,7 @@
 //! What became of each row, and the last line.
 
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A row that cannot be run here, as an error that is none.
 #[derive(Debug)]
@@ -18,6 +18,21 @@ impl std::error::Error for Skip {}
 /// Ends a row that needs what this machine lacks.
 pub(crate) fn skip<T>(reason: impl Into<String>) -> anyhow::Result<T> {
     Err(Skip(reason.into()).into())
+}
+
+/// How often a row says how far it is.
+const TOLD_EVERY: Duration = Duration::from_secs(5);
+
+/// The rounds of a row, from 0 on. Now and then it says on stderr how far they are, as most rows take minutes.
+pub(crate) fn rounds(row: &'static str, count: u64) -> impl Iterator<Item = u64> {
+    let begun = Instant::now();
+    let mut told = begun;
+    (0..count).inspect(move |round| {
+        if told.elapsed() >= TOLD_EVERY {
+            told = Instant::now();
+            eprintln!("{row}: {round} of {count} after {} s", begun.elapsed().as_secs());
+        }
+    })
 }
 
 /// Counts the rows that were run.
