@@ -34,6 +34,8 @@ mod gathered;
 mod inline;
 mod modify;
 mod placed;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use gathered::Gathered;
 use gathered::Waiting;
@@ -302,11 +304,12 @@ impl Core {
                 Ok(last) => last,
                 Err(error) => return answer(Err(error)),
             };
+            let half_done = HalfDone(self);
             if writes_log {
                 self.wal.write_ahead();
             }
             insert(&placed, last + 1 - numbers);
-            drop(updates);
+            drop((half_done, updates));
             self.wal.applied(last, answer);
             if self.is_flush_due(placed.regions.iter().map(|(region, _)| region)) {
                 self.jobs.wake(Work::Flush);
@@ -359,6 +362,19 @@ impl Core {
             }
         }
         Ok(())
+    }
+}
+
+/// Held while a change has its number and is not in the memtables yet. Where it dies there, it never settles, and nothing that comes
+/// after it in its regions would: nothing more may be promised then.
+struct HalfDone<'a>(&'a Core);
+
+impl Drop for HalfDone<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.condition.poison(&Error::WorkerDied { worker: "apply" });
+            self.0.wal.fail_all();
+        }
     }
 }
 

@@ -83,22 +83,14 @@ impl Starts {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::path::Path;
-
-    use basalt_store::{
-        Durability, FamilyDescriptor, SplitAt, Store as _, TableDescriptor, TableName, TableState, Timestamp,
-    };
+    use basalt_store::{TableDescriptor, TableState};
     use bytes::Bytes;
 
-    use super::super::Logged;
     use super::*;
     use crate::id::{RegionId, TableId};
-    use crate::io::{Rng, SimFs, SplitMix};
+    use crate::io::{Rng, SplitMix};
     use crate::key_range::KeyRange;
-    use crate::mutation::MutationWriter;
     use crate::table::{Shape, Table};
-    use crate::{Engine, EngineOptions, Workers};
 
     /// Those that begin with nothing and with each of these.
     fn regions(mut starts: Vec<Vec<u8>>) -> Regions {
@@ -160,30 +152,5 @@ mod tests {
         let found = placed.regions.iter().map(|(region, rows)| (region.start().clone(), placed.rows(rows).to_vec()));
         let expected = [("", vec![1, 4]), ("c", vec![3]), ("k", vec![0, 2, 5])];
         assert_eq!(found.collect::<Vec<_>>(), expected.map(|(start, rows)| (Bytes::from(start), rows)));
-    }
-
-    /// Its halves take them: what went into its memtables would be in no file and no longer seen.
-    #[test]
-    fn a_region_that_is_split_meanwhile_takes_no_rows() {
-        let options = EngineOptions { fs: Arc::new(SimFs::new(1)), ..EngineOptions::new(Path::new("/d")) };
-        let engine = Engine::open(EngineOptions { workers: Workers::Manual, ..options }).unwrap();
-        let name: TableName = "t".parse().unwrap();
-        engine.create_table(TableDescriptor::new(name.clone(), vec![FamilyDescriptor::new("f")]), &[]).unwrap();
-        let (core, table) = (&engine.core, engine.core.table(&name).unwrap());
-        let mut writer = MutationWriter::begin(table.id, Timestamp(7), 0);
-        writer.row(b"m", 0);
-        let (record, numbers, level, writes_log) = (writer.finish(), 1, Durability::Async, false);
-        let asked = Cell::new(0);
-        let place = |regions: &Regions| {
-            let placed = Placed::new(regions, &[regions.index_of(b"m")]);
-            if asked.replace(asked.get() + 1) == 0 {
-                core.split_region(&table, &SplitAt::Key("g".into())).unwrap();
-            }
-            placed
-        };
-        let taken = Cell::new(None);
-        let insert = |placed: &Placed, _| taken.set(placed.regions.first().map(|(region, _)| region.start().clone()));
-        core.commit_logged(&table, Logged { record, numbers, level, writes_log }, place, insert, Box::new(|_| {}));
-        assert_eq!((asked.get(), taken.take()), (2, Some(Bytes::from("g"))));
     }
 }
