@@ -247,6 +247,12 @@ mod tests {
             check(is_only, open, 20 << 10, false);
             check(is_only, open, 110 << 10, !(is_only && open <= TOGETHER));
             check(is_only, open, 1 << 20, true);
+            let is_kept = is_only && open <= TOGETHER;
+            for (body_bytes, is_large) in
+                [((32 << 10) - 1, false), (32 << 10, !is_kept), ((256 << 10) - 1, !is_kept), (256 << 10, true)]
+            {
+                check(is_only, open, body_bytes, is_large);
+            }
         }
     }
 
