@@ -216,6 +216,11 @@ impl PackedRows {
         }
     }
 
+    /// Empty ones with room for so many summaries.
+    pub(crate) fn with_room(rows: usize) -> Self {
+        Self { rows: Vec::with_capacity(rows), ..Self::default() }
+    }
+
     /// Empty ones with room for as much.
     pub(crate) fn anew(&self) -> Self {
         Self {

@@ -212,6 +212,10 @@ impl RowReader {
     pub fn keeps_lone_put(&mut self, timestamp: Timestamp, seq: SeqNo) -> bool {
         assert!(self.packing() != Packing::Cells, "BUG: a read that wants cells gets none");
         self.begin_family(0);
+        // Fast path: nothing but its time decides.
+        if self.retentions.first().is_some_and(|retention| retention.keeps_lone_puts(timestamp, timestamp)) {
+            return true;
+        }
         // Of one cell its column says nothing.
         let (row, family, qualifier, value): (&[u8], &[u8], &[u8], &[u8]) = Default::default();
         let cell = CellRef { row, family, qualifier, timestamp, kind: CellKind::Put, seq, value };

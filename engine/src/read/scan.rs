@@ -24,13 +24,19 @@ use crate::table::{Shape, Table};
 /// Scans of up to as many rows are read on the caller's thread.
 const SHORT_SCAN_ROWS: u64 = 256;
 
+/// A scan of newest points begins with room for so many rows: it is asked for many series, and grows in steps otherwise.
+const NEWEST_ROOM_ROWS: usize = 64;
+
 impl Core {
     /// Begins a scan: a short one here, as a get, any other on a thread of its own.
     pub(crate) fn scan(self: &Arc<Self>, table: Arc<Table>, scan: Scan) -> Result<Scanner> {
         let shape = table.shape();
         let reader = RowReader::for_scan(&shape.descriptor, &scan, self.clock.now())?;
         let rows_max = scan.limit_rows.filter(|rows| *rows <= SHORT_SCAN_ROWS).unwrap_or(0);
-        let out = RowBatchBuilder::with_room(usize::try_from(rows_max).unwrap_or(0));
+        let out = match reader.packing() {
+            Packing::Newest => RowBatchBuilder::with_packed_room(NEWEST_ROOM_ROWS),
+            _ => RowBatchBuilder::with_room(usize::try_from(rows_max).unwrap_or(0)),
+        };
         let count = Arc::new(BlockCount::default());
         let codecs = self.codecs.clone();
         let mut walk = ScanWalk { codecs, table, shape, scan, reader, out, count, begun: false, under_way: None };
