@@ -14,7 +14,7 @@ use bytes::Bytes;
 use crate::Result;
 use crate::cancel::Budget;
 use crate::fetch::Hours;
-use crate::fetch::workers::run_all;
+use crate::fetch::workers::{Start, run_all};
 use crate::held::{Held, Keep, by_columns};
 use crate::piece::{Piece, pieces};
 use crate::rollup::Attempt;
@@ -127,7 +127,7 @@ impl Reader<'_> {
         let pieces: Vec<(usize, Piece)> =
             pieces(self.schema, self.metric, &self.times).into_iter().enumerate().collect();
         let read = |(place, piece): &(usize, Piece)| Ok((*place, piece.salt, self.piece(piece)?));
-        let rows = run_all(&pieces, u64::MAX, self.budget, read)?;
+        let rows = run_all(&pieces, Start::TOGETHER, u64::MAX, self.budget, read)?;
         if self.is_kept.load(Ordering::Relaxed) {
             // They are charged for when they are taken apart.
             self.budget.forget(0, self.held_bytes.load(Ordering::Relaxed));

@@ -19,7 +19,7 @@ use basalt_store::{CellView, Columns, Get, Packing, Scan};
 use bytes::Bytes;
 
 use sink::Sink;
-use workers::run_all;
+use workers::{Start, run_all};
 
 use crate::aggregate::PercentileRule;
 use crate::answer::{ScanStats, SeriesAnnotation, Steps};
@@ -192,7 +192,8 @@ impl Reader<'_> {
     fn read(&self) -> Result<Fetched> {
         let tasks = self.tasks();
         let began = Instant::now();
-        let answers = run_all(&tasks, self.rows(&tasks), self.budget, |task| self.run(task))?;
+        let start = if self.is_near { Start::by_processors() } else { Start::TOGETHER };
+        let answers = run_all(&tasks, start, self.rows(&tasks), self.budget, |task| self.run(task))?;
         let mut fetched = Fetched::default();
         fetched.steps.scan_time = began.elapsed();
         let began = Instant::now();

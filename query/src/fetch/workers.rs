@@ -8,23 +8,38 @@ use crate::{Error, Result};
 
 /// One more thread is started for each of this many rows: starting it takes as long as reading some of them.
 const ROWS_PER_WORKER: u64 = 512;
+/// How long a thread a processor is enough: several times what one task takes where its blocks are in the cache.
+const PROCESSORS_ALONE: Duration = Duration::from_millis(3);
+
+/// How many threads begin with the tasks, and how long they are alone. Then as many help as the limits allow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start {
+    threads: usize,
+    alone: Duration,
+}
+
+impl Start {
+    /// All threads at once: for rows that are waited for, as those of other machines are. The more wait at the same time the better.
+    pub(crate) const TOGETHER: Self = Self { threads: usize::MAX, alone: Duration::ZERO };
+
+    /// The caller's thread alone, for so long: for rows of which so little is read that they are mostly done before others would
+    /// have begun.
+    pub(crate) const fn alone(alone: Duration) -> Self {
+        Self { threads: 1, alone }
+    }
+
+    /// A thread a processor, for rows that are in memory as a rule: more only get in each other's way. Rows that come from a disk
+    /// take longer than these few threads are alone, as one of their first tasks does.
+    pub(crate) fn by_processors() -> Self {
+        Self { threads: rayon::current_num_threads().max(1), alone: PROCESSORS_ALONE }
+    }
+}
 
 /// Runs all tasks, on as many threads as the limits allow and `rows` (about how many there are to read) are worth. The
 /// answers come in any order.
 pub(crate) fn run_all<'a, K: Sync, T: Send>(
     tasks: &'a [K],
-    rows: u64,
-    budget: &Budget,
-    run: impl Fn(&'a K) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    run_all_after(Duration::ZERO, tasks, rows, budget, run)
-}
-
-/// [`run_all`], but for so long by the caller's thread alone: for rows of which so little is read that they are mostly done before
-/// others would have begun. Where they come from a disk or a network, the first tasks take longer than that.
-pub(crate) fn run_all_after<'a, K: Sync, T: Send>(
-    alone: Duration,
-    tasks: &'a [K],
+    start: Start,
     rows: u64,
     budget: &Budget,
     run: impl Fn(&'a K) -> Result<T> + Sync,
@@ -52,27 +67,38 @@ pub(crate) fn run_all_after<'a, K: Sync, T: Send>(
     if workers <= 1 {
         return work();
     }
-    let mut answers = if alone.is_zero() { Vec::new() } else { work_until(Some(Instant::now() + alone))? };
-    let workers = workers.min(tasks.len().saturating_sub(next.load(Ordering::Relaxed)));
-    if workers <= 1 {
-        answers.extend(work()?);
-        return Ok(answers);
-    }
     let outcomes: Vec<Result<Vec<T>>> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(workers - 1);
-        for _ in 1..workers {
-            // With fewer threads the work is slower, not wrong.
-            let Ok(thread) = std::thread::Builder::new().name("query-fetch".to_owned()).spawn_scoped(scope, work)
-            else {
-                break;
-            };
-            threads.push(thread);
+        let mut add_threads = |count: usize| {
+            for _ in 0..count {
+                // With fewer threads the work is slower, not wrong.
+                let Ok(thread) = std::thread::Builder::new().name("query-fetch".to_owned()).spawn_scoped(scope, work)
+                else {
+                    break;
+                };
+                threads.push(thread);
+            }
+        };
+        let first = start.threads.clamp(1, workers);
+        add_threads(first - 1);
+        let mut outcomes = Vec::with_capacity(workers + 1);
+        if first < workers {
+            outcomes.push(work_until(Some(Instant::now() + start.alone)));
+            // This thread takes one of those that are left.
+            let left = tasks.len().saturating_sub(next.load(Ordering::Relaxed));
+            add_threads(if outcomes.iter().all(Result::is_ok) {
+                left.min(workers - first + 1).saturating_sub(1)
+            } else {
+                0
+            });
         }
-        let mut outcomes = vec![work()];
+        if outcomes.iter().all(Result::is_ok) {
+            outcomes.push(work());
+        }
         outcomes.extend(threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Error::WorkerPanicked))));
         outcomes
     });
-    let mut stopped = None;
+    let (mut answers, mut stopped) = (Vec::with_capacity(tasks.len()), None);
     for outcome in outcomes {
         match outcome {
             Ok(done) => answers.extend(done),
@@ -95,15 +121,19 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
+    fn start(threads: usize, alone: Duration) -> Start {
+        Start { threads, alone }
+    }
+
     /// The threads that did the tasks, of which each waits for `together` of them to be under way, and the first for some of the
     /// time alone.
-    fn check(alone: Duration, tasks: usize, together: usize) -> HashSet<ThreadId> {
+    fn check(start: Start, tasks: usize, together: usize) -> HashSet<ThreadId> {
         let budget = Budget::new(Limits::default(), &Cancel::new(), &MemoryPool::new(0));
         let (begun, since) = (AtomicUsize::new(0), Instant::now());
         let tasks: Vec<usize> = (0..tasks).collect();
         let run = |task: &usize| {
             begun.fetch_add(1, Ordering::SeqCst);
-            while *task == 0 && since.elapsed() < alone.min(Duration::from_millis(40)) {
+            while *task == 0 && since.elapsed() < start.alone.min(Duration::from_millis(40)) {
                 yield_now();
             }
             while begun.load(Ordering::SeqCst) < together && since.elapsed() < Duration::from_secs(20) {
@@ -111,30 +141,56 @@ mod tests {
             }
             Ok((*task, current().id()))
         };
-        let mut done = run_all_after(alone, &tasks, 1 << 20, &budget, run).unwrap();
+        let mut done = run_all(&tasks, start, 1 << 20, &budget, run).unwrap();
         done.sort_unstable_by_key(|(task, _)| *task);
         assert!(done.iter().map(|(task, _)| task).eq(&tasks), "each once");
         done.into_iter().map(|(_, thread)| thread).collect()
     }
 
     #[test]
-    fn others_help_where_one_thread_is_not_done_for_so_long() {
-        assert_eq!(check(HOUR, 100, 1), HashSet::from([current().id()]));
-        for alone in [Duration::ZERO, Duration::from_nanos(1)] {
-            assert_eq!(check(alone, 2, 2).len(), 2, "{alone:?}");
+    fn others_help_where_the_first_are_not_done_for_so_long() {
+        assert_eq!(check(Start::alone(HOUR), 100, 1), HashSet::from([current().id()]));
+        for first in [Start::TOGETHER, Start::alone(Duration::ZERO), Start::alone(Duration::from_nanos(1))] {
+            assert_eq!(check(first, 2, 2).len(), 2, "{first:?}");
         }
-        assert!(!check(Duration::from_millis(20), 40, 1).is_empty(), "what one thread did is not lost");
-        assert_eq!((check(Duration::ZERO, 1, 1).len(), check(HOUR, 0, 1).len()), (1, 0));
+        assert!(!check(Start::alone(Duration::from_millis(20)), 40, 1).is_empty(), "what one thread did is not lost");
+        assert_eq!((check(Start::TOGETHER, 1, 1).len(), check(Start::alone(HOUR), 0, 1).len()), (1, 0));
+    }
+
+    /// Of a quick store no more than the first threads read, of a slow one as many as may.
+    #[test]
+    fn as_many_read_at_once_as_a_slow_store_needs() {
+        let most = Limits::default().scans_at_once_max;
+        assert_eq!(check(start(3, HOUR), 60, 3).len(), 3);
+        assert_eq!(check(Start::TOGETHER, most, most).len(), most);
+        // The first thread's first task is over after so long; each other task waits until all threads are there.
+        let budget = Budget::new(Limits::default(), &Cancel::new(), &MemoryPool::new(0));
+        let (under_way, since) = (AtomicUsize::new(0), Instant::now());
+        let (of_caller, tasks): (_, Vec<usize>) = (current().id(), (0..40).collect());
+        let waits = |_: &usize| {
+            let is_first = under_way.fetch_add(1, Ordering::SeqCst) < 3 && current().id() == of_caller;
+            while !is_first && under_way.load(Ordering::SeqCst) < most && since.elapsed() < Duration::from_secs(20) {
+                yield_now();
+            }
+            while is_first && since.elapsed() < Duration::from_millis(5) {
+                yield_now();
+            }
+            Ok(current().id())
+        };
+        let threads = run_all(&tasks, start(3, Duration::from_millis(1)), 1 << 20, &budget, waits).unwrap();
+        assert_eq!(threads.len(), tasks.len());
+        assert!(threads.into_iter().collect::<HashSet<_>>().len() > 3, "others came");
+        assert!(since.elapsed() < Duration::from_secs(20), "all came");
     }
 
     #[test]
     fn a_task_that_fails_ends_those_of_one_thread_and_of_many() {
-        for alone in [Duration::ZERO, HOUR] {
+        for first in [Start::TOGETHER, Start::alone(HOUR), start(3, HOUR), start(3, Duration::ZERO)] {
             let budget = Budget::new(Limits::default(), &Cancel::new(), &MemoryPool::new(0));
             let run = |task: &u32| if *task == 7 { Err(Error::WorkerPanicked) } else { Ok(*task) };
             let tasks: Vec<u32> = (0..50).collect();
-            let failed = run_all_after(alone, &tasks, 1 << 20, &budget, run);
-            assert!(matches!(failed, Err(Error::WorkerPanicked)), "{alone:?}: {failed:?}");
+            let failed = run_all(&tasks, first, 1 << 20, &budget, run);
+            assert!(matches!(failed, Err(Error::WorkerPanicked)), "{first:?}: {failed:?}");
         }
     }
 }

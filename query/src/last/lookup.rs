@@ -17,7 +17,7 @@ use foldhash::fast::RandomState;
 use super::series::{TagSets, Wanted};
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
-use crate::fetch::workers::run_all_after;
+use crate::fetch::workers::{Start, run_all};
 use crate::{Error, Result};
 
 /// Rows of one get, and the most hours of one series in it.
@@ -111,8 +111,8 @@ impl<'a> Lookup<'a> {
         }
         self.find_likely(&mut groups)?;
         let rows = wanted.len() as u64;
-        let answers =
-            run_all_after(ALONE, &groups, rows, self.budget, |group| Ok((group, self.group(group, wanted)?)))?;
+        let look = |group| Ok((group, self.group(group, wanted)?));
+        let answers = run_all(&groups, Start::alone(ALONE), rows, self.budget, look)?;
         let mut found: Vec<Option<Point>> = vec![None; wanted.len()];
         for (Group { places, .. }, points) in answers {
             for (place, point) in places.iter().zip(points) {
@@ -131,18 +131,28 @@ impl<'a> Lookup<'a> {
         let mut groups: Vec<Group> = Vec::new();
         let mut known: HashMap<(BaseTime, Uid, Salt), usize, RandomState> = HashMap::default();
         let (mut metric, mut salting) = (Uid::ZERO, layout.salting.of_metric(&[]));
+        // The groups of this metric and hour by their buckets.
+        let mut of_salts: Vec<Option<usize>> = vec![None; layout.salts().len()];
+        let mut first = BaseTime::of_seconds(now_s);
         for (place, series) in wanted.iter().enumerate() {
-            let first = BaseTime::of_seconds(series.counted_s.unwrap_or(now_s));
+            let begins = series.counted_s.map_or(BaseTime::of_seconds(now_s), BaseTime::of_seconds);
             // Series come metric by metric.
-            if series.metric != metric {
-                metric = series.metric;
+            if series.metric != metric || begins != first {
+                (metric, first) = (series.metric, begins);
                 salting = layout.salting.of_metric(&metric.encode(layout.widths.metric));
+                of_salts.fill(None);
             }
             let salt = self.sets.salt_in(salting, series.tags);
-            let group = *known.entry((first, metric, salt)).or_insert_with(|| {
-                groups.push(Group { first, metric, salt, places: Vec::new(), likely: None });
-                groups.len() - 1
-            });
+            let mut find = || {
+                *known.entry((first, metric, salt)).or_insert_with(|| {
+                    groups.push(Group { first, metric, salt, places: Vec::new(), likely: None });
+                    groups.len() - 1
+                })
+            };
+            let group = match of_salts.get_mut(salt.0 as usize) {
+                Some(known) => *known.get_or_insert_with(find),
+                None => find(),
+            };
             if let Some(group) = groups.get_mut(group) {
                 group.places.push(place);
             }
