@@ -164,9 +164,10 @@ impl Wish {
 
     fn in_order(mut self) -> (Vec<Wanted>, TagSets) {
         let sets = self.sets.sort(&mut self.wanted);
+        let mut slots = Vec::new();
         for range in self.meant_together {
             // Of one metric, whose sets of tags are numbered in order.
-            self.wanted.get_mut(range).unwrap_or_default().sort_unstable_by_key(|series| series.tags);
+            sets.sort_series(self.wanted.get_mut(range).unwrap_or_default(), &mut slots);
         }
         (self.wanted, sets)
     }
