@@ -7,12 +7,16 @@ const STEM: i64 = 1_000;
 /// Digits that change from point to point.
 const TAIL_DIGITS: usize = 3;
 
+/// Room for opening, sign, digits, and what stands behind them. A copy of a length that the compiler knows is two moves.
+const TEXT_BYTES: usize = 32;
+
 /// What stands before a point's value: a comma, the opening, its time. Times that share all but their last digits, as
 /// neighbours do, share what is written.
 #[derive(Debug)]
 pub(super) struct PointHead {
     /// Opening, digits, and what stands between time and value.
-    text: Vec<u8>,
+    text: [u8; TEXT_BYTES],
+    text_bytes: usize,
     /// Where the last digits stand in `text`.
     tail_at: usize,
     /// The time without its last digits that `text` holds.
@@ -24,7 +28,7 @@ pub(super) struct PointHead {
 impl PointHead {
     /// With a comma in `opening` before all points but the first.
     pub(super) fn new(opening: &'static [u8], between: &'static [u8]) -> Self {
-        Self { text: Vec::new(), tail_at: 0, stem: None, opening, between }
+        Self { text: [0; TEXT_BYTES], text_bytes: 0, tail_at: 0, stem: None, opening, between }
     }
 
     /// Appends the head of a point at `time`; without the opening's comma if it is the first.
@@ -39,16 +43,27 @@ impl PointHead {
         {
             *tail = digits(time - stem * STEM);
         }
-        out.extend_from_slice(self.text.get(usize::from(is_first)..).unwrap_or_default());
+        if is_first {
+            out.extend_from_slice(self.text.get(1..self.text_bytes).unwrap_or_default());
+            return;
+        }
+        let end = out.len() + self.text_bytes;
+        out.extend_from_slice(&self.text);
+        out.truncate(end);
     }
 
     /// Writes `text` anew.
     fn set(&mut self, time: i64) {
-        self.text.clear();
-        self.text.extend_from_slice(self.opening);
-        value(&mut self.text, &time);
-        self.tail_at = self.text.len().saturating_sub(TAIL_DIGITS);
-        self.text.extend_from_slice(self.between);
+        let mut text = Vec::with_capacity(TEXT_BYTES);
+        text.extend_from_slice(self.opening);
+        value(&mut text, &time);
+        self.tail_at = text.len().saturating_sub(TAIL_DIGITS);
+        text.extend_from_slice(self.between);
+        assert!(text.len() <= TEXT_BYTES, "BUG: a point's head of {} bytes", text.len());
+        self.text_bytes = text.len();
+        for (place, byte) in self.text.iter_mut().zip(text) {
+            *place = byte;
+        }
     }
 }
 
