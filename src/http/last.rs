@@ -34,28 +34,40 @@ pub(crate) async fn post(State(app): State<Arc<App>>, call: Call) -> Result<Resp
 
 async fn run(app: Arc<App>, request: basalt_query::Result<LastRequest>) -> Result<Response, ApiError> {
     let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
-    whole::answer(app, move |queries, cancel| {
-        let answer = queries.last(&request?, now_ms, cancel)?;
-        Ok(write(&answer))
-    })
-    .await
+    whole::in_pieces(app, move |queries, cancel| queries.last(&request?, now_ms, cancel), write).await
 }
 
 /// Bytes of a point's text that are its own: time and value, and what stands about them.
 const OWN_BYTES: usize = 64;
+/// Room behind a piece for the point that ends it.
+const ROOM_BYTES: usize = 4 << 10;
 
-/// Values are texts, as OpenTSDB's; members and tags stand in the order of their names.
-fn write(answer: &LastAnswer) -> Vec<u8> {
+/// A piece is handed on when it is at least this long, which an answer of a few thousand points is not. With shorter ones the
+/// connection's thread is woken so often that it costs what writing and sending at the same time spares.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Values are texts, as OpenTSDB's; members and tags stand in the order of their names. Hands pieces to `sink` and gives back the last
+/// one; `None` when nobody reads any more.
+fn write(answer: &LastAnswer, sink: &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> {
     let metrics: Vec<Told> = answer.metrics.iter().map(Told::metric).collect();
     let mut names = Tags::new(&answer.names);
     let tags: Vec<Told> = answer.tags.iter().map(|tags| Told::tags(tags, &mut names)).collect();
     let told = || answer.points.iter().filter_map(|of| Some((of, metrics.get(of.metric)?, tags.get(of.tags)?)));
     let bytes: usize = told().map(|(_, metric, tags)| metric.bytes() + tags.bytes() + OWN_BYTES).sum();
-    let mut out = Vec::with_capacity(bytes + 2);
+    let mut out = Vec::with_capacity((bytes + 2).min(PIECE_BYTES + ROOM_BYTES));
     out.push(b'[');
     // Most series end together: their time is written once.
     let (mut time_ms, mut time) = (None, Vec::new());
+    let mut begun = false;
     for (point, metric, tags) in told() {
+        if out.len() >= PIECE_BYTES {
+            let room = Vec::with_capacity(PIECE_BYTES + ROOM_BYTES);
+            sink(std::mem::replace(&mut out, room)).then_some(())?;
+        }
+        if begun {
+            out.push(b',');
+        }
+        begun = true;
         let ((metric, metric_id), (tags, tags_id)) = (metric.parts(), tags.parts());
         out.extend_from_slice(metric);
         out.extend_from_slice(tags);
@@ -71,14 +83,10 @@ fn write(answer: &LastAnswer) -> Vec<u8> {
             Number::Integer(integer) => write_integer(&mut out, integer),
             Number::Double(double) => write_double_bare(&mut out, double),
         }
-        out.extend_from_slice(b"\"},");
-    }
-    // The last point has no comma behind it.
-    if out.len() > 1 {
-        out.pop();
+        out.extend_from_slice(b"\"}");
     }
     out.push(b']');
-    out
+    Some(out)
 }
 
 /// The text of a metric, or of a set of tags, in a point: its name, which stands before the time, and its id behind.
@@ -190,6 +198,11 @@ mod tests {
 
     use super::*;
 
+    /// What is written of an answer that is no longer than a piece.
+    fn whole(answer: &LastAnswer) -> Vec<u8> {
+        write(answer, &mut |_| panic!("it is one piece")).unwrap()
+    }
+
     /// `L-LAST`: the members and forms that the real OpenTSDB wrote.
     #[test]
     fn a_point_is_written_as_opentsdb_writes_it() {
@@ -211,7 +224,7 @@ mod tests {
             { "timestamp": 1007, "value": "-3", "tsuid": id, "metric": "m", "tags": { "dc": "x", "host": "b" } },
             { "timestamp": 1008, "value": "-3", "tsuid": id, "metric": "n", "tags": { "dc": "x", "host": "a\"" } },
         ]);
-        assert_eq!(String::from_utf8(write(&many)).unwrap(), expected.to_string());
+        assert_eq!(String::from_utf8(whole(&many)).unwrap(), expected.to_string());
         let expected = json!([
             { "timestamp": 1007, "value": "1.0E-4", "tsuid": id },
             { "timestamp": 1007, "value": "NaN", "tsuid": id },
@@ -222,9 +235,42 @@ mod tests {
             tags: vec![tags(None)],
             names: Vec::new(),
         };
-        assert_eq!(String::from_utf8(write(&bare)).unwrap(), expected.to_string());
-        assert_eq!(write(&LastAnswer::default()), b"[]");
+        assert_eq!(String::from_utf8(whole(&bare)).unwrap(), expected.to_string());
+        assert_eq!(whole(&LastAnswer::default()), b"[]");
     }
+
+    /// A long answer goes out in pieces that are together what it is whole, and no longer where nobody reads.
+    #[test]
+    fn a_long_answer_comes_in_pieces_and_ends_where_nobody_reads() {
+        let point = |time_ms| LastPoint { metric: 0, tags: 0, time_ms, number: Number::Integer(7) };
+        let answer = |count: i64| LastAnswer {
+            points: (0..count).map(point).collect(),
+            metrics: vec![LastMetric { uid: [0, 0, 10].into(), name: Some("m".into()) }],
+            tags: vec![LastTags { uids: [0; 600].into(), names: None }],
+            names: Vec::new(),
+        };
+        let one = String::from_utf8(whole(&answer(1))).unwrap();
+        let one = one.strip_prefix('[').and_then(|one| one.strip_suffix(']')).unwrap();
+        let each = |time_ms: i64| one.replace(":0,", &format!(":{time_ms},"));
+        let expected = format!("[{}]", (0..3_000).map(each).collect::<Vec<_>>().join(","));
+        let mut pieces = Vec::new();
+        let mut keep = |piece: Vec<u8>| {
+            assert!((PIECE_BYTES..PIECE_BYTES + ROOM_BYTES).contains(&piece.len()));
+            pieces.push(piece);
+            true
+        };
+        let last = write(&answer(3_000), &mut keep).unwrap();
+        assert!(pieces.len() > 2 && last.len() < PIECE_BYTES + ROOM_BYTES);
+        pieces.push(last);
+        assert!(String::from_utf8(pieces.concat()).unwrap() == expected, "the pieces are not the whole");
+        let mut asked = 0;
+        let nobody = |_| {
+            asked += 1;
+            asked < 2
+        };
+        assert_eq!((write(&answer(3_000), &mut { nobody }), asked), (None, 2));
+    }
+
     /// Sets with other keys, as many or not; with a key twice; and none: each as if it stood alone.
     #[test]
     fn tags_stand_in_the_order_of_their_names_whatever_the_set_before_had() {
