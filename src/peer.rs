@@ -10,6 +10,8 @@ use crate::exit::{Exit, Failure};
 pub(crate) const TOKEN_VARIABLE: &str = "BASALT_TOKEN";
 /// The longest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// Room that is made for an answer on its head's word.
+const ROOM_BYTES_MAX: u64 = 16 << 20;
 /// The longest line of a head.
 const LINE_BYTES_MAX: u64 = 16 << 10;
 
@@ -101,6 +103,7 @@ impl Reader {
         }
         let mut body = Vec::new();
         if !chunked {
+            body.reserve_exact(usize::try_from(length.min(ROOM_BYTES_MAX)).unwrap_or(0));
             self.add(&mut body, length)?;
             return Ok(Answer { status, body, closes });
         }
