@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use basalt_query::{LastAnswer, LastMetric, LastRequest, LastTags, Number, TagNames};
+use basalt_query::{Cancel, LastAnswer, LastMetric, LastRequest, LastTags, Number, QueryEngine, TagNames};
 use basalt_schema::hex_into;
 
 use super::answer::text;
@@ -34,7 +34,8 @@ pub(crate) async fn post(State(app): State<Arc<App>>, call: Call) -> Result<Resp
 
 async fn run(app: Arc<App>, request: basalt_query::Result<LastRequest>) -> Result<Response, ApiError> {
     let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
-    whole::in_pieces(app, move |queries, cancel| queries.last(&request?, now_ms, cancel), write).await
+    let look = move |queries: &QueryEngine, cancel: &Cancel| queries.last(&request?, now_ms, cancel);
+    whole::in_pieces(app, look, |answer, sink| write(&answer, sink)).await
 }
 
 /// Bytes of a point's text that are its own: time and value, and what stands about them.

@@ -24,38 +24,7 @@ pub(crate) async fn answer(
     app: Arc<App>,
     work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<Vec<u8>> + Send + 'static,
 ) -> Result<Response, ApiError> {
-    let outcome = run(&app, work).await;
-    if let Err(error) = &outcome {
-        count_refusal(&app, error);
-    }
-    outcome.map(|bytes| json::body_of(JSON, bytes))
-}
-
-async fn run(
-    app: &Arc<App>,
-    work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<Vec<u8>> + Send + 'static,
-) -> Result<Vec<u8>, ApiError> {
-    let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
-    let cancel = Cancel::new();
-    let _guard = CancelOnDrop::new(cancel.clone());
-    let of_the_thread = Arc::clone(app);
-    let outcome = tokio::task::spawn_blocking(move || {
-        let metrics = &of_the_thread.metrics;
-        let began = Instant::now();
-        metrics.queries_running.add(1);
-        let outcome = work(of_the_thread.queries(), &cancel);
-        metrics.queries_running.sub(1);
-        metrics.query_latency.record(began.elapsed());
-        match &outcome {
-            Ok(_) => metrics.queries_ok.add(1),
-            Err(_) if cancel.is_cancelled() => metrics.queries_cancelled.add(1),
-            Err(_) => {}
-        }
-        drop(seat);
-        outcome
-    });
-    let outcome = outcome.await.map_err(|cause| ApiError::internal(cause.to_string()))?;
-    outcome.map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))
+    in_pieces(app, work, |whole, _| Some(whole)).await
 }
 
 /// The same of an answer that is sent while it is written: `write` hands pieces of what `work` found to its sink, which says whether
@@ -67,7 +36,7 @@ async fn run(
 pub(crate) async fn in_pieces<T: 'static>(
     app: Arc<App>,
     work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<T> + Send + 'static,
-    write: impl FnOnce(&T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
+    write: impl FnOnce(T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let outcome = begin(&app, work, write).await;
     if let Err(error) = &outcome {
@@ -79,7 +48,7 @@ pub(crate) async fn in_pieces<T: 'static>(
 async fn begin<T: 'static>(
     app: &Arc<App>,
     work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<T> + Send + 'static,
-    write: impl FnOnce(&T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
+    write: impl FnOnce(T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
 ) -> Result<Body, ApiError> {
     let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
     let cancel = Cancel::new();
@@ -94,7 +63,7 @@ async fn begin<T: 'static>(
         match work(of_the_thread.queries(), &cancel) {
             Ok(found) => {
                 metrics.queries_ok.add(1);
-                let sent = Sending { handle: &handle, said: Some(said), pieces }.send(|sink| write(&found, sink));
+                let sent = Sending { handle: &handle, said: Some(said), pieces }.send(|sink| write(found, sink));
                 if !sent {
                     metrics.queries_cancelled.add(1);
                 }

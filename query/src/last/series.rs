@@ -151,6 +151,7 @@ mod tests {
             sets.sort_series(&mut series, &mut slots);
             assert_eq!(series, sorted, "{wanted:?}");
         }
-        assert!(all.iter().all(|series| sets.get(series.tags) == [99 - series.counted_s.unwrap() as u8]));
+        let given = |series: &Wanted| [u8::try_from(99 - series.counted_s.unwrap()).unwrap()];
+        assert!(all.iter().all(|series| sets.get(series.tags) == given(series)));
     }
 }
