@@ -50,10 +50,10 @@ fn main() -> Result<()> {
             let text = decode_text(body.as_bytes());
             let points = ingest.parse_put(&text)?;
             let read = began.elapsed();
-            let submission = ingest.submit_held(&points, Door::Http)?.context("a series is not known")?;
+            let submission = ingest.submit_held(&points, Door::Http, Lane::default())?.context("a series is not known")?;
             drop(points);
             let staged = began.elapsed();
-            ingest.push();
+            ingest.push(Lane::default());
             ensure!(submission.wait().is_all_stored(), "points are refused");
             for (sum, one) in took.iter_mut().zip([read, staged - read, began.elapsed() - staged]) {
                 *sum += one;

@@ -33,7 +33,7 @@ impl Background {
     /// What kept a thread from starting; those that run end with the engine.
     pub(crate) fn start(core: &Arc<Core>) -> Result<Background> {
         let mut background = Background::default();
-        background.spawn(core, "wal", |core| core.wal.run(|| core.apply_gathered(true)))?;
+        background.spawn(core, "wal", |core| core.wal.run(|| core.apply_left()))?;
         core.gathered.serve();
         background.spawn(core, "flush", |core| core.work(Work::Flush, Core::flush_due))?;
         for _ in 0..core.limits.compaction_threads {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use basalt_store::{
-    Append, Applied, CheckAndMutate, Compaction, FamilyDescriptor, Get, Increment, MutationBatch, NamespaceDescriptor,
-    Pending, RegionInfo, RowBatch, Scan, Scanner, SideLog, SnapshotInfo, SplitAt, Store, TableDescriptor, TableName,
-    TruncatedRegions,
+    Append, Applied, CheckAndMutate, Compaction, FamilyDescriptor, Get, Increment, Lane, MutationBatch,
+    NamespaceDescriptor, Pending, RegionInfo, RowBatch, Scan, Scanner, SideLog, SnapshotInfo, SplitAt, Store,
+    TableDescriptor, TableName, TruncatedRegions,
 };
 use bytes::Bytes;
 
@@ -139,7 +139,7 @@ impl Engine {
     /// # Errors
     /// What a flush or a compaction met.
     pub fn pump(&self) -> Result<()> {
-        self.core.apply_gathered(true);
+        self.core.apply_left();
         self.core.wal.write_group(false);
         self.core.wal.make_ready();
         self.core.flush_due()?;
@@ -313,10 +313,10 @@ impl Store for Engine {
         self.change(table, |table| self.core.apply(table, batch))
     }
 
-    fn push(&self) {
+    fn push(&self, lane: Lane) {
         // As on the log's own thread: what died half-way leaves nothing that may be promised.
         let push = || {
-            self.core.apply_gathered(true);
+            self.core.apply_held(lane);
             self.core.wal.push();
         };
         if catch_unwind(AssertUnwindSafe(push)).is_err() {
@@ -348,7 +348,7 @@ impl Store for Engine {
 
     fn sync(&self) -> Pending<()> {
         let (completer, pending) = Pending::channel();
-        self.core.apply_gathered(true);
+        self.core.apply_gathered();
         self.core.wal.sync(Box::new(move |result| completer.complete(result.map_err(Into::into))));
         pending
     }

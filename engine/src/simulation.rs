@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use basalt_store::{
-    Applied, Compaction, Durability, FamilyDescriptor, Increment, ManualClock, MutationBatch, Pending, Scan, SplitAt,
-    Store, TableDescriptor, TableName, Timestamp,
+    Applied, Compaction, Durability, FamilyDescriptor, Increment, Lane, ManualClock, MutationBatch, Pending, Scan,
+    SplitAt, Store, TableDescriptor, TableName, Timestamp,
 };
 
 use crate::io::{Fault, FaultKind, FaultSpan, LossMode, Rng, SimFs, SplitMix};
@@ -259,7 +259,7 @@ impl History {
             0..8 => return self.write(engine),
             8..10 => self.increment(engine, &name),
             10..13 => drop(engine.pump()),
-            13..15 => engine.push(),
+            13..15 => engine.push(Lane(u16::from(self.rng.chance(1, 2)))),
             15 => drop(engine.flush(&name)),
             16 => drop(engine.compact(&name, Compaction::Minor)),
             17 => drop(engine.compact(&name, Compaction::Major)),
@@ -282,10 +282,13 @@ impl History {
             1 => Durability::Async,
             _ => Durability::Fsync,
         };
+        // What waits on different roads is in no order, so that a row keeps to one.
+        let road = self.rng.below(3);
+        let may_wait = durability == Durability::Fsync;
         let mut batch = MutationBatch::new(durability);
         let mut rows = Vec::new();
         for (row, ledger) in &mut self.rows {
-            if !self.rng.chance(1, 4) {
+            if !self.rng.chance(1, if may_wait { 2 } else { 4 }) || (may_wait && row % 3 != road) {
                 continue;
             }
             let asked = if self.rng.chance(1, 6) {
@@ -299,8 +302,10 @@ impl History {
             ledger.asked.push(asked);
             rows.push((*row, ledger.asked.len()));
         }
-        if self.rng.chance(1, 3) {
-            batch.hold();
+        match road {
+            0 => batch.hold(Lane(0)),
+            1 => batch.hold(Lane(1)),
+            _ => {}
         }
         let pending = engine.apply(&self.name()?, batch);
         self.asked.push(Asked { pending, durability, rows });

@@ -80,7 +80,7 @@ impl<'a> Resolved<'a> {
 
 impl Core {
     /// Applies a batch, or leaves it to the log's thread, or to a push if one follows. Batches are applied in the order in which they
-    /// come here.
+    /// come here, but for those that wait in different lanes.
     pub(crate) fn apply(&self, table: &Arc<Table>, batch: MutationBatch) -> Pending<Applied> {
         let (completer, pending) = Pending::channel();
         if let Err(error) = self.check_batch(&batch) {
@@ -97,15 +97,17 @@ impl Core {
         let is_plain = !reads_rows && !is_guarded;
         // What becomes one change bears one time: a tombstone would cover what was put after it.
         if is_plain && !has_tombstones && batch.durability() == Durability::Fsync && self.gathered.is_for(&batch) {
-            let is_held = batch.is_held();
-            if self.gathered.add(Waiting { table: Arc::clone(table), batch, completer }) {
-                self.apply_gathered(is_held);
-            } else if !is_held {
-                self.wal.call();
+            let held = batch.held();
+            let is_enough = self.gathered.add(Waiting { table: Arc::clone(table), batch, completer });
+            match held {
+                Some(lane) if is_enough => self.apply_held(lane),
+                Some(_) => {}
+                None if is_enough => self.apply_gathered(),
+                None => self.wal.call(),
             }
             return pending;
         }
-        self.apply_gathered(false);
+        self.apply_gathered();
         if is_plain {
             self.apply_at_once(table, &[batch], vec![completer], false);
         } else {

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use basalt_schema::{BaseTime, Schema, SeriesId, TagPair, Tsuid, UidKind, point_cell};
-use basalt_store::{Applied, ErrorKind, Pending, Store};
+use basalt_store::{Applied, ErrorKind, Lane, Pending, Store};
 
 use crate::check::{Measured, SeriesNames, check_measured, check_metric, check_names, known_integer, metric_of};
 use crate::inflight::{Inflight, Permit};
@@ -159,7 +159,7 @@ impl Ingest {
         let permit = self.permit_of(points, door)?;
         let (stage, errors) = self.stage(points, door);
         self.stats.receive(door, points.len() as u64);
-        Ok(self.hand_over((stage, errors), (door, false), permit))
+        Ok(self.hand_over((stage, errors), (door, None), permit))
     }
 
     /// Does the same as [`Ingest::submit`] if that needs no read of the store. If it may need one, does nothing and gives `None`.
@@ -167,23 +167,24 @@ impl Ingest {
     /// # Errors
     /// As [`Ingest::submit`].
     pub fn submit_known(&self, points: &[RawPoint<'_>], door: Door) -> Result<Option<Submission>> {
-        self.submit_if_known(points, door, false)
+        self.submit_if_known(points, door, None)
     }
 
-    /// As [`Ingest::submit_known`], but the store may leave the points until an [`Ingest::push`], which the caller must call.
+    /// As [`Ingest::submit_known`], but the store may leave the points until an [`Ingest::push`] of this lane, which the caller must
+    /// call.
     ///
     /// # Errors
     /// As [`Ingest::submit`].
-    pub fn submit_held(&self, points: &[RawPoint<'_>], door: Door) -> Result<Option<Submission>> {
-        self.submit_if_known(points, door, true)
+    pub fn submit_held(&self, points: &[RawPoint<'_>], door: Door, lane: Lane) -> Result<Option<Submission>> {
+        self.submit_if_known(points, door, Some(lane))
     }
 
-    /// Makes the store apply and sync what was submitted as held. *Cost*: blocks for a write to disk.
-    pub fn push(&self) {
-        self.store.push();
+    /// Makes the store apply and sync what was submitted as held in this lane. *Cost*: blocks for a write to disk.
+    pub fn push(&self, lane: Lane) {
+        self.store.push(lane);
     }
 
-    fn submit_if_known(&self, points: &[RawPoint<'_>], door: Door, held: bool) -> Result<Option<Submission>> {
+    fn submit_if_known(&self, points: &[RawPoint<'_>], door: Door, held: Option<Lane>) -> Result<Option<Submission>> {
         let config = self.schema.config();
         // Both write rows that they must read first.
         if config.appends || config.realtime.counts() {
@@ -207,7 +208,7 @@ impl Ingest {
     fn hand_over(
         &self,
         (stage, errors): (Stage, Vec<PointError>),
-        (door, held): (Door, bool),
+        (door, held): (Door, Option<Lane>),
         permit: Permit,
     ) -> Submission {
         if self.schema.config().realtime.counts() {
@@ -219,7 +220,7 @@ impl Ingest {
     }
 
     /// Hands staged points to the store: as one batch, or as one append for each row.
-    fn write(&self, stage: Stage, door: Door, held: bool) -> Vec<Part> {
+    fn write(&self, stage: Stage, door: Door, held: Option<Lane>) -> Vec<Part> {
         let (config, table) = (self.schema.config(), &self.schema.tables().data);
         if config.appends {
             let appends = stage.seal_appends().into_iter();
@@ -239,8 +240,8 @@ impl Ingest {
         let pending = match batch {
             Ok(batch) if batch.is_empty() => Pending::ready(Ok(Applied::default())),
             Ok(mut batch) => {
-                if held {
-                    batch.hold();
+                if let Some(lane) = held {
+                    batch.hold(lane);
                 }
                 self.store.apply(table, batch)
             }

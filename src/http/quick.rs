@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
-use basalt_ingest::{DatapointEcho, Door, Ingest, PutReport, Submission, decode_text};
+use basalt_ingest::{DatapointEcho, Door, PutReport, Submission, decode_text};
+use basalt_store::Lane;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -35,7 +36,7 @@ use crate::app::App;
 use crate::server::{Stop, stopped};
 use head::Head;
 pub(crate) use loops::Loops;
-use loops::Turn;
+use loops::{Bodies, Turn};
 use wire::Stored;
 
 /// Bytes of a new buffer.
@@ -87,14 +88,14 @@ async fn serve(
     app: &Arc<App>,
     (received, mut stream): (Vec<u8>, TcpStream),
     mut stop: Stop,
-    turn: Option<&Arc<Turn>>,
+    seat: Option<(&Turn, Bodies)>,
 ) -> Ended<TcpStream> {
     let patience = app.config.server.idle_patience();
     let raised = stop.clone();
     let (reader, writer) = stream.split();
     let connection = Connection {
         app,
-        turn,
+        seat,
         reader,
         writer,
         raised,
@@ -116,8 +117,8 @@ async fn serve(
 
 struct Connection<'a> {
     app: &'a Arc<App>,
-    /// The turn of the thread, if it serves only small bodies; without one, large bodies are served too.
-    turn: Option<&'a Arc<Turn>>,
+    /// The turn of the thread of puts that it is on, and what it may bring there; elsewhere all bodies are served.
+    seat: Option<(&'a Turn, Bodies)>,
     reader: ReadHalf<'a>,
     writer: WriteHalf<'a>,
     raised: Stop,
@@ -169,7 +170,7 @@ impl Connection<'_> {
             let head = Head::read(&self.buffer, self.body_bytes_max);
             let head = head.filter(|head| self.pass.lets_put(&self.app.users, head.shown));
             let Some(Head { bytes, body_bytes, .. }) = head else { return Ended::HandOver(self.buffer, ()) };
-            if self.turn.is_some_and(|turn| turn.is_large(body_bytes)) {
+            if self.seat.is_some_and(|(turn, bodies)| turn.is_large(body_bytes, bodies)) {
                 return Ended::Large(self.buffer, ());
             }
             let (began, end) = (Instant::now(), bytes + body_bytes);
@@ -179,11 +180,11 @@ impl Connection<'_> {
                 Body::Stalled => return Ended::Closed,
             }
             let body = self.buffer.get(bytes..end).unwrap_or_default();
-            let pushing = self.turn.filter(|turn| turn.is_alone());
-            let taken = match take(self.app, body, pushing.is_some()) {
+            let turn = self.seat.map(|(turn, _)| turn);
+            let taken = match take(self.app, body, turn.map(|turn| turn.lane)) {
                 Taken::Not => return Ended::HandOver(self.buffer, ()),
                 Taken::Known(since, submission) => {
-                    if let Some(turn) = pushing {
+                    if let Some(turn) = turn {
                         turn.push(self.app).await;
                     }
                     Ok((since, submission))
@@ -193,10 +194,7 @@ impl Connection<'_> {
             };
             let answered = match taken {
                 Ok((since, submission)) => {
-                    let report = match self.turn {
-                        Some(turn) if pushing.is_none() => turn.wait_together(submission).await,
-                        _ => submission.await,
-                    };
+                    let report = submission.await;
                     put::note(self.app, since, &report);
                     self.answer(&report).await
                 }
@@ -326,7 +324,7 @@ enum Taken {
 }
 
 /// Reads a body and hands its points over if their series are known.
-fn take(app: &App, body: &[u8], is_pushed: bool) -> Taken {
+fn take(app: &App, body: &[u8], held: Option<Lane>) -> Taken {
     let text = decode_text(body);
     let submitted = catch_unwind(AssertUnwindSafe(|| {
         let points = app.ingest.parse_put(&text).ok()?;
@@ -334,8 +332,11 @@ fn take(app: &App, body: &[u8], is_pushed: bool) -> Taken {
         app.metrics.put_requests.add(1);
         app.metrics.puts_plain.add(1);
         let since = Instant::now();
-        let submit = if is_pushed { Ingest::submit_held } else { Ingest::submit_known };
-        Some((since, submit(&app.ingest, &points, Door::Http)))
+        let submitted = match held {
+            Some(lane) => app.ingest.submit_held(&points, Door::Http, lane),
+            None => app.ingest.submit_known(&points, Door::Http),
+        };
+        Some((since, submitted))
     }));
     match submitted {
         Ok(None) => Taken::Not,

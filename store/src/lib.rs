@@ -72,7 +72,7 @@ pub use filter::{
 };
 pub use fold::{Fold, FoldedRow, RowPut, Window};
 pub use memory::MemoryStore;
-pub use mutation::{BatchFamily, CellMutation, Durability, MutationBatch, RowBuilder, RowHandle, RowMutation};
+pub use mutation::{BatchFamily, CellMutation, Durability, Lane, MutationBatch, RowBuilder, RowHandle, RowMutation};
 pub use name::TableName;
 pub use namespace::{NamespaceDescriptor, NamespaceLoad, Namespaces};
 pub use packed::{Packed, PackedPoint, PackedRow, PackedRows, Packing, RowSummary};

@@ -31,6 +31,11 @@ pub enum Durability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RowHandle(pub NonZeroU64);
 
+/// Whose push a held batch waits for. Each thread that pushes has a lane of its own: what waits in one lane is applied in its order,
+/// and different lanes are applied at the same time, in no order between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lane(pub u16);
+
 /// Changes to rows. The changes of one row are atomic, across families too. Rows are independent of each other, and applied in order.
 ///
 /// *Shape*: each row key once, with the row's cells after it; where rows are planned, all keys first. Everything lies in one buffer.
@@ -46,7 +51,7 @@ pub struct RowHandle(pub NonZeroU64);
 #[derive(Debug, Clone, Default)]
 pub struct MutationBatch {
     durability: Durability,
-    held: bool,
+    held: Option<Lane>,
     has_tombstones: bool,
     data: Vec<u8>,
     families: Vec<Bytes>,
@@ -99,14 +104,14 @@ impl MutationBatch {
         self.durability
     }
 
-    /// Promises that the caller calls [`Store::push`](crate::Store::push) soon after it applies the batch, perhaps once for several
-    /// batches. The store need not change anything before that push, and may then make one change of several batches.
-    pub fn hold(&mut self) {
-        self.held = true;
+    /// Promises that the caller calls [`Store::push`](crate::Store::push) of this lane soon after it applies the batch, perhaps once
+    /// for several batches. The store need not change anything before that push, and may then make one change of several batches.
+    pub fn hold(&mut self, lane: Lane) {
+        self.held = Some(lane);
     }
 
-    /// Whether a push follows.
-    pub fn is_held(&self) -> bool {
+    /// The lane whose push follows.
+    pub fn held(&self) -> Option<Lane> {
         self.held
     }
 

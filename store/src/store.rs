@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
-    Durability, Error, FamilyDescriptor, Get, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch, Scan,
-    Scanner, SideLog, SnapshotInfo, SplitAt, TableDescriptor, TableName,
+    Durability, Error, FamilyDescriptor, Get, Lane, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch,
+    Scan, Scanner, SideLog, SnapshotInfo, SplitAt, TableDescriptor, TableName,
 };
 
 /// A wide-column store. Calls are batch-sized: one dynamic dispatch a batch, never one a cell.
@@ -182,11 +182,13 @@ pub trait Store: Send + Sync + Debug {
     /// `NotFound`: no such table. `Unavailable`: the outcome of each row is unknown.
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied>;
 
-    /// Makes what was applied as [held](MutationBatch::hold) durable, on this thread where the store can; their answers say how
-    /// it went. A store that does not wait for it does nothing.
+    /// Makes what was applied as [held](MutationBatch::hold) in a lane durable, on this thread where the store can; their answers say
+    /// how it went. A store that does not wait for it does nothing.
     ///
     /// *Cost*: blocks for a write to disk, which batches of all callers share.
-    fn push(&self) {}
+    fn push(&self, lane: Lane) {
+        let _ = lane;
+    }
 
     /// Reads rows by key (rule S-GET-1).
     ///

@@ -27,7 +27,7 @@ fn batches_refused_for_memory_are_counted() {
     let put = |row: &str| {
         let pending = put(&engine, row, &"v".repeat(10_000));
         // Only what a flush would free is not freed.
-        engine.core.apply_gathered(true);
+        engine.core.apply_left();
         engine.core.wal.write_group(false);
         pending.wait()
     };
@@ -114,7 +114,7 @@ fn lines_of_work() -> Vec<String> {
         // Another test may have been the first to come to a line, just when nobody listened.
         tracing::callsite::rebuild_interest_cache();
         let pending = put(&engine, "r", &"v".repeat(2_000));
-        engine.core.apply_gathered(true);
+        engine.core.apply_left();
         engine.core.wal.write_group(false);
         pending.wait().unwrap();
         fs.set_capacity(fs.used_bytes());

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Condvar;
 use std::time::Duration;
 
-use basalt_store::{CheckAndMutate, Clock, Comparison, Durability, ManualClock, Scan, Timestamp};
+use basalt_store::{CheckAndMutate, Clock, Comparison, Durability, Lane, ManualClock, Scan, Timestamp};
 
 use super::tests::{name, options, put, scan, table};
 use super::*;
@@ -33,8 +33,12 @@ fn batch((row, family): (&str, &str), value: &str) -> MutationBatch {
 
 /// Applies a batch of one row that a push follows.
 fn hold(engine: &Engine, cell: (&str, &str), value: &str) -> Pending<Applied> {
+    hold_in(Lane::default(), engine, cell, value)
+}
+
+fn hold_in(lane: Lane, engine: &Engine, cell: (&str, &str), value: &str) -> Pending<Applied> {
     let mut batch = batch(cell, value);
-    batch.hold();
+    batch.hold(lane);
     engine.apply(&name(), batch)
 }
 
@@ -53,7 +57,7 @@ fn what_waits_for_a_push_is_one_record_and_each_is_answered_for_itself() {
     let before = engine.stats().wal_records;
     let answers = [hold(&engine, ("a", "f"), "1"), hold(&engine, ("z", "none"), "2"), hold(&engine, ("a", "f"), "3")];
     assert_eq!(scan(&engine, Scan::all()), []);
-    engine.push();
+    engine.push(Lane::default());
     let failed = answers.map(|answer| answer.wait().unwrap().failed);
     assert_eq!(failed.each_ref().map(Vec::len), [0, 1, 0]);
     assert_eq!(failed[1][0].row, 0);
@@ -66,9 +70,75 @@ fn changes_keep_their_order_whether_they_wait_or_not() {
     let engine = open();
     let held = hold(&engine, ("a", "f"), "held");
     let at_once = put(&engine, "a", "at once");
-    engine.push();
+    engine.push(Lane::default());
     assert!(held.wait().unwrap().failed.is_empty() && at_once.wait().unwrap().failed.is_empty());
     assert_eq!(scan(&engine, Scan::all())[0].1[0], "at once");
+}
+
+#[test]
+fn a_push_applies_its_own_lane_alone() {
+    let engine = open();
+    let (one, other) = (Lane(1), Lane(2));
+    let left = hold_in(one, &engine, ("a", "f"), "1");
+    let pushed = [hold_in(other, &engine, ("b", "f"), "2"), hold_in(other, &engine, ("m", "f"), "3")];
+    engine.push(other);
+    assert!(pushed.into_iter().all(|answer| answer.wait().unwrap().failed.is_empty()));
+    assert_eq!(scan(&engine, Scan::all()), [row("b", "2"), row("m", "3")]);
+    engine.push(one);
+    assert!(left.wait().unwrap().failed.is_empty());
+    assert_eq!(scan(&engine, Scan::all())[0], row("a", "1"));
+}
+
+/// Two threads of puts apply at the same time: one that is kept by a row's owner keeps no other.
+#[test]
+fn a_push_waits_for_no_other_lane() {
+    let engine = open();
+    let table = engine.table(&name()).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let owned = table.row_locks().own(b"a");
+        let push = |lane, key| {
+            let (tell, engine) = (tell.clone(), &engine);
+            scope.spawn(move || {
+                let held = hold_in(Lane(lane), engine, (key, "f"), "v");
+                engine.push(Lane(lane));
+                assert!(held.wait().unwrap().failed.is_empty());
+                tell.send(key).unwrap();
+            })
+        };
+        push(1, "a");
+        // It is kept; this moment is for a thread that begins slowly.
+        assert!(told.recv_timeout(Duration::from_millis(100)).is_err());
+        push(2, "b");
+        let first = told.recv_timeout(Duration::from_secs(60));
+        drop(owned);
+        assert_eq!((first, told.recv_timeout(Duration::from_secs(60))), (Ok("b"), Ok("a")));
+    });
+}
+
+/// Whoever changes a row at once, or asks for a sync, comes behind what waits in any lane; so does the engine's end.
+#[test]
+fn what_waits_in_any_lane_is_before_what_waits_in_none() {
+    let clock = Arc::new(ManualClock::default());
+    let engine = open_at(Arc::clone(&clock));
+    // More threads than lanes share them.
+    let lanes = [0, 1, 15, 16, 1000, u16::MAX].map(Lane);
+    let held = lanes.map(|lane| hold_in(lane, &engine, (&format!("a{}", lane.0), "f"), "held"));
+    clock.advance(1);
+    let mut at_once = MutationBatch::new(Durability::Fsync);
+    for Lane(lane) in lanes {
+        at_once.row(format!("a{lane}").as_bytes()).unwrap().delete_family(b"f", None).unwrap();
+    }
+    let deleted = engine.apply(&name(), at_once);
+    let synced = hold_in(Lane(3), &engine, ("b", "f"), "synced");
+    let sync = engine.sync();
+    engine.pump().unwrap();
+    assert!(held.into_iter().chain([deleted, synced]).all(|answer| answer.wait().unwrap().failed.is_empty()));
+    sync.wait().unwrap();
+    assert_eq!(scan(&engine, Scan::all()), [row("b", "synced")]);
+    let closed = hold_in(Lane(4), &engine, ("c", "f"), "closed");
+    engine.close().unwrap();
+    assert!(closed.wait().unwrap().failed.is_empty());
 }
 
 #[test]
@@ -77,12 +147,12 @@ fn a_tombstone_covers_what_was_put_before_it_and_nothing_after() {
     let engine = open_at(Arc::clone(&clock));
     let first = hold(&engine, ("a", "f"), "1");
     let mut batch = MutationBatch::new(Durability::Fsync);
-    batch.hold();
+    batch.hold(Lane::default());
     batch.row(b"a").unwrap().delete_family(b"f", None).unwrap();
     let deleted = engine.apply(&name(), batch);
     clock.advance(1);
     let second = hold(&engine, ("a", "f"), "2");
-    engine.push();
+    engine.push(Lane::default());
     assert!([first, deleted, second].into_iter().all(|answer| answer.wait().unwrap().failed.is_empty()));
     assert_eq!(scan(&engine, Scan::all()), [row("a", "2")]);
 }
@@ -97,7 +167,7 @@ fn as_much_as_is_enough_for_one_change_waits_no_longer() {
     assert_eq!(engine.core.wal.last_sequence(), before);
     let last = hold(&engine, ("d", "f"), &value);
     assert_eq!(engine.core.wal.last_sequence(), before + 4);
-    engine.push();
+    engine.push(Lane::default());
     assert!(held.into_iter().chain([last]).all(|answer| answer.wait().unwrap().failed.is_empty()));
 }
 
@@ -123,10 +193,10 @@ fn what_waits_for_the_logs_thread_is_one_record() {
     let at_once = leave(&engine, "a", "0");
     assert_eq!(last(), before.0 + 1, "nobody would come for it");
     engine.core.gathered.serve();
-    let waiting = [leave(&engine, "a", "1"), hold(&engine, ("b", "f"), "2"), leave(&engine, "a", "3")];
+    let waiting = [leave(&engine, "a", "1"), leave(&engine, "b", "2"), leave(&engine, "a", "3")];
     assert_eq!(last(), before.0 + 1);
     let calls = fs.calls();
-    engine.core.apply_gathered(true);
+    engine.core.apply_left();
     assert_eq!(fs.calls() - calls, 1, "the record is on its way while the rows go into the memtables");
     engine.core.wal.write_group(false);
     assert_eq!(fs.calls() - calls, 2, "a sync alone");
@@ -185,7 +255,7 @@ fn a_read_modify_write_sees_what_waits() {
         mutation: batch(("a", "f"), "4"),
     };
     let checked = engine.check_and_mutate(&name(), check);
-    engine.push();
+    engine.push(Lane::default());
     assert!([first, second].into_iter().all(|answer| answer.wait().unwrap().failed.is_empty()));
     assert_eq!((&appended.wait().unwrap()[..], checked.wait().unwrap()), (&b"12"[..], true));
     assert_eq!(scan(&engine, Scan::all())[0].1[0], "4");
@@ -252,8 +322,10 @@ fn changes_keep_their_order_whoever_applies_them() {
     let pusher = Arc::clone(&engine);
     let (tell, told) = std::sync::mpsc::channel();
     let pushing = std::thread::spawn(move || {
-        let second = hold(&pusher, ("a", "f"), "2");
-        pusher.push();
+        // It does not wait for the disk, and so is left to nobody.
+        let mut at_once = MutationBatch::new(Durability::Os);
+        at_once.row(b"a").unwrap().put(b"f", b"q", None, b"2").unwrap();
+        let second = pusher.apply(&name(), at_once);
         tell.send(()).unwrap();
         second
     });

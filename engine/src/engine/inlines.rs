@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use basalt_store::{CellKind, Durability, ManualClock, RowHandle, Scan, SplitAt, Timestamp};
+use basalt_store::{CellKind, Durability, Lane, ManualClock, RowHandle, Scan, SplitAt, Timestamp};
 
 use super::tests::{name, options, scan, table};
 use super::*;
@@ -63,7 +63,7 @@ impl Side {
                 };
             }
         }
-        batch.hold();
+        batch.hold(Lane::default());
         self.engine.apply(&name(), batch)
     }
 
@@ -150,7 +150,7 @@ fn small_cells_of_rows_with_handles_are_as_others() {
             inline += u32::from(are_small(&batches));
             for side in &sides {
                 let held: Vec<_> = batches.iter().map(|batch| side.hold(batch)).collect();
-                side.engine.push();
+                side.engine.push(Lane::default());
                 assert!(held.into_iter().all(|answer| answer.wait().unwrap().failed.is_empty()));
             }
             let [without, with] = sides.each_ref().map(|side| (side.told(), side.writes(), side.files()));
@@ -192,9 +192,9 @@ fn a_small_value_above_the_limit_is_refused() {
         let handle = NonZeroU64::new(row.into()).map(RowHandle);
         batch.row_of(&[row], handle).unwrap().put(b"f", b"q", None, &vec![b'v'; 4 + usize::from(row % 2) * 2]).unwrap();
     }
-    batch.hold();
+    batch.hold(Lane::default());
     let answer = engine.apply(&name(), batch);
-    engine.push();
+    engine.push(Lane::default());
     let failed = answer.wait().unwrap().failed;
     assert_eq!(failed.iter().map(|failure| failure.row).collect::<Vec<_>>(), [0]);
     assert_eq!(scan(&engine, Scan::all()).len(), 1);
@@ -212,7 +212,7 @@ fn small_cells_wait_for_a_row_that_somebody_owns() {
             let cell = Cell { kind: CellKind::Put, qualifier: b"q".to_vec(), value: b"v".to_vec(), time: None };
             let held = side.hold(&[(b'm', "f", vec![cell])]);
             has_begun.store(true, Ordering::Release);
-            side.engine.push();
+            side.engine.push(Lane::default());
             is_applied.store(true, Ordering::Release);
             assert!(held.wait().unwrap().failed.is_empty());
         });

@@ -1,19 +1,19 @@
 //! Batches that wait to be applied: together they are one change, with one record of the log and one visit to each memtable.
 //!
 //! ```text
-//! writers ─► waiting ─► the log's thread: one change ─ write, fdatasync ─► answers
-//!              └ held ones: whoever brought them does the same by a push
+//! writers ─► left to the log's thread ─► one change ─ write, fdatasync ─► answers
+//!        └─► held, in the lane of a thread ─► its push: the same, on that thread
 //! ```
 //!
-//! What is put into memtables by one thread stays in that processor's cache, and what a change costs besides its rows is paid once
-//! for all that came during the sync before: two threads that each apply what they read take a sixth more CPU for an eighth fewer
-//! points (`docs/decisions/0015-the-log-applies.md`).
+//! What a change costs besides its rows is paid once for all that came during the sync before. A thread that pushes applies what it has
+//! read itself, which is in its processor's cache, while others apply theirs (`docs/decisions/0015-the-log-applies.md`,
+//! `docs/decisions/0023-threads-of-puts-apply.md`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use basalt_store::{Applied, Completer, MutationBatch};
+use basalt_store::{Applied, Completer, Lane, MutationBatch};
 
 use crate::core::Core;
 use crate::error::Error;
@@ -27,15 +27,27 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 const ALONE_CELLS_MIN: usize = 2048;
 const ALONE_BYTES_MIN: usize = 128 << 10;
 
+/// Lanes of held batches. Threads beyond that number share them.
+const LANES: usize = 16;
+
 /// Batches and who waits for them.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    /// Held while some are applied, so that all are in the order in which they came. The first lock that a writer takes.
+    /// What is left to the log's thread.
+    left: Waiters,
+    /// What is held, by lane.
+    held: [Waiters; LANES],
+    /// The log's thread applies what waits and is not held. Relaxed: it is set before the engine is anyone's.
+    served: AtomicBool,
+}
+
+/// Batches that are applied in the order in which they came.
+#[derive(Debug, Default)]
+struct Waiters {
+    /// Held while some are applied. The first lock that a writer takes, and of one lane only.
     turn: Mutex<()>,
     /// Guards them. Leaf lock.
     state: Mutex<State>,
-    /// The log's thread applies what waits and is not held. Relaxed: it is set before the engine is anyone's.
-    served: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -64,17 +76,28 @@ impl Gathered {
     /// Whether a batch that need not be applied at once waits for others.
     pub(super) fn is_for(&self, batch: &MutationBatch) -> bool {
         let is_small = batch.cells_count() < ALONE_CELLS_MIN && batch.data_bytes() < ALONE_BYTES_MIN;
-        batch.is_held() || (is_small && self.served.load(Ordering::Relaxed))
+        batch.held().is_some() || (is_small && self.served.load(Ordering::Relaxed))
     }
 
-    /// Keeps one more; says whether it is enough, and to be applied now.
+    /// Keeps one more; says whether it is enough in its lane, and to be applied now.
     pub(super) fn add(&self, one: Waiting) -> bool {
-        let mut state = self.state();
+        let mut state = one.batch.held().map_or(&self.left, |lane| self.lane(lane)).state();
         state.bytes += one.batch.data_bytes();
         state.waiting.push(one);
         state.closed || state.bytes > KEPT_BYTES_MAX
     }
 
+    fn lane(&self, Lane(lane): Lane) -> &Waiters {
+        let [first, ..] = &self.held;
+        self.held.get(usize::from(lane) % LANES).unwrap_or(first)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Waiters> {
+        std::iter::once(&self.left).chain(&self.held)
+    }
+}
+
+impl Waiters {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,12 +111,36 @@ impl State {
 }
 
 impl Core {
-    /// Applies the batches that wait, and waits for those that somebody is applying. The log's thread is not woken for them if the
-    /// caller is about to write the log.
-    pub(crate) fn apply_gathered(&self, writes_log: bool) {
+    /// Applies all batches that wait, and waits for those that somebody is applying.
+    pub(crate) fn apply_gathered(&self) {
+        for waiters in self.gathered.all() {
+            self.apply_of(waiters, false);
+        }
+    }
+
+    /// The same for those that are left to the log's thread, which is about to write the log.
+    pub(crate) fn apply_left(&self) {
+        self.apply_of(&self.gathered.left, true);
+    }
+
+    /// The same for those of a lane, on the thread that is about to push them.
+    pub(crate) fn apply_held(&self, lane: Lane) {
+        self.apply_of(self.gathered.lane(lane), true);
+    }
+
+    /// The same for all, and from here on each is applied as it comes.
+    pub(crate) fn close_gathered(&self) {
+        for waiters in self.gathered.all() {
+            waiters.state().closed = true;
+        }
+        self.apply_gathered();
+    }
+
+    /// The log's thread is not woken for them if the caller is about to write the log.
+    fn apply_of(&self, waiters: &Waiters, writes_log: bool) {
         let apply = || {
-            let _turn = self.gathered.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            let waiting = self.gathered.state().take();
+            let _turn = waiters.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            let waiting = waiters.state().take();
             self.apply_waiting(waiting, writes_log);
         };
         // They are many senders': what died half-way leaves nothing that may be promised, whosever thread it was on.
@@ -101,12 +148,6 @@ impl Core {
             self.condition.poison(&Error::WorkerDied { worker: "apply" });
             self.wal.fail_all();
         }
-    }
-
-    /// The same, and from here on each is applied as it comes.
-    pub(crate) fn close_gathered(&self) {
-        self.gathered.state().closed = true;
-        self.apply_gathered(false);
     }
 
     /// Applies neighbours of one table at once.

@@ -53,7 +53,7 @@ impl Core {
         change: impl FnOnce(Option<&[u8]>) -> basalt_store::Result<(Bytes, T)>,
     ) -> Pending<T> {
         let (completer, pending) = Pending::channel();
-        self.apply_gathered(false);
+        self.apply_gathered();
         let _row = table.row_locks().own(column.row);
         let changed = self.check_batch(&MutationBatch::default()).and_then(|()| {
             let shape = table.shape();
@@ -75,7 +75,7 @@ impl Core {
     /// Applies a row's changes if a cell is as expected.
     pub(crate) fn check_and_mutate(&self, table: &Table, check: &CheckAndMutate) -> Pending<bool> {
         let (completer, pending) = Pending::channel();
-        self.apply_gathered(false);
+        self.apply_gathered();
         let _row = table.row_locks().own(&check.row);
         match self.check(table, check) {
             Ok(Some((shape, stamp))) => {
