@@ -4,7 +4,8 @@
 //! check ─► row locks ─► encode, sum ─► number + queue (WAL) ─► memtables ─► unlock ─► answer when synced and seen
 //! ```
 //!
-//! What waits for the disk is left to the log's thread, which does all of this for many at once ([`gathered`]).
+//! What waits for the disk is held for its sender's push, or left to the log's thread: either does all of this for many at once
+//! ([`gathered`]).
 //!
 //! A row that the rules refuse is told apart and leaves no trace. Plain writes
 //! share their rows' locks; a read-modify-write owns its row's, sees what is not

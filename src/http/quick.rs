@@ -88,14 +88,14 @@ async fn serve(
     app: &Arc<App>,
     (received, mut stream): (Vec<u8>, TcpStream),
     mut stop: Stop,
-    seat: Option<(&Turn, Bodies)>,
+    place: Option<(&Turn, Bodies)>,
 ) -> Ended<TcpStream> {
     let patience = app.config.server.idle_patience();
     let raised = stop.clone();
     let (reader, writer) = stream.split();
     let connection = Connection {
         app,
-        seat,
+        place,
         reader,
         writer,
         raised,
@@ -118,7 +118,7 @@ async fn serve(
 struct Connection<'a> {
     app: &'a Arc<App>,
     /// The turn of the thread of puts that it is on, and what it may bring there; elsewhere all bodies are served.
-    seat: Option<(&'a Turn, Bodies)>,
+    place: Option<(&'a Turn, Bodies)>,
     reader: ReadHalf<'a>,
     writer: WriteHalf<'a>,
     raised: Stop,
@@ -170,7 +170,7 @@ impl Connection<'_> {
             let head = Head::read(&self.buffer, self.body_bytes_max);
             let head = head.filter(|head| self.pass.lets_put(&self.app.users, head.shown));
             let Some(Head { bytes, body_bytes, .. }) = head else { return Ended::HandOver(self.buffer, ()) };
-            if self.seat.is_some_and(|(turn, bodies)| turn.is_large(body_bytes, bodies)) {
+            if self.place.is_some_and(|(turn, bodies)| turn.is_large(body_bytes, bodies)) {
                 return Ended::Large(self.buffer, ());
             }
             let (began, end) = (Instant::now(), bytes + body_bytes);
@@ -180,7 +180,7 @@ impl Connection<'_> {
                 Body::Stalled => return Ended::Closed,
             }
             let body = self.buffer.get(bytes..end).unwrap_or_default();
-            let turn = self.seat.map(|(turn, _)| turn);
+            let turn = self.place.map(|(turn, _)| turn);
             let taken = match take(self.app, body, turn.map(|turn| turn.lane)) {
                 Taken::Not => return Ended::HandOver(self.buffer, ()),
                 Taken::Known(since, submission) => {

@@ -123,6 +123,8 @@ fn what_waits_in_any_lane_is_before_what_waits_in_none() {
     let engine = open_at(Arc::clone(&clock));
     // More threads than lanes share them.
     let lanes = [0, 1, 15, 16, 1000, u16::MAX].map(Lane);
+    let before = engine.core.wal.last_sequence();
+    let numbers = || engine.core.wal.last_sequence() - before;
     let held = lanes.map(|lane| hold_in(lane, &engine, (&format!("a{}", lane.0), "f"), "held"));
     clock.advance(1);
     let mut at_once = MutationBatch::new(Durability::Fsync);
@@ -130,14 +132,17 @@ fn what_waits_in_any_lane_is_before_what_waits_in_none() {
         at_once.row(format!("a{lane}").as_bytes()).unwrap().delete_family(b"f", None).unwrap();
     }
     let deleted = engine.apply(&name(), at_once);
+    assert_eq!(numbers(), 12, "what is held, then what deletes it");
     let synced = hold_in(Lane(3), &engine, ("b", "f"), "synced");
     let sync = engine.sync();
+    assert_eq!(numbers(), 14, "what is held, then the sync");
     engine.pump().unwrap();
     assert!(held.into_iter().chain([deleted, synced]).all(|answer| answer.wait().unwrap().failed.is_empty()));
     sync.wait().unwrap();
     assert_eq!(scan(&engine, Scan::all()), [row("b", "synced")]);
     let closed = hold_in(Lane(4), &engine, ("c", "f"), "closed");
     engine.close().unwrap();
+    assert!(numbers() > 14);
     assert!(closed.wait().unwrap().failed.is_empty());
 }
 
