@@ -16,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use basalt_engine::{Engine, EngineOptions};
 use basalt_ingest::{Door, Ingest, IngestLimits, decode_text};
 use basalt_schema::{Schema, SchemaConfig};
+use basalt_store::Lane;
 
 /// As in the program.
 #[global_allocator]

@@ -12,6 +12,7 @@ use crate::both;
 use crate::import_check::basalt;
 use crate::tidy;
 use crate::truth::gate;
+use crate::workspace;
 
 /// Lines kept of what a failed test said.
 const LINES_SAID: usize = 8;
@@ -44,6 +45,9 @@ pub(crate) fn run() -> Result<()> {
     step("fmt", &["fmt", "--all", "--check"], &[])?;
     step("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
     step("doc", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
+    // Workspaces of their own: nothing above tells when they no longer fit the crates.
+    step("benches", &["check", "--manifest-path", "benches/Cargo.toml", "--all-targets", "--locked"], &[])?;
+    step("fuzz", &["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"], &[("RUSTFLAGS", "--cfg fuzzing")])?;
     tidy::run(false)?;
     println!("== test");
     let begun = Instant::now();
@@ -71,6 +75,7 @@ fn step(name: &str, args: &[&str], env: &[(&str, &str)]) -> Result<()> {
     let status = Command::new(cargo())
         .args(args)
         .envs(env.iter().copied())
+        .current_dir(workspace())
         .status()
         .with_context(|| format!("cannot start cargo for {name}"))?;
     ensure!(status.success(), "{name} failed: cargo {}", args.join(" "));
