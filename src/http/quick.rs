@@ -9,6 +9,7 @@
 //! encodings or pieces of a body: a request that has any of them is handed over before a byte of it is acted on, and so
 //! are a body that does not parse and a sender who may not store.
 
+mod answers;
 mod head;
 mod loops;
 mod wire;
@@ -25,15 +26,16 @@ use basalt_ingest::{DatapointEcho, Door, PutReport, Submission, decode_text};
 use basalt_store::Lane;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::tcp::OwnedReadHalf;
 use tokio::task::spawn_blocking;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{Sleep, sleep};
 
 use super::error::{self, ApiError};
 use super::put::{self, Flags};
 use super::{dress, gate, mode};
 use crate::app::App;
 use crate::server::{Stop, stopped};
+use answers::{Writer, try_write, write_all};
 use head::Head;
 pub(crate) use loops::Loops;
 use loops::{Bodies, Turn};
@@ -86,18 +88,18 @@ pub(crate) fn is_on(app: &App) -> bool {
 /// Answers plain puts until something else comes, the peer leaves, or `stop` is raised.
 async fn serve(
     app: &Arc<App>,
-    (received, mut stream): (Vec<u8>, TcpStream),
+    (received, stream): (Vec<u8>, TcpStream),
     mut stop: Stop,
     place: Option<(&Turn, Bodies)>,
 ) -> Ended<TcpStream> {
     let patience = app.config.server.idle_patience();
     let raised = stop.clone();
-    let (reader, writer) = stream.split();
-    let connection = Connection {
+    let (reader, writer) = stream.into_split();
+    let mut connection = Connection {
         app,
         place,
         reader,
-        writer,
+        writer: Writer::new(writer),
         raised,
         is_ending: false,
         patience,
@@ -108,19 +110,18 @@ async fn serve(
         quiet_since: Instant::now(),
     };
     let ended = connection.run(std::pin::pin!(sleep(patience)), std::pin::pin!(stopped(&mut stop))).await;
-    match ended {
-        Ended::Closed => Ended::Closed,
-        Ended::HandOver(received, ()) => Ended::HandOver(received, stream),
-        Ended::Large(received, ()) => Ended::Large(received, stream),
-    }
+    let Connection { reader, writer, .. } = connection;
+    // However it ended, the last answer is written first.
+    let stream = writer.into_half().await.and_then(|writer| reader.reunite(writer).map_err(io::Error::other));
+    stream.and_then(|stream| ended.with(|()| Ok(stream))).unwrap_or(Ended::Closed)
 }
 
 struct Connection<'a> {
     app: &'a Arc<App>,
     /// The turn of the thread of puts that it is on, and what it may bring there; elsewhere all bodies are served.
     place: Option<(&'a Turn, Bodies)>,
-    reader: ReadHalf<'a>,
-    writer: WriteHalf<'a>,
+    reader: OwnedReadHalf,
+    writer: Writer,
     raised: Stop,
     /// `raised` was seen.
     is_ending: bool,
@@ -155,7 +156,7 @@ enum Body {
 
 impl Connection<'_> {
     async fn run(
-        mut self,
+        &mut self,
         mut silence: Pin<&mut Sleep>,
         mut stopping: Pin<&mut impl Future<Output = ()>>,
     ) -> Ended<()> {
@@ -169,20 +170,20 @@ impl Connection<'_> {
             }
             let head = Head::read(&self.buffer, self.body_bytes_max);
             let head = head.filter(|head| self.pass.lets_put(&self.app.users, head.shown));
-            let Some(Head { bytes, body_bytes, .. }) = head else { return Ended::HandOver(self.buffer, ()) };
+            let Some(Head { bytes, body_bytes, .. }) = head else { return self.hand_over() };
             if self.place.is_some_and(|(turn, bodies)| turn.is_large(body_bytes, bodies)) {
-                return Ended::Large(self.buffer, ());
+                return Ended::Large(std::mem::take(&mut self.buffer), ());
             }
             let (began, end) = (Instant::now(), bytes + body_bytes);
             match self.receive_to(end, silence.as_mut(), stopping.as_mut()).await {
                 Body::Whole => {}
-                Body::Late => return Ended::HandOver(self.buffer, ()),
+                Body::Late => return self.hand_over(),
                 Body::Stalled => return Ended::Closed,
             }
             let body = self.buffer.get(bytes..end).unwrap_or_default();
             let turn = self.place.map(|(turn, _)| turn);
             let taken = match take(self.app, body, turn.map(|turn| turn.lane)) {
-                Taken::Not => return Ended::HandOver(self.buffer, ()),
+                Taken::Not => return self.hand_over(),
                 Taken::Known(since, submission) => {
                     if let Some(turn) = turn {
                         turn.push(self.app).await;
@@ -212,6 +213,10 @@ impl Connection<'_> {
                 return Ended::Closed;
             }
         }
+    }
+
+    fn hand_over(&mut self) -> Ended<()> {
+        Ended::HandOver(std::mem::take(&mut self.buffer), ())
     }
 
     /// Receives until there are `end` bytes.
@@ -277,39 +282,28 @@ impl Connection<'_> {
             let response = error::put_outcome(FLAGS, report, echo, self.app.config.compat.strict);
             return self.write(response.unwrap_or_else(IntoResponse::into_response)).await;
         }
-        let bytes = self.stored.bytes();
-        // Fast path: the socket takes a few bytes at once, unless the peer does not read its answers.
-        let written = match self.writer.try_write(bytes) {
-            Ok(written) => written,
-            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(cause) => return Err(cause),
-        };
+        let (bytes, patience) = (self.stored.bytes(), self.patience);
         self.quiet_since = Instant::now();
+        if let Some(answerer) = self.place.and_then(|(turn, _)| turn.answerer()) {
+            return self.writer.lend(answerer, bytes, patience).await;
+        }
+        let half = self.writer.half().await?;
+        // Fast path: the socket takes a few bytes at once, unless the peer does not read its answers.
+        let written = try_write(half, &bytes)?;
         match bytes.get(written..) {
             None | Some([]) => Ok(()),
-            Some(rest) => write_all(&self.writer, rest, self.patience).await,
+            Some(rest) => write_all(half, rest, patience).await,
         }
     }
 
     async fn write(&mut self, mut response: Response) -> io::Result<()> {
         error::report(&self.app.metrics, &Method::POST, "/api/put", &mut response);
         dress(response.headers_mut(), true);
-        let written = write_all(&self.writer, &wire::encode(response).await, self.patience).await;
+        let bytes = wire::encode(response).await;
+        let written = write_all(self.writer.half().await?, &bytes, self.patience).await;
         self.quiet_since = Instant::now();
         written
     }
-}
-
-async fn write_all(stream: &WriteHalf<'_>, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
-    while !bytes.is_empty() {
-        timeout(patience, stream.writable()).await.map_err(|_| io::ErrorKind::TimedOut)??;
-        match stream.try_write(bytes) {
-            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {}
-            Err(cause) => return Err(cause),
-        }
-    }
-    Ok(())
 }
 
 /// What became of a body.

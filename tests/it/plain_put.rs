@@ -205,6 +205,39 @@ fn puts_sent_at_once_are_answered_in_order_and_what_follows_them_too() {
     assert_eq!(count(&daemon), 15);
 }
 
+/// With two threads of puts the second answers for the first when many come at once.
+#[test]
+fn puts_of_many_senders_at_once_are_each_answered_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(&folder.path().join("data"), "embedded", "server.worker_threads = 2\n");
+    let mut clients: Vec<Client> = (0..64).map(|_| daemon.client()).collect();
+    let value = |n: u64, sender: usize| if (n + sender as u64).is_multiple_of(5) { "\"x\"" } else { "1" };
+    let mut stored = 0;
+    for n in 0..30 {
+        for (sender, client) in clients.iter_mut().enumerate() {
+            let value = value(n, sender);
+            stored += u64::from(value == "1");
+            let time = TIME + n * 64 + sender as u64;
+            // Sometimes two at once, so that an answer must wait for the one before it.
+            let last = if n % 4 == 0 { request("/api/put", "", &point(time, "2")) } else { Vec::new() };
+            client.raw(&[request("/api/put", "", &point(time, value)), last].concat()).unwrap();
+            stored += u64::from(n % 4 == 0 && value != "1");
+        }
+        for (sender, client) in clients.iter_mut().enumerate() {
+            let status = if value(n, sender) == "1" { 204 } else { 400 };
+            assert_eq!(client.read("POST").unwrap().status, status, "{n}, {sender}");
+            if n % 4 == 0 {
+                assert_eq!(client.read("POST").unwrap().status, 204, "{n}, {sender}");
+            }
+        }
+    }
+    assert_eq!(count(&daemon), stored);
+    // What comes behind a lent answer on a connection is still read and answered.
+    for client in &mut clients {
+        assert_eq!(client.get("/api/version").unwrap().status, 200);
+    }
+}
+
 #[test]
 fn a_put_may_come_in_pieces_and_a_large_one_too() {
     let daemon = Daemon::memory();

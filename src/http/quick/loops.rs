@@ -9,6 +9,8 @@
 //! hundred points keep a thread busy: their senders are shared out among all threads, which then read and apply at the same time. While
 //! there are few of them they stay together, too: the senders are there to fill the time of a sync, and each change of threads takes more
 //! than a tenth of what reading does. Larger bodies yet are served where everything else is.
+//!
+//! Where there is one thread of small bodies alone, the thread of larger ones answers for it while it has none ([`answers`](super::answers)).
 
 use std::io;
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
+use super::answers::Answerer;
 use super::{Ended, serve};
 use crate::app::App;
 use crate::server::Stop;
@@ -37,6 +40,9 @@ const LARGER_BYTES_MAX: usize = 256 << 10;
 /// again, and comes while others' puts are read.
 const TURNS: usize = 3;
 
+/// A push of so many bodies has some of its answers written by the answerer: for fewer, to wake that thread takes more than it saves.
+const LENDS_FROM: usize = 24;
+
 /// The threads; they end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Loops {
@@ -49,8 +55,6 @@ pub(crate) struct Loops {
 struct Loop {
     handle: Handle,
     turn: Arc<Turn>,
-    /// Its connections. Relaxed: new ones are dealt out by them, roughly.
-    open: AtomicUsize,
     /// The thread ends when it is dropped.
     _end: oneshot::Sender<()>,
 }
@@ -72,14 +76,23 @@ impl Loops {
         let count = if count > 0 { count } else { processors };
         // The last one is for larger bodies alone: many threads of small ones cost more than they win.
         let small = (count - 1).max(1);
-        let open = Arc::default();
-        let lanes = (0..=u16::MAX).map(Lane).take(count);
-        let started = lanes.map(|lane| Loop::start(Turn::new(lane, Arc::clone(&open), small == 1)));
-        let all = started.collect::<io::Result<_>>().unwrap_or_else(|cause| {
+        let all = Self::start_all(count, small).unwrap_or_else(|cause| {
             tracing::warn!(%cause, "cannot start the threads of plain puts");
             Vec::new()
         });
         Self { all, small }
+    }
+
+    fn start_all(count: usize, small: usize) -> io::Result<Vec<Loop>> {
+        let open_of_all = Arc::default();
+        let mut all: Vec<Loop> = Vec::new();
+        // From the last one on: it answers for the only one of small bodies.
+        for lane in (0..=u16::MAX).map(Lane).take(count).rev() {
+            let answers = all.first().filter(|_| small == 1);
+            let answers = answers.map(|last| (Answerer::new(last.handle.clone()), Arc::clone(&last.turn)));
+            all.insert(0, Loop::start(Turn::new(lane, Arc::clone(&open_of_all), small == 1, answers))?);
+        }
+        Ok(all)
     }
 
     /// Answers plain puts on a connection until something else comes, the peer leaves, or `stop` is raised.
@@ -101,7 +114,7 @@ impl Loops {
 
     /// Where a sender is served.
     fn place(&self, bodies: Bodies) -> Option<&Loop> {
-        let open = |place: &&Loop| place.open.load(Ordering::Relaxed);
+        let open = |place: &&Loop| place.turn.open.load(Ordering::Relaxed);
         let small = self.all.iter().take(self.small);
         match bodies {
             Bodies::Small => small.clone().find(|place| open(place) < TOGETHER).or_else(|| small.min_by_key(open)),
@@ -118,7 +131,7 @@ impl Loop {
         // An error is the news that the sender is gone.
         let run = move || runtime.block_on(ended).unwrap_or_default();
         std::thread::Builder::new().name("basalt-put".to_owned()).spawn(run)?;
-        Ok(Self { handle, turn: Arc::new(turn), open: AtomicUsize::new(0), _end: end })
+        Ok(Self { handle, turn: Arc::new(turn), _end: end })
     }
 
     async fn serve(
@@ -130,7 +143,7 @@ impl Loop {
     ) -> io::Result<Ended<TcpStream>> {
         let (app, stream) = (Arc::clone(app), stream.into_std()?);
         let (stop, turn) = (stop.clone(), Arc::clone(&self.turn));
-        let _here = (Counted::new(&self.open), Counted::new(&self.turn.open));
+        let _here = (Counted::new(&self.turn.open), Counted::new(&self.turn.open_of_all));
         let serving = self.handle.spawn(async move {
             let stream = TcpStream::from_std(stream)?;
             serve(&app, (received, stream), stop, Some((&turn, bodies))).await.with(TcpStream::into_std)
@@ -155,33 +168,50 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// What the tasks of one thread share: who of them has the store push what they submitted.
+/// What the tasks of one thread share: who of them has the store push what they submitted, and who answers.
 #[derive(Debug)]
 pub(super) struct Turn {
     /// Where the store keeps what they submitted, until the push.
     pub(super) lane: Lane,
     /// Somebody will push. Relaxed: it is looked at on one thread only.
     taken: AtomicBool,
+    /// Bodies for the next push. Relaxed: as `taken`.
+    submitted: AtomicUsize,
+    /// How many of the next answers the answerer is to write. Relaxed: as `taken`.
+    lent: AtomicUsize,
+    /// Connections. Relaxed: new ones are dealt out by them, roughly.
+    open: AtomicUsize,
     /// Connections of all threads. Relaxed: by it bodies are large or are not, roughly.
-    open: Arc<AtomicUsize>,
+    open_of_all: Arc<AtomicUsize>,
     /// There is no other thread of small bodies.
     is_only: bool,
+    /// Who else may write answers, while there is nothing to do on that thread's own turn.
+    answers: Option<(Answerer, Arc<Turn>)>,
 }
 
 impl Turn {
-    fn new(lane: Lane, open: Arc<AtomicUsize>, is_only: bool) -> Self {
-        Self { lane, taken: AtomicBool::new(false), open, is_only }
+    fn new(lane: Lane, open_of_all: Arc<AtomicUsize>, is_only: bool, answers: Option<(Answerer, Arc<Turn>)>) -> Self {
+        let [submitted, lent, open] = [0; 3].map(AtomicUsize::new);
+        Self { lane, taken: AtomicBool::new(false), submitted, lent, open, open_of_all, is_only, answers }
+    }
+
+    /// Who is to write the next answer; `None` for the thread itself.
+    pub(super) fn answerer(&self) -> Option<&Answerer> {
+        let left = self.lent.load(Ordering::Relaxed).checked_sub(1)?;
+        self.lent.store(left, Ordering::Relaxed);
+        self.answers.as_ref().filter(|(_, turn)| turn.open.load(Ordering::Relaxed) == 0).map(|(answerer, _)| answerer)
     }
 
     /// Whether a body of so many bytes is too large for this thread.
     pub(super) fn is_large(&self, body_bytes: usize, bodies: Bodies) -> bool {
-        let are_few = || self.is_only && self.open.load(Ordering::Relaxed) <= TOGETHER;
+        let are_few = || self.is_only && self.open_of_all.load(Ordering::Relaxed) <= TOGETHER;
         let keeps_larger = bodies == Bodies::Larger || are_few();
         body_bytes > if keeps_larger { LARGER_BYTES_MAX } else { SMALL_BYTES_MAX }
     }
 
     /// Has everything pushed that was submitted, once all tasks that can have had their turns.
     pub(super) async fn push(&self, app: &App) {
+        self.submitted.fetch_add(1, Ordering::Relaxed);
         if self.taken.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -191,6 +221,13 @@ impl Turn {
         }
         drop(taken);
         app.ingest.push(self.lane);
+        self.share_answers();
+    }
+
+    /// What was submitted is about to be answered: the first half by the answerer, if it is enough, while this thread writes the other.
+    fn share_answers(&self) {
+        let count = self.submitted.swap(0, Ordering::Relaxed);
+        self.lent.store(if count < LENDS_FROM { 0 } else { count / 2 }, Ordering::Relaxed);
     }
 }
 
@@ -211,7 +248,7 @@ mod tests {
     #[test]
     fn few_senders_of_some_hundred_points_stay_together_and_many_are_shared_out() {
         let check = |is_only, open, bodies, bytes_max: usize| {
-            let turn = Turn::new(Lane(0), Arc::new(AtomicUsize::new(open)), is_only);
+            let turn = Turn::new(Lane(0), Arc::new(AtomicUsize::new(open)), is_only, None);
             let is_large = [0, 1].map(|more| turn.is_large(bytes_max + more, bodies));
             assert_eq!(is_large, [false, true], "{is_only} {open} {bodies:?} {bytes_max}");
         };
@@ -223,9 +260,30 @@ mod tests {
     }
 
     #[test]
+    fn half_of_a_large_push_is_answered_by_the_thread_of_larger_bodies_while_it_has_none() {
+        let loops = Loops::start(2);
+        let [small, larger] = [0, 1].map(|place| &loops.all[place].turn);
+        let lent = |turn: &Turn, count: usize| {
+            turn.submitted.store(count, Ordering::Relaxed);
+            turn.share_answers();
+            (0..count).map(|_| turn.answerer().is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(lent(small, LENDS_FROM - 1), [false; LENDS_FROM - 1]);
+        assert_eq!(lent(small, LENDS_FROM), [[true; LENDS_FROM / 2], [false; LENDS_FROM / 2]].concat());
+        assert!(small.answerer().is_none(), "nothing more was submitted");
+        assert_eq!(lent(larger, LENDS_FROM), [false; LENDS_FROM]);
+        larger.open.store(1, Ordering::Relaxed);
+        assert_eq!(lent(small, LENDS_FROM), [false; LENDS_FROM]);
+        for count in [1, 3] {
+            assert!(Loops::start(count).all.iter().all(|place| place.turn.answers.is_none()), "{count}");
+        }
+    }
+
+    #[test]
     fn a_sender_gets_a_thread_that_takes_its_bodies() {
         let place = |loops: &Loops, bodies| loops.place(bodies).map(|place| place.turn.lane.0);
-        let fill = |loops: &Loops, lane: u16, open| loops.all[usize::from(lane)].open.store(open, Ordering::Relaxed);
+        let fill =
+            |loops: &Loops, lane: u16, open| loops.all[usize::from(lane)].turn.open.store(open, Ordering::Relaxed);
         let loops = Loops::start(3);
         assert_eq!((place(&loops, Bodies::Small), place(&loops, Bodies::Larger)), (Some(0), Some(0)));
         fill(&loops, 0, TOGETHER - 1);

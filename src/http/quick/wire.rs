@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, DATE, HeaderName, VARY};
 use axum::http::{HeaderValue, Response};
+use bytes::Bytes;
 use chrono::DateTime;
 use http_body_util::BodyExt as _;
 
@@ -13,7 +14,7 @@ use crate::clock;
 pub(super) struct Stored {
     /// The second of its `Date` header.
     second: u64,
-    bytes: Vec<u8>,
+    bytes: Bytes,
 }
 
 impl Stored {
@@ -23,22 +24,22 @@ impl Stored {
     }
 
     /// Its bytes now.
-    pub(super) fn bytes(&mut self) -> &[u8] {
+    pub(super) fn bytes(&mut self) -> Bytes {
         let second = clock::now_ms() / 1000;
         if second != self.second {
             *self = Self { second, bytes: Self::at(second) };
         }
-        &self.bytes
+        self.bytes.clone()
     }
 
-    fn at(second: u64) -> Vec<u8> {
+    fn at(second: u64) -> Bytes {
         let policy = super::super::POLICY;
         let date = date(second);
         format!(
             "HTTP/1.1 204 No Content\r\nX-Content-Type-Options: nosniff\r\n\
              Content-Security-Policy: {policy}\r\nDate: {date}\r\n\r\n"
         )
-        .into_bytes()
+        .into()
     }
 }
 
