@@ -4,8 +4,9 @@
 //! body ─ read, look up ─► points ─ check, put to rows, make the batch ─► batch ─ record, memtable, log ─► answered
 //! ```
 //!
-//! `cd benches && cargo run --release --example road -- [POINTS A BODY] [FOLDER]`. 10,000 series of 8 tags. Nanoseconds a point,
-//! the least and the median of all rounds; the log is synced where FOLDER lies, so that one in memory (`/dev/shm`) leaves the disk out.
+//! `cd benches && cargo run --release --example road -- [POINTS A BODY] [BODIES A PUSH] [FOLDER]`. 10,000 series of 8 tags. Nanoseconds
+//! a point, the least and the median of all rounds; the log is synced where FOLDER lies, so that one in memory (`/dev/shm`) leaves the
+//! disk out.
 
 use std::fmt::Write;
 use std::io::ErrorKind;
@@ -31,6 +32,7 @@ const START_S: usize = 1_699_999_200;
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let batch: usize = args.next().map_or(Ok(500), |text| text.parse()).context("points a body")?;
+    let together: usize = args.next().map_or(Ok(1), |text| text.parse()).context("bodies a push")?;
     let dir = args.next().unwrap_or_else(|| "/dev/shm/basalt-road".into());
     match std::fs::remove_dir_all(&dir) {
         Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(cause.into()),
@@ -46,19 +48,23 @@ fn main() -> Result<()> {
     let mut rounds = [const { Vec::new() }; 3];
     for step in 1..=STEPS {
         let mut took = [Duration::ZERO; 3];
-        for body in bodies(step, batch) {
-            let began = Instant::now();
-            let text = decode_text(body.as_bytes());
-            let points = ingest.parse_put(&text)?;
-            let read = began.elapsed();
-            let submission = ingest.submit_held(&points, Door::Http, Lane::default())?.context("a series is not known")?;
-            drop(points);
-            let staged = began.elapsed();
-            ingest.push(Lane::default());
-            ensure!(submission.wait().is_all_stored(), "points are refused");
-            for (sum, one) in took.iter_mut().zip([read, staged - read, began.elapsed() - staged]) {
-                *sum += one;
+        for bodies in bodies(step, batch).chunks(together.max(1)) {
+            let (mut submissions, mut now) = (Vec::with_capacity(bodies.len()), Instant::now());
+            let mut took_since = |stage: usize| took[stage] += std::mem::replace(&mut now, Instant::now()).elapsed();
+            for body in bodies {
+                let text = decode_text(body.as_bytes());
+                let points = ingest.parse_put(&text)?;
+                took_since(0);
+                let held = ingest.submit_held(&points, Door::Http, Lane::default())?;
+                submissions.push(held.context("a series is not known")?);
+                drop(points);
+                took_since(1);
             }
+            ingest.push(Lane::default());
+            for submission in submissions {
+                ensure!(submission.wait().is_all_stored(), "points are refused");
+            }
+            took_since(2);
         }
         for (rounds, took) in rounds.iter_mut().zip(took) {
             rounds.push(took);
