@@ -10,14 +10,17 @@
 //! are a body that does not parse and a sender who may not store.
 
 mod answers;
+mod buffers;
 mod head;
 mod loops;
 mod wire;
 
+use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::ready;
 use std::time::{Duration, Instant};
 
 use axum::http::Method;
@@ -40,12 +43,6 @@ use head::Head;
 pub(crate) use loops::Loops;
 use loops::{Bodies, Turn};
 use wire::Stored;
-
-/// Bytes of a new buffer.
-const BUFFER_BYTES_MIN: usize = 16 << 10;
-
-/// A larger buffer is not kept from one request to the next.
-const BUFFER_BYTES_KEPT: usize = 256 << 10;
 
 /// Larger bodies are hyper's, whose buffers are memory mappings of their own. For bodies up to this size such mappings cost too
 /// much: a third of the time at 5,000 points a request (1.1 MB).
@@ -109,7 +106,7 @@ async fn serve(
         stored: Stored::new(),
         quiet_since: Instant::now(),
     };
-    let ended = connection.run(std::pin::pin!(sleep(patience)), std::pin::pin!(stopped(&mut stop))).await;
+    let ended = connection.run(pin!(sleep(patience)), pin!(stopped(&mut stop))).await;
     let Connection { reader, writer, .. } = connection;
     // However it ended, the last answer is written first.
     let stream = writer.into_half().await.and_then(|writer| reader.reunite(writer).map_err(io::Error::other));
@@ -128,7 +125,7 @@ struct Connection<'a> {
     /// How long the peer may be silent.
     patience: Duration,
     body_bytes_max: usize,
-    /// Bytes received for requests that are not answered yet.
+    /// Bytes received for requests that are not taken yet. Without any it is no buffer of [`buffers`].
     buffer: Vec<u8>,
     pass: gate::Pass,
     stored: Stored,
@@ -162,7 +159,6 @@ impl Connection<'_> {
     ) -> Ended<()> {
         loop {
             if self.buffer.is_empty() {
-                self.buffer.reserve(BUFFER_BYTES_MIN);
                 match self.receive(silence.as_mut(), stopping.as_mut()).await {
                     Woken::Received => {}
                     Woken::Over | Woken::Silent | Woken::Stopping => return Ended::Closed,
@@ -182,15 +178,16 @@ impl Connection<'_> {
             }
             let body = self.buffer.get(bytes..end).unwrap_or_default();
             let turn = self.place.map(|(turn, _)| turn);
-            let taken = match take(self.app, body, turn.map(|turn| turn.lane)) {
-                Taken::Not => return self.hand_over(),
+            let Some(taken) = take(self.app, body, turn.map(|turn| turn.lane)) else { return self.hand_over() };
+            self.drain(end);
+            let taken = match taken {
                 Taken::Known(since, submission) => {
                     if let Some(turn) = turn {
                         turn.push(self.app).await;
                     }
                     Ok((since, submission))
                 }
-                Taken::New(since) => take_new(self.app, body.to_vec()).await.map(|submission| (since, submission)),
+                Taken::New(since, body) => take_new(self.app, body).await.map(|submission| (since, submission)),
                 Taken::Refused(response) => Err(response),
             };
             let answered = match taken {
@@ -205,10 +202,6 @@ impl Connection<'_> {
             if answered.is_err() {
                 return Ended::Closed;
             }
-            self.buffer.drain(..end);
-            if self.buffer.capacity() > BUFFER_BYTES_KEPT && self.buffer.is_empty() {
-                self.buffer = Vec::new();
-            }
             if *self.raised.borrow() {
                 return Ended::Closed;
             }
@@ -217,6 +210,14 @@ impl Connection<'_> {
 
     fn hand_over(&mut self) -> Ended<()> {
         Ended::HandOver(std::mem::take(&mut self.buffer), ())
+    }
+
+    /// Forgets the first `end` bytes received; without more of them it has no buffer.
+    fn drain(&mut self, end: usize) {
+        self.buffer.drain(..end);
+        if self.buffer.is_empty() {
+            buffers::give(std::mem::take(&mut self.buffer));
+        }
     }
 
     /// Receives until there are `end` bytes.
@@ -254,7 +255,7 @@ impl Connection<'_> {
         loop {
             tokio::select! {
                 biased;
-                read = self.reader.read_buf(&mut self.buffer) => {
+                read = read_some(&mut self.reader, &mut self.buffer) => {
                     self.quiet_since = Instant::now();
                     // A socket that fails has as little to say as one that was closed.
                     return if matches!(read, Ok(1..)) { Woken::Received } else { Woken::Over };
@@ -306,19 +307,33 @@ impl Connection<'_> {
     }
 }
 
+/// Reads what is there behind what was read; a buffer is taken for it as soon as something is.
+async fn read_some(reader: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    poll_fn(|context| {
+        if buffer.capacity() == 0 {
+            ready!(reader.as_ref().poll_read_ready(context))?;
+            *buffer = buffers::take();
+        }
+        let read = pin!(reader.read_buf(buffer)).poll(context);
+        if read.is_pending() && buffer.is_empty() {
+            buffers::give(std::mem::take(buffer));
+        }
+        read
+    })
+    .await
+}
+
 /// What became of a body.
 enum Taken {
-    /// It is not a put that parses, and nothing was done with it.
-    Not,
     /// Its points were handed over after it was read at this instant. If they are held, a push must follow.
     Known(Instant, Submission),
-    /// It was read at this instant, and has a name that must be looked up or made.
-    New(Instant),
+    /// It was read at this instant, and has a name that must be looked up or made: its bytes.
+    New(Instant, Vec<u8>),
     Refused(Response),
 }
 
-/// Reads a body and hands its points over if their series are known.
-fn take(app: &App, body: &[u8], held: Option<Lane>) -> Taken {
+/// Reads a body and hands its points over if their series are known. `None` for one that is no put that parses: nothing is done with it.
+fn take(app: &App, body: &[u8], held: Option<Lane>) -> Option<Taken> {
     let text = decode_text(body);
     let submitted = catch_unwind(AssertUnwindSafe(|| {
         let points = app.ingest.parse_put(&text).ok()?;
@@ -332,13 +347,14 @@ fn take(app: &App, body: &[u8], held: Option<Lane>) -> Taken {
         };
         Some((since, submitted))
     }));
-    match submitted {
-        Ok(None) => Taken::Not,
-        Ok(Some((since, Ok(Some(submission))))) => Taken::Known(since, submission),
-        Ok(Some((since, Ok(None)))) => Taken::New(since),
-        Ok(Some((_, Err(cause)))) => Taken::Refused(ApiError::of_ingest(&cause).into_response()),
+    Some(match submitted {
+        Ok(submitted) => match submitted? {
+            (since, Ok(Some(submission))) => Taken::Known(since, submission),
+            (since, Ok(None)) => Taken::New(since, body.to_vec()),
+            (_, Err(cause)) => Taken::Refused(ApiError::of_ingest(&cause).into_response()),
+        },
         Err(panic) => Taken::Refused(error::panicked(panic)),
-    }
+    })
 }
 
 /// Reads the body again and hands over its points, on a thread that may wait for the UID table.
