@@ -30,7 +30,7 @@ impl Core {
     /// Merges all files of each family of a region; what no reader may see goes.
     ///
     /// # Errors
-    /// Disk full: the files stay as they are. Any other failure of a write poisons.
+    /// A full disk, or a file that could not be written aside: the files stay as they are. A failure to publish poisons.
     pub(crate) fn compact_region(&self, table: &Table, region: &Region) -> Result<()> {
         self.flush_region(table, region)?;
         let _one = region.lock_compacting();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use basalt_store::{Clock, Fold, TableName, Timestamp, Trigger};
 
@@ -49,6 +49,10 @@ pub(crate) struct Core {
     pub(crate) reshaping: Mutex<()>,
     /// The last time given by the server. Relaxed: a number that only grows.
     stamp_ms: AtomicU64,
+    /// Shared by a change from before it takes its time until it is in the memtables; taken whole to freeze one. So what is frozen is no
+    /// younger, by time and by number, than any change behind it, as folds need that join what was frozen: points of a row that
+    /// came at different times are one cell then. Rank: below row locks and `flushing`, above `updates`.
+    changing: RwLock<()>,
     /// The next file's id. Relaxed, as above.
     next_file: AtomicU64,
     /// Bytes in memtables. Relaxed: by it writers are throttled, roughly.
@@ -108,6 +112,7 @@ impl Core {
             tables: RwLock::new(recovered.tables),
             reshaping: Mutex::new(()),
             stamp_ms: AtomicU64::new(recovered.clock.0),
+            changing: RwLock::default(),
             next_file: AtomicU64::new(recovered.next_file),
             memtable_bytes: around.memtable_bytes,
             held: Mutex::default(),
@@ -140,6 +145,16 @@ impl Core {
     pub(crate) fn stamp(&self) -> Timestamp {
         let now = self.clock.now().0;
         Timestamp(self.stamp_ms.fetch_max(now, Ordering::Relaxed).max(now))
+    }
+
+    /// Held by a change from before its [`Core::stamp`] until it is in the memtables.
+    pub(crate) fn begin_change(&self) -> RwLockReadGuard<'_, ()> {
+        self.changing.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no change has a time and is not in the memtables, and lets none begin: held to freeze memtables.
+    pub(crate) fn stop_changes(&self) -> RwLockWriteGuard<'_, ()> {
+        self.changing.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The last time given.

@@ -23,7 +23,8 @@ impl Core {
     /// released and it is tried once more.
     ///
     /// # Errors
-    /// Disk full, with the memtables kept; anything else poisons.
+    /// The memtables are kept, and the flush is tried again: a full disk, or a file that could not be written aside. A file that
+    /// could not be published poisons.
     pub(crate) fn flush_region(&self, table: &Table, region: &Region) -> Result<()> {
         let flushed = self.flush_whole(table, region);
         if flushed.is_err() {
@@ -39,7 +40,9 @@ impl Core {
             return Ok(());
         }
         self.condition.check_alive()?;
+        let changes = self.stop_changes();
         let upto = region.freeze(|| self.wal.last_sequence());
+        drop(changes);
         let frozen = region.view().frozen.clone();
         if frozen.is_empty() {
             return self.trim_log();

@@ -46,7 +46,7 @@ impl Core {
     /// Writes what a pass keeps of `cells` into a new file; `None` when it keeps nothing.
     ///
     /// # Errors
-    /// Disk full: nothing is left behind. Any other failed write or sync poisons.
+    /// A full disk, or a file that could not be written aside: nothing is published. A failure to publish poisons.
     pub(crate) fn write_file(
         &self,
         id: FamilyId,

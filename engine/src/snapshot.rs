@@ -61,6 +61,7 @@ impl Core {
     /// Freezes memtables at one number of the log, and answers it.
     pub(crate) fn freeze_all<'a>(&self, regions: impl IntoIterator<Item = &'a Arc<Region>>) -> u64 {
         let regions: Vec<_> = regions.into_iter().collect();
+        let _changes = self.stop_changes();
         let _writes: Vec<_> = regions.iter().map(|region| region.stop_updates()).collect();
         for region in &regions {
             region.freeze_stopped();

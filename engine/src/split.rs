@@ -92,6 +92,7 @@ impl Core {
             return Err(no_split("a region begins there already").into());
         }
         assert!(region.range.contains(&key), "BUG: a region is split at a key of another one");
+        let _changes = self.stop_changes();
         let _writes = region.stop_updates();
         self.replace_by_halves(table, region, &key)?;
         Ok(Some(key))

@@ -139,6 +139,10 @@ impl Core {
         let level = first.durability();
         assert!(batches.iter().all(|batch| batch.durability() == level), "BUG: a change of two levels");
         let shape = table.shape();
+        let rows = || batches.iter().flat_map(MutationBatch::rows);
+        let rows_count = batches.iter().map(|batch| batch.rows().len()).sum();
+        let _rows = table.row_locks().share(rows_count, rows().map(|row| row.key()));
+        let _changing = self.begin_change();
         let stamp = self.stamp();
         // Fast path: points of known series.
         if let Some(change) = InlineChange::of(table, &shape, batches, stamp, self.limits.value_bytes_max) {
@@ -147,7 +151,7 @@ impl Core {
         }
         let mut resolved = Resolved { writes_log, ..Resolved::default() };
         resolved.cells.reserve(batches.iter().map(MutationBatch::cells_count).sum());
-        resolved.rows.reserve(batches.iter().map(|batch| batch.rows().len()).sum());
+        resolved.rows.reserve(rows_count);
         let mut applied = Vec::with_capacity(batches.len());
         for batch in batches {
             let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
@@ -159,7 +163,6 @@ impl Core {
             }
             applied.push(Applied { failed });
         }
-        let _rows = table.row_locks().share(resolved.rows.len(), resolved.rows.iter().map(|row| row.key));
         self.commit(table, &resolved, level, stamp, answer_each(completers, applied));
     }
 
@@ -169,6 +172,7 @@ impl Core {
         for (index, row) in batch.rows().enumerate() {
             let _row = table.row_locks().own(row.key());
             let shape = table.shape();
+            let _changing = self.begin_change();
             let stamp = self.stamp();
             let mut more = MutationBatch::new(batch.durability());
             let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();

@@ -116,6 +116,76 @@ fn a_push_waits_for_no_other_lane() {
     });
 }
 
+/// Gives a thread named `late` its time, and keeps it before it goes on with it.
+#[derive(Debug)]
+struct Late {
+    came: std::sync::mpsc::SyncSender<()>,
+    goes_on: Mutex<Option<std::sync::mpsc::Receiver<()>>>,
+    clock: ManualClock,
+}
+
+impl Clock for Late {
+    fn now(&self) -> Timestamp {
+        let now = self.clock.now();
+        let is_late = std::thread::current().name() == Some("late");
+        // Once: a change that reads asks again.
+        if let Some(goes_on) = is_late.then(|| self.goes_on.lock().unwrap().take()).flatten() {
+            self.came.send(()).unwrap();
+            goes_on.recv_timeout(Duration::from_secs(60)).unwrap();
+        }
+        now
+    }
+}
+
+/// A fold joins what was frozen into cells of the newest time: a change behind it with an older one would be hidden by what it went
+/// over (0023).
+#[test]
+fn no_memtable_is_frozen_between_a_changes_time_and_its_number() {
+    let of_newest = || {
+        let mut batch = MutationBatch::new(Durability::Fsync);
+        batch.row(b"a").unwrap().delete(b"f", b"q", None).unwrap();
+        batch
+    };
+    let at_once = || {
+        let mut batch = MutationBatch::new(Durability::Os);
+        batch.row(b"a").unwrap().put(b"f", b"q", None, b"new").unwrap();
+        batch
+    };
+    let held = || {
+        let mut batch = batch(("a", "f"), "new");
+        batch.hold(Lane(1));
+        batch
+    };
+    for late_change in [held(), at_once(), of_newest()] {
+        let (came, has_come) = std::sync::mpsc::sync_channel(1);
+        let (go_on, goes_on) = std::sync::mpsc::channel();
+        let late = Arc::new(Late { came, goes_on: Mutex::new(Some(goes_on)), clock: ManualClock::default() });
+        let options = options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual);
+        let engine = Engine::open(EngineOptions { clock: Arc::clone(&late) as Arc<dyn Clock>, ..options }).unwrap();
+        engine.create_table(table(), &[]).unwrap();
+        std::thread::scope(|scope| {
+            let change = || {
+                drop(engine.apply(&name(), late_change.clone()));
+                engine.push(Lane(1));
+            };
+            let changing = std::thread::Builder::new().name("late".to_owned()).spawn_scoped(scope, change).unwrap();
+            has_come.recv_timeout(Duration::from_secs(60)).unwrap();
+            late.clock.advance(1);
+            let other = hold_in(Lane(2), &engine, ("b", "f"), "later");
+            engine.push(Lane(2));
+            assert!(other.wait().unwrap().failed.is_empty());
+            let (tell, told) = std::sync::mpsc::channel();
+            let engine = &engine;
+            scope.spawn(move || tell.send(engine.flush(&name())).unwrap());
+            // It waits; this moment is for one that does not.
+            assert!(told.recv_timeout(Duration::from_millis(200)).is_err(), "{late_change:?}");
+            go_on.send(()).unwrap();
+            changing.join().unwrap();
+            told.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+        });
+    }
+}
+
 /// Whoever changes a row at once, or asks for a sync, comes behind what waits in any lane; so does the engine's end.
 #[test]
 fn what_waits_in_any_lane_is_before_what_waits_in_none() {

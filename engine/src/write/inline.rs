@@ -6,7 +6,7 @@
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-use basalt_store::{CellKind, Durability, MutationBatch, RowMutation, Timestamp};
+use basalt_store::{CellKind, Durability, MutationBatch, Timestamp};
 
 use super::placed::{Placed, Starts};
 use super::{Logged, family_id};
@@ -64,10 +64,6 @@ impl<'a> InlineChange<'a> {
         (numbers > 0).then(|| Self { batches, family, stamp, cells, record: writer.finish(), numbers })
     }
 
-    fn rows(&self) -> impl Iterator<Item = RowMutation<'a>> + use<'a> {
-        self.batches.iter().flat_map(MutationBatch::rows)
-    }
-
     /// The key of a row, by its place among those of all batches.
     fn key(&self, row: u32) -> &'a [u8] {
         let mut row = row as usize;
@@ -113,7 +109,7 @@ impl<'a> InlineChange<'a> {
 }
 
 impl Core {
-    /// Numbers, logs and applies a change.
+    /// Numbers, logs and applies a change; the caller holds its rows' locks.
     pub(super) fn commit_inline(
         &self,
         table: &Table,
@@ -122,8 +118,6 @@ impl Core {
         writes_log: bool,
         answer: Answer,
     ) {
-        let rows_count = change.batches.iter().map(|batch| batch.rows().len()).sum();
-        let _rows = table.row_locks().share(rows_count, change.rows().map(|row| row.key()));
         let (record, numbers) = (std::mem::take(&mut change.record), change.numbers);
         let logged = Logged { record, numbers, level, writes_log };
         let place = |regions: &Regions| change.place(regions);

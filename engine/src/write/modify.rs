@@ -1,5 +1,7 @@
 //! Read-modify-writes: increment, append, check-and-mutate.
 
+use std::sync::{Arc, RwLockReadGuard};
+
 use basalt_store::{
     Append, CheckAndMutate, Durability, Error as StoreError, Increment, MutationBatch, Pending, Timestamp,
 };
@@ -9,6 +11,9 @@ use super::{Column, Core, Resolved, family_id, tell};
 use crate::error::Result;
 use crate::table::{Shape, Table};
 use crate::wal::Answer;
+
+/// A change that has begun, and its time.
+type Stamped<'a> = (RwLockReadGuard<'a, ()>, Timestamp);
 
 /// A cell as found.
 struct Found {
@@ -61,10 +66,11 @@ impl Core {
             let (value, answer) = change(found.as_ref().map(|cell| &cell.value[..]))?;
             let mut batch = MutationBatch::new(durability);
             batch.row(column.row)?.put(column.family, column.qualifier, None, &value)?;
-            Ok((shape, batch, self.stamp_after(found.as_ref()), answer))
+            let changing = self.begin_change();
+            Ok((shape, batch, (changing, self.stamp_after(found.as_ref())), answer))
         });
         match changed {
-            Ok((shape, batch, stamp, value)) => {
+            Ok((shape, batch, (_changing, stamp), value)) => {
                 self.commit_row(table, &shape, &batch, stamp, tell(completer, value));
             }
             Err(error) => completer.complete(Err(error.into())),
@@ -78,7 +84,7 @@ impl Core {
         self.apply_gathered();
         let _row = table.row_locks().own(&check.row);
         match self.check(table, check) {
-            Ok(Some((shape, stamp))) => {
+            Ok(Some((shape, (_changing, stamp)))) => {
                 self.commit_row(table, &shape, &check.mutation, stamp, tell(completer, true));
             }
             // What the answer rests on may not be synced yet.
@@ -90,7 +96,7 @@ impl Core {
     }
 
     /// Whether the changes are to be applied, and then at which time.
-    fn check(&self, table: &Table, check: &CheckAndMutate) -> Result<Option<(std::sync::Arc<Shape>, Timestamp)>> {
+    fn check(&self, table: &Table, check: &CheckAndMutate) -> Result<Option<(Arc<Shape>, Stamped<'_>)>> {
         self.check_batch(&check.mutation)?;
         let mut rows = check.mutation.rows();
         let (Some(row), None) = (rows.next().filter(|row| row.key() == check.row), rows.next()) else {
@@ -101,7 +107,10 @@ impl Core {
         let column = Column { row: row.key(), family: &check.family, qualifier: &check.qualifier };
         let found = self.newest(table, &shape, &column)?;
         let matches = check.holds(found.as_ref().map(|cell| &cell.value[..]));
-        Ok(matches.then(|| (shape, self.stamp_over(found.as_ref()))))
+        Ok(matches.then(|| {
+            let changing = self.begin_change();
+            (shape, (changing, self.stamp_over(found.as_ref())))
+        }))
     }
 
     /// Applies the one row of a batch whose lock the caller owns.
