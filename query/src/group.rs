@@ -198,7 +198,15 @@ impl Kernel<'_> {
 
     fn prepare<'a>(&self, data: &'a SeriesData) -> Prepared<'a> {
         let window = &self.plan.window;
-        let span = &data.span;
+        // Rows joined by hours have the first bucket of a calendar too, which may begin before the scan and then counts for nothing.
+        let is_begun =
+            data.is_downsampled && data.span.times().first().is_some_and(|first| *first < window.scan_start_ms);
+        let cut = is_begun.then(|| {
+            let mut span = data.span.clone();
+            span.drop_before(window.scan_start_ms);
+            span
+        });
+        let span = cut.as_ref().unwrap_or(&data.span);
         let downsampled = match (&self.plan.downsample, &self.plan.read) {
             (Some(spec), _) if data.is_downsampled => (spec.fill != Fill::None).then(|| filled(span, spec, window)),
             (Some(spec), Some(_)) => Some(rollup::downsample(data, spec, window, of_doubles(span, spec, self.rule()))),
@@ -211,12 +219,12 @@ impl Kernel<'_> {
                 let before_first = rates.before_first.filter(|_| self.options.compat.strict);
                 Prepared::Made { span: rates.span, before_first }
             }
-            None => match downsampled {
+            None => match downsampled.or(cut) {
                 Some(mut span) => {
                     span.drop_before(window.scan_start_ms);
                     Prepared::Made { span, before_first: None }
                 }
-                None => Prepared::Raw(span),
+                None => Prepared::Raw(&data.span),
             },
         }
     }

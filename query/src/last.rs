@@ -109,10 +109,6 @@ impl LastRequest {
             finder.add_series(query)?;
         }
         let (wanted, sets) = finder.wish.in_order();
-        let limit = budget.limits().series_max;
-        if wanted.len() > limit {
-            return Err(Error::TooManySeries { limit });
-        }
         let hours = u64::try_from(self.back_scan).unwrap_or(0);
         let found = Lookup::new(schema, now_ms, hours, budget, &sets).run(&wanted)?;
         Teller::new(schema, &sets, self.resolve_names).tell(&wanted, found)
@@ -202,12 +198,23 @@ impl Finder<'_> {
             if text.len() < 2 * (widths.metric.bytes() + widths.tagk.bytes() + widths.tagv.bytes()) {
                 return Err(Error::Last(LastFault::ShortTsuid));
             }
+            self.reserve(1)?;
             let tsuid = Tsuid::parse(text, widths).map_err(|_| Error::InvalidTsuid { text: text.as_str().into() })?;
             let (metric, tags) = tsuid.parts(widths);
             let counted_s = if self.back_scan < 1 { lookup::counted_s(self.schema, metric, tags)? } else { None };
             self.wish.add(metric, tags, counted_s);
         }
         Ok(())
+    }
+
+    /// Refuses more series than a request may mean, before they are listed. A series counts as often as it is named.
+    fn reserve(&self, more: u64) -> Result<()> {
+        self.budget.check()?;
+        let limit = self.budget.limits().series_max;
+        if more > limit.saturating_sub(self.wish.wanted.len()) as u64 {
+            return Err(Error::TooManySeries { limit });
+        }
+        self.budget.reserve(more.saturating_mul(size_of::<Wanted>() as u64))
     }
 
     /// Series by metric and tags, widened to those with more tags. OpenTSDB widens by the meta table alone, and looking
@@ -226,6 +233,7 @@ impl Finder<'_> {
             pairs.push(TagPair { key: self.uid(UidKind::Tagk, key)?, value: self.uid(UidKind::Tagv, value)? });
         }
         if exactly {
+            self.reserve(1)?;
             let widths = self.schema.layout().widths;
             self.wish.add(metric, Tsuid::new(metric, &pairs, widths).parts(widths).1, None);
             return Ok(());
@@ -238,14 +246,12 @@ impl Finder<'_> {
         for pair in pairs {
             ids &= index.with_tag(metric, pair);
         }
-        let limit = self.budget.limits().series_max;
-        if ids.len() > limit as u64 {
-            return Err(Error::TooManySeries { limit });
-        }
+        self.reserve(ids.len())?;
         let first = self.wish.wanted.len();
         index.each_tags(&ids, |set, tags| self.wish.add_indexed(metric, set, tags));
         if self.back_scan < 1 {
             for series in self.wish.wanted.split_off(first) {
+                self.budget.check()?;
                 let counted_s = lookup::counted_s(self.schema, metric, self.wish.sets.get(series.tags))?;
                 if counted_s.is_some() || !self.strict {
                     self.wish.wanted.push(Wanted { counted_s, ..series });

@@ -21,6 +21,9 @@ pub const SUB_QUERIES_MAX: usize = 256;
 /// How many filters all of them may have together: each is compiled as soon as it is read.
 pub const FILTERS_MAX: usize = 512;
 
+/// Percentiles of a sub query. OpenTSDB has no bound; each of them is a series of its own for each group.
+pub(crate) const PERCENTILES_MAX: usize = 256;
+
 /// A request of `/api/query`.
 ///
 /// Built by [`QueryRequest::from_json`], [`QueryRequest::from_get`], or by hand.

@@ -55,6 +55,21 @@ impl Bucket {
         }
     }
 
+    /// The bucket that holds an instant not before this one's start, and the one after it. *Cost*: one step where steps are of
+    /// fixed length, else one for each bucket between, days at least.
+    pub(super) fn onto(self, time_ms: i64) -> (Self, Self) {
+        if let Start::Instant(start_ms) = self.start {
+            let past_ms = time_ms.saturating_sub(start_ms).checked_rem(self.duration.millis).unwrap_or(0);
+            let holding = Self { start: Start::Instant(time_ms.saturating_sub(past_ms)), ..self };
+            return (holding, holding.next());
+        }
+        let (mut holding, mut next) = (self, self.next());
+        while time_ms >= next.start_ms() {
+            (holding, next) = (next, next.next());
+        }
+        (holding, next)
+    }
+
     /// The bucket after it.
     pub(super) fn next(self) -> Self {
         let count = u32::try_from(self.duration.count).unwrap_or(u32::MAX);
@@ -118,6 +133,43 @@ fn first_day(date: NaiveDate, duration: Duration) -> NaiveDate {
         _ => {
             let days = i64::from(date.ordinal0()) / duration.count * duration.count;
             new_year.checked_add_days(Days::new(days.unsigned_abs())).unwrap_or(new_year)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::time::{parse_duration, parse_zone};
+
+    const START_MS: i64 = 1_700_000_000_123;
+
+    fn bucket(interval: &str) -> Bucket {
+        Bucket::holding(START_MS, parse_duration(interval).unwrap(), parse_zone("Europe/Berlin").unwrap())
+    }
+
+    /// An interval of a millisecond would be stepped through for hours.
+    #[test]
+    fn a_gap_of_years_is_one_step_of_a_millisecond() {
+        let far_ms = START_MS + 3_600_000 * 24 * 365 * 100;
+        let (holding, next) = bucket("1ms").onto(far_ms);
+        assert_eq!((holding.start_ms(), next.start_ms()), (far_ms, far_ms + 1));
+    }
+
+    proptest! {
+        #[test]
+        fn as_step_by_step(interval in prop::sample::select(vec!["7s", "5m", "90m", "1h", "5h", "1d", "2d", "1w", "1n", "1y"]), days in 0..800_i64, more_ms in 0..86_400_000_i64) {
+            let time_ms = START_MS + days % 9 * days * 86_400_000 / 9 + more_ms;
+            let first = bucket(interval);
+            let time_ms = time_ms.max(first.start_ms());
+            let (mut holding, mut next) = (first, first.next());
+            while time_ms >= next.start_ms() {
+                (holding, next) = (next, next.next());
+            }
+            let found = first.onto(time_ms);
+            prop_assert_eq!((found.0.start_ms(), found.1.start_ms()), (holding.start_ms(), next.start_ms()));
         }
     }
 }

@@ -83,11 +83,8 @@ pub(crate) fn buckets(
             };
             let mut at = times.partition_point(|time| *time < first_ms);
             let mut bucket = times.get(at).map(|time| Bucket::holding(*time, duration, zone));
-            while let (Some(time), Some(mut holding)) = (times.get(at), bucket) {
-                let mut next = holding.next();
-                while *time >= next.start_ms() {
-                    (holding, next) = (next, next.next());
-                }
+            while let (Some(time), Some(before)) = (times.get(at), bucket) {
+                let (holding, next) = before.onto(*time);
                 let end = bucket_end(times, at, next.start_ms());
                 each(holding.start_ms(), at..end);
                 at = end;

@@ -42,6 +42,30 @@ fn q_nosuchname_an_unknown_tag_value_is_an_empty_answer() {
     assert_eq!(strict.unwrap_err().to_string(), "No such name for 'tagv': 'nobody'");
 }
 
+/// `Q-DS-CALENDAR`: the first bucket counts for nothing where it begins before the scan, also in rows that are joined by hours.
+#[test]
+fn a_week_that_begins_before_the_scan_is_in_no_number() {
+    for [ten, thirty, hundred] in [["10", "30", "100"], ["10.0", "30.0", "100.0"]] {
+        let lines = [
+            format!("m 1704456000 {ten} host=a"),
+            format!("m 1705320000 {thirty} host=a"),
+            format!("m 1704715200 {hundred} host=b"),
+            format!("m 1705320000 {hundred} host=b"),
+        ];
+        let fixture = Fixture::with(&lines.each_ref().map(String::as_str));
+        let ask = |sub: &str| {
+            let answer = fixture.ask("2024/01/06", "2024/01/20", sub).unwrap();
+            answer.iter().map(text).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(ask("sum:1wc-sum:m"), "1704585600 100.0, 1705190400 130.0", "{ten}");
+        assert_eq!(ask("first:1wc-sum:m"), "1704585600 100.0, 1705190400 30.0", "{ten}");
+        assert_eq!(ask("count:1wc-sum-nan:m"), ask("count:1wc-sum-null:m"), "{ten}");
+    }
+    let fixture = Fixture::with(&["m 1704456000 50 a=b", "m 1704715200 40 a=b", "m 1705320000 45 a=b"]);
+    let rates = fixture.ask("2024/01/06", "2024/01/20", "sum:1wc-max:rate{dropcounter}:m").unwrap();
+    assert_eq!(rates.iter().map(|series| series.points.len()).sum::<usize>(), 1);
+}
+
 /// `Q-FILTER`, strictly: of the key with the least UID all lists are joined; of a later one only the last filter may bring
 /// one, and in the request the braces that group come last.
 #[test]

@@ -37,7 +37,8 @@ impl Combine<'_> {
     /// # Errors
     /// `Invalid`: more points than may be made up. A budget.
     pub(crate) fn by_time(&self, rows: &[Row]) -> Result<Vec<Dataset>> {
-        let times = self.times(rows);
+        let series = rows.iter().flat_map(|row| self.members(row)).flatten();
+        let times = instants(series, self.budget)?;
         refuse_overfilling(times.len(), rows.len(), self.budget)?;
         rows.iter().map(|row| Ok(Dataset { points: self.aligned(row, &times)?, ..self.identity(row) })).collect()
     }
@@ -87,22 +88,6 @@ impl Combine<'_> {
         let pick =
             |(column, member): (&'b Column<'_>, &Option<usize>)| member.and_then(|index| column.series.get(index));
         self.columns.iter().zip(row).map(pick)
-    }
-
-    /// Every instant of the series taken, ascending.
-    fn times(&self, rows: &[Row]) -> Vec<i64> {
-        let members = rows.iter().flat_map(|row| self.members(row)).flatten();
-        let mut times: Vec<i64> = Vec::new();
-        for series in members {
-            let new = series.points.iter().map(|point| point.time_ms);
-            // Series of one clock, the common case, add nothing.
-            if !new.clone().eq(times.iter().copied()) {
-                times.extend(new);
-                times.sort_unstable();
-                times.dedup();
-            }
-        }
-        times
     }
 
     fn aligned(&self, row: &Row, times: &[i64]) -> Result<Vec<Point>> {
@@ -155,6 +140,32 @@ impl Combine<'_> {
         dataset.tsuids.dedup();
         dataset
     }
+}
+
+/// Every instant of some series, ascending. *Cost*: a sort of all their points; of series of one clock, the common case, a comparison.
+///
+/// # Errors
+/// A budget.
+pub(crate) fn instants<'a>(series: impl Iterator<Item = &'a Dataset>, budget: &Budget) -> Result<Vec<i64>> {
+    let (mut times, mut others): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
+    let merge = |times: &mut Vec<i64>, others: &mut Vec<i64>| {
+        times.append(others);
+        times.sort_unstable();
+        times.dedup();
+    };
+    for series in series {
+        budget.check()?;
+        let own = series.points.iter().map(|point| point.time_ms);
+        if !own.clone().eq(times.iter().copied()) {
+            others.extend(own);
+        }
+        // Not for each series: each merge is paid for by as many instants as it goes through.
+        if others.len() > times.len() {
+            merge(&mut times, &mut others);
+        }
+    }
+    merge(&mut times, &mut others);
+    Ok(times)
 }
 
 /// Takes the memory of so many points for as long as the request lasts.

@@ -194,15 +194,7 @@ impl Run<'_> {
 /// # Errors
 /// A budget.
 fn table(series: &[Dataset], fill: f64, range: &RangeInclusive<i64>, budget: &Budget) -> Result<Vec<(i64, Vec<f64>)>> {
-    let mut times: Vec<i64> = Vec::new();
-    for dataset in series {
-        let new = dataset.points.iter().map(|point| point.time_ms);
-        if !new.clone().eq(times.iter().copied()) {
-            times.extend(new);
-            times.sort_unstable();
-            times.dedup();
-        }
-    }
+    let mut times = super::combine::instants(series.iter(), budget)?;
     times.retain(|time_ms| range.contains(time_ms));
     super::combine::refuse_overfilling(times.len(), series.len(), budget)?;
     let mut rows: Vec<(i64, Vec<f64>)> =

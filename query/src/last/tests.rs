@@ -39,6 +39,21 @@ fn host_of(found: &LastAnswer, point: &LastPoint) -> String {
     names.find(|(key, _)| &**key == "host").unwrap().1.to_string()
 }
 
+/// A metric that is named again and again means its series as often, which are refused before they are listed.
+#[test]
+fn a_request_means_so_many_series_however_it_names_them() {
+    let limits = Limits { series_max: 7, ..Limits::default() };
+    let engine = fixture().engine(false, limits);
+    let ask = |metrics: &[&str], tsuids: &[&str]| {
+        let request = LastRequest::from_get(metrics, tsuids, true, Some("10000")).unwrap();
+        engine.last(&request, NOW_MS, &Cancel::new()).map(|found| found.points.len())
+    };
+    assert_eq!(ask(&["l.a"; 2], &[]).unwrap(), 6);
+    assert!(matches!(ask(&["l.a"; 3], &[]), Err(Error::TooManySeries { limit: 7 })));
+    let tsuid = "000001000001000001";
+    assert!(matches!(ask(&["l.a"; 2], &[tsuid; 2]), Err(Error::TooManySeries { limit: 7 })));
+}
+
 /// `L-LAST`: tags that are not given widen.
 #[test]
 fn l_last_this_hour_alone_unless_told_to_look_back() {

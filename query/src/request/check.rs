@@ -2,7 +2,7 @@
 
 use chrono_tz::Tz;
 
-use super::{QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, SubQuery};
+use super::{PERCENTILES_MAX, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, SubQuery};
 use crate::downsample::{Downsample, Fill};
 use crate::error::{FilterFault, HistogramFault};
 use crate::filter::{FilterKind, TagFilter, fault};
@@ -198,6 +198,9 @@ impl SubQuery {
     fn histogram(&self, aggregator: Aggregator, downsample: Option<Downsample>) -> Result<Option<HistogramQuery>> {
         if self.percentiles.is_empty() && !self.show_histogram_buckets {
             return Ok(None);
+        }
+        if self.percentiles.len() > PERCENTILES_MAX {
+            return Err(Error::TooMany { what: "percentiles", limit: PERCENTILES_MAX });
         }
         let refuse = |fault| Err(Error::Histogram { fault });
         if !matches!(aggregator, Aggregator::None | Aggregator::Sum) {

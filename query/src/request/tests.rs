@@ -223,6 +223,12 @@ fn q_time_err_and_what_else_a_check_refuses() {
     assert!(texts(&format!("sum:m{{{}a=b}}", "a=b,".repeat(FILTERS_MAX)), 1).is_err());
     let many = QueryRequest { queries: vec![metric("sum:m"); SUB_QUERIES_MAX + 1], ..good.clone() };
     assert!(matches!(check(&many), Err(Error::TooMany { limit: SUB_QUERIES_MAX, .. })));
+    let percentiles = |count| QueryRequest {
+        queries: vec![SubQuery { percentiles: vec![99.9; count], ..metric("sum:m") }],
+        ..good.clone()
+    };
+    assert!(check(&percentiles(PERCENTILES_MAX)).is_ok());
+    assert!(matches!(check(&percentiles(PERCENTILES_MAX + 1)), Err(Error::TooMany { limit: PERCENTILES_MAX, .. })));
     assert!(check(&QueryRequest { timezone: Some("Nowhere".into()), ..good.clone() }).is_err());
     assert!(check(&QueryRequest { delete: true, ..good }).unwrap().delete);
 }
