@@ -7,14 +7,18 @@ mod recovery;
 
 pub(crate) use recovery::Awaited;
 
-use std::io::Cursor;
+use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncReadExt as _, join};
+use tokio::io::{AsyncRead, ReadBuf, join};
+use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
@@ -64,7 +68,7 @@ impl Server {
     pub(crate) fn bind(listen: SocketAddr, backlog: u32) -> Result<Self, Failure> {
         let listener = listen_on(listen, backlog).map_err(|cause| {
             let line = match cause.kind() {
-                std::io::ErrorKind::AddrInUse => {
+                io::ErrorKind::AddrInUse => {
                     format!("port in use: another program listens on {listen}; stop it or choose --listen ADDR:PORT")
                 }
                 _ => format!("cannot listen on {listen}: {cause}"),
@@ -118,7 +122,7 @@ fn seats_count(max_connections: usize) -> usize {
 }
 
 /// A socket that listens; its connections notice peers that are gone without a word.
-fn listen_on(listen: SocketAddr, backlog: u32) -> std::io::Result<TcpListener> {
+fn listen_on(listen: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     socket.set_keepalive(true)?;
@@ -212,6 +216,30 @@ async fn connection(app: &Arc<App>, loops: &Loops, (stream, peer): (TcpStream, S
     }
 }
 
+/// A socket of which some bytes were read already; their memory is given back when they have been read again.
+struct Resumed {
+    received: Bytes,
+    reader: OwnedReadHalf,
+}
+
+impl AsyncRead for Resumed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.received.is_empty() {
+            return Pin::new(&mut self.reader).poll_read(context, buffer);
+        }
+        let bytes = self.received.len().min(buffer.remaining());
+        buffer.put_slice(&self.received.split_to(bytes));
+        if self.received.is_empty() {
+            self.received = Bytes::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
 /// Serves HTTP on a socket of which some bytes were read already.
 async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), peer: SocketAddr, mut stop: Stop) {
     let config: &config::Config = &app.config;
@@ -220,18 +248,21 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
         .timer(TokioTimer::new())
         .header_read_timeout(config.server.idle_patience())
         .max_headers(HEADERS_MAX)
-        .max_buf_size(config.http.max_header_bytes.max(8_192))
+        .max_buf_size(config.http.head_bytes_max())
         .title_case_headers(true);
     let app = Arc::clone(app);
     let router = app.router();
     let service = service_fn(move |request| http::answer(Arc::clone(&app), router.clone(), peer, request));
     // A peer that stopped reading its answer is as idle as one that stopped asking.
     let (reader, writer) = stream.into_split();
-    let mut stream = TimeoutStream::new(join(Cursor::new(received).chain(reader), writer));
+    let reader = Resumed { received: received.into(), reader };
+    let mut stream = TimeoutStream::new(join(reader, writer));
     stream.set_write_timeout(Some(config.server.idle_patience()));
     let serving = builder.serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut serving = std::pin::pin!(serving);
     let ended = tokio::select! {
+        // In this order: a connection of which nothing was looked at would be ended with what was received.
+        biased;
         ended = serving.as_mut() => ended,
         () = stopped(&mut stop) => {
             serving.as_mut().graceful_shutdown();

@@ -132,6 +132,13 @@ pub(crate) struct Http {
     pub(crate) cors_headers: String,
 }
 
+impl Http {
+    /// The largest head that is taken; hyper holds none to less than 8 KiB.
+    pub(crate) fn head_bytes_max(&self) -> usize {
+        self.max_header_bytes.max(8 << 10)
+    }
+}
+
 impl Default for Http {
     fn default() -> Self {
         Self {

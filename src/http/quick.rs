@@ -165,6 +165,7 @@ impl Connection<'_> {
                 }
             }
             let head = Head::read(&self.buffer, self.body_bytes_max);
+            let head = head.filter(|head| head.bytes <= self.app.config.http.head_bytes_max());
             let head = head.filter(|head| self.pass.lets_put(&self.app.users, head.shown));
             let Some(Head { bytes, body_bytes, .. }) = head else { return self.hand_over() };
             if self.place.is_some_and(|(turn, bodies)| turn.is_large(body_bytes, bodies)) {

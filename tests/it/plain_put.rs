@@ -205,6 +205,26 @@ fn puts_sent_at_once_are_answered_in_order_and_what_follows_them_too() {
     assert_eq!(count(&daemon), 15);
 }
 
+/// A head over the bound is refused by whoever reads it, also where a large buffer is at hand.
+#[test]
+fn a_head_over_the_bound_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "server.worker_threads = 1\n[http]\nmax_header_bytes = 8192\n";
+    let daemon = Daemon::start(&folder.path().join("data"), "memory", config);
+    let mut large = daemon.client();
+    let points = vec![point(TIME, "1").replace(['[', ']'], ""); 2_000].join(",");
+    let asked = |header_bytes: usize| {
+        let header = format!("X: {}\r\n", "a".repeat(header_bytes));
+        let mut client = daemon.client();
+        client.raw(&request("/api/put", &header, &point(TIME, "1"))).unwrap();
+        client.read("POST").unwrap().status
+    };
+    for _ in 0..2 {
+        assert_eq!((asked(7_000), asked(10_000)), (204, 431));
+        assert_eq!(large.post("/api/put", &format!("[{points}]")).unwrap().status, 204);
+    }
+}
+
 /// With two threads of puts the second answers for the first when many come at once.
 #[test]
 fn puts_of_many_senders_at_once_are_each_answered_in_order() {
@@ -290,6 +310,15 @@ fn headers_that_mean_something_keep_their_meaning() {
     assert_eq!((told.status, told.header("Connection")), (204, Some("close")));
     assert!(client.read("POST").is_err(), "it is closed");
     assert_eq!(count(&daemon), 4);
+}
+
+#[test]
+fn a_lost_terminal_ends_nothing() {
+    let daemon = Daemon::memory();
+    let told = std::process::Command::new("kill").args(["-HUP", &daemon.pid().to_string()]).status().unwrap();
+    assert!(told.success());
+    assert_eq!(daemon.post("/api/put", &point(TIME, "1")).status, 204);
+    assert!(daemon.terminate().success());
 }
 
 #[test]
