@@ -7,7 +7,7 @@ use axum::Router;
 use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
 use basalt_query::{Compat, Limits, Options, QueryEngine, parse_zone};
 use basalt_rewrite::Rewriter;
-use basalt_schema::{IndexedStore, Schema, UidKind, UidUsage};
+use basalt_schema::{IndexedStore, Schema, UidKind, UidTable, UidUsage};
 use basalt_store::Store;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
@@ -177,6 +177,11 @@ impl App {
     /// The tables themselves, for those who write rows and know no series.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         Arc::new(IndexedStore::new(Arc::clone(&self.store.schema)))
+    }
+
+    /// The names of a kind.
+    pub(crate) fn uid_table(&self, kind: UidKind) -> &UidTable {
+        self.store.schema.uids().of(kind)
     }
 
     /// How many UIDs of a kind are used and left; call it where a thread may block.

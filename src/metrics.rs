@@ -134,7 +134,7 @@ impl Metrics {
             (
                 "basalt_http_puts_plain_total",
                 "counter",
-                "Those of the HTTP requests that were plain puts, which take the short road.",
+                "Those of the HTTP requests that were plain puts, which take the fast path.",
                 &self.puts_plain,
             ),
             ("basalt_telnet_commands_total", "counter", "Telnet commands.", &self.telnet_commands),

@@ -100,9 +100,12 @@ impl Stats {
     fn names(&mut self, app: &App) {
         for kind in [UidKind::Metric, UidKind::Tagk, UidKind::Tagv] {
             let tag = ("kind", kind.qualifier());
-            for name in ["cache-hit", "cache-miss", "cache-size", "random-collisions", "rejected-assignments"] {
+            for name in ["cache-hit", "cache-miss", "cache-size"] {
                 self.put(&format!("uid.{name}"), tag, 0);
             }
+            let table = app.uid_table(kind);
+            self.put("uid.random-collisions", tag, table.collisions_count());
+            self.put("uid.rejected-assignments", tag, table.rejected_count());
             // A counter that cannot be read is left out rather than told wrong.
             if let Ok(usage) = app.uid_usage(kind) {
                 self.put("uid.ids-used", tag, usage.used);

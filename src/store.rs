@@ -173,7 +173,7 @@ impl Opened {
             Health::Ok => None,
             Health::DiskFull => Some("the disk is full; writes resume by themselves when there is space".to_owned()),
             Health::Poisoned { reason } => Some(reason.to_string()),
-            other => Some(format!("{other:?}")),
+            _ => Some("the store takes no writes; the log says why".to_owned()),
         }
     }
 

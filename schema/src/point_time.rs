@@ -39,11 +39,6 @@ impl PointTime {
         }
     }
 
-    /// A time of whole seconds.
-    pub const fn from_seconds(seconds: u32) -> Self {
-        Self(seconds as u64)
-    }
-
     /// Whether the number was sent as milliseconds.
     pub const fn is_millis(self) -> bool {
         self.0 >= Self::MILLIS_MIN

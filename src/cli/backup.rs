@@ -30,7 +30,7 @@ pub(super) struct Backup {
     #[command(flatten)]
     sources: Sources,
     /// Have this running server take the backup, on its own machine
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["data_dir", "config"])]
     url: Option<String>,
     /// Folder to write the backup into
     target: PathBuf,

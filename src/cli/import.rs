@@ -68,6 +68,10 @@ impl Import {
                 let line = "--table and --uidtable need --data-dir: a server has tables of its own";
                 return Err(Failure::new(Exit::Usage, line));
             }
+            if self.sources.sources.config.is_some() {
+                let line = "--config needs --data-dir: without a folder lines go to the server of --url, which has settings of its own";
+                return Err(Failure::new(Exit::Usage, line));
+            }
             Box::new(Remote::connect(&self.url)?)
         };
         let job = Job { paths: self.paths, resume: self.resume, rate: self.rate, skip_errors: self.skip_errors };

@@ -186,10 +186,11 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     }
 }
 
-/// The two signals that end the daemon.
+/// The two signals that end the daemon, and the one that does not: a lost terminal, or whoever wants files read again.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
@@ -197,13 +198,22 @@ impl Signals {
         let listen = |kind| {
             signal(kind).map_err(|cause| Failure::new(Exit::Failure, format!("cannot listen for signals: {cause}")))
         };
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
     }
 
     async fn first(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hangup.recv() => {
+                    tracing::info!("SIGHUP changes nothing: files of tokens and limits are read again when they change, other settings at a start");
+                }
+            }
         }
     }
 

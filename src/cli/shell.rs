@@ -44,7 +44,7 @@ pub(super) struct ShellCommand {
     #[arg(long)]
     create: bool,
     /// Have this running server do the commands
-    #[arg(long, value_name = "URL", conflicts_with_all = ["store", "create"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["store", "create", "data_dir", "config"])]
     url: Option<String>,
     /// Run this command, or several with `;` between them; may be given again
     #[arg(short = 'e', long = "execute", value_name = "COMMAND", conflicts_with = "file")]

@@ -50,7 +50,6 @@ pub struct MemoryStore {
     counters: Counters,
     value_bytes_max: usize,
     purge_delay_ms: u64,
-    versions_default: u32,
     triggers: Vec<Arc<dyn Trigger>>,
 }
 
@@ -123,17 +122,8 @@ impl MemoryStore {
             counters: Counters::default(),
             value_bytes_max: VALUE_BYTES_MAX_DEFAULT,
             purge_delay_ms: 0,
-            versions_default: 1,
             triggers: Vec::new(),
         }
-    }
-
-    /// The same with other VERSIONS of families that are made by [`Store::new_family`] (HBase:
-    /// `hbase.column.max.version`).
-    #[must_use]
-    pub fn with_versions_default(mut self, versions: u32) -> Self {
-        self.versions_default = versions;
-        self
     }
 
     /// The same with triggers that tables may name.
@@ -182,7 +172,7 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn new_family(&self, name: &[u8]) -> FamilyDescriptor {
-        FamilyDescriptor::new(Bytes::copy_from_slice(name)).with_versions(self.versions_default)
+        FamilyDescriptor::new(Bytes::copy_from_slice(name))
     }
 
     fn create_namespace(&self, namespace: NamespaceDescriptor) -> Result<()> {

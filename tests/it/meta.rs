@@ -137,6 +137,14 @@ fn names_are_filtered_and_metrics_drawn_at_random() {
     let assigned = daemon.get("/api/uid/assign?tagv=c,d,cc");
     assert_eq!(assigned.status, 400);
     assert_eq!(assigned.json()["tagv_errors"].as_object().unwrap().len(), 2);
+    let stats = daemon.get("/api/stats").json();
+    let refused = |kind: &str| {
+        let is_it = |stat: &&serde_json::Value| {
+            stat["metric"] == "tsd.uid.rejected-assignments" && stat["tags"]["kind"] == kind
+        };
+        stats.as_array().unwrap().iter().find(is_it).unwrap()["value"].clone()
+    };
+    assert_eq!([refused("metrics"), refused("tagv")], ["1", "2"], "O-STATS");
     let found = daemon.get("/api/search/lookup?m=n.m").json();
     let tsuid = found["results"][0]["tsuid"].as_str().unwrap();
     assert_eq!(tsuid.len(), 18);

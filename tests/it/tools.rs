@@ -46,6 +46,20 @@ fn inherited_options_are_taken_or_refused() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--graph is not there"));
     let refused = run(&["import", file, "--table", "x"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("need --data-dir"));
+    let refused = run(&["import", file, "--config", "basalt.toml"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--config needs --data-dir"));
+}
+
+/// Both say where the work is to be done: a folder must not be taken for what runs at the URL.
+#[test]
+fn a_url_and_a_folder_exclude_each_other() {
+    for command in [&["shell", "-e", "list"][..], &["backup", "target"], &["compact"]] {
+        for own in [["--data-dir", "nowhere"], ["--config", "nowhere.toml"]] {
+            let refused = run(&[command, &own, &["--url", "http://127.0.0.1:1"]].concat());
+            assert_eq!(refused.status.code(), Some(2), "{command:?} {own:?}");
+            assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot be used with"), "{command:?} {own:?}");
+        }
+    }
 }
 
 #[test]
