@@ -4,18 +4,19 @@
 //! Points are counted by `ingest`; when nothing is under way, for each door, points received =
 //! stored + Σ rejected{reason} + Σ failed{reason}. Everything else is counted here.
 
+mod latency;
 mod levels;
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use basalt_engine::Stats;
 use basalt_hbase::{Figures, ServerFigures};
 use basalt_ingest::{Door, DoorCounts, IngestCounts, ProblemClass};
 use basalt_rewrite::RewriteCounts;
-use hdrhistogram::Histogram;
+
+use self::latency::Latency;
 
 /// A plain counter. Orderings are relaxed: numbers are shown, nothing is decided by them.
 #[derive(Debug, Default)]
@@ -32,47 +33,6 @@ impl Count {
 
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Durations in microseconds, from 1 µs to an hour at two digits.
-///
-/// The lock guards the histogram for one record or one look; nothing else is locked under it.
-#[derive(Debug)]
-pub(crate) struct Latency(Mutex<Histogram<u64>>);
-
-/// The longest duration a histogram keeps; longer ones count as this.
-const LATENCY_US_MAX: u64 = 3_600_000_000;
-
-impl Default for Latency {
-    #[expect(clippy::expect_used, reason = "constant bounds: 1 ≤ low, 2·low ≤ high, digits ≤ 5")]
-    fn default() -> Self {
-        Self(Mutex::new(Histogram::new_with_bounds(1, LATENCY_US_MAX, 2).expect("BUG: constant bounds")))
-    }
-}
-
-impl Latency {
-    pub(crate) fn record(&self, took: Duration) {
-        let us = u64::try_from(took.as_micros()).unwrap_or(LATENCY_US_MAX);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(us.clamp(1, LATENCY_US_MAX));
-    }
-
-    /// Durations recorded, and the one below which `quantile` of them lie, in microseconds.
-    pub(crate) fn read(&self, quantile: f64) -> (u64, u64) {
-        let histogram = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (histogram.len(), histogram.value_at_quantile(quantile))
-    }
-}
-
-impl Latency {
-    /// Durations recorded, and their sum at the histogram's two digits: summed when it is asked for, so that a record costs
-    /// no more.
-    fn sum(&self) -> (u64, Duration) {
-        let histogram = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let us = histogram.iter_recorded().map(|step| {
-            histogram.median_equivalent(step.value_iterated_to()).saturating_mul(step.count_since_last_iteration())
-        });
-        (histogram.len(), Duration::from_micros(us.fold(0, u64::saturating_add)))
     }
 }
 
@@ -418,14 +378,5 @@ mod tests {
             |name: &str| page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok()).unwrap();
         assert!((value("basalt_put_seconds_sum ") - 0.4).abs() < 0.01, "{page}");
         assert!((value("basalt_put_seconds_count ") - 2.0).abs() < 0.01);
-    }
-
-    #[test]
-    fn a_latency_out_of_bounds_is_kept_at_the_bound() {
-        let latency = Latency::default();
-        latency.record(Duration::ZERO);
-        latency.record(Duration::from_secs(1_000_000));
-        assert_eq!(latency.read(1.0).0, 2);
-        assert!(latency.read(1.0).1 >= LATENCY_US_MAX);
     }
 }
