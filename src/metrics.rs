@@ -9,7 +9,6 @@ mod levels;
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use basalt_engine::Stats;
 use basalt_hbase::{Figures, ServerFigures};
@@ -326,13 +325,13 @@ impl Page {
     }
 
     fn latency(&mut self, name: &str, about: &str, latency: &Latency) {
-        self.head(name, "summary", about);
-        for quantile in [0.5, 0.9, 0.99, 0.999, 1.0] {
-            let (_, us) = latency.read(quantile);
-            self.put(format_args!("{name}{{quantile=\"{quantile}\"}} {}\n", Duration::from_micros(us).as_secs_f64()));
+        self.head(name, "histogram", about);
+        let look = latency.look();
+        for (bound, count) in look.buckets() {
+            self.put(format_args!("{name}_bucket{{le=\"{}\"}} {count}\n", bound.as_secs_f64()));
         }
-        let (count, sum) = latency.sum();
-        self.put(format_args!("{name}_sum {}\n{name}_count {count}\n", sum.as_secs_f64()));
+        let (count, sum) = (look.count, look.sum().as_secs_f64());
+        self.put(format_args!("{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}\n"));
     }
 
     fn put(&mut self, text: std::fmt::Arguments<'_>) {
@@ -343,6 +342,8 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use basalt_ingest::{IngestStats, Outcome};
 
     use super::*;
@@ -366,17 +367,45 @@ mod tests {
         }
     }
 
-    /// Prometheus' conventions: a summary has `_sum` and `_count`.
+    /// Prometheus' conventions: buckets ascend to `+Inf`, which is the count, and no other form of the family is beside them.
     #[test]
-    fn a_summary_has_its_sum_and_count() {
+    fn a_latency_is_a_histogram() {
         let metrics = Metrics::default();
-        for ms in [100, 300] {
-            metrics.put_latency.record(Duration::from_millis(ms));
+        for ms in [0, 2, 2, 300, 90_000] {
+            metrics.query_latency.record(Duration::from_millis(ms));
         }
         let page = metrics.page(&IngestStats::default().counts()).text();
-        let value =
-            |name: &str| page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok()).unwrap();
-        assert!((value("basalt_put_seconds_sum ") - 0.4).abs() < 0.01, "{page}");
-        assert!((value("basalt_put_seconds_count ") - 2.0).abs() < 0.01);
+        let bounds = [
+            ("0.0001", 1),
+            ("0.00025", 1),
+            ("0.0005", 1),
+            ("0.001", 1),
+            ("0.0025", 3),
+            ("0.005", 3),
+            ("0.01", 3),
+            ("0.025", 3),
+            ("0.05", 3),
+            ("0.1", 3),
+            ("0.25", 3),
+            ("0.5", 4),
+            ("1", 4),
+            ("2.5", 4),
+            ("5", 4),
+            ("10", 4),
+            ("30", 4),
+            ("60", 4),
+            ("+Inf", 5),
+        ];
+        let buckets = bounds.map(|(le, count)| format!("basalt_query_seconds_bucket{{le=\"{le}\"}} {count}"));
+        let lines: Vec<_> = page.lines().filter(|line| line.starts_with("basalt_query_seconds")).collect();
+        let (found, rest) = lines.split_at(buckets.len());
+        assert_eq!(found, buckets);
+        let [sum, count] = *rest else { panic!("{rest:?}") };
+        let sum: f64 = sum.strip_prefix("basalt_query_seconds_sum ").unwrap().parse().unwrap();
+        assert!((sum / 90.304 - 1.0).abs() < 0.01, "{sum}");
+        assert_eq!(count, "basalt_query_seconds_count 5");
+        for of in ["put", "query", "graph", "http"] {
+            assert!(page.contains(&format!("# TYPE basalt_{of}_seconds histogram\n")), "{page}");
+        }
     }
 }

@@ -218,6 +218,8 @@ fn metrics_tell_how_things_stand() {
         ("basalt_series", 1.0, 1.0),
         ("basalt_uids{kind=\"metrics\"}", 1.0, 1.0),
         ("basalt_uids{kind=\"tagv\"}", 1.0, 1.0),
+        ("basalt_put_seconds_bucket{le=\"+Inf\"}", 1.0, 1.0),
+        ("basalt_put_seconds_bucket{le=\"60\"}", 1.0, 1.0),
         ("basalt_put_seconds_count", 1.0, 1.0),
         ("basalt_put_seconds_sum", 1e-6, 60.0),
         ("basalt_splits_total", 0.0, 0.0),
