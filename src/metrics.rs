@@ -300,6 +300,12 @@ impl Page {
                 stats.flush_failures,
             ),
             (
+                "basalt_compaction_failures_total",
+                "counter",
+                "Compactions that failed and are tried again, and splits of regions that grew too large.",
+                stats.compaction_failures,
+            ),
+            (
                 "basalt_batches_refused_for_memory_total",
                 "counter",
                 "Batches refused because memtables held too much.",

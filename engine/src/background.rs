@@ -140,7 +140,7 @@ impl Core {
     /// Does what is due in a region; whether it was split.
     fn compact_and_split(&self, table: &Table, region: &Arc<Region>) -> Result<bool> {
         while !self.jobs.is_stopped() && self.compact_some(table, region)? {}
-        Ok(!self.jobs.is_stopped() && self.split_if_due(table, region)?)
+        Ok(!self.jobs.is_stopped() && self.count_failed(self.split_if_due(table, region))?)
     }
 
     /// Whether an error is no region's own.
@@ -181,6 +181,7 @@ impl Core {
             compactions: self.counters.compactions.load(Ordering::Relaxed),
             compacted_bytes: self.counters.compacted_bytes.load(Ordering::Relaxed),
             flush_failures: self.counters.flush_failures.load(Ordering::Relaxed),
+            compaction_failures: self.counters.compaction_failures.load(Ordering::Relaxed),
             refused_for_memory: self.counters.refused_for_memory.load(Ordering::Relaxed),
             block_cache_bytes: self.cache.bytes(),
             block_cache_hits: self.cache.hits.load(Ordering::Relaxed),

@@ -33,6 +33,10 @@ impl Core {
     /// A full disk, or a file that could not be written aside: the files stay as they are. A failure to publish poisons.
     pub(crate) fn compact_region(&self, table: &Table, region: &Region) -> Result<()> {
         self.flush_region(table, region)?;
+        self.count_failed(self.merge_all(table, region))
+    }
+
+    fn merge_all(&self, table: &Table, region: &Region) -> Result<()> {
         let _one = region.lock_compacting();
         let Some(_shape_kept) = table.keep_shape() else { return Ok(()) };
         if region.is_retired() {
@@ -53,6 +57,18 @@ impl Core {
     /// # Errors
     /// As [`Core::compact_region`].
     pub(crate) fn compact_some(&self, table: &Table, region: &Region) -> Result<bool> {
+        self.count_failed(self.merge_some(table, region))
+    }
+
+    /// Counts what failed of a compaction thread's work, whoever asked for it.
+    pub(crate) fn count_failed<T>(&self, done: Result<T>) -> Result<T> {
+        if done.is_err() {
+            self.counters.compaction_failures.fetch_add(1, Ordering::Relaxed);
+        }
+        done
+    }
+
+    fn merge_some(&self, table: &Table, region: &Region) -> Result<bool> {
         let _one = region.lock_compacting();
         let Some(_shape_kept) = table.keep_shape() else { return Ok(false) };
         if region.is_retired() {

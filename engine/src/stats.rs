@@ -17,6 +17,7 @@ pub(crate) struct Counters {
     pub(crate) compactions: AtomicU64,
     pub(crate) compacted_bytes: AtomicU64,
     pub(crate) flush_failures: AtomicU64,
+    pub(crate) compaction_failures: AtomicU64,
     pub(crate) refused_for_memory: AtomicU64,
 }
 
@@ -62,6 +63,8 @@ pub struct Stats {
     pub block_cache_misses: u64,
     /// Flushes that failed, each tried again later.
     pub flush_failures: u64,
+    /// Compactions, and splits of regions that grew too large, that failed; those nobody asked for are tried again.
+    pub compaction_failures: u64,
     /// Batches refused because memtables held too much.
     pub refused_for_memory: u64,
 }

@@ -10,7 +10,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use super::tests::{name, options, put, scan, table};
 use super::*;
-use crate::io::SimFs;
+use crate::io::{FileSystem, SimFs};
 
 fn simulated(change: impl FnOnce(&mut EngineOptions)) -> (Arc<Engine>, SimFs) {
     let fs = SimFs::new(1);
@@ -51,6 +51,54 @@ fn flushes_that_fail_are_counted() {
     fs.set_capacity(u64::MAX);
     engine.flush(&name()).unwrap();
     assert_eq!((engine.stats().flush_failures, engine.stats().flushes), (1, 1));
+}
+
+/// Damages each file at the same place; done again, it mends them.
+fn damage(fs: &SimFs) {
+    let dir = Path::new("/d");
+    for name in fs.list(dir).unwrap().iter().filter(|name| name.starts_with("sst-")) {
+        fs.flip_bit(&dir.join(name), 60, 1).unwrap();
+    }
+}
+
+/// Whoever asked for it. A flush is not among them.
+#[test]
+fn compactions_that_fail_are_counted() {
+    let (engine, fs) = simulated(|options| options.limits.compaction_files_min = 2);
+    for value in ["1", "2"] {
+        drop(put(&engine, "r", value));
+        engine.pump().unwrap();
+        engine.flush(&name()).unwrap();
+    }
+    let failures = || engine.stats().compaction_failures;
+    damage(&fs);
+    assert_eq!(failures(), 0);
+    assert!(engine.compact(&name(), Compaction::Minor).is_err());
+    assert_eq!(failures(), 1);
+    assert!(engine.compact(&name(), Compaction::Major).is_err());
+    assert_eq!(failures(), 2);
+    assert!(engine.core.compact_due().is_err());
+    assert_eq!((failures(), engine.stats().compactions, engine.stats().flush_failures), (3, 0, 0));
+    damage(&fs);
+    engine.core.compact_due().unwrap();
+    assert_eq!((failures(), engine.stats().compactions), (3, 2), "one of each family");
+}
+
+/// They are put off as compactions are, and told as such.
+#[test]
+fn splits_that_fail_are_counted_with_compactions() {
+    let (engine, fs) = simulated(|options| options.limits.region_bytes_max = 1);
+    for row in ["r", "s"] {
+        drop(put(&engine, row, "v"));
+    }
+    engine.pump().unwrap();
+    engine.flush(&name()).unwrap();
+    damage(&fs);
+    assert!(engine.core.compact_due().is_err());
+    assert_eq!((engine.stats().compaction_failures, engine.stats().splits), (1, 0));
+    damage(&fs);
+    engine.core.compact_due().unwrap();
+    assert_eq!((engine.stats().compaction_failures, engine.stats().splits), (1, 1));
 }
 
 #[test]
