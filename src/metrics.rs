@@ -373,6 +373,20 @@ mod tests {
         }
     }
 
+    /// The page for operators has each number by its type, those that only a cluster has too.
+    #[test]
+    fn the_tables_have_each_number_by_its_type() {
+        let mut page = Metrics::default().page(&IngestStats::default().counts());
+        page.rewriting(&RewriteCounts::default());
+        page.cluster(&Figures::default());
+        let page = page.store(&Stats::default()).text();
+        let tables = include_str!("../docs/operations.md");
+        for head in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+            let (name, kind) = head.split_once(' ').unwrap();
+            assert!(tables.contains(&format!("\n| `{name}` | {kind} | ")), "docs/operations.md has no {kind} {name}");
+        }
+    }
+
     /// Prometheus' conventions: buckets ascend to `+Inf`, which is the count, and no other form of the family is beside them.
     #[test]
     fn a_latency_is_a_histogram() {

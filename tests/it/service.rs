@@ -188,7 +188,8 @@ fn the_process_is_told_in_the_members_of_a_java_machine() {
     assert_eq!(daemon.client().request("PUT", "/api/stats/jvm", &[], b"").unwrap().status, 405);
 }
 
-/// `/metrics` tells how things stand: each name has one head, and what is known of a daemon at rest is right.
+/// `/metrics` tells how things stand: each name has one head, which the page for operators has by its type, and what is known
+/// of a daemon at rest is right.
 #[test]
 fn metrics_tell_how_things_stand() {
     let folder = tempfile::tempdir().unwrap();
@@ -237,6 +238,11 @@ fn metrics_tell_how_things_stand() {
     heads.sort_unstable();
     heads.dedup();
     assert_eq!(heads.len(), count, "{page}");
+    let tables = include_str!("../../docs/operations.md");
+    for head in heads {
+        let (name, kind) = head.strip_prefix("# TYPE ").unwrap().split_once(' ').unwrap();
+        assert!(tables.contains(&format!("\n| `{name}` | {kind} | ")), "docs/operations.md has no {kind} {name}");
+    }
 }
 
 /// The log says what was started with which settings, what the log of the store gave back, what its threads do, and the end.

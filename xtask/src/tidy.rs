@@ -1,7 +1,7 @@
 //! The rules that no compiler knows (CONTRIBUTING.md, marked ⚙): the crate graph, file names and sizes, words that
 //! must not stand in the code, where `unsafe` is, format documents that change together with their module, a test behind
-//! every line of docs/compatibility.md and docs/data-model.md, records of decisions and of crates, numbers that the page
-//! for operators names, links between documents, and the Makefile's targets.
+//! every line of docs/compatibility.md and docs/data-model.md, records of decisions and of crates, numbers of `/metrics`
+//! and their tables on the page for operators, links between documents, and the Makefile's targets.
 
 mod compatibility;
 mod data_model;

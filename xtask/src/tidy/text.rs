@@ -114,7 +114,7 @@ fn rust(file: &str, stem: &str, text: &str) -> Vec<String> {
 }
 
 /// The text above the inline tests.
-fn production(text: &str) -> &str {
+pub(super) fn production(text: &str) -> &str {
     text.split_once("#[cfg(test)]\nmod tests {").map_or(text, |(code, _)| code)
 }
 
@@ -127,7 +127,7 @@ fn is_wide_comment(line: &str) -> bool {
     line.trim_start().starts_with("//") && line.chars().count() > COMMENT_COLUMNS_MAX
 }
 
-fn is_test(file: &str) -> bool {
+pub(super) fn is_test(file: &str) -> bool {
     file.starts_with("tests/") || file.ends_with("/tests.rs") || file.contains("/tests/")
 }
 
