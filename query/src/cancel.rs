@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::answer::Held;
 use crate::limits::Limits;
 use crate::memory::{MemoryPool, Reservation};
 use crate::{Error, Result};
@@ -81,9 +82,10 @@ impl Budget {
         }
     }
 
-    /// The memory that the request holds.
-    pub(crate) fn held(&self) -> &Arc<Reservation> {
-        &self.held
+    /// Gives back the memory that only computing took: the answers keep these bytes until they are dropped.
+    pub(crate) fn keep(&self, bytes: u64) -> Held {
+        self.held.shrink_to(bytes);
+        (&self.held).into()
     }
 
     /// Takes memory for as long as the request lasts, or until it is given back.

@@ -130,7 +130,7 @@ impl QueryEngine {
         Ok(read)
     }
 
-    /// Answers a request of `/api/query/exp`.
+    /// Answers a request of `/api/query/exp`. The outputs keep their memory reserved until they are dropped.
     ///
     /// # Errors
     /// As [`QueryEngine::run`]; also an expression that cannot be read, has no such input, or joins nothing.
@@ -274,7 +274,7 @@ impl QueryEngine {
     }
 }
 
-/// Gives back the memory that only computing took; the answers keep the rest until they are dropped.
+/// The answers with the memory that they keep until they are dropped.
 fn held(mut answers: Vec<SubAnswer>, budget: &Budget) -> Vec<SubAnswer> {
     let bytes = |series: &Series| {
         let words = series.tags.len() + series.aggregate_tags.len() + 8;
@@ -282,10 +282,9 @@ fn held(mut answers: Vec<SubAnswer>, budget: &Budget) -> Vec<SubAnswer> {
         let notes: usize = series.annotations.iter().map(|note| note.json.len() + size_of_val(note)).sum();
         (series.points.capacity() * size_of::<Point>() + words * 32 + texts + notes) as u64
     };
-    let kept = answers.iter().flat_map(|answer| &answer.series).map(bytes).sum();
-    budget.held().shrink_to(kept);
+    let held = budget.keep(answers.iter().flat_map(|answer| &answer.series).map(bytes).sum());
     for answer in &mut answers {
-        answer.held = budget.held().into();
+        answer.held = held.clone();
     }
     answers
 }

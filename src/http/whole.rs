@@ -1,4 +1,4 @@
-//! An answer that is made on a thread of its own: whole before any of it is sent, or found whole and sent while it is written.
+//! An answer that is made on a thread of its own: found whole, and sent while it is written.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,24 +15,13 @@ use super::query::{CancelOnDrop, count_refusal};
 use super::stream;
 use crate::app::App;
 
-/// Runs `work` as a query runs: with a seat, counted, and cancelled when the client hangs up.
+/// Runs `work` as a query runs: with a seat, counted, and cancelled when the client hangs up. The answer is sent while it is written:
+/// `write` hands pieces of what `work` found to its sink, which says whether anybody still reads, and gives back the last one; `None` when
+/// nobody does. Until the first piece a failure is an answer of its own.
 ///
 /// # Errors
 ///
 /// As `work`; 503 when all seats are taken; 500 if it panics.
-pub(crate) async fn answer(
-    app: Arc<App>,
-    work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<Vec<u8>> + Send + 'static,
-) -> Result<Response, ApiError> {
-    in_pieces(app, work, |whole, _| Some(whole)).await
-}
-
-/// The same of an answer that is sent while it is written: `write` hands pieces of what `work` found to its sink, which says whether
-/// anybody still reads, and gives back the last one; `None` when nobody does. Until the first piece a failure is an answer of its own.
-///
-/// # Errors
-///
-/// As [`answer`].
 pub(crate) async fn in_pieces<T: 'static>(
     app: Arc<App>,
     work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<T> + Send + 'static,

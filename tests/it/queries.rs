@@ -1,6 +1,7 @@
 //! Queries as the server sees them: which run, what they may take, and how they end before they are done.
 
 use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -251,6 +252,29 @@ fn q_limit_all_queries_together_have_a_bound_of_memory() {
     assert_eq!((refused.status, refused.header("Retry-After").is_some()), (503, true), "{}", refused.text());
     drop(held);
     wait_for("memory given back", || daemon.get(small).status == 200);
+}
+
+/// `Q-LIMIT`: what expressions answer is held until it is written, and given back where nobody reads it.
+#[test]
+fn q_limit_tables_of_expressions_are_held_while_they_are_written() {
+    const POINTS: u64 = 300_000;
+    let (daemon, _folder) = with("[server]\nidle_timeout_ms = 60000\n");
+    fill(&daemon, "m", POINTS);
+    let expressions: Vec<Value> = ["a", "b", "c", "d"].map(|id| json!({ "id": id, "expr": "m * 1.5" })).into();
+    let body = json!({ "time": { "start": "1700000000", "end": "1700999999", "aggregator": "sum" },
+        "metrics": [{ "id": "m", "metric": "m" }], "expressions": expressions })
+    .to_string();
+    let mut stream = daemon.connect();
+    let head = format!("POST /api/query/exp HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
+    stream.write_all((head + &body).as_bytes()).unwrap();
+    // Once it begins all is computed; far more than sockets hold is still to be written.
+    let mut begun = [0; 512];
+    stream.read_exact(&mut begun).unwrap();
+    assert!(begun.starts_with(b"HTTP/1.1 200 "));
+    // Four tables, of each point a time and a value.
+    assert_eq!(daemon.metric("basalt_query_memory_bytes") / (4 * 16 * POINTS), 1);
+    drop(stream);
+    wait_for("memory given back", || daemon.metric("basalt_query_memory_bytes") == 0);
 }
 
 /// `Q-SHOWSTATS`, `Q-SHOWSUMMARY`: OpenTSDB's documented members beyond those that 2.4.1 fills in, unless strict.

@@ -39,7 +39,8 @@ impl Combine<'_> {
     pub(crate) fn by_time(&self, rows: &[Row]) -> Result<Vec<Dataset>> {
         let series = rows.iter().flat_map(|row| self.members(row)).flatten();
         let times = instants(series, self.budget)?;
-        refuse_overfilling(times.len(), rows.len(), self.budget)?;
+        let points = made_up(times.len(), rows.len(), self.budget)?;
+        self.budget.reserve(points.saturating_mul(size_of::<Point>() as u64))?;
         rows.iter().map(|row| Ok(Dataset { points: self.aligned(row, &times)?, ..self.identity(row) })).collect()
     }
 
@@ -143,20 +144,25 @@ impl Combine<'_> {
 }
 
 /// Every instant of some series, ascending. *Cost*: a sort of all their points; of series of one clock, the common case, a comparison.
+/// Memory is reserved while they are looked for; what is found is the caller's to reserve.
 ///
 /// # Errors
 /// A budget.
 pub(crate) fn instants<'a>(series: impl Iterator<Item = &'a Dataset>, budget: &Budget) -> Result<Vec<i64>> {
     let (mut times, mut others): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
+    let bytes = |instants: usize| instants.saturating_mul(size_of::<i64>()) as u64;
     let merge = |times: &mut Vec<i64>, others: &mut Vec<i64>| {
         times.append(others);
         times.sort_unstable();
+        let all = times.len();
         times.dedup();
+        budget.give_back(bytes(all - times.len()));
     };
     for series in series {
         budget.check()?;
         let own = series.points.iter().map(|point| point.time_ms);
         if !own.clone().eq(times.iter().copied()) {
+            budget.reserve(bytes(own.len()))?;
             others.extend(own);
         }
         // Not for each series: each merge is paid for by as many instants as it goes through.
@@ -165,23 +171,21 @@ pub(crate) fn instants<'a>(series: impl Iterator<Item = &'a Dataset>, budget: &B
         }
     }
     merge(&mut times, &mut others);
+    budget.give_back(bytes(times.len()));
     Ok(times)
 }
 
-/// Takes the memory of so many points for as long as the request lasts.
+/// How many values series have that have one at each of these instants.
 ///
 /// # Errors
-/// `Invalid`: more values than may be made up. Memory that is not there.
-pub(crate) fn refuse_overfilling(instants: usize, series: usize, budget: &Budget) -> Result<()> {
+/// `Invalid`: more than may be made up.
+pub(crate) fn made_up(instants: usize, series: usize, budget: &Budget) -> Result<u64> {
     let limit = match budget.limits().points_max {
         0 => FILLED_POINTS_MAX,
         points_max => points_max.min(FILLED_POINTS_MAX),
     };
     let points = (instants as u64).saturating_mul(series as u64);
-    if points > limit {
-        return Err(Error::TooManyPoints { limit });
-    }
-    budget.reserve(points.saturating_mul(size_of::<Point>() as u64))
+    if points > limit { Err(Error::TooManyPoints { limit }) } else { Ok(points) }
 }
 
 /// The order in which OpenTSDB looks at the inputs of a function or expression, which are given to it in the order of

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use basalt_schema::{Schema, Uid, UidKind};
 
-use super::check::{ExpressionPlan, Node, Source};
-use super::combine::{Combine, order_of};
+use super::check::{ExpressionPlan, Node, OutputPlan, Source};
+use super::combine::{Combine, instants, made_up, order_of};
 use super::fault::ExpressionFault;
 use super::java;
 use super::join::{Column, join};
+use crate::answer::Held;
 use crate::cancel::Budget;
 use crate::dataset::{Computed, Dataset};
 use crate::merge::as_double;
@@ -21,14 +22,16 @@ use crate::{Error, Options, Result};
 const NO_FIRST_MS: i64 = i64::MAX;
 
 /// An output of `/api/query/exp`: a table of instants and series.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct OutputAnswer {
     /// The metric's or expression's.
     pub id: String,
     /// As the request gave it.
     pub alias: Option<String>,
-    /// Instants in ms, each with a value of every series.
-    pub rows: Vec<(i64, Vec<f64>)>,
+    /// Instants in ms, ascending.
+    pub times_ms: Vec<i64>,
+    /// A value of every series for each instant, one instant after the other.
+    pub values: Vec<f64>,
     /// `firstTimestamp`: the first instant.
     pub first_ms: i64,
     /// `lastTimestamp`: the last instant.
@@ -37,6 +40,23 @@ pub struct OutputAnswer {
     pub metrics: Vec<Arc<str>>,
     /// What each series is.
     pub series: Vec<OutputSeries>,
+    /// The request's part of the memory of all queries.
+    pub held: Held,
+}
+
+impl OutputAnswer {
+    /// Each instant with its values, one of every series.
+    pub fn rows(&self) -> impl Iterator<Item = (i64, &[f64])> {
+        self.times_ms.iter().copied().zip(self.values.chunks(self.series.len().max(1)))
+    }
+
+    /// Memory it takes. Names are shared by all.
+    fn bytes(&self) -> u64 {
+        let words = |series: &OutputSeries| 2 * series.tags.len() + series.aggregated.len();
+        let names: usize = self.series.iter().map(words).sum();
+        let table = self.times_ms.capacity() + self.values.capacity();
+        (table * size_of::<f64>() + names * size_of::<Arc<str>>() + size_of_val(&*self.series)) as u64
+    }
 }
 
 /// A series of an output.
@@ -75,15 +95,17 @@ impl ExpressionPlan {
                 }
             }
         }
-        self.outputs
-            .iter()
-            .map(|output| {
-                let mut answer = run.answer(schema, output.source)?;
-                answer.id.clone_from(&output.id);
-                answer.alias.clone_from(&output.alias);
-                Ok(answer)
-            })
-            .collect()
+        let answer = |output: &OutputPlan| {
+            let answer = run.answer(schema, output.source)?;
+            Ok(OutputAnswer { id: output.id.clone(), alias: output.alias.clone(), ..answer })
+        };
+        let mut answers = self.outputs.iter().map(answer).collect::<Result<Vec<_>>>()?;
+        drop(run);
+        let held = budget.keep(answers.iter().map(OutputAnswer::bytes).sum());
+        for answer in &mut answers {
+            answer.held = held.clone();
+        }
+        Ok(answers)
     }
 
     /// Of each metric the keys that it is filtered by.
@@ -168,12 +190,12 @@ impl Run<'_> {
             Source::Metric(_) if self.strict => (i64::MIN..=i64::MAX, 0.0),
             _ => (range, column.fill),
         };
-        let rows = table(column.series, fill, &range, self.budget)?;
-        let mut first_ms = rows.first().map_or(0, |(time_ms, _)| *time_ms);
-        let mut last_ms = rows.last().map_or(0, |(time_ms, _)| *time_ms);
+        let (times_ms, values) = table(column.series, fill, &range, self.budget)?;
+        let mut first_ms = times_ms.first().copied().unwrap_or(0);
+        let mut last_ms = times_ms.last().copied().unwrap_or(0);
         match source {
-            Source::Metric(_) if self.strict && rows.is_empty() => first_ms = NO_FIRST_MS,
-            Source::Expression(_) if self.strict && rows.len() == 1 => last_ms = 0,
+            Source::Metric(_) if self.strict && times_ms.is_empty() => first_ms = NO_FIRST_MS,
+            Source::Expression(_) if self.strict && times_ms.len() == 1 => last_ms = 0,
             _ => {}
         }
         let uids = schema.uids().of(UidKind::Metric);
@@ -185,28 +207,32 @@ impl Run<'_> {
             Ok(OutputSeries { tags: names.tags(&dataset.tags)?, aggregated: names.keys(&dataset.aggregated)? })
         };
         let series = column.series.iter().map(describe).collect::<Result<_>>()?;
-        Ok(OutputAnswer { rows, first_ms, last_ms, metrics, series, ..OutputAnswer::default() })
+        Ok(OutputAnswer { times_ms, values, first_ms, last_ms, metrics, series, ..OutputAnswer::default() })
     }
 }
 
-/// All instants of a range at which a series has a point, with the values of all.
+/// All instants of a range at which a series has a point, and of each the values of all series.
 ///
 /// # Errors
-/// A budget.
-fn table(series: &[Dataset], fill: f64, range: &RangeInclusive<i64>, budget: &Budget) -> Result<Vec<(i64, Vec<f64>)>> {
-    let mut times = super::combine::instants(series.iter(), budget)?;
+/// `Invalid`: more values than may be made up. A budget.
+fn table(series: &[Dataset], fill: f64, range: &RangeInclusive<i64>, budget: &Budget) -> Result<(Vec<i64>, Vec<f64>)> {
+    let mut times = instants(series.iter(), budget)?;
     times.retain(|time_ms| range.contains(time_ms));
-    super::combine::refuse_overfilling(times.len(), series.len(), budget)?;
-    let mut rows: Vec<(i64, Vec<f64>)> =
-        times.iter().map(|time_ms| (*time_ms, Vec::with_capacity(series.len()))).collect();
-    for dataset in series {
+    times.shrink_to_fit();
+    let values = made_up(times.len(), series.len(), budget)?;
+    budget.reserve(values.saturating_add(times.len() as u64).saturating_mul(size_of::<f64>() as u64))?;
+    let mut table = vec![fill; times.len() * series.len()];
+    for (place, dataset) in series.iter().enumerate() {
         budget.check()?;
         let mut points = dataset.points.iter().peekable();
-        for (time_ms, values) in &mut rows {
+        for (time_ms, values) in times.iter().zip(table.chunks_mut(series.len())) {
             while points.next_if(|point| point.time_ms < *time_ms).is_some() {}
-            let point = points.next_if(|point| point.time_ms == *time_ms);
-            values.push(point.map_or(fill, |point| as_double(point.number)));
+            if let (Some(point), Some(value)) =
+                (points.next_if(|point| point.time_ms == *time_ms), values.get_mut(place))
+            {
+                *value = as_double(point.number);
+            }
         }
     }
-    Ok(rows)
+    Ok((times, table))
 }

@@ -29,7 +29,7 @@ fn ask(strict: bool, expressions: &str) -> Result<Vec<OutputAnswer>> {
 fn check(strict: bool, expressions: &str, expected: &[(i64, &[f64])]) {
     let answers = ask(strict, expressions).unwrap();
     let found: Vec<(i64, &[f64])> =
-        answers.last().unwrap().rows.iter().map(|(time_ms, row)| (time_ms / 1000, row.as_slice())).collect();
+        answers.last().unwrap().rows().map(|(time_ms, row)| (time_ms / 1000, row)).collect();
     assert_eq!(found, expected, "{expressions}");
 }
 
@@ -76,8 +76,8 @@ fn e_exp_nest_instants_are_kept_apart() {
     let nested = r#"[{"id":"n","expr":"twice - a","join":{"operator":"intersection"}},
                      {"id":"twice","expr":"b * 2"}]"#;
     let answers = ask(false, nested).unwrap();
-    assert_eq!(answers[0].rows[0].1[0].to_bits(), f64::NAN.to_bits());
-    assert_eq!(answers[0].rows[1], (1_700_000_060_000, vec![15.0]));
+    assert_eq!(answers[0].values[0].to_bits(), f64::NAN.to_bits());
+    assert_eq!(answers[0].rows().nth(1), Some((1_700_000_060_000, &[15.0][..])));
     assert_eq!(answers[1].id, "twice");
 }
 
@@ -108,4 +108,32 @@ fn what_is_made_up_is_bounded_and_can_be_cancelled() {
     let cancel = Cancel::new();
     cancel.cancel();
     assert!(matches!(engine.run_expressions(&plan, &cancel), Err(Error::Cancelled)));
+}
+
+/// `Q-LIMIT`: each series has an instant of its own, so that the table is the square of what is read.
+#[test]
+fn q_limit_a_table_keeps_its_memory_until_it_is_dropped_and_must_fit() {
+    const SERIES: u64 = 128;
+    let lines: Vec<String> = (0..SERIES).map(|n| format!("e.a {} 1 host=h{n}", 1_700_000_000 + n)).collect();
+    let fixture = Fixture::with(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let body = br#"{"time":{"start":"1699999990","end":"1700000600","aggregator":"none"},
+        "metrics":[{"id":"a","metric":"e.a"}],"expressions":[{"id":"e","expr":"a+1"}]}"#;
+    let request = ExpressionRequest::from_json(body).unwrap();
+    let run = |memory_bytes| {
+        let engine = fixture.engine(false, Limits { memory_bytes, ..Limits::default() });
+        let plan = request.check(0, engine.options()).unwrap();
+        (engine.run_expressions(&plan, &Cancel::new()), engine)
+    };
+    let (answers, engine) = run(0);
+    let answers = answers.unwrap();
+    assert_eq!((answers.len(), answers[0].rows().count() as u64), (1, SERIES));
+    let table = SERIES * (SERIES + 1) * 8;
+    assert!((table..2 * table).contains(&engine.memory_used_bytes()), "{}", engine.memory_used_bytes());
+    drop(answers);
+    assert_eq!(engine.memory_used_bytes(), 0);
+    // Beside the expression's own points.
+    let points = SERIES * SERIES * size_of::<crate::Point>() as u64;
+    let limit_bytes = points + table;
+    assert!(matches!(run(limit_bytes).0, Err(Error::TooMuchMemory { limit_bytes: found }) if found == limit_bytes));
+    assert!(run(limit_bytes + table / 2).0.is_ok());
 }
