@@ -64,7 +64,7 @@ pub enum Error {
         /// What is wrong.
         fault: TimeFault,
     },
-    /// A time beyond what a point may have.
+    /// A time that no point may have.
     #[error("Invalid timestamp: {time_ms}")]
     TimeOutOfRange {
         /// Milliseconds.

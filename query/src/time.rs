@@ -25,10 +25,11 @@ pub struct TimeContext {
     pub compat: Compat,
 }
 
-/// Reads a time; milliseconds since the epoch.
+/// Reads a time; milliseconds since the epoch, and negative where a date or a duration reaches behind it: as in OpenTSDB whoever
+/// asks finds that no point can be there.
 ///
 /// # Errors
-/// `Invalid`: none of the known forms, or negative.
+/// `Invalid`: none of the known forms, or a negative number.
 pub fn parse_time(text: &str, context: &TimeContext) -> Result<i64> {
     if let Some(digits) = text.strip_suffix("ms")
         && !digits.is_empty()
@@ -124,8 +125,7 @@ fn parse_date(text: &str, zone: Tz) -> Result<i64> {
         .and_then(|date| date.and_hms_opt(0, 0, 0))
         .and_then(|date| date.checked_add_signed(TimeDelta::seconds(i64::from((hour * 60 + minute) * 60 + second))))
         .ok_or_else(unparsable)?;
-    let time_ms = resolve_local(zone, local).timestamp_millis();
-    if time_ms < 0 { Err(fault(text, TimeFault::Negative)) } else { Ok(time_ms) }
+    Ok(resolve_local(zone, local).timestamp_millis())
 }
 
 /// `N` numbers with `separator` between them; `None` for anything else.
@@ -286,6 +286,7 @@ mod tests {
         check("1n-ago", NOW_MS - 2_592_000_000);
         check("1y-ago", NOW_MS - 31_536_000_000);
         check("1H-AGO", NOW_MS - 3_600_000);
+        check("60y-ago", NOW_MS - 60 * 31_536_000_000);
     }
 
     #[test]
@@ -310,6 +311,7 @@ mod tests {
         check("2012/12/20-12:42:42", 1_356_007_362_000);
         check("2012/02/30", 1_330_560_000_000);
         check("2012/00/10", 1_323_475_200_000);
+        check("1960/01/01", -315_619_200_000);
     }
 
     #[test]

@@ -32,6 +32,7 @@ impl Words {
         let context = TimeContext { now_ms: now, zone, compat: Compat { strict: config.compat.strict } };
         // Whole seconds, as OpenTSDB reads them.
         let time = |text: &str| match parse_time(text, &context) {
+            Ok(ms) if ms < 0 => Err(wrong(&format!("Invalid timestamp: {ms}"))),
             Ok(ms) => Ok(ms / 1000 * 1000),
             Err(cause) => Err(wrong(&cause.to_string())),
         };
@@ -161,8 +162,15 @@ mod tests {
     }
 
     #[test]
-    fn too_few_words_are_told() {
-        for line in ["1356998400", "1356998400~1356998500", "1356998400~sum", "1356998400~sum~rate", "x~sum~m"] {
+    fn too_few_words_and_wrong_times_are_told() {
+        for line in [
+            "1356998400",
+            "1356998400~1356998500",
+            "1356998400~sum",
+            "1356998400~sum~rate",
+            "x~sum~m",
+            "1960/01/01~sum~m",
+        ] {
             assert_eq!(parse(line).unwrap_err().exit, Exit::Usage, "{line}");
         }
     }

@@ -19,6 +19,9 @@ use crate::clock;
 /// Global annotations answered at most.
 const ANNOTATIONS_MAX: usize = 100_000;
 
+/// Of an end before the epoch.
+pub(super) const NO_END: &str = "The end timestamp has not been set";
+
 /// An annotation as a request names it.
 #[derive(Debug)]
 pub(super) struct Note {
@@ -88,6 +91,9 @@ async fn fetch_range(app: &Arc<App>, note: Note) -> Result<Response, ApiError> {
     let strict = app.config.compat.strict;
     let from = note.start;
     let to = note.edit.end_time.unwrap_or(i64::MAX);
+    if to < 0 {
+        return Err(ApiError::fault(NO_END.into(), strict));
+    }
     let millis = |time: i64| PointTime::from_number(time).map_or(i64::MAX, |time| time.millis().cast_signed());
     let (from_ms, to_ms) = (millis(from), millis(to));
     if to_ms < from_ms {

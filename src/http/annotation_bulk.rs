@@ -8,7 +8,7 @@ use axum::response::Response;
 use basalt_schema::{Schema, Tsuid};
 use serde_json::json;
 
-use super::annotation::{Note, mode_of, parse_ms, series_of};
+use super::annotation::{NO_END, Note, mode_of, parse_ms, series_of};
 use super::call::Call;
 use super::error::ApiError;
 use super::fields::{Fault, Fields};
@@ -121,6 +121,9 @@ impl Range {
             || Ok(i64::try_from(clock::now_ms()).unwrap_or(i64::MAX)),
             |end| parse_ms(app, &end).map_err(ApiError::bad_twice),
         )?;
+        if end_ms < 1 {
+            return Err(ApiError::bad_twice(NO_END.into()));
+        }
         if end_ms < start_ms {
             return Err(ApiError::bad_twice("The end timestamp cannot be less than the start timestamp".into()));
         }

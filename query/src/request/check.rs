@@ -108,9 +108,7 @@ impl QueryRequest {
             .enumerate()
             .map(|(index, sub)| sub.check(index, zone.unwrap_or(Tz::UTC), self.use_calendar))
             .collect::<Result<Vec<_>>>()?;
-        if let Some(time_ms) = [start_ms, end_ms].into_iter().find(|time_ms| *time_ms > TIME_MS_MAX) {
-            return Err(Error::TimeOutOfRange { time_ms });
-        }
+        [start_ms, end_ms].into_iter().try_for_each(refuse_out_of_range)?;
         Ok(Query {
             start_ms,
             end_ms,
@@ -153,6 +151,10 @@ impl SubQueryPlan {
     pub(crate) fn nan_is_null(&self) -> bool {
         self.downsample.is_some_and(|downsample| downsample.fill == Fill::Null)
     }
+}
+
+fn refuse_out_of_range(time_ms: i64) -> Result<()> {
+    if (0..=TIME_MS_MAX).contains(&time_ms) { Ok(()) } else { Err(Error::TimeOutOfRange { time_ms }) }
 }
 
 /// OpenTSDB documents `not_key` and does not know it.

@@ -190,6 +190,18 @@ fn q_time_err_and_what_else_a_check_refuses() {
     assert_eq!(message(&QueryRequest { queries: vec![], ..good.clone() }), "Missing queries");
     let ended = QueryRequest { start: Some("2000".into()), end: Some("1000".into()), ..good.clone() };
     assert_eq!(message(&ended), "End time [1000000] must be greater than the start time [2000000]");
+    // Found after all else: what reaches behind the epoch, or beyond what a point may have.
+    for (start, end, told) in [
+        ("60y-ago", "now", "Invalid timestamp: -192160000000"),
+        ("1960/01/01", "1959/01/01", "End time [-347155200000] must be greater than the start time [-315619200000]"),
+        ("1960/01/01", "1961/01/01", "Invalid timestamp: -315619200000"),
+        ("0", "10000000000000", "Invalid timestamp: 10000000000000"),
+    ] {
+        let early = QueryRequest { start: Some(start.into()), end: Some(end.into()), ..good.clone() };
+        assert_eq!(message(&early), told);
+        let wrong = QueryRequest { queries: vec![metric("nosuch:m")], ..early };
+        assert_eq!(message(&wrong).starts_with("End time"), told.starts_with("End time"));
+    }
     let with = |text: &str| QueryRequest { queries: vec![metric(text)], ..good.clone() };
     assert_eq!(message(&with("nosuch:m")), "No such aggregation function: nosuch");
     assert_eq!(message(&with(":m")), "Missing the aggregation function");
