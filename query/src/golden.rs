@@ -216,6 +216,7 @@ scenarios! {
     agg_int: "agg-int", 35;
     agg_double: "agg-double", 35;
     agg_mixed: "agg-mixed", 20;
+    calendar: "calendar", 85;
     combined: "combined", 20;
     downsample: "downsample", 80;
     duplicates: "duplicates", 10;
@@ -239,6 +240,7 @@ fn the_saner_defaults_differ_where_they_should() {
         ("agg-double", 7),
         ("agg-int", 0),
         ("agg-mixed", 0),
+        ("calendar", 0),
         ("combined", 1),
         ("downsample", 2),
         ("filters", 2),
