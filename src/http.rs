@@ -32,7 +32,7 @@ mod last;
 mod logs;
 mod mode;
 pub(crate) mod number;
-mod page;
+pub(crate) mod page;
 mod params;
 mod process;
 mod put;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::aggregate::to_double;
 use crate::memory::Reservation;
 
 /// A value of a point.
@@ -12,6 +13,16 @@ pub enum Number {
     Integer(i64),
     /// Printed as Java prints a double; NaN as `"NaN"`, or `null` where [`SubAnswer::nan_as_null`] says so.
     Double(f64),
+}
+
+impl Number {
+    /// The value as a double; of integers beyond 2⁵³ the nearest.
+    pub fn as_double(self) -> f64 {
+        match self {
+            Self::Integer(value) => to_double(value),
+            Self::Double(value) => value,
+        }
+    }
 }
 
 /// A point of an answer.

@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use basalt_schema::{BaseTime, Schema, TagPair, Tsuid, Uid, UidKind};
-use basalt_store::ErrorKind;
 use serde::Deserialize;
 
 use crate::cancel::Budget;
 use crate::discover;
 use crate::error::FilterFault;
 use crate::filter::fault;
+use crate::names;
 use crate::{Error, Options, Result};
 use answer::Teller;
 use lookup::Lookup;
@@ -227,10 +227,13 @@ impl Finder<'_> {
         if exactly && tags.is_empty() {
             return Err(Error::Last(LastFault::NoTags));
         }
-        let metric = self.uid(UidKind::Metric, metric)?;
+        let metric = names::uid(self.schema, UidKind::Metric, metric)?;
         let mut pairs = Vec::with_capacity(tags.len());
         for (key, value) in tags {
-            pairs.push(TagPair { key: self.uid(UidKind::Tagk, key)?, value: self.uid(UidKind::Tagv, value)? });
+            pairs.push(TagPair {
+                key: names::uid(self.schema, UidKind::Tagk, key)?,
+                value: names::uid(self.schema, UidKind::Tagv, value)?,
+            });
         }
         if exactly {
             self.reserve(1)?;
@@ -275,13 +278,6 @@ impl Finder<'_> {
         // The last hour that a key holds has none behind it.
         let behind = now.next().unwrap_or(BaseTime::from_be_bytes([0xff; 4]));
         discover::within(self.schema, metric, first..behind, self.budget)
-    }
-
-    fn uid(&self, kind: UidKind, name: &str) -> Result<Uid> {
-        self.schema.uids().of(kind).uid(name).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Error::UnknownName { kind: kind.qualifier(), name: name.into() },
-            _ => error.into(),
-        })
     }
 }
 

@@ -202,7 +202,7 @@ impl<'a> Cursor<'a> {
     /// The series' value at `now_ms` as a double.
     fn double_at(&self, now_ms: i64, method: Interpolation, held: bool) -> Option<f64> {
         let (x0, y0) = self.latest?;
-        let y0 = as_double(y0);
+        let y0 = y0.as_double();
         if x0 == now_ms || held {
             return Some(y0);
         }
@@ -214,14 +214,6 @@ impl<'a> Cursor<'a> {
             Interpolation::Min => -f64::MAX,
             Interpolation::Previous => y0,
         })
-    }
-}
-
-/// A value as a double.
-pub(crate) fn as_double(number: Number) -> f64 {
-    match number {
-        Number::Integer(value) => to_double(value),
-        Number::Double(value) => value,
     }
 }
 

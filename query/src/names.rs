@@ -1,13 +1,14 @@
-//! Names of one answer: its series share most of them, so each is asked for once.
+//! Names of one answer: its series share most of them, so each is asked for once. And the UIDs of a request's names.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use basalt_schema::{Schema, Uid, UidKind};
+use basalt_store::ErrorKind;
 use foldhash::fast::RandomState;
 
-use crate::Result;
 use crate::last::TagNames;
+use crate::{Error, Result};
 
 /// The names that an answer has met so far. *Bounds*: as many as the answer's series have.
 #[derive(Debug)]
@@ -59,4 +60,15 @@ fn name(schema: &Schema, known: &mut HashMap<Uid, Arc<str>, RandomState>, kind: 
     let name = schema.uids().of(kind).name(uid)?;
     known.insert(uid, Arc::clone(&name));
     Ok(name)
+}
+
+/// The UID of a name; to a query an unknown one is a mistake of the request.
+///
+/// # Errors
+/// `Invalid`: nobody has the name. The store's own.
+pub(crate) fn uid(schema: &Schema, kind: UidKind, name: &str) -> Result<Uid> {
+    schema.uids().of(kind).uid(name).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::UnknownName { kind: kind.qualifier(), name: name.into() },
+        _ => error.into(),
+    })
 }

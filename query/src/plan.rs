@@ -16,6 +16,7 @@ use crate::discover;
 use crate::downsample::Downsample;
 use crate::filter::{FilterKind, Matcher, TagFilter};
 use crate::held::{Held, Keep};
+use crate::names;
 use crate::request::{Query, Source, SubQueryPlan};
 use crate::rollup::{Attempt, RollupRead, attempts};
 use crate::row_filter::{self, RowFilter};
@@ -107,7 +108,7 @@ impl Plan {
         let (mut row_filter, mut held) = (None, None);
         let (metric, mut series, grouping) = match &sub.source {
             Source::Metric(name) => {
-                let metric = planner.uid(UidKind::Metric, name)?;
+                let metric = names::uid(schema, UidKind::Metric, name)?;
                 if config.is_shared {
                     let filter = row_filter::of(schema, metric, &sub.filters);
                     held = planner.discover((metric, sub), attempts.iter().flatten(), filter.as_ref(), budget)?;
@@ -193,14 +194,6 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// The UID of a name; to a query an unknown one is a mistake of the request.
-    fn uid(&self, kind: UidKind, name: &str) -> Result<Uid> {
-        self.schema.uids().of(kind).uid(name).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Error::UnknownName { kind: kind.qualifier(), name: name.into() },
-            _ => error.into(),
-        })
-    }
-
     /// Brings the series that others wrote into the index; gives the rows of what is read first, where they were kept.
     fn discover<'a>(
         &self,
@@ -235,7 +228,7 @@ impl Planner<'_> {
                 by_name && matches!(filter.kind(), FilterKind::NotLiteralOr | FilterKind::NotILiteralOr);
             // It looks a list's values up before the key, and so tells of them first.
             let listed = filter.literals().map(|names| self.known_values(names, by_uid)).transpose()?;
-            let tagk = match self.uid(UidKind::Tagk, filter.tagk()) {
+            let tagk = match names::uid(self.schema, UidKind::Tagk, filter.tagk()) {
                 // A key that nobody has is absent from every series.
                 Err(Error::UnknownName { .. }) if filter.kind() == FilterKind::NotKey => continue,
                 Err(Error::UnknownName { .. }) if lacking_passes => continue,
@@ -292,7 +285,7 @@ impl Planner<'_> {
         let refuse = by_uid && !self.options.skip_unresolved_tagvs;
         let mut values = Vec::new();
         for name in names {
-            match self.uid(UidKind::Tagv, name) {
+            match names::uid(self.schema, UidKind::Tagv, name) {
                 Err(Error::UnknownName { .. }) if !refuse => {}
                 uid => values.push(uid?),
             }

@@ -48,7 +48,7 @@ fn seconds(from_ms: i64, to_ms: i64) -> f64 {
 fn rate(last: Number, next: Number, seconds: f64, options: &RateOptions) -> Option<f64> {
     let difference = match (last, next) {
         (Number::Integer(last), Number::Integer(next)) => to_double(next.wrapping_sub(last)),
-        _ => double(next) - double(last),
+        _ => next.as_double() - last.as_double(),
     };
     if !options.counter || difference.is_nan() || difference >= 0.0 {
         return Some(difference / seconds);
@@ -60,18 +60,11 @@ fn rate(last: Number, next: Number, seconds: f64, options: &RateOptions) -> Opti
         (Number::Integer(last), Number::Integer(next)) => {
             to_double(options.counter_max.wrapping_sub(last).wrapping_add(next))
         }
-        _ => to_double(options.counter_max) - double(last) + double(next),
+        _ => to_double(options.counter_max) - last.as_double() + next.as_double(),
     };
     let rate = rolled_over / seconds;
     let is_reset = options.reset_value > 0 && rate > to_double(options.reset_value);
     Some(if is_reset { 0.0 } else { rate })
-}
-
-fn double(number: Number) -> f64 {
-    match number {
-        Number::Integer(value) => to_double(value),
-        Number::Double(value) => value,
-    }
 }
 
 #[cfg(test)]

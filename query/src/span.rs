@@ -6,7 +6,6 @@
 use basalt_schema::{PointKind, RowPoints};
 use basalt_store::PackedRow;
 
-use crate::aggregate::to_double;
 use crate::answer::Number;
 
 /// The points of one series.
@@ -62,10 +61,7 @@ impl Span {
 
     /// The value at `at` as a double.
     pub(crate) fn double(&self, at: usize) -> f64 {
-        match self.number(at) {
-            Number::Double(value) => value,
-            Number::Integer(value) => to_double(value),
-        }
+        self.number(at).as_double()
     }
 
     /// Adds a point after all others.

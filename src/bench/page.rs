@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::{Line, Report};
+use crate::http::page::escape;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 220.0;
@@ -102,10 +103,6 @@ fn short(number: f64) -> String {
 #[expect(clippy::cast_precision_loss, reason = "a place in a picture; counts stay below 2⁵³")]
 fn as_f64(count: u64) -> f64 {
     count as f64
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn add(text: &mut String, arguments: std::fmt::Arguments<'_>) {

@@ -115,10 +115,7 @@ fn name(series: &Series) -> String {
 
 #[expect(clippy::cast_precision_loss, reason = "a pixel stands for far more than the last bits")]
 fn spot(point: &Point) -> Option<(f64, f64)> {
-    let value = match point.number {
-        Number::Integer(value) => value as f64,
-        Number::Double(value) => value,
-    };
+    let value = point.number.as_double();
     value.is_finite().then_some((point.time_ms as f64 / 1_000.0, value))
 }
 

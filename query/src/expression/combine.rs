@@ -8,7 +8,6 @@ use crate::answer::{Number, Point};
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
 use crate::group::FILLED_POINTS_MAX;
-use crate::merge::as_double;
 use crate::{Error, Result};
 
 use super::java;
@@ -121,7 +120,7 @@ impl Combine<'_> {
         if !present && self.strict {
             return 0.0;
         }
-        let value = point.map_or(f64::NAN, |point| as_double(point.number));
+        let value = point.map_or(f64::NAN, |point| point.number.as_double());
         if value.is_nan() { column.fill } else { value }
     }
 

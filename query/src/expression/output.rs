@@ -14,7 +14,6 @@ use super::join::{Column, join};
 use crate::answer::Held;
 use crate::cancel::Budget;
 use crate::dataset::{Computed, Dataset};
-use crate::merge::as_double;
 use crate::names::Names;
 use crate::{Error, Options, Result};
 
@@ -230,7 +229,7 @@ fn table(series: &[Dataset], fill: f64, range: &RangeInclusive<i64>, budget: &Bu
             if let (Some(point), Some(value)) =
                 (points.next_if(|point| point.time_ms == *time_ms), values.get_mut(place))
             {
-                *value = as_double(point.number);
+                *value = point.number.as_double();
             }
         }
     }

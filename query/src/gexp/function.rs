@@ -12,7 +12,6 @@ use crate::answer::Number;
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
 use crate::expression::{Column, Combine, Program, Rule, join, order_of};
-use crate::merge::as_double;
 use crate::{Error, Options, Result};
 
 /// How many lists of series a function of several takes.
@@ -140,7 +139,7 @@ fn absolute(number: Number) -> Number {
 fn scaled(number: Number, factor: f64) -> Number {
     match number {
         Number::Integer(value) if factor.fract().abs() <= 0.0 => Number::Integer((factor as i64).wrapping_mul(value)),
-        number => Number::Double(factor * as_double(number)),
+        number => Number::Double(factor * number.as_double()),
     }
 }
 
@@ -158,7 +157,7 @@ fn factor(text: Option<&str>) -> Result<f64> {
 fn first_difference(mut data: Dataset) -> Dataset {
     let mut before = None;
     for point in &mut data.points {
-        let value = as_double(point.number);
+        let value = point.number.as_double();
         point.number = Number::Double(before.map_or(0.0, |before| value - before));
         before = Some(value);
     }

@@ -12,7 +12,7 @@ use crate::Result;
 use crate::aggregate::to_double;
 use crate::answer::Point;
 use crate::dataset::Dataset;
-use crate::merge::{Member, as_double, live_values};
+use crate::merge::{Member, live_values};
 use crate::span::Span;
 
 /// By which value.
@@ -62,7 +62,7 @@ fn count_of(text: Option<&str>) -> Result<usize> {
 /// The latest or the highest number of the range; a series without one is below all.
 fn value_of(data: &Dataset, which: Which, range: &RangeInclusive<i64>) -> f64 {
     let in_range = data.points.iter().filter(|point| range.contains(&point.time_ms));
-    let mut numbers = in_range.map(|point: &Point| as_double(point.number)).filter(|value| !value.is_nan());
+    let mut numbers = in_range.map(|point: &Point| point.number.as_double()).filter(|value| !value.is_nan());
     match which {
         Which::Current => numbers.next_back(),
         Which::Max => numbers.max_by(f64::total_cmp),

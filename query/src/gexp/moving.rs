@@ -8,7 +8,6 @@ use super::fault::FormulaFault;
 use super::function::{Call, digits_and_rest, fault};
 use crate::answer::{Number, Point};
 use crate::dataset::Dataset;
-use crate::merge::as_double;
 use crate::{Result, aggregate::to_double};
 
 /// Additions between two looks at the budget.
@@ -97,7 +96,7 @@ fn mean(points: &[Point], reach: Reach) -> (f64, usize) {
         if matches!(reach, Reach::Millis(millis) if newest_ms - point.time_ms >= millis) {
             return (if count > 0 { sum / to_double(count) } else { 0.0 }, looked_at + 1);
         }
-        let value = as_double(point.number);
+        let value = point.number.as_double();
         if !value.is_nan() {
             sum += value;
             count += 1;
@@ -119,7 +118,7 @@ mod tests {
             .map(|(minute, value)| Point { time_ms: minute * 60_000, number: Number::Double(*value) })
             .collect();
         let averaged = averages(&points, reach(window).unwrap(), &|| Ok(())).unwrap();
-        let found: Vec<f64> = averaged.iter().map(|point| as_double(point.number)).collect();
+        let found: Vec<f64> = averaged.iter().map(|point| point.number.as_double()).collect();
         assert_eq!(found, expected, "{window}");
     }
 

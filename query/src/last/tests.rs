@@ -26,7 +26,7 @@ fn check(strict: bool, timeseries: &str, back_scan: &str, expected: &[(&str, i64
         .map(|point| {
             assert_eq!(found.metrics[point.metric].name.as_deref(), Some("l.a"));
             let host = host_of(&found, point);
-            (host, point.time_ms / 1000, crate::merge::as_double(point.number))
+            (host, point.time_ms / 1000, point.number.as_double())
         })
         .collect();
     let expected: Vec<(String, i64, f64)> =

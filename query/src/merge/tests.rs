@@ -121,7 +121,7 @@ proptest! {
             let found = run(name, &[span(&points)], false, (0, i64::MAX)).unwrap();
             prop_assert_eq!(found.len(), points.len());
             for ((_, found), (_, given)) in found.iter().zip(&points) {
-                prop_assert_eq!(as_double(*found).to_bits(), (0.0 + as_double(*given)).to_bits(), "{}", name);
+                prop_assert_eq!(found.as_double().to_bits(), (0.0 + given.as_double()).to_bits(), "{}", name);
             }
         }
     }
