@@ -22,7 +22,7 @@ use crate::core::{sstable_id, sstable_path};
 use crate::error::{Error, Result};
 use crate::id::FamilyId;
 use crate::io::{DryFs, IoOp, publish};
-use crate::manifest::{Catalog, Edit, FileEntry, Manifest, SnapshotEntry};
+use crate::manifest::{Catalog, Edit, FileEntry, Manifest, Marks, SnapshotEntry};
 use crate::record::{self, Step};
 use crate::recovery::open_file;
 use crate::side_log::forget_all;
@@ -313,7 +313,9 @@ impl Catalog {
     /// Edits by which all that names a file names another one, or none.
     fn replacing(&self, id: FileId, by: Option<FileEntry>) -> Vec<Edit> {
         let new_of = |old: &FileEntry| by.map(|new| FileEntry { family: old.family, ..new });
-        let mut edits = Vec::new();
+        // First: a region moves the mark of files given so far, a snapshot is refused beyond it.
+        let mark = by.map(|new| Edit::Marks(Marks { next_file: new.id.0 + 1, ..self.marks }));
+        let mut edits: Vec<Edit> = mark.into_iter().collect();
         for (region, entry) in &self.regions {
             let Some(old) = entry.files.iter().find(|file| file.id == id) else { continue };
             let added = new_of(old).into_iter().collect();

@@ -93,6 +93,20 @@ fn file_of(fs: &SimFs, kind: FileKind) -> AuditedFile {
     audit(fs).into_iter().filter(named).max_by_key(|file| file.bytes).unwrap()
 }
 
+/// Files that the snapshot alone has, since the table's were compacted.
+fn files_of_snapshot(fs: &SimFs) -> Vec<AuditedFile> {
+    let kept = |file: &AuditedFile| !file.owners.is_empty() && file.owners.iter().all(|owner| owner.snapshot.is_some());
+    audit(fs).into_iter().filter(kept).collect()
+}
+
+/// Flips a bit in a block of a file; answers the block.
+fn flip_in_block(fs: &SimFs, file: &AuditedFile, index: usize) -> crate::BlockFigures {
+    let path = Path::new(DIR).join(&file.name);
+    let block = crate::SstableFile::open(fs, &path, &crate::BlockCodecs::default()).unwrap().blocks()[index].clone();
+    fs.flip_bit(&path, block.offset + 40, 2).unwrap();
+    block
+}
+
 #[test]
 fn a_whole_folder_is_told_file_by_file_and_not_changed() {
     let fs = store();
@@ -116,9 +130,7 @@ fn a_whole_folder_is_told_file_by_file_and_not_changed() {
 fn a_damaged_block_costs_its_cells_and_no_more() {
     let fs = store();
     let damaged = file_of(&fs, FileKind::Sstable);
-    let path = Path::new(DIR).join(&damaged.name);
-    let block = crate::SstableFile::open(&fs, &path, &crate::BlockCodecs::default()).unwrap().blocks()[2].clone();
-    fs.flip_bit(&path, block.offset + 40, 2).unwrap();
+    let block = flip_in_block(&fs, &damaged, 2);
     let told = damage(&fs);
     assert!(told.len() == 1 && told[0].contains(&damaged.name), "{told:?}");
     assert!(told[0].contains(&block.offset.to_string()), "{told:?}");
@@ -135,6 +147,21 @@ fn a_damaged_block_costs_its_cells_and_no_more() {
     let cells: usize = rows(&fs).iter().map(|(_, cells)| cells.len()).sum();
     assert_eq!(cells as u64, 2 * 410 - block.cells_count);
     assert!(fs.open(&fixed.kept_aside[0]).is_ok(), "a start does not delete it");
+}
+
+/// What takes the place of a snapshot's file has a later number than any that was given.
+#[test]
+fn a_damaged_file_of_a_snapshot_alone_is_mended() {
+    let fs = store();
+    let cells = || files_of_snapshot(&fs).iter().map(|file| file.cells_count).sum::<u64>();
+    let before = cells();
+    let block = flip_in_block(&fs, &files_of_snapshot(&fs)[0], 1);
+    let fixed = repair(&fs, true);
+    assert_eq!((fixed.losses.len(), fixed.kept_aside.len()), (1, 1));
+    assert_eq!(fixed.losses[0].cells_count, Some(block.cells_count));
+    assert!(damage(&fs).is_empty());
+    assert_eq!(cells(), before - block.cells_count);
+    assert_eq!(rows(&fs), all(), "the table has files of its own");
 }
 
 #[test]
@@ -190,10 +217,7 @@ fn a_damaged_manifest_is_told_and_not_mended() {
 #[test]
 fn a_repair_is_ended_by_another_after_every_crash() {
     let whole = store();
-    let damaged = file_of(&whole, FileKind::Sstable);
-    let path = Path::new(DIR).join(&damaged.name);
-    let block = crate::SstableFile::open(&whole, &path, &crate::BlockCodecs::default()).unwrap().blocks()[1].clone();
-    whole.flip_bit(&path, block.offset + 40, 2).unwrap();
+    let block = flip_in_block(&whole, &file_of(&whole, FileKind::Sstable), 1);
     flip_in_log(&whole);
     let lost = 2 + block.cells_count;
     for after_calls in 0.. {
