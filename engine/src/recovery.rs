@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use basalt_store::{NamespaceDescriptor, TableName, TableState, Timestamp};
 
+use crate::audit::{no_segment, unreadable};
 use crate::block_cache::BlockCache;
 use crate::core::{Recovered, Surroundings, sstable_id, sstable_path};
 use crate::error::{Error, Result};
@@ -21,7 +22,6 @@ use crate::id::{RegionId, TableId};
 use crate::io::{FileLock, FileSystem, IoOp};
 use crate::key_range::KeyRange;
 use crate::manifest::{Catalog, FileEntry, Manifest};
-use crate::mutation::MUTATIONS;
 use crate::record::Record;
 use crate::region::{Region, RegionFile};
 use crate::sstable::{BlockCodecs, FileId, Sstable};
@@ -215,14 +215,7 @@ impl Tables {
 /// Reads the log into the memtables.
 fn replay_log(around: &Surroundings, catalog: &Catalog, tables: &mut Tables, is_new: bool) -> Result<Replayed> {
     let first = catalog.marks.log_start;
-    // The checksum fits over a payload that does not read: written so, by us or a later program.
-    let unreadable = |kind: u8| Error::Corrupt {
-        file: around.dir.clone(),
-        offset: 0,
-        what: "log record kind",
-        expected: MUTATIONS.into(),
-        found: kind.into(),
-    };
+    let unreadable = |kind: u8| unreadable(&around.dir, 0, kind);
     let read = |visit: &mut dyn FnMut(Record<'_>) -> Result<()>| Replay::read(&*around.fs, &around.dir, first, visit);
     let (log, clock) = tables.refill().run(unreadable, read)?;
     tables.clock = tables.clock.max(clock);
@@ -230,10 +223,8 @@ fn replay_log(around: &Surroundings, catalog: &Catalog, tables: &mut Tables, is_
     let mut replayed = log.finish()?;
     let segment = first.path(&around.dir);
     let has_first = !replayed.sealed.is_empty() || around.fs.open(&segment).is_ok();
-    // A store that ever answered has a log, if only an empty segment of one: it had that before its first table.
-    let has_answered = catalog.marks.sequence > 0 || !catalog.tables.is_empty();
-    if !is_new && !has_first && has_answered {
-        return Err(Error::Corrupt { file: segment, offset: 0, what: "log segments", expected: 1, found: 0 });
+    if !is_new && !has_first && catalog.has_answered() {
+        return Err(no_segment(segment));
     }
     replayed.last_sequence = replayed.last_sequence.max(catalog.marks.sequence);
     Ok(replayed)

@@ -2,7 +2,7 @@
 //!
 //! | damaged | kept | lost |
 //! |---|---|---|
-//! | the log | every record that proves whole, in order, as one new segment | records that do not |
+//! | the log | every record that proves whole and reads, in order, as one new segment | records that do not |
 //! | an SSTable's block | all other blocks, as a new file in its place | the cells of the block |
 //! | an SSTable's index or ends | nothing of the file | the file |
 //! | the manifest | — | not mended: nothing else knows what the files are |
@@ -16,18 +16,18 @@ use std::sync::Arc;
 use basalt_store::FamilyDescriptor;
 use bytes::Bytes;
 
-use crate::audit::{Folder, count};
+use crate::audit::{Folder, count, no_segment, unreadable};
 use crate::backup::Progress;
 use crate::core::{sstable_id, sstable_path};
 use crate::error::{Error, Result};
 use crate::id::FamilyId;
-use crate::io::{DryFs, IoOp, publish};
+use crate::io::{IoOp, publish};
 use crate::manifest::{Catalog, Edit, FileEntry, Manifest, Marks, SnapshotEntry};
 use crate::record::{self, Step};
 use crate::recovery::open_file;
 use crate::side_log::forget_all;
 use crate::sstable::{FileId, Sstable, SstableOptions, SstableWriter};
-use crate::wal::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, replay, segment_header};
+use crate::wal::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, segment_header};
 
 /// Records start at multiples of this: where a damaged one ends is found by trying.
 const RECORD_ALIGN_BYTES: usize = 8;
@@ -100,13 +100,16 @@ impl Folder {
 
     fn repair_log(&self, catalog: &Catalog, fix: bool, repair: &mut Repair) -> Result<()> {
         let first = catalog.marks.log_start;
-        let dry = DryFs(Arc::clone(&self.fs));
-        match replay(&dry, &self.dir, first, &mut |_| Ok(())) {
+        let damage = match self.read_log(catalog, &mut |_, _| {}) {
             Ok(_) => return Ok(()),
-            Err(Error::Corrupt { .. }) => {}
+            Err(error @ Error::Corrupt { .. }) => error,
             Err(error) => return Err(error),
-        }
+        };
         let salvaged = self.salvage_log(first, &mut repair.losses)?;
+        if repair.losses.is_empty() {
+            // What is not there: nothing tells how much it was.
+            repair.losses.push(lost(damage, 0, 0));
+        }
         if !fix {
             return Ok(());
         }
@@ -126,9 +129,7 @@ impl Folder {
         let mut expected = first;
         for id in ids {
             while expected < id {
-                let file = expected.path(&self.dir);
-                let what = "log segments";
-                losses.push(lost(Error::Corrupt { file, offset: 0, what, expected: 1, found: 0 }, 0, 0));
+                losses.push(lost(no_segment(expected.path(&self.dir)), 0, 0));
                 expected = expected.next();
             }
             expected = id.next();
@@ -346,7 +347,7 @@ fn lost(damage: Error, offset: u64, bytes: u64) -> Loss {
     Loss { file, offset, bytes, cells_count: None, rows: (Bytes::new(), Bytes::new()), damage }
 }
 
-/// Takes the records of a segment that prove whole.
+/// Takes the records of a segment that prove whole and read.
 fn salvage_segment(bytes: &[u8], id: SegmentId, path: &Path, salvaged: &mut Salvaged, losses: &mut Vec<Loss>) {
     let number = u64::from(id.0);
     let mut offset = usize::try_from(SEGMENT_HEADER_BYTES).unwrap_or(usize::MAX);
@@ -354,9 +355,11 @@ fn salvage_segment(bytes: &[u8], id: SegmentId, path: &Path, salvaged: &mut Salv
     loop {
         let damage = match record::read(bytes, number, offset) {
             Step::Record(found) => {
-                // One that was salvaged before an interruption comes again.
-                let reads = count(&found).is_some();
-                if reads && found.sequence > last {
+                if count(&found).is_none() {
+                    let (at, lost_bytes) = (offset as u64, (found.end - offset) as u64);
+                    losses.push(lost(unreadable(path, at, found.kind), at, lost_bytes));
+                } else if found.sequence > last {
+                    // One that was salvaged before an interruption comes again.
                     let record = bytes.get(offset..found.end.min(bytes.len())).unwrap_or_default().to_vec();
                     last = found.sequence;
                     salvaged.records.push((last, padded(record)));

@@ -1,10 +1,12 @@
 //! Damage of a closed folder: found by file and offset, mended with exactly the loss that was told, whatever crashes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::tests::{Row, expected, name, options, put, scan, table};
 use super::*;
 use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, SimFs};
+use crate::record::{self, Step};
+use crate::wal::{SEGMENT_HEADER_BYTES, SegmentId};
 use crate::{AuditedFile, FileKind, Folder, Repair};
 
 const DIR: &str = "/d";
@@ -74,18 +76,47 @@ fn all() -> Vec<Row> {
     expected(0..410).into_iter().zip(0..).map(|((key, _), row)| (key, vec![value(row), value(row)])).collect()
 }
 
-/// Flips a bit in the record of row 405, which is in no file yet and has later ones behind it.
-fn flip_in_log(fs: &SimFs) {
-    for name in fs.list(Path::new(DIR)).unwrap().iter().filter(|name| name.starts_with("wal-")) {
-        let path = Path::new(DIR).join(name);
+fn segments(fs: &SimFs) -> Vec<PathBuf> {
+    let names = fs.list(Path::new(DIR)).unwrap();
+    names.iter().filter_map(|name| SegmentId::of_name(name)).map(|id| id.path(Path::new(DIR))).collect()
+}
+
+/// Where row 405 lies in the log, which is in no file yet and has later ones behind it; and its segment's bytes.
+fn logged(fs: &SimFs) -> (PathBuf, Vec<u8>, usize) {
+    let read = |path: PathBuf| {
         let file = fs.open(&path).unwrap();
         let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
         file.read_exact_at(0, &mut bytes).unwrap();
-        if let Some(at) = bytes.windows(7).position(|window| window == b"row0405") {
-            return fs.flip_bit(&path, at as u64, 1).unwrap();
+        let at = bytes.windows(7).position(|window| window == b"row0405")?;
+        Some((path, bytes, at))
+    };
+    segments(fs).into_iter().find_map(read).expect("row 405 is in the log")
+}
+
+/// Flips a bit in the record of row 405.
+fn flip_in_log(fs: &SimFs) {
+    let (path, _, at) = logged(fs);
+    fs.flip_bit(&path, at as u64, 1).unwrap();
+}
+
+/// Gives the record of row 405 a kind that nobody knows, with checksums that fit; answers its place and its bytes.
+fn make_unreadable(fs: &SimFs) -> (u64, u64) {
+    let (path, bytes, at) = logged(fs);
+    let number = u64::from(SegmentId::of_name(path.file_name().unwrap().to_str().unwrap()).unwrap().0);
+    let mut offset = usize::try_from(SEGMENT_HEADER_BYTES).unwrap();
+    while let Step::Record(found) = record::read(&bytes, number, offset) {
+        if found.end > at {
+            let mut foreign = Vec::new();
+            record::begin(&mut foreign, 99);
+            foreign.extend_from_slice(found.payload);
+            record::close(&mut foreign);
+            record::stamp(&mut foreign, number, offset as u64, found.sequence, found.synced);
+            fs.open_rw(&path).unwrap().write_at(offset as u64, &foreign).unwrap();
+            return (offset as u64, (found.end - offset) as u64);
         }
+        offset = found.end;
     }
-    panic!("row 405 is not in the log");
+    panic!("row 405 is in no record");
 }
 
 fn file_of(fs: &SimFs, kind: FileKind) -> AuditedFile {
@@ -200,6 +231,40 @@ fn a_damaged_record_costs_itself_and_no_more() {
     let found = rows(&fs);
     assert_eq!(found.len(), 409);
     assert!(found.iter().all(|row| all().contains(row)));
+}
+
+/// What a start refuses is damage, whatever its checksums say.
+#[test]
+fn a_record_that_proves_whole_and_does_not_read_is_lost() {
+    let fs = store();
+    let (offset, bytes) = make_unreadable(&fs);
+    assert!(matches!(Engine::open(engine_options(&fs)), Err(Error::Corrupt { .. })));
+    assert_eq!(damage(&fs).len(), 1);
+    let dry = repair(&fs, false);
+    assert_eq!(dry.losses.len(), 1, "{dry:?}");
+    assert_eq!((dry.losses[0].offset, dry.losses[0].bytes), (offset, bytes));
+    repair(&fs, true);
+    assert!(damage(&fs).is_empty());
+    assert_eq!(rows(&fs).len(), 409);
+}
+
+/// Nothing tells how much it held; what is in files is had.
+#[test]
+fn a_log_that_is_gone_is_begun_anew() {
+    let fs = store();
+    for path in segments(&fs) {
+        fs.remove(&path).unwrap();
+    }
+    assert!(matches!(Engine::open(engine_options(&fs)), Err(Error::Corrupt { .. })));
+    assert_eq!(damage(&fs).len(), 1);
+    let dry = repair(&fs, false);
+    assert_eq!(dry.losses.len(), 1, "{dry:?}");
+    assert_eq!((dry.losses[0].bytes, dry.losses[0].cells_count), (0, None));
+    assert!(segments(&fs).is_empty(), "nothing is done unless it is told");
+    assert_eq!(repair(&fs, true).losses.len(), 1);
+    assert!(damage(&fs).is_empty());
+    let found = rows(&fs);
+    assert!((400..410).contains(&found.len()) && found.iter().all(|row| all().contains(row)));
 }
 
 #[test]

@@ -286,6 +286,11 @@ impl Catalog {
         self.regions.values().any(|region| region.files.iter().any(|file| file.id == id)) || self.is_kept(id)
     }
 
+    /// Whether the store ever answered. Then it has a log, if only an empty segment of one: it had that before its first table.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.marks.sequence > 0 || !self.tables.is_empty()
+    }
+
     /// Edits that make this catalog out of an empty one.
     pub(crate) fn as_edits(&self) -> Vec<Edit> {
         // First: tables are made in namespaces that are there. The predefined ones may have properties too.
