@@ -91,10 +91,6 @@ impl Folder {
         };
         self.repair_log(&catalog, fix, &mut repair)?;
         self.repair_files(&catalog, fix, &mut repair, tell)?;
-        if fix && !repair.losses.is_empty() {
-            // Of a shorter log the numbers are given out again.
-            forget_all(&*self.fs, &self.dir)?;
-        }
         Ok(repair)
     }
 
@@ -113,6 +109,8 @@ impl Folder {
         if !fix {
             return Ok(());
         }
+        // First: of a shorter log the numbers are given out again, after which nobody sees that a side log is from before.
+        forget_all(&*self.fs, &self.dir)?;
         for segment in &salvaged.segments {
             self.keep_aside(segment, repair)?;
         }
@@ -253,6 +251,8 @@ impl Folder {
     /// Names a file, or none, in the place of another wherever that is named, and puts the original aside.
     fn replace(&self, file: &FileEntry, by: Option<FileEntry>, repair: &mut Repair) -> Result<()> {
         let path = sstable_path(&self.dir, file.id);
+        // First: a row that was deleted may be seen again, under its old number.
+        forget_all(&*self.fs, &self.dir)?;
         self.keep_aside(&path, repair)?;
         let opened = Manifest::open(&self.fs, &self.dir)?;
         let Some(mut manifest) = opened else { return Ok(()) };

@@ -85,13 +85,17 @@ impl Keeping {
     /// Fills an empty index: from the log, and from the rows that came after.
     ///
     /// # Errors
-    /// As [`SeriesIndex::rebuild`].
+    /// As [`SeriesIndex::rebuild`], and the log's own.
     pub(crate) fn open(index: &SeriesIndex, rows: &Rows<'_>) -> Result<(Self, RebuildReport)> {
         let scope = Scope::new(index.widths(), rows.tables.iter().map(ToString::to_string));
         let log = rows.store.side_log(LOG).map(|log| (log, scope));
         let mut state = State::default();
         let read = log.as_ref().map_or(LogRead::None, |(log, scope)| state.read(index, &**log, *scope));
         state.is_lost = read != LogRead::Whole;
+        if let (LogRead::Ahead, Some((log, _))) = (read, &log) {
+            // Emptied at once: when the store is as far as it says, nobody sees any more that its numbers were other changes'.
+            log.read(&mut |_, _| false)?;
+        }
         let series_kept = index.len() as u64;
         let after = Some(state.upto).filter(|upto| *upto > SeqNo(0));
         let mut report = rows.read(index, after)?;

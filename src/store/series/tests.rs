@@ -224,6 +224,28 @@ fn a_log_that_does_not_read_is_made_anew_from_rows() {
     }
 }
 
+/// The numbers that were lost are given out again: by then the log of before is not believed.
+#[test]
+fn a_log_from_a_later_state_is_gone_before_the_numbers_come_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path());
+    first.take(0);
+    first.sync();
+    first.schema.checkpoint().unwrap();
+    let earlier = copy(dir.path());
+    (1..9).for_each(|number| first.take(number));
+    first.sync();
+    first.schema.checkpoint().unwrap();
+    let log = "side-series.log";
+    std::fs::copy(dir.path().join(log), earlier.path().join(log)).unwrap();
+    let second = open(earlier.path());
+    assert_eq!(second.schema.rebuilt().log, LogRead::Ahead);
+    (20..40).for_each(|number| second.take(number));
+    second.kill();
+    let third = open(copy(earlier.path()).path());
+    assert!((20..40).all(|number| third.schema.index().id(&tsuid(number)).is_some()));
+}
+
 #[test]
 fn a_log_of_other_tables_is_not_believed() {
     let dir = tempfile::tempdir().unwrap();
