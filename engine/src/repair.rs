@@ -17,7 +17,7 @@ use basalt_store::FamilyDescriptor;
 use bytes::Bytes;
 
 use crate::audit::{Folder, count, no_segment, unreadable};
-use crate::backup::Progress;
+use crate::backup::{Progress, check_openable};
 use crate::core::{sstable_id, sstable_path};
 use crate::error::{Error, Result};
 use crate::id::FamilyId;
@@ -74,8 +74,11 @@ impl Folder {
     /// Cost: reads every byte; the log's records in memory at once, at most what the log may be long.
     ///
     /// # Errors
-    /// What kept it from reading or writing.
+    /// With `fix`, [`Error::IsBackup`] and [`Error::Unfinished`]; what kept it from reading or writing.
     pub fn repair(&self, fix: bool, tell: &mut dyn FnMut(Progress<'_>)) -> Result<Repair> {
+        if fix {
+            check_openable(&*self.fs, &self.dir)?;
+        }
         let mut repair = Repair::default();
         let catalog = match self.catalog() {
             Ok(Some(catalog)) => catalog,

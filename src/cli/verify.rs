@@ -58,13 +58,15 @@ impl Verify {
 Tells what is lost of a damaged folder, and with --fix puts all that can be had in the place of what is damaged. The
 originals stay beside, with .damaged behind their names. A lost cell may have been a delete: what it hid is seen again.
 Where there is a backup, restore it rather. A damaged MANIFEST is told and not mended: see docs/formats/manifest.md.
+--fix refuses a backup: delete the file BACKUP in a copy of it, and mend the copy.
 
 Examples:
   basalt verify --data-dir /var/lib/basalt
   basalt repair --data-dir /var/lib/basalt
   basalt repair --data-dir /var/lib/basalt --fix
 
-Exit codes: 0 nothing is damaged, or it is mended; 1 no such folder, 4 folder in use, 5 damage that is not mended (yet).")]
+Exit codes: 0 nothing is damaged, or it is mended; 1 no such folder, or
+a backup; 4 folder in use, 5 damage that is not mended (yet).")]
 pub(super) struct Repair {
     #[command(flatten)]
     sources: Sources,

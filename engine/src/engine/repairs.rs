@@ -308,3 +308,24 @@ fn a_repair_is_ended_by_another_after_every_crash() {
         }
     }
 }
+
+/// Its index says what its files are, to the byte: nothing is mended in it, but in a copy that is no backup any more.
+#[test]
+fn a_backup_is_told_of_and_not_mended() {
+    let fs = store();
+    let engine = Engine::open(engine_options(&fs)).unwrap();
+    let backup = Path::new("/b");
+    engine.backup(backup, &mut |_| {}).unwrap();
+    end(engine);
+    let fs = fs.process_kill();
+    let damaged = file_of(&fs, FileKind::Sstable);
+    fs.flip_bit(&backup.join(damaged.name), 40, 2).unwrap();
+    let opened = Folder::open(EngineOptions { dir: backup.into(), ..engine_options(&fs) }).unwrap();
+    assert_eq!(opened.repair(false, &mut |_| {}).unwrap().losses.len(), 1);
+    let before = fs.list(backup).unwrap();
+    assert!(matches!(opened.repair(true, &mut |_| {}), Err(Error::IsBackup { .. })));
+    assert_eq!(fs.list(backup).unwrap(), before);
+    fs.remove(&backup.join("BACKUP")).unwrap();
+    assert_eq!(opened.repair(true, &mut |_| {}).unwrap().losses.len(), 1);
+    assert!(opened.audit(true, &mut |_| {}).unwrap().iter().all(|file| file.damage.is_none()));
+}
