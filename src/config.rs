@@ -19,6 +19,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use basalt_engine::Limits;
+
 use crate::exit::Failure;
 use keys::Key;
 
@@ -178,6 +180,9 @@ impl Config {
             return Err(Failure::config(
                 "store hbase needs the cluster's masters: --hbase-masters HOST:PORT,…, or `hbase.zookeeper_quorum`",
             ));
+        }
+        if self.store.wal_segment_bytes > Limits::WAL_SEGMENT_BYTES_MAX {
+            return Err(Failure::config("setting `store.wal_segment_bytes` must be at most 1073741824 (1 GiB)"));
         }
         if self.rewrite.quiet_ms < Duration::from_secs(1) {
             return Err(Failure::config("setting `rewrite.quiet_ms` must be at least 1000"));

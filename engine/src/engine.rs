@@ -18,7 +18,7 @@ use crate::core::{Core, Surroundings};
 use crate::error::{Error, Result};
 use crate::health::{Condition, Health};
 use crate::io::FileLock;
-use crate::options::{EngineOptions, Workers};
+use crate::options::{EngineOptions, Limits, Workers};
 use crate::recovery::{lock_dir, recover};
 use crate::reserve::Reserve;
 use crate::stats::Stats;
@@ -73,8 +73,13 @@ impl Engine {
     /// # Errors
     /// [`Error::Locked`] when another process has the folder; [`Error::Corrupt`]
     /// with file and offset for damage; [`Error::Version`] for files of a later
-    /// program; [`Error::Io`], of which [`Error::is_disk_full`] tells a full disk.
+    /// program; [`Error::Io`], of which [`Error::is_disk_full`] tells a full disk;
+    /// `TooLarge` for log segments over [`Limits::WAL_SEGMENT_BYTES_MAX`](crate::Limits::WAL_SEGMENT_BYTES_MAX).
     pub fn open(options: EngineOptions) -> Result<Arc<Engine>> {
+        let (size, limit) = (options.limits.wal_segment_bytes, Limits::WAL_SEGMENT_BYTES_MAX);
+        if size > limit {
+            return Err(basalt_store::Error::TooLarge { what: "a log segment", size, limit }.into());
+        }
         let lock = lock_dir(&*options.fs, &options.dir)?;
         check_openable(&*options.fs, &options.dir)?;
         let EngineOptions { dir, fs, clock, limits, folds, triggers, codecs, on_poison, workers } = options;

@@ -26,7 +26,7 @@ pub enum Workers {
 /// The engine's bounds, each with a default that fits a small server.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Length of a log segment in bytes.
+    /// Length of a log segment in bytes, at most [`Limits::WAL_SEGMENT_BYTES_MAX`].
     pub wal_segment_bytes: u64,
     /// Log bytes at which the oldest memtable is flushed.
     pub wal_bytes_max: u64,
@@ -68,6 +68,11 @@ pub struct Limits {
     pub scans_max: usize,
     /// Batches that a scan makes ahead of its reader.
     pub scan_batches_ahead: usize,
+}
+
+impl Limits {
+    /// The longest log segment. One with a record behind its end is still read, and a place in it has four bytes.
+    pub const WAL_SEGMENT_BYTES_MAX: u64 = 1 << 30;
 }
 
 impl Default for Limits {

@@ -2,7 +2,7 @@
 //!
 //! | damaged | kept | lost |
 //! |---|---|---|
-//! | the log | every record that proves whole and reads, in order, as one new segment | records that do not |
+//! | the log | every record that proves whole and reads, in order, as new segments | records that do not |
 //! | an SSTable's block | all other blocks, as a new file in its place | the cells of the block |
 //! | an SSTable's index or ends | nothing of the file | the file |
 //! | the manifest | — | not mended: nothing else knows what the files are |
@@ -31,6 +31,8 @@ use crate::wal::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, segment_header};
 
 /// Records start at multiples of this: where a damaged one ends is found by trying.
 const RECORD_ALIGN_BYTES: usize = 8;
+/// A position in the log has four bytes for the place in a segment.
+const SEGMENT_BYTES_MAX: usize = u32::MAX as usize;
 
 /// Something that cannot be had any more.
 #[derive(Debug)]
@@ -66,12 +68,14 @@ struct Salvaged {
     /// Closed records with their sequence numbers, ascending.
     records: Vec<(u64, Vec<u8>)>,
     segments: Vec<PathBuf>,
+    /// Where the longest of them ends, as far as a record's place can be.
+    segment_bytes_max: usize,
 }
 
 impl Folder {
     /// Finds all damage; with `fix`, puts what can be had in the place of what is damaged.
     ///
-    /// Cost: reads every byte; the log's records in memory at once, at most what the log may be long.
+    /// Cost: reads every byte; the log's records in memory at once, at most what the log may be long, and a segment.
     ///
     /// # Errors
     /// With `fix`, [`Error::IsBackup`] and [`Error::Unfinished`]; what kept it from reading or writing.
@@ -104,7 +108,7 @@ impl Folder {
             Err(error @ Error::Corrupt { .. }) => error,
             Err(error) => return Err(error),
         };
-        let salvaged = self.salvage_log(first, &mut repair.losses)?;
+        let mut salvaged = self.salvage_log(first, &mut repair.losses)?;
         if repair.losses.is_empty() {
             // What is not there: nothing tells how much it was.
             repair.losses.push(lost(damage, 0, 0));
@@ -117,7 +121,7 @@ impl Folder {
         for segment in &salvaged.segments {
             self.keep_aside(segment, repair)?;
         }
-        self.write_log(first, &salvaged)
+        self.write_log(first, &mut salvaged)
     }
 
     /// Reads every record that proves whole, and notes what lies between.
@@ -136,32 +140,50 @@ impl Folder {
             expected = id.next();
             let path = id.path(&self.dir);
             let bytes = self.read_whole(&path)?;
+            let len = bytes.len().next_multiple_of(RECORD_ALIGN_BYTES).min(SEGMENT_BYTES_MAX);
+            salvaged.segment_bytes_max = salvaged.segment_bytes_max.max(len);
             salvage_segment(&bytes, id, &path, &mut salvaged, losses);
             salvaged.segments.push(path);
         }
         Ok(salvaged)
     }
 
-    /// Puts one segment of the salvaged records in the place of all.
-    fn write_log(&self, first: SegmentId, salvaged: &Salvaged) -> Result<()> {
-        let mut bytes = segment_header(first);
-        for (sequence, record) in &salvaged.records {
-            let at = bytes.len() as u64;
-            let mut stamped = record.clone();
-            record::stamp(&mut stamped, first.0.into(), at, *sequence, LogPos::new(first, at).0);
-            bytes.extend_from_slice(&stamped);
+    /// Puts segments of the salvaged records in the place of all, first ones first. Each is filled, up to the length of the longest
+    /// of those: so it holds at least what the one in whose place it comes does, and an interruption costs nothing.
+    fn write_log(&self, first: SegmentId, salvaged: &mut Salvaged) -> Result<()> {
+        let (mut id, mut synced) = (first, LogPos::new(first, SEGMENT_HEADER_BYTES));
+        let mut records = salvaged.records.iter_mut().peekable();
+        let mut written = Vec::new();
+        loop {
+            let mut bytes = segment_header(id);
+            while let Some((sequence, record)) = records.next_if(|(_, record)| {
+                bytes.len() as u64 == SEGMENT_HEADER_BYTES || bytes.len() + record.len() <= salvaged.segment_bytes_max
+            }) {
+                record::stamp(record, id.0.into(), bytes.len() as u64, *sequence, synced.0);
+                bytes.extend_from_slice(record);
+                synced = LogPos::new(id, bytes.len() as u64);
+            }
+            written.push(self.put_segment(id, &bytes)?);
+            if records.peek().is_none() {
+                break;
+            }
+            id = id.next();
         }
-        let target = first.path(&self.dir);
-        let aside = target.with_extension("tmp");
-        let file = self.fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
-        file.write_at(0, &bytes).map_err(Error::io(IoOp::Write, &aside))?;
-        publish(&*self.fs, &*file, &aside, &target)?;
         // Last first: with a gap between segments the log would not read.
-        for segment in salvaged.segments.iter().rev().filter(|segment| **segment != target) {
+        for segment in salvaged.segments.iter().rev().filter(|segment| !written.contains(segment)) {
             self.fs.remove(segment).map_err(Error::io(IoOp::Remove, segment))?;
             self.fs.sync_dir(&self.dir).map_err(Error::io(IoOp::SyncDir, &self.dir))?;
         }
         Ok(())
+    }
+
+    fn put_segment(&self, id: SegmentId, bytes: &[u8]) -> Result<PathBuf> {
+        let target = id.path(&self.dir);
+        let aside = target.with_extension("tmp");
+        let file = self.fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
+        file.write_at(0, bytes).map_err(Error::io(IoOp::Write, &aside))?;
+        publish(&*self.fs, &*file, &aside, &target)?;
+        Ok(target)
     }
 
     fn repair_files(

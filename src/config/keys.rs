@@ -94,7 +94,7 @@ keys! {
     store.durability: "a write is acknowledged when it is on disk (fsync), with the operating system (os: a power loss or crash of the machine may lose the last second), or in memory (async: a crash of the program too may lose the last second)";
     store.memtable_bytes: "bytes of one region's memtable at which it is flushed";
     store.memtables_bytes: "bytes of all memtables at which the largest is flushed; at twice that, writes are refused with 503 and Retry-After";
-    store.wal_segment_bytes: "length of a log segment";
+    store.wal_segment_bytes: "length of a log segment, at most 1 GiB";
     store.wal_bytes_max: "bytes of log at which the oldest memtable is flushed";
     store.block_cache_bytes: "bytes of blocks of files kept in memory";
     store.reserve_bytes: "length of the file RESERVE, which is released on a full disk so that memtables can still be flushed; 0 for none";

@@ -52,6 +52,13 @@ fn a_wrong_value_says_what_was_expected() {
 }
 
 #[test]
+fn a_log_segment_is_no_longer_than_can_be_read_again() {
+    load(None, &[("BASALT_STORE__WAL_SEGMENT_BYTES", "1073741824")], &[]).unwrap();
+    let error = load(None, &[("BASALT_STORE__WAL_SEGMENT_BYTES", "1073741825")], &[]).unwrap_err();
+    assert!(error.contains("`store.wal_segment_bytes`") && error.contains("1 GiB"), "{error}");
+}
+
+#[test]
 fn an_opentsdb_conf_is_read_as_it_is() {
     let text = "# comment\ntsd.network.port = 5555\ntsd.core.auto_create_metrics = TRUE\n\
                 tsd.core.auto_create_tagks = nope\ntsd.core.socket.timeout = 9\n\

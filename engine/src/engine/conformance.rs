@@ -52,7 +52,7 @@ impl Fixture for EngineFixture {
             fs: Arc::clone(&self.fs),
             clock: Arc::clone(&self.clock) as Arc<dyn basalt_store::Clock>,
             triggers: basalt_store::conformance::triggers(),
-            limits: crate::options::Limits { memtables_bytes: 64 << 20, memtable_bytes: 64 << 20, ..small_limits() },
+            limits: Limits { memtables_bytes: 64 << 20, memtable_bytes: 64 << 20, ..small_limits() },
             ..EngineOptions::new(&self.dir)
         };
         self.engine = Some(Engine::open(options).unwrap());

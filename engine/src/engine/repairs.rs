@@ -292,21 +292,65 @@ fn a_repair_is_ended_by_another_after_every_crash() {
     let block = flip_in_block(&whole, &file_of(&whole, FileKind::Sstable), 1);
     flip_in_log(&whole);
     let (before, lost) = (damage(&whole), 2 + block.cells_count);
+    mended_after_every_crash(&whole, |fs| {
+        assert!(damage(fs) == before || !has_side_log(fs));
+        repair(fs, true);
+        assert!(damage(fs).is_empty());
+        let cells: usize = rows(fs).iter().map(|(_, cells)| cells.len()).sum();
+        assert_eq!(cells as u64, 2 * 410 - lost);
+    });
+}
+
+/// Gives `check` what a repair leaves that crashed, at each of its steps.
+fn mended_after_every_crash(whole: &SimFs, check: impl Fn(&SimFs)) {
     for after_calls in 0.. {
         let fs = whole.snapshot();
         fs.set_fault(Some(Fault { after_calls, kind: FaultKind::Crash, span: FaultSpan::FromThenOn }));
         let opened = Folder::open(engine_options(&fs));
         let done = opened.and_then(|folder| folder.repair(true, &mut |_| {})).is_ok();
-        let fs = fs.power_loss(LossMode::Hostile);
-        assert!(damage(&fs) == before || !has_side_log(&fs), "step {after_calls}");
-        repair(&fs, true);
-        assert!(damage(&fs).is_empty(), "step {after_calls}");
-        let cells: usize = rows(&fs).iter().map(|(_, cells)| cells.len()).sum();
-        assert_eq!(cells as u64, 2 * 410 - lost, "step {after_calls}");
+        println!("step {after_calls}");
+        check(&fs.power_loss(LossMode::Hostile));
         if done {
             break;
         }
     }
+}
+
+/// Its segments are no longer than they were: of a log of gigabytes they could not be one.
+#[test]
+fn a_long_log_is_mended_segment_by_segment() {
+    let whole = SimFs::new(1);
+    let mut options = engine_options(&whole);
+    options.limits.wal_segment_bytes = 2 << 10;
+    (options.limits.memtable_bytes, options.limits.memtables_bytes) = (1 << 20, 1 << 20);
+    options.limits.wal_bytes_max = 1 << 20;
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    for row in 400..440 {
+        drop(put(&engine, &format!("row{row:04}"), &value(row)));
+        engine.pump().unwrap();
+    }
+    end(engine);
+    let whole = whole.process_kill();
+    let segments_count = segments(&whole).len();
+    assert!(segments_count > 8, "{segments_count}");
+    flip_in_log(&whole);
+    mended_after_every_crash(&whole, |fs| {
+        repair(fs, true);
+        assert!(damage(fs).is_empty());
+        let lens: Vec<u64> = segments(fs).iter().map(|path| fs.open(path).unwrap().len().unwrap()).collect();
+        assert!(lens.len() <= segments_count && lens.iter().all(|len| *len <= 2 << 10), "{lens:?}");
+        assert_eq!(rows(fs).len(), 39);
+    });
+}
+
+/// A place in a segment has four bytes.
+#[test]
+fn longer_segments_than_can_be_read_again_are_refused() {
+    let mut options = engine_options(&SimFs::new(1));
+    options.limits.wal_segment_bytes = u64::MAX;
+    let refused = Engine::open(options);
+    assert!(matches!(refused, Err(Error::Store(basalt_store::Error::TooLarge { .. }))), "{refused:?}");
 }
 
 /// Its index says what its files are, to the byte: nothing is mended in it, but in a copy that is no backup any more.
