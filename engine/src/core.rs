@@ -203,7 +203,11 @@ pub(crate) fn sstable_path(dir: &Path, id: FileId) -> PathBuf {
     dir.join(format!("sst-{:016}.sst", id.0))
 }
 
+/// No store comes so far. A name with a larger number is not a file's: none would come after the last of them.
+const FILE_ID_MAX: u64 = u64::MAX >> 1;
+
 /// The id in the name of an SSTable's file.
 pub(crate) fn sstable_id(name: &str) -> Option<FileId> {
-    name.strip_prefix("sst-")?.strip_suffix(".sst")?.parse().ok().map(FileId)
+    let id = name.strip_prefix("sst-")?.strip_suffix(".sst")?.parse().ok();
+    id.filter(|id| *id <= FILE_ID_MAX).map(FileId)
 }

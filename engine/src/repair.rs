@@ -133,9 +133,8 @@ impl Folder {
         let mut salvaged = Salvaged::default();
         let mut expected = first;
         for id in ids {
-            while expected < id {
+            if expected < id {
                 losses.push(lost(no_segment(expected.path(&self.dir)), 0, 0));
-                expected = expected.next();
             }
             expected = id.next();
             let path = id.path(&self.dir);

@@ -87,6 +87,11 @@ impl BackupIndex {
         }
     }
 
+    /// Bytes of all files, as it tells: what they are is seen later.
+    pub(super) fn bytes_total(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
+    }
+
     pub(super) fn encode(&self) -> String {
         let mut lines =
             vec![FIRST_LINE.to_owned(), format!("created {}", self.created_ms), format!("sequence {}", self.sequence)];
@@ -161,5 +166,16 @@ mod tests {
             index.files[0].name = name.into();
             assert!(read(index.encode().as_bytes()).is_err(), "{name:?}");
         }
+    }
+    /// It is told before any of them is looked at.
+    #[test]
+    fn lengths_of_files_are_not_believed() {
+        let fs = SimFs::new(1);
+        let mut index = index();
+        index.files[0].bytes = u64::MAX;
+        fs.create_dir_all(Path::new("/b")).unwrap();
+        index.publish(&fs, Path::new("/b")).unwrap();
+        let restored = crate::restore(&fs, Path::new("/b"), Path::new("/r"), &mut |_| {});
+        assert!(matches!(restored, Err(Error::Corrupt { what: "file length", .. })), "{restored:?}");
     }
 }

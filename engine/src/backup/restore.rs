@@ -50,8 +50,8 @@ pub fn restore(
     }
     drop(lock);
     filled?;
+    let bytes = index.bytes_total();
     let BackupIndex { created_ms, sequence, files } = index;
-    let bytes = files.iter().map(|file| file.bytes).sum();
     Ok(BackedUp { files_count: files.len() as u64, bytes, sequence, created_ms })
 }
 
@@ -92,7 +92,7 @@ fn copy_all(
     target: &Path,
     tell: &mut dyn FnMut(Progress<'_>),
 ) -> Result<()> {
-    let bytes_total = index.files.iter().map(|file| file.bytes).sum();
+    let bytes_total = index.bytes_total();
     let mut bytes_done = 0;
     for file in &index.files {
         copy_proved(fs, file, backup, target)?;

@@ -273,6 +273,22 @@ fn a_log_that_is_gone_is_begun_anew() {
     assert!((400..410).contains(&found.len()) && found.iter().all(|row| all().contains(row)));
 }
 
+/// Files by their names, but of numbers behind which none comes.
+#[test]
+fn files_of_the_last_numbers_are_not_ours() {
+    let fs = store();
+    let names = ["sst-18446744073709551615.sst", "wal-4294967295.log"];
+    for name in names {
+        drop(fs.create(&Path::new(DIR).join(name)).unwrap());
+    }
+    assert!(damage(&fs).is_empty());
+    flip_in_block(&fs, &file_of(&fs, FileKind::Sstable), 1);
+    assert_eq!(repair(&fs, true).losses.len(), 1);
+    assert!(damage(&fs).is_empty());
+    assert!(rows(&fs).len() > 400);
+    assert!(names.iter().all(|name| fs.list(Path::new(DIR)).unwrap().iter().any(|there| there == name)));
+}
+
 #[test]
 fn a_damaged_manifest_is_told_and_not_mended() {
     let fs = store();

@@ -192,6 +192,9 @@ impl Catalog {
             Edit::Snapshot(entry) => self.take_snapshot(entry),
             Edit::DropSnapshot { name } => self.drop_snapshot(name),
             Edit::Marks(marks) => {
+                if marks.log_start > SegmentId::MAX {
+                    return Err(misfit("first segment of the log", marks.log_start.0.into()));
+                }
                 self.marks.log_start = self.marks.log_start.max(marks.log_start);
                 self.marks.clock = self.marks.clock.max(marks.clock);
                 self.marks.sequence = self.marks.sequence.max(marks.sequence);
@@ -219,6 +222,7 @@ impl Catalog {
         let tiled = regions.first().is_some_and(|first| first.start.is_empty())
             && regions.last().is_some_and(|last| last.end.is_empty())
             && regions.is_sorted_by(|a, b| a.start < b.start && a.end == b.start);
+        let next_table = id.0.checked_add(1).ok_or(misfit("created table", number))?;
         // Not merely a number below the next one: after splits a table has later ones than tables made after it.
         if !tiled || regions.iter().any(|region| self.regions.contains_key(&region.id)) {
             return Err(misfit("regions of a created table", number));
@@ -226,11 +230,12 @@ impl Catalog {
         for region in regions {
             let (start, end) = (region.start.clone(), region.end.clone());
             let entry = RegionEntry { table: id, start, end, flushed: 0, files: Vec::new() };
-            self.marks.next_region = self.marks.next_region.max(region.id.0 + 1);
+            let next = region.id.0.checked_add(1).ok_or(misfit("regions of a created table", region.id.0))?;
+            self.marks.next_region = self.marks.next_region.max(next);
             self.regions.insert(region.id, entry);
         }
-        self.take_families(families);
-        self.marks.next_table = id.0 + 1;
+        self.take_families(families)?;
+        self.marks.next_table = next_table;
         let regions = regions.iter().map(|region| region.id).collect();
         let (descriptor, families) = (descriptor.clone(), families.to_vec());
         let entry = TableEntry { descriptor, families, regions, disabled: false };
@@ -251,13 +256,15 @@ impl Catalog {
                 entry.files.retain(|file| families.contains(&file.family));
             }
         }
-        self.take_families(families);
-        Ok(())
+        self.take_families(families)
     }
 
-    fn take_families(&mut self, families: &[FamilyId]) {
-        let next = families.iter().map(|family| family.0 + 1).max();
-        self.marks.next_family = self.marks.next_family.max(next.unwrap_or(0));
+    fn take_families(&mut self, families: &[FamilyId]) -> Result<(), Misfit> {
+        for family in families {
+            let next = family.0.checked_add(1).ok_or(misfit("family of a table", family.0.into()))?;
+            self.marks.next_family = self.marks.next_family.max(next);
+        }
+        Ok(())
     }
 
     fn files(&mut self, region: RegionId, flushed: u64, removed: &[FileId], added: &[FileEntry]) -> Result<(), Misfit> {
@@ -274,7 +281,8 @@ impl Catalog {
         }
         for file in added.iter().rev() {
             entry.files.insert(place, *file);
-            self.marks.next_file = self.marks.next_file.max(file.id.0 + 1);
+            let next = file.id.0.checked_add(1).ok_or(misfit("added file", file.id.0))?;
+            self.marks.next_file = self.marks.next_file.max(next);
         }
         entry.flushed = entry.flushed.max(flushed);
         self.marks.sequence = self.marks.sequence.max(flushed);

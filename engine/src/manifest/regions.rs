@@ -48,22 +48,23 @@ impl Catalog {
                 return Err(misfit("id of a new region", filled.region.id.0));
             }
         }
-        self.put_regions(edit, place);
-        Ok(())
+        self.put_regions(edit, place)
     }
 
-    fn put_regions(&mut self, edit: &RegionsEdit, place: usize) {
+    fn put_regions(&mut self, edit: &RegionsEdit, place: usize) -> Result<(), Misfit> {
         self.regions.retain(|id, _| !edit.removed.contains(id));
         for FilledRegion { region, flushed, files } in &edit.added {
             let (start, end) = (region.start.clone(), region.end.clone());
             let entry = RegionEntry { table: edit.table, start, end, flushed: *flushed, files: files.clone() };
             self.regions.insert(region.id, entry);
-            self.marks.next_region = self.marks.next_region.max(region.id.0 + 1);
+            let next = region.id.0.checked_add(1).ok_or(misfit("id of a new region", region.id.0))?;
+            self.marks.next_region = self.marks.next_region.max(next);
         }
         if let Some(table) = self.tables.get_mut(&edit.table) {
             let added = edit.added.iter().map(|filled| filled.region.id);
             table.regions.splice(place..place + edit.removed.len(), added);
         }
+        Ok(())
     }
 }
 

@@ -143,6 +143,45 @@ fn edits_come_back_and_make_the_same_state() {
     assert_eq!(&anew, manifest.catalog(), "numbers that were given and dropped stay given");
 }
 
+/// The checksum may fit: nothing comes behind the last number.
+#[test]
+fn the_last_numbers_are_refused() {
+    let mut whole = Catalog::new();
+    for edit in edits_of_version_2() {
+        whole.apply(&edit).unwrap();
+    }
+    let table = TableDescriptor::new("last".parse().unwrap(), vec![FamilyDescriptor::new("f")]);
+    let region = |id| NewRegion { id: RegionId(id), start: "".into(), end: "".into() };
+    let create = |id, family, of| Edit::CreateTable {
+        id: TableId(id),
+        descriptor: table.clone(),
+        families: vec![FamilyId(family)],
+        regions: vec![region(of)],
+    };
+    let alter =
+        |family| Edit::AlterTable { id: TableId(1), descriptor: table.clone(), families: vec![FamilyId(family)] };
+    let files = |id| {
+        let added = vec![FileEntry { id: FileId(id), family: FamilyId(1), bytes: 1 }];
+        Edit::Files { region: RegionId(2), flushed: 7, removed: Vec::new(), added }
+    };
+    let split = |id| {
+        let removed = vec![RegionId(1), RegionId(2)];
+        let added = vec![FilledRegion { region: region(id), flushed: 7, files: Vec::new() }];
+        Edit::Regions(RegionsEdit { table: TableId(1), removed, added })
+    };
+    let begin = |id| Edit::Marks(Marks { log_start: SegmentId(id), ..whole.marks });
+    let check = |edit: Edit, fits: bool| assert_eq!(whole.clone().apply(&edit).is_ok(), fits, "{edit:?}");
+    for (fits, id) in [(true, 90), (false, u32::MAX)] {
+        check(create(id, 91, 92), fits);
+        check(create(90, id, 92), fits);
+        check(create(90, 91, if fits { 92 } else { u64::MAX }), fits);
+        check(alter(id), fits);
+        check(files(if fits { 92 } else { u64::MAX }), fits);
+        check(split(if fits { 92 } else { u64::MAX }), fits);
+        check(begin(id), fits);
+    }
+}
+
 #[test]
 fn a_large_manifest_is_written_anew() {
     let fs = SimFs::new(1);

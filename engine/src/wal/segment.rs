@@ -32,6 +32,9 @@ const SUFFIX: &str = ".log";
 pub(crate) struct SegmentId(pub(crate) u32);
 
 impl SegmentId {
+    /// No log comes so far. A name with a larger number is not a segment's: none would come after the last of them.
+    pub(crate) const MAX: SegmentId = SegmentId(u32::MAX >> 1);
+
     pub(crate) fn next(self) -> SegmentId {
         SegmentId(self.0 + 1)
     }
@@ -43,7 +46,7 @@ impl SegmentId {
     /// The id in a file's name; `None` for any other file.
     pub(crate) fn of_name(name: &str) -> Option<SegmentId> {
         let digits = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
-        digits.parse().ok().filter(|id| *id > 0).map(SegmentId)
+        digits.parse().ok().map(SegmentId).filter(|id| id.0 > 0 && *id <= SegmentId::MAX)
     }
 }
 
