@@ -107,11 +107,11 @@ struct State {
     unsynced_records: usize,
     /// The writer thread was called.
     is_called: bool,
-    /// The writer thread must make the next segment.
-    is_unprepared: bool,
     /// When the oldest record, queued or written, began to wait for a sync that no write asked for.
     unsynced_since: Option<Instant>,
     closed: bool,
+    /// The writer thread has done all it will: who waits is answered by nobody else.
+    has_ended: bool,
 }
 
 #[derive(Debug)]
@@ -166,9 +166,9 @@ impl Wal {
                 has_unheld: false,
                 unsynced_records: 0,
                 is_called: false,
-                is_unprepared: false,
                 unsynced_since: None,
                 closed: false,
+                has_ended: false,
             }),
             work: Condvar::new(),
             logged: Arc::new(AtomicU64::new(replayed.last_sequence)),
@@ -226,10 +226,13 @@ impl Wal {
 
     /// Notes that the write is in the memtables. `answer` is called when it is due, perhaps by this call.
     pub(crate) fn applied(&self, sequence: u64, answer: Answer) {
-        let due = self.state().commits.applied(sequence, answer);
+        let (due, has_ended) = {
+            let mut state = self.state();
+            (state.commits.applied(sequence, answer), state.has_ended)
+        };
         call(due);
-        // The engine may have been poisoned since the append.
-        if self.condition.check_alive().is_err() {
+        // Since the append the engine may have been poisoned, or closed while the disk was full.
+        if has_ended || self.condition.check_alive().is_err() {
             self.fail_all();
         }
     }
@@ -271,8 +274,7 @@ impl Wal {
         }
         self.write_group(false);
         if !self.writer().is_prepared() || self.condition.is_disk_full() {
-            self.state().is_unprepared = true;
-            self.work.notify_one();
+            self.call();
         }
     }
 
@@ -305,15 +307,16 @@ impl Wal {
 
     /// The writer thread's loop until [`Wal::close`]. `before` runs before each write, and may append records to it.
     pub(crate) fn run(&self, before: impl Fn()) {
-        while let Some(wants_sync) = self.wait_for_work() {
+        while let Some(is_due) = self.wait_for_work() {
             before();
             let began = Instant::now();
-            let answered = self.write_group(wants_sync);
+            let answered = self.write_group(is_due);
             let took = began.elapsed();
             self.make_ready();
             self.gather(answered, took);
         }
         self.write_group(true);
+        self.state().has_ended = true;
         self.fail_all();
     }
 
@@ -344,7 +347,7 @@ impl Wal {
         state.wake_at = 1;
     }
 
-    /// Sleeps until there is something to do; `None` when the log closes.
+    /// Sleeps until there is something to do, and says whether the sync of the interval is due; `None` when the log closes.
     fn wait_for_work(&self) -> Option<bool> {
         let mut state = self.state();
         loop {
@@ -354,19 +357,16 @@ impl Wal {
             if self.condition.is_disk_full() {
                 let retry = self.options.retry_interval;
                 let (woken, _) = self.work.wait_timeout(state, retry).unwrap_or_else(PoisonError::into_inner);
-                return (!woken.closed).then_some(woken.wants_sync);
-            }
-            if std::mem::take(&mut state.is_unprepared) {
-                return Some(false);
+                return (!woken.closed).then_some(false);
             }
             if std::mem::take(&mut state.is_called) {
-                return Some(state.wants_sync);
+                return Some(false);
             }
             let left = state.unsynced_since.map(|since| self.options.sync_interval.saturating_sub(since.elapsed()));
             let is_due = left.is_some_and(|left| left.is_zero());
             if state.wants_write || state.wants_sync || is_due || state.queued_bytes > GATHERED_BYTES_MAX {
                 // The sync is due even while more is queued: a steady stream of writes must not put it off.
-                return Some(state.wants_sync || is_due);
+                return Some(is_due);
             }
             state = match left {
                 None => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),

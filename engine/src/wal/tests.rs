@@ -414,6 +414,20 @@ fn refuses_and_resumes(put: impl Fn(&Wal, &[u8]) -> Receiver<Result<()>>) {
     assert_eq!(held[15].1, b"after");
 }
 
+#[test]
+fn who_applies_after_the_log_has_ended_on_a_full_disk_is_refused() {
+    let fs = SimFs::new(6);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    fs.set_capacity(fs.used_bytes());
+    // Larger than what the segment has room for.
+    let sequence = wal.append(write(closed_record(&payload(1, 5000)), Durability::Fsync)).unwrap();
+    wal.close();
+    wal.run(|| {});
+    let (sender, told) = channel();
+    wal.applied(sequence, Box::new(move |result| drop(sender.send(result))));
+    assert!(matches!(told.try_recv().unwrap(), Err(Error::DiskFull)));
+}
+
 /// Fills a few segments, with a sync a record.
 fn fill(wal: &Wal, records: u64) -> Vec<u64> {
     let one = |number| {
