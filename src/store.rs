@@ -12,8 +12,8 @@ use basalt_engine::{Engine, EngineOptions, Health, Limits, Stats};
 use basalt_hbase::HBaseStore;
 use basalt_rewrite::HourFold;
 use basalt_schema::{
-    AutoCreate, KeyLayout, LargerOrSmaller, Realtime, Salting, Schema, SchemaConfig, Tsb1, UidDice, UidFilter, UidKind,
-    UidWidth, UidWidths,
+    AutoCreate, LargerOrSmaller, Realtime, Salting, Schema, SchemaConfig, Tsb1, UidDice, UidFilter, UidKind, UidWidth,
+    UidWidths,
 };
 use basalt_store::{ErrorKind, MemoryStore, Store, with_causes};
 use tokio::sync::watch;
@@ -270,12 +270,11 @@ pub(crate) fn exit_of(kind: ErrorKind) -> Exit {
 /// Exit code 3: settings that no table can have.
 pub(crate) fn folder_options(config: &Config) -> Result<EngineOptions, Failure> {
     let schema = schema_config(config)?;
-    let layout = KeyLayout { salting: schema.salting, widths: schema.widths };
     let mut options = EngineOptions::new(&config.store.data_dir);
     options.clock = Arc::new(WallClock);
     options.limits = limits(&config.store);
     options.codecs.register(Arc::new(Columns));
-    options.folds = vec![Arc::new(HourFold::new(layout).with_duplicates(schema.duplicates()))];
+    options.folds = vec![Arc::new(HourFold::new(schema.duplicates()))];
     Ok(options)
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use basalt_engine::{Engine, EngineOptions};
 use basalt_rewrite::HourFold;
 use basalt_schema::{
-    BaseTime, DATA_FAMILY, Door, KeyLayout, PointTime, Schema, SchemaConfig, SeriesKey, Tsb1, Value, point_cell,
+    BaseTime, DATA_FAMILY, Door, PointTime, Schema, SchemaConfig, SeriesKey, Tsb1, Value, point_cell,
 };
 use basalt_store::{Compaction, Durability, Get, MutationBatch, Packing, Scan, Store as _, TableName};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -92,7 +92,7 @@ fn open(dir: &TempDir) -> (Arc<Engine>, Schema) {
     let mut options = EngineOptions::new(dir.path());
     options.limits.reserve_bytes = 0;
     options.codecs.register(Arc::new(columns::Columns));
-    options.folds = vec![Arc::new(HourFold::new(KeyLayout { salting: schema.salting, widths: schema.widths }))];
+    options.folds = vec![Arc::new(HourFold::default())];
     let engine = Engine::open(options).expect("an engine");
     let schema = Schema::open(Arc::clone(&engine) as Arc<_>, schema).expect("tables");
     (engine, schema)

@@ -1,4 +1,4 @@
-//! The `opentsdb` fold of the data table's family, and the hour of a row key.
+//! The `opentsdb` fold of the data table's family.
 //!
 //! A row is kept as it is, rather than folded, when
 //! - a column comes in several versions: a folded cell has one version of each point;
@@ -10,52 +10,34 @@
 
 use std::cell::RefCell;
 
-use basalt_schema::{BaseTime, Duplicates, KeyLayout, RowCell, RowFold};
-use basalt_store::{Fold, FoldedRow, RowPut, Window};
+use basalt_schema::{Duplicates, RowCell, RowFold};
+use basalt_store::{Fold, FoldedRow, RowPut};
 
-/// Folds rows of the data table.
-///
-/// ```
-/// use basalt_rewrite::HourFold;
-/// use basalt_schema::{KeyLayout, Salting, UidWidths};
-/// use basalt_store::Fold;
-/// let fold = HourFold::new(KeyLayout { salting: Salting::EMBEDDED, widths: UidWidths::default() });
-/// let row = [8, 0, 0, 1, 0x65, 0x53, 0xED, 0xE0, 0, 0, 1, 0, 0, 1];
-/// assert_eq!(fold.window(&row).unwrap().start_s, 1_699_999_200);
-/// ```
+/// Folds rows of the data table; by default the newest of two values at one instant wins.
 #[derive(Debug, Clone, Copy)]
 pub struct HourFold {
-    layout: KeyLayout,
     duplicates: Duplicates<'static>,
+}
+
+impl Default for HourFold {
+    fn default() -> Self {
+        Self::new(Duplicates::NewestWins)
+    }
 }
 
 impl HourFold {
     /// The name under which a store registers it and family descriptors name it.
     pub const NAME: &'static str = "opentsdb";
 
-    /// The fold of tables whose keys are laid out like this.
-    pub const fn new(layout: KeyLayout) -> Self {
-        Self { layout, duplicates: Duplicates::NewestWins }
-    }
-
-    /// The same fold where of two values at one instant another wins than the newest.
-    #[must_use]
-    pub const fn with_duplicates(self, duplicates: Duplicates<'static>) -> Self {
-        Self { duplicates, ..self }
+    /// The fold by which these of the values at one instant win.
+    pub const fn new(duplicates: Duplicates<'static>) -> Self {
+        Self { duplicates }
     }
 }
 
 impl Fold for HourFold {
     fn name(&self) -> &str {
         Self::NAME
-    }
-
-    /// The hour of the row, also of one with global annotations; `None` for a key that is none of the data table's.
-    fn window(&self, row: &[u8]) -> Option<Window> {
-        let base = self.layout.decode(row).ok()?.base();
-        // Foreign writers have base times that are no full hour; windows must tile the time all the same.
-        let start_s = u64::from(BaseTime::of_seconds(base.seconds()).seconds());
-        Some(Window { start_s, end_s: start_s + u64::from(BaseTime::SPAN_S) })
     }
 
     fn fold(&self, puts: &[RowPut<'_>], out: &mut FoldedRow) -> bool {

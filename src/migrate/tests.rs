@@ -26,9 +26,8 @@ fn embedded(name: &str, folder: &std::path::Path, salting: Salting) -> End {
     let mut schema = schema(salting);
     schema.fold = Some(HourFold::NAME.into());
     let mut options = EngineOptions::new(folder);
-    let layout = KeyLayout { salting, widths: schema.widths };
     options.clock = Arc::new(ManualClock::new(Timestamp(BASE_MS + 86_400_000)));
-    options.folds = vec![Arc::new(HourFold::new(layout))];
+    options.folds = vec![Arc::new(HourFold::default())];
     let store: Arc<dyn Store> = Engine::open(options).unwrap();
     Schema::open(Arc::clone(&store), schema.clone()).unwrap();
     End { name: name.to_owned(), store, schema }

@@ -2,15 +2,6 @@
 
 use crate::{CellKind, CellRef, SeqNo, Timestamp};
 
-/// A time window that rows are kept in: `[start_s, end_s)`, seconds since the epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Window {
-    /// The first second.
-    pub start_s: u64,
-    /// The second after the last.
-    pub end_s: u64,
-}
-
 /// Rewrites a row's cells of one family into fewer that mean the same. Registered with a store by name; a family
 /// names it in its descriptor (HBase would say a region observer).
 ///
@@ -19,9 +10,6 @@ pub struct Window {
 pub trait Fold: Send + Sync + std::fmt::Debug {
     /// The name that descriptors carry.
     fn name(&self) -> &str;
-
-    /// The time window of a row key, by which flush splits its files; `None` for keys that have no time.
-    fn window(&self, row: &[u8]) -> Option<Window>;
 
     /// Folds `puts` — all of one row and family, in cell order — into `out`, which comes empty. Returns false, with
     /// `out` as it likes, when the puts are to be kept as they are. It must be a pure function of the puts, and

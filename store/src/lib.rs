@@ -70,7 +70,7 @@ pub use filter::{
     Advance, CellVerdict, ColumnRange, ColumnTest, Comparator, Filter, FilterRun, FuzzyKey, Kept, ListOperator,
     RowRange, RowVerdict,
 };
-pub use fold::{Fold, FoldedRow, RowPut, Window};
+pub use fold::{Fold, FoldedRow, RowPut};
 pub use memory::MemoryStore;
 pub use mutation::{BatchFamily, CellMutation, Durability, Lane, MutationBatch, RowBuilder, RowHandle, RowMutation};
 pub use name::TableName;

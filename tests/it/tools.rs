@@ -151,10 +151,8 @@ fn unhex(text: &str) -> Vec<u8> {
 
 /// Opens a folder that no program has open.
 fn bare(data: &Path) -> std::sync::Arc<basalt_engine::Engine> {
-    let layout =
-        basalt_schema::KeyLayout { salting: basalt_schema::Salting::NONE, widths: basalt_schema::UidWidths::default() };
     let mut options = basalt_engine::EngineOptions::new(data);
-    options.folds = vec![std::sync::Arc::new(basalt_rewrite::HourFold::new(layout))];
+    options.folds = vec![std::sync::Arc::new(basalt_rewrite::HourFold::default())];
     options.codecs.register(std::sync::Arc::new(Columns));
     basalt_engine::Engine::open(options).unwrap()
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use basalt_store::{
     Clock as _, Durability, FamilyDescriptor, Fold, FoldedRow, KeepDeletedCells, ManualClock, MutationBatch, RowPut,
-    SeqNo, Timestamp, Window,
+    SeqNo, Timestamp,
 };
 
 use super::tests::{name, options};
@@ -22,10 +22,6 @@ struct Points;
 impl Fold for Points {
     fn name(&self) -> &'static str {
         "points"
-    }
-
-    fn window(&self, _row: &[u8]) -> Option<Window> {
-        None
     }
 
     fn fold(&self, cells: &[RowPut<'_>], out: &mut FoldedRow) -> bool {

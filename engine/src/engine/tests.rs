@@ -352,10 +352,6 @@ impl basalt_store::Fold for Joining {
         "joining"
     }
 
-    fn window(&self, _row: &[u8]) -> Option<basalt_store::Window> {
-        None
-    }
-
     fn fold(&self, cells: &[basalt_store::RowPut<'_>], out: &mut basalt_store::FoldedRow) -> bool {
         if cells.len() < 2 {
             return false;

@@ -1,8 +1,6 @@
 //! Each rule of the fold by name, and the law that readers see the same before and after.
 
-use basalt_schema::{
-    APPEND_QUALIFIER, Door, Duplicates, PointKind, PointTime, RowPoints, Salting, UidWidths, Value, point_cell,
-};
+use basalt_schema::{APPEND_QUALIFIER, Door, Duplicates, PointKind, PointTime, RowPoints, Value, point_cell};
 use basalt_store::{CellKind, CellRef, SeqNo, Timestamp};
 use proptest::prelude::*;
 
@@ -22,10 +20,6 @@ struct Cell {
 
 fn cell(qualifier: &[u8], value: &[u8], time: u64, seq: u64) -> Cell {
     Cell { qualifier: qualifier.into(), value: value.into(), time, seq }
-}
-
-fn layout() -> KeyLayout {
-    KeyLayout { salting: Salting::EMBEDDED, widths: UidWidths::default() }
 }
 
 fn refs(cells: &[Cell]) -> Vec<CellRef<'_>> {
@@ -48,7 +42,7 @@ fn refs(cells: &[Cell]) -> Vec<CellRef<'_>> {
 /// The row after a fold; `None` where it stays as it is.
 fn folded(cells: &[Cell]) -> Option<Vec<Cell>> {
     let mut out = FoldedRow::default();
-    let fold = HourFold::new(layout());
+    let fold = HourFold::default();
     let puts: Vec<_> = refs(cells).into_iter().map(RowPut::from).collect();
     fold.fold(&puts, &mut out)
         .then(|| out.cells().map(|c| cell(c.qualifier, c.value, c.timestamp.0, c.seq.0)).collect())
@@ -140,25 +134,6 @@ fn a_row_with_nothing_to_join_is_left_alone() {
 fn a_damaged_row_is_left_alone() {
     assert_eq!(folded(&[cell(&[0, 0x02], &[1, 2, 3], 1, 1), cell(&[0, 0x10], &[2], 2, 2)]), None);
     assert_eq!(folded(&[cell(&[0, 0, 0, 0x10], &[1], 1, 1), cell(&[0, 0x20], &[2], 2, 2)]), None);
-}
-
-#[test]
-fn the_window_is_the_hour_of_the_key() {
-    let fold = HourFold::new(layout());
-    let window = |base: u32| {
-        let mut key = vec![8, 0, 0, 1];
-        key.extend_from_slice(&base.to_be_bytes());
-        key.extend_from_slice(&[0, 0, 1, 0, 0, 1]);
-        fold.window(&key).unwrap()
-    };
-    let hour = Window { start_s: BASE_S.into(), end_s: u64::from(BASE_S) + 3600 };
-    assert_eq!(window(BASE_S), hour);
-    assert_eq!(window(BASE_S + 1800), hour);
-    assert_eq!(window(u32::MAX).end_s, 4_294_969_200);
-    assert_eq!(fold.window(&[0; 8]).unwrap().start_s, 0);
-    for foreign in [&b""[..], b"row1", &[0; 15]] {
-        assert_eq!(fold.window(foreign), None);
-    }
 }
 
 /// Points of one hour in the order they are written, each at its own time; some repeat an instant.
