@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use basalt_store::{CellKind, KeepDeletedCells, Pass, Rules, Timestamp};
 
+use crate::beside::Beside;
 use crate::core::{Core, sstable_path};
 use crate::error::{Error, Result};
 use crate::id::FamilyId;
@@ -115,16 +116,18 @@ impl Core {
         } else {
             FilePass::RETAIN
         };
-        let output = match self.write_file(id, family, &region.range, &mut open(), pass) {
-            Err(error) if error.is_disk_full() => {
-                let _room = self.make_room()?;
-                self.write_file(id, family, &region.range, &mut open(), pass)?
-            }
-            written => written?,
+        let write = |beside: &mut [Beside<'_>]| {
+            let output = self.write_file(id, family, &region.range, &mut open(), (pass, beside.first_mut()))?;
+            Ok(output.into_iter().collect())
         };
+        let beside = family.fold.iter().map(|_| Beside::of(read.clone(), &region.view(), &[], files)).collect();
+        let (outputs, no_deletes) =
+            self.write_beside(region, &[], beside, |beside| self.with_room(|| write(beside)))?;
+        let output = outputs.into_iter().next();
         let (from_bytes, from_files) = (files.iter().map(|file| file.bytes).sum::<u64>(), files.len());
         let bytes = output.as_ref().map_or(0, |output| output.entry.bytes);
         self.replace_files(region, files, output)?;
+        drop(no_deletes);
         let (table, region, took_ms) = (&shape.descriptor.name, region.id.0, millis(began));
         tracing::debug!(%table, region, from_files, from_bytes, bytes, is_major, took_ms, "compacted");
         Ok(())

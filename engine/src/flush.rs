@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use crate::beside::Beside;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::id::RegionId;
@@ -53,7 +54,7 @@ impl Core {
     }
 
     /// Does it, and once more with the reserve's space when the disk is full.
-    pub(crate) fn with_room<T>(&self, step: impl Fn() -> Result<T>) -> Result<T> {
+    pub(crate) fn with_room<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
         match step() {
             Err(error) if error.is_disk_full() => {
                 let _room = self.make_room()?;
@@ -77,7 +78,15 @@ impl Core {
         // which the file's own rows are named.
         let began = Instant::now();
         self.wal.sync_to(upto)?;
-        let outputs = self.write_memtables(&table.shape(), region, frozen)?;
+        let shape = table.shape();
+        let families = shape.families.iter().zip(&shape.descriptor.families);
+        let beside = families.filter(|(_, family)| family.fold.is_some()).map(|(id, family)| {
+            let read = FamilyRead::all(*id, &family.name);
+            Beside::of(read, &region.view(), frozen, &[])
+        });
+        let (outputs, no_deletes) = self.write_beside(region, frozen, beside.collect(), |beside| {
+            self.write_memtables(&shape, region, frozen, beside)
+        })?;
         let added: Vec<_> = outputs.iter().map(|output| output.entry).collect();
         let bytes: u64 = added.iter().map(|file| file.bytes).sum();
         let edit = Edit::Files { region: region.id, flushed: upto, removed: Vec::new(), added };
@@ -91,6 +100,7 @@ impl Core {
             view.frozen.retain(|left| !frozen.iter().any(|flushed| Arc::ptr_eq(&flushed.memtable, &left.memtable)));
             view.files.extend(outputs.into_iter().map(|output| output.file));
         });
+        drop(no_deletes);
         for flushed in frozen {
             flushed.memtable.release();
         }
@@ -103,7 +113,13 @@ impl Core {
     }
 
     /// One file a family, in the order of families.
-    fn write_memtables(&self, shape: &Shape, region: &Region, frozen: &[Frozen]) -> Result<Vec<Output>> {
+    fn write_memtables(
+        &self,
+        shape: &Shape,
+        region: &Region,
+        frozen: &[Frozen],
+        beside: &mut [Beside<'_>],
+    ) -> Result<Vec<Output>> {
         let view = View { active: Arc::new(Memtable::new(Arc::default())), frozen: frozen.to_vec(), files: Vec::new() };
         let mut outputs: Vec<Output> = Vec::new();
         for (id, family) in shape.families.iter().zip(&shape.descriptor.families) {
@@ -113,7 +129,8 @@ impl Core {
                 [one] if family.fold.is_some() && one.part.is_none() => Box::new(read.rows_of(&one.memtable)),
                 _ => Box::new(read.open(&view)),
             };
-            let written = self.write_file(*id, family, &region.range, &mut cells, FilePass::RETAIN);
+            let beside = beside.iter_mut().find(|beside| beside.family() == *id);
+            let written = self.write_file(*id, family, &region.range, &mut cells, (FilePass::RETAIN, beside));
             // No manifest names them yet.
             if written.is_err() && self.condition.check_alive().is_ok() {
                 for output in &outputs {

@@ -32,6 +32,7 @@ mod admin;
 mod audit;
 mod background;
 mod backup;
+mod beside;
 mod block_cache;
 mod block_count;
 mod bloom;

@@ -70,6 +70,8 @@ pub(crate) struct FamilyCells {
     arena: Arena,
     /// Cells that are not in their rows yet, in the order in which they came, with the numbers of these rows.
     tail: Vec<(u32, Entry)>,
+    /// The row and the time of each tombstone.
+    deleted: Vec<(u32, Timestamp)>,
 }
 
 /// A row to insert.
@@ -102,14 +104,14 @@ pub(crate) struct SmallRow {
 }
 
 impl SmallRow {
-    /// `None` for a cell that is not small, and where the key begins too far behind.
+    /// `None` for a cell that is no small value, and where the key begins too far behind.
     #[inline]
     pub(crate) fn of(key: Range<usize>, sequence: SeqNo, cell: &LoggedCell<'_>) -> Option<SmallRow> {
         Some(SmallRow {
             key_start: u32::try_from(key.start).ok()?,
             key_bytes: u32::try_from(key.len()).ok()?,
             family: cell.family,
-            inline: Inline::of(cell.kind, cell.qualifier, cell.value)?,
+            inline: Inline::of(cell.kind, cell.qualifier, cell.value).filter(|_| !cell.kind.is_tombstone())?,
             timestamp: cell.timestamp,
             sequence,
         })
@@ -203,6 +205,18 @@ impl Memtable {
     pub(crate) fn is_empty(&self) -> bool {
         self.first_sequence().is_none()
     }
+
+    /// Tells the rows of a family that have tombstones, and the time of each of these.
+    pub(crate) fn deleted_rows(&self, family: FamilyId, mut tell: impl FnMut(&[u8], Timestamp)) {
+        let families = self.read_unsettled();
+        for cells in families.iter().filter(|cells| cells.id == family) {
+            for (row, until) in &cells.deleted {
+                if let Some((key, _)) = cells.rows.row(*row, &cells.arena) {
+                    tell(key, *until);
+                }
+            }
+        }
+    }
 }
 
 /// Inserts rows; holds the memtable's lock.
@@ -289,8 +303,8 @@ impl MemtableWriter<'_> {
     /// The index of a family's cells; adds the family if it has none yet.
     fn family_index(&mut self, family: FamilyId) -> usize {
         self.families.iter().position(|cells| cells.id == family).unwrap_or_else(|| {
-            let (rows, arena, tail) = (Rows::default(), Arena::default(), Vec::new());
-            self.families.push(FamilyCells { id: family, rows, arena, tail });
+            let (rows, arena) = (Rows::default(), Arena::default());
+            self.families.push(FamilyCells { id: family, rows, arena, tail: Vec::new(), deleted: Vec::new() });
             self.families.len() - 1
         })
     }
@@ -309,7 +323,7 @@ impl FamilyCells {
     /// Inserts a row's cells of this family; answers the bytes added. `found` is the row's number, where a look-up gave one.
     fn insert(&mut self, row: &MemRow<'_>, found: Option<u32>, cells: &[LoggedCell<'_>]) -> u64 {
         let MemRow { key, handle, sequence, .. } = *row;
-        let FamilyCells { rows, arena, tail, .. } = self;
+        let FamilyCells { rows, arena, tail, deleted, .. } = self;
         let (mut added, mut at) = (0, found.or_else(|| rows.get(key, handle, arena)));
         let stamps = arena.stamps_count();
         for cell in cells {
@@ -321,6 +335,10 @@ impl FamilyCells {
             } else {
                 added += ROW_BYTES + key.len() as u64;
                 at = Some(rows.insert((key, handle), new, arena));
+            }
+            if let Some(at) = at.filter(|_| cell.kind.is_tombstone()) {
+                deleted.push((at, cell.timestamp));
+                added += size_of::<(u32, Timestamp)>() as u64;
             }
         }
         added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;

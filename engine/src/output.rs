@@ -8,6 +8,7 @@ use basalt_store::{
 };
 use bytes::Bytes;
 
+use crate::beside::Beside;
 use crate::core::{Core, sstable_path};
 use crate::error::{Error, Result};
 use crate::id::FamilyId;
@@ -43,7 +44,8 @@ impl FilePass {
 }
 
 impl Core {
-    /// Writes what a pass keeps of `cells` into a new file; `None` when it keeps nothing.
+    /// Writes what a pass keeps of `cells` into a new file; `None` when it keeps nothing. Rows are folded where what lies beside
+    /// them allows it; none is where that is not told.
     ///
     /// # Errors
     /// A full disk, or a file that could not be written aside: nothing is published. A failure to publish poisons.
@@ -53,12 +55,12 @@ impl Core {
         family: &FamilyDescriptor,
         range: &Arc<KeyRange>,
         cells: &mut dyn CellSource,
-        pass: FilePass,
+        (pass, beside): (FilePass, Option<&mut Beside<'_>>),
     ) -> Result<Option<Output>> {
         let file_id = self.new_file_id();
         let target = sstable_path(&self.dir, file_id);
         let aside = target.with_extension("tmp");
-        let written = self.write_aside(file_id, &aside, family, cells, pass);
+        let written = self.write_aside(file_id, &aside, family, cells, (pass, beside));
         let finished = match written {
             Ok(finished) => finished,
             Err(error) => {
@@ -97,7 +99,7 @@ impl Core {
         aside: &std::path::Path,
         family: &FamilyDescriptor,
         cells: &mut dyn CellSource,
-        pass: FilePass,
+        (pass, beside): (FilePass, Option<&mut Beside<'_>>),
     ) -> Result<Option<(Arc<dyn crate::io::File>, u64)>> {
         let file = self.fs.create(aside).map_err(Error::io(IoOp::Create, aside))?;
         let options = SstableOptions::of_family(file_id, family, &self.codecs);
@@ -105,7 +107,7 @@ impl Core {
         // A fold forgets single versions and deleted cells; families that keep them are not folded.
         let may_fold =
             family.versions == 1 && family.keep_deleted == KeepDeletedCells::False && !family.new_version_behavior;
-        let fold = self.fold(family.fold.as_deref()).filter(|_| may_fold).map(Arc::clone);
+        let fold = self.fold(family.fold.as_deref()).filter(|_| may_fold).map(Arc::clone).zip(beside);
         let mut sieve = Sieve {
             family: family.name.clone(),
             writer,
@@ -138,16 +140,16 @@ impl Core {
 }
 
 /// Judges cells, folds rows, writes what is left.
-struct Sieve {
+struct Sieve<'a, 'b> {
     family: Bytes,
     writer: SstableWriter,
     retention: Retention,
-    fold: Option<Arc<dyn Fold>>,
+    fold: Option<(Arc<dyn Fold>, &'a mut Beside<'b>)>,
     row: KeptRow,
     folded: FoldedRow,
 }
 
-impl Sieve {
+impl Sieve<'_, '_> {
     /// Takes the next cell, to which `step` led.
     fn take(&mut self, cell: &CellRef<'_>, step: Step) -> Result<()> {
         let same_row = match step {
@@ -175,19 +177,19 @@ impl Sieve {
     /// Takes the row that a source stands on as a whole; false where its cells are to be taken one by one.
     fn take_row(&mut self, cells: &dyn CellSource) -> Result<bool> {
         self.end_row()?;
-        let Some(fold) = &self.fold else { return Ok(false) };
-        self.retention.begin_row();
-        let Sieve { retention, row, folded, .. } = self;
+        let Sieve { fold: Some((fold, beside)), retention, row, folded, .. } = self else { return Ok(false) };
+        let until = cells.row().map_or(Ok(None), |row| beside.newest(row))?;
+        retention.begin_row();
         let mut is_folded = false;
         let is_taken = cells.lend_row(&mut |key, puts| {
             let times = || puts.iter().map(|put| put.timestamp);
-            let span = times().min().zip(times().max());
-            if !span.is_some_and(|(oldest, newest)| retention.keeps_lone_puts(oldest, newest)) {
+            let Some((oldest, newest)) = times().min().zip(times().max()) else { return false };
+            if !retention.keeps_lone_puts(oldest, newest) {
                 return false;
             }
             row.begin(key);
             folded.clear();
-            is_folded = fold.fold(puts, folded);
+            is_folded = until < Some(oldest) && fold.fold(puts, folded);
             if !is_folded {
                 row.stays = true;
                 for put in puts {
@@ -204,10 +206,12 @@ impl Sieve {
 
     /// Writes the row that was kept for the fold.
     fn end_row(&mut self) -> Result<()> {
-        let Some(fold) = self.fold.as_ref().filter(|_| !self.row.cells.is_empty()) else { return Ok(()) };
-        self.folded.clear();
-        let puts = || self.row.cells().map(|(_, put)| put);
-        if !self.row.stays && fold.fold(&puts().collect::<Vec<_>>(), &mut self.folded) {
+        let Sieve { fold: Some((fold, beside)), row, folded, .. } = self else { return Ok(()) };
+        let Some(oldest) = row.cells.iter().map(|cell| cell.timestamp).min() else { return Ok(()) };
+        folded.clear();
+        let puts = || row.cells().map(|(_, put)| put);
+        let may_fold = !row.stays && beside.newest(&row.key)? < Some(oldest);
+        if may_fold && fold.fold(&puts().collect::<Vec<_>>(), folded) {
             self.write_folded()?;
         } else {
             for (kind, put) in self.row.cells() {
@@ -228,7 +232,7 @@ impl Sieve {
 /// A row's cells, copied.
 #[derive(Debug, Default)]
 struct KeptRow {
-    /// It is not folded: it has a tombstone, or the fold wants it as it is.
+    /// It is not folded: it has a tombstone in this pass, or the fold wants it as it is.
     stays: bool,
     key: Vec<u8>,
     data: Vec<u8>,

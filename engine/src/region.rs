@@ -79,6 +79,9 @@ pub(crate) struct Region {
     /// taken whole to freeze it, so that a frozen memtable holds every number up
     /// to the freeze, and to split the region. Rank: below the table's row locks, by region in key order.
     updates: RwLock<()>,
+    /// Shared by writers that delete, from before they take a number until the memtable has the tombstones; taken whole while a
+    /// folded file takes its place. Rank: above `updates` and the manifest, below `flushing`.
+    deletes: RwLock<()>,
     /// One flush at a time. Rank: above `updates` and the manifest, below `compacting`; of several by region in key order.
     flushing: Mutex<()>,
     /// One compaction at a time; a split holds it too.
@@ -100,6 +103,7 @@ impl Region {
             gauge,
             view: RwLock::new(Arc::new(view)),
             updates: RwLock::new(()),
+            deletes: RwLock::new(()),
             flushing: Mutex::new(()),
             compacting: Mutex::new(()),
             retired: AtomicBool::new(false),
@@ -140,6 +144,16 @@ impl Region {
     /// Waits until no write is half done, and lets none begin.
     pub(crate) fn stop_updates(&self) -> RwLockWriteGuard<'_, ()> {
         self.updates.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Held by a writer that deletes, until the memtable has its tombstones.
+    pub(crate) fn begin_delete(&self) -> RwLockReadGuard<'_, ()> {
+        self.deletes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no delete is half done, and lets none begin.
+    pub(crate) fn stop_deletes(&self) -> RwLockWriteGuard<'_, ()> {
+        self.deletes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Freezes the active memtable; answers what `last` says while no write is

@@ -71,6 +71,8 @@ struct Logged {
     level: Durability,
     /// Whoever applies it is about to write the log.
     writes_log: bool,
+    /// It has tombstones.
+    deletes: bool,
 }
 
 impl<'a> Resolved<'a> {
@@ -280,7 +282,8 @@ impl Core {
             return answer(Ok(()));
         }
         let (record, numbers) = encode(table, resolved, stamp);
-        let logged = Logged { record, numbers, level, writes_log: resolved.writes_log };
+        let deletes = resolved.cells.iter().any(|cell| cell.kind.is_tombstone());
+        let logged = Logged { record, numbers, level, writes_log: resolved.writes_log, deletes };
         let place = |regions: &Regions| {
             let starts = Starts::of(regions);
             let of_rows: Vec<_> = resolved.rows.iter().map(|row| starts.index_of(regions, row.key)).collect();
@@ -294,13 +297,15 @@ impl Core {
     fn commit_logged(
         &self,
         table: &Table,
-        Logged { record, numbers, level, writes_log }: Logged,
+        Logged { record, numbers, level, writes_log, deletes }: Logged,
         place: impl Fn(&Regions) -> Placed,
         insert: impl FnOnce(&Placed, u64),
         answer: Answer,
     ) {
         loop {
             let placed = place(&table.regions());
+            let deletes: Vec<_> =
+                placed.regions.iter().filter(|_| deletes).map(|(region, _)| region.begin_delete()).collect();
             let updates: Vec<_> = placed.regions.iter().map(|(region, _)| region.begin_update()).collect();
             if placed.regions.iter().any(|(region, _)| region.is_retired()) {
                 // Split meanwhile: its halves take the rows.
@@ -316,7 +321,7 @@ impl Core {
                 self.wal.write_ahead();
             }
             insert(&placed, last + 1 - numbers);
-            drop((half_done, updates));
+            drop((half_done, updates, deletes));
             self.wal.applied(last, answer);
             if self.is_flush_due(placed.regions.iter().map(|(region, _)| region)) {
                 self.jobs.wake(Work::Flush);

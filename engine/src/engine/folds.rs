@@ -53,17 +53,25 @@ struct Hours {
 
 impl Hours {
     fn new(family: FamilyDescriptor) -> Hours {
-        let hours = Hours::open(SimFs::new(1), Timestamp(1_000_000));
+        Hours::of(family, Arc::new(Points))
+    }
+
+    fn of(family: FamilyDescriptor, fold: Arc<dyn Fold>) -> Hours {
+        let hours = Hours::open_with(SimFs::new(1), Timestamp(1_000_000), fold);
         let family = FamilyDescriptor { fold: Some("points".into()), ..family };
         hours.engine.create_table(TableDescriptor::new(name(), vec![family]), &[]).unwrap();
         hours
     }
 
     fn open(fs: SimFs, now: Timestamp) -> Hours {
+        Hours::open_with(fs, now, Arc::new(Points))
+    }
+
+    fn open_with(fs: SimFs, now: Timestamp, fold: Arc<dyn Fold>) -> Hours {
         let clock = Arc::new(ManualClock::new(now));
         let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
         options.clock = Arc::clone(&clock) as Arc<dyn basalt_store::Clock>;
-        options.folds = vec![Arc::new(Points)];
+        options.folds = vec![fold];
         Hours { engine: Engine::open(options).unwrap(), fs, clock }
     }
 
@@ -210,6 +218,91 @@ fn rule_4_a_tombstone_applies_before_the_fold() {
         assert_eq!(hours.points(), "4=d", "{steps}");
         hours.compact();
         assert_eq!(hours.points(), "4=d", "{steps}");
+    }
+}
+
+/// Deletes a column while a pass folds its row, then folds.
+#[derive(Debug, Default)]
+struct Meanwhile(Mutex<Option<Arc<Engine>>>);
+
+impl Fold for Meanwhile {
+    fn name(&self) -> &'static str {
+        Points.name()
+    }
+
+    fn fold(&self, cells: &[RowPut<'_>], out: &mut FoldedRow) -> bool {
+        if let Some(engine) = self.0.lock().unwrap().take() {
+            let mut batch = MutationBatch::new(Durability::Async);
+            batch.row(b"hour").unwrap().delete_column(b"f", b"1", None).unwrap();
+            engine.apply(&name(), batch).wait().unwrap();
+        }
+        Points.fold(cells, out)
+    }
+}
+
+/// The tombstone masks a column, and would miss the folded one: what was deleted would be seen again.
+#[test]
+fn rule_4_a_delete_during_a_pass_is_not_undone_by_it() {
+    for flushes in [true, false] {
+        let meanwhile = Arc::new(Meanwhile::default());
+        let hours = Hours::of(family(), Arc::clone(&meanwhile) as Arc<dyn Fold>);
+        for points in ["1=a", "2=b", "3=c", "4=d", "5=e"] {
+            hours.put(points);
+            if !flushes {
+                hours.flush();
+            }
+        }
+        *meanwhile.0.lock().unwrap() = Some(Arc::clone(&hours.engine));
+        if flushes {
+            hours.flush();
+        } else {
+            hours.engine.compact(&name(), Compaction::Minor).unwrap();
+        }
+        assert!(meanwhile.0.lock().unwrap().is_none(), "it was deleted meanwhile");
+        assert_eq!(hours.points(), "2=b 3=c 4=d 5=e", "{flushes}");
+        hours.flush();
+        hours.compact();
+        hours.compact();
+        assert_eq!(hours.cells(), "2345=bcde", "{flushes}: the tombstone is gone, the row folds");
+        hours.engine.verify().unwrap();
+    }
+}
+
+#[test]
+fn rule_4_a_tombstone_that_takes_no_part_in_a_pass_keeps_its_row() {
+    let delete = |hours: &Hours| {
+        hours.change(|row| {
+            row.delete_column(b"f", b"1", None).unwrap();
+        });
+    };
+    // In the memtable; and in a file that is too large to take part, over a point that came later with a time of its own.
+    for is_in_file in [false, true] {
+        let hours = Hours::new(family());
+        if is_in_file {
+            delete(&hours);
+            let mut batch = MutationBatch::new(Durability::Async);
+            let noise: Vec<u8> = (0..20_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
+            batch.row(b"other").unwrap().put(b"f", b"0", None, &noise).unwrap();
+            hours.engine.apply(&name(), batch).wait().unwrap();
+            hours.flush();
+        }
+        let early = is_in_file.then_some(Timestamp(1_000_000));
+        hours.change(|row| {
+            row.put(b"f", b"1", early, b"a").unwrap();
+        });
+        hours.flush();
+        for points in ["2=b", "3=c", "4=d"] {
+            hours.put(points);
+            hours.flush();
+        }
+        if !is_in_file {
+            delete(&hours);
+        }
+        let files = || hours.engine.stats().files_count;
+        let before = files();
+        hours.engine.compact(&name(), Compaction::Minor).unwrap();
+        assert_eq!(files(), before - 3, "{is_in_file}: four became one");
+        assert!(hours.points().ends_with("2=b 3=c 4=d") && !hours.points().contains("1=a"), "{}", hours.points());
     }
 }
 
