@@ -53,7 +53,6 @@ mod uid_meta;
 mod whole;
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -71,6 +70,7 @@ use tower_http::compression::CompressionLayer;
 
 use crate::app::App;
 pub(crate) use admin::HEADER as ADMIN_HEADER;
+pub(crate) use asker::Ends;
 pub(crate) use error::{ApiError, ROLE_TOO_LOW, not_open, not_ready};
 pub(crate) use json::body_of;
 use params::Params;
@@ -90,13 +90,13 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
 pub(crate) async fn answer(
     app: Arc<App>,
     router: Router,
-    peer: SocketAddr,
+    ends: Ends,
     request: hyper::Request<Incoming>,
 ) -> Result<Response, Infallible> {
     let started = Instant::now();
     app.metrics.http_requests.add(1);
     let mut request = request.map(Body::new);
-    request.extensions_mut().insert(asker::Peer(peer));
+    request.extensions_mut().insert(ends);
     let classic = (!route::is_api(request.uri().path()))
         .then(|| request.uri().query().unwrap_or_default().split('&').any(|piece| piece.starts_with("json")));
     // Counted references, not copies.

@@ -27,6 +27,7 @@ use tokio_io_timeout::TimeoutStream;
 use crate::app::App;
 use crate::config;
 use crate::exit::{Exit, Failure};
+use crate::http::Ends;
 use crate::http::quick::{self, Ended, Loops};
 use crate::{http, telnet};
 
@@ -252,7 +253,8 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
         .title_case_headers(true);
     let app = Arc::clone(app);
     let router = app.router();
-    let service = service_fn(move |request| http::answer(Arc::clone(&app), router.clone(), peer, request));
+    let ends = Ends { peer, own: stream.local_addr().ok().map(|own| own.ip()) };
+    let service = service_fn(move |request| http::answer(Arc::clone(&app), router.clone(), ends, request));
     // A peer that stopped reading its answer is as idle as one that stopped asking.
     let (reader, writer) = stream.into_split();
     let reader = Resumed { received: received.into(), reader };

@@ -1,7 +1,7 @@
 //! Who sends a request: the address of the connection and the headers, as lists of queries tell them.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -15,15 +15,19 @@ const VALUE_BYTES_MAX: usize = 256;
 /// Headers whose values are somebody's secret.
 const SECRETS: &[&str] = &["authorization", "cookie", "proxy-authorization"];
 
-/// The other end of a connection; rides along with each of its requests.
+/// The ends of a connection; they ride along with each of its requests.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub(crate) struct Ends {
+    pub(crate) peer: SocketAddr,
+    /// The server's own; `None` where the system does not tell.
+    pub(crate) own: Option<IpAddr>,
+}
 
 impl<S: Sync> FromRequestParts<S> for Asker {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let peer = parts.extensions.get::<Peer>().map(|Peer(peer)| *peer);
+        let peer = parts.extensions.get::<Ends>().map(|ends| ends.peer);
         let mut headers = Map::new();
         for (name, value) in &parts.headers {
             let text = if SECRETS.contains(&name.as_str()) {

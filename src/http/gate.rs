@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::asker::Peer;
+use super::asker::Ends;
 use super::error::ApiError;
 use super::params::Params;
 use crate::app::App;
@@ -35,7 +35,7 @@ pub(crate) fn admit(app: &App, path: &str, request: &Request) -> Result<Role, Ap
     count(&app.metrics.http_refused).add(1);
     if error.status() == StatusCode::UNAUTHORIZED && request.headers().contains_key(AUTHORIZATION) {
         // Never what was shown: it may be another server's token, or this one's with a slip in it.
-        let peer = request.extensions().get::<Peer>().map(|peer| peer.0.to_string());
+        let peer = request.extensions().get::<Ends>().map(|ends| ends.peer.to_string());
         tracing::warn!(peer, path, "a token was refused");
     }
     if is_query(path) {
