@@ -46,7 +46,7 @@ struct Cli {
 const AFTER_HELP: &str = "\
 Examples:
   basalt serve                              serve on 127.0.0.1:4242, data in ./basalt-data
-  echo 'put sys.load 1356998400 0.5 host=a' | nc 127.0.0.1 4242
+  echo 'put sys.load 1356998400 0.5 host=a' | nc -N 127.0.0.1 4242
   curl '127.0.0.1:4242/api/query?start=2013/01/01&m=sum:sys.load'
 
 Exit codes: 0 done, 1 failed (port in use), 2 wrong command line, 3 wrong configuration,

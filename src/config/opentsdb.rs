@@ -175,7 +175,7 @@ pub(super) fn keys_of(setting: &str) -> Vec<String> {
         Is(name) if *name == setting => Some(""),
         Path(name, _) if *name == setting => Some(" (a path)"),
         Not(name) if *name == setting => Some(" (the opposite)"),
-        Seconds(names) if names.contains(&setting) => Some(" (seconds; 0 is no limit)"),
+        Seconds(names) if names.contains(&setting) => Some(" (seconds)"),
         Port if setting == "server.listen" => Some(" (the port)"),
         Bind if setting == "server.listen" => Some(" (the address)"),
         _ => None,
