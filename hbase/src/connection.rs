@@ -113,8 +113,8 @@ struct State {
     waiting: HashMap<u32, oneshot::Sender<std::result::Result<Told, Error>>>,
     /// Why it ended, once it did.
     ended: Option<Error>,
-    /// When the server was heard last.
-    heard: Instant,
+    /// When it was asked for the first time since it was heard last; `None` where it was not asked since.
+    unheard_since: Option<Instant>,
     /// Whether it was heard at all.
     is_known: bool,
 }
@@ -152,7 +152,7 @@ impl Calls {
     fn hand_over(&self, answer: Answer) -> Result<()> {
         let waiter = {
             let mut state = self.state();
-            (state.heard, state.is_known) = (Instant::now(), true);
+            (state.unheard_since, state.is_known) = (None, true);
             answer.call_id.and_then(|id| state.waiting.remove(&id))
         };
         match (waiter, answer.body) {
@@ -180,6 +180,8 @@ pub(crate) struct Connection {
     /// Their bytes, in pieces.
     pieces: Semaphore,
     pieces_max: usize,
+    /// How long a server that was asked may say nothing at all.
+    silence_max: Duration,
     // Relaxed: numbers only have to differ.
     last_id: AtomicU32,
     tasks: [AbortHandle; 2],
@@ -220,7 +222,7 @@ impl Connection {
             .await
             .map_err(|_| unreachable("it took no greeting in time".to_owned()))?
             .map_err(|cause| unreachable(cause.to_string()))?;
-        let state = State { waiting: HashMap::new(), ended: None, heard: Instant::now(), is_known: false };
+        let state = State { waiting: HashMap::new(), ended: None, unheard_since: None, is_known: false };
         tally.connections.add();
         tally.connected.add();
         let calls = Arc::new(Calls { server: address.to_string().into(), tally, state: Mutex::new(state) });
@@ -234,6 +236,8 @@ impl Connection {
             under_way: Semaphore::new(options.calls_max.max(1)),
             pieces: Semaphore::new(pieces_max),
             pieces_max,
+            // Less than a call may take, of which some goes by before it is sent.
+            silence_max: options.call_timeout / 2,
             last_id: AtomicU32::new(0),
             tasks: [writing, reading],
         })
@@ -259,7 +263,6 @@ impl Connection {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) & i32::MAX.unsigned_abs();
         let left = deadline.saturating_duration_since(Instant::now());
         let request = frame::request(id, method, milliseconds(left), ask, cells).map_err(CallError::Unsent)?;
-        let begun = Instant::now();
         let tally = &self.calls.tally;
         let waits = tally.waiting.during();
         if self.under_way.available_permits() == 0 {
@@ -279,8 +282,9 @@ impl Connection {
         let told = timeout_at(deadline, answer).await;
         drop(waiting);
         let Ok(told) = told else {
-            // A server that says nothing at all is gone, and this connection with it.
-            if self.calls.state().heard <= begun {
+            // A server that says nothing at all is gone, and this connection with it. One that had no time to answer is not.
+            let unheard_since = self.calls.state().unheard_since;
+            if unheard_since.is_some_and(|since| since.elapsed() >= self.silence_max) {
                 self.calls.end("the server fell silent");
             }
             return Err(CallError::Unknown(self.timed_out(method)));
@@ -319,6 +323,7 @@ impl<'a> Waiting<'a> {
             return Err(ended.clone());
         }
         state.waiting.insert(id, waiter);
+        state.unheard_since.get_or_insert_with(Instant::now);
         Ok(Self { calls, id })
     }
 }

@@ -293,9 +293,11 @@ impl Walk {
     async fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         let deadline = Instant::now() + CLOSED_WITHIN;
-        if let Some(coming) = open.coming {
-            // Nobody wants it any more; the server takes one call at a time.
-            drop(timeout_at(deadline, coming).await);
+        if let Some(coming) = open.coming
+            // Nobody wants it any more, but the server takes one call at a time. One that is slow forgets the scan by itself.
+            && timeout_at(deadline, coming).await.is_err()
+        {
+            return;
         }
         let ask = ScanRequest {
             scanner_id: Some(open.id),

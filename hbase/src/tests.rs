@@ -79,8 +79,32 @@ async fn silence_is_unknown_and_ends_the_connection() {
         client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), until).await
     };
     assert!(ask("Ask", SOON).await.is_ok());
-    let told = ask("Silent", Duration::from_millis(100)).await;
+    let told = ask("Silent", client.options.call_timeout).await;
     assert!(matches!(told, Err(CallError::Unknown(error)) if error.kind() == ErrorKind::Unavailable));
+    assert!(ask("Ask", SOON).await.is_ok());
+    assert_eq!(fake.world.lock().unwrap().connections, 2);
+}
+
+/// A call that had hardly any time says nothing about the server; several that get no word in as long as a call may take do.
+#[tokio::test]
+async fn impatience_ends_no_connection() {
+    let fake = Fake::start(|asked| match &*asked.method {
+        "Silent" => Does::Silence,
+        _ => Does::answer(&Empty {}),
+    })
+    .await;
+    let client = fake.client();
+    let ask = async |method, within| {
+        let (at, until) = (address(&fake), Instant::now() + within);
+        client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), until).await
+    };
+    assert!(ask("Ask", SOON).await.is_ok());
+    assert!(ask("Silent", Duration::from_millis(5)).await.is_err());
+    assert!(ask("Ask", SOON).await.is_ok());
+    assert_eq!(fake.world.lock().unwrap().connections, 1);
+    for _ in 0..3 {
+        assert!(ask("Silent", client.options.call_timeout / 4).await.is_err());
+    }
     assert!(ask("Ask", SOON).await.is_ok());
     assert_eq!(fake.world.lock().unwrap().connections, 2);
 }
@@ -395,6 +419,40 @@ async fn a_dropped_scan_is_closed_at_the_server() {
     assert_eq!((last.scanner_id, last.close_scanner), (Some(7), Some(true)));
 }
 
+/// What a server is slow to say to a reader that is gone does not cost the others their connection.
+#[tokio::test]
+async fn a_dropped_scan_leaves_the_connection_to_others() {
+    let mut step = 0;
+    let fake = Fake::start(move |asked| {
+        if asked.method != "Scan" {
+            return Does::answer(&Empty {});
+        }
+        step += 1;
+        if step < 3 { rows(&[["a", "b"][step - 1]], 7, true) } else { Does::Silence }
+    })
+    .await;
+    let mut options = fake.client().options.clone();
+    options.call_timeout = SOON;
+    let client = Arc::new(Cluster::new(options).unwrap());
+    let (sender, scanner) = Scanner::channel(1);
+    let walk = Walk::new(Arc::clone(&client), table(), Scan { batch_bytes: 1, ..Scan::all() }).unwrap();
+    let run = tokio::spawn(walk.run(sender));
+    // One batch is in the channel, one waits for room there, and what is ahead never comes.
+    while fake.calls("Scan").len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let connections = fake.world.lock().unwrap().connections;
+    // What it waits for takes no real time.
+    tokio::time::pause();
+    drop(scanner);
+    run.await.unwrap();
+    tokio::time::resume();
+    let until = Instant::now() + SOON;
+    let told = client.call::<Empty>((&address(&fake), Service::Client), "Ask", &Empty {}, Bytes::new(), until).await;
+    assert!(told.is_ok());
+    assert_eq!(fake.world.lock().unwrap().connections, connections);
+}
+
 /// A cluster with Kerberos refuses whoever only tells a name. That is said at once, not after a minute of trying.
 #[tokio::test]
 async fn a_cluster_that_asks_for_a_login_is_told_as_such() {
@@ -438,7 +496,7 @@ async fn calls_are_counted_by_server_and_outcome() {
         let (at, until) = (address(&fake), Instant::now() + within);
         client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), until).await.unwrap_err()
     };
-    ask("Hang", Duration::from_millis(50)).await;
+    ask("Hang", client.options.call_timeout).await;
     ask("Lose", SOON).await;
     let server = told().servers.remove(0);
     assert_eq!((server.timed_out, server.lost, server.in_flight), (1, 1, 0));
