@@ -260,9 +260,16 @@ fn actions(answer: MultiResponse, block: Bytes, entries: &[Vec<usize>]) -> Resul
         if result.result_or_exception.len() != entries.len() {
             return Err(Error::malformed("a region's answers", "they are not as many as what was asked"));
         }
+        // As many as were asked and none twice: so each is there.
+        let mut is_told = vec![false; entries.len()];
         for one in result.result_or_exception {
-            let entry = one.index.and_then(|index| entries.get(index as usize));
-            let entry = *entry.ok_or_else(|| Error::malformed("an action's answer", "its index is none of ours"))?;
+            let index = one.index.map_or(usize::MAX, |index| index as usize);
+            let (Some(&entry), Some(is_told)) = (entries.get(index), is_told.get_mut(index)) else {
+                return Err(Error::malformed("an action's answer", "its index is none of ours"));
+            };
+            if std::mem::replace(is_told, true) {
+                return Err(Error::malformed("an action's answer", "its index came before"));
+            }
             told.push((
                 entry,
                 match one.exception {

@@ -187,6 +187,19 @@ async fn each_row_of_a_batch_has_its_own_end() {
     assert_eq!((again.region_action[0].action.len(), row), (1, Some(Bytes::from_static(b"c"))));
 }
 
+/// A row that is answered for twice stands in for one of which nothing is said.
+#[tokio::test]
+async fn an_answer_told_twice_settles_no_other_row() {
+    let fake = Fake::start(|_| {
+        let done = ResultOrException { index: Some(0), ..ResultOrException::default() };
+        let result = RegionActionResult { result_or_exception: vec![done.clone(), done], exception: None };
+        Does::answer(&MultiResponse { region_action_result: vec![result], processed: None })
+    })
+    .await;
+    let error = fake.client().apply(&table(), puts(&["a", "b"])).await.unwrap_err();
+    assert!(error.to_string().contains("an action's answer"), "{error}");
+}
+
 /// Never acknowledged: what nobody answered is an error, and it says that the outcome is unknown.
 #[tokio::test]
 async fn a_put_that_nobody_answers_is_unknown() {
