@@ -256,7 +256,11 @@ impl Walk {
         tokio::pin!(sending);
         loop {
             tokio::select! {
-                sent = &mut sending => return sent.is_ok(),
+                sent = &mut sending => {
+                    // The time that the reader took is not the server's.
+                    self.patience.renew(&self.cluster.options);
+                    return sent.is_ok();
+                }
                 () = tokio::time::sleep(RENEWED_EVERY) => self.renew().await,
             }
         }

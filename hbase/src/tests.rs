@@ -412,6 +412,34 @@ async fn a_scan_asks_one_answer_ahead() {
     assert_eq!(numbers, [None, Some(0), Some(1), Some(2)]);
 }
 
+/// The time that a reader takes is not the server's: what it forgot meanwhile is opened again.
+#[tokio::test]
+async fn a_scan_is_opened_again_after_a_long_pause_of_its_reader() {
+    let mut step = 0;
+    let fake = Fake::start(move |_: &Asked| {
+        step += 1;
+        match step {
+            1 => rows(&["a"], 7, true),
+            2 => rows(&["b"], 7, true),
+            3 => Does::Refuse("UnknownScannerException"),
+            _ => rows(&["c"], 8, false),
+        }
+    })
+    .await;
+    let client = fake.client();
+    let (sender, scanner) = Scanner::channel(1);
+    let walk = Walk::new(Arc::clone(&client), table(), Scan { batch_bytes: 1, ..Scan::all() }).unwrap();
+    let run = tokio::spawn(walk.run(sender));
+    while client.tally.told(0).servers.iter().map(|server| server.refused).sum::<u64>() == 0 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::pause();
+    tokio::time::advance(client.options.operation_timeout * 2).await;
+    tokio::time::resume();
+    assert_eq!(read(scanner).await, ["a", "b", "c"]);
+    run.await.unwrap();
+}
+
 /// A reader that goes away takes the server's scanner with it.
 #[tokio::test]
 async fn a_dropped_scan_is_closed_at_the_server() {
