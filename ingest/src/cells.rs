@@ -67,10 +67,15 @@ impl Ingest {
         })?;
         let mut tables: BTreeMap<TableName, Vec<(usize, Placed)>> = BTreeMap::new();
         let mut errors = Vec::new();
+        let mut unavailable = None;
         for index in 0..usize::try_from(count).unwrap_or(usize::MAX) {
-            match place(index) {
+            match unavailable.clone().map_or_else(|| place(index), Err) {
                 Ok(placed) => tables.entry(placed.table.clone()).or_default().push((index, placed)),
-                Err(problem) => errors.push(PointError { index, problem }),
+                Err(problem) => {
+                    // Asked no more, as each try may wait for as long as the first.
+                    unavailable = problem.is_unavailable().then(|| problem.clone());
+                    errors.push(PointError { index, problem });
+                }
             }
         }
         let parts = tables.into_iter().map(|(table, cells)| self.write_cells(&table, &cells)).collect();

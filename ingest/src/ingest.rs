@@ -151,7 +151,8 @@ impl Ingest {
     ///
     /// One bad point is one entry of the report and does not affect the others. *Cost*: for a point of a known series, one look-up
     /// and no I/O. For a new series the names are looked up in the UID table, or added to it, which blocks: on a thread of tokio,
-    /// call this inside `block_in_place`, or call [`Ingest::submit_known`] first.
+    /// call this inside `block_in_place`, or call [`Ingest::submit_known`] first. Once the store was unavailable it is asked for no
+    /// other name of the batch: all points of unknown spellings after that fail alike.
     ///
     /// # Errors
     /// `Throttled`: too much is under way. No point is taken; all count as failed.
@@ -341,25 +342,28 @@ struct Resolver<'a, 't> {
     generation: u64,
     /// Spellings that have no series, so that the store is asked for each once a batch and not once a point.
     unresolved: HashMap<Fingerprint, Problem>,
+    /// The store was away: it is asked no more for this batch, as each try may wait for as long as the first.
+    unavailable: Option<Problem>,
     /// Tags that were resolved, by their text: a host sends all its metrics with the same tags.
     tags: HashMap<RawTags<'t>, Vec<TagPair>, foldhash::fast::RandomState>,
 }
 
 impl<'a, 't> Resolver<'a, 't> {
     fn new(ingest: &'a Ingest, generation: u64) -> Self {
-        Self { ingest, generation, unresolved: HashMap::new(), tags: HashMap::default() }
+        Self { ingest, generation, unresolved: HashMap::new(), unavailable: None, tags: HashMap::default() }
     }
 
     /// Checks and resolves a point's names, and remembers the series that they give.
     fn series(&mut self, point: &RawPoint<'t>) -> std::result::Result<KnownSeries, Problem> {
         let cache = &self.ingest.series;
         let fingerprint = cache.fingerprint_of(point);
-        if let Some(problem) = self.unresolved.get(&fingerprint) {
+        if let Some(problem) = self.unresolved.get(&fingerprint).or(self.unavailable.as_ref()) {
             return Err(problem.clone());
         }
         let resolved = self.resolve(point);
         match &resolved {
             Ok(series) => cache.insert(fingerprint, series.clone()),
+            Err(problem) if problem.is_unavailable() => self.unavailable = Some(problem.clone()),
             Err(problem) => drop(self.unresolved.insert(fingerprint, problem.clone())),
         }
         resolved

@@ -181,6 +181,11 @@ impl ProblemClass {
 }
 
 impl Problem {
+    /// Whether the store was away, which it may be for the next point as well.
+    pub(crate) const fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Storage { kind: ErrorKind::Unavailable, .. })
+    }
+
     /// How it is counted and worded.
     pub const fn class(&self) -> ProblemClass {
         match self {

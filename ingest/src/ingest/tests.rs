@@ -32,6 +32,8 @@ enum Fault {
     ReadOnly,
     /// The batch is not answered until it is told to.
     Held,
+    /// No name is read.
+    Away,
 }
 
 /// A memory store with faults in its `apply` and a count of its `get`s.
@@ -63,7 +65,7 @@ impl Store for FaultyStore {
             Pending::ready(Ok(Applied { failed }))
         };
         match fault {
-            Fault::None => self.inner.apply(table, batch),
+            Fault::None | Fault::Away => self.inner.apply(table, batch),
             Fault::Row(row) => refuse(row, basalt_store::Error::TooLarge { what: "row", size: 2, limit: 1 }),
             Fault::ThrottledRow(row) => refuse(row, basalt_store::Error::Throttled { what: "memtable" }),
             Fault::ReadOnly => Pending::ready(Err(basalt_store::Error::ReadOnly { reason: "the disk is full".into() })),
@@ -77,6 +79,9 @@ impl Store for FaultyStore {
 
     fn get(&self, table: &TableName, get: Get) -> Pending<RowBatch> {
         self.gets.fetch_add(1, Ordering::Relaxed);
+        if *self.fault.lock().unwrap() == Fault::Away {
+            return Pending::ready(Err(basalt_store::Error::Closed));
+        }
         self.inner.get(table, get)
     }
 
@@ -580,6 +585,27 @@ fn a_full_index_throttles_new_series_only() {
     let report = bench.put(&format!("[{},{}]", object("m", T + 1, "1", "a"), object("m", T, "1", "b")));
     assert_eq!((report.stored, report.failed), (1, 1));
     assert_eq!(texts(&report), [(1, "Please throttle writes: the series index is full: 1 series".into())]);
+}
+
+/// Each try may wait for as long as the first.
+#[test]
+fn a_store_that_is_away_is_asked_for_one_name_of_a_batch() {
+    let bench = bench();
+    assert!(bench.put(&object("m", T, "1", "a")).is_all_stored());
+    let body = format!(
+        "[{},{},{},{}]",
+        object("n", T, "1", "a"),
+        object("m", T + 1, "1", "a"),
+        object("o", T, "1", "a"),
+        object("m", T, "1", "b")
+    );
+    let before = bench.store.gets.load(Ordering::Relaxed);
+    bench.store.set(Fault::Away);
+    let report = bench.put(&body);
+    assert_eq!((report.stored, report.failed), (1, 3), "a known series needs no name");
+    assert_eq!(bench.store.gets.load(Ordering::Relaxed) - before, 1);
+    bench.store.set(Fault::None);
+    assert!(bench.put(&body).is_all_stored());
 }
 
 #[test]
