@@ -161,6 +161,11 @@ impl Dp<'_> {
     fn written(&self) -> (Timestamp, SeqNo, bool, usize) {
         (self.cell.timestamp, self.cell.seq, !self.compacted, self.position)
     }
+
+    /// Whether it cannot be known what its value was.
+    fn is_bad(&self) -> bool {
+        matches!(value::check(self.point.qualifier.kind, self.point.value), value::Verdict::Bad { .. })
+    }
 }
 
 /// The row under check.
@@ -340,9 +345,16 @@ impl RowFsck {
                 same.reverse();
             }
             columns.extend(same.iter().map(|dp| (dp.cell.qualifier, dp.cell.value)));
+            // The sort is stable. What can be read goes first: no point gives way to what is none.
+            same.sort_by_key(Dp::is_bad);
+            let readable = same.partition_point(|dp| !dp.is_bad());
+            let (same, bad) = same.split_at(if readable > 0 { readable } else { same.len() });
             let Some((keep, others)) = same.split_first() else { continue };
             self.counts.valid_points += 1;
             self.check_value(key, keep, row);
+            for dp in bad {
+                self.check_value(key, dp, row);
+            }
             if !others.is_empty() {
                 self.check_duplicates(key, *offset_ms, keep, others, row);
             }

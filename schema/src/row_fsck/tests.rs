@@ -149,6 +149,23 @@ fn values_that_cannot_be_known_go() {
     check(&[(&[5, 0, 0], &[0, 0, 1, 0])], 1, "append data point");
 }
 
+/// A point never gives way to what is none, however much newer that is.
+#[test]
+fn of_duplicates_the_newest_that_can_be_read_stays() {
+    let bad: (&[u8], &[u8]) = (&[0, 3], &[1, 2, 3]);
+    let left = check(&[(&[0, 0], &[42]), bad], 1, "The integer value is 3 bytes long");
+    assert_eq!(left, cells(&[(&[0, 0], &[42])]));
+    let left = check(&[(&[0, 0, 0, 0x10], &[1, 2, 0]), (&[0, 1], &[9])], 1, "The integer value is 1 bytes long");
+    assert_eq!(left, cells(&[(&[0, 0, 0, 0x10], &[1, 2, 0])]));
+    let left = check(&[(&[0, 0], &[1]), (&[0, 1], &[1, 0]), bad], 2, "More than one column");
+    assert_eq!(left, cells(&[(&[0, 1], &[1, 0])]));
+    // Nothing is deleted that may not be.
+    let keep_values = RowFsckOptions { delete_bad_values: false, ..ALL };
+    assert!(run(&cells(&[(&[0, 0], &[42]), bad]), keep_values).0.is_empty());
+    // Where none can be read none stays, and each is counted once.
+    assert_eq!(check(&[(&[0, 1], &[1]), bad], 2, "The integer value is 3 bytes long"), cells(&[]));
+}
+
 #[test]
 fn compacted_cells_are_sorted_or_go() {
     let left = check(&[(&[0, 0x10, 0, 0], &[2, 1, 0])], 1, "out of order or requires a fixup");
