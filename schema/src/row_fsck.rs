@@ -351,9 +351,10 @@ impl RowFsck {
             let (same, bad) = same.split_at(if readable > 0 { readable } else { same.len() });
             let Some((keep, others)) = same.split_first() else { continue };
             self.counts.valid_points += 1;
-            self.check_value(key, keep, row);
+            let has_rivals = !others.is_empty() && !self.options.resolve_duplicates;
+            self.check_value(key, keep, has_rivals, row);
             for dp in bad {
-                self.check_value(key, dp, row);
+                self.check_value(key, dp, false, row);
             }
             if !others.is_empty() {
                 self.check_duplicates(key, *offset_ms, keep, others, row);
@@ -398,8 +399,9 @@ impl RowFsck {
         }
     }
 
-    /// Checks a value; what is right, or made right, goes into the fold.
-    fn check_value(&mut self, key: &[u8], dp: &Dp<'_>, row: &mut Row<'_>) {
+    /// Checks a value; what is right, or made right, goes into the fold. A point that has rivals, duplicates that are to stay, gets
+    /// no other column: it might take the place of one, or be newer than they are.
+    fn check_value(&mut self, key: &[u8], dp: &Dp<'_>, has_rivals: bool, row: &mut Row<'_>) {
         let qualifier = dp.point.qualifier;
         match value::check(qualifier.kind, dp.point.value) {
             value::Verdict::Good => {
@@ -409,8 +411,10 @@ impl RowFsck {
             value::Verdict::Shorter { kind, value } => {
                 self.counts.vle += 1;
                 self.counts.vle_bytes += (dp.point.value.len() - value.len()) as u64;
-                self.counts.vle_fixed += u64::from(self.options.fix);
-                self.rewrite(dp, Qualifier { kind, ..qualifier }, &value, row);
+                if !has_rivals {
+                    self.counts.vle_fixed += u64::from(self.options.fix);
+                    self.rewrite(dp, Qualifier { kind, ..qualifier }, &value, row);
+                }
             }
             value::Verdict::Repaired { value, severity, text } => {
                 self.counts.bad_encodings += 1;

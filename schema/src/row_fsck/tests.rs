@@ -191,6 +191,22 @@ fn integers_on_8_bytes_are_shortened() {
     assert!(run(&cells(long), RowFsckOptions { fix: false, ..ALL }).0.is_empty());
 }
 
+/// Written anew under the shorter name it would take another's place, or become the newest.
+#[test]
+fn of_duplicates_that_stay_none_is_shortened() {
+    let eight: (&[u8], &[u8]) = (&[0, 7], &[0, 0, 0, 0, 0, 0, 0, 5]);
+    for other in [(&[0, 0][..], &[4][..]), (&[0xF0, 0, 0, 0], &[4])] {
+        for (first_write_wins, row) in [(true, [eight, other]), (false, [other, eight])] {
+            let options = RowFsckOptions { resolve_duplicates: false, first_write_wins, ..ALL };
+            let (mend, fsck) = run(&cells(&row), options);
+            assert!(mend.is_empty(), "{mend:?}");
+            assert_eq!((fsck.counts().vle, fsck.counts().vle_fixed), (1, 0));
+            let (mend, _) = run(&cells(&row), RowFsckOptions { first_write_wins, ..ALL });
+            assert_eq!(mended(&cells(&row), &mend), cells(&[(&[0, 0], &[5])]));
+        }
+    }
+}
+
 /// OpenTSDB drops an integer that needs its 8 bytes when it folds a row.
 #[test]
 fn a_fold_loses_no_point() {
