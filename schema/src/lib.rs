@@ -104,6 +104,6 @@ pub use uid_dice::UidDice;
 pub use uid_filter::UidFilter;
 pub use uid_fsck::{Finding, Severity, UidFsck, UidFsckOptions, UidMend, UidReport};
 pub use uid_meta::{UidMeta, UidMetaEdit};
-pub use uid_table::{UidTable, UidUsage};
+pub use uid_table::{UidTable, UidUsage, decode_name};
 pub use uids::Uids;
 pub use value::{Door, Value, ValueBytes};

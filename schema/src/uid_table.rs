@@ -9,7 +9,8 @@
 //! if absent. Reverse comes before forward, so that a crash leaves an orphan at worst (a UID that nobody uses), never a name
 //! whose UID has no name. Who loses the last step to another daemon takes the winner's UID; the own one is the orphan.
 //!
-//! Names are UTF-8. *Source*: OpenTSDB 2.4 `UniqueId` (rules S-UID-FWD, -REV, -COUNTER, -CAS, -WIDTH, -RANDOM, -RENAME, -DELETE).
+//! Names are UTF-8. OpenTSDB writes Latin-1: a name that has no row in UTF-8 is looked for in that too, and rows keep the
+//! bytes that they have. *Source*: OpenTSDB 2.4 `UniqueId` (rules S-UID-FWD, -REV, -COUNTER, -CAS, -WIDTH, -RANDOM, -RENAME, -DELETE).
 
 mod assign;
 mod suggest;
@@ -265,14 +266,22 @@ impl UidTable {
 
     /// What the forward map says, past the cache.
     fn stored_uid(&self, name: &str) -> Result<Option<Uid>> {
+        Ok(self.stored_forward(name)?.map(|(uid, _)| uid))
+    }
+
+    /// The UID that the forward map says, and the row that says it.
+    fn stored_forward(&self, name: &str) -> Result<Option<(Uid, Vec<u8>)>> {
         if name.is_empty() {
             return Err(Error::EmptyName { role: self.role() });
         }
-        let Some(cell) = self.stored_cell(name.as_bytes(), UID_ID_FAMILY)? else { return Ok(None) };
-        match Uid::decode(&cell) {
-            Some(uid) if cell.len() == self.width.bytes() => Ok(Some(uid)),
-            _ => Err(self.corrupt("the UID", name.as_bytes(), Some(&cell), self.width.bytes())),
+        for row in [Some(name.as_bytes().to_vec()), latin_1(name)].into_iter().flatten() {
+            let Some(cell) = self.stored_cell(&row, UID_ID_FAMILY)? else { continue };
+            return match Uid::decode(&cell) {
+                Some(uid) if cell.len() == self.width.bytes() => Ok(Some((uid, row))),
+                _ => Err(self.corrupt("the UID", &row, Some(&cell), self.width.bytes())),
+            };
         }
+        Ok(None)
     }
 
     /// What the reverse map says, past the cache.
@@ -328,11 +337,23 @@ impl UidTable {
 const NAMES_PER_GET: usize = 4096;
 
 /// A stored name. Bytes that are no UTF-8 were written by OpenTSDB, as Latin-1.
-pub(crate) fn decode_name(bytes: &[u8]) -> String {
+///
+/// ```
+/// use basalt_schema::decode_name;
+/// assert_eq!(decode_name("Zürich".as_bytes()), "Zürich");
+/// assert_eq!(decode_name(b"Z\xFCrich"), "Zürich");
+/// ```
+pub fn decode_name(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(name) => name.to_owned(),
         Err(_) => bytes.iter().copied().map(char::from).collect(),
     }
+}
+
+/// A name as OpenTSDB would store it, where that is read as this name and is other bytes than ours.
+fn latin_1(name: &str) -> Option<Vec<u8>> {
+    let bytes: Vec<u8> = name.chars().map(|letter| u8::try_from(letter).ok()).collect::<Option<_>>()?;
+    std::str::from_utf8(&bytes).is_err().then_some(bytes)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ mod meta;
 
 use std::fmt::Write as _;
 
-use basalt_schema::{Error, Schema, Severity, TreeId, Uid, UidFsckOptions, UidKind};
-use basalt_store::{CellView, Columns, ErrorKind, Get, Scan};
+use basalt_schema::{Error, Schema, Severity, TreeId, Uid, UidFsckOptions, UidKind, decode_name};
+use basalt_store::{CellView, Columns, ErrorKind, Scan};
 use clap::Args;
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -192,11 +192,12 @@ fn grep(schema: &Schema, wanted: Option<UidKind>, pattern: &Regex) -> Result<(),
     while let Some(batch) = scanner.next_wait().transpose().map_err(failing)? {
         let mut text = String::new();
         // The row of the counters is a zero byte: no name is.
-        for row in batch.rows().filter(|row| row.key() != [0] && pattern.is_match(row.key())) {
-            for cell in row.cells() {
+        for row in batch.rows().filter(|row| row.key() != [0]) {
+            let name = decode_name(row.key());
+            for cell in row.cells().filter(|_| pattern.is_match(name.as_bytes())) {
                 let kind = kind_of_cell(&cell).filter(|kind| wanted.is_none_or(|wanted| wanted == *kind));
                 if let Some(kind) = kind {
-                    text.push_str(&line(kind, &String::from_utf8_lossy(row.key()), cell.value));
+                    text.push_str(&line(kind, &name, cell.value));
                     found = true;
                 }
             }
@@ -244,23 +245,20 @@ fn too_large(schema: &Schema, kind: UidKind, uid: Uid) -> Result<(), Failure> {
 /// Looks in all three kinds.
 fn find_any(schema: &Schema, text: &str) -> Result<(), Failure> {
     let mut out = String::new();
-    if let Some(uid) = parse_uid(text) {
+    let typed = parse_uid(text);
+    if let Some(uid) = typed {
         too_large(schema, UidKind::Metric, uid)?;
-        for kind in UidKind::ALL {
-            match schema.uids().of(kind).name(uid) {
-                Ok(name) => out.push_str(&uid_line(schema, kind, &name, uid)),
-                Err(cause) if cause.kind() == ErrorKind::NotFound => {}
-                Err(cause) => return Err(refused(&cause)),
-            }
-        }
-    } else {
-        let get = Get::row(text.as_bytes().to_vec()).with_columns(Columns::family("id"));
-        let found = schema.store().get(&schema.tables().uid, get).wait();
-        let found = found.map_err(|cause| failed("cannot read the UID table", &cause.into()))?;
-        for cell in found.rows().flat_map(|row| row.cells()) {
-            if let Some(kind) = kind_of_cell(&cell) {
-                out.push_str(&line(kind, text, cell.value));
-            }
+    }
+    for kind in UidKind::ALL {
+        let uids = schema.uids().of(kind);
+        let found = match typed {
+            Some(uid) => uids.name(uid).map(|name| uid_line(schema, kind, &name, uid)),
+            None => uids.uid(text).map(|uid| uid_line(schema, kind, text, uid)),
+        };
+        match found {
+            Ok(line) => out.push_str(&line),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => {}
+            Err(cause) => return Err(refused(&cause)),
         }
     }
     if out.is_empty() {

@@ -84,9 +84,12 @@ impl UidTable {
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.rules.check(self.role(), to)?;
         let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
-        let uid = self.stored_uid(from)?.ok_or_else(|| self.no_such_name(from))?;
+        let (uid, from_row) = self.stored_forward(from)?.ok_or_else(|| self.no_such_name(from))?;
         let row = uid.encode(self.width);
-        self.put_if_absent(to.as_bytes(), UID_ID_FAMILY, &row, Durability::Async)?;
+        // Where it has a row in Latin-1, a second one would hide that.
+        if self.stored_uid(to)?.is_none() {
+            self.put_if_absent(to.as_bytes(), UID_ID_FAMILY, &row, Durability::Async)?;
+        }
         match self.put_uid(to)? {
             Some(stored) if stored == uid && from != to => {}
             Some(stored) => {
@@ -105,7 +108,7 @@ impl UidTable {
         let mut batch = MutationBatch::new(Durability::Async);
         batch.row(&row)?.put(UID_NAME_FAMILY, self.kind.qualifier().as_bytes(), None, to.as_bytes())?;
         self.apply(batch)?;
-        self.delete_row(from.as_bytes(), UID_ID_FAMILY)?;
+        self.delete_row(&from_row, UID_ID_FAMILY)?;
         self.forget(&[from, to], uid);
         Ok(())
     }
@@ -116,9 +119,9 @@ impl UidTable {
     /// `NotFound`: no such name.
     pub fn delete(&self, name: &str) -> Result<()> {
         let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
-        let uid = self.stored_uid(name)?.ok_or_else(|| self.no_such_name(name))?;
+        let (uid, row) = self.stored_forward(name)?.ok_or_else(|| self.no_such_name(name))?;
         // Forward first: a crash between leaves an orphan, as an assignment does.
-        self.delete_row(name.as_bytes(), UID_ID_FAMILY)?;
+        self.delete_row(&row, UID_ID_FAMILY)?;
         self.delete_row(&uid.encode(self.width), UID_NAME_FAMILY)?;
         self.forget(&[name], uid);
         Ok(())

@@ -3,7 +3,7 @@
 use basalt_store::{Columns, Scan};
 use bytes::Bytes;
 
-use super::{UidTable, decode_name};
+use super::{UidTable, decode_name, latin_1};
 use crate::Result;
 use crate::tables::UID_ID_FAMILY;
 
@@ -11,32 +11,46 @@ use crate::tables::UID_ID_FAMILY;
 const FIRST_NAME: &[u8] = &[1];
 
 impl UidTable {
-    /// Up to `max` names that begin with `prefix`, case and all, in byte order. An empty prefix is every name.
+    /// Up to `max` names that begin with `prefix`, case and all, in the order of their bytes; where the prefix is not ASCII,
+    /// names in UTF-8 come before those in Latin-1. An empty prefix is every name.
     ///
-    /// *Cost*: a range scan that ends after `max` rows; memory by what is found, not by `max`.
+    /// *Cost*: a range scan that ends after `max` rows, and another where the prefix may be Latin-1; memory by what is found,
+    /// not by `max`.
     ///
     /// # Errors
     /// The store's own.
     pub fn suggest(&self, prefix: &str, max: usize) -> Result<Vec<String>> {
         let mut found = Vec::new();
-        if max == 0 {
-            return Ok(found);
+        self.suggest_rows(prefix.as_bytes(), max, &mut found)?;
+        if let Some(prefix) = latin_1(prefix) {
+            self.suggest_rows(&prefix, max, &mut found)?;
         }
-        let mut scan = Scan::prefix(prefix.as_bytes());
+        Ok(found)
+    }
+
+    /// Adds the names of rows that begin with `prefix` in its own encoding until there are `max`.
+    fn suggest_rows(&self, prefix: &[u8], max: usize, found: &mut Vec<String>) -> Result<()> {
+        if found.len() >= max {
+            return Ok(());
+        }
+        let mut scan = Scan::prefix(prefix);
         if prefix.is_empty() {
             scan.start = Bytes::from_static(FIRST_NAME);
         }
         scan.columns = Columns::column(UID_ID_FAMILY, self.kind.qualifier());
-        scan.limit_rows = u64::try_from(max).ok();
+        // Bytes beyond ASCII may begin names of the other encoding, which are passed over.
+        let is_utf8 = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok();
+        let (is_ascii, of_utf8) = (prefix.is_ascii(), is_utf8(prefix));
+        scan.limit_rows = u64::try_from(max).ok().filter(|_| is_ascii);
         let mut scanner = self.store.scan(&self.table, scan)?;
         while let Some(batch) = scanner.next_wait() {
-            for row in batch?.rows() {
+            for row in batch?.rows().filter(|row| is_ascii || is_utf8(row.key()) == of_utf8) {
                 found.push(decode_name(row.key()));
                 if found.len() == max {
-                    return Ok(found);
+                    return Ok(());
                 }
             }
         }
-        Ok(found)
+        Ok(())
     }
 }

@@ -361,6 +361,64 @@ fn latin_1_names_are_readable() {
     assert_eq!(&*table.name(Uid::new(9)).unwrap(), "température");
 }
 
+/// `S-UID-LATIN1`: a name that OpenTSDB wrote is found by what is printed of it, and gets no second UID.
+#[test]
+fn latin_1_names_are_found_renamed_and_deleted() {
+    let store = memory();
+    let uids = daemon(&store, &SchemaConfig::default());
+    let table = uids.of(UidKind::Tagv);
+    let opentsdbs = |uid: u8, name: &[u8]| {
+        put(table, name, UID_ID_FAMILY, &[0, 0, uid]);
+        put(table, &[0, 0, uid], UID_NAME_FAMILY, name);
+    };
+    put(table, COUNTER_ROW, UID_ID_FAMILY, &9u64.to_be_bytes());
+    opentsdbs(7, b"Z\xFCrich");
+    opentsdbs(8, b"Gen\xE8ve");
+    let cold = daemon(&store, &SchemaConfig::default());
+    assert_eq!(cold.preload(100).unwrap(), 2);
+    let zurich = Uid::new(7);
+    assert_eq!(table.uid("Zürich").unwrap(), zurich);
+    assert_eq!(table.uid_or_create("Zürich").unwrap(), zurich);
+    assert!(matches!(table.create("Zürich"), Err(Error::NameExists { .. })));
+    assert!(matches!(table.rename("Genève", "Zürich"), Err(Error::RenameTaken { .. })));
+    table.rename("Zürich", "Bern").unwrap();
+    assert!(table.uid("Zürich").is_err());
+    assert_eq!((table.uid("Bern").unwrap(), &*table.name(zurich).unwrap()), (zurich, "Bern"));
+    table.delete("Genève").unwrap();
+    assert!(table.uid("Genève").is_err() && table.name(Uid::new(8)).is_err());
+    assert_eq!(table.uid_or_create("Genève").unwrap(), Uid::new(10));
+    let rows: Vec<_> = dumped(table).into_iter().filter(|line| line.contains(" id ")).collect();
+    assert!(!rows.iter().any(|line| line.starts_with("5afc") || line.starts_with("47656ee8")), "{rows:?}");
+}
+
+/// `S-UID-LATIN1`: bytes that are UTF-8 are that, whatever they would be in Latin-1.
+#[test]
+fn what_is_utf_8_is_no_latin_1_name() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    create(table, &["ê"]);
+    assert!(table.uid("Ãª").is_err());
+    assert_eq!(table.uid_or_create("Ãª").unwrap(), Uid::new(2));
+    assert_eq!(table.uid("ê").unwrap(), Uid::new(1));
+}
+
+/// `S-UID-LATIN1`
+#[test]
+fn suggestions_have_latin_1_names_after_the_others() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    create(table, &["züge", "Ãx", "é", "zug"]);
+    put(table, b"z\xFCrich", UID_ID_FAMILY, &[0, 0, 9]);
+    put(table, b"\xC3x", UID_ID_FAMILY, &[0, 0, 10]);
+    let check = |prefix, max, expected: &[&str]| assert_eq!(table.suggest(prefix, max).unwrap(), expected);
+    check("z", usize::MAX, &["zug", "züge", "zürich"]);
+    check("zü", usize::MAX, &["züge", "zürich"]);
+    check("zü", 1, &["züge"]);
+    check("zür", usize::MAX, &["zürich"]);
+    check("Ã", usize::MAX, &["Ãx", "Ãx"]);
+    check("т", usize::MAX, &[]);
+}
+
 /// `S-UID-RANDOM`: the dice decide, a taken UID is drawn again, ten times at most; the counter stays away.
 #[test]
 fn random_uids_of_metrics_are_drawn_until_one_is_free() {
