@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use basalt_schema::{
-    ColumnKind, DATA_FAMILY, RowCell, RowKey, Schema, SeriesNames, StoredPoint, Value, annotation_offset_ms,
+    ColumnKind, DATA_FAMILY, PointKind, RowCell, RowKey, RowPoints, Schema, SeriesNames, StoredPoint, Value,
+    annotation_offset_ms,
 };
 use basalt_store::{CellView, Durability, MutationBatch, RowView};
 use clap::Args;
@@ -19,7 +20,8 @@ use crate::exit::{Exit, Failure};
 #[command(after_help = "\
 A query is written as for `basalt query`; its rows are whole hours, its function is not used. Without --import each
 row is shown by its key (bytes as signed decimals), metric, base time and tags, then each of its cells:
-qualifier, value, seconds into the row, l or f, time. With it a line is `metric time value k=v …`.
+qualifier, value, seconds into the row, l or f, time. With it a line is `metric time value k=v …`, and of several
+points at one time the one that a query sees is printed.
 
 Examples:
   basalt scan 1h-ago sum sys.cpu.user host=web01
@@ -152,17 +154,13 @@ fn points_of<'a>(cell: &CellView<'a>) -> Result<Vec<StoredPoint<'a>>, basalt_sch
 }
 
 /// Seconds, or milliseconds where the point was written in them; into the row and since 1970.
-fn times(point: &StoredPoint<'_>, base: i64) -> (i64, i64) {
-    let offset = i64::from(point.qualifier.offset_ms);
-    if point.qualifier.kind.is_millis() {
-        (offset, base * 1000 + offset)
-    } else {
-        (offset / 1000, base + offset / 1000)
-    }
+fn times(offset_ms: u32, kind: PointKind, base: i64) -> (i64, i64) {
+    let offset = i64::from(offset_ms);
+    if kind.is_millis() { (offset, base * 1000 + offset) } else { (offset / 1000, base + offset / 1000) }
 }
 
 fn point_as_stored(point: &StoredPoint<'_>, base: i64) -> String {
-    let (delta, time) = times(point, base);
+    let (delta, time) = times(point.qualifier.offset_ms, point.qualifier.kind, base);
     format!(
         "{}\t{}\t{delta}\t{}\t{time}\t({})",
         java::bytes(&point.qualifier.encode()),
@@ -172,7 +170,8 @@ fn point_as_stored(point: &StoredPoint<'_>, base: i64) -> String {
     )
 }
 
-/// A row's points as lines for `import`.
+/// A row's points as lines for `import`, which takes the later line for the newer point: cell by cell as OpenTSDB has them, or,
+/// where two are of one time, those that readers see in order of time.
 fn as_lines(schema: &Schema, row: &RowView<'_>, text: &mut String) -> Result<(), Failure> {
     let unreadable = |cause: basalt_schema::Error| failed(&format!("row {}", java::bytes(row.key())), &cause);
     let key = schema.layout().decode(row.key()).map_err(unreadable)?;
@@ -184,23 +183,80 @@ fn as_lines(schema: &Schema, row: &RowView<'_>, text: &mut String) -> Result<(),
     for (key, value) in java::hash_order(&tags(&names)) {
         write!(suffix, " {key}={value}").unwrap_or_default();
     }
-    let base = i64::from(key.base().seconds());
+    let mut stored = Vec::new();
     for cell in row.cells() {
-        for point in points_of(&cell).map_err(unreadable)? {
-            let value = match Value::decode(point.qualifier.kind, point.value) {
-                Some(Value::Int(value)) => value.to_string(),
-                Some(Value::Float(value)) => java::double(value),
-                None => {
-                    let line = format!("row {}: a value of a length that no value has", java::bytes(row.key()));
-                    return Err(Failure::new(Exit::Damage, line));
-                }
+        for StoredPoint { qualifier, value } in points_of(&cell).map_err(unreadable)? {
+            let Some(value) = Value::decode(qualifier.kind, value) else {
+                let line = format!("row {}: a value of a length that no value has", java::bytes(row.key()));
+                return Err(Failure::new(Exit::Damage, line));
             };
-            writeln!(text, "{} {} {value}{suffix}", names.metric, times(&point, base).1).unwrap_or_default();
+            stored.push((qualifier.offset_ms, qualifier.kind, value));
         }
+    }
+    let mut seen = RowPoints::default();
+    seen.decode(row.cells().map(RowCell::from), schema.config().duplicates()).map_err(unreadable)?;
+    if seen.len() < stored.len() {
+        let points = seen.offsets_ms().iter().zip(seen.kinds()).zip(seen.values());
+        stored = points.map(|((offset, kind), word)| (*offset, *kind, Value::from_word(*kind, *word))).collect();
+    }
+    let base = i64::from(key.base().seconds());
+    for (offset_ms, kind, value) in stored {
+        let value = match value {
+            Value::Int(value) => value.to_string(),
+            Value::Float(value) => java::double(value),
+        };
+        writeln!(text, "{} {} {value}{suffix}", names.metric, times(offset_ms, kind, base).1).unwrap_or_default();
     }
     Ok(())
 }
 
 fn is_points(cell: &CellView<'_>) -> bool {
     matches!(ColumnKind::of(cell.qualifier), ColumnKind::Point | ColumnKind::Compacted | ColumnKind::Appended)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use basalt_schema::{BaseTime, SchemaConfig, TagPair, Tsuid, UidKind};
+    use basalt_store::{ManualClock, MemoryStore, Scan, Timestamp};
+
+    use super::*;
+
+    /// The lines of a row of these cells, written in this order.
+    fn check(cells: &[(&[u8], &[u8])], expected: &[&str]) {
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp(1)))));
+        let schema = Schema::open(store, SchemaConfig::default()).unwrap();
+        let uid = |kind, name| schema.uids().of(kind).uid_or_create(name).unwrap();
+        let (metric, key, value) = (uid(UidKind::Metric, "m"), uid(UidKind::Tagk, "h"), uid(UidKind::Tagv, "a"));
+        let tsuid = Tsuid::new(metric, &[TagPair { key, value }], schema.layout().widths);
+        let row = schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_356_998_400));
+        for (time, (qualifier, value)) in (1..).zip(cells) {
+            let mut batch = MutationBatch::new(Durability::Async);
+            batch.row(&row).unwrap().put(DATA_FAMILY, qualifier, Some(Timestamp(time)), value).unwrap();
+            schema.store().apply(&schema.tables().data, batch).wait().unwrap();
+        }
+        let mut scanner = schema.store().scan(&schema.tables().data, Scan::all()).unwrap();
+        let mut text = String::new();
+        while let Some(batch) = scanner.next_wait() {
+            batch.unwrap().rows().for_each(|row| as_lines(&schema, &row, &mut text).unwrap());
+        }
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+    }
+
+    /// `C-SCAN`: `import` takes the later line for the newer point, so the older ones may not come behind it.
+    #[test]
+    fn of_points_at_one_time_the_newest_is_dumped() {
+        let folded: (&[u8], &[u8]) = (&[0, 0, 0, 0x10], &[1, 2, 0]);
+        check(&[folded, (&[0, 0], &[9])], &["m 1356998400 9 h=a", "m 1356998401 2 h=a"]);
+        check(&[(&[0, 0], &[9]), folded], &["m 1356998400 1 h=a", "m 1356998401 2 h=a"]);
+        check(&[(&[0, 0], &[9]), (&[0xF0, 0, 0, 0], &[8])], &["m 1356998400000 8 h=a"]);
+    }
+
+    /// `C-SCAN`: all others come as OpenTSDB dumps them.
+    #[test]
+    fn points_of_different_times_are_dumped_cell_by_cell() {
+        let cells: [(&[u8], &[u8]); 2] = [(&[0, 0x10], &[1]), (&[0xF0, 0, 0x10, 0], &[2])];
+        check(&cells, &["m 1356998401 1 h=a", "m 1356998400064 2 h=a"]);
+    }
 }
