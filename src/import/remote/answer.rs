@@ -5,6 +5,10 @@ use serde::Deserialize;
 use crate::exit::{Exit, Failure};
 use crate::peer::Answer;
 
+/// How the errors of good points begin that could not be stored now; the others are of bad points, which never will be.
+/// *Source*: OpenTSDB 2.4 `PutDataPointRpc`; a server that is not strict answers 503 instead.
+const LATER: [&str; 4] = ["Please throttle", "Storage exception", "Write timedout", "Timeout exception"];
+
 /// Why no point of a request counts as answered.
 #[derive(Debug)]
 pub(super) enum NoReport {
@@ -43,6 +47,9 @@ pub(super) fn refused(answer: &Answer, points: usize) -> Result<Vec<String>, NoR
     if answered != points as u64 || report.errors.len() as u64 != report.failed {
         return Err(NoReport::Refused(format!("of {points} points {answered} are told of: {}", answer.said())));
     }
+    if let Some(later) = report.errors.iter().find(|of| LATER.iter().any(|text| of.error.starts_with(text))) {
+        return Err(NoReport::Later(later.error.clone()));
+    }
     Ok(report.errors.into_iter().map(|error| format!("{}: {}", error.error, error.datapoint)).collect())
 }
 
@@ -77,5 +84,21 @@ mod tests {
         check(413, "", Err(false));
         check(503, "{}", Err(true));
         check(500, r#"{"success":3,"failed":0,"errors":[]}"#, Err(true));
+    }
+
+    /// A good point that could not be stored now must not count as refused: it would be skipped for good.
+    #[test]
+    fn points_that_could_not_be_stored_now_are_told_from_bad_ones() {
+        let later = [
+            "Please throttle",
+            "Please throttle writes: the series index is full",
+            "Storage exception: the store is read-only",
+            "Write timedout",
+            "Timeout exception",
+        ];
+        for (error, status) in later.into_iter().flat_map(|error| [(error, 200), (error, 400)]) {
+            let errors = format!(r#"[{{"error":"Unknown metric"}},{{"error":"{error}"}}]"#);
+            check(status, &format!(r#"{{"success":1,"failed":2,"errors":{errors}}}"#), Err(true));
+        }
     }
 }
