@@ -156,8 +156,7 @@ impl Road {
         progress: &mut Progress<'_>,
     ) -> Result<(), Failure> {
         let mut source = Source::open(path)?;
-        let skipped = source.skip(progress.done(path))?;
-        progress.open(path, skipped, source.bytes_all());
+        progress.open(path, &mut source)?;
         while let Some((text, lines_end)) = source.block()? {
             while self.sent - self.taken >= BLOCKS_MAX {
                 self.take(target, progress)?;
@@ -239,6 +238,28 @@ mod tests {
         assert_eq!((sum.stored, sum.refused, sum.skipped), (2, 1, 0));
         assert!(target.stored.lock().unwrap().contains(&"b 1 2 h=a".to_owned()));
         assert_eq!(run(&job, &target).unwrap().skipped, 3, "what may be skipped is done");
+    }
+
+    /// Another file of the name, or another standard input, is not taken for what the state file tells of.
+    #[test]
+    fn of_another_file_nothing_is_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, state) = (folder.path().join("points"), folder.path().join("state"));
+        let job = Job { paths: vec![path.clone()], resume: Some(state.clone()), rate: None, skip_errors: false };
+        let target = Picky::default();
+        let again = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            run(&job, &target).map(|sum| (sum.stored, sum.skipped)).map_err(|failure| failure.line)
+        };
+        assert_eq!(again("a 1 1 h=a\nb 1 1 h=a"), Ok((2, 0)));
+        assert_eq!(again("a 1 1 h=a\nb 1 1 h=a\nc 1 1 h=a\n"), Ok((1, 2)), "a file may grow");
+        for other in ["d 1 1 h=a\ne 1 1 h=a\nf 1 1 h=a\ng 1 1 h=a\n", "a 1 1 h=a\n", ""] {
+            assert!(again(other).unwrap_err().contains("does not begin as it did"), "{other}");
+        }
+        // As older versions wrote it: lines alone.
+        std::fs::write(&state, serde_json::json!({ path.display().to_string(): 2 }).to_string()).unwrap();
+        assert_eq!(again("h 1 1 h=a\ni 1 1 h=a\nj 1 1 h=a\n"), Ok((1, 2)));
+        assert!(again("k 1 1 h=a\nl 1 1 h=a\nm 1 1 h=a\n").is_err());
     }
 
     /// Of two points at one instant the later line wins, so the order is part of what is imported.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::resume::Resume;
+use super::source::Source;
 use super::{Job, Stored, Sum, Target};
 use crate::exit::{Exit, Failure};
 
@@ -41,6 +42,8 @@ pub(super) struct Progress<'a> {
     early: BTreeMap<u64, Outcome>,
     next: u64,
     path: PathBuf,
+    /// The first bytes of the file.
+    head: Vec<u8>,
     /// Lines of the file stored and not yet remembered.
     lines: Option<u64>,
     bar: ProgressBar,
@@ -64,22 +67,25 @@ impl<'a> Progress<'a> {
             early: BTreeMap::new(),
             next: 0,
             path: PathBuf::new(),
+            head: Vec::new(),
             lines: None,
             bar: ProgressBar::hidden(),
             told: (!std::io::stderr().is_terminal()).then(Instant::now),
         })
     }
 
-    /// Lines of `path` that earlier runs did.
-    pub(super) fn done(&self, path: &Path) -> u64 {
-        self.resume.done(path)
-    }
-
-    /// A file begins.
-    pub(super) fn open(&mut self, path: &Path, skipped: u64, bytes_all: u64) {
-        self.sum.skipped += skipped;
+    /// A file begins: passes over the lines that earlier runs did.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is another file than that of earlier runs.
+    pub(super) fn open(&mut self, path: &Path, source: &mut Source) -> Result<(), Failure> {
         path.clone_into(&mut self.path);
+        source.head()?.clone_into(&mut self.head);
+        self.sum.skipped += source.skip(self.resume.done(path, &self.head)?)?;
+        let bytes_all = source.bytes_all();
         self.bar = ProgressBar::new(bytes_all).with_style(style()).with_message(path.display().to_string());
+        Ok(())
     }
 
     /// A file is at its end.
@@ -123,7 +129,7 @@ impl<'a> Progress<'a> {
         self.checkpointed = Instant::now();
         let Some(lines) = self.lines.take() else { return Ok(()) };
         target.sync()?;
-        self.resume.advance(&self.path, lines)
+        self.resume.advance(&self.path, &self.head, lines)
     }
 
     /// What was done up to now.

@@ -1,7 +1,11 @@
-//! What an import has done so far, in a small JSON file: lines by path.
+//! What an import has done so far, in a small JSON file: by path the lines done, and how the file began.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use basalt_schema::hex_lower;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::aside::replace;
 use crate::exit::{Exit, Failure};
@@ -10,33 +14,73 @@ use crate::exit::{Exit, Failure};
 #[derive(Debug)]
 pub(super) struct Resume {
     file: Option<PathBuf>,
-    lines: BTreeMap<String, u64>,
+    done: BTreeMap<String, Done>,
+}
+
+/// What is done of a file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Done {
+    /// As older versions wrote it.
+    Lines(u64),
+    /// And the first bytes of these lines, by their number and SHA-256: another file of its name is told from it, and a line
+    /// that was refused can be mended.
+    Of { lines: u64, head_bytes: usize, head_sha256: String },
+}
+
+impl Done {
+    /// Lines of a file that begins with `head`; none if it is another.
+    fn lines(&self, head: &[u8]) -> Option<u64> {
+        match self {
+            Self::Lines(lines) => Some(*lines),
+            Self::Of { lines, head_bytes, head_sha256 } => {
+                let same = head.get(..*head_bytes).is_some_and(|head| sha256(head) == *head_sha256);
+                same.then_some(*lines)
+            }
+        }
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    hex_lower(&Sha256::digest(bytes))
 }
 
 impl Resume {
     /// Reads `file`; one that is not there means that nothing is done.
     pub(super) fn load(file: Option<&Path>) -> Result<Self, Failure> {
-        let Some(path) = file else { return Ok(Self { file: None, lines: BTreeMap::new() }) };
+        let Some(path) = file else { return Ok(Self { file: None, done: BTreeMap::new() }) };
         let fail = |why: String| Failure::new(Exit::Failure, format!("cannot use {}: {why}", path.display()));
-        let lines = match std::fs::read(path) {
+        let done = match std::fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|cause| fail(cause.to_string()))?,
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
             Err(cause) => return Err(fail(cause.to_string())),
         };
-        Ok(Self { file: Some(path.to_owned()), lines })
+        Ok(Self { file: Some(path.to_owned()), done })
     }
 
-    /// Lines of `path` that need not be sent again.
-    pub(super) fn done(&self, path: &Path) -> u64 {
-        self.lines.get(&path.display().to_string()).copied().unwrap_or(0)
+    /// Lines of `path`, which begins with `head`, that need not be sent again.
+    ///
+    /// # Errors
+    ///
+    /// It is not the file that lines were stored of: nobody knows which of its own are.
+    pub(super) fn done(&self, path: &Path, head: &[u8]) -> Result<u64, Failure> {
+        let Some(done) = self.done.get(&path.display().to_string()) else { return Ok(0) };
+        done.lines(head).ok_or_else(|| {
+            let line = "does not begin as it did when lines of it were stored: name another file for --resume";
+            Failure::new(Exit::Failure, format!("{} {line}", path.display()))
+        })
     }
 
-    /// Remembers that the first `lines` of `path` are stored. Written aside and renamed: an import that is killed
+    /// Remembers that the first `lines` of `path`, which begins with `head`, are stored. Written aside and renamed: an import that is killed
     /// meanwhile leaves the file as it was before, never half of one.
-    pub(super) fn advance(&mut self, path: &Path, lines: u64) -> Result<(), Failure> {
+    pub(super) fn advance(&mut self, path: &Path, head: &[u8], lines: u64) -> Result<(), Failure> {
         let Some(file) = &self.file else { return Ok(()) };
-        self.lines.insert(path.display().to_string(), lines);
-        serde_json::to_vec(&self.lines)
+        let count = usize::try_from(lines).unwrap_or(usize::MAX);
+        let head_bytes = head.split_inclusive(|byte| *byte == b'\n').take(count).map(<[u8]>::len).sum();
+        let head_sha256 = sha256(head.get(..head_bytes).unwrap_or_default());
+        let done = Done::Of { lines, head_bytes, head_sha256 };
+        self.done.insert(path.display().to_string(), done);
+        serde_json::to_vec(&self.done)
             .map_err(std::io::Error::from)
             .and_then(|bytes| replace(file, &bytes))
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", file.display())))

@@ -13,6 +13,9 @@ use crate::exit::{Exit, Failure};
 /// Bytes of a block, more or less: some five thousand points. A line as long as that is an error of the file.
 const BLOCK_BYTES: usize = 512 << 10;
 
+/// Bytes by which a file is told from another: some fifty points.
+const HEAD_BYTES: usize = 4 << 10;
+
 /// A file under way.
 pub(super) struct Source {
     shown: String,
@@ -59,6 +62,13 @@ impl Source {
         self.bytes_read.load(Ordering::Relaxed)
     }
 
+    /// The first [`HEAD_BYTES`], or all that there are; to be asked before lines are taken.
+    pub(super) fn head(&mut self) -> Result<&[u8], Failure> {
+        assert_eq!(self.lines, 0, "BUG: lines are gone from the head");
+        self.fill()?;
+        Ok(self.rest.get(..HEAD_BYTES).unwrap_or(&self.rest))
+    }
+
     /// Passes over the first `count` lines; gives how many there were.
     pub(super) fn skip(&mut self, count: u64) -> Result<u64, Failure> {
         while self.lines < count {
@@ -80,12 +90,7 @@ impl Source {
 
     /// The next lines, some [`BLOCK_BYTES`]; none at the end.
     pub(super) fn block(&mut self) -> Result<Option<Lines>, Failure> {
-        while !self.ended && self.rest.len() < BLOCK_BYTES {
-            let wanted = (BLOCK_BYTES - self.rest.len()) as u64;
-            let read = self.reader.by_ref().take(wanted).read_to_end(&mut self.rest);
-            let read = read.map_err(|cause| self.fail(&cause.to_string()))?;
-            self.ended = read == 0;
-        }
+        self.fill()?;
         let end = if self.ended { Some(self.rest.len()) } else { ends(&self.rest).next_back().map(|end| end + 1) };
         let end = end.ok_or_else(|| self.fail("the line has no end"))?;
         let after = self.rest.split_off(end);
@@ -93,6 +98,16 @@ impl Source {
         let unfinished = text.last().is_some_and(|last| *last != b'\n');
         self.lines += ends(&text).count() as u64 + u64::from(unfinished);
         Ok((!text.is_empty()).then_some((text, self.lines)))
+    }
+
+    fn fill(&mut self) -> Result<(), Failure> {
+        while !self.ended && self.rest.len() < BLOCK_BYTES {
+            let wanted = (BLOCK_BYTES - self.rest.len()) as u64;
+            let read = self.reader.by_ref().take(wanted).read_to_end(&mut self.rest);
+            let read = read.map_err(|cause| self.fail(&cause.to_string()))?;
+            self.ended = read == 0;
+        }
+        Ok(())
     }
 
     fn fail(&self, why: &str) -> Failure {

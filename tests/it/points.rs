@@ -136,14 +136,21 @@ fn import_goes_on_where_it_was() {
         let output = run(&arguments);
         (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
     };
-    std::fs::write(&file, "it.m 1356998400 1 host=a\nit.m 1356998460 2 host=a\n").unwrap();
+    let two = "it.m 1356998400 1 host=a\nit.m 1356998460 2 host=a\n";
+    std::fs::write(&file, two).unwrap();
     let (code, said) = import(&[]);
     assert!(code == Some(0) && said.contains("2 points stored"), "{said}");
-    std::fs::write(&file, "it.m 1 1 host=a\nit.m 2 2 host=a\nit.m 1356998520 x host=a\n").unwrap();
+    std::fs::write(&file, format!("{two}it.m 1356998520 x host=a\n")).unwrap();
     let (code, said) = import(&[]);
     assert!(code == Some(1) && said.contains("Unable to parse value to a number"), "{said}");
+    // A line that was refused may be mended.
+    let three = format!("{two}it.m 1356998520 3 host=a\n");
+    std::fs::write(&file, &three).unwrap();
+    let (code, said) = import(&[]);
+    assert!(code == Some(0) && said.contains("1 points stored, 0 refused, 2 lines done before"), "{said}");
+    std::fs::write(&file, format!("{three}it.m 1356998580 x host=a\n")).unwrap();
     let (code, said) = import(&["--skip-errors"]);
-    assert!(code == Some(0) && said.contains("0 points stored, 1 refused, 2 lines done before"), "{said}");
+    assert!(code == Some(0) && said.contains("0 points stored, 1 refused, 3 lines done before"), "{said}");
     assert_eq!(daemon.get(ALL).json()[0]["dps"]["1356998460"], 2);
 }
 
