@@ -15,7 +15,7 @@ const URL_DEFAULT: &str = "http://127.0.0.1:4242";
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A line is `metric time value tag=value …`, as OpenTSDB's import reads and `scan --import` writes it;
-a word `put` before it is taken too. Files may be gzipped, whatever their names; `-` is standard input.
+a word `put` before it is taken too. A line that begins with `#` and is no point is a comment. Files may be gzipped, whatever their names; `-` is standard input.
 A block of lines counts as done when it is durable: a server is sent `/api/put?details`, and answers for
 each point.
 

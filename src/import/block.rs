@@ -28,11 +28,13 @@ pub(super) fn read(text: &str) -> (Vec<RawPoint<'_>>, Vec<Problem>) {
     let (mut points, mut problems) = (Vec::with_capacity(text.len() / 64), Vec::new());
     for line in text.split('\n') {
         let line = line.trim_matches(|letter: char| letter.is_ascii_whitespace());
-        if line.is_empty() || line.starts_with('#') {
+        if line.is_empty() {
             continue;
         }
         match parse_import_line(line.strip_prefix("put ").unwrap_or(line)) {
             Ok(point) => points.push(point),
+            // A comment. Names may begin so too, where the configuration allows it.
+            Err(_) if line.starts_with('#') => {}
             Err(problem) => problems.push(problem),
         }
     }
@@ -50,6 +52,14 @@ mod tests {
         let (points, problems) = read("a 1 2 x=y\r\n\n# note\nput b 1 2 x=y\n  c 1 2 x=y  \nd 1\n");
         let names: Vec<_> = points.iter().filter_map(|point| point.metric).map(RawText::raw).collect();
         assert_eq!((names, problems.len()), (vec!["a", "b", "c"], 1));
+    }
+
+    /// `#` may be a letter of names (`tsd.core.tag.allow_specialchars`).
+    #[test]
+    fn a_comment_is_what_is_no_point() {
+        let (points, problems) = read("#m 1356998400 1 h=a\n# m 1356998400 1 h=a\n#\n#m 1356998400\n");
+        let names: Vec<_> = points.iter().filter_map(|point| point.metric).map(RawText::raw).collect();
+        assert_eq!((names, problems.len()), (vec!["#m"], 0));
     }
 
     /// Whatever a file holds, each of its lines that is neither blank nor a comment is a point or a problem with words.
@@ -101,7 +111,8 @@ mod tests {
                 }
             }
             let lines = text.split('\n').map(|line| line.trim_matches(|letter: char| letter.is_ascii_whitespace()));
-            let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).count();
+            let is_comment = |line: &str| line.starts_with('#') && parse_import_line(line).is_err();
+            let lines = lines.filter(|line| !line.is_empty() && !is_comment(line)).count();
             let (points, problems) = read(&text);
             assert_eq!(points.len() + problems.len(), lines, "{text:?}");
             assert!(problems.iter().all(|problem| !problem.telnet_text("put").is_empty()), "{text:?}");
