@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - A record holds for all changes up to its number when the index knew the series of every such change, and all of them are
-//!   in this record and those before it. So every beginning of the log is true, and a log that lost its end costs a longer look.
+//!   in this record and those before it; the UIDs of its series are on disk. So every beginning of the log is true,
+//!   and a log that lost its end costs a longer look.
 //! - Who writes rows adds their series to the index first ([`crate::IndexedStore`] does for those who know no series); rows
 //!   written without an index, as by the shell on a closed folder, have later numbers than the last record.
 
@@ -105,8 +106,8 @@ impl Keeping {
 
     /// Writes down what the index knows more than its log says. On disk when it returns.
     ///
-    /// *Cost*: by the number of new series; all of them where the log is written anew. Where older rows came back, a scan of all
-    /// row keys.
+    /// *Cost*: by the number of new series, and a sync of the store where there are any; all of them where the log is written
+    /// anew. Where older rows came back, a scan of all row keys.
     ///
     /// # Errors
     /// As [`SeriesIndex::rebuild`], and the log's own; the next call goes on from there.
@@ -122,6 +123,10 @@ impl Keeping {
         let (upto, series) = (log.synced(), index.len());
         if !state.is_lost && (state.upto, state.series) == (upto, series) {
             return Ok(());
+        }
+        if state.is_lost || state.series < series {
+            // A crash takes back what is not on disk, and then other names are given the UIDs of series that are new.
+            rows.store.sync().wait()?;
         }
         let known = Known { index, scope: *scope, series };
         let is_long = state.records > RECORDS_MAX + series / BLOCK_SERIES;

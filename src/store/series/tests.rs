@@ -1,6 +1,8 @@
 //! The index of a folder that is opened again, whoever wrote to it meanwhile and whatever became of its log.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 
 use basalt_engine::{Engine, EngineOptions, Workers};
 use basalt_schema::{BaseTime, IndexedStore, SchemaConfig, Tsuid};
@@ -60,9 +62,29 @@ impl Folder {
         assert_eq!((read.log, read.rows_count), (log, rows), "{read:?}");
     }
 
+    /// Does what waits for the disk; the engine has no threads of its own.
+    fn pumped<T>(&self, work: impl FnOnce() -> T) -> T {
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    self.engine.pump().unwrap();
+                    std::thread::yield_now();
+                }
+            });
+            let result = work();
+            done.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+
+    fn checkpoint(&self) {
+        self.pumped(|| self.schema.checkpoint()).unwrap();
+    }
+
     fn close(self) {
         self.sync();
-        self.schema.checkpoint().unwrap();
+        self.checkpoint();
         self.engine.close().unwrap();
     }
 
@@ -106,7 +128,7 @@ fn after_a_kill_rows_behind_the_last_checkpoint_are_looked_at_wherever_they_are(
     (0..10).for_each(|number| first.take(number));
     first.sync();
     first.engine.flush(&first.schema.tables().data).unwrap();
-    first.schema.checkpoint().unwrap();
+    first.checkpoint();
     // One lies in a file then, one in the log of changes only.
     first.take(10);
     first.engine.flush(&first.schema.tables().data).unwrap();
@@ -116,13 +138,32 @@ fn after_a_kill_rows_behind_the_last_checkpoint_are_looked_at_wherever_they_are(
     open(copied.path()).knows(0..12, LogRead::Whole, 2);
 }
 
+/// What is not on disk a crash takes back, and its UIDs are given to other names.
+#[test]
+fn a_series_is_not_written_down_before_its_rows_are_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path());
+    first.take(0);
+    std::thread::scope(|scope| {
+        let (kept, is_kept) = channel();
+        let schema = &first.schema;
+        scope.spawn(move || kept.send(schema.checkpoint()));
+        // It waits for the disk; were it to go on, it would be over long before the time is.
+        let early = is_kept.recv_timeout(Duration::from_millis(200));
+        assert!(early.is_err(), "a series was written down before its rows");
+        first.pumped(|| is_kept.recv()).unwrap().unwrap();
+    });
+    let copied = copy(dir.path());
+    open(copied.path()).knows(0..1, LogRead::Whole, 1);
+}
+
 #[test]
 fn a_merge_of_files_after_the_checkpoint_hides_no_row() {
     let dir = tempfile::tempdir().unwrap();
     let first = open(dir.path());
     first.take(0);
     first.sync();
-    first.schema.checkpoint().unwrap();
+    first.checkpoint();
     first.take(16);
     first.engine.compact(&first.schema.tables().data, Compaction::Major).unwrap();
     first.kill();
@@ -174,18 +215,17 @@ fn series_of_a_snapshot_are_known_when_it_comes_back() {
         std::fs::remove_file(dir.path().join("side-series.log")).unwrap_or_default();
         let second = open(dir.path());
         second.knows(0..0, LogRead::Absent, 0);
-        second.schema.checkpoint().unwrap();
+        second.checkpoint();
         second.engine.disable_table(&data).unwrap();
         let store: Arc<dyn Store> = if is_running {
             Arc::new(IndexedStore::new(Arc::clone(&second.schema)))
         } else {
             Arc::clone(&second.engine) as Arc<dyn Store>
         };
-        store.restore_snapshot("s").unwrap();
-        store.enable_table(&data).unwrap();
+        second.pumped(|| store.restore_snapshot("s").and_then(|()| store.enable_table(&data))).unwrap();
         drop(store);
         if is_running {
-            second.schema.checkpoint().unwrap();
+            second.checkpoint();
             assert!(second.schema.index().id(&tsuid(0)).is_some());
         }
         second.sync();
@@ -231,11 +271,11 @@ fn a_log_from_a_later_state_is_gone_before_the_numbers_come_again() {
     let first = open(dir.path());
     first.take(0);
     first.sync();
-    first.schema.checkpoint().unwrap();
+    first.checkpoint();
     let earlier = copy(dir.path());
     (1..9).for_each(|number| first.take(number));
     first.sync();
-    first.schema.checkpoint().unwrap();
+    first.checkpoint();
     let log = "side-series.log";
     std::fs::copy(dir.path().join(log), earlier.path().join(log)).unwrap();
     let second = open(earlier.path());
