@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use basalt_ingest::{Ingest, IngestCounts, IngestLimits};
+use basalt_ingest::{Door, Ingest, IngestCounts, IngestLimits};
 use basalt_query::{Compat, Limits, Options, QueryEngine, parse_zone};
 use basalt_rewrite::Rewriter;
 use basalt_schema::{IndexedStore, Schema, UidKind, UidTable, UidUsage};
@@ -20,12 +20,16 @@ use crate::metrics::Metrics;
 use crate::publish::Publisher;
 use crate::register::Register;
 use crate::rewriting;
-use crate::seats::Seats;
+use crate::seats::{Seat, Seats};
 use crate::store::{self, Opened};
 
 /// How many operators' commands run at once, and how many wait.
 const OPERATORS_RUNNING: usize = 4;
 const OPERATORS_WAITING: usize = 16;
+/// Puts that look up or make names at once, and those that wait for it: each may hold a thread for as long as a cluster is away,
+/// and threads are bounded.
+const ASKERS_RUNNING: usize = 64;
+const ASKERS_WAITING: usize = 1_024;
 
 /// The running daemon, behind one `Arc`.
 #[derive(Debug)]
@@ -44,6 +48,8 @@ pub(crate) struct App {
     pub(crate) seats: Arc<Seats>,
     /// Which operator's commands may run now.
     pub(crate) operators: Arc<Seats>,
+    /// Who may hold a thread now that waits for names.
+    pub(crate) askers: Arc<Seats>,
     /// Who may do what.
     pub(crate) users: Users,
     /// Where points go.
@@ -93,6 +99,7 @@ impl App {
             seats: Arc::new(Seats::new(config.query.max_concurrent, config.query.max_waiting)),
             users: Users::default(),
             operators: Arc::new(Seats::new(OPERATORS_RUNNING, OPERATORS_WAITING)),
+            askers: Arc::new(Seats::new(ASKERS_RUNNING, ASKERS_WAITING)),
             ingest,
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
             store: Arc::new(store),
@@ -135,6 +142,15 @@ impl App {
     pub(crate) fn sync(&self) -> Result<(), Failure> {
         let synced = self.store.schema.store().sync().wait();
         synced.map_err(|cause| Failure::new(store::exit_of(cause.kind()), format!("cannot sync the store: {cause}")))
+    }
+
+    /// The right to submit points whose names may have to be looked up or made, which blocks. Waits for it a while.
+    ///
+    /// # Errors
+    ///
+    /// `Throttled`: too many are at it; the points are counted as failed.
+    pub(crate) async fn may_ask(&self, points: usize, door: Door) -> basalt_ingest::Result<Seat> {
+        self.askers.take().await.map_err(|_| self.ingest.turn_away(points, ASKERS_RUNNING, door))
     }
 
     /// The HTTP endpoints over this app.
@@ -193,9 +209,17 @@ impl App {
         self.store.schema.uids().of(kind).usage()
     }
 
-    /// Forgets cached names; the next use reads them from the tables.
-    pub(crate) fn drop_caches(&self) {
-        self.store.schema.uids().drop_caches();
+    /// Forgets cached names; the next use reads them from the tables. Waits for names that are being read, on a thread that may.
+    ///
+    /// # Errors
+    ///
+    /// As [`App::with_schema`].
+    pub(crate) async fn drop_caches(&self) -> Result<(), ApiError> {
+        let forget = |schema: &Schema| {
+            schema.uids().drop_caches();
+            Ok(())
+        };
+        self.with_schema(forget).await
     }
 
     /// Why writes or queries are not served now; `None` when they are.
@@ -315,12 +339,39 @@ pub(crate) fn query_limits(config: &Config) -> Limits {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::config::StoreKind;
+    use crate::telnet::{PutKind, put_lines};
+
+    /// No thread is held by those that wait; a known series needs no seat.
+    #[tokio::test(start_paused = true)]
+    async fn puts_with_new_names_wait_for_one_of_some_seats_and_are_throttled() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        let app = App::open(config).await.unwrap();
+        let lines: [&[u8]; 2] = [b"put m 2 1 a=b", b"put n 2 1 a=b"];
+        let known = basalt_ingest::parse_put_line("put m 1 1 a=b").unwrap();
+        assert!(app.ingest.submit(&[known], Door::Telnet).unwrap().await.is_all_stored());
+        let mut seats = Vec::new();
+        for _ in 0..ASKERS_RUNNING {
+            seats.push(app.may_ask(1, Door::Http).await.unwrap());
+        }
+        let refused = app.may_ask(3, Door::Http).await.unwrap_err();
+        assert_eq!(refused.to_string(), "puts with new names under way are at the limit of 64: try again");
+        assert_eq!(app.points().doors[Door::Http.index()].failed(), 3);
+        assert!(put_lines(&app, Door::Telnet, PutKind::Put, &lines[..1]).await.is_empty());
+        let texts = put_lines(&app, Door::Telnet, PutKind::Put, &lines[1..]).await;
+        assert!(texts.len() == 1 && texts[0].contains("throttle"), "{texts:?}");
+        seats.pop();
+        assert!(app.may_ask(1, Door::Http).await.is_ok());
+    }
+
     /// `O-STATS`: `tsd.stats.canonical`.
     #[test]
     fn o_stats_a_host_is_named_with_its_domain_where_that_is_known() {
         let hosts = "127.0.0.1 localhost\n# 10.0.0.1 no.example web01\n10.0.0.1 web01.example.org web01 # web\n";
-        assert_eq!(super::canonical("web01", hosts), "web01.example.org");
-        assert_eq!(super::canonical("web02", hosts), "web02");
-        assert_eq!(super::canonical("localhost", hosts), "localhost");
+        assert_eq!(canonical("web01", hosts), "web01.example.org");
+        assert_eq!(canonical("web02", hosts), "web02");
+        assert_eq!(canonical("localhost", hosts), "localhost");
     }
 }

@@ -1,4 +1,4 @@
-//! How many queries run and how many wait for their turn; everyone else is sent away at once.
+//! How many queries, or others, run and how many wait for their turn; everyone else is sent away at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// How long a query may wait for its turn.
+/// How long one may wait for its turn.
 const TURN_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The right to run one query; given back when dropped.
+/// The right to run, for a query or another; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
     _permit: OwnedSemaphorePermit,

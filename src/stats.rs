@@ -29,11 +29,13 @@ const QUANTILES: [(&str, f64); 4] = [("50", 0.5), ("75", 0.75), ("90", 0.9), ("9
 
 /// All numbers, in OpenTSDB's order.
 ///
-/// *Cost*: three gets of the UID table's counters; call it where a thread may block.
-pub(crate) fn collect(app: &App) -> Vec<Stat> {
+/// *Cost*: three gets of the UID table's counters, which block, in turn with puts that look up names.
+pub(crate) async fn collect(app: &App) -> Vec<Stat> {
     let mut stats = Stats(Vec::with_capacity(100));
     stats.doors(app);
-    block_in_place(|| stats.names(app));
+    let seat = app.askers.take().await;
+    block_in_place(|| stats.names(app, seat.is_ok()));
+    drop(seat);
     stats.points(app);
     stats.store(app);
     stats.0
@@ -97,7 +99,7 @@ impl Stats {
     }
 
     /// UIDs. The caches are bounded and their hits are not counted, since counting would cost as much as a look.
-    fn names(&mut self, app: &App) {
+    fn names(&mut self, app: &App, mut may_ask: bool) {
         for kind in [UidKind::Metric, UidKind::Tagk, UidKind::Tagv] {
             let tag = ("kind", kind.qualifier());
             for name in ["cache-hit", "cache-miss", "cache-size"] {
@@ -106,10 +108,13 @@ impl Stats {
             let table = app.uid_table(kind);
             self.put("uid.random-collisions", tag, table.collisions_count());
             self.put("uid.rejected-assignments", tag, table.rejected_count());
-            // A counter that cannot be read is left out rather than told wrong.
-            if let Ok(usage) = app.uid_usage(kind) {
-                self.put("uid.ids-used", tag, usage.used);
-                self.put("uid.ids-available", tag, usage.available);
+            // A counter that cannot be read is left out rather than told wrong, and those after it are not waited for.
+            match may_ask.then(|| app.uid_usage(kind)) {
+                Some(Ok(usage)) => {
+                    self.put("uid.ids-used", tag, usage.used);
+                    self.put("uid.ids-available", tag, usage.available);
+                }
+                Some(Err(_)) | None => may_ask = false,
             }
         }
         self.put("uid.filter.rejected", ("kind", "raw"), 0);
@@ -189,12 +194,12 @@ pub(crate) fn shared_tags(app: &App) -> Vec<(&'static str, String)> {
 }
 
 /// `tsd.name time value type=x host=h`, one a line.
-pub(crate) fn lines(app: &App, now_ms: u64) -> Vec<String> {
+pub(crate) async fn lines(app: &App, now_ms: u64) -> Vec<String> {
     let seconds = now_ms / 1_000;
     let shared: String = shared_tags(app).iter().flat_map(|(key, text)| [" ", key, "=", text]).collect();
     let line = |Stat { name, tags, value }: Stat| {
         let own: String = tags.iter().flat_map(|(key, text)| [" ", key, "=", text]).collect();
         format!("{name} {seconds} {value}{own}{shared}")
     };
-    collect(app).into_iter().map(line).collect()
+    collect(app).await.into_iter().map(line).collect()
 }

@@ -17,7 +17,7 @@ use crate::report::PointError;
 use crate::series_cache::{Fingerprint, KnownSeries, SeriesCache};
 use crate::stage::{PointCells, Stage};
 use crate::submission::{Part, Submission, SubmissionParts, Work, store_problem};
-use crate::{Door, IngestLimits, IngestStats, Outcome, Problem, ProblemClass, Result};
+use crate::{Door, Error, IngestLimits, IngestStats, Outcome, Problem, ProblemClass, Result};
 
 /// Takes points in. A process has one, which all doors share by `Arc` or by reference.
 ///
@@ -119,6 +119,13 @@ impl Ingest {
     pub fn reject_line(&self, door: Door, problem: &Problem) {
         self.stats.receive(door, 1);
         self.stats.settle(door, Outcome::Not(problem.class()), 1);
+    }
+
+    /// Counts points that nobody may look up the names of now, as `limit` others are at it, and gives the error to answer with.
+    pub fn turn_away(&self, points: usize, limit: usize, door: Door) -> Error {
+        self.stats.receive(door, points as u64);
+        self.stats.settle(door, Outcome::Not(ProblemClass::Throttled), points as u64);
+        Error::Throttled { what: "puts with new names", limit: limit as u64 }
     }
 
     /// Parses a put body as [`parse_put`](crate::parse_put) does, and looks up the spellings of series while it reads: the tags of

@@ -89,7 +89,8 @@ impl Uids {
         UidKind::ALL.into_iter().try_fold(0, |read, kind| Ok(read + self.of(kind).preload(max)?))
     }
 
-    /// Forgets every name and UID kept in memory; the tables are asked again.
+    /// Forgets every name and UID kept in memory; the tables are asked again. *Cost*: blocks until the names that are being read
+    /// from the tables are there, so that none of them is kept after this.
     pub fn drop_caches(&self) {
         for kind in UidKind::ALL {
             self.of(kind).clear_caches();

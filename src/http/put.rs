@@ -62,7 +62,8 @@ pub(crate) async fn put(State(app): State<Arc<App>>, params: Params, request: Re
     let points = app.ingest.parse_put(&text).map_err(|cause| refuse(&app, &cause))?;
     let began = Instant::now();
     let known = app.ingest.submit_known(&points, Door::Http).map_err(|cause| ApiError::of_ingest(&cause))?;
-    let report = acknowledge(&app, flags, (began, known), || app.ingest.submit(&points, Door::Http)).await?;
+    let submit = || app.ingest.submit(&points, Door::Http);
+    let report = acknowledge(&app, flags, (began, known), (points.len(), submit)).await?;
     app.publisher.points(&points, &report.errors);
     let echo = |index: usize| points.get(index).map(DatapointEcho);
     error::put_outcome(flags, &report, echo, app.config.compat.strict)
@@ -78,8 +79,8 @@ pub(crate) async fn rollup(
     let bytes = read(&app, request).await?;
     let text = decode_text(&bytes);
     let rollups = parse_rollups(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
-    let report =
-        acknowledge(&app, flags, (Instant::now(), None), || app.ingest.submit_rollups(&rollups, Door::Http)).await?;
+    let submit = || app.ingest.submit_rollups(&rollups, Door::Http);
+    let report = acknowledge(&app, flags, (Instant::now(), None), (rollups.len(), submit)).await?;
     let echo = |index: usize| rollups.get(index).map(RollupEcho);
     error::put_outcome(flags, &report, echo, app.config.compat.strict)
 }
@@ -100,9 +101,8 @@ pub(crate) async fn histogram(
     let bytes = read(&app, request).await?;
     let text = decode_text(&bytes);
     let histograms = parse_histograms(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
-    let report =
-        acknowledge(&app, flags, (Instant::now(), None), || app.ingest.submit_histograms(&histograms, Door::Http))
-            .await?;
+    let submit = || app.ingest.submit_histograms(&histograms, Door::Http);
+    let report = acknowledge(&app, flags, (Instant::now(), None), (histograms.len(), submit)).await?;
     let echo = |index: usize| histograms.get(index).map(HistogramEcho);
     error::put_outcome(flags, &report, echo, app.config.compat.strict)
 }
@@ -125,12 +125,16 @@ async fn acknowledge(
     app: &App,
     flags: Flags,
     (began, known): (Instant, Option<Submission>),
-    submit: impl FnOnce() -> basalt_ingest::Result<Submission>,
+    (points, submit): (usize, impl FnOnce() -> basalt_ingest::Result<Submission>),
 ) -> Result<PutReport, ApiError> {
-    let mut submission = match known {
-        Some(submission) => submission,
+    let mut submission = if let Some(submission) = known {
+        submission
+    } else {
         // A new name is looked up and made in the tables, which blocks.
-        None => block_in_place(submit).map_err(|cause| ApiError::of_ingest(&cause))?,
+        let seat = app.may_ask(points, Door::Http).await.map_err(|cause| ApiError::of_ingest(&cause))?;
+        let submitted = block_in_place(submit);
+        drop(seat);
+        submitted.map_err(|cause| ApiError::of_ingest(&cause))?
     };
     let report = match flags.patience() {
         None => submission.await,

@@ -188,7 +188,7 @@ impl Connection<'_> {
                     }
                     Ok((since, submission))
                 }
-                Taken::New(since, body) => take_new(self.app, body).await.map(|submission| (since, submission)),
+                Taken::New(since, new) => take_new(self.app, new).await.map(|submission| (since, submission)),
                 Taken::Refused(response) => Err(response),
             };
             let answered = match taken {
@@ -328,8 +328,8 @@ async fn read_some(reader: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> io::Resu
 enum Taken {
     /// Its points were handed over after it was read at this instant. If they are held, a push must follow.
     Known(Instant, Submission),
-    /// It was read at this instant, and has a name that must be looked up or made: its bytes.
-    New(Instant, Vec<u8>),
+    /// It was read at this instant, and has a name that must be looked up or made: how many points, and its bytes.
+    New(Instant, (usize, Vec<u8>)),
     Refused(Response),
 }
 
@@ -346,24 +346,27 @@ fn take(app: &App, body: &[u8], held: Option<Lane>) -> Option<Taken> {
             Some(lane) => app.ingest.submit_held(&points, Door::Http, lane),
             None => app.ingest.submit_known(&points, Door::Http),
         };
-        Some((since, submitted))
+        Some((since, points.len(), submitted))
     }));
     Some(match submitted {
         Ok(submitted) => match submitted? {
-            (since, Ok(Some(submission))) => Taken::Known(since, submission),
-            (since, Ok(None)) => Taken::New(since, body.to_vec()),
-            (_, Err(cause)) => Taken::Refused(ApiError::of_ingest(&cause).into_response()),
+            (since, _, Ok(Some(submission))) => Taken::Known(since, submission),
+            (since, points, Ok(None)) => Taken::New(since, (points, body.to_vec())),
+            (_, _, Err(cause)) => Taken::Refused(ApiError::of_ingest(&cause).into_response()),
         },
         Err(panic) => Taken::Refused(error::panicked(panic)),
     })
 }
 
 /// Reads the body again and hands over its points, on a thread that may wait for the UID table.
-async fn take_new(app: &Arc<App>, body: Vec<u8>) -> Result<Submission, Response> {
+async fn take_new(app: &Arc<App>, (points, body): (usize, Vec<u8>)) -> Result<Submission, Response> {
+    let seat = app.may_ask(points, Door::Http).await.map_err(|cause| ApiError::of_ingest(&cause).into_response())?;
     let app = Arc::clone(app);
     let submit = move || {
         let text = decode_text(&body);
-        app.ingest.parse_put(&text).and_then(|points| app.ingest.submit(&points, Door::Http))
+        let submitted = app.ingest.parse_put(&text).and_then(|points| app.ingest.submit(&points, Door::Http));
+        drop(seat);
+        submitted
     };
     match spawn_blocking(submit).await {
         Ok(submitted) => submitted.map_err(|cause| ApiError::of_ingest(&cause).into_response()),

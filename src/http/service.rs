@@ -75,7 +75,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Result<Response, ApiE
 
 /// Forgets cached names.
 pub(crate) async fn dropcaches(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    app.drop_caches();
+    app.drop_caches().await?;
     json::ok(&json!({ "message": "Caches dropped", "status": "200" }))
 }
 

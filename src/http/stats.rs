@@ -22,7 +22,7 @@ pub(crate) async fn api(State(app): State<Arc<App>>) -> Result<Response, ApiErro
         tags.extend(own.into_iter().map(|(key, text)| (key.to_owned(), text.into())));
         json!({ "metric": name, "timestamp": seconds, "value": value.to_string(), "tags": tags })
     };
-    json::ok(&collect(&app).into_iter().map(point).collect::<Vec<Value>>())
+    json::ok(&collect(&app).await.into_iter().map(point).collect::<Vec<Value>>())
 }
 
 /// Which queries run and which have ended (`O-STATS-QUERY`).
@@ -32,7 +32,7 @@ pub(crate) async fn queries(State(app): State<Arc<App>>) -> Result<Response, Api
 
 /// Lines for people, or a list of the same lines with `?json`.
 pub(crate) async fn lines(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
-    let mut lines = stat_lines(&app, clock::now_ms());
+    let mut lines = stat_lines(&app, clock::now_ms()).await;
     if params.has("json") {
         return json::ok(&lines);
     }

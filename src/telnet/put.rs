@@ -14,7 +14,7 @@ use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep};
 
 use super::reply;
-use crate::publish::Publisher;
+use crate::app::App;
 
 /// How long points are offered again before their sender is told.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -46,38 +46,29 @@ impl PutKind {
 
 /// Stores `lines`, all of one kind; returns when all that can be stored are durable, with one text for each line that is
 /// not, in the lines' order.
-pub(crate) async fn put_lines(
-    ingest: &Ingest,
-    publisher: &Publisher,
-    door: Door,
-    kind: PutKind,
-    lines: &[&[u8]],
-) -> Vec<String> {
+pub(crate) async fn put_lines(app: &App, door: Door, kind: PutKind, lines: &[&[u8]]) -> Vec<String> {
+    let ingest = &app.ingest;
     let texts: Vec<_> = lines.iter().map(|line| decode_text(line)).collect();
     let refused = match kind {
-        PutKind::Put => offer_points(ingest, publisher, door, parse_puts(ingest, door, &texts)).await,
+        PutKind::Put => offer_points(app, door, parse_puts(ingest, door, &texts)).await,
         PutKind::Rollup => {
             let rollups = parse(ingest, door, &texts, parse_rollup_line);
-            offer_all(rollups, |_| Ok(None), |rollups| ingest.submit_rollups(rollups, door), |_, _| {}).await
+            let submit = |rollups: &[_]| ingest.submit_rollups(rollups, door);
+            offer_all((app, door), rollups, |_| Ok(None), submit, |_, _| {}).await
         }
         PutKind::Histogram => {
             let histograms = parse(ingest, door, &texts, parse_histogram_line);
-            offer_all(histograms, |_| Ok(None), |histograms| ingest.submit_histograms(histograms, door), |_, _| {})
-                .await
+            let submit = |histograms: &[_]| ingest.submit_histograms(histograms, door);
+            offer_all((app, door), histograms, |_| Ok(None), submit, |_, _| {}).await
         }
     };
     texts_of(kind, refused)
 }
 
 /// Stores points that were read from lines; returns as [`put_lines`].
-pub(crate) async fn put_points(
-    ingest: &Ingest,
-    publisher: &Publisher,
-    door: Door,
-    points: Vec<RawPoint<'_>>,
-) -> Vec<String> {
+pub(crate) async fn put_points(app: &App, door: Door, points: Vec<RawPoint<'_>>) -> Vec<String> {
     let parsed = Parsed { places: (0..points.len()).collect(), points, refused: Vec::new() };
-    texts_of(PutKind::Put, offer_points(ingest, publisher, door, parsed).await)
+    texts_of(PutKind::Put, offer_points(app, door, parsed).await)
 }
 
 fn texts_of(kind: PutKind, mut refused: Vec<(usize, Problem)>) -> Vec<String> {
@@ -85,15 +76,10 @@ fn texts_of(kind: PutKind, mut refused: Vec<(usize, Problem)>) -> Vec<String> {
     refused.iter().map(|(_, problem)| reply::put_error(kind.word(), problem)).collect()
 }
 
-async fn offer_points(
-    ingest: &Ingest,
-    publisher: &Publisher,
-    door: Door,
-    points: Parsed<RawPoint<'_>>,
-) -> Vec<(usize, Problem)> {
-    let told = |points: &[_], errors: &[_]| publisher.points(points, errors);
-    let known = |points: &[_]| ingest.submit_known(points, door);
-    offer_all(points, known, |points| ingest.submit(points, door), told).await
+async fn offer_points(app: &App, door: Door, points: Parsed<RawPoint<'_>>) -> Vec<(usize, Problem)> {
+    let told = |points: &[_], errors: &[_]| app.publisher.points(points, errors);
+    let known = |points: &[_]| app.ingest.submit_known(points, door);
+    offer_all((app, door), points, known, |points| app.ingest.submit(points, door), told).await
 }
 
 /// What lines say, and those that say nothing, by their places.
@@ -138,6 +124,7 @@ fn sorted_out<T>(ingest: &Ingest, door: Door, all: impl ExactSizeIterator<Item =
 
 /// Offers points until all are stored or refused, or patience is over; `told` hears what became of each offer.
 async fn offer_all<T: Clone>(
+    (app, door): (&App, Door),
     parsed: Parsed<T>,
     known: impl Fn(&[T]) -> basalt_ingest::Result<Option<Submission>>,
     submit: impl Fn(&[T]) -> basalt_ingest::Result<Submission>,
@@ -150,7 +137,10 @@ async fn offer_all<T: Clone>(
         let submitted = match known(&points) {
             Ok(Some(submission)) => Ok(submission),
             // A new name is looked up and made in the tables, which blocks.
-            Ok(None) => block_in_place(|| submit(&points)),
+            Ok(None) => match app.may_ask(points.len(), door).await {
+                Ok(_seat) => block_in_place(|| submit(&points)),
+                Err(cause) => Err(cause),
+            },
             Err(cause) => Err(cause),
         };
         let report = match submitted {

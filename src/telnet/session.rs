@@ -111,7 +111,7 @@ impl Session {
             && let Some(points) = self.app.ingest.parse_known_block(text, self.app.config.telnet.max_line_bytes)
         {
             self.app.metrics.telnet_commands.add(points.len() as u64);
-            let errors = put_points(&self.app.ingest, &self.app.publisher, Door::Telnet, points).await;
+            let errors = put_points(&self.app, Door::Telnet, points).await;
             self.tell(errors);
             return Ok(Next::Read);
         }
@@ -151,7 +151,7 @@ impl Session {
         let errors = if kind == PutKind::Histogram && !has_histograms {
             vec![reply::NO_HISTOGRAMS.to_owned(); puts.len()]
         } else {
-            put_lines(&self.app.ingest, &self.app.publisher, Door::Telnet, kind, &puts).await
+            put_lines(&self.app, Door::Telnet, kind, &puts).await
         };
         self.tell(errors);
     }
@@ -263,7 +263,7 @@ impl Session {
             Command::Version => reply::version(),
             Command::Help => reply::help(WORDS.into_iter().filter(|word| self.takes(word))),
             Command::Stats => {
-                let mut lines = crate::stats::lines(&self.app, clock::now_ms());
+                let mut lines = crate::stats::lines(&self.app, clock::now_ms()).await;
                 lines.push(String::new());
                 lines.join("\n")
             }
@@ -276,7 +276,9 @@ impl Session {
             }
             Command::Status => format!("{}\n", self.app.status_word()),
             Command::DropCaches => {
-                self.app.drop_caches();
+                if self.app.drop_caches().await.is_err() {
+                    return Ok(Next::Close);
+                }
                 reply::CACHES_DROPPED.to_owned()
             }
             Command::Unknown(word) => reply::unknown(&String::from_utf8_lossy(word)),
