@@ -81,7 +81,10 @@ impl Connection<'_> {
         let form = if self.plan.protocol == Protocol::Json { Form::Json } else { Form::Lines };
         let mut packed = Vec::new();
         for request in 0.. {
-            if self.plan.time_max.is_some_and(|most| self.begun.elapsed() >= most) {
+            let due = self.due(connection, request);
+            let end = self.plan.time_max.map(|most| self.begun + most);
+            if end.is_some_and(|end| due.max(Some(Instant::now())) >= Some(end)) {
+                self.leave(connection, request, end);
                 break;
             }
             let written = points.batch(form, self.plan.batch, &mut self.body) as u64;
@@ -91,7 +94,7 @@ impl Connection<'_> {
             if self.plan.gzip {
                 packed = pack(&self.body, packed)?;
             }
-            let due = self.due(connection, request);
+            let due = due.unwrap_or_else(Instant::now);
             // Nobody wakes it, but it may wake by itself.
             while let Some(wait) = due.checked_duration_since(Instant::now()) {
                 std::thread::park_timeout(wait);
@@ -121,14 +124,22 @@ impl Connection<'_> {
         Ok(self.recorder)
     }
 
-    /// When a request is to be sent: connections take turns.
-    fn due(&self, connection: u64, request: u64) -> Instant {
-        if self.plan.rate == 0 {
-            return Instant::now();
+    /// Charges the server for what was due by the end and was not sent, from a request on: each waits still.
+    fn leave(&mut self, connection: u64, first: u64, end: Option<Instant>) {
+        let (now, at_once) = (Instant::now(), self.plan.batch as u64 * self.plan.connections);
+        let all = self.plan.workload.points().div_ceil(at_once.max(1));
+        for request in first..all {
+            let Some(due) = self.due(connection, request).filter(|due| Some(*due) < end) else { break };
+            self.recorder.unsent(now.saturating_duration_since(due));
         }
+    }
+
+    /// When a request is to be sent: connections take turns. `None` without a rate: when the one before is answered.
+    fn due(&self, connection: u64, request: u64) -> Option<Instant> {
         let turn = request * self.plan.connections + connection;
         let points = turn * self.plan.batch as u64;
-        self.begun + Duration::from_micros(points.saturating_mul(1_000_000) / self.plan.rate)
+        let us = points.saturating_mul(1_000_000).checked_div(self.plan.rate)?;
+        Some(self.begun + Duration::from_micros(us))
     }
 }
 
@@ -147,4 +158,65 @@ fn pack(body: &[u8], mut buffer: Vec<u8>) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(buffer, Compression::fast());
     encoder.write_all(body)?;
     encoder.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Takes puts of one connection; the first answer comes after `stall`.
+    fn serve(listener: &TcpListener, stall: Duration) {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut input = BufReader::new(stream.try_clone().unwrap());
+        let stalled = Instant::now() + stall;
+        let (mut line, mut length) = (String::new(), 0);
+        while input.read_line(&mut line).unwrap() > 0 {
+            if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = text.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                input.read_exact(&mut vec![0; length]).unwrap();
+                while let Some(wait) = stalled.checked_duration_since(Instant::now()) {
+                    std::thread::park_timeout(wait);
+                }
+                stream.write_all(b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n").unwrap();
+            }
+            line.clear();
+        }
+    }
+
+    /// Five requests are due in fifty milliseconds; the first of them is answered after sixty at the least.
+    #[test]
+    fn what_was_due_during_a_stall_at_the_end_is_charged() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let plan = Plan {
+            address: listener.local_addr().unwrap().to_string(),
+            protocol: Protocol::Json,
+            gzip: false,
+            parameters: String::new(),
+            batch: 10,
+            connections: 1,
+            rate: 1_000,
+            time_max: Some(Duration::from_millis(50)),
+            workload: Workload {
+                seed: 1,
+                hosts: 1,
+                start_s: 1_500_000_000,
+                step_s: 10,
+                span_s: 10_000,
+                late_percent: 0,
+                decimals: 0,
+            },
+        };
+        let seen = std::thread::scope(|scope| {
+            scope.spawn(|| serve(&listener, Duration::from_millis(60)));
+            run(&plan, &AtomicU64::new(0)).unwrap()
+        });
+        assert_eq!((seen.requests, seen.unsent, seen.done), (1, 4, 10));
+        // From 20 ms, of the last, to 60, of the first.
+        assert!(seen.latency().min_ms >= 19.9 && seen.latency().max_ms >= 59.9, "{:?}", seen.latency());
+    }
 }

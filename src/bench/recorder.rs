@@ -20,6 +20,8 @@ pub(crate) struct Recorder {
     pub(crate) sent_bytes: u64,
     pub(crate) answer_bytes: u64,
     pub(crate) failed: u64,
+    /// Requests that were due and not sent when the run ended.
+    pub(crate) unsent: u64,
     /// What was said of the first request that failed.
     pub(crate) first_failure: Option<String>,
 }
@@ -35,6 +37,7 @@ impl Default for Recorder {
             sent_bytes: 0,
             answer_bytes: 0,
             failed: 0,
+            unsent: 0,
             first_failure: None,
         }
     }
@@ -43,8 +46,7 @@ impl Default for Recorder {
 impl Recorder {
     /// A request that did `done` and was answered `at` into the run, `took` after it was due.
     pub(crate) fn answered(&mut self, at: Duration, took: Duration, done: u64) {
-        let us = u64::try_from(took.as_micros()).unwrap_or(LATENCY_US_MAX);
-        self.latency.saturating_record(us.clamp(1, LATENCY_US_MAX));
+        self.took(took);
         let second = usize::try_from(at.as_secs()).unwrap_or(usize::MAX).min(86_400);
         if self.seconds.len() <= second {
             self.seconds.resize(second + 1, 0);
@@ -63,6 +65,17 @@ impl Recorder {
         self.first_failure.get_or_insert(why);
     }
 
+    /// A request that was due, and had waited so long when the run ended.
+    pub(crate) fn unsent(&mut self, waited: Duration) {
+        self.took(waited);
+        self.unsent += 1;
+    }
+
+    fn took(&mut self, took: Duration) {
+        let us = u64::try_from(took.as_micros()).unwrap_or(LATENCY_US_MAX);
+        self.latency.saturating_record(us.clamp(1, LATENCY_US_MAX));
+    }
+
     /// Adds another connection's numbers.
     fn add(&mut self, other: &Self) {
         // Both have the same bounds.
@@ -78,6 +91,7 @@ impl Recorder {
         self.sent_bytes += other.sent_bytes;
         self.answer_bytes += other.answer_bytes;
         self.failed += other.failed;
+        self.unsent += other.unsent;
         self.first_failure = self.first_failure.take().or_else(|| other.first_failure.clone());
     }
 
@@ -148,8 +162,9 @@ mod tests {
         }
         two.answered(Duration::from_secs(2), Duration::from_millis(500), 7);
         two.refused("500 no".to_owned());
+        two.unsent(Duration::from_millis(200));
         one.add(&two);
-        assert_eq!((one.done, one.requests, one.failed), (507, 102, 1));
+        assert_eq!((one.done, one.requests, one.failed, one.unsent), (507, 102, 1, 1));
         assert_eq!(one.seconds(), [495, 5, 7]);
         assert_eq!(one.first_failure.as_deref(), Some("500 no"));
         let latency = one.latency();

@@ -28,6 +28,8 @@ pub(crate) struct Line {
     pub(crate) done: u64,
     pub(crate) requests: u64,
     pub(crate) failed: u64,
+    /// Due and not sent when the run ended; what they had waited by then is among the latencies.
+    pub(crate) unsent: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) first_failure: Option<String>,
     pub(crate) seconds: f64,
@@ -53,6 +55,7 @@ impl Line {
             done: seen.done,
             requests: seen.requests,
             failed: seen.failed,
+            unsent: seen.unsent,
             first_failure: seen.first_failure.clone(),
             seconds,
             per_second,
@@ -102,6 +105,10 @@ impl Report {
             let said = line.first_failure.as_deref().unwrap_or_default();
             writeln!(text, "{}: {} of {} requests failed, first: {said}", line.name, line.failed, line.requests)
                 .unwrap_or_default();
+        }
+        for line in self.lines.iter().filter(|line| line.unsent > 0) {
+            let why = "the rate was not reached; their waits are among the latencies";
+            writeln!(text, "{}: {} requests were due and not sent: {why}", line.name, line.unsent).unwrap_or_default();
         }
         text
     }

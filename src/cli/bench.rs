@@ -70,8 +70,8 @@ struct Set {
 #[command(after_help = "\
 The points are TSBS's `cpu-only` set: integers from 0 to 100 that walk at random. A connection writes its own hosts in order
 of time and waits for each answer. At a rate, latency counts from when a request was due, so that a server that stalls is
-charged for all that waited. Telnet answers nothing: its latency is the time to write, and the run ends when the
-server has closed.
+charged for all that waited, also for what was due and not sent when --seconds end. Telnet answers nothing: its latency is
+the time to write, and the run ends when the server has closed.
 
 Examples:
   basalt bench ingest                                    3.6 million points to 127.0.0.1:4242
