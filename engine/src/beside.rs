@@ -24,6 +24,9 @@ use crate::source::{FamilyRead, Source};
 #[derive(Debug)]
 pub(crate) struct Beside<'a> {
     read: FamilyRead<'a>,
+    /// What takes part.
+    memtables: &'a [Frozen],
+    taken: &'a [RegionFile],
     /// Rows with tombstones in memtables, and the largest time of these.
     rows: HashMap<Box<[u8]>, Timestamp>,
     /// Files with tombstones, and where they were read last.
@@ -32,12 +35,37 @@ pub(crate) struct Beside<'a> {
 
 impl<'a> Beside<'a> {
     /// What lies in `view` beside these memtables and files of the family that `read` is for.
-    pub(crate) fn of(read: FamilyRead<'a>, view: &View, memtables: &[Frozen], files: &[RegionFile]) -> Beside<'a> {
-        let takes_part = |file: &RegionFile| files.iter().any(|one| Arc::ptr_eq(&one.table, &file.table));
-        let has_tombstones = |file: &&RegionFile| file.family == read.id && file.table.metadata().tombstones_count > 0;
-        let others = view.files.iter().filter(has_tombstones).filter(|file| !takes_part(file));
-        let files = others.map(|file| (file.clone(), read.open_file(file))).collect();
-        Beside { rows: deleted_rows(&read, view, memtables), files, read }
+    pub(crate) fn of(
+        read: FamilyRead<'a>,
+        view: &View,
+        memtables: &'a [Frozen],
+        taken: &'a [RegionFile],
+    ) -> Beside<'a> {
+        let mut beside = Beside { read, memtables, taken, rows: HashMap::new(), files: Vec::new() };
+        beside.rows = beside.deleted_rows(view);
+        beside.files = beside.files_of(view).map(|file| (file.clone(), beside.read.open_file(file))).collect();
+        beside
+    }
+
+    /// The files of a view that have tombstones and take no part.
+    fn files_of<'v>(&self, view: &'v View) -> impl Iterator<Item = &'v RegionFile> {
+        let has_tombstones =
+            |file: &&RegionFile| file.family == self.read.id && file.table.metadata().tombstones_count > 0;
+        view.files.iter().filter(has_tombstones).filter(|file| !is_among(file, self.taken))
+    }
+
+    /// Rows with tombstones in the memtables of a view that take no part.
+    fn deleted_rows(&self, view: &View) -> HashMap<Box<[u8]>, Timestamp> {
+        let mut rows = HashMap::new();
+        let takes_part =
+            |memtable: &Arc<Memtable>| self.memtables.iter().any(|one| Arc::ptr_eq(&one.memtable, memtable));
+        for memtable in view.memtables().filter(|memtable| !takes_part(memtable)) {
+            memtable.deleted_rows(self.read.id, |row, until| {
+                let newest = rows.entry(row.into()).or_insert(until);
+                *newest = until.max(*newest);
+            });
+        }
+        rows
     }
 
     /// The largest time of a row's tombstones.
@@ -66,13 +94,13 @@ impl<'a> Beside<'a> {
         self.read.id
     }
 
-    /// Whether a row of the pass's output was deleted in since: its file may have folded what a tombstone masks. `view` is the
-    /// present one, and no delete is under way.
-    fn has_grown(&self, view: &View, memtables: &[Frozen], output: &Output) -> bool {
+    /// Whether the pass's output may have folded what a tombstone masks that came since: into a row of the output, or into a
+    /// memtable that is a file by now. `view` is the present one, and no delete is under way.
+    fn has_grown(&self, view: &View, output: &Output) -> bool {
+        let was_there = |file: &RegionFile| self.files.iter().any(|(known, _)| Arc::ptr_eq(&known.table, &file.table));
         let is_new = |(row, until): &(Box<[u8]>, Timestamp)| self.rows.get(row) != Some(until);
-        let now = deleted_rows(&self.read, view, memtables);
-        output.entry.family == self.read.id
-            && now.into_iter().filter(is_new).any(|(row, _)| output.file.table.may_contain_row(&row))
+        let mut now = self.deleted_rows(view).into_iter().filter(is_new);
+        self.files_of(view).any(|file| !was_there(file)) || now.any(|(row, _)| output.file.table.may_contain_row(&row))
     }
 }
 
@@ -80,21 +108,24 @@ impl Core {
     /// Writes what a pass over some memtables or files makes, so that its folds undo no delete. No delete begins until the guard is
     /// dropped, which is to be when the files are in the region's view.
     ///
-    /// `write` is called again, to fold nothing, where a row of its first output was deleted in meanwhile.
+    /// `write` is called again, to fold nothing, where a row of its first output may have been deleted in meanwhile.
     ///
     /// # Errors
     /// Those of `write`.
     pub(crate) fn write_beside<'r>(
         &self,
         region: &'r Region,
-        memtables: &[Frozen],
         mut beside: Vec<Beside<'_>>,
         mut write: impl FnMut(&mut [Beside<'_>]) -> Result<Vec<Output>>,
     ) -> Result<(Vec<Output>, RwLockWriteGuard<'r, ()>)> {
         let outputs = write(&mut beside)?;
         let no_deletes = region.stop_deletes();
         let view = region.view();
-        if !outputs.iter().any(|output| beside.iter().any(|beside| beside.has_grown(&view, memtables, output))) {
+        let is_undone = |output: &Output| {
+            let of_family = beside.iter().find(|beside| beside.family() == output.entry.family);
+            of_family.is_some_and(|beside| beside.has_grown(&view, output))
+        };
+        if !outputs.iter().any(is_undone) {
             return Ok((outputs, no_deletes));
         }
         drop(no_deletes);
@@ -106,15 +137,6 @@ impl Core {
     }
 }
 
-/// Rows with tombstones in all memtables but some.
-fn deleted_rows(read: &FamilyRead<'_>, view: &View, but: &[Frozen]) -> HashMap<Box<[u8]>, Timestamp> {
-    let mut rows = HashMap::new();
-    let takes_part = |memtable: &Arc<Memtable>| but.iter().any(|one| Arc::ptr_eq(&one.memtable, memtable));
-    for memtable in view.memtables().filter(|memtable| !takes_part(memtable)) {
-        memtable.deleted_rows(read.id, |row, until| {
-            let newest = rows.entry(row.into()).or_insert(until);
-            *newest = until.max(*newest);
-        });
-    }
-    rows
+fn is_among(file: &RegionFile, files: &[RegionFile]) -> bool {
+    files.iter().any(|one| Arc::ptr_eq(&one.table, &file.table))
 }

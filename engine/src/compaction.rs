@@ -121,8 +121,7 @@ impl Core {
             Ok(output.into_iter().collect())
         };
         let beside = family.fold.iter().map(|_| Beside::of(read.clone(), &region.view(), &[], files)).collect();
-        let (outputs, no_deletes) =
-            self.write_beside(region, &[], beside, |beside| self.with_room(|| write(beside)))?;
+        let (outputs, no_deletes) = self.write_beside(region, beside, |beside| self.with_room(|| write(beside)))?;
         let output = outputs.into_iter().next();
         let (from_bytes, from_files) = (files.iter().map(|file| file.bytes).sum::<u64>(), files.len());
         let bytes = output.as_ref().map_or(0, |output| output.entry.bytes);

@@ -84,9 +84,8 @@ impl Core {
             let read = FamilyRead::all(*id, &family.name);
             Beside::of(read, &region.view(), frozen, &[])
         });
-        let (outputs, no_deletes) = self.write_beside(region, frozen, beside.collect(), |beside| {
-            self.write_memtables(&shape, region, frozen, beside)
-        })?;
+        let (outputs, no_deletes) =
+            self.write_beside(region, beside.collect(), |beside| self.write_memtables(&shape, region, frozen, beside))?;
         let added: Vec<_> = outputs.iter().map(|output| output.entry).collect();
         let bytes: u64 = added.iter().map(|file| file.bytes).sum();
         let edit = Edit::Files { region: region.id, flushed: upto, removed: Vec::new(), added };
