@@ -101,13 +101,14 @@ impl Config {
     }
 
     fn read_file(&mut self, path: &Path) -> Result<(), Failure> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|cause| Failure::config(format!("cannot read {}: {cause}", path.display())))?;
+        let shown = path.display().to_string();
+        let unread = |cause: &dyn std::fmt::Display| Failure::config(format!("cannot read {shown}: {cause}"));
+        let bytes = std::fs::read(path).map_err(|cause| unread(&cause))?;
         let extension = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
         if matches!(extension, "conf" | "properties") {
-            return opentsdb::apply(self, &text, path);
+            return opentsdb::apply(self, &bytes, path);
         }
-        let shown = path.display().to_string();
+        let text = String::from_utf8(bytes).map_err(|cause| unread(&cause))?;
         for (name, value) in file::flatten(&text).map_err(|why| Failure::config(format!("{shown}: {why}")))? {
             self.set(&name, &value, &shown)?;
         }

@@ -54,8 +54,8 @@ impl Failure {
         Self { exit, line: line.into() }
     }
 
-    /// A failure of a setting or of a configuration file.
+    /// A failure of a setting or of a configuration file. What a file holds may have line breaks: they become blanks.
     pub(crate) fn config(line: impl Into<String>) -> Self {
-        Self::new(Exit::Config, line)
+        Self::new(Exit::Config, line.into().replace(['\n', '\r'], " "))
     }
 }

@@ -5,6 +5,7 @@
 //! an error, since plugins bring their own.
 
 mod keys;
+mod properties;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -42,9 +43,11 @@ use Effect::{Absent, Authentication, Bind, Idle, Is, Not, Path, Port, Seconds};
 ///
 /// # Errors
 ///
-/// A mapped key whose value is no value. Unknown keys are warnings.
-pub(super) fn apply(config: &mut Config, text: &str, path: &std::path::Path) -> Result<(), Failure> {
-    apply_pairs(config, properties(text), &path.display().to_string())
+/// A mapped key whose value is no value, or an escape that is none. Unknown keys are warnings.
+pub(super) fn apply(config: &mut Config, bytes: &[u8], path: &std::path::Path) -> Result<(), Failure> {
+    let shown = path.display().to_string();
+    let pairs = properties::read(bytes).map_err(|why| Failure::config(format!("{shown}: {why}")))?;
+    apply_pairs(config, pairs, &shown)
 }
 
 /// Applies keys with their values; `shown` says where they stood.
@@ -144,28 +147,6 @@ fn take(config: &mut Config, effect: Effect, value: &str, shown: &str) -> Result
 /// A setting in milliseconds, in whole seconds.
 fn seconds(ms: &str) -> String {
     u64::read(ms).map_or_else(|_| ms.to_owned(), |ms| (ms / 1000).to_string())
-}
-
-/// Java's properties form as far as OpenTSDB's files use it: `key = value`, `key: value`, comments
-/// with `#` or `!`, and a backslash at a line's end that joins the next line.
-fn properties(text: &str) -> Vec<(String, String)> {
-    let mut pairs = Vec::new();
-    let mut joined = String::new();
-    for line in text.lines() {
-        let line = line.trim_start();
-        if joined.is_empty() && (line.is_empty() || line.starts_with(['#', '!'])) {
-            continue;
-        }
-        if let Some(first) = line.strip_suffix('\\') {
-            joined.push_str(first);
-            continue;
-        }
-        joined.push_str(line);
-        let whole = std::mem::take(&mut joined);
-        let (key, value) = whole.split_once(['=', ':']).unwrap_or((whole.as_str(), ""));
-        pairs.push((key.trim().to_owned(), value.trim().to_owned()));
-    }
-    pairs
 }
 
 /// OpenTSDB's keys that steer our setting of this name, each with how.

@@ -74,6 +74,26 @@ fn an_opentsdb_conf_is_read_as_it_is() {
     assert_eq!(shown["tsd.storage.hbase.data_table"], "tsdb");
 }
 
+/// `F-CONF`: escapes and bytes are those of Java's properties.
+#[test]
+fn f_conf_a_file_means_what_it_means_to_java() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opentsdb.conf");
+    let load = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        Config::load(&Layers { file: Some(path.clone()), ..Layers::default() })
+    };
+    let patterns = br"tsd.uidfilter.whitelist.metric_patterns = ^sys\\..*,\u005enet\\.";
+    let config = load(&[b"# f\xfcr Metriken\n", &patterns[..]].concat()).unwrap();
+    assert_eq!(config.uid.metric_patterns, r"^sys\..*,^net\.");
+    for (wrong, reason) in
+        [(&br"tsd.mode = \u00"[..], "four hexadecimal digits"), (br"tsd.network.port = 4\n2", "65535")]
+    {
+        let line = load(wrong).unwrap_err().to_string();
+        assert!(line.contains(reason) && line.contains("opentsdb.conf") && !line.contains('\n'), "{line}");
+    }
+}
+
 /// `F-CONF`: a zero that OpenTSDB takes for "no limit" is one here.
 #[test]
 fn f_conf_a_zero_is_no_limit() {
@@ -239,6 +259,7 @@ fn f_conf_any_text_is_a_configuration_or_a_reason() {
         "\\",
         "\\u00",
         "\\u0041",
+        "\\n",
         "#",
         "!",
         "[",
