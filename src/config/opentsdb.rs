@@ -124,19 +124,18 @@ fn config_text(effect: Effect, value: &str) -> String {
 }
 
 fn take(config: &mut Config, effect: Effect, value: &str, shown: &str) -> Result<(), Failure> {
+    let wrong = |expected: String| Failure::config(format!("`{value}` is not {expected}"));
     match effect {
         Is(name) | Path(name, _) => config.set(name, value, shown),
         Not(name) => config.set(name, &(value != "true").show(), shown),
         Seconds(names) => names.iter().try_for_each(|name| config.set(name, &format!("{value}000"), shown)),
         Port => {
-            let port = u16::read(value).map_err(|expected| Failure::config(format!("`{value}` is not {expected}")))?;
-            config.server.listen.set_port(port);
+            config.server.listen.set_port(u16::read(value).map_err(wrong)?);
             config.origins.insert("server.listen", shown.to_owned());
             Ok(())
         }
         Bind => {
-            let bind: IpAddr = value.parse().map_err(|_| Failure::config(format!("`{value}` is not an IP address")))?;
-            config.server.listen.set_ip(bind);
+            config.server.listen.set_ip(IpAddr::read(value).map_err(wrong)?);
             config.origins.insert("server.listen", shown.to_owned());
             Ok(())
         }

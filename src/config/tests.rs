@@ -94,6 +94,16 @@ fn f_conf_a_file_means_what_it_means_to_java() {
     }
 }
 
+#[test]
+fn f_conf_an_address_may_be_localhost() {
+    for (bind, listen) in [("localhost", "127.0.0.1:4242"), ("127.0.0.2", "127.0.0.2:4242"), ("::1", "[::1]:4242")] {
+        let config = load(Some(("opentsdb.conf", &format!("tsd.network.bind = {bind}\n"))), &[], &[]).unwrap();
+        assert_eq!(config.server.listen.to_string(), listen);
+    }
+    let line = load(Some(("opentsdb.conf", "tsd.network.bind = tsd1.example\n")), &[], &[]).unwrap_err();
+    assert!(line.contains("`tsd.network.bind`") && line.contains("`tsd1.example` is not an IP address"), "{line}");
+}
+
 /// `F-CONF`: a zero that OpenTSDB takes for "no limit" is one here.
 #[test]
 fn f_conf_a_zero_is_no_limit() {

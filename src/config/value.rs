@@ -3,7 +3,7 @@
 //! All layers (file, environment, flags) hand over text, so that a setting means the same wherever
 //! it stands, and `basalt config show` prints what a file could contain.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -64,6 +64,18 @@ impl Value for SocketAddr {
         text.replace("localhost", "127.0.0.1")
             .parse()
             .map_err(|_| "an address and port such as 127.0.0.1:4242 or [::1]:4242".to_owned())
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for IpAddr {
+    fn read(text: &str) -> Result<Self, String> {
+        text.replace("localhost", "127.0.0.1")
+            .parse()
+            .map_err(|_| "an IP address or localhost: other names are not looked up".to_owned())
     }
 
     fn show(&self) -> String {
