@@ -17,9 +17,6 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use basalt_engine::Limits;
 
 use crate::exit::Failure;
 use keys::Key;
@@ -136,7 +133,7 @@ impl Config {
             let hint = Key::nearest(name).map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
             return Err(Failure::config(format!("unknown setting `{name}` in {origin}{hint}")));
         };
-        (key.set)(self, value).map_err(|expected| {
+        key.take(self, value).map_err(|expected| {
             Failure::config(format!("setting `{name}` in {origin}: `{value}` is not {expected}"))
         })?;
         self.origins.insert(key.name, origin.to_owned());
@@ -145,13 +142,6 @@ impl Config {
 
     /// Settings that are each right and together wrong.
     fn check(&self) -> Result<(), Failure> {
-        let widths = [self.schema.uid_width_metric, self.schema.uid_width_tagk, self.schema.uid_width_tagv];
-        if widths.iter().any(|width| !(1..=8).contains(width)) {
-            return Err(Failure::config("settings `schema.uid_width_…` must be from 1 to 8"));
-        }
-        if self.schema.salt_width > 8 {
-            return Err(Failure::config("setting `schema.salt_width` must be from 0 to 8"));
-        }
         if self.schema.salt_width > 0 && self.schema.salt_buckets == 0 {
             return Err(Failure::config("setting `schema.salt_buckets` must be at least 1 when rows are salted"));
         }
@@ -181,15 +171,6 @@ impl Config {
             return Err(Failure::config(
                 "store hbase needs the cluster's masters: --hbase-masters HOST:PORT,…, or `hbase.zookeeper_quorum`",
             ));
-        }
-        if self.store.wal_segment_bytes > Limits::WAL_SEGMENT_BYTES_MAX {
-            return Err(Failure::config("setting `store.wal_segment_bytes` must be at most 1073741824 (1 GiB)"));
-        }
-        if self.rewrite.quiet_ms < Duration::from_secs(1) {
-            return Err(Failure::config("setting `rewrite.quiet_ms` must be at least 1000"));
-        }
-        if self.query.max_concurrent == 0 {
-            return Err(Failure::config("setting `query.max_concurrent` must be at least 1"));
         }
         Ok(())
     }

@@ -1,5 +1,10 @@
 //! The table of all settings: name, purpose, reader, writer.
 
+use std::ops::RangeInclusive;
+
+use basalt_engine::Limits;
+use basalt_schema::Salting;
+
 use super::Config;
 use super::value::Value;
 
@@ -14,12 +19,27 @@ pub(crate) struct Key {
     pub(crate) set: fn(&mut Config, &str) -> Result<(), String>,
     /// The field as text.
     pub(crate) get: fn(&Config) -> String,
+    /// The numbers that it may be, where not all of its type's.
+    pub(crate) range: Option<RangeInclusive<u64>>,
 }
 
 impl Key {
     /// The setting called `name`, if there is one.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// Sets the field to what `text` says.
+    ///
+    /// # Errors
+    ///
+    /// What was expected.
+    pub(crate) fn take(&self, config: &mut Config, text: &str) -> Result<(), String> {
+        let taken = (self.set)(config, text);
+        let Some(range) = &self.range else { return taken };
+        let is_within = |config: &Config| (self.get)(config).parse().is_ok_and(|number: u64| range.contains(&number));
+        let taken = taken.ok().filter(|()| is_within(config));
+        taken.ok_or_else(|| format!("a whole number from {} to {}", range.start(), range.end()))
     }
 
     /// The setting whose name is at most three slips of the pen away from `name`.
@@ -49,7 +69,9 @@ fn slips(left: &str, right: &str) -> usize {
 }
 
 macro_rules! keys {
-    ($($section:ident.$field:ident: $about:literal;)*) => {
+    (@range) => { None };
+    (@range $range:expr) => { Some($range) };
+    ($($section:ident.$field:ident $([$range:expr])?: $about:literal;)*) => {
         /// All settings, grouped by section.
         pub(crate) const KEYS: &[Key] = &[$(Key {
             name: concat!(stringify!($section), ".", stringify!($field)),
@@ -59,9 +81,15 @@ macro_rules! keys {
                 Ok(())
             },
             get: |config| config.$section.$field.show(),
+            range: keys!(@range $($range)?),
         }),*];
     };
 }
+
+/// A store may hold twice as many bytes of memtables, all of one family. Its cells have numbers of four bytes, take 20 bytes,
+/// and are kept in rooms of powers of two.
+const MEMTABLES_BYTES_MAX: u64 = 16 << 30;
+const _: () = assert!(2 * MEMTABLES_BYTES_MAX / 20 * 2 <= u32::MAX as u64);
 
 keys! {
     server.listen: "address and port for HTTP and telnet; port 0 takes a free one";
@@ -71,7 +99,7 @@ keys! {
     server.header_timeout_ms: "longest wait for the first byte of a connection; 0 is no limit";
     server.idle_timeout_ms: "longest silence of an HTTP connection, between and within requests; 0 is no limit";
     server.shutdown_timeout_ms: "time that open requests get to finish after SIGTERM; 0 is none";
-    server.worker_threads: "threads that serve connections, and as many more for plain puts; 0 is one a processor";
+    server.worker_threads [0..=1_024]: "threads that serve connections, and as many more for plain puts; 0 is one a processor";
     server.backlog: "connections that may wait to be accepted";
     server.allow_diediedie: "let a client stop the server by `diediedie`; where tokens are asked for, an administrator's is needed";
     server.auth_allow_all: "answer telnet `auth` as OpenTSDB's own plugin does, which lets everybody in";
@@ -79,25 +107,25 @@ keys! {
     server.auth_reload_ms: "how often that file is read again; 0 is never";
     server.stats_with_port: "add a tag `port` to the numbers of /api/stats";
     server.stats_canonical: "name the host in /api/stats with its domain";
-    http.max_body_bytes: "largest request body, counted after decompression";
-    http.max_header_bytes: "largest request line and headers together";
+    http.max_body_bytes [0..=2 << 30]: "largest request body, counted after decompression";
+    http.max_header_bytes [0..=16 << 20]: "largest request line and headers together";
     http.enable_api: "serve the paths below /api";
     http.enable_ui: "serve the pages and the paths older than /api";
     http.enable_chunked: "take request bodies in chunks";
     http.cors_domains: "origins whose pages may ask, comma between them, or * for all; empty for none";
     http.cors_headers: "request headers that pages of other origins may send";
-    telnet.max_line_bytes: "longest telnet line";
+    telnet.max_line_bytes [0..=16 << 20]: "longest telnet line";
     telnet.idle_timeout_ms: "longest silence of a telnet connection; 0 is no limit";
     telnet.return_errors: "answer bad telnet puts with an error line";
     store.kind: "where the tables are: embedded in data_dir, memory (nothing is kept), or hbase (a cluster)";
     store.data_dir: "folder of the embedded store";
     store.durability: "a write is acknowledged when it is on disk (fsync), with the operating system (os: a power loss or crash of the machine may lose the last second), or in memory (async: a crash of the program too may lose the last second)";
-    store.memtable_bytes: "bytes of one region's memtable at which it is flushed";
-    store.memtables_bytes: "bytes of all memtables at which the largest is flushed; at twice that, writes are refused with 503 and Retry-After";
-    store.wal_segment_bytes: "length of a log segment, at most 1 GiB";
-    store.wal_bytes_max: "bytes of log at which the oldest memtable is flushed";
-    store.block_cache_bytes: "bytes of blocks of files kept in memory";
-    store.reserve_bytes: "length of the file RESERVE, which is released on a full disk so that memtables can still be flushed; 0 for none";
+    store.memtable_bytes [0..=MEMTABLES_BYTES_MAX]: "bytes of one region's memtable at which it is flushed";
+    store.memtables_bytes [0..=MEMTABLES_BYTES_MAX]: "bytes of all memtables at which the largest is flushed; at twice that, writes are refused with 503 and Retry-After";
+    store.wal_segment_bytes [0..=Limits::WAL_SEGMENT_BYTES_MAX]: "length of a log segment";
+    store.wal_bytes_max [0..=1 << 40]: "bytes of log at which the oldest memtable is flushed";
+    store.block_cache_bytes [0..=1 << 40]: "bytes of blocks of files kept in memory";
+    store.reserve_bytes [0..=64 << 30]: "length of the file RESERVE, which is released on a full disk so that memtables can still be flushed; 0 for none";
     hbase.masters: "masters or region servers of store hbase, host:port with comma between them";
     hbase.zookeeper_quorum: "ZooKeeper's servers, asked for the cluster where no masters are named";
     hbase.zookeeper_root: "node of ZooKeeper's below which HBase keeps its own";
@@ -111,11 +139,11 @@ keys! {
     schema.tree_table: "table of trees";
     schema.meta_table: "table of the series' meta objects";
     schema.uid_cache_entries: "names and UIDs kept in memory, for each kind and each direction";
-    schema.salt_width: "bytes of salt before each row key, 0 to 8; over HBase 0 unless set; fixed when the store is made";
-    schema.salt_buckets: "salt buckets, at least 1 where rows are salted; fixed when the store is made";
-    schema.uid_width_metric: "bytes of a metric UID, 1 to 8; fixed when the store is made";
-    schema.uid_width_tagk: "bytes of a tag key UID, 1 to 8; fixed when the store is made";
-    schema.uid_width_tagv: "bytes of a tag value UID, 1 to 8; fixed when the store is made";
+    schema.salt_width [0..=8]: "bytes of salt before each row key; over HBase 0 unless set; fixed when the store is made";
+    schema.salt_buckets [0..=Salting::BUCKETS_MAX as u64]: "salt buckets, at least 1 where rows are salted, at most 256 where the salt is one byte; fixed when the store is made";
+    schema.uid_width_metric [1..=8]: "bytes of a metric UID; fixed when the store is made";
+    schema.uid_width_tagk [1..=8]: "bytes of a tag key UID; fixed when the store is made";
+    schema.uid_width_tagv [1..=8]: "bytes of a tag value UID; fixed when the store is made";
     schema.max_tags: "most tags of one point";
     schema.auto_create_metrics: "give new metrics a UID at their first point";
     schema.auto_create_tagks: "give new tag keys a UID at their first point";
@@ -150,13 +178,13 @@ keys! {
     rewrite.enable: "over HBase, fold the rows of an hour past into one cell each, where no other daemon does it";
     rewrite.interval_ms: "how often a share of the waiting rows is rewritten, spread over this time";
     rewrite.rows_min: "fewest rows rewritten in an interval, if so many are due";
-    rewrite.speed: "1 rewrites all waiting rows within an hour, 2 within half an hour, and so on";
+    rewrite.speed [0..=1_000_000]: "1 rewrites all waiting rows within an hour, 2 within half an hour, and so on";
     rewrite.queue_rows_max: "rows that may wait to be rewritten; further ones stay in single cells";
-    rewrite.catch_up_hours: "hours before the start whose rows are looked at again";
-    rewrite.quiet_ms: "a row is rewritten only after it had no new cell for this long, which covers how far region servers' clocks differ; at least 1000";
+    rewrite.catch_up_hours [0..=720]: "hours before the start whose rows are looked at again";
+    rewrite.quiet_ms [1_000..=86_400_000]: "a row is rewritten only after it had no new cell for this long, which covers how far region servers' clocks differ";
     query.timeout_ms: "longest time of one query; 0 is no limit";
-    query.max_concurrent: "queries that run at once, at least 1";
-    query.max_waiting: "queries that may wait for their turn; further ones get 503";
+    query.max_concurrent [1..=65_536]: "queries that run at once";
+    query.max_waiting [0..=1_048_576]: "queries that may wait for their turn; further ones get 503";
     query.max_points: "most points that one sub query may read; an hour answered from its summary counts as one; 0 is no limit";
     query.max_bytes: "most bytes that one sub query may read; 0 is no limit";
     query.memory_bytes: "bytes that all queries together may hold; 0 is no limit";

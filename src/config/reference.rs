@@ -76,7 +76,7 @@ fn default(key: &Key) -> String {
 
 /// Whole units of 1,024 bytes and their powers.
 fn binary(bytes: u64) -> Option<String> {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.into_iter().find(|(bits, _)| bytes > 0 && bytes.trailing_zeros() >= *bits);
     unit.map(|(bits, name)| format!("{} {name}", bytes >> bits))
 }
@@ -87,6 +87,13 @@ fn takes(key: &Key) -> String {
         // An empty path is none, and any other text is one.
         return if (key.set)(&mut Config::default(), "").is_err() { "path" } else { "text" }.to_owned();
     };
+    if let Some(range) = &key.range {
+        let shown = |bound: &u64| match binary(*bound).filter(|_| key.name.contains("bytes")) {
+            Some(short) => format!("{bound} ({short})"),
+            None => bound.to_string(),
+        };
+        return format!("{} to {}", range.start(), shown(range.end()));
+    }
     let expected = expected.replace("a whole number of milliseconds", "milliseconds");
     let bound = expected.strip_prefix("a whole number from ");
     match bound.and_then(|bound| bound.split_once(" to ")) {

@@ -51,11 +51,41 @@ fn a_wrong_value_says_what_was_expected() {
     assert!(error.contains("line 1") && !error.contains('\n'), "{error}");
 }
 
+/// The largest value of each is taken, one more would end the server or not hold.
 #[test]
-fn a_log_segment_is_no_longer_than_can_be_read_again() {
-    load(None, &[("BASALT_STORE__WAL_SEGMENT_BYTES", "1073741824")], &[]).unwrap();
-    let error = load(None, &[("BASALT_STORE__WAL_SEGMENT_BYTES", "1073741825")], &[]).unwrap_err();
-    assert!(error.contains("`store.wal_segment_bytes`") && error.contains("1 GiB"), "{error}");
+fn a_number_that_a_server_cannot_hold_is_refused() {
+    let largest = [
+        ("SERVER__WORKER_THREADS", 1_024),
+        ("HTTP__MAX_BODY_BYTES", 2 << 30),
+        ("HTTP__MAX_HEADER_BYTES", 16 << 20),
+        ("TELNET__MAX_LINE_BYTES", 16 << 20),
+        ("STORE__MEMTABLE_BYTES", 16 << 30),
+        ("STORE__MEMTABLES_BYTES", 16 << 30),
+        ("STORE__WAL_SEGMENT_BYTES", 1 << 30),
+        ("STORE__WAL_BYTES_MAX", 1 << 40),
+        ("STORE__BLOCK_CACHE_BYTES", 1 << 40),
+        ("STORE__RESERVE_BYTES", 64 << 30),
+        ("SCHEMA__SALT_WIDTH", 8),
+        ("SCHEMA__SALT_BUCKETS", 4_096),
+        ("SCHEMA__UID_WIDTH_METRIC", 8),
+        ("REWRITE__SPEED", 1_000_000),
+        ("REWRITE__CATCH_UP_HOURS", 720),
+        ("REWRITE__QUIET_MS", 86_400_000),
+        ("QUERY__MAX_CONCURRENT", 65_536),
+        ("QUERY__MAX_WAITING", 1_048_576_u64),
+    ];
+    for (name, largest) in largest {
+        let with = |value: u64| load(None, &[(&format!("BASALT_{name}"), &value.to_string())], &[]).map(drop);
+        with(largest).unwrap();
+        let line = with(largest + 1).unwrap_err();
+        let setting = name.replacen("__", ".", 1).to_ascii_lowercase();
+        assert!(line.contains(&format!("`{setting}`")) && line.ends_with(&format!(" to {largest}")), "{line}");
+    }
+    for (name, smallest) in [("SCHEMA__UID_WIDTH_TAGV", 1), ("REWRITE__QUIET_MS", 1_000), ("QUERY__MAX_CONCURRENT", 1)]
+    {
+        let line = load(None, &[(&format!("BASALT_{name}"), &(smallest - 1).to_string())], &[]).unwrap_err();
+        assert!(line.contains(&format!("from {smallest} to")), "{line}");
+    }
 }
 
 #[test]
