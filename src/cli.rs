@@ -126,7 +126,7 @@ impl Sources {
         if let Some(level) = &self.log_level {
             flags.push(("log.level", level.clone()));
         }
-        Layers { file: self.config.clone(), env: std::env::vars().collect(), flags, ..Layers::default() }
+        Layers { file: self.config.clone(), env: std::env::vars_os().collect(), flags, ..Layers::default() }
     }
 
     fn load(&self) -> Result<Config, Failure> {

@@ -16,6 +16,7 @@ mod value;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
@@ -61,8 +62,8 @@ pub(crate) struct Config {
 pub(crate) struct Layers {
     /// A TOML file, or OpenTSDB's properties file when its name ends in `.conf` or `.properties`.
     pub(crate) file: Option<PathBuf>,
-    /// The environment: names and values.
-    pub(crate) env: Vec<(String, String)>,
+    /// The environment: names and values, of which only `BASALT_…` are looked at.
+    pub(crate) env: Vec<(OsString, OsString)>,
     /// Flags, as setting name and value; the flag's spelling is `--` and the last word.
     pub(crate) flags: Vec<(&'static str, String)>,
     /// Flags in OpenTSDB's words: the flag, the key that it sets, and the value.
@@ -114,8 +115,14 @@ impl Config {
 
     /// `BASALT_SERVER__LISTEN=…` sets `server.listen`; a variable of that form that names no
     /// setting is an error, since it is a slip of the pen.
-    fn read_env(&mut self, env: &[(String, String)]) -> Result<(), Failure> {
+    fn read_env(&mut self, env: &[(OsString, OsString)]) -> Result<(), Failure> {
         for (variable, value) in env {
+            if !variable.as_encoded_bytes().starts_with(b"BASALT_") {
+                continue;
+            }
+            let (Some(variable), Some(value)) = (variable.to_str(), value.to_str()) else {
+                return Err(Failure::config(format!("environment {} is not UTF-8", variable.display())));
+            };
             let Some(rest) = variable.strip_prefix("BASALT_") else { continue };
             let Some((section, key)) = rest.split_once("__") else {
                 refuse_slip(variable, rest)?;

@@ -13,7 +13,7 @@ fn load(file: Option<(&str, &str)>, env: &[(&str, &str)], flags: &[(&'static str
     });
     let layers = Layers {
         file: path,
-        env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         flags: flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
         ..Layers::default()
     };
@@ -41,6 +41,21 @@ fn an_unknown_setting_is_named_with_the_nearest_known_one() {
     assert!(error.contains("BASALT_STORE_DATA_DIR") && error.contains("`BASALT_STORE__DATA_DIR`"), "{error}");
     // What Kubernetes makes for services of these names.
     load(None, &[("BASALT_SERVICE_HOST", "x"), ("BASALT_SERVER_PORT", "x"), ("BASALT_TOKEN", "x")], &[]).unwrap();
+}
+
+#[test]
+fn a_variable_that_is_not_utf_8_is_refused_if_it_is_ours() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let of = |bytes: &[u8]| std::ffi::OsStr::from_bytes(bytes).to_owned();
+    let with = |name: &[u8], value: &[u8]| {
+        let env = vec![(of(name), of(value))];
+        Config::load(&Layers { env, ..Layers::default() }).map_err(|failure| (failure.exit, failure.line))
+    };
+    with(b"HOME", b"/\xfc").unwrap();
+    with(b"\xfc", b"1").unwrap();
+    let (exit, line) = with(b"BASALT_STORE__DATA_DIR", b"/\xfc").unwrap_err();
+    assert!(exit == crate::exit::Exit::Config && line.contains("BASALT_STORE__DATA_DIR is not UTF-8"), "{line}");
+    assert!(with(b"BASALT_\xfc", b"1").unwrap_err().1.contains("UTF-8"));
 }
 
 #[test]
