@@ -125,11 +125,31 @@ impl Config {
             };
             let Some(rest) = variable.strip_prefix("BASALT_") else { continue };
             let Some((section, key)) = rest.split_once("__") else {
-                refuse_slip(variable, rest)?;
+                self.name_slip(variable, rest)?;
                 continue;
             };
             let name = format!("{}.{}", section.to_ascii_lowercase(), key.to_ascii_lowercase());
             self.set(&name, value, &format!("environment {variable}"))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a variable that has one underscore where two belong, and warns of one that lacks the section. Others without
+    /// two are not ours: a container's system makes some of the names of its services.
+    fn name_slip(&mut self, variable: &str, rest: &str) -> Result<(), Failure> {
+        let variable_of = |key: &Key| format!("`BASALT_{}`", key.name.replace('.', "__").to_ascii_uppercase());
+        let is_whole = |key: &&Key| key.name.replace('.', "_").eq_ignore_ascii_case(rest);
+        if let Some(key) = keys::KEYS.iter().find(is_whole) {
+            let meant = variable_of(key);
+            return Err(Failure::config(format!(
+                "environment {variable} sets nothing, did you mean {meant}, with two underscores?"
+            )));
+        }
+        let is_end = |key: &&Key| key.name.split_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case(rest));
+        let meant: Vec<String> = keys::KEYS.iter().filter(is_end).map(variable_of).collect();
+        if !meant.is_empty() {
+            let meant = meant.join(" or ");
+            self.warnings.push(format!("environment {variable} sets nothing, did you mean {meant}?"));
         }
         Ok(())
     }
@@ -206,14 +226,4 @@ impl Config {
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
-}
-
-/// Refuses a variable that has one underscore where two belong. Others without two are not ours: a container's system makes
-/// some of the names of its services.
-fn refuse_slip(variable: &str, rest: &str) -> Result<(), Failure> {
-    let spelled = |key: &&Key| key.name.replace('.', "_").eq_ignore_ascii_case(rest);
-    let Some(key) = keys::KEYS.iter().find(spelled) else { return Ok(()) };
-    let meant = key.name.replace('.', "__").to_ascii_uppercase();
-    let line = format!("environment {variable} sets nothing, did you mean `BASALT_{meant}`, with two underscores?");
-    Err(Failure::config(line))
 }

@@ -16,7 +16,8 @@ from, `basalt config check` says whether a server would start.
 
 - A file is TOML (`--config basalt.toml`): a section in brackets, below it `name = value`; or OpenTSDB's own `opentsdb.conf`, by OpenTSDB's keys.
 - A variable is `BASALT_`, the section, two underscores, the name: `BASALT_STORE__DATA_DIR=/var/lib/basalt`.
-- A setting or variable that does not exist ends the start with exit code 3 and names the nearest one that does.
+- A setting that does not exist, in a file or as `BASALT_…__…`, ends the start with exit code 3, and the nearest one is named; so does one
+  underscore where two belong. Other variables set nothing; of one that lacks only the section, as `BASALT_DATA_DIR`, the start warns.
 - Names that end in `_ms` are milliseconds, in `_bytes` or `_bytes_max` bytes. Numbers may have underscores: `64_000_000`.
 - Changes take effect at the next start; `server.auth_file` and `query.limits_file` are read again while the server runs.
 

@@ -39,8 +39,21 @@ fn an_unknown_setting_is_named_with_the_nearest_known_one() {
     assert!(error.contains("BASALT_SERVER__NOPE_AT_ALL"), "{error}");
     let error = load(None, &[("BASALT_STORE_DATA_DIR", "/x")], &[]).unwrap_err();
     assert!(error.contains("BASALT_STORE_DATA_DIR") && error.contains("`BASALT_STORE__DATA_DIR`"), "{error}");
+}
+
+#[test]
+fn a_variable_without_its_section_is_warned_of() {
+    let config = load(None, &[("BASALT_DATA_DIR", "/x"), ("BASALT_ENABLE", "1")], &[]).unwrap();
+    assert_eq!(config.store.data_dir, Config::default().store.data_dir);
+    let [folder, switch] = config.warnings() else { panic!("{:?}", config.warnings()) };
+    assert!(folder.contains("BASALT_DATA_DIR sets nothing, did you mean `BASALT_STORE__DATA_DIR`?"), "{folder}");
+    assert!(switch.contains("`BASALT_REWRITE__ENABLE` or `BASALT_PUBLISH__ENABLE`"), "{switch}");
     // What Kubernetes makes for services of these names.
-    load(None, &[("BASALT_SERVICE_HOST", "x"), ("BASALT_SERVER_PORT", "x"), ("BASALT_TOKEN", "x")], &[]).unwrap();
+    let services = ["SERVICE_HOST", "SERVICE_PORT", "PORT", "PORT_4242_TCP_ADDR", "SERVER_PORT", "TOKEN"];
+    for service in services {
+        let config = load(None, &[(&format!("BASALT_{service}"), "x")], &[]).unwrap();
+        assert!(config.warnings().is_empty(), "{:?}", config.warnings());
+    }
 }
 
 #[test]
