@@ -121,10 +121,10 @@ impl Sources {
     fn layers(&self) -> Layers {
         let mut flags = Vec::new();
         if let Some(folder) = &self.data_dir {
-            flags.push(("store.data_dir", folder.display().to_string()));
+            flags.push(("--data-dir", "store.data_dir", folder.display().to_string()));
         }
         if let Some(level) = &self.log_level {
-            flags.push(("log.level", level.clone()));
+            flags.push(("--log-level", "log.level", level.clone()));
         }
         Layers { file: self.config.clone(), env: std::env::vars_os().collect(), flags, ..Layers::default() }
     }
@@ -154,14 +154,14 @@ struct ToolSources {
 
 impl ToolSources {
     /// The settings that OpenTSDB's options stand for.
-    fn inherited(&self) -> Vec<(&'static str, String)> {
+    fn inherited(&self) -> Vec<(&'static str, &'static str, String)> {
         let given = [
-            ("schema.data_table", &self.table),
-            ("schema.uid_table", &self.uidtable),
-            ("hbase.zookeeper_quorum", &self.zkquorum),
-            ("hbase.zookeeper_root", &self.zkbasedir),
+            ("--table", "schema.data_table", &self.table),
+            ("--uidtable", "schema.uid_table", &self.uidtable),
+            ("--zkquorum", "hbase.zookeeper_quorum", &self.zkquorum),
+            ("--zkbasedir", "hbase.zookeeper_root", &self.zkbasedir),
         ];
-        given.into_iter().filter_map(|(name, value)| value.clone().map(|value| (name, value))).collect()
+        given.into_iter().filter_map(|(flag, name, value)| Some((flag, name, value.clone()?))).collect()
     }
 
     fn load(&self) -> Result<Config, Failure> {

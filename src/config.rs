@@ -64,8 +64,8 @@ pub(crate) struct Layers {
     pub(crate) file: Option<PathBuf>,
     /// The environment: names and values, of which only `BASALT_…` are looked at.
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// Flags, as setting name and value; the flag's spelling is `--` and the last word.
-    pub(crate) flags: Vec<(&'static str, String)>,
+    /// Flags: the flag, the setting that it sets, and the value.
+    pub(crate) flags: Vec<(&'static str, &'static str, String)>,
     /// Flags in OpenTSDB's words: the flag, the key that it sets, and the value.
     pub(crate) opentsdb_flags: Vec<(&'static str, &'static str, String)>,
 }
@@ -83,9 +83,8 @@ impl Config {
             config.read_file(path)?;
         }
         config.read_env(&layers.env)?;
-        for (name, value) in &layers.flags {
-            let flag = format!("flag --{}", name.rsplit('.').next().unwrap_or(name).replace('_', "-"));
-            config.set(name, value, &flag)?;
+        for (flag, name, value) in &layers.flags {
+            config.set(name, value, &format!("flag {flag}"))?;
         }
         for (flag, key, value) in &layers.opentsdb_flags {
             opentsdb::apply_pairs(&mut config, vec![((*key).to_owned(), value.clone())], &format!("flag {flag}"))?;

@@ -56,7 +56,8 @@ pub(super) struct Migrate {
 
 impl Migrate {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let (from, to) = (config(&self.from, self.from_config)?, config(&self.to, self.to_config)?);
+        let from = config(("--from", &self.from), self.from_config)?;
+        let to = config(("--to", &self.to), self.to_config)?;
         if from.store.kind == StoreKind::Embedded {
             super::folder::check_folder(&from.store.data_dir, "name it with --from")?;
         }
@@ -91,29 +92,31 @@ impl Migrate {
     }
 }
 
-/// The configuration of a place.
-fn config(place: &str, file: Option<PathBuf>) -> Result<Config, Failure> {
+/// The configuration of a place that a flag names.
+fn config((flag, place): (&'static str, &str), file: Option<PathBuf>) -> Result<Config, Failure> {
     let wrong = || {
         Failure::new(Exit::Usage, format!("`{place}` is no place: a folder, hbase://HOST:PORT,… or zookeeper://HOST,…"))
     };
     let mut flags = Vec::new();
     if let Some(masters) = place.strip_prefix("hbase://").map(|rest| rest.trim_end_matches('/')) {
-        flags.push(("hbase.masters", masters.to_owned()));
-        flags.push(("store.kind", "hbase".to_owned()));
+        flags.push((flag, "hbase.masters", masters.to_owned()));
+        flags.push((flag, "store.kind", "hbase".to_owned()));
     } else if let Some(rest) = place.strip_prefix("zookeeper://") {
         let (quorum, root) = rest.split_once('/').map_or((rest, None), |(quorum, root)| (quorum, Some(root)));
-        flags.push(("hbase.masters", String::new()));
-        flags.push(("hbase.zookeeper_quorum", quorum.to_owned()));
-        flags.extend(root.filter(|root| !root.is_empty()).map(|root| ("hbase.zookeeper_root", format!("/{root}"))));
-        flags.push(("store.kind", "hbase".to_owned()));
+        flags.push((flag, "hbase.masters", String::new()));
+        flags.push((flag, "hbase.zookeeper_quorum", quorum.to_owned()));
+        flags.extend(
+            root.filter(|root| !root.is_empty()).map(|root| (flag, "hbase.zookeeper_root", format!("/{root}"))),
+        );
+        flags.push((flag, "store.kind", "hbase".to_owned()));
     } else {
         if place.contains("://") || Path::new(place).as_os_str().is_empty() {
             return Err(wrong());
         }
-        flags.push(("store.data_dir", place.to_owned()));
-        flags.push(("store.kind", "embedded".to_owned()));
+        flags.push((flag, "store.data_dir", place.to_owned()));
+        flags.push((flag, "store.kind", "embedded".to_owned()));
     }
-    if flags.iter().any(|(name, value)| *name != "hbase.masters" && value.is_empty()) {
+    if flags.iter().any(|(_, name, value)| *name != "hbase.masters" && value.is_empty()) {
         return Err(wrong());
     }
     Config::load(&Layers { file, flags, ..Layers::default() })
@@ -125,16 +128,16 @@ mod tests {
 
     #[test]
     fn a_place_is_a_folder_or_a_cluster() {
-        let folder = config("/var/lib/basalt", None).unwrap();
+        let folder = config(("--from", "/var/lib/basalt"), None).unwrap();
         assert_eq!((folder.store.kind, folder.schema.salt_width), (StoreKind::Embedded, 1));
-        let masters = config("hbase://m1:16000,m2:16000", None).unwrap();
+        let masters = config(("--from", "hbase://m1:16000,m2:16000"), None).unwrap();
         assert_eq!((masters.store.kind, masters.schema.salt_width), (StoreKind::Hbase, 0));
         assert_eq!(masters.hbase.masters, "m1:16000,m2:16000");
-        let quorum = config("zookeeper://a,b:2182/hb", None).unwrap();
+        let quorum = config(("--from", "zookeeper://a,b:2182/hb"), None).unwrap();
         assert_eq!((&*quorum.hbase.zookeeper_quorum, &*quorum.hbase.zookeeper_root), ("a,b:2182", "/hb"));
-        assert_eq!(config("zookeeper://a", None).unwrap().hbase.zookeeper_root, "/hbase");
+        assert_eq!(config(("--from", "zookeeper://a"), None).unwrap().hbase.zookeeper_root, "/hbase");
         for wrong in ["", "hdfs://x", "zookeeper://"] {
-            assert_eq!(config(wrong, None).unwrap_err().exit, Exit::Usage, "{wrong}");
+            assert_eq!(config(("--from", wrong), None).unwrap_err().exit, Exit::Usage, "{wrong}");
         }
     }
 }

@@ -56,17 +56,17 @@ impl Serve {
     pub(super) fn config(&self) -> Result<Config, Failure> {
         let mut layers = self.sources.layers();
         if let Some(listen) = &self.listen {
-            layers.flags.push(("server.listen", listen.clone()));
+            layers.flags.push(("--listen", "server.listen", listen.clone()));
         }
         if let Some(store) = self.store {
             let name = clap::ValueEnum::to_possible_value(&store).map(|value| value.get_name().to_owned());
-            layers.flags.push(("store.kind", name.unwrap_or_default()));
+            layers.flags.push(("--store", "store.kind", name.unwrap_or_default()));
         }
         if let Some(masters) = &self.hbase_masters {
-            layers.flags.push(("hbase.masters", masters.clone()));
+            layers.flags.push(("--hbase-masters", "hbase.masters", masters.clone()));
         }
         if self.insecure {
-            layers.flags.push(("server.insecure", "true".to_owned()));
+            layers.flags.push(("--insecure", "server.insecure", "true".to_owned()));
         }
         Config::load(&layers)
     }

@@ -69,7 +69,7 @@ impl ShellCommand {
         let mut layers = self.sources.layers();
         if let Some(store) = self.store {
             let name = clap::ValueEnum::to_possible_value(&store).map(|value| value.get_name().to_owned());
-            layers.flags.push(("store.kind", name.unwrap_or_default()));
+            layers.flags.push(("--store", "store.kind", name.unwrap_or_default()));
         }
         let config = crate::config::Config::load(&layers)?;
         if config.store.kind == StoreKind::Embedded && !self.create {

@@ -98,10 +98,10 @@ impl Tsd {
     fn layers(&self) -> Layers {
         let mut layers = self.sources.layers();
         if self.insecure {
-            layers.flags.push(("server.insecure", "true".to_owned()));
+            layers.flags.push(("--insecure", "server.insecure", "true".to_owned()));
         }
         if self.words.verbose {
-            layers.flags.push(("log.level", "debug".to_owned()));
+            layers.flags.push(("--verbose", "log.level", "debug".to_owned()));
         }
         layers.opentsdb_flags = self.words.keys();
         layers

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use super::*;
 
-fn load(file: Option<(&str, &str)>, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Result<Config, String> {
+fn load(
+    file: Option<(&str, &str)>,
+    env: &[(&str, &str)],
+    flags: &[(&'static str, &'static str, &str)],
+) -> Result<Config, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = file.map(|(name, text)| {
         let path = folder.path().join(name);
@@ -14,7 +18,7 @@ fn load(file: Option<(&str, &str)>, env: &[(&str, &str)], flags: &[(&'static str
     let layers = Layers {
         file: path,
         env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        flags: flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+        flags: flags.iter().map(|(flag, name, value)| (*flag, *name, (*value).to_owned())).collect(),
         ..Layers::default()
     };
     Config::load(&layers).map_err(|failure| failure.to_string())
@@ -24,7 +28,7 @@ fn load(file: Option<(&str, &str)>, env: &[(&str, &str)], flags: &[(&'static str
 fn each_layer_wins_over_the_one_before() {
     let file = Some(("b.toml", "[server]\nmax_connections = 1\nlisten = '127.0.0.1:1'\n[log]\nlevel = 'warn'"));
     let env = [("BASALT_SERVER__LISTEN", "127.0.0.1:2"), ("BASALT_LOG__LEVEL", "debug"), ("BASALT_HOME", "/x")];
-    let config = load(file, &env, &[("log.level", "trace")]).unwrap();
+    let config = load(file, &env, &[("--log-level", "log.level", "trace")]).unwrap();
     assert_eq!(config.server.max_connections, 1);
     assert_eq!(config.server.listen.port(), 2);
     assert_eq!(config.log.level, "trace");
@@ -75,6 +79,8 @@ fn a_variable_that_is_not_utf_8_is_refused_if_it_is_ours() {
 fn a_wrong_value_says_what_was_expected() {
     let error = load(Some(("b.toml", "[server]\nmax_connections = 'many'")), &[], &[]).unwrap_err();
     assert!(error.contains("whole number"), "{error}");
+    let error = load(None, &[], &[("--store", "store.kind", "tape")]).unwrap_err();
+    assert!(error.contains("`store.kind` in flag --store: `tape` is not one of"), "{error}");
     let error = load(Some(("b.toml", "[server\n")), &[], &[]).unwrap_err();
     assert!(error.contains("line 1") && !error.contains('\n'), "{error}");
 }

@@ -268,7 +268,7 @@ fn the_log_tells_a_life() {
     let starting = line("starting");
     assert_eq!((&starting["version"], &starting["store"]), (&env!("CARGO_PKG_VERSION").into(), &"embedded".into()));
     assert_eq!(starting["data_dir"], data.to_str().unwrap());
-    line("setting `log.level` is `info,basalt_engine=debug`, from flag --level");
+    line("setting `log.level` is `info,basalt_engine=debug`, from flag --log-level");
     line("rows are not rewritten: the store folds rows by itself");
     let replayed = line("log replayed");
     assert!(replayed["bytes"].as_u64().unwrap() > 0 && replayed["took_ms"].is_u64(), "{replayed}");
