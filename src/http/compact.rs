@@ -28,7 +28,7 @@ pub(crate) async fn compact(_: Admin, State(app): State<Arc<App>>, call: Call) -
     let table: TableName = name.ok_or_else(|| ApiError::bad("The body is a table's name"))?;
     let seat = app.operators.take().await.map_err(ApiError::overloaded)?;
     let guard = CancelOnDrop::new(Cancel::new());
-    let (pieces, body) = stream::channel(app.config.server.idle_timeout_ms, &app.operators, guard);
+    let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.operators, guard);
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || {
         let mut out = Out::new(pieces, handle);
