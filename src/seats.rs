@@ -58,9 +58,11 @@ impl Seats {
     ///
     /// # Errors
     ///
-    /// What is full, in words.
+    /// What is full, or that the turn did not come, in words that fit queries and all others.
     pub(crate) async fn take(&self) -> Result<Seat, &'static str> {
-        const FULL: &str = "as many queries as allowed are running and waiting";
+        const FULL: &str = "as many requests of this kind as may run and wait do so already";
+        const LATE: &str = "the turn of this request did not come within 10 seconds";
+        const { assert!(TURN_PATIENCE.as_secs() == 10) };
         if let Ok(permit) = Arc::clone(&self.running).try_acquire_owned() {
             return Ok(Seat { _permit: permit });
         }
@@ -70,7 +72,7 @@ impl Seats {
         drop(place);
         match turn {
             Ok(Ok(permit)) => Ok(Seat { _permit: permit }),
-            Ok(Err(_)) | Err(_) => Err(FULL),
+            Ok(Err(_)) | Err(_) => Err(LATE),
         }
     }
 }
@@ -93,5 +95,15 @@ mod tests {
         assert!(seats.take().await.is_err());
         drop(running);
         assert!(waits.await.unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_reason_is_that_all_is_full_or_that_the_turn_did_not_come() {
+        let seats = Seats::new(1, 0);
+        let _running = seats.take().await.unwrap();
+        assert!(seats.take().await.unwrap_err().contains("as many requests of this kind"));
+        let seats = Seats::new(1, 1);
+        let _running = seats.take().await.unwrap();
+        assert!(seats.take().await.unwrap_err().contains("within 10 seconds"));
     }
 }
