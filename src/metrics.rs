@@ -33,6 +33,22 @@ impl Count {
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// One more until the answer is dropped, by a panic too.
+    pub(crate) fn hold(&self) -> Held<'_> {
+        self.add(1);
+        Held(self)
+    }
+}
+
+/// One of what a [`Count`] counts.
+#[derive(Debug)]
+pub(crate) struct Held<'a>(&'a Count);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.sub(1);
+    }
 }
 
 /// Requests or commands that were refused for who sent them.

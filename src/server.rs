@@ -156,9 +156,9 @@ fn seat(
         match early {
             Early::Serve(app) => {
                 app.metrics.connections_total.add(1);
-                app.metrics.connections_open.add(1);
+                let open = app.metrics.connections_open.hold();
                 connection(&app, &loops, (stream, peer), stop).await;
-                app.metrics.connections_open.sub(1);
+                drop(open);
             }
             Early::Refuse => recovery::refuse(stream, awaited).await,
             Early::Close => {}

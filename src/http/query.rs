@@ -288,7 +288,7 @@ impl Work {
     fn run(self, handle: &Handle, said: oneshot::Sender<Result<Head, ApiError>>, pieces: stream::Pieces) {
         let metrics = &self.app.metrics;
         let began = Instant::now();
-        metrics.queries_running.add(1);
+        let running = metrics.queries_running.hold();
         let queries = self.app.queries();
         let answers = match &self.formulas {
             Some(formulas) => queries.run_formulas(formulas, &self.query, &self.cancel),
@@ -316,7 +316,7 @@ impl Work {
             }
         }
         let took = began.elapsed();
-        metrics.queries_running.sub(1);
+        drop(running);
         metrics.query_latency.record(took);
         self.log_if_slow(took);
         drop(self.seat);

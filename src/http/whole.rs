@@ -48,7 +48,7 @@ async fn begin<T: 'static>(
     let thread = tokio::task::spawn_blocking(move || {
         let metrics = &of_the_thread.metrics;
         let began = Instant::now();
-        metrics.queries_running.add(1);
+        let running = metrics.queries_running.hold();
         match work(of_the_thread.queries(), &cancel) {
             Ok(found) => {
                 metrics.queries_ok.add(1);
@@ -65,7 +65,7 @@ async fn begin<T: 'static>(
                 said.send(Err(cause)).unwrap_or_default();
             }
         }
-        metrics.queries_running.sub(1);
+        drop(running);
         metrics.query_latency.record(began.elapsed());
         drop(seat);
     });
@@ -118,6 +118,7 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
+    use crate::config::{Config, StoreKind};
     use crate::seats::Seats;
 
     /// What a client gets of an answer whose pieces are these, and its end if it has one: whole, or the body's outcome.
@@ -141,6 +142,17 @@ mod tests {
             _ => None,
         };
         (whole.flatten(), body, thread.await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_query_that_panics_runs_no_more() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        let app = Arc::new(App::open(config).await.unwrap());
+        let answer = in_pieces::<()>(Arc::clone(&app), |_, _| panic!("a test's"), |(), _| None).await;
+        assert_eq!(answer.unwrap_err().status().as_u16(), 500);
+        assert_eq!(app.metrics.queries_running.get(), 0);
+        assert!(app.seats.take().await.is_ok());
     }
 
     #[tokio::test]
