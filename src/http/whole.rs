@@ -17,17 +17,18 @@ use crate::app::App;
 
 /// Runs `work` as a query runs: with a seat, counted, and cancelled when the client hangs up. The answer is sent while it is written:
 /// `write` hands pieces of what `work` found to its sink, which says whether anybody still reads, and gives back the last one; `None` when
-/// nobody does. Until the first piece a failure is an answer of its own.
+/// nobody does. Until the first piece a failure is an answer of its own. A slow one is logged with its `path`.
 ///
 /// # Errors
 ///
 /// As `work`; 503 when all seats are taken; 500 if it panics.
 pub(crate) async fn in_pieces<T: 'static>(
     app: Arc<App>,
+    path: &'static str,
     work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<T> + Send + 'static,
     write: impl FnOnce(T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
 ) -> Result<Response, ApiError> {
-    let outcome = begin(&app, work, write).await;
+    let outcome = begin(&app, path, work, write).await;
     if let Err(error) = &outcome {
         count_refusal(&app, error);
     }
@@ -36,6 +37,7 @@ pub(crate) async fn in_pieces<T: 'static>(
 
 async fn begin<T: 'static>(
     app: &Arc<App>,
+    path: &'static str,
     work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<T> + Send + 'static,
     write: impl FnOnce(T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
 ) -> Result<Body, ApiError> {
@@ -66,7 +68,11 @@ async fn begin<T: 'static>(
             }
         }
         drop(running);
-        metrics.query_latency.record(began.elapsed());
+        let took = began.elapsed();
+        metrics.query_latency.record(took);
+        if took >= of_the_thread.config.log.slow_query_ms {
+            tracing::info!(took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX), path, "slow query");
+        }
         drop(seat);
     });
     match heard.await {
@@ -149,7 +155,7 @@ mod tests {
         let mut config = Config::default();
         config.store.kind = StoreKind::Memory;
         let app = Arc::new(App::open(config).await.unwrap());
-        let answer = in_pieces::<()>(Arc::clone(&app), |_, _| panic!("a test's"), |(), _| None).await;
+        let answer = in_pieces::<()>(Arc::clone(&app), "/x", |_, _| panic!("a test's"), |(), _| None).await;
         assert_eq!(answer.unwrap_err().status().as_u16(), 500);
         assert_eq!(app.metrics.queries_running.get(), 0);
         assert!(app.seats.take().await.is_ok());

@@ -34,6 +34,28 @@ fn the_newest_points_are_told_by_get_and_post() {
     assert_eq!(daemon.get("/api/query/last?timeseries=it.last").text(), "[]");
 }
 
+/// Queries by every path are logged where they take too long.
+#[test]
+fn a_slow_query_is_logged_whatever_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(&folder.path().join("data"), "memory", "[log]\nslow_query_ms = 0\n");
+    assert_eq!(daemon.post("/api/put", BATCH).status, 204);
+    assert_eq!(daemon.get(&format!("/api/query/last?timeseries=it.last&back_scan={HOURS}")).status, 200);
+    let expression = r#"{"time":{"start":"1356990000","end":"1356999000","aggregator":"sum"},
+        "metrics":[{"id":"a","metric":"it.last"}],"expressions":[{"id":"e","expr":"a * 2"}]}"#;
+    let answer = daemon.post("/api/query/exp", expression);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(daemon.get("/api/query?start=1356990000&end=1356999000&m=sum:it.last").status, 200);
+    // A line is written after its answer.
+    let end = Instant::now() + Duration::from_secs(60);
+    for of in ["path=/api/query/last", "path=/api/query/exp", "metrics="] {
+        let is_slow = |line: &str| line.contains("slow query") && line.contains(of);
+        while !daemon.get("/logs").text().lines().any(is_slow) {
+            assert!(Instant::now() < end, "{of}: {}", daemon.get("/logs").text());
+        }
+    }
+}
+
 /// A long answer is sent in chunks, which are what the series tell one by one; what fails before is a page of its own; and who
 /// stops reading gets an answer without an end, never a shorter one that looks whole.
 #[test]
