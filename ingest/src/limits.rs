@@ -1,6 +1,7 @@
 //! Bounds on what is taken in.
 
-/// Bounds on bodies, points and what is under way. All are settings; the defaults are here.
+/// Bounds on bodies, points and what is under way. The bytes of a body and of a line and the durability are settings of the
+/// server; the others are as they are here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestLimits {
     /// Bytes of a put body after inflation; the HTTP layer stops reading there.

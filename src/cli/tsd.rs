@@ -76,7 +76,7 @@ struct Words {
     /// Has no effect: connections never block a thread
     #[arg(long, value_name = "true|false")]
     async_io: Option<String>,
-    /// Has no effect: a point is acknowledged when it is on disk
+    /// Has no effect: points are stored at once and wait for no timer
     #[arg(long, value_name = "MSEC")]
     flush_interval: Option<String>,
     /// The quorum that finds the cluster, where the tables are in HBase (`BASALT_STORE__KIND=hbase`)

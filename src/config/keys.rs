@@ -107,8 +107,8 @@ keys! {
     server.auth_reload_ms: "how often that file is read again; 0 is never";
     server.stats_with_port: "add a tag `port` to the numbers of /api/stats";
     server.stats_canonical: "name the host in /api/stats with its domain";
-    http.max_body_bytes [0..=2 << 30]: "largest request body, counted after decompression";
-    http.max_header_bytes [0..=16 << 20]: "largest request line and headers together";
+    http.max_body_bytes [0..=2 << 30]: "largest request body, counted after decompression; more than 200000 points in one are refused as well (413)";
+    http.max_header_bytes [0..=16 << 20]: "largest request line and headers together; less than 8192 counts as 8192; more than 100 headers are refused as well (431)";
     http.enable_api: "serve the paths below /api";
     http.enable_ui: "serve the pages and the paths older than /api";
     http.enable_chunked: "take request bodies in chunks";
@@ -151,7 +151,7 @@ keys! {
     schema.allow_specialchars: "characters allowed in names besides letters, digits and -_./";
     schema.enable_appends: "append the points of a row to one cell";
     schema.repair_appends: "let queries put the points of old append cells in order";
-    schema.fix_duplicates: "others on the same HBase tables take the newest of two points at one instant, as is always done here: the points of a row in one request are then put as one cell";
+    schema.fix_duplicates: "put the points of a row that come in one request as one cell (HBase only). Set it only if every OpenTSDB on the same tables sets `tsd.storage.fix_duplicates`; one without it cannot read a row in which a point was sent twice with different values";
     schema.use_otsdb_timestamp: "give cells the times of their points; without effect where points are appended";
     schema.use_max_value: "with use_otsdb_timestamp, of two values at one instant keep the larger, else the smaller";
     schema.histograms: "codecs of histograms and their ids: JSON, or the name of a .json file; empty for none";
@@ -177,8 +177,8 @@ keys! {
     rollups.split_query: "answer what is newer than a rollup's delaySla from the points themselves";
     rewrite.enable: "over HBase, fold the rows of an hour past into one cell each, where no other daemon does it";
     rewrite.interval_ms: "how often a share of the waiting rows is rewritten, spread over this time";
-    rewrite.rows_min: "fewest rows rewritten in an interval, if so many are due";
-    rewrite.speed [0..=1_000_000]: "1 rewrites all waiting rows within an hour, 2 within half an hour, and so on";
+    rewrite.rows_min: "rewrite at least so many rows in an interval, or all that are due if there are fewer";
+    rewrite.speed [0..=1_000_000]: "how fast waiting rows are worked off: all of them within 1 hour divided by this number";
     rewrite.queue_rows_max: "rows that may wait to be rewritten; further ones stay in single cells";
     rewrite.catch_up_hours [0..=720]: "hours before the start whose rows are looked at again";
     rewrite.quiet_ms [1_000..=86_400_000]: "a row is rewritten only after it had no new cell for this long, which covers how far region servers' clocks differ";

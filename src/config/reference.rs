@@ -27,8 +27,8 @@ from, `basalt config check` says whether a server would start.
 const TAIL: &str = "
 ## OpenTSDB's keys without effect
 
-An `opentsdb.conf` may hold these. The start says so of each whose value asks for something else than what holds here; keys that nobody knows
-are warned about. `tsd.core.authentication.*` with another plugin than OpenTSDB's own ends the start.
+An `opentsdb.conf` may contain these keys. If one has a value that differs from what Basalt does anyway, the start logs a line about it. Keys that
+neither program knows are logged as warnings. `tsd.core.authentication.*` with another plugin than OpenTSDB's own ends the start.
 
 | key | why |
 |---|---|

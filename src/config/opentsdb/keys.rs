@@ -107,7 +107,7 @@ pub(super) const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.storage.enable_appends", "false", Is("schema.enable_appends")),
     ("tsd.storage.enable_compaction", "true", Is("rewrite.enable")),
     ("tsd.storage.fix_duplicates", "false", Is("schema.fix_duplicates")),
-    ("tsd.storage.flush_interval", "0", Idle("a point is acknowledged when it is on disk, and waits for no timer")),
+    ("tsd.storage.flush_interval", "0", Idle("points are stored at once and wait for no timer")),
     (
         "tsd.storage.get_date_tiered_compaction_start",
         "0",
