@@ -13,6 +13,7 @@
 //!
 //! Invariants: a `SeriesId` found in a bitmap has a TSUID; ids are dense, given in order of arrival, of this process only.
 
+mod ascending;
 mod block;
 mod handles;
 mod id_table;
@@ -170,12 +171,12 @@ impl SeriesIndex {
 
     /// Every series of a metric.
     pub fn series(&self, metric: Uid) -> RoaringBitmap {
-        self.of_metric(metric, |series| series.all().clone())
+        self.of_metric(metric, MetricSeries::all)
     }
 
     /// How many series a metric has.
     pub fn series_count(&self, metric: Uid) -> u64 {
-        self.of_metric(metric, |series| series.all().len())
+        self.of_metric(metric, MetricSeries::len)
     }
 
     /// The series of a metric that have this tag.

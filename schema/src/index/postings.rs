@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::FixedState;
 use roaring::RoaringBitmap;
 
+use super::ascending::Ascending;
 use super::id_table::IdTable;
 use crate::{TagPair, Uid};
 
@@ -15,7 +16,7 @@ const FEW_MAX: usize = 8;
 /// The series of a metric.
 #[derive(Debug, Default)]
 pub(super) struct MetricSeries {
-    all: RoaringBitmap,
+    all: Ascending,
     keys: BTreeMap<Uid, KeySeries>,
     /// How many keys have [`Having::All`].
     whole_count: usize,
@@ -30,7 +31,7 @@ struct KeySeries {
     /// Series of values that few have, by the value's number.
     few: IdTable,
     /// Series of the other values, and of those whose number is no word.
-    many: HashMap<Uid, RoaringBitmap, FixedState>,
+    many: HashMap<Uid, Ascending, FixedState>,
 }
 
 /// Which series have a key.
@@ -39,7 +40,7 @@ enum Having {
     /// All of the metric's, as is usual: no bitmap is needed.
     All,
     /// These.
-    Some(RoaringBitmap),
+    Some(Ascending),
 }
 
 impl MetricSeries {
@@ -50,7 +51,7 @@ impl MetricSeries {
         for pair in pairs {
             let series = keys.entry(pair.key).or_insert_with(|| {
                 // The key is new: no series before has it.
-                let having = if all.is_empty() { Having::All } else { Having::Some(RoaringBitmap::new()) };
+                let having = if all.is_empty() { Having::All } else { Having::Some(Ascending::default()) };
                 *whole_count += usize::from(all.is_empty());
                 KeySeries { having, last: u32::MAX, few: IdTable::default(), many: HashMap::default() }
             });
@@ -58,9 +59,7 @@ impl MetricSeries {
             let is_first = std::mem::replace(&mut series.last, id) != id;
             match &mut series.having {
                 Having::All => whole_met += usize::from(is_first),
-                Having::Some(having) => {
-                    having.insert(id);
-                }
+                Having::Some(having) => having.push(id),
             }
             series.push_value(id, pair.value);
         }
@@ -72,20 +71,25 @@ impl MetricSeries {
                 }
             }
         }
-        all.insert(id);
+        all.push(id);
     }
 
     /// All of them.
-    pub(super) const fn all(&self) -> &RoaringBitmap {
-        &self.all
+    pub(super) fn all(&self) -> RoaringBitmap {
+        self.all.to_bitmap()
+    }
+
+    /// How many.
+    pub(super) fn len(&self) -> u64 {
+        self.all.len()
     }
 
     /// Those that have a tag key.
     pub(super) fn with_key(&self, key: Uid) -> RoaringBitmap {
         match self.keys.get(&key).map(|series| &series.having) {
             None => RoaringBitmap::new(),
-            Some(Having::All) => self.all.clone(),
-            Some(Having::Some(having)) => having.clone(),
+            Some(Having::All) => self.all(),
+            Some(Having::Some(having)) => having.to_bitmap(),
         }
     }
 
@@ -96,7 +100,7 @@ impl MetricSeries {
         let mut few = Vec::new();
         for value in values {
             match series.many.get(&value) {
-                Some(many) => found |= many,
+                Some(many) => many.add_to(&mut found),
                 None => few.extend(word(value).into_iter().flat_map(|word| series.few.of(word))),
             }
         }
@@ -108,13 +112,14 @@ impl MetricSeries {
     /// Bytes of memory, about.
     pub(super) fn memory_bytes(&self) -> usize {
         let of_key = |series: &KeySeries| {
-            let having = if let Having::Some(having) = &series.having { bitmap_bytes(having) } else { 0 };
+            let having = if let Having::Some(having) = &series.having { having.heap_bytes() } else { 0 };
             // A seventh of a map's places stay free, and each has a byte beside it.
-            let entry = size_of::<(Uid, RoaringBitmap)>() + 1;
-            let many = series.many.capacity() * entry * 8 / 7 + series.many.values().map(bitmap_bytes).sum::<usize>();
+            let entry = size_of::<(Uid, Ascending)>() + 1;
+            let many =
+                series.many.capacity() * entry * 8 / 7 + series.many.values().map(Ascending::heap_bytes).sum::<usize>();
             size_of::<(Uid, KeySeries)>() + having + series.few.memory_bytes() + many
         };
-        size_of::<Self>() + bitmap_bytes(&self.all) + self.keys.values().map(of_key).sum::<usize>()
+        size_of::<Self>() + self.all.heap_bytes() + self.keys.values().map(of_key).sum::<usize>()
     }
 
     /// The tag keys, ascending.
@@ -136,7 +141,7 @@ impl MetricSeries {
 impl KeySeries {
     fn push_value(&mut self, id: u32, value: Uid) {
         if let Some(many) = self.many.get_mut(&value) {
-            many.insert(id);
+            many.push(id);
             return;
         }
         let word = word(value);
@@ -145,21 +150,14 @@ impl KeySeries {
             return;
         }
         // From here on it has a bitmap. What the table has of it stays there, and is asked for no more.
-        let mut many: RoaringBitmap = word.into_iter().flat_map(|word| self.few.of(word)).collect();
-        many.insert(id);
+        let mut few: Vec<u32> = word.into_iter().flat_map(|word| self.few.of(word)).chain([id]).collect();
+        few.sort_unstable();
+        let mut many = Ascending::default();
+        for id in few {
+            many.push(id);
+        }
         self.many.insert(value, many);
     }
-}
-
-/// What a bitmap keeps on the heap.
-fn bitmap_bytes(bitmap: &RoaringBitmap) -> usize {
-    /// A container's own place in its list.
-    const CONTAINER_BYTES: u64 = 40;
-    let statistics = bitmap.statistics();
-    let kept =
-        [statistics.n_bytes_array_containers, statistics.n_bytes_run_containers, statistics.n_bytes_bitset_containers];
-    let bytes = kept.iter().sum::<u64>() + u64::from(statistics.n_containers) * CONTAINER_BYTES;
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// The word of a value in the table of few, if it has one.
