@@ -16,10 +16,11 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse, Response};
-use basalt_query::{Number, Point, QueryRequest, Series, SeriesAnnotation, SubAnswer, parse_zone};
+use basalt_query::{Cancel, Number, QueryRequest, Series, SeriesAnnotation, SubAnswer, parse_zone};
 use basalt_schema::Annotation;
 use chrono_tz::Tz;
 use serde_json::json;
+use tokio::task::block_in_place;
 
 use super::error::ApiError;
 use super::number::write_double;
@@ -29,6 +30,7 @@ use super::{json, page};
 use crate::app::App;
 use crate::clock;
 use crate::register::Asker;
+pub(super) use draw::DrawError;
 use look::Look;
 
 /// A piece of lines is handed on when it is at least this long.
@@ -45,7 +47,7 @@ pub(crate) async fn classic(
         return Ok(to_page(&uri, app.config.compat.strict));
     }
     let look = plot::read(&params)?;
-    let mut request = query::from_params(&params, false, app.config.compat.strict)?;
+    let mut request = block_in_place(|| query::from_params(&params, false, app.config.compat.strict))?;
     request.timezone = params.last("tz").map(str::to_owned).or(request.timezone);
     let form = if params.has("ascii") {
         Form::Lines
@@ -78,13 +80,14 @@ impl Picture {
     ///
     /// # Errors
     ///
-    /// A fault of this program, in words.
+    /// As [`DrawError`].
     pub(crate) fn draw(
         &self,
         answers: &[SubAnswer],
         globals: &[SeriesAnnotation],
         (start_ms, end_ms): (i64, i64),
-    ) -> Result<Vec<u8>, String> {
+        cancel: &Cancel,
+    ) -> Result<Vec<u8>, DrawError> {
         let all = answers.iter().flat_map(|answer| answer.series.iter().map(|series| (answer.index, series)));
         let mut notes: Vec<(i64, String)> =
             all.clone().flat_map(|(_, series)| &series.annotations).chain(globals).filter_map(note).collect();
@@ -92,18 +95,18 @@ impl Picture {
         notes.dedup();
         let lines = all.map(|(index, series)| draw::Line {
             name: name(series),
-            points: series.points.iter().filter_map(spot).collect(),
+            points: &series.points,
             right: self.right.get(index).copied().unwrap_or(false),
         });
         let graph = draw::Graph {
             look: &self.look,
-            lines: lines.filter(|line| !line.points.is_empty()).collect(),
+            lines: lines.filter(|line| !line.is_empty()).collect(),
             notes,
             start_s: start_ms / 1_000,
             end_s: (end_ms / 1_000).max(start_ms / 1_000 + 1),
             zone: self.zone,
         };
-        graph.png().map_err(|draw::DrawError(cause)| cause)
+        graph.png(cancel)
     }
 }
 
@@ -111,12 +114,6 @@ impl Picture {
 fn name(series: &Series) -> String {
     let tags: Vec<String> = series.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
     if tags.is_empty() { series.metric.to_string() } else { format!("{}{{{}}}", series.metric, tags.join(", ")) }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a pixel stands for far more than the last bits")]
-fn spot(point: &Point) -> Option<(f64, f64)> {
-    let value = point.number.as_double();
-    value.is_finite().then_some((point.time_ms as f64 / 1_000.0, value))
 }
 
 fn note(note: &SeriesAnnotation) -> Option<(i64, String)> {

@@ -22,7 +22,7 @@ use tokio::task::block_in_place;
 use super::answer::Answer;
 use super::call::Call;
 use super::error::ApiError;
-use super::graph::Picture;
+use super::graph::{DrawError, Picture};
 use super::json::{self, JSON};
 use super::params::Params;
 use super::query_stats::QueryStats;
@@ -74,7 +74,7 @@ pub(crate) async fn formulas(State(app): State<Arc<App>>, asker: Asker, params: 
     let texts: Vec<&str> = params.all("exp").collect();
     let (options, strict) = (app.query_options, app.config.compat.strict);
     let read = |parameters: &GetParameters<'_>| QueryRequest::from_formulas(parameters, &texts, options);
-    let (request, formulas) = read_params(&params, false, strict, read)?;
+    let (request, formulas) = block_in_place(|| read_params(&params, false, strict, read))?;
     run_with(app, asker, request, Some(formulas), Form::Api).await
 }
 
@@ -347,12 +347,13 @@ impl Work {
                 .write(written, sink),
             Form::Lines => graph::lines(answers, sink),
             Form::Counts => Some(graph::counts(answers, took_ms)),
-            Form::Picture(picture) => match picture.draw(answers, globals, range) {
+            Form::Picture(picture) => match picture.draw(answers, globals, range, &self.cancel) {
                 Ok(png) => {
                     self.app.metrics.graph_latency.record(self.began.elapsed());
                     Some(png)
                 }
-                Err(cause) => {
+                Err(DrawError::Cancelled) => return false,
+                Err(DrawError::Failed(cause)) => {
                     let error = ApiError::internal(cause);
                     return said.is_some_and(|said| said.send(Err(error)).is_ok());
                 }

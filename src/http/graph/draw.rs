@@ -12,6 +12,7 @@
 mod canvas;
 mod line;
 
+use basalt_query::Cancel;
 use chrono_tz::Tz;
 
 use super::format::TimeFormat;
@@ -29,6 +30,8 @@ const GAP: i32 = 6;
 const SAMPLE: i32 = 24;
 /// Longest name in the key and longest note, in letters.
 const NAME_LETTERS_MAX: usize = 64;
+/// Most names that are measured for the key; no picture has room for more.
+const NAMES_MAX: usize = 1_000;
 /// Most notes that are drawn.
 const NOTES_MAX: usize = 200;
 
@@ -50,7 +53,7 @@ const COLOURS: &[Rgb] = &[
 #[derive(Debug)]
 pub(crate) struct Graph<'a> {
     pub(crate) look: &'a Look,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<Line<'a>>,
     /// Seconds and text.
     pub(crate) notes: Vec<(i64, String)>,
     pub(crate) start_s: i64,
@@ -60,7 +63,12 @@ pub(crate) struct Graph<'a> {
 
 /// Why there is no picture.
 #[derive(Debug)]
-pub(crate) struct DrawError(pub(crate) String);
+pub(crate) enum DrawError {
+    /// Nobody waits for it any more.
+    Cancelled,
+    /// The font or the encoder failed, which is a fault of this program.
+    Failed(String),
+}
 
 type Result<T> = std::result::Result<T, DrawError>;
 
@@ -69,14 +77,14 @@ impl Graph<'_> {
     ///
     /// # Errors
     ///
-    /// The font or the encoder fails, which is a fault of this program.
-    pub(crate) fn png(&self) -> Result<Vec<u8>> {
+    /// As [`DrawError`]; whether it is cancelled is looked at before each line.
+    pub(crate) fn png(&self, cancel: &Cancel) -> Result<Vec<u8>> {
         let look = self.look;
         let mut pixels = vec![0_u8; pixels_len(look)];
         // White is taken for the colour that shows through.
         let background = look.background.unwrap_or((255, 255, 255));
         let canvas = Canvas::new(&mut pixels, (look.width, look.height), background)?;
-        self.paint(&canvas)?;
+        self.paint(&canvas, cancel)?;
         canvas.finish()?;
         let mut png = Vec::new();
         let mut encoder = png::Encoder::new(&mut png, look.width, look.height);
@@ -87,14 +95,14 @@ impl Graph<'_> {
             let (red, green, blue) = background;
             encoder.set_trns(vec![0, red, 0, green, 0, blue]);
         }
-        let failed = |cause: png::EncodingError| DrawError(cause.to_string());
+        let failed = |cause: png::EncodingError| DrawError::Failed(cause.to_string());
         let mut writer = encoder.write_header().map_err(failed)?;
         writer.write_image_data(&pixels).map_err(failed)?;
         writer.finish().map_err(failed)?;
         Ok(png)
     }
 
-    fn paint(&self, canvas: &Canvas<'_>) -> Result<()> {
+    fn paint(&self, canvas: &Canvas<'_>, cancel: &Cancel) -> Result<()> {
         let look = self.look;
         let has_right = self.lines.iter().any(|line| line.right);
         let (width, height) = canvas.size();
@@ -129,12 +137,15 @@ impl Graph<'_> {
         }
         canvas.outline(frame, look.foreground)?;
         for (place, line) in self.lines.iter().enumerate() {
+            if cancel.is_cancelled() {
+                return Err(DrawError::Cancelled);
+            }
             let scale = if line.right { right.as_ref().unwrap_or(&left) } else { &left };
             let colour = colour(place);
             line.paint(canvas, frame, (scale, (self.start_s, self.end_s)), look, colour)?;
         }
         self.paint_notes(canvas, frame)?;
-        if self.lines.iter().all(|line| line.points.is_empty()) {
+        if self.lines.iter().all(Line::is_empty) {
             let middle = (i32::midpoint(frame.left, frame.right), frame.top + (frame.bottom - frame.top) / 10);
             canvas.text("No data", middle, Align::Center, TITLE, look.foreground)?;
         }
@@ -269,12 +280,12 @@ impl Graph<'_> {
 
     /// The lines that have a name to show.
     fn entries(&self, canvas: &Canvas<'_>) -> Result<Vec<Entry>> {
-        let entry = |(place, line): (usize, &Line)| {
+        let entry = |(place, line): (usize, &Line<'_>)| {
             let name = cut(&line.name);
             let width = canvas.width_of(&name, TEXT)? + SAMPLE + 2 * GAP;
             Ok(Entry { name, width, colour: colour(place) })
         };
-        self.lines.iter().enumerate().take(1_000).map(entry).collect()
+        self.lines.iter().enumerate().take(NAMES_MAX).map(entry).collect()
     }
 
     fn paint_key(&self, canvas: &Canvas<'_>, key: Key, within: Frame, entries: &[Entry]) -> Result<()> {
@@ -320,7 +331,7 @@ impl Graph<'_> {
                 line::sample(canvas, (x, y + TEXT / 2), SAMPLE, look.style, entry.colour)?;
                 canvas.text(&entry.name, (x + SAMPLE + GAP, y), Align::Left, TEXT, look.foreground)?;
             } else {
-                let more = format!("and {} more", entries.len() - shown);
+                let more = format!("and {} more", self.lines.len() - shown);
                 canvas.text(&more, (x + SAMPLE + GAP, y), Align::Left, TEXT, look.foreground)?;
             }
         }

@@ -51,10 +51,12 @@ impl Scale {
 
     /// Powers of ten, and twice and five times them where there are few. What is not above zero has no place.
     fn powers(low: f64, high: f64, fixed: (Option<f64>, Option<f64>)) -> Self {
-        let high = if high > 0.0 { high } else { 10.0 };
+        let fixed_low = fixed.0.filter(|low| *low > 0.0);
+        // One end may be given beyond all values.
+        let high = if high > 0.0 { high } else { 10.0 }.max(fixed_low.map_or(0.0, |low| low * 10.0));
         let low = if low > 0.0 && low < high { low } else { high / 1_000.0 };
         let (first, last) = (low.log10().floor(), high.log10().ceil().max(low.log10().floor() + 1.0));
-        let low = fixed.0.filter(|low| *low > 0.0).unwrap_or(10_f64.powf(first));
+        let low = fixed_low.unwrap_or(10_f64.powf(first));
         let high = fixed.1.filter(|high| *high > low).unwrap_or(10_f64.powf(last));
         let decades = last - first;
         let steps: &[f64] = if decades <= 4.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -179,6 +181,7 @@ mod tests {
             (1.0, 1_000.0),
             &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0],
         );
+        check((1.0, 100.0), (Some(1_000.0), None), true, (1_000.0, 10_000.0), &[1_000.0, 2_000.0, 5_000.0, 10_000.0]);
         check((-5.0, -1.0), free, true, (0.01, 10.0), &[0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]);
     }
 

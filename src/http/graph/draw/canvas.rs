@@ -66,7 +66,7 @@ pub(super) struct Canvas<'a> {
 }
 
 fn failed(cause: impl std::fmt::Display) -> DrawError {
-    DrawError(cause.to_string())
+    DrawError::Failed(cause.to_string())
 }
 
 fn rgb((red, green, blue): Rgb) -> RGBColor {
@@ -83,7 +83,7 @@ impl<'a> Canvas<'a> {
         static REGISTERED: OnceLock<bool> = OnceLock::new();
         let known = REGISTERED.get_or_init(|| register_font("sans-serif", FontStyle::Normal, FONT).is_ok());
         if !known {
-            return Err(DrawError("the built-in font cannot be read".to_owned()));
+            return Err(DrawError::Failed("the built-in font cannot be read".to_owned()));
         }
         let area = BitMapBackend::with_buffer(pixels, size).into_drawing_area();
         area.fill(&rgb(background)).map_err(failed)?;

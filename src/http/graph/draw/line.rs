@@ -1,5 +1,7 @@
 //! One line of a graph: its points become pixels, cut at the frame.
 
+use basalt_query::Point;
+
 use super::super::look::{Look, Rgb, Smooth, Style};
 use super::super::scale::Scale;
 use super::canvas::{Canvas, Frame, pixel};
@@ -12,10 +14,10 @@ const MARK_ROOM: usize = 12;
 
 /// A series as it is drawn.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct Line<'a> {
     pub(crate) name: String,
-    /// Seconds and values, by time.
-    pub(crate) points: Vec<(f64, f64)>,
+    /// By time; those that are no finite numbers are not drawn.
+    pub(crate) points: &'a [Point],
     /// Whether it belongs to the axis on the right.
     pub(crate) right: bool,
 }
@@ -29,14 +31,24 @@ pub(super) fn place_of(second: i64, (start, end): (i64, i64)) -> f64 {
     (second - start) as f64 / (end - start).max(1) as f64
 }
 
-impl Line {
+impl Line<'_> {
+    /// Whether nothing of it can be drawn.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values(Smooth::Straight).next().is_none()
+    }
+
+    /// The seconds of its points and the values that the axis must hold.
+    fn moments(&self, smooth: Smooth) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let mut sum = 0.0;
+        self.points.iter().filter_map(moment).map(move |(second, value)| {
+            sum += value;
+            (second, if smooth == Smooth::Cumulative { sum } else { value })
+        })
+    }
+
     /// The values that the axis must hold.
     pub(super) fn values(&self, smooth: Smooth) -> impl Iterator<Item = f64> + '_ {
-        let mut sum = 0.0;
-        self.points.iter().map(move |(_, value)| {
-            sum += value;
-            if smooth == Smooth::Cumulative { sum } else { *value }
-        })
+        self.moments(smooth).map(|(_, value)| value)
     }
 
     pub(super) fn paint(
@@ -47,37 +59,63 @@ impl Line {
         look: &Look,
         colour: Rgb,
     ) -> Result<()> {
-        let spots = self.spots(frame, scale, range, look);
-        let joined = look.style == Style::LinesAndPoints;
-        let thinned = if joined { thin(spots, points_enough(look.width)) } else { spots };
-        if joined && look.smooth == Smooth::Curve {
+        let spots = self.spots(frame, scale, range, look.smooth);
+        if look.style != Style::LinesAndPoints {
+            return mark_all(canvas, frame, spots, look.style, colour);
+        }
+        let thinned = if self.points.len() <= points_enough(look.width) { spots.collect() } else { thin(spots) };
+        if look.smooth == Smooth::Curve {
             join(canvas, frame, &curve(&thinned), colour)?;
-        } else if joined {
+        } else {
             join(canvas, frame, &thinned, colour)?;
         }
-        let marked = !joined || thinned.len() * MARK_ROOM <= usize::try_from(frame.right - frame.left).unwrap_or(0);
-        let mut before = None;
-        for spot in thinned.iter().filter(|spot| marked && holds(frame, **spot)) {
-            let at = (pixel(spot.0), pixel(spot.1));
-            // Thousands of points on one pixel are one point.
-            if before.replace(at) != Some(at) {
-                mark(canvas, at, look.style, colour)?;
-            }
+        if thinned.len() * MARK_ROOM > usize::try_from(frame.right - frame.left).unwrap_or(0) {
+            return Ok(());
         }
-        Ok(())
+        mark_all(canvas, frame, thinned.into_iter(), look.style, colour)
     }
 
-    fn spots(&self, frame: Frame, scale: &Scale, (start, end): (i64, i64), look: &Look) -> Vec<Spot> {
+    fn spots(
+        &self,
+        frame: Frame,
+        scale: &Scale,
+        (start, end): (i64, i64),
+        smooth: Smooth,
+    ) -> impl Iterator<Item = Spot> {
         let (width, height) = (f64::from(frame.right - frame.left), f64::from(frame.bottom - frame.top));
         let whole = f64_of(usize::try_from((end - start).max(1)).unwrap_or(1));
         let start = place_of(start, (0, 1));
-        let spot = |((second, _), value): (&(f64, f64), f64)| {
+        self.moments(smooth).filter_map(move |(second, value)| {
             let across = f64::from(frame.left) + (second - start) / whole * width;
             let up = scale.place(value)?;
             Some((across, f64::from(frame.bottom) - up * height))
-        };
-        self.points.iter().zip(self.values(look.smooth)).filter_map(spot).collect()
+        })
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a pixel stands for far more than the last bits")]
+fn moment(point: &Point) -> Option<(f64, f64)> {
+    let value = point.number.as_double();
+    value.is_finite().then_some((point.time_ms as f64 / 1_000.0, value))
+}
+
+/// Marks the points within the frame.
+fn mark_all(
+    canvas: &Canvas<'_>,
+    frame: Frame,
+    spots: impl Iterator<Item = Spot>,
+    style: Style,
+    colour: Rgb,
+) -> Result<()> {
+    let mut before = None;
+    for spot in spots.filter(|spot| holds(frame, *spot)) {
+        let at = (pixel(spot.0), pixel(spot.1));
+        // Thousands of points on one pixel are one point.
+        if before.replace(at) != Some(at) {
+            mark(canvas, at, style, colour)?;
+        }
+    }
+    Ok(())
 }
 
 fn holds(frame: Frame, (x, y): Spot) -> bool {
@@ -86,19 +124,20 @@ fn holds(frame: Frame, (x, y): Spot) -> bool {
 }
 
 /// Of more points than can be seen, the first, lowest, highest and last of each column of pixels.
-fn thin(spots: Vec<Spot>, enough: usize) -> Vec<Spot> {
-    if spots.len() <= enough {
-        return spots;
+fn thin(spots: impl Iterator<Item = Spot>) -> Vec<Spot> {
+    let mut thinned = Vec::new();
+    let mut column: Option<[Spot; 4]> = None;
+    for spot in spots {
+        match &mut column {
+            Some([first, lowest, highest, last]) if pixel(first.0) == pixel(spot.0) => {
+                *lowest = if spot.1 > lowest.1 { spot } else { *lowest };
+                *highest = if spot.1 < highest.1 { spot } else { *highest };
+                *last = spot;
+            }
+            _ => thinned.extend(column.replace([spot; 4]).into_iter().flatten()),
+        }
     }
-    let mut thinned = Vec::with_capacity(enough);
-    for column in spots.chunk_by(|left, right| pixel(left.0) == pixel(right.0)) {
-        let lowest = column.iter().copied().reduce(|low, spot| if spot.1 > low.1 { spot } else { low });
-        let highest = column.iter().copied().reduce(|high, spot| if spot.1 < high.1 { spot } else { high });
-        thinned.extend(column.first().copied());
-        thinned.extend(lowest);
-        thinned.extend(highest);
-        thinned.extend(column.last().copied());
-    }
+    thinned.extend(column.into_iter().flatten());
     thinned
 }
 
@@ -221,10 +260,9 @@ mod tests {
     #[test]
     fn many_points_of_a_column_keep_their_extremes() {
         let spots: Vec<Spot> = (0..10_000).map(|place| (f64_of(place) / 1_000.0, f64_of(place % 7))).collect();
-        let thinned = thin(spots.clone(), 100);
+        let thinned = thin(spots.into_iter());
         assert!(thinned.len() <= 44, "{}", thinned.len());
         assert!(thinned.iter().any(|spot| spot.1 > 5.9) && thinned.iter().any(|spot| spot.1 < 0.1));
-        assert_eq!(thin(spots.clone(), 10_000), spots);
     }
 
     #[test]

@@ -1,19 +1,45 @@
 //! `O-Q-PNG`: what is drawn is looked at by pixels; how it looks was looked at by eyes.
 
+use basalt_query::{Number, Point};
+
 use super::super::format::NumberFormat;
 use super::super::look::{Smooth, Style};
 use super::*;
 
-fn graph(look: &Look, lines: Vec<Line>) -> Graph<'_> {
-    Graph { look, lines, notes: Vec::new(), start_s: 1_700_000_000, end_s: 1_700_003_600, zone: Tz::UTC }
+const START_S: i64 = 1_700_000_000;
+
+/// A series whose line is drawn.
+#[derive(Clone)]
+struct Told {
+    name: String,
+    points: Vec<Point>,
+    right: bool,
 }
 
-fn wave(name: &str, scale: f64, right: bool) -> Line {
-    let points = (0..=30_u32).map(|step| {
+impl Told {
+    /// A series of milliseconds from the start on, and values.
+    fn new(name: &str, right: bool, points: impl IntoIterator<Item = (i64, f64)>) -> Self {
+        let point = |(ms, value)| Point { time_ms: START_S * 1_000 + ms, number: Number::Double(value) };
+        Self { name: name.to_owned(), points: points.into_iter().map(point).collect(), right }
+    }
+}
+
+fn graph<'a>(look: &'a Look, series: &'a [Told]) -> Graph<'a> {
+    let line = |told: &'a Told| Line { name: told.name.clone(), points: &told.points, right: told.right };
+    let lines = series.iter().map(line).collect();
+    Graph { look, lines, notes: Vec::new(), start_s: START_S, end_s: START_S + 3_600, zone: Tz::UTC }
+}
+
+fn png(graph: &Graph<'_>) -> Vec<u8> {
+    graph.png(&Cancel::new()).unwrap()
+}
+
+fn wave(name: &str, scale: f64, right: bool) -> Told {
+    let point = |step: u32| {
         let at = f64::from(step);
-        (1_700_000_000.0 + at * 120.0, scale * (at / 2.0).sin().mul_add(10.0, 20.0 + f64::from(step % 7)))
-    });
-    Line { name: name.to_owned(), points: points.collect(), right }
+        (i64::from(step) * 120_000, scale * (at / 2.0).sin().mul_add(10.0, 20.0 + f64::from(step % 7)))
+    };
+    Told::new(name, right, (0..=30).map(point))
 }
 
 /// Width, height and pixels of a PNG.
@@ -40,10 +66,10 @@ fn o_q_png_a_graph_has_its_size_and_its_lines() {
     let look = Look { width: 640, height: 400, title: "CPU of web01 (%)".to_owned(), ..Look::default() };
     let mut look = look;
     look.left.label = "percent".to_owned();
-    let mut graph =
-        graph(&look, vec![wave("sys.cpu.user{host=web01}", 1.0, false), wave("sys.cpu.sys{host=web01}", 2.0, false)]);
+    let series = [wave("sys.cpu.user{host=web01}", 1.0, false), wave("sys.cpu.sys{host=web01}", 2.0, false)];
+    let mut graph = graph(&look, &series);
     graph.notes = vec![(1_700_001_000, "deployed 1.2.3".to_owned()), (1_700_001_060, "rolled back".to_owned())];
-    let png = graph.png().unwrap();
+    let png = png(&graph);
     show("two-lines", &png);
     let (width, height, pixels) = decode(&png);
     assert_eq!((width, height), (640, 400));
@@ -56,7 +82,8 @@ fn o_q_png_a_graph_has_its_size_and_its_lines() {
 #[test]
 fn o_q_png_every_wish_changes_the_picture() {
     let plain = Look { width: 500, height: 300, ..Look::default() };
-    let draw = |look: &Look| graph(look, vec![wave("a", 1.0, false), wave("b", 300.0, true)]).png().unwrap();
+    let series = [wave("a", 1.0, false), wave("b", 300.0, true)];
+    let draw = |look: &Look| png(&graph(look, &series));
     let mut pictures = vec![draw(&plain)];
     let mut wish = |name: &str, change: &dyn Fn(&mut Look)| {
         let mut look = plain.clone();
@@ -93,19 +120,11 @@ fn o_q_png_every_wish_changes_the_picture() {
 #[test]
 fn o_q_png_anything_can_be_drawn() {
     let small = Look { width: 100, height: 100, ..Look::default() };
-    for lines in [
+    for series in [
         Vec::new(),
-        vec![Line { name: String::new(), points: Vec::new(), right: false }],
-        vec![Line {
-            name: "\u{7}\n日本語".repeat(40),
-            points: vec![(1_700_000_000.0, f64::MAX), (1_700_000_001.0, f64::MIN)],
-            right: true,
-        }],
-        vec![Line {
-            name: "x".to_owned(),
-            points: vec![(1_700_000_000.0, 1e-300), (1_700_003_600.0, f64::NAN)],
-            right: false,
-        }],
+        vec![Told::new("", false, [])],
+        vec![Told::new(&"\u{7}\n日本語".repeat(40), true, [(0, f64::MAX), (1_000, f64::MIN)])],
+        vec![Told::new("x", false, [(0, 1e-300), (3_600_000, f64::NAN)])],
         vec![wave("a", 0.0, false); 300],
     ] {
         for log in [false, true] {
@@ -114,18 +133,27 @@ fn o_q_png_anything_can_be_drawn() {
             look.right.log = log;
             look.smooth = Smooth::Curve;
             look.title = "a title that is far too long for a picture of this size".to_owned();
-            let (width, _, _) = decode(&graph(&look, lines.clone()).png().unwrap());
+            let (width, _, _) = decode(&png(&graph(&look, &series)));
             assert_eq!(width, 100);
         }
     }
     let look = Look { width: 800, height: 300, ..Look::default() };
-    show("no-data", &graph(&look, Vec::new()).png().unwrap());
-    let many: Vec<Line> =
+    show("no-data", &png(&graph(&look, &[])));
+    let many: Vec<Told> =
         (0..40_u32).map(|place| wave(&format!("metric.number{{host=web{place}}}"), f64::from(place), false)).collect();
-    show("many", &graph(&look, many).png().unwrap());
-    let dense = (0..200_000_u32).map(|step| (1_700_000_000.0 + f64::from(step) / 60.0, f64::from(step % 1_013)));
-    let dense = Line { name: "dense".to_owned(), points: dense.collect(), right: false };
-    let mut graph = graph(&look, vec![dense]);
+    show("many", &png(&graph(&look, &many)));
+    let dense = (0..200_000_u32).map(|step| (i64::from(step) * 1_000 / 60, f64::from(step % 1_013)));
+    let dense = [Told::new("dense", false, dense)];
+    let mut graph = graph(&look, &dense);
     graph.end_s = graph.start_s + 40 * 86_400;
-    show("dense", &graph.png().unwrap());
+    show("dense", &png(&graph));
+}
+
+#[test]
+fn o_q_png_nothing_is_drawn_for_nobody() {
+    let look = Look { width: 100, height: 100, ..Look::default() };
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let series = [wave("a", 1.0, false)];
+    assert!(matches!(graph(&look, &series).png(&cancel), Err(DrawError::Cancelled)));
 }
