@@ -254,13 +254,7 @@ fn encode_record(edits: &[Edit], generation: u64, offset: u64, sequence: u64) ->
 
 /// Two records of no bytes, with zeros between, that say that all before the first is on disk.
 fn mark(generation: u64, offset: u64, sequence: u64) -> Vec<u8> {
-    let copy_at = |at: u64| {
-        let mut record = Vec::new();
-        record::begin(&mut record, MARK);
-        record::close(&mut record);
-        record::stamp(&mut record, generation | FILE_NUMBER_TAG, at, sequence, offset);
-        record
-    };
+    let copy_at = |at: u64| record::mark(MARK, generation | FILE_NUMBER_TAG, at, sequence, offset);
     let mut mark = copy_at(offset);
     mark.resize(MARK_GAP_BYTES, 0);
     mark.extend_from_slice(&copy_at(offset + MARK_GAP_BYTES as u64));

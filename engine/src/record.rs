@@ -87,6 +87,15 @@ pub(crate) fn stamp(record: &mut [u8], file: u64, offset: u64, sequence: u64, sy
     set(record, 0, &crc.to_le_bytes());
 }
 
+/// A record of no bytes, which is there for what its header says: that all before `synced` is on disk.
+pub(crate) fn mark(kind: u8, file: u64, offset: u64, sequence: u64, synced: u64) -> Vec<u8> {
+    let mut record = Vec::new();
+    begin(&mut record, kind);
+    close(&mut record);
+    stamp(&mut record, file, offset, sequence, synced);
+    record
+}
+
 /// Reads what lies at `offset` of `bytes`, the whole file `file`.
 pub(crate) fn read(bytes: &[u8], file: u64, offset: usize) -> Step<'_> {
     let rest = bytes.get(offset..).unwrap_or_default();

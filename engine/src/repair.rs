@@ -27,7 +27,7 @@ use crate::record::{self, Step};
 use crate::recovery::open_file;
 use crate::side_log::forget_all;
 use crate::sstable::{FileId, Sstable, SstableOptions, SstableWriter};
-use crate::wal::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, segment_header};
+use crate::wal::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, segment_header};
 
 /// Records start at multiples of this: where a damaged one ends is found by trying.
 const RECORD_ALIGN_BYTES: usize = 8;
@@ -378,6 +378,10 @@ fn salvage_segment(bytes: &[u8], id: SegmentId, path: &Path, salvaged: &mut Salv
     let mut last = salvaged.records.last().map_or(0, |(sequence, _)| *sequence);
     loop {
         let damage = match record::read(bytes, number, offset) {
+            Step::Record(found) if found.kind == MARK => {
+                offset = found.end;
+                continue;
+            }
             Step::Record(found) => {
                 if count(&found).is_none() {
                     let (at, lost_bytes) = (offset as u64, (found.end - offset) as u64);

@@ -39,7 +39,7 @@ use writer::{Progress, Queued, Writer};
 
 pub(crate) use commit::{Answer, ReadPoint};
 pub(crate) use replay::{Replay, Replayed, replay};
-pub(crate) use segment::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, header as segment_header};
+pub(crate) use segment::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, header as segment_header};
 
 /// Bounds and times of the log.
 #[derive(Debug, Clone)]
@@ -63,6 +63,9 @@ const GATHERED_RECORDS_MAX: usize = 8;
 
 /// The same bound in bytes.
 const GATHERED_BYTES_MAX: u64 = 64 << 10;
+
+/// A log that rests for so long gets a mark behind its end.
+const MARK_AFTER: Duration = Duration::from_millis(20);
 
 /// Counters of the log, for the metrics page.
 #[derive(Debug, Default)]
@@ -109,6 +112,8 @@ struct State {
     is_called: bool,
     /// When the oldest record, queued or written, began to wait for a sync that no write asked for.
     unsynced_since: Option<Instant>,
+    /// When the last sync ended, if no mark says so yet.
+    unmarked_since: Option<Instant>,
     closed: bool,
     /// The writer thread has done all it will: who waits is answered by nobody else.
     has_ended: bool,
@@ -153,6 +158,10 @@ impl Wal {
         let segment = segment::Segment::make(&*fs, &options.dir, replayed.next, options.segment_bytes)?;
         let dir = options.dir.clone();
         let writer = Writer::new(fs, dir, options.segment_bytes, segment, replayed.sealed, replayed.end);
+        // An empty log has nothing to vouch for, and that of a backup is a file like its others.
+        if writer.bytes() > SEGMENT_HEADER_BYTES {
+            writer.mark();
+        }
         Ok(Wal {
             condition,
             reserve,
@@ -167,6 +176,7 @@ impl Wal {
                 unsynced_records: 0,
                 is_called: false,
                 unsynced_since: None,
+                unmarked_since: None,
                 closed: false,
                 has_ended: false,
             }),
@@ -313,6 +323,7 @@ impl Wal {
             let answered = self.write_group(is_due);
             let took = began.elapsed();
             self.make_ready();
+            self.mark_if_resting();
             self.gather(answered, took);
         }
         self.write_group(true);
@@ -347,6 +358,20 @@ impl Wal {
         state.wake_at = 1;
     }
 
+    /// Marks the end of a log that nothing was written to for a while.
+    fn mark_if_resting(&self) {
+        let mut state = self.state();
+        if state.unmarked_since.take_if(|since| since.elapsed() >= MARK_AFTER).is_some() {
+            drop(state);
+            self.mark();
+        }
+    }
+
+    /// Says behind the log's end that it is on disk, unless more was written since the last sync.
+    pub(crate) fn mark(&self) {
+        self.writer().mark();
+    }
+
     /// Sleeps until there is something to do, and says whether the sync of the interval is due; `None` when the log closes.
     fn wait_for_work(&self) -> Option<bool> {
         let mut state = self.state();
@@ -362,13 +387,16 @@ impl Wal {
             if std::mem::take(&mut state.is_called) {
                 return Some(false);
             }
-            let left = state.unsynced_since.map(|since| self.options.sync_interval.saturating_sub(since.elapsed()));
-            let is_due = left.is_some_and(|left| left.is_zero());
-            if state.wants_write || state.wants_sync || is_due || state.queued_bytes > GATHERED_BYTES_MAX {
+            let left = |since: Option<Instant>, time: Duration| since.map(|since| time.saturating_sub(since.elapsed()));
+            let to_sync = left(state.unsynced_since, self.options.sync_interval);
+            let to_mark = left(state.unmarked_since, MARK_AFTER);
+            let [is_due, is_resting] = [to_sync, to_mark].map(|left| left.is_some_and(|left| left.is_zero()));
+            if state.wants_write || state.wants_sync || is_due || is_resting || state.queued_bytes > GATHERED_BYTES_MAX
+            {
                 // The sync is due even while more is queued: a steady stream of writes must not put it off.
                 return Some(is_due);
             }
-            state = match left {
+            state = match to_sync.into_iter().chain(to_mark).min() {
                 None => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(left) => self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
             };
@@ -464,7 +492,9 @@ impl Wal {
             // A record queued during the sync found `unsynced_since` set, and so woke nobody: wake the writer thread for it.
             // Held records need no wake-up, as their push follows.
             state.unsynced_since = state.has_unheld.then(Instant::now);
-            if state.has_unheld {
+            // Once a rest: from then on the writer thread looks at the time by itself.
+            let was_marked = state.unmarked_since.replace(Instant::now()).is_none();
+            if state.has_unheld || was_marked {
                 self.work.notify_one();
             }
             state.commits.synced_to(up_to)

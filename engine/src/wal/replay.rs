@@ -1,8 +1,8 @@
 //! Reading the log back after whatever happened.
 //!
 //! The log is whole up to the first place that does not read. Above the position
-//! that later records know to have been synced, that is a torn tail: it is cut
-//! off and told in one log line. Below it, bytes that were on disk have changed,
+//! that later records or the mark behind the log know to have been synced, that is
+//! a torn tail: it is cut off and told in one log line. Below it, bytes that were on disk have changed,
 //! and the log is refused: what it held was acknowledged.
 //!
 //! A segment is entered only after the one before was synced to its end, and its
@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use super::segment::{LogPos, SEGMENT_HEADER_BYTES, SegmentId, check_header};
+use super::segment::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, check_header};
 use crate::error::{Error, Result};
 use crate::io::{FileSystem, IoOp};
 use crate::record::{self, Damage, Record, Step};
@@ -139,6 +139,8 @@ impl<'a> Replay<'a> {
         let mut offset = start;
         let stop = loop {
             match record::read(&bytes, u64::from(id.0), offset) {
+                // What was to be written over it is not here.
+                Step::Record(record) if record.kind == MARK => break None,
                 Step::Record(record) => {
                     if offset == start {
                         self.enter(id, record.synced)?;

@@ -23,7 +23,9 @@ use crate::record;
 pub(crate) const SEGMENT_HEADER_BYTES: u64 = 32;
 const MAGIC: &[u8; 8] = b"BasltWAL";
 /// The version that is written; older ones are read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+/// The record type of the mark behind a log that rests: it has no bytes, and the log ends before it.
+pub(crate) const MARK: u8 = 3;
 const PREFIX: &str = "wal-";
 const SUFFIX: &str = ".log";
 

@@ -9,6 +9,7 @@ use crate::record;
 const FIRST: SegmentId = SegmentId(1);
 
 mod ahead;
+mod mark;
 
 fn options(dir: &Path, segment_bytes: u64) -> WalOptions {
     WalOptions {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::replay::Sealed;
-use super::segment::{LogPos, SEGMENT_HEADER_BYTES, Segment, SegmentId};
+use super::segment::{LogPos, MARK, SEGMENT_HEADER_BYTES, Segment, SegmentId};
 use crate::error::{Error, Result};
 use crate::io::{FileSystem, IoOp};
 use crate::record;
@@ -150,9 +150,34 @@ impl Writer {
     /// Puts zeros behind a group that ends at `end`, so that no record begins there. A segment that is used again still holds its
     /// old records behind that place.
     fn mark_end(&mut self, end: u64) {
-        let marked = (end + record::HEADER_BYTES as u64).next_multiple_of(PAGE_BYTES).min(self.segment.len);
-        let zeros = usize::try_from(marked - end).unwrap_or(0);
+        let zeros = usize::try_from(self.page_behind(end) - end).unwrap_or(0);
         self.scratch.resize(self.scratch.len() + zeros, 0);
+    }
+
+    /// Where the page begins before which there are zeros behind a group that ends at `end`; at most the segment's end.
+    fn page_behind(&self, end: u64) -> u64 {
+        (end + record::HEADER_BYTES as u64).next_multiple_of(PAGE_BYTES).min(self.segment.len)
+    }
+
+    /// Says behind the log's end that all before it is on disk: by it a damaged last record is told from a torn one. On a page
+    /// of its own, which what damages that record is likely to leave alone; the next records go over it.
+    ///
+    /// Neither synced nor needed: a power loss may take it or tear it. Then a damaged last record reads as a torn one.
+    pub(super) fn mark(&self) {
+        let header_bytes = record::HEADER_BYTES as u64;
+        let last =
+            self.segment.len.saturating_sub(header_bytes) / record::ALIGN_BYTES as u64 * record::ALIGN_BYTES as u64;
+        let at = self.page_behind(self.offset).min(last);
+        let is_synced = self.offset == SEGMENT_HEADER_BYTES || self.synced == LogPos::new(self.segment.id, self.offset);
+        if !is_synced || at < self.offset + header_bytes {
+            return;
+        }
+        let mut mark = record::mark(MARK, u64::from(self.segment.id.0), at, self.last_sequence, self.synced.0);
+        // Up to the page's end, as with a group.
+        mark.resize(usize::try_from(PAGE_BYTES.min(self.segment.len - at)).unwrap_or(mark.len()), 0);
+        if let Err(error) = self.segment.file.write_at(at, &mark) {
+            tracing::debug!(%error, "the log's end is unmarked");
+        }
     }
 
     /// Syncs the segment and enters the next. So no record of a segment is on disk
