@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use crate::auth::Users;
 use crate::config::{Config, Durability};
 use crate::exit::{Exit, Failure};
-use crate::http::{self, ApiError};
+use crate::http::{self, ApiError, BodyPool};
 use crate::metrics::Metrics;
 use crate::publish::Publisher;
 use crate::register::Register;
@@ -50,6 +50,8 @@ pub(crate) struct App {
     pub(crate) operators: Arc<Seats>,
     /// Who may hold a thread now that waits for names.
     pub(crate) askers: Arc<Seats>,
+    /// What all bodies of requests may hold.
+    pub(crate) bodies: Arc<BodyPool>,
     /// Who may do what.
     pub(crate) users: Users,
     /// Where points go.
@@ -100,6 +102,7 @@ impl App {
             users: Users::default(),
             operators: Arc::new(Seats::new(OPERATORS_RUNNING, OPERATORS_WAITING)),
             askers: Arc::new(Seats::new(ASKERS_RUNNING, ASKERS_WAITING)),
+            bodies: BodyPool::new(config.http.bodies_bytes()),
             ingest,
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
             store: Arc::new(store),

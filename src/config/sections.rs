@@ -124,6 +124,7 @@ impl Default for Server {
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
     pub(crate) max_body_bytes: usize,
+    pub(crate) bodies_bytes_max: usize,
     pub(crate) max_header_bytes: usize,
     pub(crate) enable_api: bool,
     pub(crate) enable_ui: bool,
@@ -137,12 +138,18 @@ impl Http {
     pub(crate) fn head_bytes_max(&self) -> usize {
         self.max_header_bytes.max(8 << 10)
     }
+
+    /// What all large bodies may hold: the largest one fits.
+    pub(crate) fn bodies_bytes(&self) -> usize {
+        self.bodies_bytes_max.max(self.max_body_bytes)
+    }
 }
 
 impl Default for Http {
     fn default() -> Self {
         Self {
             max_body_bytes: 32 << 20,
+            bodies_bytes_max: 512 << 20,
             max_header_bytes: 64 << 10,
             enable_api: true,
             enable_ui: true,

@@ -123,6 +123,15 @@ fn a_number_that_a_server_cannot_hold_is_refused() {
 }
 
 #[test]
+fn one_body_of_the_largest_size_fits_among_all_bodies() {
+    let together = |text: &str| load(Some(("b.toml", text)), &[], &[]).unwrap().http.bodies_bytes();
+    assert_eq!(together(""), 512 << 20);
+    assert_eq!(together("http.bodies_bytes_max = 33554433"), (32 << 20) + 1);
+    assert_eq!(together("http.bodies_bytes_max = 0"), 32 << 20);
+    assert_eq!(together("http.max_body_bytes = 536870913"), (512 << 20) + 1);
+}
+
+#[test]
 fn an_opentsdb_conf_is_read_as_it_is() {
     let text = "# comment\ntsd.network.port = 5555\ntsd.core.auto_create_metrics = TRUE\n\
                 tsd.core.auto_create_tagks = nope\ntsd.core.socket.timeout = 9\n\

@@ -1,11 +1,13 @@
-//! Request bodies: read whole, inflated as they come, never more than the bound.
+//! Request bodies: read whole, inflated as they come, never more than the bound of one and that of all together ([`pool`]).
 //!
 //! The bound counts inflated bytes while they are inflated, so a gzip bomb costs at most the bound
 //! and one frame of the socket. A body that trickles is given up, however short its pauses are.
 
 mod buffer;
+mod pool;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
@@ -17,8 +19,10 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout};
 
 use super::error::ApiError;
+use crate::app::App;
 use crate::config::Config;
 use buffer::Buffer;
+pub(crate) use pool::{BodyPool, Share};
 
 /// Slowest that a body may come on the whole, in bytes a second: a modem's pace.
 const BYTES_PER_SECOND_MIN: u64 = 4 << 10;
@@ -40,14 +44,26 @@ pub(crate) fn refuse_chunked(config: &Config, headers: &HeaderMap) -> Result<(),
 ///
 /// # Errors
 ///
-/// 413 over `limit` inflated bytes (before reading, if the length is announced), 408 if a piece
-/// does not come within `patience` or all of them are slower than any line, 400 for damaged compression or an encoding that is not known.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize, patience: Duration) -> Result<Bytes, ApiError> {
+/// 413 over `http.max_body_bytes` inflated bytes (before reading, if the length is announced), 503 if bodies hold `http.bodies_bytes_max`,
+/// 408 if a piece does not come within `server.idle_timeout_ms` or all of them are slower than any line, 400 for damaged compression or
+/// an encoding that is not known.
+pub(crate) async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+    let (limit, patience) = (app.config.http.max_body_bytes, app.config.server.idle_patience());
+    read_within(headers, body, limit, patience, &app.bodies).await
+}
+
+async fn read_within(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+    patience: Duration,
+    pool: &Arc<BodyPool>,
+) -> Result<Bytes, ApiError> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| usize::try_from(length).is_ok_and(|length| length > limit)) {
         return Err(ApiError::body_too_large(limit));
     }
-    let mut inflater = Inflater::new(headers, limit, announced)?;
+    let mut inflater = Inflater::new(headers, limit, announced, pool)?;
     let (mut body, began, mut received) = (body, Instant::now(), 0);
     loop {
         let allowed = patience + Duration::from_millis(received * 1000 / BYTES_PER_SECOND_MIN);
@@ -64,20 +80,24 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize, patience
             if announced == Some(received) && received == piece.len() as u64 && matches!(inflater, Inflater::Plain(_)) {
                 return Ok(piece);
             }
-            inflater.feed(&piece).map_err(|cause| explain(&cause, limit))?;
+            inflater.feed(&piece).map_err(|cause| explain(&cause, limit, pool))?;
         }
         if body.is_end_stream() {
             break;
         }
     }
-    inflater.finish().map_err(|cause| explain(&cause, limit))
+    inflater.finish().map_err(|cause| explain(&cause, limit, pool))
 }
 
-fn explain(cause: &io::Error, limit: usize) -> ApiError {
-    if cause.kind() == io::ErrorKind::FileTooLarge {
-        return ApiError::body_too_large(limit);
+fn explain(cause: &io::Error, limit: usize, pool: &BodyPool) -> ApiError {
+    match cause.kind() {
+        io::ErrorKind::FileTooLarge => ApiError::body_too_large(limit),
+        io::ErrorKind::QuotaExceeded => {
+            pool.refused.add(1);
+            ApiError::bodies_too_large(pool.bytes_max())
+        }
+        _ => ApiError::bad_with("Cannot decompress the request body", cause.to_string()),
     }
-    ApiError::bad_with("Cannot decompress the request body", cause.to_string())
 }
 
 enum Inflater {
@@ -87,8 +107,8 @@ enum Inflater {
 }
 
 impl Inflater {
-    fn new(headers: &HeaderMap, limit: usize, announced: Option<u64>) -> Result<Self, ApiError> {
-        let sink = |announced: Option<u64>| Buffer::new(limit, announced);
+    fn new(headers: &HeaderMap, limit: usize, announced: Option<u64>, pool: &Arc<BodyPool>) -> Result<Self, ApiError> {
+        let sink = |announced: Option<u64>| Buffer::new(limit, announced, pool);
         let encoding = headers.get(CONTENT_ENCODING).map_or(Ok(""), |value| value.to_str()).unwrap_or("unreadable");
         match encoding.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(Self::Plain(sink(announced))),
@@ -120,6 +140,8 @@ impl Inflater {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::RETRY_AFTER;
+    use axum::response::IntoResponse as _;
     use flate2::Compression;
     use flate2::write::GzEncoder;
 
@@ -136,7 +158,9 @@ mod tests {
         if !encoding.is_empty() {
             headers.insert(CONTENT_ENCODING, encoding.parse().unwrap());
         }
-        read(&headers, Body::from(body), limit, Duration::from_secs(9)).await.map_err(|error| error.status().as_u16())
+        let (body, pool) = (Body::from(body), BodyPool::new(limit));
+        let read = read_within(&headers, body, limit, Duration::from_secs(9), &pool).await;
+        read.map_err(|error| error.status().as_u16())
     }
 
     #[tokio::test]
@@ -153,13 +177,34 @@ mod tests {
         assert_eq!(read_with("gzip", bomb, 100_000).await, Err(413));
     }
 
+    /// Two in turn, of which the first is still held; plain and inflated.
+    #[tokio::test]
+    async fn what_does_not_fit_beside_other_bodies_may_come_again() {
+        const LIMIT: usize = 3 << 20;
+        let (pool, text) = (BodyPool::new(LIMIT), vec![7; 2 << 20]);
+        let mut zipped = HeaderMap::new();
+        zipped.insert(CONTENT_ENCODING, "gzip".parse().unwrap());
+        for (headers, body) in [(HeaderMap::new(), text.clone()), (zipped, gzip(&text))] {
+            let read = || read_within(&headers, Body::from(body.clone()), LIMIT, Duration::from_secs(9), &pool);
+            let refused = pool.refused.get();
+            let first = read().await.unwrap();
+            let error = read().await.unwrap_err();
+            assert_eq!((error.status().as_u16(), pool.refused.get()), (503, refused + 1));
+            assert!(error.into_response().headers().contains_key(RETRY_AFTER));
+            assert_eq!((first.len(), pool.used_bytes()), (text.len(), 2 << 20));
+            drop(first);
+            assert_eq!(read().await.unwrap(), text);
+            assert_eq!(pool.used_bytes(), 0);
+        }
+    }
+
     /// A byte now and then, each well within the patience.
     #[tokio::test(start_paused = true)]
     async fn a_body_that_trickles_is_given_up() {
         let pieces = futures_of(1_000_000, Duration::from_secs(5));
         let patience = Duration::from_secs(60);
         let began = Instant::now();
-        let read = read(&HeaderMap::new(), Body::new(pieces), 100, patience).await;
+        let read = read_within(&HeaderMap::new(), Body::new(pieces), 100, patience, &BodyPool::new(100)).await;
         assert_eq!(read.map_err(|error| error.status().as_u16()), Err(408));
         assert!(began.elapsed() < patience * 2, "{:?}", began.elapsed());
     }

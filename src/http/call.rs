@@ -52,8 +52,7 @@ impl FromRequest<Arc<App>> for Call {
 
     async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let (limit, patience) = (app.config.http.max_body_bytes, app.config.server.idle_patience());
-        let body = body::read(&parts.headers, body, limit, patience).await?;
+        let body = body::read(app, &parts.headers, body).await?;
         json::check_size(&body)?;
         Ok(Self { method: parts.method, params: Params::of(&parts.uri)?, body })
     }

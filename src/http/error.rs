@@ -177,6 +177,14 @@ impl ApiError {
             .details(format!("The body has more than {limit} bytes after decompression; send smaller batches"))
     }
 
+    /// 503: it does not fit beside the bodies of other requests.
+    pub(crate) fn bodies_too_large(bytes_max: usize) -> Self {
+        Self::overloaded(&format!(
+            "The body does not fit beside those of other requests, which together may hold {bytes_max} bytes \
+             (http.bodies_bytes_max): send smaller batches, or raise that setting"
+        ))
+    }
+
     /// 413: more things in one call than are done in one.
     pub(crate) fn too_many(what: &str, found: usize, max: usize) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, format!("Too many {what}: {found}"))

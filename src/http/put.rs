@@ -110,8 +110,7 @@ pub(crate) async fn histogram(
 async fn read(app: &App, request: Request) -> Result<Bytes, ApiError> {
     app.metrics.put_requests.add(1);
     let (parts, body) = request.into_parts();
-    let (limit, patience) = (app.config.http.max_body_bytes, app.config.server.idle_patience());
-    body::read(&parts.headers, body, limit, patience).await
+    body::read(app, &parts.headers, body).await
 }
 
 /// A body that nothing was taken of.

@@ -53,8 +53,7 @@ pub(crate) async fn post(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let (limit, patience) = (app.config.http.max_body_bytes, app.config.server.idle_patience());
-    let bytes = body::read(&parts.headers, body, limit, patience).await?;
+    let bytes = body::read(&app, &parts.headers, body).await?;
     if bytes.is_empty() {
         return Err(ApiError::missing_body());
     }

@@ -7,7 +7,10 @@
 //!
 //! Invariant: what is answered here is answered as the router answers it. So nothing here looks at origins, parameters,
 //! encodings or pieces of a body: a request that has any of them is handed over before a byte of it is acted on, and so
-//! are a body that does not parse and a sender who may not store.
+//! are a body that does not parse, a sender who may not store, and a body that does not fit beside others.
+//!
+//! Bound: a connection holds one body of at most [`BODY_BYTES_MAX`] and what came behind it. From 1 MiB on it has a share of what all
+//! bodies may hold ([`BodyPool`](super::BodyPool)), as hyper's bodies have; below, connections times 1 MiB are the bound.
 
 mod answers;
 mod buffers;
@@ -33,6 +36,7 @@ use tokio::net::tcp::OwnedReadHalf;
 use tokio::task::spawn_blocking;
 use tokio::time::{Sleep, sleep};
 
+use super::body::Share;
 use super::error::{self, ApiError};
 use super::put::{self, Flags};
 use super::{dress, gate, mode};
@@ -102,6 +106,7 @@ async fn serve(
         patience,
         body_bytes_max: app.config.http.max_body_bytes.min(BODY_BYTES_MAX),
         buffer: received,
+        share: app.bodies.share(),
         pass: gate::Pass::default(),
         stored: Stored::new(),
         quiet_since: Instant::now(),
@@ -127,6 +132,8 @@ struct Connection<'a> {
     body_bytes_max: usize,
     /// Bytes received for requests that are not taken yet. Without any it is no buffer of [`buffers`].
     buffer: Vec<u8>,
+    /// The share that the body in `buffer` has of what all bodies may hold, until it is answered.
+    share: Share,
     pass: gate::Pass,
     stored: Stored,
     /// When the last bytes came or went.
@@ -145,7 +152,7 @@ enum Woken {
 /// How far a body came.
 enum Body {
     Whole,
-    /// The rest is late: hyper waits for it.
+    /// The rest is late, or finds no room: hyper waits for it, or refuses it.
     Late,
     /// The rest did not come, and the sender was told so.
     Stalled,
@@ -199,6 +206,7 @@ impl Connection<'_> {
                 }
                 Err(response) => self.write(response).await,
             };
+            self.share.give_back();
             self.app.metrics.http_latency.record(began.elapsed());
             if answered.is_err() {
                 return Ended::Closed;
@@ -210,6 +218,8 @@ impl Connection<'_> {
     }
 
     fn hand_over(&mut self) -> Ended<()> {
+        // Hyper's body takes its own.
+        self.share.give_back();
         Ended::HandOver(std::mem::take(&mut self.buffer), ())
     }
 
@@ -218,6 +228,9 @@ impl Connection<'_> {
         self.buffer.drain(..end);
         if self.buffer.is_empty() {
             buffers::give(std::mem::take(&mut self.buffer));
+        } else if self.buffer.capacity() > buffers::BYTES_KEPT {
+            // A sender who never lets it run empty does not keep the room of its largest body.
+            self.buffer.shrink_to_fit();
         }
     }
 
@@ -232,7 +245,11 @@ impl Connection<'_> {
         self.buffer.reserve(end.saturating_sub(self.buffer.len()));
         while self.buffer.len() < end {
             match self.receive(silence.as_mut(), stopping.as_mut()).await {
-                Woken::Received if began.elapsed() < BODY_PATIENCE || self.buffer.len() >= end => {}
+                Woken::Received if began.elapsed() < BODY_PATIENCE || self.buffer.len() >= end => {
+                    if self.share.cover(self.buffer.len().min(end), end).is_err() {
+                        return Body::Late;
+                    }
+                }
                 // A request that began before the server's end is still answered.
                 Woken::Stopping => {}
                 Woken::Received | Woken::Over => return Body::Late,

@@ -51,8 +51,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, params: Params) -> Result<R
 /// By a JSON object; numbers may be texts.
 pub(crate) async fn post(State(app): State<Arc<App>>, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let bytes =
-        body::read(&parts.headers, body, app.config.http.max_body_bytes, app.config.server.idle_patience()).await?;
+    let bytes = body::read(&app, &parts.headers, body).await?;
     if bytes.is_empty() {
         return Err(ApiError::missing_body());
     }

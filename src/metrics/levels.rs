@@ -29,6 +29,7 @@ impl Page {
         for (name, about, value) in [
             ("basalt_queries_waiting", "Queries that wait for their turn.", app.seats.waiting_count()),
             ("basalt_query_memory_bytes", "Memory that queries hold, as far as it is bounded.", memory_bytes),
+            ("basalt_http_body_bytes", "Memory that large request bodies hold.", app.bodies.used_bytes()),
             ("basalt_inflight_points", "Points taken in and not answered yet.", levels.inflight_points),
             ("basalt_inflight_bytes", "Bytes of text taken in and not answered yet.", levels.inflight_bytes),
             ("basalt_known_spellings", "Spellings of series remembered for puts.", levels.known_series),
@@ -36,6 +37,9 @@ impl Page {
             self.head(name, "gauge", about);
             self.line(name, "", value);
         }
+        let about = "Requests refused as their body did not fit beside others.";
+        self.head("basalt_http_bodies_refused_total", "counter", about);
+        self.line("basalt_http_bodies_refused_total", "", app.bodies.refused.get());
         if let Some(series) = app.series_count() {
             self.head("basalt_series", "gauge", "Series in the index.");
             self.line("basalt_series", "", series);

@@ -213,6 +213,8 @@ fn metrics_tell_how_things_stand() {
         ("basalt_queries_running", 0.0, 0.0),
         ("basalt_queries_waiting", 0.0, 0.0),
         ("basalt_query_memory_bytes", 0.0, 1e9),
+        ("basalt_http_body_bytes", 0.0, 0.0),
+        ("basalt_http_bodies_refused_total", 0.0, 0.0),
         ("basalt_inflight_points", 0.0, 0.0),
         ("basalt_inflight_bytes", 0.0, 0.0),
         ("basalt_known_spellings", 1.0, 1.0),

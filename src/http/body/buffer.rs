@@ -2,20 +2,25 @@
 //!
 //! An allocator keeps what large buffers were given for those to come, in each of its arenas: with glibc's the process held
 //! 120 MB more after some bodies of the full size than before them. A mapping is given back whole, and it grows
-//! without being copied, since only the pages that are written cost memory.
+//! without being copied, since only the pages that are written cost memory. Those are a share of what all bodies may hold: the mapping
+//! owns it, so it is given back with the memory, after whoever reads the body is done with it.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use memmap2::MmapMut;
 
-/// Bytes from which a body lives in a mapping.
-const MAPPED_BYTES_MIN: usize = 1 << 20;
+use super::pool::{BodyPool, Share};
 
-/// Bytes that refuse to grow over their limit.
+/// Bytes from which a body lives in a mapping, and has a share of what all bodies may hold.
+pub(super) const MAPPED_BYTES_MIN: usize = 1 << 20;
+
+/// Bytes that refuse to grow over their limit, or over what all bodies may hold.
 #[derive(Debug)]
 pub(super) struct Buffer {
     limit: usize,
+    pool: Arc<BodyPool>,
     place: Place,
 }
 
@@ -30,6 +35,8 @@ enum Place {
 struct Mapped {
     map: MmapMut,
     length: usize,
+    /// Behind `map`, so that it is given back after the memory.
+    share: Share,
 }
 
 impl AsRef<[u8]> for Mapped {
@@ -38,12 +45,32 @@ impl AsRef<[u8]> for Mapped {
     }
 }
 
+impl Mapped {
+    /// A mapping of `limit` bytes, of which the first are `bytes` and nothing else is touched yet.
+    fn new(limit: usize, bytes: &[u8], share: Share) -> io::Result<Self> {
+        let mut map = MmapMut::map_anon(limit)?;
+        let length = bytes.len();
+        assert!(length <= limit, "BUG: {length} bytes passed the limit of {limit}");
+        map.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        Ok(Self { map, length, share })
+    }
+
+    fn append(&mut self, piece: &[u8]) -> io::Result<()> {
+        let (length, limit) = (self.length + piece.len(), self.map.len());
+        let room = self.map.get_mut(self.length..length).ok_or(io::ErrorKind::FileTooLarge)?;
+        self.share.cover(length, limit)?;
+        room.copy_from_slice(piece);
+        self.length = length;
+        Ok(())
+    }
+}
+
 impl Buffer {
     /// An empty one of at most `limit` bytes, with room for those that are announced unless it will be a mapping.
-    pub(super) fn new(limit: usize, announced: Option<u64>) -> Self {
+    pub(super) fn new(limit: usize, announced: Option<u64>, pool: &Arc<BodyPool>) -> Self {
         let announced = announced.and_then(|bytes| usize::try_from(bytes).ok());
         let room = announced.filter(|bytes| *bytes < MAPPED_BYTES_MIN && *bytes <= limit).unwrap_or_default();
-        Self { limit, place: Place::Heap(Vec::with_capacity(room)) }
+        Self { limit, pool: Arc::clone(pool), place: Place::Heap(Vec::with_capacity(room)) }
     }
 
     /// All that was written.
@@ -61,14 +88,12 @@ impl Buffer {
         }
     }
 
-    /// Moves to a mapping as large as the limit, of which nothing is touched yet.
-    fn map(&mut self) -> io::Result<()> {
+    /// Moves to a mapping as large as the limit, with a share for `length` bytes.
+    fn map(&mut self, length: usize) -> io::Result<()> {
         if let Place::Heap(bytes) = &self.place {
-            let mut map = MmapMut::map_anon(self.limit)?;
-            let length = bytes.len();
-            assert!(length <= self.limit, "BUG: {length} bytes passed the limit of {}", self.limit);
-            map.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-            self.place = Place::Mapped(Mapped { map, length });
+            let mut share = self.pool.share();
+            share.cover(length, self.limit)?;
+            self.place = Place::Mapped(Mapped::new(self.limit, bytes, share)?);
         }
         Ok(())
     }
@@ -81,15 +106,11 @@ impl Write for Buffer {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         if length >= MAPPED_BYTES_MIN {
-            self.map()?;
+            self.map(length)?;
         }
         match &mut self.place {
             Place::Heap(bytes) => bytes.extend_from_slice(piece),
-            Place::Mapped(mapped) => {
-                let room = mapped.map.get_mut(mapped.length..length).ok_or(io::ErrorKind::FileTooLarge)?;
-                room.copy_from_slice(piece);
-                mapped.length = length;
-            }
+            Place::Mapped(mapped) => mapped.append(piece)?,
         }
         Ok(piece.len())
     }
@@ -107,12 +128,33 @@ mod tests {
     fn what_is_written_is_read_however_large_and_never_over_the_limit() {
         for size in [0, 1, MAPPED_BYTES_MIN - 1, MAPPED_BYTES_MIN, 3 * MAPPED_BYTES_MIN + 17] {
             let expected: Vec<u8> = (0..size).map(|place| u8::try_from(place % 251).unwrap()).collect();
-            let mut buffer = Buffer::new(size, None);
+            let mut buffer = Buffer::new(size, None, &BodyPool::new(size));
             for piece in expected.chunks(70_001) {
                 buffer.write_all(piece).unwrap();
             }
             assert_eq!(buffer.write_all(b"x").unwrap_err().kind(), io::ErrorKind::FileTooLarge);
             assert!(buffer.into_bytes() == expected, "{size}");
         }
+    }
+
+    #[test]
+    fn a_share_is_kept_as_long_as_the_body_is_read_and_its_parts_too() {
+        let pool = BodyPool::new(4 * MAPPED_BYTES_MIN);
+        let filled = |bytes: usize| {
+            let mut buffer = Buffer::new(4 * MAPPED_BYTES_MIN, None, &pool);
+            buffer.write_all(&vec![7; bytes]).map(|()| buffer.into_bytes()).map_err(|cause| cause.kind())
+        };
+        let small = filled(MAPPED_BYTES_MIN - 1).unwrap();
+        assert_eq!(pool.used_bytes(), 0);
+        let large = filled(3 * MAPPED_BYTES_MIN).unwrap();
+        assert!(filled(MAPPED_BYTES_MIN + 1).is_err_and(|kind| kind == io::ErrorKind::QuotaExceeded));
+        assert_eq!(pool.used_bytes(), 3 << 20, "what was refused gave its own back");
+        let part = large.slice(5..9);
+        drop((small, large));
+        assert!(filled(MAPPED_BYTES_MIN + 1).is_err_and(|kind| kind == io::ErrorKind::QuotaExceeded));
+        drop(part);
+        assert_eq!(pool.used_bytes(), 0);
+        assert_eq!(filled(4 * MAPPED_BYTES_MIN).unwrap().len(), 4 * MAPPED_BYTES_MIN);
+        assert_eq!(pool.used_bytes(), 0);
     }
 }

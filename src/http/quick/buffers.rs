@@ -7,7 +7,7 @@ use std::cell::RefCell;
 const BYTES_MIN: usize = 16 << 10;
 
 /// A larger buffer is not kept from one request to the next.
-const BYTES_KEPT: usize = 256 << 10;
+pub(super) const BYTES_KEPT: usize = 256 << 10;
 
 /// Buffers that a thread keeps. More are in use at once only while bodies come in pieces.
 const KEPT: usize = 8;

@@ -6,6 +6,10 @@ use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 
 use super::attack::{Attack, each};
+use super::slow::{start, wait};
+use super::{GROWTH_KIB_MAX, memory_kib};
+use crate::daemon::Daemon;
+use crate::http::{Client, Response};
 
 /// Everything that reads a body.
 const PATHS: [&str; 15] = [
@@ -111,4 +115,137 @@ fn points() -> impl Iterator<Item = Attack> {
     let repeated = point("m", "1700000000", "1", &(format!("{one},").repeat(100_000) + one));
     let taken = Attack::post("one tag 100,000 times", "/api/put", "", repeated.into_bytes()).answered_by(&[204]);
     refused.chain([taken])
+}
+
+const MIB: usize = 1 << 20;
+
+/// Bodies of 4 MiB, two of which fit.
+const TWO_FIT: &str =
+    "[http]\nmax_body_bytes = 4194304\nbodies_bytes_max = 8388608\n[server]\nidle_timeout_ms = 60000\n";
+
+/// A put of one point in a body of `bytes`.
+fn padded(time: usize, bytes: usize) -> Vec<u8> {
+    let point = format!(r#"[{{"metric":"held","timestamp":{},"value":1,"tags":{{"a":"b"}}}}]"#, 1_700_000_000 + time);
+    let blanks = bytes - point.len();
+    [point.into_bytes(), vec![b' '; blanks]].concat()
+}
+
+/// A request with such a body, zipped or for the fast path.
+fn put(time: usize, bytes: usize, is_zipped: bool) -> Vec<u8> {
+    let (mut body, mut headers) = (padded(time, bytes), "");
+    if is_zipped {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&body).unwrap();
+        (body, headers) = (encoder.finish().unwrap(), "Content-Encoding: gzip\r\n");
+    }
+    let head = format!("POST /api/put HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+    [head.into_bytes(), body].concat()
+}
+
+/// Sends it without its last byte.
+fn hold(daemon: &Daemon, request: &[u8]) -> Client {
+    let mut client = daemon.client();
+    // Who is refused before that may not get rid of all.
+    let _all_taken = client.raw(&request[..request.len() - 1]);
+    client
+}
+
+/// The answer to it without its last byte, and whether the connection ended with it.
+fn refusal(daemon: &Daemon, request: &[u8]) -> (Response, bool) {
+    let mut client = hold(daemon, request);
+    (client.read("POST").unwrap(), client.read("POST").is_err())
+}
+
+fn held_bytes(daemon: &Daemon) -> usize {
+    usize::try_from(daemon.metric("basalt_http_body_bytes")).unwrap()
+}
+
+fn points_count(daemon: &Daemon) -> usize {
+    let told = daemon.get("/api/query?start=1700000000&end=1700100000&m=sum:held&arrays=true").json();
+    told[0]["dps"].as_array().unwrap().len()
+}
+
+/// Bodies that wait for their last byte: what does not fit beside them is refused, as what is too large is, and no more than that.
+#[test]
+fn large_bodies_together_have_a_bound() {
+    let (daemon, _folder) = start(TWO_FIT);
+    let (large, is_ended) = refusal(&daemon, &put(0, 5 * MIB, true));
+    assert_eq!((large.status, is_ended, held_bytes(&daemon)), (413, true, 0));
+    let before = memory_kib(&daemon, "VmRSS");
+    let requests: Vec<Vec<u8>> = (0..3).map(|time| put(time, 4 * MIB, true)).collect();
+    let held: Vec<Client> = requests[..2].iter().map(|request| hold(&daemon, request)).collect();
+    wait("all is held", || held_bytes(&daemon) == 8 * MIB);
+    for _ in 0..60 {
+        let (told, is_ended) = refusal(&daemon, &requests[2]);
+        assert_eq!((told.status, told.header("Retry-After"), is_ended), (503, Some("1"), true), "{}", told.text());
+        let error = &told.json()["error"];
+        assert_eq!((&error["code"], &error["message"]), (&503.into(), &"Please throttle".into()));
+        assert!(error["details"].as_str().unwrap().contains("http.bodies_bytes_max"), "{error}");
+    }
+    assert!(memory_kib(&daemon, "VmRSS") < before + GROWTH_KIB_MAX);
+    // Small ones need no room, and the fast path has no more of it.
+    for (time, is_zipped) in [(3, true), (4, false)] {
+        let mut small = daemon.client();
+        small.raw(&put(time, MIB - 1, is_zipped)).unwrap();
+        assert_eq!(small.read("POST").unwrap().status, 204);
+    }
+    assert_eq!(refusal(&daemon, &put(5, MIB * 3 / 2, false)).0.status, 503);
+    assert_eq!((daemon.metric("basalt_http_bodies_refused_total"), held_bytes(&daemon)), (61, 8 * MIB));
+    for (mut client, request) in held.into_iter().zip(&requests) {
+        client.raw(&request[request.len() - 1..]).unwrap();
+        assert_eq!(client.read("POST").unwrap().status, 204);
+        assert_eq!(client.get("/api/version").unwrap().status, 200);
+    }
+    wait("all is given back", || held_bytes(&daemon) == 0);
+    assert_eq!(points_count(&daemon), 4);
+    let mut client = daemon.client();
+    for request in requests.iter().rev() {
+        client.raw(request).unwrap();
+        assert_eq!(client.read("POST").unwrap().status, 204);
+    }
+    assert_eq!(points_count(&daemon), 5);
+}
+
+/// On the fast path a body has a share from when it is large until it is answered, however its sender leaves.
+#[test]
+fn large_bodies_of_plain_puts_have_a_share() {
+    let (daemon, _folder) = start(TWO_FIT);
+    let request = put(0, MIB * 3 / 2, false);
+    let mut held: Vec<Client> = (0..3).map(|_| hold(&daemon, &request)).collect();
+    // Who sent for over a second is served by hyper, whose share is rounded up.
+    wait("all are held", || (3 * request.len()..=6 * MIB).contains(&held_bytes(&daemon)));
+    for mut client in held.drain(..2) {
+        client.raw(&request[request.len() - 1..]).unwrap();
+        assert_eq!(client.read("POST").unwrap().status, 204);
+    }
+    wait("two are answered", || held_bytes(&daemon) <= 2 * MIB);
+    drop(held);
+    wait("all is given back", || held_bytes(&daemon) == 0);
+    assert_eq!(daemon.metric("basalt_http_bodies_refused_total"), 0);
+}
+
+/// Senders that come again get through, however many they are.
+#[test]
+fn large_bodies_that_come_again_are_taken() {
+    let (daemon, _folder) = start(TWO_FIT);
+    std::thread::scope(|scope| {
+        for sender in 0..12 {
+            let daemon = &daemon;
+            scope.spawn(move || {
+                let request = put(sender, 4 * MIB, sender % 2 == 0);
+                wait("it is taken", || {
+                    let mut client = daemon.client();
+                    let _all_taken = client.raw(&request);
+                    match client.read("POST").map(|told| told.status) {
+                        Ok(204) => true,
+                        // A connection that is closed over what it was sent may lose its answer.
+                        Ok(503) | Err(_) => false,
+                        Ok(other) => panic!("{other}"),
+                    }
+                });
+            });
+        }
+    });
+    wait("all is given back", || held_bytes(&daemon) == 0);
+    assert_eq!(points_count(&daemon), 12);
 }

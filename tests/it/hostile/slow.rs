@@ -9,7 +9,7 @@ use super::{GROWTH_KIB_MAX, memory_given_back, memory_kib};
 use crate::daemon::Daemon;
 
 /// Waits until `ask` is so.
-fn wait(what: &str, mut ask: impl FnMut() -> bool) {
+pub(super) fn wait(what: &str, mut ask: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while !ask() {
         assert!(Instant::now() < until, "{what}");
@@ -17,7 +17,7 @@ fn wait(what: &str, mut ask: impl FnMut() -> bool) {
     }
 }
 
-fn start(config: &str) -> (Daemon, tempfile::TempDir) {
+pub(super) fn start(config: &str) -> (Daemon, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let daemon = Daemon::start(&folder.path().join("data"), "memory", config);
     (daemon, folder)
