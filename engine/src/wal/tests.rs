@@ -10,6 +10,7 @@ const FIRST: SegmentId = SegmentId(1);
 
 mod ahead;
 mod mark;
+mod room;
 
 fn options(dir: &Path, segment_bytes: u64) -> WalOptions {
     WalOptions {
@@ -381,54 +382,6 @@ fn what_was_queued_when_the_log_was_poisoned_is_given_up() {
     assert!(wal.state().queue.is_empty() && !wal.state().wants_sync);
 }
 
-#[test]
-fn a_full_disk_refuses_writes_and_resumes_by_itself() {
-    refuses_and_resumes(|wal, payload| put(wal, payload, Durability::Fsync).1);
-}
-
-#[test]
-fn a_full_disk_that_is_met_ahead_refuses_when_the_log_is_synced() {
-    refuses_and_resumes(put_ahead);
-}
-
-fn refuses_and_resumes(put: impl Fn(&Wal, &[u8]) -> Receiver<Result<()>>) {
-    let fs = SimFs::new(6);
-    let (wal, _) = open_sim(&fs, 4096).unwrap();
-    wal.make_ready();
-    fs.set_capacity(fs.used_bytes());
-    let mut answers = Vec::new();
-    while !wal.condition.is_disk_full() {
-        answers.push(put(&wal, &payload(answers.len() as u64, 500)));
-        wal.write_group(false);
-        wal.make_ready();
-    }
-    let (refused, taken): (Vec<_>, Vec<_>) = answers.into_iter().partition(|told| told.recv().unwrap().is_err());
-    assert_eq!((refused.len(), taken.len()), (1, 14));
-    assert!(matches!(wal.append(write(Vec::new(), Durability::Os)), Err(Error::DiskFull)));
-    fs.set_capacity(u64::MAX);
-    wal.write_group(false);
-    wal.make_ready();
-    put(&wal, b"after");
-    wal.write_group(false);
-    let (_, held) = open_sim(&fs.power_loss(LossMode::Hostile), 4096).unwrap();
-    assert_eq!(held.len(), 16, "the refused record waited and was written after all");
-    assert_eq!(held[15].1, b"after");
-}
-
-#[test]
-fn who_applies_after_the_log_has_ended_on_a_full_disk_is_refused() {
-    let fs = SimFs::new(6);
-    let (wal, _) = open_sim(&fs, 4096).unwrap();
-    fs.set_capacity(fs.used_bytes());
-    // Larger than what the segment has room for.
-    let sequence = wal.append(write(closed_record(&payload(1, 5000)), Durability::Fsync)).unwrap();
-    wal.close();
-    wal.run(|| {});
-    let (sender, told) = channel();
-    wal.applied(sequence, Box::new(move |result| drop(sender.send(result))));
-    assert!(matches!(told.try_recv().unwrap(), Err(Error::DiskFull)));
-}
-
 /// Fills a few segments, with a sync a record.
 fn fill(wal: &Wal, records: u64) -> Vec<u64> {
     let one = |number| {
@@ -498,20 +451,6 @@ fn the_end_of_a_log_is_marked_wherever_it_is() {
         let (_, held, cut) = open_from(Arc::new(fs.process_kill()), options(Path::new("/d"), 8 << 10), from).unwrap();
         assert_eq!((held.last().unwrap().1.len(), cut), (8 + len, None));
     }
-}
-
-/// Also those that are kept to be used again.
-#[test]
-fn a_full_disk_gets_the_segments_that_nobody_needs() {
-    let fs = SimFs::new(8);
-    let (wal, _) = open_sim(&fs, 4096).unwrap();
-    let written = fill(&wal, 60);
-    let names = || fs.list(Path::new("/d")).unwrap().len();
-    wal.remove_before(wal.first_needed(*written.last().unwrap())).unwrap();
-    assert_eq!(names(), writer::RETIRED_MAX + 2);
-    wal.condition.set_disk_full(true);
-    wal.make_ready();
-    assert_eq!(names(), 2);
 }
 
 /// One history: groups of writes until a crash at a random step, reopened a few times.
