@@ -1,5 +1,7 @@
 //! A position in bytes that somebody wrote, hopefully us: every read is checked and none panics.
 
+use crate::field::put_varint;
+
 /// Bytes ended or made no sense at this position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed {
@@ -143,15 +145,6 @@ fn gather(bytes: u64) -> u64 {
     let pairs = (bytes & 0x007f_007f_007f_007f) | (bytes & 0x7f00_7f00_7f00_7f00) >> 1;
     let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
     (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4
-}
-
-/// Appends what [`Input::varint`] reads.
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push((value & 0x7f) as u8);
 }
 
 /// Appends what [`Input::step_from`] reads.

@@ -2,9 +2,10 @@
 
 use basalt_store::CellRef;
 
+use crate::field::put_varint;
 use crate::sstable::format::{Layout, width_u32};
 use crate::sstable::index::width_u16;
-use crate::sstable::input::{put_step, put_varint};
+use crate::sstable::input::put_step;
 
 use super::{
     HEAD_BYTES, KIND_SHIFT, SAME_QUALIFIER, SAME_SEQ, SAME_TIMESTAMP, SAME_VALUE_BYTES, TRAILER_BYTES,
