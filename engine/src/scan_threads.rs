@@ -60,8 +60,9 @@ impl ScanThreads {
         }
         let shared = Arc::clone(&self.shared);
         let spawned = std::thread::Builder::new().name("scan".into()).spawn(move || {
+            let thread = Thread(shared);
             scan();
-            shared.serve();
+            thread.0.serve();
         });
         state.threads += usize::from(spawned.is_ok());
         spawned.is_ok()
@@ -71,6 +72,17 @@ impl ScanThreads {
     pub(crate) fn stop(&self) {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).stopped = true;
         self.shared.changed.notify_all();
+    }
+}
+
+/// A thread that is counted; of one that a scan's panic ends this takes it back.
+struct Thread(Arc<Shared>);
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.state.lock().unwrap_or_else(PoisonError::into_inner).threads -= 1;
+        }
     }
 }
 
@@ -92,5 +104,31 @@ impl Shared {
             state.threads -= 1;
         }
         next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_scan_that_panics_takes_no_thread_away() {
+        let threads = ScanThreads::new(1);
+        let begun = Instant::now();
+        // The first, and one that a thread takes after another.
+        for _ in 0..2 {
+            let panics = || threads.run(Box::new(|| panic!("a scan panics, as this test wants")));
+            while !panics() {
+                assert!(begun.elapsed() < Duration::from_secs(30), "no thread is left");
+                std::thread::yield_now();
+            }
+        }
+        while !threads.run(Box::new(|| {})) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "no thread is left");
+            std::thread::yield_now();
+        }
+        threads.stop();
     }
 }
