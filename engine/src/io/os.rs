@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{File, FileLock, FileSystem};
 
@@ -47,10 +47,15 @@ impl File for OsFile {
     }
 }
 
+/// Folders that are locked here. Leaf lock.
+static LOCKED: Mutex<Vec<Weak<fs::File>>> = Mutex::new(Vec::new());
+
 /// An advisory lock of the kernel's; it dies with the process, however it ends.
 #[derive(Debug)]
 struct OsLock {
     _held: fs::File,
+    /// The lock's folder is open as long as it is held: a sync of it must not fail for want of a descriptor.
+    _dir: Arc<fs::File>,
 }
 
 impl FileLock for OsLock {}
@@ -108,7 +113,10 @@ impl FileSystem for OsFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        fs::File::open(dir)?.sync_all()
+        match locked(dir)? {
+            Some(open) => open.sync_all(),
+            None => fs::File::open(dir)?.sync_all(),
+        }
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
@@ -116,11 +124,30 @@ impl FileSystem for OsFs {
         match file.try_lock() {
             // Who made it may take it away while it is held: without its name it holds nobody off.
             Ok(()) if !is_named(&file, path)? => Err(io::ErrorKind::WouldBlock.into()),
-            Ok(()) => Ok(Box::new(OsLock { _held: file })),
+            Ok(()) => {
+                let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                let dir = Arc::new(fs::File::open(dir)?);
+                let mut locked = LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
+                locked.retain(|open| open.strong_count() > 0);
+                locked.push(Arc::downgrade(&dir));
+                Ok(Box::new(OsLock { _held: file, _dir: dir }))
+            }
             Err(fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(fs::TryLockError::Error(source)) => Err(source),
         }
     }
+}
+
+/// A folder that is open, as it is locked.
+fn locked(dir: &Path) -> io::Result<Option<Arc<fs::File>>> {
+    let all: Vec<_> = LOCKED.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+    for open in all {
+        // By what it is, not by name: another folder may have come in its place.
+        if is_named(&open, dir)? {
+            return Ok(Some(open));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether `path` still means this file.
@@ -146,6 +173,17 @@ mod tests {
         assert_eq!(OsFs.lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(held);
         OsFs.lock(&path).unwrap();
+    }
+
+    #[test]
+    fn a_locked_folder_is_synced_without_opening_it() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let lock = OsFs.lock(&one.path().join("LOCK")).unwrap();
+        assert!(locked(one.path()).unwrap().is_some() && locked(other.path()).unwrap().is_none());
+        OsFs.sync_dir(one.path()).unwrap();
+        OsFs.sync_dir(other.path()).unwrap();
+        drop(lock);
+        assert!(locked(one.path()).unwrap().is_none());
     }
 
     #[test]
