@@ -174,7 +174,7 @@ impl Core {
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes edits durable; any failure but a full disk poisons.
+    /// Makes edits durable; any failure but want of room poisons.
     pub(crate) fn edit(&self, manifest: &mut Manifest, edits: &[Edit]) -> Result<()> {
         self.condition.check_alive()?;
         self.guard(manifest.append(edits))
@@ -182,12 +182,12 @@ impl Core {
 
     /// Poisons after a failure that leaves unknown what is on disk: a failed sync, a failed write.
     pub(crate) fn guard<T>(&self, result: Result<T>) -> Result<T> {
-        if let Err(error) = &result {
-            let undecided = matches!(error, Error::Io { .. }) && (error.is_sync_failure() || !error.is_disk_full());
-            if undecided {
-                self.condition.poison(error);
-                self.wal.fail_all();
-            }
+        if let Err(error) = &result
+            && matches!(error, Error::Io { .. })
+            && !error.is_want_of_room()
+        {
+            self.condition.poison(error);
+            self.wal.fail_all();
         }
         result
     }

@@ -169,6 +169,17 @@ impl Error {
         }
     }
 
+    /// Whether no descriptor was left to open a file with: nothing was changed.
+    pub(crate) fn is_out_of_descriptors(&self) -> bool {
+        let Error::Io { op: IoOp::Create | IoOp::Open, source, .. } = self else { return false };
+        matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+    }
+
+    /// Whether there was no room, on the disk or among open files: it is tried again, and nothing is unknown.
+    pub(crate) fn is_want_of_room(&self) -> bool {
+        self.is_disk_full() && !self.is_sync_failure() || self.is_out_of_descriptors()
+    }
+
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {

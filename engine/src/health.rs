@@ -85,6 +85,18 @@ impl Condition {
         }
     }
 
+    /// Refuses writes until there is room; `cause` is what there was none for.
+    pub(crate) fn set_no_room(&self, cause: &Error) {
+        if cause.is_out_of_descriptors() && !self.is_disk_full() {
+            let cause = with_causes(cause);
+            tracing::warn!(
+                cause,
+                "no descriptor is left for the log: writes wait as on a full disk; raise LimitNOFILE"
+            );
+        }
+        self.set_disk_full(true);
+    }
+
     pub(crate) fn set_disk_full(&self, full: bool) {
         if self.disk_full.swap(full, Ordering::Relaxed) != full {
             if full {

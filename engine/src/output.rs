@@ -81,11 +81,11 @@ impl Core {
         Ok(Some(Output { entry, file }))
     }
 
-    /// Deletes files that a full disk kept out of the manifest: tried again, they would fill it further.
+    /// Deletes files that want of room kept out of the manifest: tried again, they would fill the disk further.
     ///
     /// After any other failure the manifest may name them.
     pub(crate) fn keep_if<'a, T>(&self, named: Result<T>, outputs: impl IntoIterator<Item = &'a Output>) -> Result<T> {
-        if named.as_ref().is_err_and(Error::is_disk_full) && self.condition.check_alive().is_ok() {
+        if named.as_ref().is_err_and(Error::is_want_of_room) && self.condition.check_alive().is_ok() {
             for output in outputs {
                 self.delete_file(output.entry.id);
             }

@@ -88,7 +88,7 @@ pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
     )?;
     match around.reserve.fill() {
         // A state, as while it runs: what there is can be read, and writes are taken again when there is room.
-        Err(error) if error.is_disk_full() && !error.is_sync_failure() => around.condition.set_disk_full(true),
+        Err(error) if error.is_want_of_room() => around.condition.set_no_room(&error),
         filled => filled?,
     }
     Ok(Recovered { manifest, wal, clock: catalog.marks.clock.max(tables.clock), next_file, tables: tables.by_name() })

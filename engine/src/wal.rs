@@ -11,8 +11,8 @@
 //! - Sequence numbers are given and records are queued under one lock, so records lie in the log
 //!   in the order of their numbers.
 //! - A failed sync or a failed write poisons the engine: nothing after it is answered with success,
-//!   and nothing is tried again. Only a full disk does not poison: queued records wait in order, new
-//!   ones are refused, and the log goes on when there is space.
+//!   and nothing is tried again. Only want of room does not poison, on the disk or among open files: queued
+//!   records wait in order, new ones are refused, and the log goes on when there is room.
 //! - The writer enters a segment only when the one before it is on disk to its end.
 
 use std::path::PathBuf;
@@ -446,7 +446,7 @@ impl Wal {
         }
         let group = self.state().take_queue();
         match self.write_taken(&mut writer, group, Writer::write_ahead) {
-            Err(error) if !error.is_disk_full() || error.is_sync_failure() => self.failed(&error, true),
+            Err(error) if !error.is_want_of_room() => self.failed(&error, true),
             Ok(()) | Err(_) => {}
         }
     }
@@ -502,10 +502,10 @@ impl Wal {
         call(due);
     }
 
-    /// On a full disk the log waits for space. After any other failure it does nothing more.
+    /// On a full disk, and where no segment can be opened, the log waits for room. After any other failure it does nothing more.
     fn failed(&self, error: &Error, wants_sync: bool) {
-        if error.is_disk_full() && !error.is_sync_failure() {
-            self.condition.set_disk_full(true);
+        if error.is_want_of_room() {
+            self.condition.set_no_room(error);
             let mut state = self.state();
             state.wants_sync |= wants_sync;
             let owed = state.commits.take_answers();
@@ -563,7 +563,7 @@ impl Wal {
             Ok(true) => self.condition.set_disk_full(false),
             Ok(false) => {}
             // No room for the next segment is not a failure yet: the current one still takes records.
-            Err(error) if error.is_disk_full() && !error.is_sync_failure() => {}
+            Err(error) if error.is_want_of_room() => {}
             Err(error) => {
                 self.condition.poison(&error);
                 self.fail_all();

@@ -312,6 +312,18 @@ fn a_failed_sync_is_told_to_everyone() {
     assert!(engine.close().is_err());
 }
 
+/// A file that could not be made changed nothing; of a sync nobody knows.
+#[test]
+fn want_of_descriptors_poisons_no_engine() {
+    let fs = SimFs::new(1);
+    let engine = Engine::open(options(Arc::new(fs), Path::new("/d"), Workers::Manual)).unwrap();
+    let fail = |op| engine.core.guard::<()>(Err(Error::io(op, Path::new("/d"))(std::io::Error::from_raw_os_error(24))));
+    assert!(fail(crate::io::IoOp::Create).is_err() && fail(crate::io::IoOp::Open).is_err());
+    assert_eq!(engine.health(), Health::Ok);
+    assert!(fail(crate::io::IoOp::SyncDir).is_err());
+    assert!(matches!(engine.health(), Health::Poisoned { .. }));
+}
+
 /// A full disk refuses writes, serves reads, and takes writes again when there is space.
 #[test]
 fn a_full_disk_is_a_state() {

@@ -50,6 +50,8 @@ pub enum FaultKind {
     Enospc,
     /// No space left, told by a sync, as thin disks and remote file systems do: a failed sync like any other. Syncs only.
     EnospcOfSync,
+    /// No descriptor left; only what makes or opens a file fails.
+    Emfile,
     /// The machine stops: this call and every later one fail until
     /// [`SimFs::power_loss`] makes the next disk.
     Crash,
@@ -267,7 +269,13 @@ impl Disk {
         let (kind, span) = (fault.kind, fault.span);
         let takes_space = matches!(op, IoOp::Create | IoOp::Write | IoOp::SetLen | IoOp::Rename);
         let is_sync = matches!(op, IoOp::SyncData | IoOp::SyncDir);
-        if (kind == FaultKind::Enospc && !takes_space) || (kind == FaultKind::EnospcOfSync && !is_sync) {
+        let is_met = match kind {
+            FaultKind::Enospc => takes_space,
+            FaultKind::EnospcOfSync => is_sync,
+            FaultKind::Emfile => false,
+            FaultKind::Eio | FaultKind::Crash => true,
+        };
+        if !is_met {
             return Ok(());
         }
         if span == FaultSpan::Once {
@@ -275,11 +283,25 @@ impl Disk {
         }
         match kind {
             FaultKind::Enospc | FaultKind::EnospcOfSync => Err(enospc()),
+            FaultKind::Emfile => Err(emfile()),
             FaultKind::Eio => Err(eio()),
             FaultKind::Crash => {
                 self.dead = true;
                 Err(eio())
             }
+        }
+    }
+
+    /// Says whether a file can be opened.
+    fn take_descriptor(&mut self) -> io::Result<()> {
+        match self.fault {
+            Some(Fault { after_calls: 0, kind: FaultKind::Emfile, span }) => {
+                if span == FaultSpan::Once {
+                    self.fault = None;
+                }
+                Err(emfile())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -327,6 +349,10 @@ fn eio() -> io::Error {
 
 fn enospc() -> io::Error {
     io::Error::from_raw_os_error(28)
+}
+
+fn emfile() -> io::Error {
+    io::Error::from_raw_os_error(24)
 }
 
 #[derive(Debug)]
@@ -408,14 +434,16 @@ impl FileSystem for SimFs {
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let mut disk = self.disk();
+        disk.take_descriptor()?;
         disk.step(IoOp::Create)?;
         let inode = disk.link_new(path);
         Ok(Arc::new(SimFile { fs: self.clone(), inode }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let disk = self.disk();
+        let mut disk = self.disk();
         disk.alive()?;
+        disk.take_descriptor()?;
         let inode = disk.lookup(path)?;
         Ok(Arc::new(SimFile { fs: self.clone(), inode }))
     }

@@ -260,6 +260,23 @@ fn a_full_disk_leaves_the_manifest_as_it_was() {
     assert_eq!(open(&fs).unwrap().catalog(), manifest.catalog());
 }
 
+/// It had grown so large that it is to be written anew, and no file can be made.
+#[test]
+fn a_manifest_that_cannot_be_written_anew_is_as_it_was() {
+    let fs = SimFs::new(1);
+    let mut manifest = create(&fs);
+    let large = |name: &str| Edit::SetNamespace(NamespaceDescriptor::new(name).with_property("p", "x".repeat(1 << 20)));
+    manifest.append(&[large("a"), large("b")]).unwrap();
+    fs.set_fault(Some(Fault { after_calls: 0, kind: FaultKind::Emfile, span: FaultSpan::FromThenOn }));
+    let kept = manifest.catalog().clone();
+    assert!(manifest.append(&[large("c")]).unwrap_err().is_want_of_room());
+    fs.set_fault(None);
+    assert!(manifest.catalog() == &kept && open(&fs.snapshot()).unwrap().catalog() == &kept);
+    manifest.append(&[large("d")]).unwrap();
+    assert_eq!(open(&fs).unwrap().catalog(), manifest.catalog());
+    assert_eq!(manifest.generation, 2);
+}
+
 #[test]
 fn a_later_version_is_refused_with_its_number() {
     let fs = SimFs::new(1);

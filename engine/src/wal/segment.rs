@@ -105,10 +105,11 @@ impl Segment {
     /// *Cost*: a write of 64 bytes, two renames and two syncs, and no space.
     pub(super) fn reuse(fs: &dyn FileSystem, dir: &Path, old: SegmentId, id: SegmentId, len: u64) -> Result<Segment> {
         let (from, target) = (old.path(dir), id.path(dir));
+        // First: where no descriptor is left, the old segment stays what it is.
+        let file = fs.open_rw(&from).map_err(Error::io(IoOp::Open, &from))?;
         // Under a name that a start sweeps away, before it is no longer what the one it has says.
         let aside = target.with_extension("tmp");
         fs.rename(&from, &aside).map_err(Error::io(IoOp::Rename, &from))?;
-        let file = fs.open_rw(&aside).map_err(Error::io(IoOp::Open, &aside))?;
         let mut start = header(id);
         start.extend_from_slice(&[0; record::HEADER_BYTES]);
         file.write_at(0, &start).map_err(Error::io(IoOp::Write, &aside))?;

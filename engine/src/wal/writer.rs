@@ -211,7 +211,13 @@ impl Writer {
         if self.spare.is_none() {
             let id = self.segment.id.next();
             self.spare = Some(match self.retired.pop() {
-                Some(old) => Segment::reuse(&*self.fs, &self.dir, old, id, self.segment_bytes)?,
+                Some(old) => {
+                    let reused = Segment::reuse(&*self.fs, &self.dir, old, id, self.segment_bytes);
+                    if reused.as_ref().is_err_and(Error::is_out_of_descriptors) {
+                        self.retired.push(old);
+                    }
+                    reused?
+                }
                 None => self.make(id, 0)?,
             });
         }

@@ -63,3 +63,49 @@ fn a_full_disk_gets_the_segments_that_nobody_needs() {
     wal.make_ready();
     assert_eq!(names(), 2);
 }
+
+/// Of what cannot be opened nothing is unknown: the segment that is there takes records, and when it is full the log waits.
+#[test]
+fn a_log_that_can_open_no_file_waits_until_it_can() {
+    let fs = SimFs::new(6);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    wal.make_ready();
+    fs.set_fault(Some(Fault { after_calls: 0, kind: FaultKind::Emfile, span: FaultSpan::FromThenOn }));
+    let (mut taken, mut without_spare) = (0, 0);
+    let refused = loop {
+        let told = put(&wal, &payload(taken, 300), Durability::Fsync).1;
+        wal.write_group(false);
+        wal.make_ready();
+        match told.recv().unwrap() {
+            Ok(()) => taken += 1,
+            Err(error) => break error,
+        }
+        without_spare += u64::from(!wal.writer().is_prepared());
+    };
+    assert!(matches!(refused, Error::DiskFull) && without_spare > 5, "{refused}, {without_spare} of {taken}");
+    assert!(matches!(wal.append(write(Vec::new(), Durability::Os)), Err(Error::DiskFull)));
+    fs.set_fault(None);
+    wal.write_group(false);
+    wal.make_ready();
+    assert_eq!(fill(&wal, 40).len(), 40);
+    let (_, held) = open_sim(&fs.power_loss(LossMode::Hostile), 4096).unwrap();
+    assert_eq!(held.len() as u64, taken + 1 + 40, "the refused record waited and was written after all");
+}
+
+#[test]
+fn an_old_segment_that_cannot_be_opened_is_used_again_later() {
+    let fs = SimFs::new(6);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    let written = fill(&wal, 60);
+    wal.remove_before(wal.first_needed(*written.last().unwrap())).unwrap();
+    let used = fs.used_bytes();
+    fs.set_fault(Some(Fault { after_calls: 0, kind: FaultKind::Emfile, span: FaultSpan::FromThenOn }));
+    while wal.writer().is_prepared() {
+        fill(&wal, 1);
+    }
+    (0..writer::RETIRED_MAX).for_each(|_| wal.make_ready());
+    fs.set_fault(None);
+    wal.make_ready();
+    assert!(wal.writer().is_prepared());
+    assert_eq!(fs.used_bytes(), used, "no segment is made anew");
+}
