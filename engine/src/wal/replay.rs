@@ -7,6 +7,7 @@
 //!
 //! A segment is entered only after the one before was synced to its end, and its
 //! first record says where that end was. So a gap between two segments shows too.
+//! And it is published whole: one that is shorter than its header was cut since.
 
 use std::path::Path;
 
@@ -120,20 +121,16 @@ impl<'a> Replay<'a> {
         let end = LogPos::new(first, SEGMENT_HEADER_BYTES);
         let mut state =
             Replay { fs, dir, first, last_sequence: 0, end, sealed: Vec::new(), torn: None, bytes: Vec::new() };
-        for (index, id) in ids.iter().enumerate() {
-            state.segment(*id, index + 1 == ids.len(), visit)?;
+        for id in &ids {
+            state.segment(*id, visit)?;
         }
         Ok(state)
     }
 
-    fn segment(&mut self, id: SegmentId, is_last: bool, visit: &mut Visit<'_>) -> Result<()> {
+    fn segment(&mut self, id: SegmentId, visit: &mut Visit<'_>) -> Result<()> {
         let path = id.path(self.dir);
         let mut bytes = std::mem::take(&mut self.bytes);
         read_whole(self.fs, &path, &mut bytes)?;
-        if is_last && (bytes.len() as u64) < SEGMENT_HEADER_BYTES {
-            // Shorter than any segment that was made: nothing of it was ever in use.
-            return Ok(());
-        }
         check_header(&bytes, id, &path)?;
         let start = usize::try_from(SEGMENT_HEADER_BYTES).unwrap_or(usize::MAX);
         let mut offset = start;

@@ -193,7 +193,8 @@ fn a_log_cut_anywhere_opens_with_all_records_before_the_cut() {
     }
     let mut log = vec![0; usize::try_from(offset).unwrap()];
     fs.open(&path(1)).unwrap().read_exact_at(0, &mut log).unwrap();
-    let from = log.len().saturating_sub(64 << 10);
+    // Shorter than its header no crash leaves it.
+    let from = log.len().saturating_sub(64 << 10).max(usize::try_from(SEGMENT_HEADER_BYTES).unwrap());
     for cut in (from..=log.len()).step_by(every) {
         let fs = SimFs::new(2);
         fs.create(&path(1)).unwrap().write_at(0, &log[..cut]).unwrap();
@@ -252,6 +253,26 @@ fn a_missing_segment_is_refused() {
         let fs = fs.process_kill();
         fs.remove(&path(missing)).unwrap();
         assert!(matches!(open_sim(&fs, 4096), Err(Error::Corrupt { file, .. }) if file == path(missing)));
+    }
+}
+
+/// It was published whole, so it was cut since: it is not an empty one, least of all where it is the only one.
+#[test]
+fn a_segment_shorter_than_its_header_is_refused() {
+    for (segment, len) in [(1, 0), (1, 31), (2, 0), (2, 31)] {
+        let fs = SimFs::new(3);
+        let (wal, _) = open_sim(&fs, 4096).unwrap();
+        let first = put(&wal, &payload(1, 300), Durability::Fsync).1;
+        wal.write_group(false);
+        first.recv().unwrap().unwrap();
+        if segment == 2 {
+            wal.make_ready();
+        }
+        let fs = fs.process_kill();
+        fs.open_rw(&path(segment)).unwrap().set_len(len).unwrap();
+        let told = open_sim(&fs, 4096).unwrap_err();
+        let Error::Corrupt { file, what: "segment length", found, .. } = &told else { panic!("{told}") };
+        assert_eq!((file, *found), (&path(segment), len));
     }
 }
 
