@@ -204,7 +204,7 @@ pub(crate) fn sstable_path(dir: &Path, id: FileId) -> PathBuf {
 }
 
 /// No store comes so far. A name with a larger number is not a file's: none would come after the last of them.
-const FILE_ID_MAX: u64 = u64::MAX >> 1;
+pub(crate) const FILE_ID_MAX: u64 = u64::MAX >> 1;
 
 /// The id in the name of an SSTable's file.
 pub(crate) fn sstable_id(name: &str) -> Option<FileId> {

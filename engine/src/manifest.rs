@@ -216,6 +216,10 @@ impl Manifest {
                     if offset == HEADER_BYTES {
                         self.fresh_bytes = found.end as u64;
                     }
+                    if found.sequence > record::SEQUENCE_MAX {
+                        let (expected, found) = (record::SEQUENCE_MAX, found.sequence);
+                        return Err(corrupt(path, offset as u64, "record sequence", expected, found));
+                    }
                     self.sequence = found.sequence;
                     offset = found.end;
                 }

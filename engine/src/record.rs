@@ -20,6 +20,9 @@ pub(crate) const ALIGN_BYTES: usize = 8;
 /// No payload is larger; a length beyond it is damage, not a reason to allocate.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 
+/// No store comes so far. A larger number is nobody's: none would come after the last of them.
+pub(crate) const SEQUENCE_MAX: u64 = u64::MAX >> 1;
+
 const PAYLOAD_CRC: usize = 4;
 const LENGTH: usize = 8;
 const KIND: usize = 12;
@@ -118,6 +121,9 @@ fn read_framed<'a>(rest: &'a [u8], header: &'a [u8], file: u64, offset: usize) -
     let expected = header_crc(header, file, offset as u64);
     check("record header checksum", expected.into(), fields.header_crc.into())?;
     let len = fields.length as usize;
+    if len > PAYLOAD_BYTES_MAX {
+        return Err(Damage { what: "record length", expected: PAYLOAD_BYTES_MAX as u64, found: len as u64 });
+    }
     let payload = rest.get(HEADER_BYTES..HEADER_BYTES + len).ok_or(Damage {
         what: "record length",
         expected: (rest.len() - HEADER_BYTES) as u64,
@@ -236,6 +242,17 @@ mod tests {
             read(&bytes, 1, offset);
             known_synced(&bytes, 1, offset);
         }
+    }
+
+    /// Whatever follows it.
+    #[test]
+    fn a_length_that_no_record_has_is_damage() {
+        let mut bytes = record(b"one", 1, 0, 0);
+        set(&mut bytes, LENGTH, &u32::MAX.to_le_bytes());
+        let crc = header_crc(&bytes, 1, 0);
+        set(&mut bytes, 0, &crc.to_le_bytes());
+        let (expected, found) = (PAYLOAD_BYTES_MAX as u64, u64::from(u32::MAX));
+        assert_eq!(read(&bytes, 1, 0), Step::Damaged(Damage { what: "record length", expected, found }));
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::record::{self, Step};
 use crate::recovery::open_file;
 use crate::side_log::forget_all;
 use crate::sstable::{FileId, Sstable, SstableOptions, SstableWriter};
-use crate::wal::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, segment_header};
+use crate::wal::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, segment_header, too_large};
 
 /// Records start at multiples of this: where a damaged one ends is found by trying.
 const RECORD_ALIGN_BYTES: usize = 8;
@@ -386,6 +386,9 @@ fn salvage_segment(bytes: &[u8], id: SegmentId, path: &Path, salvaged: &mut Salv
                 if count(&found).is_none() {
                     let (at, lost_bytes) = (offset as u64, (found.end - offset) as u64);
                     losses.push(lost(unreadable(path, at, found.kind), at, lost_bytes));
+                } else if found.sequence > record::SEQUENCE_MAX {
+                    let lost_bytes = (found.end - offset) as u64;
+                    losses.push(lost(too_large(path, offset, found.sequence), offset as u64, lost_bytes));
                 } else if found.sequence > last {
                     // One that was salvaged before an interruption comes again.
                     let record = bytes.get(offset..found.end.min(bytes.len())).unwrap_or_default().to_vec();

@@ -38,7 +38,7 @@ use commit::Commits;
 use writer::{Progress, Queued, Writer};
 
 pub(crate) use commit::{Answer, ReadPoint};
-pub(crate) use replay::{Replay, Replayed, replay};
+pub(crate) use replay::{Replay, Replayed, replay, too_large};
 pub(crate) use segment::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, header as segment_header};
 
 /// Bounds and times of the log.

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use basalt_store::{NamespaceDescriptor, Namespaces, TableDescriptor, Timestamp};
 use bytes::Bytes;
 
+use crate::core::FILE_ID_MAX;
 use crate::id::{FamilyId, RegionId, TableId};
+use crate::record::SEQUENCE_MAX;
 use crate::sstable::FileId;
 use crate::wal::SegmentId;
 
@@ -195,6 +197,10 @@ impl Catalog {
                 if marks.log_start > SegmentId::MAX {
                     return Err(misfit("first segment of the log", marks.log_start.0.into()));
                 }
+                if marks.next_file > FILE_ID_MAX + 1 {
+                    return Err(misfit("first unused file id", marks.next_file));
+                }
+                check_sequence(marks.sequence)?;
                 self.marks.log_start = self.marks.log_start.max(marks.log_start);
                 self.marks.clock = self.marks.clock.max(marks.clock);
                 self.marks.sequence = self.marks.sequence.max(marks.sequence);
@@ -268,6 +274,7 @@ impl Catalog {
     }
 
     fn files(&mut self, region: RegionId, flushed: u64, removed: &[FileId], added: &[FileEntry]) -> Result<(), Misfit> {
+        check_sequence(flushed)?;
         let entry = self.regions.get_mut(&region).ok_or(misfit("region of files", region.0))?;
         let mut place = entry.files.len();
         for id in removed {
@@ -329,6 +336,11 @@ impl Catalog {
         edits.extend(self.snapshots.values().cloned().map(Edit::Snapshot));
         edits
     }
+}
+
+/// Refuses a sequence number that no record has.
+pub(super) fn check_sequence(number: u64) -> Result<(), Misfit> {
+    if number > SEQUENCE_MAX { Err(misfit("last sequence number", number)) } else { Ok(()) }
 }
 
 pub(super) fn misfit(what: &'static str, number: u64) -> Misfit {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::catalog::{Catalog, FileEntry, Misfit, NewRegion, RegionEntry, misfit};
+use super::catalog::{Catalog, FileEntry, Misfit, NewRegion, RegionEntry, check_sequence, misfit};
 use super::edit::{file, list, put_files, region};
 use crate::field::{Fields, put_string, put_varint};
 use crate::id::{RegionId, TableId};
@@ -40,6 +40,7 @@ impl Catalog {
             return Err(of_first());
         }
         for filled in &edit.added {
+            check_sequence(filled.flushed)?;
             let known = |file: &FileEntry| removed.iter().any(|old| old.files.contains(file));
             if let Some(file) = filled.files.iter().find(|file| !known(file)) {
                 return Err(misfit("file of a new region", file.id.0));

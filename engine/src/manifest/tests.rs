@@ -170,6 +170,15 @@ fn the_last_numbers_are_refused() {
         Edit::Regions(RegionsEdit { table: TableId(1), removed, added })
     };
     let begin = |id| Edit::Marks(Marks { log_start: SegmentId(id), ..whole.marks });
+    let logged = |sequence| Edit::Marks(Marks { sequence, ..whole.marks });
+    let named = |next_file| Edit::Marks(Marks { next_file, ..whole.marks });
+    let (removed, added) = (Vec::new(), Vec::new());
+    let flushed =
+        |flushed| Edit::Files { region: RegionId(2), flushed, removed: removed.clone(), added: added.clone() };
+    let split_at = |flushed| {
+        let added = vec![FilledRegion { region: region(92), flushed, files: Vec::new() }];
+        Edit::Regions(RegionsEdit { table: TableId(1), removed: vec![RegionId(1), RegionId(2)], added })
+    };
     let check = |edit: Edit, fits: bool| assert_eq!(whole.clone().apply(&edit).is_ok(), fits, "{edit:?}");
     for (fits, id) in [(true, 90), (false, u32::MAX)] {
         check(create(id, 91, 92), fits);
@@ -179,6 +188,11 @@ fn the_last_numbers_are_refused() {
         check(files(if fits { 92 } else { u64::MAX }), fits);
         check(split(if fits { 92 } else { u64::MAX }), fits);
         check(begin(id), fits);
+        let number = if fits { u64::MAX >> 1 } else { 1 << 63 };
+        check(logged(number), fits);
+        check(flushed(number), fits);
+        check(split_at(number), fits);
+        check(named(if fits { 1 << 63 } else { u64::MAX }), fits);
     }
 }
 

@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::io::{FileSystem, IoOp};
 use crate::record::{self, Damage, Record, Step};
 
-/// A log's segments are read whole; a larger file is not a segment.
-const SEGMENT_BYTES_MAX: u64 = 4 << 30;
+/// A log's segments are read whole, and places in them are told in 32 bits; a larger file is not a segment.
+const SEGMENT_BYTES_MAX: u64 = u32::MAX as u64;
 
 /// A segment that holds records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,6 +187,9 @@ impl<'a> Replay<'a> {
                 found: record.sequence,
             });
         }
+        if record.sequence > record::SEQUENCE_MAX {
+            return Err(too_large(path, offset, record.sequence));
+        }
         self.last_sequence = record.sequence;
         visit(record)
     }
@@ -253,6 +256,17 @@ impl<'a> Replay<'a> {
             sealed: self.sealed,
             cut: self.torn.map(|(cut, _)| cut),
         })
+    }
+}
+
+/// A record with a number that none has.
+pub(crate) fn too_large(path: &Path, offset: usize, sequence: u64) -> Error {
+    Error::Corrupt {
+        file: path.to_path_buf(),
+        offset: offset as u64,
+        what: "record sequence",
+        expected: record::SEQUENCE_MAX,
+        found: sequence,
     }
 }
 

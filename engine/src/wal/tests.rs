@@ -276,6 +276,37 @@ fn a_segment_shorter_than_its_header_is_refused() {
     }
 }
 
+/// Places in it are told in 32 bits.
+#[test]
+fn a_file_of_four_gibibytes_is_no_segment() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = OsFs.create(&FIRST.path(dir.path())).unwrap();
+    file.write_at(0, &segment_header(FIRST)).unwrap();
+    file.set_len(1 << 32).unwrap();
+    let read = replay(&OsFs, dir.path(), FIRST, &mut |_| Ok(()));
+    assert!(matches!(read, Err(Error::Corrupt { what: "segment length", found, .. }) if found == 1 << 32));
+}
+
+/// The checksums may fit: no write would come behind the last number.
+#[test]
+fn the_last_sequence_numbers_are_refused() {
+    let check = |sequence, fits| {
+        let fs = SimFs::new(3);
+        let (mut bytes, mut record) = (segment_header(FIRST), closed_record(b"last"));
+        record::stamp(&mut record, FIRST.0.into(), SEGMENT_HEADER_BYTES, sequence, LogPos::new(FIRST, 32).0);
+        bytes.extend_from_slice(&record);
+        fs.create(&path(1)).unwrap().write_at(0, &bytes).unwrap();
+        let read = replay(&fs, Path::new("/d"), FIRST, &mut |_| Ok(()));
+        match read {
+            Ok(replayed) => assert!(fits && replayed.last_sequence == sequence),
+            Err(error) => assert!(!fits && error.to_string().contains("record sequence"), "{error}"),
+        }
+    };
+    check(record::SEQUENCE_MAX, true);
+    check(record::SEQUENCE_MAX + 1, false);
+    check(u64::MAX, false);
+}
+
 /// The one that is empty is named, not the one before it, which is whole.
 #[test]
 fn a_segment_that_lost_all_its_records_is_named() {
