@@ -9,6 +9,7 @@ use super::decimal;
 use super::head::{Head, Kinds, widened};
 use super::number::{fold_sign, unfold_sign};
 use super::section::{Streams, id};
+use super::times;
 
 /// Rows of fewer points have none: to decode them is as little work.
 pub(super) const POINTS_MIN: usize = 32;
@@ -125,7 +126,8 @@ impl Summary {
         }
         let [min, max, last] = words;
         let unit = if head.is_millis { 1 } else { 1000 };
-        let ms = |offset: u64| u32::try_from(offset.checked_mul(unit)?).ok();
+        let limit = times::offset_ms_limit(head.is_millis);
+        let ms = |offset: u64| u32::try_from(offset.checked_mul(unit).filter(|ms| *ms < limit)?).ok();
         let sum = self.sum_of_numbers(head.count, head.kinds, head.exponent)?;
         Some(RowSummary {
             count: u32::try_from(head.count).ok()?,

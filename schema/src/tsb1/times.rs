@@ -2,8 +2,10 @@
 
 use super::number::{fold_sign, low_half, unfold_sign};
 
-/// Offsets in milliseconds stay below it: no qualifier holds more.
-const OFFSET_MS_LIMIT: u64 = 1 << 22;
+/// Offsets stay below it, in milliseconds: no qualifier of that unit holds more.
+pub(super) const fn offset_ms_limit(is_millis: bool) -> u64 {
+    if is_millis { 1 << 22 } else { (1 << 12) * 1000 }
+}
 
 /// How offsets are told. The codes are the format's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,18 +106,18 @@ pub(super) fn restore(times: Times, residuals: &[u64], count: usize, offsets: &m
 #[expect(clippy::inline_always, reason = "compiled for the processor's features that its caller found")]
 pub(super) fn restore_ascending(times: Times, planes: &[&[u8]], is_millis: bool, offsets_ms: &mut [u32]) -> bool {
     let unit = if is_millis { 1 } else { 1000 };
-    let Some(step) = times.step.checked_mul(unit).filter(|step| step.unsigned_abs() < OFFSET_MS_LIMIT) else {
+    let limit = offset_ms_limit(is_millis);
+    let Some(step) = times.step.checked_mul(unit).filter(|step| step.unsigned_abs() < limit) else {
         return false;
     };
-    let Some(first) = times.first.checked_mul(unit.unsigned_abs()).filter(|first| *first < OFFSET_MS_LIMIT) else {
+    let Some(first) = times.first.checked_mul(unit.unsigned_abs()).filter(|first| *first < limit) else {
         return false;
     };
     let steps = (offsets_ms.len() as u64).saturating_sub(1);
     if times.pace == Pace::Regular {
         // Fast path: nearly every hour of a collector.
         let step = step.unsigned_abs();
-        let ascends =
-            steps == 0 || (times.step > 0 && first.saturating_add(step.saturating_mul(steps)) < OFFSET_MS_LIMIT);
+        let ascends = steps == 0 || (times.step > 0 && first.saturating_add(step.saturating_mul(steps)) < limit);
         let mut offset = low_half(first);
         for out in offsets_ms {
             *out = offset;
@@ -134,7 +136,7 @@ pub(super) fn restore_ascending(times: Times, planes: &[&[u8]], is_millis: bool,
         grid = grid.wrapping_add(step);
         let from = if times.pace == Pace::Grid { grid } else { last.wrapping_add(step) };
         let offset = from.wrapping_add(residual(at));
-        if offset <= last || offset.unsigned_abs() >= OFFSET_MS_LIMIT {
+        if offset <= last || offset.unsigned_abs() >= limit {
             return false;
         }
         *out = low_half(offset.cast_unsigned());
@@ -164,5 +166,23 @@ mod tests {
         assert_eq!(check(&[0, 11, 19, 31, 39, 51, 60]), Pace::Grid);
         assert_eq!(check(&[0, 10, 20, 50, 60, 70, 80]), Pace::Steps);
         check(&[5, 5, 5, 5, 0, 4_194_303]);
+    }
+
+    /// A qualifier has 12 bits for seconds and 22 for milliseconds.
+    #[test]
+    fn offsets_that_no_qualifier_holds_are_refused() {
+        let check = |(pace, first, step), planes: &[&[u8]], is_millis, fits| {
+            let mut offsets = [0; 2];
+            let times = Times { pace, first, step };
+            assert_eq!(restore_ascending(times, planes, is_millis, &mut offsets), fits, "{times:?}");
+        };
+        let plane: &[&[u8]] = &[&[0]];
+        for (is_millis, last) in [(false, 4095), (true, 4_194_303)] {
+            for (pace, planes) in [(Pace::Regular, &[][..]), (Pace::Grid, plane), (Pace::Steps, plane)] {
+                check((pace, last - 1, 1), planes, is_millis, true);
+                check((pace, last, 1), planes, is_millis, false);
+                check((pace, last + 1, 1), planes, is_millis, false);
+            }
+        }
     }
 }
