@@ -57,6 +57,12 @@ const STREAMS_PER_IMAGE: usize = 5;
 const STREAMS_BYTES_MORE: usize = 4096;
 /// Row keys, put together, are at most so many times the image, which holds what they do not share.
 const KEYS_PER_IMAGE: usize = 16;
+/// The longest key times the number of keys is at most so many times the image in what is written: the columns take that long.
+const COLUMNS_PER_IMAGE: usize = 64;
+/// Keys and streams of a large image are not more than it by more than this, whatever its multiple is.
+const BYTES_MORE_MAX: usize = 256 << 20;
+/// Working memory for a larger image is given back.
+const KEPT_IMAGE_BYTES_MAX: usize = 1 << 20;
 
 /// The codec. It holds nothing: working memory is kept for each thread.
 ///
@@ -95,6 +101,17 @@ struct Scratch {
     offsets: Vec<u32>,
 }
 
+/// Works with the thread's memory, which is kept unless the image is so large that hardly another one needs as much.
+fn with_scratch<T>(image_bytes: usize, work: impl FnOnce(&mut Scratch) -> T) -> T {
+    SCRATCH.with_borrow_mut(|scratch| {
+        let done = work(scratch);
+        if image_bytes > KEPT_IMAGE_BYTES_MAX {
+            *scratch = Scratch::default();
+        }
+        done
+    })
+}
+
 impl Tsb1 {
     /// The name that column families and files carry.
     pub const NAME: &'static str = "TSB1";
@@ -110,7 +127,7 @@ impl Tsb1 {
     /// *Cost*: some 10 to 30 ns a point.
     pub fn encode_into(self, image: &[u8], out: &mut Vec<u8>) -> bool {
         let start = out.len();
-        let encoded = SCRATCH.with_borrow_mut(|scratch| scratch.encode(image, out));
+        let encoded = with_scratch(image.len(), |scratch| scratch.encode(image, out));
         encoded.is_some() && out.len() - start < image.len()
     }
 
@@ -123,9 +140,10 @@ impl Tsb1 {
 
     /// Fills `image`, which has the right length, from what [`Tsb1::encode_into`] wrote; false when `stored` makes no sense.
     ///
-    /// Any bytes may come. *Cost*: some 3 to 10 ns a point; memory of at most some 25 times the image is kept for the thread.
+    /// Any bytes may come. *Cost*: some 3 to 10 ns a point; memory of at most some 25 times the image is kept for
+    /// the thread, and of an image over 1 MiB none.
     pub fn decode_into(self, stored: &[u8], image: &mut [u8]) -> bool {
-        SCRATCH.with_borrow_mut(|scratch| scratch.decode(stored, image)).is_some()
+        with_scratch(image.len(), |scratch| scratch.decode(stored, image)).is_some()
     }
 }
 
@@ -150,10 +168,13 @@ impl Scratch {
                 self.streams.put_bytes(id::VERBATIM, row.cells);
             }
         }
+        let are_bounded = self.keys.bytes_count() <= keys_bytes_max(image.len())
+            && self.keys.places_count() <= image.len().saturating_mul(COLUMNS_PER_IMAGE);
+        if !is_of_points || !are_bounded {
+            return None;
+        }
         self.keys.encode(&mut self.streams);
-        let is_bounded = self.keys.bytes_count() <= image.len().saturating_mul(KEYS_PER_IMAGE)
-            && self.streams.bytes_count() <= streams_bytes_max(image.len());
-        if !is_of_points || !is_bounded {
+        if self.streams.bytes_count() > streams_bytes_max(image.len()) {
             return None;
         }
         out.extend([VERSION, FLAGS]);
@@ -180,7 +201,7 @@ impl Scratch {
         self.streams.clear();
         let sections = Sections::new(input.rest(), streams_count, streams_bytes_max(image_bytes));
         self.coder.decode_into(sections, &mut self.streams)?;
-        self.keys.decode(rows, image_bytes.saturating_mul(KEYS_PER_IMAGE), &mut self.streams)?;
+        self.keys.decode(rows, keys_bytes_max(image_bytes), &mut self.streams)?;
         let mut writer = ImageWriter::start(image, base, &mut self.offsets)?;
         for row in 0..rows {
             let form = self.streams.byte(id::FORMS);
@@ -223,7 +244,17 @@ const fn streams_count(head: [u8; 2]) -> Option<usize> {
 }
 
 const fn streams_bytes_max(image_bytes: usize) -> usize {
-    image_bytes.saturating_mul(STREAMS_PER_IMAGE).saturating_add(STREAMS_BYTES_MORE)
+    bounded(image_bytes, image_bytes.saturating_mul(STREAMS_PER_IMAGE).saturating_add(STREAMS_BYTES_MORE))
+}
+
+const fn keys_bytes_max(image_bytes: usize) -> usize {
+    bounded(image_bytes, image_bytes.saturating_mul(KEYS_PER_IMAGE))
+}
+
+/// The bound of an image's multiple.
+const fn bounded(image_bytes: usize, multiple: usize) -> usize {
+    let most = image_bytes.saturating_add(BYTES_MORE_MAX);
+    if multiple < most { multiple } else { most }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::keys::Keys;
 use super::number::Input;
 use super::section::{Coder, Sections, Streams, id, plane_id};
 use super::summary::Summary;
-use super::{POINT_BYTES_MIN, SCRATCH, Scratch, Tsb1, streams_bytes_max, streams_count};
+use super::{POINT_BYTES_MIN, Scratch, Tsb1, keys_bytes_max, streams_bytes_max, streams_count, with_scratch};
 
 /// Streams that have a byte a point.
 const POINT_STREAMS: usize = id::POINTS_END - id::OF_POINTS;
@@ -40,7 +40,7 @@ pub struct Tsb1Block {
     /// Where the sections begin in `stored`, and how many streams they may be of.
     sections_at: usize,
     streams_count: usize,
-    streams_bytes_max: usize,
+    image_bytes: usize,
     /// All streams of points one after the other, decoded when they are asked for; `None`: they make no sense.
     points: OnceLock<Option<Vec<u8>>>,
 }
@@ -63,7 +63,7 @@ impl Tsb1 {
     ///
     /// Any bytes may come. *Cost*: some 50 ns a row; no point is decoded.
     pub fn open(self, stored: Vec<u8>, image_bytes: usize) -> Option<Tsb1Block> {
-        SCRATCH.with_borrow_mut(|scratch| Opening::default().open(scratch, stored, image_bytes))
+        with_scratch(image_bytes, |scratch| Opening::default().open(scratch, stored, image_bytes))
     }
 }
 
@@ -118,7 +118,7 @@ impl Tsb1Block {
         let Some(row) = self.rows.get(row) else { return false };
         let Some(exceptions) = self.exceptions_of(row) else { return false };
         let given = self.with_planes(row, |planes| {
-            SCRATCH.with_borrow_mut(|scratch| {
+            with_scratch(self.image_bytes, |scratch| {
                 let loaded = scratch.model.load(&row.head, planes, exceptions);
                 loaded.and_then(|()| scratch.model.give(qualifier, value)).is_some()
             })
@@ -161,8 +161,8 @@ impl Tsb1Block {
     fn decode_points(&self) -> Option<Vec<u8>> {
         let mut points = vec![0; self.starts.last().copied()?];
         let stored = self.stored.get(self.sections_at..)?;
-        SCRATCH.with_borrow_mut(|scratch| {
-            let mut sections = Sections::new(stored, self.streams_count, self.streams_bytes_max);
+        with_scratch(self.image_bytes, |scratch| {
+            let mut sections = Sections::new(stored, self.streams_count, streams_bytes_max(self.image_bytes));
             while let Some(section) = sections.next()? {
                 let Some(stream) = point_stream(section.id) else { continue };
                 let (start, end) = (*self.starts.get(stream)?, *self.starts.get(stream + 1)?);
@@ -218,7 +218,7 @@ impl Opening {
         let sections_at = stored.len() - input.rest().len();
         let bytes_max = streams_bytes_max(image_bytes);
         let of_points = heads_of(Sections::new(input.rest(), streams_count, bytes_max), streams, coder)?;
-        keys.decode(rows, image_bytes.saturating_mul(super::KEYS_PER_IMAGE), streams)?;
+        keys.decode(rows, keys_bytes_max(image_bytes), streams)?;
         self.read_rows(rows, image_bytes / POINT_BYTES_MIN, base, streams)?;
         let fits = |(section, used): (&usize, &usize)| section <= used;
         if !streams.are_read() || !of_points.iter().zip(&self.used.0).all(fits) {
@@ -237,7 +237,7 @@ impl Opening {
             starts,
             sections_at,
             streams_count,
-            streams_bytes_max: bytes_max,
+            image_bytes,
             points: OnceLock::new(),
             stored,
         })

@@ -2,6 +2,9 @@
 
 use super::section::{Streams, id};
 
+/// No row key is longer; the store's bound.
+const KEY_BYTES_MAX: usize = i16::MAX as usize;
+
 /// Keys one after the other. Reusable.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
@@ -15,10 +18,10 @@ impl Keys {
         self.ends.clear();
     }
 
-    /// Adds a key that shares so many bytes with the first; `None` if that is not as long.
+    /// Adds a key that shares so many bytes with the first; `None` if that is not as long, or the key is too long.
     pub(super) fn push(&mut self, shared: usize, suffix: &[u8]) -> Option<()> {
         let first_end = self.ends.first().copied().unwrap_or(0);
-        if shared > first_end {
+        if shared > first_end || shared + suffix.len() > KEY_BYTES_MAX {
             return None;
         }
         self.bytes.extend_from_within(..shared);
@@ -30,6 +33,11 @@ impl Keys {
     /// Bytes of all keys.
     pub(super) fn bytes_count(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// The longest key's length times how many keys there are.
+    pub(super) fn places_count(&self) -> usize {
+        self.columns_count().saturating_mul(self.ends.len())
     }
 
     /// Bytes of memory that they keep.
@@ -82,11 +90,14 @@ impl Keys {
     }
 
     /// Reads the keys of so many rows, which are at most `bytes_max` bytes in all.
+    ///
+    /// *Cost*: a visit to each of those bytes, whatever the keys' lengths are.
     pub(super) fn decode(&mut self, rows: usize, bytes_max: usize, streams: &mut Streams) -> Option<()> {
         self.clear();
         let mut end = 0_usize;
         for _ in 0..rows {
-            let length = usize::try_from(streams.number(id::KEY_BYTES)?).ok()?;
+            let length =
+                usize::try_from(streams.number(id::KEY_BYTES)?).ok().filter(|length| *length <= KEY_BYTES_MAX)?;
             end = end.checked_add(length).filter(|end| *end <= bytes_max)?;
             self.ends.push(end);
         }
@@ -95,30 +106,32 @@ impl Keys {
         for row in 0..rows {
             self.bytes.extend_from_slice(heads.get(..self.length(row))?);
         }
+        // Where the keys begin that are longer than the place, and their lengths.
+        let mut longer: Vec<(usize, usize)> = (0..rows).map(|row| (self.start(row), self.length(row))).collect();
+        let shortest = |longer: &[(usize, usize)]| longer.iter().map(|(_, length)| *length).min().unwrap_or(0);
+        let mut all_are_longer_to = shortest(&longer);
         let mut changes = 0;
         for place in 0..columns {
+            if place >= all_are_longer_to {
+                longer.retain(|(_, length)| *length > place);
+                all_are_longer_to = shortest(&longer);
+            }
             if place % 8 == 0 {
                 changes = streams.byte(id::KEY_CHANGES);
             }
             if changes >> (place % 8) & 1 == 1 {
-                self.fill_column(place, streams);
+                self.fill_column(place, &longer, streams);
             }
         }
         Some(())
     }
 
     /// Writes a column that changes, but for its first byte, which is the head.
-    fn fill_column(&mut self, place: usize, streams: &mut Streams) {
-        let mut start = 0;
-        let mut is_first = true;
-        for end in &self.ends {
-            if let Some(byte) = self.bytes.get_mut(start..*end).and_then(|key| key.get_mut(place)) {
-                if !is_first {
-                    *byte = streams.byte(id::KEY_COLUMNS);
-                }
-                is_first = false;
+    fn fill_column(&mut self, place: usize, longer: &[(usize, usize)], streams: &mut Streams) {
+        for (start, _) in longer.iter().skip(1) {
+            if let Some(byte) = self.bytes.get_mut(start + place) {
+                *byte = streams.byte(id::KEY_COLUMNS);
             }
-            start = *end;
         }
     }
 

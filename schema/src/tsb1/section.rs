@@ -213,6 +213,12 @@ impl Streams {
         self.0.iter().all(|stream| stream.at >= stream.bytes.len())
     }
 
+    /// Bytes of memory that they keep.
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.0.iter().map(|stream| stream.bytes.capacity()).sum()
+    }
+
     /// Bytes of all of them.
     pub(super) fn bytes_count(&self) -> usize {
         self.0.iter().map(|stream| stream.bytes.len()).sum()

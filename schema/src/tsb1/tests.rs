@@ -229,6 +229,81 @@ fn long_keys_and_keys_of_many_lengths_come_back() {
 }
 
 #[test]
+fn no_key_is_longer_than_the_stores() {
+    let with_key = |length| {
+        let mut dice = Dice(5);
+        let mut row = |key| (key, 1, 1, Content::Points(gauge(&mut dice, 10)));
+        image(&[row(vec![1; length]), row(vec![2; length])])
+    };
+    check(&with_key(32_767));
+    assert!(!Tsb1.encode_into(&with_key(32_768), &mut Vec::new()));
+    for (length, fits) in [(32_767, true), (32_768, false), (u64::MAX, false)] {
+        let mut streams = Streams::default();
+        streams.put_varint(id::KEY_BYTES, number::fold_sign(length as i64));
+        assert_eq!(Keys::default().decode(1, 1 << 20, &mut streams).is_some(), fits, "{length}");
+    }
+}
+
+/// One long key beside many short ones, of a block that is small itself: a column has only the keys that are so long.
+#[test]
+fn the_longest_key_costs_the_others_nothing() {
+    let rows = 1 << 20;
+    let mut streams = Streams::default();
+    // The first, and all others.
+    for step in [32_767, -32_766] {
+        streams.put_varint(id::KEY_BYTES, number::fold_sign(step));
+    }
+    streams.put_bytes(id::KEY_CHANGES, &[0xFF; 4096]);
+    streams.put_bytes(id::KEY_COLUMNS, &[7, 8]);
+    let (mut keys, begun) = (Keys::default(), std::time::Instant::now());
+    keys.decode(rows, 1 << 24, &mut streams).unwrap();
+    // Seconds are a thousand times what it takes; each column of all rows would take minutes.
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+    assert_eq!(keys.key(0), vec![0; 32_767]);
+    assert_eq!([keys.key(1), keys.key(2), keys.key(3)], [&[7], &[8], &[0]]);
+    // Nor is such a block written: its reader of an earlier version would have that time.
+    let mut dice = Dice(5);
+    let mut row = |key: Vec<u8>| (key, 1, 1, Content::Points(vec![(0, INT, dice.roll() % 100)]));
+    let mut rows: Vec<_> = (0..400_u32).map(|number| row(number.to_be_bytes().to_vec())).collect();
+    rows.push(row(vec![9; 8000]));
+    assert!(!Tsb1.encode_into(&image(&rows), &mut Vec::new()));
+}
+
+#[test]
+fn what_a_block_claims_is_bounded_by_its_image() {
+    let mebibyte = 1 << 20;
+    assert_eq!((keys_bytes_max(mebibyte), streams_bytes_max(mebibyte)), (16 * mebibyte, 5 * mebibyte + 4096));
+    let most = 512 * mebibyte;
+    assert_eq!((keys_bytes_max(most), streams_bytes_max(most)), (768 * mebibyte, 768 * mebibyte));
+    // One byte repeated is a claim like any other.
+    let claims = |length: usize| {
+        let mut stored = vec![VERSION, FLAGS, 0, 0, 0, 0, 3];
+        put_length(&mut stored, length);
+        stored.extend([1, 0xFF]);
+        let mut streams = Streams::default();
+        let sections = Sections::new(&stored[5..], id::COUNT, streams_bytes_max(mebibyte));
+        Coder::default().decode_into(sections, &mut streams).is_some()
+    };
+    assert!(claims(5 * mebibyte + 4096) && !claims(5 * mebibyte + 4097));
+}
+
+/// A block of the usual length leaves its memory to the next one, a large one does not.
+#[test]
+fn working_memory_for_a_large_block_is_given_back() {
+    let kept = |bytes: usize| {
+        let note = (key(1), 5, 9, Content::Verbatim(1, vec![7; bytes]));
+        let image = image(&[(key(0), 5, 9, Content::Points(gauge(&mut Dice(3), 1))), note]);
+        let stored = check(&image);
+        let kept = || SCRATCH.with_borrow(|scratch| scratch.streams.memory_bytes());
+        let after_decoding = (Tsb1.decode_into(&stored, &mut vec![0; image.len()]), kept());
+        (after_decoding.1, (Tsb1.open(stored, image.len()).is_none(), kept()).1)
+    };
+    let (decoded, opened) = kept(900 << 10);
+    assert!(decoded > 900 << 10 && opened > 900 << 10);
+    assert_eq!(kept(4 << 20), (0, 0));
+}
+
+#[test]
 fn each_byte_of_a_block_may_be_any_other() {
     let image = gauges(3, 1);
     let stored = check(&image);
