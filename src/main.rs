@@ -18,6 +18,7 @@ mod bench;
 mod cli;
 mod clock;
 mod config;
+mod descriptors;
 mod exit;
 mod http;
 mod import;

@@ -26,6 +26,7 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::app::App;
 use crate::config;
+use crate::descriptors;
 use crate::exit::{Exit, Failure};
 use crate::http::Ends;
 use crate::http::quick::{self, Ended, Loops};
@@ -34,8 +35,7 @@ use crate::{http, telnet};
 /// Most headers of one request; further ones are answered 431.
 const HEADERS_MAX: usize = 100;
 
-/// Connections at once whatever the configuration says. The system's bound of open files is lower as a rule: what is
-/// above that waits to be accepted.
+/// Connections at once whatever the configuration says. What the system's bound of open files leaves is lower as a rule.
 const SEATS_MAX: usize = 1 << 20;
 
 /// Pause after a failed accept (no file descriptors left), so that the loop does not spin.
@@ -117,9 +117,10 @@ impl Server {
     }
 }
 
-/// How many may be connected at once; 0 is no limit of ours.
+/// How many may be connected at once; 0 is as many as the system gives.
 fn seats_count(max_connections: usize) -> usize {
-    if max_connections == 0 { SEATS_MAX } else { max_connections.min(SEATS_MAX) }
+    let wanted = if max_connections == 0 { SEATS_MAX } else { max_connections.min(SEATS_MAX) };
+    descriptors::connections_max(wanted, descriptors::bound())
 }
 
 /// A socket that listens; its connections notice peers that are gone without a word.
@@ -144,7 +145,7 @@ fn seat(
         if let Some(app) = &app {
             app.metrics.connections_rejected.add(1);
         }
-        tracing::warn!(%peer, "connection refused: server.max_connections are open");
+        tracing::warn!(%peer, "connection refused: server.max_connections are open, or as many as the bound of open files leaves");
         return;
     };
     let (mut ready, mut stop, loops) = (ready.clone(), stop.clone(), Arc::clone(loops));

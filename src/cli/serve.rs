@@ -12,7 +12,7 @@ use crate::config::{Config, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
 use crate::server::{Awaited, Server};
 use crate::version::VERSION;
-use crate::{auth, limits, log, preflight};
+use crate::{auth, descriptors, limits, log, preflight};
 
 /// `basalt serve`.
 #[derive(Debug, Args)]
@@ -98,6 +98,7 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
         );
     }
     preflight::check(&config)?;
+    descriptors::raise(config.server.max_connections);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if config.server.worker_threads > 0 {
         builder.worker_threads(config.server.worker_threads);

@@ -172,3 +172,28 @@ fn a_folder_can_be_imported_into() {
     let daemon = Daemon::start(&data, "embedded", "");
     assert_eq!(found(&daemon, 100), 100);
 }
+
+/// More connections than the system lets be open: writes of those that are seated go on, over files that the store opens meanwhile.
+#[test]
+fn connections_leave_the_store_its_files() {
+    const BATCHES: u64 = 60;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let file = data.with_extension("toml");
+    std::fs::write(&file, "[store]\nwal_segment_bytes = 65536\nmemtable_bytes = 262144\n").unwrap();
+    let serve = Daemon::command(&data, "embedded");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -n 160 && exec \"$0\" \"$@\""]).arg(serve.get_program()).args(serve.get_args());
+    command.arg("--config").arg(file);
+    let daemon = Daemon::spawn(command);
+    let mut client = daemon.client();
+    assert_eq!(client.get("/healthz").unwrap().status, 200);
+    let idle: Vec<_> = (0..200).map(|_| daemon.connect()).collect();
+    for batch in 0..BATCHES {
+        let put = client.post("/api/put", &put_body(batch * 500, 500)).unwrap();
+        assert_eq!(put.status, 204, "batch {batch}: {}", put.text());
+    }
+    assert_eq!(client.get("/readyz").unwrap().status, 200);
+    drop(idle);
+    assert_eq!(found(&daemon, BATCHES * 500), BATCHES * 500);
+}
