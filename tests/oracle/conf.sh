@@ -101,8 +101,8 @@ J
 }
 
 tsd_conf() {
-  local t create=true; t=$(tables "$1")
-  [ "$1" != closed ] || create=false
+  local t open=true; t=$(tables "$1")
+  [ "$1" != closed ] || open=false
   cat <<C
 tsd.network.bind = 127.0.0.1
 tsd.network.port = $(tsd_port "$1")
@@ -111,11 +111,11 @@ tsd.http.cachedir = $ORACLE_DIR/tsd/$1/cache
 tsd.http.request.enable_chunked = true
 tsd.http.request.max_chunk = 16777216
 tsd.http.show_stack_trace = false
-tsd.core.auto_create_metrics = $create
-tsd.core.auto_create_tagks = $create
-tsd.core.auto_create_tagvs = $create
+tsd.core.auto_create_metrics = $open
+tsd.core.auto_create_tagks = $open
+tsd.core.auto_create_tagvs = $open
 tsd.core.plugin_path = $ORACLE_DIR/tsd/$1
-tsd.http.query.allow_delete = true
+tsd.http.query.allow_delete = $open
 tsd.storage.fix_duplicates = true
 hbase.rpcs.buffered_flush_interval = 50
 tsd.storage.hbase.zk_quorum = 127.0.0.1:$ORACLE_ZK_PORT

@@ -93,14 +93,9 @@ impl Client {
     ///
     /// # Errors
     /// When the server cannot be reached or does not hang up after `exit`.
-    pub(crate) fn telnet(&self, lines: &[String], before_exit: impl FnOnce()) -> anyhow::Result<String> {
+    pub(crate) fn telnet(&self, lines: &[u8], before_exit: impl FnOnce()) -> anyhow::Result<String> {
         let mut stream = connect(self.address, self.timeout)?;
-        let mut text = String::new();
-        for line in lines {
-            text.push_str(line);
-            text.push('\n');
-        }
-        stream.write_all(text.as_bytes())?;
+        stream.write_all(lines)?;
         before_exit();
         stream.write_all(b"exit\n")?;
         let mut reply = Vec::new();
@@ -133,7 +128,9 @@ fn encode(request: &Request<'_>) -> anyhow::Result<Vec<u8>> {
         out.extend_from_slice(b"\r\n");
         return Ok(out);
     };
-    out.extend_from_slice(b"Content-Type: application/json\r\n");
+    if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        out.extend_from_slice(b"Content-Type: application/json\r\n");
+    }
     let packed;
     let body = if request.gzip {
         out.extend_from_slice(b"Content-Encoding: gzip\r\n");

@@ -64,7 +64,7 @@ impl<'a> Player<'a> {
         let request_line = step.request_line(range);
         let Some((method, target)) = request_line else {
             ensure!(!step.telnet.is_empty(), "a step that asks nothing");
-            let text = self.client.telnet(&step.telnet, || (self.settle)())?;
+            let text = self.client.telnet(&step.telnet_bytes(), || (self.settle)())?;
             part_writes();
             return Ok(Answer::telnet(step.describe(range), text));
         };

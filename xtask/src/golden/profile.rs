@@ -14,10 +14,13 @@ config = '''
 '''
 "#;
 
+/// Nothing is made by itself, nor deleted by a query.
+const CLOSED: &str = "auto_create_metrics = false\nauto_create_tagks = false\nauto_create_tagvs = false\n";
+
 /// The configuration that makes Basalt stand where the daemon of this profile stands, in TOML.
 pub(crate) fn settings(profile: &str) -> String {
     let rest = match profile {
-        "closed" => "auto_create_metrics = false\nauto_create_tagks = false\nauto_create_tagvs = false\n",
+        "closed" => CLOSED,
         "meta" => {
             "[meta]\nrealtime_uid = true\nrealtime_ts = true\ntsuid_incrementing = true\ntsuid_tracking = true\n\
              tree_processing = true\n"
@@ -32,5 +35,6 @@ pub(crate) fn settings(profile: &str) -> String {
     };
     // Strict answers show the order of rows, and with it the salt.
     let salt = if profile == "salted" { "salt_width = 1\nsalt_buckets = 20\n" } else { "salt_width = 0\n" };
-    format!("[compat]\nstrict = true\n[query]\nallow_delete = true\n[schema]\n{salt}{rest}")
+    let delete = profile != "closed";
+    format!("[compat]\nstrict = true\n[query]\nallow_delete = {delete}\n[schema]\n{salt}{rest}")
 }

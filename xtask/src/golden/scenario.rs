@@ -48,6 +48,8 @@ pub(crate) struct Step {
     pub(crate) gzip: bool,
     /// Send the body in chunks.
     pub(crate) chunked: bool,
+    /// Send body or lines in ISO-8859-1, which has no character above U+00FF.
+    pub(crate) latin1: bool,
     /// Lines of one telnet connection, which then says `exit`.
     pub(crate) telnet: Vec<String>,
     /// The order of the answer's series is not defined.
@@ -98,26 +100,38 @@ impl Step {
     /// The body as sent, before compression and chunking.
     pub(crate) fn body_bytes(&self) -> Option<Vec<u8>> {
         match (&self.json, &self.body) {
-            (Some(json), _) => Some(json.to_string().into_bytes()),
-            (None, Some(text)) => Some(text.clone().into_bytes()),
+            (Some(json), _) => Some(self.encoded(&json.to_string())),
+            (None, Some(text)) => Some(self.encoded(text)),
             (None, None) => None,
+        }
+    }
+
+    /// The telnet lines as sent.
+    pub(crate) fn telnet_bytes(&self) -> Vec<u8> {
+        self.telnet.iter().flat_map(|line| self.encoded(&format!("{line}\n"))).collect()
+    }
+
+    /// `?` stands for what ISO-8859-1 does not have.
+    fn encoded(&self, text: &str) -> Vec<u8> {
+        if self.latin1 {
+            text.chars().map(|sign| u8::try_from(sign).unwrap_or(b'?')).collect()
+        } else {
+            text.as_bytes().to_vec()
         }
     }
 
     /// The request in one line, for the recorded file and for a failure's report.
     pub(crate) fn describe(&self, range: &str) -> String {
         let Some((method, target)) = self.request_line(range) else {
-            return format!("telnet {}", self.telnet.join(" ⏎ "));
+            return format!("telnet{} {}", if self.latin1 { " [latin1]" } else { "" }, self.telnet.join(" ⏎ "));
         };
         let mut line = format!("{method} {target}");
         line.extend(self.headers.iter().map(|(name, value)| format!(" [{name}: {value}]")));
-        for (on, word) in [(self.gzip, " [gzip]"), (self.chunked, " [chunked]")] {
+        for (on, word) in [(self.gzip, " [gzip]"), (self.chunked, " [chunked]"), (self.latin1, " [latin1]")] {
             line.push_str(if on { word } else { "" });
         }
-        if let Some(body) = self.body_bytes() {
-            line.push(' ');
-            line.push_str(&String::from_utf8_lossy(&body));
-        }
+        let body = self.json.as_ref().map(Value::to_string).or_else(|| self.body.clone());
+        line.extend(body.iter().flat_map(|body| [" ", body]));
         line
     }
 }
