@@ -148,10 +148,10 @@ impl Ingest {
         parse_known_lines(lines, &self.series.read(self.schema.uids().generation()))
     }
 
-    /// Parses a block of whole put lines, each of at most `line_bytes_max` bytes, as [`Ingest::parse_put_lines`] does;
+    /// Parses a block of whole put lines as [`Ingest::parse_put_lines`] does;
     /// `None` unless each is a put of a series that is known by its spelling.
-    pub fn parse_known_block<'a>(&self, block: &'a [u8], line_bytes_max: usize) -> Option<Vec<RawPoint<'a>>> {
-        parse_known_block(block, line_bytes_max, &self.series.read(self.schema.uids().generation()))
+    pub fn parse_known_block<'a>(&self, block: &'a [u8]) -> Option<Vec<RawPoint<'a>>> {
+        parse_known_block(block, &self.series.read(self.schema.uids().generation()))
     }
 
     /// Checks points, resolves their series, and hands the good ones to the store as one batch.

@@ -15,26 +15,17 @@ use crate::series_cache::{HashedTags, KnownGuard, SmallValue};
 /// Roughly the bytes of a line. A block of shorter ones costs one more allocation.
 const LINE_BYTES: usize = 64;
 
-/// Parses `block`, whole lines of at most `line_bytes_max` bytes, as [`parse_put_line`] parses each;
-/// `None` unless each is a put of a known series in plain words.
+/// Parses `block`, whole lines, as [`parse_put_line`] parses each; `None` unless each is a put of a known series in plain words.
 ///
 /// *Cost*: one pass over the bytes, one allocation a block, a look-up a point.
 ///
 /// [`parse_put_line`]: crate::parse_put_line
-pub(crate) fn parse_known_block<'a>(
-    block: &'a [u8],
-    line_bytes_max: usize,
-    known: &KnownGuard<'_>,
-) -> Option<Vec<RawPoint<'a>>> {
+pub(crate) fn parse_known_block<'a>(block: &'a [u8], known: &KnownGuard<'_>) -> Option<Vec<RawPoint<'a>>> {
     let mut rest = simdutf8::basic::from_utf8(block).ok()?;
     let (mut points, mut before) = (Vec::with_capacity(block.len() / LINE_BYTES), Before::default());
     let command = Lead::of("put ");
     while !rest.is_empty() {
         let (point, behind) = line(command.strip(rest)?, (known, &mut before))?;
-        // Its end is one more byte.
-        if rest.len() - behind.len() > line_bytes_max + 1 {
-            return None;
-        }
         points.push(point);
         rest = behind;
     }
@@ -125,9 +116,9 @@ mod tests {
     use crate::parse_put_line;
 
     /// Whether all of `block` is read at once where the series of its lines are known.
-    fn is_read(block: &str, line_bytes_max: usize) -> bool {
+    fn is_read(block: &str) -> bool {
         let points: Vec<_> = block.lines().filter_map(|line| parse_put_line(line).ok()).collect();
-        parse_known_block(block.as_bytes(), line_bytes_max, &cache(&points).read(1))
+        parse_known_block(block.as_bytes(), &cache(&points).read(1))
             .inspect(|read| assert_eq!(read.len(), block.lines().count(), "{block}"))
             .is_some()
     }
@@ -135,12 +126,10 @@ mod tests {
     #[test]
     fn plain_lines_of_known_series_are_read_at_once() {
         let block = "put sys.cpu 1700000000 42 host=a dc=x\nput é 1700000000 -0.5 host=a dc=x\r\nput b 17 1e5 h=a\n";
-        assert!(is_read(block, 37));
-        assert!(!is_read(block, 36), "the first line is longer");
-        assert!(is_read("", 0));
-        assert!(is_read("put m 1 1 a=b\r\n", 14) && !is_read("put m 1 1 a=b\r\n", 13));
-        assert!(is_read("put m 17 1 a=b\nput m 170 1 a=b\n", 80));
-        assert!(is_read("put m 1 1 a=b\nput m 1 1 a=bc\nput m 1 1 a=b\n", 80));
+        assert!(is_read(block));
+        assert!(is_read("") && is_read("put m 1 1 a=b\r\n"));
+        assert!(is_read("put m 17 1 a=b\nput m 170 1 a=b\n"));
+        assert!(is_read("put m 1 1 a=b\nput m 1 1 a=bc\nput m 1 1 a=b\n"));
     }
 
     #[test]
@@ -160,12 +149,12 @@ mod tests {
             "put m 1 1 a=b\r\r\n",
             "put m 1 1 a\n",
         ] {
-            assert!(!is_read(line, 80), "{line:?}");
-            assert!(!is_read(&format!("put m 1 1 a=b\n{line}put m 1 1 a=b\n"), 80), "{line:?}");
+            assert!(!is_read(line), "{line:?}");
+            assert!(!is_read(&format!("put m 1 1 a=b\n{line}put m 1 1 a=b\n")), "{line:?}");
         }
-        assert!(parse_known_block(b"put m 1 1 a=b\n", 80, &cache(&[]).read(1)).is_none(), "a series that is new");
+        assert!(parse_known_block(b"put m 1 1 a=b\n", &cache(&[]).read(1)).is_none(), "a series that is new");
         let points = [parse_put_line("put m 1 1 a=b").unwrap()];
-        assert!(parse_known_block(b"put m 1 1\xff a=b\n", 80, &cache(&points).read(1)).is_none(), "no text");
+        assert!(parse_known_block(b"put m 1 1\xff a=b\n", &cache(&points).read(1)).is_none(), "no text");
     }
 
     proptest! {
@@ -179,7 +168,7 @@ mod tests {
         ) {
             let law = LAWS.iter().find(|(name, _)| *name == "put_block").unwrap().1;
             let mut block = lines.concat().into_bytes();
-            prop_assert!(is_read(&lines.concat(), 80));
+            prop_assert!(is_read(&lines.concat()));
             if let Some((at, byte)) = change.filter(|_| !block.is_empty()) {
                 let at = at.index(block.len());
                 block[at] = byte.as_bytes()[0];

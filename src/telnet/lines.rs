@@ -1,9 +1,12 @@
-//! Bytes into lines: ended by `\n`, with or without `\r` before it, each at most so long.
+//! Bytes into lines: ended by `\n`, with or without `\r` before it.
+//!
+//! A line whose end has come is served, however long: as in OpenTSDB, so many bytes may wait for their end and no more
+//! (rule `T-LIMIT`). What is read at once bounds it.
 
 use bytes::{Bytes, BytesMut};
 use memchr::{memchr_iter, memrchr};
 
-/// A line is longer than allowed; what follows it cannot be trusted to begin one.
+/// More bytes wait for the end of their line than may; what follows it cannot be trusted to begin one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
@@ -11,13 +14,13 @@ pub(crate) struct TooLong;
 #[derive(Debug)]
 pub(crate) struct Lines {
     buffer: BytesMut,
-    line_bytes_max: usize,
+    waiting_bytes_max: usize,
 }
 
 impl Lines {
-    /// For lines of at most `line_bytes_max` bytes without their end.
-    pub(crate) fn new(line_bytes_max: usize) -> Self {
-        Self { buffer: BytesMut::new(), line_bytes_max }
+    /// For lines of which at most `waiting_bytes_max` bytes wait for their end.
+    pub(crate) fn new(waiting_bytes_max: usize) -> Self {
+        Self { buffer: BytesMut::new(), waiting_bytes_max }
     }
 
     /// Where to read so many bytes to, or some more. What grew for far more of them is let go.
@@ -33,8 +36,8 @@ impl Lines {
     pub(crate) fn take(&mut self) -> Block {
         let end = memrchr(b'\n', &self.buffer).map_or(0, |last| last + 1);
         let bytes = self.buffer.split_to(end).freeze();
-        let is_rest_too_long = self.buffer.len() > self.line_bytes_max + 1;
-        Block { bytes, line_bytes_max: self.line_bytes_max, is_rest_too_long }
+        let is_rest_too_long = self.buffer.len() > self.waiting_bytes_max + 1;
+        Block { bytes, is_rest_too_long }
     }
 }
 
@@ -42,7 +45,6 @@ impl Lines {
 #[derive(Debug)]
 pub(crate) struct Block {
     bytes: Bytes,
-    line_bytes_max: usize,
     is_rest_too_long: bool,
 }
 
@@ -52,14 +54,13 @@ impl Block {
         (!self.is_rest_too_long).then_some(&self.bytes)
     }
 
-    /// The lines without their ends; [`TooLong`] in the place of one that passes the bound, ended or not.
+    /// The lines without their ends; [`TooLong`] behind them where the one after them passes the bound.
     pub(crate) fn lines(&self) -> impl Iterator<Item = Result<&[u8], TooLong>> {
         let mut from = 0;
         let whole = memchr_iter(b'\n', &self.bytes).map(move |end| {
             let line = self.bytes.get(from..end).unwrap_or_default();
             from = end + 1;
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if line.len() > self.line_bytes_max { Err(TooLong) } else { Ok(line) }
+            Ok(line.strip_suffix(b"\r").unwrap_or(line))
         });
         whole.chain(self.is_rest_too_long.then_some(Err(TooLong)))
     }
@@ -111,10 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_may_fill_its_bound_and_not_pass_it() {
+    fn t_limit_a_line_is_served_at_any_length_once_its_end_is_there() {
         assert_eq!(all(3, &["abc\r\n"]).unwrap(), ["abc"]);
-        assert_eq!(all(3, &["abcd\n"]), Err(TooLong));
+        assert_eq!(all(3, &["abcdef\n"]).unwrap(), ["abcdef"]);
+        assert_eq!(all(3, &["abc", "def\ng"]).unwrap(), ["abcdef"]);
         assert_eq!(all(3, &["abc", "de"]), Err(TooLong));
+        assert_eq!(all(3, &["abc\nabcde"]), Err(TooLong));
         assert_eq!(all(3, &["abc", "\r"]).unwrap(), [""; 0]);
     }
 }

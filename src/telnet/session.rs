@@ -20,7 +20,7 @@ use crate::server::{Stop, stopped};
 
 /// Bytes taken from the socket at once, at first.
 const READ_BYTES_MIN: usize = 64 << 10;
-/// And at most: bounds the puts of one batch.
+/// And at most: bounds the puts of one batch, and a line whose end is there.
 const READ_BYTES_MAX: usize = 512 << 10;
 /// Error lines kept for a peer that does not read.
 const UNREAD_BYTES_MAX: usize = 64 << 10;
@@ -108,7 +108,7 @@ impl Session {
         // Fast path: nothing but puts of known series.
         if self.command_of(b"put ") == Command::Put
             && let Some(text) = block.text()
-            && let Some(points) = self.app.ingest.parse_known_block(text, self.app.config.telnet.max_line_bytes)
+            && let Some(points) = self.app.ingest.parse_known_block(text)
         {
             self.app.metrics.telnet_commands.add(points.len() as u64);
             let errors = put_points(&self.app, Door::Telnet, points).await;

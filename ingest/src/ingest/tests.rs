@@ -437,7 +437,7 @@ fn values_of_known_series_are_stored_as_they_were_written() {
     let lines = bench();
     assert!(lines.put_line(&format!("put m {} 1 host=a", T - 1)).is_all_stored());
     let block = timed().map(|(value, time)| format!("put m {time} {value} host=a\n")).collect::<Vec<_>>().concat();
-    let points = lines.ingest.parse_known_block(block.as_bytes(), 80).unwrap();
+    let points = lines.ingest.parse_known_block(block.as_bytes()).unwrap();
     assert!(lines.ingest.submit_known(&points, Door::Telnet).unwrap().unwrap().wait().is_all_stored());
     let each = bench();
     assert!(block.lines().all(|line| each.put_line(line).is_all_stored()));
