@@ -18,6 +18,7 @@ mod assets;
 mod backup;
 mod body;
 mod call;
+mod charset;
 mod compact;
 mod cors;
 mod error;

@@ -23,6 +23,7 @@
 mod cells;
 mod check;
 mod door;
+mod encoding;
 mod error;
 #[cfg(any(test, fuzzing))]
 pub mod foreign;
@@ -52,13 +53,14 @@ mod cell_tests;
 mod golden;
 
 pub use door::Door;
+pub use encoding::{decode_latin1, decode_line, decode_text};
 pub use error::{Error, Result};
 pub use histogram::{HistogramEcho, RawHistogram, parse_histogram_line, parse_histograms};
 pub use ingest::{Ingest, IngestLevels, RowListener};
 pub use limits::IngestLimits;
 pub use number::{NumberError, parse_integer, parse_value};
 pub use problem::{Problem, ProblemClass};
-pub use put_body::{decode_text, parse_put};
+pub use put_body::parse_put;
 pub use put_line::{parse_import_line, parse_put_line};
 pub use raw_point::{Form, RawPoint, RawTags, RawText, Tag};
 pub use report::{DatapointEcho, PointError, PutReport};

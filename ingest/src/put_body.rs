@@ -7,8 +7,6 @@
 //! It differs in one thing: text after the points is refused. OpenTSDB ignores such text. So of several objects side by
 //! side it takes the first, loses the others, and answers success.
 
-use std::borrow::Cow;
-
 use crate::number::parse_integer;
 use crate::raw_point::{Form, RawPoint, RawTags, RawText};
 use crate::scanner::{Scanner, Token};
@@ -18,12 +16,6 @@ use crate::{Error, IngestLimits, Result};
 mod layout;
 
 use layout::Layouts;
-
-/// The text of a body or line as UTF-8; bytes that are not UTF-8 become U+FFFD, which no name may hold.
-pub fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
-    // To check a whole text at once is several times as fast as to decode it piece by piece.
-    simdutf8::basic::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
-}
 
 /// Parses a put body. The points are as they were sent, unchecked, and borrow from `text`.
 ///

@@ -10,7 +10,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::Method;
 use bytes::Bytes;
 
-use super::body;
+use super::charset;
 use super::error::ApiError;
 use super::json;
 use super::params::Params;
@@ -52,7 +52,7 @@ impl FromRequest<Arc<App>> for Call {
 
     async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let body = body::read(app, &parts.headers, body).await?;
+        let body = charset::read(app, &parts.headers, body).await?;
         json::check_size(&body)?;
         Ok(Self { method: parts.method, params: Params::of(&parts.uri)?, body })
     }

@@ -17,7 +17,7 @@ use serde::Serialize;
 use tokio::task::block_in_place;
 use tokio::time::timeout;
 
-use super::body;
+use super::charset;
 use super::error::{self, ApiError};
 use super::params::Params;
 use crate::app::App;
@@ -110,7 +110,7 @@ pub(crate) async fn histogram(
 async fn read(app: &App, request: Request) -> Result<Bytes, ApiError> {
     app.metrics.put_requests.add(1);
     let (parts, body) = request.into_parts();
-    body::read(app, &parts.headers, body).await
+    charset::read(app, &parts.headers, body).await
 }
 
 /// A body that nothing was taken of.

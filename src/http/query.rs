@@ -26,7 +26,7 @@ use super::graph::{DrawError, Picture};
 use super::json::{self, JSON};
 use super::params::Params;
 use super::query_stats::QueryStats;
-use super::{body, graph, stream};
+use super::{charset, graph, stream};
 use crate::app::App;
 use crate::auth::{Permission, Role};
 use crate::clock;
@@ -53,7 +53,7 @@ pub(crate) async fn post(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let bytes = body::read(&app, &parts.headers, body).await?;
+    let bytes = charset::read(&app, &parts.headers, body).await?;
     if bytes.is_empty() {
         return Err(ApiError::missing_body());
     }

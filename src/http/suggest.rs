@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::ApiError;
 use super::params::Params;
-use super::{body, json};
+use super::{charset, json};
 use crate::app::App;
 
 /// Suggestions when the request does not say how many.
@@ -51,7 +51,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, params: Params) -> Result<R
 /// By a JSON object; numbers may be texts.
 pub(crate) async fn post(State(app): State<Arc<App>>, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let bytes = body::read(&app, &parts.headers, body).await?;
+    let bytes = charset::read(&app, &parts.headers, body).await?;
     if bytes.is_empty() {
         return Err(ApiError::missing_body());
     }

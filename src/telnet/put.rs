@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use basalt_ingest::{
-    Door, Error, Ingest, PointError, Problem, ProblemClass, PutReport, RawPoint, Submission, decode_text,
+    Door, Error, Ingest, PointError, Problem, ProblemClass, PutReport, RawPoint, Submission, decode_line,
     parse_histogram_line, parse_rollup_line,
 };
 use tokio::task::block_in_place;
@@ -48,7 +48,7 @@ impl PutKind {
 /// not, in the lines' order.
 pub(crate) async fn put_lines(app: &App, door: Door, kind: PutKind, lines: &[&[u8]]) -> Vec<String> {
     let ingest = &app.ingest;
-    let texts: Vec<_> = lines.iter().map(|line| decode_text(line)).collect();
+    let texts: Vec<_> = lines.iter().map(|line| decode_line(line)).collect();
     let refused = match kind {
         PutKind::Put => offer_points(app, door, parse_puts(ingest, door, &texts)).await,
         PutKind::Rollup => {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use basalt_ingest::Door;
+use basalt_ingest::{Door, decode_line};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -281,7 +281,7 @@ impl Session {
                 }
                 reply::CACHES_DROPPED.to_owned()
             }
-            Command::Unknown(word) => reply::unknown(&String::from_utf8_lossy(word)),
+            Command::Unknown(word) => reply::unknown(&decode_line(word)),
         };
         self.say(&text).await?;
         Ok(Next::Read)

@@ -1,8 +1,11 @@
 //! The put body against the answers of a running OpenTSDB 2.4.1, and against `serde_json` as a model.
 
+use std::borrow::Cow;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::decode_text;
 
 /// What a point says, owned.
 #[derive(Debug, PartialEq)]

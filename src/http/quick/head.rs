@@ -2,6 +2,8 @@
 
 use httparse::{EMPTY_HEADER, Request, Status};
 
+use super::super::charset::Charset;
+
 /// Most headers of such a head; collectors send some five.
 const HEADERS_MAX: usize = 32;
 
@@ -24,7 +26,7 @@ impl<'a> Head<'a> {
     /// The head that `received` begins with, if it is a plain put's and all of it is there.
     ///
     /// Plain is `POST /api/put` of HTTP/1.1 that stays connected, without parameters, with one length from 1 to
-    /// `body_bytes_max`, one `Authorization` at most and none of the headers that mean more.
+    /// `body_bytes_max`, in UTF-8, one `Authorization` at most and none of the headers that mean more.
     pub(super) fn read(received: &'a [u8], body_bytes_max: usize) -> Option<Self> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut request = Request::new(&mut headers);
@@ -45,6 +47,11 @@ impl<'a> Head<'a> {
                 }
             } else if header.name.eq_ignore_ascii_case("authorization") {
                 if shown.replace(header.value).is_some() {
+                    return None;
+                }
+            } else if header.name.eq_ignore_ascii_case("content-type") {
+                // Bodies in other charsets are decoded before they are read.
+                if Charset::of(header.value) != Some(Charset::Utf8) {
                     return None;
                 }
             } else if MEANINGFUL.iter().any(|name| header.name.eq_ignore_ascii_case(name)) {
@@ -79,6 +86,7 @@ mod tests {
     #[test]
     fn a_plain_put_is_told_by_its_head() {
         assert_eq!(read(PUT, "Content-Length: 4\r\n"), Some(4));
+        assert_eq!(read(PUT, "Content-Length: 4\r\nContent-Type: application/json; charset=UTF-8\r\n"), Some(4));
         assert_eq!(read(PUT, "content-length:1000\r\nCONNECTION: Keep-Alive\r\nAccept-Encoding: gzip\r\n"), Some(1000));
     }
 
@@ -115,6 +123,8 @@ mod tests {
             "Content-Length: 4\r\nContent-Length: 4\r\n",
             "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
             "Content-Length: 4\r\nConnection: close\r\n",
+            "Content-Length: 4\r\nContent-Type: application/json; charset=ISO-8859-1\r\n",
+            "Content-Length: 4\r\nContent-Type: application/json; charset=nosuch\r\n",
             "Content-Length: 4\r\nConnection: keep-alive, upgrade\r\n",
             "Content-Length: 4\r\nAuthorization: a\r\nAuthorization: a\r\n",
         ] {

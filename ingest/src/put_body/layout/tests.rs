@@ -4,8 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::IngestLimits;
+use crate::decode_text;
 use crate::foreign::{LAWS, cache, told};
-use crate::put_body::{decode_text, parse_known, parse_put};
+use crate::put_body::{parse_known, parse_put};
 use crate::series_cache::SeriesCache;
 
 const POINT: &str = r#"{"metric":"sys.cpu","timestamp":1700000000,"value":42,"tags":{"host":"a"}}"#;
