@@ -16,8 +16,8 @@ pub(crate) use kernel::{buckets, buckets_len, downsample, downsample_by, filled,
 pub(crate) use row::RowDownsample;
 
 use crate::error::DownsampleFault;
-use crate::time::{Duration, parse_duration};
-use crate::{Aggregator, Error, Result};
+use crate::time::{Duration, parse_duration, parse_duration_as};
+use crate::{Aggregator, Compat, Error, Result};
 
 /// Counts beyond this are no calendar interval; it keeps dates within the range that can be computed with.
 const CALENDAR_COUNT_MAX: i64 = 100_000;
@@ -64,11 +64,12 @@ pub enum Fill {
 }
 
 impl Downsample {
-    /// Reads `<n><unit>[c]-<function>[-<fill>]` or `0all-<function>`.
+    /// Reads `<n><unit>[c]-<function>[-<fill>]` or `0all-<function>`; strictly a unit is known by its last letter, but for
+    /// a calendar.
     ///
     /// # Errors
     /// `Invalid`: too few or too many parts, or one that nobody knows.
-    pub fn parse(text: &str, zone: Tz, use_calendar: bool) -> Result<Self> {
+    pub fn parse(text: &str, zone: Tz, use_calendar: bool, compat: Compat) -> Result<Self> {
         let fault = |fault| Error::Downsample { text: text.into(), fault };
         // Java's split forgets empty parts at the end.
         let parts: Vec<&str> = text.trim_end_matches('-').split('-').collect();
@@ -82,8 +83,12 @@ impl Downsample {
             Interval::All
         } else {
             let (length, has_suffix) = interval.strip_suffix('c').map_or((interval, false), |length| (length, true));
-            let duration = parse_duration(length)?;
-            match has_suffix || use_calendar {
+            let is_calendar = has_suffix || use_calendar;
+            let duration = parse_duration_as(length, compat)?;
+            if is_calendar && parse_duration(length).is_err() {
+                return Err(fault(DownsampleFault::CalendarCount(count_text(length).into())));
+            }
+            match is_calendar {
                 false => Interval::Fixed(duration.millis),
                 true if duration.count > CALENDAR_COUNT_MAX => return Err(fault(DownsampleFault::CalendarInterval)),
                 true => Interval::Calendar { duration, zone },
@@ -113,6 +118,11 @@ impl Downsample {
             Interval::Calendar { duration, .. } => duration.millis,
         }
     }
+}
+
+/// What OpenTSDB takes for the count of a calendar's units: all but the unit.
+fn count_text(length: &str) -> &str {
+    length.strip_suffix("ms").or_else(|| length.get(..length.len().checked_sub(1)?)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -303,7 +303,9 @@ impl Error {
     pub fn details(&self) -> Option<String> {
         match self {
             Self::Json { reason } => Some(reason.to_string()),
-            Self::UnknownName { .. } | Self::NoRollupAggregate { .. } => Some(self.to_string()),
+            Self::UnknownName { .. }
+            | Self::NoRollupAggregate { .. }
+            | Self::Downsample { fault: DownsampleFault::CalendarCount(_), .. } => Some(self.to_string()),
             Self::Formula(fault) if !fault.is_server_error_in_opentsdb() => Some(fault.to_string()),
             Self::Expression(fault) => fault.details(),
             Self::Last(fault) => fault.details(),

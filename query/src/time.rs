@@ -14,6 +14,9 @@ const SECONDS_CHARS_MAX: usize = 10;
 /// Digits of the largest 64-bit number.
 const NUMBER_CHARS_MAX: usize = 19;
 
+/// What makes a duration a time.
+const AGO: &str = "-ago";
+
 /// Against what a time is read.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeContext {
@@ -37,13 +40,13 @@ pub fn parse_time(text: &str, context: &TimeContext) -> Result<i64> {
     {
         return parse_number(digits, text);
     }
-    let lower = text.to_lowercase();
-    if lower == "now" {
+    if text.eq_ignore_ascii_case("now") {
         return Ok(context.now_ms);
     }
-    if let Some(duration) = lower.strip_suffix("-ago") {
-        let duration_ms = parse_duration_ms(duration)?;
-        return Ok(context.now_ms.saturating_sub(duration_ms));
+    let (length, ago) = text.split_at_checked(text.len().saturating_sub(AGO.len())).unwrap_or((text, ""));
+    if ago.eq_ignore_ascii_case(AGO) {
+        let duration = parse_duration_as(length, context.compat)?;
+        return Ok(context.now_ms.saturating_sub(duration.millis));
     }
     if text.contains(['/', ':']) {
         return parse_date(text, context.zone);
@@ -203,6 +206,23 @@ impl Unit {
         };
         Some(unit)
     }
+
+    /// What OpenTSDB sees of a unit: its last letter, and of `ms` a small `m` before it. So `1.5h` is an hour, `10mins`
+    /// are ten seconds and `1day` is a year.
+    fn of_last_letter(text: &str) -> Option<Self> {
+        let mut letters = text.chars().rev();
+        match letters.next()?.to_ascii_lowercase() {
+            's' if letters.next() == Some('m') => Some(Self::Millisecond),
+            's' => Some(Self::Second),
+            'm' => Some(Self::Minute),
+            'h' => Some(Self::Hour),
+            'd' => Some(Self::Day),
+            'w' => Some(Self::Week),
+            'n' => Some(Self::Month),
+            'y' => Some(Self::Year),
+            _ => None,
+        }
+    }
 }
 
 /// A count of units, such as `5m`; never zero.
@@ -221,6 +241,11 @@ pub struct Duration {
 /// # Errors
 /// `Invalid`: no number, zero, no unit, an unknown one, or beyond 64 bits of milliseconds.
 pub fn parse_duration(text: &str) -> Result<Duration> {
+    parse_duration_as(text, Compat::default())
+}
+
+/// [`parse_duration`]; strictly any text may stand between the number and the last letter.
+pub(crate) fn parse_duration_as(text: &str, compat: Compat) -> Result<Duration> {
     let fault = |fault| Error::Duration { text: text.into(), fault };
     if text.is_empty() {
         return Err(fault(DurationFault::Empty));
@@ -233,7 +258,8 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
     if count <= 0 {
         return Err(fault(DurationFault::Zero));
     }
-    let unit = Unit::parse(unit).ok_or_else(|| fault(DurationFault::Suffix))?;
+    let unit = if compat.strict { Unit::of_last_letter(unit) } else { Unit::parse(unit) };
+    let unit = unit.ok_or_else(|| fault(DurationFault::Suffix))?;
     let millis = count.checked_mul(unit.millis()).ok_or_else(|| fault(DurationFault::TooLong))?;
     Ok(Duration { count, unit, millis })
 }
@@ -287,6 +313,27 @@ mod tests {
         check("1y-ago", NOW_MS - 31_536_000_000);
         check("1H-AGO", NOW_MS - 3_600_000);
         check("60y-ago", NOW_MS - 60 * 31_536_000_000);
+        check("100MS-ago", NOW_MS - 100);
+        for text in ["1.5h-ago", "10mins-ago", "1day-ago", "1-s-ago"] {
+            assert!(read(text, "UTC", false).is_err(), "{text}");
+        }
+    }
+
+    /// `Q-TIME-REL`: what OpenTSDB makes of a unit that it does not know.
+    #[test]
+    fn q_time_rel_strictly_the_last_letter_is_the_unit() {
+        let before = |text: &str| NOW_MS - read(text, "UTC", true).unwrap();
+        assert_eq!(before("1.5h-ago"), 3_600_000);
+        assert_eq!(before("10mins-ago"), 10_000);
+        assert_eq!(before("1day-Ago"), 31_536_000_000);
+        assert_eq!(before("100ms-ago"), 100);
+        assert_eq!(before("100xms-ago"), 100);
+        assert_eq!(before("100mS-ago"), 100);
+        assert_eq!(before("100MS-ago"), 100_000);
+        assert_eq!(before("1-s-ago"), 1_000);
+        assert_eq!(before("1éY-ago"), 31_536_000_000);
+        assert_eq!(read("1s5-ago", "UTC", true).unwrap_err().to_string(), "Invalid duration (suffix): 1s5");
+        assert!(read("ms-ago", "UTC", true).is_err() && read("é", "UTC", true).is_err());
     }
 
     #[test]

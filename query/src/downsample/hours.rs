@@ -189,6 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::{Downsample, RowDownsample, downsample};
+    use crate::Compat;
     use crate::aggregate::{PercentileRule, to_double};
     use crate::answer::Number;
     use crate::span::Span;
@@ -281,7 +282,7 @@ mod tests {
             first in 0_i64..40,
         ) {
             let rows: Vec<Row> = rows.into_iter().map(|(hour, (is_float, words, is_summed))| (hour, is_float, words, is_summed)).collect();
-            let spec = Downsample::parse(&format!("{interval}-{function}"), parse_zone(zone).unwrap(), false).unwrap();
+            let spec = Downsample::parse(&format!("{interval}-{function}"), parse_zone(zone).unwrap(), false, Compat::default()).unwrap();
             let window = Window::new((START + first * 3600) * 1000, (START + 86_400 * 20) * 1000, spec.fixed_ms());
             let is_read = |(hour, ..): &&Row| (window.scan_start_ms..window.scan_end_ms).contains(&((START + hour * 3600) * 1000));
             let rows: Vec<Row> = rows.iter().filter(is_read).cloned().collect();
@@ -305,7 +306,7 @@ mod tests {
 
     #[test]
     fn what_may_give_other_bits_is_not_joined() {
-        let spec = |text: &str| Downsample::parse(text, parse_zone("UTC").unwrap(), false).unwrap();
+        let spec = |text: &str| Downsample::parse(text, parse_zone("UTC").unwrap(), false, Compat::default()).unwrap();
         let row = |hour, is_float, words: &[u64], is_summed| (hour, is_float, words.to_vec(), is_summed);
         let half = 0.5_f64.to_bits();
         for is_summed in [true, false] {

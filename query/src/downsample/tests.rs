@@ -22,7 +22,7 @@ fn span(points: &[(i64, i64)]) -> Span {
 }
 
 fn run(text: &str, zone: &str, points: &[(i64, i64)], range: (i64, i64)) -> Vec<(i64, f64)> {
-    let spec = Downsample::parse(text, parse_zone(zone).unwrap(), false).unwrap();
+    let spec = Downsample::parse(text, parse_zone(zone).unwrap(), false, Compat::default()).unwrap();
     let window = Window::new(range.0 * 1000, range.1 * 1000, spec.fixed_ms());
     // As the fan-out reads: whole hours.
     let read = |(seconds, _): &&(i64, i64)| (window.scan_start_ms..window.scan_end_ms).contains(&(seconds * 1000));
@@ -73,7 +73,7 @@ fn q_ds_fill() {
     assert!(found[0].1.is_nan() && found[2].1.is_nan());
     assert_eq!((found[1], found[3]), ((HOUR + 60, 1.0), (HOUR + 180, 3.0)));
     assert_eq!(run("1m-sum-null", "UTC", &points, range).len(), 60);
-    let spec = Downsample::parse("1m-sum-nan", Tz::UTC, false).unwrap();
+    let spec = Downsample::parse("1m-sum-nan", Tz::UTC, false, Compat::default()).unwrap();
     let window = Window::new(HOUR * 1000, (HOUR + 240) * 1000, spec.fixed_ms());
     assert!(grid_len(&spec, &window) >= 60);
 }
@@ -99,8 +99,7 @@ fn q_ds_cal_days_follow_the_zone() {
     // 11 March 2012 had 23 hours in New York.
     let zone = "America/New_York";
     let midnight = |text: &str| {
-        let context =
-            crate::TimeContext { now_ms: 0, zone: parse_zone(zone).unwrap(), compat: crate::Compat::default() };
+        let context = crate::TimeContext { now_ms: 0, zone: parse_zone(zone).unwrap(), compat: Compat::default() };
         crate::parse_time(text, &context).unwrap() / 1000
     };
     let days = [midnight("2012/03/10"), midnight("2012/03/11"), midnight("2012/03/12"), midnight("2012/03/13")];
@@ -126,15 +125,30 @@ fn q_ds_cal_months_and_years() {
 
 #[test]
 fn specifiers_are_read_in_any_shape_that_opentsdb_takes() {
-    let parse = |text: &str| Downsample::parse(text, Tz::UTC, false);
+    let parse = |text: &str| Downsample::parse(text, Tz::UTC, false, Compat::default());
     assert_eq!(parse("10m-avg").unwrap().interval, Interval::Fixed(600_000));
     assert_eq!(parse("all-avg").unwrap().interval, Interval::All);
     assert_eq!(parse("1m-avg-NaN").unwrap().fill, Fill::Nan);
     assert!(matches!(parse("1dc-avg").unwrap().interval, Interval::Calendar { .. }));
-    assert!(matches!(Downsample::parse("1d-avg", Tz::UTC, true).unwrap().interval, Interval::Calendar { .. }));
+    assert!(matches!(
+        Downsample::parse("1d-avg", Tz::UTC, true, Compat::default()).unwrap().interval,
+        Interval::Calendar { .. }
+    ));
     for bad in ["", "1m", "1m-", "1m-avg-nan-x", "1x-avg", "0m-avg", "1m-AVG", "1m-avg-scalar", "999999999dc-avg"] {
         assert!(parse(bad).is_err(), "{bad}");
     }
+}
+
+/// `Q-DS-UNITS`: what OpenTSDB makes of a unit that it does not know; a calendar's it minds.
+#[test]
+fn q_ds_units_strictly_the_last_letter_is_the_unit() {
+    let parse = |text: &str| Downsample::parse(text, Tz::UTC, false, Compat { strict: true });
+    assert_eq!(parse("1.5h-avg").unwrap().interval, Interval::Fixed(3_600_000));
+    assert_eq!(parse("10mins-avg").unwrap().interval, Interval::Fixed(10_000));
+    assert!(Downsample::parse("10mins-avg", Tz::UTC, false, Compat::default()).is_err());
+    assert_eq!(parse("60MS-avg").unwrap().interval, Interval::Fixed(60_000));
+    assert!(matches!(parse("1Hc-avg").unwrap().interval, Interval::Calendar { .. }));
+    assert_eq!(parse("1dayc-avg").unwrap_err().to_string(), "For input string: \"1da\"");
 }
 
 /// An hour's points from two days before 10 March 2012 in New York for forty days, counted by `text` from that day on.
@@ -214,7 +228,7 @@ proptest! {
         for (time_ms, number) in &points {
             all.push(*time_ms, *number);
         }
-        let spec = Downsample::parse(&format!("{interval}-{function}{fill}"), parse_zone("UTC").unwrap(), false).unwrap();
+        let spec = Downsample::parse(&format!("{interval}-{function}{fill}"), parse_zone("UTC").unwrap(), false, Compat::default()).unwrap();
         let window = Window::new(HOUR * 1000, (HOUR + 4 * 3600) * 1000 - 1, spec.fixed_ms());
         let expected = downsample(&all, &spec, &window, PercentileRule::AsNamed);
         let mut of_rows = RowDownsample::new(&spec, PercentileRule::AsNamed).unwrap();
@@ -235,7 +249,7 @@ proptest! {
 #[test]
 fn rows_are_not_downsampled_alone_where_buckets_reach_into_others() {
     let of = |text: &str| {
-        let spec = Downsample::parse(text, parse_zone("UTC").unwrap(), false).unwrap();
+        let spec = Downsample::parse(text, parse_zone("UTC").unwrap(), false, Compat::default()).unwrap();
         RowDownsample::new(&spec, PercentileRule::AsNamed)
     };
     for text in ["2h-dev", "7m-sum", "1mc-sum", "1hc-sum", "3dc-sum", "0all-sum", "1d-p95", "90m-sum"] {

@@ -89,6 +89,8 @@ pub enum DownsampleFault {
     Scalar,
     /// An interval too long for the calendar.
     CalendarInterval,
+    /// What stands before a calendar's unit is no number.
+    CalendarCount(Box<str>),
 }
 
 impl DownsampleFault {
@@ -111,6 +113,7 @@ impl DownsampleFault {
             Self::CalendarInterval => {
                 format!("Invalid downsampling specifier '{text}': the interval is too long for a calendar")
             }
+            Self::CalendarCount(count) => format!("For input string: \"{count}\""),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::fault::ExpressionFault;
 use super::join::Rule;
 use super::program::Program;
 use super::request::{Downsampler, Expression, ExpressionRequest, FilterSet, Join, Metric, Operator, Output, Time};
-use crate::time::{TimeContext, parse_duration, parse_time, parse_zone};
+use crate::time::{TimeContext, parse_duration_as, parse_time, parse_zone};
 use crate::{Aggregator, Error, Options, Query, QueryRequest, Result, SubQuery};
 
 /// How many expressions a request may have. Metrics are bounded as sub queries are.
@@ -297,7 +297,7 @@ fn check_time(time: &Time, now_ms: i64, options: Options) -> std::result::Result
         let Some(interval) = downsampler.interval.as_deref().filter(|text| !text.is_empty()) else {
             return Err("Missing or empty interval".to_owned());
         };
-        parse_duration(interval).map_err(|error| error.to_string())?;
+        parse_duration_as(interval, options.compat).map_err(|error| error.to_string())?;
         let name = downsampler.aggregator.as_deref().filter(|text| !text.is_empty());
         check_aggregator(name.ok_or("Missing or empty aggregator")?)?;
     }

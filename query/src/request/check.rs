@@ -8,7 +8,7 @@ use crate::error::{FilterFault, HistogramFault};
 use crate::filter::{FilterKind, TagFilter, fault};
 use crate::histogram::{HistogramQuery, float_text};
 use crate::time::{TimeContext, parse_time, parse_zone};
-use crate::{Aggregator, Error, Options, Result};
+use crate::{Aggregator, Compat, Error, Options, Result};
 
 /// The largest instant that OpenTSDB takes.
 const TIME_MS_MAX: i64 = 9_999_999_999_999;
@@ -106,7 +106,7 @@ impl QueryRequest {
             .queries
             .iter()
             .enumerate()
-            .map(|(index, sub)| sub.check(index, zone.unwrap_or(Tz::UTC), self.use_calendar))
+            .map(|(index, sub)| sub.check(index, zone.unwrap_or(Tz::UTC), self.use_calendar, options.compat))
             .collect::<Result<Vec<_>>>()?;
         [start_ms, end_ms].into_iter().try_for_each(refuse_out_of_range)?;
         Ok(Query {
@@ -168,7 +168,7 @@ fn refuse_not_key(filter: &TagFilter) -> Result<()> {
 }
 
 impl SubQuery {
-    fn check(&self, index: usize, zone: Tz, use_calendar: bool) -> Result<SubQueryPlan> {
+    fn check(&self, index: usize, zone: Tz, use_calendar: bool, compat: Compat) -> Result<SubQueryPlan> {
         let name = self.aggregator.as_deref().filter(|name| !name.is_empty()).ok_or(Error::MissingAggregator)?;
         let aggregator = Aggregator::by_name(name).ok_or_else(|| Error::UnknownAggregator { name: name.into() })?;
         let source = if self.tsuids.is_empty() {
@@ -178,7 +178,7 @@ impl SubQuery {
             Source::Tsuids(self.tsuids.clone())
         };
         let downsample = match self.downsample.as_deref().filter(|text| !text.is_empty()) {
-            Some(text) => Some(Downsample::parse(text, zone, use_calendar)?),
+            Some(text) => Some(Downsample::parse(text, zone, use_calendar, compat)?),
             None => None,
         };
         let histogram = self.histogram(aggregator, downsample)?;
