@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
-use basalt_schema::{NameRole, NameRules, PointTime, Value};
+use basalt_schema::{NameRole, NameRules, PointTime, Value, tags_text};
 
-use crate::java_text::{bytes_text, tags_text};
+use crate::java_text::bytes_text;
 use crate::number::{parse_value, short_integer};
 use crate::raw_point::{Form, RawPoint, RawTags, RawText, Tag};
 use crate::{Door, Problem};

@@ -6,8 +6,9 @@
 //!
 //! *Source*: OpenTSDB 2.4 `PutDataPointRpc.importDataPoint`, `Tags.splitString`, `Tags.parse`.
 
+use basalt_schema::tags_text;
+
 use crate::Problem;
-use crate::java_text::tags_text;
 use crate::number::parse_integer;
 use crate::raw_point::{Form, RawPoint, RawTags, RawText};
 use crate::series_cache::{HashedTags, KnownGuard};

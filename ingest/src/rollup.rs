@@ -9,11 +9,10 @@
 
 use std::borrow::Cow;
 
-use basalt_schema::{PointTime, Rollup, RollupAggregate, Rollups, Value};
+use basalt_schema::{PointTime, Rollup, RollupAggregate, Rollups, Value, tags_text};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::check::{Measured, check_measured, printed_value, time_too_large};
-use crate::java_text::tags_text;
 use crate::put_body::{BodyItem, parse_body, scalar};
 use crate::put_line::{parse_put_line, without_end};
 use crate::raw_point::{Form, RawPoint, RawText};

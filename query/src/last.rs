@@ -15,7 +15,7 @@ pub use fault::LastFault;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use basalt_schema::{BaseTime, Schema, TagPair, Tsuid, Uid, UidKind};
+use basalt_schema::{BaseTime, Schema, TagPair, Tsuid, Uid, UidKind, tags_text};
 use serde::Deserialize;
 
 use crate::cancel::Budget;
@@ -125,7 +125,8 @@ impl LastQuery {
                 (metric, braces.strip_suffix('}').ok_or_else(missing)?)
             }
         };
-        let mut tags = BTreeMap::new();
+        // In their order, as OpenTSDB tells of those that came before.
+        let mut tags: Vec<(&str, &str)> = Vec::new();
         for tag in inner.split(',').filter(|_| !inner.is_empty()) {
             let invalid = || {
                 let source = Box::new(fault(tag, FilterFault::Pair));
@@ -135,10 +136,20 @@ impl LastQuery {
             if key.is_empty() || value.is_empty() || value.contains('=') {
                 return Err(invalid());
             }
-            tags.insert(key.to_owned(), value.to_owned());
+            match tags.iter().find(|(known, _)| *known == key) {
+                Some((_, same)) if *same == value => {}
+                Some(_) => return Err(duplicate(tag, &tags)),
+                None => tags.push((key, value)),
+            }
         }
+        let tags = tags.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         Ok(Self { metric: Some(metric.to_owned()), tags: Some(tags), tsuids: Vec::new() })
     }
+}
+
+fn duplicate(tag: &str, tags: &[(&str, &str)]) -> Error {
+    let before = tags_text(tags.iter().map(|(key, value)| (*key, Some(*value))));
+    Error::InTag { what: "tag", text: tag.into(), source: Box::new(fault(tag, FilterFault::Duplicate(before.into()))) }
 }
 
 /// The series of a request in its order, but for those that a metric and some tags mean: of these TSUIDs tell the order.

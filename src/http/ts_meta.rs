@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::Method;
 use axum::response::Response;
-use basalt_schema::{EditMode, Error, Schema, TsMeta, TsMetaEdit, Tsuid, UidKind};
+use basalt_schema::{EditMode, Error, Schema, TsMeta, TsMetaEdit, Tsuid, UidKind, tags_text};
 
 use super::annotation::{mode_of, series_of};
 use super::call::Call;
@@ -219,7 +219,10 @@ fn parse_series(text: &str) -> Result<Named, Fault> {
         let (key, value) = pair.ok_or_else(|| format!("When parsing tag '{tag}': invalid tag: {tag}"))?;
         match found.iter().find(|(known, _)| known == key) {
             Some((_, same)) if same == value => {}
-            Some(_) => return Err(format!("When parsing tag '{tag}': duplicate tag: {tag}")),
+            Some(_) => {
+                let before = tags_text(found.iter().map(|(key, value)| (&**key, Some(&**value))));
+                return Err(format!("When parsing tag '{tag}': duplicate tag: {tag}, tags={before}"));
+            }
             None => found.push((key.to_owned(), value.to_owned())),
         }
     }
@@ -243,7 +246,7 @@ mod tests {
         check("m", "m");
         check("m{}", "m");
         check("m{a=b,c=*,a=b}", "m a=b c=*");
-        check("m{a=b,a=c}", "When parsing tag 'a=c': duplicate tag: a=c");
+        check("m{a=b,a=c}", "When parsing tag 'a=c': duplicate tag: a=c, tags={a=b}");
         check("m{a", "Missing '}' at the end of: m{a");
         check("m{a=}", "When parsing tag 'a=': invalid tag: a=");
         check("m{a=b=c}", "When parsing tag 'a=b=c': invalid tag: a=b=c");

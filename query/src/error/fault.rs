@@ -178,6 +178,8 @@ impl GrammarFault {
 pub enum FilterFault {
     /// Not `key=value`.
     Pair,
+    /// A key that has another value already, and the tags so far as Java prints them.
+    Duplicate(Box<str>),
     /// No type.
     NoType,
     /// No tag key.
@@ -202,6 +204,7 @@ impl FilterFault {
     pub(super) fn message(&self, text: &str) -> String {
         match self {
             Self::Pair => format!("invalid tag: {text}"),
+            Self::Duplicate(tags) => format!("duplicate tag: {text}, tags={tags}"),
             Self::NoType => "The filter type cannot be null or empty".to_owned(),
             Self::NoTagk => "The tagk cannot be null or empty".to_owned(),
             Self::UnknownType => format!("Could not find a tag value filter of the type: {text}"),

@@ -279,3 +279,15 @@ fn texts_that_are_no_series_are_refused() {
     assert!(LastRequest::from_get(&["l.a"], &[], false, Some("x")).is_err());
     assert!(LastRequest::from_json(b"[]").is_err() && LastRequest::from_json(b"{\"foo\":1}").is_err());
 }
+
+/// `L-LAST`: a key with two values is refused in OpenTSDB's words, and the same tag twice is one.
+#[test]
+fn l_last_a_key_has_one_value() {
+    let read = |text: &str| LastRequest::from_get(&[text], &[], true, None);
+    let refused = |text: &str| read(text).unwrap_err().to_string();
+    assert_eq!(read("m{host=a,host=a}").unwrap(), read("m{host=a}").unwrap());
+    assert_eq!(
+        refused("m{host=a,dc=x,host=b}"),
+        "When parsing tag 'host=b': duplicate tag: host=b, tags={host=a, dc=x}"
+    );
+}
