@@ -99,8 +99,9 @@ pub(crate) async fn answer(
     app.metrics.http_requests.add(1);
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ends);
-    let classic = (!route::is_api(request.uri().path()))
-        .then(|| request.uri().query().unwrap_or_default().split('&').any(|piece| piece.starts_with("json")));
+    let classic = (!route::is_api(request.uri().path())).then(|| {
+        request.uri().query().unwrap_or_default().split(params::BETWEEN).any(|piece| piece.starts_with("json"))
+    });
     // Counted references, not copies.
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let (origin, jsonp) = (cors::Origin::of(&app.config, &request), jsonp::asked(&request));

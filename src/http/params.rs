@@ -6,6 +6,9 @@ use axum::http::request::Parts;
 
 use super::error::ApiError;
 
+/// What parts two parameters (`H-QUERY-STRING`).
+pub(super) const BETWEEN: [char; 2] = ['&', ';'];
+
 /// The decoded parameters of a request, in the order they came.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params(Vec<(String, String)>);
@@ -17,7 +20,7 @@ impl Params {
     ///
     /// 400 on a broken percent escape or bytes that are no UTF-8.
     pub(crate) fn of(uri: &Uri) -> Result<Self, ApiError> {
-        let pieces = uri.query().unwrap_or_default().split('&').filter(|piece| !piece.is_empty());
+        let pieces = uri.query().unwrap_or_default().split(BETWEEN).filter(|piece| !piece.is_empty());
         let pairs = pieces.map(|piece| {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
             Ok((decode(name)?, decode(value)?))
@@ -92,6 +95,13 @@ mod tests {
         assert!(found.has("flag") && !found.has("nope"));
         assert_eq!(found.last("x"), Some("1 2"));
         assert!(found.required("flag").is_err());
+    }
+
+    #[test]
+    fn h_query_string_semicolons_part_parameters_too() {
+        let found = params("type=metrics;q=a;b&;&m=x%3By");
+        assert_eq!((found.last("type"), found.last("q")), (Some("metrics"), Some("a")));
+        assert_eq!((found.has("b"), found.last("m")), (true, Some("x;y")));
     }
 
     #[test]
