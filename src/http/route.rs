@@ -17,10 +17,14 @@ use super::{
 use crate::app::App;
 
 /// Endpoints whose second piece after `/api/` tells them apart.
-const TWO_PIECES: &[&str] = &["config", "stats", "uid", "search", "annotation", "annotations", "tree"];
+const TWO_PIECES: &[&str] = &["uid", "search", "annotation", "annotations", "tree"];
 
-/// The names below `/api/query`.
-const QUERIES: &[&str] = &["exp", "gexp", "last"];
+/// The names below endpoints that take any other second piece for none: `/api/config/x` is `/api/config`.
+const NAMED_BELOW: &[(&str, &[&str])] = &[
+    ("query", &["exp", "gexp", "last"]),
+    ("config", &["filters"]),
+    ("stats", &["jvm", "query", "region_clients", "threads"]),
+];
 
 /// All endpoints under their plain names.
 pub(crate) fn table(app: &Arc<App>) -> Router {
@@ -112,9 +116,9 @@ pub(crate) fn plain(uri: &Uri) -> Result<Uri, ApiError> {
             second = pieces.next().unwrap_or_default();
         }
         match pieces.next() {
-            // What follows `query` and is no name below it is a query all the same.
-            Some(third) if second == "query" && QUERIES.contains(&third.as_str()) => format!("/api/query/{third}"),
-            Some(third) if TWO_PIECES.contains(&second.as_str()) => format!("/api/{second}/{third}"),
+            Some(third) if TWO_PIECES.contains(&second.as_str()) || is_named_below(&second, &third) => {
+                format!("/api/{second}/{third}")
+            }
             _ => format!("/api/{second}"),
         }
     } else {
@@ -125,6 +129,10 @@ pub(crate) fn plain(uri: &Uri) -> Result<Uri, ApiError> {
         None => path,
     };
     whole.parse().map_err(|_| ApiError::bad("Bad request path"))
+}
+
+fn is_named_below(second: &str, third: &str) -> bool {
+    NAMED_BELOW.iter().any(|(endpoint, names)| *endpoint == second && names.contains(&third))
 }
 
 fn accept(version: &str) -> Result<(), ApiError> {
@@ -160,7 +168,11 @@ mod tests {
         check("/api/v2/version", "501");
         check("/api/v1x/version", "400");
         check("/api/config/Filters", "/api/config/filters");
+        check("/api/config/foo", "/api/config");
+        check("/api/v1/stats/Threads/x", "/api/stats/threads");
+        check("/api/stats/foo/bar?a", "/api/stats?a");
         check("/api/query/last", "/api/query/last");
+        check("/api/query/foo", "/api/query");
         check("/Suggest?type=metrics", "/suggest?type=metrics");
         check("/s/Graph.CSS", "/s/graph.css");
         check("/s/", "/s");
