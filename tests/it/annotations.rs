@@ -49,6 +49,19 @@ fn a_range_of_global_annotations_is_by_their_start() {
     assert_eq!(one.json()["description"], "ms");
 }
 
+/// `A-ANNOTS`: what is yet to come is beyond the end that nobody named.
+#[test]
+fn a_range_without_an_end_ends_now() {
+    let daemon = Daemon::memory();
+    let notes = r#"[{"startTime":1356998410,"description":"past"},{"startTime":4000000000,"description":"to come"}]"#;
+    assert_eq!(daemon.post("/api/annotation/bulk", notes).status, 200);
+    let range = |query: &str| daemon.get(&format!("/api/annotations?{query}")).json();
+    assert_eq!(descriptions(&range("start_time=1356998400")), ["past"]);
+    assert_eq!(descriptions(&range("start_time=1356998400&end_time=4000000001")), ["past", "to come"]);
+    assert_eq!(range("start_time=4000000000"), serde_json::json!([]));
+    assert_eq!(range("start_time=4000000000000"), serde_json::json!([]));
+}
+
 /// `A-ANNOT`: OpenTSDB answers 500 to each of these, or takes it and breaks the queries of the metric.
 #[test]
 fn bad_requests_are_the_clients_fault() {
