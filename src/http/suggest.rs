@@ -29,7 +29,7 @@ impl Ask {
     fn new(kind: &str, prefix: &str, max: Option<&str>) -> Result<Self, ApiError> {
         let max = match max.filter(|text| !text.is_empty()) {
             None => 0,
-            Some(text) => text.parse::<i64>().map_err(|_| ApiError::bad("Unable to parse 'max' as a number"))?,
+            Some(text) => text.parse::<i32>().map_err(|_| ApiError::bad("Unable to parse 'max' as a number"))?,
         };
         let kind = match kind {
             "metrics" => UidKind::Metric,
@@ -62,6 +62,7 @@ pub(crate) async fn post(State(app): State<Arc<App>>, request: Request<Body>) ->
     let text = |name: &str| match members.get(name) {
         Some(Value::String(text)) => Some(text.clone()),
         Some(Value::Number(number)) => Some(number.to_string()),
+        Some(Value::Bool(flag)) => Some(flag.to_string()),
         _ => None,
     };
     let kind = text("type").filter(|kind| !kind.is_empty()).ok_or_else(|| ApiError::bad("Missing 'type' parameter"))?;
