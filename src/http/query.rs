@@ -38,10 +38,20 @@ use crate::seats::Seat;
 const SMALL_BYTES_MAX: usize = 8 << 10;
 const REGULAR: &[u8] = b"regexp";
 
-/// The query string. By `DELETE`, or a GET that means it, what it matches is to be deleted.
+/// The query string. By `DELETE`, or a GET that means it, what it matches is to be deleted. Where that is not allowed, such a
+/// GET is refused; to OpenTSDB it is one like any other, which `strict` keeps.
 pub(crate) async fn get(State(app): State<Arc<App>>, asker: Asker, call: Call) -> Result<Response, ApiError> {
-    let delete = call.meant()? == Method::DELETE;
-    let request = block_in_place(|| from_params(&call.params, delete, app.config.compat.strict))?;
+    let strict = app.config.compat.strict;
+    let mut delete = call.meant()? == Method::DELETE;
+    if delete && let Err(refused) = may_delete(&app, asker.role) {
+        if call.method == Method::DELETE || !strict || app.config.query.allow_delete {
+            // Before the request is read, as in OpenTSDB.
+            count_refusal(&app, &refused);
+            return Err(refused);
+        }
+        delete = false;
+    }
+    let request = block_in_place(|| from_params(&call.params, delete, strict))?;
     run(app, asker, request, Form::Api).await
 }
 
@@ -198,9 +208,10 @@ async fn run_with(
 
 /// Whether a query that deletes may: in a body as well, where OpenTSDB looks only at the method.
 fn may_run(app: &App, role: Role, request: &QueryRequest) -> Result<(), ApiError> {
-    if !request.delete {
-        return Ok(());
-    }
+    if request.delete { may_delete(app, role) } else { Ok(()) }
+}
+
+fn may_delete(app: &App, role: Role) -> Result<(), ApiError> {
     if !app.config.query.allow_delete || app.config.server.mode != Mode::ReadWrite {
         return Err(ApiError::delete_refused());
     }

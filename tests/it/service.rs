@@ -104,6 +104,10 @@ fn a_query_deletes_the_points_it_answers_where_that_is_allowed() {
         let daemon = Daemon::start(&data, store, "");
         assert_eq!(daemon.post("/api/put", points).status, 204);
         assert_eq!(daemon.post("/api/query", body).status, 400, "a body is no way around the switch");
+        for path in ["?start=1699999999&m=sum:m&method_override=delete", "?m=sum:m&method_override=delete"] {
+            let refused = daemon.get(&format!("/api/query{path}"));
+            assert!(refused.status == 400 && refused.text().contains("Deleting data is not enabled"), "{path}");
+        }
         let ask =
             |daemon: &Daemon| daemon.get("/api/query?start=1699999999&end=1700000100&m=sum:m").json()[0]["dps"].clone();
         if store == "embedded" {
