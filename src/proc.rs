@@ -20,6 +20,60 @@ impl Status {
     }
 }
 
+/// A thread of this process.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) state: ThreadState,
+}
+
+/// What a thread does, in Java's words. The system does not tell which waits end by a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ThreadState {
+    Runnable,
+    /// In the system, which does not let it be woken.
+    Blocked,
+    Waiting,
+    Terminated,
+}
+
+impl Thread {
+    /// All there are; those that end meanwhile are left out.
+    pub(crate) fn all() -> Vec<Self> {
+        let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let threads = tasks.filter_map(|task| {
+            let id = task.file_name().to_str()?.parse().ok()?;
+            Self::of_stat(id, &fs::read_to_string(task.path().join("stat")).ok()?)
+        });
+        threads.collect()
+    }
+
+    fn of_stat(id: u64, stat: &str) -> Option<Self> {
+        let (before, after) = stat.rsplit_once(')')?;
+        let name = before.split_once('(')?.1.to_owned();
+        let state = match after.trim_start().chars().next()? {
+            'R' => ThreadState::Runnable,
+            'D' => ThreadState::Blocked,
+            'Z' | 'X' => ThreadState::Terminated,
+            _ => ThreadState::Waiting,
+        };
+        Some(Self { id, name, state })
+    }
+}
+
+impl ThreadState {
+    /// As Java has it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Runnable => "RUNNABLE",
+            Self::Blocked => "BLOCKED",
+            Self::Waiting => "WAITING",
+            Self::Terminated => "TERMINATED",
+        }
+    }
+}
+
 /// Bytes that the machine could still give.
 pub(crate) fn available_bytes() -> u64 {
     bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default(), "MemAvailable")
@@ -54,6 +108,9 @@ mod tests {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 4 0 1 1 1";
         assert_eq!(cpu_of(stat).map(|seconds| (seconds * 10.0).round()), Some(30.0));
         assert!(cpu_of("").is_none());
+        let thread = Thread::of_stat(7, stat).unwrap();
+        assert_eq!((thread.id, &*thread.name, thread.state), (7, "a) b", ThreadState::Waiting));
+        assert!(Thread::all().iter().any(|thread| thread.state.name() == "RUNNABLE"));
         assert!(Status::read().bytes("VmRSS") > 0 && available_bytes() > 0);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Every name of OpenTSDB 2.4 is there, so that alerts on it keep working. Those of its HBase client (`tsd.hbase.rpcs` and
 //! the like) are there over HBase, with the calls as they are sent; else `tsd.storage.*` stand in for them. What cannot
-//! happen here is 0.
+//! happen here is 0. What is ours alone has a name of its own, so that no sum over a name of OpenTSDB's counts twice.
 
 use basalt_hbase::{Figures, ServerFigures};
 use basalt_ingest::{Door, DoorCounts, ProblemClass};
@@ -10,7 +10,7 @@ use basalt_schema::UidKind;
 use tokio::task::block_in_place;
 
 use crate::app::App;
-use crate::proc;
+use crate::proc::{self, Thread, ThreadState};
 
 /// One number: `tsd.` and its name, tags, value.
 #[derive(Clone, Debug)]
@@ -27,18 +27,30 @@ pub(crate) struct Stat {
 const NO_TAG: (&str, &str) = ("", "");
 const QUANTILES: [(&str, f64); 4] = [("50", 0.5), ("75", 0.75), ("90", 0.9), ("95", 0.95)];
 
-/// All numbers, in OpenTSDB's order.
+/// All numbers, in OpenTSDB's order; those of threads are in lines alone, as in OpenTSDB.
 ///
 /// *Cost*: three gets of the UID table's counters, which block, in turn with puts that look up names.
-pub(crate) async fn collect(app: &App) -> Vec<Stat> {
-    let mut stats = Stats(Vec::with_capacity(100));
+pub(crate) async fn collect(app: &App, form: Form) -> Vec<Stat> {
+    let mut stats = Stats(Vec::with_capacity(120));
     stats.doors(app);
+    if form == Form::Lines {
+        stats.threads(&Thread::all());
+    }
     let seat = app.askers.take().await;
     block_in_place(|| stats.names(app, seat.is_ok()));
     drop(seat);
     stats.points(app);
     stats.store(app);
     stats.0
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `/api/stats`.
+    Api,
+    /// `/stats` and telnet.
+    Lines,
 }
 
 struct Stats(Vec<Stat>);
@@ -49,10 +61,40 @@ impl Stats {
         self.0.push(Stat { name: format!("tsd.{name}"), tags, value });
     }
 
+    /// One that OpenTSDB counts by the class that it happened in.
+    fn put_of(&mut self, class: &'static str, name: &str, tag: (&'static str, &'static str), value: u64) {
+        self.put(name, tag, value);
+        if let Some(stat) = self.0.last_mut() {
+            stat.tags.push(("class", class));
+        }
+    }
+
     fn latency(&mut self, name: &str, tag: (&'static str, &'static str), ms: impl Fn(f64) -> u64) {
         for (text, quantile) in QUANTILES {
             self.put(&format!("{name}_{text}pct"), tag, ms(quantile));
         }
+    }
+
+    fn latency_of(&mut self, class: &'static str, method: &'static str, ms: impl Fn(f64) -> u64) {
+        for (text, quantile) in QUANTILES {
+            self.put_of(class, &format!("hbase.latency_{text}pct"), ("method", method), ms(quantile));
+        }
+    }
+
+    /// Threads by Java's states, of which some are none here.
+    fn threads(&mut self, threads: &[Thread]) {
+        let count = |wanted: ThreadState| threads.iter().filter(|thread| thread.state == wanted).count() as u64;
+        for (state, count) in [
+            ("new", 0),
+            ("runnable", count(ThreadState::Runnable)),
+            ("blocked", count(ThreadState::Blocked)),
+            ("waiting", count(ThreadState::Waiting)),
+            ("terminated", count(ThreadState::Terminated)),
+            ("timed_waiting", 0),
+        ] {
+            self.put("jvm.thread.states", ("state", state), count);
+        }
+        self.put("jvm.thread.count", NO_TAG, threads.len() as u64);
     }
 
     /// Connections, requests, queries.
@@ -126,15 +168,15 @@ impl Stats {
         self.put("jvm.ramfree", NO_TAG, proc::available_bytes());
         self.put("jvm.ramused", NO_TAG, proc::Status::read().bytes("VmRSS"));
         let put_ms = |quantile| app.metrics.put_latency.read(quantile).1 / 1_000;
-        self.latency("hbase.latency", ("method", "put"), put_ms);
+        self.latency_of("IncomingDataPoints", "put", put_ms);
         let points = app.points();
         let all = |pick: fn(&DoorCounts) -> u64| points.doors.iter().map(pick).sum::<u64>();
-        self.put("datapoints.added", ("type", "all"), all(|counts| counts.stored));
+        self.put_of("TSDB", "datapoints.added", ("type", "all"), all(|counts| counts.stored));
         for (door, counts) in Door::ALL.iter().zip(&points.doors) {
-            self.put("datapoints.added", ("type", door.label()), counts.stored);
+            self.put("points.stored", ("door", door.label()), counts.stored);
         }
         let query_ms = |quantile| app.metrics.query_latency.read(quantile).1 / 1_000;
-        self.latency("hbase.latency", ("method", "scan"), query_ms);
+        self.latency_of("TsdbQuery", "scan", query_ms);
     }
 
     /// The store; where rows are folded by it, OpenTSDB's queue of rows to compact is always empty.
@@ -175,8 +217,12 @@ impl Stats {
         for (kind, method) in [("get", "Get"), ("mutate", "Mutate"), ("multi", "Multi"), ("scan", "Scan")] {
             self.put("hbase.rpcs", ("type", kind), of(method));
         }
+        self.put("hbase.rpcs.batched", NO_TAG, of("Multi"));
+        // Changes go as soon as they are whole: there is no buffer of theirs to flush.
+        self.put("hbase.flushes", NO_TAG, 0);
         let sum = |pick: fn(&ServerFigures) -> u64| figures.servers.iter().map(pick).sum();
         self.put("hbase.connections.created", NO_TAG, sum(|server| server.connected));
+        self.put("hbase.connections.idle_closed", NO_TAG, 0);
         self.put("hbase.nsre", NO_TAG, figures.relocations);
         self.put("hbase.nsre.rpcs_delayed", NO_TAG, figures.retries);
         self.put("hbase.region_clients.open", NO_TAG, sum(|server| u64::from(server.connections > 0)));
@@ -201,5 +247,23 @@ pub(crate) async fn lines(app: &App, now_ms: u64) -> Vec<String> {
         let own: String = tags.iter().flat_map(|(key, text)| [" ", key, "=", text]).collect();
         format!("{name} {seconds} {value}{own}{shared}")
     };
-    collect(app).await.into_iter().map(line).collect()
+    collect(app, Form::Lines).await.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `O-STATS`: the names that OpenTSDB 2.4.1 has of its HBase client, in its order.
+    #[test]
+    fn o_stats_the_clients_names_are_told() {
+        let mut stats = Stats(Vec::new());
+        stats.cluster(&Figures { calls: vec![("Multi", 7)], ..Figures::default() });
+        let mut names: Vec<_> = stats.0.iter().map(|stat| stat.name.trim_start_matches("tsd.hbase.")).collect();
+        names.dedup();
+        let real = "root_lookups meta_lookups rpcs rpcs.batched flushes connections.created connections.idle_closed nsre \
+                    nsre.rpcs_delayed region_clients.open region_clients.idle_closed";
+        assert_eq!(names.join(" "), real);
+        assert_eq!(stats.0.iter().find(|stat| stat.name == "tsd.hbase.rpcs.batched").unwrap().value, 7);
+    }
 }

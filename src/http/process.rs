@@ -13,7 +13,7 @@ use super::error::ApiError;
 use super::json;
 use crate::app::App;
 use crate::clock;
-use crate::proc::Status;
+use crate::proc::{Status, Thread};
 use crate::version::VERSION;
 
 /// Memory, load and age of the process.
@@ -44,21 +44,10 @@ pub(crate) async fn jvm(State(app): State<Arc<App>>) -> Result<Response, ApiErro
 
 /// The process's threads; their stacks are not looked at.
 pub(crate) async fn threads() -> Result<Response, ApiError> {
-    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let told = tasks.filter_map(|task| {
-        let id: u64 = task.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(task.path().join("stat")).ok()?;
-        let (before, after) = stat.rsplit_once(')')?;
-        let name = before.split_once('(')?.1;
-        let state = match after.trim_start().chars().next()? {
-            'R' => "RUNNABLE",
-            'D' => "BLOCKED",
-            'Z' | 'X' => "TERMINATED",
-            _ => "WAITING",
-        };
-        Some(json!({
-            "threadID": id, "name": name, "state": state, "interrupted": false, "priority": 5, "stack": [],
-        }))
+    let told = Thread::all().into_iter().map(|Thread { id, name, state }| {
+        json!({
+            "threadID": id, "name": name, "state": state.name(), "interrupted": false, "priority": 5, "stack": [],
+        })
     });
     json::ok(&told.collect::<Vec<Value>>())
 }

@@ -11,7 +11,7 @@ use super::json::{self, TEXT};
 use super::params::Params;
 use crate::app::App;
 use crate::clock;
-use crate::stats::{Stat, collect, lines as stat_lines, shared_tags};
+use crate::stats::{Form, Stat, collect, lines as stat_lines, shared_tags};
 
 /// A list of points whose values are texts, as OpenTSDB has it.
 pub(crate) async fn api(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
@@ -22,7 +22,7 @@ pub(crate) async fn api(State(app): State<Arc<App>>) -> Result<Response, ApiErro
         tags.extend(own.into_iter().map(|(key, text)| (key.to_owned(), text.into())));
         json!({ "metric": name, "timestamp": seconds, "value": value.to_string(), "tags": tags })
     };
-    json::ok(&collect(&app).await.into_iter().map(point).collect::<Vec<Value>>())
+    json::ok(&collect(&app, Form::Api).await.into_iter().map(point).collect::<Vec<Value>>())
 }
 
 /// Which queries run and which have ended (`O-STATS-QUERY`).

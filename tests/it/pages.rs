@@ -218,6 +218,16 @@ fn o_stats_every_name_is_told() {
         assert!(stat["tags"]["host"].is_string(), "{stat}");
         assert_eq!(stat["tags"]["port"], daemon.port().to_string(), "{stat}");
     }
+    let names = told.iter().map(|stat| stat["metric"].as_str().unwrap()).collect::<Vec<_>>();
+    assert!(!names.iter().any(|name| name.starts_with("tsd.jvm.thread")), "in lines alone");
+    assert_eq!(names.iter().filter(|name| **name == "tsd.datapoints.added").count(), 1, "a sum counts points once");
+    let class = |name: &str, tag: &str, value: &str| {
+        let mut found = told.iter().filter(|stat| stat["metric"] == name && stat["tags"][tag] == value);
+        found.next().unwrap()["tags"]["class"].clone()
+    };
+    assert_eq!(class("tsd.datapoints.added", "type", "all"), "TSDB");
+    assert_eq!(class("tsd.hbase.latency_50pct", "method", "put"), "IncomingDataPoints");
+    assert_eq!(class("tsd.hbase.latency_95pct", "method", "scan"), "TsdbQuery");
     for line in STATS.split('|') {
         let words: Vec<&str> = line.split(' ').collect();
         let is_named = |stat: &&serde_json::Value| stat["metric"] == format!("tsd.{}", words[0]);
@@ -226,7 +236,13 @@ fn o_stats_every_name_is_told() {
             assert!(told.iter().filter(is_named).any(has_tag), "{line}: {value}");
         }
     }
-    assert!(daemon.talk("stats\n").lines().all(|line| line.ends_with(&format!(" port={}", daemon.port()))));
+    let lines = daemon.talk("stats\n");
+    assert!(lines.lines().all(|line| line.ends_with(&format!(" port={}", daemon.port()))));
+    let value =
+        |name: &str| lines.lines().find_map(|line| line.strip_prefix(name)?.split(' ').nth(1)?.parse::<u64>().ok());
+    assert!(value("tsd.jvm.thread.count ").unwrap() > 1);
+    let states = ["new", "runnable", "blocked", "waiting", "timed_waiting", "terminated"];
+    assert!(states.iter().all(|state| lines.contains(&format!(" state={state} "))));
 }
 
 /// `P-RT`: what is stored is told by every door, what is refused is not, and a listener that is away holds up nothing.
