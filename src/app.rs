@@ -317,7 +317,6 @@ pub(crate) fn query_options(config: &Config) -> Result<Options, Failure> {
 fn ingest_limits(config: &Config) -> IngestLimits {
     IngestLimits {
         body_bytes_max: config.http.max_body_bytes,
-        line_bytes_max: config.telnet.max_line_bytes,
         durability: match config.store.durability {
             Durability::Fsync => basalt_store::Durability::Fsync,
             Durability::Os => basalt_store::Durability::Os,

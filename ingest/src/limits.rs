@@ -1,6 +1,6 @@
 //! Bounds on what is taken in.
 
-/// Bounds on bodies, points and what is under way. The bytes of a body and of a line and the durability are settings of the
+/// Bounds on bodies, points and what is under way. The bytes of a body and the durability are settings of the
 /// server; the others are as they are here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestLimits {
@@ -8,8 +8,6 @@ pub struct IngestLimits {
     pub body_bytes_max: usize,
     /// Points of one body.
     pub body_points_max: usize,
-    /// Bytes of a telnet line with its end; OpenTSDB's framing has the same bound.
-    pub line_bytes_max: usize,
     /// Bytes of a metric, tag name or tag value. OpenTSDB has no bound but its store's on row keys.
     pub name_bytes_max: usize,
     /// Points under way, taken and not yet answered, over all doors.
@@ -32,7 +30,6 @@ impl Default for IngestLimits {
         Self {
             body_bytes_max: 64 << 20,
             body_points_max: 200_000,
-            line_bytes_max: 1024,
             name_bytes_max: 1024,
             inflight_points_max: 2_000_000,
             inflight_bytes_max: 256 << 20,

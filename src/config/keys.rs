@@ -115,7 +115,7 @@ keys! {
     http.enable_chunked: "take request bodies in chunks";
     http.cors_domains: "origins whose pages may ask, comma between them, or * for all; empty for none";
     http.cors_headers: "request headers that pages of other origins may send";
-    telnet.max_line_bytes [0..=16 << 20]: "longest telnet line";
+    telnet.max_line_bytes [0..=16 << 20]: "bytes of a telnet line that may wait for its end; a line that is there whole is taken at any length";
     telnet.idle_timeout_ms: "longest silence of a telnet connection; 0 is no limit";
     telnet.return_errors: "answer bad telnet puts with an error line";
     store.kind: "where the tables are: embedded in data_dir, memory (nothing is kept), or hbase (a cluster)";
