@@ -363,13 +363,8 @@ impl Wal {
         let mut state = self.state();
         if state.unmarked_since.take_if(|since| since.elapsed() >= MARK_AFTER).is_some() {
             drop(state);
-            self.mark();
+            self.writer().mark();
         }
-    }
-
-    /// Says behind the log's end that it is on disk, unless more was written since the last sync.
-    pub(crate) fn mark(&self) {
-        self.writer().mark();
     }
 
     /// Sleeps until there is something to do, and says whether the sync of the interval is due; `None` when the log closes.

@@ -2,8 +2,8 @@
 //!
 //! The log is whole up to the first place that does not read. Above the position
 //! that later records or the mark behind the log know to have been synced, that is
-//! a torn tail: it is cut off and told in one log line. Below it, bytes that were on disk have changed,
-//! and the log is refused: what it held was acknowledged.
+//! a torn tail: it is cut off and told in one log line. Below it, bytes that were
+//! on disk have changed, and the log is refused: what it held was acknowledged.
 //!
 //! A segment is entered only after the one before was synced to its end, and its
 //! first record says where that end was. So a gap between two segments shows too.

@@ -7,8 +7,8 @@
 //! cheap; and an id is never used for two logs' bytes without the header saying so.
 //!
 //! Or it is made of an old one whose records nobody needs any more (as `PostgreSQL` and
-//! `RocksDB` do): a new header and a mark of the log's end, in place of writing
-//! all of it twice. What it held stays behind that mark and is no record of the
+//! `RocksDB` do): a new header and zeros at the log's end, in place of writing
+//! all of it twice. What it held stays behind those zeros and is no record of the
 //! new segment, as each is bound to the id of the one that it was written for.
 
 use std::path::{Path, PathBuf};

@@ -132,7 +132,7 @@ impl Writer {
         if fitting == 0 {
             return self.roll(progress);
         }
-        self.mark_end(end);
+        self.put_zeros_behind(end);
         let path = || self.segment.id.path(&self.dir);
         self.segment
             .file
@@ -149,7 +149,7 @@ impl Writer {
 
     /// Puts zeros behind a group that ends at `end`, so that no record begins there. A segment that is used again still holds its
     /// old records behind that place.
-    fn mark_end(&mut self, end: u64) {
+    fn put_zeros_behind(&mut self, end: u64) {
         let zeros = usize::try_from(self.page_behind(end) - end).unwrap_or(0);
         self.scratch.resize(self.scratch.len() + zeros, 0);
     }
@@ -165,9 +165,8 @@ impl Writer {
     /// Neither synced nor needed: a power loss may take it or tear it. Then a damaged last record reads as a torn one.
     pub(super) fn mark(&self) {
         let header_bytes = record::HEADER_BYTES as u64;
-        let last =
-            self.segment.len.saturating_sub(header_bytes) / record::ALIGN_BYTES as u64 * record::ALIGN_BYTES as u64;
-        let at = self.page_behind(self.offset).min(last);
+        let last = self.segment.len.saturating_sub(header_bytes);
+        let at = self.page_behind(self.offset).min(last - last % record::ALIGN_BYTES as u64);
         let is_synced = self.offset == SEGMENT_HEADER_BYTES || self.synced == LogPos::new(self.segment.id, self.offset);
         if !is_synced || at < self.offset + header_bytes {
             return;

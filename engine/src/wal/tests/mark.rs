@@ -12,7 +12,7 @@ fn rested(is_marked: bool) -> (SimFs, u64) {
         wal.write_group(false);
     }
     if is_marked {
-        wal.mark();
+        wal.writer().mark();
     }
     (fs.process_kill(), wal.writer().bytes())
 }
@@ -43,7 +43,7 @@ fn records_go_over_a_mark_wherever_they_end() {
         for number in 0..6 {
             put(&wal, &payload(number, if number == 2 { len } else { 0 }), Durability::Fsync);
             wal.write_group(false);
-            wal.mark();
+            wal.writer().mark();
             let (_, held, cut) =
                 open_from(Arc::new(fs.snapshot()), options(Path::new("/d"), 16 << 10), (FIRST, 0)).unwrap();
             assert_eq!((held.len() as u64, cut), (number + 1, None), "{len} bytes");
