@@ -255,7 +255,7 @@ impl App {
         self.store.cluster_figures()
     }
 
-    /// The state of the store: `ok`, `disk_full`, `poisoned` or `unreachable`.
+    /// The state of the store: `ok`, `disk_full`, `no_descriptors`, `poisoned` or `unreachable`.
     pub(crate) fn health(&self) -> &'static str {
         self.store.health()
     }

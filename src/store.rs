@@ -172,6 +172,7 @@ impl Opened {
         match self.engine.as_ref()?.health() {
             Health::Ok => None,
             Health::DiskFull => Some("the disk is full; writes resume by themselves when there is space".to_owned()),
+            Health::NoDescriptors => Some(basalt_engine::Error::NoDescriptors.to_string()),
             Health::Poisoned { reason } => Some(reason.to_string()),
             _ => Some("the store takes no writes; the log says why".to_owned()),
         }
@@ -185,6 +186,7 @@ impl Opened {
         match self.engine.as_ref().map(|engine| engine.health()) {
             None | Some(Health::Ok) => "ok",
             Some(Health::DiskFull) => "disk_full",
+            Some(Health::NoDescriptors) => "no_descriptors",
             // No other state is known yet, and none of them would be better.
             Some(_) => "poisoned",
         }

@@ -98,7 +98,7 @@ impl Core {
     /// Flushes regions until no bound is passed, but for those that fail: they are tried again the next time.
     ///
     /// # Errors
-    /// The first; a full disk, or an engine that is poisoned, at once.
+    /// The first; want of room, or an engine that is poisoned, at once.
     pub(crate) fn flush_due(&self) -> Result<()> {
         let (mut failed, mut first) = (Vec::new(), Ok(()));
         while let Some((table, region)) = self.pick_flush(&failed) {
@@ -118,7 +118,7 @@ impl Core {
     /// Compacts until no merge is worth it, and splits regions until none is too large. One that fails keeps no other from it.
     ///
     /// # Errors
-    /// The first; a full disk, or an engine that is poisoned, at once.
+    /// The first; want of room, or an engine that is poisoned, at once.
     pub(crate) fn compact_due(&self) -> Result<()> {
         let (mut has_split, mut first) = (true, Ok(()));
         while std::mem::take(&mut has_split) {
@@ -145,7 +145,7 @@ impl Core {
 
     /// Whether an error is no region's own.
     fn is_of_all<T>(&self, done: &Result<T>) -> bool {
-        done.as_ref().is_err_and(Error::is_disk_full) || self.condition.check_alive().is_err()
+        done.as_ref().is_err_and(Error::is_want_of_room) || self.condition.check_alive().is_err()
     }
 
     pub(crate) fn flush_table(&self, table: &Table) -> Result<()> {

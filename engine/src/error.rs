@@ -79,6 +79,13 @@ pub enum Error {
     #[error("the disk is full; writes resume when space is freed")]
     DiskFull,
 
+    /// The process has as many files and connections open as the system lets it: as on a full disk, until some are closed.
+    #[error(
+        "no file of the log can be opened, as too many files and connections are open; writes resume when some are closed: \
+         raise LimitNOFILE"
+    )]
+    NoDescriptors,
+
     /// A sync failed or a worker died: nothing more is acknowledged until the
     /// process has restarted through recovery.
     #[error("the engine has stopped writing: {reason}")]
@@ -171,8 +178,13 @@ impl Error {
 
     /// Whether no descriptor was left to open a file with: nothing was changed.
     pub(crate) fn is_out_of_descriptors(&self) -> bool {
-        let Error::Io { op: IoOp::Create | IoOp::Open, source, .. } = self else { return false };
-        matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+        match self {
+            Error::NoDescriptors => true,
+            Error::Io { op: IoOp::Create | IoOp::Open, source, .. } => {
+                matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+            }
+            _ => false,
+        }
     }
 
     /// Whether there was no room, on the disk or among open files: it is tried again, and nothing is unknown.
@@ -192,7 +204,7 @@ impl Error {
                 ErrorKind::Invalid
             }
             Error::Locked { .. } => ErrorKind::Conflict,
-            Error::DiskFull | Error::Poisoned { .. } => ErrorKind::ReadOnly,
+            Error::DiskFull | Error::NoDescriptors | Error::Poisoned { .. } => ErrorKind::ReadOnly,
             Error::Throttled { .. } => ErrorKind::Throttled,
             Error::WorkerDied { .. } => ErrorKind::Bug,
             Error::Store(error) => error.kind(),
@@ -209,7 +221,7 @@ impl From<Error> for basalt_store::Error {
             Error::Store(error) => error,
             Error::Closed => basalt_store::Error::Closed,
             Error::Throttled { .. } => basalt_store::Error::Throttled { what: "the write queue" },
-            Error::DiskFull | Error::Poisoned { .. } => {
+            Error::DiskFull | Error::NoDescriptors | Error::Poisoned { .. } => {
                 basalt_store::Error::ReadOnly { reason: error.to_string().into() }
             }
             Error::Corrupt { file, offset, what, expected, found } => basalt_store::Error::Corrupt {

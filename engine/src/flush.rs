@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::beside::Beside;
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::health::Lack;
 use crate::id::RegionId;
 use crate::manifest::{Edit, Marks};
 use crate::memtable::Memtable;
@@ -68,7 +69,7 @@ impl Core {
     pub(crate) fn make_room(&self) -> Result<Lent<'_>> {
         // Lent first: as long as it is, nobody says that there is space again.
         let lent = self.reserve.lend()?;
-        self.condition.set_disk_full(true);
+        self.condition.set_lack(Some(Lack::Space));
         self.wal.wake();
         Ok(lent)
     }

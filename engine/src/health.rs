@@ -1,7 +1,7 @@
 //! Whether the engine may take writes, told in one place for all its threads.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use basalt_store::with_causes;
@@ -16,11 +16,20 @@ pub enum Health {
     Ok,
     /// Reads are served; writes are refused until there is space, then taken again.
     DiskFull,
+    /// As on a full disk: the log has no descriptor left to open a file with.
+    NoDescriptors,
     /// Reads are served; nothing more is acknowledged until a restart.
     Poisoned {
         /// The first failure, in words.
         reason: Arc<str>,
     },
+}
+
+/// What writes wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lack {
+    Space,
+    Descriptors,
 }
 
 /// Called once, with the reason, when the engine is poisoned; must not block.
@@ -31,7 +40,7 @@ pub(crate) struct Condition {
     /// Set once, never cleared: a failed sync is not undone by a good one.
     poisoned: OnceLock<Arc<str>>,
     /// Relaxed: a writer that reads it a moment late is refused a moment late.
-    disk_full: AtomicBool,
+    lack: AtomicU8,
     hook: Option<PoisonHook>,
 }
 
@@ -43,24 +52,31 @@ impl fmt::Debug for Condition {
 
 impl Condition {
     pub(crate) fn new(hook: Option<PoisonHook>) -> Condition {
-        Condition { poisoned: OnceLock::new(), disk_full: AtomicBool::new(false), hook }
+        Condition { poisoned: OnceLock::new(), lack: AtomicU8::new(0), hook }
     }
 
     pub(crate) fn health(&self) -> Health {
         match self.poisoned.get() {
             Some(reason) => Health::Poisoned { reason: Arc::clone(reason) },
-            None if self.disk_full.load(Ordering::Relaxed) => Health::DiskFull,
-            None => Health::Ok,
+            None => match self.lack() {
+                None => Health::Ok,
+                Some(Lack::Space) => Health::DiskFull,
+                Some(Lack::Descriptors) => Health::NoDescriptors,
+            },
         }
     }
 
     /// Whether a write may be taken.
     ///
     /// # Errors
-    /// `Poisoned` or `DiskFull`.
+    /// `Poisoned`, `DiskFull` or `NoDescriptors`.
     pub(crate) fn check(&self) -> Result<()> {
         self.check_alive()?;
-        if self.disk_full.load(Ordering::Relaxed) { Err(Error::DiskFull) } else { Ok(()) }
+        match self.lack() {
+            None => Ok(()),
+            Some(Lack::Space) => Err(Error::DiskFull),
+            Some(Lack::Descriptors) => Err(Error::NoDescriptors),
+        }
     }
 
     /// Whether anything may still be made durable.
@@ -87,27 +103,37 @@ impl Condition {
 
     /// Refuses writes until there is room; `cause` is what there was none for.
     pub(crate) fn set_no_room(&self, cause: &Error) {
-        if cause.is_out_of_descriptors() && !self.is_disk_full() {
-            let cause = with_causes(cause);
-            tracing::warn!(
-                cause,
-                "no descriptor is left for the log: writes wait as on a full disk; raise LimitNOFILE"
-            );
-        }
-        self.set_disk_full(true);
+        self.set_lack(Some(if cause.is_out_of_descriptors() { Lack::Descriptors } else { Lack::Space }));
     }
 
-    pub(crate) fn set_disk_full(&self, full: bool) {
-        if self.disk_full.swap(full, Ordering::Relaxed) != full {
-            if full {
-                tracing::warn!("the disk is full: writes are refused until there is space");
-            } else {
-                tracing::info!("there is space again: writes are taken");
-            }
+    /// Refuses writes, or takes them again.
+    pub(crate) fn set_lack(&self, lack: Option<Lack>) {
+        if self.lack.swap(word(lack), Ordering::Relaxed) == word(lack) {
+            return;
+        }
+        match lack {
+            Some(Lack::Space) => tracing::warn!("the disk is full: writes are refused until there is space"),
+            Some(Lack::Descriptors) => tracing::warn!(
+                "no descriptor is left to open a file of the log with: writes are refused until there is one; raise LimitNOFILE"
+            ),
+            None => tracing::info!("there is room again: writes are taken"),
         }
     }
 
-    pub(crate) fn is_disk_full(&self) -> bool {
-        self.disk_full.load(Ordering::Relaxed)
+    pub(crate) fn lack(&self) -> Option<Lack> {
+        match self.lack.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(Lack::Space),
+            _ => Some(Lack::Descriptors),
+        }
+    }
+}
+
+/// What stands for it in the atomic.
+const fn word(lack: Option<Lack>) -> u8 {
+    match lack {
+        None => 0,
+        Some(Lack::Space) => 1,
+        Some(Lack::Descriptors) => 2,
     }
 }

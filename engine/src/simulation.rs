@@ -359,9 +359,9 @@ impl History {
         Ok(())
     }
 
-    /// With space again, writes are taken again.
+    /// With room again, writes are taken again.
     fn free_space(&mut self, engine: &Engine) -> Told {
-        if engine.health() != Health::DiskFull || self.fs.is_dead() {
+        if !matches!(engine.health(), Health::DiskFull | Health::NoDescriptors) || self.fs.is_dead() {
             return Ok(());
         }
         self.fs.set_capacity(u64::MAX);

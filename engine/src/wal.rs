@@ -202,7 +202,7 @@ impl Wal {
     /// [`Wal::applied`]: without it the read points of the write's regions never move again.
     ///
     /// # Errors
-    /// `Poisoned`, `DiskFull`, `Throttled`, `Closed`: the write was not taken.
+    /// `Poisoned`, `DiskFull`, `NoDescriptors`, `Throttled`, `Closed`: the write was not taken.
     pub(crate) fn append(&self, write: Write) -> Result<u64> {
         let Write { record, numbers, level, held, regions } = write;
         self.condition.check()?;
@@ -283,7 +283,7 @@ impl Wal {
             return;
         }
         self.write_group(false);
-        if !self.writer().is_prepared() || self.condition.is_disk_full() {
+        if !self.writer().is_prepared() || self.condition.lack().is_some() {
             self.call();
         }
     }
@@ -291,13 +291,16 @@ impl Wal {
     /// Puts everything up to `sequence` on disk, on the caller's thread.
     ///
     /// # Errors
-    /// `DiskFull`: not all of it is on disk; a later call may succeed. `Poisoned`.
+    /// `DiskFull`, `NoDescriptors`: not all of it is on disk; a later call may succeed. `Poisoned`.
     pub(crate) fn sync_to(&self, sequence: u64) -> Result<()> {
         if self.state().commits.synced() < sequence {
             self.write_group(true);
         }
         self.condition.check_alive()?;
-        if self.state().commits.synced() < sequence { Err(Error::DiskFull) } else { Ok(()) }
+        if self.state().commits.synced() >= sequence {
+            return Ok(());
+        }
+        Err(self.condition.check().err().unwrap_or(Error::DiskFull))
     }
 
     /// The number of the last record on disk; the value grows as records are synced.
@@ -374,7 +377,7 @@ impl Wal {
             if state.closed {
                 return None;
             }
-            if self.condition.is_disk_full() {
+            if self.condition.lack().is_some() {
                 let retry = self.options.retry_interval;
                 let (woken, _) = self.work.wait_timeout(state, retry).unwrap_or_else(PoisonError::into_inner);
                 return (!woken.closed).then_some(false);
@@ -547,15 +550,15 @@ impl Wal {
             }
             // A lent reserve is for what makes room, such as flushes: a segment must not take that space, unless records wait
             // for one.
-            let is_lent = self.condition.is_disk_full() && self.reserve.is_lent();
+            let is_lent = self.condition.lack().is_some() && self.reserve.is_lent();
             let prepared = if is_lent && !writer.has_backlog() { Ok(()) } else { writer.prepare() };
             // So is the space of the old segments that are kept for reuse.
-            let given_back = if self.condition.is_disk_full() { writer.remove_retired() } else { Ok(()) };
+            let given_back = if self.condition.lack().is_some() { writer.remove_retired() } else { Ok(()) };
             prepared.and(given_back).map(|()| !writer.has_backlog())
         };
         let ready = prepared.and_then(|empty| if empty { self.reserve.fill().map(|()| true) } else { Ok(false) });
         match ready {
-            Ok(true) => self.condition.set_disk_full(false),
+            Ok(true) => self.condition.set_lack(None),
             Ok(false) => {}
             // No room for the next segment is not a failure yet: the current one still takes records.
             Err(error) if error.is_want_of_room() => {}

@@ -9,7 +9,7 @@ use crate::proc;
 use crate::version::VERSION;
 
 /// What the store may be, as `basalt_health` labels it.
-const HEALTH: [&str; 4] = ["ok", "disk_full", "poisoned", "unreachable"];
+const HEALTH: [&str; 5] = ["ok", "disk_full", "no_descriptors", "poisoned", "unreachable"];
 
 impl Page {
     /// Adds what the process is and how the daemon's parts stand.

@@ -1,6 +1,7 @@
 //! What is written ahead: before the change is in the memtables, and before the sync.
 
 use super::*;
+use crate::health::Lack;
 
 /// Written with the queue's other records, on disk and answered with the sync, which has it counted among those that share it.
 #[test]
@@ -72,10 +73,10 @@ fn nothing_is_written_ahead_when_nothing_may_be_or_another_thread_writes() {
     let files = wal.writer();
     wal.write_ahead();
     drop(files);
-    wal.condition.set_disk_full(true);
+    wal.condition.set_lack(Some(Lack::Space));
     wal.write_ahead();
     assert_eq!((wal.state().queue.len(), fs.calls()), (1, calls));
-    wal.condition.set_disk_full(false);
+    wal.condition.set_lack(None);
     wal.condition.poison(&Error::Poisoned { reason: "a test".into() });
     wal.write_ahead();
     assert_eq!(fs.calls(), calls);

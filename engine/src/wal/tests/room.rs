@@ -1,6 +1,7 @@
 //! A log for which there is no room.
 
 use super::*;
+use crate::health::Lack;
 
 #[test]
 fn a_full_disk_refuses_writes_and_resumes_by_itself() {
@@ -18,7 +19,7 @@ fn refuses_and_resumes(put: impl Fn(&Wal, &[u8]) -> Receiver<Result<()>>) {
     wal.make_ready();
     fs.set_capacity(fs.used_bytes());
     let mut answers = Vec::new();
-    while !wal.condition.is_disk_full() {
+    while wal.condition.lack().is_none() {
         answers.push(put(&wal, &payload(answers.len() as u64, 500)));
         wal.write_group(false);
         wal.make_ready();
@@ -59,7 +60,7 @@ fn a_full_disk_gets_the_segments_that_nobody_needs() {
     let names = || fs.list(Path::new("/d")).unwrap().len();
     wal.remove_before(wal.first_needed(*written.last().unwrap())).unwrap();
     assert_eq!(names(), writer::RETIRED_MAX + 2);
-    wal.condition.set_disk_full(true);
+    wal.condition.set_lack(Some(Lack::Space));
     wal.make_ready();
     assert_eq!(names(), 2);
 }
@@ -82,8 +83,8 @@ fn a_log_that_can_open_no_file_waits_until_it_can() {
         }
         without_spare += u64::from(!wal.writer().is_prepared());
     };
-    assert!(matches!(refused, Error::DiskFull) && without_spare > 5, "{refused}, {without_spare} of {taken}");
-    assert!(matches!(wal.append(write(Vec::new(), Durability::Os)), Err(Error::DiskFull)));
+    assert!(matches!(refused, Error::NoDescriptors) && without_spare > 5, "{refused}, {without_spare} of {taken}");
+    assert!(matches!(wal.append(write(Vec::new(), Durability::Os)), Err(Error::NoDescriptors)));
     fs.set_fault(None);
     wal.write_group(false);
     wal.make_ready();
