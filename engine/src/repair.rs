@@ -23,14 +23,12 @@ use crate::error::{Error, Result};
 use crate::id::FamilyId;
 use crate::io::{IoOp, publish};
 use crate::manifest::{Catalog, Edit, FileEntry, Manifest, Marks, SnapshotEntry};
-use crate::record::{self, Step};
+use crate::record::{self, Record, Step};
 use crate::recovery::open_file;
 use crate::side_log::forget_all;
 use crate::sstable::{FileId, Sstable, SstableOptions, SstableWriter};
 use crate::wal::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, segment_header, too_large};
 
-/// Records start at multiples of this: where a damaged one ends is found by trying.
-const RECORD_ALIGN_BYTES: usize = 8;
 /// A position in the log has four bytes for the place in a segment.
 const SEGMENT_BYTES_MAX: usize = u32::MAX as usize;
 
@@ -139,7 +137,7 @@ impl Folder {
             expected = id.next();
             let path = id.path(&self.dir);
             let bytes = self.read_whole(&path)?;
-            let len = bytes.len().next_multiple_of(RECORD_ALIGN_BYTES).min(SEGMENT_BYTES_MAX);
+            let len = bytes.len().next_multiple_of(record::ALIGN_BYTES).min(SEGMENT_BYTES_MAX);
             salvaged.segment_bytes_max = salvaged.segment_bytes_max.max(len);
             salvage_segment(&bytes, id, &path, &mut salvaged, losses);
             salvaged.segments.push(path);
@@ -402,17 +400,20 @@ fn salvage_segment(bytes: &[u8], id: SegmentId, path: &Path, salvaged: &mut Salv
             Step::Damaged(damage) => Some(damage),
         };
         let next = next_record(bytes, number, offset);
-        let end = next.unwrap_or(bytes.len());
+        let end = next.map_or(bytes.len(), |(next, _)| next);
         let written = bytes.get(offset..end).unwrap_or_default().iter().rposition(|byte| *byte != 0);
-        if let Some(written) = written.filter(|_| damage.is_some() || next.is_some()) {
+        // A mark that does not know of more is behind what was not written over, in a segment that is used again.
+        let here = LogPos::new(id, offset as u64).0;
+        let is_gap = next.is_some_and(|(_, found)| found.kind != MARK || found.synced > here);
+        if let Some(written) = written.filter(|_| damage.is_some() || is_gap) {
             let damage = damage.unwrap_or(record::Damage { what: "record header", expected: 1, found: 0 });
             let record::Damage { what, expected, found } = damage;
             let damage = Error::Corrupt { file: path.to_path_buf(), offset: offset as u64, what, expected, found };
-            let lost_bytes = next.map_or(written + 1, |next| next - offset);
+            let lost_bytes = next.map_or(written + 1, |(next, _)| next - offset);
             losses.push(lost(damage, offset as u64, lost_bytes as u64));
         }
         match next {
-            Some(next) => offset = next,
+            Some((next, _)) => offset = next,
             None => return,
         }
     }
@@ -420,15 +421,38 @@ fn salvage_segment(bytes: &[u8], id: SegmentId, path: &Path, salvaged: &mut Salv
 
 /// A record that ends within its padding, filled up.
 fn padded(mut record: Vec<u8>) -> Vec<u8> {
-    record.resize(record.len().next_multiple_of(RECORD_ALIGN_BYTES), 0);
+    record.resize(record.len().next_multiple_of(record::ALIGN_BYTES), 0);
     record
 }
 
-/// The first place behind `offset` where a record proves whole.
-fn next_record(bytes: &[u8], number: u64, offset: usize) -> Option<usize> {
-    let from = offset.next_multiple_of(RECORD_ALIGN_BYTES);
-    (from..bytes.len())
-        .step_by(RECORD_ALIGN_BYTES)
-        .skip_while(|at| *at <= offset)
-        .find(|at| matches!(record::read(bytes, number, *at), Step::Record(_)))
+/// The first place behind `offset` where a record proves whole: where a damaged one ends is found by trying.
+fn next_record(bytes: &[u8], number: u64, offset: usize) -> Option<(usize, Record<'_>)> {
+    let from = offset.next_multiple_of(record::ALIGN_BYTES);
+    (from..bytes.len()).step_by(record::ALIGN_BYTES).skip_while(|at| *at <= offset).find_map(|at| {
+        match record::read(bytes, number, at) {
+            Step::Record(found) => Some((at, found)),
+            Step::End | Step::Damaged(_) => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a segment that is used again and has a mark only, what lies between is of the segment before.
+    #[test]
+    fn what_the_mark_behind_it_does_not_know_of_is_no_loss() {
+        let check = |synced: LogPos, losses_count| {
+            let mut bytes = vec![0; 8192];
+            bytes[64..4096].fill(7);
+            let mark = record::mark(MARK, 2, 4096, 9, synced.0);
+            bytes[4096..4096 + mark.len()].copy_from_slice(&mark);
+            let (mut salvaged, mut losses) = (Salvaged::default(), Vec::new());
+            salvage_segment(&bytes, SegmentId(2), Path::new("2.wal"), &mut salvaged, &mut losses);
+            assert_eq!(losses.len(), losses_count, "{losses:?}");
+        };
+        check(LogPos::new(SegmentId(1), 500), 0);
+        check(LogPos::new(SegmentId(2), 4096), 1);
+    }
 }
