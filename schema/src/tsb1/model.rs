@@ -132,7 +132,8 @@ impl Model {
         }
     }
 
-    /// Writes qualifier and value of the cell, which replace what the two hold. `None`: the model tells no cell.
+    /// Writes qualifier and value of the cell, which replace what the two hold. `None`: the model tells no cell, as of words
+    /// or of offsets that none holds.
     pub(super) fn give(&mut self, qualifier: &mut Vec<u8>, value: &mut Vec<u8>) -> Option<()> {
         self.restore_words()?;
         qualifier.clear();
@@ -147,10 +148,12 @@ impl Model {
         match flags {
             // Fast path: nearly every hour of a collector.
             Some(flags) if self.times.pace == Pace::Regular && !self.is_millis => {
+                times::fits_regular(self.times, self.count).then_some(())?;
                 self.put_regular_qualifiers(qualifier, flags);
             }
             _ => {
                 times::restore(self.times, &self.time_residuals, self.count, &mut self.offsets);
+                times::fit(&self.offsets, self.is_millis).then_some(())?;
                 self.put_all_qualifiers(qualifier, flags);
             }
         }
@@ -214,7 +217,8 @@ impl Model {
             let is_millis = kind & KIND_MILLIS != 0;
             let offset_ms = if self.is_millis { *offset } else { offset.wrapping_mul(1000) };
             let flags = kind & !KIND_MILLIS;
-            if kind & !(KIND_MILLIS | 0xF) != 0 || (!is_millis && !offset_ms.is_multiple_of(1000)) {
+            let is_second = || offset_ms.is_multiple_of(1000) && times::fit(&[offset_ms / 1000], false);
+            if kind & !(KIND_MILLIS | 0xF) != 0 || !(is_millis || is_second()) {
                 return None;
             }
             put_qualifiers(qualifier, &[if is_millis { offset_ms } else { offset_ms / 1000 }], [flags], is_millis);
@@ -420,5 +424,39 @@ fn put_float(out: &mut Vec<u8>, word: u64, flags: u8) {
         out.extend_from_slice(&narrowed(f64::from_bits(word)).to_be_bytes());
     } else {
         out.extend_from_slice(&word.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those of a foreign block: no writer makes them.
+    #[test]
+    fn no_cell_has_offsets_that_no_qualifier_holds() {
+        let check = |pace, kinds, is_millis, last: u64| {
+            let gives = |first| {
+                let mut model = Model { count: 2, kinds, is_millis, told: vec![0; 2], ..Model::default() };
+                model.times = Times { pace, first, step: 0 };
+                model.time_residuals = vec![0; pace.residuals_count(2)];
+                model.guess.predictor = Predictor::Words;
+                model.residuals = vec![1; 2];
+                model.give(&mut Vec::new(), &mut Vec::new()).is_some()
+            };
+            assert_eq!((gives(last), gives(last + 1)), (true, false), "{pace:?} {kinds:?} {is_millis}");
+        };
+        for pace in [Pace::Regular, Pace::Grid, Pace::Steps] {
+            check(pace, Kinds::Ints, false, 4095);
+            check(pace, Kinds::Ints, true, 4_194_303);
+            check(pace, Kinds::Told, false, 4095);
+        }
+        // Seconds in a row of milliseconds: the next second that is told in them has no place.
+        let mut model = Model { count: 1, kinds: Kinds::Told, is_millis: true, told: vec![0], ..Model::default() };
+        model.guess.predictor = Predictor::Words;
+        model.residuals = vec![1];
+        for (first, fits) in [(4_095_000, true), (4_095_001, false), (4_096_000, false)] {
+            model.times = Times { pace: Pace::Regular, first, step: 0 };
+            assert_eq!(model.give(&mut Vec::new(), &mut Vec::new()).is_some(), fits, "{first}");
+        }
     }
 }

@@ -69,6 +69,19 @@ pub(super) fn tell(offsets: &[u32], residuals: &mut Vec<u64>, steps: &mut Vec<i6
     times(Pace::Steps, median)
 }
 
+/// Whether qualifiers hold the offsets in seconds of `count` points that are a step apart.
+pub(super) fn fits_regular(times: Times, count: usize) -> bool {
+    let steps = i128::try_from(count.saturating_sub(1)).unwrap_or(i128::MAX);
+    let last = i128::from(times.step).checked_mul(steps).map(|span| i128::from(times.first) + span);
+    [Some(i128::from(times.first)), last].into_iter().all(|end| end.is_some_and(|end| (0..1 << 12).contains(&end)))
+}
+
+/// Whether qualifiers hold these offsets, in milliseconds or in seconds.
+pub(super) fn fit(offsets: &[u32], is_millis: bool) -> bool {
+    let limit = offset_ms_limit(is_millis) / if is_millis { 1 } else { 1000 };
+    offsets.iter().all(|offset| u64::from(*offset) < limit)
+}
+
 /// Puts `count` offsets back; the residuals are as many as the pace has. Offsets that nobody told wrap.
 pub(super) fn restore(times: Times, residuals: &[u64], count: usize, offsets: &mut Vec<u32>) {
     offsets.clear();
@@ -166,6 +179,28 @@ mod tests {
         assert_eq!(check(&[0, 11, 19, 31, 39, 51, 60]), Pace::Grid);
         assert_eq!(check(&[0, 10, 20, 50, 60, 70, 80]), Pace::Steps);
         check(&[5, 5, 5, 5, 0, 4_194_303]);
+    }
+
+    #[test]
+    fn regular_offsets_fit_if_both_ends_do() {
+        let check = |first, step, count, expected: bool| {
+            let times = Times { pace: Pace::Regular, first, step };
+            assert_eq!(fits_regular(times, count), expected, "{times:?} of {count}");
+            let mut offsets = Vec::new();
+            restore(times, &[], count, &mut offsets);
+            assert!(!expected || fit(&offsets, false), "{offsets:?}");
+        };
+        check(0, 0, 1, true);
+        check(4095, i64::MIN, 1, true);
+        check(4096, 0, 1, false);
+        check(0, 1, 4096, true);
+        check(0, 1, 4097, false);
+        check(4095, -1, 4096, true);
+        check(4095, -1, 4097, false);
+        check(1 << 32, 0, 1, false);
+        check(0, 1 << 32, 2, false);
+        check(u64::MAX, 1, 2, false);
+        check(0, i64::MAX, 1 << 20, false);
     }
 
     /// A qualifier has 12 bits for seconds and 22 for milliseconds.
