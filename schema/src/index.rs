@@ -99,13 +99,19 @@ impl SeriesIndex {
     /// Adds the series of a metric and the bytes of its tag pairs, or finds it.
     fn add_parts(&self, metric: Uid, tags: &[u8]) -> Result<SeriesId> {
         let metric = self.metric_or_new(metric);
-        if let Some(id) = self.find(&metric, &read(&metric.series), tags) {
-            return Ok(id);
-        }
+        let known_set = {
+            let (_held, table) = (read(&metric.series), read(&self.table));
+            let set = table.set(tags);
+            if let Some(id) = set.and_then(|set| table.find_in(metric.number, set)) {
+                return Ok(SeriesId(id));
+            }
+            set
+        };
         let mut series = write(&metric.series);
         let id = {
             let mut table = write(&self.table);
-            let set = table.set(tags);
+            // A set keeps its number; one that was not known may have come meanwhile.
+            let set = known_set.or_else(|| table.set(tags));
             if let Some(id) = set.and_then(|set| table.find_in(metric.number, set)) {
                 return Ok(SeriesId(id));
             }
