@@ -15,15 +15,13 @@ pub use fault::LastFault;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use basalt_schema::{BaseTime, Schema, TagPair, Tsuid, Uid, UidKind, tags_text};
+use basalt_schema::{BaseTime, Schema, TagPair, Tsuid, Uid, UidKind};
 use serde::Deserialize;
 
 use crate::cancel::Budget;
 use crate::discover;
-use crate::error::FilterFault;
-use crate::filter::fault;
 use crate::names;
-use crate::{Error, Options, Result};
+use crate::{Error, NamedSeries, Options, Result};
 use answer::Teller;
 use lookup::Lookup;
 use series::{MetSets, TagSets, Wanted};
@@ -118,38 +116,9 @@ impl LastRequest {
 impl LastQuery {
     /// Reads `metric` or `metric{key=value,…}`.
     fn from_text(text: &str) -> Result<Self> {
-        let (metric, inner) = match text.split_once('{') {
-            None => (text, ""),
-            Some((metric, braces)) => {
-                let missing = || Error::Grammar { text: text.into(), fault: crate::GrammarFault::MissingBrace };
-                (metric, braces.strip_suffix('}').ok_or_else(missing)?)
-            }
-        };
-        // In their order, as OpenTSDB tells of those that came before.
-        let mut tags: Vec<(&str, &str)> = Vec::new();
-        for tag in inner.split(',').filter(|_| !inner.is_empty()) {
-            let invalid = || {
-                let source = Box::new(fault(tag, FilterFault::Pair));
-                Error::InTag { what: "tag", text: tag.into(), source }
-            };
-            let (key, value) = tag.split_once('=').ok_or_else(invalid)?;
-            if key.is_empty() || value.is_empty() || value.contains('=') {
-                return Err(invalid());
-            }
-            match tags.iter().find(|(known, _)| *known == key) {
-                Some((_, same)) if *same == value => {}
-                Some(_) => return Err(duplicate(tag, &tags)),
-                None => tags.push((key, value)),
-            }
-        }
-        let tags = tags.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-        Ok(Self { metric: Some(metric.to_owned()), tags: Some(tags), tsuids: Vec::new() })
+        let NamedSeries { metric, tags } = text.parse()?;
+        Ok(Self { metric: Some(metric), tags: Some(tags.into_iter().collect()), tsuids: Vec::new() })
     }
-}
-
-fn duplicate(tag: &str, tags: &[(&str, &str)]) -> Error {
-    let before = tags_text(tags.iter().map(|(key, value)| (*key, Some(*value))));
-    Error::InTag { what: "tag", text: tag.into(), source: Box::new(fault(tag, FilterFault::Duplicate(before.into()))) }
 }
 
 /// The series of a request in its order, but for those that a metric and some tags mean: of these TSUIDs tell the order.

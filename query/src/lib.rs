@@ -46,6 +46,7 @@ mod last;
 mod limits;
 mod memory;
 mod merge;
+mod named_series;
 mod names;
 mod options;
 mod piece;
@@ -71,6 +72,7 @@ pub use gexp::{FormulaFault, Formulas};
 pub use histogram::HistogramQuery;
 pub use last::{LastAnswer, LastFault, LastMetric, LastPoint, LastQuery, LastRequest, LastTags, TagNames};
 pub use limits::{LimitOverrides, LimitOverridesError, Limits};
+pub use named_series::NamedSeries;
 pub use options::{Compat, Options};
 pub use request::{
     FILTERS_MAX, GetParameters, Query, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, Source, SubQuery,

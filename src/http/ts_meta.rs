@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::Method;
 use axum::response::Response;
-use basalt_schema::{EditMode, Error, Schema, TsMeta, TsMetaEdit, Tsuid, UidKind, tags_text};
+use basalt_query::NamedSeries;
+use basalt_schema::{EditMode, Error, Schema, TsMeta, TsMetaEdit, Tsuid, UidKind};
 
 use super::annotation::{mode_of, series_of};
 use super::call::Call;
@@ -17,12 +18,6 @@ use crate::clock;
 
 /// Meta objects answered at most.
 const METAS_MAX: usize = 100_000;
-
-/// Tags that a series may be named by: far more than it may have.
-const TAGS_MAX: usize = 100;
-
-/// A series by its names: metric and tags.
-type Named = (String, Vec<(String, String)>);
 
 /// A series' meta object as a request names it.
 #[derive(Debug)]
@@ -57,7 +52,7 @@ async fn fetch(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
 /// The objects of a metric's series. OpenTSDB knows no `*` for a value and stumbles over unknown tags: so does `strict`.
 async fn fetch_named(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
     let strict = app.config.compat.strict;
-    let (metric, tags) = parse_series(call.params.required("m")?).map_err(ApiError::bad_twice)?;
+    let NamedSeries { metric, tags } = named(call)?;
     let found = app
         .with_schema(move |schema| {
             let unknown = |cause: Error| ApiError::of_ts_meta(&cause, "Unable to find one of the UIDs");
@@ -79,11 +74,7 @@ async fn edit(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, 
     let strict = app.config.compat.strict;
     let mut wanted = Wanted::of_call(call)?;
     let mode = mode_of(method);
-    let named = if wanted.tsuid.is_empty() {
-        Some(parse_series(call.params.required("m")?).map_err(ApiError::bad_twice)?)
-    } else {
-        None
-    };
+    let named = wanted.tsuid.is_empty().then(|| named(call)).transpose()?;
     let may_create = call.params.last("create") == Some("true");
     let edited = app
         .with_schema(move |schema| match named {
@@ -177,7 +168,7 @@ impl Wanted {
     fn edit_named(
         &mut self,
         schema: &Schema,
-        (metric, tags): &Named,
+        NamedSeries { metric, tags }: &NamedSeries,
         mode: EditMode,
         create: Option<bool>,
     ) -> Result<Option<TsMeta>, ApiError> {
@@ -205,50 +196,7 @@ fn tsuid_of(schema: &Schema, hex: &str) -> Result<Tsuid, Fault> {
     series_of(hex, schema.layout().widths)?.ok_or_else(|| "UID was empty".into())
 }
 
-/// `metric` or `metric{key=value,...}`, each key once.
-fn parse_series(text: &str) -> Result<Named, Fault> {
-    let Some((metric, rest)) = text.split_once('{') else { return Ok((text.to_owned(), Vec::new())) };
-    let tags = rest.strip_suffix('}').ok_or_else(|| format!("Missing '}}' at the end of: {text}"))?;
-    let mut found: Vec<(String, String)> = Vec::new();
-    if tags.split(',').nth(TAGS_MAX).is_some() {
-        return Err(format!("More than {TAGS_MAX} tags"));
-    }
-    for tag in tags.split(',').filter(|_| !tags.is_empty()) {
-        let pair =
-            tag.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty() && !value.contains('='));
-        let (key, value) = pair.ok_or_else(|| format!("When parsing tag '{tag}': invalid tag: {tag}"))?;
-        match found.iter().find(|(known, _)| known == key) {
-            Some((_, same)) if same == value => {}
-            Some(_) => {
-                let before = tags_text(found.iter().map(|(key, value)| (&**key, Some(&**value))));
-                return Err(format!("When parsing tag '{tag}': duplicate tag: {tag}, tags={before}"));
-            }
-            None => found.push((key.to_owned(), value.to_owned())),
-        }
-    }
-    Ok((metric.to_owned(), found))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_series_is_read_whole_or_refused() {
-        // M-TSMETA
-        let check = |text: &str, expected: &str| {
-            let found = parse_series(text).map(|(metric, tags)| {
-                let tags = tags.iter().map(|(key, value)| format!(" {key}={value}"));
-                metric + &tags.collect::<String>()
-            });
-            assert_eq!(found.unwrap_or_else(|fault| fault), expected, "{text}");
-        };
-        check("m", "m");
-        check("m{}", "m");
-        check("m{a=b,c=*,a=b}", "m a=b c=*");
-        check("m{a=b,a=c}", "When parsing tag 'a=c': duplicate tag: a=c, tags={a=b}");
-        check("m{a", "Missing '}' at the end of: m{a");
-        check("m{a=}", "When parsing tag 'a=': invalid tag: a=");
-        check("m{a=b=c}", "When parsing tag 'a=b=c': invalid tag: a=b=c");
-    }
+/// The series that `m` names.
+fn named(call: &Call) -> Result<NamedSeries, ApiError> {
+    call.params.required("m")?.parse().map_err(|cause: basalt_query::Error| ApiError::bad_twice(cause.to_string()))
 }
