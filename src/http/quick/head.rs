@@ -51,7 +51,7 @@ impl<'a> Head<'a> {
                 }
             } else if header.name.eq_ignore_ascii_case("content-type") {
                 // Bodies in other charsets are decoded before they are read.
-                if Charset::of(header.value) != Some(Charset::Utf8) {
+                if Charset::of(header.value) != Ok(Charset::Utf8) {
                     return None;
                 }
             } else if MEANINGFUL.iter().any(|name| header.name.eq_ignore_ascii_case(name)) {
