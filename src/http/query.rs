@@ -38,20 +38,10 @@ use crate::seats::Seat;
 const SMALL_BYTES_MAX: usize = 8 << 10;
 const REGULAR: &[u8] = b"regexp";
 
-/// The query string. By `DELETE`, or a GET that means it, what it matches is to be deleted. Where that is not allowed, such a
-/// GET is refused; to OpenTSDB it is one like any other, which `strict` keeps.
+/// The query string. By `DELETE`, or a GET that means it, what it matches is to be deleted.
 pub(crate) async fn get(State(app): State<Arc<App>>, asker: Asker, call: Call) -> Result<Response, ApiError> {
-    let strict = app.config.compat.strict;
-    let mut delete = call.meant()? == Method::DELETE;
-    if delete && let Err(refused) = may_delete(&app, asker.role) {
-        if call.method == Method::DELETE || !strict || app.config.query.allow_delete {
-            // Before the request is read, as in OpenTSDB.
-            count_refusal(&app, &refused);
-            return Err(refused);
-        }
-        delete = false;
-    }
-    let request = block_in_place(|| from_params(&call.params, delete, strict))?;
+    let delete = deletes(&app, &call, asker.role).inspect_err(|refused| count_refusal(&app, refused))?;
+    let request = block_in_place(|| from_params(&call.params, delete, app.config.compat.strict))?;
     run(app, asker, request, Form::Api).await
 }
 
@@ -209,6 +199,16 @@ async fn run_with(
 /// Whether a query that deletes may: in a body as well, where OpenTSDB looks only at the method.
 fn may_run(app: &App, role: Role, request: &QueryRequest) -> Result<(), ApiError> {
     if request.delete { may_delete(app, role) } else { Ok(()) }
+}
+
+/// Whether what a query string matches is to be deleted; told before the request is read, as OpenTSDB does. Where deleting is
+/// off a GET that means it is refused; to OpenTSDB it is one like any other, which `strict` keeps.
+fn deletes(app: &App, call: &Call, role: Role) -> Result<bool, ApiError> {
+    if call.meant()? != Method::DELETE {
+        return Ok(false);
+    }
+    let is_any_other = app.config.compat.strict && call.method == Method::GET && !app.config.query.allow_delete;
+    if is_any_other { Ok(false) } else { may_delete(app, role).map(|()| true) }
 }
 
 fn may_delete(app: &App, role: Role) -> Result<(), ApiError> {
