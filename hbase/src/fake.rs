@@ -20,6 +20,9 @@ use crate::pb::client::{ScanRequest, ScanResponse};
 use crate::pb::cluster::{GetMetaRegionLocationsResponse, RegionInfo, RegionLocation, ServerName, TableState};
 use crate::pb::rpc::{CellBlockMeta, ConnectionHeader, ExceptionResponse, RequestHeader, ResponseHeader};
 
+/// Longest that a test waits for what must come.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
 /// A call as it came.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -122,12 +125,11 @@ impl Fake {
         fake
     }
 
-    /// A client of it that is not patient.
+    /// A client of it that hardly pauses. What it waits for in vain takes long: the test moves the clock.
     pub(crate) fn client(&self) -> Arc<Cluster> {
         let mut options = HBaseOptions::of_masters([format!("127.0.0.1:{}", self.port)]);
         (options.pause, options.busy_pause) = (Duration::from_millis(1), Duration::from_millis(1));
-        options.call_timeout = Duration::from_millis(200);
-        options.operation_timeout = Duration::from_secs(20);
+        (options.call_timeout, options.operation_timeout) = (SOON, SOON * 3);
         Arc::new(Cluster::new(options).unwrap())
     }
 

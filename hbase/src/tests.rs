@@ -14,7 +14,7 @@ use crate::cells;
 use crate::cluster::Cluster;
 use crate::connection::{Address, Service};
 use crate::error::CallError;
-use crate::fake::{Asked, Does, Fake, table};
+use crate::fake::{Asked, Does, Fake, SOON, table};
 use crate::pb::client::{
     Cell, CellResult, MultiRequest, MultiResponse, MutateRequest, MutateResponse, RegionActionResult,
     ResultOrException, ScanRequest, ScanResponse,
@@ -22,9 +22,6 @@ use crate::pb::client::{
 use crate::pb::cluster::TableState;
 use crate::pb::rpc::{Empty, NameBytesPair};
 use crate::scan::Walk;
-
-/// Longest that a test waits for what must come.
-const SOON: Duration = Duration::from_secs(20);
 
 fn address(fake: &Fake) -> Address {
     Address { host: "127.0.0.1".into(), port: fake.port }
@@ -36,6 +33,28 @@ fn puts(keys: &[&str]) -> MutationBatch {
         batch.row(key.as_bytes()).unwrap().put(b"f", b"q", None, b"v").unwrap();
     }
     batch
+}
+
+/// Waits for what comes by itself.
+async fn soon(mut is_so: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < SOON, "it does not come");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Lets time go by for the client, at once.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+/// Has the first call of a method wait for its answer in vain.
+async fn unanswered(fake: &Fake, client: &Cluster, method: &str) {
+    soon(|| !fake.calls(method).is_empty()).await;
+    pass(client.options.call_timeout).await;
 }
 
 async fn state(client: Arc<Cluster>, at: Address, state: i32) -> i32 {
@@ -79,7 +98,10 @@ async fn silence_is_unknown_and_ends_the_connection() {
         client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), until).await
     };
     assert!(ask("Ask", SOON).await.is_ok());
+    // Where nothing comes, the wait takes no real time.
+    tokio::time::pause();
     let told = ask("Silent", client.options.call_timeout).await;
+    tokio::time::resume();
     assert!(matches!(told, Err(CallError::Unknown(error)) if error.kind() == ErrorKind::Unavailable));
     assert!(ask("Ask", SOON).await.is_ok());
     assert_eq!(fake.world.lock().unwrap().connections, 2);
@@ -99,12 +121,17 @@ async fn impatience_ends_no_connection() {
         client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), until).await
     };
     assert!(ask("Ask", SOON).await.is_ok());
+    tokio::time::pause();
     assert!(ask("Silent", Duration::from_millis(5)).await.is_err());
+    tokio::time::resume();
     assert!(ask("Ask", SOON).await.is_ok());
     assert_eq!(fake.world.lock().unwrap().connections, 1);
+    tokio::time::pause();
     for _ in 0..3 {
-        assert!(ask("Silent", client.options.call_timeout / 4).await.is_err());
+        // The third is the first by whose end half of a call's time is over.
+        assert!(ask("Silent", client.options.call_timeout / 5).await.is_err());
     }
+    tokio::time::resume();
     assert!(ask("Ask", SOON).await.is_ok());
     assert_eq!(fake.world.lock().unwrap().connections, 2);
 }
@@ -205,10 +232,17 @@ async fn an_answer_told_twice_settles_no_other_row() {
 async fn a_put_that_nobody_answers_is_unknown() {
     let fake = Fake::start(|_| Does::Silence).await;
     let mut options = fake.client().options.clone();
-    options.operation_timeout = Duration::from_millis(400);
-    options.call_timeout = Duration::from_millis(100);
+    options.operation_timeout = options.call_timeout * 3 / 2;
     let client = Arc::new(Cluster::new(options).unwrap());
-    let error = client.apply(&table(), puts(&["a"])).await.unwrap_err();
+    let two_attempts = async {
+        for attempt in 1..=2 {
+            soon(|| fake.calls("Multi").len() == attempt).await;
+            pass(client.options.call_timeout).await;
+        }
+    };
+    let table = table();
+    let (applied, ()) = tokio::join!(client.apply(&table, puts(&["a"])), two_attempts);
+    let error = applied.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("unknown"), "{error}");
 }
@@ -223,17 +257,21 @@ async fn what_may_have_been_done_is_unknown_though_it_was_refused_since() {
     })
     .await;
     let mut options = fake.client().options.clone();
-    options.operation_timeout = Duration::from_secs(2);
-    options.call_timeout = Duration::from_millis(100);
-    options.pause = Duration::from_millis(900);
+    // There is time for one pause, and not for the next, which is twice as long.
+    (options.pause, options.operation_timeout) = (SOON * 5, SOON * 10);
     let client = Arc::new(Cluster::new(options).unwrap());
+    let two_attempts = async |method: &'static str| {
+        let retries = client.tally.retries.get();
+        unanswered(&fake, &client, method).await;
+        soon(|| client.tally.retries.get() > retries).await;
+        // It may be a tenth longer.
+        pass(client.options.pause * 6 / 5).await;
+    };
     let (table, increment) = (table(), increment());
-    let errors = [
-        client.apply(&table, puts(&["a"])).await.unwrap_err(),
-        client.increment(&table, &increment).await.unwrap_err(),
-    ];
-    assert_eq!(fake.calls("Multi").len(), 2);
-    for error in errors {
+    let (applied, ()) = tokio::join!(client.apply(&table, puts(&["a"])), two_attempts("Multi"));
+    let (added, ()) = tokio::join!(client.increment(&table, &increment), two_attempts("Mutate"));
+    assert_eq!((fake.calls("Multi").len(), fake.calls("Mutate").len()), (2, 2));
+    for error in [applied.unwrap_err(), added.unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().contains("unknown"), "{error}");
     }
@@ -245,8 +283,9 @@ async fn a_tombstone_over_the_newest_version_is_not_sent_again() {
     let fake = Fake::start(|_| Does::Silence).await;
     let mut batch = MutationBatch::new(Durability::Fsync);
     batch.row(b"r").unwrap().delete(b"f", b"q", None).unwrap();
-    let error = fake.client().apply(&table(), batch).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let (client, table) = (fake.client(), table());
+    let (applied, ()) = tokio::join!(client.apply(&table, batch), unanswered(&fake, &client, "Multi"));
+    assert_eq!(applied.unwrap_err().kind(), ErrorKind::Unavailable);
     assert_eq!(fake.calls("Multi").len(), 1);
 }
 
@@ -267,7 +306,9 @@ async fn an_increment_asked_for_twice_carries_one_nonce() {
         Does::answer(&MutateResponse { result: Some(result) })
     })
     .await;
-    assert_eq!(fake.client().increment(&table(), &increment()).await.unwrap(), 7);
+    let (client, table, increment) = (fake.client(), table(), increment());
+    let (added, ()) = tokio::join!(client.increment(&table, &increment), unanswered(&fake, &client, "Mutate"));
+    assert_eq!(added.unwrap(), 7);
     let nonces: Vec<_> = fake
         .calls("Mutate")
         .iter()
@@ -294,8 +335,9 @@ fn check() -> CheckAndMutate {
 #[tokio::test]
 async fn a_condition_that_may_have_run_is_not_run_again() {
     let fake = Fake::start(|_| Does::Silence).await;
-    let error = fake.client().check_and_mutate(&table(), &check()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let (client, table, check) = (fake.client(), table(), check());
+    let (told, ()) = tokio::join!(client.check_and_mutate(&table, &check), unanswered(&fake, &client, "Multi"));
+    assert_eq!(told.unwrap_err().kind(), ErrorKind::Unavailable);
     assert_eq!(fake.calls("Multi").len(), 1);
 }
 
@@ -472,9 +514,7 @@ async fn a_dropped_scan_leaves_the_connection_to_others() {
         if step < 3 { rows(&[["a", "b"][step - 1]], 7, true) } else { Does::Silence }
     })
     .await;
-    let mut options = fake.client().options.clone();
-    options.call_timeout = SOON;
-    let client = Arc::new(Cluster::new(options).unwrap());
+    let client = fake.client();
     let (sender, scanner) = Scanner::channel(1);
     let walk = Walk::new(Arc::clone(&client), table(), Scan { batch_bytes: 1, ..Scan::all() }).unwrap();
     let run = tokio::spawn(walk.run(sender));
@@ -537,7 +577,9 @@ async fn calls_are_counted_by_server_and_outcome() {
         let (at, until) = (address(&fake), Instant::now() + within);
         client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), until).await.unwrap_err()
     };
+    tokio::time::pause();
     ask("Hang", client.options.call_timeout).await;
+    tokio::time::resume();
     ask("Lose", SOON).await;
     let server = told().servers.remove(0);
     assert_eq!((server.timed_out, server.lost, server.in_flight), (1, 1, 0));

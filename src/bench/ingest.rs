@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::peer::{self, Reader};
 
 /// How long a server may take for one request.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// By which door points go in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Five requests are due in fifty milliseconds; the first of them is answered after sixty at the least.
+    /// Five requests are due in a second; the first of them is answered after 1.2 at the least.
     #[test]
     fn what_was_due_during_a_stall_at_the_end_is_charged() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -199,8 +199,8 @@ mod tests {
             parameters: String::new(),
             batch: 10,
             connections: 1,
-            rate: 1_000,
-            time_max: Some(Duration::from_millis(50)),
+            rate: 50,
+            time_max: Some(Duration::from_secs(1)),
             workload: Workload {
                 seed: 1,
                 hosts: 1,
@@ -212,11 +212,11 @@ mod tests {
             },
         };
         let seen = std::thread::scope(|scope| {
-            scope.spawn(|| serve(&listener, Duration::from_millis(60)));
+            scope.spawn(|| serve(&listener, Duration::from_millis(1_200)));
             run(&plan, &AtomicU64::new(0)).unwrap()
         });
         assert_eq!((seen.requests, seen.unsent, seen.done), (1, 4, 10));
-        // From 20 ms, of the last, to 60, of the first.
-        assert!(seen.latency().min_ms >= 19.9 && seen.latency().max_ms >= 59.9, "{:?}", seen.latency());
+        // From 400 ms, of the last, to 1,200, of the first; at three digits.
+        assert!(seen.latency().min_ms >= 399.5 && seen.latency().max_ms >= 1_199.5, "{:?}", seen.latency());
     }
 }

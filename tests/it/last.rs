@@ -47,7 +47,7 @@ fn a_slow_query_is_logged_whatever_its_path() {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(daemon.get("/api/query?start=1356990000&end=1356999000&m=sum:it.last").status, 200);
     // A line is written after its answer.
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_mins(1);
     for of in ["path=/api/query/last", "path=/api/query/exp", "metrics="] {
         let is_slow = |line: &str| line.contains("slow query") && line.contains(of);
         while !daemon.get("/logs").text().lines().any(is_slow) {
@@ -62,7 +62,7 @@ fn a_slow_query_is_logged_whatever_its_path() {
 fn a_long_answer_comes_in_chunks_and_is_cut_where_nobody_reads() {
     const SERIES: usize = 12_000;
     let folder = tempfile::tempdir().unwrap();
-    let daemon = Daemon::start(&folder.path().join("data"), "memory", "[server]\nidle_timeout_ms = 1000\n");
+    let daemon = Daemon::start(&folder.path().join("data"), "memory", "[server]\nidle_timeout_ms = 5000\n");
     let host = |n: usize| format!("{n:05}{}", "h".repeat(200));
     let points: Vec<Value> = (0..SERIES)
         .map(|n| json!({"metric": "it.long", "timestamp": 1_356_998_400, "value": n, "tags": {"host": host(n)}}))
@@ -87,10 +87,10 @@ fn a_long_answer_comes_in_chunks_and_is_cut_where_nobody_reads() {
     assert_eq!((wrong.status, wrong.json()["error"]["code"].as_u64()), (400, Some(400)));
     // More answers than sockets hold: the server's patience ends while one of them is written.
     let mut stopped = daemon.connect();
-    stopped.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stopped.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
     stopped.write_all(request.repeat(20).as_bytes()).unwrap();
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + Duration::from_mins(1);
     while daemon.metric("basalt_connections_open") > 1 {
         assert!(Instant::now() < until, "a reader that stopped keeps its connection");
     }
@@ -103,5 +103,6 @@ fn a_long_answer_comes_in_chunks_and_is_cut_where_nobody_reads() {
         got.windows(5).filter(|end| end == b"0\r\n\r\n").count(),
         got.windows(8).filter(|head| head == b"HTTP/1.1").count(),
     );
-    assert!(wholes < 20 && begun == wholes + 1, "{wholes} whole of {begun} answers");
+    // What was written last may have ended with an answer.
+    assert!(wholes < 20 && (wholes..=wholes + 1).contains(&begun), "{wholes} whole of {begun} answers");
 }

@@ -1,6 +1,9 @@
 //! Manners of the HTTP door and the endpoints about the server itself.
 
+use std::time::Instant;
+
 use crate::daemon::Daemon;
+use crate::http::TIMEOUT;
 
 /// A daemon over memory with these settings.
 fn with(config: &str) -> (Daemon, tempfile::TempDir) {
@@ -201,6 +204,11 @@ fn metrics_tell_how_things_stand() {
     let put = r#"{"metric":"m","timestamp":1700000000,"value":1,"tags":{"a":"b"}}"#;
     assert_eq!(daemon.post("/api/put", put).status, 204);
     assert_eq!(daemon.get("/api/query?start=1699999999&end=1700000009&m=sum:m").status, 200);
+    // The thread that answered notes the end after the answer.
+    let until = Instant::now() + TIMEOUT;
+    while daemon.metric("basalt_queries_running") > 0 {
+        assert!(Instant::now() < until, "the query does not end");
+    }
     let page = daemon.get("/metrics").text();
     let value = |name: &str| {
         let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-/// How long one answer may take before the server counts as stuck.
-const TIMEOUT: Duration = Duration::from_secs(20);
+/// How long one answer may take before the server counts as stuck: longer than Basalt waits for HBase, which is a minute.
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// Answers larger than this are a fault of the scenario or of the server.
 const BODY_BYTES_MAX: u64 = 64 << 20;
 /// A chunked request is cut in pieces of this size, so that more than one is sent.

@@ -82,9 +82,11 @@ fn a_log_that_rests_is_marked_once() {
     };
     put(&wal, &payload(1, 4096), Durability::Fsync);
     wal.write_group(false);
+    assert!(wal.state().unmarked_since.is_some());
+    // However long this thread was held up since.
+    wal.state().unmarked_since = Some(Instant::now() + Duration::from_hours(1));
     assert_eq!(calls_to_mark(), 0, "it does not rest yet");
-    let synced_at = wal.state().unmarked_since.unwrap();
-    wal.state().unmarked_since = synced_at.checked_sub(MARK_AFTER);
+    wal.state().unmarked_since = Instant::now().checked_sub(MARK_AFTER);
     assert_eq!(wal.wait_for_work(), Some(false), "which is work");
     assert_eq!([calls_to_mark(), calls_to_mark()], [1, 0]);
     let mut kind = [0; 1];
