@@ -51,7 +51,7 @@ Examples:
 
 Exit codes: 0 done, 1 failed (port in use), 2 wrong command line, 3 wrong configuration,
 4 data folder in use, 5 damaged data, 74 nothing more can be made durable (a failed disk),
-75 try again later (disk full).";
+75 try again later (disk full, HBase does not answer, or the server is busy).";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -105,7 +105,7 @@ enum Command {
 /// The flags that name a configuration; the same for every command that needs one.
 #[derive(Debug, Args)]
 struct Sources {
-    /// TOML file, or an opentsdb.conf as it is (by its ending .conf)
+    /// TOML file, or an opentsdb.conf as it is (by its ending .conf or .properties)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Folder of the embedded store; `serve` takes ./basalt-data unless told

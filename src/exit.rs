@@ -21,7 +21,7 @@ pub(crate) enum Exit {
     Damage = 5,
     /// What was written cannot be made durable: a sync failed, or a thread that writes died.
     Disk = 74,
-    /// The same command may succeed later: the disk is full.
+    /// The same command may succeed later: the disk is full, HBase does not answer, or the server is busy.
     TryLater = 75,
 }
 

@@ -23,8 +23,8 @@
 //! | files, clock, chance | [`io`] |
 //!
 //! What is absent: no async and no runtime; no file but through [`io`]; no rule
-//! about what a reader sees, which `basalt_store` alone knows; no time but the
-//! clock's that was given.
+//! about what a reader sees, which `basalt_store` alone knows; no wall time but
+//! that of the clock that was given.
 
 pub mod io;
 

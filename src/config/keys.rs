@@ -194,7 +194,7 @@ keys! {
     query.allow_duplicates: "let an address ask what it is asking already";
     query.limits_file: "JSON file of limits by metric: a list of regex, byteLimit and dataPointsLimit; empty for none";
     query.limits_reload_ms: "how often query.limits_file is read again; 0 is never";
-    query.skip_unresolved_tagvs: "leave unknown tag values of a filter out instead of failing";
+    query.skip_unresolved_tagvs: "with compat.strict, leave unknown tag values of a filter out instead of failing; otherwise that is always so";
     query.allow_delete: "allow queries that delete what they match";
     query.timezone: "time zone of dates in queries that name none";
     publish.enable: "publish points and annotations as they are stored";

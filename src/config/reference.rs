@@ -14,7 +14,8 @@ const HEAD: &str = "\
 Defaults, then a file, then the environment, then flags: the later wins. `basalt config show` prints what is in force and where it came
 from, `basalt config check` says whether a server would start.
 
-- A file is TOML (`--config basalt.toml`): a section in brackets, below it `name = value`; or OpenTSDB's own `opentsdb.conf`, by OpenTSDB's keys.
+- A file is TOML (`--config basalt.toml`): a section in brackets, below it `name = value`; or OpenTSDB's own `opentsdb.conf`, by OpenTSDB's keys
+  (told by the ending `.conf` or `.properties`; anything else is TOML).
 - A variable is `BASALT_`, the section, two underscores, the name: `BASALT_STORE__DATA_DIR=/var/lib/basalt`.
 - A setting that does not exist, in a file or as `BASALT_…__…`, ends the start with exit code 3, and the nearest one is named; so does one
   underscore where two belong. Other variables set nothing; of one that lacks only the section, as `BASALT_DATA_DIR`, the start warns.
