@@ -205,7 +205,7 @@ mod tests {
     }
 
     fn until(is: impl Fn() -> bool) {
-        let end = std::time::Instant::now() + Duration::from_secs(60);
+        let end = std::time::Instant::now() + Duration::from_mins(1);
         while !is() {
             assert!(std::time::Instant::now() < end, "it did not come");
             std::thread::yield_now();

@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::peer::{self, Reader};
 
 /// How long a server may take for one answer.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_mins(10);
 const MINUTE_S: u64 = 60;
 const HOUR_S: u64 = 3_600;
 

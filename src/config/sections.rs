@@ -94,7 +94,7 @@ impl Server {
 
 /// A time limit of which 0 means none: a century then, so that it can be added to an instant.
 const fn patience(limit: Duration) -> Duration {
-    const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+    const FOREVER: Duration = Duration::from_hours(100 * 365 * 24);
     if limit.is_zero() { FOREVER } else { limit }
 }
 
@@ -106,7 +106,7 @@ impl Default for Server {
             mode: Mode::ReadWrite,
             max_connections: 1_024,
             header_timeout_ms: Duration::from_secs(10),
-            idle_timeout_ms: Duration::from_secs(60),
+            idle_timeout_ms: Duration::from_mins(1),
             shutdown_timeout_ms: Duration::from_secs(30),
             worker_threads: 0,
             backlog: 1_024,
@@ -170,7 +170,7 @@ pub(crate) struct Telnet {
 
 impl Default for Telnet {
     fn default() -> Self {
-        Self { max_line_bytes: 1_024, idle_timeout_ms: Duration::from_secs(900), return_errors: true }
+        Self { max_line_bytes: 1_024, idle_timeout_ms: Duration::from_mins(15), return_errors: true }
     }
 }
 
@@ -407,7 +407,7 @@ impl Default for Query {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         Self {
-            timeout_ms: Duration::from_secs(60),
+            timeout_ms: Duration::from_mins(1),
             max_concurrent: cores * 2,
             max_waiting: cores * 16,
             max_points: 200_000_000,
@@ -417,7 +417,7 @@ impl Default for Query {
             allow_override_bytes: false,
             allow_duplicates: true,
             limits_file: String::new(),
-            limits_reload_ms: Duration::from_secs(60),
+            limits_reload_ms: Duration::from_mins(1),
             skip_unresolved_tagvs: false,
             allow_delete: false,
             timezone: "UTC".to_owned(),

@@ -153,7 +153,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_stopped_loses_the_rest() {
-        let (pieces, chunks, _) = stream(Duration::from_secs(60));
+        let (pieces, chunks, _) = stream(Duration::from_mins(1));
         let mut sent = 0;
         while pieces.put_within(Piece::Data(Bytes::from_static(b"x"))).await {
             sent += 1;
@@ -168,7 +168,7 @@ mod tests {
     async fn a_reader_that_stopped_loses_its_seat_to_one_who_waits() {
         let seats = Arc::new(Seats::new(1, 1));
         let cancel = CancelOnDrop::new(Cancel::new());
-        let (pieces, _chunks) = channel(Duration::from_secs(3_600), &seats, cancel);
+        let (pieces, _chunks) = channel(Duration::from_hours(1), &seats, cancel);
         let seat = seats.take().await.unwrap();
         let began = tokio::time::Instant::now();
         let writing = tokio::spawn(async move {

@@ -17,7 +17,7 @@ use crate::config::{Config, Durability};
 use crate::exit::{Exit, Failure};
 
 /// How long points that find no room are offered again.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The pause between two offers.
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -21,7 +21,7 @@ use crate::exit::{Exit, Failure};
 use crate::peer::{self, Answer, Reader};
 
 /// How long a server may take for one block.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A connection to a server.
 pub(crate) struct Remote {

@@ -15,7 +15,7 @@ const DISK_MIB: usize = 48;
 /// Small memtables, so that the engine writes files all along.
 const CONFIG: &str = "[store]\nmemtable_bytes = 262144\nwal_segment_bytes = 1048576\nreserve_bytes = 8388608\n";
 /// How soon after room is made a write must succeed.
-const RESUME_WITHIN: Duration = Duration::from_secs(60);
+const RESUME_WITHIN: Duration = Duration::from_mins(1);
 const BATCH: u64 = 500;
 const START_S: u64 = 1_700_000_000;
 

@@ -19,7 +19,7 @@ use attack::Attack;
 const GROWTH_KIB_MAX: u64 = 64 << 10;
 
 /// Until then freed memory must have gone back to the system: the allocator keeps it for ten seconds.
-const GIVEN_BACK_MAX: Duration = Duration::from_secs(60);
+const GIVEN_BACK_MAX: Duration = Duration::from_mins(1);
 
 /// A figure of `/proc/PID/status`, in KiB.
 fn memory_kib(daemon: &Daemon, name: &str) -> u64 {

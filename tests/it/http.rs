@@ -7,7 +7,7 @@ use std::time::Duration;
 use flate2::read::GzDecoder;
 
 /// How long a test waits for any answer.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// One connection.
 #[derive(Debug)]

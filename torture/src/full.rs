@@ -20,7 +20,7 @@ const DISK_MIB: u64 = 64;
 /// What a neighbour leaves when the daemon is to fill the rest by itself.
 const LEFT_BYTES: u64 = 4 << 20;
 /// How long a disk that is being filled may last.
-const FULL_WITHIN: Duration = Duration::from_secs(120);
+const FULL_WITHIN: Duration = Duration::from_mins(2);
 
 pub(crate) fn run(program: &Program, bounds: &Bounds, rounds: u64) -> Result<String> {
     program.configure("reserve_bytes = 8388608\n")?;

@@ -12,7 +12,7 @@ use crate::process::{did, said};
 use crate::workspace;
 
 /// How long a start may take to replay the log.
-const READY_MAX: Duration = Duration::from_secs(120);
+const READY_MAX: Duration = Duration::from_mins(2);
 
 /// Puts of the load: protocol, points a request, connections, and the seconds that they cover, of 1,000 points each. They are few
 /// enough to stay in memtables: loops over all points, as flushes and wide questions have them, would make puts look rare.

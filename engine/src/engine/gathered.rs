@@ -110,9 +110,9 @@ fn a_push_waits_for_no_other_lane() {
         // It is kept; this moment is for a thread that begins slowly.
         assert!(told.recv_timeout(Duration::from_millis(100)).is_err());
         push(2, "b");
-        let first = told.recv_timeout(Duration::from_secs(60));
+        let first = told.recv_timeout(Duration::from_mins(1));
         drop(owned);
-        assert_eq!((first, told.recv_timeout(Duration::from_secs(60))), (Ok("b"), Ok("a")));
+        assert_eq!((first, told.recv_timeout(Duration::from_mins(1))), (Ok("b"), Ok("a")));
     });
 }
 
@@ -131,7 +131,7 @@ impl Clock for Late {
         // Once: a change that reads asks again.
         if let Some(goes_on) = is_late.then(|| self.goes_on.lock().unwrap().take()).flatten() {
             self.came.send(()).unwrap();
-            goes_on.recv_timeout(Duration::from_secs(60)).unwrap();
+            goes_on.recv_timeout(Duration::from_mins(1)).unwrap();
         }
         now
     }
@@ -169,7 +169,7 @@ fn no_memtable_is_frozen_between_a_changes_time_and_its_number() {
                 engine.push(Lane(1));
             };
             let changing = std::thread::Builder::new().name("late".to_owned()).spawn_scoped(scope, change).unwrap();
-            has_come.recv_timeout(Duration::from_secs(60)).unwrap();
+            has_come.recv_timeout(Duration::from_mins(1)).unwrap();
             late.clock.advance(1);
             let other = hold_in(Lane(2), &engine, ("b", "f"), "later");
             engine.push(Lane(2));
@@ -181,7 +181,7 @@ fn no_memtable_is_frozen_between_a_changes_time_and_its_number() {
             assert!(told.recv_timeout(Duration::from_millis(200)).is_err(), "{late_change:?}");
             go_on.send(()).unwrap();
             changing.join().unwrap();
-            told.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+            told.recv_timeout(Duration::from_mins(1)).unwrap().unwrap();
         });
     }
 }
@@ -360,7 +360,7 @@ impl Keeper {
     /// Waits until `is` answers true, and answers whether the thread is to end.
     fn wait_until(&self, is: impl Fn(&Kept) -> bool) -> bool {
         let state = self.state.lock().unwrap();
-        let limit = Duration::from_secs(60);
+        let limit = Duration::from_mins(1);
         let (state, waited) = self.changed.wait_timeout_while(state, limit, |state| !is(state)).unwrap();
         assert!(!waited.timed_out(), "nothing happens");
         state.ends
@@ -420,7 +420,7 @@ fn who_waits_for_the_logs_thread_hears_that_it_failed() {
     keeper.change(|kept| (kept.keeps, kept.ends) = (false, true));
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || [first, behind].map(|answer| tell.send(answer.wait().is_err()).unwrap()));
-    assert_eq!([(); 2].map(|()| told.recv_timeout(Duration::from_secs(60))), [Ok(true), Ok(true)]);
+    assert_eq!([(); 2].map(|()| told.recv_timeout(Duration::from_mins(1))), [Ok(true), Ok(true)]);
     assert!(leave(&engine, "a", "3").wait().is_err() && matches!(engine.health(), Health::Poisoned { .. }));
     assert_eq!(scan(&engine, Scan::all()), []);
 }

@@ -119,7 +119,7 @@ mod tests {
     use crate::memory::MemoryPool;
     use crate::{Cancel, Limits};
 
-    const HOUR: Duration = Duration::from_secs(3_600);
+    const HOUR: Duration = Duration::from_hours(1);
 
     fn start(threads: usize, alone: Duration) -> Start {
         Start { threads, alone }

@@ -28,7 +28,7 @@ pub(crate) const REWRITES: &[(&str, &str)] = &[
 ];
 /// By when rows that were just written to are due in one, and for how long it is then waited for.
 const DUE: Duration = Duration::from_secs(3);
-const REWRITTEN_MAX: Duration = Duration::from_secs(120);
+const REWRITTEN_MAX: Duration = Duration::from_mins(2);
 const LOOKS: Duration = Duration::from_millis(50);
 
 /// Whether such a daemon rewrites rows of a profile's tables: what is appended lies in one cell from the start.

@@ -24,7 +24,7 @@ const WRONG: usize = 97;
 /// Hosts that one question is about: OpenTSDB keeps the whole answer in memory.
 const HOSTS: u64 = 10;
 /// A question's answer is some megabytes, of which OpenTSDB's daemon here makes one in seconds.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// When a point is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

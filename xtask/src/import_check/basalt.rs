@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::golden::client::{Client, Request};
 
 /// How long a server may take to close its folder.
-const STOP_MAX: Duration = Duration::from_secs(120);
+const STOP_MAX: Duration = Duration::from_mins(2);
 /// The pause between two looks at what another process does.
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -31,7 +31,7 @@ const BATCH_POINTS: usize = 500;
 /// Connections that put.
 const CONNECTIONS: usize = 4;
 /// How long OpenTSDB may take to compact what it was given.
-const COMPACT_MAX: Duration = Duration::from_secs(600);
+const COMPACT_MAX: Duration = Duration::from_mins(10);
 /// It has done so when its counters have not moved for this long.
 const COMPACT_STILL: Duration = Duration::from_secs(5);
 

@@ -19,10 +19,10 @@ use crate::oracle;
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// Longest that an answer is waited for. HBase has scans that never end; on a busy machine a table is made in seconds.
-const ANSWER_MAX: Duration = Duration::from_secs(60);
+const ANSWER_MAX: Duration = Duration::from_mins(1);
 /// Longest that HBase may take to start, and to stop in good order.
-const START_MAX: Duration = Duration::from_secs(180);
-const STOP_MAX: Duration = Duration::from_secs(60);
+const START_MAX: Duration = Duration::from_mins(3);
+const STOP_MAX: Duration = Duration::from_mins(1);
 /// The number that the greeting answers.
 const GREETING: u64 = 0;
 
