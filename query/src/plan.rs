@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use basalt_schema::{Schema, SeriesId, Tsuid, Uid, UidKind};
+use basalt_schema::{Schema, SeriesId, SeriesIndex, Tsuid, Uid, UidKind};
 use basalt_store::{ErrorKind, Filter, TableName};
 use roaring::RoaringBitmap;
 
@@ -93,8 +93,7 @@ impl Plan {
         options: Options,
         budget: &Budget,
     ) -> Result<Self> {
-        let series_max = budget.limits().series_max;
-        let planner = Planner { schema, options };
+        let planner = Planner { schema, index: schema.index(), options, budget };
         let interval_ms = sub.downsample.map_or(0, |downsample| downsample.fixed_ms());
         let mut window = Window::new(query.start_ms, query.end_ms, interval_ms);
         let by_metric = sub.tsuids().is_empty();
@@ -111,11 +110,11 @@ impl Plan {
                 let metric = names::uid(schema, UidKind::Metric, name)?;
                 if config.is_shared {
                     let filter = row_filter::of(schema, metric, &sub.filters);
-                    held = planner.discover((metric, sub), attempts.iter().flatten(), filter.as_ref(), budget)?;
+                    held = planner.discover((metric, sub), attempts.iter().flatten(), filter.as_ref())?;
                     row_filter = filter.map(|filter| filter.pattern);
                 }
                 let (ids, group_keys) = planner.filtered(metric, sub, options.compat.strict)?;
-                let series = planner.tsuids(&ids, series_max)?;
+                let series = planner.tsuids(&ids)?;
                 let grouping = if group_keys.is_empty() { Grouping::Together } else { Grouping::By(group_keys) };
                 (metric, series, grouping)
             }
@@ -126,9 +125,6 @@ impl Plan {
         };
         let mut attempts = attempts?.into_iter();
         let Some(first) = attempts.next() else { return Err(Error::NoRollups) };
-        if series.len() > series_max {
-            return Err(Error::TooManySeries { limit: series_max });
-        }
         if options.compat.strict {
             // OpenTSDB takes series in the order of their row keys, which begin with the salt; sums of doubles show it.
             let layout = schema.layout();
@@ -188,9 +184,16 @@ impl Lists {
     }
 }
 
+/// Names that are looked up, or held against a filter, between two looks at the time.
+const NAMES_AT_ONCE: usize = 1024;
+
+#[derive(Clone, Copy)]
 struct Planner<'a> {
     schema: &'a Schema,
+    /// The series that filters choose among.
+    index: &'a SeriesIndex,
     options: Options,
+    budget: &'a Budget,
 }
 
 impl Planner<'_> {
@@ -200,12 +203,11 @@ impl Planner<'_> {
         (metric, sub): (Uid, &SubQueryPlan),
         attempts: impl Iterator<Item = &'a Attempt>,
         filter: Option<&RowFilter>,
-        budget: &Budget,
     ) -> Result<Option<Arc<Held>>> {
         let mut held = None;
         let mut keep = if sub.histogram.is_some() { Keep::Cells } else { Keep::Points };
         for attempt in attempts {
-            let rows = discover::of_attempt(self.schema, metric, attempt, (filter, keep), budget)?;
+            let rows = discover::of_attempt(self.schema, metric, attempt, (filter, keep), self.budget)?;
             held = held.or(rows.map(Arc::new));
             keep = Keep::Nothing;
         }
@@ -215,7 +217,7 @@ impl Planner<'_> {
     /// The series of a metric that pass all filters, and the keys to group by. With `by_uid` as OpenTSDB scans: it looks
     /// names up first and refuses unknown ones; of a list of TSUIDs it compares names.
     fn filtered(&self, metric: Uid, sub: &SubQueryPlan, by_uid: bool) -> Result<(RoaringBitmap, Vec<Uid>)> {
-        let index = self.schema.index();
+        let index = self.index;
         let mut ids = index.series(metric);
         let mut wanted_keys = BTreeSet::new();
         let mut group_keys = BTreeSet::new();
@@ -224,6 +226,7 @@ impl Planner<'_> {
         // without the key too, and `explicitTags` is not looked at.
         let by_name = self.options.compat.strict && !sub.tsuids().is_empty();
         for filter in sub.filters.iter().filter(|filter| !(by_name && filter.is_any_value())) {
+            self.budget.check()?;
             let lacking_passes =
                 by_name && matches!(filter.kind(), FilterKind::NotLiteralOr | FilterKind::NotILiteralOr);
             // It looks a list's values up before the key, and so tells of them first.
@@ -272,19 +275,19 @@ impl Planner<'_> {
 
     /// The series of a metric that have a value of this key that the filter, which is no list, takes.
     fn passing(&self, metric: Uid, tagk: Uid, filter: &TagFilter) -> Result<RoaringBitmap> {
-        let index = self.schema.index();
         if filter.is_any_value() {
-            return Ok(index.with_key(metric, tagk));
+            return Ok(self.index.with_key(metric, tagk));
         }
         let values = self.matching_values(metric, tagk, &Matcher::compile(filter, self.options.compat)?)?;
-        Ok(index.with_any_value(metric, tagk, values))
+        Ok(self.index.with_any_value(metric, tagk, values))
     }
 
     /// The UIDs of values given by name. An unknown one matches nothing; OpenTSDB refuses it.
     fn known_values<'a>(&self, names: impl Iterator<Item = &'a str>, by_uid: bool) -> Result<Vec<Uid>> {
         let refuse = by_uid && !self.options.skip_unresolved_tagvs;
         let mut values = Vec::new();
-        for name in names {
+        for (place, name) in names.enumerate() {
+            self.look_at_time(place)?;
             match names::uid(self.schema, UidKind::Tagv, name) {
                 Err(Error::UnknownName { .. }) if !refuse => {}
                 uid => values.push(uid?),
@@ -297,7 +300,8 @@ impl Planner<'_> {
     fn matching_values(&self, metric: Uid, tagk: Uid, matcher: &Matcher) -> Result<Vec<Uid>> {
         let names = self.schema.uids().of(UidKind::Tagv);
         let mut values = Vec::new();
-        for uid in self.schema.index().tag_values(metric, tagk) {
+        for (place, uid) in self.index.tag_values(metric, tagk).into_iter().enumerate() {
+            self.look_at_time(place)?;
             match names.name(uid) {
                 Ok(name) if matcher.takes(&name) => values.push(uid),
                 Ok(_) => {}
@@ -308,14 +312,24 @@ impl Planner<'_> {
         Ok(values)
     }
 
-    fn tsuids(&self, ids: &RoaringBitmap, series_max: usize) -> Result<Vec<Tsuid>> {
-        if usize::try_from(ids.len()).map_or(true, |count| count > series_max) {
-            return Err(Error::TooManySeries { limit: series_max });
-        }
-        Ok(self.schema.index().tsuids(ids).into_iter().map(|(_, tsuid)| tsuid).collect())
+    /// Whether the query goes on, looked for now and then.
+    fn look_at_time(&self, place: usize) -> Result<()> {
+        if place.is_multiple_of(NAMES_AT_ONCE) { self.budget.check() } else { Ok(()) }
+    }
+
+    fn tsuids(&self, ids: &RoaringBitmap) -> Result<Vec<Tsuid>> {
+        self.refuse_over(ids.len())?;
+        Ok(self.index.tsuids(ids).into_iter().map(|(_, tsuid)| tsuid).collect())
+    }
+
+    fn refuse_over(&self, series: u64) -> Result<()> {
+        let limit = self.budget.limits().series_max;
+        if series > limit as u64 { Err(Error::TooManySeries { limit }) } else { Ok(()) }
     }
 
     /// The series of a list that pass the filters, in TSUID order, each once.
+    ///
+    /// Filters choose among those of the list alone: whatever a request lists, nothing is added to the index of all series.
     fn listed(&self, texts: &[String], sub: &SubQueryPlan) -> Result<(Uid, Vec<Tsuid>)> {
         let widths = self.schema.layout().widths;
         let mut series = Vec::with_capacity(texts.len());
@@ -334,14 +348,12 @@ impl Planner<'_> {
         }
         series.sort_unstable();
         series.dedup();
+        self.refuse_over(series.len() as u64)?;
         if !sub.filters.is_empty() {
-            // Filters ask the index, which may not have met them.
-            for tsuid in &series {
-                self.schema.index().add(tsuid)?;
-            }
-            let (ids, _) = self.filtered(metric, sub, false)?;
-            let passes = |tsuid: &Tsuid| self.schema.index().id(tsuid).is_some_and(|SeriesId(id)| ids.contains(id));
-            series.retain(passes);
+            let index = SeriesIndex::new(widths, u32::MAX);
+            series.iter().try_for_each(|tsuid| index.add(tsuid).map(drop))?;
+            let (ids, _) = Planner { index: &index, ..*self }.filtered(metric, sub, false)?;
+            series.retain(|tsuid| index.id(tsuid).is_some_and(|SeriesId(id)| ids.contains(id)));
         }
         Ok((metric, series))
     }

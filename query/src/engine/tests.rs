@@ -277,11 +277,15 @@ fn q_get_tsuid_filters_hold_for_lists_too() {
     let found = fixture.ask_with(START, END, sub.clone(), Limits::default()).unwrap();
     assert_eq!(text(&found[0]), "1700000000 3");
     sub.filters = SubQuery::from_metric_text("sum:m{}{host=b}").unwrap().filters;
-    let found = fixture.ask_with(START, END, sub, Limits::default()).unwrap();
+    let found = fixture.ask_with(START, END, sub.clone(), Limits::default()).unwrap();
     assert_eq!(
         (text(&found[0]).as_str(), found[0].tsuids.as_slice()),
         ("1700000000 2", &["000001000001000002".to_owned()][..])
     );
+    // Whoever reads adds no series.
+    sub.tsuids.push("000001000001000099".to_owned());
+    assert_eq!(fixture.ask_with(START, END, sub, Limits::default()).unwrap(), found);
+    assert_eq!(fixture.schema.index().len(), 2);
     let error = fixture.ask_with(START, END, SubQuery::from_tsuid_text("sum:zz").unwrap(), Limits::default());
     assert!(matches!(error, Err(Error::InvalidTsuid { .. })));
 }
