@@ -202,12 +202,16 @@ impl QueryEngine {
         let plan = |query: &Query, sub: &SubQueryPlan| Plan::new(&self.schema, query, sub, self.options, budget);
         let newer = Query { start_ms: split_ms.max(query.start_ms), ..query.clone() };
         let points = SubQueryPlan { rollups: RollupUsage::Raw, ..sub.clone() };
-        let late = self.attempt(&newer, &points, &plan(&newer, &points)?, budget)?;
+        let newer_plan = plan(&newer, &points)?;
         if split_ms <= query.start_ms {
-            return Ok(late);
+            return self.attempt(&newer, &points, &newer_plan, budget);
         }
         let older = Query { end_ms: split_ms, ..query.clone() };
-        let mut computed = self.attempt(&older, sub, &plan(&older, sub)?, budget)?;
+        let older_plan = plan(&older, sub)?;
+        // Groups are told by the places of series, of which the later plan may have met more.
+        let newer_plan = Plan { series: older_plan.series.clone(), ..newer_plan };
+        let late = self.attempt(&newer, &points, &newer_plan, budget)?;
+        let mut computed = self.attempt(&older, sub, &older_plan, budget)?;
         computed.stats.add(&late.stats);
         let mut groups: BTreeMap<Vec<Uid>, Dataset> = BTreeMap::new();
         for dataset in computed.datasets.into_iter().chain(late.datasets) {
