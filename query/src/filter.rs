@@ -10,6 +10,7 @@ pub use listing::{FilterDescription, filter_descriptions};
 pub(crate) use matcher::Matcher;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::error::FilterFault;
 use crate::{Error, Result};
@@ -71,8 +72,9 @@ impl FilterKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagFilter {
     kind: FilterKind,
-    tagk: String,
-    text: String,
+    /// Shared, as the text: a set of filters may be that of each of many metrics.
+    tagk: Arc<str>,
+    text: Arc<str>,
     /// Written as a bare value: `host=web*` ignores case and yet calls itself `wildcard`.
     shorthand: bool,
     /// Whether series are grouped by this key.
@@ -154,7 +156,7 @@ impl TagFilter {
             }
             _ => {}
         }
-        let filter = Self { kind, tagk: tagk.to_owned(), text: text.to_owned(), shorthand: false, group_by };
+        let filter = Self { kind, tagk: tagk.into(), text: text.into(), shorthand: false, group_by };
         Matcher::compile(&filter, crate::Compat::default())?;
         Ok(filter)
     }

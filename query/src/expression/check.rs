@@ -7,7 +7,7 @@ use super::join::Rule;
 use super::program::Program;
 use super::request::{Downsampler, Expression, ExpressionRequest, FilterSet, Join, Metric, Operator, Output, Time};
 use crate::time::{TimeContext, parse_duration_as, parse_time, parse_zone};
-use crate::{Aggregator, Error, Options, Query, QueryRequest, Result, SubQuery};
+use crate::{Aggregator, Error, Options, Query, QueryRequest, Result, SUB_QUERIES_MAX, SubQuery};
 
 /// How many expressions a request may have. Metrics are bounded as sub queries are.
 const EXPRESSIONS_MAX: usize = 256;
@@ -87,6 +87,10 @@ impl ExpressionRequest {
         let filters = self.filters.as_deref().unwrap_or_default();
         if metrics.is_empty() {
             return fault(ExpressionFault::Missing("or empty metrics"));
+        }
+        // Before anything is made for each.
+        if metrics.len() > SUB_QUERIES_MAX {
+            return fault(ExpressionFault::TooMany { what: "metrics", limit: SUB_QUERIES_MAX });
         }
         if expressions.len() > EXPRESSIONS_MAX {
             return fault(ExpressionFault::TooMany { what: "expressions", limit: EXPRESSIONS_MAX });

@@ -1,5 +1,5 @@
 use crate::fixture::Fixture;
-use crate::{Cancel, Error, ExpressionFault, ExpressionRequest, Limits, OutputAnswer, Result};
+use crate::{Cancel, Error, ExpressionFault, ExpressionRequest, Limits, Options, OutputAnswer, Result};
 
 fn fixture() -> Fixture {
     Fixture::with(&[
@@ -108,6 +108,25 @@ fn what_is_made_up_is_bounded_and_can_be_cancelled() {
     let cancel = Cancel::new();
     cancel.cancel();
     assert!(matches!(engine.run_expressions(&plan, &cancel), Err(Error::Cancelled)));
+}
+
+/// `Q-LIMIT`: before a set of filters is taken for each of them.
+#[test]
+fn q_limit_metrics_are_as_many_as_sub_queries() {
+    let check = |count: usize| {
+        let metrics: Vec<String> =
+            (0..count).map(|n| format!(r#"{{"id":"m{n}","metric":"e.a","filter":"f"}}"#)).collect();
+        let body = format!(
+            r#"{{"time":{{"start":"1699999990","end":"1700000600","aggregator":"sum"}},"metrics":[{}],
+            "filters":[{{"id":"f","tags":[{{"type":"literal_or","tagk":"host","filter":"{}"}}]}}]}}"#,
+            metrics.join(","),
+            "a|".repeat(1 << 19)
+        );
+        ExpressionRequest::from_json(body.as_bytes()).unwrap().check(0, Options::default()).map(drop)
+    };
+    check(256).unwrap();
+    let fault = check(257).unwrap_err();
+    assert!(matches!(fault, Error::Expression(ExpressionFault::TooMany { what: "metrics", limit: 256 })), "{fault}");
 }
 
 /// `Q-LIMIT`: each series has an instant of its own, so that the table is the square of what is read.
