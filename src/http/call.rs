@@ -31,10 +31,11 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// 405 for a name that is none of the four.
+    /// 405 for one that is none of the four, by name or by itself.
     pub(crate) fn meant(&self) -> Result<Method, ApiError> {
         let Some(name) = self.params.last("method_override").filter(|_| self.method == Method::GET) else {
-            return Ok(self.method.clone());
+            let is_known = [Method::GET, Method::POST, Method::PUT, Method::DELETE].contains(&self.method);
+            return if is_known { Ok(self.method.clone()) } else { Err(ApiError::method(&self.method)) };
         };
         match name.to_ascii_lowercase().as_str() {
             "" => Err(ApiError::override_refused("Missing method override value")),
@@ -78,5 +79,6 @@ mod tests {
         check(Method::POST, "method_override=delete", "POST");
         check(Method::GET, "method_override=", "405");
         check(Method::GET, "method_override=patch", "405");
+        check(Method::HEAD, "", "405");
     }
 }

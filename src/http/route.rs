@@ -87,13 +87,18 @@ pub(crate) fn table(app: &Arc<App>) -> Router {
 
 /// Whether errors on this path have the API's shape: OpenTSDB's API, and our own tools' door.
 pub(crate) fn is_api(path: &str) -> bool {
-    path.split('/').nth(1).is_some_and(|piece| ["api", "store"].iter().any(|ours| piece.eq_ignore_ascii_case(ours)))
+    is_below(path, &["api", "store"])
 }
 
 /// Whether it is an endpoint of ours for operators, which OpenTSDB has no words for.
 pub(crate) fn is_for_operators(path: &str) -> bool {
-    let ours = ["healthz", "readyz", "metrics"];
-    path.split('/').nth(1).is_some_and(|piece| ours.iter().any(|ours| piece.eq_ignore_ascii_case(ours)))
+    is_below(path, &["healthz", "readyz", "metrics"])
+}
+
+/// Whether the first piece of a path is one of these; empty ones are none, as to [`plain`].
+fn is_below(path: &str, pieces: &[&str]) -> bool {
+    let first = path.split('/').find(|piece| !piece.is_empty());
+    first.is_some_and(|first| pieces.iter().any(|piece| first.eq_ignore_ascii_case(piece)))
 }
 
 /// The plain name of the endpoint that `uri` means, with its query string kept.

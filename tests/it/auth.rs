@@ -101,6 +101,32 @@ fn ask(daemon: &Daemon, method: &str, path: &str, authorization: Option<&str>) -
     daemon.client().request(method, path, &headers, b"").unwrap()
 }
 
+/// Whoever may only read does not write by a method that is no endpoint's, however the path is spelled.
+#[test]
+fn heads_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (daemon, tokens) = with_tokens(folder.path(), "");
+    for slashes in ["/", "//"] {
+        for path in [
+            "api/annotation?start_time=1700000000&description=x",
+            "api/annotations?start_time=1700000000&description=x",
+            "api/uid/uidmeta?uid=000001&type=metric&notes=x",
+            "api/uid/tsmeta?m=m{a=b}&create=true&description=x",
+        ] {
+            for (role, token) in ROLES.iter().zip(&tokens) {
+                let bearer = format!("Bearer {token}");
+                let target = format!("{slashes}{path}");
+                let answer = daemon.client().request("HEAD", &target, &[("Authorization", &bearer)], b"").unwrap();
+                assert_eq!(answer.status, 405, "{role} {target}");
+            }
+        }
+    }
+    let bearer = format!("Bearer {}", tokens[4]);
+    let path = "/api/annotation?start_time=1700000000";
+    let found = daemon.client().request("GET", path, &[("Authorization", &bearer)], b"").unwrap();
+    assert_eq!(found.status, 404, "{}", found.text());
+}
+
 #[test]
 fn p_auth_every_endpoint_is_for_the_roles_of_the_table() {
     let folder = tempfile::tempdir().unwrap();
