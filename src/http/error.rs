@@ -11,6 +11,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use basalt_ingest::{Problem, ProblemClass, PutReport};
 use basalt_store::ErrorKind;
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -347,11 +348,11 @@ impl ApiError {
         format!("{{\"error\":{{\"code\":{},\"message\":{}{details}}}}}", self.status.as_u16(), json!(self.message))
     }
 
-    fn dressed(&self, content_type: &'static str, body: String) -> Response {
+    fn dressed(&self, content_type: &'static str, body: impl IntoResponse) -> Response {
         self.dressed_as(self.status, content_type, body)
     }
 
-    fn dressed_as(&self, status: StatusCode, content_type: &'static str, body: String) -> Response {
+    fn dressed_as(&self, status: StatusCode, content_type: &'static str, body: impl IntoResponse) -> Response {
         let mut response = (status, [(CONTENT_TYPE, content_type)], body).into_response();
         if let Some(trouble) = &self.trouble {
             response.extensions_mut().insert(trouble.clone());
@@ -401,10 +402,13 @@ impl IntoResponse for ApiError {
 /// 400 says that points are bad and sending them again is in vain; where good points could not be
 /// stored it is 503 (a client that drops batches on 400 must keep these), or 500 when the store is
 /// damaged. Under `strict` the latter are OpenTSDB's 200 with a report, or 400 without one.
+///
+/// `keep` finds room for a report while it is sent; where it finds none, the details are left out.
 pub(crate) fn put_outcome<E: Serialize>(
     flags: Flags,
     report: &PutReport,
     echo: impl Fn(usize) -> Option<E>,
+    keep: impl Fn(String) -> Option<Bytes>,
     strict: bool,
 ) -> Result<Response, ApiError> {
     let of_class = |wanted: fn(&Problem) -> bool| report.errors.iter().filter(|error| wanted(&error.problem)).count();
@@ -429,8 +433,15 @@ pub(crate) fn put_outcome<E: Serialize>(
         .with_retry();
     error.trouble = report.errors.iter().find_map(|error| trouble_of(&error.problem));
     if told {
-        let body = serde_json::to_string(&Told::new(flags, report, timed_out, echo));
-        return Ok(error.dressed(JSON, body.map_err(|cause| ApiError::internal(cause.to_string()))?));
+        let tell = |flags| {
+            let told = serde_json::to_string(&Told::new(flags, report, timed_out, &echo));
+            told.map_err(|cause| ApiError::internal(cause.to_string()))
+        };
+        let body = match keep(tell(flags)?) {
+            Some(body) => body,
+            None => tell(Flags { details: false, ..flags })?.into(),
+        };
+        return Ok(error.dressed(JSON, body));
     }
     let ours = report.errors.iter().find(|error| !error.problem.class().is_rejection());
     if let Some(first) = ours.filter(|_| status.is_server_error()) {

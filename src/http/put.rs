@@ -66,7 +66,7 @@ pub(crate) async fn put(State(app): State<Arc<App>>, params: Params, request: Re
     let report = acknowledge(&app, flags, (began, known), (points.len(), submit)).await?;
     app.publisher.points(&points, &report.errors);
     let echo = |index: usize| points.get(index).map(DatapointEcho);
-    error::put_outcome(flags, &report, echo, app.config.compat.strict)
+    error::put_outcome(flags, &report, echo, |text| app.bodies.keep(text), app.config.compat.strict)
 }
 
 /// Takes rollups and pre-aggregates in (`W-ROLLUP-HTTP`).
@@ -82,7 +82,7 @@ pub(crate) async fn rollup(
     let submit = || app.ingest.submit_rollups(&rollups, Door::Http);
     let report = acknowledge(&app, flags, (Instant::now(), None), (rollups.len(), submit)).await?;
     let echo = |index: usize| rollups.get(index).map(RollupEcho);
-    error::put_outcome(flags, &report, echo, app.config.compat.strict)
+    error::put_outcome(flags, &report, echo, |text| app.bodies.keep(text), app.config.compat.strict)
 }
 
 /// Takes histograms in (`W-HISTO-HTTP`). Without a codec there are none, whatever the method.
@@ -104,7 +104,7 @@ pub(crate) async fn histogram(
     let submit = || app.ingest.submit_histograms(&histograms, Door::Http);
     let report = acknowledge(&app, flags, (Instant::now(), None), (histograms.len(), submit)).await?;
     let echo = |index: usize| histograms.get(index).map(HistogramEcho);
-    error::put_outcome(flags, &report, echo, app.config.compat.strict)
+    error::put_outcome(flags, &report, echo, |text| app.bodies.keep(text), app.config.compat.strict)
 }
 
 async fn read(app: &App, request: Request) -> Result<Bytes, ApiError> {
@@ -174,7 +174,7 @@ struct ToldError<E: Serialize> {
 
 impl<E: Serialize> Told<E> {
     /// `timed_out` of the report's failures ran out of time.
-    pub(crate) fn new(flags: Flags, report: &PutReport, timed_out: u64, echo: impl Fn(usize) -> Option<E>) -> Self {
+    pub(crate) fn new(flags: Flags, report: &PutReport, timed_out: u64, echo: &impl Fn(usize) -> Option<E>) -> Self {
         let errors = || {
             let told = report
                 .errors
