@@ -1,11 +1,13 @@
 //! Fan-out: reads the rows of a plan in parallel and decodes them into one span a series.
 //!
 //! All rows of a series lie in one salt bucket, so each worker owns the spans that it fills, and no lock is needed. Few series
-//! are read by gets of their keys; many by scans, one a bucket. The first error wins and stops the other workers at their next
+//! are read by gets of their keys, over a long range only those of hours in which their metric has rows; many by scans, one a
+//! bucket. The first error wins and stops the other workers at their next
 //! batch. *Bounds*: workers by [`Limits::scans_at_once_max`](crate::Limits), rows under way by the store's channels, points and
 //! bytes by the budget.
 
 mod mend;
+mod occupied;
 mod sink;
 pub(crate) mod workers;
 
@@ -18,6 +20,7 @@ use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Rollup, Salt, Schema, anno
 use basalt_store::{CellView, Columns, Get, Packing, Scan};
 use bytes::Bytes;
 
+use occupied::Occupied;
 use sink::Sink;
 use workers::{Start, run_all};
 
@@ -41,8 +44,6 @@ const GET_ROWS: usize = 128;
 const SHORT_SCAN_ROWS: u64 = 256;
 /// Bytes of the points of a batch by columns: few enough to stay in a core's own cache.
 const PACKED_BATCH_BYTES: usize = 96 * 1024;
-/// Series are read by gets instead of scans if they are at most one in this many of their metric's series.
-const GET_SERIES_PART: u64 = 4;
 
 /// What was read of one series.
 #[derive(Debug, Default)]
@@ -121,7 +122,9 @@ pub(crate) fn fetch(
     let is_near = !schema.config().is_shared;
     let misfit = AtomicBool::new(false);
     let strict = options.compat.strict;
-    let mut reader = Reader { schema, plan, hours, annotations, strict, budget, is_near, rule, misfit };
+    let start = if is_near { Start::by_processors() } else { Start::TOGETHER };
+    let way = Way::choose(schema, plan, hours, start, budget)?;
+    let mut reader = Reader { schema, plan, hours, way, annotations, strict, budget, is_near, start, rule, misfit };
     let fetched = reader.read()?;
     if !*reader.misfit.get_mut() {
         return Ok(fetched);
@@ -171,17 +174,39 @@ impl<'a> Hours<'a> {
     }
 }
 
+/// How the rows of a plan are read.
+#[derive(Debug)]
+enum Way {
+    /// By their keys: those of the occupied hours, or `None`: of all hours.
+    Gets(Option<Occupied>),
+    /// With those of all series of the metric.
+    Scans,
+}
+
+impl Way {
+    fn choose(schema: &Schema, plan: &Plan, hours: Hours<'_>, start: Start, budget: &Budget) -> Result<Self> {
+        if plan.held.is_some() || !plan.is_of_few_series() {
+            return Ok(Self::Scans);
+        }
+        let occupied = Occupied::find(schema, plan, hours, start, budget)?;
+        let is_scan = occupied.as_ref().is_some_and(Occupied::is_worth_scanning);
+        Ok(if is_scan { Self::Scans } else { Self::Gets(occupied) })
+    }
+}
+
 #[derive(Debug)]
 struct Reader<'a> {
     schema: &'a Schema,
     plan: &'a Plan,
     hours: Hours<'a>,
+    way: Way,
     annotations: bool,
     /// Whether every point counts against the bounds, also those that a summary stands for: OpenTSDB reads them all.
     strict: bool,
     budget: &'a Budget,
     /// Whether the store is in this process: reading is then work, and across a network mostly waiting.
     is_near: bool,
+    start: Start,
     /// How percentiles are estimated; `None` where rows must not be downsampled as they are read.
     rule: Option<PercentileRule>,
     /// Set when a row cannot be downsampled by itself. Relaxed: what counts is read when all workers have ended.
@@ -192,8 +217,7 @@ impl Reader<'_> {
     fn read(&self) -> Result<Fetched> {
         let tasks = self.tasks();
         let began = Instant::now();
-        let start = if self.is_near { Start::by_processors() } else { Start::TOGETHER };
-        let answers = run_all(&tasks, start, self.rows(&tasks), self.budget, |task| self.run(task))?;
+        let answers = run_all(&tasks, self.start, self.rows(), self.budget, |task| self.run(task))?;
         let mut fetched = Fetched::default();
         fetched.steps.scan_time = began.elapsed();
         let began = Instant::now();
@@ -241,21 +265,20 @@ impl Reader<'_> {
     }
 
     /// About how many rows there are to read. Across a network it is `u64::MAX`, so that each task gets a thread: those mostly wait.
-    fn rows(&self, tasks: &[Task]) -> u64 {
+    fn rows(&self) -> u64 {
         if !self.is_near {
             return u64::MAX;
         }
-        let scans = tasks.iter().any(|task| matches!(task, Task::Scan { .. }));
-        let series = if scans { self.plan.metric_series } else { self.plan.series.len() as u64 };
+        let series = match &self.way {
+            Way::Gets(Some(occupied)) => return occupied.gets(),
+            Way::Gets(None) => self.plan.series.len() as u64,
+            Way::Scans => self.plan.metric_series,
+        };
         series.saturating_mul(self.hours.count.into())
     }
 
     fn tasks(&self) -> Vec<Task> {
-        let count = self.plan.series.len() as u64;
-        let is_held = self.plan.held.is_some();
-        if !is_held
-            && (count.saturating_mul(GET_SERIES_PART) <= self.plan.metric_series || self.plan.metric_series == 0)
-        {
+        if let Way::Gets(_) = self.way {
             return self.get_tasks();
         }
         let mut buckets: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -341,7 +364,11 @@ impl Reader<'_> {
         let mut keys = Vec::with_capacity(GET_ROWS);
         for tsuid in series {
             let series_key = self.schema.layout().series_key(tsuid);
-            for base in self.hours.iter() {
+            let bases = match &self.way {
+                Way::Gets(Some(occupied)) => occupied.bases(series_key.salt()),
+                _ => self.hours.iter(),
+            };
+            for base in bases {
                 keys.push(Bytes::from(series_key.row_key(base)));
                 if keys.len() == GET_ROWS {
                     self.get_rows(std::mem::take(&mut keys), &mut sink)?;

@@ -1,17 +1,23 @@
 //! A schema over the memory store, filled with points of lines such as `sys.cpu 1700000000 42 host=web01`.
 
+mod counted;
+
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use basalt_schema::{
     DATA_FAMILY, Door, PointTime, Salting, Schema, SchemaConfig, Value, annotation_column, point_cell,
 };
 use basalt_store::{ManualClock, MemoryStore, MutationBatch, TableName, Timestamp};
 
+use counted::CountedStore;
+
 use crate::{Cancel, Compat, Limits, Number, Options, QueryEngine, QueryRequest, Series, SubQuery};
 
 pub(crate) struct Fixture {
     pub(crate) schema: Arc<Schema>,
+    store: Arc<CountedStore>,
     clock: Arc<ManualClock>,
     names: HashSet<String>,
 }
@@ -23,8 +29,16 @@ impl Fixture {
 
     pub(crate) fn of(config: SchemaConfig) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp(1_000)));
-        let store = Arc::new(MemoryStore::new(Arc::clone(&clock) as Arc<dyn basalt_store::Clock>));
-        Self { schema: Arc::new(Schema::open(store, config).unwrap()), clock, names: HashSet::new() }
+        let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn basalt_store::Clock>);
+        let store = Arc::new(CountedStore { store, rows_asked: 0.into(), rows_scanned: Arc::default() });
+        let schema = Arc::new(Schema::open(Arc::clone(&store) as Arc<dyn basalt_store::Store>, config).unwrap());
+        Self { schema, store, clock, names: HashSet::new() }
+    }
+
+    /// Rows that gets asked for and rows that scans gave since this was asked last.
+    pub(crate) fn take_counts(&self) -> (u64, u64) {
+        let taken = |count: &std::sync::atomic::AtomicU64| count.swap(0, Ordering::Relaxed);
+        (taken(&self.store.rows_asked), taken(&self.store.rows_scanned))
     }
 
     pub(crate) fn with(lines: &[&str]) -> Self {

@@ -23,6 +23,8 @@ use crate::row_filter::{self, RowFilter};
 use crate::window::Window;
 use crate::{Aggregator, Error, Options, Result};
 
+/// Series are few of their metric's if they are at most one in this many.
+pub(crate) const FEW_SERIES_PART: u64 = 4;
 /// How old a row is, in ms, whose append cell is put in order.
 const MEND_AGE_MS: i64 = 3_600_000;
 
@@ -73,6 +75,12 @@ pub(crate) enum Grouping {
 }
 
 impl Plan {
+    /// Whether the series are few of their metric's, so that reading all of its rows would be reading mostly others.
+    pub(crate) fn is_of_few_series(&self) -> bool {
+        let count = self.series.len() as u64;
+        count.saturating_mul(FEW_SERIES_PART) <= self.metric_series || self.metric_series == 0
+    }
+
     /// The plan that reads what comes next where this one found nothing.
     pub(crate) fn fallback(&self) -> Option<Self> {
         let (next, rest) = self.fallbacks.split_first()?;

@@ -39,3 +39,74 @@ fn a_bucket_of_more_rows_than_expected_is_read_to_its_end() {
     let series = fixture.ask("1699999200", "1700002799", "sum:b.n").unwrap();
     assert_eq!(text(&series[0]), "1700000000 10, 1700000001 20");
 }
+
+/// Few series of a metric over fifty years: hours in which it has no rows are not asked for, and where it has few rows they are
+/// scanned.
+#[test]
+fn few_series_of_a_sparse_metric_are_scanned() {
+    const SERIES: i64 = 40;
+    let mut fixture = Fixture::new(basalt_schema::Salting::EMBEDDED);
+    for host in 0..SERIES {
+        for third in 0..3 {
+            fixture.put(&format!("m {} {third} host=h{host}", 200_000_000 + (host + third * SERIES) * 12_000_000));
+        }
+    }
+    fixture.take_counts();
+    let series = fixture.ask("100000000", "1700000000", "none:m{host=h3|h5}").unwrap();
+    assert_eq!(text(&series[0]), "236000000 0, 716000000 1, 1196000000 2");
+    assert_eq!((series.len(), series[1].points.len()), (2, 3));
+    let (asked, scanned) = fixture.take_counts();
+    assert_eq!(asked, 0);
+    assert!(scanned <= 4 * 120, "{scanned}");
+}
+
+#[test]
+fn few_series_are_got_in_the_hours_that_there_are() {
+    for is_shared in [false, true] {
+        let config = basalt_schema::SchemaConfig { salting: basalt_schema::Salting::NONE, ..Default::default() };
+        let mut fixture = Fixture::of(config);
+        for host in 10..34 {
+            for hour in (0..400_i64).chain(200_000..200_400) {
+                fixture.put(&format!("m {} 1 host=h{host}", 500_000_400 + hour * 3600));
+            }
+        }
+        let schema = fixture.another(is_shared);
+        let engine = crate::QueryEngine::new(schema, Options::default(), Limits::default());
+        let tsuid = fixture.schema.find("m", &[("host", "h12")]).unwrap().to_string();
+        let ask = |end: &str| {
+            let request = crate::QueryRequest {
+                start: Some("100000000".into()),
+                end: Some(end.into()),
+                queries: vec![SubQuery::from_tsuid_text(&format!("sum:{tsuid}")).unwrap()],
+                ..crate::QueryRequest::default()
+            };
+            fixture.take_counts();
+            let answers = engine.run(&request, 0, &crate::Cancel::new()).unwrap();
+            (answers[0].series[0].points.len(), fixture.take_counts())
+        };
+        let (points, (asked, scanned)) = ask("1700000000");
+        assert_eq!(points, 800);
+        assert!((800..=2_000).contains(&asked), "{asked}");
+        assert!(scanned <= 8 * 256, "{scanned}");
+        // A range that ends within the hours asks for none behind it.
+        let (points, (asked, _)) = ask("500543000");
+        assert_eq!((points, asked), (151, 151));
+    }
+}
+
+/// Where an hour has more rows than are looked at, there are taken to be as many as the metric has series.
+#[test]
+fn hours_of_many_series_are_not_taken_for_short() {
+    let config = basalt_schema::SchemaConfig { salting: basalt_schema::Salting::NONE, ..Default::default() };
+    let mut fixture = Fixture::of(config);
+    for host in 100..400 {
+        for hour in 0..130 {
+            fixture.put(&format!("m {} 1 host=h{host}", 500_000_400 + hour * 3600));
+        }
+    }
+    fixture.take_counts();
+    let series = fixture.ask("100000000", "1700000000", "none:m{}{host=regexp(h1[0-6].)}").unwrap();
+    assert_eq!(series.iter().map(|series| series.points.len()).sum::<usize>(), 70 * 130);
+    let (asked, scanned) = fixture.take_counts();
+    assert!((70 * 130..=70 * 400).contains(&asked) && scanned <= 1_000, "{asked} {scanned}");
+}
