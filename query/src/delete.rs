@@ -6,8 +6,13 @@
 //! Whoever writes meanwhile has a later time and is not touched. To be sure of that, a row written within the last second
 //! waits until it is a second old.
 //!
+//! Only rows that exist are read: their keys are scanned first. So a delete takes as long as there are rows, however long its
+//! range is, and one that is not done in its time goes on when it is asked for again, as what is gone takes no more time.
+//!
 //! The check is that the newest cell read is still there, so that a fold or another daemon's delete between read and
 //! change is noticed and the row read again. Deletes of one engine take turns row by row.
+
+mod row_keys;
 
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +21,8 @@ use std::time::Duration;
 use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowRemainder, Schema};
 use basalt_store::{CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, Pending, RowView, Timestamp};
 use bytes::Bytes;
+
+use row_keys::RowKeys;
 
 use crate::cancel::Budget;
 use crate::fetch::Hours;
@@ -62,17 +69,8 @@ impl Deleter<'_> {
             window.read_end_ms = window.scan_end_ms;
         }
         let Some(hours) = Hours::of(&window, None) else { return Ok(()) };
-        let mut keys = Vec::with_capacity(ROWS_AT_ONCE);
-        for tsuid in &plan.series {
-            let series = self.schema.layout().series_key(tsuid);
-            for base in hours.iter() {
-                keys.push(Bytes::from(series.row_key(base)));
-                if keys.len() == ROWS_AT_ONCE {
-                    self.rows(std::mem::take(&mut keys))?;
-                }
-            }
-        }
-        self.rows(keys)
+        let keys = RowKeys { schema: self.schema, plan, hours, budget: self.budget };
+        keys.each(|keys| keys.chunks(ROWS_AT_ONCE).try_for_each(|keys| self.rows(keys.to_vec())))
     }
 
     fn rows(&self, mut keys: Vec<Bytes>) -> Result<()> {

@@ -133,3 +133,45 @@ fn a_change_of_another_survives() {
     assert!(!schema.store().check_and_mutate(table, change).wait().unwrap());
     assert_eq!(left(&fixture, "sum:m{host=a}")[0].split(',').count(), 6);
 }
+
+/// Hours of a range that hold nothing cost nothing, whether few of a metric's series are meant or all.
+#[test]
+fn a_delete_takes_as_long_as_there_are_rows() {
+    const SERIES: i64 = 20;
+    let mut fixture = Fixture::new(basalt_schema::Salting::EMBEDDED);
+    for host in 0..SERIES {
+        for third in 0..3 {
+            let second = 200_000_000 + (host + third * SERIES) * 25_000_000;
+            fixture.put(&format!("m {second} {third} host=h{host}"));
+        }
+    }
+    let ask = |metric: &str| fixture.ask("100000000", "1700000000", metric).unwrap().first().map(text);
+    fixture.take_counts();
+    let gone = delete(&fixture, false, 100_000_000, 1_700_000_000, "none:m{host=h3|h5}").unwrap();
+    assert_eq!(gone.iter().map(|series| series.split(',').count()).collect::<Vec<_>>(), [3, 3]);
+    let (asked, scanned) = fixture.take_counts();
+    assert_eq!(asked, 6, "rows of these series");
+    assert!(scanned <= 3 * 60 + 6, "{scanned}");
+    assert_eq!(ask("sum:0all-count:m").unwrap(), "100000000 54.0");
+    fixture.take_counts();
+    delete(&fixture, false, 100_000_000, 1_700_000_000, "sum:m").unwrap();
+    assert_eq!(fixture.take_counts(), (54, 2 * 54));
+    assert_eq!(ask("count:m"), None);
+    delete(&fixture, false, 100_000_000, 1_700_000_000, "sum:m").unwrap();
+    assert_eq!(fixture.take_counts(), (0, 0), "what is gone is not read again");
+}
+
+#[test]
+fn rows_of_many_series_and_hours_go_and_those_of_others_stay() {
+    let mut fixture = Fixture::new(basalt_schema::Salting::NONE);
+    for host in 100..200 {
+        for hour in 0..60 {
+            fixture.put(&format!("m {} 1 host=h{host}", HOUR + hour * 3600));
+        }
+    }
+    let end = HOUR + 60 * 3600;
+    delete(&fixture, false, HOUR, HOUR + 58 * 3600 - 1, "sum:m{}{host=regexp(h1[0-6].)}").unwrap();
+    let ask = |metric: &str| text(&fixture.ask(&HOUR.to_string(), &end.to_string(), metric).unwrap()[0]);
+    assert_eq!(ask("sum:0all-count:m{}{host=regexp(h1[0-6].)}"), format!("{HOUR} 140.0"));
+    assert_eq!(ask("sum:0all-count:m{}{host=regexp(h1[7-9].)}"), format!("{HOUR} 1800.0"));
+}
