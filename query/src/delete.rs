@@ -6,6 +6,9 @@
 //! Whoever writes meanwhile has a later time and is not touched. To be sure of that, a row written within the last second
 //! waits until it is a second old.
 //!
+//! Where cells bear the times of their points, nobody has a later time: a point that is put again would stay hidden below the
+//! tombstone until a major compaction. There nothing is deleted.
+//!
 //! Only rows that exist are read: their keys are scanned first. So a delete takes as long as there are rows, however long its
 //! range is, and one that is not done in its time goes on when it is asked for again, as what is gone takes no more time.
 //!
@@ -52,6 +55,14 @@ pub(crate) struct Deleter<'a> {
 }
 
 impl Deleter<'_> {
+    /// Whether points can be deleted.
+    ///
+    /// # Errors
+    /// `Invalid`: cells bear the times of their points.
+    pub(crate) fn check(schema: &Schema) -> Result<()> {
+        if schema.config().data_times.is_some() { Err(Error::DeleteWithPointTimes) } else { Ok(()) }
+    }
+
     /// Deletes what a plan read.
     ///
     /// # Errors

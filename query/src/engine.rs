@@ -64,8 +64,8 @@ impl QueryEngine {
     /// *Cost*: waits for the store on the calling thread and on threads of its own; never call it where async tasks run.
     ///
     /// # Errors
-    /// `Invalid`: the request is wrong, or over a budget. `Throttled`: over its time. `Unavailable`: cancelled.
-    /// The store's own.
+    /// `Invalid`: the request is wrong, or over a budget; a delete where cells bear the times of their points. `Throttled`: over
+    /// its time. `Unavailable`: cancelled. The store's own.
     pub fn run(&self, request: &QueryRequest, now_ms: i64, cancel: &Cancel) -> Result<Vec<SubAnswer>> {
         self.run_checked(&request.check(now_ms, self.options)?, cancel)
     }
@@ -75,6 +75,9 @@ impl QueryEngine {
     /// # Errors
     /// As [`QueryEngine::run`].
     pub fn run_checked(&self, query: &Query, cancel: &Cancel) -> Result<Vec<SubAnswer>> {
+        if query.delete {
+            Deleter::check(&self.schema)?;
+        }
         let budget = self.budget(cancel);
         let plans = self.plans(query, &budget)?;
         let computed = self.compute_all(query, &plans, &budget)?;

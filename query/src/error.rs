@@ -179,6 +179,12 @@ pub enum Error {
         /// How many.
         rows: usize,
     },
+    /// A delete where cells bear the times of their points: its tombstones would hide points that are put again later.
+    #[error(
+        "Points cannot be deleted where cells bear the times of their points: one that is put again would stay hidden. \
+         Set schema.use_otsdb_timestamp to false to delete, and run a major compaction before it is true again."
+    )]
+    DeleteWithPointTimes,
     /// A formula of `/api/query/gexp` that cannot be read or makes no sense.
     #[error(transparent)]
     Formula(FormulaFault),

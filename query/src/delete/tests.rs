@@ -175,3 +175,17 @@ fn rows_of_many_series_and_hours_go_and_those_of_others_stay() {
     assert_eq!(ask("sum:0all-count:m{}{host=regexp(h1[0-6].)}"), format!("{HOUR} 140.0"));
     assert_eq!(ask("sum:0all-count:m{}{host=regexp(h1[7-9].)}"), format!("{HOUR} 1800.0"));
 }
+
+/// `S-DTCS`: a point that is put again has its old time, so a tombstone would hide it.
+#[test]
+fn nothing_is_deleted_where_cells_bear_the_times_of_their_points() {
+    let data_times = Some(basalt_schema::LargerOrSmaller::Larger);
+    let mut fixture = Fixture::of(basalt_schema::SchemaConfig { data_times, ..Default::default() });
+    fixture.put(&format!("m {HOUR} 1 host=a"));
+    for strict in [false, true] {
+        let error = delete(&fixture, strict, HOUR, HOUR + 1, "sum:m").unwrap_err();
+        assert!(error.to_string().contains("schema.use_otsdb_timestamp"), "{error}");
+        assert_eq!(error.kind(), basalt_store::ErrorKind::Invalid);
+    }
+    assert_eq!(left(&fixture, "sum:m"), ["1699999200 1"]);
+}
