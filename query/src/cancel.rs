@@ -82,10 +82,13 @@ impl Budget {
         }
     }
 
-    /// Gives back the memory that only computing took: the answers keep these bytes until they are dropped.
-    pub(crate) fn keep(&self, bytes: u64) -> Held {
-        self.held.shrink_to(bytes);
-        (&self.held).into()
+    /// The answers keep these bytes until they are dropped: gives back what only computing took, or takes what is missing.
+    ///
+    /// # Errors
+    /// As [`Budget::reserve`].
+    pub(crate) fn keep(&self, bytes: u64) -> Result<Held> {
+        self.held.resize(bytes)?;
+        Ok((&self.held).into())
     }
 
     /// Takes memory for as long as the request lasts, or until it is given back.
@@ -104,9 +107,26 @@ impl Budget {
         self.held.give_back(bytes);
     }
 
+    /// Keeps `kept` bytes where it took `taken`: gives back the rest, or takes what is missing.
+    ///
+    /// # Errors
+    /// As [`Budget::reserve`].
+    pub(crate) fn exchange(&self, taken: u64, kept: u64) -> Result<()> {
+        if kept > taken {
+            return self.reserve(kept - taken);
+        }
+        self.give_back(taken - kept);
+        Ok(())
+    }
+
+    /// Bytes that this account took and did not give back.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
     /// Gives back all that this account took but `bytes`.
     pub(crate) fn settle(&self, bytes: u64) {
-        self.give_back(self.reserved.load(Ordering::Relaxed).saturating_sub(bytes));
+        self.give_back(self.reserved().saturating_sub(bytes));
     }
 
     /// The bounds.

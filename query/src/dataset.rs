@@ -9,6 +9,11 @@ use crate::Result;
 use crate::answer::{Number, Point, ScanStats, Series, SeriesAnnotation, Steps};
 use crate::names::Names;
 
+/// Memory charged for a few UIDs of a set: a leaf of its tree.
+const LEAF_BYTES: usize = 104;
+/// How many UIDs a leaf has at least, unless it is the only one.
+const LEAF_UIDS_MIN: usize = 5;
+
 /// What a sub query came to.
 #[derive(Debug, Default)]
 pub(crate) struct Computed {
@@ -48,6 +53,20 @@ pub(crate) struct Dataset {
 }
 
 impl Dataset {
+    /// Memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.description_bytes() + (self.points.capacity() * size_of::<Point>()) as u64
+    }
+
+    /// Memory that it takes beside its points.
+    pub(crate) fn description_bytes(&self) -> u64 {
+        let uids = self.group.capacity() + 2 * self.tags.capacity();
+        let leaves = self.metrics.len().div_ceil(LEAF_UIDS_MIN) + self.aggregated.len().div_ceil(LEAF_UIDS_MIN);
+        let names = self.suffix.capacity() + self.alias.as_ref().map_or(0, String::capacity);
+        let lists = texts_bytes(&self.tsuids) + notes_bytes(&self.annotations);
+        (size_of::<Self>() + uids * size_of::<Uid>() + leaves * LEAF_BYTES + names + lists) as u64
+    }
+
     /// The series as it is answered. The name of several metrics is that of the least UID, as in OpenTSDB.
     ///
     /// # Errors
@@ -107,4 +126,14 @@ impl Dataset {
         }
         self
     }
+}
+
+/// Memory that TSUIDs take.
+pub(crate) fn texts_bytes(texts: &[String]) -> usize {
+    texts.iter().map(|text| text.capacity() + size_of::<String>()).sum()
+}
+
+/// Memory that annotations take.
+pub(crate) fn notes_bytes(notes: &[SeriesAnnotation]) -> usize {
+    notes.iter().map(|note| note.json.len() + size_of::<SeriesAnnotation>()).sum()
 }

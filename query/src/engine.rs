@@ -8,7 +8,7 @@ use basalt_schema::{Schema, Uid, UidKind};
 
 use crate::answer::{Held, Point, Series, SeriesAnnotation, SubAnswer};
 use crate::cancel::{Budget, Cancel};
-use crate::dataset::{Computed, Dataset};
+use crate::dataset::{Computed, Dataset, notes_bytes, texts_bytes};
 use crate::delete::Deleter;
 use crate::expression::{ExpressionPlan, OutputAnswer};
 use crate::fetch::{fetch, global_annotations};
@@ -87,7 +87,7 @@ impl QueryEngine {
         if query.delete {
             self.delete(query, &plans, &budget)?;
         }
-        Ok(held(answers, &budget))
+        held(answers, &budget)
     }
 
     fn budget(&self, cancel: &Cancel) -> Budget {
@@ -109,7 +109,7 @@ impl QueryEngine {
         let read = self.read(formulas, query, &budget)?;
         let answers = formulas.evaluate(&self.schema, query, &read, self.options, &budget)?;
         drop(read);
-        Ok(held(answers, &budget))
+        held(answers, &budget)
     }
 
     /// Every sub query that formulas need, each at its time.
@@ -172,7 +172,11 @@ impl QueryEngine {
         let mut no_rollups = None;
         for sub in &query.sub_queries {
             match Plan::new(&self.schema, query, sub, self.options, budget) {
-                Ok(plan) => plans.push(plan),
+                Ok(plan) => {
+                    // All plans are kept until the last is read.
+                    budget.reserve(size_of_val(plan.series.as_slice()) as u64)?;
+                    plans.push(plan);
+                }
                 Err(error @ Error::NoRollupAggregate { .. }) => no_rollups = no_rollups.or(Some(error)),
                 Err(error) => return Err(error),
             }
@@ -189,7 +193,9 @@ impl QueryEngine {
     fn compute(&self, query: &Query, sub: &SubQueryPlan, plan: &Plan, budget: &Budget) -> Result<Computed> {
         let budget = &budget.of_sub(self.limits_of(query, sub, plan)?);
         if let Some(split_ms) = rollup::split_ms(self.schema.config().rollups.as_ref(), plan, query) {
-            return self.split(query, sub, split_ms, budget);
+            let computed = self.split(query, sub, split_ms, budget)?;
+            budget.settle(bytes_of(&computed.datasets));
+            return Ok(computed);
         }
         let mut computed = self.attempt(query, sub, plan, budget)?;
         let mut next = plan.fallback();
@@ -230,6 +236,8 @@ impl QueryEngine {
 
     /// The output series of what a plan reads first.
     fn attempt(&self, query: &Query, sub: &SubQueryPlan, plan: &Plan, budget: &Budget) -> Result<Computed> {
+        // What is kept of an attempt before this one.
+        let others_bytes = budget.reserved();
         // A series of annotations alone is one of OpenTSDB's groups, also where they are not asked for.
         let annotations = query.annotations || self.options.compat.strict;
         let fetched = fetch(&self.schema, plan, annotations, self.options, budget)?;
@@ -246,7 +254,7 @@ impl QueryEngine {
         };
         steps.compute_time = began.elapsed();
         // What was read is dropped with this function; the rest is settled for the whole request in the end.
-        budget.settle(datasets.iter().map(|dataset| (dataset.points.capacity() * size_of::<Point>()) as u64).sum());
+        budget.settle(others_bytes + bytes_of(&datasets));
         stats.series = data.iter().filter(|data| !data.is_empty()).count() as u64;
         stats.emitted_points = datasets.iter().map(|dataset| dataset.points.len() as u64).sum();
         let rollup = plan.read.as_ref().map(|read| read.rollup.name().into());
@@ -281,19 +289,25 @@ impl QueryEngine {
     }
 }
 
+fn bytes_of(datasets: &[Dataset]) -> u64 {
+    datasets.iter().map(Dataset::bytes).sum()
+}
+
 /// The answers with the memory that they keep until they are dropped.
-fn held(mut answers: Vec<SubAnswer>, budget: &Budget) -> Vec<SubAnswer> {
+///
+/// # Errors
+/// A budget.
+fn held(mut answers: Vec<SubAnswer>, budget: &Budget) -> Result<Vec<SubAnswer>> {
     let bytes = |series: &Series| {
         let words = series.tags.len() + series.aggregate_tags.len() + 8;
-        let texts: usize = series.tsuids.iter().map(|text| text.capacity() + size_of::<String>()).sum();
-        let notes: usize = series.annotations.iter().map(|note| note.json.len() + size_of_val(note)).sum();
-        (series.points.capacity() * size_of::<Point>() + words * 32 + texts + notes) as u64
+        let lists = texts_bytes(&series.tsuids) + notes_bytes(&series.annotations);
+        (series.points.capacity() * size_of::<Point>() + words * 32 + series.metric.len() + lists) as u64
     };
-    let held = budget.keep(answers.iter().flat_map(|answer| &answer.series).map(bytes).sum());
+    let held = budget.keep(answers.iter().flat_map(|answer| &answer.series).map(bytes).sum())?;
     for answer in &mut answers {
         answer.held = held.clone();
     }
-    answers
+    Ok(answers)
 }
 
 #[cfg(test)]

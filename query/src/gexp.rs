@@ -146,8 +146,7 @@ impl Formula {
             Input::Query(query) => {
                 let computed = read.get(&Reading { query: *query, earlier_ms });
                 let datasets = computed.map(|computed| computed.datasets.as_slice()).unwrap_or_default();
-                let copied = datasets.iter().map(|data| data.points.len() as u64).sum::<u64>();
-                context.budget.reserve(copied.saturating_mul(size_of::<crate::Point>() as u64))?;
+                context.budget.reserve(datasets.iter().map(Dataset::bytes).sum())?;
                 Ok(datasets.iter().map(|data| Flow { query: *query, data: data.clone() }).collect())
             }
         });
@@ -191,6 +190,8 @@ impl Formulas {
         for formula in &self.0 {
             for flow in formula.evaluate(read, 0, &context)? {
                 let mut series = flow.data.named(&mut names)?;
+                // An alias may be much longer with the tags' values in it.
+                budget.reserve(series.metric.len() as u64)?;
                 series.points.retain(|point| context.range.contains(&point.time_ms));
                 let earliest = Reading { query: flow.query, earlier_ms: 0 };
                 let computed = read.range(earliest..).next().filter(|(reading, _)| reading.query == flow.query);

@@ -110,8 +110,7 @@ pub(crate) fn compute(
 ) -> Result<Vec<Dataset>> {
     let kernel = Kernel { plan, sub, data, options, budget };
     kernel.refuse_overfilling()?;
-    let strict = options.compat.strict;
-    let dataset = |group| Ok(describe(schema, group, plan, data, kernel.points(group)?, strict));
+    let dataset = |group| kernel.dataset(schema, group);
     // Fast path: little work is not worth a hand-over, and of a single group its members are.
     let is_little = groups.len() < PARALLEL_GROUPS_MIN && kernel.work(data.iter()) < PARALLEL_POINTS_MIN;
     if groups.len() <= 1 || is_little {
@@ -142,8 +141,16 @@ impl Kernel<'_> {
         if over { Err(Error::TooManyPoints { limit }) } else { Ok(()) }
     }
 
-    /// Downsamples and rates each member, then aggregates them.
-    fn points(&self, group: &Group) -> Result<Vec<Point>> {
+    /// The output series of a group. Its memory stays reserved.
+    fn dataset(&self, schema: &Schema, group: &Group) -> Result<Dataset> {
+        let (points, charged) = self.points(group)?;
+        let dataset = describe(schema, group, self.plan, self.data, points, self.options.compat.strict);
+        self.budget.exchange(charged, dataset.bytes())?;
+        Ok(dataset)
+    }
+
+    /// Downsamples and rates each member, then aggregates them. Gives what was reserved for that, too.
+    fn points(&self, group: &Group) -> Result<(Vec<Point>, u64)> {
         self.budget.check()?;
         let series = |slot: &usize| self.data.get(*slot).filter(|data| !data.span.is_empty());
         let series: Vec<&SeriesData> = group.members.iter().filter_map(series).collect();
@@ -172,9 +179,7 @@ impl Kernel<'_> {
             charged.set(charged.get() + OUTPUT_BYTES);
             Ok(())
         })?;
-        let kept = (points.capacity() * size_of::<Point>()) as u64;
-        self.budget.give_back(charged.get().saturating_sub(kept));
-        Ok(points)
+        Ok((points, charged.get()))
     }
 
     /// How many points are looked at or made up to make series ready.

@@ -70,11 +70,16 @@ pub(crate) fn compute(
     for group in groups {
         budget.check()?;
         let sums = summed(group, plan, sub, data, (budget, compat))?;
+        let described = describe(schema, group, plan, data, Vec::new(), compat.strict);
         let mut push = |suffix: String, of: &dyn Fn(&Histogram) -> Number| -> Result<()> {
-            budget.reserve(sums.len() as u64 * size_of::<Point>() as u64)?;
+            // Percentiles and buckets are many, and each has all that the group is described by.
+            budget.check()?;
+            let points_bytes = (sums.len() * size_of::<Point>()) as u64;
+            budget.reserve(described.description_bytes() + suffix.capacity() as u64 + points_bytes)?;
+            let mut points = Vec::with_capacity(sums.len());
             let answered = sums.iter().filter(|(time_ms, _)| plan.answered.contains(*time_ms));
-            let points = answered.map(|(time_ms, sum)| Point { time_ms: *time_ms, number: of(sum) }).collect();
-            datasets.push(Dataset { suffix, ..describe(schema, group, plan, data, points, compat.strict) });
+            points.extend(answered.map(|(time_ms, sum)| Point { time_ms: *time_ms, number: of(sum) }));
+            datasets.push(Dataset { suffix, points, ..described.clone() });
             Ok(())
         };
         for percentile in &asked.percentiles {

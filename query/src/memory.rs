@@ -64,15 +64,23 @@ impl Reservation {
         self.pool.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Gives back all but `bytes`; no effect if it holds less.
-    pub(crate) fn shrink_to(&self, bytes: u64) {
-        self.give_back(self.bytes.load(Ordering::Relaxed).saturating_sub(bytes));
+    /// Holds so many bytes from now on, whether that is more or fewer.
+    ///
+    /// # Errors
+    /// As [`Reservation::take`].
+    pub(crate) fn resize(&self, bytes: u64) -> Result<()> {
+        let before = self.bytes.load(Ordering::Relaxed);
+        if bytes > before {
+            return self.take(bytes - before);
+        }
+        self.give_back(before - bytes);
+        Ok(())
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.shrink_to(0);
+        self.give_back(self.bytes.load(Ordering::Relaxed));
     }
 }
 
@@ -91,8 +99,11 @@ mod tests {
         assert!(matches!(second.take(61), Err(Error::TooMuchMemory { limit_bytes: 100 })));
         first.give_back(20);
         second.take(20).unwrap();
-        first.shrink_to(10);
+        first.resize(10).unwrap();
         assert_eq!(pool.used_bytes(), 70);
+        first.resize(40).unwrap();
+        assert!(matches!(first.resize(41), Err(Error::MemoryTaken { limit_bytes: 100 })));
+        assert_eq!(pool.used_bytes(), 100);
         drop((first, second));
         assert_eq!(pool.used_bytes(), 0);
         let free = MemoryPool::new(0).part();

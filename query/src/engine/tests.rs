@@ -428,6 +428,67 @@ fn q_limit_the_memory_of_all_queries_is_bounded() {
     ask(&engine).unwrap();
 }
 
+/// `Q-LIMIT`: series take memory without any point in the range, too.
+#[test]
+fn q_limit_series_without_points_count_as_memory() {
+    const SERIES: usize = 2_000;
+    let mut fixture = Fixture::new(Salting::EMBEDDED);
+    for host in 0..SERIES {
+        fixture.put(&format!("m 1700000000 1 host=h{host}"));
+    }
+    // Behind the points, in their hour.
+    let ask = |metrics: &[&str], memory_bytes: u64| {
+        let request = QueryRequest {
+            start: Some("1700000001".to_owned()),
+            end: Some("1700000100".to_owned()),
+            queries: metrics.iter().map(|metric| SubQuery::from_metric_text(metric).unwrap()).collect(),
+            ..QueryRequest::default()
+        };
+        let engine = fixture.engine(false, Limits { memory_bytes, ..Limits::default() });
+        (engine.run(&request, 1_800_000_000_000, &Cancel::new()), engine)
+    };
+    let (answers, engine) = ask(&["none:60s-avg:m"], 0);
+    let answers = answers.unwrap();
+    let series = &answers[0].series;
+    assert_eq!(series.len(), SERIES);
+    assert!(series.iter().all(|series| series.points.is_empty()));
+    let taken = SERIES * (size_of::<crate::Series>() + 2 * size_of::<Arc<str>>() + series[0].tsuids[0].len());
+    assert!(engine.memory_used_bytes() >= taken as u64, "{} of {taken}", engine.memory_used_bytes());
+    drop(answers);
+    assert_eq!(engine.memory_used_bytes(), 0);
+    let refused = |(answers, engine): (crate::Result<_>, QueryEngine)| {
+        assert!(matches!(answers, Err(Error::TooMuchMemory { .. })), "{answers:?}");
+        assert_eq!(engine.memory_used_bytes(), 0);
+    };
+    refused(ask(&["none:60s-avg:m"], 1 << 20));
+    // One fits and two do not: what the first came to is still held.
+    assert!(ask(&["none:60s-avg:m"], 2 << 20).0.is_ok());
+    refused(ask(&["none:60s-avg:m", "none:61s-avg:m"], 2 << 20));
+}
+
+/// `Q-LIMIT`: every percentile of a group names all of its members.
+#[test]
+fn q_limit_percentiles_count_as_memory_by_their_members() {
+    const SERIES: usize = 300;
+    let fixture = Fixture::of(SchemaConfig { histogram_id: Some(7), ..SchemaConfig::default() });
+    let mut histogram = Histogram::default();
+    histogram.set(Bounds { lower: 0.0, upper: 1.0 }, 1);
+    let (base, qualifier) = histogram_column(PointTime::from_number(1_700_000_000).unwrap());
+    for host in 0..SERIES {
+        let tsuid = fixture.schema.resolve("m", &[("host", &format!("h{host}"))]).unwrap();
+        fixture.schema.index().add(&tsuid).unwrap();
+        let key = fixture.schema.layout().series_key(&tsuid).row_key(base);
+        fixture.store(&key, &qualifier, &histogram.encode(7));
+    }
+    let ask = |count: usize| {
+        let percentiles = (1..=count).map(|at| at.to_string()).collect::<Vec<_>>().join(",");
+        let sub = SubQuery::from_metric_text(&format!("sum:percentiles[{percentiles}]:m")).unwrap();
+        fixture.ask_with(START, END, sub, Limits { memory_bytes: 1 << 20, ..Limits::default() })
+    };
+    assert_eq!(ask(10).unwrap().len(), 10);
+    assert!(matches!(ask(100), Err(Error::TooMuchMemory { limit_bytes: 1_048_576 })));
+}
+
 /// `P-LIMITS`: by metric, also where the series are named by their TSUIDs; budgets are a sub query's.
 #[test]
 fn p_limits_a_metric_has_limits_of_its_own() {

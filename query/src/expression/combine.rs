@@ -40,7 +40,7 @@ impl Combine<'_> {
         let times = instants(series, self.budget)?;
         let points = made_up(times.len(), rows.len(), self.budget)?;
         self.budget.reserve(points.saturating_mul(size_of::<Point>() as u64))?;
-        rows.iter().map(|row| Ok(Dataset { points: self.aligned(row, &times)?, ..self.identity(row) })).collect()
+        rows.iter().map(|row| self.described(row, self.aligned(row, &times)?)).collect()
     }
 
     /// As [`Combine::by_time`], but each row has values at the instants of its own series alone.
@@ -78,8 +78,7 @@ impl Combine<'_> {
                 let values: Vec<f64> = self.columns.iter().zip(self.members(row)).map(value).collect();
                 Some(Point { time_ms: earliest(place)?, number: Number::Double(self.program.run(&values, &mut stack)) })
             });
-            let points = points.collect();
-            made.push(Dataset { points, ..self.identity(row) });
+            made.push(self.described(row, points.collect())?);
         }
         Ok(made)
     }
@@ -122,6 +121,13 @@ impl Combine<'_> {
         }
         let value = point.map_or(f64::NAN, |point| point.number.as_double());
         if value.is_nan() { column.fill } else { value }
+    }
+
+    /// The series of a row. The memory of its points is reserved already.
+    fn described(&self, row: &Row, points: Vec<Point>) -> Result<Dataset> {
+        let identity = self.identity(row);
+        self.budget.reserve(identity.description_bytes())?;
+        Ok(Dataset { points, ..identity })
     }
 
     /// What a row is of: the tags of its first member, the keys and metrics of all.

@@ -51,10 +51,9 @@ impl OutputAnswer {
 
     /// Memory it takes. Names are shared by all.
     fn bytes(&self) -> u64 {
-        let words = |series: &OutputSeries| 2 * series.tags.len() + series.aggregated.len();
-        let names: usize = self.series.iter().map(words).sum();
-        let table = self.times_ms.capacity() + self.values.capacity();
-        (table * size_of::<f64>() + names * size_of::<Arc<str>>() + size_of_val(&*self.series)) as u64
+        let table = ((self.times_ms.capacity() + self.values.capacity()) * size_of::<f64>()) as u64;
+        let series = self.series.iter().map(|series| OutputSeries::bytes(series.tags.len(), series.aggregated.len()));
+        table + series.sum::<u64>()
     }
 }
 
@@ -65,6 +64,13 @@ pub struct OutputSeries {
     pub tags: Vec<(Arc<str>, Arc<str>)>,
     /// Keys of the other tags.
     pub aggregated: Vec<Arc<str>>,
+}
+
+impl OutputSeries {
+    /// Memory that one takes which has so many tags and keys.
+    fn bytes(tags: usize, aggregated: usize) -> u64 {
+        (size_of::<Self>() + (2 * tags + aggregated) * size_of::<Arc<str>>()) as u64
+    }
 }
 
 impl ExpressionPlan {
@@ -100,7 +106,7 @@ impl ExpressionPlan {
         };
         let mut answers = self.outputs.iter().map(answer).collect::<Result<Vec<_>>>()?;
         drop(run);
-        let held = budget.keep(answers.iter().map(OutputAnswer::bytes).sum());
+        let held = budget.keep(answers.iter().map(OutputAnswer::bytes).sum())?;
         for answer in &mut answers {
             answer.held = held.clone();
         }
@@ -201,6 +207,8 @@ impl Run<'_> {
         let metrics = column.series.first().map(|first| first.metrics.iter().copied().collect::<Vec<Uid>>());
         let mut metrics = uids.names(&metrics.unwrap_or_default())?;
         metrics.sort_unstable();
+        let bytes = |dataset: &Dataset| OutputSeries::bytes(dataset.tags.len(), dataset.aggregated.len());
+        self.budget.reserve(column.series.iter().map(bytes).sum())?;
         let mut names = Names::new(schema);
         let describe = |dataset: &Dataset| {
             Ok(OutputSeries { tags: names.tags(&dataset.tags)?, aggregated: names.keys(&dataset.aggregated)? })

@@ -154,5 +154,29 @@ fn q_limit_a_table_keeps_its_memory_until_it_is_dropped_and_must_fit() {
     let points = SERIES * SERIES * size_of::<crate::Point>() as u64;
     let limit_bytes = points + table;
     assert!(matches!(run(limit_bytes).0, Err(Error::TooMuchMemory { limit_bytes: found }) if found == limit_bytes));
-    assert!(run(limit_bytes + table / 2).0.is_ok());
+    // And beside what the series read and made are described by.
+    assert!(run(limit_bytes + SERIES * 1_200).0.is_ok());
+}
+
+/// `Q-LIMIT`: an output of series takes memory each time that it is asked for.
+#[test]
+fn q_limit_outputs_count_as_memory() {
+    const SERIES: usize = 500;
+    let lines: Vec<String> = (0..SERIES).map(|n| format!("e.a 1700000000 1 host=h{n}")).collect();
+    let fixture = Fixture::with(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let ask = |outputs: usize| -> Result<_> {
+        let outputs = vec![r#"{"id":"a"}"#; outputs].join(",");
+        let body = format!(
+            r#"{{"time":{{"start":"1699999990","end":"1700000600","aggregator":"none"}},
+            "metrics":[{{"id":"a","metric":"e.a"}}],"outputs":[{outputs}]}}"#
+        );
+        let engine = fixture.engine(false, Limits { memory_bytes: 2 << 20, ..Limits::default() });
+        let plan = ExpressionRequest::from_json(body.as_bytes())?.check(0, engine.options())?;
+        Ok((engine.run_expressions(&plan, &Cancel::new())?, engine))
+    };
+    let (answers, engine) = ask(10).unwrap();
+    assert_eq!((answers.len(), answers[9].series.len()), (10, SERIES));
+    let taken = 10 * SERIES * (size_of::<crate::OutputSeries>() + 2 * size_of::<std::sync::Arc<str>>());
+    assert!(engine.memory_used_bytes() >= taken as u64, "{} of {taken}", engine.memory_used_bytes());
+    assert!(matches!(ask(256), Err(Error::TooMuchMemory { limit_bytes: 2_097_152 })));
 }

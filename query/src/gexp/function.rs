@@ -85,7 +85,7 @@ impl Function {
             return Ok(Vec::new());
         }
         if let Self::Combine(sign) = self {
-            return combine(&inputs, sign, call);
+            return combine(inputs, sign, call);
         }
         let first = texts.first().map(String::as_str);
         if self == Self::TimeShift {
@@ -99,26 +99,27 @@ impl Function {
                 .collect());
         }
         let flows: Vec<Flow> = inputs.into_iter().flatten().collect();
-        let each = |of: &dyn Fn(Dataset) -> Dataset| {
-            Ok(flows.iter().cloned().map(|flow| Flow { data: of(flow.data), ..flow }).collect())
+        let each = |flows: Vec<Flow>, of: &dyn Fn(Dataset) -> Dataset| {
+            Ok(flows.into_iter().map(|flow| Flow { data: of(flow.data), ..flow }).collect())
         };
         match self {
-            Self::Absolute => each(&|data| data.map(absolute)),
+            Self::Absolute => each(flows, &|data| data.map(absolute)),
             Self::Alias => {
                 if texts.is_empty() {
                     return fault(FormulaFault::MissingParameter("Missing the alias"));
                 }
                 let alias = texts.join(",");
-                each(&|data| {
+                call.budget.reserve((alias.len() * flows.len()) as u64)?;
+                each(flows, &|data| {
                     let data = if call.strict { data.map(absolute) } else { data };
                     Dataset { alias: Some(alias.clone()), ..data }
                 })
             }
             Self::Scale => {
                 let factor = factor(first)?;
-                each(&|data| data.map(|number| scaled(number, factor)))
+                each(flows, &|data| data.map(|number| scaled(number, factor)))
             }
-            Self::FirstDifference => each(&first_difference),
+            Self::FirstDifference => each(flows, &first_difference),
             Self::HighestCurrent => highest::highest(flows, highest::Which::Current, first, call),
             Self::HighestMax => highest::highest(flows, highest::Which::Max, first, call),
             Self::MovingAverage => moving::moving_average(flows, first, call),
@@ -205,15 +206,15 @@ pub(super) fn digits_and_rest(text: &str) -> (&str, &str) {
 }
 
 /// Series of the same tags, point by point; one that is missing is zero.
-fn combine(inputs: &[Vec<Flow>], sign: char, call: &Call<'_>) -> Result<Vec<Flow>> {
+fn combine(inputs: Vec<Vec<Flow>>, sign: char, call: &Call<'_>) -> Result<Vec<Flow>> {
     if !SERIES_COUNT.contains(&inputs.len()) {
         return fault(FormulaFault::SeriesCount(inputs.len()));
     }
-    let datasets: Vec<Vec<Dataset>> = inputs
-        .iter()
-        .map(|flows| flows.iter().map(|flow| flow.data.clone()).filter(|data| !data.points.is_empty()).collect())
-        .collect();
     let names: Vec<&str> = LETTERS.split("").filter(|name| !name.is_empty()).take(inputs.len()).collect();
+    let datasets: Vec<Vec<Dataset>> = inputs
+        .into_iter()
+        .map(|flows| flows.into_iter().map(|flow| flow.data).filter(|data| !data.points.is_empty()).collect())
+        .collect();
     let program = Program::parse(&names.join(&sign.to_string()), false)?;
     let columns: Vec<Column<'_>> = datasets.iter().map(|series| Column { series, filtered: None, fill: 0.0 }).collect();
     let rows = join(&columns, Rule { intersect: false, filtered_tags: false, aggregated_keys: false });
