@@ -7,6 +7,9 @@ use crate::filter::TagFilter;
 use crate::request::json::{at_most, double, flag, text};
 use crate::{Error, ExpressionFault, Result};
 
+/// How many outputs a request may name.
+const OUTPUTS_MAX: usize = 256;
+
 /// A request of `/api/query/exp`; serialized it is the `query` of the answer.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
@@ -18,6 +21,7 @@ pub struct ExpressionRequest {
     pub(super) filters: Option<Vec<FilterSet>>,
     pub(super) metrics: Option<Vec<Metric>>,
     pub(super) expressions: Option<Vec<Expression>>,
+    #[serde(deserialize_with = "at_most::<OUTPUTS_MAX, _, _>")]
     pub(super) outputs: Option<Vec<Output>>,
 }
 

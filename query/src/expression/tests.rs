@@ -158,13 +158,13 @@ fn q_limit_a_table_keeps_its_memory_until_it_is_dropped_and_must_fit() {
     assert!(run(limit_bytes + SERIES * 1_200).0.is_ok());
 }
 
-/// `Q-LIMIT`: an output of series takes memory each time that it is asked for.
+/// `Q-LIMIT`: an output of series takes memory each time that it is asked for, and only so many may be.
 #[test]
-fn q_limit_outputs_count_as_memory() {
+fn q_limit_outputs_are_bounded_and_count_as_memory() {
     const SERIES: usize = 500;
     let lines: Vec<String> = (0..SERIES).map(|n| format!("e.a 1700000000 1 host=h{n}")).collect();
     let fixture = Fixture::with(&lines.iter().map(String::as_str).collect::<Vec<_>>());
-    let ask = |outputs: usize| -> Result<_> {
+    let ask = |outputs: usize| {
         let outputs = vec![r#"{"id":"a"}"#; outputs].join(",");
         let body = format!(
             r#"{{"time":{{"start":"1699999990","end":"1700000600","aggregator":"none"}},
@@ -179,4 +179,6 @@ fn q_limit_outputs_count_as_memory() {
     let taken = 10 * SERIES * (size_of::<crate::OutputSeries>() + 2 * size_of::<std::sync::Arc<str>>());
     assert!(engine.memory_used_bytes() >= taken as u64, "{} of {taken}", engine.memory_used_bytes());
     assert!(matches!(ask(256), Err(Error::TooMuchMemory { limit_bytes: 2_097_152 })));
+    let Err(Error::Expression(ExpressionFault::Query(cause))) = ask(257) else { panic!("257 outputs are read") };
+    assert!(format!("{cause:?}").contains("256"), "{cause:?}");
 }

@@ -191,6 +191,7 @@ fn many_in_expressions(count: usize) -> Vec<Body> {
         ("filter sets", with("filters", list(count, set))),
         ("filters of one set", with("filters", json!([{ "id": "f", "tags": list(count, filter) }]))),
         ("outputs", with("outputs", list(count, |n| json!({ "id": format!("e{n}") })))),
+        ("same outputs", with("outputs", list(count, |_| json!({ "id": "a" })))),
     ];
     bodies.into_iter().map(|(name, body)| (name, "/api/query/exp", body)).collect()
 }
