@@ -49,13 +49,20 @@ impl<'a> Answer<'a> {
     /// answer shorter than a piece never meets the sink. `written` gets the time that each sub query's series took.
     pub(crate) fn write(self, written: &mut Vec<Duration>, mut sink: impl FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> {
         let mut out = vec![b'['];
+        // The same beside each series, so written once.
+        let mut globals = Vec::new();
+        if !self.request.no_annotations {
+            notes(&mut globals, "globalAnnotations", self.globals, self.strict);
+        }
         for answer in self.answers {
             let began = Instant::now();
             for series in &answer.series {
                 if out.last() != Some(&b'[') || out.len() > 1 {
                     separate(&mut out);
                 }
-                self.series(&mut out, answer, series, &mut sink)?;
+                self.series(&mut out, answer, (series, &globals), &mut sink)?;
+                // Series may have no point at which it is handed on.
+                hand_on(&mut out, &mut sink)?;
             }
             written.push(began.elapsed());
         }
@@ -68,7 +75,13 @@ impl<'a> Answer<'a> {
         Some(out)
     }
 
-    fn series(&self, out: &mut Vec<u8>, answer: &SubAnswer, series: &Series, sink: &mut impl Sink) -> Option<()> {
+    fn series(
+        &self,
+        out: &mut Vec<u8>,
+        answer: &SubAnswer,
+        (series, globals): (&Series, &[u8]),
+        sink: &mut impl Sink,
+    ) -> Option<()> {
         let began = Instant::now();
         out.extend_from_slice(b"{\"metric\":");
         text(out, &series.metric);
@@ -95,7 +108,7 @@ impl<'a> Answer<'a> {
                 out.extend_from_slice(b",\"annotations\":[]");
             }
             notes(out, "annotations", &series.annotations, self.strict);
-            notes(out, "globalAnnotations", self.globals, self.strict);
+            out.extend_from_slice(globals);
         }
         out.extend_from_slice(b",\"dps\":");
         self.points(out, answer.nan_as_null, &series.points, sink)?;
@@ -126,9 +139,8 @@ impl<'a> Answer<'a> {
             if arrays {
                 out.push(b']');
             }
-            if rest.len().is_multiple_of(POINTS_AT_ONCE) && out.len() >= PIECE_BYTES {
-                let piece = std::mem::replace(out, Vec::with_capacity(PIECE_BYTES * 2));
-                sink(piece).then_some(())?;
+            if rest.len().is_multiple_of(POINTS_AT_ONCE) {
+                hand_on(out, sink)?;
             }
         }
         out.push(if arrays { b']' } else { b'}' });
@@ -146,6 +158,15 @@ impl<'a> Answer<'a> {
     {
         QueryStats { answers: self.answers, written, strict: self.strict }
     }
+}
+
+/// Hands on what is long enough to be a piece; `None` when nobody reads any more.
+fn hand_on(out: &mut Vec<u8>, sink: &mut impl Sink) -> Option<()> {
+    if out.len() < PIECE_BYTES {
+        return Some(());
+    }
+    let piece = std::mem::replace(out, Vec::with_capacity(PIECE_BYTES * 2));
+    sink(piece).then_some(())
 }
 
 /// Annotations by time; nothing when there are none. One that is no annotation of OpenTSDB's is told as stored.
@@ -307,5 +328,28 @@ mod tests {
             piece.len() < PIECE_BYTES * 2
         });
         assert!(bytes > PIECE_BYTES && last.unwrap().ends_with(b"}}]"));
+    }
+
+    #[test]
+    fn series_without_points_come_in_pieces_too() {
+        const SERIES: usize = 5_000;
+        let (request, series) = (QueryRequest::default(), vec![Series::default(); SERIES]);
+        let answers = [SubAnswer { series, ..SubAnswer::default() }];
+        let globals = [SeriesAnnotation { start_ms: 1, json: b"7".as_slice().into() }];
+        let answer = Answer::new(&request, &answers, false, Instant::now()).with_globals(&globals);
+        let mut pieces: Vec<Vec<u8>> = Vec::new();
+        let last = answer.write(&mut Vec::new(), |piece| {
+            pieces.push(piece);
+            true
+        });
+        assert!(pieces.len() > 2);
+        assert!(pieces.iter().all(|piece| (PIECE_BYTES..PIECE_BYTES * 2).contains(&piece.len())));
+        pieces.extend(last);
+        let whole: serde_json::Value = serde_json::from_slice(&pieces.concat()).unwrap();
+        let series = whole.as_array().unwrap();
+        assert_eq!(series.len(), SERIES);
+        let one = json!({ "metric": "", "tags": {}, "aggregateTags": [], "globalAnnotations": [7], "dps": {} });
+        assert!(series.iter().all(|series| *series == one));
+        assert!(answer.write(&mut Vec::new(), |_| false).is_none());
     }
 }
