@@ -2,14 +2,15 @@
 //!
 //! A tombstone masks cells by their column and time. A folded cell has another column than what it holds, and the newest of
 //! the times, so the tombstone would miss it, and what was deleted would be seen again. Rows with such a tombstone stay as they
-//! are. One that is applied while the pass writes is looked for when its file takes its place ([`Region::stop_deletes`]).
+//! are, and so do rows that may have one in a file that cannot be read: damage there keeps no pass from being written. One that is
+//! applied while the pass writes is looked for when its file takes its place ([`Region::stop_deletes`]).
 //!
 //! [`Region::stop_deletes`]: crate::region::Region::stop_deletes
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLockWriteGuard};
 
-use basalt_store::Timestamp;
+use basalt_store::{Timestamp, with_causes};
 
 use crate::core::Core;
 use crate::error::Result;
@@ -29,8 +30,48 @@ pub(crate) struct Beside<'a> {
     taken: &'a [RegionFile],
     /// Rows with tombstones in memtables, and the largest time of these.
     rows: HashMap<Box<[u8]>, Timestamp>,
-    /// Files with tombstones, and where they were read last.
-    files: Vec<(RegionFile, Source)>,
+    /// Files with tombstones.
+    files: Vec<Deleted>,
+}
+
+/// A file with tombstones.
+#[derive(Debug)]
+struct Deleted {
+    file: RegionFile,
+    /// Where it was read last.
+    source: Source,
+    /// A read failed: it is not tried again in this pass, as a bad disk may take seconds to say so.
+    is_unreadable: bool,
+}
+
+impl Deleted {
+    /// The largest time of a row's tombstones; the end of time where that cannot be read.
+    fn newest(&mut self, row: &[u8]) -> Option<Timestamp> {
+        if !self.file.table.may_contain_row(row) {
+            return None;
+        }
+        if !self.is_unreadable {
+            match self.read_newest(row) {
+                Ok(newest) => return newest,
+                Err(error) => {
+                    self.is_unreadable = true;
+                    let error = with_causes(&error);
+                    tracing::warn!(error, "rows that may have been deleted in this file are not folded");
+                }
+            }
+        }
+        Some(Timestamp(u64::MAX))
+    }
+
+    fn read_newest(&mut self, row: &[u8]) -> Result<Option<Timestamp>> {
+        let mut newest = None;
+        self.source.seek(row, b"")?;
+        while let Some(cell) = self.source.cell().filter(|cell| cell.row == row) {
+            newest = newest.max(cell.kind.is_tombstone().then_some(cell.timestamp));
+            self.source.advance()?;
+        }
+        Ok(newest)
+    }
 }
 
 impl<'a> Beside<'a> {
@@ -43,7 +84,11 @@ impl<'a> Beside<'a> {
     ) -> Beside<'a> {
         let mut beside = Beside { read, memtables, taken, rows: HashMap::new(), files: Vec::new() };
         beside.rows = beside.deleted_rows(view);
-        beside.files = beside.files_of(view).map(|file| (file.clone(), beside.read.open_file(file))).collect();
+        let deleted = |file: &RegionFile| {
+            let source = beside.read.open_file(file);
+            Deleted { file: file.clone(), source, is_unreadable: false }
+        };
+        beside.files = beside.files_of(view).map(deleted).collect();
         beside
     }
 
@@ -68,25 +113,12 @@ impl<'a> Beside<'a> {
         rows
     }
 
-    /// The largest time of a row's tombstones.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
+    /// The largest time of a row's tombstones; the end of time where a file that may have some cannot be read.
     ///
     /// Cost: none where nothing was deleted lately; otherwise a look into the filter of each file with tombstones.
-    pub(crate) fn newest(&mut self, row: &[u8]) -> Result<Option<Timestamp>> {
-        let mut newest = self.rows.get(row).copied();
-        for (file, source) in &mut self.files {
-            if !file.table.may_contain_row(row) {
-                continue;
-            }
-            source.seek(row, b"")?;
-            while let Some(cell) = source.cell().filter(|cell| cell.row == row) {
-                newest = newest.max(cell.kind.is_tombstone().then_some(cell.timestamp));
-                source.advance()?;
-            }
-        }
-        Ok(newest)
+    pub(crate) fn newest(&mut self, row: &[u8]) -> Option<Timestamp> {
+        let in_files = self.files.iter_mut().filter_map(|deleted| deleted.newest(row)).max();
+        self.rows.get(row).copied().max(in_files)
     }
 
     /// The family that it is of.
@@ -97,7 +129,7 @@ impl<'a> Beside<'a> {
     /// Whether the pass's output may have folded what a tombstone masks that came since: into a row of the output, or into a
     /// memtable that is a file by now. `view` is the present one, and no delete is under way.
     fn has_grown(&self, view: &View, output: &Output) -> bool {
-        let was_there = |file: &RegionFile| self.files.iter().any(|(known, _)| Arc::ptr_eq(&known.table, &file.table));
+        let was_there = |file: &RegionFile| self.files.iter().any(|known| Arc::ptr_eq(&known.file.table, &file.table));
         let is_new = |(row, until): &(Box<[u8]>, Timestamp)| self.rows.get(row) != Some(until);
         let mut now = self.deleted_rows(view).into_iter().filter(is_new);
         self.files_of(view).any(|file| !was_there(file)) || now.any(|(row, _)| output.file.table.may_contain_row(&row))

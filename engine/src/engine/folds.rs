@@ -13,7 +13,8 @@ use basalt_store::{
 
 use super::tests::{name, options};
 use super::*;
-use crate::io::{Fault, FaultKind, FaultSpan, LossMode, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, SimFs};
+use crate::region::RegionFile;
 
 /// Joins a row's points; of two at one column the newer stays.
 #[derive(Debug)]
@@ -311,6 +312,41 @@ fn rule_4_a_tombstone_that_takes_no_part_in_a_pass_keeps_its_row() {
         hours.engine.compact(&name(), Compaction::Minor).unwrap();
         assert_eq!(files(), before - 3, "{is_in_file}: four became one");
         assert!(hours.points().ends_with("2=b 3=c 4=d") && !hours.points().contains("1=a"), "{}", hours.points());
+    }
+}
+
+/// Whether the row may be folded cannot be told then, so it is not; the flush itself needs nothing of that file.
+#[test]
+fn rule_4_a_file_with_tombstones_that_cannot_be_read_stops_no_flush() {
+    type Damage = fn(&SimFs, &Path);
+    let damages: [(&str, Damage); 2] = [
+        ("checksum", |fs, path| fs.flip_bit(path, 60, 1).unwrap()),
+        ("cannot read", |fs, path| fs.open_rw(path).unwrap().set_len(60).unwrap()),
+    ];
+    for (told, damage) in damages {
+        for rows_are_whole in [true, false] {
+            let hours = Hours::new(family());
+            hours.put("1=a");
+            hours.change(|row| {
+                row.delete_column(b"f", b"9", None).unwrap();
+            });
+            hours.flush();
+            let name_of_file = |name: &String| name.starts_with("sst-");
+            let file = hours.fs.list(Path::new("/d")).unwrap().into_iter().find(name_of_file).unwrap();
+            damage(&hours.fs, &Path::new("/d").join(file));
+            hours.put("2=b 3=c");
+            if !rows_are_whole {
+                hours.engine.split_region(&name(), &SplitAt::Key("i".into())).unwrap();
+            }
+            hours.flush();
+            let cells_in =
+                |files: &[RegionFile]| files.iter().map(|file| file.table.metadata().cells_count).sum::<u64>();
+            let table = hours.engine.core.table(&name()).unwrap();
+            let view = table.regions()[0].view();
+            assert_eq!((view.files.len(), cells_in(&view.files)), (2, 4), "{told}: both points are cells of their own");
+            let read = hours.engine.scan(&name(), Scan::all()).unwrap().next_wait().transpose();
+            assert!(read.unwrap_err().to_string().contains(told), "the damage is still told");
+        }
     }
 }
 
