@@ -17,7 +17,7 @@ use crate::table::{Shape, Table};
 impl Core {
     /// Makes a table of regions that begin at the splits.
     pub(crate) fn create_table(&self, descriptor: TableDescriptor, splits: &[Bytes]) -> Result<()> {
-        descriptor.validate()?;
+        descriptor.validate_change(None)?;
         SplitPolicy::of(&descriptor)?;
         Guards::of(&descriptor, &self.triggers)?;
         if splits.first().is_some_and(Bytes::is_empty) || !splits.is_sorted_by(|a, b| a < b) {
@@ -43,7 +43,6 @@ impl Core {
 
     /// Gives a table other settings. Families that are not named any more go with their data.
     pub(crate) fn alter_table(&self, descriptor: TableDescriptor) -> Result<()> {
-        descriptor.validate()?;
         SplitPolicy::of(&descriptor)?;
         Guards::of(&descriptor, &self.triggers)?;
         self.condition.check()?;
@@ -51,6 +50,7 @@ impl Core {
         let table = self.table(&descriptor.name)?;
         let _shape = table.lock_shape();
         let before = table.shape();
+        descriptor.validate_change(Some(&before.descriptor))?;
         let families: Vec<FamilyId> = {
             let mut manifest = self.manifest();
             let mut next = manifest.catalog().marks.next_family;

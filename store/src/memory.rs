@@ -212,7 +212,7 @@ impl Store for MemoryStore {
     }
 
     fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> Result<()> {
-        table.validate()?;
+        table.validate_change(None)?;
         Guards::of(&table, &self.triggers)?;
         let image = Image { descriptor: table, splits: splits.to_vec(), rows: Rows::new() };
         write(&self.catalog).add_table(image, &self.counters.regions)

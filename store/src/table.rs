@@ -10,6 +10,9 @@ use crate::{Error, Result, TableName};
 /// The attribute that sets a table's purge delay.
 const PURGE_DELAY: &str = "hbase.hstore.time.to.purge.deletes";
 
+/// As in HBase, where a cell has one signed byte for the length.
+const FAMILY_NAME_BYTES_MAX: usize = i8::MAX as usize;
+
 /// Whether deleted cells stay readable below their tombstone (`KEEP_DELETED_CELLS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeepDeletedCells {
@@ -203,6 +206,25 @@ impl TableDescriptor {
         Error::UnknownFamily { table: self.name.to_string().into(), family: name.escape_ascii().to_string().into() }
     }
 
+    /// Whether these settings may be given to a table, which had those of `before`.
+    ///
+    /// # Errors
+    /// `Invalid`: as [`TableDescriptor::validate`]; a new family's name of over 127 bytes. One that is there
+    /// already may stay.
+    pub fn validate_change(&self, before: Option<&TableDescriptor>) -> Result<()> {
+        self.validate()?;
+        let is_new = |name: &[u8]| before.is_none_or(|before| before.family(name).is_none());
+        let too_long = |family: &&FamilyDescriptor| family.name.len() > FAMILY_NAME_BYTES_MAX && is_new(&family.name);
+        match self.families.iter().find(too_long) {
+            None => Ok(()),
+            Some(FamilyDescriptor { name, .. }) => Err(Error::TooLarge {
+                what: "column family name",
+                size: name.len() as u64,
+                limit: FAMILY_NAME_BYTES_MAX as u64,
+            }),
+        }
+    }
+
     /// # Errors
     /// `Invalid`: a table of the system's namespace (rule S-NS-3); a purge delay that is no number; no family,
     /// two of one name, or a family that [`FamilyDescriptor::validate`] refuses.
@@ -271,5 +293,27 @@ impl TableState {
         }
         let state = if enable { "enabled" } else { "disabled" };
         Err(Error::TableState { table: table.to_string().into(), state })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_family_has_a_name_of_at_most_127_bytes() {
+        let of = |lengths: &[usize]| {
+            let families = lengths.iter().map(|length| FamilyDescriptor::new("f".repeat(*length))).collect();
+            TableDescriptor::new("t".parse().unwrap(), families)
+        };
+        of(&[1, 127]).validate_change(None).unwrap();
+        let told = "column family name of 128 bytes is over the limit of 127 bytes";
+        assert_eq!(of(&[1, 128]).validate_change(None).unwrap_err().to_string(), told);
+        assert_eq!(of(&[1, 128]).validate_change(Some(&of(&[1, 127]))).unwrap_err().to_string(), told);
+        // One that an older version let pass can be read, kept and dropped.
+        let before = of(&[1, 128]);
+        before.validate().unwrap();
+        of(&[2, 128]).validate_change(Some(&before)).unwrap();
+        of(&[2]).validate_change(Some(&before)).unwrap();
     }
 }

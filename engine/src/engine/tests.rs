@@ -570,6 +570,44 @@ fn a_cell_that_no_file_can_hold_is_refused() {
     assert_eq!(engine.stats().files_count, 1);
 }
 
+/// And a table that has a family of a longer name since before that was refused is opened, written and altered.
+#[test]
+fn a_new_family_has_a_name_of_at_most_127_bytes() {
+    let fs = SimFs::new(1);
+    let open = || Engine::open(options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual)).unwrap();
+    let of = |bytes| TableDescriptor::new(name(), vec![FamilyDescriptor::new("f".repeat(bytes))]);
+    let put = |engine: &Engine, bytes| {
+        let mut batch = MutationBatch::new(Durability::Async);
+        batch.row(b"a").unwrap().put("f".repeat(bytes).as_bytes(), b"q", None, b"1").unwrap();
+        engine.apply(&name(), batch).wait().unwrap();
+        engine.flush(&name()).unwrap();
+    };
+    let told = "column family name of 128 bytes is over the limit of 127 bytes";
+    let engine = open();
+    assert_eq!(engine.create_table(of(128), &[]).unwrap_err().to_string(), told);
+    engine.create_table(of(127), &[]).unwrap();
+    assert_eq!(engine.alter_table(of(128)).unwrap_err().to_string(), told);
+    put(&engine, 127);
+    drop(engine);
+    let engine = open();
+    assert_eq!(scan(&engine, Scan::all()).len(), 1);
+    let edit = crate::manifest::Edit::AlterTable {
+        id: engine.core.table(&name()).unwrap().id,
+        descriptor: of(200),
+        families: vec![crate::id::FamilyId(7)],
+    };
+    engine.core.edit(&mut engine.core.manifest(), &[edit]).unwrap();
+    drop(engine);
+    let engine = open();
+    put(&engine, 200);
+    drop(engine);
+    let engine = open();
+    assert_eq!(scan(&engine, Scan::all()).len(), 1);
+    let mut altered = of(200);
+    altered.families[0].ttl_seconds = Some(100);
+    engine.alter_table(altered).unwrap();
+}
+
 /// A region with a damaged file says so at every round, and the others are compacted all the same.
 #[test]
 fn a_region_that_cannot_be_compacted_stops_no_other() {

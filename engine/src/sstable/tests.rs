@@ -274,6 +274,16 @@ fn a_cell_or_row_key_over_its_bound_is_refused() {
 }
 
 #[test]
+fn a_family_name_that_the_metadata_cannot_hold_is_refused() {
+    let create = |bytes: usize| {
+        let options = SstableOptions { family: vec![b'f'; bytes].into(), ..options() };
+        SstableWriter::create(Arc::new(MemoryFile::default()), Path::new(PATH), options)
+    };
+    create(0xffff).unwrap();
+    assert!(matches!(create(0x10000), Err(Error::Store(basalt_store::Error::TooLarge { .. }))));
+}
+
+#[test]
 #[should_panic(expected = "BUG: cells of 000007.sst come out of order")]
 fn cells_out_of_order_are_a_bug() {
     let mut cells = mixed_cells();

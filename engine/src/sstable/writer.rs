@@ -23,6 +23,9 @@ use super::{CELL_BYTES_MAX, FileId, ROW_BYTES_MAX};
 const BLOCK_BYTES_MIN: usize = 4 * 1024;
 const BLOCK_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// The metadata has two bytes for the length. New tables have shorter names; older versions took any.
+const FAMILY_BYTES_MAX: usize = u16::MAX as usize;
+
 /// A block ends between two rows if it can; in a row that goes on and on it ends at this many times its size.
 const BLOCK_OVERFULL: usize = 2;
 
@@ -95,8 +98,11 @@ impl SstableWriter {
     /// Begins a file: writes its header at offset 0 of `file`, which must be empty; `path` is for error reports.
     ///
     /// # Errors
-    /// `Io` from the write.
+    /// `TooLarge` for a family name that the file has no place for; `Io` from the write.
     pub(crate) fn create(file: Arc<dyn File>, path: &Path, options: SstableOptions) -> Result<Self> {
+        if options.family.len() > FAMILY_BYTES_MAX {
+            return Err(too_large("column family name", options.family.len(), FAMILY_BYTES_MAX));
+        }
         let codec = options.codec.as_ref().map_or("", |codec| codec.name()).into();
         // Block codecs take the image of version 1 apart.
         let layout = if options.codec.is_some() { Layout::V1 } else { Layout::NEWEST };

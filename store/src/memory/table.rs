@@ -69,9 +69,9 @@ impl Table {
 
     /// Takes new settings; families that are no longer there go with their cells.
     pub(super) fn alter(&self, descriptor: TableDescriptor) -> Result<()> {
-        descriptor.validate()?;
         SplitPolicy::of(&descriptor)?;
         let mut state = write(&self.state);
+        descriptor.validate_change(Some(&state.descriptor))?;
         state.rows.retain(|_, row| {
             row.retain(|family, _| descriptor.family(family).is_some());
             !row.is_empty()
