@@ -54,7 +54,7 @@ pub(crate) fn lock_dir(fs: &dyn FileSystem, dir: &Path) -> Result<Box<dyn FileLo
 /// Brings back what the folder holds.
 ///
 /// # Errors
-/// `Corrupt`, `Version`; a full disk; any I/O error.
+/// `Corrupt`, `Version`; a full disk where the folder is new; any I/O error.
 pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
     sweep_asides(&*around.fs, &around.dir)?;
     let found = Manifest::open(&around.fs, &around.dir)?;
@@ -73,7 +73,8 @@ pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
     for region in tables.regions.values() {
         region.region.read_point.start_at(replayed.last_sequence);
     }
-    let wal = Wal::open(
+    // A full disk is a state, as while it runs: what there is can be read, and writes are taken again when there is room.
+    let wal = Wal::open_in_any_room(
         Arc::clone(&around.fs),
         WalOptions {
             dir: around.dir.clone(),
@@ -87,7 +88,6 @@ pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
         replayed,
     )?;
     match around.reserve.fill() {
-        // A state, as while it runs: what there is can be read, and writes are taken again when there is room.
         Err(error) if error.is_want_of_room() => around.condition.set_no_room(&error),
         filled => filled?,
     }

@@ -14,6 +14,8 @@
 //!   and nothing is tried again. Only want of room does not poison, on the disk or among open files: queued
 //!   records wait in order, new ones are refused, and the log goes on when there is room.
 //! - The writer enters a segment only when the one before it is on disk to its end.
+//! - Segments follow one another without a gap, and the oldest that the manifest names is there, also where an open found no
+//!   room for the next one.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,9 +34,12 @@ mod replay;
 mod segment;
 #[cfg(test)]
 mod tests;
+mod unmade;
 mod writer;
 
 use commit::Commits;
+use segment::Segment;
+use unmade::unmade;
 use writer::{Progress, Queued, Writer};
 
 pub(crate) use commit::{Answer, ReadPoint};
@@ -155,14 +160,42 @@ impl Wal {
         reserve: Arc<Reserve>,
         replayed: Replayed,
     ) -> Result<Wal> {
-        let segment = segment::Segment::make(&*fs, &options.dir, replayed.next, options.segment_bytes)?;
+        let segment = Segment::make(&*fs, &options.dir, replayed.next, options.segment_bytes)?;
+        Ok(Wal::begin(fs, options, condition, reserve, (replayed, segment)))
+    }
+
+    /// As [`Wal::open`]; but where there is no room for a segment writes are refused until there is, and the segment is made then.
+    ///
+    /// # Errors
+    /// Any I/O error but want of room.
+    pub(crate) fn open_in_any_room(
+        fs: Arc<dyn FileSystem>,
+        options: WalOptions,
+        condition: Arc<Condition>,
+        reserve: Arc<Reserve>,
+        replayed: Replayed,
+    ) -> Result<Wal> {
+        let segment = match Segment::make(&*fs, &options.dir, replayed.next, options.segment_bytes) {
+            Err(error) if error.is_want_of_room() => {
+                condition.set_no_room(&error);
+                unmade(replayed.next)
+            }
+            made => made?,
+        };
+        Ok(Wal::begin(fs, options, condition, reserve, (replayed, segment)))
+    }
+
+    fn begin(
+        fs: Arc<dyn FileSystem>,
+        options: WalOptions,
+        condition: Arc<Condition>,
+        reserve: Arc<Reserve>,
+        (replayed, segment): (Replayed, Segment),
+    ) -> Wal {
         let dir = options.dir.clone();
         let writer = Writer::new(fs, dir, options.segment_bytes, segment, replayed.sealed, replayed.end);
-        // An empty log has nothing to vouch for, and that of a backup is a file like its others.
-        if writer.bytes() > SEGMENT_HEADER_BYTES {
-            writer.mark();
-        }
-        Ok(Wal {
+        writer.mark_begun();
+        Wal {
             condition,
             reserve,
             state: Mutex::new(State {
@@ -185,7 +218,7 @@ impl Wal {
             stats: WalStats { bytes: AtomicU64::new(writer.bytes()), ..WalStats::default() },
             writer: Mutex::new(writer),
             options,
-        })
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -554,9 +587,9 @@ impl Wal {
             let prepared = if is_lent && !writer.has_backlog() { Ok(()) } else { writer.prepare() };
             // So is the space of the old segments that are kept for reuse.
             let given_back = if self.condition.lack().is_some() { writer.remove_retired() } else { Ok(()) };
-            prepared.and(given_back).map(|()| !writer.has_backlog())
+            prepared.and(given_back).map(|()| writer.is_made() && !writer.has_backlog())
         };
-        let ready = prepared.and_then(|empty| if empty { self.reserve.fill().map(|()| true) } else { Ok(false) });
+        let ready = prepared.and_then(|is_up| if is_up { self.reserve.fill().map(|()| true) } else { Ok(false) });
         match ready {
             Ok(true) => self.condition.set_lack(None),
             Ok(false) => {}

@@ -31,6 +31,8 @@ pub(super) struct Writer {
     dir: PathBuf,
     segment_bytes: u64,
     segment: Segment,
+    /// False while there is no room for it, from an open on a full disk on: the log then ends with the segment before.
+    is_made: bool,
     /// Where the next record goes.
     offset: u64,
     /// Sequence number of the last record written.
@@ -67,6 +69,7 @@ impl Writer {
         end: LogPos,
     ) -> Writer {
         Writer {
+            is_made: segment.len > SEGMENT_HEADER_BYTES,
             fs,
             dir,
             segment_bytes,
@@ -185,9 +188,9 @@ impl Writer {
         let wanted = self.backlog.front().map_or(0, |queued| queued.record.len() as u64) + SEGMENT_HEADER_BYTES;
         if self.offset == SEGMENT_HEADER_BYTES {
             // The record is larger than a segment. A segment that holds it replaces this
-            // empty one under the same id, so that every sealed segment has records.
+            // empty one under the same id, so that every sealed segment has records. Or it is not made yet.
             self.segment = self.make(self.segment.id, wanted)?;
-            self.spare = None;
+            (self.is_made, self.spare) = (true, None);
             return Ok(());
         }
         let next = match self.spare.take() {
@@ -205,8 +208,14 @@ impl Writer {
         Segment::make(&*self.fs, &self.dir, id, self.segment_bytes.max(wanted))
     }
 
-    /// Makes the next segment beforehand unless it is there, from an old segment where one is kept.
+    /// Makes the next segment beforehand unless it is there, from an old segment where one is kept. First of all the present
+    /// one, where an open had no room for it: there is no gap between two segments.
     pub(super) fn prepare(&mut self) -> Result<()> {
+        if !self.is_made {
+            self.segment = self.make(self.segment.id, 0)?;
+            self.is_made = true;
+            self.mark_begun();
+        }
         if self.spare.is_none() {
             let id = self.segment.id.next();
             self.spare = Some(match self.retired.pop() {
@@ -223,9 +232,23 @@ impl Writer {
         Ok(())
     }
 
+    /// Whether the segment that the next record goes into is there.
+    pub(super) fn is_made(&self) -> bool {
+        self.is_made
+    }
+
     /// Whether the next segment is made.
     pub(super) fn is_prepared(&self) -> bool {
         self.spare.is_some()
+    }
+
+    /// Marks a segment into which nothing was written yet.
+    ///
+    /// An empty log has nothing to vouch for, and that of a backup is a file like its others.
+    pub(super) fn mark_begun(&self) {
+        if self.bytes() > SEGMENT_HEADER_BYTES {
+            self.mark();
+        }
     }
 
     /// Puts everything written on disk; answers the last sequence number of it.
@@ -242,10 +265,11 @@ impl Writer {
         Ok(self.last_sequence)
     }
 
-    /// The oldest segment that holds a record after `sequence`.
+    /// The oldest segment that holds a record after `sequence`. It is one that is there: a log begins with a file.
     pub(super) fn first_needed(&self, sequence: u64) -> SegmentId {
         let needed = self.sealed.iter().find(|sealed| sealed.last_sequence > sequence);
-        needed.map_or(self.segment.id, |sealed| sealed.id)
+        let last = self.sealed.last().filter(|_| !self.is_made);
+        needed.or(last).map_or(self.segment.id, |sealed| sealed.id)
     }
 
     /// Deletes the segments before `first`, or keeps them for reuse. The manifest already says that they are not needed.
