@@ -26,8 +26,8 @@ pub(crate) fn check_openable(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     if has(INDEX) { Err(Error::IsBackup { dir: dir.to_path_buf() }) } else { Ok(()) }
 }
 
-/// Copies a backup into `target`, which must be absent, empty, or left by a restore that was interrupted. Every byte is
-/// held against the backup's index. `tell` is called after each file.
+/// Copies a backup into `target`, which must be absent, empty, or left by a restore that was interrupted, of this backup or another:
+/// what it left goes first. Every byte is held against the backup's index. `tell` is called after each file.
 ///
 /// # Errors
 /// [`Error::NoBackup`]; [`Error::NotEmpty`]; [`Error::Corrupt`] names the damaged file of the backup; [`Error::Locked`]; any
@@ -68,7 +68,13 @@ fn fill(
         return Err(Error::NotEmpty { dir: target.to_path_buf() });
     }
     let mark = target.join(UNFINISHED);
-    if !was_begun {
+    if was_begun {
+        // They may be of another backup, whose log begins elsewhere: two logs are no store.
+        for name in names.iter().filter(|name| *name != LOCK && *name != UNFINISHED) {
+            let path = target.join(name);
+            fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
+        }
+    } else {
         let file = fs.create(&mark).map_err(Error::io(IoOp::Create, &mark))?;
         file.sync_data().map_err(Error::io(IoOp::SyncData, &mark))?;
         fs.sync_dir(target).map_err(Error::io(IoOp::SyncDir, target))?;

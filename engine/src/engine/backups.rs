@@ -130,6 +130,41 @@ fn folders_that_are_not_what_they_should_be_are_refused() {
     assert!(matches!(into_store, Err(Error::NotEmpty { .. })));
 }
 
+/// A restore that stops at any step does not keep an earlier backup from being restored into the same folder.
+#[test]
+fn another_backup_is_restored_where_a_restore_was_interrupted() {
+    let fs = SimFs::new(1);
+    let engine = store(&fs);
+    let earlier = "/earlier";
+    engine.backup(Path::new(earlier), &mut |_| {}).unwrap();
+    drop(engine);
+    let engine = open_at(&fs, STORE).unwrap();
+    fill(&engine, 40..60);
+    engine.flush(&name()).unwrap();
+    engine.core.trim_log().unwrap();
+    engine.backup(Path::new(BACKUP), &mut |_| {}).unwrap();
+    drop(engine);
+    let log = |dir| files(&fs, dir).into_iter().find(|name| name.starts_with("wal-")).unwrap();
+    assert_ne!(log(earlier), log(BACKUP));
+    for mode in [LossMode::Ordered, LossMode::Hostile] {
+        for step in 0.. {
+            let disk = fs.snapshot();
+            disk.set_fault(Some(Fault { after_calls: step, kind: FaultKind::Crash, span: FaultSpan::FromThenOn }));
+            if restore(&disk, Path::new(BACKUP), Path::new(RESTORED), &mut |_| {}).is_ok() {
+                assert!(step > 10, "{step} steps");
+                break;
+            }
+            let disk = disk.power_loss(mode);
+            let again = restore(&disk, Path::new(earlier), Path::new(RESTORED), &mut |_| {});
+            let copy = open_at(&disk, RESTORED).unwrap();
+            // Where the mark went with the last step, the restore was through.
+            let rows = if matches!(again, Err(Error::NotEmpty { .. })) { 60 } else { again.map(|_| 40).unwrap() };
+            assert_eq!(scan(&copy, Scan::all()), expected(0..rows), "step {step}, {mode:?}");
+            copy.verify().unwrap();
+        }
+    }
+}
+
 /// One flipped bit in any file of the backup: the restore names the file, and leaves nothing that could be opened.
 #[test]
 fn a_damaged_backup_is_refused_by_the_files_name() {
