@@ -85,32 +85,44 @@ impl UidTable {
         self.rules.check(self.role(), to)?;
         let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
         let (uid, from_row) = self.stored_forward(from)?.ok_or_else(|| self.no_such_name(from))?;
-        let row = uid.encode(self.width);
         // Where it has a row in Latin-1, a second one would hide that.
-        if self.stored_uid(to)?.is_none() {
+        let there = self.stored_uid(to)?;
+        if let Some(stored) = there.filter(|stored| *stored != uid || from == to) {
+            return Err(self.taken(from, to, stored));
+        }
+        // A change that fails may have been made all the same, or be made yet.
+        let renamed = self.change_name((from, &from_row), to, uid, there.is_none());
+        self.forget(&[from, to], uid);
+        renamed
+    }
+
+    /// The changes of a rename, in their order.
+    fn change_name(&self, (from, from_row): (&str, &[u8]), to: &str, uid: Uid, is_new: bool) -> Result<()> {
+        let row = uid.encode(self.width);
+        if is_new {
             self.put_if_absent(to.as_bytes(), UID_ID_FAMILY, &row, Durability::Async)?;
         }
         match self.put_uid(to)? {
             Some(stored) if stored == uid && from != to => {}
-            Some(stored) => {
-                return Err(Error::RenameTaken {
-                    kind: self.kind,
-                    from: from.into(),
-                    to: to.into(),
-                    table: self.table.to_string().into(),
-                    width: self.width.bytes(),
-                    id: stored.encode(self.width).iter().map(|byte| byte.cast_signed()).collect(),
-                });
-            }
+            Some(stored) => return Err(self.taken(from, to, stored)),
             // Hidden by a tombstone of this very millisecond.
             None => return Err(Error::AssignmentFailed { kind: self.kind, name: to.into(), attempts: 1 }),
         }
         let mut batch = MutationBatch::new(Durability::Async);
         batch.row(&row)?.put(UID_NAME_FAMILY, self.kind.qualifier().as_bytes(), None, to.as_bytes())?;
         self.apply(batch)?;
-        self.delete_row(&from_row, UID_ID_FAMILY)?;
-        self.forget(&[from, to], uid);
-        Ok(())
+        self.delete_row(from_row, UID_ID_FAMILY)
+    }
+
+    fn taken(&self, from: &str, to: &str, stored: Uid) -> Error {
+        Error::RenameTaken {
+            kind: self.kind,
+            from: from.into(),
+            to: to.into(),
+            table: self.table.to_string().into(),
+            width: self.width.bytes(),
+            id: stored.encode(self.width).iter().map(|byte| byte.cast_signed()).collect(),
+        }
     }
 
     /// Removes a name, its UID and the UID's meta object; the data stays. Durable when it returns.
@@ -121,10 +133,11 @@ impl UidTable {
         let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
         let (uid, row) = self.stored_forward(name)?.ok_or_else(|| self.no_such_name(name))?;
         // Forward first: a crash between leaves an orphan, as an assignment does.
-        self.delete_row(&row, UID_ID_FAMILY)?;
-        self.delete_row(&uid.encode(self.width), UID_NAME_FAMILY)?;
+        let forward = self.delete_row(&row, UID_ID_FAMILY);
+        let deleted = forward.and_then(|()| self.delete_row(&uid.encode(self.width), UID_NAME_FAMILY));
+        // As in a rename.
         self.forget(&[name], uid);
-        Ok(())
+        deleted
     }
 
     /// The next UID of the counter, or of the dice.

@@ -1,10 +1,10 @@
 //! The UID maps over the memory store: layout, races, renames, bounds, damage.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
-use basalt_store::{Clock, ErrorKind, ManualClock, MemoryStore, MutationBatch, Scan, Timestamp};
+use basalt_store::{Clock, ErrorKind, ManualClock, MemoryStore, MutationBatch, RowChange, Scan, Timestamp, Trigger};
 
 use super::*;
 use crate::uids::Uids;
@@ -227,6 +227,50 @@ fn a_rename_that_a_crash_cut_is_finished_by_the_next() {
     table.rename("old", "new").unwrap();
     assert_eq!((table.uid("new").unwrap(), &*table.name(uid).unwrap()), (uid, "new"));
     assert!(table.uid("old").is_err());
+}
+
+/// Refuses one change of such a row.
+#[derive(Debug, Default)]
+struct Refuse(Mutex<Option<Vec<u8>>>);
+
+impl Trigger for Refuse {
+    fn name(&self) -> &'static str {
+        "refuse"
+    }
+
+    fn before(&self, change: &RowChange<'_>, _more: &mut MutationBatch) -> basalt_store::Result<()> {
+        let refused = self.0.lock().unwrap().take_if(|row| *row == change.row.key());
+        refused.map_or(Ok(()), |_| Err(basalt_store::Error::Closed))
+    }
+}
+
+/// Nobody knows whether a change that failed was made, or is made later, by this daemon or by another.
+#[test]
+fn a_change_that_fails_on_its_way_leaves_nothing_stale_in_memory() {
+    let refuse = Arc::new(Refuse::default());
+    let clock = Arc::new(Ticking(AtomicU64::new(1_700_000_000_000)));
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock).with_triggers(vec![Arc::clone(&refuse) as _]));
+    let [uids, other] = [0; 2].map(|_| daemon(&store, &SchemaConfig::default()));
+    let table = metrics(&uids);
+    let mut guarded = store.describe_table(&table.table).unwrap();
+    guarded.attributes.insert("TRIGGERS".into(), "refuse".into());
+    store.alter_table(guarded).unwrap();
+    let uid = table.uid_or_create("from").unwrap();
+    let row = uid.encode(table.width);
+    for failing in [&b"to"[..], &row, b"from"] {
+        table.name(uid).unwrap();
+        let before = uids.generation();
+        *refuse.0.lock().unwrap() = Some(failing.to_vec());
+        assert_eq!(table.rename("from", "to").unwrap_err().kind(), ErrorKind::Unavailable);
+        assert_ne!(uids.generation(), before, "{failing:?}");
+    }
+    metrics(&other).rename("from", "to").unwrap();
+    assert_eq!(table.uid("from").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!((table.uid("to").unwrap(), &*table.name(uid).unwrap()), (uid, "to"));
+    // Its forward cell goes, its reverse cell does not.
+    *refuse.0.lock().unwrap() = Some(row.to_vec());
+    assert_eq!(table.delete("to").unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(table.uid("to").unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]
