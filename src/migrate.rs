@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! source ─ scan ─► rows ─ key anew ─► batches ─► target        names first, points last
-//!                   └─ digest ──────── = ? ──────── digest ◄─ scan ─┘
+//!   │               └─ digest                           │
+//!   │                     = ?                           │
+//!   └─ scan anew ───── digest ─── = ? ─── digest ◄─ scan ─┘
 //! ```
 //!
 //! Cells keep their times, what was deleted is not brought along, and what is sent twice is the same cell: a copy that
@@ -93,7 +95,9 @@ pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
     for pair in &pairs {
         let state = memory.of(&pair.to.to_string());
         sum.cells += state.cells;
-        sum.rows += verify::compare(job, pair, &state.digest, &mut shown)?;
+        let source = verify::digest_of_source(job, pair, &mut shown)?;
+        verify::compare_source(job, pair, &state.digest, &source)?;
+        sum.rows += verify::compare(job, pair, &source, &mut shown)?;
     }
     // Whoever migrates again begins anew.
     memory.forget()?;

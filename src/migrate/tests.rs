@@ -204,6 +204,29 @@ fn a_copy_within_a_table_begins_behind_what_is_durable() {
     assert!(!first.progress.exists());
 }
 
+/// All is copied but compared, and the source's first row of points has one more cell.
+fn written_behind(folder: &std::path::Path) -> Job {
+    let first = job(memory("a", Salting::NONE), memory("b", Salting::NONE), folder);
+    fill(&first.source, 0..5);
+    let mut told = Memory::load(&first.progress, "a", "b").unwrap();
+    for pair in plan::pairs(&first).unwrap() {
+        copy::copy(&first, &pair, &mut told, &mut Shown::new()).unwrap();
+    }
+    let layout = KeyLayout { salting: Salting::NONE, widths: first.source.schema.widths };
+    let global = layout.global_annotations_key(basalt_schema::BaseTime::of_seconds(1_699_999_200));
+    put(&first.source, "tsdb", &[(&global, b"t", &[1, 0, 20], 8, b"{}")]);
+    first
+}
+
+#[test]
+fn what_was_written_behind_the_copy_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let failure = run(&written_behind(folder.path())).unwrap_err();
+    let line =
+        "table tsdb of a was written to while it was copied: 6 rows then, 6 rows now; run it again with --into-filled";
+    assert!(failure.exit == Exit::Failure && failure.line.starts_with(line), "{failure}");
+}
+
 #[test]
 fn a_progress_file_of_another_copy_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the target holds, read back and held against what the source was read as.
+//! What both ends hold, read back and compared.
 
 use basalt_store::Scan;
 
@@ -42,7 +42,26 @@ pub(super) fn compare(job: &Job, pair: &TablePair, source: &Digest, shown: &mut 
     ))
 }
 
-/// The source's digest where nothing was copied by this run.
+/// Holds the source's table, read again, against what it was read as when it was copied.
+///
+/// # Errors
+///
+/// Exit code 1: they differ.
+pub(super) fn compare_source(job: &Job, pair: &TablePair, copied: &Digest, source: &Digest) -> Result<(), Failure> {
+    if source == copied {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Exit::Failure,
+        format!(
+            "table {} of {} was written to while it was copied: {} rows then, {} rows now; run it again with --into-filled \
+             when nobody writes",
+            pair.from, job.source.name, copied.rows, source.rows
+        ),
+    ))
+}
+
+/// The source's digest.
 ///
 /// # Errors
 ///
