@@ -21,7 +21,8 @@ is read back from both ends and compared. Nobody may write meanwhile. Rows get t
 unless a configuration says otherwise, folders are salted and HBase's tables are not. UIDs must be of the same widths.
 TTL and VERSIONS are taken over; the environment's BASALT_… are not looked at.
 
-Killed or failed, the same command goes on where it was. A target that holds rows is refused.
+Killed or failed, the same command goes on where it was. A target that holds rows is refused. Where the ends turn out to
+differ, --into-filled copies all of it again.
 
 Examples:
   basalt migrate --from /var/lib/basalt --to hbase://m1:16000,m2:16000

@@ -228,6 +228,22 @@ fn what_was_written_behind_the_copy_is_found() {
 }
 
 #[test]
+fn ends_that_differed_are_copied_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = written_behind(folder.path());
+    run(&first).unwrap_err();
+    let failure = run(&first).unwrap_err();
+    assert!(failure.line.contains("holds rows already"), "{failure}");
+    first.into_filled = true;
+    let sum = run(&first).unwrap();
+    assert_eq!((sum.resumed, count(&first.target, "tsdb")), (0, (6, 52)));
+    // What only the target has is found each time, and is not what the file is kept for.
+    put(&first.target, "tsdb", &[(&[0, 0, 9, 0, 0, 0, 0], b"t", &[0, 0x10], 1, &[1])]);
+    let failure = run(&first).unwrap_err();
+    assert!(failure.line.contains("table tsdb is not the same") && !first.progress.exists(), "{failure}");
+}
+
+#[test]
 fn a_progress_file_of_another_copy_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("p");

@@ -11,12 +11,29 @@ use crate::exit::{Exit, Failure};
 /// Bytes of a batch, about.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Holds the target's table against the source's digest, and says how many rows it has.
+/// Reads both ends of a table and compares them, and the source with what of it was copied before. The inner result is the
+/// comparison's: how many rows they have.
 ///
 /// # Errors
 ///
-/// Exit code 1: they differ. What a store says.
-pub(super) fn compare(job: &Job, pair: &TablePair, source: &Digest, shown: &mut Shown) -> Result<u64, Failure> {
+/// What a store says. The inner one, exit code 1: they differ.
+pub(super) fn compare(
+    job: &Job,
+    pair: &TablePair,
+    copied: Option<&Digest>,
+    shown: &mut Shown,
+) -> Result<Result<u64, Failure>, Failure> {
+    let source = digest_of_source(job, pair, shown)?;
+    if let Some(copied) = copied.filter(|copied| **copied != source) {
+        return Ok(Err(Failure::new(
+            Exit::Failure,
+            format!(
+                "table {} of {} was written to while it was copied: {} rows then, {} rows now; run it again with \
+                 --into-filled when nobody writes",
+                pair.from, job.source.name, copied.rows, source.rows
+            ),
+        )));
+    }
     let mut misplaced = 0_u64;
     let mut shared = |key: &[u8]| {
         let found = pair.shared_of_target(key).map(<[u8]>::to_vec);
@@ -24,49 +41,25 @@ pub(super) fn compare(job: &Job, pair: &TablePair, source: &Digest, shown: &mut 
         found
     };
     let target = digest(&job.target, &pair.to, (job, pair), shown, &mut shared)?;
-    if misplaced == 0 && target == *source {
-        return Ok(target.rows);
+    if misplaced == 0 && target == source {
+        return Ok(Ok(target.rows));
     }
     let what = match (misplaced, target.rows == source.rows) {
         (0, true) => "and they differ".to_owned(),
         (0, false) => String::new(),
         (count, _) => format!("{count} of them under a salt that their series do not have"),
     };
-    Err(Failure::new(
+    Ok(Err(Failure::new(
         Exit::Failure,
         format!(
             "table {} is not the same: {} rows in {}, {} rows in {} {what}; was one of them written to meanwhile? Run it \
              again with --into-filled when nobody writes",
             pair.to, source.rows, job.source.name, target.rows, job.target.name
         ),
-    ))
+    )))
 }
 
-/// Holds the source's table, read again, against what it was read as when it was copied.
-///
-/// # Errors
-///
-/// Exit code 1: they differ.
-pub(super) fn compare_source(job: &Job, pair: &TablePair, copied: &Digest, source: &Digest) -> Result<(), Failure> {
-    if source == copied {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Exit::Failure,
-        format!(
-            "table {} of {} was written to while it was copied: {} rows then, {} rows now; run it again with --into-filled \
-             when nobody writes",
-            pair.from, job.source.name, copied.rows, source.rows
-        ),
-    ))
-}
-
-/// The source's digest.
-///
-/// # Errors
-///
-/// What a store says.
-pub(super) fn digest_of_source(job: &Job, pair: &TablePair, shown: &mut Shown) -> Result<Digest, Failure> {
+fn digest_of_source(job: &Job, pair: &TablePair, shown: &mut Shown) -> Result<Digest, Failure> {
     let mut shared = |key: &[u8]| Some(pair.shared_of_source(key).to_vec());
     digest(&job.source, &pair.from, (job, pair), shown, &mut shared)
 }
