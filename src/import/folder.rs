@@ -3,10 +3,12 @@
 //! Blocks are written to the log without waiting for the disk, and the log is synced when progress is remembered: that is
 //! all that an import must keep, since it can be run again.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use basalt_ingest::{Door, PointError, Problem, ProblemClass, RawPoint};
+use basalt_ingest::{Door, PointError, Problem, ProblemClass, RawPoint, Submission};
 use tokio::runtime::Runtime;
 
 use super::block::{self, Block};
@@ -47,27 +49,39 @@ impl Folder {
     /// Hands points in; all of them are refused where there is no room for any.
     fn offer(&self, points: &[RawPoint<'_>]) -> Offered {
         match self.app.ingest.submit(points, Door::Import) {
-            Ok(submission) => Offered::Under(submission),
+            // What the store refuses to take, it refuses at once.
+            Ok(mut submission) => match Pin::new(&mut submission).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(report) => Offered::Answered(report.errors),
+                Poll::Pending => Offered::Under(submission),
+            },
             Err(cause) => {
                 let problem = Problem::Throttled { text: cause.to_string().into() };
                 let of = |index| PointError { index, problem: problem.clone() };
-                Offered::Refused((0..points.len()).map(of).collect())
+                Offered::Answered((0..points.len()).map(of).collect())
             }
         }
     }
 }
 
 enum Offered {
-    Under(basalt_ingest::Submission),
-    Refused(Vec<PointError>),
+    Under(Submission),
+    Answered(Vec<PointError>),
 }
 
 impl Offered {
+    /// Whether the store has the points before all that is offered from now on.
+    fn is_in_order(&self) -> bool {
+        match self {
+            Self::Under(_) => true,
+            Self::Answered(errors) => !errors.iter().any(|error| is_for_later(&error.problem)),
+        }
+    }
+
     /// Waits for what is wrong with the points.
     fn errors(self) -> Vec<PointError> {
         match self {
             Self::Under(submission) => submission.wait().errors,
-            Self::Refused(errors) => errors,
+            Self::Answered(errors) => errors,
         }
     }
 }
@@ -87,9 +101,7 @@ impl Target for Folder {
         let mut turn = Some(turn);
         let until = Instant::now() + PATIENCE;
         loop {
-            if let Offered::Under(_) = offered
-                && let Some(turn) = turn.take()
-            {
+            if let Some(turn) = turn.take_if(|_| offered.is_in_order()) {
                 turn.pass();
             }
             let mut again = Vec::new();
@@ -121,5 +133,64 @@ impl Target for Folder {
 
     fn finish(&mut self) -> Result<(), Failure> {
         self.runtime.block_on(self.app.close())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use basalt_ingest::{Ingest, IngestLimits};
+    use basalt_schema::{AutoCreate, Schema, SchemaConfig};
+    use basalt_store::{ManualClock, MemoryStore, MutationBatch, RowChange, Scan, Store, Trigger};
+
+    use super::*;
+    use crate::config::StoreKind;
+
+    /// Has no room for the first row.
+    #[derive(Debug, Default)]
+    struct Full(AtomicBool);
+
+    impl Trigger for Full {
+        fn name(&self) -> &'static str {
+            "full"
+        }
+
+        fn before(&self, _change: &RowChange<'_>, _more: &mut MutationBatch) -> basalt_store::Result<()> {
+            let is_first = !self.0.swap(true, Ordering::Relaxed);
+            if is_first { Err(basalt_store::Error::Throttled { what: "memtable" }) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn the_later_line_wins_where_the_earlier_one_found_no_room_at_first() {
+        let store = MemoryStore::new(Arc::new(ManualClock::default())).with_triggers(vec![Arc::new(Full::default())]);
+        let store: Arc<dyn Store> = Arc::new(store);
+        let auto_create = AutoCreate { metric: true, ..AutoCreate::default() };
+        let schema = SchemaConfig { auto_create, ..SchemaConfig::default() };
+        let schema = Arc::new(Schema::open(Arc::clone(&store), schema).unwrap());
+        let table = schema.tables().data.clone();
+        let mut guarded = store.describe_table(&table).unwrap();
+        guarded.attributes.insert("TRIGGERS".into(), "full".into());
+        store.alter_table(guarded).unwrap();
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        let runtime = Runtime::new().unwrap();
+        let mut app = runtime.block_on(App::open(config)).unwrap();
+        app.ingest = Ingest::new(schema, Arc::clone(&store), IngestLimits::default());
+        let folder = Folder { runtime, app: Arc::new(app), turns: Turns::new() };
+        let block = |ticket| {
+            let text = format!("m 1356998400 {ticket} h=a\n").into_bytes();
+            Block { ticket, text, lines_end: 1, bytes_end: 1 }
+        };
+        std::thread::scope(|scope| {
+            for ticket in 0..2 {
+                let (folder, block) = (&folder, block(ticket));
+                scope.spawn(move || assert_eq!(folder.store(&block).unwrap().points, 1));
+            }
+        });
+        let rows = store.scan(&table, Scan::all()).unwrap().next_wait().unwrap().unwrap();
+        let values: Vec<_> = rows.rows().flat_map(|row| row.cells()).map(|cell| cell.value.to_vec()).collect();
+        assert_eq!(values, [[1]]);
     }
 }
