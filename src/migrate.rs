@@ -3,8 +3,8 @@
 //! ```text
 //! source ─ scan ─► rows ─ key anew ─► batches ─► target        names first, points last
 //!   │               └─ digest                      │
-//!   │                    = ?                       │
-//!   └─ scan anew ───── digest ── = ? ── digest ◄─ scan ┘
+//!   │                  = ?                         │
+//!   └─ scan anew ── digest ── = ? ─ digest ◄─ scan ┘
 //! ```
 //!
 //! Cells keep their times, what was deleted is not brought along, and what is sent twice is the same cell: a copy that
