@@ -384,6 +384,8 @@ mod counts;
 #[cfg(test)]
 mod folds;
 #[cfg(test)]
+mod full_disks;
+#[cfg(test)]
 mod gathered;
 #[cfg(test)]
 mod inlines;

@@ -1,0 +1,98 @@
+//! Starts on a disk that is full.
+
+use std::path::Path;
+
+use super::tests::{name, options, put, scan, table};
+use super::*;
+use crate::io::{FileSystem as _, SimFs};
+
+/// Reads go on, writes are refused, and taken when there is space for the reserve again.
+#[test]
+fn a_disk_without_room_for_the_reserve_is_no_reason_not_to_start() {
+    let fs = SimFs::new(1);
+    let open = || {
+        let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Threads);
+        (options.limits.wal_segment_bytes, options.limits.reserve_bytes) = (16 << 10, 256 << 10);
+        options.limits.full_disk_retry_interval = std::time::Duration::from_millis(2);
+        Engine::open(options)
+    };
+    let engine = open().unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    put(&engine, "a", "1").wait().unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    fs.remove(Path::new("/d/RESERVE")).unwrap();
+    fs.set_capacity(fs.used_bytes() + (128 << 10));
+    let engine = open().unwrap();
+    assert_eq!(scan(&engine, Scan::all()), [("a".to_owned(), vec!["1".to_owned(); 2])]);
+    assert_eq!((engine.health(), put(&engine, "b", "1").wait().is_err()), (Health::DiskFull, true));
+    fs.set_capacity(u64::MAX);
+    let begun = std::time::Instant::now();
+    while put(&engine, "b", "2").wait().is_err() {
+        assert!(begun.elapsed() < std::time::Duration::from_mins(1), "{:?}", engine.health());
+    }
+    assert_eq!(scan(&engine, Scan::all()).len(), 2);
+}
+
+/// Also where there is no room for a segment of the log, with the reserve or without, and whatever is flushed meanwhile.
+#[test]
+fn a_disk_without_any_room_is_no_reason_not_to_start() {
+    for (has_reserve, is_closed, is_flushed) in
+        [true, false].into_iter().flat_map(|one| [(one, true, true), (one, true, false), (one, false, true)])
+    {
+        let fs = SimFs::new(1);
+        let open_on = |fs: &SimFs| {
+            let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
+            options.limits.reserve_bytes = 64 << 10;
+            Engine::open(options).unwrap()
+        };
+        let put = |engine: &Engine, row: &str| {
+            let told = put(engine, row, "1");
+            engine.pump().unwrap();
+            told.wait()
+        };
+        let engine = open_on(&fs);
+        engine.create_table(table(), &[]).unwrap();
+        put(&engine, "a").unwrap();
+        let mut fs = if is_closed {
+            engine.close().unwrap();
+            fs
+        } else {
+            fs.process_kill()
+        };
+        drop(engine);
+        if !has_reserve {
+            fs.remove(Path::new("/d/RESERVE")).unwrap();
+        }
+        for _ in 0..2 {
+            // So what a start gives back does not count.
+            fs.set_capacity(0);
+            let engine = open_on(&fs);
+            assert_eq!(scan(&engine, Scan::all()).len(), 1);
+            assert_eq!((engine.health(), put(&engine, "b").is_err()), (Health::DiskFull, true));
+            assert_eq!(fs.open(Path::new("/d/RESERVE")).is_ok(), has_reserve);
+            if is_flushed && has_reserve {
+                fs.set_capacity(fs.used_bytes());
+                engine.flush(&name()).unwrap();
+                engine.core.trim_log().unwrap();
+            }
+            fs = fs.process_kill();
+            if has_reserve {
+                // It was lent to the flush.
+                fs.set_capacity(u64::MAX);
+                fs.create(Path::new("/d/RESERVE")).unwrap().preallocate(64 << 10).unwrap();
+            }
+        }
+        fs.set_capacity(fs.used_bytes());
+        let engine = open_on(&fs);
+        assert_eq!(scan(&engine, Scan::all()).len(), 1);
+        fs.set_capacity(u64::MAX);
+        engine.pump().unwrap();
+        assert_eq!(engine.health(), Health::Ok);
+        put(&engine, "b").unwrap();
+        drop(engine);
+        let engine = open_on(&fs.power_loss(crate::io::LossMode::Hostile));
+        assert_eq!(scan(&engine, Scan::all()).len(), 2);
+        engine.verify().unwrap();
+    }
+}
