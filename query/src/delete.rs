@@ -9,8 +9,9 @@
 //! Where cells bear the times of their points, nobody has a later time: a point that is put again would stay hidden below the
 //! tombstone until a major compaction. There nothing is deleted.
 //!
-//! Only rows that exist are read: their keys are scanned first. So a delete takes as long as there are rows, however long its
-//! range is, and one that is not done in its time goes on when it is asked for again, as what is gone takes no more time.
+//! Only rows that exist are read: their keys are scanned first ([`row_keys`]). So a delete takes as long as the metric has rows,
+//! however long its range is, and one that is not done in its time goes on when it is asked for again, without the rows that
+//! are gone.
 //!
 //! The check is that the newest cell read is still there, so that a fold or another daemon's delete between read and
 //! change is noticed and the row read again. Deletes of one engine take turns row by row.
