@@ -22,7 +22,7 @@ pub use output::{OutputAnswer, OutputSeries};
 pub use request::ExpressionRequest;
 
 pub(crate) use combine::{Combine, order_of};
-pub(crate) use join::{Column, Rule, join};
+pub(crate) use join::{Column, Joined, Rule, join};
 pub(crate) use program::Program;
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 //!
 //! *Source*: OpenTSDB 2.4 `UnionIterator`, `IntersectionIterator`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use basalt_schema::Uid;
 
+use crate::Result;
+use crate::cancel::Budget;
 use crate::dataset::Dataset;
 
 /// The series of one variable.
@@ -33,12 +36,37 @@ pub(crate) struct Rule {
 /// Series that belong together: of each column the index of one, or none. Ordered by the UIDs of their tags.
 pub(crate) type Row = Vec<Option<usize>>;
 
+/// Rows, and what they hold of the query memory until it is given back.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) bytes: u64,
+}
+
+/// Series looked at before the budget is asked whether to go on.
+const SERIES_AT_ONCE: usize = 1_024;
+
 /// Joins the columns. Where two series of one column have the same tags, the later is taken.
-pub(crate) fn join(columns: &[Column<'_>], rule: Rule) -> Vec<Row> {
+///
+/// # Errors
+/// A budget.
+pub(crate) fn join(columns: &[Column<'_>], rule: Rule, budget: &Budget) -> Result<Joined> {
     let mut rows: BTreeMap<Vec<Uid>, Row> = BTreeMap::new();
+    let mut bytes = 0;
     for (place, column) in columns.iter().enumerate() {
         for (index, series) in column.series.iter().enumerate() {
-            let row = rows.entry(key(series, column, rule)).or_insert_with(|| vec![None; columns.len()]);
+            if index % SERIES_AT_ONCE == 0 {
+                budget.check()?;
+            }
+            let row = match rows.entry(key(series, column, rule)) {
+                Entry::Occupied(row) => row.into_mut(),
+                Entry::Vacant(free) => {
+                    let took = row_bytes(columns.len(), free.key().len());
+                    budget.reserve(took)?;
+                    bytes += took;
+                    free.insert(vec![None; columns.len()])
+                }
+            };
             if let Some(member) = row.get_mut(place) {
                 *member = Some(index);
             }
@@ -47,7 +75,13 @@ pub(crate) fn join(columns: &[Column<'_>], rule: Rule) -> Vec<Row> {
     if rule.intersect {
         rows.retain(|_, row| row.iter().all(Option::is_some));
     }
-    rows.into_values().collect()
+    Ok(Joined { rows: rows.into_values().collect(), bytes })
+}
+
+/// What a row takes: itself twice, as the map's and as the list's, its members and its key.
+fn row_bytes(columns: usize, uids: usize) -> u64 {
+    let entry = 2 * size_of::<Row>() + size_of::<Vec<Uid>>();
+    (entry + columns * size_of::<Option<usize>>() + uids * size_of::<Uid>()) as u64
 }
 
 /// Tags, then keys. A series without a common tag has the empty key, whatever its other keys.
@@ -64,6 +98,8 @@ fn key(series: &Dataset, column: &Column<'_>, rule: Rule) -> Vec<Uid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::MemoryPool;
+    use crate::{Cancel, Error, Limits};
 
     fn uid(number: u64) -> Uid {
         Uid::decode(&number.to_be_bytes()).unwrap()
@@ -77,13 +113,34 @@ mod tests {
         }
     }
 
+    fn budget(memory_bytes: u64) -> Budget {
+        Budget::new(Limits::default(), &Cancel::new(), &MemoryPool::new(memory_bytes))
+    }
+
     fn check(rule: Rule, expected: &[[Option<usize>; 2]]) {
         let left = [series(&[(1, 2), (2, 9)], &[]), series(&[(1, 1), (2, 9)], &[3])];
         let right = [series(&[(1, 1), (2, 8)], &[]), series(&[(1, 2), (2, 9)], &[]), series(&[(1, 1), (2, 9)], &[])];
         let host = BTreeSet::from([uid(1)]);
         let column = |series| Column { series, filtered: Some(&host), fill: 0.0 };
-        let rows = join(&[column(&left), column(&right)], rule);
-        assert_eq!(rows, expected.iter().map(|row| row.to_vec()).collect::<Vec<_>>(), "{rule:?}");
+        let joined = join(&[column(&left), column(&right)], rule, &budget(0)).unwrap();
+        assert_eq!(joined.rows, expected.iter().map(|row| row.to_vec()).collect::<Vec<_>>(), "{rule:?}");
+    }
+
+    /// Rows are as wide as there are variables, however few of them have a series of those tags.
+    #[test]
+    fn rows_count_as_memory_of_the_query() {
+        let many: Vec<Dataset> = (1..=1_000).map(|host| series(&[(1, host)], &[])).collect();
+        let other = [series(&[(2, 1)], &[])];
+        let columns: Vec<Column<'_>> = (0..256)
+            .map(|at| Column { series: if at == 0 { &many } else { &other }, filtered: None, fill: 0.0 })
+            .collect();
+        let rule = Rule { intersect: true, filtered_tags: false, aggregated_keys: true };
+        let refused = join(&columns, rule, &budget(4_000_000)).unwrap_err();
+        assert!(matches!(refused, Error::TooMuchMemory { .. }), "{refused}");
+        let enough = budget(5_000_000);
+        let joined = join(&columns, rule, &enough).unwrap();
+        assert!(joined.rows.is_empty() && joined.bytes > 1_001 * 256 * 16);
+        assert_eq!(enough.reserved(), joined.bytes);
     }
 
     /// `E-EXP-JOIN`

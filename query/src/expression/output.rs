@@ -10,7 +10,7 @@ use super::check::{ExpressionPlan, Node, OutputPlan, Source};
 use super::combine::{Combine, instants, made_up, order_of};
 use super::fault::ExpressionFault;
 use super::java;
-use super::join::{Column, join};
+use super::join::{Column, Joined, join};
 use crate::answer::Held;
 use crate::cancel::Budget;
 use crate::dataset::{Computed, Dataset};
@@ -172,7 +172,7 @@ impl Run<'_> {
             return Ok(None);
         };
         let columns: Vec<Column<'_>> = node.inputs.iter().map(|input| self.column(*input)).collect();
-        let rows = join(&columns, node.rule);
+        let Joined { rows, bytes } = join(&columns, node.rule, self.budget)?;
         if rows.is_empty() && node.rule.intersect && columns.iter().any(|column| !column.series.is_empty()) {
             return Err(Error::Expression(ExpressionFault::NoIntersection(node.id.as_str().into())));
         }
@@ -184,7 +184,10 @@ impl Run<'_> {
             strict: self.strict,
             budget: self.budget,
         };
-        combine.by_time(&rows).map(Some)
+        let made = combine.by_time(&rows)?;
+        drop(rows);
+        self.budget.give_back(bytes);
+        Ok(Some(made))
     }
 
     fn answer(&self, schema: &Schema, source: Source) -> Result<OutputAnswer> {

@@ -11,7 +11,7 @@ use super::{Flow, highest, moving};
 use crate::answer::Number;
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
-use crate::expression::{Column, Combine, Program, Rule, join, order_of};
+use crate::expression::{Column, Combine, Joined, Program, Rule, join, order_of};
 use crate::{Error, Options, Result};
 
 /// How many lists of series a function of several takes.
@@ -217,11 +217,14 @@ fn combine(inputs: Vec<Vec<Flow>>, sign: char, call: &Call<'_>) -> Result<Vec<Fl
         .collect();
     let program = Program::parse(&names.join(&sign.to_string()), false)?;
     let columns: Vec<Column<'_>> = datasets.iter().map(|series| Column { series, filtered: None, fill: 0.0 }).collect();
-    let rows = join(&columns, Rule { intersect: false, filtered_tags: false, aggregated_keys: false });
+    let rule = Rule { intersect: false, filtered_tags: false, aggregated_keys: false };
+    let Joined { rows, bytes } = join(&columns, rule, call.budget)?;
     let order = order_of(&names);
     let combine =
         Combine { columns: &columns, order: &order, program: &program, strict: call.strict, budget: call.budget };
     let mut made = if call.strict { combine.by_place(&rows)? } else { combine.by_time_of_each(&rows)? };
+    drop(rows);
+    call.budget.give_back(bytes);
     if call.strict {
         for data in &mut made {
             data.tsuids.clear();
