@@ -170,7 +170,7 @@ impl Graph<'_> {
     fn room(canvas: &Canvas<'_>, scale: &Scale, axis: &AxisLook) -> Result<i32> {
         let mut widest = 0;
         for mark in &scale.marks {
-            widest = widest.max(canvas.width_of(&axis.format.show(*mark), TEXT)?);
+            widest = widest.max(canvas.width_of(&cut(&axis.format.show(*mark)), TEXT)?);
         }
         let label = if axis.label.is_empty() { 0 } else { TEXT + GAP };
         Ok(widest.min(canvas.size().0 / 4) + label + 2 * GAP)
@@ -199,7 +199,7 @@ impl Graph<'_> {
                 continue;
             }
             last = y;
-            let text = axis.format.show(*mark);
+            let text = cut(&axis.format.show(*mark));
             let (at, tick, align) = if is_left {
                 (frame.left - GAP, frame.left - GAP / 2, Align::Right)
             } else {

@@ -34,16 +34,17 @@ impl Scale {
             low = fixed.0.unwrap_or(low - room);
             high = fixed.1.unwrap_or(high + room).max(low + room);
         }
-        let step = round_step((high - low) / f64_of(count.clamp(1, MARKS_MAX)));
+        let count = f64_of(count.clamp(2, MARKS_MAX));
+        let step = round_step(high / count - low / count);
         if fixed.0.is_none() {
-            low = (low / step).floor() * step;
+            low = ((low / step).floor() * step).max(f64::MIN);
         }
         if fixed.1.is_none() {
-            high = (high / step).ceil() * step;
+            high = ((high / step).ceil() * step).min(f64::MAX);
         }
         let first = (low / step - 1e-9).ceil();
         let marks = (0..=MARKS_MAX).map(|place| (first + f64_of(place)) * step);
-        let marks = marks.take_while(|mark| *mark <= high + step * 1e-9);
+        let marks = marks.take_while(|mark| *mark <= (high + step * 1e-9).min(f64::MAX));
         // Steps that are no binary fractions would make 0 a 1e-17.
         let marks = marks.map(|mark| if mark.abs() < step * 1e-6 { 0.0 } else { mark }).collect();
         Self { low, high, log, marks }
@@ -53,20 +54,17 @@ impl Scale {
     fn powers(low: f64, high: f64, fixed: (Option<f64>, Option<f64>)) -> Self {
         let fixed_low = fixed.0.filter(|low| *low > 0.0);
         // One end may be given beyond all values.
-        let high = if high > 0.0 { high } else { 10.0 }.max(fixed_low.map_or(0.0, |low| low * 10.0));
+        let high = if high > 0.0 { high } else { 10.0 }.max(fixed_low.map_or(0.0, |low| (low * 10.0).min(f64::MAX)));
         let low = if low > 0.0 && low < high { low } else { high / 1_000.0 };
         let (first, last) = (low.log10().floor(), high.log10().ceil().max(low.log10().floor() + 1.0));
         let low = fixed_low.unwrap_or(10_f64.powf(first));
-        let high = fixed.1.filter(|high| *high > low).unwrap_or(10_f64.powf(last));
+        let high = fixed.1.filter(|high| *high > low).unwrap_or(10_f64.powf(last).min(f64::MAX));
         let decades = last - first;
         let steps: &[f64] = if decades <= 4.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let every = (decades / 12.0).ceil().max(1.0);
-        let mut marks = Vec::new();
-        let mut power = first;
-        while power <= last && marks.len() < MARKS_MAX {
-            marks.extend(steps.iter().map(|step| step * 10_f64.powf(power)).filter(|mark| (low..=high).contains(mark)));
-            power += every;
-        }
+        let powers = (0..=MARKS_MAX).map(|place| first + f64_of(place) * every).take_while(|power| *power <= last);
+        let marks = powers.flat_map(|power| steps.iter().map(move |step| step * 10_f64.powf(power)));
+        let marks = marks.filter(|mark| (low..=high).contains(mark)).take(MARKS_MAX).collect();
         Self { low, high, log: true, marks }
     }
 
@@ -183,6 +181,22 @@ mod tests {
         );
         check((1.0, 100.0), (Some(1_000.0), None), true, (1_000.0, 10_000.0), &[1_000.0, 2_000.0, 5_000.0, 10_000.0]);
         check((-5.0, -1.0), free, true, (0.01, 10.0), &[0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]);
+    }
+
+    /// `O-Q-PNG`: an axis ends, and its marks are within it, wherever its ends are.
+    #[test]
+    fn o_q_png_absurd_ends_have_few_marks() {
+        let ends =
+            [f64::MIN, -1e307, -1.0, -f64::MIN_POSITIVE, 0.0, 5e-324, 1e-300, 1.0, 1.7e307, 2e307, 3e307, f64::MAX];
+        let fixed = || ends.iter().copied().map(Some).chain([None]);
+        let ranges = [(0.0, 10.0), (f64::MIN, f64::MAX), (5e-324, 1e-323)];
+        for (low, high) in fixed().flat_map(|low| fixed().map(move |high| (low, high))) {
+            for (range, log) in ranges.into_iter().flat_map(|range| [(range, false), (range, true)]) {
+                let scale = Scale::new(range, (low, high), log, 5);
+                assert!(scale.marks.len() <= MARKS_MAX + 1, "{low:?} {high:?} {range:?} {log}");
+                assert!(scale.marks.iter().all(|mark| mark.is_finite()), "{low:?} {high:?} {range:?} {log}: {scale:?}");
+            }
+        }
     }
 
     /// `O-Q-PNG`: days begin where clocks strike midnight, summer time or not.
