@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use basalt_store::{Columns, ErrorKind, Filter, ListOperator, Scan, TableName};
 use roaring::RoaringBitmap;
 
-use crate::{BaseTime, DATA_FAMILY, Result, Schema, SeriesId, SeriesIndex, SeriesNames, TagPair, Tsuid, Uid, UidKind};
+use crate::{BaseTime, DATA_FAMILY, Result, Schema, SeriesId, SeriesIndex, SeriesNames, Tsuid, Uid, UidKind};
 
 /// What is looked for, in names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,12 +63,23 @@ struct Wanted {
 impl Schema {
     /// Finds series. One whose names are gone (a deleted UID) is counted and not answered.
     ///
-    /// *Cost*: bitmap operations for each metric; the names of the series answered are read in batches. With
-    /// [`Lookup::with_rows`], and of [shared](crate::SchemaConfig::is_shared) tables, a scan of all row keys of each metric besides.
+    /// *Cost*: as [`Schema::lookup_tsuids`]; the names of the series answered are read in batches.
     ///
     /// # Errors
     /// `NotFound`: a name that is unknown. The store's own.
     pub fn lookup(&self, lookup: &Lookup) -> Result<LookupPage> {
+        let (tsuids, total) = self.lookup_tsuids(lookup)?;
+        Ok(LookupPage { series: self.named(&tsuids)?, total })
+    }
+
+    /// Finds series without their names, and how many there are.
+    ///
+    /// *Cost*: bitmap operations for each metric; the TSUIDs of all that match are looked at, those up to the end of the page held. With
+    /// [`Lookup::with_rows`], and of [shared](crate::SchemaConfig::is_shared) tables, a scan of all row keys of each metric besides.
+    ///
+    /// # Errors
+    /// As [`Schema::lookup`].
+    pub fn lookup_tsuids(&self, lookup: &Lookup) -> Result<(Vec<Tsuid>, u64)> {
         let (index, is_shared) = (self.index(), self.config().is_shared);
         let metrics = match &lookup.metric {
             Some(name) => vec![self.uids().of(UidKind::Metric).uid(name)?],
@@ -79,8 +90,7 @@ impl Schema {
             None => index.metrics(),
         };
         let wanted = self.wanted(&lookup.tags)?;
-        let (mut page, mut skip) = (LookupPage::default(), lookup.skip);
-        let mut tsuids = Vec::new();
+        let (mut tsuids, mut total, mut skip) = (Vec::new(), 0, lookup.skip);
         for metric in metrics {
             if is_shared && lookup.metric.is_some() && !lookup.with_rows {
                 for table in self.tables_of_rollups_alone().chain([&self.tables().data]) {
@@ -93,17 +103,16 @@ impl Schema {
                 ids &= rows;
             }
             let count = usize::try_from(ids.len()).unwrap_or(usize::MAX);
-            page.total += ids.len();
+            total += ids.len();
             if skip >= count || tsuids.len() >= lookup.limit {
                 skip = skip.saturating_sub(count);
                 continue;
             }
             let room = lookup.limit - tsuids.len();
-            tsuids.extend(index.tsuids(&ids).into_iter().map(|(_, tsuid)| tsuid).skip(skip).take(room));
+            tsuids.extend(index.first_tsuids(&ids, skip.saturating_add(room)).into_iter().skip(skip));
             skip = 0;
         }
-        page.series = self.named(tsuids)?;
-        Ok(page)
+        Ok((tsuids, total))
     }
 
     /// The series of a metric that have a row in a table, of which the index knows each afterwards.
@@ -148,13 +157,16 @@ impl Schema {
         Ok(wanted)
     }
 
-    /// The series with their names, without those that have none.
-    fn named(&self, tsuids: Vec<Tsuid>) -> Result<Vec<FoundSeries>> {
-        self.load_names(&tsuids)?;
+    /// Series with their names, without those that have none.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn named(&self, tsuids: &[Tsuid]) -> Result<Vec<FoundSeries>> {
+        self.load_names(tsuids)?;
         let mut found = Vec::with_capacity(tsuids.len());
         for tsuid in tsuids {
-            match self.names(&tsuid) {
-                Ok(names) => found.push(FoundSeries { tsuid, names }),
+            match self.names(tsuid) {
+                Ok(names) => found.push(FoundSeries { tsuid: tsuid.clone(), names }),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -191,9 +203,7 @@ impl Wanted {
         if !self.values.is_empty() && !found.is_empty() {
             let mut with_value = RoaringBitmap::new();
             for key in index.tag_keys(metric) {
-                for value in &self.values {
-                    with_value |= index.with_tag(metric, TagPair { key, value: *value });
-                }
+                with_value |= index.with_any_value(metric, key, self.values.iter().copied());
             }
             found &= with_value;
         }

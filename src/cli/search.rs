@@ -9,7 +9,7 @@ use super::folder::{failed, with_folder};
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
 
-/// Series printed at a time.
+/// Series whose names are read and printed at a time.
 const PAGE_SERIES: usize = 10_000;
 
 /// `basalt search`.
@@ -36,17 +36,15 @@ pub(super) struct Search {
 
 impl Search {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let mut lookup = lookup(&self.words)?;
+        let lookup = lookup(&self.words)?;
         with_folder(&self.sources.load()?, |opened| {
-            loop {
-                let page = opened.schema.lookup(&lookup).map_err(|cause| failed("cannot look up", &cause))?;
-                let text: String = page.series.iter().map(line).collect();
+            let failing = |cause: basalt_schema::Error| failed("cannot look up", &cause);
+            let (tsuids, _) = opened.schema.lookup_tsuids(&lookup).map_err(failing)?;
+            for some in tsuids.chunks(PAGE_SERIES) {
+                let text: String = opened.schema.named(some).map_err(failing)?.iter().map(line).collect();
                 print(&text)?;
-                lookup.skip += PAGE_SERIES;
-                if lookup.skip as u64 >= page.total {
-                    return Ok(());
-                }
             }
+            Ok(())
         })
     }
 }
@@ -68,7 +66,7 @@ fn lookup(words: &[String]) -> Result<Lookup, Failure> {
         return Err(usage("the only sub-command is `lookup`".to_owned()));
     };
     let part = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty() && text != "*");
-    let mut lookup = Lookup { limit: PAGE_SERIES, ..Lookup::default() };
+    let mut lookup = Lookup { limit: usize::MAX, ..Lookup::default() };
     let tags = match words.split_first() {
         None => return Err(usage("not enough arguments".to_owned())),
         Some((metric, rest)) if !metric.contains('=') => {

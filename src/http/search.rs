@@ -11,7 +11,7 @@ use std::time::Instant;
 use axum::extract::{Path, State};
 use axum::http::Method;
 use axum::response::Response;
-use basalt_schema::{FoundSeries, Lookup, LookupPage};
+use basalt_schema::{FoundSeries, Lookup, LookupPage, Schema};
 use serde::Serialize;
 
 use super::call::Call;
@@ -131,8 +131,14 @@ async fn lookup(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
         return Err(ApiError::too_many("tags", count, TAGS_MAX));
     }
     let wanted = ask.lookup(strict);
-    let page =
-        app.with_schema(move |schema| schema.lookup(&wanted).map_err(|cause| ApiError::of_lookup(&cause))).await?;
+    let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
+    let look = move |schema: &Schema| {
+        let found = schema.lookup(&wanted).map_err(|cause| ApiError::of_lookup(&cause));
+        // Held until it is done, even where nobody waits for it any more.
+        drop(seat);
+        found
+    };
+    let page = app.with_schema(look).await?;
     json::ok(&ask.answer(&page, began, strict))
 }
 

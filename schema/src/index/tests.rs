@@ -50,6 +50,22 @@ fn tsuids_come_in_their_order_not_in_that_of_arrival() {
     assert_eq!(found, [(early, tsuid(1, &[(1, 3)])), (late, tsuid(1, &[(1, 9)]))]);
 }
 
+/// M-LOOKUP: a page of many, whichever of them came first.
+#[test]
+fn the_first_tsuids_of_many_are_those_of_the_lowest_order() {
+    const SERIES_COUNT: u64 = 10_007;
+    let index = SeriesIndex::new(WIDTHS, 20_000);
+    for at in 0..SERIES_COUNT {
+        index.add(&tsuid(1, &[(1, at * 7_919 % SERIES_COUNT + 1)])).unwrap();
+    }
+    let ids = index.series(Uid::new(1));
+    let all: Vec<Tsuid> = (1..=SERIES_COUNT).map(|value| tsuid(1, &[(1, value)])).collect();
+    for count in [0, 1, 25, 3_000, 10_006, 10_007, usize::MAX] {
+        let expected = &all[..count.min(all.len())];
+        assert!(index.first_tsuids(&ids, count) == expected, "{count}");
+    }
+}
+
 #[test]
 fn readers_and_writers_at_once_see_whole_series() {
     let index = SeriesIndex::new(WIDTHS, 10_000);
