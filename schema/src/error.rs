@@ -240,6 +240,12 @@ pub enum Error {
         /// The bound.
         max: usize,
     },
+    /// More series of a tree that found no place than may be answered at once.
+    #[error("more than {max} series of this tree found no place; name those that are asked for by `tsuids`")]
+    TooManyTreeFailures {
+        /// The bound.
+        max: usize,
+    },
     /// A change that others overtook each time it was tried.
     #[error("the {what} was changed by others at each of {attempts} attempts")]
     EditLost {
@@ -326,6 +332,7 @@ impl Error {
             | Self::TooManyAnnotations { .. }
             | Self::TooManyMetas { .. }
             | Self::TooManyBranches { .. }
+            | Self::TooManyTreeFailures { .. }
             | Self::IndexFull { .. } => ErrorKind::Throttled,
             Self::CorruptObject { .. }
             | Self::CorruptRowKey { .. }

@@ -311,7 +311,9 @@ impl ApiError {
             Error::InvalidTreeId | Error::UnnamedTree | Error::InvalidTreeRule { .. } => {
                 Self::bad_twice(cause.to_string())
             }
-            Error::TooManyBranches { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string()),
+            Error::TooManyBranches { .. } | Error::TooManyTreeFailures { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string())
+            }
             Error::EditLost { .. } => Self::stumble(cause.to_string()),
             _ => Self::of_schema(cause),
         }

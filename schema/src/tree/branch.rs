@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use basalt_store::{CellView, Columns, ErrorKind, FamilyColumns, Get, Scan};
+use basalt_store::{CellView, Columns, ErrorKind, FamilyColumns, Scan};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +14,11 @@ use super::{
 };
 use crate::{Error, Result, Schema, Tsuid, hex, meta_json};
 
-/// Children and leaves answered of one branch at most: some 50 MB of JSON.
+/// Children and leaves answered of one branch at most, and series of one tree that found no place: some 50 MB of JSON.
 const ENTRIES_MAX: usize = 100_000;
+
+/// Cells of a row that the store gives at once.
+const CELLS_AT_ONCE: u32 = 1_000;
 
 /// A branch with what hangs on it. Serialized as OpenTSDB answers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -131,17 +134,38 @@ impl Schema {
     }
 
     fn leaves_of(&self, branch_id: &[u8]) -> Result<Vec<Leaf>> {
-        let get = Get::row(branch_id.to_vec()).with_columns(Columns::family(DATA_FAMILY));
-        let found = self.store().get(&self.tables().tree, get).wait()?;
-        let cells = found.rows().flat_map(|row| row.cells()).filter(|cell| cell.qualifier.starts_with(LEAF_PREFIX));
         let mut leaves = Vec::new();
-        for cell in cells {
+        self.each_tree_cell(branch_id.to_vec(), Columns::family(DATA_FAMILY), &mut |cell| {
+            if !cell.qualifier.starts_with(LEAF_PREFIX) {
+                return Ok(());
+            }
             if leaves.len() == ENTRIES_MAX {
                 return Err(Error::TooManyBranches { max: ENTRIES_MAX });
             }
-            leaves.extend(self.leaf(&cell)?);
-        }
+            leaves.extend(self.leaf(cell)?);
+            Ok(())
+        })?;
         Ok(leaves)
+    }
+
+    /// Hands on the cells of a row, some at a time: it may have one for each series that there is.
+    fn each_tree_cell(
+        &self,
+        row: Vec<u8>,
+        columns: Columns,
+        each: &mut dyn FnMut(&CellView<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let row = Bytes::from(row);
+        let scan = Scan {
+            stop_inclusive: true,
+            batch_cells: Some(CELLS_AT_ONCE),
+            ..Scan::range(row.clone(), row).with_columns(columns)
+        };
+        let mut scanner = self.store().scan(&self.tables().tree, scan)?;
+        while let Some(batch) = scanner.next_wait().transpose()? {
+            batch.rows().flat_map(|row| row.cells()).try_for_each(|cell| each(&cell))?;
+        }
+        Ok(())
     }
 
     fn leaf(&self, cell: &CellView<'_>) -> Result<Option<Leaf>> {
@@ -193,7 +217,7 @@ impl Schema {
     /// Series that found their place taken, with the series that has it; all, or of these only.
     ///
     /// # Errors
-    /// The store's own.
+    /// `Throttled`: more than 100 000. The store's own.
     pub fn tree_collisions(&self, tree: TreeId, tsuids: &[Vec<u8>]) -> Result<BTreeMap<String, String>> {
         self.tree_failures(tree, COLLISION_SUFFIX, COLLISION_PREFIX, tsuids)
     }
@@ -201,7 +225,7 @@ impl Schema {
     /// Series that matched too few rules, with the rules they did not match; all, or of these only.
     ///
     /// # Errors
-    /// The store's own.
+    /// `Throttled`: more than 100 000. The store's own.
     pub fn tree_mismatches(&self, tree: TreeId, tsuids: &[Vec<u8>]) -> Result<BTreeMap<String, String>> {
         self.tree_failures(tree, NOT_MATCHED_SUFFIX, NOT_MATCHED_PREFIX, tsuids)
     }
@@ -216,13 +240,17 @@ impl Schema {
         let [high, low] = tree.bytes();
         let qualifiers = tsuids.iter().map(|tsuid| Bytes::from([prefix, tsuid].concat())).collect();
         let columns = Columns(vec![FamilyColumns { family: Bytes::from_static(DATA_FAMILY), qualifiers }]);
-        let get = Get::row(vec![high, low, suffix]).with_columns(columns);
-        let found = self.store().get(&self.tables().tree, get).wait()?;
-        let cells = found.rows().flat_map(|row| row.cells());
-        let told = cells.filter_map(|cell| {
-            let tsuid = cell.qualifier.strip_prefix(prefix).filter(|tsuid| !tsuid.is_empty())?;
-            Some((hex::upper(tsuid), String::from_utf8_lossy(cell.value).into_owned()))
-        });
-        Ok(told.collect())
+        let mut told = BTreeMap::new();
+        self.each_tree_cell(vec![high, low, suffix], columns, &mut |cell| {
+            let tsuid = cell.qualifier.strip_prefix(prefix).filter(|tsuid| !tsuid.is_empty());
+            if let Some(tsuid) = tsuid {
+                if told.len() == ENTRIES_MAX {
+                    return Err(Error::TooManyTreeFailures { max: ENTRIES_MAX });
+                }
+                told.insert(hex::upper(tsuid), String::from_utf8_lossy(cell.value).into_owned());
+            }
+            Ok(())
+        })?;
+        Ok(told)
     }
 }

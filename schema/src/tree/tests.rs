@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use basalt_store::{ManualClock, MemoryStore};
+use basalt_store::{ManualClock, MemoryStore, MutationBatch};
 
 use super::*;
 use crate::{Realtime, SchemaConfig, TsMetaEdit, Tsuid};
@@ -116,6 +116,27 @@ fn series_without_a_place_are_kept_with_the_reason_unless_strict() {
         let is_kept = cells(&schema).contains(&("000101".into(), column, first.to_string()));
         assert_eq!(is_kept, !strict);
     }
+}
+
+/// A tree may have one for each series that there is.
+#[test]
+fn more_series_without_a_place_than_one_answer_holds_are_refused() {
+    let schema = schema(LIVE);
+    let id = tree(&schema, true);
+    let [high, low] = id.bytes();
+    let row = [high, low, NOT_MATCHED_SUFFIX];
+    let tsuid = |at: u32| [&[0, 0, 1, 0, 0, 1], &at.to_be_bytes()[1..]].concat();
+    for some in [0..100_000, 100_000..100_001] {
+        let mut batch = MutationBatch::default();
+        let mut cells = batch.row(&row).unwrap();
+        for at in some.clone() {
+            cells.put(DATA_FAMILY, &[NOT_MATCHED_PREFIX, &tsuid(at)].concat(), None, b"x").unwrap();
+        }
+        schema.store().apply(&schema.tables().tree, batch).wait().unwrap();
+        let found = schema.tree_mismatches(id, &[]);
+        assert_eq!(found.ok().map(|found| found.len()), (some.end == 100_000).then_some(100_000));
+    }
+    assert_eq!(schema.tree_mismatches(id, &[tsuid(7)]).unwrap().len(), 1);
 }
 
 /// `S-TREE`, `C-TREE`: what comes later through `treesync` is what would have come at once.
