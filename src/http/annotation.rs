@@ -74,7 +74,8 @@ async fn change(app: &Arc<App>, method: &Method, note: Note) -> Result<Response,
     let edited = app
         .with_schema(move |schema| {
             let place = note.place(schema).map_err(ApiError::bad_twice)?;
-            note.write(schema, &place, mode, strict)
+            note.check(schema, &place, strict)?;
+            note.write(schema, &place, mode)
         })
         .await?;
     match edited {
@@ -181,22 +182,28 @@ impl Note {
         Ok(AnnotationPlace { tsuid: series_of(&self.tsuid, schema.layout().widths)?, start })
     }
 
-    /// Writes it; `None` if it says nothing new.
+    /// Whether its series is one.
     ///
     /// OpenTSDB takes any TSUID, and queries of its metric then fail over the UIDs that have no names. Ours must have
     /// them, unless `strict`.
+    pub(super) fn check(&self, schema: &Schema, place: &AnnotationPlace, strict: bool) -> Result<(), ApiError> {
+        match &place.tsuid {
+            Some(tsuid) if !strict && !self.edit.is_empty() => {
+                schema.names(tsuid).map(drop).map_err(|cause| ApiError::of_schema(&cause))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes one that was checked; `None` if it says nothing new.
     pub(super) fn write(
         &self,
         schema: &Schema,
         place: &AnnotationPlace,
         mode: EditMode,
-        strict: bool,
     ) -> Result<Option<Annotation>, ApiError> {
         if self.edit.is_empty() {
             return Ok(None);
-        }
-        if let Some(tsuid) = place.tsuid.as_ref().filter(|_| !strict) {
-            schema.names(tsuid).map_err(|cause| ApiError::of_schema(&cause))?;
         }
         let edited = schema.edit_annotation(place, &self.edit, mode);
         edited.map(Some).map_err(|cause| ApiError::of_annotations(&cause))

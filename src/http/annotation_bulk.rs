@@ -41,22 +41,31 @@ async fn write(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response,
         return Err(ApiError::too_many("annotations", notes.len(), ITEMS_MAX));
     }
     let (mode, strict) = (mode_of(method), app.config.compat.strict);
-    let written = app
+    let (written, outcome) = app
         .with_schema(move |schema| {
             let placed = notes.iter().map(|note| {
                 let place = note.place(schema);
                 let place =
                     place.map_err(|fault| ApiError::bad_with(fault, format!("Annotation error: {}", note.told())))?;
+                note.check(schema, &place, strict)?;
                 Ok((note, place))
             });
             let placed: Vec<_> = placed.collect::<Result<_, ApiError>>()?;
-            let written = placed.iter().filter_map(|(note, place)| note.write(schema, place, mode, strict).transpose());
-            written.collect::<Result<Vec<_>, _>>()
+            let mut written = Vec::new();
+            for (note, place) in placed {
+                match note.write(schema, &place, mode) {
+                    Ok(edited) => written.extend(edited),
+                    Err(failed) => return Ok((written, Err(failed))),
+                }
+            }
+            Ok((written, Ok(())))
         })
         .await?;
+    // Also those before one that could not be stored.
     for note in &written {
         app.publisher.one(note);
     }
+    outcome?;
     json::ok(&written)
 }
 

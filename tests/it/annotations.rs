@@ -83,9 +83,12 @@ fn bad_requests_are_the_clients_fault() {
 #[test]
 fn one_bad_annotation_of_many_refuses_all() {
     let daemon = Daemon::memory();
-    let body = r#"[{"startTime":1356998400,"description":"good"},{"description":"no start"}]"#;
-    assert_eq!(daemon.post("/api/annotation/bulk", body).status, 400);
-    assert_eq!(daemon.get("/api/annotation?start_time=1356998400").status, 404);
+    let no_series = r#"{"startTime":1356998401,"tsuid":"000001000001000099","description":"bad"}"#;
+    for bad in [r#"{"description":"no start"}"#, no_series] {
+        let body = format!(r#"[{{"startTime":1356998400,"description":"good"}},{bad}]"#);
+        assert_eq!(daemon.post("/api/annotation/bulk", &body).status, 400, "{bad}");
+        assert_eq!(daemon.get("/api/annotation?start_time=1356998400").status, 404, "{bad}");
+    }
 }
 
 /// `A-ANNOTS`: where rows are salted OpenTSDB finds nothing to delete; here they are by default.
