@@ -7,7 +7,7 @@ mod listing;
 mod matcher;
 
 pub use listing::{FilterDescription, filter_descriptions};
-pub(crate) use matcher::Matcher;
+pub use matcher::Matcher;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ impl TagFilter {
     }
 
     /// Whether any value will do, so that only the key's presence is asked.
-    pub(crate) fn is_any_value(&self) -> bool {
+    pub fn is_any_value(&self) -> bool {
         matches!(self.kind, FilterKind::Wildcard | FilterKind::IWildcard) && self.text.bytes().all(|b| b == b'*')
     }
 }

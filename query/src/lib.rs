@@ -67,7 +67,7 @@ pub use downsample::{Downsample, Fill, Interval};
 pub use engine::QueryEngine;
 pub use error::{DownsampleFault, DurationFault, Error, FilterFault, GrammarFault, HistogramFault, Result, TimeFault};
 pub use expression::{ExpressionFault, ExpressionPlan, ExpressionRequest, OutputAnswer, OutputSeries};
-pub use filter::{FilterDescription, FilterKind, TagFilter, filter_descriptions};
+pub use filter::{FilterDescription, FilterKind, Matcher, TagFilter, filter_descriptions};
 pub use gexp::{FormulaFault, Formulas};
 pub use histogram::HistogramQuery;
 pub use last::{LastAnswer, LastFault, LastMetric, LastPoint, LastQuery, LastRequest, LastTags, TagNames};

@@ -1,12 +1,12 @@
 //! The data rows that a command line's queries select, read straight from the table.
 
-use basalt_query::{FilterKind, SubQuery};
+use basalt_query::{FilterKind, Matcher, SubQuery};
 use basalt_schema::{BaseTime, DATA_FAMILY, KeyLayout, Salt, Schema, Uid, UidKind};
-use basalt_store::{Columns, RowBatch, RowView, Scan};
+use basalt_store::{Columns, ErrorKind, RowBatch, RowView, Scan};
 
 use super::folder::failed;
 use super::words::Words;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 
 /// The rows of one metric, some hours and some tags.
 #[derive(Debug)]
@@ -15,8 +15,18 @@ pub(super) struct Rows {
     metric: Uid,
     from: BaseTime,
     to: BaseTime,
-    /// Tag key and the values that it may have; none: any.
-    tags: Vec<(Uid, Option<Vec<Uid>>)>,
+    tags: Vec<(Uid, Values)>,
+}
+
+/// What a row's tag of some key may be.
+#[derive(Debug)]
+enum Values {
+    Any,
+    OneOf(Vec<Uid>),
+    /// Those whose names are taken.
+    Named(Matcher),
+    /// The row may not have the key.
+    Absent,
 }
 
 impl Rows {
@@ -24,21 +34,31 @@ impl Rows {
     ///
     /// # Errors
     ///
-    /// Exit code 1: a name that is unknown.
+    /// Exit code 1: a name that is unknown, a regular expression that cannot be read.
     pub(super) fn of(schema: &Schema, words: &Words, query: &SubQuery) -> Result<Self, Failure> {
         let uid = |kind: UidKind, name: &str| schema.uids().of(kind).uid(name);
         let unknown = |cause: basalt_schema::Error| failed("cannot select rows", &cause);
         let metric = uid(UidKind::Metric, query.metric.as_deref().unwrap_or_default()).map_err(unknown)?;
         let mut tags = Vec::new();
         for filter in &query.filters {
-            let key = uid(UidKind::Tagk, filter.tagk()).map_err(unknown)?;
-            // As OpenTSDB's scanner: literals select rows, all else asks for the key only.
+            let key = match uid(UidKind::Tagk, filter.tagk()) {
+                // Nothing has it.
+                Err(cause) if cause.kind() == ErrorKind::NotFound && filter.kind() == FilterKind::NotKey => continue,
+                key => key.map_err(unknown)?,
+            };
             let values = match filter.kind() {
+                FilterKind::NotKey => Values::Absent,
                 FilterKind::LiteralOr => {
                     let names = filter.text().split('|').filter(|name| !name.is_empty());
-                    Some(names.map(|name| uid(UidKind::Tagv, name)).collect::<Result<_, _>>().map_err(unknown)?)
+                    Values::OneOf(
+                        names.map(|name| uid(UidKind::Tagv, name)).collect::<Result<_, _>>().map_err(unknown)?,
+                    )
                 }
-                _ => None,
+                _ if filter.is_any_value() => Values::Any,
+                _ => {
+                    let matcher = Matcher::compile(filter, words.compat);
+                    Values::Named(matcher.map_err(|cause| Failure::new(Exit::Failure, cause.to_string()))?)
+                }
             };
             tags.push((key, values));
         }
@@ -56,12 +76,31 @@ impl Rows {
         })
     }
 
-    /// Whether a row has the tags that were asked for.
-    fn has(&self, row: &RowView<'_>) -> bool {
-        let Ok(key) = self.layout.decode(row.key()) else { return true };
-        self.tags.iter().all(|(tagk, values)| {
-            key.pairs().any(|pair| pair.key == *tagk && values.as_ref().is_none_or(|v| v.contains(&pair.value)))
-        })
+    /// Whether a row has the tags that were asked for. Of a value without a name nobody can tell.
+    ///
+    /// # Errors
+    ///
+    /// The store's own.
+    fn has(&self, schema: &Schema, row: &RowView<'_>) -> Result<bool, Failure> {
+        let Ok(key) = self.layout.decode(row.key()) else { return Ok(true) };
+        for (tagk, values) in &self.tags {
+            let value = key.pairs().find(|pair| pair.key == *tagk).map(|pair| pair.value);
+            let has = match (values, value) {
+                (Values::Absent, value) => value.is_none(),
+                (_, None) => false,
+                (Values::Any, Some(_)) => true,
+                (Values::OneOf(values), Some(value)) => values.contains(&value),
+                (Values::Named(matcher), Some(value)) => match schema.uids().of(UidKind::Tagv).name(value) {
+                    Ok(name) => matcher.takes(&name),
+                    Err(cause) if cause.kind() == ErrorKind::NotFound => false,
+                    Err(cause) => return Err(failed("cannot select rows", &cause)),
+                },
+            };
+            if !has {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Calls `each` with the rows of each batch, in key order within each bucket.
@@ -75,7 +114,13 @@ impl Rows {
         each: &mut dyn FnMut(&[RowView<'_>]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.scans().try_for_each(|scan| {
-            batches(schema, scan, &mut |batch| each(&batch.rows().filter(|row| self.has(row)).collect::<Vec<_>>()))
+            batches(schema, scan, &mut |batch| {
+                let selected = batch.rows().filter_map(|row| match self.has(schema, &row) {
+                    Ok(has) => has.then_some(Ok(row)),
+                    Err(cause) => Some(Err(cause)),
+                });
+                each(&selected.collect::<Result<Vec<_>, _>>()?)
+            })
         })
     }
 }

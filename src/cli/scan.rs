@@ -49,6 +49,10 @@ impl ScanTool {
         let words = Words::parse(&self.words, &config)?;
         with_folder(&config, |opened| {
             let schema = &*opened.schema;
+            if self.delete && schema.config().data_times.is_some() {
+                let cause = basalt_query::Error::DeleteWithPointTimes;
+                return Err(Failure::config(format!("cannot delete rows: {cause}")));
+            }
             words.queries.iter().try_for_each(|query| self.dump(schema, &Rows::of(schema, &words, query)?))
         })
     }

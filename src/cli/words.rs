@@ -18,6 +18,8 @@ pub(super) struct Words {
     pub(super) end_ms: i64,
     /// At least one.
     pub(super) queries: Vec<SubQuery>,
+    /// How filters are understood.
+    pub(super) compat: Compat,
 }
 
 impl Words {
@@ -49,7 +51,7 @@ impl Words {
         if queries.is_empty() {
             return Err(wrong("at least one query is needed: FUNC METRIC [k=v]…"));
         }
-        Ok(Self { start_ms, end_ms, queries })
+        Ok(Self { start_ms, end_ms, queries, compat: context.compat })
     }
 }
 

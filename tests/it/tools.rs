@@ -349,11 +349,41 @@ fn a_dump_is_imported_again_and_deleted_rows_are_gone() {
     tool(&copy, 0, &["import", file.to_str().unwrap()]);
     let ask = [&["query"][..], &query].concat();
     assert_eq!(tool(&copy, 0, &ask), tool(&data, 0, &ask));
+    // `S-DELETE-ROW`: where cells bear the times of their points, one that is put again would stay hidden.
+    let times = folder.path().join("times.conf");
+    std::fs::write(&times, "tsd.storage.use_otsdb_timestamp = true\n").unwrap();
+    tool(&data, 3, &[&scan("--delete")[..], &["--config", times.to_str().unwrap()]].concat());
     assert_eq!(tool(&data, 0, &scan("--delete")), dump);
     assert_eq!(tool(&data, 0, &scan("--import")), "");
     assert_eq!(tool(&data, 0, &ask), "");
     tool(&data, 0, &["compact"]);
     assert_eq!(tool(&data, 0, &scan("--import")), "");
+}
+
+/// Rule `C-SCAN`: rows are selected as a query selects series, so that no others are deleted.
+#[test]
+fn filters_select_rows_as_they_select_series() {
+    let lines =
+        "put f.m 1356998400 1 host=web01\nput f.m 1356998400 2 host=web02 dc=x\nput f.m 1356998400 3 host=db01\n";
+    let folder = folder_of(lines);
+    let data = folder.path().join("data");
+    let check = |option: &'static str, tag: &'static str, expected: &[&str]| {
+        let dump = tool(&data, 0, &["scan", option, "1356998400", "1356998500", "none", "f.m", tag]);
+        let hosts = dump.lines().filter_map(|line| line.split("host=").nth(1)?.split(' ').next());
+        let mut hosts: Vec<&str> = hosts.collect();
+        hosts.sort_unstable();
+        assert_eq!(hosts, expected, "{tag}: {dump}");
+    };
+    check("--import", "host=*", &["db01", "web01", "web02"]);
+    check("--import", "host=web*", &["web01", "web02"]);
+    check("--import", "host=not_literal_or(web01)", &["db01", "web02"]);
+    check("--import", "host=iliteral_or(WEB01)", &["web01"]);
+    check("--import", "dc=not_key()", &["db01", "web01"]);
+    check("--import", "rack=not_key()", &["db01", "web01", "web02"]);
+    check("--import", "host=not_key()", &[]);
+    tool(&data, 2, &["scan", "1356998400", "none", "f.m", "host=regexp(()"]);
+    check("--delete", "host=regexp(^web)", &["web01", "web02"]);
+    check("--import", "host=*", &["db01"]);
 }
 
 /// Rule `C-IMPORT`: progress is told where there is no terminal to show a bar on.

@@ -16,7 +16,7 @@ const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// A filter ready to run.
 #[derive(Debug, Clone)]
-pub(crate) struct Matcher(Test);
+pub struct Matcher(Test);
 
 #[derive(Debug, Clone)]
 enum Test {
@@ -28,9 +28,11 @@ enum Test {
 }
 
 impl Matcher {
+    /// Of a filter.
+    ///
     /// # Errors
-    /// `Invalid`: a regular expression that does not compile here.
-    pub(crate) fn compile(filter: &TagFilter, compat: Compat) -> Result<Self> {
+    /// `Invalid`: a regular expression that does not compile here, a text that is too long.
+    pub fn compile(filter: &TagFilter, compat: Compat) -> Result<Self> {
         let text = filter.text();
         let limit = if filter.kind() == FilterKind::Regexp { REGEX_TEXT_BYTES_MAX } else { TEXT_BYTES_MAX };
         if text.len() > limit {
@@ -65,7 +67,7 @@ impl Matcher {
     }
 
     /// Whether a series whose tag has this value may take part. A `not_key` takes none.
-    pub(crate) fn takes(&self, value: &str) -> bool {
+    pub fn takes(&self, value: &str) -> bool {
         match &self.0 {
             Test::Any => true,
             Test::Never => false,
