@@ -141,7 +141,7 @@ keys! {
     schema.meta_table: "table of the series' meta objects";
     schema.uid_cache_entries: "names and UIDs kept in memory, for each kind and each direction";
     schema.salt_width [0..=8]: "bytes of salt before each row key; over HBase 0 unless set; fixed when the store is made";
-    schema.salt_buckets [0..=Salting::BUCKETS_MAX as u64]: "salt buckets, at least 1 where rows are salted, at most 256 where the salt is one byte; fixed when the store is made";
+    schema.salt_buckets [0..=Salting::BUCKETS_MAX as u64]: "salt buckets, at least 1 where rows are salted, at most 256 where the salt is one byte; 20 unless told where an opentsdb.conf gives the salt's width; fixed when the store is made";
     schema.uid_width_metric [1..=8]: "bytes of a metric UID; fixed when the store is made";
     schema.uid_width_tagk [1..=8]: "bytes of a tag key UID; fixed when the store is made";
     schema.uid_width_tagv [1..=8]: "bytes of a tag value UID; fixed when the store is made";
@@ -153,7 +153,7 @@ keys! {
     schema.enable_appends: "append the points of a row to one cell";
     schema.repair_appends: "let queries put the points of old append cells in order";
     schema.fix_duplicates: "put the points of a row that come in one request as one cell (HBase only). Set it only if every OpenTSDB on the same tables sets `tsd.storage.fix_duplicates`; one without it cannot read a row in which a point was sent twice with different values";
-    schema.use_otsdb_timestamp: "give cells the times of their points, without effect where points are appended; queries cannot delete then";
+    schema.use_otsdb_timestamp: "give cells the times of their points, without effect where points are appended; neither queries nor `basalt scan` delete then";
     schema.use_max_value: "with use_otsdb_timestamp, of two values at one instant keep the larger, else the smaller";
     schema.histograms: "codecs of histograms and their ids: JSON, or the name of a .json file; empty for none";
     uid.random_metrics: "draw UIDs of metrics at random instead of counting them up";
@@ -184,7 +184,7 @@ keys! {
     rewrite.catch_up_hours [0..=720]: "hours before the start whose rows are looked at again";
     rewrite.quiet_ms [1_000..=86_400_000]: "a row is rewritten only after it had no new cell for this long, which covers how far region servers' clocks differ";
     query.timeout_ms: "longest time of one query; 0 is no limit";
-    query.max_concurrent [1..=65_536]: "queries that run at once";
+    query.max_concurrent [1..=65_536]: "queries, and look-ups of series, that run at once";
     query.max_waiting [0..=1_048_576]: "queries that may wait for their turn; further ones get 503, and so do those that waited for 10 seconds";
     query.max_points: "most points that one sub query may read; an hour answered from its summary counts as one; 0 is no limit";
     query.max_bytes: "most bytes that one sub query may read; 0 is no limit";

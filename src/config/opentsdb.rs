@@ -15,6 +15,10 @@ use super::value::Value;
 use crate::exit::Failure;
 use keys::KEYS;
 
+/// How many buckets rows are salted into, and how many OpenTSDB has where only the salt's width is given.
+const BUCKETS: &str = "schema.salt_buckets";
+const BUCKETS_OF_OPENTSDB: &str = "20";
+
 /// What an OpenTSDB key does here.
 #[derive(Clone, Copy, Debug)]
 enum Effect {
@@ -57,6 +61,7 @@ pub(super) fn apply(config: &mut Config, bytes: &[u8], path: &std::path::Path) -
 /// As [`apply`].
 pub(super) fn apply_pairs(config: &mut Config, pairs: Vec<(String, String)>, shown: &str) -> Result<(), Failure> {
     authentication(config, &pairs, shown)?;
+    let is_salted = pairs.iter().any(|(key, value)| key == "tsd.storage.salt.width" && !value.is_empty());
     for (key, value) in pairs {
         let known = KEYS.iter().find(|(name, _, _)| *name == key);
         match known {
@@ -85,6 +90,10 @@ pub(super) fn apply_pairs(config: &mut Config, pairs: Vec<(String, String)>, sho
             None => config.warnings.push(format!("{shown}: unknown key `{key}` is ignored")),
         }
         config.opentsdb.insert(key, value);
+    }
+    if is_salted && !config.origins.contains_key(BUCKETS) {
+        // Rows that were written by this file lie in as many buckets as OpenTSDB has unless told.
+        config.set(BUCKETS, BUCKETS_OF_OPENTSDB, shown)?;
     }
     Ok(())
 }

@@ -177,6 +177,18 @@ fn f_conf_an_address_may_be_localhost() {
     assert!(line.contains("`tsd.network.bind`") && line.contains("`tsd1.example` is not an IP address"), "{line}");
 }
 
+/// `F-CONF`, `S-KEY-SALT`: a file that gives the salt's width alone means OpenTSDB's own count of buckets.
+#[test]
+fn f_conf_a_salt_without_its_buckets_has_those_of_opentsdb() {
+    let buckets =
+        |text: &str, env: &[(&str, &str)]| load(Some(("opentsdb.conf", text)), env, &[]).unwrap().schema.salt_buckets;
+    assert_eq!(buckets("tsd.storage.salt.width = 1\n", &[]), 20);
+    assert_eq!(buckets("tsd.storage.salt.width = 1\n", &[("BASALT_SCHEMA__SALT_BUCKETS", "8")]), 8);
+    assert_eq!(buckets("tsd.storage.salt.buckets = 7\ntsd.storage.salt.width = 1\n", &[]), 7);
+    assert_eq!(buckets("tsd.storage.salt.width =\n", &[]), 16);
+    assert_eq!(buckets("tsd.core.auto_create_metrics = true\n", &[]), 16);
+}
+
 /// `F-CONF`: a zero that OpenTSDB takes for "no limit" is one here.
 #[test]
 fn f_conf_a_zero_is_no_limit() {

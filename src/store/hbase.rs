@@ -43,18 +43,18 @@ fn options(config: &config::Hbase) -> HBaseOptions {
 fn refused(cause: &basalt_hbase::Error) -> Failure {
     let exit = match cause.kind() {
         ErrorKind::Invalid => Exit::Config,
-        ErrorKind::Unavailable => Exit::TryLater,
         kind => exit_of(kind),
     };
     Failure::new(exit, format!("cannot open store hbase: {}", with_causes(cause)))
 }
 
 /// Checks that the rows of a data table that others may have made are rows of these settings: with others, points would
-/// be written where nobody finds them. Tables of OpenTSDB's record no settings; that its keys' lengths fit is what can be seen.
+/// be written where nobody finds them. Tables of OpenTSDB's record no settings; what can be seen is that its keys' lengths and salts
+/// fit, of the first rows and of the last: too few buckets are seen by the last, too many by the first.
 ///
 /// # Errors
 ///
-/// Exit code 3: most of the first rows have other lengths. What the store says.
+/// Exit code 3: of the first or the last rows more than half have other lengths, or more than a quarter other salts. What the store says.
 pub(super) fn check_rows(store: &dyn Store, schema: &SchemaConfig) -> Result<(), Failure> {
     let layout = KeyLayout { salting: schema.salting, widths: schema.widths };
     let table: TableName =
@@ -62,30 +62,43 @@ pub(super) fn check_rows(store: &dyn Store, schema: &SchemaConfig) -> Result<(),
     let unreadable = |cause: basalt_store::Error| {
         Failure::new(exit_of(cause.kind()), format!("cannot read {table}: {}", with_causes(&cause)))
     };
-    let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
-    let scan = Scan { limit_rows: Some(ROWS_LOOKED_AT), ..Scan::all().with_filter(keys_only) };
-    let mut scanner = match store.scan(&table, scan) {
-        Ok(scanner) => scanner,
-        // It is made with these settings.
-        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(cause) => return Err(unreadable(cause)),
-    };
-    let (mut fitting, mut other) = (0_u64, 0_u64);
-    while let Some(batch) = scanner.next_wait() {
-        for row in batch.map_err(unreadable)?.rows() {
-            *(if layout.decode(row.key()).is_ok() { &mut fitting } else { &mut other }) += 1;
+    for (reversed, which) in [(false, "first"), (true, "last")] {
+        let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
+        let scan = Scan { limit_rows: Some(ROWS_LOOKED_AT), reversed, ..Scan::all().with_filter(keys_only) };
+        let mut scanner = match store.scan(&table, scan) {
+            Ok(scanner) => scanner,
+            // It is made with these settings.
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(cause) => return Err(unreadable(cause)),
+        };
+        let (mut fitting, mut salted, mut other) = (0_u64, 0_u64, 0_u64);
+        while let Some(batch) = scanner.next_wait() {
+            for row in batch.map_err(unreadable)?.rows() {
+                match layout.decode(row.key()) {
+                    // Tells nothing of the salt.
+                    Ok(key) if key.is_global_annotations() => {}
+                    Ok(key) if key.salt() == layout.salt_of(&key.tsuid()) => fitting += 1,
+                    Ok(_) => salted += 1,
+                    Err(_) => other += 1,
+                }
+            }
+        }
+        // With twice as many buckets half of the salts fit.
+        if other > fitting + salted || salted > fitting / 3 {
+            let (salt, widths) = (schema.salting, schema.widths);
+            let uids = [widths.metric, widths.tagk, widths.tagv].map(|width| width.bytes().to_string()).join(", ");
+            return Err(Failure::config(format!(
+                "table {table} has rows of other settings: {} of {} rows, the {which} of it, are none with a salt of {} bytes for {} \
+                 buckets and UIDs of {uids}; set `schema.salt_width`, `schema.salt_buckets` and `schema.uid_width_…` as they were when \
+                 the table was made",
+                other + salted,
+                fitting + salted + other,
+                salt.width(),
+                salt.buckets(),
+            )));
         }
     }
-    if other <= fitting {
-        return Ok(());
-    }
-    let (salt, widths) = (schema.salting.width(), schema.widths);
-    let uids = [widths.metric, widths.tagk, widths.tagv].map(|width| width.bytes().to_string()).join(", ");
-    Err(Failure::config(format!(
-        "table {table} has rows of other settings: {other} of its first {} are no rows with a salt of {salt} bytes and UIDs of {uids}; \
-         set `schema.salt_width`, `schema.salt_buckets` and `schema.uid_width_…` as they were when the table was made",
-        other + fitting
-    )))
+    Ok(())
 }
 
 fn listed(text: &str) -> Vec<String> {
@@ -95,7 +108,7 @@ fn listed(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use basalt_schema::Salting;
+    use basalt_schema::{BaseTime, Salting, TagPair, Tsuid, Uid};
     use basalt_store::{Durability, FamilyDescriptor, MutationBatch, TableDescriptor};
 
     #[test]
@@ -121,6 +134,34 @@ mod tests {
         let failure = check_rows(&store, &salted).unwrap_err();
         assert_eq!(failure.exit, Exit::Config);
         assert!(failure.line.contains("salt of 1 bytes") && failure.line.contains("schema.salt_width"), "{failure}");
+    }
+
+    /// `S-KEY-SALT`: a table of 16 buckets is not opened with another count, be it more or fewer.
+    #[test]
+    fn a_table_of_another_count_of_buckets_is_refused() {
+        let store = basalt_store::MemoryStore::new(std::sync::Arc::new(basalt_store::ManualClock::default()));
+        let of = |buckets| SchemaConfig { salting: Salting::new(1, buckets).unwrap(), ..SchemaConfig::default() };
+        let ours = of(16);
+        let table: TableName = ours.data_table.parse().unwrap();
+        store.create_table(TableDescriptor::new(table.clone(), vec![FamilyDescriptor::new("t")]), &[]).unwrap();
+        let put = |key: &[u8]| {
+            let mut batch = MutationBatch::new(Durability::Fsync);
+            batch.row(key).unwrap().put(b"t", b"\0\0", None, b"\x01").unwrap();
+            assert!(store.apply(&table, batch).wait().unwrap().failed.is_empty());
+        };
+        // Of annotations of no series, before all others; their salt is none of a series.
+        (0..60).for_each(|hour: u8| put(&[0, 0, 0, 0, 0x65, 0x53, hour, 0]));
+        (1..=16).for_each(|buckets| check_rows(&store, &of(buckets)).unwrap());
+        let layout = KeyLayout { salting: ours.salting, widths: ours.widths };
+        for value in 1..1_000 {
+            let pair = TagPair { key: Uid::new(1), value: Uid::new(value) };
+            let tsuid = Tsuid::new(Uid::new(1), &[pair], layout.widths);
+            put(&layout.series_key(&tsuid).row_key(BaseTime::of_seconds(1_700_000_000)));
+        }
+        for buckets in [1, 2, 4, 8, 15, 16, 17, 20, 32, 48] {
+            let opened = check_rows(&store, &of(buckets));
+            assert_eq!(opened.is_ok(), buckets == 16, "{buckets}: {opened:?}");
+        }
     }
 
     #[test]
