@@ -31,8 +31,9 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::backup::backed_up;
 pub(crate) use self::compact::compacted;
-use crate::config::{Config, Layers};
+use crate::config::{Config, Layers, Log, LogFormat};
 use crate::exit::{Exit, Failure};
+use crate::log;
 use crate::version::{SPOKEN, VERSION};
 
 /// A time-series database that speaks OpenTSDB.
@@ -111,7 +112,7 @@ struct Sources {
     /// Folder of the embedded store; `serve` takes ./basalt-data unless told
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// error, warn, info, debug, trace, or a filter such as info,hyper=warn [default: info]
+    /// error, warn, info, debug, trace, or a filter such as info,hyper=warn [default: info of a server, else warn]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
 }
@@ -130,8 +131,25 @@ impl Sources {
     }
 
     fn load(&self) -> Result<Config, Failure> {
-        Config::load(&self.layers())
+        self.begin(&self.layers())
     }
+
+    /// Reads a tool's configuration, and logs from here on as a tool does.
+    fn begin(&self, layers: &Layers) -> Result<Config, Failure> {
+        let config = Config::load(layers)?;
+        start_log(self.log_level.as_deref(), &[&config])?;
+        Ok(config)
+    }
+}
+
+/// Starts the log of a tool: warnings, or what `level` asks for; first those of its configurations.
+fn start_log(level: Option<&str>, configs: &[&Config]) -> Result<(), Failure> {
+    let level = level.unwrap_or("warn").to_owned();
+    log::start(&Log { level, format: LogFormat::Text, ..Log::default() })?;
+    for warning in configs.iter().flat_map(|config| config.warnings()) {
+        tracing::warn!("{warning}");
+    }
+    Ok(())
 }
 
 /// [`Sources`] of a tool that OpenTSDB has too, and the options that scripts for `tsdb` give.
@@ -167,7 +185,7 @@ impl ToolSources {
     fn load(&self) -> Result<Config, Failure> {
         let mut layers = self.sources.layers();
         layers.flags.extend(self.inherited());
-        Config::load(&layers)
+        self.sources.begin(&layers)
     }
 }
 

@@ -4,6 +4,7 @@
 use std::io::Write;
 
 use basalt_shell::{Elsewhere, Failed, Next, Reason, Style};
+use basalt_store::ErrorKind;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::StatusCode;
@@ -85,9 +86,7 @@ impl Server {
             Lost::Server(exit, cause) => Failure::new(exit, cause),
         })?;
         let Some(failed) = told.failed else { return Ok(()) };
-        let codes = [Exit::Usage, Exit::Config, Exit::Locked, Exit::Damage, Exit::Disk, Exit::TryLater];
-        let exit = codes.into_iter().find(|exit| told.exit == Some(*exit as u8)).unwrap_or(Exit::Failure);
-        Err(Failure::new(exit, failed))
+        Err(Failure::new(exit_told(told.exit), failed))
     }
 
     fn exchange(&self, path: &str, body: &[u8], out: &mut dyn Write) -> Result<Told, Lost> {
@@ -112,7 +111,7 @@ impl Elsewhere for Remote<'_> {
         let path = format!("/store?line={line}{}{}", flag("json", style.json), flag("epoch", style.epoch));
         let told = server.exchange(&path, commands, *out).map_err(|cause| match cause {
             Lost::Output(cause) => Failed::output(line, cause),
-            Lost::Server(_, cause) => Failed::wrong(line, cause),
+            Lost::Server(exit, cause) => Failed::not_done(line, &cause, exit as u8),
         })?;
         match told.failed {
             Some(failed) => Err(Failed::told(failed, told.exit)),
@@ -130,13 +129,19 @@ impl Elsewhere for Remote<'_> {
 impl From<Failed> for Failure {
     fn from(failed: Failed) -> Self {
         let exit = match failed.reason() {
+            // A table that is disabled is so later too.
+            Reason::Store(ErrorKind::Unavailable) | Reason::Wrong | Reason::Output => Exit::Failure,
             Reason::Store(kind) => crate::store::exit_of(kind),
-            Reason::Told(Some(code)) if code == Exit::Damage as u8 => Exit::Damage,
-            Reason::Told(Some(code)) if code == Exit::TryLater as u8 => Exit::TryLater,
-            Reason::Wrong | Reason::Output | Reason::Told(_) => Exit::Failure,
+            Reason::Told(code) => exit_told(code),
         };
         Self::new(exit, failed.to_string())
     }
+}
+
+/// The exit code that somebody else would end with.
+fn exit_told(code: Option<u8>) -> Exit {
+    let codes = [Exit::Usage, Exit::Config, Exit::Locked, Exit::Damage, Exit::Disk, Exit::TryLater];
+    codes.into_iter().find(|exit| code == Some(*exit as u8)).unwrap_or(Exit::Failure)
 }
 
 fn flag(name: &str, is_set: bool) -> String {

@@ -245,6 +245,8 @@ pub(crate) fn refused(cause: &basalt_engine::Error) -> Failure {
         _ if cause.is_disk_full() => Exit::TryLater,
         basalt_engine::Error::Poisoned { .. } => Exit::Disk,
         _ if cause.is_sync_failure() => Exit::Disk,
+        // A disk that cannot be read is not better later.
+        basalt_engine::Error::Io { .. } => Exit::Failure,
         _ => exit_of(cause.kind()),
     };
     let todo = match cause {
@@ -260,7 +262,7 @@ pub(crate) fn refused(cause: &basalt_engine::Error) -> Failure {
 pub(crate) fn exit_of(kind: ErrorKind) -> Exit {
     match kind {
         ErrorKind::Corrupt => Exit::Damage,
-        ErrorKind::ReadOnly | ErrorKind::Throttled => Exit::TryLater,
+        ErrorKind::ReadOnly | ErrorKind::Throttled | ErrorKind::Unavailable => Exit::TryLater,
         _ => Exit::Failure,
     }
 }
@@ -413,7 +415,8 @@ mod tests {
         for (kind, exit) in [
             (ErrorKind::Corrupt, Exit::Damage),
             (ErrorKind::ReadOnly, Exit::TryLater),
-            (ErrorKind::Unavailable, Exit::Failure),
+            (ErrorKind::Unavailable, Exit::TryLater),
+            (ErrorKind::Invalid, Exit::Failure),
         ] {
             assert_eq!(exit_of(kind), exit);
         }

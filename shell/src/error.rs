@@ -86,9 +86,9 @@ impl Failed {
         Self(Error { at: Place::BEGIN, cause: Cause::Told(line, exit) })
     }
 
-    /// Commands that begin on this line were not done.
-    pub fn wrong(line: u32, why: String) -> Self {
-        Self(Error::wrong(Place { line, column: 1 }, why))
+    /// Commands that begin on this line were not done; who was to do them would end with this exit code.
+    pub fn not_done(line: u32, why: &str, exit: u8) -> Self {
+        Self::told(format!("{}: {why}", Place { line, column: 1 }), Some(exit))
     }
 
     /// What the commands that begin on this line answer cannot be printed.

@@ -59,6 +59,7 @@ impl Migrate {
     pub(super) fn run(self) -> Result<(), Failure> {
         let from = config(("--from", &self.from), self.from_config)?;
         let to = config(("--to", &self.to), self.to_config)?;
+        super::start_log(None, &[&from, &to])?;
         if from.store.kind == StoreKind::Embedded {
             super::folder::check_folder(&from.store.data_dir, "name it with --from")?;
         }

@@ -33,7 +33,8 @@ Examples:
   basalt shell --data-dir /var/lib/basalt make-tables.hbase
   basalt shell --url http://127.0.0.1:4242 -e status
 
-Exit codes: 0 done, 1 a command failed, 4 folder in use, 5 damaged data, 75 disk full.")]
+Exit codes: 0 done, 1 a command failed, 4 folder in use, 5 damaged data, 74 nothing more can be
+made durable, 75 try later: the disk is full, or the server is busy.")]
 pub(super) struct ShellCommand {
     #[command(flatten)]
     sources: Sources,
@@ -71,7 +72,7 @@ impl ShellCommand {
             let name = clap::ValueEnum::to_possible_value(&store).map(|value| value.get_name().to_owned());
             layers.flags.push(("--store", "store.kind", name.unwrap_or_default()));
         }
-        let config = crate::config::Config::load(&layers)?;
+        let config = self.sources.begin(&layers)?;
         if config.store.kind == StoreKind::Embedded && !self.create {
             check_home(&config.store.data_dir, "name it with --data-dir, or add --create")?;
         }

@@ -106,13 +106,17 @@ fn whole(status: &str, said: &str) -> Vec<u8> {
 
 /// A server that lists two tables, compacts the first, answers this to the second, and ends.
 fn after_one_table(ending: &[u8]) -> (Option<i32>, String, String) {
+    let list = whole("200 OK", "{\"table\":\"a\"}\n{\"table\":\"b\"}\n\0{\"end\":false}");
+    let first = whole("200 OK", "a: 2 bytes in files and memory, now 1 in files\n\0{\"end\":false}");
+    answered(&["compact"], vec![list, first, ending.to_vec()])
+}
+
+/// What a command says to a server that gives these answers, and ends.
+fn answered(words: &[&str], answers: Vec<Vec<u8>>) -> (Option<i32>, String, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let ending = ending.to_vec();
     let server = std::thread::spawn(move || {
-        let list = whole("200 OK", "{\"table\":\"a\"}\n{\"table\":\"b\"}\n\0{\"end\":false}");
-        let first = whole("200 OK", "a: 2 bytes in files and memory, now 1 in files\n\0{\"end\":false}");
-        for answer in [list, first, ending] {
+        for answer in answers {
             let mut stream = BufReader::new(listener.accept().unwrap().0);
             let (mut line, mut length) = (String::new(), 0);
             while line != "\r\n" {
@@ -126,7 +130,7 @@ fn after_one_table(ending: &[u8]) -> (Option<i32>, String, String) {
             stream.get_mut().write_all(&answer).unwrap();
         }
     });
-    let output = told(&run(&["compact", "--url", &url]));
+    let output = told(&run(&[words, &["--url", &url]].concat()));
     server.join().unwrap();
     output
 }
@@ -150,6 +154,9 @@ fn a_server_that_is_busy_is_exit_75_and_a_failure_has_the_servers_own_code() {
     let (code, _, err) = after_one_table(&whole("503 Service Unavailable", busy));
     assert_eq!(code, Some(75), "{err}");
     assert!(err.contains("Please throttle: all run"), "{err}");
+    let (code, _, err) = answered(&["shell", "-e", "list"], vec![whole("503 Service Unavailable", busy)]);
+    assert_eq!(code, Some(75), "{err}");
+    assert!(err.contains("line 1") && err.contains("Please throttle: all run"), "{err}");
     let damaged = "\0{\"exit\":5,\"failed\":\"cannot compact `b`: damage\"}";
     let (code, _, err) = after_one_table(&whole("200 OK", damaged));
     assert_eq!((code, err.as_str()), (Some(5), "basalt: cannot compact `b`: damage\n"));
