@@ -1,7 +1,7 @@
 //! `basalt advise`: judges a table's design before there is data.
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, Read as _, Write as _};
+use std::io::{BufRead as _, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use basalt_store::advise::{Advice, QUESTIONS, advise, create_line, spec};
@@ -66,8 +66,8 @@ impl Advise {
             return ask(path);
         }
         let (name, text) = match &self.file {
-            Some(path) => (path.display().to_string(), bounded(path)),
-            None => ("standard input".to_owned(), std::io::read_to_string(std::io::stdin().take(DESIGN_BYTES_MAX))),
+            Some(path) => (path.display().to_string(), std::fs::File::open(path).and_then(bounded)),
+            None => ("standard input".to_owned(), bounded(std::io::stdin())),
         };
         let text = text.map_err(|cause| Failure::new(Exit::Failure, format!("cannot read {name}: {cause}")))?;
         let design = read(&text).map_err(|cause| Failure::new(Exit::Failure, format!("{name}: {cause}")))?;
@@ -75,13 +75,20 @@ impl Advise {
     }
 }
 
-fn bounded(path: &Path) -> std::io::Result<String> {
-    std::io::read_to_string(std::fs::File::open(path)?.take(DESIGN_BYTES_MAX))
+fn bounded(file: impl Read) -> std::io::Result<String> {
+    let text = std::io::read_to_string(file.take(DESIGN_BYTES_MAX + 1))?;
+    if text.len() as u64 > DESIGN_BYTES_MAX {
+        return Err(std::io::Error::other(format!("a design has at most {DESIGN_BYTES_MAX} bytes")));
+    }
+    Ok(text)
 }
 
 /// Asks the questions, writes the script, and judges the design.
 fn ask(path: &Path) -> Result<(), Failure> {
     let failed = |what: &str, cause: &dyn std::fmt::Display| Failure::new(Exit::Failure, format!("{what}: {cause}"));
+    if path.exists() {
+        return Err(failed("cannot make a design", &format!("{} is there already", path.display())));
+    }
     let table = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let mut lines = std::io::stdin().lock().lines();
     let mut answers: [String; 7] = Default::default();

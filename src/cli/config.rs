@@ -43,7 +43,7 @@ impl ConfigCommand {
                 }
                 print(&format!("{text}configuration is good\n"))
             }
-            Verb::Show(sources) => print(&show(&sources.load()?)),
+            Verb::Show(sources) => print(&show(&Config::load(&sources.layers())?)),
         }
     }
 }
@@ -65,9 +65,10 @@ fn show(config: &Config) -> String {
     text
 }
 
-/// Numbers and booleans bare, everything else quoted.
+/// Numbers and booleans bare, everything else quoted: also a number that is none of TOML's, which have 63 bits and no zero before.
 fn toml_value(text: &str) -> String {
-    if text.parse::<u64>().is_ok() || text.parse::<bool>().is_ok() {
+    let is_number = text.parse().is_ok_and(|number: i64| number >= 0 && number.to_string() == text);
+    if is_number || text.parse::<bool>().is_ok() {
         return text.to_owned();
     }
     toml::Value::String(text.to_owned()).to_string()

@@ -246,7 +246,9 @@ fn too_large(schema: &Schema, kind: UidKind, uid: Uid) -> Result<(), Failure> {
 fn find_any(schema: &Schema, text: &str) -> Result<(), Failure> {
     let mut out = String::new();
     let typed = parse_uid(text);
-    if let Some(uid) = typed {
+    if let Some(uid) = typed
+        && UidKind::ALL.into_iter().all(|kind| too_large(schema, kind, uid).is_err())
+    {
         too_large(schema, UidKind::Metric, uid)?;
     }
     for kind in UidKind::ALL {
