@@ -63,6 +63,12 @@ impl View {
         self.memtables().any(|memtable| !memtable.is_empty())
             || self.files.iter().any(|file| file.table.may_contain_row(row))
     }
+
+    /// Whether the files are those of another view: nothing was flushed or merged between the two.
+    pub(crate) fn has_files_of(&self, other: &View) -> bool {
+        let same = |(one, two): (&RegionFile, &RegionFile)| Arc::ptr_eq(&one.table, &two.table);
+        self.files.len() == other.files.len() && self.files.iter().zip(&other.files).all(same)
+    }
 }
 
 #[derive(Debug)]

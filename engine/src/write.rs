@@ -27,6 +27,7 @@ use crate::jobs::Work;
 use crate::memtable::MemRow;
 use crate::mutation::{LoggedCell, MutationWriter};
 use crate::read::{RowWanted, read_row};
+use crate::region::Region;
 use crate::sstable::CELL_BYTES_MAX;
 use crate::table::{Regions, Shape, Table};
 use crate::wal::{Answer, Write};
@@ -54,6 +55,8 @@ struct Resolved<'a> {
     cells: Vec<LoggedCell<'a>>,
     /// Whoever applies them is about to write the log.
     writes_log: bool,
+    /// The region whose deletes the caller has begun.
+    deletes_held: Option<Arc<Region>>,
 }
 
 #[derive(Debug)]
@@ -73,6 +76,8 @@ struct Logged {
     writes_log: bool,
     /// It has tombstones.
     deletes: bool,
+    /// The region whose deletes the caller has begun.
+    deletes_held: Option<Arc<Region>>,
 }
 
 impl<'a> Resolved<'a> {
@@ -283,7 +288,8 @@ impl Core {
         }
         let (record, numbers) = encode(table, resolved, stamp);
         let deletes = resolved.cells.iter().any(|cell| cell.kind.is_tombstone());
-        let logged = Logged { record, numbers, level, writes_log: resolved.writes_log, deletes };
+        let deletes_held = resolved.deletes_held.clone();
+        let logged = Logged { record, numbers, level, writes_log: resolved.writes_log, deletes, deletes_held };
         let place = |regions: &Regions| {
             let starts = Starts::of(regions);
             let of_rows: Vec<_> = resolved.rows.iter().map(|row| starts.index_of(regions, row.key)).collect();
@@ -297,15 +303,16 @@ impl Core {
     fn commit_logged(
         &self,
         table: &Table,
-        Logged { record, numbers, level, writes_log, deletes }: Logged,
+        Logged { record, numbers, level, writes_log, deletes, deletes_held }: Logged,
         place: impl Fn(&Regions) -> Placed,
         insert: impl FnOnce(&Placed, u64),
         answer: Answer,
     ) {
         loop {
             let placed = place(&table.regions());
-            let deletes: Vec<_> =
-                placed.regions.iter().filter(|_| deletes).map(|(region, _)| region.begin_delete()).collect();
+            let is_held = |region: &Arc<Region>| deletes_held.as_ref().is_some_and(|held| Arc::ptr_eq(held, region));
+            let to_begin = placed.regions.iter().filter(|(region, _)| deletes && !is_held(region));
+            let deletes: Vec<_> = to_begin.map(|(region, _)| region.begin_delete()).collect();
             let updates: Vec<_> = placed.regions.iter().map(|(region, _)| region.begin_update()).collect();
             if placed.regions.iter().any(|(region, _)| region.is_retired()) {
                 // Split meanwhile: its halves take the rows.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use basalt_store::{
-    Clock as _, Durability, FamilyDescriptor, Fold, FoldedRow, KeepDeletedCells, ManualClock, MutationBatch, RowPut,
-    SeqNo, Timestamp,
+    CheckAndMutate, Clock as _, Comparison, Durability, FamilyDescriptor, Fold, FoldedRow, KeepDeletedCells,
+    ManualClock, MutationBatch, RowPut, SeqNo, Timestamp,
 };
 
 use super::tests::{name, options};
@@ -275,6 +275,37 @@ fn rule_4_a_delete_during_a_pass_is_not_undone_by_it() {
         assert_eq!(hours.cells(), "2345=bcde", "{flushes} {is_flushed}: the tombstone is gone, the row folds");
         hours.engine.verify().unwrap();
     }
+}
+
+/// A check of a column holds no longer where the row was folded between it and the change: the tombstone would miss the folded
+/// column, whose time is the newest of its points.
+#[test]
+fn rule_4_a_fold_between_a_check_and_its_delete_is_noticed() {
+    let hours = Hours::new(family());
+    hours.put("1=a");
+    let written = hours.clock.now();
+    hours.flush();
+    hours.put("2=b");
+    let mut mutation = MutationBatch::new(Durability::Async);
+    mutation.row(b"hour").unwrap().delete_family(b"f", Some(written)).unwrap();
+    let check = CheckAndMutate {
+        row: Bytes::from_static(b"hour"),
+        family: Bytes::from_static(b"f"),
+        qualifier: Bytes::from_static(b"1"),
+        comparison: Comparison::Equal,
+        expected: Some(Bytes::from_static(b"a")),
+        mutation,
+    };
+    let engine = Arc::clone(&hours.engine);
+    hours.fs.before_read(move || {
+        engine.flush(&name()).unwrap();
+        engine.compact(&name(), Compaction::Major).unwrap();
+    });
+    let changed = hours.engine.check_and_mutate(&name(), check.clone()).wait().unwrap();
+    assert_eq!((changed, hours.cells().as_str()), (false, "12=ab"), "asked again, it finds another column");
+    let folded =
+        CheckAndMutate { qualifier: Bytes::from_static(b"12"), expected: Some(Bytes::from_static(b"ab")), ..check };
+    assert!(hours.engine.check_and_mutate(&name(), folded).wait().unwrap());
 }
 
 #[test]

@@ -136,6 +136,17 @@ struct Disk {
 pub struct SimFs {
     /// Guards the whole disk; rank: below every lock of the engine.
     disk: Arc<Mutex<Disk>>,
+    meanwhile: Arc<Mutex<Meanwhile>>,
+}
+
+/// What is done before the next read, by the thread that reads.
+#[derive(Default)]
+struct Meanwhile(Option<Box<dyn FnOnce() + Send>>);
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_tuple("Meanwhile").field(&self.0.is_some()).finish()
+    }
 }
 
 impl SimFs {
@@ -158,11 +169,16 @@ impl SimFs {
     }
 
     fn of(disk: Disk) -> SimFs {
-        SimFs { disk: Arc::new(Mutex::new(disk)) }
+        SimFs { disk: Arc::new(Mutex::new(disk)), meanwhile: Arc::default() }
     }
 
     fn disk(&self) -> MutexGuard<'_, Disk> {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something once, before the next read of a file.
+    pub fn before_read(&self, act: impl FnOnce() + Send + 'static) {
+        self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(Box::new(act));
     }
 
     /// Bounds the bytes of all files together; a write past it fails with `StorageFull`.
@@ -363,6 +379,10 @@ struct SimFile {
 
 impl File for SimFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let act = self.fs.meanwhile.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+        if let Some(act) = act {
+            act();
+        }
         let mut disk = self.fs.disk();
         disk.alive()?;
         Ok(disk.inode(self.inode)?.read(offset, buf))

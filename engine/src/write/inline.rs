@@ -119,7 +119,7 @@ impl Core {
         answer: Answer,
     ) {
         let (record, numbers) = (std::mem::take(&mut change.record), change.numbers);
-        let logged = Logged { record, numbers, level, writes_log, deletes: false };
+        let logged = Logged { record, numbers, level, writes_log, deletes: false, deletes_held: None };
         let place = |regions: &Regions| change.place(regions);
         self.commit_logged(table, logged, place, |placed, first| change.insert(placed, first), answer);
     }

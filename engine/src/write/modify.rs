@@ -1,6 +1,6 @@
 //! Read-modify-writes: increment, append, check-and-mutate.
 
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::Arc;
 
 use basalt_store::{
     Append, CheckAndMutate, Durability, Error as StoreError, Increment, MutationBatch, Pending, Timestamp,
@@ -9,11 +9,9 @@ use bytes::Bytes;
 
 use super::{Column, Core, Resolved, family_id, tell};
 use crate::error::Result;
+use crate::region::Region;
 use crate::table::{Shape, Table};
 use crate::wal::Answer;
-
-/// A change that has begun, and its time.
-type Stamped<'a> = (RwLockReadGuard<'a, ()>, Timestamp);
 
 /// A cell as found.
 struct Found {
@@ -71,7 +69,7 @@ impl Core {
         });
         match changed {
             Ok((shape, batch, (_changing, stamp), value)) => {
-                self.commit_row(table, &shape, &batch, stamp, tell(completer, value));
+                self.commit_row(table, &shape, &batch, (stamp, None), tell(completer, value));
             }
             Err(error) => completer.complete(Err(error.into())),
         }
@@ -83,20 +81,41 @@ impl Core {
         let (completer, pending) = Pending::channel();
         self.apply_gathered();
         let _row = table.row_locks().own(&check.row);
-        match self.check(table, check) {
-            Ok(Some((shape, (_changing, stamp)))) => {
-                self.commit_row(table, &shape, &check.mutation, stamp, tell(completer, true));
+        let has_tombstones = check.mutation.has_tombstones();
+        loop {
+            let seen = table.regions().of(&check.row).map(|region| region.view());
+            let (shape, found) = match self.check(table, check) {
+                Ok(Some(checked)) => checked,
+                // What the answer rests on may not be synced yet.
+                Ok(None) if check.mutation.durability() == Durability::Fsync => {
+                    self.wal.sync(tell(completer, false));
+                    return pending;
+                }
+                Ok(None) => {
+                    completer.complete(Ok(false));
+                    return pending;
+                }
+                Err(error) => {
+                    completer.complete(Err(error.into()));
+                    return pending;
+                }
+            };
+            let _changing = self.begin_change();
+            let region = table.regions().of(&check.row).filter(|_| has_tombstones).map(Arc::clone);
+            let _deletes = region.as_ref().map(|region| region.begin_delete());
+            // A file with the folded row may have come since: its column is not the one that was checked, and the tombstones would
+            // miss it.
+            if region.as_ref().is_some_and(|region| !seen.is_some_and(|seen| seen.has_files_of(&region.view()))) {
+                continue;
             }
-            // What the answer rests on may not be synced yet.
-            Ok(None) if check.mutation.durability() == Durability::Fsync => self.wal.sync(tell(completer, false)),
-            Ok(None) => completer.complete(Ok(false)),
-            Err(error) => completer.complete(Err(error.into())),
+            let stamp = self.stamp_over(found.as_ref());
+            self.commit_row(table, &shape, &check.mutation, (stamp, region.as_ref()), tell(completer, true));
+            return pending;
         }
-        pending
     }
 
-    /// Whether the changes are to be applied, and then at which time.
-    fn check(&self, table: &Table, check: &CheckAndMutate) -> Result<Option<(Arc<Shape>, Stamped<'_>)>> {
+    /// The newest version of the cell, where the changes are to be applied.
+    fn check(&self, table: &Table, check: &CheckAndMutate) -> Result<Option<(Arc<Shape>, Option<Found>)>> {
         self.check_batch(&check.mutation)?;
         let mut rows = check.mutation.rows();
         let (Some(row), None) = (rows.next().filter(|row| row.key() == check.row), rows.next()) else {
@@ -107,19 +126,23 @@ impl Core {
         let column = Column { row: row.key(), family: &check.family, qualifier: &check.qualifier };
         let found = self.newest(table, &shape, &column)?;
         let matches = check.holds(found.as_ref().map(|cell| &cell.value[..]));
-        Ok(matches.then(|| {
-            let changing = self.begin_change();
-            (shape, (changing, self.stamp_over(found.as_ref())))
-        }))
+        Ok(matches.then_some((shape, found)))
     }
 
-    /// Applies the one row of a batch whose lock the caller owns.
-    fn commit_row(&self, table: &Table, shape: &Shape, batch: &MutationBatch, stamp: Timestamp, answer: Answer) {
+    /// Applies the one row of a batch whose lock the caller owns, at a time; the caller may hold the deletes of a region.
+    fn commit_row(
+        &self,
+        table: &Table,
+        shape: &Shape,
+        batch: &MutationBatch,
+        (stamp, held): (Timestamp, Option<&Arc<Region>>),
+        answer: Answer,
+    ) {
         let families: Vec<_> = batch.families().iter().map(|name| family_id(shape, name)).collect();
         let Some(row) = batch.rows().next() else { return answer(Ok(())) };
         let mut more = MutationBatch::new(batch.durability());
         let guarded = self.run_guards(table, shape, row, stamp, &mut more);
-        let mut resolved = Resolved::default();
+        let mut resolved = Resolved { deletes_held: held.map(Arc::clone), ..Resolved::default() };
         let done = guarded
             .and_then(|()| self.resolve_row(row, &families, stamp, &mut resolved))
             .and_then(|()| self.resolve_newest(table, shape, row, &mut resolved))

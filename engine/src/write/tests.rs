@@ -25,7 +25,14 @@ fn open() -> (Arc<Engine>, Arc<Table>) {
 fn logged(table: &Table) -> Logged {
     let mut writer = MutationWriter::begin(table.id, Timestamp(7), 0);
     writer.row(b"m", 0);
-    Logged { record: writer.finish(), numbers: 1, level: Durability::Async, writes_log: false, deletes: false }
+    Logged {
+        record: writer.finish(),
+        numbers: 1,
+        level: Durability::Async,
+        writes_log: false,
+        deletes: false,
+        deletes_held: None,
+    }
 }
 
 fn place(regions: &Regions) -> Placed {
