@@ -216,7 +216,7 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     /// Gives a file another name beside the one it has, on the same disk.
     ///
     /// # Errors
-    /// What the operating system says; `CrossesDevices` where a copy is needed.
+    /// `AlreadyExists` where `to` is a file already; what the operating system says, as `CrossesDevices` where a copy is needed.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Deletes a name.

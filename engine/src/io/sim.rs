@@ -260,6 +260,11 @@ impl Disk {
         self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
+    /// Whether a name means no file yet.
+    fn check_free(&self, path: &Path) -> io::Result<()> {
+        if self.names.contains_key(path) { Err(io::ErrorKind::AlreadyExists.into()) } else { Ok(()) }
+    }
+
     fn inode(&mut self, id: InodeId) -> io::Result<&mut Inode> {
         self.inodes.get_mut(id).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
@@ -456,7 +461,14 @@ impl FileSystem for SimFs {
         let mut disk = self.disk();
         disk.take_descriptor()?;
         disk.step(IoOp::Create)?;
-        let inode = disk.link_new(path);
+        let inode = match disk.names.get(path).copied() {
+            // It stays one file under all its names.
+            Some(inode) => {
+                disk.inode(inode)?.edit(FileEdit::SetLen(0));
+                inode
+            }
+            None => disk.link_new(path),
+        };
         Ok(Arc::new(SimFile { fs: self.clone(), inode }))
     }
 
@@ -484,6 +496,7 @@ impl FileSystem for SimFs {
         let mut disk = self.disk();
         disk.step(IoOp::Create)?;
         let inode = disk.lookup(from)?;
+        disk.check_free(to)?;
         disk.edit_names(NameEdit::Link { path: to.to_path_buf(), inode });
         Ok(())
     }

@@ -131,3 +131,17 @@ fn a_full_disk_takes_what_fits_and_recovers() {
     file.write_at(8, &[1; 8]).unwrap();
     assert_eq!(fs.used_bytes(), 16);
 }
+
+/// As on a real disk: what is written under one name is read under the other, and no name is taken twice.
+#[test]
+fn a_file_of_two_names_is_one_file() {
+    let fs = SimFs::new(1);
+    fs.create(&path("a")).unwrap().write_at(0, b"old").unwrap();
+    fs.link(&path("a"), &path("b")).unwrap();
+    assert_eq!(fs.link(&path("a"), &path("b")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(fs.used_bytes(), 3);
+    fs.create(&path("b")).unwrap().write_at(0, b"n").unwrap();
+    assert_eq!(bytes_of(&fs, "a").unwrap(), b"n");
+    fs.remove(&path("a")).unwrap();
+    assert_eq!((bytes_of(&fs, "a"), bytes_of(&fs, "b")), (None, Some(b"n".to_vec())));
+}
