@@ -166,6 +166,10 @@ impl Core {
         open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache)?.verify(|_| {})?;
         let (bytes, crc) = match self.fs.link(&from, &to) {
             Ok(()) => sum(&*self.fs, &to)?,
+            // Who has put it there? It may be the store's own file by another name.
+            Err(source) if source.kind() == std::io::ErrorKind::AlreadyExists => {
+                return Err(Error::io(IoOp::Create, &to)(source));
+            }
             Err(_) => copy(&*self.fs, &from, &to)?,
         };
         let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
@@ -193,9 +197,10 @@ fn write_frame(fs: &Arc<dyn FileSystem>, target: &Path, catalog: Catalog, sequen
     Ok(names.into_iter().filter(|name| sstable_id(name).is_none()).collect())
 }
 
-/// Copies a file and forces it to disk; answers its length and CRC-32C.
+/// Copies a file and forces it to disk; answers its length and CRC-32C. Nothing is written over: what is there may be another name of
+/// a file of the store.
 fn copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<(u64, u32)> {
-    let file = fs.create(to).map_err(Error::io(IoOp::Create, to))?;
+    let file = fs.create_new(to).map_err(Error::io(IoOp::Create, to))?;
     let summed =
         read_through(fs, from, |offset, piece| file.write_at(offset, piece).map_err(Error::io(IoOp::Write, to)))?;
     file.sync_data().map_err(Error::io(IoOp::SyncData, to))?;

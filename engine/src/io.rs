@@ -189,11 +189,18 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
 
     /// Makes an empty file, open for reading and writing.
     ///
-    /// A file of that name is emptied: names the engine creates are asides.
+    /// A file of that name is emptied, under all its names: what is created so is an aside. Where another name of the file may be one
+    /// of the store, see [`FileSystem::create_new`].
     ///
     /// # Errors
     /// What the operating system says.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+
+    /// Makes an empty file where there is none of that name, open for reading and writing. Of several who try, one succeeds.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, and the file is as it was; what the operating system says.
+    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn File>>;
 
     /// Opens an existing file for reading.
     ///

@@ -1,5 +1,6 @@
 //! A backup restores to what the store was, and a damaged one is refused.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -128,6 +129,29 @@ fn folders_that_are_not_what_they_should_be_are_refused() {
     drop(engine);
     let into_store = restore(&fs, Path::new(BACKUP), Path::new(STORE), &mut |_| {});
     assert!(matches!(into_store, Err(Error::NotEmpty { .. })));
+}
+
+/// What lies in the folder when a backup comes to it may be the store's own file, linked by another backup: it is not written over,
+/// neither where a link is refused for it nor where it would be copied.
+#[test]
+fn a_backup_writes_over_no_file() {
+    for is_copied in [false, true] {
+        let fs = SimFs::new(1);
+        let engine = store(&fs);
+        let taken = engine.backup(Path::new(BACKUP), &mut |_| {
+            for name in files(&fs, STORE).iter().filter(|name| name.starts_with("sst-")) {
+                drop(fs.link(&Path::new(STORE).join(name), &Path::new(BACKUP).join(name)));
+            }
+            let fault = Fault { after_calls: 0, kind: FaultKind::Eio, span: FaultSpan::Once };
+            fs.set_fault(is_copied.then_some(fault));
+        });
+        let is_refused = matches!(&taken, Err(Error::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists);
+        assert!(is_refused && !fs.has_fault(), "{taken:?}");
+        engine.verify().unwrap();
+        assert_eq!(scan(&engine, Scan::all()), expected(0..40));
+        drop(engine);
+        assert_eq!(scan(&open_at(&fs, STORE).unwrap(), Scan::all()), expected(0..40));
+    }
 }
 
 /// A restore that stops at any step does not keep an earlier backup from being restored into the same folder.

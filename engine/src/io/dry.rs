@@ -52,6 +52,10 @@ impl FileSystem for DryFs {
         Ok(Arc::new(DryFile(None)))
     }
 
+    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.create(path)
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         Ok(Arc::new(DryFile(Some(self.0.open(path)?))))
     }

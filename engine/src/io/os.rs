@@ -77,6 +77,10 @@ impl FileSystem for OsFs {
         Ok(Arc::new(OsFile(file)))
     }
 
+    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(OsFile(fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?)))
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         Ok(Arc::new(OsFile(fs::File::open(path)?)))
     }
@@ -197,6 +201,18 @@ mod tests {
         assert!(!is_named(&file, &path).unwrap());
         let _other = OsFs.lock(&path).unwrap();
         assert!(!is_named(&file, &path).unwrap());
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_not_made_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, other) = (dir.path().join("a"), dir.path().join("b"));
+        OsFs.create_new(&one).unwrap().write_at(0, b"x").unwrap();
+        OsFs.link(&one, &other).unwrap();
+        for refused in [OsFs.create_new(&other).map(drop), OsFs.link(&one, &other)] {
+            assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        }
+        assert_eq!(OsFs.open(&one).unwrap().len().unwrap(), 1);
     }
 
     #[test]

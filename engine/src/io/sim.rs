@@ -472,6 +472,15 @@ impl FileSystem for SimFs {
         Ok(Arc::new(SimFile { fs: self.clone(), inode }))
     }
 
+    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let mut disk = self.disk();
+        disk.take_descriptor()?;
+        disk.step(IoOp::Create)?;
+        disk.check_free(path)?;
+        let inode = disk.link_new(path);
+        Ok(Arc::new(SimFile { fs: self.clone(), inode }))
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let mut disk = self.disk();
         disk.alive()?;

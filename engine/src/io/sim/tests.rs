@@ -139,6 +139,7 @@ fn a_file_of_two_names_is_one_file() {
     fs.create(&path("a")).unwrap().write_at(0, b"old").unwrap();
     fs.link(&path("a"), &path("b")).unwrap();
     assert_eq!(fs.link(&path("a"), &path("b")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(fs.create_new(&path("b")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(fs.used_bytes(), 3);
     fs.create(&path("b")).unwrap().write_at(0, b"n").unwrap();
     assert_eq!(bytes_of(&fs, "a").unwrap(), b"n");
