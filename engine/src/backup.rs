@@ -1,10 +1,11 @@
 //! Backups: a folder that holds the store as it was at one number of the log, and the way back.
 //!
 //! ```text
-//! hold files ─► freeze all memtables at once ─► flush ─► link or copy, check, sum ─► MANIFEST, log ─► BACKUP, last
+//! take the folder ─► hold files ─► freeze all memtables at once ─► flush ─► link or copy, check, sum ─► MANIFEST, log ─► BACKUP, last
 //! ```
 //!
-//! Ingest goes on meanwhile. A folder is a backup when its `BACKUP` file is there, which names every other file with its
+//! Ingest goes on meanwhile. A store is backed up once at a time, and a folder is taken by one backup, of whatever process: by who
+//! makes the file that will be its `BACKUP`. A folder is a backup when its `BACKUP` file is there, which names every other file with its
 //! length and checksum (`docs/formats/backup.md`); it is published last, so a backup that was interrupted is none.
 //! A restore reads every byte against it before the folder may be opened.
 
@@ -14,7 +15,7 @@ use std::sync::{Arc, PoisonError};
 use crate::core::{Core, sstable_id, sstable_path};
 use crate::error::{Error, Result};
 use crate::health::Condition;
-use crate::io::{FileSystem, IoOp};
+use crate::io::{File, FileSystem, IoOp};
 use crate::manifest::{Catalog, FileEntry, Manifest};
 use crate::recovery::open_file;
 use crate::reserve::Reserve;
@@ -25,7 +26,7 @@ use crate::wal::{LogPos, Replayed, Wal, WalOptions};
 mod index;
 mod restore;
 
-use index::{BackupIndex, IndexedFile};
+use index::{BackupIndex, IndexedFile, check_empty};
 
 pub(crate) use restore::check_openable;
 pub use restore::restore;
@@ -99,17 +100,29 @@ impl Core {
         held.backups > 0
     }
 
-    /// Writes a backup into `target`, which must be absent or empty.
+    /// Writes a backup into `target`, which must be absent or empty. Waits for a backup that is under way.
     ///
     /// # Errors
-    /// `NotEmpty`; `Corrupt`: a file of the store is damaged; any I/O error, after which `target` is no backup.
+    /// `NotEmpty`, also where another backup goes into it; `Corrupt`: a file of the store is damaged; any I/O error, after which
+    /// `target` is no backup.
     pub(crate) fn backup(&self, target: &Path, tell: &mut dyn FnMut(Progress<'_>)) -> Result<BackedUp> {
         let fs = &*self.fs;
-        fs.create_dir_all(target).map_err(Error::io(IoOp::Create, target))?;
-        let names = fs.list(target).map_err(Error::io(IoOp::List, target))?;
-        if !names.is_empty() {
-            return Err(Error::NotEmpty { dir: target.to_path_buf() });
+        // Who asks again for what is being taken is told so at once.
+        check_empty(fs, target)?;
+        // Whoever takes the folder away and asks again must not meet in it what is still written to its name.
+        let _one = self.backing_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let aside = BackupIndex::begin(fs, target)?;
+        let taken = self.fill_backup(target, &*aside, tell);
+        if taken.is_err() {
+            // A folder without any file is taken again.
+            BackupIndex::give_up(fs, target);
         }
+        taken
+    }
+
+    /// Fills a folder that was taken by `aside`.
+    fn fill_backup(&self, target: &Path, aside: &dyn File, tell: &mut dyn FnMut(Progress<'_>)) -> Result<BackedUp> {
+        let fs = &*self.fs;
         let _hold = self.hold_files();
         let (catalog, sequence) = self.flush_to_catalog()?;
         let files = catalog.all_files();
@@ -127,7 +140,7 @@ impl Core {
             let (bytes, crc) = sum(fs, &target.join(&name))?;
             index.files.push(IndexedFile { name, bytes, crc });
         }
-        index.publish(fs, target)?;
+        index.publish(fs, aside, target)?;
         let bytes = index.files.iter().map(|file| file.bytes).sum();
         Ok(BackedUp { files_count: index.files.len() as u64, bytes, sequence, created_ms })
     }
@@ -194,7 +207,7 @@ fn write_frame(fs: &Arc<dyn FileSystem>, target: &Path, catalog: Catalog, sequen
     let reserve = Arc::new(Reserve::new(Arc::clone(fs), target, 0));
     Wal::open(Arc::clone(fs), options, condition, reserve, replayed)?.close();
     let names = fs.list(target).map_err(Error::io(IoOp::List, target))?;
-    Ok(names.into_iter().filter(|name| sstable_id(name).is_none()).collect())
+    Ok(names.into_iter().filter(|name| sstable_id(name).is_none() && name != index::ASIDE).collect())
 }
 
 /// Copies a file and forces it to disk; answers its length and CRC-32C. Nothing is written over: what is there may be another name of

@@ -45,7 +45,9 @@ pub(crate) struct Core {
     manifest: Mutex<Manifest>,
     /// Guards which tables there are. Held for a moment.
     pub(crate) tables: RwLock<BTreeMap<TableName, Arc<Table>>>,
-    /// One change of the list of tables at a time. Rank: the first of all.
+    /// One backup at a time. Held over all of it; rank: the first of all.
+    pub(crate) backing_up: Mutex<()>,
+    /// One change of the list of tables at a time. Rank: above all but `backing_up`.
     pub(crate) reshaping: Mutex<()>,
     /// The last time given by the server. Relaxed: a number that only grows.
     stamp_ms: AtomicU64,
@@ -110,6 +112,7 @@ impl Core {
             gathered: Gathered::default(),
             manifest: Mutex::new(recovered.manifest),
             tables: RwLock::new(recovered.tables),
+            backing_up: Mutex::new(()),
             reshaping: Mutex::new(()),
             stamp_ms: AtomicU64::new(recovered.clock.0),
             changing: RwLock::default(),

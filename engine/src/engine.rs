@@ -169,11 +169,11 @@ impl Engine {
     /// Writes a backup of everything into `target`, which must be absent or empty, while writes go on: all that was
     /// answered before the call is in it, and exactly one prefix of the log. `tell` is called after each file.
     ///
-    /// Cost: every file is read and proved; on the disk of the store none is copied.
+    /// Cost: every file is read and proved; on the disk of the store none is copied. Backups are taken one after the other.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`]; [`Error::Corrupt`]: a file of the store is damaged; a full disk; any I/O error. Then `target`
-    /// is no backup, whatever is in it.
+    /// [`Error::NotEmpty`], also while another backup is taken into it; [`Error::Corrupt`]: a file of the store is damaged; a full disk;
+    /// any I/O error. Then `target` is no backup, whatever is in it.
     pub fn backup(&self, target: &Path, tell: &mut dyn FnMut(Progress<'_>)) -> Result<BackedUp> {
         self.check_open()?;
         self.core.backup(target, tell)

@@ -1,14 +1,19 @@
 //! The `BACKUP` file: which files a backup consists of. Byte map: `docs/formats/backup.md`.
 //!
-//! Lines of text, so that a person can read it and `grep` it; the last line sums the others.
+//! Lines of text, so that a person can read it and `grep` it; the last line sums the others. It is made aside before anything else of
+//! a backup: by that a folder is taken.
 
+use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::io::{FileSystem, IoOp, publish};
+use crate::io::{File, FileSystem, IoOp, publish};
 
 use super::INDEX;
 
+/// The index until it is published.
+pub(super) const ASIDE: &str = "BACKUP.tmp";
 const FIRST_LINE: &str = "basalt backup 1";
 /// A longer one is none.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
@@ -32,14 +37,41 @@ pub(super) struct IndexedFile {
 }
 
 impl BackupIndex {
-    /// Publishes it: from then on the folder is a backup.
-    pub(super) fn publish(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-        let (aside, target) = (dir.join("BACKUP.tmp"), dir.join(INDEX));
+    /// Takes a folder, which must be absent or empty, for one backup; answers the file to publish its index in.
+    ///
+    /// # Errors
+    /// `NotEmpty`; any I/O error.
+    pub(super) fn begin(fs: &dyn FileSystem, dir: &Path) -> Result<Arc<dyn File>> {
+        check_empty(fs, dir)?;
+        let aside = dir.join(ASIDE);
+        let file = match fs.create_new(&aside) {
+            Err(source) if source.kind() == ErrorKind::AlreadyExists => {
+                return Err(Error::NotEmpty { dir: dir.to_path_buf() });
+            }
+            made => made.map_err(Error::io(IoOp::Create, &aside))?,
+        };
+        // A whole backup may have been written since the look.
+        let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
+        if names != [ASIDE] {
+            BackupIndex::give_up(fs, dir);
+            return Err(Error::NotEmpty { dir: dir.to_path_buf() });
+        }
+        Ok(file)
+    }
+
+    /// Gives back a folder that was taken; what else is in it stays.
+    pub(super) fn give_up(fs: &dyn FileSystem, dir: &Path) {
+        // Where it cannot be removed the folder is not empty: it is no backup, and none goes into it.
+        drop(fs.remove(&dir.join(ASIDE)));
+    }
+
+    /// Publishes it in the file by which the folder was taken: from then on the folder is a backup.
+    pub(super) fn publish(&self, fs: &dyn FileSystem, file: &dyn File, dir: &Path) -> Result<()> {
+        let (aside, target) = (dir.join(ASIDE), dir.join(INDEX));
         // The names of the other files first: no index may name what a power loss could take away.
         fs.sync_dir(dir).map_err(Error::io(IoOp::SyncDir, dir))?;
-        let file = fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
         file.write_at(0, self.encode().as_bytes()).map_err(Error::io(IoOp::Write, &aside))?;
-        publish(fs, &*file, &aside, &target)
+        publish(fs, file, &aside, &target)
     }
 
     /// Reads the index of a folder.
@@ -49,7 +81,7 @@ impl BackupIndex {
     pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<BackupIndex> {
         let path = dir.join(INDEX);
         let file = match fs.open(&path) {
-            Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
+            Err(source) if source.kind() == ErrorKind::NotFound => {
                 return Err(Error::NoBackup { dir: dir.to_path_buf() });
             }
             opened => opened.map_err(Error::io(IoOp::Open, &path))?,
@@ -118,6 +150,13 @@ impl BackupIndex {
     }
 }
 
+/// Makes a folder if need be, and refuses one that holds something.
+pub(super) fn check_empty(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    fs.create_dir_all(dir).map_err(Error::io(IoOp::Create, dir))?;
+    let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
+    if names.is_empty() { Ok(()) } else { Err(Error::NotEmpty { dir: dir.to_path_buf() }) }
+}
+
 /// Whether a name stays within its folder.
 fn is_plain(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -129,7 +168,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::io::SimFs;
+    use crate::io::{OsFs, SimFs};
 
     fn index() -> BackupIndex {
         let file = |name: &str, bytes, crc| IndexedFile { name: name.into(), bytes, crc };
@@ -139,7 +178,7 @@ mod tests {
 
     fn read(text: &[u8]) -> Result<BackupIndex> {
         let fs = SimFs::new(1);
-        let file: Arc<dyn crate::io::File> = fs.create(&Path::new("/b").join(INDEX)).unwrap();
+        let file: Arc<dyn File> = fs.create(&Path::new("/b").join(INDEX)).unwrap();
         file.write_at(0, text).unwrap();
         BackupIndex::read(&fs, Path::new("/b"))
     }
@@ -167,14 +206,47 @@ mod tests {
             assert!(read(index.encode().as_bytes()).is_err(), "{name:?}");
         }
     }
+
+    /// By one backup, until that is done or gives up.
+    #[test]
+    fn a_folder_is_taken_once() {
+        let (fs, dir) = (SimFs::new(1), Path::new("/b"));
+        let is_taken = || matches!(BackupIndex::begin(&fs, dir), Err(Error::NotEmpty { .. }));
+        drop(BackupIndex::begin(&fs, dir).unwrap());
+        assert!(is_taken());
+        BackupIndex::give_up(&fs, dir);
+        let file = BackupIndex::begin(&fs, dir).unwrap();
+        assert!(is_taken());
+        index().publish(&fs, &*file, dir).unwrap();
+        assert!(is_taken());
+        assert_eq!(BackupIndex::read(&fs, dir).unwrap(), index());
+    }
+
+    /// Also where several look at it at once, of whatever process.
+    #[test]
+    fn a_folder_is_taken_by_one_of_many() {
+        for _ in 0..200 {
+            let (dir, start) = (tempfile::tempdir().unwrap(), std::sync::Barrier::new(2));
+            let begin = || {
+                start.wait();
+                BackupIndex::begin(&OsFs, dir.path()).is_ok()
+            };
+            let both = std::thread::scope(|scope| {
+                let other = scope.spawn(begin);
+                (begin(), other.join().unwrap())
+            });
+            assert!(both.0 != both.1, "{both:?}");
+        }
+    }
+
     /// It is told before any of them is looked at.
     #[test]
     fn lengths_of_files_are_not_believed() {
         let fs = SimFs::new(1);
         let mut index = index();
         index.files[0].bytes = u64::MAX;
-        fs.create_dir_all(Path::new("/b")).unwrap();
-        index.publish(&fs, Path::new("/b")).unwrap();
+        let file = BackupIndex::begin(&fs, Path::new("/b")).unwrap();
+        index.publish(&fs, &*file, Path::new("/b")).unwrap();
         let restored = crate::restore(&fs, Path::new("/b"), Path::new("/r"), &mut |_| {});
         assert!(matches!(restored, Err(Error::Corrupt { what: "file length", .. })), "{restored:?}");
     }

@@ -154,6 +154,47 @@ fn a_backup_writes_over_no_file() {
     }
 }
 
+/// As when a client gave up waiting for its backup and asks again.
+#[test]
+fn of_backups_into_one_folder_at_once_one_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::open(options(Arc::new(OsFs), &dir.path().join("d"), Workers::Threads)).unwrap();
+    engine.create_table(table(), &["row0010".into()]).unwrap();
+    for row in 0..40 {
+        put(&engine, &format!("row{row:04}"), &format!("v{row}")).wait().unwrap();
+    }
+    let (backup, target) = (dir.path().join("b"), dir.path().join("r"));
+    let start = std::sync::Barrier::new(4);
+    let take = || {
+        start.wait();
+        engine.backup(&backup, &mut |_| assert!(engine.core.backing_up.try_lock().is_err(), "others wait"))
+    };
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let takers: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
+        takers.into_iter().map(|taker| taker.join().unwrap()).collect()
+    });
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
+    let is_told = |answer: &Result<_>| matches!(answer, Ok(_) | Err(Error::NotEmpty { .. }));
+    assert!(answers.iter().all(is_told), "{answers:?}");
+    engine.verify().unwrap();
+    restore(&OsFs, &backup, &target, &mut |_| {}).unwrap();
+    let copy = Engine::open(options(Arc::new(OsFs), &target, Workers::Manual)).unwrap();
+    assert_eq!(scan(&copy, Scan::all()), expected(0..40));
+}
+
+/// A backup that could not begin leaves the folder as empty as before.
+#[test]
+fn a_backup_that_fails_before_its_first_file_is_taken_again() {
+    let fs = SimFs::new(1);
+    let engine = store(&fs);
+    // The folder, the file by which it is taken, then the flush.
+    fs.set_fault(Some(Fault { after_calls: 3, kind: FaultKind::Eio, span: FaultSpan::Once }));
+    assert!(engine.backup(Path::new(BACKUP), &mut |_| {}).is_err());
+    assert_eq!(files(&fs, BACKUP), [""; 0]);
+    engine.backup(Path::new(BACKUP), &mut |_| {}).unwrap();
+    assert_eq!(scan(&restored(&fs).unwrap(), Scan::all()), expected(0..40));
+}
+
 /// A restore that stops at any step does not keep an earlier backup from being restored into the same folder.
 #[test]
 fn another_backup_is_restored_where_a_restore_was_interrupted() {
