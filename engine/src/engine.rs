@@ -390,6 +390,8 @@ mod gathered;
 #[cfg(test)]
 mod inlines;
 #[cfg(test)]
+mod outputs;
+#[cfg(test)]
 mod refills;
 #[cfg(test)]
 mod repairs;

@@ -48,7 +48,8 @@ impl Core {
     /// them allows it; none is where that is not told.
     ///
     /// # Errors
-    /// A full disk, or a file that could not be written aside: nothing is published. A failure to publish poisons.
+    /// A full disk, or a file that could not be written aside: nothing is published. A file that does not open: it is deleted. A
+    /// failure to publish poisons.
     pub(crate) fn write_file(
         &self,
         id: FamilyId,
@@ -74,7 +75,12 @@ impl Core {
             return Ok(None);
         };
         self.guard(publish(&*self.fs, &*file, &aside, &target))?;
-        let table = Sstable::open(file, &target, file_id, &self.codecs, Arc::clone(&self.cache))?;
+        let opened = Sstable::open(file, &target, file_id, &self.codecs, Arc::clone(&self.cache));
+        if opened.is_err() {
+            // No manifest names it yet. It would stay until the next start, and one more with each try.
+            self.delete_file(file_id);
+        }
+        let table = opened?;
         let entry = FileEntry { id: file_id, family: id, bytes };
         let file = RegionFile::new(id, Arc::new(table), range);
         assert!(file.part.is_none(), "BUG: a region writes rows of another one");

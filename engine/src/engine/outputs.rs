@@ -1,0 +1,49 @@
+//! What flushes and compactions leave in the folder when a file that they wrote is of no use.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::tests::{expected, name, options, put, scan, table};
+use super::*;
+use crate::BlockCodec;
+use crate::io::{FileSystem as _, SimFs};
+
+/// Has another name once it was handed a block: a file that names it does not open, and later ones are written without it.
+#[derive(Debug, Default)]
+struct Renamed(AtomicBool);
+
+impl BlockCodec for Renamed {
+    fn name(&self) -> &str {
+        if self.0.load(Ordering::Relaxed) { "OTHER" } else { "TSB1" }
+    }
+
+    fn encode_into(&self, _image: &[u8], _out: &mut Vec<u8>) -> bool {
+        self.0.store(true, Ordering::Relaxed);
+        false
+    }
+
+    fn decode_into(&self, _stored: &[u8], _image: &mut [u8]) -> bool {
+        false
+    }
+}
+
+/// Each try of a flush would leave one more.
+#[test]
+fn a_file_that_does_not_open_goes() {
+    let fs = SimFs::new(1);
+    let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
+    options.codecs.register(Arc::new(Renamed::default()));
+    let engine = Engine::open(options).unwrap();
+    let mut encoded = table();
+    encoded.families[0].block_encoding = "TSB1".into();
+    engine.create_table(encoded, &[]).unwrap();
+    drop(put(&engine, "row0000", "v0"));
+    engine.pump().unwrap();
+    let files_count = || fs.list(Path::new("/d")).unwrap().iter().filter(|name| name.starts_with("sst-")).count();
+    assert!(engine.flush(&name()).unwrap_err().to_string().contains("TSB1"));
+    assert_eq!((files_count(), engine.health()), (0, Health::Ok));
+    engine.flush(&name()).unwrap();
+    assert_eq!(files_count(), 2, "one a family");
+    assert_eq!(scan(&engine, Scan::all()), expected(0..1));
+    engine.verify().unwrap();
+}
