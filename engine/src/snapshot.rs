@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use basalt_store::{SnapshotInfo, TableDescriptor, TableName, TableState, check_snapshot_name};
+use basalt_store::{SnapshotInfo, TableDescriptor, TableName, TableState, check_snapshot_name, with_causes};
 
 use crate::core::Core;
 use crate::error::Result;
@@ -25,7 +25,8 @@ impl Core {
     /// Keeps a table as it is.
     ///
     /// # Errors
-    /// `SnapshotExists`, `UnknownTable`, `InvalidName`; disk full; any failed write or sync poisons.
+    /// `SnapshotExists`, `UnknownTable`, `InvalidName`; disk full: there is no snapshot then. Any failed write or sync poisons, and the
+    /// snapshot may be there.
     pub(crate) fn snapshot(&self, table: &TableName, name: &str) -> Result<()> {
         check_snapshot_name(name)?;
         self.condition.check()?;
@@ -48,7 +49,13 @@ impl Core {
             }
             break;
         }
-        self.trim_log()
+        if let Err(error) = self.trim_log() {
+            self.condition.check_alive()?;
+            // The snapshot is durable all the same; the next flush trims.
+            let error = with_causes(&error);
+            tracing::warn!(error, "the log was not trimmed behind a snapshot");
+        }
+        Ok(())
     }
 
     /// Flushes regions so that their files hold the log up to one number, and nothing after it; the caller stopped

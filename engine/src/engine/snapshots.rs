@@ -139,6 +139,42 @@ fn files_of_a_snapshot_stay_until_it_is_deleted() {
     assert_eq!(sstables(&fs), 0);
 }
 
+/// Takes a snapshot on a disk that has no room at one step; answers whether that was told, is so, and whether the log was trimmed; and
+/// how many steps it took.
+fn take_snapshot(full_at: u64) -> (bool, bool, bool, u64) {
+    let fs = SimFs::new(1);
+    let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
+    (options.limits.wal_segment_bytes, options.limits.reserve_bytes) = (2 << 10, 0);
+    (options.limits.memtable_bytes, options.limits.memtables_bytes) = (1 << 20, 1 << 20);
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    for row in 0..40 {
+        drop(put(&engine, &format!("row{row:04}"), &"v".repeat(100)));
+        engine.pump().unwrap();
+    }
+    let log_start = || engine.core.manifest().catalog().marks.log_start;
+    let (start, calls) = (log_start(), fs.calls());
+    fs.set_fault(Some(Fault { after_calls: full_at, kind: FaultKind::Enospc, span: FaultSpan::Once }));
+    let taken = engine.snapshot(&name(), "s");
+    fs.set_fault(None);
+    let is_there = !engine.list_snapshots().unwrap().is_empty();
+    (taken.is_ok(), is_there, log_start() > start, fs.calls() - calls)
+}
+
+/// That the log keeps what it no longer needs makes no failure of a snapshot that is durable.
+#[test]
+fn a_snapshot_is_told_as_taken_where_it_is() {
+    let (is_told, is_there, is_trimmed, steps) = take_snapshot(u64::MAX);
+    assert!(is_told && is_there && is_trimmed && steps > 5);
+    let mut untrimmed = 0;
+    for step in 0..steps {
+        let (is_told, is_there, is_trimmed, _) = take_snapshot(step);
+        assert_eq!(is_told, is_there, "step {step}");
+        untrimmed += u32::from(is_there && !is_trimmed);
+    }
+    assert!(untrimmed > 0);
+}
+
 /// Each of them is one edit.
 fn steps(engine: &Engine, fill: impl Fn(&str)) -> basalt_store::Result<()> {
     fill("old");
