@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use basalt_store::with_causes;
+
 use crate::error::{Error, Result};
 use crate::io::{FileSystem, IoOp};
 use crate::recovery::lock_dir;
@@ -31,7 +33,8 @@ pub(crate) fn check_openable(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::NoBackup`]; [`Error::NotEmpty`]; [`Error::Corrupt`] names the damaged file of the backup; [`Error::Locked`]; any
-/// I/O error. After each of them no file is left in `target` that a restore made. A folder that this made for it stays.
+/// I/O error. After each of them no file is left in `target` that a restore made, or where it cannot be removed the folder stays
+/// [`Error::Unfinished`]: it is not opened, and the next restore takes away what there is. A folder that this made for it stays.
 pub fn restore(
     fs: &dyn FileSystem,
     backup: &Path,
@@ -44,7 +47,7 @@ pub fn restore(
     let was_there = |wanted: &str| before.iter().any(|name| name == wanted);
     let lock = lock_dir(fs, target)?;
     let filled = fill(fs, &index, (backup, target), tell);
-    if filled.is_err() && (was_there(UNFINISHED) || !was_there(LOCK)) {
+    if filled.is_err() && (was_there(UNFINISHED) || !was_there(LOCK)) && !is_marked(fs, target) {
         // While it is held: whoever waits at its door finds that it lost its name.
         drop(fs.remove(&target.join(LOCK)));
     }
@@ -55,7 +58,12 @@ pub fn restore(
     Ok(BackedUp { files_count: files.len() as u64, bytes, sequence, created_ms })
 }
 
-/// Fills a folder that is locked; after an error it is as empty as before.
+/// Whether a restore into the folder is under way, or was not ended; also where nobody can tell.
+fn is_marked(fs: &dyn FileSystem, target: &Path) -> bool {
+    fs.list(target).map_or(true, |names| names.iter().any(|name| name == UNFINISHED))
+}
+
+/// Fills a folder that is locked; after an error it is as empty as before, or marked.
 fn fill(
     fs: &dyn FileSystem,
     index: &BackupIndex,
@@ -67,7 +75,6 @@ fn fill(
     if !was_begun && names.iter().any(|name| name != LOCK) {
         return Err(Error::NotEmpty { dir: target.to_path_buf() });
     }
-    let mark = target.join(UNFINISHED);
     if was_begun {
         // They may be of another backup, whose log begins elsewhere: two logs are no store.
         for name in names.iter().filter(|name| *name != LOCK && *name != UNFINISHED) {
@@ -75,17 +82,46 @@ fn fill(
             fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
         }
     } else {
+        let mark = target.join(UNFINISHED);
         let file = fs.create(&mark).map_err(Error::io(IoOp::Create, &mark))?;
         file.sync_data().map_err(Error::io(IoOp::SyncData, &mark))?;
         fs.sync_dir(target).map_err(Error::io(IoOp::SyncDir, target))?;
     }
     if let Err(error) = copy_all(fs, index, backup, target, tell) {
-        // Nothing of a backup that cannot be believed stays, nor the mark: the folder is empty as before.
-        for name in index.files.iter().map(|file| file.name.as_str()).chain([UNFINISHED]) {
-            drop(fs.remove(&target.join(name)));
+        // Nothing of a backup that cannot be believed stays.
+        if let Err(left) = remove_all(fs, index, target) {
+            let error = with_causes(&left);
+            tracing::warn!(
+                error,
+                "what was restored is not removed: the folder stays unfinished until the next restore"
+            );
         }
         return Err(error);
     }
+    unmark(fs, target)
+}
+
+/// Removes what was copied, then the mark: the folder is as empty as before.
+///
+/// # Errors
+/// Any I/O error. Unless all of it is gone for good the mark stays.
+fn remove_all(fs: &dyn FileSystem, index: &BackupIndex, target: &Path) -> Result<()> {
+    let remove = |file: &IndexedFile| {
+        let path = target.join(&file.name);
+        match fs.remove(&path) {
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(Error::io(IoOp::Remove, &path)),
+        }
+    };
+    // All of them, also behind one that stays: space is given back.
+    let removed: Vec<_> = index.files.iter().map(remove).collect();
+    removed.into_iter().collect::<Result<()>>()?;
+    unmark(fs, target)
+}
+
+/// Takes the mark away once what the folder holds now, or that it holds nothing, is what it holds after a loss of power.
+fn unmark(fs: &dyn FileSystem, target: &Path) -> Result<()> {
+    let mark = target.join(UNFINISHED);
     fs.sync_dir(target).map_err(Error::io(IoOp::SyncDir, target))?;
     fs.remove(&mark).map_err(Error::io(IoOp::Remove, &mark))?;
     fs.sync_dir(target).map_err(Error::io(IoOp::SyncDir, target))

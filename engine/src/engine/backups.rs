@@ -310,3 +310,39 @@ fn a_restore_is_whole_or_refused_at_every_crash() {
     }
     assert!(refused > 20, "{refused}");
 }
+
+/// A backup that is refused for damage near its end, and a crash or a failure at each step: as long as any of its files is there the folder
+/// is not opened, and is filled by the next restore.
+#[test]
+fn what_is_left_of_a_refused_backup_is_no_store() {
+    let whole = SimFs::new(1);
+    store(&whole).backup(Path::new(BACKUP), &mut |_| {}).unwrap();
+    let last = files(&whole, BACKUP).into_iter().rfind(|name| name.starts_with("wal-")).unwrap();
+    let damaged = Path::new(BACKUP).join(last);
+    let (mut marked, mut empty) = (0, 0);
+    for round in 0..12 {
+        let kind = if round % 2 == 0 { FaultKind::Crash } else { FaultKind::Eio };
+        for after_calls in 0.. {
+            let at = format!("{kind:?}, round {round}, step {after_calls}");
+            let fs = whole.snapshot();
+            fs.flip_bit(&damaged, 3, 3).unwrap();
+            fs.set_fault(Some(Fault { after_calls, kind, span: FaultSpan::FromThenOn }));
+            restore(&fs, Path::new(BACKUP), Path::new(RESTORED), &mut |_| {}).unwrap_err();
+            let is_met = fs.calls() > after_calls;
+            let left = if round == 1 { fs.process_kill() } else { fs.power_loss(LossMode::Hostile) };
+            if files(&left, RESTORED).is_empty() {
+                empty += 1;
+            } else {
+                marked += 1;
+                let opened = open_at(&left, RESTORED);
+                assert!(matches!(opened, Err(Error::Unfinished { .. })), "{at}: {:?}", files(&left, RESTORED));
+            }
+            left.flip_bit(&damaged, 3, 3).unwrap();
+            assert_eq!(scan(&restored(&left).unwrap(), Scan::all()), expected(0..40), "{at}");
+            if !is_met {
+                break;
+            }
+        }
+    }
+    assert!(marked > 20 && empty > 20, "{marked} marked, {empty} empty");
+}
