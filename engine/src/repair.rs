@@ -3,7 +3,7 @@
 //! | damaged | kept | lost |
 //! |---|---|---|
 //! | the log | every record that proves whole and reads, in order, as new segments | records that do not |
-//! | an SSTable's block | all other blocks, as a new file in its place | the cells of the block |
+//! | an SSTable's block, also one whose checksum fits and whose cells do not | all other blocks, as a new file in its place | the cells of the block |
 //! | an SSTable's index or ends | nothing of the file | the file |
 //! | the manifest | — | not mended: nothing else knows what the files are |
 //!
@@ -201,16 +201,8 @@ impl Folder {
             let found = opened.map(|table| table.verify(|_| {}).err().map(|damage| (table, damage)));
             match found {
                 Ok(None) => {}
-                // Cells out of order cannot be written again, and nobody knows which of them are right.
-                Ok(Some((table, damage @ Error::Corrupt { what, .. }))) if what != "cell order" => {
-                    self.repair_file(catalog, file, (&table, damage), fix, repair)?;
-                }
                 Ok(Some((table, damage @ Error::Corrupt { .. }))) => {
-                    let cells = Some(table.metadata().cells_count);
-                    repair.losses.push(Loss { cells_count: cells, ..lost(damage, 0, file.bytes) });
-                    if fix {
-                        self.replace(file, None, repair)?;
-                    }
+                    self.repair_file(catalog, file, (&table, damage), fix, repair)?;
                 }
                 Err(damage @ Error::Corrupt { .. }) => {
                     repair.losses.push(lost(damage, 0, file.bytes));

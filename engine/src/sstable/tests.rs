@@ -140,6 +140,28 @@ fn open(bytes: &[u8]) -> Result<Arc<Sstable>> {
     open_with(bytes, &BlockCodecs::default())
 }
 
+/// Changes the image of a block that is stored plainly, under a checksum that fits, as a bug of a writer would.
+pub(crate) fn rewrite_block(table: &Sstable, block: usize, edit: impl FnOnce(&mut [u8])) {
+    let entry = *table.index.entry(block);
+    let place = table.place(entry.offset);
+    let mut bytes = read_vec(&*table.file, &place, entry.frame_bytes as usize).unwrap();
+    let mut image = codec::decode(&place, &Frame::open(&place, SectionKind::Data, &bytes).unwrap(), None).unwrap();
+    edit(&mut image);
+    bytes.clear();
+    codec::plain(&image).seal_into(&place, SectionKind::Data, &mut bytes);
+    assert_eq!(bytes.len(), entry.frame_bytes as usize);
+    table.file.write_at(entry.offset, &bytes).unwrap();
+}
+
+/// Where in a block's image the rest of a row's key lies, behind what it shares with the block's first row. The row has one cell, whose
+/// flags come next.
+pub(crate) fn rest_of_key(image: &[u8], first: &[u8], row: &[u8]) -> usize {
+    let shared = first.iter().zip(row).take_while(|(a, b)| a == b).count();
+    let rest = &row[shared..];
+    let record = [&[shared, rest.len(), 1].map(|length| u8::try_from(length).unwrap())[..], rest].concat();
+    image.windows(record.len()).position(|window| window == record).unwrap() + 3
+}
+
 fn cursor(table: &Arc<Sstable>, direction: Direction) -> SstableCursor {
     let options =
         ReadOptions { direction, time_range: TimeRange::ALL, caching: Caching::Normal, packing: Packing::Cells };

@@ -85,8 +85,8 @@ pub(crate) struct SstableWriter {
 }
 
 /// The address of the cell before, to prove the order.
-#[derive(Debug, Default)]
-struct LastCell {
+#[derive(Debug, Clone, Default)]
+pub(super) struct LastCell {
     row: Vec<u8>,
     qualifier: Vec<u8>,
     timestamp: Timestamp,
@@ -254,7 +254,7 @@ pub(crate) struct FinishedSstable {
 impl LastCell {
     /// How it compares with a cell that follows, by row, then by column, then by version; each byte is looked at once.
     /// No row key is empty, so before the first cell it comes before all.
-    fn order(&self, cell: &CellRef<'_>) -> (Ordering, Ordering, Ordering) {
+    pub(super) fn order(&self, cell: &CellRef<'_>) -> (Ordering, Ordering, Ordering) {
         let row = self.row[..].cmp(cell.row);
         if row != Ordering::Equal {
             return (row, Ordering::Equal, Ordering::Equal);
@@ -276,7 +276,8 @@ impl LastCell {
         (row, column, last.order_in_family(&CellRef { qualifier: &[], ..*cell }))
     }
 
-    fn set(&mut self, cell: &CellRef<'_>, new_row: bool, new_column: bool) {
+    /// Goes on to a cell; the two tell whether its row, and its column, is another one.
+    pub(super) fn set(&mut self, cell: &CellRef<'_>, new_row: bool, new_column: bool) {
         if new_row {
             self.row.clear();
             self.row.extend_from_slice(cell.row);
@@ -291,7 +292,11 @@ impl LastCell {
     }
 }
 
-fn check_bounds(cell: &CellRef<'_>) -> Result<()> {
+/// Whether a file has a place for a cell.
+///
+/// # Errors
+/// `TooLarge`.
+pub(super) fn check_bounds(cell: &CellRef<'_>) -> Result<()> {
     if cell.row.is_empty() || cell.row.len() > ROW_BYTES_MAX {
         return Err(too_large("row key", cell.row.len(), ROW_BYTES_MAX));
     }

@@ -114,6 +114,70 @@ fn a_malformed_section_under_a_right_checksum_is_refused() {
     }
 }
 
+/// One row a cell, and a last row over several blocks.
+fn many_blocks() -> Vec<OwnedCell> {
+    let mut cells: Vec<_> =
+        (0..40_u8).map(|row| OwnedCell::put(format!("row{row:03}"), b"q", 1000, &[row; 500])).collect();
+    for column in 0..60_u32 {
+        cells.push(OwnedCell::put("wide", &column.to_be_bytes(), 1000, &[1; 500]));
+    }
+    sorted(cells)
+}
+
+/// A bug of a writer, or of memory, under a checksum that fits: what of a file can be had is had, and can be written again.
+#[test]
+fn a_block_whose_cells_are_not_in_order_costs_itself_and_no_more() {
+    let cells = many_blocks();
+    let key_of = |row: u8| format!("row{row:03}").into_bytes();
+    // Which block, and what becomes of it; it is told the block's first row as a number, and the number of its cells.
+    let check = |block: usize, what: &str, edit: &dyn Fn(&mut [u8], u8, u8)| {
+        let plain = SstableOptions { compression: Compression::None, ..options() };
+        let table = open(&write(&cells, plain)).unwrap();
+        assert!(table.index.len() > 6, "{}", table.index.len());
+        let counts: Vec<_> =
+            (0..table.index.len()).map(|block| table.index.entry(block).cells_count as usize).collect();
+        let start: usize = counts[..block].iter().sum();
+        rewrite_block(&table, block, |image| {
+            edit(image, u8::try_from(start).unwrap(), u8::try_from(counts[block]).unwrap());
+        });
+        let damage = table.verify(|_| ()).unwrap_err().to_string();
+        let mut taken = Vec::new();
+        let lost = table.salvage(&mut |cell| {
+            taken.push(OwnedCell::of(cell));
+            Ok(())
+        });
+        let lost: Vec<_> = lost.unwrap().into_iter().map(|(block, error)| (block.offset, error.to_string())).collect();
+        assert_eq!(lost.len(), 1, "{what}: {lost:?}");
+        assert!(lost[0].0 == table.index.entry(block).offset && lost[0].1.contains(what), "{lost:?}, {damage}");
+        assert_eq!(taken, [&cells[..start], &cells[start + counts[block]..]].concat(), "{what}");
+        open(&write(&taken, options())).unwrap().verify(|_| ()).unwrap();
+    };
+    // A row twice.
+    check(1, "cell order", &|image, first, _| {
+        let at = rest_of_key(image, &key_of(first), &key_of(first + 2));
+        let rest = 1 + usize::from(first % 10 > 7);
+        image[at + rest - 1] = key_of(first + 1)[5];
+    });
+    // In order, but behind all later blocks.
+    check(1, "keys in the block index", &|image, first, count| {
+        let at = rest_of_key(image, &key_of(first), &key_of(first + count - 1));
+        image[at] = b'z';
+    });
+    check(1, "last readable position", &|image, first, _| {
+        let at = rest_of_key(image, &key_of(first), &key_of(first + 1));
+        let rest = 1 + usize::from(first % 10 == 9);
+        image[at + rest] |= 0x80;
+    });
+    // In order, but before the end of the block before.
+    let wide =
+        open(&write(&cells, SstableOptions { compression: Compression::None, ..options() })).unwrap().index.len() - 2;
+    check(wide, "cell order", &|image, first, _| {
+        let column = [&[4][..], &u32::from(first - 40).to_be_bytes()].concat();
+        let at = image.windows(5).position(|window| window == column).unwrap();
+        image[at + 4] = 0;
+    });
+}
+
 /// A payload that decodes to fewer or more bytes than the frame says, under a right checksum.
 #[test]
 fn a_payload_of_another_length_than_promised_is_refused() {
