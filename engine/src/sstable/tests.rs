@@ -352,6 +352,32 @@ fn rows_of_a_block_beyond_64_kib_are_found() {
     }
 }
 
+/// What is merged must find room in one file, however many blocks it would be.
+#[test]
+fn blocks_grow_where_the_index_would_not_fit() {
+    let row = |number: u32| [&b"row"[..], &number.to_be_bytes()].concat();
+    let cells: Vec<OwnedCell> =
+        (0..4000_u32).map(|number| OwnedCell::put(row(number), b"q", u64::from(number), &[1; 100])).collect();
+    let written = |index_bytes_max| {
+        let file = Arc::new(MemoryFile::default());
+        let options = SstableOptions { compression: Compression::None, ..options() };
+        let mut writer = SstableWriter::create(Arc::clone(&file) as Arc<dyn File>, Path::new(PATH), options)?;
+        writer.index_bytes_max = index_bytes_max;
+        cells.iter().try_for_each(|cell| writer.push(&cell.borrow()))?;
+        writer.finish()?;
+        let table = open(&file.contents())?;
+        table.verify(|_| ())?;
+        assert_eq!(read_all(&table, Direction::Forward)?, cells);
+        Ok::<_, Error>(table)
+    };
+    let small = written(SECTION_BYTES_MAX).unwrap();
+    let most = small.index.len() * 44;
+    let grown = written(most / 2).unwrap();
+    assert!(grown.index.len() < small.index.len() / 2, "{} of {}", grown.index.len(), small.index.len());
+    assert_eq!(grown.index.entry(1).cells_count, small.index.entry(1).cells_count);
+    assert!(matches!(written(200), Err(Error::Store(basalt_store::Error::TooLarge { .. }))));
+}
+
 /// Rows alike in qualifier and length of value keep neither but once a block.
 #[test]
 fn a_row_keeps_nothing_that_the_first_cell_of_its_block_has_too() {

@@ -71,7 +71,10 @@ pub(crate) struct SstableWriter {
     path: PathBuf,
     file_id: FileId,
     layout: Layout,
+    /// When a block is full; more where the index grows large.
     block_bytes: usize,
+    /// What the index may have, less in tests.
+    pub(super) index_bytes_max: usize,
     encoder: Encoder,
     /// Where the next section goes.
     offset: u64,
@@ -112,6 +115,7 @@ impl SstableWriter {
             file_id: options.file_id,
             layout,
             block_bytes: options.block_bytes.clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX),
+            index_bytes_max: SECTION_BYTES_MAX,
             encoder: Encoder::new(options.codec, options.compression == Compression::Zstd),
             offset: 0,
             block: BlockBuilder::new(layout),
@@ -131,7 +135,8 @@ impl SstableWriter {
     /// number descending).
     ///
     /// # Errors
-    /// `TooLarge` for a row key of no or over [`ROW_BYTES_MAX`] bytes, a cell over [`CELL_BYTES_MAX`], or an index over its bound;
+    /// `TooLarge` for a row key of no or over [`ROW_BYTES_MAX`] bytes, a cell over [`CELL_BYTES_MAX`], or an index over its bound, also of
+    /// the largest blocks;
     /// `Io` when a full block cannot be written. After an error the file is worth nothing.
     ///
     /// # Panics
@@ -200,8 +205,12 @@ impl SstableWriter {
         self.block.finish(|image| encoder.encode_block(image).seal_into(&place, SectionKind::Data, frame));
         self.index.push_block(width_u32(self.frame.len()), cells_count, &self.last.row);
         let index_bytes = self.index.image_bytes();
-        if index_bytes > SECTION_BYTES_MAX {
-            return Err(too_large("block index of a file", index_bytes, SECTION_BYTES_MAX));
+        if index_bytes > self.index_bytes_max {
+            return Err(too_large("block index of a file", index_bytes, self.index_bytes_max));
+        }
+        if index_bytes > self.index_bytes_max / 2 {
+            // A merge that is refused is tried for ever. What is left of the index is for fewer and larger blocks.
+            self.block_bytes = (self.block_bytes * 2).min(BLOCK_BYTES_MAX);
         }
         self.write_frame()
     }
