@@ -13,7 +13,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use basalt_store::FamilyDescriptor;
+use basalt_store::{CellRef, FamilyDescriptor};
 use bytes::Bytes;
 
 use crate::audit::{Folder, count, no_segment, unreadable};
@@ -227,7 +227,9 @@ impl Folder {
         repair: &mut Repair,
     ) -> Result<()> {
         let mut writer = if fix { self.begin_file(catalog, file)? } else { None };
-        let blocks = table.salvage(&mut |cell| writer.as_mut().map_or(Ok(()), |new| new.writer.push(cell)))?;
+        // Whose cells they are the manifest says, not the damaged file.
+        let push = |new: &mut NewFile, cell: &CellRef<'_>| new.writer.push(&CellRef { family: &new.family, ..*cell });
+        let blocks = table.salvage(&mut |cell| writer.as_mut().map_or(Ok(()), |new| push(new, cell)))?;
         if blocks.is_empty() {
             // Not a cell is lost: what does not fit is what the file tells of them.
             repair.losses.push(Loss { cells_count: Some(0), ..lost(damage, 0, 0) });
@@ -259,7 +261,7 @@ impl Folder {
         let opened = self.fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
         let options = SstableOptions::of_family(id, family, &self.codecs);
         let writer = SstableWriter::create(Arc::clone(&opened), &aside, options)?;
-        Ok(Some(NewFile { id, aside, file: opened, writer }))
+        Ok(Some(NewFile { id, aside, file: opened, family: family.name.clone(), writer }))
     }
 
     /// Names a file, or none, in the place of another wherever that is named, and puts the original aside.
@@ -311,6 +313,7 @@ struct NewFile {
     id: FileId,
     aside: PathBuf,
     file: Arc<dyn crate::io::File>,
+    family: Bytes,
     writer: SstableWriter,
 }
 

@@ -8,7 +8,7 @@ use crate::core::sstable_id;
 use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, SimFs};
 use crate::record::{self, Step};
 use crate::sstable::Sstable;
-use crate::sstable::tests::{rest_of_key, rewrite_block};
+use crate::sstable::tests::{rest_of_key, rewrite_block, rewrite_metadata};
 use crate::wal::{SEGMENT_HEADER_BYTES, SegmentId};
 use crate::{AuditedFile, FileKind, Folder, Repair};
 
@@ -147,6 +147,12 @@ fn flip_in_block(fs: &SimFs, file: &AuditedFile, index: usize) -> crate::BlockFi
     block
 }
 
+fn open_table(fs: &SimFs, file: &AuditedFile) -> Sstable {
+    let path = Path::new(DIR).join(&file.name);
+    let (codecs, cache) = (crate::BlockCodecs::default(), Arc::new(BlockCache::new(0)));
+    Sstable::open(fs.open(&path).unwrap(), &path, sstable_id(&file.name).unwrap(), &codecs, cache).unwrap()
+}
+
 #[test]
 fn a_whole_folder_is_told_file_by_file_and_not_changed() {
     let fs = store();
@@ -194,10 +200,7 @@ fn a_damaged_block_costs_its_cells_and_no_more() {
 fn cells_out_of_order_cost_their_block_and_no_more() {
     let fs = store();
     let damaged = file_of(&fs, FileKind::Sstable);
-    let path = Path::new(DIR).join(&damaged.name);
-    let (codecs, cache) = (crate::BlockCodecs::default(), Arc::new(BlockCache::new(0)));
-    let table =
-        Sstable::open(fs.open(&path).unwrap(), &path, sstable_id(&damaged.name).unwrap(), &codecs, cache).unwrap();
+    let table = open_table(&fs, &damaged);
     let block = table.block_figures()[2].clone();
     let first: u32 = std::str::from_utf8(&block.first_row[3..]).unwrap().parse().unwrap();
     rewrite_block(&table, 2, |image| {
@@ -209,6 +212,19 @@ fn cells_out_of_order_cost_their_block_and_no_more() {
     let fixed = repair(&fs, true);
     assert_eq!((fixed.losses.len(), fixed.kept_aside.len()), (1, 1));
     assert_eq!((fixed.losses[0].offset, fixed.losses[0].cells_count), (block.offset, Some(block.cells_count)));
+    assert!(damage(&fs).is_empty());
+    let cells: usize = rows(&fs).iter().map(|(_, cells)| cells.len()).sum();
+    assert_eq!(cells as u64, 2 * 410 - block.cells_count);
+}
+
+/// The manifest knows better, and a writer takes cells of its own family alone.
+#[test]
+fn a_damaged_file_that_names_another_family_is_mended() {
+    let fs = store();
+    let damaged = file_of(&fs, FileKind::Sstable);
+    rewrite_metadata(&open_table(&fs, &damaged), |image| image[78] = b'?');
+    let block = flip_in_block(&fs, &damaged, 2);
+    assert_eq!(repair(&fs, true).losses.len(), 1);
     assert!(damage(&fs).is_empty());
     let cells: usize = rows(&fs).iter().map(|(_, cells)| cells.len()).sum();
     assert_eq!(cells as u64, 2 * 410 - block.cells_count);

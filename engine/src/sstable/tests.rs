@@ -5,6 +5,7 @@ mod damage;
 mod faults;
 mod memory;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -143,14 +144,26 @@ fn open(bytes: &[u8]) -> Result<Arc<Sstable>> {
 /// Changes the image of a block that is stored plainly, under a checksum that fits, as a bug of a writer would.
 pub(crate) fn rewrite_block(table: &Sstable, block: usize, edit: impl FnOnce(&mut [u8])) {
     let entry = *table.index.entry(block);
-    let place = table.place(entry.offset);
-    let mut bytes = read_vec(&*table.file, &place, entry.frame_bytes as usize).unwrap();
-    let mut image = codec::decode(&place, &Frame::open(&place, SectionKind::Data, &bytes).unwrap(), None).unwrap();
+    rewrite_section(table, SectionKind::Data, entry.offset..entry.offset + u64::from(entry.frame_bytes), edit);
+}
+
+/// Likewise what a file tells of itself.
+pub(crate) fn rewrite_metadata(table: &Sstable, edit: impl FnOnce(&mut [u8])) {
+    let end = table.place(table.file_bytes - FOOTER_BYTES as u64);
+    let footer = Footer::decode(&end, &read_array(&*table.file, &end).unwrap(), table.layout).unwrap();
+    rewrite_section(table, SectionKind::Metadata, footer.metadata_offset..end.offset, edit);
+}
+
+fn rewrite_section(table: &Sstable, kind: SectionKind, range: Range<u64>, edit: impl FnOnce(&mut [u8])) {
+    let place = table.place(range.start);
+    let length = usize::try_from(range.end - range.start).unwrap();
+    let mut bytes = read_vec(&*table.file, &place, length).unwrap();
+    let mut image = codec::decode(&place, &Frame::open(&place, kind, &bytes).unwrap(), None).unwrap();
     edit(&mut image);
     bytes.clear();
-    codec::plain(&image).seal_into(&place, SectionKind::Data, &mut bytes);
-    assert_eq!(bytes.len(), entry.frame_bytes as usize);
-    table.file.write_at(entry.offset, &bytes).unwrap();
+    codec::plain(&image).seal_into(&place, kind, &mut bytes);
+    assert_eq!(bytes.len(), length);
+    table.file.write_at(range.start, &bytes).unwrap();
 }
 
 /// Where in a block's image the rest of a row's key lies, behind what it shares with the block's first row. The row has one cell, whose
