@@ -376,6 +376,8 @@ impl Store for Engine {
 #[cfg(test)]
 mod backups;
 #[cfg(test)]
+mod clocks;
+#[cfg(test)]
 mod columns;
 #[cfg(test)]
 mod conformance;

@@ -286,7 +286,8 @@ impl Core {
         if resolved.rows.is_empty() {
             return answer(Ok(()));
         }
-        let (record, numbers) = encode(table, resolved, stamp);
+        // The clock of the next start goes on from here: a value that follows from a cell ahead of the clock must not move it.
+        let (record, numbers) = encode(table, resolved, stamp.min(self.last_stamp()));
         let deletes = resolved.cells.iter().any(|cell| cell.kind.is_tombstone());
         let deletes_held = resolved.deletes_held.clone();
         let logged = Logged { record, numbers, level, writes_log: resolved.writes_log, deletes, deletes_held };
@@ -484,11 +485,11 @@ fn family_id(shape: &Shape, name: &[u8]) -> basalt_store::Result<FamilyId> {
 }
 
 /// The closed record of the rows, and how many numbers it takes.
-fn encode(table: &Table, resolved: &Resolved<'_>, stamp: Timestamp) -> (Vec<u8>, u64) {
+fn encode(table: &Table, resolved: &Resolved<'_>, server_time: Timestamp) -> (Vec<u8>, u64) {
     let cell_bytes: usize =
         resolved.cells.iter().map(|cell| cell.qualifier.len() + cell.value.len() + CELL_OVERHEAD_BYTES).sum();
     let key_bytes: usize = resolved.rows.iter().map(|row| row.key.len() + CELL_OVERHEAD_BYTES).sum();
-    let mut writer = MutationWriter::begin(table.id, stamp, cell_bytes + key_bytes);
+    let mut writer = MutationWriter::begin(table.id, server_time, cell_bytes + key_bytes);
     for row in &resolved.rows {
         writer.row(row.key, row.cells.len());
         for cell in resolved.cells_of(row) {
