@@ -394,6 +394,8 @@ mod inlines;
 #[cfg(test)]
 mod outputs;
 #[cfg(test)]
+mod put_off;
+#[cfg(test)]
 mod refills;
 #[cfg(test)]
 mod repairs;

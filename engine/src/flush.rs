@@ -174,25 +174,24 @@ impl Core {
         Marks { log_start, clock, sequence: 0, next_file, next_table: 0, next_region: 0, next_family: 0 }
     }
 
-    /// The region to flush next, if a bound is passed: the fullest, or the one that holds the log back; none that has failed.
+    /// The region to flush next, if a bound is passed: the one that holds the log back, or the fullest; none that has failed.
     pub(crate) fn pick_flush(&self, failed: &[RegionId]) -> Option<(Arc<Table>, Arc<Region>)> {
         let mut regions = self.all_regions();
+        if self.wal.stats.bytes.load(Ordering::Relaxed) > self.limits.wal_bytes_max {
+            let unflushed = regions.iter().filter_map(|pair| Some((pair.1.first_unflushed()?, pair)));
+            let oldest = unflushed.min_by_key(|(first, _)| *first).map(|(_, pair)| pair);
+            // Where that one has failed, no flush of another cuts the log.
+            if let Some((table, region)) = oldest.filter(|(_, region)| !failed.contains(&region.id)) {
+                return Some((Arc::clone(table), Arc::clone(region)));
+            }
+        }
         regions.retain(|(_, region)| !failed.contains(&region.id));
-        let pairs = || regions.iter().map(|(table, region)| (table, region));
-        let picked = if self.wal.stats.bytes.load(Ordering::Relaxed) > self.limits.wal_bytes_max {
-            pairs()
-                .filter_map(|(table, region)| Some((region.first_unflushed()?, table, region)))
-                .min_by_key(|(first, ..)| *first)
-                .map(|(_, table, region)| (table, region))
-        } else {
-            let fullest = pairs().max_by_key(|(_, region)| region.memtable_bytes());
-            let total = self.memtable_bytes.load(Ordering::Relaxed);
-            fullest.filter(|(_, region)| {
-                let bytes = region.memtable_bytes();
-                bytes > self.limits.memtable_bytes || (total > self.limits.memtables_bytes && bytes > 0)
-            })
-        };
-        picked.map(|(table, region)| (Arc::clone(table), Arc::clone(region)))
+        let fullest = regions.into_iter().max_by_key(|(_, region)| region.memtable_bytes());
+        let total = self.memtable_bytes.load(Ordering::Relaxed);
+        fullest.filter(|(_, region)| {
+            let bytes = region.memtable_bytes();
+            bytes > self.limits.memtable_bytes || (total > self.limits.memtables_bytes && bytes > 0)
+        })
     }
 
     /// Whether a write should wake the flush thread.
