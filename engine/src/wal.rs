@@ -56,7 +56,7 @@ pub(crate) struct WalOptions {
     pub(crate) queue_bytes_max: u64,
     /// A write below level `Fsync` is on disk after this time.
     pub(crate) sync_interval: Duration,
-    /// Time between two tries while the disk is full.
+    /// Time between two tries while the disk is full, or too full for the next segment.
     pub(crate) retry_interval: Duration,
 }
 
@@ -312,11 +312,13 @@ impl Wal {
     /// Writes and syncs what waits for the disk, on the caller's thread. A caller that has nothing else to do saves the cost of
     /// waking the writer thread. Making segments, and trying again on a full disk, stay the writer thread's work.
     pub(crate) fn push(&self) {
-        if !self.state().wants_sync {
+        // What waits for room is written again by the writer thread, once an interval.
+        let waits_for_room = || self.condition.lack().is_some() && self.writer().has_backlog();
+        if !self.state().wants_sync || waits_for_room() {
             return;
         }
         self.write_group(false);
-        if !self.writer().is_prepared() || self.condition.lack().is_some() {
+        if self.writer().may_prepare(self.options.retry_interval) || self.condition.lack().is_some() {
             self.call();
         }
     }
@@ -573,20 +575,24 @@ impl Wal {
         }
     }
 
-    /// Makes the next segment before it is needed. After a full disk, writes are
-    /// taken again only when both that segment and the reserve fit.
+    /// Makes the next segment before it is needed; where there was no room for it, not again before the interval is over, as each
+    /// try writes the disk full. After a full disk, writes are taken again only when both that segment and the reserve fit.
     pub(crate) fn make_ready(&self) {
         let prepared = {
             let mut writer = self.writer();
             if self.condition.check_alive().is_err() {
                 return;
             }
+            let lacks_room = self.condition.lack().is_some();
+            if !lacks_room && !writer.is_prepared() && !writer.may_prepare(self.options.retry_interval) {
+                return;
+            }
             // A lent reserve is for what makes room, such as flushes: a segment must not take that space, unless records wait
             // for one.
-            let is_lent = self.condition.lack().is_some() && self.reserve.is_lent();
+            let is_lent = lacks_room && self.reserve.is_lent();
             let prepared = if is_lent && !writer.has_backlog() { Ok(()) } else { writer.prepare() };
             // So is the space of the old segments that are kept for reuse.
-            let given_back = if self.condition.lack().is_some() { writer.remove_retired() } else { Ok(()) };
+            let given_back = if lacks_room { writer.remove_retired() } else { Ok(()) };
             prepared.and(given_back).map(|()| writer.is_made() && !writer.has_backlog())
         };
         let ready = prepared.and_then(|is_up| if is_up { self.reserve.fill().map(|()| true) } else { Ok(false) });

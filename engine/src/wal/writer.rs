@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::replay::Sealed;
 use super::segment::{LogPos, MARK, SEGMENT_HEADER_BYTES, Segment, SegmentId};
@@ -43,6 +44,8 @@ pub(super) struct Writer {
     sealed: Vec<Sealed>,
     /// The next segment, made beforehand so that entering it does not wait.
     spare: Option<Segment>,
+    /// When there was no room for it last, if it was not made since.
+    no_room_since: Option<Instant>,
     /// Old segments whose records no replay needs, kept for reuse.
     retired: Vec<SegmentId>,
     /// Records not written yet, in order; a full disk leaves them here.
@@ -79,6 +82,7 @@ impl Writer {
             synced: end,
             sealed,
             spare: None,
+            no_room_since: None,
             retired: Vec::new(),
             backlog: VecDeque::new(),
             scratch: Vec::new(),
@@ -210,7 +214,16 @@ impl Writer {
 
     /// Makes the next segment beforehand unless it is there, from an old segment where one is kept. First of all the present
     /// one, where an open had no room for it: there is no gap between two segments.
+    ///
+    /// # Errors
+    /// Want of room, which [`Writer::may_prepare`] knows of then; any I/O error.
     pub(super) fn prepare(&mut self) -> Result<()> {
+        let prepared = self.try_prepare();
+        self.no_room_since = prepared.as_ref().is_err_and(Error::is_want_of_room).then(Instant::now);
+        prepared
+    }
+
+    fn try_prepare(&mut self) -> Result<()> {
         if !self.is_made {
             self.segment = self.make(self.segment.id, 0)?;
             self.is_made = true;
@@ -240,6 +253,11 @@ impl Writer {
     /// Whether the next segment is made.
     pub(super) fn is_prepared(&self) -> bool {
         self.spare.is_some()
+    }
+
+    /// Whether the next segment is to be made now: it is not there, and there was room for it, or that is `retry` ago.
+    pub(super) fn may_prepare(&self, retry: Duration) -> bool {
+        self.spare.is_none() && self.no_room_since.is_none_or(|since| since.elapsed() >= retry)
     }
 
     /// Marks a segment into which nothing was written yet.

@@ -96,7 +96,8 @@ fn a_log_that_can_open_no_file_waits_until_it_can() {
 #[test]
 fn an_old_segment_that_cannot_be_opened_is_used_again_later() {
     let fs = SimFs::new(6);
-    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    let at_once = WalOptions { retry_interval: Duration::ZERO, ..options(Path::new("/d"), 4096) };
+    let (wal, _) = open_on(Arc::new(fs.clone()), at_once).unwrap();
     let written = fill(&wal, 60);
     wal.remove_before(wal.first_needed(*written.last().unwrap())).unwrap();
     let used = fs.used_bytes();
@@ -109,4 +110,54 @@ fn an_old_segment_that_cannot_be_opened_is_used_again_later() {
     wal.make_ready();
     assert!(wal.writer().is_prepared());
     assert_eq!(fs.used_bytes(), used, "no segment is made anew");
+}
+
+/// Each try writes zeros until the disk is full, and all writers wait for it.
+#[test]
+fn a_segment_that_there_is_no_room_for_is_not_tried_with_every_write() {
+    for (retry_interval, is_tried) in [(Duration::from_hours(1), false), (Duration::ZERO, true)] {
+        let fs = SimFs::new(6);
+        let seldom = WalOptions { retry_interval, ..options(Path::new("/d"), 4096) };
+        let (wal, _) = open_on(Arc::new(fs.clone()), seldom).unwrap();
+        fs.set_capacity(fs.used_bytes() + 1000);
+        wal.make_ready();
+        for _ in 0..3 {
+            let calls = fs.calls();
+            let told = put(&wal, &payload(1, 300), Durability::Fsync).1;
+            wal.write_group(false);
+            wal.make_ready();
+            told.recv().unwrap().unwrap();
+            assert_eq!(fs.calls() - calls > 2, is_tried, "more than a write and a sync");
+        }
+        let told = hold(&wal, &payload(1, 300));
+        wal.push();
+        told.recv().unwrap().unwrap();
+        assert_eq!(wal.state().is_called, is_tried, "nor is the writer thread woken for it");
+        assert!(wal.condition.lack().is_none() && !wal.writer().is_prepared());
+        // What needs it makes it.
+        fs.set_capacity(u64::MAX);
+        let told = put(&wal, &payload(1, 3500), Durability::Fsync).1;
+        wal.write_group(false);
+        told.recv().unwrap().unwrap();
+        wal.make_ready();
+        assert_eq!(wal.writer().is_prepared(), is_tried);
+    }
+}
+
+/// They were refused, and ask again; the writer thread tries it.
+#[test]
+fn pushes_do_not_try_a_full_disk_again() {
+    let fs = SimFs::new(6);
+    let (wal, _) = open_sim(&fs, 4096).unwrap();
+    fs.set_capacity(fs.used_bytes());
+    let refused = hold(&wal, &payload(1, 5000));
+    wal.push();
+    assert!(matches!(refused.recv().unwrap(), Err(Error::DiskFull)));
+    let calls = fs.calls();
+    wal.push();
+    assert_eq!(fs.calls(), calls);
+    fs.set_capacity(u64::MAX);
+    wal.write_group(false);
+    wal.make_ready();
+    assert!(wal.condition.lack().is_none());
 }
