@@ -89,7 +89,7 @@ impl Core {
         let name = &table.shape().descriptor.name;
         let (region, error) = (region.id.0, basalt_store::with_causes(error));
         if self.condition.check_alive().is_ok() {
-            tracing::warn!(work, table = %name, region, error, "put off; it is tried again within seconds");
+            tracing::warn!(work, table = %name, region, error, "put off; it is tried again");
         } else {
             tracing::error!(work, table = %name, region, error, "given up until a restart");
         }
@@ -139,7 +139,7 @@ impl Core {
 
     /// Does what is due in a region; whether it was split.
     fn compact_and_split(&self, table: &Table, region: &Arc<Region>) -> Result<bool> {
-        while !self.jobs.is_stopped() && self.compact_some(table, region)? {}
+        while !self.jobs.is_stopped() && self.compact_some(table, region, false)? {}
         Ok(!self.jobs.is_stopped() && self.count_failed(self.split_if_due(table, region))?)
     }
 
@@ -160,7 +160,7 @@ impl Core {
         for_each_region(table, |region| match compaction {
             Compaction::Major => self.compact_region(table, region),
             Compaction::Minor => {
-                while self.compact_some(table, region)? {}
+                while self.compact_some(table, region, true)? {}
                 Ok(())
             }
         })

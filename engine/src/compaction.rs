@@ -53,12 +53,13 @@ impl Core {
         Ok(())
     }
 
-    /// Does the most urgent merge of a region, or drops a file that TTL has emptied; false when there is none.
+    /// Does the most urgent merge of a region, or drops a file that TTL has emptied; false when there is none. Files for which a
+    /// merge failed lately take part only where somebody asked for it.
     ///
     /// # Errors
     /// As [`Core::compact_region`].
-    pub(crate) fn compact_some(&self, table: &Table, region: &Region) -> Result<bool> {
-        self.count_failed(self.merge_some(table, region))
+    pub(crate) fn compact_some(&self, table: &Table, region: &Region, is_asked: bool) -> Result<bool> {
+        self.count_failed(self.merge_some(table, region, is_asked))
     }
 
     /// Counts what failed of a compaction thread's work, whoever asked for it.
@@ -69,8 +70,8 @@ impl Core {
         done
     }
 
-    fn merge_some(&self, table: &Table, region: &Region) -> Result<bool> {
-        let _one = region.lock_compacting();
+    fn merge_some(&self, table: &Table, region: &Region, is_asked: bool) -> Result<bool> {
+        let mut failed = region.lock_compacting();
         let Some(_shape_kept) = table.keep_shape() else { return Ok(false) };
         if region.is_retired() {
             return Ok(false);
@@ -86,14 +87,36 @@ impl Core {
                 self.replace_files(region, std::slice::from_ref(file), None)?;
                 return Ok(true);
             }
-            let sizes: Vec<u64> = files.iter().map(|file| file.bytes).collect();
-            let range = pick(&sizes, self.limits.compaction_files_min, self.limits.compaction_files_max);
-            if let Some(files) = range.and_then(|range| files.get(range)) {
-                self.merge_files(&shape, region, *id, files, false)?;
-                return Ok(true);
+            let is_free = |file: &RegionFile| is_asked || !failed.is_put_off(file.table.file_id(), now);
+            let Some(files) = self.pick_files(&files, is_free) else { continue };
+            let merged = self.merge_files(&shape, region, *id, files, false);
+            if let Err(error) = &merged {
+                let view = region.view();
+                let there = |id| view.files.iter().any(|file| file.table.file_id() == id);
+                failed.note(&self.blamed(files, error), self.clock.now(), there);
             }
+            return merged.map(|()| true);
         }
         Ok(false)
+    }
+
+    /// Which files of a family to merge, oldest first: those that are not free stay where they are, so no merge goes over them.
+    fn pick_files<'f>(
+        &self,
+        files: &'f [RegionFile],
+        is_free: impl Fn(&RegionFile) -> bool,
+    ) -> Option<&'f [RegionFile]> {
+        files.split(|file| !is_free(file)).find_map(|neighbours| {
+            let sizes: Vec<u64> = neighbours.iter().map(|file| file.bytes).collect();
+            neighbours.get(pick(&sizes, self.limits.compaction_files_min, self.limits.compaction_files_max)?)
+        })
+    }
+
+    /// The files for which a merge of `files` failed: the one that the error names, else all.
+    fn blamed(&self, files: &[RegionFile], error: &Error) -> Vec<FileId> {
+        let ids = || files.iter().map(|file| file.table.file_id());
+        let named = error.file().and_then(|file| ids().find(|id| file == sstable_path(&self.dir, *id)));
+        named.map_or_else(|| ids().collect(), |id| vec![id])
     }
 
     fn merge_files(

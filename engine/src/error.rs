@@ -160,6 +160,17 @@ impl Error {
         move |source| Error::Io { op, path: path.to_path_buf(), source }
     }
 
+    /// The file that it tells of.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Error::Io { path: file, .. }
+            | Error::Corrupt { file, .. }
+            | Error::Version { file, .. }
+            | Error::UnknownCodec { file, .. } => Some(file),
+            _ => None,
+        }
+    }
+
     /// Whether this is a failed sync, after which nothing may be acknowledged.
     pub fn is_sync_failure(&self) -> bool {
         matches!(self, Error::Io { op: IoOp::SyncData | IoOp::SyncDir, .. })

@@ -40,6 +40,7 @@ mod compaction;
 mod core;
 mod engine;
 mod error;
+mod failed_merges;
 mod field;
 mod flush;
 #[cfg(any(test, fuzzing))]

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use bytes::Bytes;
 
+use crate::failed_merges::FailedMerges;
 use crate::id::{FamilyId, RegionId};
 use crate::key_range::KeyRange;
 use crate::memtable::Memtable;
@@ -90,8 +91,8 @@ pub(crate) struct Region {
     deletes: RwLock<()>,
     /// One flush at a time. Rank: above `updates` and the manifest, below `compacting`; of several by region in key order.
     flushing: Mutex<()>,
-    /// One compaction at a time; a split holds it too.
-    compacting: Mutex<()>,
+    /// One compaction at a time; a split holds it too. Guards what compactions failed for.
+    compacting: Mutex<FailedMerges>,
     /// Others have taken its place. Relaxed: written and read under `updates`, or under `flushing` and `compacting`.
     retired: AtomicBool,
     /// Relaxed, both: told to operators, ordered with nothing.
@@ -111,7 +112,7 @@ impl Region {
             updates: RwLock::new(()),
             deletes: RwLock::new(()),
             flushing: Mutex::new(()),
-            compacting: Mutex::new(()),
+            compacting: Mutex::default(),
             retired: AtomicBool::new(false),
             reads: AtomicU64::new(0),
             writes: AtomicU64::new(0),
@@ -196,7 +197,7 @@ impl Region {
         self.flushing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn lock_compacting(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock_compacting(&self) -> MutexGuard<'_, FailedMerges> {
         self.compacting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use basalt_store::{ManualClock, Timestamp};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -64,7 +65,11 @@ fn damage(fs: &SimFs) {
 /// Whoever asked for it. A flush is not among them.
 #[test]
 fn compactions_that_fail_are_counted() {
-    let (engine, fs) = simulated(|options| options.limits.compaction_files_min = 2);
+    let clock = Arc::new(ManualClock::new(Timestamp(1000)));
+    let (engine, fs) = simulated(|options| {
+        options.limits.compaction_files_min = 2;
+        options.clock = Arc::clone(&clock) as Arc<dyn basalt_store::Clock>;
+    });
     for value in ["1", "2"] {
         drop(put(&engine, "r", value));
         engine.pump().unwrap();
@@ -77,9 +82,11 @@ fn compactions_that_fail_are_counted() {
     assert_eq!(failures(), 1);
     assert!(engine.compact(&name(), Compaction::Major).is_err());
     assert_eq!(failures(), 2);
+    clock.advance(10_000);
     assert!(engine.core.compact_due().is_err());
     assert_eq!((failures(), engine.stats().compactions, engine.stats().flush_failures), (3, 0, 0));
     damage(&fs);
+    clock.advance(20_000);
     engine.core.compact_due().unwrap();
     assert_eq!((failures(), engine.stats().compactions), (3, 2), "one of each family");
 }

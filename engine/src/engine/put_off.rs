@@ -2,18 +2,27 @@
 
 use std::path::Path;
 
-use super::tests::{options, put, table};
-use super::*;
-use crate::io::{Fault, FaultKind, FaultSpan, SimFs};
+use basalt_store::{ManualClock, Timestamp};
 
-/// An engine without threads, on a disk of its own, and a table.
-fn simulated(splits: &[Bytes], change: impl FnOnce(&mut EngineOptions)) -> (Arc<Engine>, SimFs) {
-    let fs = SimFs::new(1);
+use super::tests::{name, options, put, table};
+use super::*;
+use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, SimFs};
+
+/// An engine without threads, with a table, on a disk and by a clock of its own.
+struct Simulated {
+    engine: Arc<Engine>,
+    fs: SimFs,
+    clock: Arc<ManualClock>,
+}
+
+fn simulated(splits: &[Bytes], change: impl FnOnce(&mut EngineOptions)) -> Simulated {
+    let (fs, clock) = (SimFs::new(1), Arc::new(ManualClock::new(Timestamp(1000))));
     let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
+    options.clock = Arc::clone(&clock) as Arc<dyn basalt_store::Clock>;
     change(&mut options);
     let engine = Engine::open(options).unwrap();
     engine.create_table(table(), splits).unwrap();
-    (engine, fs)
+    Simulated { engine, fs, clock }
 }
 
 /// Writes a row, and nothing else is done.
@@ -28,7 +37,7 @@ fn write(engine: &Engine, row: &str, value: &str) {
 /// Each flush of another region makes small files and cuts no log. It would come again with the next write.
 #[test]
 fn a_log_that_a_failed_flush_holds_back_flushes_no_other_region() {
-    let (engine, fs) = simulated(&["m".into(), "t".into()], |options| {
+    let Simulated { engine, fs, .. } = simulated(&["m".into(), "t".into()], |options| {
         options.limits.wal_bytes_max = 48 << 10;
         (options.limits.memtable_bytes, options.limits.memtables_bytes) = (1 << 20, 1 << 20);
     });
@@ -42,4 +51,54 @@ fn a_log_that_a_failed_flush_holds_back_flushes_no_other_region() {
     engine.core.flush_due().unwrap();
     let stats = engine.stats();
     assert!(stats.flushes > 0 && stats.wal_bytes <= 48 << 10, "{stats:?}");
+}
+
+/// Flushes a row of each of the prefixes, into a file a family.
+fn flush_rows(engine: &Engine, rows: &[&str], value: &str) {
+    for row in rows {
+        write(engine, row, value);
+    }
+    engine.flush(&name()).unwrap();
+}
+
+fn damage_first_file(fs: &SimFs) {
+    let names = fs.list(Path::new("/d")).unwrap();
+    let first = names.into_iter().filter(|name| name.starts_with("sst-")).min().unwrap();
+    fs.flip_bit(&Path::new("/d").join(first), 60, 1).unwrap();
+}
+
+/// It read and wrote the same files with every flush, and kept its region from every other merge.
+#[test]
+fn a_merge_that_fails_is_tried_seldom_and_keeps_no_other_from_being_done() {
+    let Simulated { engine, fs, clock } = simulated(&[], |options| options.limits.compaction_files_min = 3);
+    for _ in 0..3 {
+        flush_rows(&engine, &["a"], "v");
+    }
+    damage_first_file(&fs);
+    let counted = || (engine.stats().compaction_failures, engine.stats().files_count);
+    assert!(engine.core.compact_due().is_err());
+    assert_eq!(counted(), (1, 6));
+    engine.core.compact_due().unwrap();
+    assert_eq!(counted(), (1, 4), "the other family");
+    flush_rows(&engine, &["a"], "v");
+    engine.core.compact_due().unwrap();
+    assert_eq!(counted(), (1, 4), "and those behind the damaged file");
+    flush_rows(&engine, &["a"], "v");
+    for wait in [10_000, 20_000, 40_000] {
+        clock.advance(wait - 1);
+        engine.core.compact_due().unwrap();
+        clock.advance(1);
+        let failures = counted().0;
+        assert!(engine.core.compact_due().is_err());
+        assert_eq!(counted().0, failures + 1);
+        engine.core.compact_due().unwrap();
+        assert_eq!(counted().0, failures + 1);
+    }
+    for asked in [Compaction::Minor, Compaction::Major] {
+        assert!(engine.compact(&name(), asked).is_err(), "who asks for it has it tried at once");
+    }
+    damage_first_file(&fs);
+    engine.compact(&name(), Compaction::Major).unwrap();
+    assert_eq!(counted().1, 2);
+    engine.verify().unwrap();
 }
