@@ -144,9 +144,13 @@ impl Core {
             Ok(output.into_iter().collect())
         };
         let beside = family.fold.iter().map(|_| Beside::of(read.clone(), &region.view(), &[], files)).collect();
-        let (outputs, no_deletes) = self.write_beside(region, beside, |beside| self.with_room(|| write(beside)))?;
-        let output = outputs.into_iter().next();
         let (from_bytes, from_files) = (files.iter().map(|file| file.bytes).sum::<u64>(), files.len());
+        // While the reserve is lent, writes are refused: not for a merge that does not fit into it. Such a one is put off.
+        let fits_reserve = from_bytes <= self.limits.reserve_bytes;
+        let write_in_room =
+            |beside: &mut [Beside<'_>]| if fits_reserve { self.with_room(|| write(beside)) } else { write(beside) };
+        let (outputs, no_deletes) = self.write_beside(region, beside, write_in_room)?;
+        let output = outputs.into_iter().next();
         let bytes = output.as_ref().map_or(0, |output| output.entry.bytes);
         self.replace_files(region, files, output)?;
         drop(no_deletes);

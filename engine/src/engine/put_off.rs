@@ -6,7 +6,7 @@ use basalt_store::{ManualClock, Timestamp};
 
 use super::tests::{name, options, put, table};
 use super::*;
-use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, Rng, SimFs, SplitMix};
 
 /// An engine without threads, with a table, on a disk and by a clock of its own.
 struct Simulated {
@@ -101,4 +101,36 @@ fn a_merge_that_fails_is_tried_seldom_and_keeps_no_other_from_being_done() {
     engine.compact(&name(), Compaction::Major).unwrap();
     assert_eq!(counted().1, 2);
     engine.verify().unwrap();
+}
+
+/// Text that no compression makes shorter than half.
+fn noise(seed: u64, bytes: usize) -> String {
+    let mut rng = SplitMix::new(seed);
+    let hex = |_| format!("{:016x}", rng.next_u64());
+    (0..bytes / 16).map(hex).collect()
+}
+
+/// It refused writes while it was tried again with the reserve, which it did not fit into, and so again and again.
+#[test]
+fn a_merge_larger_than_the_free_space_refuses_no_write() {
+    let Simulated { engine, fs, clock } = simulated(&[], |options| {
+        options.limits.compaction_files_min = 3;
+        (options.limits.memtable_bytes, options.limits.memtables_bytes) = (1 << 20, 1 << 20);
+    });
+    for round in 0..3 {
+        flush_rows(&engine, &[&format!("a{round}")], &noise(round, 12 << 10));
+    }
+    let used = fs.used_bytes();
+    fs.set_capacity(used + (6 << 10));
+    for _family in ["f", "g"] {
+        assert!(engine.core.compact_due().unwrap_err().is_disk_full());
+        assert_eq!((engine.health(), fs.used_bytes()), (Health::Ok, used), "the reserve is as it was");
+    }
+    write(&engine, "b", "v");
+    engine.core.compact_due().unwrap();
+    assert_eq!((engine.health(), engine.stats().compaction_failures), (Health::Ok, 2));
+    fs.set_capacity(u64::MAX);
+    clock.advance(10_000);
+    engine.core.compact_due().unwrap();
+    assert_eq!(engine.stats().files_count, 2);
 }
