@@ -115,31 +115,54 @@ impl Core {
         first
     }
 
-    /// Compacts until no merge is worth it, and splits regions until none is too large. One that fails keeps no other from it.
+    /// Drops what TTL has emptied, compacts until no merge is worth it, and splits regions until none is too large. One that fails
+    /// keeps no other from it; but after want of room no more is merged.
     ///
     /// # Errors
-    /// The first; want of room, or an engine that is poisoned, at once.
+    /// The first; an engine that is poisoned, at once.
     pub(crate) fn compact_due(&self) -> Result<()> {
-        let (mut has_split, mut first) = (true, Ok(()));
+        // Before all merges: on a full disk it is what makes room.
+        let mut first = self.drop_all_expired();
+        let (mut has_split, mut has_room) = (true, true);
         while std::mem::take(&mut has_split) {
             for (table, region) in self.all_regions() {
-                let compacted = self.compact_and_split(&table, &region);
+                let compacted = self.compact_and_split(&table, &region, has_room);
                 if let Err(error) = &compacted {
                     self.put_off("compaction", (&table, &region), error);
                 }
-                if self.is_of_all(&compacted) {
-                    return compacted.map(drop);
-                }
+                let lacks_room = compacted.as_ref().is_err_and(Error::is_want_of_room);
+                // Where a merge has no room a split may have some: it rewrites nothing.
+                let is_over = (lacks_room && !has_room) || self.condition.check_alive().is_err();
+                has_room &= !lacks_room;
                 has_split |= matches!(compacted, Ok(true));
                 first = first.and(compacted.map(drop));
+                if is_over {
+                    return first;
+                }
             }
         }
         first
     }
 
-    /// Does what is due in a region; whether it was split.
-    fn compact_and_split(&self, table: &Table, region: &Arc<Region>) -> Result<bool> {
-        while !self.jobs.is_stopped() && self.compact_some(table, region, false)? {}
+    /// Drops the files that TTL has emptied, of every region.
+    fn drop_all_expired(&self) -> Result<()> {
+        let mut first = Ok(());
+        for (table, region) in self.all_regions() {
+            let dropped = self.drop_expired(&table, &region);
+            if let Err(error) = &dropped {
+                self.put_off("compaction", (&table, &region), error);
+            }
+            first = first.and(dropped);
+            if self.jobs.is_stopped() || self.condition.check_alive().is_err() {
+                break;
+            }
+        }
+        first
+    }
+
+    /// Does what is due in a region, but for merges where there is no room for them; whether it was split.
+    fn compact_and_split(&self, table: &Table, region: &Arc<Region>, has_room: bool) -> Result<bool> {
+        while has_room && !self.jobs.is_stopped() && self.compact_some(table, region, false)? {}
         Ok(!self.jobs.is_stopped() && self.count_failed(self.split_if_due(table, region))?)
     }
 

@@ -53,8 +53,36 @@ impl Core {
         Ok(())
     }
 
-    /// Does the most urgent merge of a region, or drops a file that TTL has emptied; false when there is none. Files for which a
-    /// merge failed lately take part only where somebody asked for it.
+    /// Drops the files of a region that TTL has emptied; one that is compacted now is passed over.
+    ///
+    /// # Errors
+    /// A full disk: the files stay as they are. A failure to publish poisons.
+    pub(crate) fn drop_expired(&self, table: &Table, region: &Region) -> Result<()> {
+        let Some(_one) = region.try_lock_compacting() else { return Ok(()) };
+        let Some(_shape_kept) = table.keep_shape() else { return Ok(()) };
+        if region.is_retired() {
+            return Ok(());
+        }
+        self.count_failed(self.drop_expired_of(&table.shape(), region))
+    }
+
+    /// The caller keeps the shape, and others from compacting the region.
+    fn drop_expired_of(&self, shape: &Shape, region: &Region) -> Result<()> {
+        let now = self.clock.now();
+        for id in &shape.families {
+            let Some(family) = shape.family(*id) else { continue };
+            let (mut files, rules) = (files_of(region, *id), Rules::of(family));
+            files.retain(|file| rules.is_file_expired(Timestamp(file.table.metadata().times.max), now));
+            if !files.is_empty() {
+                // It makes room, and needs a few bytes for it.
+                self.with_room(|| self.replace_files(region, &files, None))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the files of a region that TTL has emptied, and does its most urgent merge; false when there is none. Files for which
+    /// a merge failed lately take part only where somebody asked for it.
     ///
     /// # Errors
     /// As [`Core::compact_region`].
@@ -76,17 +104,10 @@ impl Core {
         if region.is_retired() {
             return Ok(false);
         }
-        let shape = table.shape();
+        let (shape, now) = (table.shape(), self.clock.now());
+        self.drop_expired_of(&shape, region)?;
         for id in &shape.families {
-            let Some(family) = shape.family(*id) else { continue };
             let files = files_of(region, *id);
-            let rules = Rules::of(family);
-            let now = self.clock.now();
-            let expired = |file: &&RegionFile| rules.is_file_expired(Timestamp(file.table.metadata().times.max), now);
-            if let Some(file) = files.iter().find(expired) {
-                self.replace_files(region, std::slice::from_ref(file), None)?;
-                return Ok(true);
-            }
             let is_free = |file: &RegionFile| is_asked || !failed.is_put_off(file.table.file_id(), now);
             let Some(files) = self.pick_files(&files, is_free) else { continue };
             let merged = self.merge_files(&shape, region, *id, files, false);

@@ -1,7 +1,7 @@
 //! A region: a range of a table's rows, their memtables and files.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use bytes::Bytes;
 
@@ -199,6 +199,15 @@ impl Region {
 
     pub(crate) fn lock_compacting(&self) -> MutexGuard<'_, FailedMerges> {
         self.compacting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same; `None` while somebody compacts or splits it.
+    pub(crate) fn try_lock_compacting(&self) -> Option<MutexGuard<'_, FailedMerges>> {
+        match self.compacting.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Whether others have taken its place: nothing is to be written to it, or for it.

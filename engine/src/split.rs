@@ -54,17 +54,17 @@ impl Core {
         }
     }
 
-    /// Splits a region that has grown beyond its table's bound; whether it did.
+    /// Splits a region that has grown beyond its table's bound; whether it did. None is split while writes are refused.
     ///
     /// # Errors
     /// As [`Core::split_region`], but for a region that has no middle.
     pub(crate) fn split_if_due(&self, table: &Table, region: &Arc<Region>) -> Result<bool> {
         let policy = SplitPolicy::of(&table.shape().descriptor)?;
         let bound = policy.region_bytes_max.unwrap_or(self.limits.region_bytes_max);
-        if !policy.by_itself || region.is_retired() || region.file_bytes() <= bound {
+        let is_due = policy.by_itself && !region.is_retired() && region.file_bytes() > bound;
+        if !is_due || self.condition.check().is_err() {
             return Ok(false);
         }
-        self.condition.check()?;
         match self.split_here(table, region, None) {
             Ok(split) => Ok(split.is_some()),
             // One row may be larger than any region ought to be, a namespace may have all its regions.

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use basalt_store::{ManualClock, Timestamp};
+use basalt_store::{Durability, FamilyDescriptor, ManualClock, Timestamp};
 
 use super::tests::{name, options, put, table};
 use super::*;
+use crate::health::Lack;
 use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, Rng, SimFs, SplitMix};
 
 /// An engine without threads, with a table, on a disk and by a clock of its own.
@@ -133,4 +134,49 @@ fn a_merge_larger_than_the_free_space_refuses_no_write() {
     clock.advance(10_000);
     engine.core.compact_due().unwrap();
     assert_eq!(engine.stats().files_count, 2);
+}
+
+/// What TTL has emptied in one region is dropped, though another region's merge has no room, and though there is none for the
+/// manifest: it could never have made room.
+#[test]
+fn retention_makes_room_on_a_full_disk() {
+    let Simulated { engine, fs, clock } = simulated(&["m".into()], |options| {
+        options.limits.compaction_files_min = 3;
+        (options.limits.memtable_bytes, options.limits.memtables_bytes) = (1 << 20, 1 << 20);
+    });
+    for round in 0..3 {
+        let mut batch = MutationBatch::new(Durability::Async);
+        for row in ["a", "z"] {
+            let (row, value) = (format!("{row}{round}"), noise(round, 12 << 10));
+            let mut changes = batch.row(row.as_bytes()).unwrap();
+            changes.put(b"f", b"q", None, value.as_bytes()).unwrap().put(b"g", b"q", None, b"old").unwrap();
+        }
+        assert!(engine.apply(&name(), batch).wait().unwrap().failed.is_empty());
+        engine.flush(&name()).unwrap();
+        engine.core.wal.make_ready();
+    }
+    let short = FamilyDescriptor { ttl_seconds: Some(5), ..FamilyDescriptor::new("g") };
+    engine.alter_table(TableDescriptor::new(name(), vec![FamilyDescriptor::new("f"), short])).unwrap();
+    clock.advance(10_000);
+    let used = fs.used_bytes();
+    fs.set_capacity(used);
+    assert!(engine.core.compact_due().unwrap_err().is_disk_full());
+    assert_eq!((engine.stats().files_count, engine.stats().compaction_failures), (6, 1), "none of the short family");
+    engine.core.wal.make_ready();
+    assert_eq!(engine.health(), Health::Ok);
+    assert!(fs.used_bytes() < used);
+    write(&engine, "b", "v");
+}
+
+/// It is no failure, which would end the work on the regions behind it.
+#[test]
+fn no_region_is_split_while_writes_are_refused() {
+    let Simulated { engine, .. } = simulated(&[], |options| options.limits.region_bytes_max = 1);
+    flush_rows(&engine, &["r", "s"], "v");
+    engine.core.condition.set_lack(Some(Lack::Space));
+    engine.core.compact_due().unwrap();
+    assert_eq!((engine.stats().splits, engine.stats().compaction_failures), (0, 0));
+    engine.core.condition.set_lack(None);
+    engine.core.compact_due().unwrap();
+    assert_eq!(engine.stats().splits, 1);
 }
