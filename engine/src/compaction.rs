@@ -39,7 +39,7 @@ impl Core {
 
     fn merge_all(&self, table: &Table, region: &Region) -> Result<()> {
         let _one = region.lock_compacting();
-        let Some(_shape_kept) = table.keep_shape() else { return Ok(()) };
+        let Some(_shape_kept) = table.keep_shape_to_merge() else { return Ok(()) };
         if region.is_retired() {
             return Ok(());
         }
@@ -100,7 +100,7 @@ impl Core {
 
     fn merge_some(&self, table: &Table, region: &Region, is_asked: bool) -> Result<bool> {
         let mut failed = region.lock_compacting();
-        let Some(_shape_kept) = table.keep_shape() else { return Ok(false) };
+        let Some(_shape_kept) = table.keep_shape_to_merge() else { return Ok(false) };
         if region.is_retired() {
             return Ok(false);
         }

@@ -400,6 +400,8 @@ mod refills;
 #[cfg(test)]
 mod repairs;
 #[cfg(test)]
+mod reshapes;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod side_logs;

@@ -72,13 +72,16 @@ pub(crate) struct Table {
     pub(crate) id: TableId,
     /// Guards which settings hold. Leaf lock, held for a moment.
     shape: RwLock<Arc<Shape>>,
-    /// Shared by flushes and compactions, taken whole to alter or drop the table:
-    /// no file of a family is made while the family goes. Rank: above all of the regions' locks.
+    /// Shared by compactions, taken whole to alter or drop the table: no file of a family is made while the family goes. Apart
+    /// from `reshaping`, as who waits for the end of a long merge lets none in behind. Rank: below a region's `compacting`.
+    merging: RwLock<()>,
+    /// The same for flushes and splits, which are short: those that all writes may come to wait for. Rank: below `merging` and a
+    /// region's `flushing`, above `Core::changing`.
     reshaping: RwLock<()>,
     /// Guards which regions there are. Leaf lock, held for a moment.
     regions: RwLock<Regions>,
     row_locks: RowLocks,
-    /// Relaxed: read under `reshaping`, which orders it.
+    /// Relaxed: read under `merging` or `reshaping`, which order it, and written under both.
     dropped: AtomicBool,
 }
 
@@ -87,6 +90,7 @@ impl Table {
         Table {
             id,
             shape: RwLock::new(Arc::new(shape)),
+            merging: RwLock::new(()),
             reshaping: RwLock::new(()),
             regions: RwLock::new(Regions(regions.into())),
             row_locks: RowLocks::new(),
@@ -102,15 +106,24 @@ impl Table {
         *self.shape.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(shape);
     }
 
-    /// Keeps the table from being altered or dropped; `None` when it is dropped.
+    /// Keeps the table from being altered or dropped, for a moment; `None` when it is dropped.
     pub(crate) fn keep_shape(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        let guard = self.reshaping.read().unwrap_or_else(PoisonError::into_inner);
+        self.unless_dropped(&self.reshaping)
+    }
+
+    /// The same for as long as a merge takes.
+    pub(crate) fn keep_shape_to_merge(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        self.unless_dropped(&self.merging)
+    }
+
+    fn unless_dropped<'a>(&self, lock: &'a RwLock<()>) -> Option<RwLockReadGuard<'a, ()>> {
+        let guard = lock.read().unwrap_or_else(PoisonError::into_inner);
         (!self.dropped.load(Ordering::Relaxed)).then_some(guard)
     }
 
-    /// Waits for flushes and compactions to end.
-    pub(crate) fn lock_shape(&self) -> RwLockWriteGuard<'_, ()> {
-        self.reshaping.write().unwrap_or_else(PoisonError::into_inner)
+    /// Waits for compactions to end, while flushes go on, then for flushes.
+    pub(crate) fn lock_shape(&self) -> [RwLockWriteGuard<'_, ()>; 2] {
+        [&self.merging, &self.reshaping].map(|lock| lock.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Lets no more files be made; called under [`Table::lock_shape`].
