@@ -309,6 +309,13 @@ pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     Schema::open(empty, schema).map(drop).map_err(|cause| no_tables(&cause))
 }
 
+/// What a person should know of the tables' settings, one line each; none of settings that [`check`] refuses.
+///
+/// *Cost*: reads the file that `rollups.config` names.
+pub(crate) fn warnings(config: &Config) -> Vec<String> {
+    derived::rollups(config).ok().flatten().map_or_else(Vec::new, |rollups| derived::warnings(&rollups))
+}
+
 /// The settings of OpenTSDB's tables, with what is kept beside points.
 fn settings(config: &Config) -> Result<SchemaConfig, Failure> {
     let mut schema = schema_config(config)?;

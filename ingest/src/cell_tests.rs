@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use basalt_schema::{DATA_FAMILY, LargerOrSmaller, Salting, Schema, SchemaConfig};
-use basalt_store::{Columns, ManualClock, MemoryStore, Scan, Store, Timestamp};
+use basalt_schema::{DATA_FAMILY, LargerOrSmaller, RollupSettings, Rollups, Salting, Schema, SchemaConfig};
+use basalt_store::{Columns, ManualClock, MemoryStore, Scan, Store, TableName, Timestamp};
 use bytes::Bytes;
 
-use crate::{Door, Ingest, IngestLimits, PutReport, parse_put};
+use crate::{Door, Ingest, IngestLimits, PutReport, parse_put, parse_rollups};
 
 fn ingest(config: SchemaConfig) -> Ingest {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
@@ -21,8 +21,13 @@ fn put(ingest: &Ingest, body: &str) -> PutReport {
 
 /// All cells of the data table: row key, qualifier, value, in hex, and time.
 fn cells(ingest: &Ingest) -> Vec<(String, Timestamp)> {
+    cells_of(ingest, &ingest.schema().tables().data)
+}
+
+/// As [`cells`], of another table.
+fn cells_of(ingest: &Ingest, table: &TableName) -> Vec<(String, Timestamp)> {
     let scan = Scan::range(Bytes::new(), Bytes::new()).with_columns(Columns::family(DATA_FAMILY));
-    let mut scanner = ingest.store().scan(&ingest.schema().tables().data, scan).unwrap();
+    let mut scanner = ingest.store().scan(table, scan).unwrap();
     let hex = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     let mut cells = Vec::new();
     while let Some(batch) = scanner.next_wait() {
@@ -85,4 +90,31 @@ fn s_dtcs_cells_bear_the_times_of_their_points() {
         assert!(put(&ingest, &body).is_all_stored());
         assert!(cells(&ingest).iter().any(|(_, timestamp)| *timestamp == Timestamp(ms)), "{time}");
     }
+}
+
+/// S-ROLLUP-QUAL: the 29th day of a month at 10 minutes takes no place of its first day; its points are told what to do.
+#[test]
+fn s_rollup_qual_a_point_without_a_slot_takes_no_others() {
+    let json = r#"{"aggregationIds":{"sum":0},"intervals":[
+        {"table":"t10","preAggregationTable":"p10","interval":"10m","rowSpan":"1n"}]}"#;
+    let rollups = Rollups::parse(json, RollupSettings::default()).unwrap();
+    let ingest =
+        ingest(SchemaConfig { salting: Salting::NONE, rollups: Some(rollups.clone()), ..SchemaConfig::default() });
+    let base = 1_698_796_800;
+    let point = |slot: i64, value: i64| {
+        let time = base + slot * 600;
+        format!(
+            r#"{{"metric":"m","timestamp":{time},"value":{value},"tags":{{"host":"a"}},"interval":"10m","aggregator":"sum"}}"#
+        )
+    };
+    let body = format!("[{},{},{}]", point(0, 1), point(4095, 2), point(4096, 3));
+    let points = parse_rollups(&body, ingest.limits()).unwrap();
+    let report = ingest.submit_rollups(&points, Door::Http).unwrap().wait();
+    assert_eq!((report.stored, report.rejected, report.failed), (2, 1, 0));
+    let text = report.errors[0].problem.argument_text();
+    assert_eq!(report.errors[0].index, 2);
+    assert!(text.starts_with("Offset of 4096 has no place") && text.contains("a shorter rowSpan"), "{text}");
+    let cells = cells_of(&ingest, rollups.by_name("10m").unwrap().table());
+    let ends: Vec<&str> = cells.iter().filter_map(|(cell, _)| cell.split_once(" t ").map(|(_, end)| end)).collect();
+    assert_eq!(ends, ["000000 01", "00fff0 02"]);
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, point_cell};
+use basalt_schema::{BaseTime, DATA_FAMILY, Rollup, point_cell};
 use basalt_store::{Applied, MutationBatch, Pending, TableName};
 
 use crate::check::{SeriesNames, check_names};
@@ -123,12 +123,8 @@ impl Ingest {
             return Ok(Placed { table, key, qualifier: cell.qualifier_bytes().to_vec(), value: cell.value().to_vec() });
         };
         let seconds = u32::try_from(rollup.point.timestamp).unwrap_or(u32::MAX);
-        let (base, qualifier) = interval.column(seconds, aggregate, cell.qualifier.kind).map_err(|slot| {
-            let slots = interval.slots_count();
-            Problem::Illegal {
-                text: format!("Offset of {slot} was greater than the configured intervals {slots}").into(),
-            }
-        })?;
+        let column = interval.column(seconds, aggregate, cell.qualifier.kind);
+        let (base, qualifier) = column.map_err(|slot| no_slot(interval, slot))?;
         let key = self.row_of(&names, BaseTime::from_be_bytes(base.to_be_bytes()))?;
         Ok(Placed { table, key, qualifier: qualifier.to_vec(), value: cell.value().to_vec() })
     }
@@ -145,6 +141,20 @@ impl Ingest {
     fn shared_stats(&self) -> Arc<crate::IngestStats> {
         Arc::clone(self.stats_handle())
     }
+}
+
+/// A rollup whose row has no slot for it.
+fn no_slot(interval: &Rollup, slot: u32) -> Problem {
+    let (name, slots, most) = (interval.name(), interval.slots_count(), Rollup::SLOTS_MAX);
+    let text = if slot >= slots {
+        format!("Offset of {slot} was greater than the configured intervals {slots}")
+    } else {
+        format!(
+            "Offset of {slot} has no place in a row, which has {most}: give the rollups of {name} a shorter rowSpan, with \
+             new tables, or a longer interval"
+        )
+    };
+    Problem::Illegal { text: text.into() }
 }
 
 /// Over telnet OpenTSDB reports faults of a histogram's content and names as errors of its store.

@@ -74,6 +74,9 @@ pub struct Rollup {
 }
 
 impl Rollup {
+    /// How many slots a qualifier can tell, in its 12 bits. OpenTSDB lets a row have more ([`Rollup::lacks_slots`]).
+    pub const SLOTS_MAX: u32 = 1 << 12;
+
     /// As the configuration names it: `1h`.
     pub fn name(&self) -> &str {
         &self.name
@@ -109,19 +112,30 @@ impl Rollup {
         self.delay_s
     }
 
-    /// The most values of a row.
+    /// The most values of a row, as OpenTSDB counts them.
     pub const fn slots_count(&self) -> u32 {
         self.span.seconds_max() / self.interval_s
+    }
+
+    /// Whether the end of its longest rows has no slots: those of `10m` with a `rowSpan` of `1n` last for 28 days and 10
+    /// hours.
+    pub const fn lacks_slots(&self) -> bool {
+        let longest_s = match self.span {
+            RowSpan::Month => 31 * DAY_S,
+            span => span.seconds_max(),
+        };
+        longest_s.div_ceil(self.interval_s) > Self::SLOTS_MAX
     }
 
     /// The row's base and the qualifier of a value; `Err` tells the slot where the row has none such.
     ///
     /// # Errors
-    /// The slot, which no row has.
+    /// The slot: no row has it, or no qualifier can tell it. OpenTSDB cuts such a slot to 12 bits, which are those of another
+    /// point.
     pub fn column(&self, seconds: u32, aggregate: &RollupAggregate, kind: PointKind) -> Result<(u32, [u8; 3]), u32> {
         let base = self.span.base(seconds);
         let slot = (seconds - base) / self.interval_s;
-        if slot >= self.slots_count() {
+        if slot >= self.slots_count().min(Self::SLOTS_MAX) {
             return Err(slot);
         }
         let [_, _, high, low] = ((slot << 4) | u32::from(kind.flags())).to_be_bytes();
@@ -176,6 +190,39 @@ mod tests {
             (RowSpan::Year, u32::MAX, 4_291_747_200),
         ] {
             assert_eq!(span.base(seconds), base, "{span:?} {seconds}");
+        }
+    }
+
+    /// A slot over 12 bits would be another's: the 29th day's first ones fell on those of the first.
+    #[test]
+    fn s_rollup_qual_what_has_no_slot_is_refused() {
+        let rollups = |interval: &str, span: &str| {
+            let json = format!(
+                r#"{{"aggregationIds":{{"sum":0}},"intervals":[
+                    {{"table":"t","preAggregationTable":"p","interval":"{interval}","rowSpan":"{span}"}}]}}"#
+            );
+            Rollups::parse(&json, RollupSettings::default()).unwrap()
+        };
+        let kind = Value::Int(1).encode(Door::Http).unwrap().0;
+        let (base, of_10m) = (1_698_796_800, rollups("10m", "1n"));
+        let (rollup, sum) = (of_10m.by_name("10m").unwrap(), of_10m.aggregate("sum").unwrap());
+        assert_eq!(rollup.column(base + 4096 * 600 - 1, sum, kind), Ok((base, [0, 0xFF, 0xF0])));
+        for slot in [4096, 4319] {
+            assert_eq!(rollup.column(base + slot * 600, sum, kind), Err(slot));
+        }
+        for (interval, span, lacks) in [
+            ("10m", "1n", true),
+            ("11m", "1n", false),
+            ("12m", "1n", false),
+            ("2h", "1y", true),
+            ("3h", "1y", false),
+            ("15s", "1d", true),
+            ("30s", "1d", false),
+            ("1s", "1h", false),
+            ("1s", "2h", true),
+        ] {
+            let rollups = rollups(interval, span);
+            assert_eq!(rollups.by_name(interval).unwrap().lacks_slots(), lacks, "{interval} {span}");
         }
     }
 

@@ -8,7 +8,7 @@ use super::serve::Serve;
 use super::{Sources, print};
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::preflight;
+use crate::{preflight, store};
 
 /// `basalt config …`.
 #[derive(Debug, Args)]
@@ -36,7 +36,10 @@ impl ConfigCommand {
                 let config = serve.config()?;
                 preflight::check(&config)?;
                 let mut text = String::new();
-                for (what, lines) in [("warning", config.warnings()), ("note", config.notes())] {
+                let of_tables = store::warnings(&config);
+                let told =
+                    [("warning", config.warnings()), ("warning", of_tables.as_slice()), ("note", config.notes())];
+                for (what, lines) in told {
                     for line in lines {
                         writeln!(text, "{what}: {line}").unwrap_or_default();
                     }

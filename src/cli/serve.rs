@@ -12,7 +12,7 @@ use crate::config::{Config, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
 use crate::server::{Awaited, Server};
 use crate::version::VERSION;
-use crate::{auth, descriptors, limits, log, preflight};
+use crate::{auth, descriptors, limits, log, preflight, store};
 
 /// `basalt serve`.
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ impl Serve {
 /// What kept it from serving, with its exit code.
 pub(super) fn run(config: Config) -> Result<(), Failure> {
     log::start(&config.log)?;
-    for warning in config.warnings() {
+    for warning in config.warnings().iter().chain(&store::warnings(&config)) {
         tracing::warn!("{warning}");
     }
     for note in config.notes() {

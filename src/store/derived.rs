@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use basalt_schema::{RollupSettings, Rollups};
+use basalt_schema::{Rollup, RollupSettings, Rollups};
 
 use crate::config::Config;
 use crate::exit::Failure;
@@ -50,6 +50,19 @@ pub(super) fn rollups(config: &Config) -> Result<Option<Rollups>, Failure> {
         split_queries: config.rollups.split_query,
     };
     Rollups::parse(&json, settings).map(Some).map_err(wrong)
+}
+
+/// What a person should know of the rollups, one line each.
+pub(super) fn warnings(rollups: &Rollups) -> Vec<String> {
+    let lacking = rollups.iter().filter(|rollup| rollup.lacks_slots());
+    let warning = |rollup: &Rollup| {
+        let (name, slots, most) = (rollup.name(), rollup.slots_count(), Rollup::SLOTS_MAX);
+        format!(
+            "setting `rollups.config`: a row of {name} has {slots} intervals, and qualifiers tell {most}: points behind those \
+             are refused; a shorter rowSpan, with new tables, or a longer interval has a place for all"
+        )
+    };
+    lacking.map(warning).collect()
 }
 
 /// JSON, or what the `.json` file of that name holds; nothing for an empty setting.
@@ -101,5 +114,20 @@ mod tests {
         config.rollups.enable = true;
         config.rollups.config = "{}".to_owned();
         assert!(rollups(&config).unwrap_err().line.contains("no intervals were found"));
+    }
+
+    /// What OpenTSDB takes starts here too; its rows may have more intervals than slots.
+    #[test]
+    fn s_rollup_config_of_rows_with_too_few_slots_is_warned_of() {
+        let mut config = Config::default();
+        config.rollups.enable = true;
+        config.rollups.config = r#"{"aggregationIds":{"sum":0},"intervals":[
+            {"table":"t","preAggregationTable":"p","interval":"10m","rowSpan":"1n"},
+            {"table":"t","preAggregationTable":"p","interval":"1h","rowSpan":"1n"}]}"#
+            .to_owned();
+        let told = crate::store::warnings(&config);
+        assert!(matches!(&told[..], [line] if line.contains("a row of 10m has 4608 intervals")), "{told:?}");
+        config.rollups.enable = false;
+        assert!(crate::store::warnings(&config).is_empty());
     }
 }

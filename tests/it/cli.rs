@@ -100,6 +100,10 @@ fn what_is_checked_as_good_is_served() {
     }
     check(&["config", "check", "--listen", "0.0.0.0:4242"], 3, "--insecure");
     check(&["config", "check", "--listen", "0.0.0.0:4242", "--insecure"], 0, "configuration is good");
+    let rollups = r#"{"aggregationIds":{"sum":0},"intervals":[
+        {"table":"t","preAggregationTable":"p","interval":"10m","rowSpan":"1n"}]}"#;
+    std::fs::write(&file, format!("[rollups]\nenable = true\nconfig = '''{rollups}'''\n")).unwrap();
+    check(&["config", "check", "--config", path], 0, "a row of 10m has 4608 intervals");
 }
 
 /// What `config show` prints is a file that means the same.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Rollup, RollupAggregate, RowSpan};
 
-/// Values that a row may hold: what 12 bits and OpenTSDB's own rules allow.
+/// Values that a row may hold, by OpenTSDB's own rules; 12 bits allow fewer ([`Rollup::SLOTS_MAX`]).
 const SLOTS_MIN: u32 = 12;
 const SLOTS_MAX: u32 = 7774;
 /// The largest ID of an aggregate.
