@@ -3,8 +3,9 @@
 //! Each kind's two maps must be each other's inverse, and its counter must not be behind the largest UID given out.
 //! A name without a reverse cell gets it back; a reverse cell without a name is an orphan and goes; two names with one
 //! UID have mixed their series for good, so both are dropped and the UID keeps what was written under a name
-//! `fsck.<name>.<name>`; new points of either name then begin a clean series. *Source*: OpenTSDB 2.4 `UidManager.fsck`,
-//! with its texts (rule C-UIDFSCK).
+//! `fsck.<name>.<name>`; new points of either name then begin a clean series. A name whose cell is no UID, as its length is
+//! another, gets the UID that alone bears the name in the reverse map; that one is never taken for an orphan. *Source*: OpenTSDB
+//! 2.4 `UidManager.fsck`, with its texts (rule C-UIDFSCK).
 //!
 //! It holds the whole map in memory, as OpenTSDB's does.
 
@@ -160,7 +161,7 @@ impl UidFsck {
             let mut check = KindCheck { kind, width: widths.of(kind).bytes(), fix: options.fix, report: &mut report };
             let collided = check.forward(&mut maps);
             check.collisions(&mut maps, collided);
-            check.reverse(&maps);
+            check.reverse(&mut maps);
             check.counter(&maps);
             let errors = report.errors_count - before;
             if errors > 0 {
@@ -278,7 +279,8 @@ impl KindCheck<'_> {
         }
         let kind = self.kind;
         let mut names_of: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
-        for (name, id) in &maps.name_to_id {
+        // What is of another width is no UID: its names have nothing in common.
+        for (name, id) in maps.name_to_id.iter().filter(|(_, id)| id.len() == self.width) {
             names_of.entry(id.clone()).or_default().push(name.clone());
         }
         for (id, names) in names_of.into_iter().filter(|(_, names)| names.len() > 1) {
@@ -307,8 +309,9 @@ impl KindCheck<'_> {
     }
 
     /// Every UID must be what its name says; one that is not is an orphan.
-    fn reverse(&mut self, maps: &Maps) {
+    fn reverse(&mut self, maps: &mut Maps) {
         let kind = self.kind;
+        let claims = self.claims(maps);
         for (id, name) in &maps.id_to_name {
             let (id_text, name_text) = (hex::upper(id), decode_name(name));
             match maps.name_to_id.get(name) {
@@ -331,12 +334,41 @@ impl KindCheck<'_> {
                     });
                 }
             }
-            if self.fix {
-                self.delete(id, UID_NAME_FAMILY, &[kind.qualifier(), kind.meta_qualifier()]);
-                self.report
-                    .tell(Severity::Info, format!("FIX: Removed {kind} reverse mapping: {id_text} -> {name_text}"));
+            if !self.fix {
+                continue;
+            }
+            match claims.get(name) {
+                None => {
+                    self.delete(id, UID_NAME_FAMILY, &[kind.qualifier(), kind.meta_qualifier()]);
+                    self.report
+                        .tell(Severity::Info, format!("FIX: Removed {kind} reverse mapping: {id_text} -> {name_text}"));
+                }
+                Some(ids) if *ids == [id.clone()] => {
+                    self.put(name, UID_ID_FAMILY, id);
+                    maps.name_to_id.insert(name.clone(), id.clone());
+                    maps.largest = maps.largest.max(Uid::decode(id).map_or(0, Uid::number));
+                    self.report.tell(
+                        Severity::Info,
+                        format!("FIX: Restored forward {kind} mapping: {name_text} -> {id_text}"),
+                    );
+                }
+                // Which of them it was nobody can say any more.
+                Some(_) => {}
             }
         }
+    }
+
+    /// The UIDs that bear, in the reverse map, the names whose forward cells are no UIDs.
+    fn claims(&self, maps: &Maps) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
+        let mut claims: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+        for (id, name) in &maps.id_to_name {
+            let is_damaged = |found: &Vec<u8>| found != id && found.len() != self.width;
+            if maps.name_to_id.get(name).is_some_and(is_damaged) {
+                let ids = claims.entry(name.clone()).or_default();
+                ids.extend((id.len() == self.width).then(|| id.clone()));
+            }
+        }
+        claims
     }
 
     /// The counter must not be behind the largest UID.

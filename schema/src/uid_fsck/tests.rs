@@ -133,3 +133,42 @@ fn a_uid_of_another_width_is_told() {
     let report = run(&[wide], false);
     assert!(report.findings.iter().any(|f| f.text.starts_with("Invalid metrics ID of length 4 (expected: 3)")));
 }
+
+/// A forward cell that is no UID.
+fn damaged(name: &str, value: &[u8]) -> Cell {
+    (name.into(), b"id".into(), b"metrics".into(), value.into())
+}
+
+/// The reverse cell is all that is left of the name's UID.
+#[test]
+fn a_name_whose_cell_is_no_uid_gets_it_back() {
+    let meta = (vec![0, 0, 1], b"name".to_vec(), b"metric_meta".to_vec(), b"{}".to_vec());
+    for value in [&[0, 1][..], &[0, 0, 0, 1], &[]] {
+        let cells = check(
+            vec![damaged("a", value), reverse(1, "a"), meta.clone()],
+            3,
+            &format!("Duplicate reverse metrics mapping 000001 -> a and {} -> null", hex::upper(value)),
+        );
+        assert!(cells.contains(&forward("a", 1)) && cells.contains(&reverse(1, "a")) && cells.contains(&meta));
+    }
+    // The counter is held to it, too.
+    let cells = [damaged("a", &[1]), reverse(7, "a"), counter(&1u64.to_be_bytes())];
+    assert!(mended(&cells, &run(&cells, true).mends).contains(&counter(&7u64.to_be_bytes())));
+}
+
+#[test]
+fn of_two_uids_that_may_have_been_a_names_none_goes() {
+    let cells = [damaged("a", &[1]), reverse(1, "a"), reverse(2, "a"), counter(&9u64.to_be_bytes())];
+    let report = run(&cells, true);
+    assert!(report.mends.is_empty() && report.errors_count > 0, "{report:#?}");
+}
+
+#[test]
+fn names_whose_cells_are_no_uids_are_not_joined() {
+    let whole = [forward("c", 3), forward("d", 3), reverse(3, "c"), counter(&9u64.to_be_bytes())];
+    let broken = [damaged("a", &[1]), damaged("b", &[1])];
+    let cells: Vec<Cell> = whole.into_iter().chain(broken.clone()).collect();
+    let cells = mended(&cells, &run(&cells, true).mends);
+    assert!(broken.iter().all(|cell| cells.contains(cell)), "{cells:?}");
+    assert!(cells.contains(&forward("fsck.c.d", 3)) && !cells.contains(&forward("c", 3)));
+}
