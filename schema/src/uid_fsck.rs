@@ -9,8 +9,11 @@
 //!
 //! It holds the whole map in memory, as OpenTSDB's does.
 
+mod joined;
+
 use std::collections::BTreeMap;
 
+use self::joined::joined_name;
 use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
 use crate::uid_table::{COUNTER_ROW, decode_name};
 use crate::{Uid, UidKind, UidWidths, hex};
@@ -277,35 +280,39 @@ impl KindCheck<'_> {
         if !collided || !self.fix {
             return;
         }
-        let kind = self.kind;
         let mut names_of: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
         // What is of another width is no UID: its names have nothing in common.
         for (name, id) in maps.name_to_id.iter().filter(|(_, id)| id.len() == self.width) {
             names_of.entry(id.clone()).or_default().push(name.clone());
         }
         for (id, names) in names_of.into_iter().filter(|(_, names)| names.len() > 1) {
-            let id_text = hex::upper(&id);
-            let mut joined = b"fsck".to_vec();
-            for name in names {
-                joined.push(b'.');
-                joined.extend_from_slice(&name);
-                self.delete(&name, UID_ID_FAMILY, &[kind.qualifier()]);
-                maps.name_to_id.remove(&name);
-                let name = decode_name(&name);
-                self.report
-                    .tell(Severity::Info, format!("FIX: Removed forward {kind} mapping for {name} -> {id_text}"));
-            }
-            self.put(&joined, UID_ID_FAMILY, &id);
-            let joined_text = decode_name(&joined);
-            self.report.tell(
-                Severity::Info,
-                format!("FIX: Created forward {kind} mapping for fsck'd UID {joined_text} -> {id_text}"),
-            );
-            maps.name_to_id.insert(joined.clone(), id.clone());
-            self.restore_reverse(&mut maps.id_to_name, &joined, &id);
-            self.report
-                .tell(Severity::Error, format!("UID collision: corrupted UID [{id_text}] renamed to [{joined_text}]"));
+            self.join(maps, &id, &names);
         }
+    }
+
+    /// The new name is put into both maps before the old ones go: wherever that is cut off, the UID has a name.
+    fn join(&mut self, maps: &mut Maps, id: &[u8], names: &[Vec<u8>]) {
+        let (kind, id_text) = (self.kind, hex::upper(id));
+        let joined = joined_name(names, id, &maps.name_to_id);
+        let joined_text = decode_name(&joined);
+        let gone = || names.iter().filter(|name| **name != joined);
+        for name in gone() {
+            let name = decode_name(name);
+            self.report.tell(Severity::Info, format!("FIX: Removed forward {kind} mapping for {name} -> {id_text}"));
+        }
+        self.put(&joined, UID_ID_FAMILY, id);
+        self.report.tell(
+            Severity::Info,
+            format!("FIX: Created forward {kind} mapping for fsck'd UID {joined_text} -> {id_text}"),
+        );
+        self.restore_reverse(&mut maps.id_to_name, &joined, id);
+        for name in gone() {
+            self.delete(name, UID_ID_FAMILY, &[kind.qualifier()]);
+            maps.name_to_id.remove(name);
+        }
+        self.report
+            .tell(Severity::Error, format!("UID collision: corrupted UID [{id_text}] renamed to [{joined_text}]"));
+        maps.name_to_id.insert(joined, id.to_vec());
     }
 
     /// Every UID must be what its name says; one that is not is an orphan.

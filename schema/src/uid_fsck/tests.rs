@@ -172,3 +172,28 @@ fn names_whose_cells_are_no_uids_are_not_joined() {
     assert!(broken.iter().all(|cell| cells.contains(cell)), "{cells:?}");
     assert!(cells.contains(&forward("fsck.c.d", 3)) && !cells.contains(&forward("c", 3)));
 }
+
+/// What gives a UID of several names one of its own may be cut off after each step: the UID keeps a name, and the next run ends it.
+#[test]
+fn a_uid_of_several_names_has_one_after_each_step() {
+    let taken = [forward("fsck.a.b.c", 2), reverse(2, "fsck.a.b.c")];
+    for more in [vec![], taken.to_vec()] {
+        let one = [forward("a", 1), forward("b", 1), forward("c", 1), reverse(1, "b"), counter(&9u64.to_be_bytes())];
+        let cells: Vec<Cell> = one.into_iter().chain(more.clone()).collect();
+        let mends = run(&cells, true).mends;
+        assert!(mends.len() >= 5, "{mends:?}");
+        for done in 0..=mends.len() {
+            let left = mended(&cells, &mends[..done]);
+            let [names, uids] = [&b"id"[..], b"name"].map(|of| left.iter().filter(move |cell| cell.1 == of));
+            assert!(names.clone().any(|cell| cell.3 == [0, 0, 1]), "after {done}: {left:?}");
+            let name = uids.clone().find(|cell| cell.0 == [0, 0, 1]).map(|cell| &cell.3);
+            let of_name = names.clone().find(|cell| Some(&cell.0) == name).map(|cell| &cell.3[..]);
+            assert_eq!(of_name, Some(&[0, 0, 1][..]), "after {done}: {left:?}");
+            assert!(more.iter().all(|cell| left.contains(cell)), "after {done}: {left:?}");
+            let again = mended(&left, &run(&left, true).mends);
+            assert_eq!(run(&again, false).errors_count, 0, "after {done}: {again:?}");
+            assert_eq!(again.iter().filter(|cell| cell.1 == b"id" && cell.3 == [0, 0, 1]).count(), 1);
+            assert!(more.iter().all(|cell| again.contains(cell)), "after {done}: {again:?}");
+        }
+    }
+}
