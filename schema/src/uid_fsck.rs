@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use self::joined::joined_name;
 use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
 use crate::uid_table::{COUNTER_ROW, decode_name};
-use crate::{Uid, UidKind, UidWidths, hex};
+use crate::{Uid, UidKind, UidWidth, UidWidths, hex};
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -161,7 +161,7 @@ impl UidFsck {
         let Self { widths, options, mut report, kinds } = self;
         for (kind, mut maps) in kinds {
             let before = report.errors_count;
-            let mut check = KindCheck { kind, width: widths.of(kind).bytes(), fix: options.fix, report: &mut report };
+            let mut check = KindCheck { kind, width: widths.of(kind), fix: options.fix, report: &mut report };
             let collided = check.forward(&mut maps);
             check.collisions(&mut maps, collided);
             check.reverse(&mut maps);
@@ -218,7 +218,7 @@ impl UidReport {
 /// The checks of one kind's maps.
 struct KindCheck<'a> {
     kind: UidKind,
-    width: usize,
+    width: UidWidth,
     fix: bool,
     report: &'a mut UidReport,
 }
@@ -266,7 +266,7 @@ impl KindCheck<'_> {
     }
 
     fn restore_reverse(&mut self, id_to_name: &mut BTreeMap<Vec<u8>, Vec<u8>>, name: &[u8], id: &[u8]) {
-        if !self.fix || id.len() != self.width {
+        if !self.fix || id.len() != self.width.bytes() {
             return;
         }
         self.put(id, UID_NAME_FAMILY, name);
@@ -282,7 +282,7 @@ impl KindCheck<'_> {
         }
         let mut names_of: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
         // What is of another width is no UID: its names have nothing in common.
-        for (name, id) in maps.name_to_id.iter().filter(|(_, id)| id.len() == self.width) {
+        for (name, id) in maps.name_to_id.iter().filter(|(_, id)| id.len() == self.width.bytes()) {
             names_of.entry(id.clone()).or_default().push(name.clone());
         }
         for (id, names) in names_of.into_iter().filter(|(_, names)| names.len() > 1) {
@@ -369,37 +369,30 @@ impl KindCheck<'_> {
     fn claims(&self, maps: &Maps) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
         let mut claims: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
         for (id, name) in &maps.id_to_name {
-            let is_damaged = |found: &Vec<u8>| found != id && found.len() != self.width;
+            let is_damaged = |found: &Vec<u8>| found != id && found.len() != self.width.bytes();
             if maps.name_to_id.get(name).is_some_and(is_damaged) {
                 let ids = claims.entry(name.clone()).or_default();
-                ids.extend((id.len() == self.width).then(|| id.clone()));
+                ids.extend((id.len() == self.width.bytes()).then(|| id.clone()));
             }
         }
         claims
     }
 
-    /// The counter must not be behind the largest UID.
+    /// The counter must not be behind the largest UID, nor be a number that no UID has.
     fn counter(&mut self, maps: &Maps) {
         let kind = self.kind;
         let (largest, counter) = (i64::try_from(maps.largest).unwrap_or(i64::MAX), maps.counter.unwrap_or(0));
-        let entries = maps.name_to_id.len().max(maps.id_to_name.len());
-        let entries_count = i64::try_from(entries).unwrap_or(i64::MAX);
         if maps.counter_broken {
             // OpenTSDB leaves it; but then every assignment fails.
-            if self.fix {
-                self.put(COUNTER_ROW, UID_ID_FAMILY, &largest.to_be_bytes());
-                self.report.tell(Severity::Info, format!("FIX: Restored max ID for {kind} to {largest}"));
-            }
-        } else if counter > entries_count {
-            let gone = counter - entries_count;
-            self.report.tell(
-                Severity::Warning,
-                format!(
-                    "Max ID for {kind} is {counter} but only {entries} entries were found.  Maybe {gone} IDs were \
-                     deleted?"
-                ),
-            );
-        } else if counter < largest {
+            return self.restore_counter(largest);
+        }
+        let counter_max = i64::try_from(self.width.uid_max().number()).unwrap_or(i64::MAX);
+        if !(0..=counter_max).contains(&counter) {
+            self.report
+                .error(format!("The max ID for {kind} is {counter}, which is no ID of {} bytes!", self.width.bytes()));
+            return self.restore_counter(largest);
+        }
+        if counter < largest {
             self.report.error(format!(
                 "We found an ID of {largest} for {kind} but the max ID is only {counter}!  Future IDs may be \
                  double-assigned!"
@@ -408,6 +401,26 @@ impl KindCheck<'_> {
                 self.report.mends.push(UidMend::Raise { kind, by: largest - counter });
                 self.report.tell(Severity::Info, format!("FIX: Updated max ID for {kind} to {largest}"));
             }
+        }
+        let entries = maps.name_to_id.len().max(maps.id_to_name.len());
+        let gone = counter.saturating_sub(i64::try_from(entries).unwrap_or(i64::MAX));
+        if gone > 0 {
+            self.report.tell(
+                Severity::Warning,
+                format!(
+                    "Max ID for {kind} is {counter} but only {entries} entries were found.  Maybe {gone} IDs were \
+                     deleted?"
+                ),
+            );
+        }
+    }
+
+    /// Puts a counter that is no number of a UID to the largest one.
+    fn restore_counter(&mut self, largest: i64) {
+        if self.fix {
+            self.put(COUNTER_ROW, UID_ID_FAMILY, &largest.to_be_bytes());
+            let kind = self.kind;
+            self.report.tell(Severity::Info, format!("FIX: Restored max ID for {kind} to {largest}"));
         }
     }
 

@@ -116,6 +116,14 @@ fn a_counter_behind_is_raised_and_a_broken_one_restored() {
     let seven = counter(&7u64.to_be_bytes());
     assert!(check(with(&1u64.to_be_bytes()), 1, "the max ID is only 1!").contains(&seven));
     assert!(check(with(&[7]), 1, "should be on 8 bytes").contains(&seven));
+    // More UIDs were given out than are left, and it is behind all the same.
+    assert!(check(with(&3u64.to_be_bytes()), 1, "the max ID is only 3!").contains(&seven));
+    for no_id in [1 << 24, i64::MAX, -1, i64::MIN] {
+        let text = format!("The max ID for metrics is {no_id}, which is no ID of 3 bytes!");
+        assert!(check(with(&no_id.to_be_bytes()), 1, &text).contains(&seven));
+    }
+    let last = [forward("a", 7), reverse(7, "a"), counter(&0xFF_FFFF_u64.to_be_bytes())];
+    assert!(run(&last, true).mends.is_empty());
 }
 
 #[test]
