@@ -198,6 +198,15 @@ impl UidFsck {
     }
 }
 
+/// How many names each UID has.
+fn names_counts_of(name_to_id: &BTreeMap<Vec<u8>, Vec<u8>>) -> BTreeMap<&Vec<u8>, usize> {
+    let mut counts = BTreeMap::new();
+    for id in name_to_id.values() {
+        *counts.entry(id).or_default() += 1;
+    }
+    counts
+}
+
 /// Columns that are no part of the maps.
 fn is_meta(qualifier: &[u8]) -> bool {
     [&b"ts_meta"[..], b"ts_ctr"].contains(&qualifier)
@@ -227,13 +236,15 @@ impl KindCheck<'_> {
     /// Every name must be what its UID says. Answers whether two names may have one UID.
     fn forward(&mut self, maps: &mut Maps) -> bool {
         let kind = self.kind;
+        let (name_to_id, id_to_name) = (&maps.name_to_id, &mut maps.id_to_name);
+        let mut names_counts = None;
         let mut collided = false;
-        for (name, id) in &maps.name_to_id {
+        for (name, id) in name_to_id {
             let (name_text, id_text) = (decode_name(name), hex::upper(id));
-            let Some(found) = maps.id_to_name.get(id).cloned() else {
+            let Some(found) = id_to_name.get(id).cloned() else {
                 self.report
                     .error(format!("Forward {kind} mapping is missing reverse mapping: {name_text} -> {id_text}"));
-                self.restore_reverse(&mut maps.id_to_name, name, id);
+                self.restore_reverse(id_to_name, name, id);
                 continue;
             };
             if found == *name {
@@ -244,14 +255,16 @@ impl KindCheck<'_> {
                 "Forward {kind} mapping {name_text} -> {id_text} is different than reverse mapping: \
                  {id_text} -> {found_text}"
             ));
-            let other = maps.name_to_id.get(&found);
+            let other = name_to_id.get(&found);
             let other_text = other.map_or_else(|| "null".to_owned(), |id| hex::upper(id));
             if other.is_some() {
                 self.report.error(format!(
                     "Inconsistent forward {kind} mapping {name_text} -> {id_text} vs {name_text} -> {found_text} / \
                      {found_text} -> {other_text}"
                 ));
-                if maps.name_to_id.values().filter(|other| *other == id).count() > 1 {
+                // Counted once, and not at all in a table that is whole.
+                let counts = names_counts.get_or_insert_with(|| names_counts_of(name_to_id));
+                if counts.get(id).is_some_and(|count| *count > 1) {
                     collided = true;
                     continue;
                 }
@@ -260,7 +273,7 @@ impl KindCheck<'_> {
                     "Duplicate forward {kind} mapping {name_text} -> {id_text} and {other_text} -> {found_text}"
                 ));
             }
-            self.restore_reverse(&mut maps.id_to_name, name, id);
+            self.restore_reverse(id_to_name, name, id);
         }
         collided
     }

@@ -205,3 +205,16 @@ fn a_uid_of_several_names_has_one_after_each_step() {
         }
     }
 }
+
+/// Each mismatch asks how many names a UID has; counted anew each time, this grew with the square of the names.
+#[test]
+fn many_names_of_one_uid_take_no_time() {
+    let names: Vec<Cell> = (0..30_000).map(|number| forward(&format!("n{number:05}"), 1)).collect();
+    let mut cells = names.clone();
+    cells.extend([reverse(1, "n00000"), counter(&9u64.to_be_bytes())]);
+    let report = run(&cells, true);
+    assert_eq!(report.errors_count, 2 * (names.len() as u64 - 1));
+    let left = mended(&cells, &report.mends);
+    let named: Vec<&Cell> = left.iter().filter(|cell| cell.1 == b"id" && cell.3 == [0, 0, 1]).collect();
+    assert!(matches!(&named[..], [cell] if cell.0.starts_with(b"fsck.n00000.n00001.") && cell.0.ends_with(b".000001")));
+}
