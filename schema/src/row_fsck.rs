@@ -351,7 +351,8 @@ impl RowFsck {
             let (same, bad) = same.split_at(if readable > 0 { readable } else { same.len() });
             let Some((keep, others)) = same.split_first() else { continue };
             self.counts.valid_points += 1;
-            let has_rivals = !others.is_empty() && !self.options.resolve_duplicates;
+            let has_rivals = (!others.is_empty() && !self.options.resolve_duplicates)
+                || (!bad.is_empty() && !self.options.delete_bad_values);
             self.check_value(key, keep, has_rivals, row);
             for dp in bad {
                 self.check_value(key, dp, false, row);
@@ -399,8 +400,8 @@ impl RowFsck {
         }
     }
 
-    /// Checks a value; what is right, or made right, goes into the fold. A point that has rivals, duplicates that are to stay, gets
-    /// no other column: it might take the place of one, or be newer than they are.
+    /// Checks a value; what is right, or made right, goes into the fold. A point that has rivals, duplicates or values that cannot be
+    /// read which are to stay, gets no other column: it might take the place of one, or be newer than they are.
     fn check_value(&mut self, key: &[u8], dp: &Dp<'_>, has_rivals: bool, row: &mut Row<'_>) {
         let qualifier = dp.point.qualifier;
         match value::check(qualifier.kind, dp.point.value) {

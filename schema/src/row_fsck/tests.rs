@@ -207,6 +207,22 @@ fn of_duplicates_that_stay_none_is_shortened() {
     }
 }
 
+/// What cannot be read stays until it may be deleted: the shorter name may be its own.
+#[test]
+fn a_value_that_cannot_be_read_and_stays_is_not_written_over() {
+    let eight: (&[u8], &[u8]) = (&[0, 7], &[0, 0, 0, 0, 0, 0, 0, 5]);
+    for bad in [(&[0, 0][..], &[1, 2, 3][..]), (&[0, 3], &[1, 2, 3])] {
+        let row = cells(&[eight, bad]);
+        for resolve_duplicates in [true, false] {
+            let options = RowFsckOptions { delete_bad_values: false, resolve_duplicates, ..ALL };
+            let (mend, fsck) = run(&row, options);
+            assert!(mend.is_empty(), "{mend:?}");
+            assert_eq!((fsck.counts().bad_values, fsck.counts().vle, fsck.counts().vle_fixed), (1, 1, 0));
+        }
+        assert_eq!(mended(&row, &run(&row, ALL).0), cells(&[(&[0, 0], &[5])]));
+    }
+}
+
 /// OpenTSDB drops an integer that needs its 8 bytes when it folds a row.
 #[test]
 fn a_fold_loses_no_point() {
