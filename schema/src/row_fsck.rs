@@ -38,7 +38,7 @@ pub struct RowFsckOptions {
     pub delete_orphans: bool,
     /// Deletes columns that nobody knows.
     pub delete_unknown_columns: bool,
-    /// Deletes points whose values cannot be read.
+    /// Deletes points whose values cannot be read; those that readers can read, by their own length, are written anew.
     pub delete_bad_values: bool,
     /// Deletes rows whose keys are none.
     pub delete_bad_rows: bool,
@@ -423,6 +423,16 @@ impl RowFsck {
                 self.tell(severity, text);
                 self.counts.bad_encodings_fixed += u64::from(self.options.fix);
                 self.rewrite(dp, qualifier, &value, row);
+            }
+            value::Verdict::OfOwnLength { kind, value, text } => {
+                self.error(format!("{text}\n\t{}", place(key, &dp.cell)));
+                self.counts.bad_values += 1;
+                if has_rivals || row.has_appended || !(self.options.fix && self.options.delete_bad_values) {
+                    row.unmended = true;
+                } else {
+                    self.counts.bad_values_deleted += 1;
+                    self.rewrite(dp, Qualifier { kind, ..qualifier }, &value, row);
+                }
             }
             value::Verdict::Bad { text } => {
                 self.error(format!("{text}\n\t{}", place(key, &dp.cell)));

@@ -56,7 +56,7 @@ pub(super) struct FsckTool {
     /// Delete columns that do not belong to OpenTSDB
     #[arg(long)]
     delete_unknown_columns: bool,
-    /// Delete points whose values cannot be read
+    /// Delete points whose values cannot be read, mend those that only their own length tells
     #[arg(long)]
     delete_bad_values: bool,
     /// Delete rows whose keys are none

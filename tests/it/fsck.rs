@@ -123,7 +123,7 @@ fn c_fsck_columns_of_a_later_version_stay() {
     assert_eq!(damaged.points(), ["1356998450 7"]);
 }
 
-/// `FSCK-VALUE`: floats of wrong widths, integers of wrong widths.
+/// `FSCK-VALUE`: floats of wrong widths, integers of wrong widths. Those that readers read by their own width stay.
 #[test]
 fn c_fsck_values_that_cannot_be_known_go() {
     let cells = [
@@ -133,7 +133,8 @@ fn c_fsck_values_that_cannot_be_known_go() {
         (ROW, "0031", "01"),
         (ROW, "0042", "010203"),
     ];
-    check(&cells, "Unparseable Datapoint Values", 5, &["--fix", "--delete-bad-values"], &[]);
+    let left = ["1356998401 1.0", "1356998403 1"];
+    check(&cells, "Unparseable Datapoint Values", 5, &["--fix", "--delete-bad-values"], &left);
 }
 
 /// `FSCK-FLOAT`: 4 bytes on 8, padded and sign-extended.

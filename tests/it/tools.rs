@@ -299,12 +299,16 @@ fn query_and_scan_answer_as_opentsdbs() {
     replay("points", false, &|_, _| {});
 }
 
-/// Rule `C-FSCK`. OpenTSDB's scan shows an annotation's time wrongly.
+/// Rule `C-FSCK`. OpenTSDB's scan shows an annotation's time wrongly. Its fsck deletes the points of the seconds 4 and 6, whose values
+/// readers can read by their own length: the joined cell has four points there and six here, and the table ten and twelve.
 #[test]
 fn fsck_finds_and_mends_as_opentsdbs() {
     replay("fsck", true, &|line, lines| {
         if line.starts_with("scan") {
-            lines.retain(|line| !line.contains("{}"));
+            let lost = ["{}", "= 4 values:", "= 6 values:", "    [0, 75]\t", "    [0, 96]\t"];
+            lines.retain(|line| !lost.iter().any(|of_lost| line.contains(of_lost)));
+        } else {
+            lines.retain(|line| !line.ends_with("Valid Datapoints: 10") && !line.ends_with("Valid Datapoints: 12"));
         }
     });
 }

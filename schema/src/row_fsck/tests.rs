@@ -1,11 +1,15 @@
 //! Rule C-FSCK: each kind of damage that OpenTSDB's fsck knows is found, left alone without `fix`, and mended with it.
 
+use proptest::prelude::Strategy as _;
+
 use super::*;
 use crate::{Duplicates, RowPoints, Salting, UidWidths, Value};
 
 const KEY: [u8; 13] = [0, 0, 1, 0x50, 0xE2, 0x27, 0, 0, 0, 1, 0, 0, 1];
 
-type Cells = Vec<(Vec<u8>, Vec<u8>)>;
+type Slices<'a> = (&'a [u8], &'a [u8]);
+type Column = (Vec<u8>, Vec<u8>);
+type Cells = Vec<Column>;
 
 const ALL: RowFsckOptions = RowFsckOptions {
     fix: true,
@@ -35,16 +39,27 @@ fn run(cells: &Cells, options: RowFsckOptions) -> (RowMend, RowFsck) {
 }
 
 /// What readers see of the cells: milliseconds into the row and value.
-fn points(cells: &Cells) -> Vec<(u32, Value)> {
+fn points(cells: &[Column]) -> Vec<(u32, Value)> {
+    let mut points = RowPoints::default();
+    decode(cells, &mut points).unwrap();
+    (0..points.len()).map(|at| (points.offsets_ms()[at], points.value(at).unwrap())).collect()
+}
+
+/// The same bit for bit; `None` where a cell cannot be read.
+fn read(cells: &[Column]) -> Option<Vec<(u32, u64)>> {
+    let mut points = RowPoints::default();
+    decode(cells, &mut points).ok()?;
+    Some(points.offsets_ms().iter().copied().zip(points.values().iter().copied()).collect())
+}
+
+fn decode(cells: &[Column], points: &mut RowPoints) -> crate::Result<()> {
     let cells = (1..).zip(cells).map(|(time, (qualifier, value))| RowCell {
         qualifier,
         value,
         timestamp: Timestamp(time),
         seq: SeqNo(time),
     });
-    let mut points = RowPoints::default();
-    points.decode(cells, Duplicates::NewestWins).unwrap();
-    (0..points.len()).map(|at| (points.offsets_ms()[at], points.value(at).unwrap())).collect()
+    points.decode(cells, Duplicates::NewestWins)
 }
 
 fn mended(cells: &Cells, mend: &RowMend) -> Cells {
@@ -137,10 +152,10 @@ fn floats_of_early_versions_are_repaired() {
 fn values_that_cannot_be_known_go() {
     let bad: [(&[u8], &[u8], &str); 5] = [
         (&[0, 0x0B], &[0, 0, 0, 1, 0x3F, 0x80, 0, 0], "the first four bytes were not zeroed"),
-        (&[0, 0x0F], &[0x3F, 0x80, 0, 0], "marked as 8 bytes long but was only 4 bytes."),
         (&[0, 0x0B], &[1, 2], "either on 4 or 8 bytes, but it's on 2 bytes."),
-        (&[0, 0x01], &[1], "The integer value is 1 bytes long but should be 2 bytes."),
+        (&[0, 0x01], &[1, 2, 3], "The integer value is 3 bytes long but should be 2 bytes."),
         (&[0, 0x02], &[1, 2, 3], "The integer value is 3 bytes long"),
+        (&[0, 0x01], &[], "The integer value is 0 bytes long"),
     ];
     for (qualifier, value, text) in bad {
         let point: (&[u8], &[u8]) = (&[0x00, 0x10], &[7]);
@@ -149,13 +164,67 @@ fn values_that_cannot_be_known_go() {
     check(&[(&[5, 0, 0], &[0, 0, 1, 0])], 1, "append data point");
 }
 
+/// Readers take a lone value by its own length: it is no less a point for the qualifier that it has.
+#[test]
+fn values_of_another_length_than_is_told_get_a_qualifier_that_tells_it() {
+    let told: [(Slices<'_>, Slices<'_>, &str); 7] = [
+        (
+            (&[0, 0x0F], &[0x3F, 0x80, 0, 0]),
+            (&[0, 0x0B], &[0x3F, 0x80, 0, 0]),
+            "marked as 8 bytes long but was only 4 bytes.",
+        ),
+        (
+            (&[0, 9], &[0x40, 0, 0, 0, 0, 0, 0, 0]),
+            (&[0, 0x0F], &[0x40, 0, 0, 0, 0, 0, 0, 0]),
+            "marked as 2 bytes long but was 8",
+        ),
+        ((&[0, 1], &[1]), (&[0, 0], &[1]), "The integer value is 1 bytes long but should be 2 bytes."),
+        ((&[0, 0], &[1, 0]), (&[0, 1], &[1, 0]), "The integer value is 2 bytes long but should be 1 bytes."),
+        ((&[0, 0], &[0, 0, 0, 0, 0, 0, 1, 0]), (&[0, 1], &[1, 0]), "The integer value is 8 bytes long"),
+        (
+            (&[0, 3], &[0, 0, 0, 1, 0, 0, 0, 0]),
+            (&[0, 7], &[0, 0, 0, 1, 0, 0, 0, 0]),
+            "The integer value is 8 bytes long",
+        ),
+        ((&[0xF0, 0, 0x40, 1], &[5]), (&[0xF0, 0, 0x40, 0], &[5]), "The integer value is 1 bytes long"),
+    ];
+    let point: Slices<'_> = (&[0x00, 0x10], &[7]);
+    for (odd, own, text) in told {
+        let before = cells(&[odd, point]);
+        assert_eq!(check(&[odd, point], 1, text), cells(&[point, own]));
+        for compact in [false, true] {
+            let (mend, fsck) = run(&before, RowFsckOptions { compact, ..ALL });
+            assert_eq!(points(&mended(&before, &mend)), points(&before));
+            assert_eq!((fsck.counts().bad_values, fsck.counts().fixed()), (1, 1));
+        }
+        assert!(run(&before, RowFsckOptions { delete_bad_values: false, ..ALL }).0.is_empty());
+    }
+}
+
+/// Beside duplicates that stay and append cells it would become the newest.
+#[test]
+fn a_value_of_another_length_with_rivals_stays() {
+    let [other, odd]: [Slices<'_>; 2] = [(&[0, 0], &[4]), (&[0, 1], &[9])];
+    for row in [cells(&[other, odd]), cells(&[odd, other])] {
+        let options = RowFsckOptions { resolve_duplicates: false, ..ALL };
+        for first_write_wins in [true, false] {
+            assert!(run(&row, RowFsckOptions { first_write_wins, ..options }).0.is_empty());
+        }
+        let newest = points(&row);
+        assert_eq!(points(&mended(&row, &run(&row, ALL).0)), newest);
+    }
+    let (mend, fsck) = run(&cells(&[odd, (&[5, 0, 0], &[0, 0x10, 9])]), ALL);
+    assert!(mend.is_empty(), "{mend:?}");
+    assert_eq!((fsck.counts().bad_values, fsck.counts().fixed()), (1, 0));
+}
+
 /// A point never gives way to what is none, however much newer that is.
 #[test]
 fn of_duplicates_the_newest_that_can_be_read_stays() {
     let bad: (&[u8], &[u8]) = (&[0, 3], &[1, 2, 3]);
     let left = check(&[(&[0, 0], &[42]), bad], 1, "The integer value is 3 bytes long");
     assert_eq!(left, cells(&[(&[0, 0], &[42])]));
-    let left = check(&[(&[0, 0, 0, 0x10], &[1, 2, 0]), (&[0, 1], &[9])], 1, "The integer value is 1 bytes long");
+    let left = check(&[(&[0, 0, 0, 0x10], &[1, 2, 0]), (&[0, 1], &[9; 3])], 1, "The integer value is 3 bytes long");
     assert_eq!(left, cells(&[(&[0, 0, 0, 0x10], &[1, 2, 0])]));
     let left = check(&[(&[0, 0], &[1]), (&[0, 1], &[1, 0]), bad], 2, "More than one column");
     assert_eq!(left, cells(&[(&[0, 1], &[1, 0])]));
@@ -163,7 +232,7 @@ fn of_duplicates_the_newest_that_can_be_read_stays() {
     let keep_values = RowFsckOptions { delete_bad_values: false, ..ALL };
     assert!(run(&cells(&[(&[0, 0], &[42]), bad]), keep_values).0.is_empty());
     // Where none can be read none stays, and each is counted once.
-    assert_eq!(check(&[(&[0, 1], &[1]), bad], 2, "The integer value is 3 bytes long"), cells(&[]));
+    assert_eq!(check(&[(&[0, 1], &[1; 3]), bad], 2, "The integer value is 3 bytes long"), cells(&[]));
 }
 
 #[test]
@@ -277,6 +346,23 @@ fn rows_without_a_key_or_names_go_when_asked() {
 }
 
 proptest::proptest! {
+    /// Points that can be read are never lost, nor changed: not by what a mend deletes, nor by what it writes.
+    #[test]
+    fn no_point_that_readers_can_read_is_lost(
+        row in proptest::collection::btree_map(
+            (0u8..4, 0u8..16).prop_map(|(second, flags)| vec![0, second << 4 | flags]),
+            proptest::collection::vec(proptest::prelude::any::<u8>(), 1..9),
+            1..6,
+        ),
+        compact: bool,
+    ) {
+        let row: Cells = row.into_iter().collect();
+        // Of one that cannot be read nobody can say what readers see.
+        let before: Cells = row.into_iter().filter(|cell| read(std::slice::from_ref(cell)).is_some()).collect();
+        let after = mended(&before, &run(&before, RowFsckOptions { compact, ..ALL }).0);
+        proptest::prop_assert_eq!(read(&after), read(&before), "{:02x?} {:02x?}", before, after);
+    }
+
     /// Whatever bytes: no panic, and what is mended has no error left.
     #[test]
     fn any_row_is_mended_to_one_without_errors(
@@ -290,6 +376,9 @@ proptest::proptest! {
         let before: Cells = row.into_iter().collect();
         let options = RowFsckOptions { compact, ..ALL };
         let after = mended(&before, &run(&before, options).0);
-        proptest::prop_assert_eq!(run(&after, options).1.counts().errors(), 0, "{:02x?} {:02x?}", before, after);
+        let errors = run(&after, options).1.counts().errors();
+        // A point beside an append cell gets no other column, whatever its own tells.
+        let has_appended = before.iter().any(|(qualifier, _)| ColumnKind::of(qualifier) == ColumnKind::Appended);
+        proptest::prop_assert!(errors == 0 || has_appended, "{:02x?} {:02x?}", before, after);
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a point's value is what its qualifier says.
 
-use crate::value::{Value, decode_word};
+use crate::value::{Value, decode_word, repair_lone};
 use crate::{Door, InlineBytes, PointKind, Severity, StoredPoint, ValueBytes};
 
 /// What is to be done about a value.
@@ -12,6 +12,8 @@ pub(super) enum Verdict {
     Shorter { kind: PointKind, value: ValueBytes },
     /// A float that early versions wrote wrongly.
     Repaired { value: ValueBytes, severity: Severity, text: &'static str },
+    /// Its length is not the one that is told, and readers take it by its own: the kind that tells that.
+    OfOwnLength { kind: PointKind, value: ValueBytes, text: String },
     /// It cannot be known what it was.
     Bad { text: String },
 }
@@ -23,7 +25,27 @@ pub(super) fn is_readable(point: &StoredPoint<'_>) -> bool {
 
 /// Checks a value against its kind.
 pub(super) fn check(kind: PointKind, value: &[u8]) -> Verdict {
+    match check_as_told(kind, value) {
+        Verdict::Bad { text } => match of_own_length(kind, value) {
+            Some((kind, value)) => Verdict::OfOwnLength { kind, value, text },
+            None => Verdict::Bad { text },
+        },
+        verdict => verdict,
+    }
+}
+
+fn check_as_told(kind: PointKind, value: &[u8]) -> Verdict {
     if kind.is_float() { check_float(kind, value) } else { check_integer(kind, value) }
+}
+
+/// What readers make of a lone value of another length than is told (rule S-VAL-FLOATFIX), on as few bytes as it takes.
+fn of_own_length(kind: PointKind, value: &[u8]) -> Option<(PointKind, ValueBytes)> {
+    let (kind, value) = repair_lone(kind, value)?;
+    match check_as_told(kind, value) {
+        Verdict::Good => Some((kind, InlineBytes::new(value))),
+        Verdict::Shorter { kind, value } => Some((kind, value)),
+        _ => None,
+    }
 }
 
 fn check_float(kind: PointKind, value: &[u8]) -> Verdict {
@@ -50,6 +72,9 @@ fn check_float(kind: PointKind, value: &[u8]) -> Verdict {
             text: "This floating point value was marked as 8 bytes long but was only 4 bytes.".to_owned(),
         },
         _ if decode_word(kind, value).is_some() => Verdict::Good,
+        _ if matches!(found, 4 | 8) => Verdict::Bad {
+            text: format!("This floating point value was marked as {told} bytes long but was {found} bytes."),
+        },
         _ => Verdict::Bad {
             text: format!(
                 "This floating point value must be encoded either on 4 or 8 bytes, but it's on {found} bytes."
