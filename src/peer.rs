@@ -14,6 +14,8 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 const ROOM_BYTES_MAX: u64 = 16 << 20;
 /// The longest line of a head.
 const LINE_BYTES_MAX: u64 = 16 << 10;
+/// The most that an answer's head and trailers have together.
+const HEAD_BYTES_MAX: u64 = 256 << 10;
 
 /// `HOST:PORT` of `http://HOST:PORT`, `http://HOST` or either without the scheme; port 4242 unless told.
 ///
@@ -84,14 +86,15 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// The connection's; what is no HTTP; an answer that is too long.
+    /// The connection's; what is no HTTP; an answer, or a head, that is too long.
     pub(crate) fn answer(&mut self) -> io::Result<Answer> {
-        let status = self.line()?;
+        let mut head_room = HEAD_BYTES_MAX;
+        let status = self.line(&mut head_room)?;
         let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
         let status = status.ok_or_else(|| io::Error::other("the answer is no HTTP"))?;
         let (mut length, mut chunked, mut closes) = (0, false, false);
         loop {
-            let line = self.line()?.to_ascii_lowercase();
+            let line = self.line(&mut head_room)?.to_ascii_lowercase();
             match line.split_once(':').map(|(name, value)| (name, value.trim())) {
                 Some(("content-length", value)) => length = value.parse().map_err(io::Error::other)?,
                 Some(("transfer-encoding", value)) => chunked = value == "chunked",
@@ -108,26 +111,35 @@ impl Reader {
             return Ok(Answer { status, body, closes });
         }
         loop {
-            let size = u64::from_str_radix(self.line()?.trim(), 16).map_err(io::Error::other)?;
-            self.add(&mut body, size)?;
-            self.line()?;
+            let mut chunk_room = LINE_BYTES_MAX;
+            let size = u64::from_str_radix(self.line(&mut chunk_room)?.trim(), 16).map_err(io::Error::other)?;
             if size == 0 {
-                return Ok(Answer { status, body, closes });
+                break;
             }
+            self.add(&mut body, size)?;
+            self.line(&mut chunk_room)?;
         }
+        // Trailers tell nothing that is asked for here; the empty line behind them ends the answer.
+        while !self.line(&mut head_room)?.is_empty() {}
+        Ok(Answer { status, body, closes })
     }
 
-    fn line(&mut self) -> io::Result<String> {
+    /// The next line without its end. Its bytes are taken off `room`.
+    fn line(&mut self, room: &mut u64) -> io::Result<String> {
+        let bytes_max = LINE_BYTES_MAX.min(*room);
         let mut line = Vec::new();
-        self.0.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
-        if line.pop() != Some(b'\n') {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        let read = self.0.by_ref().take(bytes_max).read_until(b'\n', &mut line)? as u64;
+        *room -= read;
+        match line.pop() {
+            Some(b'\n') => Ok(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()),
+            _ if read == bytes_max => Err(io::Error::other("the answer's head is too long")),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
-        Ok(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned())
     }
 
+    /// Reads so many bytes into `body`, unless it would be too long with them.
     fn add(&mut self, body: &mut Vec<u8>, length: u64) -> io::Result<()> {
-        if body.len() as u64 + length > ANSWER_BYTES_MAX {
+        if length > ANSWER_BYTES_MAX.saturating_sub(body.len() as u64) {
             return Err(io::Error::other("the answer is too long"));
         }
         let read = self.0.by_ref().take(length).read_to_end(body)? as u64;
@@ -181,6 +193,43 @@ mod tests {
             let found = reader.answer().unwrap().refusal().map_err(|cause| cause.to_string());
             assert_eq!(found.as_ref().map(Option::as_deref).map_err(String::as_str), refusal);
         }
+    }
+
+    /// What the reader makes of two answers.
+    fn read(said: &[u8]) -> io::Result<Vec<Answer>> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut reader = Reader::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let mut server = listener.accept().unwrap().0;
+        std::thread::scope(move |scope| {
+            // Writing ends with an error where the reader gave up and is gone.
+            scope.spawn(move || server.write_all(said).is_ok());
+            Ok(vec![reader.answer()?, reader.answer()?])
+        })
+    }
+
+    #[test]
+    fn an_answer_of_any_length_is_bounded() {
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let line = format!("X-More: {}\r\n", "x".repeat(1_000));
+        for said in [
+            format!("{chunked}1\r\nx\r\nffffffffffffffff\r\n"),
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", u64::MAX),
+            format!("HTTP/1.1 200 OK\r\n{}", line.repeat(1_000)),
+            format!("{chunked}0\r\n{}", line.repeat(1_000)),
+            format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(100_000)),
+        ] {
+            let cause = read(said.as_bytes()).unwrap_err().to_string();
+            assert!(cause.ends_with("is too long"), "{cause}: {said:.60}");
+        }
+    }
+
+    #[test]
+    fn an_answer_ends_behind_its_trailers() {
+        let first = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n0\r\nA: 1\r\nB: 2\r\n\r\n";
+        let second = "HTTP/1.1 204 No Content\r\n\r\n";
+        let answers = read(format!("{first}{second}").as_bytes()).unwrap();
+        assert_eq!(answers.iter().map(|answer| answer.status).collect::<Vec<_>>(), [200, 204]);
+        assert_eq!(answers[0].body, b"one");
     }
 
     #[test]
