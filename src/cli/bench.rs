@@ -155,7 +155,8 @@ impl Set {
 
     /// Prints the report and writes its files; requests that failed end the command.
     fn tell(&self, unit: &'static str, lines: Vec<Line>) -> Result<(), Failure> {
-        let command = std::env::args().collect::<Vec<_>>().join(" ");
+        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        let command = words.collect::<Vec<_>>().join(" ");
         let start = self.workload(0, 0).start_s;
         let report = Report { command, url: self.url.clone(), start, unit, lines };
         print(&report.table())?;

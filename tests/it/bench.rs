@@ -1,5 +1,9 @@
 //! `basalt bench` against the daemon: what it says that it wrote is there.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::Command;
+
 use crate::daemon::{Daemon, run};
 
 /// A run's JSON report, and its standard output.
@@ -43,6 +47,19 @@ fn an_end_by_time_leaves_points() {
     let (report, _) = bench(&daemon, &["ingest", "--hosts", "7", "--span", "1000000000", "--seconds", "1"]);
     let done = report["lines"][0]["done"].as_u64().unwrap();
     assert!(done > 0 && done < 7 * 10 * 100_000_000, "{report}");
+}
+
+/// A file's name may be any bytes: the report has what of them is text.
+#[test]
+fn a_word_that_is_no_text_costs_no_report() {
+    let (daemon, folder) = (Daemon::memory(), tempfile::tempdir().unwrap());
+    let json = folder.path().join(OsStr::from_bytes(b"r\xff.json"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_basalt"));
+    command.args(["bench", "ingest", "--url", &format!("http://127.0.0.1:{}", daemon.port())]).args(SET);
+    let output = command.arg("--json").arg(&json).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    assert!(report["command"].as_str().unwrap().ends_with("r\u{fffd}.json"), "{report}");
 }
 
 #[test]
