@@ -141,11 +141,12 @@ impl Bench {
 }
 
 impl Set {
-    fn workload(&self, late_percent: u64, decimals: u32) -> Workload {
+    /// The set, at the second `now_s`, which says when yesterday ended.
+    fn workload(&self, now_s: u64, late_percent: u64, decimals: u32) -> Workload {
         Workload {
             seed: self.seed,
             hosts: self.hosts,
-            start_s: self.start.unwrap_or_else(|| (now_s() / DAY_S * DAY_S).saturating_sub(self.span)),
+            start_s: self.start.unwrap_or_else(|| (now_s / DAY_S * DAY_S).saturating_sub(self.span)),
             step_s: self.step,
             span_s: self.span,
             late_percent,
@@ -153,20 +154,23 @@ impl Set {
         }
     }
 
-    /// Prints the report and writes its files; requests that failed end the command.
-    fn tell(&self, unit: &'static str, lines: Vec<Line>) -> Result<(), Failure> {
+    /// The report of a run on the set that begins with the second `start`, whatever the clock says since.
+    fn report(&self, unit: &'static str, start: u64, lines: Vec<Line>) -> Report {
         let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
         let command = words.collect::<Vec<_>>().join(" ");
-        let start = self.workload(0, 0).start_s;
-        let report = Report { command, url: self.url.clone(), start, unit, lines };
+        Report { command, url: self.url.clone(), start, unit, lines }
+    }
+
+    /// Prints the report and writes its files; requests that failed end the command.
+    fn tell(&self, report: &Report) -> Result<(), Failure> {
         print(&report.table())?;
         if let Some(path) = &self.json {
-            let json = serde_json::to_string_pretty(&report)
+            let json = serde_json::to_string_pretty(report)
                 .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write the report: {cause}")))?;
             keep(path, &(json + "\n"))?;
         }
         if let Some(path) = &self.html {
-            keep(path, &page::page(&report))?;
+            keep(path, &page::page(report))?;
         }
         match report.failed() {
             0 => Ok(()),
@@ -195,32 +199,33 @@ impl Ingest {
             connections: self.set.connections.unwrap_or(4),
             rate: self.rate,
             time_max: (self.seconds > 0).then(|| Duration::from_secs(self.seconds)),
-            workload: self.set.workload(self.late, self.decimals),
+            workload: self.set.workload(now_s(), self.late, self.decimals),
         };
         let name = match self.protocol {
             Protocol::Json => "put",
             Protocol::Telnet => "telnet put",
         };
         let line = measured(name, "points", plan.workload.points(), |done| ingest::run(&plan, done))?;
-        self.set.tell("points", vec![line])
+        self.set.tell(&self.set.report("points", plan.workload.start_s, vec![line]))
     }
 }
 
 impl Query {
     fn run(self) -> Result<(), Failure> {
+        let now_s = now_s();
         let plan = query::Plan {
             address: peer::address(&self.set.url)?,
             connections: self.set.connections.unwrap_or(1),
             count: self.count,
-            workload: self.set.workload(0, 0),
-            now_s: now_s(),
+            workload: self.set.workload(now_s, 0, 0),
+            now_s,
         };
         let kinds = self.kinds()?;
         let lines = kinds
             .iter()
             .map(|kind| measured(kind.name, "queries", plan.count_of(kind), |done| query::run(&plan, kind, done)));
         let lines = lines.collect::<Result<_, _>>()?;
-        self.set.tell("queries", lines)
+        self.set.tell(&self.set.report("queries", plan.workload.start_s, lines))
     }
 
     fn kinds(&self) -> Result<Vec<Kind>, Failure> {
@@ -268,4 +273,32 @@ fn measured(
     bar.finish_and_clear();
     let (took, cpu) = (begun.elapsed(), own_cpu().saturating_sub(cpu));
     Ok(Line::new(name, &seen?, took, cpu))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set() -> Set {
+        Set {
+            url: "http://127.0.0.1:1".to_owned(),
+            hosts: 8,
+            start: None,
+            step: 10,
+            span: 3_600,
+            seed: 1,
+            connections: None,
+            json: None,
+            html: None,
+        }
+    }
+
+    /// A run over midnight wrote the day before; so did one whose clock was set since.
+    #[test]
+    fn a_report_names_the_second_that_was_written_from() {
+        let workload = set().workload(20_000 * DAY_S - 1, 0, 0);
+        assert_eq!(workload.start_s, 19_999 * DAY_S - 3_600);
+        assert_eq!(set().report("points", workload.start_s, Vec::new()).start, workload.start_s);
+        assert_eq!(Set { start: Some(5), ..set() }.workload(20_000 * DAY_S, 0, 0).start_s, 5);
+    }
 }
