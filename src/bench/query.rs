@@ -170,7 +170,10 @@ pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Recorder
             recorder.sent_bytes += body.len() as u64;
             recorder.answer_bytes += answer.body.len() as u64;
             match answer.refusal().map_err(lost)? {
-                None => recorder.answered(begun.elapsed(), asked.elapsed(), 1),
+                None => {
+                    recorder.answered(begun.elapsed(), asked.elapsed(), 1);
+                    recorder.empty += u64::from(answer.body.trim_ascii() == b"[]");
+                }
                 Some(why) => recorder.refused(why),
             }
             done.fetch_add(1, Ordering::Relaxed);

@@ -20,6 +20,8 @@ pub(crate) struct Recorder {
     pub(crate) sent_bytes: u64,
     pub(crate) answer_bytes: u64,
     pub(crate) failed: u64,
+    /// Answers that had nothing in them.
+    pub(crate) empty: u64,
     /// Requests that were due and not sent when the run ended.
     pub(crate) unsent: u64,
     /// What was said of the first request that failed.
@@ -37,6 +39,7 @@ impl Default for Recorder {
             sent_bytes: 0,
             answer_bytes: 0,
             failed: 0,
+            empty: 0,
             unsent: 0,
             first_failure: None,
         }
@@ -91,6 +94,7 @@ impl Recorder {
         self.sent_bytes += other.sent_bytes;
         self.answer_bytes += other.answer_bytes;
         self.failed += other.failed;
+        self.empty += other.empty;
         self.unsent += other.unsent;
         self.first_failure = self.first_failure.take().or_else(|| other.first_failure.clone());
     }
@@ -162,9 +166,10 @@ mod tests {
         }
         two.answered(Duration::from_secs(2), Duration::from_millis(500), 7);
         two.refused("500 no".to_owned());
+        two.empty += 1;
         two.unsent(Duration::from_millis(200));
         one.add(&two);
-        assert_eq!((one.done, one.requests, one.failed, one.unsent), (507, 102, 1, 1));
+        assert_eq!((one.done, one.requests, one.failed, one.empty, one.unsent), (507, 102, 1, 1, 1));
         assert_eq!(one.seconds(), [495, 5, 7]);
         assert_eq!(one.first_failure.as_deref(), Some("500 no"));
         let latency = one.latency();

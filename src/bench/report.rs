@@ -28,6 +28,8 @@ pub(crate) struct Line {
     pub(crate) done: u64,
     pub(crate) requests: u64,
     pub(crate) failed: u64,
+    /// Answers that had nothing in them: they took the time of finding nothing.
+    pub(crate) empty: u64,
     /// Due and not sent when the run ended; what they had waited by then is among the latencies.
     pub(crate) unsent: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,6 +57,7 @@ impl Line {
             done: seen.done,
             requests: seen.requests,
             failed: seen.failed,
+            empty: seen.empty,
             unsent: seen.unsent,
             first_failure: seen.first_failure.clone(),
             seconds,
@@ -67,12 +70,23 @@ impl Line {
             latency_curve: seen.curve(),
         }
     }
+
+    /// Requests that were not refused.
+    fn answers(&self) -> u64 {
+        self.requests - self.failed
+    }
 }
 
 impl Report {
     /// Requests that were refused.
     pub(crate) fn failed(&self) -> u64 {
         self.lines.iter().map(|line| line.failed).sum()
+    }
+
+    /// Names of the lines whose every answer was empty: they measured nothing.
+    pub(crate) fn empty(&self) -> Vec<&str> {
+        let empty = self.lines.iter().filter(|line| line.empty > 0 && line.empty == line.answers());
+        empty.map(|line| line.name.as_str()).collect()
     }
 
     /// The table that people read.
@@ -104,6 +118,10 @@ impl Report {
         for line in self.lines.iter().filter(|line| line.failed > 0) {
             let said = line.first_failure.as_deref().unwrap_or_default();
             writeln!(text, "{}: {} of {} requests failed, first: {said}", line.name, line.failed, line.requests)
+                .unwrap_or_default();
+        }
+        for line in self.lines.iter().filter(|line| line.empty > 0) {
+            writeln!(text, "{}: {} of {} answers were empty", line.name, line.empty, line.answers())
                 .unwrap_or_default();
         }
         for line in self.lines.iter().filter(|line| line.unsent > 0) {

@@ -119,7 +119,7 @@ Examples:
   basalt bench query
   basalt bench query --kinds single-groupby-1-1-1,lastpoint --count 1000 --connections 4 --json report.json
 
-Exit codes: 0 done, 1 questions failed or the server is gone.")]
+Exit codes: 0 done, 1 questions failed, all answers of a kind were empty or the server is gone.")]
 pub(super) struct Query {
     #[command(flatten)]
     set: Set,
@@ -161,7 +161,7 @@ impl Set {
         Report { command, url: self.url.clone(), start, unit, lines }
     }
 
-    /// Prints the report and writes its files; requests that failed end the command.
+    /// Prints the report and writes its files; requests that failed, and questions that found nothing, end the command.
     fn tell(&self, report: &Report) -> Result<(), Failure> {
         print(&report.table())?;
         if let Some(path) = &self.json {
@@ -172,10 +172,15 @@ impl Set {
         if let Some(path) = &self.html {
             keep(path, &page::page(report))?;
         }
-        match report.failed() {
-            0 => Ok(()),
-            failed => Err(Failure::new(Exit::Failure, format!("{failed} requests failed"))),
-        }
+        let line = match (report.failed(), report.empty().join(", ")) {
+            (0, empty) if empty.is_empty() => return Ok(()),
+            (0, empty) => format!(
+                "all answers of {empty} were empty: give the --start and --hosts that the points were written with; \
+                 the JSON report of an ingest run names its start"
+            ),
+            (failed, _) => format!("{failed} requests failed"),
+        };
+        Err(Failure::new(Exit::Failure, line))
     }
 }
 

@@ -73,8 +73,26 @@ fn every_question_is_answered() {
         let heavy =
             ["double", "lastpoint", "high-cpu-all"].iter().any(|name| line["name"].as_str().unwrap().starts_with(name));
         assert_eq!(line["done"], if heavy { 1 } else { 3 }, "{line}");
+        assert_eq!(line["empty"], 0, "{line}");
         assert!(line["answer_bytes"].as_u64().unwrap() > 2 * line["done"].as_u64().unwrap(), "{line} found something");
     }
+}
+
+/// An answer of nothing is quick, and says nothing of the server. `lastpoint` looks back to whatever there is.
+#[test]
+fn questions_that_find_nothing_are_told() {
+    let (daemon, folder) = (Daemon::memory(), tempfile::tempdir().unwrap());
+    bench(&daemon, &[&["ingest"], &SET[..]].concat());
+    let (json, url) = (folder.path().join("r.json"), format!("http://127.0.0.1:{}", daemon.port()));
+    let kinds = ["--kinds", "single-groupby-1-1-1,lastpoint", "--count", "3", "--json", json.to_str().unwrap()];
+    let elsewhere = ["--hosts", "7", "--span", "600", "--start", "1604067200"];
+    let output = run(&[&["bench", "query", "--url", &url], &kinds[..], &elsewhere].concat());
+    let (table, line) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{table}{line}");
+    assert!(table.contains("single-groupby-1-1-1: 3 of 3 answers were empty\n"), "{table}");
+    assert!(line.contains("all answers of single-groupby-1-1-1 were empty: give the --start"), "{line}");
+    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!((&report["lines"][0]["empty"], &report["lines"][1]["empty"]), (&3.into(), &0.into()), "{report}");
 }
 
 #[test]
