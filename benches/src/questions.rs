@@ -239,7 +239,7 @@ fn load(all: &crate::Args, args: &Args, (kind, program): &Peer, start_s: u64) ->
     let server = Server::start(*kind, program, &all.dir)?;
     let (put, _) = kind.door(Door::Json).context("no such door")?;
     let status = Command::new(&all.basalt)
-        .args(["bench", "ingest", "--batch", "5000", "--connections", "4"])
+        .args(["bench", "ingest", "--batch", "5000"])
         .arg("--url")
         .arg(format!("http://127.0.0.1:{put}"))
         .args(["--hosts", &args.hosts.to_string(), "--start", &start_s.to_string()])

@@ -21,6 +21,8 @@ use crate::peer;
 
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
+/// Connections that write unless told.
+const WRITERS: u64 = 4;
 /// How often progress is shown.
 const SHOW_EVERY: Duration = Duration::from_millis(200);
 
@@ -54,7 +56,7 @@ struct Set {
     /// Chooses values, hosts and windows; the same seed is the same work
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Connections at once, a thread each
+    /// Connections at once, a thread each; those that write have hosts of their own, so at most one a host
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_024))]
     connections: Option<u64>,
     /// Write the report to this file as JSON
@@ -78,7 +80,7 @@ Examples:
   basalt bench ingest --batch 50 --connections 64 --rate 200000 --html report.html
   basalt bench ingest --url http://tsd:4242 --hosts 100 --span 10800 --parameters sync
 
-Exit codes: 0 done, 1 requests failed or the server is gone.")]
+Exit codes: 0 done, 1 requests failed or the server is gone, 2 more connections than hosts.")]
 pub(super) struct Ingest {
     #[command(flatten)]
     set: Set,
@@ -154,6 +156,25 @@ impl Set {
         }
     }
 
+    /// How many connections write.
+    ///
+    /// # Errors
+    ///
+    /// More than there are hosts: some would have nothing to write, and a rate is shared out among all.
+    fn writers(&self) -> Result<u64, Failure> {
+        match self.connections {
+            None => Ok(WRITERS.min(self.hosts)),
+            Some(count) if count <= self.hosts => Ok(count),
+            Some(count) => Err(Failure::new(
+                Exit::Usage,
+                format!(
+                    "a connection writes hosts of its own: {count} --connections need as many --hosts, not {}",
+                    self.hosts
+                ),
+            )),
+        }
+    }
+
     /// The report of a run on the set that begins with the second `start`, whatever the clock says since.
     fn report(&self, unit: &'static str, start: u64, lines: Vec<Line>) -> Report {
         let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
@@ -201,7 +222,7 @@ impl Ingest {
             gzip: self.gzip,
             parameters: self.parameters.clone(),
             batch: usize::try_from(self.batch).unwrap_or(usize::MAX),
-            connections: self.set.connections.unwrap_or(4),
+            connections: self.set.writers()?,
             rate: self.rate,
             time_max: (self.seconds > 0).then(|| Duration::from_secs(self.seconds)),
             workload: self.set.workload(now_s(), self.late, self.decimals),
@@ -305,5 +326,15 @@ mod tests {
         assert_eq!(workload.start_s, 19_999 * DAY_S - 3_600);
         assert_eq!(set().report("points", workload.start_s, Vec::new()).start, workload.start_s);
         assert_eq!(Set { start: Some(5), ..set() }.workload(20_000 * DAY_S, 0, 0).start_s, 5);
+    }
+
+    #[test]
+    fn no_connection_writes_without_a_host() {
+        for (connections, hosts, expected) in
+            [(None, 8, Some(4)), (None, 1, Some(1)), (Some(8), 8, Some(8)), (Some(9), 8, None)]
+        {
+            let found = Set { hosts, connections, ..set() }.writers();
+            assert_eq!(found.as_ref().ok(), expected.as_ref(), "{connections:?} of {hosts}");
+        }
     }
 }

@@ -102,6 +102,9 @@ fn what_cannot_be_is_said() {
     let output = run(&["bench", "query", "--url", &url, "--kinds", "nosuch"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("`nosuch` is no kind of question: single-groupby-1-1-1"));
+    let output = run(&["bench", "ingest", "--url", &url, "--hosts", "2", "--connections", "3"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("3 --connections need as many --hosts, not 2"));
     // Nothing was written: names are unknown.
     let output = run(&["bench", "query", "--url", &url, "--kinds", "single-groupby-1-1-1", "--count", "2"]);
     assert_eq!(output.status.code(), Some(1));

@@ -35,7 +35,7 @@ usage: cargo xtask beside [--rounds N] [--hosts N] [--span SECONDS] [--connectio
   --rounds       turns of each server (3); one before them is not told, of puts (by one connection count) as of questions
   --hosts        hosts of ten series each (100)
   --span         seconds that their points cover, one every 10 (7200)
-  --connections  connections that put, one after the other (4,32)
+  --connections  connections that put, one after the other (4,32); no more than hosts
   --batch        points a request (500)
   --asked        how often each question is asked a turn (10)
   --fix-duplicates  Basalt's setting of that name (true, as the OpenTSDB beside it has it): with it a request's points of
@@ -223,6 +223,8 @@ fn options(args: &[String]) -> Result<Options> {
         }
     }
     ensure!(options.rounds > 0 && options.asked > 0, "nothing to do\n{USAGE}");
+    let has_hosts = options.connections.iter().all(|count| *count <= options.hosts);
+    ensure!(has_hosts, "a connection puts hosts of its own: --connections need as many --hosts\n{USAGE}");
     Ok(options)
 }
 
@@ -251,5 +253,6 @@ mod tests {
         assert_eq!((options.rounds, options.connections, options.fix_duplicates), (1, vec![1, 64], false));
         assert!(super::options(&words("--rounds 0")).is_err());
         assert!(super::options(&words("--rounds")).is_err());
+        assert!(super::options(&words("--hosts 20 --connections 4,32")).is_err());
     }
 }
