@@ -15,25 +15,49 @@ pub(crate) mod query;
 pub(crate) mod recorder;
 pub(crate) mod report;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use self::recorder::Recorder;
 use crate::exit::{Exit, Failure};
 
 /// Clock ticks a second in `/proc`; `USER_HZ` is 100 on every Linux.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Runs `work` once a connection, each on a thread of its own, and gives what they made.
+/// What all connections saw.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) seen: Recorder,
+    /// From when the last of them was ready to the end of the last.
+    pub(crate) took: Duration,
+    /// What the client used of the processor meanwhile.
+    pub(crate) cpu: Duration,
+}
+
+/// Has each connection made ready, and when all are, has each work, from a moment that they share; both on a thread a
+/// connection. So what the client needs to begin counts as nobody's latency.
 ///
 /// # Errors
 ///
-/// The first that failed.
-pub(crate) fn on_threads<T: Send>(
+/// The first that could not be made ready, and then none works; the first that failed at work.
+pub(crate) fn run<T: Send>(
     connections: u64,
-    work: impl Fn(u64) -> Result<T, Failure> + Sync,
+    ready: impl Fn(u64) -> Result<T, Failure> + Sync,
+    work: impl Fn(u64, Instant, T) -> Result<Recorder, Failure> + Sync,
+) -> Result<Run, Failure> {
+    let ready = on_threads(0..connections, ready)?;
+    let (begun, cpu) = (Instant::now(), own_cpu());
+    let each = on_threads((0..connections).zip(ready), |(connection, ready)| work(connection, begun, ready))?;
+    Ok(Run { seen: Recorder::sum(&each), took: begun.elapsed(), cpu: own_cpu().saturating_sub(cpu) })
+}
+
+/// Runs `work` on each, every one on a thread of its own, and gives what they made, or the first failure.
+fn on_threads<I: Send, T: Send>(
+    each: impl Iterator<Item = I>,
+    work: impl Fn(I) -> Result<T, Failure> + Sync,
 ) -> Result<Vec<T>, Failure> {
     std::thread::scope(|scope| {
         let work = &work;
-        let threads: Vec<_> = (0..connections).map(|connection| scope.spawn(move || work(connection))).collect();
+        let threads: Vec<_> = each.map(|one| scope.spawn(move || work(one))).collect();
         let ended = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Failure::new(Exit::Failure, "BUG: a connection's thread panicked")))
         });
@@ -42,10 +66,37 @@ pub(crate) fn on_threads<T: Send>(
 }
 
 /// What this process used of the processor since it began, user and system together; nothing where there is no `/proc`.
-pub(crate) fn own_cpu() -> Duration {
+fn own_cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name in brackets may hold blanks; utime and stime are the 12th and 13th words after it.
     let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
     let ticks: u64 = after.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn a_run_begins_when_all_are_ready() {
+        let last = Mutex::new(None);
+        let make = |_| {
+            *last.lock().unwrap() = Some(Instant::now());
+            Ok(())
+        };
+        let work = |_, begun, ()| {
+            assert!(Some(begun) >= *last.lock().unwrap());
+            Ok(Recorder::default())
+        };
+        run(8, make, work).unwrap();
+    }
+
+    #[test]
+    fn none_works_where_one_is_not_ready() {
+        let make = |connection| if connection == 1 { Err(Failure::new(Exit::Failure, "no")) } else { Ok(()) };
+        assert_eq!(run(3, make, |_, _, ()| panic!("it works")).unwrap_err().line, "no");
+    }
 }

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::data::{Form, Workload};
+use super::Run;
+use super::data::{Form, Points, Workload};
 use super::recorder::Recorder;
 use crate::exit::{Exit, Failure};
 use crate::peer::{self, Reader};
@@ -52,18 +53,20 @@ pub(crate) struct Plan {
 /// # Errors
 ///
 /// A connection that cannot be had or is lost. Requests that are refused are counted.
-pub(crate) fn run(plan: &Plan, done: &AtomicU64) -> Result<Recorder, Failure> {
-    let begun = Instant::now();
-    let each = super::on_threads(plan.connections, |connection| {
-        let stream = peer::connect(&plan.address, PATIENCE)?;
+pub(crate) fn run(plan: &Plan, done: &AtomicU64) -> Result<Run, Failure> {
+    let ready = |connection| {
+        // Before it connects, so that the server waits for no series to be drawn.
+        let points = plan.workload.stream(connection, plan.connections);
+        Ok((points, peer::connect(&plan.address, PATIENCE)?))
+    };
+    super::run(plan.connections, ready, |connection, begun, (points, stream)| {
         let lost = |cause: std::io::Error| {
             Failure::new(Exit::Failure, format!("connection to {} lost: {cause}", plan.address))
         };
         Connection { plan, begun, done, recorder: Recorder::default(), body: Vec::new() }
-            .run(connection, stream)
+            .run(connection, points, stream)
             .map_err(lost)
-    })?;
-    Ok(Recorder::sum(&each))
+    })
 }
 
 struct Connection<'a> {
@@ -75,8 +78,7 @@ struct Connection<'a> {
 }
 
 impl Connection<'_> {
-    fn run(mut self, connection: u64, mut stream: TcpStream) -> std::io::Result<Recorder> {
-        let mut points = self.plan.workload.stream(connection, self.plan.connections);
+    fn run(mut self, connection: u64, mut points: Points, mut stream: TcpStream) -> std::io::Result<Recorder> {
         let mut reader = Reader::new(stream.try_clone()?);
         let form = if self.plan.protocol == Protocol::Json { Form::Json } else { Form::Lines };
         let mut packed = Vec::new();
@@ -213,7 +215,7 @@ mod tests {
         };
         let seen = std::thread::scope(|scope| {
             scope.spawn(|| serve(&listener, Duration::from_millis(1_200)));
-            run(&plan, &AtomicU64::new(0)).unwrap()
+            run(&plan, &AtomicU64::new(0)).unwrap().seen
         });
         assert_eq!((seen.requests, seen.unsent, seen.done), (1, 4, 10));
         // From 400 ms, of the last, to 1,200, of the first; at three digits.

@@ -114,6 +114,7 @@ fn add(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 mod tests {
     use std::time::Duration;
 
+    use super::super::Run;
     use super::super::recorder::Recorder;
     use super::*;
 
@@ -122,7 +123,7 @@ mod tests {
         for ms in 1..=5_000 {
             seen.answered(Duration::from_millis(ms), Duration::from_millis(ms % 40 + 1), 500);
         }
-        let line = Line::new("put <&>", &seen, Duration::from_secs(5), Duration::from_secs(1));
+        let line = Line::new("put <&>", &Run { seen, took: Duration::from_secs(5), cpu: Duration::from_secs(1) });
         Report {
             command: "basalt bench \"x\"".to_owned(),
             url: "http://h".to_owned(),
@@ -157,7 +158,8 @@ mod tests {
 
     #[test]
     fn a_run_of_nothing_has_a_page() {
-        let nothing = Line::new("n", &Recorder::default(), Duration::ZERO, Duration::ZERO);
+        let nothing = Run { seen: Recorder::default(), took: Duration::ZERO, cpu: Duration::ZERO };
+        let nothing = Line::new("n", &nothing);
         let report = Report { lines: vec![nothing], ..report() };
         let page = page(&report);
         assert!(!page.contains("NaN") && !page.contains("inf"), "{page}");

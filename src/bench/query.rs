@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use basalt_engine::io::{Rng as _, SplitMix};
 use serde_json::{Value, json};
 
+use super::Run;
 use super::data::{METRICS, Workload, draws};
 use super::recorder::Recorder;
 use crate::exit::{Exit, Failure};
@@ -145,12 +146,11 @@ impl Plan {
 /// # Errors
 ///
 /// A connection that cannot be had or is lost. Questions that are refused are counted.
-pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Recorder, Failure> {
-    let begun = Instant::now();
+pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Run, Failure> {
     let count = plan.count_of(kind);
     let next = AtomicU64::new(0);
-    let each = super::on_threads(plan.connections, |_| {
-        let mut stream = peer::connect(&plan.address, PATIENCE)?;
+    let ready = |_| peer::connect(&plan.address, PATIENCE);
+    super::run(plan.connections, ready, |_, begun, mut stream| {
         let lost = |cause: std::io::Error| {
             Failure::new(Exit::Failure, format!("connection to {} lost: {cause}", plan.address))
         };
@@ -178,8 +178,7 @@ pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Recorder
             }
             done.fetch_add(1, Ordering::Relaxed);
         }
-    })?;
-    Ok(Recorder::sum(&each))
+    })
 }
 
 #[cfg(test)]

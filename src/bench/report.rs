@@ -1,11 +1,11 @@
 //! What a run came to, as a table and as JSON.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use serde::Serialize;
 
-use super::recorder::{Latency, Recorder};
+use super::Run;
+use super::recorder::Latency;
 
 /// A whole run.
 #[derive(Debug, Serialize)]
@@ -48,8 +48,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(name: &str, seen: &Recorder, took: Duration, cpu: Duration) -> Self {
-        let seconds = took.as_secs_f64();
+    pub(crate) fn new(name: &str, run: &Run) -> Self {
+        let (seen, seconds) = (&run.seen, run.took.as_secs_f64());
         #[expect(clippy::cast_precision_loss, reason = "a rate for people; counts stay below 2⁵³")]
         let per_second = seen.done as f64 / seconds.max(1e-9);
         Self {
@@ -64,7 +64,7 @@ impl Line {
             per_second,
             sent_bytes: seen.sent_bytes,
             answer_bytes: seen.answer_bytes,
-            client_cpu_seconds: cpu.as_secs_f64(),
+            client_cpu_seconds: run.cpu.as_secs_f64(),
             latency: seen.latency(),
             done_each_second: seen.seconds().to_vec(),
             latency_curve: seen.curve(),

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,9 +12,8 @@ use super::print;
 use crate::bench::data::Workload;
 use crate::bench::ingest::{self, Protocol};
 use crate::bench::query::{self, KINDS, Kind};
-use crate::bench::recorder::Recorder;
 use crate::bench::report::{Line, Report};
-use crate::bench::{own_cpu, page};
+use crate::bench::{Run, page};
 use crate::clock;
 use crate::exit::{Exit, Failure};
 use crate::peer;
@@ -273,7 +272,7 @@ fn measured(
     name: &str,
     unit: &'static str,
     whole: u64,
-    work: impl FnOnce(&AtomicU64) -> Result<Recorder, Failure>,
+    work: impl FnOnce(&AtomicU64) -> Result<Run, Failure>,
 ) -> Result<Line, Failure> {
     let bar = if std::io::stderr().is_terminal() { ProgressBar::new(whole) } else { ProgressBar::hidden() };
     let form = "{msg} {wide_bar} {human_pos}/{human_len} {unit}, {per_sec}, {eta} left";
@@ -283,22 +282,20 @@ fn measured(
     bar.set_message(name.to_owned());
     // Orderings are relaxed: numbers are shown, and the scope's end orders all else.
     let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let (begun, cpu) = (Instant::now(), own_cpu());
-    let seen = std::thread::scope(|scope| {
+    let run = std::thread::scope(|scope| {
         let shower = scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 bar.set_position(done.load(Ordering::Relaxed));
                 std::thread::park_timeout(SHOW_EVERY);
             }
         });
-        let seen = work(&done);
+        let run = work(&done);
         is_over.store(true, Ordering::Relaxed);
         shower.thread().unpark();
-        seen
+        run
     });
     bar.finish_and_clear();
-    let (took, cpu) = (begun.elapsed(), own_cpu().saturating_sub(cpu));
-    Ok(Line::new(name, &seen?, took, cpu))
+    Ok(Line::new(name, &run?))
 }
 
 #[cfg(test)]
