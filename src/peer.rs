@@ -37,8 +37,7 @@ pub(crate) fn address(url: &str) -> Result<String, Failure> {
 ///
 /// Nobody listens there.
 pub(crate) fn connect(address: &str, patience: Duration) -> Result<TcpStream, Failure> {
-    let fail =
-        |cause| Failure::new(Exit::Failure, format!("cannot reach {address}: {cause}; is the server running there?"));
+    let fail = |cause| unreachable(address, &cause);
     let stream = TcpStream::connect(address).map_err(fail)?;
     stream
         .set_nodelay(true)
@@ -46,6 +45,11 @@ pub(crate) fn connect(address: &str, patience: Duration) -> Result<TcpStream, Fa
         .and_then(|()| stream.set_write_timeout(Some(patience)))
         .map_err(fail)?;
     Ok(stream)
+}
+
+/// Why there is no connection, and what to look at.
+pub(crate) fn unreachable(address: &str, cause: &io::Error) -> Failure {
+    Failure::new(Exit::Failure, format!("cannot reach {address}: {cause}; is the server running there?"))
 }
 
 /// The head of a POST of JSON, with the token that the environment has.
@@ -80,6 +84,14 @@ pub(crate) struct Reader(BufReader<TcpStream>);
 impl Reader {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self(BufReader::with_capacity(64 << 10, stream))
+    }
+
+    /// Whether the connection is open and nothing came unasked, as it must be before a request.
+    pub(crate) fn is_silent(&self) -> bool {
+        let stream = self.0.get_ref();
+        let peeked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
+        let has_nothing = peeked.is_err_and(|cause| cause.kind() == io::ErrorKind::WouldBlock);
+        stream.set_nonblocking(false).is_ok() && has_nothing && self.0.buffer().is_empty()
     }
 
     /// Reads the next answer, its length told or in chunks.
@@ -154,17 +166,8 @@ impl Answer {
     }
 
     /// Why a request was refused, if it was.
-    ///
-    /// # Errors
-    ///
-    /// The same, where the server closes the connection over it.
-    pub(crate) fn refusal(&self) -> io::Result<Option<String>> {
-        let why = || format!("{} {}", self.status, self.said());
-        match self.status / 100 {
-            2 => Ok(None),
-            _ if self.closes => Err(io::Error::other(why())),
-            _ => Ok(Some(why())),
-        }
+    pub(crate) fn refusal(&self) -> Option<String> {
+        (self.status / 100 != 2).then(|| format!("{} {}", self.status, self.said()))
     }
 }
 
@@ -174,24 +177,42 @@ mod tests {
 
     use super::*;
 
-    /// A server that still starts says so and closes: that is what went wrong, and not that the next request found no connection.
     #[test]
-    fn a_refusal_that_ends_a_connection_is_its_error() {
+    fn a_refusal_is_told_in_the_servers_words() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut server = listener.accept().unwrap().0;
         let mut reader = Reader::new(stream);
-        for (said, refusal) in [
-            ("HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n", Ok(None)),
-            ("HTTP/1.1 400 Bad Request\r\nContent-Length: 3\r\n\r\nbad", Ok(Some("400 bad"))),
+        for (said, refusal, closes) in [
+            ("HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n", None, false),
+            ("HTTP/1.1 400 Bad Request\r\nContent-Length: 3\r\n\r\nbad", Some("400 bad"), false),
             (
                 "HTTP/1.1 503 Later\r\nConnection: Close\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwait\r\n0\r\n\r\n",
-                Err("503 wait"),
+                Some("503 wait"),
+                true,
             ),
         ] {
             server.write_all(said.as_bytes()).unwrap();
-            let found = reader.answer().unwrap().refusal().map_err(|cause| cause.to_string());
-            assert_eq!(found.as_ref().map(Option::as_deref).map_err(String::as_str), refusal);
+            let answer = reader.answer().unwrap();
+            assert_eq!((answer.refusal().as_deref(), answer.closes), (refusal, closes));
+        }
+    }
+
+    #[test]
+    fn a_connection_that_ended_or_says_something_unasked_is_not_silent() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut reader = Reader::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let mut server = listener.accept().unwrap().0;
+        assert!(reader.is_silent());
+        server.write_all(b"HTTP/1.1 408 Request Timeout\r\n\r\n").unwrap();
+        while reader.is_silent() {
+            std::thread::yield_now();
+        }
+        assert_eq!(reader.answer().unwrap().status, 408);
+        assert!(reader.is_silent());
+        drop(server);
+        while reader.is_silent() {
+            std::thread::yield_now();
         }
     }
 

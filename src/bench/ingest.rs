@@ -3,7 +3,8 @@
 //! Each connection has a thread, which writes its own hosts' points down and waits for each answer before it sends more,
 //! as collectors do. At a rate, request *n* of a connection is due at a moment that is known beforehand, and its
 //! latency counts from then: a server that stalls is charged for all that waited (Tene's coordinated omission).
-//! Telnet answers nothing; there a request is done when it is written, and the run when the server has closed.
+//! Telnet answers nothing; there a request is done when it is written, and the run when the server has closed. What a lost
+//! telnet connection took with it nobody knows, so none is opened in its place.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -15,12 +16,15 @@ use flate2::write::GzEncoder;
 
 use super::Run;
 use super::data::{Form, Points, Workload};
+use super::link::Link;
 use super::recorder::Recorder;
-use crate::exit::{Exit, Failure};
-use crate::peer::{self, Reader};
+use crate::exit::Failure;
+use crate::peer;
 
 /// How long a server may take for one request.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// The most that is heard of what a telnet server says.
+const SAID_BYTES_MAX: u64 = 1 << 20;
 
 /// By which door points go in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -52,21 +56,58 @@ pub(crate) struct Plan {
 ///
 /// # Errors
 ///
-/// A connection that cannot be had or is lost. Requests that are refused are counted.
+/// A connection that cannot be had at the start. Requests that are refused or lost are counted, and so are connections that
+/// give up.
 pub(crate) fn run(plan: &Plan, done: &AtomicU64) -> Result<Run, Failure> {
     let ready = |connection| {
         // Before it connects, so that the server waits for no series to be drawn.
         let points = plan.workload.stream(connection, plan.connections);
-        Ok((points, peer::connect(&plan.address, PATIENCE)?))
-    };
-    super::run(plan.connections, ready, |connection, begun, (points, stream)| {
-        let lost = |cause: std::io::Error| {
-            Failure::new(Exit::Failure, format!("connection to {} lost: {cause}", plan.address))
+        let door = match plan.protocol {
+            Protocol::Json => Door::Http(Link::connect(&plan.address, PATIENCE)?),
+            Protocol::Telnet => Door::Telnet(peer::connect(&plan.address, PATIENCE)?),
         };
-        Connection { plan, begun, done, recorder: Recorder::default(), body: Vec::new() }
-            .run(connection, points, stream)
-            .map_err(lost)
+        Ok((points, door))
+    };
+    super::run(plan.connections, ready, |connection, begun, (points, door)| {
+        Connection { plan, begun, done, recorder: Recorder::default(), body: Vec::new() }.run(connection, points, door)
     })
+}
+
+/// How points reach the server.
+enum Door<'a> {
+    Http(Link<'a>),
+    Telnet(TcpStream),
+}
+
+impl Door<'_> {
+    /// Sends the points of one request.
+    ///
+    /// # Errors
+    ///
+    /// Why they were refused or lost.
+    fn put(&mut self, plan: &Plan, body: &[u8]) -> Result<(), String> {
+        let link = match self {
+            Self::Http(link) => link,
+            Self::Telnet(stream) => return stream.write_all(body).map_err(|cause| lost(plan, &cause)),
+        };
+        let path =
+            if plan.parameters.is_empty() { "/api/put".to_owned() } else { format!("/api/put?{}", plan.parameters) };
+        let encoding = if plan.gzip { "Content-Encoding: gzip\r\n" } else { "" };
+        let head = peer::post_head(&plan.address, &path, encoding, body.len());
+        link.ask(head.as_bytes(), body).map(drop)
+    }
+
+    /// Whether no more need be sent, after a request that failed.
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::Http(link) => link.is_gone(),
+            Self::Telnet(_) => true,
+        }
+    }
+}
+
+fn lost(plan: &Plan, cause: &std::io::Error) -> String {
+    format!("connection to {} lost: {cause}", plan.address)
 }
 
 struct Connection<'a> {
@@ -78,8 +119,7 @@ struct Connection<'a> {
 }
 
 impl Connection<'_> {
-    fn run(mut self, connection: u64, mut points: Points, mut stream: TcpStream) -> std::io::Result<Recorder> {
-        let mut reader = Reader::new(stream.try_clone()?);
+    fn run(mut self, connection: u64, mut points: Points, mut door: Door<'_>) -> Recorder {
         let form = if self.plan.protocol == Protocol::Json { Form::Json } else { Form::Lines };
         let mut packed = Vec::new();
         for request in 0.. {
@@ -94,7 +134,7 @@ impl Connection<'_> {
                 break;
             }
             if self.plan.gzip {
-                packed = pack(&self.body, packed)?;
+                packed = pack(&self.body, packed);
             }
             let due = due.unwrap_or_else(Instant::now);
             // Nobody wakes it, but it may wake by itself.
@@ -103,27 +143,41 @@ impl Connection<'_> {
             }
             let sent = if self.plan.gzip { packed.as_slice() } else { self.body.as_slice() };
             self.recorder.sent_bytes += sent.len() as u64;
-            let refused = match self.plan.protocol {
-                Protocol::Telnet => stream.write_all(sent).map(|()| None)?,
-                Protocol::Json => put(self.plan, &mut stream, &mut reader, sent)?,
-            };
-            match refused {
-                None => {
+            match door.put(self.plan, sent) {
+                Ok(()) => {
                     self.recorder.answered(self.begun.elapsed(), due.elapsed(), written);
                     self.done.fetch_add(written, Ordering::Relaxed);
                 }
-                Some(why) => self.recorder.refused(why),
+                Err(why) => {
+                    self.recorder.refused(why);
+                    if door.is_gone() {
+                        self.recorder.gave_up += 1;
+                        break;
+                    }
+                }
             }
         }
-        if self.plan.protocol == Protocol::Telnet {
-            // The server closes when it has taken everything; what it says before are error lines.
-            stream.shutdown(Shutdown::Write)?;
-            let mut said = String::new();
-            stream.take(1 << 20).read_to_string(&mut said)?;
-            let errors = said.lines().filter(|line| !line.is_empty());
-            errors.for_each(|line| self.recorder.refused(line.to_owned()));
+        if let Door::Telnet(stream) = door {
+            self.hear(&stream);
         }
-        Ok(self.recorder)
+        self.recorder
+    }
+
+    /// Hears a telnet server out: it closes when it has taken everything, and what it says before are error lines.
+    fn hear(&mut self, stream: &TcpStream) {
+        let shut = stream.shutdown(Shutdown::Write);
+        let mut said = Vec::new();
+        let heard = stream.take(SAID_BYTES_MAX).read_to_end(&mut said);
+        let said = String::from_utf8_lossy(&said);
+        let errors = said.lines().filter(|line| !line.is_empty());
+        errors.for_each(|line| self.recorder.refused(line.to_owned()));
+        // One that was lost before is counted.
+        if let Err(cause) = shut.and(heard)
+            && self.recorder.gave_up == 0
+        {
+            self.recorder.refused(lost(self.plan, &cause));
+            self.recorder.gave_up += 1;
+        }
     }
 
     /// Charges the server for what was due by the end and was not sent, from a request on: each waits still.
@@ -145,21 +199,12 @@ impl Connection<'_> {
     }
 }
 
-/// Sends one request; why it was refused, if it was.
-fn put(plan: &Plan, stream: &mut TcpStream, reader: &mut Reader, body: &[u8]) -> std::io::Result<Option<String>> {
-    let path = if plan.parameters.is_empty() { "/api/put".to_owned() } else { format!("/api/put?{}", plan.parameters) };
-    let encoding = if plan.gzip { "Content-Encoding: gzip\r\n" } else { "" };
-    let head = peer::post_head(&plan.address, &path, encoding, body.len());
-    peer::send(stream, head.as_bytes(), body)?;
-    reader.answer()?.refusal()
-}
-
 /// `body` packed, in a buffer that is used again.
-fn pack(body: &[u8], mut buffer: Vec<u8>) -> std::io::Result<Vec<u8>> {
+fn pack(body: &[u8], mut buffer: Vec<u8>) -> Vec<u8> {
     buffer.clear();
     let mut encoder = GzEncoder::new(buffer, Compression::fast());
-    encoder.write_all(body)?;
-    encoder.finish()
+    // Writing to memory cannot fail.
+    encoder.write_all(body).and_then(|()| encoder.finish()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -149,6 +149,9 @@ mod tests {
         report.lines[0].failed = 3;
         report.lines[0].first_failure = Some("413 too large".to_owned());
         assert!(report.table().ends_with("put <&>: 3 of 5000 requests failed, first: 413 too large\n"));
+        assert_eq!(report.failed().unwrap(), "3 requests failed, first: 413 too large");
+        report.lines[0].gave_up = 1;
+        assert!(report.table().ends_with("put <&>: 1 connections gave up, as the server was gone\n"));
         report.lines[0].empty = 4_996;
         assert!(page(&report).contains("put &lt;&amp;&gt;: 4996 of 4997 answers were empty\n"));
         assert!(report.empty().is_empty());

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::Run;
 use super::data::{METRICS, Workload, draws};
+use super::link::Link;
 use super::recorder::Recorder;
-use crate::exit::{Exit, Failure};
-use crate::peer::{self, Reader};
+use crate::exit::Failure;
+use crate::peer;
 
 /// How long a server may take for one answer.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -145,39 +146,36 @@ impl Plan {
 ///
 /// # Errors
 ///
-/// A connection that cannot be had or is lost. Questions that are refused are counted.
+/// A connection that cannot be had at the start. Questions that are refused or lost are counted, and so are connections that
+/// give up.
 pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Run, Failure> {
     let count = plan.count_of(kind);
     let next = AtomicU64::new(0);
-    let ready = |_| peer::connect(&plan.address, PATIENCE);
-    super::run(plan.connections, ready, |_, begun, mut stream| {
-        let lost = |cause: std::io::Error| {
-            Failure::new(Exit::Failure, format!("connection to {} lost: {cause}", plan.address))
-        };
-        let mut reader = Reader::new(stream.try_clone().map_err(lost)?);
+    let ready = |_| Link::connect(&plan.address, PATIENCE);
+    super::run(plan.connections, ready, |_, begun, mut link| {
         let mut recorder = Recorder::default();
-        loop {
+        while !link.is_gone() {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
-                return Ok(recorder);
+                return recorder;
             }
             let question = kind.question(&plan.workload, plan.now_s, &mut draws(plan.workload.seed, number));
             let body = question.body.to_string();
             let head = peer::post_head(&plan.address, question.path, "", body.len());
             let asked = Instant::now();
-            let sent = peer::send(&mut stream, head.as_bytes(), body.as_bytes());
-            let answer = sent.and_then(|()| reader.answer()).map_err(lost)?;
             recorder.sent_bytes += body.len() as u64;
-            recorder.answer_bytes += answer.body.len() as u64;
-            match answer.refusal().map_err(lost)? {
-                None => {
+            match link.ask(head.as_bytes(), body.as_bytes()) {
+                Ok(answer) => {
                     recorder.answered(begun.elapsed(), asked.elapsed(), 1);
+                    recorder.answer_bytes += answer.body.len() as u64;
                     recorder.empty += u64::from(answer.body.trim_ascii() == b"[]");
                 }
-                Some(why) => recorder.refused(why),
+                Err(why) => recorder.refused(why),
             }
             done.fetch_add(1, Ordering::Relaxed);
         }
+        recorder.gave_up += 1;
+        recorder
     })
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Recorder {
     pub(crate) sent_bytes: u64,
     pub(crate) answer_bytes: u64,
     pub(crate) failed: u64,
+    /// Connections that ended before their work, as the server was gone.
+    pub(crate) gave_up: u64,
     /// Answers that had nothing in them.
     pub(crate) empty: u64,
     /// Requests that were due and not sent when the run ended.
@@ -39,6 +41,7 @@ impl Default for Recorder {
             sent_bytes: 0,
             answer_bytes: 0,
             failed: 0,
+            gave_up: 0,
             empty: 0,
             unsent: 0,
             first_failure: None,
@@ -61,7 +64,7 @@ impl Recorder {
         self.requests += 1;
     }
 
-    /// A request that was answered with what is no success.
+    /// A request that was lost, or answered with what is no success.
     pub(crate) fn refused(&mut self, why: String) {
         self.requests += 1;
         self.failed += 1;
@@ -94,6 +97,7 @@ impl Recorder {
         self.sent_bytes += other.sent_bytes;
         self.answer_bytes += other.answer_bytes;
         self.failed += other.failed;
+        self.gave_up += other.gave_up;
         self.empty += other.empty;
         self.unsent += other.unsent;
         self.first_failure = self.first_failure.take().or_else(|| other.first_failure.clone());
@@ -166,10 +170,12 @@ mod tests {
         }
         two.answered(Duration::from_secs(2), Duration::from_millis(500), 7);
         two.refused("500 no".to_owned());
+        two.gave_up += 1;
         two.empty += 1;
         two.unsent(Duration::from_millis(200));
         one.add(&two);
-        assert_eq!((one.done, one.requests, one.failed, one.empty, one.unsent), (507, 102, 1, 1, 1));
+        assert_eq!((one.done, one.requests, one.failed, one.gave_up), (507, 102, 1, 1));
+        assert_eq!((one.empty, one.unsent), (1, 1));
         assert_eq!(one.seconds(), [495, 5, 7]);
         assert_eq!(one.first_failure.as_deref(), Some("500 no"));
         let latency = one.latency();

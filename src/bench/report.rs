@@ -28,6 +28,8 @@ pub(crate) struct Line {
     pub(crate) done: u64,
     pub(crate) requests: u64,
     pub(crate) failed: u64,
+    /// Connections that ended before their work, as the server was gone.
+    pub(crate) gave_up: u64,
     /// Answers that had nothing in them: they took the time of finding nothing.
     pub(crate) empty: u64,
     /// Due and not sent when the run ended; what they had waited by then is among the latencies.
@@ -57,6 +59,7 @@ impl Line {
             done: seen.done,
             requests: seen.requests,
             failed: seen.failed,
+            gave_up: seen.gave_up,
             empty: seen.empty,
             unsent: seen.unsent,
             first_failure: seen.first_failure.clone(),
@@ -71,16 +74,18 @@ impl Line {
         }
     }
 
-    /// Requests that were not refused.
+    /// Requests that were neither refused nor lost.
     fn answers(&self) -> u64 {
         self.requests - self.failed
     }
 }
 
 impl Report {
-    /// Requests that were refused.
-    pub(crate) fn failed(&self) -> u64 {
-        self.lines.iter().map(|line| line.failed).sum()
+    /// How many requests were refused or lost and what was said of the first, in one line.
+    pub(crate) fn failed(&self) -> Option<String> {
+        let failed: u64 = self.lines.iter().map(|line| line.failed).sum();
+        let first = self.lines.iter().find_map(|line| line.first_failure.as_deref())?;
+        Some(format!("{failed} requests failed, first: {}", first.replace(['\n', '\r'], " ")))
     }
 
     /// Names of the lines whose every answer was empty: they measured nothing.
@@ -118,6 +123,10 @@ impl Report {
         for line in self.lines.iter().filter(|line| line.failed > 0) {
             let said = line.first_failure.as_deref().unwrap_or_default();
             writeln!(text, "{}: {} of {} requests failed, first: {said}", line.name, line.failed, line.requests)
+                .unwrap_or_default();
+        }
+        for line in self.lines.iter().filter(|line| line.gave_up > 0) {
+            writeln!(text, "{}: {} connections gave up, as the server was gone", line.name, line.gave_up)
                 .unwrap_or_default();
         }
         for line in self.lines.iter().filter(|line| line.empty > 0) {

@@ -74,6 +74,9 @@ of time and waits for each answer. At a rate, latency counts from when a request
 charged for all that waited, also for what was due and not sent when --seconds end. Telnet answers nothing: its latency is
 the time to write, and the run ends when the server has closed.
 
+A connection that the server closes is opened anew, but for telnet. A request that is lost on its way counts as failed; after five
+in a row, or one without an answer for two minutes, its connection gives up. The report tells what was seen.
+
 Examples:
   basalt bench ingest                                    3.6 million points to 127.0.0.1:4242
   basalt bench ingest --batch 50 --connections 64 --rate 200000 --html report.html
@@ -115,6 +118,8 @@ pub(super) struct Ingest {
 Give the flags of --hosts, --start, --step and --span that the points were written with: hosts and windows are drawn from them.
 `lastpoint` looks back from now to the first row of the set.
 OpenTSDB has no question by value; `high-cpu` fetches the points that one would look at.
+A connection that the server closes is opened anew. A question that is lost on its way counts as failed; after five in a row, or
+one without an answer for ten minutes, its connection gives up. The report tells what was seen.
 
 Examples:
   basalt bench query
@@ -193,12 +198,12 @@ impl Set {
             keep(path, &page::page(report))?;
         }
         let line = match (report.failed(), report.empty().join(", ")) {
-            (0, empty) if empty.is_empty() => return Ok(()),
-            (0, empty) => format!(
+            (Some(failed), _) => failed,
+            (None, empty) if empty.is_empty() => return Ok(()),
+            (None, empty) => format!(
                 "all answers of {empty} were empty: give the --start and --hosts that the points were written with; \
                  the JSON report of an ingest run names its start"
             ),
-            (failed, _) => format!("{failed} requests failed"),
         };
         Err(Failure::new(Exit::Failure, line))
     }
@@ -246,11 +251,19 @@ impl Query {
             now_s,
         };
         let kinds = self.kinds()?;
-        let lines = kinds
-            .iter()
-            .map(|kind| measured(kind.name, "queries", plan.count_of(kind), |done| query::run(&plan, kind, done)));
-        let lines = lines.collect::<Result<_, _>>()?;
-        self.set.tell(&self.set.report("queries", plan.workload.start_s, lines))
+        let (mut lines, mut ended) = (Vec::new(), Ok(()));
+        for kind in &kinds {
+            match measured(kind.name, "queries", plan.count_of(kind), |done| query::run(&plan, kind, done)) {
+                Ok(line) => lines.push(line),
+                // What was measured before the server went is told all the same.
+                Err(failure) if !lines.is_empty() => {
+                    ended = Err(failure);
+                    break;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        self.set.tell(&self.set.report("queries", plan.workload.start_s, lines)).and(ended)
     }
 
     fn kinds(&self) -> Result<Vec<Kind>, Failure> {

@@ -1,6 +1,8 @@
 //! `basalt bench` against the daemon: what it says that it wrote is there.
 
 use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
 
@@ -113,4 +115,65 @@ fn what_cannot_be_is_said() {
     let output = run(&["bench", "ingest", "--url", &url]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("is the server running there?"));
+}
+
+/// A server that closes each connection with its answer, and is gone with the last; its URL.
+fn closing(answers: usize, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut listener = Some(listener);
+        for left in (0..answers).rev() {
+            let mut stream = listener.as_ref().unwrap().accept().unwrap().0;
+            let mut input = BufReader::new(stream.try_clone().unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while line != "\r\n" {
+                line.clear();
+                assert_ne!(input.read_line(&mut line).unwrap(), 0);
+                if let Some(told) = line.strip_prefix("Content-Length: ") {
+                    length = told.trim().parse().unwrap();
+                }
+            }
+            input.read_exact(&mut vec![0; length]).unwrap();
+            listener = listener.filter(|_| left > 0);
+            let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+            stream.write_all((head + body).as_bytes()).unwrap();
+        }
+    });
+    url
+}
+
+/// Exit code, the report's lines, and what was said of the end.
+fn ended(words: &[&str]) -> (Option<i32>, serde_json::Value, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("r.json");
+    let output = run(&[words, &["--json", json.to_str().unwrap()]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(json).expect(&said)).unwrap();
+    (output.status.code(), report["lines"].clone(), said)
+}
+
+/// Ten requests of ten points, each on a connection of its own.
+#[test]
+fn a_proxy_that_closes_costs_no_point_and_a_server_that_goes_no_report() {
+    let ten = ["--hosts", "1", "--span", "100", "--batch", "10"];
+    for (answers, done, failed, gave_up, code) in [(10, 100, 0, 0, 0), (3, 30, 5, 1, 1)] {
+        let url = closing(answers, "");
+        let (exit, lines, said) = ended(&[&["bench", "ingest", "--url", &url], &ten[..]].concat());
+        assert_eq!(exit, Some(code), "{said}");
+        let line = &lines[0];
+        assert_eq!((&line["done"], &line["failed"]), (&done.into(), &failed.into()), "{line}");
+        assert_eq!(line["gave_up"], gave_up, "{line}");
+        assert_eq!(said.contains("5 requests failed, first: cannot reach 127.0.0.1:"), code == 1, "{said}");
+    }
+}
+
+#[test]
+fn kinds_that_were_asked_before_a_server_went_are_told() {
+    let url = closing(2, "[{}]");
+    let kinds = ["--kinds", "single-groupby-1-1-1,single-groupby-1-8-1", "--count", "2"];
+    let (exit, lines, said) = ended(&[&["bench", "query", "--url", &url], &kinds[..]].concat());
+    assert_eq!(exit, Some(1), "{said}");
+    assert_eq!((lines.as_array().unwrap().len(), &lines[0]["done"]), (1, &2.into()), "{lines}");
+    assert!(said.contains("is the server running there?"), "{said}");
 }
