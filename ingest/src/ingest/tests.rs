@@ -327,6 +327,13 @@ fn w_put_autocreate_unknown_metrics_are_told() {
     assert!(bench.put_line("put nope 1700000000 1 host=a").is_all_stored());
 }
 
+/// While a body is read no new series is taken, and who waits to take one keeps all others out.
+#[test]
+fn fields_of_no_tags_take_no_square_of_time() {
+    let body = format!(r#"{{"metric":"m",{}"timestamp":1}}"#, r#""tags":null,"#.repeat(2_000_000));
+    assert_eq!(bench().ingest.parse_put(&body).unwrap().len(), 1);
+}
+
 #[test]
 fn a_known_series_costs_no_io_and_a_new_spelling_is_no_new_series() {
     let bench = bench();

@@ -179,7 +179,10 @@ impl<'a> Layout<'a> {
                     let tags = if let Some(tags) = again {
                         tags
                     } else {
-                        let end = memchr::memchr(b'}', bytes).filter(|_| bytes.first() == Some(&b'{'))? + 1;
+                        let end = Some(bytes)
+                            .filter(|bytes| bytes.starts_with(b"{"))
+                            .and_then(|bytes| memchr::memchr(b'}', bytes))?
+                            + 1;
                         *before.tags.insert(known.hashed(Form::Object, left.get(..end)?))
                     };
                     point.tags = RawTags::Object(tags.text);
