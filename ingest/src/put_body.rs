@@ -240,8 +240,11 @@ fn known_tags<'a>(
     metric: RawText<'_>,
     Known { known, guess }: Known<'_>,
 ) -> Option<(RawTags<'a>, Spelled)> {
+    let rest = scanner.rest();
     // Not looked for behind what is no object: the next brace may be the body's last byte, for each such field anew.
-    let rest = Some(scanner.rest()).filter(|rest| rest.starts_with('{'))?;
+    if !rest.starts_with('{') {
+        return None;
+    }
     let end = memchr::memchr(b'}', rest.as_bytes())?;
     let text = rest.get(..=end)?;
     let (form, metric) = (Form::Object, metric.raw());

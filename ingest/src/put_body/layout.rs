@@ -179,10 +179,8 @@ impl<'a> Layout<'a> {
                     let tags = if let Some(tags) = again {
                         tags
                     } else {
-                        let end = Some(bytes)
-                            .filter(|bytes| bytes.starts_with(b"{"))
-                            .and_then(|bytes| memchr::memchr(b'}', bytes))?
-                            + 1;
+                        let object = bytes.starts_with(b"{").then_some(bytes)?;
+                        let end = memchr::memchr(b'}', object)? + 1;
                         *before.tags.insert(known.hashed(Form::Object, left.get(..end)?))
                     };
                     point.tags = RawTags::Object(tags.text);
