@@ -91,12 +91,15 @@ impl Bucket {
     }
 }
 
+/// The first instant of a day, ms: the earlier of two midnights, the end of the gap where there is none.
 fn midnight_ms(zone: Tz, date: NaiveDate) -> i64 {
     // No zone reaches the last day that can be computed with; it stands for "never".
     if date == NaiveDate::MAX {
         i64::MAX
     } else {
-        resolve_local(zone, date.and_time(NaiveTime::MIN)).timestamp_millis()
+        let midnight = date.and_time(NaiveTime::MIN);
+        let first = zone.from_local_datetime(&midnight).earliest();
+        first.unwrap_or_else(|| resolve_local(zone, midnight)).timestamp_millis()
     }
 }
 
@@ -148,6 +151,23 @@ mod tests {
 
     fn bucket(interval: &str) -> Bucket {
         Bucket::holding(START_MS, parse_duration(interval).unwrap(), parse_zone("Europe/Berlin").unwrap())
+    }
+
+    /// Havana's clock goes from midnight to one in March, and from one to midnight in November.
+    #[test]
+    fn q_ds_cal_a_day_begins_at_its_first_instant() {
+        const SPRING_MS: i64 = 1_710_046_800_000;
+        const AUTUMN_MS: i64 = 1_730_606_400_000;
+        const HOUR_MS: i64 = 3_600_000;
+        let (day, havana) = (parse_duration("1d").unwrap(), parse_zone("America/Havana").unwrap());
+        let days = |noon_ms: i64| {
+            let first = Bucket::holding(noon_ms, day, havana);
+            [first, first.next(), first.next().next()].map(|bucket| bucket.start_ms())
+        };
+        let spring = [SPRING_MS - 24 * HOUR_MS, SPRING_MS, SPRING_MS + 23 * HOUR_MS];
+        assert_eq!(days(SPRING_MS - 12 * HOUR_MS), spring);
+        let autumn = [AUTUMN_MS - 24 * HOUR_MS, AUTUMN_MS, AUTUMN_MS + 25 * HOUR_MS];
+        assert_eq!(days(AUTUMN_MS - 12 * HOUR_MS), autumn);
     }
 
     /// An interval of a millisecond would be stepped through for hours.
