@@ -1,13 +1,15 @@
 //! A server as our own tools reach it: where it is, and its answers off a blocking connection.
 
 use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use crate::exit::{Exit, Failure};
 
 /// Where our own tools find the token that they show a server.
 pub(crate) const TOKEN_VARIABLE: &str = "BASALT_TOKEN";
+/// How long a connection may take to be there.
+pub(crate) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// The longest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 /// Room that is made for an answer on its head's word.
@@ -38,13 +40,25 @@ pub(crate) fn address(url: &str) -> Result<String, Failure> {
 /// Nobody listens there.
 pub(crate) fn connect(address: &str, patience: Duration) -> Result<TcpStream, Failure> {
     let fail = |cause| unreachable(address, &cause);
-    let stream = TcpStream::connect(address).map_err(fail)?;
+    let stream = open(address, patience).map_err(fail)?;
     stream
         .set_nodelay(true)
         .and_then(|()| stream.set_read_timeout(Some(patience)))
         .and_then(|()| stream.set_write_timeout(Some(patience)))
         .map_err(fail)?;
     Ok(stream)
+}
+
+/// Tries each of the host's addresses for so long; without a bound of ours a host that drops packets is waited for for minutes.
+fn open(address: &str, patience: Duration) -> io::Result<TcpStream> {
+    let mut failed = io::Error::other("the name has no address");
+    for place in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&place, patience.min(CONNECT_PATIENCE)) {
+            Ok(stream) => return Ok(stream),
+            Err(cause) => failed = cause,
+        }
+    }
+    Err(failed)
 }
 
 /// Why there is no connection, and what to look at.

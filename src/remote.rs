@@ -14,8 +14,10 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure};
+use crate::peer::CONNECT_PATIENCE;
 
 /// The longest last object of an answer.
 const TOLD_BYTES_MAX: usize = 1 << 20;
@@ -185,7 +187,8 @@ impl Lost {
 async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Write) -> Result<Told, Lost> {
     let unreachable = |cause: &dyn std::fmt::Display| Lost::unreachable(address, cause);
     let broken = |cause: &dyn std::fmt::Display| Lost::broken(address, cause);
-    let stream = TcpStream::connect(address).await.map_err(|cause| unreachable(&cause))?;
+    let connected = timeout(CONNECT_PATIENCE, TcpStream::connect(address)).await;
+    let stream = connected.unwrap_or_else(|late| Err(late.into())).map_err(|cause| unreachable(&cause))?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|cause| unreachable(&cause))?;
     let mut request = hyper::Request::post(path)
         .header(HOST, address)
