@@ -26,7 +26,8 @@ use std::sync::Arc;
 use std::task::ready;
 use std::time::{Duration, Instant};
 
-use axum::http::Method;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
 use basalt_ingest::{DatapointEcho, Door, PutReport, Submission, decode_text};
 use basalt_store::Lane;
@@ -103,6 +104,7 @@ async fn serve(
         writer: Writer::new(writer),
         raised,
         is_ending: false,
+        is_last: false,
         patience,
         body_bytes_max: app.config.http.max_body_bytes.min(BODY_BYTES_MAX),
         buffer: received,
@@ -127,6 +129,8 @@ struct Connection<'a> {
     raised: Stop,
     /// `raised` was seen.
     is_ending: bool,
+    /// The server ends: the connection is closed behind the next answer, which says so.
+    is_last: bool,
     /// How long the peer may be silent.
     patience: Duration,
     body_bytes_max: usize,
@@ -198,20 +202,22 @@ impl Connection<'_> {
                 Taken::New(since, new) => take_new(self.app, new).await.map(|submission| (since, submission)),
                 Taken::Refused(response) => Err(response),
             };
-            let answered = match taken {
+            let outcome = match taken {
                 Ok((since, submission)) => {
                     let report = submission.await;
                     put::note(self.app, since, &report);
-                    self.answer(&report).await
+                    Ok(report)
                 }
+                Err(response) => Err(response),
+            };
+            self.is_last = *self.raised.borrow();
+            let answered = match outcome {
+                Ok(report) => self.answer(&report).await,
                 Err(response) => self.write(response).await,
             };
             self.share.give_back();
             self.app.metrics.http_latency.record(began.elapsed());
-            if answered.is_err() {
-                return Ended::Closed;
-            }
-            if *self.raised.borrow() {
+            if answered.is_err() || self.is_last {
                 return Ended::Closed;
             }
         }
@@ -302,7 +308,7 @@ impl Connection<'_> {
                 error::put_outcome(FLAGS, report, echo, |text| Some(text.into()), self.app.config.compat.strict);
             return self.write(response.unwrap_or_else(IntoResponse::into_response)).await;
         }
-        let (bytes, patience) = (self.stored.bytes(), self.patience);
+        let (bytes, patience) = (self.stored.bytes(self.is_last), self.patience);
         self.quiet_since = Instant::now();
         if let Some(answerer) = self.place.and_then(|(turn, _)| turn.answerer()) {
             return self.writer.lend(answerer, bytes, patience).await;
@@ -319,6 +325,9 @@ impl Connection<'_> {
     async fn write(&mut self, mut response: Response) -> io::Result<()> {
         error::report(&self.app.metrics, &Method::POST, "/api/put", &mut response);
         dress(response.headers_mut(), true);
+        if self.is_last {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         let bytes = wire::encode(response).await;
         let written = write_all(self.writer.half().await?, &bytes, self.patience).await;
         self.quiet_since = Instant::now();

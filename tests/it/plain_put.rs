@@ -333,6 +333,7 @@ fn a_server_that_ends_closes_connections_that_wait_for_their_next_put() {
     let ending = std::thread::spawn(move || daemon.terminate());
     assert!(idle.read("POST").is_err(), "closed");
     half.raw(&bytes[bytes.len() - 1..]).unwrap();
-    assert_eq!(half.read("POST").unwrap().status, 204);
+    let last = half.read("POST").unwrap();
+    assert_eq!((last.status, last.header("Connection")), (204, Some("close")));
     assert!(ending.join().unwrap().success());
 }

@@ -20,24 +20,27 @@ pub(super) struct Stored {
 impl Stored {
     pub(super) fn new() -> Self {
         let second = clock::now_ms() / 1000;
-        Self { second, bytes: Self::at(second) }
+        Self { second, bytes: Self::at(second, "") }
     }
 
-    /// Its bytes now.
-    pub(super) fn bytes(&mut self) -> Bytes {
+    /// Its bytes now; `is_last` if the connection is closed behind it.
+    pub(super) fn bytes(&mut self, is_last: bool) -> Bytes {
         let second = clock::now_ms() / 1000;
+        if is_last {
+            return Self::at(second, "Connection: close\r\n");
+        }
         if second != self.second {
-            *self = Self { second, bytes: Self::at(second) };
+            *self = Self { second, bytes: Self::at(second, "") };
         }
         self.bytes.clone()
     }
 
-    fn at(second: u64) -> Bytes {
+    fn at(second: u64, more: &str) -> Bytes {
         let policy = super::super::POLICY;
         let date = date(second);
         format!(
             "HTTP/1.1 204 No Content\r\nX-Content-Type-Options: nosniff\r\n\
-             Content-Security-Policy: {policy}\r\nDate: {date}\r\n\r\n"
+             Content-Security-Policy: {policy}\r\n{more}Date: {date}\r\n\r\n"
         )
         .into()
     }
