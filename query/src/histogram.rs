@@ -32,7 +32,7 @@ const HISTOGRAM_BYTES: u64 = 96;
 /// What is asked of histograms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistogramQuery {
-    /// Percentiles, each from 0 to 100.
+    /// Percentiles, each from 0 to 100, ascending.
     pub percentiles: Vec<f32>,
     /// Whether the counts of buckets are asked.
     pub buckets: bool,
@@ -52,7 +52,7 @@ pub(crate) fn bytes_of(histogram: &Histogram) -> u64 {
     HISTOGRAM_BYTES + BUCKET_BYTES * histogram.buckets_count() as u64
 }
 
-/// The output series of every group, those of a group side by side: percentiles as they were asked, then buckets.
+/// The output series of every group, those of a group side by side: percentiles ascending, then buckets.
 ///
 /// # Errors
 /// A budget.

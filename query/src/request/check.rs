@@ -196,6 +196,13 @@ impl SubQuery {
         })
     }
 
+    /// The percentiles as they are answered and echoed, ascending.
+    pub(super) fn percentiles_in_order(&self) -> Vec<f64> {
+        let mut percentiles = self.percentiles.clone();
+        percentiles.sort_by(f64::total_cmp);
+        percentiles
+    }
+
     /// What is asked of histograms, if anything is. Sums are all that they have.
     fn histogram(&self, aggregator: Aggregator, downsample: Option<Downsample>) -> Result<Option<HistogramQuery>> {
         if self.percentiles.is_empty() && !self.show_histogram_buckets {
@@ -212,7 +219,7 @@ impl SubQuery {
             return refuse(HistogramFault::Downsample);
         }
         #[expect(clippy::cast_possible_truncation, reason = "a percentile is a float of 32 bits in OpenTSDB")]
-        let percentiles: Vec<f32> = self.percentiles.iter().map(|percentile| *percentile as f32).collect();
+        let percentiles: Vec<f32> = self.percentiles_in_order().iter().map(|percentile| *percentile as f32).collect();
         if let Some(wrong) = percentiles.iter().find(|percentile| **percentile < 0.0 || **percentile > 100.0) {
             return refuse(HistogramFault::Percentile(float_text(*wrong).into()));
         }

@@ -75,7 +75,7 @@ impl Serialize for Echo<'_> {
         out.serialize_field("downsample", &sub.downsample)?;
         out.serialize_field("rate", &sub.rate)?;
         out.serialize_field("filters", &sub.filters)?;
-        out.serialize_field("percentiles", &(!sub.percentiles.is_empty()).then_some(&sub.percentiles))?;
+        out.serialize_field("percentiles", &(!sub.percentiles.is_empty()).then(|| sub.percentiles_in_order()))?;
         out.serialize_field("index", &self.index)?;
         out.serialize_field("rateOptions", &sub.rate_options)?;
         out.serialize_field("filterTagKs", &Option::<()>::None)?;
