@@ -155,7 +155,7 @@ fn telnet(draw: &mut Draw, world: &World) -> Step {
 }
 
 fn annotation(draw: &mut Draw, world: &World) -> Step {
-    let at = world.from + draw.below(4) * 60;
+    let at = world.from + 1 + draw.below(4) * 60;
     let tsuid = if draw.chance(30) || world.tsuids.is_empty() { None } else { Some(draw.pick(&world.tsuids).clone()) };
     let method = draw.word(&["GET", "POST", "POST", "PUT", "DELETE"]);
     if draw.chance(40) {
@@ -196,7 +196,7 @@ fn annotations(draw: &mut Draw, world: &World) -> Step {
         0 => http(format!("GET /api/annotations?start_time={from}&end_time={to}")),
         1 => {
             let notes: Vec<Value> = (0..draw.between(1, 3))
-                .map(|place| json!({"startTime": world.from + place * 60, "description": format!("bulk {place}")}))
+                .map(|place| json!({"startTime": world.from + 1 + place * 60, "description": format!("bulk {place}")}))
                 .collect();
             http_json("POST /api/annotation/bulk".to_owned(), json!(notes))
         }
