@@ -14,6 +14,7 @@
 //!
 //! **A deletion that races it stays one.** Its tombstones are newer than the folded cell. Where such a tombstone of an
 //! earlier rewrite, by whomever, would hide the folded cell, it is not seen when it is looked for, and nothing is deleted.
+//! That is looked for after every put: cells that are there do not tell whether a tombstone is.
 //!
 //! What waits in the queue is lost with the process: [`Rewriter::catch_up`] has the hours just past looked at again.
 
@@ -261,14 +262,14 @@ impl Rewriter {
         Ok(planned)
     }
 
-    /// Leaves out rows that were folded before and whose new cell a reader does not see: a tombstone lies over it.
+    /// Leaves out rows whose new cell a reader does not see: a tombstone lies over it.
     fn seen(&self, mut put: Vec<RowPlan>) -> Result<Vec<RowPlan>> {
-        let doubtful = || put.iter().filter(|plan| plan.was_folded && !plan.is_put);
-        let rows: Vec<Bytes> = doubtful().map(|plan| Bytes::copy_from_slice(&plan.key)).collect();
+        let new = || put.iter().filter(|plan| !plan.is_put);
+        let rows: Vec<Bytes> = new().map(|plan| Bytes::copy_from_slice(&plan.key)).collect();
         if rows.is_empty() {
             return Ok(put);
         }
-        let qualifiers: HashSet<&[u8]> = doubtful().map(|plan| &plan.qualifier[..]).collect();
+        let qualifiers: HashSet<&[u8]> = new().map(|plan| &plan.qualifier[..]).collect();
         let qualifiers = qualifiers.into_iter().map(Bytes::copy_from_slice).collect();
         let columns = Columns(vec![FamilyColumns { family: Bytes::from_static(DATA_FAMILY), qualifiers }]);
         let get = Get::rows(rows).with_columns(columns);
@@ -276,10 +277,7 @@ impl Rewriter {
         let cells = found.rows().flat_map(|row| row.cells().map(move |cell| (row.key(), cell.qualifier, cell.value)));
         let cells: HashSet<(&[u8], &[u8], &[u8])> = cells.collect();
         let before = put.len();
-        put.retain(|plan| {
-            let is_certain = !plan.was_folded || plan.is_put;
-            is_certain || cells.contains(&(&plan.key[..], &plan.qualifier[..], &plan.value[..]))
-        });
+        put.retain(|plan| plan.is_put || cells.contains(&(&plan.key[..], &plan.qualifier[..], &plan.value[..])));
         self.counts.hidden.add((before - put.len()) as u64);
         Ok(put)
     }

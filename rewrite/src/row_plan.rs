@@ -31,8 +31,6 @@ pub(crate) struct RowPlan {
     pub(crate) time: Timestamp,
     /// The row holds the folded cell already: a rewrite before got as far as that.
     pub(crate) is_put: bool,
-    /// A joined cell is among the parts, so that an earlier rewrite may have left tombstones.
-    pub(crate) was_folded: bool,
     /// Columns of the parts, and when they were written.
     pub(crate) parts: Vec<(Vec<u8>, Timestamp)>,
     /// Points that the fold leaves out as others have their instants: with the same bytes, and with others.
@@ -82,7 +80,6 @@ impl Planner {
             value: folded.value.to_vec(),
             time: folded.timestamp,
             is_put,
-            was_folded: joined().any(|cell| ColumnKind::of(cell.qualifier) == ColumnKind::Compacted),
             parts,
             duplicates: count_duplicates(joined()),
         })

@@ -286,6 +286,23 @@ fn where_a_tombstone_hides_the_folded_cell_nothing_is_deleted() {
     assert_eq!((world.cells(0).len(), world.rewriter.counts().hidden_rows), (2, 1));
 }
 
+/// What was joined and deleted as a whole leaves no joined cell among the parts, and its tombstone all the same.
+#[test]
+fn nor_where_the_row_has_lone_points_only() {
+    let world = World::with_two_points();
+    let (key, late) = (world.key(0), Some(Timestamp(BASE.millis() + 1_000_000)));
+    world.apply(|batch| {
+        batch.row(&key).unwrap().delete_column(DATA_FAMILY, &[0, 0, 0, 0x10], late).unwrap();
+    });
+    let before = world.points(0);
+    world.rewrite();
+    assert_eq!((world.points(0), before.len()), (before, 2));
+    assert_eq!((world.cells(0).len(), world.rewriter.counts().hidden_rows), (2, 1));
+    // A late point gives another cell, over which nothing lies.
+    world.at(9_000).put(0, &[0, 0x20], &[44]).at(9_300).rewrite();
+    assert_eq!(world.cells(0), [cell(&[0, 0, 0, 0x10, 0, 0x20], &[42, 43, 44, 0], 9_000)]);
+}
+
 #[test]
 fn appended_and_damaged_rows_and_those_of_their_points_times_stay_as_they_are() {
     let world = World::new();
