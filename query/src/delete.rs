@@ -6,6 +6,9 @@
 //! Whoever writes meanwhile has a later time and is not touched. To be sure of that, a row written within the last second
 //! waits until it is a second old.
 //!
+//! Tombstones may be younger than all that is read of their row: OpenTSDB's compaction deletes the parts of a cell long after
+//! they were written, and `fsck` does. What stays is put after those too ([`latest`]), else it might lie below one.
+//!
 //! Where cells bear the times of their points, nobody has a later time: a point that is put again would stay hidden below the
 //! tombstone until a major compaction. There nothing is deleted.
 //!
@@ -16,6 +19,7 @@
 //! The check is that the newest cell read is still there, so that a fold or another daemon's delete between read and
 //! change is noticed and the row read again. Deletes of one engine take turns row by row.
 
+mod latest;
 mod row_keys;
 
 use std::ops::RangeInclusive;
@@ -106,15 +110,17 @@ impl Deleter<'_> {
             let table = &self.schema.tables().data;
             let batch = self.schema.store().get(table, get).wait()?;
             self.budget.spend(0, batch.data_bytes() as u64)?;
+            let changes = batch.rows().filter_map(|row| self.change(&row).transpose());
+            let mut changes = changes.collect::<Result<Vec<_>>>()?;
+            latest::look_for_tombstones(self.schema, self.budget, &mut changes)?;
             let mut pending: Vec<(Bytes, Pending<bool>)> = Vec::new();
-            for row in batch.rows() {
-                let key = Bytes::copy_from_slice(row.key());
-                let newest = row.cells().map(|cell| cell.timestamp).max();
-                if newest > Some(self.newest_allowed()) {
-                    youngest = youngest.max(newest);
+            for change in changes {
+                let key = Bytes::copy_from_slice(change.key);
+                if change.latest > self.newest_allowed() {
+                    youngest = youngest.max(Some(change.latest));
                     again.push(key);
-                } else if let Some(check) = self.change(&row)? {
-                    pending.push((key, self.schema.store().check_and_mutate(table, check)));
+                } else {
+                    pending.push((key, self.schema.store().check_and_mutate(table, change.checked()?)));
                 }
             }
             for (key, outcome) in pending {
@@ -130,12 +136,10 @@ impl Deleter<'_> {
     }
 
     /// The change of one row; `None` when nothing of it goes.
-    fn change(&self, row: &RowView<'_>) -> Result<Option<CheckAndMutate>> {
+    fn change<'a>(&self, row: &RowView<'a>) -> Result<Option<Change<'a>>> {
         let cells: Vec<RowCell<'_>> = row.cells().map(RowCell::from).collect();
         let Some(newest) = cells.iter().max_by_key(|cell| (cell.timestamp, cell.seq)) else { return Ok(None) };
-        let mut mutation = MutationBatch::new(Durability::Fsync);
-        let mut changes = mutation.row(row.key())?;
-        changes.delete_family(DATA_FAMILY, Some(newest.timestamp))?;
+        let mut change = Change { key: row.key(), newest: *newest, latest: newest.timestamp, kept: Vec::new() };
         if !self.whole_rows {
             let base = self.schema.layout().decode(row.key())?.base();
             let mut remainder = RowRemainder::default();
@@ -143,19 +147,10 @@ impl Deleter<'_> {
             if remainder.take(&cells, self.schema.config().duplicates(), range)? == 0 {
                 return Ok(None);
             }
-            let after = Timestamp(newest.timestamp.0.saturating_add(1));
-            for (qualifier, value) in remainder.cells(&cells) {
-                changes.put(DATA_FAMILY, qualifier, Some(after), value)?;
-            }
+            let kept = remainder.cells(&cells).map(|(qualifier, value)| (qualifier.to_vec(), value.to_vec()));
+            change.kept.extend(kept);
         }
-        Ok(Some(CheckAndMutate {
-            row: Bytes::copy_from_slice(row.key()),
-            family: Bytes::from_static(DATA_FAMILY),
-            qualifier: Bytes::copy_from_slice(newest.qualifier),
-            comparison: Comparison::Equal,
-            expected: Some(Bytes::copy_from_slice(newest.value)),
-            mutation,
-        }))
+        Ok(Some(change))
     }
 
     /// The query's range within an hour, in ms from its start; `None` when it ends before the hour.
@@ -192,6 +187,39 @@ impl Deleter<'_> {
             // Nobody wakes this thread; a wake-up without reason only looks at the clock once more.
             std::thread::park_timeout(Duration::from_millis(left_ms.clamp(1, 50).unsigned_abs()));
         }
+    }
+}
+
+/// What becomes of one row.
+#[derive(Debug)]
+struct Change<'a> {
+    key: &'a [u8],
+    /// The newest cell read.
+    newest: RowCell<'a>,
+    /// The newest time in the row: of a cell read, or of a tombstone where something is put again.
+    latest: Timestamp,
+    /// What is put again: qualifiers and values.
+    kept: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Change<'_> {
+    /// It as a mutation that is done only if the newest cell is still there.
+    fn checked(&self) -> Result<CheckAndMutate> {
+        let mut mutation = MutationBatch::new(Durability::Fsync);
+        let mut changes = mutation.row(self.key)?;
+        changes.delete_family(DATA_FAMILY, Some(self.newest.timestamp))?;
+        let after = Timestamp(self.latest.0.saturating_add(1));
+        for (qualifier, value) in &self.kept {
+            changes.put(DATA_FAMILY, qualifier, Some(after), value)?;
+        }
+        Ok(CheckAndMutate {
+            row: Bytes::copy_from_slice(self.key),
+            family: Bytes::from_static(DATA_FAMILY),
+            qualifier: Bytes::copy_from_slice(self.newest.qualifier),
+            comparison: Comparison::Equal,
+            expected: Some(Bytes::copy_from_slice(self.newest.value)),
+            mutation,
+        })
     }
 }
 

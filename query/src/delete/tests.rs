@@ -126,12 +126,58 @@ fn a_change_of_another_survives() {
     let key = Bytes::from(schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_699_999_200)));
     let table = &schema.tables().data;
     let read = schema.store().get(table, Get::rows(vec![key])).wait().unwrap();
-    let change = deleter.change(&read.rows().next().unwrap()).unwrap().unwrap();
+    let change = deleter.change(&read.rows().next().unwrap()).unwrap().unwrap().checked().unwrap();
     // The newest cell of the row is written again, a later point beside it.
     fixture.put(&format!("m {} 33 host=a", HOUR + 3599));
     fixture.put(&format!("m {} 44 host=a", HOUR + 2000));
     assert!(!schema.store().check_and_mutate(table, change).wait().unwrap());
     assert_eq!(left(&fixture, "sum:m{host=a}")[0].split(',').count(), 6);
+}
+
+/// OpenTSDB's compaction deletes the lone points of an hour at its own time, and the cell that it joins them to bears theirs.
+#[test]
+fn what_stays_is_seen_over_tombstones_younger_than_all_cells() {
+    let fixture = three_hours();
+    let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
+    let key = fixture.schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_699_999_200));
+    let table = &fixture.schema.tables().data;
+    let read = fixture.schema.store().get(table, Get::row(key.clone())).wait().unwrap();
+    let row = read.row(0).unwrap();
+    let cells: Vec<RowCell<'_>> = row.cells().map(RowCell::from).collect();
+    let mut fold = basalt_schema::RowFold::default();
+    let joined = fold.fold(&cells, basalt_schema::Duplicates::NewestWins).unwrap().unwrap();
+    fixture.advance(7_200_000);
+    let mut batch = MutationBatch::default();
+    let mut changes = batch.row(&key).unwrap();
+    changes.put(DATA_FAMILY, joined.qualifier, Some(joined.timestamp), joined.value).unwrap();
+    for cell in &cells {
+        changes.delete_column(DATA_FAMILY, cell.qualifier, None).unwrap();
+    }
+    fixture.schema.store().apply(table, batch).wait().unwrap();
+    assert_eq!(left(&fixture, "sum:m{host=a}")[0].split(',').count(), 5);
+    // One point of the hour stays, in a cell of its own as before.
+    delete(&fixture, false, HOUR + 1, HOUR + 3599, "sum:m{host=a}").unwrap();
+    assert_eq!(left(&fixture, "sum:m{host=a}"), ["1699999200 1, 1700002800 4, 1700006400 5"]);
+    // And is deleted and written as any other.
+    delete(&fixture, false, HOUR, HOUR + 3599, "sum:m{host=a}").unwrap();
+    assert_eq!(left(&fixture, "sum:m{host=a}"), ["1700002800 4, 1700006400 5"]);
+}
+
+/// What stays would lie below it, and a write of that very time too.
+#[test]
+fn a_row_with_a_tombstone_of_the_future_is_refused_where_something_stays() {
+    let fixture = three_hours();
+    let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
+    let key = fixture.schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_699_999_200));
+    let mut batch = MutationBatch::default();
+    let time = Some(Timestamp(u64::try_from(NOW_MS).unwrap() + 60_000));
+    batch.row(&key).unwrap().delete_column(DATA_FAMILY, &[0, 0x50], time).unwrap();
+    fixture.schema.store().apply(&fixture.schema.tables().data, batch).wait().unwrap();
+    let error = delete(&fixture, false, HOUR, HOUR + 10, "sum:m{host=a}").unwrap_err();
+    assert_eq!(error.kind(), basalt_store::ErrorKind::Throttled);
+    assert_eq!(left(&fixture, "sum:m{host=a}")[0].split(',').count(), 5);
+    delete(&fixture, false, HOUR, HOUR + 3599, "sum:m{host=a}").unwrap();
+    assert_eq!(left(&fixture, "sum:m{host=a}"), ["1700002800 4, 1700006400 5"]);
 }
 
 /// Hours of a range that hold nothing cost nothing, whether few of a metric's series are meant or all.
