@@ -398,6 +398,11 @@ fn annotation(base_ms: i64, cell: &CellView<'_>) -> Result<Option<SeriesAnnotati
     Ok(Some(SeriesAnnotation { start_ms, json: cell.value.into() }))
 }
 
+/// Memory charged for an annotation, in a vector that grows by doubling.
+fn note_bytes(note: &SeriesAnnotation) -> u64 {
+    (size_of::<SeriesAnnotation>() * 2 + note.json.len()) as u64
+}
+
 /// The global annotations from `start_ms` to `end_ms`, by time.
 ///
 /// # Errors
@@ -421,7 +426,9 @@ pub(crate) fn global_annotations(
             let base_ms = i64::from(layout.decode(row.key())?.base().seconds()) * 1000;
             for cell in row.cells() {
                 let note = annotation(base_ms, &cell)?;
-                found.extend(note.filter(|note| (start_ms..=end_ms).contains(&note.start_ms)));
+                let Some(note) = note.filter(|note| (start_ms..=end_ms).contains(&note.start_ms)) else { continue };
+                budget.reserve(note_bytes(&note))?;
+                found.push(note);
             }
         }
         budget.spend(0, batch.data_bytes() as u64)?;

@@ -8,8 +8,8 @@ use basalt_store::{Packed, RowBatch, RowView};
 use foldhash::fast::RandomState;
 
 use super::mend::mend_appends;
-use super::{POINT_BYTES, Reader, SeriesData, TaskAnswer, annotation};
-use crate::answer::{ScanStats, SeriesAnnotation};
+use super::{POINT_BYTES, Reader, SeriesData, TaskAnswer, annotation, note_bytes};
+use crate::answer::ScanStats;
 use crate::downsample::RowDownsample;
 use crate::{Result, histogram, rollup};
 
@@ -119,7 +119,7 @@ impl<'a> Sink<'a> {
         if self.reader.annotations {
             for cell in row.cells() {
                 if let Some(note) = annotation(base_ms, &cell)? {
-                    self.reader.budget.reserve((size_of::<SeriesAnnotation>() * 2 + note.json.len()) as u64)?;
+                    self.reader.budget.reserve(note_bytes(&note))?;
                     data.annotations.push(note);
                 }
             }

@@ -40,6 +40,29 @@ fn a_bucket_of_more_rows_than_expected_is_read_to_its_end() {
     assert_eq!(text(&series[0]), "1700000000 10, 1700000001 20");
 }
 
+/// `Q-LIMIT`: they are all kept until the last is read.
+#[test]
+fn global_annotations_count_as_memory() {
+    let fixture = Fixture::with(&[]);
+    for second in 0..1_000 {
+        fixture.annotate_globally(1_700_000_000 + second, r#"{"description":"deployed"}"#);
+    }
+    let ask = |memory_bytes| {
+        let engine = fixture.engine(false, Limits { memory_bytes, ..Limits::default() });
+        let request = crate::QueryRequest {
+            start: Some("1700000000".into()),
+            queries: vec![SubQuery::from_metric_text("sum:m").unwrap()],
+            ..crate::QueryRequest::default()
+        };
+        let query = request.check(1_700_001_000_000, engine.options()).unwrap();
+        let found = engine.global_annotations(&query, &crate::Cancel::new()).map(|notes| notes.len());
+        assert_eq!(engine.memory_used_bytes(), 0);
+        found
+    };
+    assert_eq!(ask(1 << 20).unwrap(), 1_000);
+    assert!(matches!(ask(1 << 14), Err(Error::TooMuchMemory { limit_bytes: 16_384 })));
+}
+
 /// Few series of a metric over fifty years: hours in which it has no rows are not asked for, and where it has few rows they are
 /// scanned.
 #[test]
