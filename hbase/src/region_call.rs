@@ -40,10 +40,11 @@ pub(crate) fn given_up(table: &TableName, error: CallError) -> StoreError {
     }
 }
 
-/// What is told where the time for an operation ran out: an attempt that may have been done, before those that were not.
+/// What is told where nothing more is tried: an attempt that may have been done, before those that were not, for whatever
+/// reason. What cannot be read is told as it is.
 pub(crate) fn told(table: &TableName, last: StoreError, unknown: &mut Option<CallError>) -> StoreError {
     match unknown.take() {
-        Some(unknown) if last.kind() == ErrorKind::Unavailable => given_up(table, unknown),
+        Some(unknown) if last.kind() != ErrorKind::Corrupt => given_up(table, unknown),
         _ => last,
     }
 }

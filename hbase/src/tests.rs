@@ -250,30 +250,32 @@ async fn a_put_that_nobody_answers_is_unknown() {
 /// The first attempt may have been done; that those after it were refused does not make it undone.
 #[tokio::test]
 async fn what_may_have_been_done_is_unknown_though_it_was_refused_since() {
-    let mut asked = 0;
-    let fake = Fake::start(move |_| {
-        asked += 1;
-        if asked % 2 == 1 { Does::Silence } else { Does::Refuse("NotServingRegionException") }
-    })
-    .await;
-    let mut options = fake.client().options.clone();
-    // There is time for one pause, and not for the next, which is twice as long.
-    (options.pause, options.operation_timeout) = (SOON * 5, SOON * 10);
-    let client = Arc::new(Cluster::new(options).unwrap());
-    let two_attempts = async |method: &'static str| {
-        let retries = client.tally.retries.get();
-        unanswered(&fake, &client, method).await;
-        soon(|| client.tally.retries.get() > retries).await;
-        // It may be a tenth longer.
-        pass(client.options.pause * 6 / 5).await;
-    };
-    let (table, increment) = (table(), increment());
-    let (applied, ()) = tokio::join!(client.apply(&table, puts(&["a"])), two_attempts("Multi"));
-    let (added, ()) = tokio::join!(client.increment(&table, &increment), two_attempts("Mutate"));
-    assert_eq!((fake.calls("Multi").len(), fake.calls("Mutate").len()), (2, 2));
-    for error in [applied.unwrap_err(), added.unwrap_err()] {
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!(error.to_string().contains("unknown"), "{error}");
+    for refusal in ["NotServingRegionException", "RegionTooBusyException", "DoNotRetryIOException"] {
+        let mut asked = 0;
+        let fake = Fake::start(move |_| {
+            asked += 1;
+            if asked % 2 == 1 { Does::Silence } else { Does::Refuse(refusal) }
+        })
+        .await;
+        let mut options = fake.client().options.clone();
+        // There is time for one pause, and not for the next, which is twice as long.
+        (options.pause, options.busy_pause, options.operation_timeout) = (SOON * 5, SOON * 5, SOON * 10);
+        let client = Arc::new(Cluster::new(options).unwrap());
+        let two_attempts = async |method: &'static str| {
+            let retries = client.tally.retries.get();
+            unanswered(&fake, &client, method).await;
+            soon(|| client.tally.retries.get() > retries).await;
+            // It may be a tenth longer.
+            pass(client.options.pause * 6 / 5).await;
+        };
+        let (table, increment) = (table(), increment());
+        let (applied, ()) = tokio::join!(client.apply(&table, puts(&["a"])), two_attempts("Multi"));
+        let (added, ()) = tokio::join!(client.increment(&table, &increment), two_attempts("Mutate"));
+        assert_eq!((fake.calls("Multi").len(), fake.calls("Mutate").len()), (2, 2), "{refusal}");
+        for error in [applied.unwrap_err(), added.unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{refusal}");
+            assert!(error.to_string().contains("unknown"), "{error}");
+        }
     }
 }
 
