@@ -18,9 +18,8 @@ const FOREVER: u64 = i32::MAX.unsigned_abs() as u64;
 /// Settings of ours that HBase has no word for, or no codec, ride along as a family's own.
 const OWN_COMPRESSION: &str = "basalt.compression";
 const OWN_FOLD: &str = "basalt.fold";
-/// What HBase keeps with a table by itself, and refuses to see changed: it is not told, and not taken away.
-const TRACKER: &str = "hbase.store.file-tracker.impl";
-const HIDDEN: [&str; 2] = ["IS_META", TRACKER];
+/// What HBase keeps with a table by itself, and refuses to see changed: it is not told, and so not taken away.
+const HIDDEN: [&str; 2] = ["IS_META", "hbase.store.file-tracker.impl"];
 
 pub(crate) fn name(table: &TableName) -> NameMessage {
     NameMessage {
@@ -43,15 +42,49 @@ fn flag(flag: bool) -> &'static str {
     if flag { "true" } else { "false" }
 }
 
-/// A table's settings; `compression` is what a compressed family is made with, `before` what HBase has of it now.
-pub(crate) fn schema(table: &TableDescriptor, compression: &str, before: Option<&TableSchema>) -> TableSchema {
-    let kept = before.into_iter().flat_map(|schema| &schema.attributes).filter(|pair| pair.first == TRACKER);
-    let own = table.attributes.iter().map(|(key, value)| pair(key, value));
+/// A new table's settings; `compression` is what a compressed family is made with.
+pub(crate) fn schema(table: &TableDescriptor, compression: &str) -> TableSchema {
     TableSchema {
         table_name: Some(name(&table.name)),
-        attributes: kept.cloned().chain(own).collect(),
+        attributes: table_attributes(table),
         column_families: table.families.iter().map(|family| family_schema(family, compression)).collect(),
+        configuration: Vec::new(),
     }
+}
+
+/// An altered table's settings: what HBase has of it, but for what is to be otherwise. What we have no word for stays.
+///
+/// # Errors
+/// `Corrupt`: as [`told_table`].
+pub(crate) fn altered(table: &TableDescriptor, compression: &str, before: &TableSchema) -> Result<TableSchema> {
+    let family = |family: &FamilyDescriptor| {
+        let wanted = family_schema(family, compression);
+        let before = before.column_families.iter().find(|before| before.name == family.name);
+        let Some(before) = before else { return Ok(wanted) };
+        let told = family_schema(&told_family(before)?, compression).attributes;
+        let attributes = changed(&before.attributes, &told, wanted.attributes);
+        Ok(ColumnFamilySchema { attributes, ..before.clone() })
+    };
+    let told = table_attributes(&told_table(before)?);
+    Ok(TableSchema {
+        table_name: before.table_name.clone(),
+        attributes: changed(&before.attributes, &told, table_attributes(table)),
+        column_families: table.families.iter().map(family).collect::<Result<_>>()?,
+        configuration: before.configuration.clone(),
+    })
+}
+
+/// What HBase has, but for those of our words that were told otherwise or not at all.
+fn changed(before: &[BytesBytesPair], told: &[BytesBytesPair], wanted: Vec<BytesBytesPair>) -> Vec<BytesBytesPair> {
+    let of = |pairs: &[BytesBytesPair], key: &Bytes| pairs.iter().find(|pair| pair.first == key).cloned();
+    let is_kept = |pair: &&BytesBytesPair| of(told, &pair.first) == of(&wanted, &pair.first);
+    let mut pairs: Vec<_> = before.iter().filter(is_kept).cloned().collect();
+    pairs.extend(wanted.into_iter().filter(|pair| !told.contains(pair)));
+    pairs
+}
+
+fn table_attributes(table: &TableDescriptor) -> Vec<BytesBytesPair> {
+    table.attributes.iter().map(|(key, value)| pair(key, &**value)).collect()
 }
 
 fn family_schema(family: &FamilyDescriptor, compression: &str) -> ColumnFamilySchema {
@@ -85,7 +118,7 @@ fn family_schema(family: &FamilyDescriptor, compression: &str) -> ColumnFamilySc
         pair(OWN_COMPRESSION, own),
     ];
     attributes.extend(family.fold.as_deref().map(|fold| pair(OWN_FOLD, fold)));
-    ColumnFamilySchema { name: family.name.clone(), attributes }
+    ColumnFamilySchema { name: family.name.clone(), attributes, configuration: Vec::new() }
 }
 
 /// # Errors
@@ -166,6 +199,7 @@ pub(crate) fn told_namespace(message: NamespaceMessage) -> NamespaceDescriptor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use prost::Message as _;
 
     #[test]
     fn s_cf_7_every_setting_comes_back() {
@@ -181,7 +215,7 @@ mod tests {
             family.compression = compression;
             let families = vec![family.clone(), FamilyDescriptor::new("u")];
             let table = TableDescriptor::new("ns:t".parse().unwrap(), families).with_attribute("MAX_FILESIZE", "7");
-            assert_eq!(told_table(&schema(&table, "NONE", None)).unwrap(), table);
+            assert_eq!(told_table(&schema(&table, "NONE")).unwrap(), table);
         }
     }
 
@@ -190,17 +224,75 @@ mod tests {
     fn what_others_made_is_read_by_hbases_words() {
         let attributes = [("VERSIONS", "1"), ("TTL", "FOREVER"), ("COMPRESSION", "LZO"), ("BLOOMFILTER", "ROW")];
         let attributes = attributes.map(|(key, value)| pair(key, value)).to_vec();
-        let family = told_family(&ColumnFamilySchema { name: "t".into(), attributes }).unwrap();
+        let schema = ColumnFamilySchema { name: "t".into(), attributes, configuration: Vec::new() };
+        let family = told_family(&schema).unwrap();
         assert_eq!(family, FamilyDescriptor::new("t"));
     }
 
     #[test]
     fn what_hbase_keeps_by_itself_is_neither_told_nor_lost() {
         let table = TableDescriptor::new("t".parse().unwrap(), vec![FamilyDescriptor::new("f")]);
-        let mut before = schema(&table, "NONE", None);
-        before.attributes.push(pair(TRACKER, "DEFAULT"));
+        let mut before = schema(&table, "NONE");
+        before.attributes.extend(HIDDEN.map(|key| pair(key, "DEFAULT")));
         assert_eq!(told_table(&before).unwrap(), table);
-        let altered = schema(&table, "NONE", Some(&before));
-        assert_eq!(altered.attributes, [pair(TRACKER, "DEFAULT")]);
+        let altered = altered(&table, "NONE", &before).unwrap();
+        assert_eq!(altered.attributes, HIDDEN.map(|key| pair(key, "DEFAULT")));
+    }
+
+    fn field(tag: u8, bytes: &[u8]) -> Vec<u8> {
+        let mut out = vec![tag << 3 | 2];
+        prost::encode_length_delimiter(bytes.len(), &mut out).unwrap();
+        [&out[..], bytes].concat()
+    }
+
+    type Word<'a> = (&'a str, &'a [u8]);
+
+    fn pairs(tag: u8, pairs: &[Word<'_>]) -> Vec<u8> {
+        let one = |(key, value): &Word<'_>| field(tag, &[field(1, key.as_bytes()), field(2, value)].concat());
+        pairs.iter().flat_map(one).collect()
+    }
+
+    /// A table that others made, as the bytes that HBase sends: words and values that we have none for.
+    fn foreign_table(table: &[Word<'_>], family: &[Word<'_>]) -> Vec<u8> {
+        let name = field(1, &[field(1, b"default"), field(2, b"t")].concat());
+        let own = pairs(3, &[("hbase.hstore.blockingStoreFiles", b"50")]);
+        let family = [field(1, b"f"), pairs(2, family), own].concat();
+        [name, pairs(2, table), field(3, &family), pairs(4, &[("hbase.old", b"1")])].concat()
+    }
+
+    #[test]
+    fn s_cf_7_an_alteration_changes_what_it_says_and_nothing_else() {
+        let table_words: [Word<'_>; 2] = [("NORMALIZATION_ENABLED", b"true"), ("BYTES", b"\xff\xfe")];
+        let family_words: [Word<'_>; 6] = [
+            ("COMPRESSION", b"LZO"),
+            ("REPLICATION_SCOPE", b"1"),
+            ("TTL", b"FOREVER"),
+            ("BLOOMFILTER", b"ROWPREFIX_FIXED_LENGTH"),
+            ("BYTES", b"\xff\xfe"),
+            ("VERSIONS", b"3"),
+        ];
+        let before = TableSchema::decode(&foreign_table(&table_words, &family_words)[..]).unwrap();
+        let mut table = told_table(&before).unwrap();
+        let same = altered(&table, "NONE", &before).unwrap();
+        assert_eq!(same.encode_to_vec(), foreign_table(&table_words, &family_words));
+        table.families[0].versions = 7;
+        let table = table.with_attribute("MINE", "1");
+        let altered = altered(&table, "NONE", &before).unwrap().encode_to_vec();
+        let table_words = [&table_words[..], &[("MINE", b"1")]].concat();
+        let family_words = [&family_words[..5], &[("VERSIONS", b"7")]].concat();
+        assert_eq!(altered, foreign_table(&table_words, &family_words));
+    }
+
+    #[test]
+    fn s_cf_7_an_alteration_takes_away_what_is_told_no_more() {
+        let mut family = FamilyDescriptor::new("f");
+        (family.fold, family.compression) = (Some("hours".into()), Compression::None);
+        let families = vec![family.clone(), FamilyDescriptor::new("g")];
+        let before = TableDescriptor::new("t".parse().unwrap(), families).with_attribute("MAX_FILESIZE", "7");
+        (family.fold, family.compression) = (None, Compression::Zstd);
+        let after = TableDescriptor::new("t".parse().unwrap(), vec![family, FamilyDescriptor::new("h")]);
+        let altered = altered(&after, "SNAPPY", &schema(&before, "SNAPPY")).unwrap();
+        assert_eq!(told_table(&altered).unwrap(), after);
+        assert!(altered.column_families[0].attributes.contains(&pair("COMPRESSION", "SNAPPY")));
     }
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::refused;
 use crate::cluster::Cluster;
-use crate::descriptor::{name, schema, told_name, told_table};
+use crate::descriptor::{altered, name, schema, told_name, told_table};
 use crate::error::CallError;
 use crate::patience::Patience;
 use crate::pb::cluster::{ENABLED, ENABLING, TableSchema};
@@ -21,7 +21,7 @@ impl Cluster {
     pub(crate) async fn create_table(&self, table: &TableDescriptor, splits: &[Bytes]) -> Result<()> {
         table.validate()?;
         let ask = CreateTableRequest {
-            table_schema: schema(table, &self.options.compression, None),
+            table_schema: schema(table, &self.options.compression),
             split_keys: splits.to_vec(),
             nonce_group: Some(self.nonce_group),
             nonce: Some(Self::nonce()),
@@ -45,7 +45,7 @@ impl Cluster {
         let before = self.table_schema(&table.name).await?;
         let ask = ModifyTableRequest {
             table_name: name(&table.name),
-            table_schema: schema(table, &self.options.compression, Some(&before)),
+            table_schema: altered(table, &self.options.compression, &before)?,
             nonce_group: Some(self.nonce_group),
             nonce: Some(Self::nonce()),
         };

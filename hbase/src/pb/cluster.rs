@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use prost::Message;
 
-use super::rpc::BytesBytesPair;
+use super::rpc::{BytesBytesPair, NameStringPair};
 
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct ServerName {
@@ -56,6 +56,9 @@ pub(crate) struct ColumnFamilySchema {
     pub(crate) name: Bytes,
     #[prost(message, repeated, tag = "2")]
     pub(crate) attributes: Vec<BytesBytesPair>,
+    /// The cluster's own settings, as they are for this family alone.
+    #[prost(message, repeated, tag = "3")]
+    pub(crate) configuration: Vec<NameStringPair>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -66,6 +69,9 @@ pub(crate) struct TableSchema {
     pub(crate) attributes: Vec<BytesBytesPair>,
     #[prost(message, repeated, tag = "3")]
     pub(crate) column_families: Vec<ColumnFamilySchema>,
+    /// The same for this table.
+    #[prost(message, repeated, tag = "4")]
+    pub(crate) configuration: Vec<NameStringPair>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
