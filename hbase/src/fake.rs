@@ -75,6 +75,8 @@ pub(crate) struct World {
     pub(crate) state: Option<i32>,
     /// Start keys of the table's regions, and the port each is at.
     pub(crate) regions: Vec<(&'static str, u16)>,
+    /// When their servers began.
+    servers_began: u64,
     /// Everything but what is about the catalogue.
     pub(crate) asked: Vec<Asked>,
     pub(crate) catalogue_reads: usize,
@@ -106,6 +108,7 @@ impl Fake {
         let world = World {
             state: Some(0),
             regions: vec![("", port)],
+            servers_began: 1,
             asked: Vec::new(),
             catalogue_reads: 0,
             connections: 0,
@@ -189,9 +192,9 @@ impl Fake {
 
     fn does(&self, asked: &Asked) -> Does {
         let mut world = self.world.lock().unwrap();
+        let server_name = ServerName { host_name: "127.0.0.1".to_owned(), port: Some(self.port.into()) };
         match &*asked.method {
             "GetMetaRegionLocations" => {
-                let server_name = ServerName { host_name: "127.0.0.1".to_owned(), port: Some(self.port.into()) };
                 let place = RegionLocation { region_info: RegionInfo::default(), server_name: Some(server_name) };
                 Does::answer(&GetMetaRegionLocationsResponse { meta_locations: vec![place] })
             }
@@ -211,6 +214,11 @@ fn is_about_catalogue(asked: &Asked) -> bool {
 }
 
 impl World {
+    /// Has the catalogue say that the regions are at these ports, of servers that began then.
+    pub(crate) fn put_regions(&mut self, began: u64, regions: Vec<(&'static str, u16)>) {
+        (self.servers_began, self.regions) = (began, regions);
+    }
+
     fn catalogue(&mut self, asked: &Asked) -> Does {
         let ask: ScanRequest = asked.read();
         let family = ask.scan.unwrap().column[0].family.clone();
@@ -238,7 +246,8 @@ impl World {
                 let row = format!("t,{start},1.00000000000000000000000000000000.");
                 push(row.as_bytes(), b"regioninfo", &[b"PBUF", &info.encode_to_vec()[..]].concat());
                 push(row.as_bytes(), b"server", format!("127.0.0.1:{port}").as_bytes());
-                told.cells_per_result.push(2);
+                push(row.as_bytes(), b"serverstartcode", &self.servers_began.to_be_bytes());
+                told.cells_per_result.push(3);
             }
         }
         told.more_results_in_region = Some(false);

@@ -39,6 +39,8 @@ pub(crate) struct Region {
     pub(crate) end: Bytes,
     /// Where it is, or was last; none while it opens for the first time.
     pub(crate) server: Option<Address>,
+    /// When that server's process began: another at the same address is another server. 0 where it is not told.
+    pub(crate) server_began: u64,
     pub(crate) info: RegionInfo,
 }
 
@@ -49,6 +51,15 @@ impl Region {
 
     pub(crate) fn holds(&self, row: &[u8]) -> bool {
         self.start <= row && (self.end.is_empty() || row < self.end)
+    }
+
+    /// Takes what the catalogue says of it.
+    fn put(&mut self, qualifier: &[u8], value: &[u8]) {
+        match qualifier {
+            b"server" => self.server = Address::parse(&String::from_utf8_lossy(value)).ok(),
+            b"serverstartcode" => self.server_began = value.try_into().map_or(0, u64::from_be_bytes),
+            _ => {}
+        }
     }
 
     /// A number for it: half of the hash that is its short name.
@@ -241,20 +252,18 @@ impl Cluster {
         // The catalogue orders by table, start key and id, each by itself: both bounds need their two commas.
         let (start, stop) = (Bytes::from(format!("{table},,")), Bytes::from(format!("{table} ,,")));
         let mut regions: Vec<Region> = Vec::new();
-        self.read_catalogue(start, stop, ("info", &["regioninfo", "server"]), patience, |cell| {
+        self.read_catalogue(start, stop, ("info", &["regioninfo", "server", "serverstartcode"]), patience, |cell| {
             if regions.len() >= REGIONS_MAX {
                 return Err(wrong(&format!("the table has over {REGIONS_MAX} regions")));
             }
             match &cell.qualifier[..] {
                 b"regioninfo" => regions.push(region(&cell)?),
-                b"server" => {
+                qualifier => {
                     // It follows its region's; an empty one is a region that is nowhere.
-                    let address = Address::parse(&String::from_utf8_lossy(&cell.value)).ok();
                     if let Some(last) = regions.last_mut().filter(|last| last.name == cell.row) {
-                        last.server = address;
+                        last.put(qualifier, &cell.value);
                     }
                 }
-                _ => {}
             }
             Ok(())
         })
@@ -326,7 +335,7 @@ fn region(cell: &Cell) -> Result<Region> {
     let message = cell.value.strip_prefix(MAGIC).ok_or_else(|| wrong("a region is not in protobuf"))?;
     let info = RegionInfo::decode(message).map_err(|cause| wrong(&cause.to_string()))?;
     let (start, end) = (info.start_key.clone().unwrap_or_default(), info.end_key.clone().unwrap_or_default());
-    Ok(Region { name: cell.row.clone(), start, end, server: None, info })
+    Ok(Region { name: cell.row.clone(), start, end, server: None, server_began: 0, info })
 }
 
 fn unknown(table: &TableName) -> StoreError {
@@ -352,7 +361,7 @@ mod tests {
         let regions = bounds.windows(2).map(|pair| {
             let (start, end) = (Bytes::from(pair[0]), Bytes::from(pair[1]));
             let info = RegionInfo::default();
-            Arc::new(Region { name: start.clone(), start, end, server: None, info })
+            Arc::new(Region { name: start.clone(), start, end, server: None, server_began: 0, info })
         });
         Map { generation: 1, regions: regions.collect() }
     }
@@ -390,7 +399,8 @@ mod tests {
     #[test]
     fn a_regions_number_is_half_of_its_short_name() {
         let name = Bytes::from_static(b"t,,1700000000000.00000000000000ff1234567890abcdef.");
-        let region = Region { name, start: Bytes::new(), end: Bytes::new(), server: None, info: RegionInfo::default() };
+        let (start, end, info) = (Bytes::new(), Bytes::new(), RegionInfo::default());
+        let region = Region { name, start, end, server: None, server_began: 0, info };
         assert_eq!(region.id(), 0xff);
     }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use prost::Message;
 
 use crate::cluster::Cluster;
-use crate::connection::Service;
+use crate::connection::{Address, Service};
 use crate::error::{CallError, Error, about};
 use crate::exception::{Exception, Remedy};
 use crate::locations::{Map, Region};
@@ -14,8 +14,12 @@ use crate::patience::Patience;
 /// Whether a call whose outcome is not known may be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// It changes nothing, or the same again, or carries a nonce.
+    /// It changes nothing, or the same again.
     Always,
+    /// It carries a nonce, by which the server that was asked knows it again, and no other: a region that moves in good order
+    /// leaves its nonces behind, and they are gone when a server ends. Only one that recovers a dead server's log reads
+    /// them there, those of changes that were not flushed.
+    WhereAsked,
     /// Twice is not once: only where the server said that it did not begin.
     IfNotBegun,
 }
@@ -54,9 +58,22 @@ pub(crate) fn remedy(error: &CallError, repeat: Repeat) -> Remedy {
     match error {
         // A server that is gone has left its regions to others.
         CallError::Unsent(Error::Unreachable { .. } | Error::Lost { .. } | Error::TimedOut { .. }) => Remedy::Relocate,
-        CallError::Unknown(Error::Lost { .. } | Error::TimedOut { .. }) if repeat == Repeat::Always => Remedy::Relocate,
-        CallError::Refused(exception) if repeat == Repeat::Always || exception.is_before_work() => exception.remedy(),
+        CallError::Unknown(Error::Lost { .. } | Error::TimedOut { .. }) if repeat != Repeat::IfNotBegun => {
+            Remedy::Relocate
+        }
+        CallError::Refused(exception) if repeat != Repeat::IfNotBegun || exception.is_before_work() => {
+            exception.remedy()
+        }
         _ => Remedy::None,
+    }
+}
+
+/// Whether what was asked may have been done.
+fn may_be_done(error: &CallError) -> bool {
+    match error {
+        CallError::Unsent(_) => false,
+        CallError::Unknown(_) => true,
+        CallError::Refused(exception) => !exception.is_before_work(),
     }
 }
 
@@ -92,9 +109,16 @@ impl Cluster {
         let RegionCall { method, repeat, cells, ask, refusal } = call;
         let mut patience = Patience::of_operation(&self.options);
         let mut unknown = None;
+        // The server of the attempt that may have been done.
+        let mut asked: Option<(Address, u64)> = None;
         loop {
             let map = self.map(table, &mut patience).await.map_err(|error| told(table, error, &mut unknown))?;
-            let error = match map.holding(row).and_then(|region| Some((region, region.server.as_ref()?))) {
+            let found = map.holding(row).and_then(|region| Some((region, region.server.as_ref()?)));
+            let place = found.map(|(region, server)| (server.clone(), region.server_began));
+            if repeat == Repeat::WhereAsked && asked.is_some() && place.is_some() && asked != place {
+                return Err(told(table, given_up(table, nowhere(table)), &mut unknown));
+            }
+            let error = match found {
                 None => nowhere(table),
                 Some((region, server)) => {
                     let deadline = patience.call_deadline(self.options.call_timeout);
@@ -112,8 +136,8 @@ impl Cluster {
             if !self.heal(remedy, (table, &map), &mut patience).await {
                 return Err(told(table, given_up(table, error), &mut unknown));
             }
-            if matches!(error, CallError::Unknown(_)) {
-                unknown = Some(error);
+            if may_be_done(&error) {
+                (unknown, asked) = (Some(error), place);
             }
         }
     }
@@ -153,6 +177,7 @@ mod tests {
             (refused("DoNotRetryIOException"), Remedy::None, Remedy::None),
         ] {
             assert_eq!(remedy(&error, Repeat::Always), always, "{error:?}");
+            assert_eq!(remedy(&error, Repeat::WhereAsked), always, "{error:?}");
             assert_eq!(remedy(&error, Repeat::IfNotBegun), if_not_begun, "{error:?}");
         }
     }

@@ -296,18 +296,22 @@ fn increment() -> Increment {
     Increment { row, family, qualifier, amount: 1, durability: Durability::Fsync }
 }
 
+/// A counter's answer.
+fn seven() -> Does {
+    let value = Some(Bytes::copy_from_slice(&7_i64.to_be_bytes()));
+    let result = CellResult { cell: vec![Cell { value, ..Cell::default() }], ..CellResult::default() };
+    Does::answer(&MutateResponse { result: Some(result) })
+}
+
+/// Does so once, and counts after it.
+fn once(first: Does) -> impl FnMut(&Asked) -> Does {
+    let mut first = Some(first);
+    move |_| first.take().unwrap_or_else(seven)
+}
+
 #[tokio::test]
 async fn an_increment_asked_for_twice_carries_one_nonce() {
-    let mut is_first = true;
-    let fake = Fake::start(move |_| {
-        if std::mem::take(&mut is_first) {
-            return Does::Silence;
-        }
-        let value = Some(Bytes::copy_from_slice(&7_i64.to_be_bytes()));
-        let result = CellResult { cell: vec![Cell { value, ..Cell::default() }], ..CellResult::default() };
-        Does::answer(&MutateResponse { result: Some(result) })
-    })
-    .await;
+    let fake = Fake::start(once(Does::Silence)).await;
     let (client, table, increment) = (fake.client(), table(), increment());
     let (added, ()) = tokio::join!(client.increment(&table, &increment), unanswered(&fake, &client, "Mutate"));
     assert_eq!(added.unwrap(), 7);
@@ -320,6 +324,40 @@ async fn an_increment_asked_for_twice_carries_one_nonce() {
     assert_eq!(nonces.len(), 2);
     assert_eq!(nonces[0], nonces[1]);
     assert!(nonces[0].1.is_some_and(|nonce| nonce != 0));
+}
+
+/// A server knows neither the nonces of another nor those of the process before it.
+#[tokio::test]
+async fn s_cnt_2_an_increment_that_may_have_been_done_is_not_repeated_at_another_server() {
+    for is_restarted in [false, true] {
+        let (old, new) = (Fake::start(once(Does::Silence)).await, Fake::start(|_| seven()).await);
+        let (client, table, increment) = (old.client(), table(), increment());
+        let moved = async {
+            soon(|| !old.calls("Mutate").is_empty()).await;
+            let (began, port) = if is_restarted { (2, old.port) } else { (1, new.port) };
+            old.world.lock().unwrap().put_regions(began, vec![("", port)]);
+            pass(client.options.call_timeout).await;
+        };
+        let (added, ()) = tokio::join!(client.increment(&table, &increment), moved);
+        let error = added.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().contains("unknown"), "{error}");
+        assert_eq!((old.calls("Mutate").len(), new.calls("Mutate").len()), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn an_increment_that_was_not_begun_follows_its_region() {
+    let new = Fake::start(|_| seven()).await;
+    let old = Fake::start(|_| Does::Refuse("NotServingRegionException")).await;
+    let moved = async {
+        soon(|| !old.calls("Mutate").is_empty()).await;
+        old.world.lock().unwrap().put_regions(1, vec![("", new.port)]);
+    };
+    let (client, table, increment) = (old.client(), table(), increment());
+    let (added, ()) = tokio::join!(client.increment(&table, &increment), moved);
+    assert_eq!(added.unwrap(), 7);
+    assert_eq!(new.calls("Mutate").len(), 1);
 }
 
 fn check() -> CheckAndMutate {

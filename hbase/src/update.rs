@@ -23,7 +23,8 @@ use crate::write::push_actions;
 const EQUAL: i32 = 2;
 
 impl Cluster {
-    /// Adds to a counter, once: a server knows a repeated call by its nonce, and answers what is there.
+    /// Adds to a counter, once: a server knows a repeated call by its nonce, and answers what is there. Where the region is at
+    /// another server since, a call that may have been done is not repeated: its outcome is unknown.
     ///
     /// # Errors
     /// As [`basalt_store::Store::increment`]'s.
@@ -52,7 +53,7 @@ impl Cluster {
         let mutation = MutationProto { row: Some(row.clone()), nonce: Some(Self::nonce()), ..mutation };
         let call = RegionCall {
             method: "Mutate",
-            repeat: Repeat::Always,
+            repeat: Repeat::WhereAsked,
             cells: Bytes::new(),
             ask: |region: &Region| MutateRequest {
                 region: region.specifier(),
