@@ -15,11 +15,12 @@ use crate::cluster::Cluster;
 use crate::connection::{Address, Service};
 use crate::error::CallError;
 use crate::fake::{Asked, Does, Fake, SOON, table};
+use crate::locations::specifier;
 use crate::pb::client::{
     Cell, CellResult, MultiRequest, MultiResponse, MutateRequest, MutateResponse, RegionActionResult,
     ResultOrException, ScanRequest, ScanResponse,
 };
-use crate::pb::cluster::TableState;
+use crate::pb::cluster::{GetRegionLoadResponse, RegionLoad, TableState};
 use crate::pb::rpc::{Empty, NameBytesPair};
 use crate::scan::Walk;
 
@@ -629,6 +630,26 @@ async fn calls_are_counted_by_server_and_outcome() {
         1 + 2 + 4 + 2,
         "where the catalogue is; two changes; the table's state and regions twice; and those two"
     );
+}
+
+/// As when one is restarted: its regions are told once they are open again.
+#[tokio::test]
+async fn regions_of_a_server_that_is_away_are_waited_for() {
+    let fake = Fake::start(|_| {
+        let region_specifier = specifier(&Bytes::from_static(b"t,,1.00000000000000000000000000000000."));
+        let load = RegionLoad { region_specifier, storefiles: Some(3), ..RegionLoad::default() };
+        Does::answer(&GetRegionLoadResponse { region_loads: vec![load] })
+    })
+    .await;
+    let nobody = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap().port();
+    fake.world.lock().unwrap().put_regions(1, vec![("", nobody)]);
+    let back = async {
+        soon(|| fake.world.lock().unwrap().catalogue_reads >= 2).await;
+        fake.world.lock().unwrap().put_regions(2, vec![("", fake.port)]);
+    };
+    let (client, table) = (fake.client(), table());
+    let (told, ()) = tokio::join!(client.regions(&table), back);
+    assert_eq!(told.unwrap().iter().map(|region| region.files_count).collect::<Vec<_>>(), [3]);
 }
 
 /// What `/readyz` rests on.

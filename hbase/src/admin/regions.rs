@@ -34,7 +34,27 @@ impl Cluster {
     /// As [`basalt_store::Store::regions`]'s.
     pub(crate) async fn regions(&self, table: &TableName) -> Result<Vec<RegionInfo>> {
         let mut patience = Patience::of_operation(&self.options);
-        let regions = self.regions_of(table, &mut patience).await?;
+        loop {
+            let regions = self.regions_of(table, &mut patience).await?;
+            let error = match self.loads(table, &regions, &patience).await {
+                Ok(loads) => return Ok(regions.iter().map(|region| info(region, loads.get(&region.name))).collect()),
+                Err(error) => error,
+            };
+            // A server that is gone leaves its regions to others: where they are is read anew.
+            if remedy(&error, Repeat::Always) == Remedy::None || !patience.pause(false).await {
+                return Err(given_up(table, error));
+            }
+            self.tally.retries.add();
+        }
+    }
+
+    /// What each server of these regions says of their load, by the regions' names.
+    async fn loads(
+        &self,
+        table: &TableName,
+        regions: &[Region],
+        patience: &Patience,
+    ) -> std::result::Result<HashMap<Bytes, RegionLoad>, CallError> {
         let mut loads: HashMap<Bytes, RegionLoad> = HashMap::new();
         let mut asked: Vec<&Address> = Vec::new();
         for server in regions.iter().filter_map(|region| region.server.as_ref()) {
@@ -45,10 +65,10 @@ impl Cluster {
             let ask = GetRegionLoadRequest { table_name: Some(name(table)) };
             let deadline = patience.call_deadline(self.options.call_timeout);
             let told = self.call((server, Service::Admin), "GetRegionLoad", &ask, Bytes::new(), deadline).await;
-            let (told, _): (GetRegionLoadResponse, _) = told.map_err(|error| given_up(table, error))?;
+            let (told, _): (GetRegionLoadResponse, _) = told?;
             loads.extend(told.region_loads.into_iter().map(|load| (load.region_specifier.value.clone(), load)));
         }
-        Ok(regions.iter().map(|region| info(region, loads.get(&region.name))).collect())
+        Ok(loads)
     }
 
     /// # Errors
