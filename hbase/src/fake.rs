@@ -17,7 +17,9 @@ use crate::cluster::Cluster;
 use crate::options::HBaseOptions;
 use crate::pb::client::{CellResult, MultiRequest, MultiResponse, RegionActionResult, ResultOrException};
 use crate::pb::client::{ScanRequest, ScanResponse};
-use crate::pb::cluster::{GetMetaRegionLocationsResponse, RegionInfo, RegionLocation, ServerName, TableState};
+use crate::pb::cluster::{
+    GetActiveMasterResponse, GetMetaRegionLocationsResponse, RegionInfo, RegionLocation, ServerName, TableState,
+};
 use crate::pb::rpc::{CellBlockMeta, ConnectionHeader, ExceptionResponse, RequestHeader, ResponseHeader};
 
 /// Longest that a test waits for what must come.
@@ -194,6 +196,7 @@ impl Fake {
         let mut world = self.world.lock().unwrap();
         let server_name = ServerName { host_name: "127.0.0.1".to_owned(), port: Some(self.port.into()) };
         match &*asked.method {
+            "GetActiveMaster" => Does::answer(&GetActiveMasterResponse { server_name: Some(server_name) }),
             "GetMetaRegionLocations" => {
                 let place = RegionLocation { region_info: RegionInfo::default(), server_name: Some(server_name) };
                 Does::answer(&GetMetaRegionLocationsResponse { meta_locations: vec![place] })

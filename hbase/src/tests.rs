@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use basalt_store::{
-    CheckAndMutate, Comparison, Durability, ErrorKind, Increment, MutationBatch, RowBatch, Scan, Scanner,
+    CheckAndMutate, Comparison, Durability, ErrorKind, FamilyDescriptor, Increment, MutationBatch, RowBatch, Scan,
+    Scanner, TableDescriptor,
 };
 use bytes::{Bytes, BytesMut};
 use prost::Message as _;
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 use crate::cells;
 use crate::cluster::Cluster;
 use crate::connection::{Address, Service};
+use crate::descriptor::schema;
 use crate::error::CallError;
 use crate::fake::{Asked, Does, Fake, SOON, table};
 use crate::locations::specifier;
@@ -21,6 +23,7 @@ use crate::pb::client::{
     ResultOrException, ScanRequest, ScanResponse,
 };
 use crate::pb::cluster::{GetRegionLoadResponse, RegionLoad, TableState};
+use crate::pb::master::GetTableDescriptorsResponse;
 use crate::pb::rpc::{Empty, NameBytesPair};
 use crate::scan::Walk;
 
@@ -650,6 +653,25 @@ async fn regions_of_a_server_that_is_away_are_waited_for() {
     let (client, table) = (fake.client(), table());
     let (told, ()) = tokio::join!(client.regions(&table), back);
     assert_eq!(told.unwrap().iter().map(|region| region.files_count).collect::<Vec<_>>(), [3]);
+}
+
+#[tokio::test]
+async fn s_name_2_a_new_family_whose_name_is_too_long_is_not_asked_for() {
+    let of = |names: &[&str]| {
+        let families = names.iter().map(|name| FamilyDescriptor::new(name.to_string())).collect();
+        TableDescriptor::new(table(), families)
+    };
+    let before = schema(&of(&["f"]), "NONE");
+    let fake = Fake::start(move |asked| match &*asked.method {
+        "GetTableDescriptors" => Does::answer(&GetTableDescriptorsResponse { table_schema: vec![before.clone()] }),
+        _ => Does::Refuse("DoNotRetryIOException"),
+    })
+    .await;
+    let (client, wanted) = (fake.client(), of(&["f", &"g".repeat(128)]));
+    for told in [client.create_table(&wanted, &[]).await, client.alter_table(&wanted).await] {
+        assert!(matches!(told, Err(basalt_store::Error::TooLarge { limit: 127, .. })), "{told:?}");
+    }
+    assert_eq!((fake.calls("CreateTable").len(), fake.calls("ModifyTable").len()), (0, 0));
 }
 
 /// What `/readyz` rests on.

@@ -19,7 +19,7 @@ impl Cluster {
     /// # Errors
     /// As [`basalt_store::Store::create_table`]'s.
     pub(crate) async fn create_table(&self, table: &TableDescriptor, splits: &[Bytes]) -> Result<()> {
-        table.validate()?;
+        table.validate_change(None)?;
         let ask = CreateTableRequest {
             table_schema: schema(table, &self.options.compression),
             split_keys: splits.to_vec(),
@@ -41,8 +41,8 @@ impl Cluster {
     /// # Errors
     /// As [`basalt_store::Store::alter_table`]'s.
     pub(crate) async fn alter_table(&self, table: &TableDescriptor) -> Result<()> {
-        table.validate()?;
         let before = self.table_schema(&table.name).await?;
+        table.validate_change(Some(&told_table(&before)?))?;
         let ask = ModifyTableRequest {
             table_name: name(&table.name),
             table_schema: altered(table, &self.options.compression, &before)?,
