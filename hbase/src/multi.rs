@@ -49,6 +49,9 @@ pub(crate) trait Work {
         Repeat::Always
     }
 
+    /// Whether an attempt that nobody answered may have changed something.
+    fn is_change(&self) -> bool;
+
     /// About how many bytes an entry takes on the wire.
     fn bytes(&self, entry: usize) -> usize;
 
@@ -69,8 +72,6 @@ struct Round {
     is_busy: bool,
     needs_pause: bool,
     last: Option<CallError>,
-    /// A call of which nobody knows what became.
-    unknown: Option<CallError>,
 }
 
 impl Round {
@@ -99,10 +100,9 @@ impl Cluster {
         let mut unknown = None;
         while !entries.is_empty() {
             let asked = entries.len();
-            let round = self.round(table, &map, entries, (&patience, &mut *work)).await;
+            let round = self.round(table, &map, entries, (&patience, &mut *work, &mut unknown)).await;
             let round = round.map_err(|error| told(table, error, &mut unknown))?;
             entries = round.again;
-            unknown = round.unknown.or(unknown);
             if entries.is_empty() {
                 return Ok(());
             }
@@ -121,13 +121,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Asks each entry once.
+    /// Asks each entry once. `unknown` is a call of which nobody knows what it changed.
     async fn round(
         self: &Arc<Self>,
         table: &TableName,
         map: &Map,
         entries: Vec<usize>,
-        (patience, work): (&Patience, &mut (impl Work + Send + Sync)),
+        (patience, work, unknown): (&Patience, &mut (impl Work + Send + Sync), &mut Option<CallError>),
     ) -> StoreResult<Round> {
         let mut round = Round::default();
         let mut calls = JoinSet::new();
@@ -149,23 +149,18 @@ impl Cluster {
             let told = told.and_then(|(answer, block): (MultiResponse, _)| {
                 actions(answer, block, &entries).map_err(CallError::Unknown)
             });
-            match told {
-                Ok(told) => {
-                    for (entry, told) in told {
-                        settle(entry, told, &mut round, work)?;
+            let told = match told {
+                Ok(told) => told,
+                Err(error) => failed(table, error, entries, (&mut round, &*work, &mut *unknown))?,
+            };
+            for (entry, told) in told {
+                match settle(entry, told, &mut round, work) {
+                    // What was not done now may have been done before: the batch is of unknown outcome.
+                    Some(Err(exception)) if unknown.is_some() => {
+                        return Err(given_up(table, CallError::Refused(exception)));
                     }
-                }
-                Err(error) => {
-                    let is_once = |entry: &usize| work.repeat(*entry) == Repeat::IfNotBegun;
-                    let is_once = entries.iter().flatten().any(is_once);
-                    let remedy = remedy(&error, if is_once { Repeat::IfNotBegun } else { Repeat::Always });
-                    if remedy == Remedy::None {
-                        return Err(given_up(table, error));
-                    }
-                    round.add(distinct(entries), remedy);
-                    let place =
-                        if matches!(error, CallError::Unknown(_)) { &mut round.unknown } else { &mut round.last };
-                    *place = Some(error);
+                    Some(told) => work.settle(entry, told)?,
+                    None => {}
                 }
             }
         }
@@ -173,7 +168,31 @@ impl Cluster {
     }
 }
 
-fn settle(entry: usize, told: Told, round: &mut Round, work: &mut impl Work) -> StoreResult<()> {
+/// A call failed: its entries are asked again, or each is refused, as where the server says so of each.
+fn failed(
+    table: &TableName,
+    error: CallError,
+    entries: Vec<Vec<usize>>,
+    (round, work, unknown): (&mut Round, &impl Work, &mut Option<CallError>),
+) -> StoreResult<Vec<(usize, Told)>> {
+    let is_once = entries.iter().flatten().any(|&entry| work.repeat(entry) == Repeat::IfNotBegun);
+    let remedy = remedy(&error, if is_once { Repeat::IfNotBegun } else { Repeat::Always });
+    match error {
+        CallError::Refused(exception) if remedy == Remedy::None => {
+            Ok(distinct(entries).map(|entry| (entry, Err(exception.clone()))).collect())
+        }
+        error if remedy == Remedy::None => Err(given_up(table, error)),
+        error => {
+            round.add(distinct(entries), remedy);
+            let is_unknown = work.is_change() && matches!(error, CallError::Unknown(_));
+            *if is_unknown { unknown } else { &mut round.last } = Some(error);
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// What an entry was told, unless it is asked again.
+fn settle(entry: usize, told: Told, round: &mut Round, work: &impl Work) -> Option<Told> {
     match told {
         Err(exception)
             if exception.remedy() != Remedy::None
@@ -181,9 +200,9 @@ fn settle(entry: usize, told: Told, round: &mut Round, work: &mut impl Work) -> 
         {
             round.add([entry], exception.remedy());
             round.last = Some(CallError::Refused(exception));
-            Ok(())
+            None
         }
-        told => work.settle(entry, told),
+        told => Some(told),
     }
 }
 

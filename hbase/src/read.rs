@@ -69,6 +69,10 @@ impl Work for Reads<'_> {
         self.rows.get(entry).map_or(&[], |row| row)
     }
 
+    fn is_change(&self) -> bool {
+        false
+    }
+
     fn bytes(&self, entry: usize) -> usize {
         // What matters is the answer's size, which nobody knows before: as much as a row of points is taken for it.
         const ANSWER_BYTES: usize = 4096;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use basalt_store::{
-    CheckAndMutate, Comparison, Durability, ErrorKind, FamilyDescriptor, Increment, MutationBatch, RowBatch, Scan,
+    CheckAndMutate, Comparison, Durability, ErrorKind, FamilyDescriptor, Get, Increment, MutationBatch, RowBatch, Scan,
     Scanner, TableDescriptor,
 };
 use bytes::{Bytes, BytesMut};
@@ -216,6 +216,51 @@ async fn each_row_of_a_batch_has_its_own_end() {
     let again: MultiRequest = fake.calls("Multi")[1].read();
     let row = again.region_action[0].action[0].mutation.as_ref().unwrap().row.clone();
     assert_eq!((again.region_action[0].action.len(), row), (1, Some(Bytes::from_static(b"c"))));
+}
+
+/// What one server refuses as a whole is refused of its rows, and those of others are stored, and told so.
+#[tokio::test]
+async fn a_call_that_a_server_refuses_costs_its_own_rows_alone() {
+    let fake = Fake::start(Does::all_done).await;
+    let other = Fake::start(|_| Does::Refuse("DoNotRetryIOException")).await;
+    fake.world.lock().unwrap().put_regions(1, vec![("", fake.port), ("m", other.port)]);
+    let applied = fake.client().apply(&table(), puts(&["a", "n", "o"])).await.unwrap();
+    let failed: Vec<_> = applied.failed.iter().map(|failure| (failure.row, failure.error.kind())).collect();
+    assert_eq!(failed, [(1, ErrorKind::Invalid), (2, ErrorKind::Invalid)]);
+}
+
+/// The first attempt may have stored the row that the second did not take.
+#[tokio::test]
+async fn a_row_that_may_be_stored_is_unknown_though_it_was_refused_since() {
+    let mut is_first = true;
+    let fake = Fake::start(move |_| {
+        if std::mem::take(&mut is_first) {
+            return Does::Silence;
+        }
+        let exception = Some(NameBytesPair { name: "a.b.NoSuchColumnFamilyException".to_owned(), value: None });
+        let refused = ResultOrException { index: Some(0), result: None, exception };
+        let result = RegionActionResult { result_or_exception: vec![refused], exception: None };
+        Does::answer(&MultiResponse { region_action_result: vec![result], processed: None })
+    })
+    .await;
+    let (client, table) = (fake.client(), table());
+    let (applied, ()) = tokio::join!(client.apply(&table, puts(&["a"])), unanswered(&fake, &client, "Multi"));
+    let error = applied.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("unknown"), "{error}");
+}
+
+/// A read changes nothing: why it failed last is what its caller needs.
+#[tokio::test]
+async fn a_read_is_told_its_last_refusal() {
+    let mut is_first = true;
+    let fake = Fake::start(move |_| {
+        if std::mem::take(&mut is_first) { Does::Silence } else { Does::Refuse("NoSuchColumnFamilyException") }
+    })
+    .await;
+    let (client, table, get) = (fake.client(), table(), Get::rows(vec!["a".into()]));
+    let (told, ()) = tokio::join!(client.get(&table, &get), unanswered(&fake, &client, "Multi"));
+    assert_eq!(told.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 /// A row that is answered for twice stands in for one of which nothing is said.

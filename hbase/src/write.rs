@@ -81,6 +81,10 @@ impl Work for Changes<'_> {
         if is_once { Repeat::IfNotBegun } else { Repeat::Always }
     }
 
+    fn is_change(&self) -> bool {
+        true
+    }
+
     fn bytes(&self, entry: usize) -> usize {
         self.row(entry).map_or(0, |row| {
             let cell_bytes = CELL_BYTES + row.key().len();
