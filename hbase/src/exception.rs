@@ -72,6 +72,8 @@ impl Exception {
             | "RegionServerStoppedException"
             | "RegionServerAbortedException"
             | "ServerNotRunningYetException"
+            // A master that ends; another is or will be active.
+            | "MasterStoppedException"
             | "RegionOfflineException" => Remedy::Relocate,
             "RegionTooBusyException"
             | "CallQueueTooBigException"
@@ -174,6 +176,7 @@ mod tests {
     fn each_class_has_its_remedy_and_kind() {
         for (class, remedy, kind) in [
             ("org.apache.hadoop.hbase.NotServingRegionException", Remedy::Relocate, ErrorKind::Unavailable),
+            ("org.apache.hadoop.hbase.exceptions.MasterStoppedException", Remedy::Relocate, ErrorKind::Unavailable),
             ("org.apache.hadoop.hbase.RegionTooBusyException", Remedy::BackOff, ErrorKind::Throttled),
             ("org.apache.hadoop.hbase.CallQueueTooBigException", Remedy::BackOff, ErrorKind::Throttled),
             ("org.apache.hadoop.hbase.UnknownScannerException", Remedy::Reopen, ErrorKind::Unavailable),
