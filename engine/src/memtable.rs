@@ -243,7 +243,7 @@ impl MemtableWriter<'_> {
         }
     }
 
-    /// As [`MemtableWriter::rows`]; `key_of` tells the key of a row, for those that are not there.
+    /// As [`MemtableWriter::rows`]; `key_of` tells the key of a row, for those that are not there: once for each of their cells.
     pub(crate) fn inline_cells<'k>(&mut self, cells: &InlineCells<'_>, key_of: impl Fn(u32) -> &'k [u8]) {
         let first = cells.cells.first().map_or(u64::MAX, |cell| cells.stamp.1 + u64::from(cell.row));
         self.memtable.first_sequence.fetch_min(first, Ordering::Relaxed);
@@ -359,19 +359,24 @@ impl FamilyCells {
             let stamped = shared.unwrap_or_else(|| arena.stamp(timestamp, SeqNo(first + u64::from(*row))));
             before = Some((*row, stamped));
             let entry = inline.entry(stamped);
-            let known = rows.look_up_handle(*handle).or_else(|| rows.get(key_of(*row), Some(*handle), arena));
-            if let Some(at) = known {
+            let at = if let Some(at) = rows.look_up_handle(*handle) {
                 debug_assert!(
                     rows.row(at, arena).is_some_and(|(key, _)| key == key_of(*row)),
                     "BUG: a handle of two keys"
                 );
-                added += size_of::<Entry>() as u64;
-                wait((at, entry), tail, rows, arena);
+                at
             } else {
                 let key = key_of(*row);
-                added += ROW_BYTES + key.len() as u64;
-                rows.insert((key, Some(*handle)), entry.again(), arena);
-            }
+                if let Some(at) = rows.get_by_key(key, Some(*handle), arena) {
+                    at
+                } else {
+                    added += ROW_BYTES + key.len() as u64;
+                    rows.insert((key, Some(*handle)), entry.again(), arena);
+                    continue;
+                }
+            };
+            added += size_of::<Entry>() as u64;
+            wait((at, entry), tail, rows, arena);
         }
         added += u64::from(arena.stamps_count() - stamps) * STAMP_BYTES;
         added

@@ -87,9 +87,14 @@ impl Rows {
     /// keys once.
     pub(super) fn get(&mut self, key: &[u8], handle: Option<RowHandle>, arena: &Arena) -> Option<u32> {
         let known = handle.and_then(|handle| self.get_by_handle(handle));
+        known.or_else(|| self.get_by_key(key, handle, arena))
+    }
+
+    /// The same for a row whose handle, where it has one, was looked up and is not known.
+    pub(super) fn get_by_key(&mut self, key: &[u8], handle: Option<RowHandle>, arena: &Arena) -> Option<u32> {
         let is_told = handle.is_some() && self.by_handle.len() == self.slab.len() as usize;
-        if known.is_some() || is_told || self.is_behind_all(key, arena) {
-            return known;
+        if is_told || self.is_behind_all(key, arena) {
+            return None;
         }
         self.index_all(arena);
         let row = self.by_key.find(hash(&self.hashes, key), |row| self.slab.key(*row, arena) == key).copied()?;

@@ -392,7 +392,7 @@ fn a_change_of_many_cells_makes_no_longer_tail() {
 }
 
 /// Of a change a region takes some rows: not always the first, and not all that follow. What is held, and since which number, is as
-/// if they came as rows.
+/// if they came as rows. The key of none is asked for more than once a cell: it has to be searched for.
 #[test]
 fn small_cells_are_as_rows() {
     for seed in 0..40 {
@@ -415,10 +415,15 @@ fn small_cells_are_as_rows() {
                 cells.iter().map(move |qualifier| of_row(Inline::of(kind, qualifier, value).unwrap()))
             });
             let inline: Vec<_> = inline.collect();
-            let key_of = |row| rows.iter().find(|known| known.0 == row).map_or(&[][..], |known| &known.1);
+            let asked = std::cell::Cell::new(0);
+            let key_of = |row| {
+                asked.set(asked.get() + 1);
+                rows.iter().find(|known| known.0 == row).map_or(&[][..], |known| &known.1)
+            };
             let mut writer = by_cells.insert();
             writer.inline_cells(&InlineCells { family: FAMILY, stamp: (timestamp, first), cells: &inline }, key_of);
             writer.finish();
+            assert!(asked.get() <= inline.len(), "{} keys for {} cells", asked.get(), inline.len());
             for (row, key, cells) in &rows {
                 let of_cell = |qualifier| LoggedCell { family: FAMILY, kind, timestamp, qualifier, value };
                 let cells: Vec<_> = cells.iter().map(|qualifier| of_cell(&qualifier[..])).collect();

@@ -23,6 +23,8 @@ const ROW_BYTES: usize = 32;
 /// A change of which each row has a handle, and each cell is a value of one family without a time, small enough for an entry.
 pub(super) struct InlineChange<'a> {
     batches: &'a [MutationBatch],
+    /// How many rows there are up to the end of each batch.
+    row_ends: Vec<u32>,
     family: FamilyId,
     stamp: Timestamp,
     cells: Vec<InlineCell>,
@@ -46,34 +48,33 @@ impl<'a> InlineChange<'a> {
             return None;
         }
         let mut cells = Vec::with_capacity(cells_count);
+        let mut row_ends = Vec::with_capacity(batches.len());
         let mut writer = MutationWriter::begin(table.id, stamp, cells_count * ROW_BYTES);
-        for row in batches.iter().flat_map(MutationBatch::rows) {
-            let (handle, place, count) = (row.handle()?, writer.rows(), row.cells().len());
-            // A row without a change takes no number.
-            let place = u32::try_from(place).ok().filter(|_| count > 0)?;
-            writer.row(row.key(), count);
-            for cell in row.cells() {
-                let is_plain = cell.kind == CellKind::Put && cell.timestamp.is_none();
-                let inline = Inline::of(cell.kind, cell.qualifier, cell.value).filter(|_| is_plain)?;
-                cells.push(InlineCell { handle, row: place, inline });
-                let (kind, qualifier, value) = (cell.kind, cell.qualifier, cell.value);
-                writer.cell(&LoggedCell { family, kind, timestamp: stamp, qualifier, value });
+        for batch in batches {
+            for row in batch.rows() {
+                let (handle, place, count) = (row.handle()?, writer.rows(), row.cells().len());
+                // A row without a change takes no number.
+                let place = u32::try_from(place).ok().filter(|_| count > 0)?;
+                writer.row(row.key(), count);
+                for cell in row.cells() {
+                    let is_plain = cell.kind == CellKind::Put && cell.timestamp.is_none();
+                    let inline = Inline::of(cell.kind, cell.qualifier, cell.value).filter(|_| is_plain)?;
+                    cells.push(InlineCell { handle, row: place, inline });
+                    let (kind, qualifier, value) = (cell.kind, cell.qualifier, cell.value);
+                    writer.cell(&LoggedCell { family, kind, timestamp: stamp, qualifier, value });
+                }
             }
+            row_ends.push(u32::try_from(writer.rows()).ok()?);
         }
         let numbers = writer.rows();
-        (numbers > 0).then(|| Self { batches, family, stamp, cells, record: writer.finish(), numbers })
+        (numbers > 0).then(|| Self { batches, row_ends, family, stamp, cells, record: writer.finish(), numbers })
     }
 
-    /// The key of a row, by its place among those of all batches.
+    /// The key of a row, by its place among those of all batches: thousands, where each brings one point.
     fn key(&self, row: u32) -> &'a [u8] {
-        let mut row = row as usize;
-        for batch in self.batches {
-            match row.checked_sub(batch.rows().len()) {
-                Some(rest) => row = rest,
-                None => return batch.key(row).unwrap_or_default(),
-            }
-        }
-        &[]
+        let batch = self.row_ends.partition_point(|end| *end <= row);
+        let first = batch.checked_sub(1).and_then(|before| self.row_ends.get(before)).unwrap_or(&0);
+        self.batches.get(batch).and_then(|batch| batch.key((row - first) as usize)).unwrap_or_default()
     }
 
     /// Which regions take which cells.
