@@ -86,6 +86,10 @@ impl Core {
 
     /// Says which work on which region failed, and whether it is tried again.
     fn put_off(&self, work: &'static str, (table, region): (&Table, &Region), error: &Error) {
+        // Not a failure: the next start does it.
+        if matches!(error, Error::Closed) {
+            return;
+        }
         let name = &table.shape().descriptor.name;
         let (region, error) = (region.id.0, basalt_store::with_causes(error));
         if self.condition.check_alive().is_ok() {

@@ -103,8 +103,8 @@ impl Core {
     /// Writes a backup into `target`, which must be absent or empty. Waits for a backup that is under way.
     ///
     /// # Errors
-    /// `NotEmpty`, also where another backup goes into it; `Corrupt`: a file of the store is damaged; any I/O error, after which
-    /// `target` is no backup.
+    /// `NotEmpty`, also where another backup goes into it; `Corrupt`: a file of the store is damaged; `Closed`; any I/O error. After
+    /// these `target` is no backup.
     pub(crate) fn backup(&self, target: &Path, tell: &mut dyn FnMut(Progress<'_>)) -> Result<BackedUp> {
         let fs = &*self.fs;
         // Who asks again for what is being taken is told so at once.
@@ -176,14 +176,15 @@ impl Core {
     fn back_up_file(&self, file: &FileEntry, target: &Path) -> Result<IndexedFile> {
         let from = sstable_path(&self.dir, file.id);
         let to = sstable_path(target, file.id);
-        open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache)?.verify(|_| {})?;
+        let go_on = || self.check_goes_on(0);
+        open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache)?.verify_while(|_| go_on())?;
         let (bytes, crc) = match self.fs.link(&from, &to) {
-            Ok(()) => sum(&*self.fs, &to)?,
+            Ok(()) => read_through(&*self.fs, &to, |_, _| go_on())?,
             // Who has put it there? It may be the store's own file by another name.
             Err(source) if source.kind() == std::io::ErrorKind::AlreadyExists => {
                 return Err(Error::io(IoOp::Create, &to)(source));
             }
-            Err(_) => copy(&*self.fs, &from, &to)?,
+            Err(_) => copy(&*self.fs, &from, &to, go_on)?,
         };
         let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         Ok(IndexedFile { name, bytes, crc })
@@ -210,12 +211,14 @@ fn write_frame(fs: &Arc<dyn FileSystem>, target: &Path, catalog: Catalog, sequen
     Ok(names.into_iter().filter(|name| sstable_id(name).is_none() && name != index::ASIDE).collect())
 }
 
-/// Copies a file and forces it to disk; answers its length and CRC-32C. Nothing is written over: what is there may be another name of
-/// a file of the store.
-fn copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<(u64, u32)> {
+/// Copies a file and forces it to disk, as long as it may go on; answers its length and CRC-32C. Nothing is written over: what is
+/// there may be another name of a file of the store.
+fn copy(fs: &dyn FileSystem, from: &Path, to: &Path, go_on: impl Fn() -> Result<()>) -> Result<(u64, u32)> {
     let file = fs.create_new(to).map_err(Error::io(IoOp::Create, to))?;
-    let summed =
-        read_through(fs, from, |offset, piece| file.write_at(offset, piece).map_err(Error::io(IoOp::Write, to)))?;
+    let summed = read_through(fs, from, |offset, piece| {
+        go_on()?;
+        file.write_at(offset, piece).map_err(Error::io(IoOp::Write, to))
+    })?;
     file.sync_data().map_err(Error::io(IoOp::SyncData, to))?;
     Ok(summed)
 }

@@ -31,7 +31,8 @@ impl Core {
     /// Merges all files of each family of a region; what no reader may see goes.
     ///
     /// # Errors
-    /// A full disk, or a file that could not be written aside: the files stay as they are. A failure to publish poisons.
+    /// A full disk, a file that could not be written aside, the end of the engine: the files stay as they are. A failure to publish
+    /// poisons.
     pub(crate) fn compact_region(&self, table: &Table, region: &Region) -> Result<()> {
         self.flush_region(table, region)?;
         self.count_failed(self.merge_all(table, region))
@@ -154,11 +155,11 @@ impl Core {
         let open = || Merge::new(files.iter().rev().map(|file| read.open_file(file)).collect(), Direction::Forward);
         let pass = if is_major {
             let keeps = family.keep_deleted != KeepDeletedCells::False;
-            let pass = Pass::Major { earliest_put: if keeps { earliest_put(open())? } else { Timestamp(0) } };
+            let pass = Pass::Major { earliest_put: if keeps { self.earliest_put(open())? } else { Timestamp(0) } };
             let of_store = u64::try_from(self.limits.purge_delay.as_millis()).unwrap_or(u64::MAX);
-            FilePass { pass, purge_delay_ms: shape.descriptor.purge_delay_ms(of_store) }
+            FilePass { pass, purge_delay_ms: shape.descriptor.purge_delay_ms(of_store), ..FilePass::MINOR }
         } else {
-            FilePass::RETAIN
+            FilePass::MINOR
         };
         let write = |beside: &mut [Beside<'_>]| {
             let output = self.write_file(id, family, &region.range, &mut open(), (pass, beside.first_mut()))?;
@@ -178,6 +179,21 @@ impl Core {
         let (table, region, took_ms) = (&shape.descriptor.name, region.id.0, millis(began));
         tracing::debug!(%table, region, from_files, from_bytes, bytes, is_major, took_ms, "compacted");
         Ok(())
+    }
+
+    /// No put is older than what this answers.
+    fn earliest_put(&self, mut cells: Merge<Source>) -> Result<Timestamp> {
+        let (mut earliest, mut count) = (Timestamp(u64::MAX), 0);
+        cells.rewind()?;
+        while let Some(cell) = cells.cell() {
+            self.check_goes_on(count)?;
+            count += 1;
+            if cell.kind == CellKind::Put {
+                earliest = earliest.min(cell.timestamp);
+            }
+            cells.advance()?;
+        }
+        Ok(earliest)
     }
 
     /// Puts a file in the place of others: the manifest first, then the readers, then the disk.
@@ -226,19 +242,6 @@ impl Core {
 
 fn files_of(region: &Region, id: FamilyId) -> Vec<RegionFile> {
     region.view().files.iter().filter(|file| file.family == id).cloned().collect()
-}
-
-/// No put is older than what this answers.
-fn earliest_put(mut cells: Merge<Source>) -> Result<Timestamp> {
-    let mut earliest = Timestamp(u64::MAX);
-    cells.rewind()?;
-    while let Some(cell) = cells.cell() {
-        if cell.kind == CellKind::Put {
-            earliest = earliest.min(cell.timestamp);
-        }
-        cells.advance()?;
-    }
-    Ok(earliest)
 }
 
 /// Which neighbours to merge, oldest file first: the first from which on no file

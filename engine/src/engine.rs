@@ -107,6 +107,9 @@ impl Engine {
 
     /// Flushes, syncs, ends the threads, cuts the log to what it holds and releases the folder. Writes are refused from here on.
     ///
+    /// Waits for what other threads' calls write: compactions and backups are given up, and end with [`Error::Closed`]. Not to be
+    /// called by what [`Engine::backup`] tells.
+    ///
     /// # Errors
     /// What kept the last bytes from the disk; they are still in the log if they were acknowledged.
     pub fn close(&self) -> Result<()> {
@@ -172,11 +175,17 @@ impl Engine {
     /// Cost: every file is read and proved; on the disk of the store none is copied. Backups are taken one after the other.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`], also while another backup is taken into it; [`Error::Corrupt`]: a file of the store is damaged; a full disk;
-    /// any I/O error. Then `target` is no backup, whatever is in it.
+    /// [`Error::NotEmpty`], also while another backup is taken into it; [`Error::Corrupt`]: a file of the store is damaged;
+    /// [`Error::Closed`]: the engine closes; a full disk; any I/O error. Then `target` is no backup, whatever is in it.
     pub fn backup(&self, target: &Path, tell: &mut dyn FnMut(Progress<'_>)) -> Result<BackedUp> {
-        self.check_open()?;
+        let _asked = self.core.jobs.begin()?;
         self.core.backup(target, tell)
+    }
+
+    /// Does a work that may write files, for which a close waits.
+    fn work<T>(&self, work: impl FnOnce(&Core) -> Result<T>) -> basalt_store::Result<T> {
+        let _asked = self.core.jobs.begin()?;
+        Ok(work(&self.core)?)
     }
 
     fn table(&self, name: &TableName) -> Result<Arc<Table>> {
@@ -224,15 +233,15 @@ impl Store for Engine {
     }
 
     fn create_namespace(&self, namespace: NamespaceDescriptor) -> basalt_store::Result<()> {
-        Ok(self.core.create_namespace(namespace)?)
+        self.work(|core| core.create_namespace(namespace))
     }
 
     fn alter_namespace(&self, namespace: NamespaceDescriptor) -> basalt_store::Result<()> {
-        Ok(self.core.alter_namespace(&namespace)?)
+        self.work(|core| core.alter_namespace(&namespace))
     }
 
     fn drop_namespace(&self, namespace: &str) -> basalt_store::Result<()> {
-        Ok(self.core.drop_namespace(namespace)?)
+        self.work(|core| core.drop_namespace(namespace))
     }
 
     fn describe_namespace(&self, namespace: &str) -> basalt_store::Result<NamespaceDescriptor> {
@@ -244,23 +253,23 @@ impl Store for Engine {
     }
 
     fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> basalt_store::Result<()> {
-        Ok(self.core.create_table(table, splits)?)
+        self.work(|core| core.create_table(table, splits))
     }
 
     fn alter_table(&self, table: TableDescriptor) -> basalt_store::Result<()> {
-        Ok(self.core.alter_table(table)?)
+        self.work(|core| core.alter_table(table))
     }
 
     fn truncate_table(&self, table: &TableName, regions: TruncatedRegions) -> basalt_store::Result<()> {
-        Ok(self.core.truncate_table(table, regions)?)
+        self.work(|core| core.truncate_table(table, regions))
     }
 
     fn enable_table(&self, table: &TableName) -> basalt_store::Result<()> {
-        Ok(self.core.switch_table(table, true)?)
+        self.work(|core| core.switch_table(table, true))
     }
 
     fn disable_table(&self, table: &TableName) -> basalt_store::Result<()> {
-        Ok(self.core.switch_table(table, false)?)
+        self.work(|core| core.switch_table(table, false))
     }
 
     fn is_table_enabled(&self, table: &TableName) -> basalt_store::Result<bool> {
@@ -268,7 +277,7 @@ impl Store for Engine {
     }
 
     fn drop_table(&self, table: &TableName) -> basalt_store::Result<()> {
-        Ok(self.core.drop_table(table)?)
+        self.work(|core| core.drop_table(table))
     }
 
     fn describe_table(&self, table: &TableName) -> basalt_store::Result<TableDescriptor> {
@@ -285,13 +294,11 @@ impl Store for Engine {
     }
 
     fn split_region(&self, table: &TableName, at: &SplitAt) -> basalt_store::Result<Bytes> {
-        let table = self.table(table)?;
-        Ok(self.core.split_region(&table, at)?)
+        self.work(|core| core.table(table).and_then(|table| core.split_region(&table, at)))
     }
 
     fn snapshot(&self, table: &TableName, name: &str) -> basalt_store::Result<()> {
-        self.check_open()?;
-        Ok(self.core.snapshot(table, name)?)
+        self.work(|core| core.snapshot(table, name))
     }
 
     fn list_snapshots(&self) -> basalt_store::Result<Vec<SnapshotInfo>> {
@@ -300,18 +307,15 @@ impl Store for Engine {
     }
 
     fn restore_snapshot(&self, name: &str) -> basalt_store::Result<()> {
-        self.check_open()?;
-        Ok(self.core.restore_snapshot(name)?)
+        self.work(|core| core.restore_snapshot(name))
     }
 
     fn clone_snapshot(&self, name: &str, table: &TableName) -> basalt_store::Result<()> {
-        self.check_open()?;
-        Ok(self.core.clone_snapshot(name, table)?)
+        self.work(|core| core.clone_snapshot(name, table))
     }
 
     fn delete_snapshot(&self, name: &str) -> basalt_store::Result<()> {
-        self.check_open()?;
-        Ok(self.core.delete_snapshot(name)?)
+        self.work(|core| core.delete_snapshot(name))
     }
 
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
@@ -359,13 +363,11 @@ impl Store for Engine {
     }
 
     fn flush(&self, table: &TableName) -> basalt_store::Result<()> {
-        let table = self.table(table)?;
-        Ok(self.core.flush_table(&table)?)
+        self.work(|core| core.table(table).and_then(|table| core.flush_table(&table)))
     }
 
     fn compact(&self, table: &TableName, compaction: Compaction) -> basalt_store::Result<()> {
-        let table = self.table(table)?;
-        Ok(self.core.compact_table(&table, compaction)?)
+        self.work(|core| core.table(table).and_then(|table| core.compact_table(&table, compaction)))
     }
 
     fn side_log(&self, name: &str) -> Option<Arc<dyn SideLog>> {
@@ -377,6 +379,8 @@ impl Store for Engine {
 mod backups;
 #[cfg(test)]
 mod clocks;
+#[cfg(test)]
+mod closes;
 #[cfg(test)]
 mod columns;
 #[cfg(test)]

@@ -130,7 +130,7 @@ impl Core {
                 _ => Box::new(read.open(&view)),
             };
             let beside = beside.iter_mut().find(|beside| beside.family() == *id);
-            let written = self.write_file(*id, family, &region.range, &mut cells, (FilePass::RETAIN, beside));
+            let written = self.write_file(*id, family, &region.range, &mut cells, (FilePass::FLUSH, beside));
             // No manifest names them yet.
             if written.is_err() && self.condition.check_alive().is_ok() {
                 for output in &outputs {

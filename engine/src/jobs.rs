@@ -1,9 +1,11 @@
-//! What the background threads wait for.
+//! What the background threads wait for, and whom the end of the engine waits for.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Tells background threads that there may be work, and when to end.
+use crate::error::{Error, Result};
+
+/// Tells background threads that there may be work, and when to end; counts the works of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     /// Leaf lock.
@@ -16,6 +18,19 @@ struct State {
     flush: bool,
     compact: bool,
     stopped: bool,
+    /// Works of requests that are under way.
+    asked: usize,
+}
+
+/// A work that a request asked for, on a thread of its own: the engine does not close before this is dropped.
+#[derive(Debug)]
+pub(crate) struct Asked<'a>(&'a Jobs);
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.0.state().asked -= 1;
+        self.0.changed.notify_all();
+    }
 }
 
 /// Which work a thread does.
@@ -26,26 +41,44 @@ pub(crate) enum Work {
 }
 
 impl Jobs {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// There may be something to do.
     pub(crate) fn wake(&self, work: Work) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        *state.flag(work) = true;
-        drop(state);
+        *self.state().flag(work) = true;
         self.changed.notify_all();
     }
 
+    /// Begins a work that a request asks for.
+    ///
+    /// # Errors
+    /// `Closed`: the engine closes.
+    pub(crate) fn begin(&self) -> Result<Asked<'_>> {
+        let mut state = self.state();
+        if state.stopped {
+            return Err(Error::Closed);
+        }
+        state.asked += 1;
+        Ok(Asked(self))
+    }
+
+    /// Lets no work begin, and waits for those of requests. The threads end by themselves.
     pub(crate) fn stop(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).stopped = true;
+        let mut state = self.state();
+        state.stopped = true;
         self.changed.notify_all();
+        drop(self.changed.wait_while(state, |state| state.asked > 0));
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).stopped
+        self.state().stopped
     }
 
     /// Sleeps until there may be work, or `at_most` so long; false when the engine closes.
     pub(crate) fn wait(&self, work: Work, at_most: Duration) -> bool {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
         let idle = |state: &mut State| !state.stopped && !*state.flag(work);
         let (mut state, _) =
             self.changed.wait_timeout_while(state, at_most, idle).unwrap_or_else(PoisonError::into_inner);

@@ -32,11 +32,18 @@ pub(crate) struct FilePass {
     pub(crate) pass: Pass,
     /// See [`Rules::purge_delay_ms`].
     pub(crate) purge_delay_ms: u64,
+    /// It is given up when the engine closes: it may take hours.
+    pub(crate) is_merge: bool,
 }
 
+/// After so many cells a long work looks whether the engine closes.
+const LOOK_CELLS: u64 = 4096;
+
 impl FilePass {
-    /// A flush or a minor compaction: tombstones stay in any case.
-    pub(crate) const RETAIN: FilePass = FilePass { pass: Pass::Retain, purge_delay_ms: 0 };
+    /// A flush: tombstones stay in any case.
+    pub(crate) const FLUSH: FilePass = FilePass { pass: Pass::Retain, purge_delay_ms: 0, is_merge: false };
+    /// A minor compaction: tombstones stay as well.
+    pub(crate) const MINOR: FilePass = FilePass { is_merge: true, ..FilePass::FLUSH };
 
     fn rules(self, family: &FamilyDescriptor) -> Rules {
         Rules::of(family).with_purge_delay(self.purge_delay_ms)
@@ -44,11 +51,19 @@ impl FilePass {
 }
 
 impl Core {
+    /// Whether a long work goes on, which has come so many cells far.
+    ///
+    /// # Errors
+    /// `Closed`: the engine closes.
+    pub(crate) fn check_goes_on(&self, cells_count: u64) -> Result<()> {
+        if cells_count.is_multiple_of(LOOK_CELLS) && self.jobs.is_stopped() { Err(Error::Closed) } else { Ok(()) }
+    }
+
     /// Writes what a pass keeps of `cells` into a new file; `None` when it keeps nothing. Rows are folded where what lies beside
     /// them allows it; none is where that is not told.
     ///
     /// # Errors
-    /// A full disk, or a file that could not be written aside: nothing is published. A file that does not open: it is deleted. A
+    /// A full disk, a file that could not be written aside, the end of the engine: nothing is published. A file that does not open: it is deleted. A
     /// failure to publish poisons.
     pub(crate) fn write_file(
         &self,
@@ -124,7 +139,10 @@ impl Core {
         };
         cells.rewind()?;
         let mut step = Step::OtherRow;
-        loop {
+        for count in 0.. {
+            if pass.is_merge {
+                self.check_goes_on(count)?;
+            }
             if let Some(cell) = cells.cell() {
                 sieve.take(&cell, step)?;
             } else if cells.row().is_none() {

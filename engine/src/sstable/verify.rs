@@ -45,6 +45,17 @@ impl Sstable {
     /// # Errors
     /// `Corrupt` for the first thing that does not fit; `Io`.
     pub(crate) fn verify(&self, mut progress: impl FnMut(VerifyProgress)) -> Result<VerifyReport> {
+        self.verify_while(|done| {
+            progress(done);
+            Ok(())
+        })
+    }
+
+    /// The same, given up where `progress` says so.
+    ///
+    /// # Errors
+    /// As [`Sstable::verify`]; that of `progress`.
+    pub(crate) fn verify_while(&self, mut progress: impl FnMut(VerifyProgress) -> Result<()>) -> Result<VerifyReport> {
         let blocks_count = self.index.len() as u64;
         let mut seen = Seen::new(&self.metadata);
         for block in 0..self.index.len() {
@@ -59,7 +70,7 @@ impl Sstable {
             place.require("times in the block index", 1, u64::from(walked.times == entry.times))?;
             place.require("number of cells", entry.cells_count.into(), walked.cells_count)?;
             let bytes_done = entry.offset + u64::from(entry.frame_bytes);
-            progress(VerifyProgress { blocks_done: block as u64 + 1, blocks_count, bytes_done });
+            progress(VerifyProgress { blocks_done: block as u64 + 1, blocks_count, bytes_done })?;
         }
         self.check_metadata(seen)?;
         Ok(VerifyReport { blocks_count, cells_count: self.metadata.cells_count, file_bytes: self.file_bytes })
