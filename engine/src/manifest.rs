@@ -299,6 +299,10 @@ fn check_header(bytes: &[u8], path: &Path) -> Result<(u64, u32)> {
     if !(VERSION_MIN..=VERSION).contains(&version) {
         return Err(Error::Version { file: path.to_path_buf(), found: version, supported: VERSION });
     }
+    // As with sequence numbers: a larger one is no writer's, and none may come behind the last.
+    if generation >= record::SEQUENCE_MAX {
+        return Err(corrupt(path, 16, "manifest generation", record::SEQUENCE_MAX - 1, generation));
+    }
     Ok((generation, version))
 }
 

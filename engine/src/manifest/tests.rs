@@ -303,6 +303,17 @@ fn a_later_version_is_refused_with_its_number() {
     assert!(matches!(open(&fs), Err(Error::Version { found: 5, supported: 4, .. })));
 }
 
+/// The next one would be 0, or that of the log's records.
+#[test]
+fn a_generation_that_none_comes_behind_is_refused() {
+    for generation in [record::SEQUENCE_MAX, u64::MAX] {
+        let fs = SimFs::new(1);
+        create(&fs);
+        fs.open_rw(&Path::new(DIR).join(NAME)).unwrap().write_at(0, &header(generation)).unwrap();
+        assert!(matches!(open(&fs), Err(Error::Corrupt { offset: 16, what: "manifest generation", .. })));
+    }
+}
+
 /// A manifest of an older version is read, and written anew as one of the newest before it is acted on.
 fn check_old(bytes: &[u8], edits: Vec<Edit>) {
     let fs = SimFs::new(1);
