@@ -90,16 +90,21 @@ fn segments(fs: &SimFs) -> Vec<PathBuf> {
     names.iter().filter_map(|name| SegmentId::of_name(name)).map(|id| id.path(Path::new(DIR))).collect()
 }
 
+fn read(fs: &SimFs, path: &Path) -> Vec<u8> {
+    let file = fs.open(path).unwrap();
+    let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+    file.read_exact_at(0, &mut bytes).unwrap();
+    bytes
+}
+
 /// Where row 405 lies in the log, which is in no file yet and has later ones behind it; and its segment's bytes.
 fn logged(fs: &SimFs) -> (PathBuf, Vec<u8>, usize) {
-    let read = |path: PathBuf| {
-        let file = fs.open(&path).unwrap();
-        let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
-        file.read_exact_at(0, &mut bytes).unwrap();
+    let find = |path: PathBuf| {
+        let bytes = read(fs, &path);
         let at = bytes.windows(7).position(|window| window == b"row0405")?;
         Some((path, bytes, at))
     };
-    segments(fs).into_iter().find_map(read).expect("row 405 is in the log")
+    segments(fs).into_iter().find_map(find).expect("row 405 is in the log")
 }
 
 /// Flips a bit in the record of row 405.
@@ -344,13 +349,17 @@ fn a_damaged_manifest_is_told_and_not_mended() {
     assert_eq!(fixed.unmended.len(), 1);
 }
 
-/// A crash at each step of a repair: a second one ends it, and what the first told is all that is lost. A side log is gone before
+/// A crash at each step of a repair: a second one ends it, and what the first told is all that is lost. What was damaged is kept under a
+/// name that no other file took. A side log is gone before
 /// anything changes: by the numbers of a shorter log nobody sees that it is from before.
 #[test]
 fn a_repair_is_ended_by_another_after_every_crash() {
     let whole = store();
-    let block = flip_in_block(&whole, &file_of(&whole, FileKind::Sstable), 1);
+    let file = file_of(&whole, FileKind::Sstable);
+    let block = flip_in_block(&whole, &file, 1);
+    let (log, _, at) = logged(&whole);
     flip_in_log(&whole);
+    let (file, log) = (read(&whole, &Path::new(DIR).join(file.name)), read(&whole, &log));
     let (before, lost) = (damage(&whole), 2 + block.cells_count);
     mended_after_every_crash(&whole, |fs| {
         assert!(damage(fs) == before || !has_side_log(fs));
@@ -358,6 +367,11 @@ fn a_repair_is_ended_by_another_after_every_crash() {
         assert!(damage(fs).is_empty());
         let cells: usize = rows(fs).iter().map(|(_, cells)| cells.len()).sum();
         assert_eq!(cells as u64, 2 * 410 - lost);
+        let names = fs.list(Path::new(DIR)).unwrap();
+        let kept = names.iter().filter(|name| name.contains(".damaged"));
+        let kept: Vec<_> = kept.map(|name| read(fs, &Path::new(DIR).join(name))).collect();
+        let of_log = |kept: &Vec<u8>| kept.get(at..at + 200) == log.get(at..at + 200);
+        assert!(kept.contains(&file) && kept.iter().any(of_log), "an original is lost: {names:?}");
     });
 }
 
