@@ -26,6 +26,9 @@ use answer::Teller;
 use lookup::Lookup;
 use series::{MetSets, TagSets, Wanted};
 
+/// Memory charged for a series: its place, its set of tags, and what is found and told of it.
+const SERIES_BYTES: u64 = 400;
+
 /// A request of `/api/query/last`.
 ///
 /// ```
@@ -194,7 +197,7 @@ impl Finder<'_> {
         if more > limit.saturating_sub(self.wish.wanted.len()) as u64 {
             return Err(Error::TooManySeries { limit });
         }
-        self.budget.reserve(more.saturating_mul(size_of::<Wanted>() as u64))
+        self.budget.reserve(more.saturating_mul(SERIES_BYTES))
     }
 
     /// Series by metric and tags, widened to those with more tags. OpenTSDB widens by the meta table alone, and looking

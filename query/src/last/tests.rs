@@ -54,6 +54,22 @@ fn a_request_means_so_many_series_however_it_names_them() {
     assert!(matches!(ask(&["l.a"; 2], &[tsuid; 2]), Err(Error::TooManySeries { limit: 7 })));
 }
 
+/// `Q-LIMIT`: by all that is kept of a series until it is told.
+#[test]
+fn series_count_as_memory_with_their_tags_and_points() {
+    let mut fixture = Fixture::with(&[]);
+    for host in 0..100 {
+        fixture.put(&format!("l.m 1700002900 1 host=h{host}"));
+    }
+    let ask = |memory_bytes| {
+        let engine = fixture.engine(false, Limits { memory_bytes, ..Limits::default() });
+        let request = LastRequest::from_get(&["l.m"], &[], true, Some("1")).unwrap();
+        engine.last(&request, NOW_MS, &Cancel::new()).map(|found| found.points.len())
+    };
+    assert_eq!(ask(50_000).unwrap(), 100);
+    assert!(matches!(ask(20_000), Err(Error::TooMuchMemory { limit_bytes: 20_000 })));
+}
+
 /// `L-LAST`: tags that are not given widen.
 #[test]
 fn l_last_this_hour_alone_unless_told_to_look_back() {
