@@ -29,6 +29,8 @@ use crate::tally::ServerTally;
 const QUEUE_MAX: usize = 64;
 /// Requests' bytes are counted in pieces of this size, so that the count fits a semaphore's.
 const PIECE_BYTES: usize = 1 << 10;
+/// How much of its time a call may wait before it is sent, and its server be told none the less that it is left.
+const WAIT_UNTOLD_MS: u32 = 20;
 /// Bytes gathered before they are written, and asked for at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -261,8 +263,10 @@ impl Connection {
     ) -> std::result::Result<(A, Bytes), CallError> {
         // HBase's numbers are signed; ours go round below its negative ones.
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) & i32::MAX.unsigned_abs();
-        let left = deadline.saturating_duration_since(Instant::now());
-        let request = frame::request(id, method, milliseconds(left), ask, cells).map_err(CallError::Unsent)?;
+        let left_ms = || milliseconds(deadline.saturating_duration_since(Instant::now()));
+        let build = |left_ms| frame::request(id, method, left_ms, ask, cells.clone()).map_err(CallError::Unsent);
+        let told_ms = left_ms();
+        let mut request = build(told_ms)?;
         let tally = &self.calls.tally;
         let waits = tally.waiting.during();
         if self.under_way.available_permits() == 0 {
@@ -273,6 +277,11 @@ impl Connection {
         let room = timeout_at(deadline, self.queue.reserve()).await;
         let room = room.map_err(|_| CallError::Unsent(self.timed_out(method)))?;
         let room = room.map_err(|_| CallError::Unsent(self.why_ended()))?;
+        // A server must not begin what nobody waits for any more.
+        let left_ms = left_ms();
+        if left_ms.saturating_add(WAIT_UNTOLD_MS) < told_ms {
+            request = build(left_ms)?;
+        }
         let (waiter, answer) = oneshot::channel();
         let waiting = Waiting::new(&self.calls, id, waiter).map_err(CallError::Unsent)?;
         room.send(request);

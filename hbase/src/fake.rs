@@ -30,6 +30,8 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 pub(crate) struct Asked {
     pub(crate) method: String,
     pub(crate) parameter: Bytes,
+    /// Milliseconds that its caller waits.
+    pub(crate) timeout: u32,
 }
 
 impl Asked {
@@ -168,7 +170,8 @@ impl Fake {
             let header = RequestHeader::decode_length_delimited(&mut request).unwrap();
             let length = prost::decode_length_delimiter(&mut request).unwrap();
             let parameter = request.split_to(length);
-            let asked = Asked { method: header.method_name.unwrap(), parameter };
+            let (method, timeout) = (header.method_name.unwrap(), header.timeout.unwrap());
+            let asked = Asked { method, parameter, timeout };
             let (id, does) = (header.call_id.unwrap(), self.does(&asked));
             let mut out = Vec::new();
             match does {

@@ -140,6 +140,33 @@ async fn impatience_ends_no_connection() {
     assert_eq!(fake.world.lock().unwrap().connections, 2);
 }
 
+/// Else a server could do what its caller has given up, after what its caller did since.
+#[tokio::test]
+async fn a_call_that_waited_to_be_sent_tells_the_time_that_is_left() {
+    let fake = Fake::start(|asked| match &*asked.method {
+        "First" => Does::Silence,
+        _ => Does::answer(&Empty {}),
+    })
+    .await;
+    let mut options = fake.client().options.clone();
+    options.calls_max = 1;
+    let client = Arc::new(Cluster::new(options).unwrap());
+    let ask = async |method, within| {
+        let (at, until) = (address(&fake), Instant::now() + within);
+        client.call::<Empty>((&at, Service::Client), method, &Empty {}, Bytes::new(), until).await
+    };
+    let (half, whole) = (SOON / 4, SOON / 2);
+    let halfway = async {
+        soon(|| !fake.calls("First").is_empty()).await;
+        soon(|| client.tally.told(0).servers[0].waiting == 1).await;
+        pass(half).await;
+    };
+    let (first, second, ()) = tokio::join!(ask("First", half), ask("Second", whole), halfway);
+    assert!(first.is_err() && second.is_ok());
+    let told = Duration::from_millis(fake.calls("Second")[0].timeout.into());
+    assert!(told + half <= whole, "{told:?}");
+}
+
 #[tokio::test]
 async fn a_lost_connection_is_unknown_and_the_next_call_makes_another() {
     let fake = Fake::start(|asked| match &*asked.method {
