@@ -180,7 +180,7 @@ impl Cluster {
         }
     }
 
-    /// Every region of a table, in the map or not: also those of a disabled one.
+    /// Every region of a table, in the map or not: also those of a disabled one, which are at no server.
     ///
     /// # Errors
     /// `NotFound`, `Unavailable`
@@ -192,7 +192,11 @@ impl Cluster {
             };
             let error = match read.await {
                 Ok((State::Absent, _)) => return Err(unknown(table)),
-                Ok((_, regions)) => return Ok(regions),
+                Ok((State::Serving, regions)) => return Ok(regions),
+                // The catalogue has where they were, and that server may be gone for good.
+                Ok((State::Disabled, regions)) => {
+                    return Ok(regions.into_iter().map(|region| Region { server: None, ..region }).collect());
+                }
                 Err(error) => error,
             };
             self.forget_servers();

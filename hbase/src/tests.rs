@@ -707,6 +707,11 @@ async fn calls_are_counted_by_server_and_outcome() {
     );
 }
 
+/// A port at which nobody listens.
+async fn nobody() -> u16 {
+    tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap().port()
+}
+
 /// As when one is restarted: its regions are told once they are open again.
 #[tokio::test]
 async fn regions_of_a_server_that_is_away_are_waited_for() {
@@ -716,7 +721,7 @@ async fn regions_of_a_server_that_is_away_are_waited_for() {
         Does::answer(&GetRegionLoadResponse { region_loads: vec![load] })
     })
     .await;
-    let nobody = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap().port();
+    let nobody = nobody().await;
     fake.world.lock().unwrap().put_regions(1, vec![("", nobody)]);
     let back = async {
         soon(|| fake.world.lock().unwrap().catalogue_reads >= 2).await;
@@ -725,6 +730,24 @@ async fn regions_of_a_server_that_is_away_are_waited_for() {
     let (client, table) = (fake.client(), table());
     let (told, ()) = tokio::join!(client.regions(&table), back);
     assert_eq!(told.unwrap().iter().map(|region| region.files_count).collect::<Vec<_>>(), [3]);
+}
+
+/// What the catalogue has of a disabled table's regions is where they were.
+#[tokio::test]
+async fn s_admin_2_a_disabled_tables_regions_are_asked_of_no_server() {
+    let fake = Fake::start(|_| Does::answer(&Empty {})).await;
+    let nobody = nobody().await;
+    {
+        let mut world = fake.world.lock().unwrap();
+        world.state = Some(1);
+        world.put_regions(1, vec![("", nobody), ("m", fake.port)]);
+    }
+    let mut options = fake.client().options.clone();
+    options.operation_timeout = Duration::from_secs(2);
+    let client = Cluster::new(options).unwrap();
+    let told = client.regions(&table()).await.unwrap();
+    assert_eq!(told.iter().map(|region| region.files_count).collect::<Vec<_>>(), [0, 0]);
+    assert!(fake.calls("GetRegionLoad").is_empty());
 }
 
 #[tokio::test]
