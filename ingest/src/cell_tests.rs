@@ -118,3 +118,25 @@ fn s_rollup_qual_a_point_without_a_slot_takes_no_others() {
     let ends: Vec<&str> = cells.iter().filter_map(|(cell, _)| cell.split_once(" t ").map(|(_, end)| end)).collect();
     assert_eq!(ends, ["000000 01", "00fff0 02"]);
 }
+
+/// W-ROLLUP-HTTP: the tag of the aggregator counts as one of the point's; one too many is the client's fault and not the store's.
+#[test]
+fn w_rollup_http_the_aggregation_tag_may_be_one_too_many() {
+    let json = r#"{"aggregationIds":{"sum":0},"intervals":[
+        {"table":"t1","preAggregationTable":"p1","interval":"1h","rowSpan":"1d"}]}"#;
+    let rollups = Some(Rollups::parse(json, RollupSettings::default()).unwrap());
+    let ingest = ingest(SchemaConfig { rollups, tags_max: 2, ..SchemaConfig::default() });
+    let body = |group_by: &str| {
+        format!(
+            r#"{{"metric":"m","timestamp":1700000000,"value":1,"tags":{{"a":"b","c":"d"}},"interval":"1h","aggregator":"sum"{group_by}}}"#
+        )
+    };
+    for (group_by, expected) in [("", (1, 0, 0)), (r#","groupByAggregator":"sum""#, (0, 1, 0))] {
+        let body = body(group_by);
+        let points = parse_rollups(&body, ingest.limits()).unwrap();
+        let report = ingest.submit_rollups(&points, Door::Http).unwrap().wait();
+        assert_eq!((report.stored, report.rejected, report.failed), expected, "{group_by}");
+        let told: Vec<String> = report.errors.iter().map(|error| error.problem.http_text()).collect();
+        assert!(told.iter().all(|text| text.starts_with("Too many tags: 3 maximum allowed: 2")), "{told:?}");
+    }
+}

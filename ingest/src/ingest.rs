@@ -415,6 +415,8 @@ pub(crate) fn schema_problem(error: &basalt_schema::Error) -> Problem {
         (Error::NameFiltered { .. } | Error::UidsExhausted { .. }, _) => Problem::NameRefused { text },
         (_, ErrorKind::NotFound) => Problem::UnknownName { text },
         (_, ErrorKind::Throttled) => Problem::Throttled { text },
+        // What the tables can never hold, such as a rollup whose aggregation tag is one too many.
+        (_, ErrorKind::Invalid) => Problem::Illegal { text },
         (_, kind) => Problem::Storage { kind, text },
     }
 }
