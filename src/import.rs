@@ -161,6 +161,8 @@ impl Road {
             while self.sent - self.taken >= BLOCKS_MAX {
                 self.take(target, progress)?;
             }
+            // A last line without an end may be half of one: it is a point now, and read again when the file has grown.
+            let lines_end = lines_end - u64::from(!text.ends_with(b"\n"));
             let block = Block { ticket: self.sent, text, lines_end, bytes_end: source.bytes_read() };
             self.blocks.send(block).map_err(|_| stopped())?;
             self.sent += 1;
@@ -251,7 +253,7 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             run(&job, &target).map(|sum| (sum.stored, sum.skipped)).map_err(|failure| failure.line)
         };
-        assert_eq!(again("a 1 1 h=a\nb 1 1 h=a"), Ok((2, 0)));
+        assert_eq!(again("a 1 1 h=a\nb 1 1 h=a\n"), Ok((2, 0)));
         assert_eq!(again("a 1 1 h=a\nb 1 1 h=a\nc 1 1 h=a\n"), Ok((1, 2)), "a file may grow");
         for other in ["d 1 1 h=a\ne 1 1 h=a\nf 1 1 h=a\ng 1 1 h=a\n", "a 1 1 h=a\n", ""] {
             assert!(again(other).unwrap_err().contains("does not begin as it did"), "{other}");
@@ -260,6 +262,24 @@ mod tests {
         std::fs::write(&state, serde_json::json!({ path.display().to_string(): 2 }).to_string()).unwrap();
         assert_eq!(again("h 1 1 h=a\ni 1 1 h=a\nj 1 1 h=a\n"), Ok((1, 2)));
         assert!(again("k 1 1 h=a\nl 1 1 h=a\nm 1 1 h=a\n").is_err());
+    }
+
+    /// A file may be imported while it is written: its last line may be half of one, which is as good as another point.
+    #[test]
+    fn a_last_line_without_an_end_is_read_again_when_the_file_has_grown() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, state) = (folder.path().join("points"), folder.path().join("state"));
+        let job = Job { paths: vec![path.clone()], resume: Some(state), rate: None, skip_errors: false };
+        let target = Picky::default();
+        let again = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let sum = run(&job, &target).unwrap();
+            (sum.stored, sum.skipped, std::mem::take(&mut *target.stored.lock().unwrap()).join("|"))
+        };
+        assert_eq!(again("a 1 1 h=a"), (1, 0, "a 1 1 h=a".into()));
+        assert_eq!(again("a 1 1 h=ab\nb 1 1"), (2, 0, "a 1 1 h=ab|b 1 1".into()));
+        assert_eq!(again("a 1 1 h=ab\nb 1 123 h=a\n"), (1, 1, "b 1 123 h=a".into()));
+        assert_eq!(again("a 1 1 h=ab\nb 1 123 h=a\n"), (0, 2, String::new()));
     }
 
     /// Of two points at one instant the later line wins, so the order is part of what is imported.

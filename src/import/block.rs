@@ -10,7 +10,7 @@ pub(crate) struct Block {
     /// Its place among all blocks of an import.
     pub(crate) ticket: u64,
     pub(super) text: Vec<u8>,
-    /// Lines of the file up to its end.
+    /// Lines of the file up to its end that have an end.
     pub(super) lines_end: u64,
     /// Bytes of the file as it lies there that were read when the block was made.
     pub(super) bytes_end: u64,
