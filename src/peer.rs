@@ -40,7 +40,7 @@ pub(crate) fn address(url: &str) -> Result<String, Failure> {
 /// Nobody listens there.
 pub(crate) fn connect(address: &str, patience: Duration) -> Result<TcpStream, Failure> {
     let fail = |cause| unreachable(address, &cause);
-    let stream = open(address, patience).map_err(fail)?;
+    let stream = reach(address, patience).map_err(fail)?;
     stream
         .set_nodelay(true)
         .and_then(|()| stream.set_read_timeout(Some(patience)))
@@ -49,8 +49,19 @@ pub(crate) fn connect(address: &str, patience: Duration) -> Result<TcpStream, Fa
     Ok(stream)
 }
 
+/// As [`connect`], with what reads its answers.
+///
+/// # Errors
+///
+/// As [`connect`].
+pub(crate) fn open(address: &str, patience: Duration) -> Result<(TcpStream, Reader), Failure> {
+    let stream = connect(address, patience)?;
+    let read = stream.try_clone().map_err(|cause| unreachable(address, &cause))?;
+    Ok((stream, Reader::new(read)))
+}
+
 /// Tries each of the host's addresses for so long; without a bound of ours a host that drops packets is waited for for minutes.
-fn open(address: &str, patience: Duration) -> io::Result<TcpStream> {
+fn reach(address: &str, patience: Duration) -> io::Result<TcpStream> {
     let mut failed = io::Error::other("the name has no address");
     for place in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&place, patience.min(CONNECT_PATIENCE)) {

@@ -35,7 +35,7 @@ impl<'a> Link<'a> {
     ///
     /// Nobody listens there.
     pub(crate) fn connect(address: &'a str, patience: Duration) -> Result<Self, Failure> {
-        Ok(Self { address, patience, open: Some(open(address, patience)?), lost: 0 })
+        Ok(Self { address, patience, open: Some(peer::open(address, patience)?), lost: 0 })
     }
 
     /// Sends a request and reads its answer, on a new connection where the last one ended.
@@ -66,7 +66,7 @@ impl<'a> Link<'a> {
     /// An answer, after which the connection is kept if both sides keep it.
     fn answered(&mut self, kept: Option<(TcpStream, Reader)>, head: &[u8], body: &[u8]) -> Result<Answer, String> {
         let (mut stream, mut reader) =
-            kept.map_or_else(|| open(self.address, self.patience), Ok).map_err(|failure| failure.line)?;
+            kept.map_or_else(|| peer::open(self.address, self.patience), Ok).map_err(|failure| failure.line)?;
         let answer = peer::send(&mut stream, head, body).and_then(|()| reader.answer()).map_err(|cause| {
             if !matches!(cause.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) {
                 return format!("connection to {} lost: {cause}", self.address);
@@ -77,12 +77,6 @@ impl<'a> Link<'a> {
         self.open = (!answer.closes).then_some((stream, reader));
         Ok(answer)
     }
-}
-
-fn open(address: &str, patience: Duration) -> Result<(TcpStream, Reader), Failure> {
-    let stream = peer::connect(address, patience)?;
-    let read = stream.try_clone().map_err(|cause| peer::unreachable(address, &cause))?;
-    Ok((stream, Reader::new(read)))
 }
 
 #[cfg(test)]

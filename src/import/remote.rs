@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// A connection to a server.
 pub(crate) struct Remote {
     address: String,
-    /// Locked in turns, so that nobody ever waits for it.
+    /// Locked in turns, so that nobody ever waits for it. The lower rank: `reader` may be taken with it held.
     writer: Mutex<TcpStream>,
     writes: Turns,
     /// As `writer`.
@@ -38,10 +38,9 @@ impl Remote {
     /// Connects to `http://HOST:PORT` or plain `HOST:PORT`; port 4242 unless told.
     pub(crate) fn connect(url: &str) -> Result<Self, Failure> {
         let address = peer::address(url)?;
-        let stream = peer::connect(&address, PATIENCE)?;
-        let fail = |cause| Failure::new(Exit::Failure, format!("cannot reach {address}: {cause}"));
-        let reader = Mutex::new(Reader::new(stream.try_clone().map_err(fail)?));
-        Ok(Self { writer: Mutex::new(stream), writes: Turns::new(), reader, reads: Turns::new(), address })
+        let (writer, reader) = peer::open(&address, PATIENCE)?;
+        let (writer, reader) = (Mutex::new(writer), Mutex::new(reader));
+        Ok(Self { writer, writes: Turns::new(), reader, reads: Turns::new(), address })
     }
 
     fn lost(&self, cause: &std::io::Error) -> Failure {
@@ -52,6 +51,13 @@ impl Remote {
     fn write(&self, ticket: u64, request: &[u8]) -> Result<(), Failure> {
         let turn = self.writes.take(ticket).ok_or_else(super::stopped)?;
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.reads.is_next(ticket) {
+            // All answers are there, so the server may have closed the connection for want of requests.
+            let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            if !reader.is_silent() {
+                (*writer, *reader) = peer::open(&self.address, PATIENCE)?;
+            }
+        }
         writer.write_all(request).map_err(|cause| self.lost(&cause))?;
         turn.pass();
         Ok(())
@@ -127,5 +133,48 @@ impl Target for Remote {
 
     fn finish(&mut self) -> Result<(), Failure> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    const STORED: &str = r#"{"success":1,"failed":0,"errors":[]}"#;
+
+    /// Answers one put on each of so many connections and closes them.
+    fn serve(listener: &TcpListener, connections: usize) {
+        for _ in 0..connections {
+            let mut stream = listener.accept().unwrap().0;
+            let mut input = BufReader::new(stream.try_clone().unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while line != "\r\n" {
+                line.clear();
+                assert_ne!(input.read_line(&mut line).unwrap(), 0);
+                length = line.strip_prefix("Content-Length: ").map_or(length, |value| value.trim().parse().unwrap());
+            }
+            input.read_exact(&mut vec![0; length]).unwrap();
+            write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{STORED}", STORED.len()).unwrap();
+        }
+    }
+
+    /// A server closes a connection on which nothing comes for a while, as when the input pauses.
+    #[test]
+    fn a_connection_that_was_closed_during_a_pause_is_opened_anew() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let remote = Remote::connect(&listener.local_addr().unwrap().to_string()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || serve(&listener, 2));
+            for ticket in 0..2 {
+                let block = Block { ticket, text: b"m 1356998400 1 h=a\n".to_vec(), lines_end: 1, bytes_end: 1 };
+                assert_eq!(remote.store(&block).unwrap().points, 1);
+                while remote.reader.lock().unwrap().is_silent() {
+                    std::thread::yield_now();
+                }
+            }
+        });
     }
 }

@@ -34,6 +34,11 @@ impl Turns {
         next.map(|_| Turn { of: self, ticket, is_done: false })
     }
 
+    /// Whether all turns before this one are over.
+    pub(super) fn is_next(&self, ticket: u64) -> bool {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) == Some(ticket)
+    }
+
     fn set(&self, next: Option<u64>) {
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
         self.passed.notify_all();
