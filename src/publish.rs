@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,9 +72,27 @@ impl Target {
                 stream.set_write_timeout(Some(WRITE_PATIENCE))?;
                 Ok(Open::Socket(stream))
             }
-            Self::File(path) => Ok(Open::File(OpenOptions::new().append(true).create(true).open(path)?, path.clone())),
+            Self::File(path) => {
+                let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+                // The rest of what a full disk or a kill cut off. Cutting it off too would confuse who follows the file.
+                if ends_within_a_line(path) {
+                    file.write_all(b"\n")?;
+                }
+                Ok(Open::File(file, path.clone()))
+            }
         }
     }
+}
+
+/// Whether a file's last line has no end; of pipes, and what cannot be read, nobody knows.
+fn ends_within_a_line(path: &Path) -> bool {
+    let last = || {
+        let bytes = path.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+        let mut last = [0];
+        File::open(path).ok()?.read_exact_at(&mut last, bytes.checked_sub(1)?).ok()?;
+        Some(last)
+    };
+    last().is_some_and(|last| last != *b"\n")
 }
 
 /// An open target.
@@ -228,6 +247,20 @@ mod tests {
         publisher.one(&"x".repeat(2_000));
         assert_eq!(publisher.counts.dropped.get(), 2, "what does not fit into the queue is dropped at once");
         until(|| publisher.counts.published.get() == 2);
+    }
+
+    /// `P-RT`: what a full disk cut off is a line of its own, and not the beginning of the next one.
+    #[test]
+    fn p_rt_no_line_is_joined_to_half_of_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("points");
+        for (before, after) in [("", "1\n"), ("0\n", "0\n1\n"), ("0\n{\"me", "0\n{\"me\n1\n")] {
+            std::fs::write(&path, before).unwrap();
+            let publisher = publisher(format!("file:{}", path.display()), 1_000);
+            publisher.one(&1);
+            until(|| publisher.counts.published.get() == 1);
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), after);
+        }
     }
 
     /// `P-RT`: a file that is moved away is begun anew.
