@@ -45,6 +45,10 @@ pub(super) fn copy(job: &Job, pair: &TablePair, memory: &mut Memory, shown: &mut
         if pair.is_names && job.into_filled {
             refuse_other_names(job, pair, &rows)?;
         }
+        if state.at.is_empty() {
+            // Before the first row: whoever is killed now goes on, and is not refused for the rows that are there.
+            memory.advance(&name, &state)?;
+        }
         under_way.push_back((job.target.store.apply(&pair.to, batch(pair, &rows)?), rows.clone()));
         while under_way.len() > UNDER_WAY_MAX {
             settle(job, pair, under_way.pop_front())?;

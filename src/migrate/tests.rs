@@ -3,7 +3,9 @@
 use basalt_engine::{Engine, EngineOptions};
 use basalt_rewrite::HourFold;
 use basalt_schema::{KeyLayout, Salting, Schema, Tsuid};
-use basalt_store::{Compaction, Durability, ManualClock, MemoryStore, MutationBatch, Scan, TableName, Timestamp};
+use basalt_store::{
+    Compaction, Durability, ManualClock, MemoryStore, MutationBatch, RowChange, Scan, TableName, Timestamp, Trigger,
+};
 
 use super::*;
 
@@ -179,6 +181,42 @@ fn a_copy_that_ended_early_goes_on() {
     let sum = run(&first).unwrap();
     assert_eq!((sum.resumed, sum.rows), (before, before + 31));
     assert_eq!(count(&first.target, "tsdb"), (31, 301));
+}
+
+/// Refuses rows of names, but for short ones.
+#[derive(Debug)]
+struct Nameless;
+
+impl Trigger for Nameless {
+    fn name(&self) -> &'static str {
+        "nameless"
+    }
+
+    fn before(&self, change: &RowChange<'_>, _more: &mut MutationBatch) -> basalt_store::Result<()> {
+        let is_name = change.row.key().len() > 3;
+        if is_name { Err(basalt_store::Error::Throttled { what: "table" }) } else { Ok(()) }
+    }
+}
+
+/// From the first row on the target is one that holds rows, so the copy is remembered before.
+#[test]
+fn a_copy_that_ended_before_anything_was_durable_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp(BASE_MS)));
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock).with_triggers(vec![Arc::new(Nameless)]));
+    let schema = schema(Salting::EMBEDDED);
+    Schema::open(Arc::clone(&store), schema.clone()).unwrap();
+    let target = End { name: "b".to_owned(), store, schema };
+    let mut names = target.store.describe_table(&"tsdb-uid".parse().unwrap()).unwrap();
+    let free = names.clone();
+    names.attributes.insert("TRIGGERS".into(), "nameless".into());
+    target.store.alter_table(names).unwrap();
+    let first = job(memory("a", Salting::NONE), target, folder.path());
+    fill(&first.source, 0..3);
+    assert_eq!(run(&first).unwrap_err().exit, Exit::TryLater);
+    assert_ne!(count(&first.target, "tsdb-uid").0, 0);
+    first.target.store.alter_table(free).unwrap();
+    assert_eq!(run(&first).unwrap().tables, 4);
 }
 
 #[test]
