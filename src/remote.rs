@@ -206,35 +206,81 @@ async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Writ
     let response = sender.send_request(request).await.map_err(|cause| broken(&cause))?;
     let status = response.status();
     let mut body = response.into_body();
-    let mut last = Vec::new();
-    let mut is_over = !status.is_success();
+    let mut last = Last::default();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|cause| broken(&cause))?;
         let Ok(data) = frame.into_data() else { continue };
-        let mut rest = &data[..];
-        if !is_over {
-            let (printed, told) = split_at_nul(rest);
-            out.write_all(printed).map_err(Lost::Output)?;
-            is_over = told.is_some();
-            rest = told.unwrap_or_default();
-        }
-        if last.len() + rest.len() > TOLD_BYTES_MAX {
+        if status.is_success() {
+            last.take(&data, out).map_err(Lost::Output)?;
+        } else if last.bytes.len() + data.len() <= TOLD_BYTES_MAX {
+            last.bytes.extend_from_slice(&data);
+        } else {
             return Err(broken(&"its end is too long"));
         }
-        last.extend_from_slice(rest);
     }
     driver.abort();
     out.flush().map_err(Lost::Output)?;
     if !status.is_success() {
-        return Err(Lost::refused(address, status, &last));
+        return Err(Lost::refused(address, status, &last.bytes));
     }
-    serde_json::from_slice(&last).map_err(|_| broken(&"its end is missing"))
+    serde_json::from_slice(&last.bytes).map_err(|_| broken(&"its end is missing"))
 }
 
-/// What stands before the first NUL byte, and after it if there is one.
-fn split_at_nul(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
-    match bytes.iter().position(|byte| *byte == 0) {
-        Some(at) => (bytes.get(..at).unwrap_or_default(), bytes.get(at + 1..)),
-        None => (bytes, None),
+/// What stands behind the last NUL byte of an answer; all else is printed.
+#[derive(Debug, Default)]
+struct Last {
+    /// Behind the last one so far, without it.
+    bytes: Vec<u8>,
+    /// Whether there was one, which is not printed.
+    is_behind: bool,
+}
+
+impl Last {
+    /// Takes the next piece of an answer. A NUL byte that another one follows was printed too, as a value is that has one.
+    fn take(&mut self, piece: &[u8], out: &mut dyn Write) -> std::io::Result<()> {
+        let nul = piece.iter().rposition(|byte| *byte == 0);
+        let is_too_long = self.bytes.len() + piece.len() > TOLD_BYTES_MAX;
+        if self.is_behind && (nul.is_some() || is_too_long) {
+            out.write_all(&[0])?;
+            out.write_all(&self.bytes)?;
+            self.bytes.clear();
+            self.is_behind = false;
+        }
+        let (printed, told) = match nul {
+            Some(at) => (piece.get(..at), piece.get(at + 1..)),
+            None if self.is_behind => (None, Some(piece)),
+            None => (Some(piece), None),
+        };
+        out.write_all(printed.unwrap_or_default())?;
+        self.bytes.extend_from_slice(told.unwrap_or_default());
+        self.is_behind |= nul.is_some();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is printed of an answer in pieces, and its end.
+    fn check(pieces: &[&[u8]], printed: &[u8], told: &[u8]) {
+        let (mut last, mut out) = (Last::default(), Vec::new());
+        for piece in pieces {
+            last.take(piece, &mut out).unwrap();
+        }
+        assert_eq!((&*out, &*last.bytes), (printed, told), "{pieces:?}");
+    }
+
+    /// `toString` prints a value's bytes as they are, NUL bytes among them.
+    #[test]
+    fn an_answer_ends_behind_its_last_nul() {
+        check(&[b"a\n\0{}"], b"a\n", b"{}");
+        check(&[b"a", b"\n\0", b"{", b"}"], b"a\n", b"{}");
+        check(&[b"a\0b\0c\n\0{}"], b"a\0b\0c\n", b"{}");
+        check(&[b"a\0", b"b", b"c\n", b"\0{}"], b"a\0bc\n", b"{}");
+        check(&[b"\0", b"\0", b"\0{}"], b"\0\0", b"{}");
+        check(&[b"a\n"], b"a\n", b"");
+        let long = vec![b'x'; TOLD_BYTES_MAX];
+        check(&[b"\0a", &long, b"\0{}"], &[&b"\0a"[..], &long].concat(), b"{}");
     }
 }

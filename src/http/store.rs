@@ -1,7 +1,7 @@
 //! `POST /store`: commands of the shell on the running daemon's store, for `basalt shell --url`.
 //!
 //! The body is whole commands as the shell reads them; `line` is the number of their first line, `json` and `epoch` are
-//! the shell's styles. The answer is what the shell prints, then a NUL byte, which the shell never prints, and one JSON
+//! the shell's styles. The answer is what the shell prints, then a NUL byte, the answer's last, and one JSON
 //! object: `{"end": bool}`, or `{"exit": code, "failed": text}`. An answer without it is broken.
 
 use std::io::{self, Write};
