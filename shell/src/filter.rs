@@ -16,9 +16,12 @@ use basalt_store::{Filter, ListOperator};
 /// How deep brackets may lie in each other.
 const DEPTH_MAX: usize = 32;
 
+/// Filters in one text: each regular expression among them takes memory of its own.
+const FILTERS_MAX: usize = 512;
+
 /// The filter that `text` describes; else what is wrong and at which byte.
 pub(crate) fn parse(text: &[u8]) -> Result<Filter, String> {
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = Parser { text, at: 0, filters_count: 0 };
     let filter = parser.any(0)?;
     parser.blanks();
     if parser.at < text.len() {
@@ -30,6 +33,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Filter, String> {
 struct Parser<'a> {
     text: &'a [u8],
     at: usize,
+    filters_count: usize,
 }
 
 /// What a filter is given in its brackets.
@@ -75,6 +79,10 @@ impl Parser<'_> {
         }
         if !self.sign(b'(') {
             return Err(self.wrong(&format!("`(` is expected after {name}")));
+        }
+        self.filters_count += 1;
+        if self.filters_count > FILTERS_MAX {
+            return Err(self.wrong(&format!("there are more than {FILTERS_MAX} filters")));
         }
         let mut arguments = Vec::new();
         while !self.sign(b')') {
@@ -239,6 +247,12 @@ mod tests {
         );
         assert!(parse("SKIP ".repeat(100_000).as_bytes()).unwrap_err().contains("more than 32 deep"));
         assert!(parse(b"RowFilter(=, 'regexstring:(')").unwrap_err().contains("unclosed group"));
+        let several = |regex: &str, count: usize| {
+            parse(vec![format!("RowFilter(=, 'regexstring:{regex}')"); count].join(" OR ").as_bytes())
+        };
+        assert!(several("a", 512).is_ok());
+        assert!(several("a", 513).unwrap_err().contains("more than 512 filters"));
+        assert!(several(r"\w{400}", 1).unwrap_err().contains("exceeds size limit"));
         assert!(parse("(".repeat(100_000).as_bytes()).unwrap_err().contains("more than 32 deep"));
     }
 }

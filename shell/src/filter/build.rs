@@ -5,6 +5,9 @@ use bytes::Bytes;
 
 use super::Argument;
 
+/// Memory of a regular expression.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+
 /// Every filter's name and how it is called.
 const CALLS: &[(&str, &str)] = &[
     ("KeyOnlyFilter", ""),
@@ -148,7 +151,7 @@ fn utf8(operand: &[u8]) -> Result<&str, String> {
 }
 
 fn regex(pattern: &str) -> Result<regex::bytes::Regex, String> {
-    regex::bytes::Regex::new(pattern).map_err(|cause| {
+    regex::bytes::RegexBuilder::new(pattern).size_limit(REGEX_BYTES_MAX).build().map_err(|cause| {
         let cause = cause.to_string();
         format!("wrong regular expression: {}", cause.lines().last().unwrap_or_default())
     })
