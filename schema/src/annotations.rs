@@ -9,6 +9,7 @@ use basalt_store::{Columns, Durability, Filter, FuzzyKey, ListOperator, Mutation
 use bytes::Bytes;
 
 use crate::json_cell::JsonCell;
+use crate::meta_json::{ANSWER_BYTES_MAX, TextRoom};
 use crate::{
     Annotation, BaseTime, ColumnKind, DATA_FAMILY, Error, PointTime, Result, Schema, Tsuid, annotation_column,
     annotation_offset_ms,
@@ -112,14 +113,24 @@ impl Schema {
     /// an hour in the order of their cells.
     ///
     /// # Errors
-    /// `Throttled`: more than `max`. `Corrupt`, and the store's own.
+    /// `Throttled`: more than `max`, or more than 256 MiB of them. `Corrupt`, and the store's own.
     pub fn global_annotations(&self, span_ms: RangeInclusive<i64>, max: usize) -> Result<Vec<(i64, Annotation)>> {
+        self.global_annotations_within(span_ms, max, TextRoom::new("annotations", ANSWER_BYTES_MAX))
+    }
+
+    fn global_annotations_within(
+        &self,
+        span_ms: RangeInclusive<i64>,
+        max: usize,
+        mut room: TextRoom,
+    ) -> Result<Vec<(i64, Annotation)>> {
         let mut found = Vec::new();
         self.scan_annotations(None, &span_ms, |_, cells| {
             for cell in cells {
                 if found.len() == max {
                     return Err(Error::TooManyAnnotations { max });
                 }
+                room.take(cell.value.len())?;
                 found.push((cell.start_ms, Annotation::decode(cell.value)?));
             }
             Ok(())
@@ -300,6 +311,9 @@ mod tests {
             "within an hour milliseconds come first"
         );
         assert!(matches!(schema.global_annotations(0..=i64::MAX, 4), Err(Error::TooManyAnnotations { max: 4 })));
+        let within = |bytes| schema.global_annotations_within(0..=i64::MAX, 10, TextRoom::new("annotations", bytes));
+        assert!(matches!(within(300), Err(Error::TooMuchText { what: "annotations", max: 300 })));
+        assert_eq!(within(500).unwrap().len(), 5);
         let span = (HOUR + 1) * 1000..=(HOUR + 3600) * 1000;
         assert_eq!(schema.delete_annotations(Some(&tsuids[0]), span.clone()).unwrap(), 3);
         assert_eq!(schema.delete_annotations(Some(&tsuids[0]), span.clone()).unwrap(), 0);

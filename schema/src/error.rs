@@ -246,6 +246,14 @@ pub enum Error {
         /// The bound.
         max: usize,
     },
+    /// More text in annotations or meta objects than may be answered at once.
+    #[error("the {what} that are asked for take more than {max} bytes; ask for fewer")]
+    TooMuchText {
+        /// What is asked for.
+        what: &'static str,
+        /// The bound.
+        max: usize,
+    },
     /// A change that others overtook each time it was tried.
     #[error("the {what} was changed by others at each of {attempts} attempts")]
     EditLost {
@@ -331,6 +339,7 @@ impl Error {
             Self::AssignmentFailed { .. }
             | Self::TooManyAnnotations { .. }
             | Self::TooManyMetas { .. }
+            | Self::TooMuchText { .. }
             | Self::TooManyBranches { .. }
             | Self::TooManyTreeFailures { .. }
             | Self::IndexFull { .. } => ErrorKind::Throttled,

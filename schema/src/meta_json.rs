@@ -13,6 +13,31 @@ use crate::{Error, Result};
 /// The writer's own members.
 pub(crate) type Pairs = Option<BTreeMap<String, String>>;
 
+/// The most text that is read for one answer. Each object may be as long as a cell.
+pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 20;
+
+/// Counts text that is read for one answer.
+#[derive(Debug)]
+pub(crate) struct TextRoom {
+    what: &'static str,
+    max: usize,
+    left: usize,
+}
+
+impl TextRoom {
+    pub(crate) const fn new(what: &'static str, max: usize) -> Self {
+        Self { what, max, left: max }
+    }
+
+    /// # Errors
+    /// `Throttled`: there is no room for so many bytes more.
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<()> {
+        let full = || Error::TooMuchText { what: self.what, max: self.max };
+        self.left = self.left.checked_sub(bytes).ok_or_else(full)?;
+        Ok(())
+    }
+}
+
 /// # Panics
 /// Never: texts, numbers and maps with text keys are always JSON.
 pub(crate) fn encode(value: &impl Serialize) -> Vec<u8> {

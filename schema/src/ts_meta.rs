@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::annotations::EditMode;
 use crate::json_cell::JsonCell;
-use crate::meta_json::{self, Pairs};
+use crate::meta_json::{self, ANSWER_BYTES_MAX, Pairs, TextRoom};
 use crate::tables::UID_NAME_FAMILY;
 use crate::uid_meta::{UidMeta, earlier};
 use crate::{Error, Result, Schema, TagPair, Tsuid, Uid, UidKind};
@@ -215,8 +215,18 @@ impl Schema {
     /// *Cost*: a scan of the metric's rows in the meta table.
     ///
     /// # Errors
-    /// `Throttled`: more than `max`. As [`Schema::ts_meta`].
+    /// `Throttled`: more than `max`, or more than 256 MiB of them. As [`Schema::ts_meta`].
     pub fn ts_metas(&self, metric: Uid, tags: &[(Uid, Option<Uid>)], max: usize) -> Result<Vec<TsMeta>> {
+        self.ts_metas_within(metric, tags, max, TextRoom::new("meta objects", ANSWER_BYTES_MAX))
+    }
+
+    fn ts_metas_within(
+        &self,
+        metric: Uid,
+        tags: &[(Uid, Option<Uid>)],
+        max: usize,
+        mut room: TextRoom,
+    ) -> Result<Vec<TsMeta>> {
         let widths = self.layout().widths;
         let scan = Scan::prefix(&metric.encode(widths.metric)).with_columns(Columns::family(UID_NAME_FAMILY));
         let mut scanner = self.store().scan(&self.tables().meta, scan)?;
@@ -235,7 +245,10 @@ impl Schema {
                 if found.len() == max {
                     return Err(Error::TooManyMetas { max });
                 }
-                found.push(self.ts_told(&tsuid, row)?);
+                let told = self.ts_told(&tsuid, row)?;
+                // With what is said of its names, which comes again with each series.
+                room.take(meta_json::encode(&told).len())?;
+                found.push(told);
             }
         }
         Ok(found)
@@ -375,7 +388,7 @@ mod tests {
     use basalt_store::{ManualClock, MemoryStore};
 
     use super::*;
-    use crate::SchemaConfig;
+    use crate::{SchemaConfig, UidMetaEdit};
 
     fn schema() -> (Schema, Tsuid, Tsuid) {
         let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
@@ -435,5 +448,10 @@ mod tests {
         check(&[(Uid::new(2), Some(Uid::new(1)))], &[]);
         assert!(matches!(schema.ts_metas(Uid::new(1), &[], 1), Err(Error::TooManyMetas { max: 1 })));
         assert!(schema.ts_metas(Uid::new(2), &[], 1).unwrap().is_empty());
+        let notes = UidMetaEdit { notes: Some("n".repeat(10_000)), ..UidMetaEdit::default() };
+        schema.edit_uid_meta(UidKind::Metric, Uid::new(1), &notes, EditMode::Merge).unwrap();
+        let within = |bytes| schema.ts_metas_within(Uid::new(1), &[], 10, TextRoom::new("meta objects", bytes));
+        assert!(matches!(within(15_000), Err(Error::TooMuchText { what: "meta objects", .. })), "they come twice");
+        assert_eq!(within(25_000).unwrap().len(), 2);
     }
 }

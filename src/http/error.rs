@@ -271,7 +271,9 @@ impl ApiError {
     pub(crate) fn of_annotations(cause: &basalt_schema::Error) -> Self {
         use basalt_schema::Error;
         match cause {
-            Error::TooManyAnnotations { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string()),
+            Error::TooManyAnnotations { .. } | Error::TooMuchText { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string())
+            }
             Error::EditLost { .. } => Self::stumble("Failed to save the Annotation to storage")
                 .details("This may be caused by another process modifying storage data"),
             _ => Self::of_schema(cause),
@@ -292,7 +294,9 @@ impl ApiError {
         use basalt_schema::Error;
         match cause {
             Error::NoSuchId { .. } | Error::NoSuchName { .. } => Self::not_found(unknown).details(cause.to_string()),
-            Error::TooManyMetas { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string()),
+            Error::TooManyMetas { .. } | Error::TooMuchText { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string())
+            }
             Error::EditLost { .. } => Self::stumble(format!("Failed to save the {what} to storage"))
                 .details("This may be caused by another process modifying storage data"),
             _ => Self::of_schema(cause),
