@@ -144,7 +144,9 @@ impl App {
     /// The store's own.
     pub(crate) fn sync(&self) -> Result<(), Failure> {
         let synced = self.store.schema.store().sync().wait();
-        synced.map_err(|cause| Failure::new(store::exit_of(cause.kind()), format!("cannot sync the store: {cause}")))
+        synced.map_err(|cause| {
+            Failure::new(store::exit_of_cause(cause.kind(), &cause), format!("cannot sync the store: {cause}"))
+        })
     }
 
     /// The right to submit points whose names may have to be looked up or made, which blocks. Waits for it a while.

@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     Locked = 4,
     /// A file of the data folder is damaged.
     Damage = 5,
-    /// What was written cannot be made durable: a sync failed, or a thread that writes died.
+    /// What was written cannot be made durable: a sync failed, or a thread that writes died. Or the disk cannot be read.
     Disk = 74,
     /// The same command may succeed later: the disk is full, HBase does not answer, or the server is busy.
     TryLater = 75,

@@ -29,7 +29,7 @@ use basalt_store::{Store, with_causes};
 use self::plan::TablePair;
 use self::progress::{Memory, Shown};
 use crate::exit::{Exit, Failure};
-use crate::store::exit_of;
+use crate::store::exit_of_cause;
 
 /// A store with tables of OpenTSDB's, as one of the two ends.
 #[derive(Debug)]
@@ -127,5 +127,5 @@ fn refuse_filled(job: &Job, pair: &TablePair) -> Result<(), Failure> {
 
 /// A store's error with the end that it is of.
 fn at(end: &End, cause: &basalt_store::Error) -> Failure {
-    Failure::new(exit_of(cause.kind()), format!("{}: {}", end.name, with_causes(cause)))
+    Failure::new(exit_of_cause(cause.kind(), cause), format!("{}: {}", end.name, with_causes(cause)))
 }

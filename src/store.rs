@@ -16,6 +16,7 @@ use basalt_schema::{
     UidWidths,
 };
 use basalt_store::{ErrorKind, MemoryStore, Store, with_causes};
+use rustix::io::Errno;
 use tokio::sync::watch;
 
 use self::columns::Columns;
@@ -233,29 +234,45 @@ fn close(engine: Option<&Engine>) -> Result<(), Failure> {
 fn no_tables(cause: &basalt_schema::Error) -> Failure {
     let exit = match cause.kind() {
         ErrorKind::Invalid => Exit::Config,
-        kind => exit_of(kind),
+        kind => exit_of_cause(kind, cause),
     };
     Failure::new(exit, format!("cannot open the tables: {}", with_causes(cause)))
 }
 
 /// The engine's failure as an end of the process.
 pub(crate) fn refused(cause: &basalt_engine::Error) -> Failure {
-    let exit = match cause {
-        basalt_engine::Error::Locked { .. } => Exit::Locked,
-        _ if cause.is_disk_full() => Exit::TryLater,
-        basalt_engine::Error::Poisoned { .. } => Exit::Disk,
-        _ if cause.is_sync_failure() => Exit::Disk,
-        // A disk that cannot be read is not better later.
-        basalt_engine::Error::Io { .. } => Exit::Failure,
-        _ => exit_of(cause.kind()),
-    };
     let todo = match cause {
         basalt_engine::Error::NoManifest { .. } => {
             ": keep the folder, and restore a backup into a new one with `basalt restore BACKUP NEW_FOLDER`"
         }
         _ => "",
     };
-    Failure::new(exit, with_causes(cause) + todo)
+    Failure::new(exit_of_engine(cause), with_causes(cause) + todo)
+}
+
+/// The exit code of the engine's failure.
+fn exit_of_engine(cause: &basalt_engine::Error) -> Exit {
+    match cause {
+        basalt_engine::Error::Locked { .. } => Exit::Locked,
+        _ if cause.is_disk_full() => Exit::TryLater,
+        basalt_engine::Error::Poisoned { .. } => Exit::Disk,
+        _ if cause.is_sync_failure() => Exit::Disk,
+        // A disk that cannot be read is not better later.
+        basalt_engine::Error::Io { source, .. } if Errno::from_io_error(source) == Some(Errno::IO) => Exit::Disk,
+        basalt_engine::Error::Io { .. } => Exit::Failure,
+        _ => exit_of(cause.kind()),
+    }
+}
+
+/// The exit code of a failure of this kind, whatever crate it is of: the engine's own says more than its kind.
+pub(crate) fn exit_of_cause(kind: ErrorKind, cause: &(dyn std::error::Error + 'static)) -> Exit {
+    type Shared = Arc<dyn std::error::Error + Send + Sync>;
+    let mut causes = std::iter::successors(Some(cause), |cause| cause.source());
+    let engine = causes.find_map(|cause| match cause.downcast_ref::<Shared>() {
+        Some(shared) => shared.downcast_ref(),
+        None => cause.downcast_ref(),
+    });
+    engine.map_or_else(|| exit_of(kind), exit_of_engine)
 }
 
 /// The exit code of a failure of this kind.
@@ -438,6 +455,20 @@ mod tests {
         assert_eq!(failed(IoOp::SyncData, io::ErrorKind::Other), Exit::Disk);
         assert_eq!(failed(IoOp::SyncDir, io::ErrorKind::StorageFull), Exit::TryLater);
         assert_eq!(failed(IoOp::Read, io::ErrorKind::Other), Exit::Failure);
+    }
+
+    /// What the engine says of a disk that cannot be read is not lost on its way through the crates.
+    #[test]
+    fn a_disk_that_cannot_be_read_is_not_better_later() {
+        for (number, exit) in [(Errno::IO, Exit::Disk), (Errno::ACCESS, Exit::Failure), (Errno::NOSPC, Exit::TryLater)]
+        {
+            let engine = basalt_engine::Error::Io { op: IoOp::Read, path: "x".into(), source: number.into() };
+            assert_eq!(refused(&engine).exit, exit);
+            let tables = basalt_schema::Error::from(basalt_store::Error::from(engine));
+            assert_eq!((exit_of_cause(tables.kind(), &tables), no_tables(&tables).exit), (exit, exit));
+        }
+        let closed = basalt_store::Error::Closed;
+        assert_eq!(exit_of_cause(closed.kind(), &closed), Exit::TryLater);
     }
 
     /// What one request writes to the UID table does not fail the names of another that comes before its sync.

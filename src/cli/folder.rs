@@ -61,5 +61,6 @@ pub(super) fn with_folder<T>(config: &Config, work: impl FnOnce(&Opened) -> Resu
 
 /// A failure of the store or the tables as an end of the process, with what was tried before it.
 pub(super) fn failed(tried: &str, cause: &basalt_schema::Error) -> Failure {
-    Failure::new(crate::store::exit_of(cause.kind()), format!("{tried}: {}", basalt_store::with_causes(cause)))
+    let exit = crate::store::exit_of_cause(cause.kind(), cause);
+    Failure::new(exit, format!("{tried}: {}", basalt_store::with_causes(cause)))
 }

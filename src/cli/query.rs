@@ -55,7 +55,7 @@ impl QueryTool {
                 ..QueryRequest::default()
             };
             let answers = engine.run(&request, words.end_ms, &Cancel::new()).map_err(|cause| {
-                Failure::new(crate::store::exit_of(cause.kind()), cause.to_string().replace('\n', " "))
+                Failure::new(crate::store::exit_of_cause(cause.kind(), &cause), cause.to_string().replace('\n', " "))
             })?;
             answers.iter().flat_map(|answer| &answer.series).try_for_each(|series| print(&lines(series)))
         })
