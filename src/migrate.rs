@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use basalt_schema::SchemaConfig;
-use basalt_store::{Store, with_causes};
+use basalt_store::{Store, Timestamp, with_causes};
 
 use self::plan::TablePair;
 use self::progress::{Memory, Shown};
@@ -51,6 +51,8 @@ pub(crate) struct Job {
     pub(crate) into_filled: bool,
     /// Compare only what both ends hold.
     pub(crate) only_verify: bool,
+    /// When it began.
+    pub(crate) now: Timestamp,
 }
 
 /// What was done.
@@ -94,7 +96,7 @@ pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
     for pair in &pairs {
         let state = memory.of(&pair.to.to_string());
         sum.cells += state.cells;
-        match verify::compare(job, pair, Some(&state.digest), &mut shown)? {
+        match verify::compare(job, pair, Some(&state), &mut shown)? {
             Ok(rows) => sum.rows += rows,
             Err(differ) => {
                 // Whoever runs it again copies again; from what is remembered, the same would be found for ever.

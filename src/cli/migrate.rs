@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use basalt_schema::IndexedStore;
+use basalt_store::Clock as _;
 use clap::Args;
 
 use super::print;
+use crate::clock::WallClock;
 use crate::config::{Config, Layers, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::migrate::{self, End, Job};
@@ -77,6 +79,7 @@ impl Migrate {
                 progress: self.progress,
                 into_filled: self.into_filled,
                 only_verify: self.only_verify,
+                now: WallClock.now(),
             };
             let done = migrate::run(&job);
             drop(job);

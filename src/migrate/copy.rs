@@ -8,7 +8,7 @@ use basalt_store::{Applied, Durability, Get, MutationBatch, Pending, RowBatch, S
 use bytes::Bytes;
 
 use super::digest::Digester;
-use super::plan::TablePair;
+use super::plan::{self, TablePair};
 use super::progress::{Memory, Shown, TableState};
 use super::{Job, at};
 use crate::exit::{Exit, Failure};
@@ -30,8 +30,11 @@ pub(super) fn copy(job: &Job, pair: &TablePair, memory: &mut Memory, shown: &mut
     if state.is_done {
         return Ok(());
     }
+    if state.at.is_empty() {
+        state.lasting_from = plan::lasting_from(job, pair)?;
+    }
     let regions = job.source.store.regions(&pair.from).map_err(|cause| at(&job.source, &cause))?;
-    let mut digester = Digester::new(pair.is_folded, job.source.schema.duplicates());
+    let mut digester = Digester::new(pair.is_folded, job.source.schema.duplicates(), state.lasting_from);
     let scan = Scan {
         start_inclusive: state.at.is_empty(),
         versions: u32::MAX,

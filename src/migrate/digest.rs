@@ -22,12 +22,13 @@ pub(super) struct Digester {
     fold: RowFold,
     duplicates: Duplicates<'static>,
     is_folded: bool,
+    lasting_from: u64,
 }
 
 impl Digester {
-    /// For tables whose rows a store may fold, or not.
-    pub(super) fn new(is_folded: bool, duplicates: Duplicates<'static>) -> Self {
-        Self { fold: RowFold::default(), duplicates, is_folded }
+    /// For tables whose rows a store may fold, or not; of cells from a time on, in milliseconds.
+    pub(super) fn new(is_folded: bool, duplicates: Duplicates<'static>, lasting_from: u64) -> Self {
+        Self { fold: RowFold::default(), duplicates, is_folded, lasting_from }
     }
 
     /// Takes a row in, under a key that both ends have.
@@ -35,9 +36,12 @@ impl Digester {
     /// Rows that may be folded are taken in as a fold leaves them, which gives the same cells at whatever time and in
     /// however many steps it is done.
     pub(super) fn add(&mut self, key: &[u8], row: &RowView<'_>, into: &mut Digest) {
+        let cells = self.lasting(row);
+        if cells.is_empty() {
+            return;
+        }
         let mut hash = Hash::default();
         hash.bytes(key);
-        let cells: Vec<CellView<'_>> = row.cells().collect();
         let has_versions = cells.iter().zip(cells.iter().skip(1)).any(|(a, b)| a.qualifier == b.qualifier);
         let may_fold = self.is_folded && !has_versions;
         let parts: Vec<RowCell<'_>> =
@@ -52,6 +56,15 @@ impl Digester {
         }
         into.rows += 1;
         into.set_sum(into.sum().wrapping_add(hash.0));
+    }
+
+    /// The cells of a row that are there until it is compared. Points that may be folded into one cell, whose time is that
+    /// of the newest, go by it together.
+    fn lasting<'r>(&self, row: &RowView<'r>) -> Vec<CellView<'r>> {
+        let joins = |cell: &CellView<'_>| self.is_folded && RowFold::joins(cell.qualifier);
+        let newest = row.cells().filter(joins).map(|cell| cell.timestamp.0).max().unwrap_or_default();
+        let time = |cell: &CellView<'_>| if joins(cell) { newest } else { cell.timestamp.0 };
+        row.cells().filter(|cell| time(cell) >= self.lasting_from).collect()
     }
 }
 

@@ -1,10 +1,15 @@
 //! Which tables go where, and what becomes of their row keys.
 
+use std::time::Duration;
+
 use basalt_schema::{KeyLayout, Rollups, SchemaConfig};
 use basalt_store::{ErrorKind, TableName, with_causes};
 
 use super::{End, Job, at};
 use crate::exit::Failure;
+
+/// How long a copy and its comparison may take in which cells expire.
+const LASTING_MAX: Duration = Duration::from_hours(48);
 
 /// A table of the source and where it goes.
 #[derive(Debug)]
@@ -126,6 +131,24 @@ fn check_recorded(end: &End, table: &basalt_store::TableDescriptor) -> Result<()
         }
     }
     Ok(())
+}
+
+/// The earliest time of cells that are compared, in milliseconds; 0 where none expire. A store takes cells away when their
+/// TTL is over, so those that have less than [`LASTING_MAX`] to go, or a quarter of their TTL, may be gone from one end when
+/// it is read and not from the other.
+///
+/// # Errors
+///
+/// What a store says.
+pub(super) fn lasting_from(job: &Job, pair: &TablePair) -> Result<u64, Failure> {
+    let mut ttls = Vec::new();
+    for (end, table) in [(&job.source, &pair.from), (&job.target, &pair.to)] {
+        let table = end.store.describe_table(table).map_err(|cause| at(end, &cause))?;
+        ttls.extend(table.families.iter().filter_map(|family| family.ttl_seconds));
+    }
+    let Some(ttl) = ttls.into_iter().min() else { return Ok(0) };
+    let age = ttl - LASTING_MAX.as_secs().min(ttl / 4);
+    Ok(job.now.0.saturating_sub(age.saturating_mul(1000)))
 }
 
 /// Gives a table of the target what the source's says of versions and of how long cells live.

@@ -24,6 +24,9 @@ pub(super) struct TableState {
     pub(super) cells: u64,
     /// Of the rows up to there.
     pub(super) digest: Digest,
+    /// The digest's earliest time of cells: older ones may expire before they are compared.
+    #[serde(default)]
+    pub(super) lasting_from: u64,
 }
 
 /// The file's content.

@@ -17,7 +17,11 @@ fn schema(salting: Salting) -> SchemaConfig {
 }
 
 fn memory(name: &str, salting: Salting) -> End {
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp(BASE_MS)))));
+    memory_at(name, salting, &Arc::new(ManualClock::new(Timestamp(BASE_MS))))
+}
+
+fn memory_at(name: &str, salting: Salting, clock: &Arc<ManualClock>) -> End {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::<ManualClock>::clone(clock)));
     let schema = schema(salting);
     Schema::open(Arc::clone(&store), schema.clone()).unwrap();
     End { name: name.to_owned(), store, schema }
@@ -68,7 +72,8 @@ fn fill(end: &End, rows: std::ops::Range<u64>) -> Vec<Tsuid> {
 }
 
 fn job(source: End, target: End, folder: &std::path::Path) -> Job {
-    Job { source, target, progress: folder.join("progress.json"), into_filled: false, only_verify: false }
+    let (progress, now) = (folder.join("progress.json"), Timestamp(BASE_MS));
+    Job { source, target, progress, into_filled: false, only_verify: false, now }
 }
 
 fn count(end: &End, table: &str) -> (usize, usize) {
@@ -301,6 +306,65 @@ fn settings_that_do_not_fit_are_refused() {
     mistold.schema.salting = Salting::NONE;
     let failure = run(&job(mistold, memory("b", Salting::NONE), folder.path())).unwrap_err();
     assert!(failure.exit == Exit::Config && failure.line.contains("salt.width = 1"), "{failure}");
+}
+
+/// Gives the points of an end a TTL of so many days.
+fn expire(end: &End, days: u64) {
+    let mut table = end.store.describe_table(&"tsdb".parse().unwrap()).unwrap();
+    table.families[0].ttl_seconds = Some(days * 86_400);
+    end.store.alter_table(table).unwrap();
+}
+
+/// A row of points of the series `tsuid`, `age_hours` after its cells of 30 days begin to expire.
+fn put_aged(end: &End, tsuid: &Tsuid, age_hours: u64) {
+    let ms = BASE_MS - 30 * 86_400_000 + age_hours * 3_600_000;
+    let base = basalt_schema::BaseTime::of_seconds(u32::try_from(ms / 1000).unwrap());
+    let layout = KeyLayout { salting: end.schema.salting, widths: end.schema.widths };
+    let key = layout.series_key(tsuid).row_key(base);
+    put(end, "tsdb", &[(&key, b"t", &[0, 0], ms, &[1]), (&key, b"t", &[0, 0x10], ms + 5_000_000, &[2])]);
+}
+
+#[test]
+fn cells_that_expire_meanwhile_make_no_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp(BASE_MS)));
+    let first = job(memory_at("a", Salting::NONE, &clock), memory_at("b", Salting::EMBEDDED, &clock), folder.path());
+    let tsuid = fill(&first.source, 0..5).remove(2);
+    expire(&first.source, 30);
+    put_aged(&first.source, &tsuid, 1);
+    let mut told = Memory::load(&first.progress, "a", "b").unwrap();
+    let pairs = plan::pairs(&first).unwrap();
+    for pair in &pairs {
+        plan::take_over_settings(&first, pair).unwrap();
+        copy::copy(&first, pair, &mut told, &mut Shown::new()).unwrap();
+    }
+    assert_eq!(count(&first.target, "tsdb"), (6, 52), "they are copied all the same");
+    clock.set(Timestamp(BASE_MS + 3 * 3_600_000));
+    assert_eq!((count(&first.source, "tsdb"), count(&first.target, "tsdb")), ((5, 50), (5, 50)));
+    let compare = |pair| {
+        let state = told.of("tsdb");
+        verify::compare(&first, pair, Some(&state), &mut Shown::new()).unwrap()
+    };
+    let points = pairs.last().unwrap();
+    assert_eq!(compare(points).unwrap(), 5);
+    put_aged(&first.target, &tsuid, 49);
+    assert!(compare(points).unwrap_err().line.contains("table tsdb is not the same"));
+}
+
+#[test]
+fn a_store_that_folds_rows_that_expire_holds_the_same() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = job(memory("a", Salting::NONE), embedded("b", data.path(), Salting::EMBEDDED), folder.path());
+    let tsuid = fill(&first.source, 0..5).remove(2);
+    expire(&first.source, 30);
+    // The earliest time that is compared is that of 48 hours: between the cells of one row.
+    (46..50).for_each(|age_hours| put_aged(&first.source, &tsuid, age_hours));
+    run(&first).unwrap();
+    let table: TableName = "tsdb".parse().unwrap();
+    first.target.store.flush(&table).unwrap();
+    first.target.store.compact(&table, Compaction::Major).unwrap();
+    assert_eq!(count(&first.target, "tsdb"), (9, 9), "rows are folded");
+    run(&Job { only_verify: true, ..first }).unwrap();
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use basalt_store::Scan;
 
 use super::digest::{Digest, Digester};
-use super::plan::TablePair;
-use super::progress::Shown;
+use super::plan::{self, TablePair};
+use super::progress::{Shown, TableState};
 use super::{End, Job, at};
 use crate::exit::{Exit, Failure};
 
@@ -20,16 +20,20 @@ const BATCH_BYTES: usize = 1 << 20;
 pub(super) fn compare(
     job: &Job,
     pair: &TablePair,
-    copied: Option<&Digest>,
+    copied: Option<&TableState>,
     shown: &mut Shown,
 ) -> Result<Result<u64, Failure>, Failure> {
-    let source = digest_of_source(job, pair, shown)?;
-    if let Some(copied) = copied.filter(|copied| **copied != source) {
+    let lasting_from = copied.map_or_else(|| plan::lasting_from(job, pair), |copied| Ok(copied.lasting_from))?;
+    let mut shared = |key: &[u8]| Some(pair.shared_of_source(key).to_vec());
+    let digester = || Digester::new(pair.is_folded, job.source.schema.duplicates(), lasting_from);
+    let source = digest(&job.source, &pair.from, digester(), shown, &mut shared)?;
+    let expired = if lasting_from == 0 { "" } else { ", or lost cells to its TTL," };
+    if let Some(copied) = copied.map(|copied| copied.digest).filter(|copied| *copied != source) {
         return Ok(Err(Failure::new(
             Exit::Failure,
             format!(
-                "table {} of {} was written to while it was copied: {} rows then, {} rows now; run it again with \
-                 --into-filled when nobody writes",
+                "table {} of {} was written to{expired} while it was copied: {} rows then, {} rows now; run it again \
+                 with --into-filled when nobody writes",
                 pair.from, job.source.name, copied.rows, source.rows
             ),
         )));
@@ -40,7 +44,7 @@ pub(super) fn compare(
         misplaced += u64::from(found.is_none());
         found
     };
-    let target = digest(&job.target, &pair.to, (job, pair), shown, &mut shared)?;
+    let target = digest(&job.target, &pair.to, digester(), shown, &mut shared)?;
     if misplaced == 0 && target == source {
         return Ok(Ok(target.rows));
     }
@@ -52,27 +56,21 @@ pub(super) fn compare(
     Ok(Err(Failure::new(
         Exit::Failure,
         format!(
-            "table {} is not the same: {} rows in {}, {} rows in {} {what}; was one of them written to meanwhile? Run it \
-             again with --into-filled when nobody writes",
+            "table {} is not the same: {} rows in {}, {} rows in {} {what}; was one of them written to{expired} \
+             meanwhile? Run it again with --into-filled when nobody writes",
             pair.to, source.rows, job.source.name, target.rows, job.target.name
         ),
     )))
 }
 
-fn digest_of_source(job: &Job, pair: &TablePair, shown: &mut Shown) -> Result<Digest, Failure> {
-    let mut shared = |key: &[u8]| Some(pair.shared_of_source(key).to_vec());
-    digest(&job.source, &pair.from, (job, pair), shown, &mut shared)
-}
-
 fn digest(
     end: &End,
     table: &basalt_store::TableName,
-    (job, pair): (&Job, &TablePair),
+    mut digester: Digester,
     shown: &mut Shown,
     shared: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>,
 ) -> Result<Digest, Failure> {
     let regions = end.store.regions(table).map_err(|cause| at(end, &cause))?;
-    let mut digester = Digester::new(pair.is_folded, job.source.schema.duplicates());
     let scan = Scan { versions: u32::MAX, batch_bytes: BATCH_BYTES, cache_blocks: false, ..Scan::all() };
     let mut scanner = end.store.scan(table, scan).map_err(|cause| at(end, &cause))?;
     let mut digest = Digest::default();
