@@ -63,8 +63,8 @@ impl Core {
     /// them allows it; none is where that is not told.
     ///
     /// # Errors
-    /// A full disk, a file that could not be written aside, the end of the engine: nothing is published. A file that does not open: it is deleted. A
-    /// failure to publish poisons.
+    /// A full disk, a file that could not be written aside, the end of the engine: nothing is published. A file that does not open:
+    /// it is deleted. A failure to publish poisons.
     pub(crate) fn write_file(
         &self,
         id: FamilyId,
