@@ -85,7 +85,9 @@ pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
         }
         return Ok(sum);
     }
-    if memory.is_new() && !job.into_filled {
+    if job.into_filled {
+        memory.set_into_filled();
+    } else if memory.is_new() {
         pairs.iter().try_for_each(|pair| refuse_filled(job, pair))?;
     }
     sum.resumed = memory.rows();

@@ -45,7 +45,7 @@ pub(super) fn copy(job: &Job, pair: &TablePair, memory: &mut Memory, shown: &mut
     let mut scanner = job.source.store.scan(&pair.from, scan).map_err(|cause| at(&job.source, &cause))?;
     let (mut under_way, mut remembered) = (VecDeque::new(), Instant::now());
     while let Some(rows) = scanner.next_wait().transpose().map_err(|cause| at(&job.source, &cause))? {
-        if pair.is_names && job.into_filled {
+        if pair.is_names && memory.is_into_filled() {
             refuse_other_names(job, pair, &rows)?;
         }
         if state.at.is_empty() {

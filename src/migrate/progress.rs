@@ -34,6 +34,9 @@ pub(super) struct TableState {
 struct Told {
     from: String,
     to: String,
+    /// Whether the target held rows of an earlier copy: its names are compared then, by whoever goes on, too.
+    #[serde(default)]
+    into_filled: bool,
     /// By the target's names.
     tables: BTreeMap<String, TableState>,
 }
@@ -56,7 +59,7 @@ impl Memory {
         let told = match std::fs::read(file) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|cause| fail(cause.to_string()))?,
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-                Told { from: from.to_owned(), to: to.to_owned(), tables: BTreeMap::new() }
+                Told { from: from.to_owned(), to: to.to_owned(), ..Told::default() }
             }
             Err(cause) => return Err(fail(cause.to_string())),
         };
@@ -72,6 +75,16 @@ impl Memory {
     /// Whether nothing was copied before.
     pub(super) fn is_new(&self) -> bool {
         self.told.tables.is_empty()
+    }
+
+    /// Remembers that the target may hold rows of an earlier copy.
+    pub(super) const fn set_into_filled(&mut self) {
+        self.told.into_filled = true;
+    }
+
+    /// Whether the target may hold rows of an earlier copy.
+    pub(super) const fn is_into_filled(&self) -> bool {
+        self.told.into_filled
     }
 
     /// Rows that are remembered.

@@ -169,6 +169,23 @@ fn a_target_that_holds_rows_is_refused_unless_told() {
     assert!(failure.line.contains("names cannot become one's"), "{failure}");
 }
 
+/// A copy into a target that held rows is remembered as one, so that who goes on without the flag does not mix up names.
+#[test]
+fn names_are_compared_by_whoever_goes_on_into_a_filled_target() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = job(memory("a", Salting::NONE), memory("b", Salting::NONE), folder.path());
+    fill(&first.source, 0..3);
+    Schema::open(Arc::clone(&first.target.store), first.target.schema.clone())
+        .unwrap()
+        .resolve("other", &[("host", "x")])
+        .unwrap();
+    let mut told = Memory::load(&first.progress, "a", "b").unwrap();
+    told.set_into_filled();
+    told.advance("tsdb-uid", &progress::TableState::default()).unwrap();
+    let failure = run(&first).unwrap_err();
+    assert!(failure.line.contains("names cannot become one's"), "{failure}");
+}
+
 #[test]
 fn a_copy_that_ended_early_goes_on() {
     let folder = tempfile::tempdir().unwrap();
