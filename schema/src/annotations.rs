@@ -169,7 +169,7 @@ impl Schema {
 
     fn apply_to_data(&self, batch: MutationBatch) -> Result<()> {
         let applied = self.store().apply(&self.tables().data, batch).wait()?;
-        applied.failed.into_iter().next().map_or(Ok(()), |failure| Err(failure.error.into()))
+        Ok(applied.all_stored()?)
     }
 
     /// Hands the annotations of each row in the hours that `span_ms` touches to `each`.

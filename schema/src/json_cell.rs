@@ -62,7 +62,8 @@ impl JsonCell<'_> {
         let mut batch = MutationBatch::new(Durability::Fsync);
         batch.row(&self.row)?.delete_column(self.family, &self.qualifier, Some(time))?;
         let applied = self.store.apply(self.table, batch).wait()?;
-        applied.failed.into_iter().next().map_or(Ok(true), |failure| Err(failure.error.into()))
+        applied.all_stored()?;
+        Ok(true)
     }
 
     fn stored(&self) -> Result<Option<(Vec<u8>, Timestamp)>> {

@@ -106,7 +106,7 @@ impl Schema {
 
     fn apply_mend(&self, table: &TableName, batch: MutationBatch) -> Result<()> {
         let applied = self.store().apply(table, batch).wait()?;
-        applied.failed.into_iter().next().map_or(Ok(()), |failure| Err(failure.error.into()))
+        Ok(applied.all_stored()?)
     }
 }
 

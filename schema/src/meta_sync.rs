@@ -188,7 +188,7 @@ impl Schema {
             return Ok(());
         }
         let applied = self.store().apply(table, batch).wait()?;
-        applied.failed.into_iter().next().map_or(Ok(()), |failure| Err(failure.error.into()))
+        Ok(applied.all_stored()?)
     }
 }
 

@@ -284,7 +284,7 @@ impl Schema {
             return Ok(());
         }
         let applied = self.store().apply(&self.tables().tree, batch).wait()?;
-        applied.failed.into_iter().next().map_or(Ok(()), |failure| Err(failure.error.into()))
+        Ok(applied.all_stored()?)
     }
 
     fn tree_cell(&self, row: &[u8], qualifier: &[u8]) -> JsonCell<'_> {

@@ -75,9 +75,6 @@ impl<'a> Session<'a> {
     /// Applies changes; the first row that is refused is the error.
     pub(super) fn apply(&self, at: Place, table: &TableName, batch: MutationBatch) -> Result<()> {
         let applied = self.store.apply(table, batch).wait().map_err(Error::store(at))?;
-        match applied.failed.into_iter().next() {
-            Some(failed) => Err(Error::store(at)(failed.error)),
-            None => Ok(()),
-        }
+        applied.all_stored().map_err(Error::store(at))
     }
 }

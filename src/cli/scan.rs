@@ -88,7 +88,7 @@ fn delete(schema: &Schema, rows: &[RowView<'_>]) -> Result<(), Failure> {
         return Ok(());
     }
     let applied = schema.store().apply(&schema.tables().data, batch).wait().map_err(failing)?;
-    applied.failed.into_iter().next().map_or(Ok(()), |failure| Err(failing(failure.error)))
+    applied.all_stored().map_err(failing)
 }
 
 fn names(schema: &Schema, key: &RowKey<'_>) -> Result<SeriesNames, basalt_schema::Error> {

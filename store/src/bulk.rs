@@ -89,7 +89,7 @@ impl WriteBuffer {
         }
         let empty = MutationBatch::new(self.batch.durability());
         let applied = self.store.apply(&self.table, std::mem::replace(&mut self.batch, empty)).wait()?;
-        applied.failed.into_iter().next().map_or(Ok(()), |failure| Err(failure.error))
+        applied.all_stored()
     }
 
     /// Sends the rest.

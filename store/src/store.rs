@@ -252,6 +252,24 @@ pub struct Applied {
     pub failed: Vec<RowFailure>,
 }
 
+impl Applied {
+    /// For a caller that needs every row: the first that was refused is the error.
+    ///
+    /// ```
+    /// use basalt_store::{Applied, Error, RowFailure};
+    ///
+    /// assert!(Applied::default().all_stored().is_ok());
+    /// let failed = vec![RowFailure { row: 1, error: Error::Throttled { what: "memtable" } }];
+    /// assert!(Applied { failed }.all_stored().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// The row's own; the others are stored.
+    pub fn all_stored(self) -> Result<()> {
+        self.failed.into_iter().next().map_or(Ok(()), |failure| Err(failure.error))
+    }
+}
+
 /// A row that was refused.
 #[derive(Debug, Clone)]
 pub struct RowFailure {

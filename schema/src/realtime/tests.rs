@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use basalt_store::{Columns, Get, ManualClock, MemoryStore, Timestamp};
+use basalt_store::{Columns, FamilyDescriptor, Get, ManualClock, MemoryStore, TableDescriptor, Timestamp};
 
 use super::*;
 use crate::{SchemaConfig, UidKind};
@@ -97,4 +97,19 @@ fn a_cell_that_is_no_counter_is_left_alone() {
     schema.store().apply(&schema.tables().meta, batch).wait().unwrap();
     schema.note_points(&[(tsuid, 1)]);
     assert_eq!(schema.realtime_failures(), 0);
+}
+
+/// A row that the store refuses is a counter that is not kept, as where nobody answers.
+#[test]
+fn a_counter_whose_row_is_refused_is_told() {
+    for realtime in [Realtime { count: true, ..OFF }, Realtime { track: true, ..OFF }] {
+        let schema = schema(realtime);
+        let tsuid = schema.resolve("m", &[("host", "a")]).unwrap();
+        let (store, meta) = (schema.store(), &schema.tables().meta);
+        store.drop_table(meta).unwrap();
+        let other = TableDescriptor::new(meta.clone(), vec![FamilyDescriptor::new("other")]);
+        store.create_table(other, &[]).unwrap();
+        schema.note_points(&[(tsuid, 1)]);
+        assert_eq!(schema.realtime_failures(), 1, "{realtime:?}");
+    }
 }

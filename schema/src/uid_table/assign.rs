@@ -197,7 +197,7 @@ impl UidTable {
 
     fn apply(&self, batch: MutationBatch) -> Result<()> {
         let applied = self.store.apply(&self.table, batch).wait()?;
-        applied.failed.into_iter().next().map_or(Ok(()), |failure| Err(failure.error.into()))
+        Ok(applied.all_stored()?)
     }
 
     /// Forgets what a change made stale. The caller holds `changes` alone.
