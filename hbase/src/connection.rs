@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -43,12 +44,13 @@ pub(crate) struct Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
+        let Self { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
     }
 }
 
 impl Address {
-    /// Reads `host:port`; an IPv6 address stands in brackets.
+    /// Reads `host:port`; an IPv6 address stands in brackets, or is told in full, all eight parts of it, as Java writes it.
     ///
     /// # Errors
     /// `Invalid`
@@ -56,22 +58,39 @@ impl Address {
         Self::parse_or(text, None)
     }
 
-    /// The same; where no port is told, it is this one.
+    /// The same; where no port is told, it is this one. An IPv6 address alone needs no brackets.
     ///
     /// # Errors
     /// `Invalid`
     pub(crate) fn parse_or(text: &str, port: Option<u16>) -> Result<Self> {
-        let wrong = || Error::Setting { what: "an HBase address", reason: format!("'{text}' is no host:port").into() };
         let text = text.trim();
-        if let (Some(port), false, false) = (port, text.contains(':'), text.is_empty()) {
-            return Ok(Self { host: text.into(), port });
-        }
-        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let wrong = |why: &str| Error::Setting { what: "an HBase address", reason: format!("'{text}' {why}").into() };
+        let no_address = || wrong("is no host:port");
+        let is_ipv6 = |host: &str| host.parse::<Ipv6Addr>().is_ok();
+        let (host, told) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, rest) = rest.split_once(']').ok_or_else(|| wrong("has a bracket that is not closed"))?;
+            let told = rest.strip_prefix(':');
+            if told.is_none() && !rest.is_empty() {
+                return Err(wrong("goes on behind its bracket without a colon"));
+            }
+            (host, told)
+        } else if is_ipv6(text) {
+            (text, None)
+        } else {
+            text.rsplit_once(':').map_or((text, None), |(host, told)| (host, Some(told)))
+        };
         if host.is_empty() {
-            return Err(wrong());
+            return Err(no_address());
         }
-        Ok(Self { host: host.into(), port: port.parse().map_err(|_| wrong())? })
+        if !text.starts_with('[') && host.contains(':') && !is_ipv6(host) {
+            return Err(wrong("has colons and is no IPv6 address; one with a port is written [address]:port"));
+        }
+        let port = match told {
+            Some(told) => told.parse().map_err(|_| no_address())?,
+            None if is_ipv6(host) => port.ok_or_else(|| wrong("is an IPv6 address without a port: [address]:port"))?,
+            None => port.ok_or_else(no_address)?,
+        };
+        Ok(Self { host: host.into(), port })
     }
 }
 
@@ -411,5 +430,34 @@ mod tests {
         for bad in ["", "host", ":1", "host:", "host:70000"] {
             assert!(Address::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_ipv6_address_is_whole_or_refused() {
+        let check = |text: &str, host: &str, port: u16| {
+            let address = Address::parse_or(text, Some(2181)).unwrap();
+            assert_eq!(address, Address { host: host.into(), port }, "{text}");
+            assert_eq!(Address::parse(&address.to_string()).unwrap(), address, "{text}");
+        };
+        check("::1", "::1", 2181);
+        check("fd00::12:2181", "fd00::12:2181", 2181);
+        check("[fd00::12]:2182", "fd00::12", 2182);
+        check("[fd00::12]", "fd00::12", 2181);
+        check("[fe80::1%eth0]:2182", "fe80::1%eth0", 2182);
+        // As a region server without a name is told in the catalogue.
+        check("fd00:0:0:0:0:0:0:12:16020", "fd00:0:0:0:0:0:0:12", 16020);
+        for (bad, why) in [
+            ("[::1", "not closed"),
+            ("[::1]2181", "without a colon"),
+            ("[]:2181", "no host:port"),
+            ("[::1]:", "no host:port"),
+            ("fe80::1%eth0:2181", "[address]:port"),
+            ("zk1:2181:2182", "[address]:port"),
+        ] {
+            let told = Address::parse_or(bad, Some(2181)).unwrap_err().to_string();
+            assert!(told.contains(bad) && told.contains(why), "{told}");
+        }
+        let told = Address::parse("fd00::12").unwrap_err().to_string();
+        assert!(told.contains("without a port"), "{told}");
     }
 }
