@@ -89,6 +89,8 @@ pub(crate) struct World {
     pub(crate) asks_for_login: bool,
     /// The catalogue is not answered for.
     pub(crate) is_frozen: bool,
+    /// What the catalogue answers cannot be read, and more is to come.
+    pub(crate) is_garbled: bool,
     script: Script,
     held: VecDeque<(u32, Bytes)>,
 }
@@ -118,6 +120,7 @@ impl Fake {
             connections: 0,
             asks_for_login: false,
             is_frozen: false,
+            is_garbled: false,
             script: Box::new(script),
             held: VecDeque::new(),
         };
@@ -205,6 +208,11 @@ impl Fake {
                 Does::answer(&GetMetaRegionLocationsResponse { meta_locations: vec![place] })
             }
             "Scan" if is_about_catalogue(asked) && world.is_frozen => Does::Silence,
+            "Scan" if is_about_catalogue(asked) && world.is_garbled => {
+                let told =
+                    ScanResponse { scanner_id: Some(5), more_results_in_region: Some(true), ..ScanResponse::default() };
+                Does::Answer(told.encode_to_vec().into(), Bytes::from_static(b"no cell"))
+            }
             "Scan" if is_about_catalogue(asked) => world.catalogue(asked),
             _ => {
                 world.asked.push(asked.clone());

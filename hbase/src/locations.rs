@@ -310,11 +310,15 @@ impl Cluster {
             let deadline = patience.call_deadline(self.options.call_timeout);
             let to = (&server, Service::Client);
             let (told, block): (ScanResponse, _) = self.call(to, "Scan", &ask, Bytes::new(), deadline).await?;
-            for cell in answered(told.results, block).map_err(CallError::Unknown)? {
-                take(cell).map_err(CallError::Unknown)?;
-            }
+            let read = answered(told.results, block).and_then(|cells| cells.into_iter().try_for_each(&mut take));
             if told.more_results == Some(false) || told.more_results_in_region != Some(true) {
-                return Ok(());
+                return read.map_err(CallError::Unknown);
+            }
+            if let Err(error) = read {
+                if let Some(id) = told.scanner_id {
+                    self.close_scanner(&server, id, deadline).await;
+                }
+                return Err(CallError::Unknown(error));
             }
             let number_of_rows = Some(CATALOGUE_ROWS);
             ask = ScanRequest { scanner_id: told.scanner_id, number_of_rows, ..ScanRequest::default() };

@@ -168,9 +168,14 @@ impl Walk {
         match told {
             Ok((told, block)) => Ok((told, block, open)),
             Err(error) => {
-                // Refused before it began: the scanner stands where it stood.
                 open.next -= 1;
-                let is_kept = matches!(&error, CallError::Refused(refused) if refused.remedy() == Remedy::BackOff && refused.is_before_work());
+                let is_kept = match &error {
+                    // Refused before it began: the scanner stands where it stood.
+                    CallError::Refused(refused) => refused.remedy() == Remedy::BackOff && refused.is_before_work(),
+                    // It is there still, to be closed.
+                    CallError::Unknown(Error::Malformed { .. }) => true,
+                    _ => false,
+                };
                 self.open = is_kept.then_some(open);
                 Err(error)
             }
@@ -219,7 +224,11 @@ impl Walk {
         if !is_region_done && !is_scan_done {
             self.ask_ahead(&mut open).await;
         }
-        self.rows.take(told, &block)?;
+        if let Err(error) = self.rows.take(told, &block) {
+            // The scan ends here, and the server is told so.
+            self.open = (!is_region_done && !is_scan_done).then_some(open);
+            return Err(error);
+        }
         Ok(if is_scan_done {
             Then::End
         } else if self.rows.is_full() {
@@ -303,15 +312,22 @@ impl Walk {
         {
             return;
         }
+        self.cluster.close_scanner(&open.server, open.id, deadline).await;
+    }
+}
+
+impl Cluster {
+    /// Tells a server that a scanner is not wanted any more; where that fails, the server forgets it by itself.
+    pub(crate) async fn close_scanner(&self, server: &Address, id: u64, deadline: Instant) {
         let ask = ScanRequest {
-            scanner_id: Some(open.id),
+            scanner_id: Some(id),
             close_scanner: Some(true),
             number_of_rows: Some(0),
             ..ScanRequest::default()
         };
-        let told = self.cluster.call((&open.server, Service::Client), "Scan", &ask, Bytes::new(), deadline).await;
+        let told = self.call((server, Service::Client), "Scan", &ask, Bytes::new(), deadline).await;
         if let Err::<(ScanResponse, _), _>(error) = told {
-            tracing::debug!("scan of {}: not closed: {error:?}", self.table);
+            tracing::debug!("scanner {id} of {server} is not closed: {error:?}");
         }
     }
 }

@@ -172,3 +172,42 @@ async fn a_dropped_scan_leaves_the_connection_to_others() {
     assert!(told.is_ok());
     assert_eq!(fake.world.lock().unwrap().connections, connections);
 }
+
+fn is_closing(asked: &Asked) -> Option<u64> {
+    let ask: ScanRequest = asked.read();
+    ask.scanner_id.filter(|_| ask.close_scanner == Some(true))
+}
+
+/// A server holds few scanners, each for a minute where nobody closes it.
+#[tokio::test]
+async fn a_scan_whose_answer_cannot_be_read_is_closed_at_the_server() {
+    let cells = || {
+        let told = ScanResponse { cells_per_result: vec![1], more_results_in_region: Some(true), ..Default::default() };
+        Does::Answer(told.encode_to_vec().into(), Bytes::from_static(b"no cell"))
+    };
+    let message = || Does::Answer(Bytes::from_static(b"\xff"), Bytes::new());
+    for garbled in [cells(), message()] {
+        let mut is_first = true;
+        let fake = Fake::start(move |asked: &Asked| match is_closing(asked) {
+            Some(_) => Does::answer(&ScanResponse::default()),
+            None if std::mem::take(&mut is_first) => rows(&["a"], 7, true),
+            None => garbled.clone(),
+        })
+        .await;
+        let (sender, mut scanner) = Scanner::channel(4);
+        let run = tokio::spawn(Walk::new(fake.client(), table(), Scan::all()).unwrap().run(sender));
+        assert!(scanner.next().await.unwrap().is_ok());
+        assert_eq!(scanner.next().await.unwrap().unwrap_err().kind(), ErrorKind::Corrupt);
+        tokio::time::timeout(SOON, run).await.unwrap().unwrap();
+        assert_eq!(fake.calls("Scan").last().and_then(is_closing), Some(7));
+    }
+}
+
+#[tokio::test]
+async fn a_catalogue_that_cannot_be_read_is_closed_at_the_server() {
+    let fake = Fake::start(|_| Does::answer(&ScanResponse::default())).await;
+    fake.world.lock().unwrap().is_garbled = true;
+    let error = fake.client().check_catalogue().await.unwrap_err().into_error();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert_eq!(fake.calls("Scan").iter().filter_map(is_closing).collect::<Vec<_>>(), [5]);
+}
