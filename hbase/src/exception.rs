@@ -126,7 +126,17 @@ impl Exception {
             | "CallDroppedException"
             | "RpcThrottlingException"
             | "ThrottlingException" => ErrorKind::Throttled,
+            // A quota of space: what is stored is read, and an operator makes room.
+            "SpaceLimitingException" => ErrorKind::ReadOnly,
+            "CorruptHFileException" => ErrorKind::Corrupt,
+            // What was asked is wrong. An answer to many rows tells each one's class, and not that it forbids to ask again
+            // as it extends `DoNotRetryIOException`: those of them that region servers throw are named here.
             "DoNotRetryIOException"
+            | "RowTooBigException"
+            | "RequestTooBigException"
+            | "CoprocessorException"
+            | "InvalidLabelException"
+            | "UnknownProtocolException"
             | "FailedSanityCheckException"
             | "ConstraintException"
             | "InvalidFamilyOperationException"
@@ -183,6 +193,10 @@ mod tests {
             ("org.apache.hadoop.hbase.MultiActionResultTooLarge", Remedy::Again, ErrorKind::Unavailable),
             ("org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException", Remedy::None, ErrorKind::NotFound),
             ("org.apache.hadoop.hbase.DoNotRetryIOException", Remedy::None, ErrorKind::Invalid),
+            ("org.apache.hadoop.hbase.client.RowTooBigException", Remedy::None, ErrorKind::Invalid),
+            ("org.apache.hadoop.hbase.coprocessor.CoprocessorException", Remedy::None, ErrorKind::Invalid),
+            ("org.apache.hadoop.hbase.quotas.SpaceLimitingException", Remedy::None, ErrorKind::ReadOnly),
+            ("org.apache.hadoop.hbase.io.hfile.CorruptHFileException", Remedy::None, ErrorKind::Corrupt),
             ("java.io.IOException", Remedy::Pause, ErrorKind::Unavailable),
         ] {
             let told = of(class, "");

@@ -243,6 +243,36 @@ async fn each_row_of_a_batch_has_its_own_end() {
     assert_eq!((again.region_action[0].action.len(), row), (1, Some(Bytes::from_static(b"c"))));
 }
 
+/// A row's refusal, as an answer to many rows tells it.
+fn refusal(index: u32, class: &str) -> ResultOrException {
+    let exception = Some(NameBytesPair { name: format!("a.b.{class}"), value: None });
+    ResultOrException { index: Some(index), result: None, exception }
+}
+
+/// An answer of one region.
+fn region_told(result_or_exception: Vec<ResultOrException>) -> Does {
+    let result = RegionActionResult { result_or_exception, exception: None };
+    Does::answer(&MultiResponse { region_action_result: vec![result], processed: None })
+}
+
+/// HBase forbids to ask again, by the class alone: the row is refused at once, in the server's words.
+#[tokio::test]
+async fn a_row_that_a_server_forbids_to_ask_for_again_is_refused_at_once() {
+    let fake = Fake::start(|_| {
+        let mut refused = refusal(0, "RowTooBigException");
+        let exception = refused.exception.as_mut().unwrap();
+        exception.value = Some(format!("{}: Max row size", exception.name).into());
+        region_told(vec![refused])
+    })
+    .await;
+    let applied = fake.client().apply(&table(), puts(&["a"])).await.unwrap();
+    let failed: Vec<_> = applied.failed.iter().map(|failure| failure.error.to_string()).collect();
+    assert_eq!(failed, ["RowTooBigException: Max row size"]);
+    let get = Get::rows(vec!["a".into()]);
+    assert_eq!(fake.client().get(&table(), &get).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(fake.calls("Multi").len(), 2);
+}
+
 /// What one server refuses as a whole is refused of its rows, and those of others are stored, and told so.
 #[tokio::test]
 async fn a_call_that_a_server_refuses_costs_its_own_rows_alone() {
