@@ -93,14 +93,14 @@ impl Cluster {
         table: &TableName,
         mut entries: Vec<usize>,
         work: &mut (impl Work + Send + Sync),
+        patience: &mut Patience,
     ) -> StoreResult<()> {
-        let mut patience = Patience::of_operation(&self.options);
         // Also where nothing is asked: an unknown table is refused.
-        let mut map = self.map(table, &mut patience).await?;
+        let mut map = self.map(table, patience).await?;
         let mut unknown = None;
         while !entries.is_empty() {
             let asked = entries.len();
-            let round = self.round(table, &map, entries, (&patience, &mut *work, &mut unknown)).await;
+            let round = self.round(table, &map, entries, (&*patience, &mut *work, &mut unknown)).await;
             let round = round.map_err(|error| told(table, error, &mut unknown))?;
             entries = round.again;
             if entries.is_empty() {
@@ -116,7 +116,7 @@ impl Cluster {
                 let last = given_up(table, round.last.unwrap_or_else(|| nowhere(table)));
                 return Err(told(table, last, &mut unknown));
             }
-            map = self.map(table, &mut patience).await.map_err(|error| told(table, error, &mut unknown))?;
+            map = self.map(table, patience).await.map_err(|error| told(table, error, &mut unknown))?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use crate::cluster::Cluster;
 use crate::error::about;
 use crate::exception::Exception;
 use crate::multi::{Encoded, Share, Work};
+use crate::patience::Patience;
 use crate::pb::client::{Action, Get as GetMessage, MultiRequest, RegionAction};
 use crate::request;
 
@@ -44,7 +45,8 @@ impl Cluster {
         }
         let ask = request::get(get, &Bytes::new())?;
         let mut work = Reads { table, rows: &get.rows, ask, told: vec![Vec::new(); get.rows.len()] };
-        self.multi(table, (0..get.rows.len()).collect(), &mut work).await?;
+        let mut patience = Patience::of_operation(&self.options);
+        self.multi(table, (0..get.rows.len()).collect(), &mut work, &mut patience).await?;
         let mut builder = RowBatchBuilder::new();
         for (row, cells) in get.rows.iter().zip(work.told).filter(|(_, cells)| !cells.is_empty()) {
             builder.begin_row(row)?;

@@ -255,6 +255,24 @@ fn region_told(result_or_exception: Vec<ResultOrException>) -> Does {
     Does::answer(&MultiResponse { region_action_result: vec![result], processed: None })
 }
 
+/// Entries of one key go one after the other, and share the time that the batch has.
+#[tokio::test]
+async fn a_keys_later_entries_have_the_time_that_its_earlier_ones_leave() {
+    let mut is_first = true;
+    let fake =
+        Fake::start(move |asked| if std::mem::take(&mut is_first) { Does::Silence } else { Does::all_done(asked) })
+            .await;
+    let mut options = fake.client().options.clone();
+    options.operation_timeout = options.call_timeout * 3 / 2;
+    let (client, table) = (Arc::new(Cluster::new(options).unwrap()), table());
+    let batch = puts(&["a", "b", "a"]);
+    let (applied, ()) = tokio::join!(client.apply(&table, batch), unanswered(&fake, &client, "Multi"));
+    assert!(applied.unwrap().failed.is_empty());
+    let told: Vec<_> = fake.calls("Multi").iter().map(|asked| Duration::from_millis(asked.timeout.into())).collect();
+    assert_eq!(told.len(), 3);
+    assert!(told[2] + client.options.call_timeout <= client.options.operation_timeout, "{told:?}");
+}
+
 /// HBase forbids to ask again, by the class alone: the row is refused at once, in the server's words.
 #[tokio::test]
 async fn a_row_that_a_server_forbids_to_ask_for_again_is_refused_at_once() {

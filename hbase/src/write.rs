@@ -13,6 +13,7 @@ use crate::cluster::Cluster;
 use crate::error::about;
 use crate::exception::Exception;
 use crate::multi::{Encoded, Share, Work};
+use crate::patience::Patience;
 use crate::pb::client::{Action, DELETE, MultiRequest, MutationProto, PUT, RegionAction};
 use crate::region_call::Repeat;
 use crate::request::durability;
@@ -31,8 +32,9 @@ impl Cluster {
         let rows: Vec<RowMutation<'_>> = batch.rows().collect();
         let durability = durability(batch.durability(), &self.options);
         let mut work = Changes { table, rows: &rows, durability, failed: Vec::new() };
+        let mut patience = Patience::of_operation(&self.options);
         for wave in waves(&rows) {
-            self.multi(table, wave, &mut work).await?;
+            self.multi(table, wave, &mut work, &mut patience).await?;
         }
         let mut failed = work.failed;
         failed.sort_by_key(|failure| failure.row);
