@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use basalt_schema::{BaseTime, DATA_FAMILY, Schema, SeriesId};
 use basalt_store::{
     Applied, Clock, Columns, Durability, Error, ErrorKind, FamilyColumns, Filter, FuzzyKey, Get, ListOperator,
-    MutationBatch, Result, Scan, Timestamp,
+    MutationBatch, Result, RowFailure, Scan, Timestamp,
 };
 use bytes::Bytes;
 use roaring::RoaringBitmap;
@@ -236,7 +236,7 @@ impl Rewriter {
         Ok(planned)
     }
 
-    /// Puts the folded cells, durably; those of rows that were refused are left out.
+    /// Puts the folded cells, durably; those of rows that were refused are left out, and wait again where that may pass.
     fn put(&self, mut planned: Vec<RowPlan>) -> Result<Vec<RowPlan>> {
         let mut batch = MutationBatch::new(Durability::Fsync);
         for plan in planned.iter().filter(|plan| !plan.is_put) {
@@ -244,6 +244,7 @@ impl Rewriter {
         }
         let refused = self.apply(batch)?;
         if !refused.failed.is_empty() {
+            self.put_off_refused(&refused.failed, planned.iter().filter(|plan| !plan.is_put));
             self.counts.put_errors.add(refused.failed.len() as u64);
             let rows: HashSet<usize> = refused.failed.iter().map(|failure| failure.row).collect();
             let mut row = 0;
@@ -291,7 +292,9 @@ impl Rewriter {
                 row.delete_column(DATA_FAMILY, qualifier, Some(*time))?;
             }
         }
-        let refused: HashSet<usize> = self.apply(batch)?.failed.iter().map(|failure| failure.row).collect();
+        let failed = self.apply(batch)?.failed;
+        self.put_off_refused(&failed, put.iter().filter(|plan| !plan.parts.is_empty()));
+        let refused: HashSet<usize> = failed.iter().map(|failure| failure.row).collect();
         self.counts.delete_errors.add(refused.len() as u64);
         let deleted = put.iter().filter(|plan| !plan.parts.is_empty()).enumerate();
         let deleted = deleted.filter(|(row, _)| !refused.contains(row)).map(|(_, plan)| plan.parts.len() as u64);
@@ -309,6 +312,18 @@ impl Rewriter {
     /// Has rows wait again, for some minutes.
     fn put_off(&self, base: BaseTime, series: &RoaringBitmap) {
         self.note(series.iter().map(|series| (SeriesId(series), base)));
+    }
+
+    /// The same for those of a batch, one entry each, that were refused for now.
+    fn put_off_refused<'a>(&self, failed: &[RowFailure], batch: impl Iterator<Item = &'a RowPlan>) {
+        let passing = failed.iter().filter(|failure| is_passing(&failure.error)).map(|failure| failure.row);
+        let passing: HashSet<usize> = passing.collect();
+        let (layout, index) = (self.schema.layout(), self.schema.index());
+        let refused = batch.enumerate().filter(|(row, _)| passing.contains(row));
+        self.note(refused.filter_map(|(_, plan)| {
+            let key = layout.decode(&plan.key).ok()?;
+            Some((index.id(&key.tsuid())?, key.base()))
+        }));
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

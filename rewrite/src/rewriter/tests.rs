@@ -1,7 +1,7 @@
 //! Each step and each crash and race between two of them, on the memory store.
 
 use basalt_schema::{APPEND_QUALIFIER, Duplicates, RowCell, RowPoints, SchemaConfig, Tsuid};
-use basalt_store::{ManualClock, MemoryStore, Store};
+use basalt_store::{ManualClock, MemoryStore, RowChange, Store, Trigger};
 
 use super::*;
 
@@ -26,7 +26,8 @@ impl World {
 
     fn with(limits: RewriteLimits) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp(BASE.millis())));
-        let store = Arc::new(MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>));
+        let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        let store = Arc::new(store.with_triggers(["puts", "deletes"].map(|sort| Arc::new(Busy(sort)) as _).to_vec()));
         let schema = Arc::new(Schema::open(store, SchemaConfig::default()).unwrap());
         let tsuids = ["a", "b", "c"].map(|host| schema.resolve("m", &[("host", host)]).unwrap()).to_vec();
         for tsuid in &tsuids {
@@ -332,6 +333,35 @@ fn rows_wait_again_while_the_store_does_not_answer() {
     assert_eq!((world.rewriter.counts().queue_rows, world.rewriter.counts().read_errors), (1, 1));
     world.store().enable_table(table).unwrap();
     assert_eq!(world.at(9_000).rewrite().cells(0), [joined()]);
+}
+
+/// Has no room for one sort of changes, where the table names it.
+#[derive(Debug)]
+struct Busy(&'static str);
+
+impl Trigger for Busy {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn before(&self, change: &RowChange<'_>, _more: &mut MutationBatch) -> Result<()> {
+        let sort = if change.row.cells().any(|cell| cell.kind.is_tombstone()) { "deletes" } else { "puts" };
+        if sort == self.0 { Err(Error::Throttled { what: "region" }) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn rows_wait_again_where_their_region_is_busy() {
+    for busy in ["puts", "deletes"] {
+        let world = World::with_two_points();
+        let free = world.store().describe_table(&world.schema.tables().data).unwrap();
+        world.store().alter_table(free.clone().with_attribute("TRIGGERS", busy)).unwrap();
+        assert_eq!(world.rewriter.rewrite(10).unwrap(), 1);
+        let counts = world.rewriter.counts();
+        assert_eq!((counts.queue_rows, counts.put_errors + counts.delete_errors), (1, 1), "{busy}");
+        world.store().alter_table(free).unwrap();
+        assert_eq!(world.at(9_000).rewrite().cells(0), [joined()], "{busy}");
+    }
 }
 
 #[test]
