@@ -25,7 +25,7 @@ pub(crate) enum Remedy {
     Relocate,
     /// The server has too much to do: wait for longer.
     BackOff,
-    /// The same again, at once: the server did a part only.
+    /// The same again, at once: the server did a part only, and this is of the rest.
     Again,
     /// The same again after a pause.
     Pause,
@@ -100,9 +100,11 @@ impl Exception {
 
     /// Whether the server said that it did not begin with what was asked, so that it can be asked again whatever it is.
     pub(crate) fn is_before_work(&self) -> bool {
-        let remedy = self.remedy();
-        let is_busy = remedy == Remedy::BackOff && &*self.class != "CallTimeoutException";
-        is_busy || remedy == Remedy::Relocate
+        match self.remedy() {
+            Remedy::Relocate | Remedy::Again => true,
+            Remedy::BackOff => &*self.class != "CallTimeoutException",
+            Remedy::Pause | Remedy::Reopen | Remedy::None => false,
+        }
     }
 
     /// What a caller can do where nothing helped.
@@ -207,7 +209,9 @@ mod tests {
     /// What may have been done must not be done twice.
     #[test]
     fn only_a_refusal_before_the_work_is_safe_to_ask_again() {
-        assert!(of("org.apache.hadoop.hbase.RegionTooBusyException", "").is_before_work());
+        for class in ["RegionTooBusyException", "MultiActionResultTooLarge"] {
+            assert!(of(&format!("org.apache.hadoop.hbase.{class}"), "").is_before_work(), "{class}");
+        }
         for class in ["java.io.IOException", "org.apache.hadoop.hbase.regionserver.wal.WALSyncTimeoutIOException"] {
             assert!(!of(class, "").is_before_work(), "{class}");
         }

@@ -1,6 +1,6 @@
 //! Many rows at once: grouped by region and server, sent side by side, and what was refused for now tried again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use basalt_store::{Error as StoreError, Result as StoreResult, TableName};
@@ -15,7 +15,7 @@ use crate::exception::{Exception, Remedy};
 use crate::locations::{Map, Region};
 use crate::patience::Patience;
 use crate::pb::client::{CellResult, MultiRequest, MultiResponse};
-use crate::region_call::{Repeat, given_up, nowhere, remedy, told};
+use crate::region_call::{Repeat, given_up, may_be_done, nowhere, remedy, told};
 
 /// Bytes that one call holds, but for a single row that is larger.
 const CALL_BYTES: usize = 2 << 20;
@@ -83,8 +83,24 @@ impl Round {
     }
 }
 
+/// Entries that may be done or not, and what was told last of any.
+#[derive(Debug, Default)]
+struct Doubt {
+    entries: HashSet<usize>,
+    last: Option<CallError>,
+}
+
+impl Doubt {
+    /// The error where nothing more is tried.
+    fn told(&mut self, table: &TableName, last: StoreError) -> StoreError {
+        let mut unknown = self.last.take().filter(|_| !self.entries.is_empty());
+        told(table, last, &mut unknown)
+    }
+}
+
 impl Cluster {
-    /// Does the work for all of these entries.
+    /// Does the work for all of these entries. Those that are refused until the time is over, and certainly not done, are
+    /// refused for good: what became of the others is known.
     ///
     /// # Errors
     /// `NotFound`: no such table. `Unavailable`: not all was done in time, and what of it is not known. The work's own.
@@ -97,11 +113,11 @@ impl Cluster {
     ) -> StoreResult<()> {
         // Also where nothing is asked: an unknown table is refused.
         let mut map = self.map(table, patience).await?;
-        let mut unknown = None;
+        let mut doubt = Doubt::default();
         while !entries.is_empty() {
             let asked = entries.len();
-            let round = self.round(table, &map, entries, (&*patience, &mut *work, &mut unknown)).await;
-            let round = round.map_err(|error| told(table, error, &mut unknown))?;
+            let round = self.round(table, &map, entries, (&*patience, &mut *work, &mut doubt)).await;
+            let round = round.map_err(|error| doubt.told(table, error))?;
             entries = round.again;
             if entries.is_empty() {
                 return Ok(());
@@ -113,21 +129,26 @@ impl Cluster {
             }
             let is_stuck = round.needs_pause || entries.len() == asked;
             if is_stuck && !patience.pause(round.is_busy).await {
-                let last = given_up(table, round.last.unwrap_or_else(|| nowhere(table)));
-                return Err(told(table, last, &mut unknown));
+                let last = round.last.unwrap_or_else(|| nowhere(table));
+                return match last {
+                    CallError::Refused(exception) if doubt.entries.is_empty() => {
+                        entries.into_iter().try_for_each(|entry| work.settle(entry, Err(exception.clone())))
+                    }
+                    last => Err(doubt.told(table, given_up(table, last))),
+                };
             }
-            map = self.map(table, patience).await.map_err(|error| told(table, error, &mut unknown))?;
+            map = self.map(table, patience).await.map_err(|error| doubt.told(table, error))?;
         }
         Ok(())
     }
 
-    /// Asks each entry once. `unknown` is a call of which nobody knows what it changed.
+    /// Asks each entry once.
     async fn round(
         self: &Arc<Self>,
         table: &TableName,
         map: &Map,
         entries: Vec<usize>,
-        (patience, work, unknown): (&Patience, &mut (impl Work + Send + Sync), &mut Option<CallError>),
+        (patience, work, doubt): (&Patience, &mut (impl Work + Send + Sync), &mut Doubt),
     ) -> StoreResult<Round> {
         let mut round = Round::default();
         let mut calls = JoinSet::new();
@@ -151,15 +172,18 @@ impl Cluster {
             });
             let told = match told {
                 Ok(told) => told,
-                Err(error) => failed(table, error, entries, (&mut round, &*work, &mut *unknown))?,
+                Err(error) => failed(table, error, entries, (&mut round, &*work, &mut *doubt))?,
             };
             for (entry, told) in told {
-                match settle(entry, told, &mut round, work) {
+                match settle(entry, told, (&mut round, &*work, &mut *doubt)) {
                     // What was not done now may have been done before: the batch is of unknown outcome.
-                    Some(Err(exception)) if unknown.is_some() => {
+                    Some(Err(exception)) if doubt.entries.contains(&entry) => {
                         return Err(given_up(table, CallError::Refused(exception)));
                     }
-                    Some(told) => work.settle(entry, told)?,
+                    Some(told) => {
+                        doubt.entries.remove(&entry);
+                        work.settle(entry, told)?;
+                    }
                     None => {}
                 }
             }
@@ -173,7 +197,7 @@ fn failed(
     table: &TableName,
     error: CallError,
     entries: Vec<Vec<usize>>,
-    (round, work, unknown): (&mut Round, &impl Work, &mut Option<CallError>),
+    (round, work, doubt): (&mut Round, &impl Work, &mut Doubt),
 ) -> StoreResult<Vec<(usize, Told)>> {
     let is_once = entries.iter().flatten().any(|&entry| work.repeat(entry) == Repeat::IfNotBegun);
     let remedy = remedy(&error, if is_once { Repeat::IfNotBegun } else { Repeat::Always });
@@ -183,27 +207,40 @@ fn failed(
         }
         error if remedy == Remedy::None => Err(given_up(table, error)),
         error => {
-            round.add(distinct(entries), remedy);
-            let is_unknown = work.is_change() && matches!(error, CallError::Unknown(_));
-            *if is_unknown { unknown } else { &mut round.last } = Some(error);
+            put_off(distinct(entries).collect(), (remedy, error), (round, work, doubt));
             Ok(Vec::new())
         }
     }
 }
 
 /// What an entry was told, unless it is asked again.
-fn settle(entry: usize, told: Told, round: &mut Round, work: &impl Work) -> Option<Told> {
+fn settle(entry: usize, told: Told, (round, work, doubt): (&mut Round, &impl Work, &mut Doubt)) -> Option<Told> {
     match told {
         Err(exception)
             if exception.remedy() != Remedy::None
                 && (exception.is_before_work() || work.repeat(entry) == Repeat::Always) =>
         {
-            round.add([entry], exception.remedy());
-            round.last = Some(CallError::Refused(exception));
+            let remedy = exception.remedy();
+            put_off(vec![entry], (remedy, CallError::Refused(exception)), (round, work, doubt));
             None
         }
         told => Some(told),
     }
+}
+
+/// Has entries asked again, in doubt where the attempt that failed may have done them.
+fn put_off(
+    entries: Vec<usize>,
+    (remedy, error): (Remedy, CallError),
+    (round, work, doubt): (&mut Round, &impl Work, &mut Doubt),
+) {
+    if work.is_change() && may_be_done(&error) {
+        doubt.entries.extend(&entries);
+        doubt.last = Some(error);
+    } else {
+        round.last = Some(error);
+    }
+    round.add(entries, remedy);
 }
 
 /// Each entry of a call once: those of several actions are side by side.

@@ -69,7 +69,7 @@ pub(crate) fn remedy(error: &CallError, repeat: Repeat) -> Remedy {
 }
 
 /// Whether what was asked may have been done.
-fn may_be_done(error: &CallError) -> bool {
+pub(crate) fn may_be_done(error: &CallError) -> bool {
     match error {
         CallError::Unsent(_) => false,
         CallError::Unknown(_) => true,

@@ -255,6 +255,71 @@ fn region_told(result_or_exception: Vec<ResultOrException>) -> Does {
     Does::answer(&MultiResponse { region_action_result: vec![result], processed: None })
 }
 
+/// A client whose time is over at its first pause.
+fn impatient(fake: &Fake) -> Arc<Cluster> {
+    let mut options = fake.client().options.clone();
+    (options.pause, options.busy_pause, options.operation_timeout) = (SOON * 2, SOON * 2, SOON);
+    Arc::new(Cluster::new(options).unwrap())
+}
+
+/// One row is stored, and its neighbours' region is busy until the time is over: each is told as it is.
+#[tokio::test]
+async fn a_busy_region_costs_its_own_rows_alone() {
+    let fake = Fake::start(Does::all_done).await;
+    let busy = Fake::start(|_| Does::Refuse("RegionTooBusyException")).await;
+    fake.world.lock().unwrap().put_regions(1, vec![("", fake.port), ("m", busy.port)]);
+    let applied = impatient(&fake).apply(&table(), puts(&["a", "n", "o"])).await.unwrap();
+    let failed: Vec<_> = applied.failed.iter().map(|failure| (failure.row, failure.error.kind())).collect();
+    assert_eq!(failed, [(1, ErrorKind::Throttled), (2, ErrorKind::Throttled)]);
+}
+
+/// What a log that was not written in time says of a row, its region's being busy since does not unsay.
+#[tokio::test]
+async fn a_row_that_may_be_stored_is_unknown_though_its_region_is_busy_since() {
+    let mut asked = 0;
+    let fake = Fake::start(move |_| {
+        asked += 1;
+        region_told(vec![refusal(0, ["WALSyncTimeoutIOException", "RegionTooBusyException"][usize::from(asked > 1)])])
+    })
+    .await;
+    let mut options = fake.client().options.clone();
+    (options.busy_pause, options.operation_timeout) = (SOON * 2, SOON);
+    let error = Arc::new(Cluster::new(options).unwrap()).apply(&table(), puts(&["a"])).await.unwrap_err();
+    assert_eq!(fake.calls("Multi").len(), 2);
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("WALSyncTimeoutIOException"), "{error}");
+}
+
+/// The doubt about one row, which the next attempt ends, is not the others'.
+#[tokio::test]
+async fn a_row_is_refused_though_another_was_in_doubt() {
+    let mut is_first = true;
+    let fake = Fake::start(move |asked| {
+        if !std::mem::take(&mut is_first) {
+            return Does::all_done(asked);
+        }
+        region_told(vec![refusal(0, "IOException"), refusal(1, "NoSuchColumnFamilyException")])
+    })
+    .await;
+    let applied = fake.client().apply(&table(), puts(&["a", "b"])).await.unwrap();
+    let failed: Vec<_> = applied.failed.iter().map(|failure| (failure.row, failure.error.kind())).collect();
+    assert_eq!(failed, [(1, ErrorKind::NotFound)]);
+}
+
+/// What a server leaves for a later call is not begun, and no doubt lies on what it refuses then.
+#[tokio::test]
+async fn a_row_that_was_left_for_later_is_not_in_doubt() {
+    let mut asked = 0;
+    let fake = Fake::start(move |_| {
+        asked += 1;
+        let class = ["MultiActionResultTooLarge", "NoSuchColumnFamilyException"][usize::from(asked > 1)];
+        region_told(vec![refusal(0, class)])
+    })
+    .await;
+    let applied = fake.client().apply(&table(), puts(&["a"])).await.unwrap();
+    assert_eq!(applied.failed[0].error.kind(), ErrorKind::NotFound);
+}
+
 /// Entries of one key go one after the other, and share the time that the batch has.
 #[tokio::test]
 async fn a_keys_later_entries_have_the_time_that_its_earlier_ones_leave() {
