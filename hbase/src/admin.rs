@@ -61,22 +61,30 @@ impl Cluster {
         }
     }
 
-    /// Begins a procedure, and waits for its end.
+    /// Begins a procedure, and waits for its end. `is_done` looks whether what was asked for is so; it is asked where the master
+    /// does not know the procedure any more.
     async fn run_procedure(
         &self,
         about: Option<&TableName>,
         method: &'static str,
         ask: &impl Message,
+        is_done: impl Future<Output = StoreResult<bool>>,
     ) -> StoreResult<()> {
         let mut patience = Patience::of_admin(&self.options);
         let begun = self.ask_master(method, ask, &mut patience).await;
         let begun: ProcedureResponse = begun.map_err(|error| refused(about, error))?;
         let Some(proc_id) = begun.proc_id else { return Ok(()) };
-        self.wait_for(proc_id, about, &mut patience).await
+        self.wait_for((method, proc_id), about, &mut patience, is_done).await
     }
 
-    /// Waits for a procedure's end.
-    async fn wait_for(&self, proc_id: u64, about: Option<&TableName>, patience: &mut Patience) -> StoreResult<()> {
+    /// Waits for a procedure's end, as [`Cluster::run_procedure`].
+    async fn wait_for(
+        &self,
+        (method, proc_id): (&'static str, u64),
+        about: Option<&TableName>,
+        patience: &mut Patience,
+        is_done: impl Future<Output = StoreResult<bool>>,
+    ) -> StoreResult<()> {
         let ask = GetProcedureResultRequest { proc_id };
         let mut pause = POLLED_FIRST;
         while patience.is_left() {
@@ -87,7 +95,11 @@ impl Cluster {
                     let exception = Exception::of_procedure(&exception);
                     return Err(refused(about, CallError::Refused(exception)));
                 }
-                (PROCEDURE_FINISHED | PROCEDURE_NOT_FOUND, _) => return Ok(()),
+                (PROCEDURE_FINISHED, None) => return Ok(()),
+                // It ended some time ago, well or not, or went with the master before this one.
+                (PROCEDURE_NOT_FOUND, _) => {
+                    return if is_done.await? { Ok(()) } else { Err(Error::Forgotten { call: method }.into()) };
+                }
                 _ => tokio::time::sleep(pause).await,
             }
             pause = (pause + pause / 2).min(POLLED_LAST);

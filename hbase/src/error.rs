@@ -24,6 +24,15 @@ pub enum Error {
         /// The call.
         call: &'static str,
     },
+    /// A master that does not know any more what became of a change of tables, and nothing shows that it was made.
+    #[error(
+        "the master does not know any more how {call} ended, and nothing shows that it was done: whether it was is unknown; \
+         look before it is asked for again"
+    )]
+    Forgotten {
+        /// The call.
+        call: &'static str,
+    },
     /// A connection ended with calls under way: they may be done or not.
     #[error("the connection to {server} ended: {reason}; whether what was asked was done is unknown")]
     Lost {
@@ -97,9 +106,11 @@ impl Error {
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Lost { .. } | Self::Ended => {
-                ErrorKind::Unavailable
-            }
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::Forgotten { .. }
+            | Self::Lost { .. }
+            | Self::Ended => ErrorKind::Unavailable,
             Self::Refused { kind, .. } => *kind,
             Self::Malformed { .. } => ErrorKind::Corrupt,
             Self::TooLarge { .. } | Self::NotSupported { .. } | Self::Setting { .. } | Self::LoginRequired { .. } => {

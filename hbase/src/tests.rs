@@ -1,5 +1,6 @@
 //! The client against a server that misbehaves as a test says.
 
+mod admin;
 mod scans;
 
 use std::sync::Arc;

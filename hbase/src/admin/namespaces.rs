@@ -33,7 +33,13 @@ impl Cluster {
             nonce_group: Some(self.nonce_group),
             nonce: Some(Self::nonce()),
         };
-        self.run_procedure(None, method, &ask).await.map_err(|error| about_namespace(&set.name, error))
+        let is_done = async {
+            match self.describe_namespace(&set.name).await {
+                Err(Error::UnknownNamespace { .. }) => Ok(false),
+                told => Ok(told? == *set),
+            }
+        };
+        self.run_procedure(None, method, &ask, is_done).await.map_err(|error| about_namespace(&set.name, error))
     }
 
     /// # Errors
@@ -44,7 +50,13 @@ impl Cluster {
             nonce_group: Some(self.nonce_group),
             nonce: Some(Self::nonce()),
         };
-        self.run_procedure(None, "DeleteNamespace", &ask).await.map_err(|error| about_namespace(name, error))
+        let is_done = async {
+            match self.describe_namespace(name).await {
+                Err(Error::UnknownNamespace { .. }) => Ok(true),
+                told => told.map(|_| false),
+            }
+        };
+        self.run_procedure(None, "DeleteNamespace", &ask, is_done).await.map_err(|error| about_namespace(name, error))
     }
 
     /// # Errors

@@ -92,7 +92,11 @@ impl Cluster {
             nonce_group: Some(self.nonce_group),
             nonce: Some(Self::nonce()),
         };
-        let done = self.run_procedure(Some(table), "SplitRegion", &ask).await;
+        let is_done = async {
+            let regions = self.regions_of(table, &mut Patience::of_admin(&self.options)).await?;
+            Ok(regions.iter().any(|region| region.start == key))
+        };
+        let done = self.run_procedure(Some(table), "SplitRegion", &ask, is_done).await;
         self.locations.forget_table(table);
         done.map(|()| key)
     }

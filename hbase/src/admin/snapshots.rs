@@ -6,6 +6,7 @@ use super::{POLLED_FIRST, POLLED_LAST, refused};
 use crate::cluster::Cluster;
 use crate::error::{CallError, Error};
 use crate::patience::Patience;
+use crate::pb::cluster::ENABLED;
 use crate::pb::master::{
     GetCompletedSnapshotsResponse, IsSnapshotDoneResponse, OneSnapshotRequest, SnapshotDescription, SnapshotRequest,
     SnapshotResponse,
@@ -23,7 +24,8 @@ impl Cluster {
             self.ask_master("Snapshot", &ask, &mut patience).await;
         let begun = begun.map_err(|error| about_snapshot(name, table, refused(Some(table), error)))?;
         if let Some(proc_id) = begun.proc_id.and_then(|id| u64::try_from(id).ok()) {
-            let done = self.wait_for(proc_id, Some(table), &mut patience).await;
+            let is_done = async { Ok(self.list_snapshots().await?.iter().any(|snapshot| &*snapshot.name == name)) };
+            let done = self.wait_for(("Snapshot", proc_id), Some(table), &mut patience, is_done).await;
             return done.map_err(|error| about_snapshot(name, table, error));
         }
         // Masters before 2.6 have no procedure for it.
@@ -87,7 +89,8 @@ impl Cluster {
             Ok(false) | Err(StoreError::UnknownTable { .. }) => {}
             Err(error) => return Err(error),
         }
-        self.bring_back(name, &table).await
+        // What is in a table, or was, nobody tells.
+        self.bring_back(name, &table, async { Ok(false) }).await
     }
 
     /// # Errors
@@ -100,12 +103,17 @@ impl Cluster {
             Err(error) => return Err(error),
         }
         self.describe_namespace(table.namespace()).await?;
-        self.bring_back(name, table).await
+        self.bring_back(name, table, self.is_in_state(table, Some(ENABLED))).await
     }
 
-    async fn bring_back(&self, name: &str, table: &TableName) -> Result<()> {
+    async fn bring_back(
+        &self,
+        name: &str,
+        table: &TableName,
+        is_done: impl Future<Output = Result<bool>>,
+    ) -> Result<()> {
         let ask = self.snapshot_request(name, table);
-        let done = self.run_procedure(Some(table), "RestoreSnapshot", &ask).await;
+        let done = self.run_procedure(Some(table), "RestoreSnapshot", &ask, is_done).await;
         self.locations.forget_table(table);
         done.map_err(|error| about_snapshot(name, table, error))
     }

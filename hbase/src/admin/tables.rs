@@ -8,7 +8,7 @@ use crate::cluster::Cluster;
 use crate::descriptor::{altered, name, schema, told_name, told_table};
 use crate::error::CallError;
 use crate::patience::Patience;
-use crate::pb::cluster::{ENABLED, ENABLING, TableSchema};
+use crate::pb::cluster::{DISABLED, ENABLED, ENABLING, TableSchema};
 use crate::pb::master::{
     CreateTableRequest, GetTableDescriptorsRequest, GetTableDescriptorsResponse, GetTableNamesRequest,
     GetTableNamesResponse, GetTableStateRequest, GetTableStateResponse, ModifyTableRequest, TableRequest,
@@ -27,7 +27,8 @@ impl Cluster {
             nonce: Some(Self::nonce()),
         };
         self.locations.forget_table(&table.name);
-        self.run_procedure(Some(&table.name), "CreateTable", &ask).await.map_err(|error| {
+        let is_done = self.is_in_state(&table.name, Some(ENABLED));
+        self.run_procedure(Some(&table.name), "CreateTable", &ask, is_done).await.map_err(|error| {
             let words = error.to_string();
             let namespace = table.name.namespace();
             if words.starts_with("NamespaceNotFoundException") {
@@ -49,7 +50,16 @@ impl Cluster {
             nonce_group: Some(self.nonce_group),
             nonce: Some(Self::nonce()),
         };
-        self.run_procedure(Some(&table.name), "ModifyTable", &ask).await
+        let is_done = async {
+            let mut after = self.table_schema(&table.name).await?;
+            let mut wanted = altered(table, &self.options.compression, &after)?;
+            for schema in [&mut after, &mut wanted] {
+                schema.column_families.sort_by(|one, other| one.name.cmp(&other.name));
+            }
+            // Nothing is left to alter.
+            Ok(after == wanted)
+        };
+        self.run_procedure(Some(&table.name), "ModifyTable", &ask, is_done).await
     }
 
     /// # Errors
@@ -64,7 +74,9 @@ impl Cluster {
             nonce_group: Some(self.nonce_group),
             nonce: Some(Self::nonce()),
         };
-        let done = self.run_procedure(Some(table), "truncateTable", &ask).await;
+        // It serves again once it is empty.
+        let is_done = self.is_in_state(table, Some(ENABLED));
+        let done = self.run_procedure(Some(table), "truncateTable", &ask, is_done).await;
         self.locations.forget_table(table);
         done
     }
@@ -72,8 +84,9 @@ impl Cluster {
     /// # Errors
     /// As [`basalt_store::Store::enable_table`]'s and [`basalt_store::Store::disable_table`]'s.
     pub(crate) async fn switch_table(&self, table: &TableName, enable: bool) -> Result<()> {
-        let method = if enable { "EnableTable" } else { "DisableTable" };
-        let done = self.run_procedure(Some(table), method, &self.table_request(table)).await;
+        let (method, wanted) = if enable { ("EnableTable", ENABLED) } else { ("DisableTable", DISABLED) };
+        let is_done = self.is_in_state(table, Some(wanted));
+        let done = self.run_procedure(Some(table), method, &self.table_request(table), is_done).await;
         self.locations.forget_table(table);
         done
     }
@@ -85,12 +98,24 @@ impl Cluster {
     /// # Errors
     /// As [`basalt_store::Store::is_table_enabled`]'s.
     pub(crate) async fn is_table_enabled(&self, table: &TableName) -> Result<bool> {
+        Ok([ENABLED, ENABLING].contains(&self.table_state(table).await?))
+    }
+
+    /// Whether a table is in this state, or, for `None`, not there.
+    pub(super) async fn is_in_state(&self, table: &TableName, wanted: Option<i32>) -> Result<bool> {
+        match self.table_state(table).await {
+            Ok(state) => Ok(Some(state) == wanted),
+            Err(StoreError::UnknownTable { .. }) => Ok(wanted.is_none()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn table_state(&self, table: &TableName) -> Result<i32> {
         let ask = GetTableStateRequest { table_name: name(table) };
         let mut patience = Patience::of_admin(&self.options);
         let told: std::result::Result<GetTableStateResponse, CallError> =
             self.ask_master("GetTableState", &ask, &mut patience).await;
-        let told = told.map_err(|error| refused(Some(table), error))?;
-        Ok([ENABLED, ENABLING].contains(&told.table_state.state))
+        Ok(told.map_err(|error| refused(Some(table), error))?.table_state.state)
     }
 
     /// # Errors
@@ -99,7 +124,8 @@ impl Cluster {
         if self.is_table_enabled(table).await? {
             self.switch_table(table, false).await?;
         }
-        let done = self.run_procedure(Some(table), "DeleteTable", &self.table_request(table)).await;
+        let is_done = self.is_in_state(table, None);
+        let done = self.run_procedure(Some(table), "DeleteTable", &self.table_request(table), is_done).await;
         self.locations.forget_table(table);
         done
     }

@@ -82,6 +82,8 @@ pub(crate) struct TableState {
 
 /// A table that serves.
 pub(crate) const ENABLED: i32 = 0;
+/// A table that does not.
+pub(crate) const DISABLED: i32 = 1;
 /// A table that is about to serve.
 pub(crate) const ENABLING: i32 = 3;
 

@@ -1,0 +1,111 @@
+//! Changes of tables: how their end is told.
+
+use basalt_store::{NamespaceDescriptor, SplitAt};
+
+use super::*;
+use crate::pb::cluster::{DISABLED, ENABLED};
+use crate::pb::master::{
+    GetCompletedSnapshotsResponse, GetNamespaceDescriptorResponse, GetProcedureResultResponse, GetTableStateResponse,
+    NamespaceDescriptor as NamespaceMessage, PROCEDURE_NOT_FOUND, ProcedureResponse, SnapshotDescription,
+    SnapshotResponse,
+};
+
+/// What a master says that does not know a procedure any more.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    /// The table's state; `None`: there is no such table.
+    state: Option<i32>,
+    /// The versions of its one family.
+    versions: u32,
+    /// Whether the snapshot and the namespace are there.
+    are_there: bool,
+}
+
+const STAYED: Told = Told { state: Some(DISABLED), versions: 1, are_there: false };
+
+fn descriptor(versions: u32) -> TableDescriptor {
+    TableDescriptor::new(table(), vec![FamilyDescriptor::new("f").with_versions(versions)])
+}
+
+fn master(told: Told) -> impl FnMut(&Asked) -> Does {
+    let mut described = 0;
+    move |asked| match &*asked.method {
+        "getProcedureResult" => {
+            Does::answer(&GetProcedureResultResponse { state: PROCEDURE_NOT_FOUND, exception: None })
+        }
+        "GetTableState" => match told.state {
+            Some(state) => Does::answer(&GetTableStateResponse { table_state: TableState { state } }),
+            None => Does::Refuse("TableNotFoundException"),
+        },
+        "GetTableDescriptors" => {
+            described += 1;
+            let versions = if described == 1 { 1 } else { told.versions };
+            let table_schema = vec![schema(&descriptor(versions), "NONE")];
+            Does::answer(&GetTableDescriptorsResponse { table_schema })
+        }
+        "GetNamespaceDescriptor" if told.are_there => {
+            let namespace_descriptor = NamespaceMessage { name: "n".into(), configuration: Vec::new() };
+            Does::answer(&GetNamespaceDescriptorResponse { namespace_descriptor })
+        }
+        "GetNamespaceDescriptor" => Does::Refuse("NamespaceNotFoundException"),
+        "GetCompletedSnapshots" => {
+            let snapshot =
+                SnapshotDescription { name: "s".to_owned(), table: Some("t".to_owned()), creation_time: None };
+            let snapshots = Vec::from_iter(told.are_there.then_some(snapshot));
+            Does::answer(&GetCompletedSnapshotsResponse { snapshots })
+        }
+        "Snapshot" => Does::answer(&SnapshotResponse { proc_id: Some(7) }),
+        _ => Does::answer(&ProcedureResponse { proc_id: Some(7) }),
+    }
+}
+
+/// A procedure that is forgotten is done where what was asked for is there, and nowhere else.
+#[tokio::test]
+async fn a_forgotten_procedure_is_believed_by_what_it_left() {
+    let check = async |what: &str, told: Told, is_done: bool| {
+        let fake = Fake::start(master(told)).await;
+        let (client, table) = (fake.client(), table());
+        let done = match what {
+            "create" => client.create_table(&descriptor(1), &[]).await,
+            "alter" => client.alter_table(&descriptor(7)).await,
+            "truncate" => client.truncate_table(&table, basalt_store::TruncatedRegions::Kept).await,
+            "enable" => client.switch_table(&table, true).await,
+            "disable" => client.switch_table(&table, false).await,
+            "drop" => client.drop_table(&table).await,
+            "split" => client.split_region(&table, &SplitAt::Key("m".into())).await.map(drop),
+            "snapshot" => client.snapshot(&table, "s").await,
+            "restore" => client.restore_snapshot("s").await,
+            "create namespace" => client.create_namespace(&NamespaceDescriptor::new("n")).await,
+            _ => client.drop_namespace("n").await,
+        };
+        match done {
+            Ok(()) => assert!(is_done, "{what} {told:?}"),
+            Err(error) => {
+                assert!(!is_done, "{what} {told:?}: {error}");
+                assert_eq!(error.kind(), ErrorKind::Unavailable, "{what} {told:?}: {error}");
+                assert!(error.to_string().contains("unknown"), "{what} {told:?}: {error}");
+            }
+        }
+    };
+    let (enabled, gone) = (Told { state: Some(ENABLED), ..STAYED }, Told { state: None, ..STAYED });
+    let there = Told { are_there: true, ..STAYED };
+    check("create", enabled, true).await;
+    check("create", gone, false).await;
+    check("alter", Told { versions: 7, ..STAYED }, true).await;
+    check("alter", STAYED, false).await;
+    check("truncate", STAYED, false).await;
+    check("enable", enabled, true).await;
+    check("enable", STAYED, false).await;
+    check("disable", STAYED, true).await;
+    check("disable", enabled, false).await;
+    check("drop", STAYED, false).await;
+    check("split", STAYED, false).await;
+    check("snapshot", there, true).await;
+    check("snapshot", STAYED, false).await;
+    // It is disabled before and after.
+    check("restore", there, false).await;
+    check("create namespace", there, true).await;
+    check("create namespace", STAYED, false).await;
+    check("drop namespace", STAYED, true).await;
+    check("drop namespace", there, false).await;
+}
