@@ -132,17 +132,25 @@ impl Cluster {
         let mut patience = Patience::of_admin(&self.options);
         let regions = self.regions_of(table, &mut patience).await?;
         for region in &regions {
+            // Files that are being compacted are not taken for another compaction: it would be none, or no major one.
+            self.wait_for_compaction(table, region, &patience).await?;
             let major = Some(compaction == Compaction::Major);
             let ask = |region: RegionSpecifier| CompactRegionRequest { region, major };
             self.ask_server::<Empty, _>(table, region, "CompactRegion", ask).await?;
         }
         for region in &regions {
-            while self.is_compacting(table, region).await? {
-                if !patience.is_left() {
-                    return Err(Error::TimedOut { server: "a region server".into(), call: "CompactRegion" }.into());
-                }
-                tokio::time::sleep(COMPACTION_POLLED).await;
+            self.wait_for_compaction(table, region, &patience).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a region is not compacted; one that is asked for counts from then on, also while it waits its turn.
+    async fn wait_for_compaction(&self, table: &TableName, region: &Region, patience: &Patience) -> Result<()> {
+        while self.is_compacting(table, region).await? {
+            if !patience.is_left() {
+                return Err(Error::TimedOut { server: "a region server".into(), call: "CompactRegion" }.into());
             }
+            tokio::time::sleep(COMPACTION_POLLED).await;
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
-//! Changes of tables: how their end is told.
+//! Changes of tables: how their end is told, and compactions.
 
-use basalt_store::{NamespaceDescriptor, SplitAt};
+use basalt_store::{Compaction, NamespaceDescriptor, SplitAt};
 
 use super::*;
-use crate::pb::cluster::{DISABLED, ENABLED};
+use crate::pb::cluster::{CompactRegionRequest, DISABLED, ENABLED, GetRegionInfoRequest, GetRegionInfoResponse};
 use crate::pb::master::{
     GetCompletedSnapshotsResponse, GetNamespaceDescriptorResponse, GetProcedureResultResponse, GetTableStateResponse,
     NamespaceDescriptor as NamespaceMessage, PROCEDURE_NOT_FOUND, ProcedureResponse, SnapshotDescription,
@@ -108,4 +108,25 @@ async fn a_forgotten_procedure_is_believed_by_what_it_left() {
     check("create namespace", STAYED, false).await;
     check("drop namespace", STAYED, true).await;
     check("drop namespace", there, false).await;
+}
+
+/// HBase takes no file for two compactions: what is asked for while one is under way would come to nothing.
+#[tokio::test]
+async fn a_compaction_waits_for_the_one_before_it() {
+    let mut asked_for = 0;
+    let fake = Fake::start(move |asked| match &*asked.method {
+        "GetRegionInfo" => {
+            let _ask: GetRegionInfoRequest = asked.read();
+            asked_for += 1;
+            let compaction_state = Some(i32::from(matches!(asked_for, 1 | 3)));
+            Does::answer(&GetRegionInfoResponse { compaction_state, ..GetRegionInfoResponse::default() })
+        }
+        _ => Does::answer(&Empty {}),
+    })
+    .await;
+    fake.client().compact(&table(), Compaction::Major).await.unwrap();
+    let methods: Vec<_> = fake.world.lock().unwrap().asked.iter().map(|asked| asked.method.clone()).collect();
+    let [looks, request] = ["GetRegionInfo", "CompactRegion"];
+    assert_eq!(methods, [looks, looks, request, looks, looks]);
+    assert_eq!(fake.calls(request)[0].read::<CompactRegionRequest>().major, Some(true));
 }
