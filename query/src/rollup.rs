@@ -55,11 +55,11 @@ pub(crate) fn attempts(
         Some(default) => default.preaggregate_table(),
         None => return Err(Error::NoRollups),
     };
-    let points = |downsample| Attempt { table: points_table.clone(), read: None, window, downsample };
+    let points = |window, downsample| Attempt { table: points_table.clone(), read: None, window, downsample };
     let best = rollups.map(|rollups| (rollups, fitting(rollups, sub))).filter(|(_, fitting)| {
         sub.rollups != RollupUsage::Raw && fitting.first().is_some_and(|first| !first.is_default())
     });
-    let Some((rollups, fitting)) = best else { return Ok(vec![points(sub.downsample)]) };
+    let Some((rollups, fitting)) = best else { return Ok(vec![points(window, sub.downsample)]) };
     let mut attempts = Vec::new();
     for rollup in &fitting {
         if rollup.is_default() {
@@ -70,22 +70,24 @@ pub(crate) fn attempts(
         let window = window_of(rollup, sub, window);
         attempts.push(Attempt { table: table.clone(), read: Some(read), window, downsample: sub.downsample });
     }
-    // OpenTSDB downsamples the points by the interval of the rollup that it gave up, not by the one that was asked for.
-    let by = |rollup: &Rollup| match sub.downsample {
+    // OpenTSDB reads and downsamples the points by the interval of the rollup that it gave up, not by the one asked for.
+    let points_after = |rollup: &Rollup| match sub.downsample {
         Some(asked) if strict => {
-            Some(Downsample { interval: Interval::Fixed(i64::from(rollup.interval_s()) * 1000), ..asked })
+            let interval_ms = i64::from(rollup.interval_s()) * 1000;
+            let downsample = Downsample { interval: Interval::Fixed(interval_ms), ..asked };
+            points(window.downsampled_by(interval_ms), Some(downsample))
         }
-        asked => asked,
+        asked => points(window, asked),
     };
     match sub.rollups {
         RollupUsage::Raw | RollupUsage::NoFallback => attempts.truncate(1),
         RollupUsage::Fallback => {
             let last = fitting.get(attempts.len().saturating_sub(1)).filter(|_| attempts.len() < fitting.len());
-            attempts.extend(last.map(|last| points(by(last))));
+            attempts.extend(last.map(|last| points_after(last)));
         }
         RollupUsage::FallbackRaw => {
             attempts.truncate(1);
-            attempts.extend(fitting.first().map(|first| points(by(first))));
+            attempts.extend(fitting.first().map(|first| points_after(first)));
         }
     }
     Ok(attempts)

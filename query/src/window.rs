@@ -52,6 +52,12 @@ impl Window {
         }
     }
 
+    /// The window of the same range, downsampled by another fixed length of `interval_ms`.
+    pub(crate) fn downsampled_by(self, interval_ms: i64) -> Self {
+        let window = Self::new(self.start_ms, self.end_ms, interval_ms);
+        if self.read_end_ms > self.scan_end_ms { window.with_row_after() } else { window }
+    }
+
     /// The stamps that are answered: those asked for, or of all rows read.
     pub(crate) fn answered(&self, whole_window: bool) -> RangeInclusive<i64> {
         if whole_window { self.scan_start_ms..=self.scan_end_ms } else { self.start_ms..=self.end_ms }

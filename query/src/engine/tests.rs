@@ -378,6 +378,37 @@ fn q_rollup_the_longest_fitting_interval_is_read() {
     }
 }
 
+/// `Q-ROLLUP`, strictly: points are read and downsampled by the interval of the rollup that was given up for them. What
+/// lies before the hour of the start has no part in rates, nor what lies after that of the end in what is interpolated.
+#[test]
+fn q_rollup_points_are_read_by_the_interval_of_the_rollup_given_up() {
+    let mut fixture = rolled_up(false);
+    for line in [
+        "n 1699995660 7200 host=a",
+        "n 1699999260 3600 host=a",
+        "n 1700002860 10800 host=a",
+        "n 1700017200 10800 host=a",
+        "n 1700006460 1 host=b",
+    ] {
+        fixture.put(line);
+    }
+    let told = |strict: bool, metric: &str| {
+        let request = QueryRequest {
+            start: Some("1699999200".to_owned()),
+            end: Some("1700006410".to_owned()),
+            queries: vec![SubQuery::from_metric_text(metric).unwrap()],
+            ..QueryRequest::default()
+        };
+        let engine = fixture.engine(strict, Limits::default());
+        text(&engine.run(&request, 1_800_000_000_000, &Cancel::new()).unwrap()[0].series[0])
+    };
+    let rates = "sum:3h-sum-zero:rate:rollup_fallback_raw:n{host=a}";
+    assert_eq!(told(true, rates), "1700002800 2.0, 1700006400 -3.0");
+    assert_eq!(told(true, "sum:3h-sum:rollup_fallback_raw:n"), "1699999200 3600.0, 1700002800 10800.0, 1700006400 1.0");
+    // Three hours that were asked for begin an hour before the start.
+    assert_eq!(told(false, "sum:3h-sum:rollup_fallback_raw:n"), "1700006400 1.0");
+}
+
 /// `Q-ROLLUP-SPLIT`: what is newer than the rollups' delay comes from the points themselves.
 #[test]
 fn q_rollup_split_what_is_newer_than_the_delay_is_read_from_points() {
