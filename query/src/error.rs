@@ -37,6 +37,9 @@ pub enum Error {
     /// No sub query in a POST.
     #[error("Missing queries")]
     MissingQueries,
+    /// A POST without a list of sub queries, in the words of OpenTSDB, which crashes over it; strictly alone.
+    #[error("An internal null pointer exception was thrown")]
+    NullQueries,
     /// Neither `m` nor `tsuid` in a GET.
     #[error("Missing sub queries")]
     MissingSubQueries,
@@ -320,7 +323,7 @@ impl Error {
     }
 
     /// Whether OpenTSDB answers this with 500 although the request is at fault: what goes wrong inside `m=`, times
-    /// beyond its range, and TSUIDs of two metrics.
+    /// beyond its range, TSUIDs of two metrics, and no list of sub queries.
     /// Ours is 400 unless `compat.strict`.
     pub fn is_server_error_in_opentsdb(&self) -> bool {
         matches!(
@@ -328,6 +331,7 @@ impl Error {
             Self::Filter { .. }
                 | Self::InTag { .. }
                 | Self::InvalidTsuid { .. }
+                | Self::NullQueries
                 | Self::TimeOutOfRange { .. }
                 | Self::TsuidsOfTwoMetrics { .. }
         ) || match self {

@@ -52,6 +52,9 @@ pub struct QueryRequest {
     /// The sub queries, answered in this order.
     #[serde(deserialize_with = "json::sub_queries")]
     pub queries: Vec<SubQuery>,
+    /// The body says nothing of `queries`, or `null`: OpenTSDB crashes over it before it looks at anything else.
+    #[serde(skip)]
+    pub lacks_queries: bool,
     /// Taken and without effect, as in OpenTSDB.
     #[serde(deserialize_with = "json::flag")]
     pub padding: bool,

@@ -77,6 +77,9 @@ impl QueryRequest {
     /// # Errors
     /// `Invalid`: what is wrong, or what this build does not answer yet.
     pub fn check(&self, now_ms: i64, options: Options) -> Result<Query> {
+        if options.compat.strict && self.lacks_queries {
+            return Err(Error::NullQueries);
+        }
         if options.compat.strict && self.queries.iter().any(|sub| sub.names_not_key) {
             let reason = fault(FilterKind::NotKey.name(), FilterFault::UnknownType).to_string();
             return Err(Error::Json { reason: reason.into() });

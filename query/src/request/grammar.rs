@@ -91,6 +91,7 @@ impl QueryRequest {
             end: parameters.end.map(str::to_owned),
             timezone: parameters.timezone.map(str::to_owned),
             queries,
+            lacks_queries: false,
             padding: parameters.padding,
             no_annotations: parameters.no_annotations,
             global_annotations: parameters.global_annotations,

@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -28,8 +28,18 @@ impl QueryRequest {
         let mut request: Self =
             serde_json::from_slice(body).map_err(|error| Error::Json { reason: error.to_string().into() })?;
         drop_repeated(&mut request.queries);
+        request.lacks_queries = request.queries.is_empty() && lacks_queries(body);
         Ok(request)
     }
+}
+
+/// Whether a body that can be read has no list of sub queries, not even an empty one.
+fn lacks_queries(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Body {
+        queries: Option<IgnoredAny>,
+    }
+    serde_json::from_slice(body).is_ok_and(|body: Body| body.queries.is_none())
 }
 
 /// The sub queries of a body; `null` is none. They are counted while they are read, since each filter is compiled at

@@ -1,11 +1,12 @@
 //! The `m=` grammar, its JSON twin, and what is refused.
 
+use basalt_store::ErrorKind;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::filter::FilterKind;
-use crate::{Error, Options};
+use crate::{Compat, Error, Options};
 
 fn metric(text: &str) -> SubQuery {
     SubQuery::from_metric_text(text).unwrap()
@@ -160,7 +161,7 @@ proptest! {
 
     #[test]
     fn no_time_panics(text in "[0-9a-z:/.\\- é]{0,20}") {
-        let context = crate::TimeContext { now_ms: 1, zone: chrono_tz::Europe::Berlin, compat: crate::Compat::default() };
+        let context = crate::TimeContext { now_ms: 1, zone: chrono_tz::Europe::Berlin, compat: Compat::default() };
         drop(crate::parse_time(&text, &context));
         drop(crate::parse_duration(&text));
     }
@@ -243,6 +244,34 @@ fn q_time_err_and_what_else_a_check_refuses() {
     assert!(matches!(check(&percentiles(PERCENTILES_MAX + 1)), Err(Error::TooMany { limit: PERCENTILES_MAX, .. })));
     assert!(check(&QueryRequest { timezone: Some("Nowhere".into()), ..good.clone() }).is_err());
     assert!(check(&QueryRequest { delete: true, ..good }).unwrap().delete);
+}
+
+/// `Q-POST`, strictly: without a list of sub queries nothing else of a body is looked at, and OpenTSDB's status is 500.
+#[test]
+fn q_post_without_a_list_of_queries() {
+    let check = |body: &str, strict: bool, expected: &str| {
+        let request = QueryRequest::from_json(body.as_bytes()).unwrap();
+        let options = Options { compat: Compat { strict }, ..Options::default() };
+        let error = request.check(1_700_000_000_000, options).unwrap_err();
+        assert_eq!(error.to_string(), expected, "{body}");
+        let crashed = expected.starts_with("An internal");
+        assert_eq!((error.is_server_error_in_opentsdb(), error.kind()), (crashed, ErrorKind::Invalid));
+    };
+    let crash = "An internal null pointer exception was thrown";
+    let reversed = "End time [1000000] must be greater than the start time [2000000]";
+    for (body, sane) in [
+        (r#"{"start":1000,"end":2000}"#, "Missing queries"),
+        (r#"{"start":1000,"end":2000,"queries":null}"#, "Missing queries"),
+        (r#"{"start":2000,"end":1000}"#, reversed),
+        ("{}", "Missing start time"),
+    ] {
+        check(body, true, crash);
+        check(body, false, sane);
+    }
+    for strict in [true, false] {
+        check(r#"{"start":1000,"end":2000,"queries":[]}"#, strict, "Missing queries");
+        check(r#"{"start":2000,"end":1000,"queries":[]}"#, strict, reversed);
+    }
 }
 
 #[test]
