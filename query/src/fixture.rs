@@ -30,7 +30,8 @@ impl Fixture {
     pub(crate) fn of(config: SchemaConfig) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp(1_000)));
         let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn basalt_store::Clock>);
-        let store = Arc::new(CountedStore { store, rows_asked: 0.into(), rows_scanned: Arc::default() });
+        let store =
+            Arc::new(CountedStore { store, rows_asked: 0.into(), rows_scanned: Arc::default(), meta_gets: 0.into() });
         let schema = Arc::new(Schema::open(Arc::clone(&store) as Arc<dyn basalt_store::Store>, config).unwrap());
         Self { schema, store, clock, names: HashSet::new() }
     }
@@ -39,6 +40,11 @@ impl Fixture {
     pub(crate) fn take_counts(&self) -> (u64, u64) {
         let taken = |count: &std::sync::atomic::AtomicU64| count.swap(0, Ordering::Relaxed);
         (taken(&self.store.rows_asked), taken(&self.store.rows_scanned))
+    }
+
+    /// Gets of what is said of series since this was asked last.
+    pub(crate) fn take_meta_gets(&self) -> u64 {
+        self.store.meta_gets.swap(0, Ordering::Relaxed)
     }
 
     pub(crate) fn with(lines: &[&str]) -> Self {

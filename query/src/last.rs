@@ -109,6 +109,9 @@ impl LastRequest {
         for query in &self.queries {
             finder.add_series(query)?;
         }
+        if self.back_scan < 1 {
+            finder.add_counted()?;
+        }
         let (wanted, sets) = finder.wish.in_order();
         let hours = u64::try_from(self.back_scan).unwrap_or(0);
         let found = Lookup::new(schema, now_ms, hours, budget, &sets).run(&wanted)?;
@@ -133,12 +136,28 @@ struct Wish {
 }
 
 impl Wish {
-    fn add(&mut self, metric: Uid, tags: &[u8], counted_s: Option<u32>) {
-        self.wanted.push(Wanted { metric, tags: self.sets.number(tags), counted_s });
+    fn add(&mut self, metric: Uid, tags: &[u8]) {
+        self.wanted.push(Wanted { metric, tags: self.sets.number(tags), counted_s: None });
     }
 
     fn add_indexed(&mut self, metric: Uid, set: u32, tags: &[u8]) {
         self.wanted.push(Wanted { metric, tags: self.sets.number_indexed(set, tags), counted_s: None });
+    }
+
+    /// Leaves those out that a metric and some tags mean and that nothing counts.
+    fn drop_uncounted(&mut self) {
+        let wanted = std::mem::take(&mut self.wanted);
+        let mut rest = wanted.into_iter();
+        let mut taken = 0;
+        for range in &mut self.meant_together {
+            self.wanted.extend(rest.by_ref().take(range.start - taken));
+            let first = self.wanted.len();
+            let counted = |series: &Wanted| series.counted_s.is_some();
+            self.wanted.extend(rest.by_ref().take(range.len()).filter(counted));
+            taken = range.end;
+            *range = first..self.wanted.len();
+        }
+        self.wanted.extend(rest);
     }
 
     fn in_order(mut self) -> (Vec<Wanted>, TagSets) {
@@ -184,8 +203,16 @@ impl Finder<'_> {
             self.reserve(1)?;
             let tsuid = Tsuid::parse(text, widths).map_err(|_| Error::InvalidTsuid { text: text.as_str().into() })?;
             let (metric, tags) = tsuid.parts(widths);
-            let counted_s = if self.back_scan < 1 { lookup::counted_s(self.schema, metric, tags)? } else { None };
-            self.wish.add(metric, tags, counted_s);
+            self.wish.add(metric, tags);
+        }
+        Ok(())
+    }
+
+    /// Adds when series were counted last. OpenTSDB widens to those alone that are; strictly, so do we.
+    fn add_counted(&mut self) -> Result<()> {
+        lookup::add_counted(self.schema, &self.wish.sets, &mut self.wish.wanted, self.budget)?;
+        if self.strict {
+            self.wish.drop_uncounted();
         }
         Ok(())
     }
@@ -221,7 +248,7 @@ impl Finder<'_> {
         if exactly {
             self.reserve(1)?;
             let widths = self.schema.layout().widths;
-            self.wish.add(metric, Tsuid::new(metric, &pairs, widths).parts(widths).1, None);
+            self.wish.add(metric, Tsuid::new(metric, &pairs, widths).parts(widths).1);
             return Ok(());
         }
         if self.schema.config().is_shared {
@@ -235,15 +262,6 @@ impl Finder<'_> {
         self.reserve(ids.len())?;
         let first = self.wish.wanted.len();
         index.each_tags(&ids, |set, tags| self.wish.add_indexed(metric, set, tags));
-        if self.back_scan < 1 {
-            for series in self.wish.wanted.split_off(first) {
-                self.budget.check()?;
-                let counted_s = lookup::counted_s(self.schema, metric, self.wish.sets.get(series.tags))?;
-                if counted_s.is_some() || !self.strict {
-                    self.wish.wanted.push(Wanted { counted_s, ..series });
-                }
-            }
-        }
         self.wish.meant_together.push(first..self.wish.wanted.len());
         Ok(())
     }

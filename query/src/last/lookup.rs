@@ -14,7 +14,7 @@ use basalt_store::{Columns, Get, Packed, Packing, RowView, Scan};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 
-use super::series::{TagSets, Wanted};
+use super::series::{MetSets, TagSets, Wanted};
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
 use crate::fetch::workers::{Start, run_all};
@@ -35,13 +35,27 @@ const ALONE: Duration = Duration::from_millis(3);
 const META_FAMILY: &[u8] = b"name";
 const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
 
-/// When the meta table says that a series was written last; seconds.
-pub(super) fn counted_s(schema: &Schema, metric: Uid, tags: &[u8]) -> Result<Option<u32>> {
-    let tsuid = [&*metric.encode(schema.layout().widths.metric), tags].concat();
-    let get = Get::rows(vec![Bytes::from(tsuid)]).with_columns(Columns::column(META_FAMILY, COUNTER_QUALIFIER));
-    let batch = schema.store().get(&schema.tables().meta, get).wait()?;
-    let cell = batch.rows().next().and_then(|row| row.cells().next());
-    Ok(cell.and_then(|cell| u32::try_from(cell.timestamp.0 / 1000).ok()))
+/// Adds when the meta table says that series were written last; seconds.
+///
+/// *Cost*: a get for [`GET_ROWS`] series.
+pub(super) fn add_counted(schema: &Schema, sets: &MetSets, series: &mut [Wanted], budget: &Budget) -> Result<()> {
+    let width = schema.layout().widths.metric;
+    let tsuid = |of: &Wanted| Bytes::from([&*of.metric.encode(width), sets.get(of.tags)].concat());
+    for chunk in series.chunks_mut(GET_ROWS) {
+        budget.check()?;
+        let tsuids: Vec<Bytes> = chunk.iter().map(tsuid).collect();
+        let get = Get::rows(tsuids.clone()).with_columns(Columns::column(META_FAMILY, COUNTER_QUALIFIER));
+        let batch = schema.store().get(&schema.tables().meta, get).wait()?;
+        let counted = batch.rows().filter_map(|row| {
+            let written_s = row.cells().next()?.timestamp.0 / 1000;
+            Some((row.key(), u32::try_from(written_s).ok()?))
+        });
+        let counted: HashMap<&[u8], u32, RandomState> = counted.collect();
+        for (of, tsuid) in chunk.iter_mut().zip(&tsuids) {
+            of.counted_s = counted.get(&**tsuid).copied();
+        }
+    }
+    Ok(())
 }
 
 #[derive(Debug)]

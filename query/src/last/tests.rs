@@ -177,6 +177,42 @@ fn l_last_series_are_told_by_their_tsuids_or_as_they_are_named() {
     }
 }
 
+/// Strictly, of series that a metric means those alone that are counted, wherever a request names them; and their counters are
+/// read by the hundred.
+#[test]
+fn l_last_counters_are_read_together() {
+    let mut fixture = Fixture::new(basalt_schema::Salting::EMBEDDED);
+    let mut batch = basalt_store::MutationBatch::default();
+    let mut listed = Vec::new();
+    for host in 0..300 {
+        let (metric, name) = (["l.a", "l.b"][host % 2], format!("h{host}"));
+        fixture.put(&format!("{metric} 1700002900 {host} host={name}"));
+        let tsuid = fixture.schema.find(metric, &[("host", &name)]).unwrap();
+        if host % 3 == 0 {
+            let time = Some(basalt_store::Timestamp(1_700_002_900_000));
+            batch.row(tsuid.as_bytes()).unwrap().put(b"name", b"ts_ctr", time, &[0; 8]).unwrap();
+        }
+        listed.push(tsuid.to_string());
+    }
+    fixture.schema.store().apply(&fixture.schema.tables().meta, batch).wait().unwrap();
+    let ask = |strict, metrics: &[&str], tsuids: &[&str]| {
+        let request = LastRequest::from_get(metrics, tsuids, true, None).unwrap();
+        fixture.take_meta_gets();
+        let found = fixture.engine(strict, Limits::default()).last(&request, NOW_MS, &Cancel::new()).unwrap();
+        let told: Vec<Number> = found.points.iter().map(|point| point.number).collect();
+        (told, fixture.take_meta_gets())
+    };
+    let numbers = |hosts: Vec<i64>| hosts.into_iter().map(Number::Integer).collect::<Vec<_>>();
+    let counted = |odd: i64| (0..300).filter(move |host| host % 3 == 0 && host % 2 == odd);
+    let [h0, h1, h2] = [0, 1, 2].map(|host: usize| listed[host].as_str());
+    let named = numbers(counted(1).chain(counted(0)).chain([1, 0, 1, 2]).collect());
+    assert_eq!(ask(true, &["l.b", "l.a"], &[&[h1, h0, h1].join(","), h2]), (named, 3));
+    let all = numbers((0..300).collect());
+    assert_eq!(ask(true, &[], &[&listed.join(",")]), (all.clone(), 3));
+    let each: Vec<&str> = listed.iter().map(String::as_str).collect();
+    assert_eq!(ask(false, &[], &each), (all, 3));
+}
+
 /// What another daemon wrote since the start, in this hour and before, and what the meta table alone tells of.
 #[test]
 fn l_last_series_of_others_are_found_in_shared_tables() {
@@ -262,7 +298,7 @@ fn l_backscan_rows_that_are_looked_for_are_bounded() {
         let budget = Budget::new(Limits::default(), &Cancel::new(), &crate::memory::MemoryPool::new(0));
         let (metric, tags) = tsuid.parts(fixture.schema.layout().widths);
         let mut wish = Wish::default();
-        wish.add(metric, tags, None);
+        wish.add(metric, tags);
         let (wanted, sets) = wish.in_order();
         let lookup = Lookup::new(&fixture.schema, NOW_MS, hours, &budget, &sets);
         let lookup = Lookup { rows_left: AtomicU64::new(rows_left), ..lookup };
