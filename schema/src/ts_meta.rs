@@ -9,7 +9,7 @@
 //! A series has an object only where somebody made one; the series index needs none. *Source*: OpenTSDB 2.4 `TSMeta`,
 //! `TSUIDQuery` (rules S-TSMETA, M-TSMETA).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use basalt_store::{CellView, CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, RowView, Scan};
 use bytes::Bytes;
@@ -21,6 +21,9 @@ use crate::meta_json::{self, ANSWER_BYTES_MAX, Pairs, TextRoom};
 use crate::tables::UID_NAME_FAMILY;
 use crate::uid_meta::{UidMeta, earlier};
 use crate::{Error, Result, Schema, TagPair, Tsuid, Uid, UidKind};
+
+/// Meta objects of names that one answer keeps while it is made. What they say is part of the answer, and bounded with it.
+const NAMES_KEPT_MAX: usize = 1 << 14;
 
 pub(crate) const META_QUALIFIER: &[u8] = b"ts_meta";
 pub(crate) const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
@@ -191,6 +194,23 @@ pub(crate) fn foreign(bytes: &[u8]) {
     drop(TsMetaSaid::decode(bytes));
 }
 
+/// What is said of the names of many series, most of which share their metric and keys: each is read once.
+#[derive(Default)]
+struct NameMetas(HashMap<(UidKind, Uid), UidMeta>);
+
+impl NameMetas {
+    fn of(&mut self, kind: UidKind, uid: Uid, read: impl FnOnce() -> Result<UidMeta>) -> Result<UidMeta> {
+        if let Some(kept) = self.0.get(&(kind, uid)) {
+            return Ok(kept.clone());
+        }
+        let meta = read()?;
+        if self.0.len() < NAMES_KEPT_MAX {
+            self.0.insert((kind, uid), meta.clone());
+        }
+        Ok(meta)
+    }
+}
+
 /// What the two cells of a row say.
 struct Row {
     said: TsMetaSaid,
@@ -207,12 +227,12 @@ impl Schema {
         let get = Get::row(tsuid.as_bytes().to_vec()).with_columns(Columns::family(UID_NAME_FAMILY));
         let batch = self.store().get(&self.tables().meta, get).wait()?;
         let row = batch.row(0).map(|row| decode_row(&row)).transpose()?.flatten();
-        row.map(|row| self.ts_told(tsuid, row)).transpose()
+        row.map(|row| self.ts_told(tsuid, row, &mut NameMetas::default())).transpose()
     }
 
     /// The meta objects of a metric's series that have all these tags, in TSUID order.
     ///
-    /// *Cost*: a scan of the metric's rows in the meta table.
+    /// *Cost*: a scan of the metric's rows in the meta table, and a get for each name.
     ///
     /// # Errors
     /// `Throttled`: more than `max`, or more than 256 MiB of them. As [`Schema::ts_meta`].
@@ -233,7 +253,7 @@ impl Schema {
         let has = |pairs: &[TagPair], (key, value): &(Uid, Option<Uid>)| {
             pairs.iter().any(|pair| pair.key == *key && value.is_none_or(|value| pair.value == value))
         };
-        let mut found = Vec::new();
+        let (mut found, mut of_names) = (Vec::new(), NameMetas::default());
         while let Some(batch) = scanner.next_wait() {
             for row in batch?.rows() {
                 let Ok(tsuid) = Tsuid::from_bytes(row.key(), widths) else { continue };
@@ -245,7 +265,7 @@ impl Schema {
                 if found.len() == max {
                     return Err(Error::TooManyMetas { max });
                 }
-                let told = self.ts_told(&tsuid, row)?;
+                let told = self.ts_told(&tsuid, row, &mut of_names)?;
                 // With what is said of its names, which comes again with each series.
                 room.take(meta_json::encode(&told).len())?;
                 found.push(told);
@@ -347,16 +367,17 @@ impl Schema {
         }
     }
 
-    fn ts_told(&self, tsuid: &Tsuid, row: Row) -> Result<TsMeta> {
+    fn ts_told(&self, tsuid: &Tsuid, row: Row, of_names: &mut NameMetas) -> Result<TsMeta> {
         let widths = self.layout().widths;
+        let mut of = |kind, uid| of_names.of(kind, uid, || self.uid_meta(kind, uid));
         let mut tags = Vec::new();
         for pair in tsuid.pairs(widths) {
-            tags.push(self.uid_meta(UidKind::Tagk, pair.key)?);
-            tags.push(self.uid_meta(UidKind::Tagv, pair.value)?);
+            tags.push(of(UidKind::Tagk, pair.key)?);
+            tags.push(of(UidKind::Tagv, pair.value)?);
         }
         Ok(TsMeta {
             tsuid: tsuid.to_string(),
-            metric: self.uid_meta(UidKind::Metric, tsuid.metric(widths))?,
+            metric: of(UidKind::Metric, tsuid.metric(widths))?,
             tags,
             said: row.said,
             last_received: row.last_received,
@@ -429,6 +450,29 @@ mod tests {
         assert_eq!((&*replaced.said.units, &*replaced.said.description), ("", "d3"));
         assert!(schema.delete_ts_meta(&tsuid).unwrap());
         assert_eq!(schema.ts_meta(&tsuid).unwrap(), None, "its counter alone is no object");
+    }
+
+    /// `M-TSMETA`: what series share is read once, and no more is kept than has a bound.
+    #[test]
+    fn what_is_said_of_a_name_is_read_once_for_many_series() {
+        let (schema, ..) = schema();
+        let mut reads = 0;
+        let mut metas = NameMetas::default();
+        let mut of = |kind, uid: u64| {
+            let read = || {
+                reads += 1;
+                schema.uid_meta(kind, Uid::new(1))
+            };
+            metas.of(kind, Uid::new(uid), read).unwrap().name
+        };
+        for _ in 0..3 {
+            assert_eq!([of(UidKind::Metric, 1), of(UidKind::Tagk, 1), of(UidKind::Tagv, 1)], ["m", "host", "a"]);
+        }
+        for uid in 0..NAMES_KEPT_MAX as u64 + 10 {
+            of(UidKind::Tagv, uid);
+        }
+        of(UidKind::Tagk, 1);
+        assert_eq!((reads, metas.0.len()), (NAMES_KEPT_MAX + 12, NAMES_KEPT_MAX));
     }
 
     #[test]
