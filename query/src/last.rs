@@ -112,6 +112,10 @@ impl LastRequest {
         if self.back_scan < 1 {
             finder.add_counted()?;
         }
+        // OpenTSDB finds it wrong when it looks for a series, which it does once it knows them all.
+        if self.back_scan < 0 && !finder.wish.wanted.is_empty() {
+            return Err(Error::Last(LastFault::NegativeBackScan));
+        }
         let (wanted, sets) = finder.wish.in_order();
         let hours = u64::try_from(self.back_scan).unwrap_or(0);
         let found = Lookup::new(schema, now_ms, hours, budget, &sets).run(&wanted)?;
@@ -185,9 +189,6 @@ impl Finder<'_> {
     fn add_series(&mut self, query: &LastQuery) -> Result<()> {
         if query.tsuids.is_empty() {
             return self.add_named(query);
-        }
-        if self.back_scan < 0 {
-            return Err(Error::Last(LastFault::NegativeBackScan));
         }
         let widths = self.schema.layout().widths;
         for text in &query.tsuids {

@@ -102,6 +102,29 @@ fn l_backscan_hours_are_counted() {
     check(false, "l.a{host=c}", "2000000000", &[("c", 1_690_000_000, 7.0)]);
 }
 
+/// `L-BACKSCAN`: hours below zero are refused of whatever series are meant, after what is wrong with their names.
+#[test]
+fn l_backscan_is_zero_or_more() {
+    let fixture = fixture();
+    let ask = |strict, metric: &[&str], tsuids: &[&str]| {
+        let request = LastRequest::from_get(metric, tsuids, true, Some("-1")).unwrap();
+        let found = fixture.engine(strict, Limits::default()).last(&request, NOW_MS, &Cancel::new());
+        found.map(|found| found.points.len()).map_err(|error| error.to_string())
+    };
+    let refused = Err("Backscan must be zero or a positive number".to_owned());
+    assert_eq!(ask(false, &["l.a"], &[]), refused);
+    assert_eq!(ask(false, &["l.a{host=a,dc=x}"], &[]), refused);
+    assert_eq!(ask(true, &["l.a"], &[]), Ok(0), "without meta counters a metric means no series");
+    assert_eq!(ask(true, &["l.a"], &["000001000001000001"]), refused);
+    let illegal = Err("contains illegal character for hexBinary: zz".to_owned());
+    assert_eq!(ask(true, &["l.a"], &["zz"]), illegal);
+    let counted = fixture.schema.find("l.a", &[("host", "c")]).unwrap();
+    let mut batch = basalt_store::MutationBatch::default();
+    batch.row(counted.as_bytes()).unwrap().put(b"name", b"ts_ctr", None, &[0; 8]).unwrap();
+    fixture.schema.store().apply(&fixture.schema.tables().meta, batch).wait().unwrap();
+    assert_eq!(ask(true, &["l.a"], &[]), refused);
+}
+
 /// Strictly a look back wants the whole series, and without meta counters a metric alone finds nothing.
 #[test]
 fn l_last_strictly_nothing_widens() {
