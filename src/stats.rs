@@ -144,10 +144,10 @@ impl Stats {
     fn names(&mut self, app: &App, mut may_ask: bool) {
         for kind in [UidKind::Metric, UidKind::Tagk, UidKind::Tagv] {
             let tag = ("kind", kind.qualifier());
-            for name in ["cache-hit", "cache-miss", "cache-size"] {
-                self.put(&format!("uid.{name}"), tag, 0);
-            }
             let table = app.uid_table(kind);
+            for (name, value) in [("cache-hit", 0), ("cache-miss", 0), ("cache-size", table.kept_count())] {
+                self.put(&format!("uid.{name}"), tag, value);
+            }
             self.put("uid.random-collisions", tag, table.collisions_count());
             self.put("uid.rejected-assignments", tag, table.rejected_count());
             // A counter that cannot be read is left out rather than told wrong, and those after it are not waited for.

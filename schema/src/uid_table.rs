@@ -197,6 +197,11 @@ impl UidTable {
         Ok(UidUsage { used, available: self.width.uid_max().number().saturating_sub(used) })
     }
 
+    /// Names and UIDs that are kept in memory, those of both directions.
+    pub fn kept_count(&self) -> u64 {
+        (self.uids.len() + self.names.len()) as u64
+    }
+
     /// New names that the filter refused.
     pub fn rejected_count(&self) -> u64 {
         self.rejected.load(Ordering::Relaxed)

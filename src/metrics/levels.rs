@@ -40,6 +40,11 @@ impl Page {
         let about = "Requests refused as their body did not fit beside others.";
         self.head("basalt_http_bodies_refused_total", "counter", about);
         self.line("basalt_http_bodies_refused_total", "", app.bodies.refused.get());
+        self.head("basalt_uids_kept", "gauge", "Names and UIDs kept in memory, by kind, those of both directions.");
+        for kind in UidKind::ALL {
+            let kept = app.uid_table(kind).kept_count();
+            self.line("basalt_uids_kept", &format!("{{kind=\"{}\"}}", kind.qualifier()), kept);
+        }
         if let Some(series) = app.series_count() {
             self.head("basalt_series", "gauge", "Series in the index.");
             self.line("basalt_series", "", series);

@@ -233,6 +233,8 @@ fn metrics_tell_how_things_stand() {
         ("basalt_series", 1.0, 1.0),
         ("basalt_uids{kind=\"metrics\"}", 1.0, 1.0),
         ("basalt_uids{kind=\"tagv\"}", 1.0, 1.0),
+        ("basalt_uids_kept{kind=\"metrics\"}", 1.0, 2.0),
+        ("basalt_uids_kept{kind=\"tagv\"}", 1.0, 2.0),
         ("basalt_put_seconds_bucket{le=\"+Inf\"}", 1.0, 1.0),
         ("basalt_put_seconds_bucket{le=\"60\"}", 1.0, 1.0),
         ("basalt_put_seconds_count", 1.0, 1.0),
@@ -247,6 +249,10 @@ fn metrics_tell_how_things_stand() {
     ] {
         assert!((least..=most).contains(&value(name)), "{name}: {}", value(name));
     }
+    let stats = daemon.get("/api/stats").json();
+    let is_kept =
+        |stat: &&serde_json::Value| stat["metric"] == "tsd.uid.cache-size" && stat["tags"]["kind"] == "metrics";
+    assert_ne!(stats.as_array().unwrap().iter().find(is_kept).unwrap()["value"], "0", "the metric's name or its UID");
     let mut heads: Vec<&str> = page.lines().filter(|line| line.starts_with("# TYPE ")).collect();
     let count = heads.len();
     heads.sort_unstable();

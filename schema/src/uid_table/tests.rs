@@ -384,6 +384,17 @@ fn many_names_are_read_at_once_and_past_a_small_cache() {
 }
 
 #[test]
+fn names_and_uids_that_are_kept_are_counted() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    create(table, &["a", "b", "c"]);
+    uids.drop_caches();
+    assert_eq!(table.kept_count(), 0);
+    assert_eq!((&*table.name(Uid::new(1)).unwrap(), table.kept_count()), ("a", 1));
+    assert_eq!((table.uid("a").unwrap(), table.uid("b").unwrap(), table.kept_count()), (Uid::new(1), Uid::new(2), 3));
+}
+
+#[test]
 fn damaged_cells_are_told() {
     let uids = daemon(&memory(), &SchemaConfig::default());
     let table = metrics(&uids);
