@@ -66,8 +66,17 @@ pub(crate) trait Target: Sync {
 pub(crate) struct Stored {
     /// Points stored.
     pub(crate) points: u64,
-    /// One text for each line that was refused.
-    pub(crate) refused: Vec<String>,
+    /// The lines that were refused.
+    pub(crate) refused: Vec<Refused>,
+}
+
+/// A line that is no point, or whose point is not taken.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// Which line of the file, from 1; none where the point alone is known.
+    pub(crate) line: Option<u64>,
+    /// Why.
+    pub(crate) text: String,
 }
 
 /// What is to be done.
@@ -157,13 +166,15 @@ impl Road {
     ) -> Result<(), Failure> {
         let mut source = Source::open(path)?;
         progress.open(path, &mut source)?;
-        while let Some((text, lines_end)) = source.block()? {
+        loop {
+            let lines_before = source.lines();
+            let Some((text, lines_end)) = source.block()? else { break };
             while self.sent - self.taken >= BLOCKS_MAX {
                 self.take(target, progress)?;
             }
             // A last line without an end may be half of one: it is a point now, and read again when the file has grown.
             let lines_end = lines_end - u64::from(!text.ends_with(b"\n"));
-            let block = Block { ticket: self.sent, text, lines_end, bytes_end: source.bytes_read() };
+            let block = Block { ticket: self.sent, text, lines_before, lines_end, bytes_end: source.bytes_read() };
             self.blocks.send(block).map_err(|_| stopped())?;
             self.sent += 1;
         }
@@ -213,7 +224,8 @@ mod tests {
             let points = good.len() as u64;
             self.stored.lock().unwrap().extend(good);
             turn.into_iter().for_each(turns::Turn::pass);
-            Ok(Stored { points, refused: bad })
+            let refused = bad.into_iter().map(|text| Refused { line: None, text }).collect();
+            Ok(Stored { points, refused })
         }
 
         fn sync(&self) -> Result<(), Failure> {

@@ -4,12 +4,16 @@ use std::borrow::Cow;
 
 use basalt_ingest::{Problem, RawPoint, decode_text, parse_import_line};
 
+use super::Refused;
+
 /// Whole lines of a file.
 #[derive(Debug)]
 pub(crate) struct Block {
     /// Its place among all blocks of an import.
     pub(crate) ticket: u64,
     pub(super) text: Vec<u8>,
+    /// Lines of the file before it.
+    pub(super) lines_before: u64,
     /// Lines of the file up to its end that have an end.
     pub(super) lines_end: u64,
     /// Bytes of the file as it lies there that were read when the block was made.
@@ -21,24 +25,42 @@ impl Block {
     pub(super) fn text(&self) -> Cow<'_, str> {
         decode_text(&self.text)
     }
+
+    /// What is wrong with the line that has `before` lines of the block before it.
+    pub(super) fn refused(&self, before: Option<u64>, problem: &Problem) -> Refused {
+        Refused { line: before.map(|before| self.lines_before + before + 1), text: problem.telnet_text("put") }
+    }
+}
+
+/// A block's text, line by line.
+#[derive(Debug, Default)]
+pub(super) struct Lines<'a> {
+    pub(super) points: Vec<RawPoint<'a>>,
+    /// How many lines are before that of each point.
+    pub(super) before: Vec<u64>,
+    /// How many lines are before one that is no point, and what is wrong with it.
+    pub(super) problems: Vec<(u64, Problem)>,
 }
 
 /// The points of a block's text, and what is wrong with the lines that are none.
-pub(super) fn read(text: &str) -> (Vec<RawPoint<'_>>, Vec<Problem>) {
-    let (mut points, mut problems) = (Vec::with_capacity(text.len() / 64), Vec::new());
-    for line in text.split('\n') {
+pub(super) fn read(text: &str) -> Lines<'_> {
+    let mut lines = Lines { points: Vec::with_capacity(text.len() / 64), ..Lines::default() };
+    for (before, line) in (0..).zip(text.split('\n')) {
         let line = line.trim_matches(|letter: char| letter.is_ascii_whitespace());
         if line.is_empty() {
             continue;
         }
         match parse_import_line(line.strip_prefix("put ").unwrap_or(line)) {
-            Ok(point) => points.push(point),
+            Ok(point) => {
+                lines.points.push(point);
+                lines.before.push(before);
+            }
             // A comment. Names may begin so too, where the configuration allows it.
             Err(_) if line.starts_with('#') => {}
-            Err(problem) => problems.push(problem),
+            Err(problem) => lines.problems.push((before, problem)),
         }
     }
-    (points, problems)
+    lines
 }
 
 #[cfg(test)]
@@ -49,15 +71,29 @@ mod tests {
 
     #[test]
     fn lines_are_points_with_or_without_a_put_before_them() {
-        let (points, problems) = read("a 1 2 x=y\r\n\n# note\nput b 1 2 x=y\n  c 1 2 x=y  \nd 1\n");
+        let Lines { points, problems, .. } = read("a 1 2 x=y\r\n\n# note\nput b 1 2 x=y\n  c 1 2 x=y  \nd 1\n");
         let names: Vec<_> = points.iter().filter_map(|point| point.metric).map(RawText::raw).collect();
         assert_eq!((names, problems.len()), (vec!["a", "b", "c"], 1));
+    }
+
+    /// Lines are counted from 1 over the whole file, blank ones and comments included, also the last that has no end.
+    #[test]
+    fn a_refused_line_is_known_by_its_number() {
+        let lines_of = |text: &str, lines_before| {
+            let block = Block { ticket: 0, text: text.as_bytes().to_vec(), lines_before, lines_end: 0, bytes_end: 0 };
+            let Lines { before, problems, .. } = read(text);
+            let number = |before: u64| block.refused(Some(before), &Problem::EmptyMetric).line.unwrap();
+            let problems = problems.into_iter().map(|(before, _)| number(before));
+            (before.into_iter().map(number).collect::<Vec<_>>(), problems.collect::<Vec<_>>())
+        };
+        assert_eq!(lines_of("a 1 2 x=y\n\n# note\nb\nc 1 2 x=y\n", 0), (vec![1, 5], vec![4]));
+        assert_eq!(lines_of("a\nb 1 2 x=y\nc", 100), (vec![102], vec![101, 103]));
     }
 
     /// `#` may be a letter of names (`tsd.core.tag.allow_specialchars`).
     #[test]
     fn a_comment_is_what_is_no_point() {
-        let (points, problems) = read("#m 1356998400 1 h=a\n# m 1356998400 1 h=a\n#\n#m 1356998400\n");
+        let Lines { points, problems, .. } = read("#m 1356998400 1 h=a\n# m 1356998400 1 h=a\n#\n#m 1356998400\n");
         let names: Vec<_> = points.iter().filter_map(|point| point.metric).map(RawText::raw).collect();
         assert_eq!((names, problems.len()), (vec!["#m"], 0));
     }
@@ -113,9 +149,9 @@ mod tests {
             let lines = text.split('\n').map(|line| line.trim_matches(|letter: char| letter.is_ascii_whitespace()));
             let is_comment = |line: &str| line.starts_with('#') && parse_import_line(line).is_err();
             let lines = lines.filter(|line| !line.is_empty() && !is_comment(line)).count();
-            let (points, problems) = read(&text);
+            let Lines { points, problems, .. } = read(&text);
             assert_eq!(points.len() + problems.len(), lines, "{text:?}");
-            assert!(problems.iter().all(|problem| !problem.telnet_text("put").is_empty()), "{text:?}");
+            assert!(problems.iter().all(|(_, problem)| !problem.telnet_text("put").is_empty()), "{text:?}");
             stored += points.len();
         }
         assert!(stored > 1_000, "{stored}");

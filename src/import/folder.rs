@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use basalt_ingest::{Door, PointError, Problem, ProblemClass, RawPoint, Submission};
 use tokio::runtime::Runtime;
 
-use super::block::{self, Block};
+use super::block::{self, Block, Lines};
 use super::turns::Turns;
 use super::{Stored, Target, is_for_later};
 use crate::app::App;
@@ -89,12 +89,13 @@ impl Offered {
 impl Target for Folder {
     fn store(&self, block: &Block) -> Result<Stored, Failure> {
         let text = block.text();
-        let (mut points, problems) = block::read(&text);
-        for problem in &problems {
+        let Lines { mut points, mut before, problems } = block::read(&text);
+        for (_, problem) in &problems {
             self.app.ingest.reject_line(Door::Import, problem);
         }
         let lines = points.len() + problems.len();
-        let mut refused: Vec<String> = problems.iter().map(|problem| problem.telnet_text("put")).collect();
+        let mut refused: Vec<_> =
+            problems.iter().map(|(before, problem)| block.refused(Some(*before), problem)).collect();
         let turn = self.turns.take(block.ticket).ok_or_else(super::stopped)?;
         let mut offered = self.offer(&points);
         // Only what finds no room keeps the others waiting.
@@ -104,21 +105,24 @@ impl Target for Folder {
             if let Some(turn) = turn.take_if(|_| offered.is_in_order()) {
                 turn.pass();
             }
-            let mut again = Vec::new();
-            for error in offered.errors() {
-                match (error.problem.class(), points.get(error.index)) {
-                    (ProblemClass::Throttled, Some(point)) if Instant::now() < until => again.push(*point),
-                    _ if is_for_later(&error.problem) => {
-                        let line = format!("the folder cannot be stored to now: {}", error.problem.telnet_text("put"));
+            let mut again = (Vec::new(), Vec::new());
+            for PointError { index, problem } in offered.errors() {
+                match (problem.class(), points.get(index), before.get(index)) {
+                    (ProblemClass::Throttled, Some(point), Some(before)) if Instant::now() < until => {
+                        again.0.push(*point);
+                        again.1.push(*before);
+                    }
+                    _ if is_for_later(&problem) => {
+                        let line = format!("the folder cannot be stored to now: {}", problem.telnet_text("put"));
                         return Err(Failure::new(Exit::TryLater, line));
                     }
-                    _ => refused.push(error.problem.telnet_text("put")),
+                    (_, _, before) => refused.push(block.refused(before.copied(), &problem)),
                 }
             }
-            if again.is_empty() {
+            if again.0.is_empty() {
                 return Ok(Stored { points: (lines - refused.len()) as u64, refused });
             }
-            points = again;
+            (points, before) = again;
             let pause = Instant::now() + PAUSE;
             while let Some(left) = pause.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
                 std::thread::park_timeout(left);
@@ -181,7 +185,7 @@ mod tests {
         let folder = Folder { runtime, app: Arc::new(app), turns: Turns::new() };
         let block = |ticket| {
             let text = format!("m 1356998400 {ticket} h=a\n").into_bytes();
-            Block { ticket, text, lines_end: 1, bytes_end: 1 }
+            Block { ticket, text, lines_before: 0, lines_end: 1, bytes_end: 1 }
         };
         std::thread::scope(|scope| {
             for ticket in 0..2 {

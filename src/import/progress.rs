@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::resume::Resume;
 use super::source::Source;
-use super::{Job, Stored, Sum, Target};
+use super::{Job, Refused, Stored, Sum, Target};
 use crate::exit::{Exit, Failure};
 
 /// Refused lines that are shown when they are skipped.
@@ -142,14 +142,20 @@ impl<'a> Progress<'a> {
         let before = self.sum.refused;
         self.sum.refused += refused.len() as u64;
         self.sum.stored += points;
+        let path = self.path.display();
+        let tell = |Refused { line, text }: &Refused| match line {
+            Some(line) => format!("{path}, line {line}: {text}"),
+            None => format!("{path}: {text}"),
+        };
         if let Some(first) = refused.first().filter(|_| !self.job.skip_errors) {
-            let line = format!("{} lines refused, the first: {first}; mend them or add --skip-errors", refused.len());
+            let (count, first) = (refused.len(), tell(first));
+            let line = format!("{count} lines refused, the first: {first}; mend them or add --skip-errors");
             return Err(Failure::new(Exit::Failure, line));
         }
-        for (place, text) in (before..).zip(&refused) {
+        for (place, refused) in (before..).zip(&refused) {
             if place < SHOWN_MAX {
                 // Not the bar's own printing: that is silent where there is no terminal.
-                self.bar.suspend(|| writeln!(std::io::stderr(), "{text}").unwrap_or_default());
+                self.bar.suspend(|| writeln!(std::io::stderr(), "{}", tell(refused)).unwrap_or_default());
             }
         }
         self.lines = Some(outcome.lines);

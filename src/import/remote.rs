@@ -14,7 +14,7 @@ use std::time::Duration;
 use basalt_ingest::{RawPoint, RawTags, RawText};
 use serde::{Serialize, Serializer};
 
-use super::block::{self, Block};
+use super::block::{self, Block, Lines};
 use super::turns::Turns;
 use super::{Stored, Target};
 use crate::exit::{Exit, Failure};
@@ -112,8 +112,9 @@ fn request(address: &str, points: &[RawPoint<'_>]) -> Result<Vec<u8>, Failure> {
 impl Target for Remote {
     fn store(&self, block: &Block) -> Result<Stored, Failure> {
         let text = block.text();
-        let (points, problems) = block::read(&text);
-        let mut refused: Vec<String> = problems.iter().map(|problem| problem.telnet_text("put")).collect();
+        let Lines { points, problems, .. } = block::read(&text);
+        let mut refused: Vec<_> =
+            problems.iter().map(|(before, problem)| block.refused(Some(*before), problem)).collect();
         // A block of comments has its turns all the same.
         let request = if points.is_empty() { Vec::new() } else { request(&self.address, &points)? };
         self.write(block.ticket, &request)?;
@@ -169,7 +170,8 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(move || serve(&listener, 2));
             for ticket in 0..2 {
-                let block = Block { ticket, text: b"m 1356998400 1 h=a\n".to_vec(), lines_end: 1, bytes_end: 1 };
+                let text = b"m 1356998400 1 h=a\n".to_vec();
+                let block = Block { ticket, text, lines_before: 0, lines_end: 1, bytes_end: 1 };
                 assert_eq!(remote.store(&block).unwrap().points, 1);
                 while remote.reader.lock().unwrap().is_silent() {
                     std::thread::yield_now();

@@ -88,6 +88,11 @@ impl Source {
         Ok(self.lines)
     }
 
+    /// Lines that were given or passed over.
+    pub(super) const fn lines(&self) -> u64 {
+        self.lines
+    }
+
     /// The next lines, some [`BLOCK_BYTES`]; none at the end.
     pub(super) fn block(&mut self) -> Result<Option<Lines>, Failure> {
         self.fill()?;

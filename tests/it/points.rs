@@ -154,6 +154,36 @@ fn import_goes_on_where_it_was() {
     assert_eq!(daemon.get(ALL).json()[0]["dps"]["1356998460"], 2);
 }
 
+/// `C-IMPORT`: who is to mend a line is told which one of which file.
+#[test]
+fn import_tells_where_a_refused_line_is() {
+    let daemon = Daemon::memory();
+    let url = format!("http://127.0.0.1:{}", daemon.port());
+    let folder = tempfile::tempdir().unwrap();
+    let (file, data) = (folder.path().join("dump"), folder.path().join("data"));
+    let check = |lines: &str, arguments: &[&str], code: i32, expected: &str| {
+        std::fs::write(&file, lines).unwrap();
+        let output = run(&[&["import", text(&file)][..], arguments].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(&format!("{}{expected}", file.display())), "{said}");
+    };
+    let third = "it.m 1356998400 1 host=a\n\nit.m 1356998460\n";
+    let bad_name = "it.m 1356998400 1 host=a\nit!m 1356998460 1 host=a\n";
+    for target in [["--url", &url], ["--data-dir", text(&data)]] {
+        check(third, &target, 1, ", line 3: put: illegal argument: not enough arguments");
+        check(third, &[&target[..], &["--skip-errors"]].concat(), 0, ", line 3: put: illegal argument: not enough");
+    }
+    check(bad_name, &["--data-dir", text(&data)], 1, ", line 2: put: illegal argument: Invalid metric name");
+    // A server answers with the point.
+    check(
+        bad_name,
+        &["--url", &url],
+        1,
+        ": Invalid metric name (\"it!m\"): illegal character: !: {\"metric\":\"it!m\"",
+    );
+}
+
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
+use crate::import::Refused;
 use crate::peer::Answer;
 
 /// How the errors of good points begin that could not be stored now; the others are of bad points, which never will be.
@@ -34,8 +35,8 @@ struct ReportError {
     error: String,
 }
 
-/// One text for each of `points` that was refused.
-pub(super) fn refused(answer: &Answer, points: usize) -> Result<Vec<String>, NoReport> {
+/// Those of `points` that were refused. A server tells no line: each comes with the point itself.
+pub(super) fn refused(answer: &Answer, points: usize) -> Result<Vec<Refused>, NoReport> {
     if answer.status >= 500 {
         return Err(NoReport::Later(format!("{} {}", answer.status, answer.said())));
     }
@@ -50,7 +51,8 @@ pub(super) fn refused(answer: &Answer, points: usize) -> Result<Vec<String>, NoR
     if let Some(later) = report.errors.iter().find(|of| LATER.iter().any(|text| of.error.starts_with(text))) {
         return Err(NoReport::Later(later.error.clone()));
     }
-    Ok(report.errors.into_iter().map(|error| format!("{}: {}", error.error, error.datapoint)).collect())
+    let of = |error: ReportError| Refused { line: None, text: format!("{}: {}", error.error, error.datapoint) };
+    Ok(report.errors.into_iter().map(of).collect())
 }
 
 impl NoReport {
