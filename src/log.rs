@@ -14,6 +14,7 @@ use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use tracing::callsite::Identifier;
+use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::{
     self,
@@ -94,10 +95,19 @@ fn panicked(panic: &PanicHookInfo<'_>) {
 ///
 /// # Errors
 ///
-/// It is no filter.
+/// It is no filter, or has a word that stands alone and is no level: as a filter `warning` is the name of a part of which
+/// all is logged, and of everything else nothing.
 pub(crate) fn levels(config: &Log) -> Result<EnvFilter, Failure> {
-    EnvFilter::try_new(&config.level)
-        .map_err(|cause| Failure::config(format!("setting `log.level`: `{}`: {cause}", config.level)))
+    let fail = |cause: &str| Failure::config(format!("setting `log.level`: `{}`: {cause}", config.level));
+    let is_word = |part: &&str| !part.contains(['=', '[']);
+    let no_level = |word: &&str| word.parse::<LevelFilter>().is_err() && !PARTS.contains(word);
+    if config.level.trim().is_empty() {
+        return Err(fail("error, warn, info, debug, trace or off is expected"));
+    }
+    if let Some(word) = config.level.split(',').map(str::trim).filter(is_word).find(no_level) {
+        return Err(fail(&format!("`{word}` is not one of error, warn, info, debug, trace and off")));
+    }
+    EnvFilter::try_new(&config.level).map_err(|cause| fail(&cause.to_string()))
 }
 
 /// Writes lines to standard error.
@@ -171,6 +181,28 @@ mod tests {
     use std::panic;
 
     use super::*;
+    use crate::config::Config;
+
+    /// A misspelt level is refused: as the name of a part it would keep every line back, errors too.
+    #[test]
+    fn a_word_alone_is_a_level_or_a_part() {
+        for (level, wrong) in [
+            ("info", None),
+            ("WARN", None),
+            ("off", None),
+            ("info,hyper=warn", None),
+            ("warn, basalt_engine", None),
+            ("warning", Some("`warning` is not one of")),
+            ("info,verbose", Some("`verbose` is not one of")),
+            ("", Some("is expected")),
+            (" ", Some("is expected")),
+        ] {
+            let config = Log { level: level.to_owned(), ..Config::default().log };
+            let said = levels(&config).err().map(|failure| failure.line);
+            assert_eq!(said.is_some(), wrong.is_some(), "{level:?}: {said:?}");
+            assert!(said.unwrap_or_default().contains(wrong.unwrap_or_default()), "{level:?}");
+        }
+    }
 
     /// `O-LOGS`: a panic is a line as any other, with its message and its place.
     #[test]

@@ -90,6 +90,7 @@ fn what_is_checked_as_good_is_served() {
     for (text, line) in [
         ("[query]\ntimezone = 'Mars/Olympus'\n", "query.timezone"),
         ("[log]\nlevel = 'basalt=loud'\n", "log.level"),
+        ("[log]\nlevel = 'warning'\n", "`warning` is not one of error, warn, info"),
         ("[server]\nauth_file = '/nowhere/tokens'\n", "/nowhere/tokens"),
         ("[schema]\nhistograms = '['\n", "schema.histograms"),
     ] {
