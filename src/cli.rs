@@ -38,11 +38,14 @@ use crate::version::{SPOKEN, VERSION};
 
 /// A time-series database that speaks OpenTSDB.
 #[derive(Debug, Parser)]
-#[command(name = "basalt", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "basalt", version, max_term_width = HELP_COLUMNS, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// How wide a help is at most: the texts behind options are broken where they end, and clap breaks what is longer once more.
+const HELP_COLUMNS: usize = 100;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -243,10 +246,23 @@ fn print(text: &str) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use clap::{Command, CommandFactory as _};
 
     #[test]
     fn the_definition_is_sound() {
         super::Cli::command().debug_assert();
+    }
+
+    /// What is longer is broken in the middle of a sentence, and its rest stands alone on a line.
+    #[test]
+    fn no_line_of_a_help_is_wider_than_helps_are() {
+        fn check(command: &Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines() {
+                assert!(line.chars().count() <= super::HELP_COLUMNS, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&super::Cli::command());
     }
 }

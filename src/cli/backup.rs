@@ -17,15 +17,17 @@ use crate::store::{Plain, refused};
 /// `basalt backup`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A backup holds everything up to one change, of all tables and snapshots. Every file is read and proved first; on the
-same disk files are linked, not copied. TARGET must be absent or empty, and is no backup before the command says so.
-With --url a running server takes it while it serves; else the folder must be free.
+A backup holds everything up to one change, of all tables and snapshots. Every file is read and
+proved first; on the same disk files are linked, not copied. TARGET must be absent or empty, and is
+no backup before the command says so. With --url a running server takes it while it serves; else the
+folder must be free.
 
 Examples:
   basalt backup --url http://127.0.0.1:4242 /backup/monday
   basalt backup --data-dir /var/lib/basalt /backup/monday
 
-Exit codes: 0 done, 1 no such folder, or TARGET holds something, 4 folder in use, 5 damaged data, 75 disk full.")]
+Exit codes: 0 done, 1 no such folder, or TARGET holds something, 4 folder in use, 5 damaged data, 75
+disk full.")]
 pub(super) struct Backup {
     #[command(flatten)]
     sources: Sources,
@@ -64,13 +66,14 @@ impl Backup {
 /// `basalt restore`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Copies a backup into a data folder, which must be absent or empty. Every byte is held against the backup's own list: a
-damaged backup is refused by the file's name, and nothing of it stays.
+Copies a backup into a data folder, which must be absent or empty. Every byte is held against the
+backup's own list: a damaged backup is refused by the file's name, and nothing of it stays.
 
 Examples:
   basalt restore /backup/monday /var/lib/basalt
 
-Exit codes: 0 done, 1 no backup, or DIR holds something, 4 folder in use, 5 the backup is damaged, 75 disk full.")]
+Exit codes: 0 done, 1 no backup, or DIR holds something, 4 folder in use, 5 the backup is damaged,
+75 disk full.")]
 pub(super) struct Restore {
     /// Folder that `basalt backup` wrote
     backup: PathBuf,

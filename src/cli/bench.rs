@@ -69,13 +69,15 @@ struct Set {
 /// `basalt bench ingest`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The points are TSBS's `cpu-only` set: integers from 0 to 100 that walk at random. A connection writes its own hosts in order
-of time and waits for each answer. At a rate, latency counts from when a request was due, so that a server that stalls is
-charged for all that waited, also for what was due and not sent when --seconds end. Telnet answers nothing: its latency is
-the time to write, and the run ends when the server has closed.
+The points are TSBS's `cpu-only` set: integers from 0 to 100 that walk at random. A connection
+writes its own hosts in order of time and waits for each answer. At a rate, latency counts from when
+a request was due, so that a server that stalls is charged for all that waited, also for what was
+due and not sent when --seconds end. Telnet answers nothing: its latency is the time to write, and
+the run ends when the server has closed.
 
-A connection that the server closes is opened anew, but for telnet. A request that is lost on its way counts as failed; after five
-in a row, or one without an answer for two minutes, its connection gives up. The report tells what was seen.
+A connection that the server closes is opened anew, but for telnet. A request that is lost on its
+way counts as failed; after five in a row, or one without an answer for two minutes, its connection
+gives up. The report tells what was seen.
 
 Examples:
   basalt bench ingest                                    3.6 million points to 127.0.0.1:4242
@@ -115,15 +117,16 @@ pub(super) struct Ingest {
 /// `basalt bench query`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Give the flags of --hosts, --start, --step and --span that the points were written with: hosts and windows are drawn from them.
-`lastpoint` looks back from now to the first row of the set.
-OpenTSDB has no question by value; `high-cpu` fetches the points that one would look at.
-A connection that the server closes is opened anew. A question that is lost on its way counts as failed; after five in a row, or
-one without an answer for ten minutes, its connection gives up. The report tells what was seen.
+Give the flags of --hosts, --start, --step and --span that the points were written with: hosts and
+windows are drawn from them. `lastpoint` looks back from now to the first row of the set. OpenTSDB
+has no question by value; `high-cpu` fetches the points that one would look at. A connection that
+the server closes is opened anew. A question that is lost on its way counts as failed; after five in
+a row, or one without an answer for ten minutes, its connection gives up. The report tells what was
+seen.
 
 Examples:
   basalt bench query
-  basalt bench query --kinds single-groupby-1-1-1,lastpoint --count 1000 --connections 4 --json report.json
+  basalt bench query --kinds single-groupby-1-1-1,lastpoint --count 1000 --json report.json
 
 Exit codes: 0 done, 1 questions failed, all answers of a kind were empty or the server is gone.")]
 pub(super) struct Query {

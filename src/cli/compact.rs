@@ -18,18 +18,19 @@ const TICK: Duration = Duration::from_millis(500);
 /// `basalt compact`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Writes what is in memory into files, then merges all files of each region into one: deleted and overwritten cells
-go, rows of points are folded. Returns when it is done, and prints a line a table. The folder must be free; while a
-server runs on it, --url has that server do it, from the same machine only, while it serves. Where the server asks for
-tokens, an administrator's is taken from BASALT_TOKEN. After a failure run it again: what was done stays.
+Writes what is in memory into files, then merges all files of each region into one: deleted and
+overwritten cells go, rows of points are folded. Returns when it is done, and prints a line a table.
+The folder must be free; while a server runs on it, --url has that server do it, from the same
+machine only, while it serves. Where the server asks for tokens, an administrator's is taken from
+BASALT_TOKEN. After a failure run it again: what was done stays.
 
 Examples:
   basalt compact
   basalt compact --data-dir /var/lib/basalt --table tsdb
   basalt compact --url http://127.0.0.1:4242 --table tsdb
 
-Exit codes: 0 done, 1 no such folder, server or table, or the token was refused, 2 a URL that is none, 4 folder in use,
-5 damaged data, 75 disk full or server busy.")]
+Exit codes: 0 done, 1 no such folder, server or table, or the token was refused, 2 a URL that is
+none, 4 folder in use, 5 damaged data, 75 disk full or server busy.")]
 pub(super) struct Compact {
     #[command(flatten)]
     sources: Sources,

@@ -21,8 +21,10 @@ pub(super) struct ConfigCommand {
 enum Verb {
     /// Read all layers and say whether a server would start with them
     #[command(after_help = "\
-Takes the flags of `basalt serve`, reads the files that settings name, opens no store and asks nobody.
-Exit code 3 and one line if a server would not start. Example: basalt config check --config basalt.toml")]
+Takes the flags of `basalt serve`, reads the files that settings name, opens no store and asks
+nobody. Exit code 3 and one line if a server would not start.
+
+Example: basalt config check --config basalt.toml")]
     Check(Box<Serve>),
     /// Print every setting in force as a TOML file, with where each came from
     #[command(after_help = "Order: defaults < file < environment (BASALT_SECTION__KEY) < flags.")]

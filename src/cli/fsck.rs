@@ -18,9 +18,9 @@ use crate::exit::{Exit, Failure};
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line, as in OpenTSDB")]
 #[command(after_help = "\
-Give a query, written as for `basalt query`, or --full-scan. Without --fix nothing is changed. Every finding is a line,
-the counters follow. Of duplicate points the newest stays, as readers see it (with compat.strict the oldest, as in
-OpenTSDB).
+Give a query, written as for `basalt query`, or --full-scan. Without --fix nothing is changed. Every
+finding is a line, the counters follow. Of duplicate points the newest stays, as readers see it
+(with compat.strict the oldest, as in OpenTSDB).
 
 Examples:
   basalt fsck --full-scan

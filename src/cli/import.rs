@@ -15,13 +15,13 @@ const URL_DEFAULT: &str = "http://127.0.0.1:4242";
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A line is `metric time value tag=value …`, as OpenTSDB's import reads and `scan --import` writes it;
-a word `put` before it is taken too. A line that begins with `#` and is no point is a comment. Files may be gzipped, whatever their names; `-` is standard input.
-A block of lines counts as done when it is durable: a server is sent `/api/put?details`, and answers for
-each point.
+a word `put` before it is taken too. A line that begins with `#` and is no point is a comment. Files
+may be gzipped, whatever their names; `-` is standard input. A block of lines counts as done when it
+is durable: a server is sent `/api/put?details`, and answers for each point.
 
 Examples:
   basalt import dump.gz
-  basalt import part-*.gz --resume import.state        run again after a failure: goes on where it was
+  basalt import part-*.gz --resume import.state        run again, goes on where it was
   basalt import dump.gz --url http://db:4242 --rate 50000
   basalt import dump.gz --data-dir /var/lib/basalt     without a server; the folder must be free
 

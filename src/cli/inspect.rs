@@ -20,9 +20,9 @@ const CELLS_DEFAULT: usize = 100;
 /// `basalt inspect`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without FILE: every file of a data folder with its table, family, rows, cells and blocks; the folder must be free.
-With FILE: what one SSTable tells of itself, its blocks, its cells. Nothing is changed, and no data block is proved:
-that is what `basalt verify` does.
+Without FILE: every file of a data folder with its table, family, rows, cells and blocks; the folder
+must be free. With FILE: what one SSTable tells of itself, its blocks, its cells. Nothing is
+changed, and no data block is proved: that is what `basalt verify` does.
 
 Examples:
   basalt inspect --data-dir /var/lib/basalt

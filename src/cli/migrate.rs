@@ -17,22 +17,23 @@ use crate::store::{Opened, Plain};
 /// `basalt migrate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-PLACE is a data folder, hbase://HOST:PORT,… (masters or region servers) or zookeeper://HOST,…[/ROOT].
-Names and UIDs, meta objects, trees, rollups and points are copied with their times, tombstones are not. Then all of it
-is read back from both ends and compared. Nobody may write meanwhile. Rows get the salt of the target's settings:
-unless a configuration says otherwise, folders are salted and HBase's tables are not. UIDs must be of the same widths.
-TTL and VERSIONS are taken over; the environment's BASALT_… are not looked at.
+PLACE is a data folder, hbase://HOST:PORT,… (masters or region servers) or
+zookeeper://HOST,…[/ROOT]. Names and UIDs, meta objects, trees, rollups and points are copied with
+their times, tombstones are not. Then all of it is read back from both ends and compared. Nobody may
+write meanwhile. Rows get the salt of the target's settings: unless a configuration says otherwise,
+folders are salted and HBase's tables are not. UIDs must be of the same widths. TTL and VERSIONS are
+taken over; the environment's BASALT_… are not looked at.
 
-Killed or failed, the same command goes on where it was. A target that holds rows is refused. Where the ends turn out to
-differ, --into-filled copies all of it again.
+Killed or failed, the same command goes on where it was. A target that holds rows is refused. Where
+the ends turn out to differ, --into-filled copies all of it again.
 
 Examples:
   basalt migrate --from /var/lib/basalt --to hbase://m1:16000,m2:16000
-  basalt migrate --from zookeeper://zk1,zk2 --from-config /etc/opentsdb/opentsdb.conf --to /var/lib/basalt
+  basalt migrate --from zookeeper://zk1,zk2 --from-config opentsdb.conf --to /var/lib/basalt
   basalt migrate --from /var/lib/basalt --to hbase://m1:16000 --only-verify
 
-Exit codes: 0 done and the same, 1 the target holds other rows or the ends differ, 3 settings that do not fit,
-4 folder in use, 5 damaged data, 75 the cluster does not answer, or the disk is full.")]
+Exit codes: 0 done and the same, 1 the target holds other rows or the ends differ, 3 settings that
+do not fit, 4 folder in use, 5 damaged data, 75 the cluster does not answer, or the disk is full.")]
 pub(super) struct Migrate {
     /// Where the tables are
     #[arg(long, value_name = "PLACE")]

@@ -16,13 +16,13 @@ use crate::exit::{Exit, Failure};
 /// `basalt query`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-START [END] FUNC [rate] [counter,max,reset] [downsample N FUNC] METRIC [k=v]…, and further queries from FUNC on.
-Times: YYYY/MM/DD-HH:MM[:SS], seconds since 1970, 1h-ago. N is in milliseconds. A value `*` or `a|b` groups.
-A line is `metric time-in-ms value {tags}`.
+START [END] FUNC [rate] [counter,max,reset] [downsample N FUNC] METRIC [k=v]…, and further queries
+from FUNC on. Times: YYYY/MM/DD-HH:MM[:SS], seconds since 1970, 1h-ago. N is in milliseconds. A
+value `*` or `a|b` groups. A line is `metric time-in-ms value {tags}`.
 
 Examples:
   basalt query 1h-ago sum sys.cpu.user 'host=*'
-  basalt query 2013/01/01-00:00 2013/01/02-00:00 avg rate counter,65535 downsample 60000 max sys.if.bytes host=web01
+  basalt query 2013/01/01 2013/01/02 avg rate counter,65535 downsample 60000 max if.bytes host=web01
 
 Exit codes: 0 done, 1 unknown name or failure, 2 wrong command line, 4 folder in use.")]
 pub(super) struct QueryTool {

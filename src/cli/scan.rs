@@ -18,15 +18,16 @@ use crate::exit::{Exit, Failure};
 /// `basalt scan`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A query is written as for `basalt query`; its rows are whole hours, its function is not used. Without --import each
-row is shown by its key (bytes as signed decimals), metric, base time and tags, then each of its cells:
-qualifier, value, seconds into the row, l or f, time. With it a line is `metric time value k=v …`, and of several
-points at one time the one that a query sees is printed.
+A query is written as for `basalt query`; its rows are whole hours, its function is not used.
+Without --import each row is shown by its key (bytes as signed decimals), metric, base time and
+tags, then each of its cells: qualifier, value, seconds into the row, l or f, time. With it a line
+is `metric time value k=v …`, and of several points at one time the one that a query sees is
+printed.
 
 Examples:
   basalt scan 1h-ago sum sys.cpu.user host=web01
   basalt scan --import 2013/01/01-00:00 2014/01/01-00:00 sum sys.cpu.user | gzip > cpu.gz
-  basalt scan --delete 2013/01/01-00:00 2013/01/02-00:00 sum old.metric      deletes whole rows, annotations too
+  basalt scan --delete 2013/01/01-00:00 2013/01/02-00:00 sum old.metric      deletes whole rows
 
 Exit codes: 0 done, 1 unknown name or failure, 2 wrong command line, 4 folder in use.")]
 pub(super) struct ScanTool {

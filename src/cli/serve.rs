@@ -17,14 +17,15 @@ use crate::{auth, descriptors, limits, log, preflight, store};
 /// `basalt serve`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-HTTP and telnet share the port. The first line on standard output is `listening on http://ADDR:PORT`.
-SIGTERM and SIGINT end the server after open requests; a second SIGINT ends it at once.
+HTTP and telnet share the port. The first line on standard output is `listening on
+http://ADDR:PORT`. SIGTERM and SIGINT end the server after open requests; a second SIGINT ends it at
+once.
 
 Examples:
   basalt serve
   basalt serve --listen 127.0.0.1:0 --store memory      any free port, nothing kept
   basalt serve --config /etc/opentsdb/opentsdb.conf     OpenTSDB's own settings
-  basalt serve --store hbase --hbase-masters m1:16000   over a cluster; any number of daemons may serve one
+  basalt serve --store hbase --hbase-masters m1:16000   over a cluster, with any number of daemons
   basalt serve --listen 0.0.0.0:4242 --insecure         open to the network, no password")]
 pub(super) struct Serve {
     #[command(flatten)]

@@ -22,9 +22,10 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 /// `basalt shell`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Commands are the HBase shell's: create, put, get, scan, alter, … ; `help` lists them. They come from -e, a file or
-standard input, and stop at the first error, but for a person at a terminal. The folder must be free; while a server
-runs on it, --url has that server do the commands, from the same machine only.
+Commands are the HBase shell's: create, put, get, scan, alter, … ; `help` lists them. They come from
+-e, a file or standard input, and stop at the first error, but for a person at a terminal. The
+folder must be free; while a server runs on it, --url has that server do the commands, from the same
+machine only.
 
 Examples:
   basalt shell --store memory                                          a trial, nothing is kept

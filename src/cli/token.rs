@@ -16,13 +16,13 @@ const TOKEN_BYTES: usize = 32;
 /// `basalt token`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Prints two lines: the token, which is shown only here, and the line for the file that `server.auth_file` names. The file
-holds no token, only hashes. Roles: guest (nothing), reader (reads), putonly (stores), writer (both), administrator (all,
-also deletes and the log).
+Prints two lines: the token, which is shown only here, and the line for the file that
+`server.auth_file` names. The file holds no token, only hashes. Roles: guest (nothing), reader
+(reads), putonly (stores), writer (both), administrator (all, also deletes and the log).
 
-A client shows its token as `Authorization: Bearer TOKEN`, or as the password of its name (Grafana, Telegraf, curl
---user); telnet by `auth NAME TOKEN` as the first line; basalt's own tools with --url by
-BASALT_TOKEN. There is no TLS here: beyond this machine, put a proxy that has it before the port.
+A client shows its token as `Authorization: Bearer TOKEN`, or as the password of its name (Grafana,
+Telegraf, curl --user); telnet by `auth NAME TOKEN` as the first line; basalt's own tools with --url
+by BASALT_TOKEN. There is no TLS here: beyond this machine, put a proxy that has it before the port.
 
 Example:
   basalt token grafana reader | tee /dev/stderr | tail -1 >> /etc/basalt/tokens

@@ -10,8 +10,8 @@ use crate::exit::Failure;
 /// `basalt tsd`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each flag sets the key of opentsdb.conf that it sets in OpenTSDB; those that steer nothing here are named in the log at
-start. Without --bind the server listens on this machine only.
+Each flag sets the key of opentsdb.conf that it sets in OpenTSDB; those that steer nothing here are
+named in the log at start. Without --bind the server listens on this machine only.
 
 Examples:
   basalt tsd --port=4242 --auto-metric

@@ -14,14 +14,15 @@ use crate::store::{folder_options, refused};
 /// `basalt verify`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Reads every byte of manifest, log and files, and proves checksums, order, counts and filters. Nothing is changed; the
-folder must be free.
+Reads every byte of manifest, log and files, and proves checksums, order, counts and filters.
+Nothing is changed; the folder must be free.
 
 Examples:
   basalt verify
   basalt verify --data-dir /var/lib/basalt
 
-Exit codes: 0 all is as it was written, 1 no such folder, 4 folder in use, 5 damage, told by file and offset.")]
+Exit codes: 0 all is as it was written, 1 no such folder, 4 folder in use, 5 damage, told by file
+and offset.")]
 pub(super) struct Verify {
     #[command(flatten)]
     sources: Sources,
@@ -55,10 +56,11 @@ impl Verify {
 /// `basalt repair`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Tells what is lost of a damaged folder, and with --fix puts all that can be had in the place of what is damaged. The
-originals stay beside, with .damaged behind their names. A lost cell may have been a delete: what it hid is seen again.
-Where there is a backup, restore it rather. A damaged MANIFEST is told and not mended: see docs/formats/manifest.md.
---fix refuses a backup: delete the file BACKUP in a copy of it, and mend the copy.
+Tells what is lost of a damaged folder, and with --fix puts all that can be had in the place of what
+is damaged. The originals stay beside, with .damaged behind their names. A lost cell may have been a
+delete: what it hid is seen again. Where there is a backup, restore it rather. A damaged MANIFEST is
+told and not mended: see docs/formats/manifest.md. --fix refuses a backup: delete the file BACKUP in
+a copy of it, and mend the copy.
 
 Examples:
   basalt verify --data-dir /var/lib/basalt
