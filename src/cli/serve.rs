@@ -53,7 +53,7 @@ impl Serve {
     ///
     /// # Errors
     ///
-    /// As [`Config::load`].
+    /// As [`Config::load`]; exit code 2: a cluster is named that no table is in.
     pub(super) fn config(&self) -> Result<Config, Failure> {
         let mut layers = self.sources.layers();
         if let Some(listen) = &self.listen {
@@ -69,7 +69,12 @@ impl Serve {
         if self.insecure {
             layers.flags.push(("--insecure", "server.insecure", "true".to_owned()));
         }
-        Config::load(&layers)
+        let config = Config::load(&layers)?;
+        if self.hbase_masters.is_some() && config.store.kind != StoreKind::Hbase {
+            let line = "--hbase-masters needs --store hbase: without it points stay on this machine";
+            return Err(Failure::new(Exit::Usage, line));
+        }
+        Ok(config)
     }
 }
 
@@ -86,12 +91,13 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     for note in config.notes() {
         tracing::info!("{note}");
     }
-    if config.store.kind != StoreKind::Hbase
-        && config.hbase.zookeeper_quorum != Config::default().hbase.zookeeper_quorum
-    {
-        tracing::info!(
-            "`hbase.zookeeper_quorum` has no effect: the tables are not in HBase unless `--store hbase` says so"
-        );
+    let (hbase, unless) = (&config.hbase, Config::default().hbase);
+    let is_named = [
+        ("hbase.zookeeper_quorum", hbase.zookeeper_quorum != unless.zookeeper_quorum),
+        ("hbase.masters", hbase.masters != unless.masters),
+    ];
+    for (setting, _) in is_named.iter().filter(|(_, is_named)| *is_named && config.store.kind != StoreKind::Hbase) {
+        tracing::info!("`{setting}` has no effect: the tables are not in HBase unless `--store hbase` says so");
     }
     if config.store.kind != StoreKind::Hbase && !config.rewrite.enable {
         tracing::info!(

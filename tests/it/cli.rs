@@ -107,6 +107,16 @@ fn what_is_checked_as_good_is_served() {
     check(&["config", "check", "--config", path], 0, "a row of 10m has 4608 intervals");
 }
 
+/// Points that are meant for a cluster are not taken into a folder of this machine.
+#[test]
+fn masters_without_the_store_hbase_are_refused() {
+    let masters = ["--hbase-masters", "127.0.0.1:1"];
+    for command in [&["config", "check"][..], &["serve", "--listen", "127.0.0.1:0", "--store", "memory"][..]] {
+        check(&[command, &masters].concat(), 2, "--hbase-masters needs --store hbase");
+    }
+    check(&["config", "check", "--store", "hbase", "--hbase-masters", "127.0.0.1:1"], 0, "configuration is good");
+}
+
 /// What `config show` prints is a file that means the same.
 #[test]
 fn shown_settings_can_be_read_back() {
