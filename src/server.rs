@@ -168,6 +168,9 @@ fn seat(
     });
 }
 
+/// The first byte of a client that speaks TLS, such as one that asks by `https://`. It waits for bytes that telnet never says.
+const TLS_HANDSHAKE: u8 = 0x16;
+
 /// What becomes of a connection.
 enum Early {
     Serve(Arc<App>),
@@ -212,6 +215,9 @@ async fn connection(app: &Arc<App>, loops: &Loops, (stream, peer): (TcpStream, S
             }
         },
         (Ok(Ok(1)), [b'A'..=b'Z']) => serve_http(app, (Vec::new(), stream), peer, stop).await,
+        (Ok(Ok(1)), [TLS_HANDSHAKE]) => {
+            tracing::warn!(%peer, "a TLS connection was closed: there is no TLS here, ask by http:// or put a proxy before the port");
+        }
         (Ok(Ok(1)), _) => telnet::serve(app, stream, peer, stop).await,
         // Closed at once (Telegraf tests its connection so), silent, or reset: nobody to answer.
         (Ok(Ok(_) | Err(_)) | Err(_), _) => {}

@@ -52,3 +52,16 @@ fn an_endless_line_is_refused_and_the_connection_closed() {
     assert!(said.contains("longer than 1024 bytes"), "{said}");
     assert!(daemon.talk(&format!("{}\n", "x".repeat(1_024))).starts_with("unknown command: xxx"));
 }
+
+/// `https://` on the port ends at once, and does not wait for an answer that never comes.
+#[test]
+fn a_tls_handshake_is_no_telnet_line() {
+    let daemon = Daemon::memory();
+    let mut stream = daemon.connect();
+    stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").unwrap();
+    // Closed with bytes unread, which may come as a reset.
+    let mut said = Vec::new();
+    let ended = stream.read_to_end(&mut said);
+    let is_end = ended.map_or_else(|cause| cause.kind() == std::io::ErrorKind::ConnectionReset, |length| length == 0);
+    assert!(is_end, "{said:?}");
+}
