@@ -90,6 +90,8 @@ macro_rules! keys {
 /// and are kept in rooms of powers of two.
 const MEMTABLES_BYTES_MAX: u64 = 16 << 30;
 const _: () = assert!(2 * MEMTABLES_BYTES_MAX / 20 * 2 <= u32::MAX as u64);
+/// With less many batches find no room, and with nothing none does.
+const MEMTABLES_BYTES_MIN: u64 = 1 << 20;
 
 keys! {
     server.listen: "address and port for HTTP and telnet; port 0 takes a free one";
@@ -122,7 +124,7 @@ keys! {
     store.data_dir: "folder of the embedded store";
     store.durability: "a write is acknowledged when it is on disk (fsync), with the operating system (os: a power loss or crash of the machine may lose the last second), or in memory (async: a crash of the program too may lose the last second)";
     store.memtable_bytes [0..=MEMTABLES_BYTES_MAX]: "bytes of one region's memtable at which it is flushed";
-    store.memtables_bytes [0..=MEMTABLES_BYTES_MAX]: "bytes of all memtables at which the largest is flushed; at twice that, writes are refused with 503 and Retry-After";
+    store.memtables_bytes [MEMTABLES_BYTES_MIN..=MEMTABLES_BYTES_MAX]: "bytes of all memtables at which the largest is flushed; at twice that, writes are refused with 503 and Retry-After";
     store.wal_segment_bytes [0..=Limits::WAL_SEGMENT_BYTES_MAX]: "length of a log segment";
     store.wal_bytes_max [0..=1 << 40]: "bytes of log at which the oldest memtable is flushed";
     store.block_cache_bytes [0..=1 << 40]: "bytes of blocks of files kept in memory";

@@ -94,7 +94,7 @@ fn takes(key: &Key) -> String {
             Some(short) => format!("{bound} ({short})"),
             None => bound.to_string(),
         };
-        return format!("{} to {}", range.start(), shown(range.end()));
+        return format!("{} to {}", shown(range.start()), shown(range.end()));
     }
     let expected = expected.replace("a whole number of milliseconds", "milliseconds");
     let bound = expected.strip_prefix("a whole number from ");

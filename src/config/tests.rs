@@ -115,8 +115,12 @@ fn a_number_that_a_server_cannot_hold_is_refused() {
         let setting = name.replacen("__", ".", 1).to_ascii_lowercase();
         assert!(line.contains(&format!("`{setting}`")) && line.ends_with(&format!(" to {largest}")), "{line}");
     }
-    for (name, smallest) in [("SCHEMA__UID_WIDTH_TAGV", 1), ("REWRITE__QUIET_MS", 1_000), ("QUERY__MAX_CONCURRENT", 1)]
-    {
+    for (name, smallest) in [
+        ("STORE__MEMTABLES_BYTES", 1 << 20),
+        ("SCHEMA__UID_WIDTH_TAGV", 1),
+        ("REWRITE__QUIET_MS", 1_000),
+        ("QUERY__MAX_CONCURRENT", 1),
+    ] {
         let line = load(None, &[(&format!("BASALT_{name}"), &(smallest - 1).to_string())], &[]).unwrap_err();
         assert!(line.contains(&format!("from {smallest} to")), "{line}");
     }
