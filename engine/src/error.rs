@@ -27,7 +27,7 @@ pub enum Error {
     },
 
     /// A file holds bytes that were not written there.
-    #[error("{} is damaged at offset {offset}: {what} is {found:#x}, not {expected:#x}", file.display())]
+    #[error("{} is damaged at offset {offset}: {what} is {}, not {}", file.display(), shown(what, *found), shown(what, *expected))]
     Corrupt {
         /// The damaged file.
         file: PathBuf,
@@ -238,12 +238,39 @@ impl From<Error> for basalt_store::Error {
             Error::Corrupt { file, offset, what, expected, found } => basalt_store::Error::Corrupt {
                 file: file.display().to_string().into(),
                 offset,
-                expected: format!("{what} {expected:#x}").into(),
-                found: format!("{found:#x}").into(),
+                expected: format!("{what} {}", shown(what, expected)).into(),
+                found: shown(what, found).into(),
             },
             other => basalt_store::Error::backend(other.kind(), other),
         }
     }
 }
 
+/// A number of a damaged place as people read it: checksums and magic words by their bits, lengths and counts as such.
+fn shown(what: &str, number: u64) -> String {
+    let is_bits = what.contains("checksum") || what.contains("magic");
+    if is_bits { format!("{number:#x}") } else { number.to_string() }
+}
+
 const _: () = assert!(size_of::<Error>() < 128);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A length that is told by its bits is no length to whoever looks at the file.
+    #[test]
+    fn lengths_are_told_in_decimal_and_checksums_by_their_bits() {
+        let check = |what, told: &str, to_store: &str| {
+            let error = Error::Corrupt { file: PathBuf::from("f"), offset: 24, what, expected: 30_353, found: 1_000 };
+            assert_eq!(error.to_string(), format!("f is damaged at offset 24: {told}"));
+            assert_eq!(basalt_store::Error::from(error).to_string(), format!("f is damaged at byte 24: {to_store}"));
+        };
+        check("file length", "file length is 1000, not 30353", "expected file length 30353, found 1000");
+        check(
+            "section checksum",
+            "section checksum is 0x3e8, not 0x7691",
+            "expected section checksum 0x7691, found 0x3e8",
+        );
+    }
+}
