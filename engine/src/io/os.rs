@@ -65,7 +65,13 @@ impl FileSystem for OsFs {
         // A folder is there for good when the one that holds it was synced: whoever makes some syncs all of those.
         let missing: Vec<&Path> =
             dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
-        fs::create_dir_all(dir)?;
+        fs::create_dir_all(dir).map_err(|cause| match cause.kind() {
+            // The system says "File exists", also of a link to nothing.
+            io::ErrorKind::AlreadyExists => {
+                io::Error::new(io::ErrorKind::NotADirectory, "what has this name is no folder")
+            }
+            _ => cause,
+        })?;
         missing.into_iter().rev().try_for_each(|made| {
             let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
             self.sync_dir(parent.unwrap_or(Path::new(".")))
@@ -168,6 +174,18 @@ fn is_named(file: &fs::File, path: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
     use crate::io::publish;
+
+    #[test]
+    fn a_name_that_is_taken_by_no_folder_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        for taken in [&file, &link] {
+            assert_eq!(OsFs.create_dir_all(taken).unwrap_err().to_string(), "what has this name is no folder");
+        }
+        OsFs.create_dir_all(dir.path()).unwrap();
+    }
 
     #[test]
     fn second_lock_of_a_folder_would_block() {
