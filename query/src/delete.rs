@@ -178,7 +178,7 @@ impl Deleter<'_> {
         loop {
             let left_ms = at_ms.saturating_sub(self.now_ms());
             if left_ms > FUTURE_MS_MAX {
-                return Err(Error::RowsBusy { rows });
+                return Err(Error::RowsAhead { rows, ahead_ms: left_ms });
             }
             if left_ms < 0 {
                 return Ok(());

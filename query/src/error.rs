@@ -176,11 +176,23 @@ pub enum Error {
     /// Pre-aggregates are asked where no rollups are configured, whose tables they lie in.
     #[error("Pre-aggregates are kept only where rollups are configured")]
     NoRollups,
-    /// Rows that were to be deleted and are not: others change them all the time, or they were written in the future.
+    /// Rows that were to be deleted and are not: others change them all the time.
     #[error("{rows} rows were written while they were being deleted; ask again")]
     RowsBusy {
         /// How many.
         rows: usize,
+    },
+    /// Rows that were to be deleted and are not: they were written in the future.
+    #[error(
+        "{rows} rows bear times {} s after this server's clock, which was set back or is behind that of another server; \
+         ask again when it has reached them",
+        ahead_ms / 1000
+    )]
+    RowsAhead {
+        /// How many.
+        rows: usize,
+        /// How far the youngest of them is ahead.
+        ahead_ms: i64,
     },
     /// A delete where cells bear the times of their points: its tombstones would hide points that are put again later.
     #[error(
@@ -298,7 +310,10 @@ impl Error {
     /// [`Error::MemoryTaken`]: 503).
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::DeadlineExceeded { .. } | Self::MemoryTaken { .. } | Self::RowsBusy { .. } => ErrorKind::Throttled,
+            Self::DeadlineExceeded { .. }
+            | Self::MemoryTaken { .. }
+            | Self::RowsBusy { .. }
+            | Self::RowsAhead { .. } => ErrorKind::Throttled,
             Self::Cancelled | Self::NoWorker { .. } => ErrorKind::Unavailable,
             Self::CorruptAnnotation { .. } => ErrorKind::Corrupt,
             Self::WorkerPanicked => ErrorKind::Bug,
