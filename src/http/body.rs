@@ -121,17 +121,23 @@ enum Inflater {
     Deflate(Box<ZlibDecoder<Buffer>>),
 }
 
+/// Whether this names one or several codings that we cannot undo.
+fn is_coding(encoding: &str) -> bool {
+    encoding.contains(',') || ["br", "zstd", "compress", "x-compress"].contains(&encoding)
+}
+
 impl Inflater {
     fn new(headers: &HeaderMap, limit: usize, announced: Option<u64>, pool: &Arc<BodyPool>) -> Result<Self, ApiError> {
         let sink = |announced: Option<u64>| Buffer::new(limit, announced, pool);
         let encoding = headers.get(CONTENT_ENCODING).map_or(Ok(""), |value| value.to_str()).unwrap_or("unreadable");
         match encoding.trim().to_ascii_lowercase().as_str() {
-            "" | "identity" => Ok(Self::Plain(sink(announced))),
             "gzip" | "x-gzip" => Ok(Self::Gzip(Box::new(MultiGzDecoder::new(sink(None))))),
             "deflate" | "x-deflate" => Ok(Self::Deflate(Box::new(ZlibDecoder::new(sink(None))))),
-            other => {
+            other if is_coding(other) => {
                 Err(ApiError::bad_with("Unsupported content encoding", format!("`{other}` is not gzip or deflate")))
             }
+            // None, or a word that is no coding, most often a charset: the body is what it looks like.
+            _ => Ok(Self::Plain(sink(announced))),
         }
     }
 
@@ -255,6 +261,16 @@ mod tests {
         assert_eq!(read_with("gzip", b"no gzip at all".to_vec(), 100).await, Err(400));
         let whole = gzip(b"some text");
         assert_eq!(read_with("gzip", whole[..whole.len() - 6].to_vec(), 100).await, Err(400));
-        assert_eq!(read_with("br", vec![1], 100).await, Err(400));
+        for encoding in ["br", "zstd", "gzip, gzip"] {
+            assert_eq!(read_with(encoding, vec![1], 100).await, Err(400), "{encoding}");
+        }
+    }
+
+    /// `W-PUT-GZIP`: OpenTSDB looks for gzip and deflate alone.
+    #[tokio::test]
+    async fn an_encoding_that_is_no_coding_leaves_a_body_as_it_is() {
+        for encoding in ["utf-8", "UTF-8", "none", "identity"] {
+            assert_eq!(read_with(encoding, b"{}".to_vec(), 100).await.unwrap(), "{}", "{encoding}");
+        }
     }
 }
