@@ -18,7 +18,7 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// 400 on a broken percent escape or bytes that are no UTF-8.
+    /// 400 on a broken percent escape.
     pub(crate) fn of(uri: &Uri) -> Result<Self, ApiError> {
         let pieces = uri.query().unwrap_or_default().split(BETWEEN).filter(|piece| !piece.is_empty());
         let pairs = pieces.map(|piece| {
@@ -57,9 +57,8 @@ impl<S: Sync> FromRequestParts<S> for Params {
     }
 }
 
-/// Percent escapes and `+` for a blank.
+/// Percent escapes and `+` for a blank. Bytes that are no UTF-8 become U+FFFD, as in OpenTSDB, and match no name.
 fn decode(text: &str) -> Result<String, ApiError> {
-    let broken = || ApiError::bad(format!("Bad query string: {text}"));
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
@@ -67,12 +66,13 @@ fn decode(text: &str) -> Result<String, ApiError> {
             b'+' => b' ',
             b'%' => {
                 let (high, low) = (bytes.next().and_then(digit), bytes.next().and_then(digit));
+                let broken = || ApiError::bad(format!("Bad query string: {text}"));
                 high.zip(low).map(|(high, low)| high << 4 | low).ok_or_else(broken)?
             }
             plain => plain,
         });
     }
-    String::from_utf8(decoded).map_err(|_| broken())
+    Ok(String::from_utf8(decoded).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 fn digit(byte: u8) -> Option<u8> {
@@ -105,8 +105,17 @@ mod tests {
     }
 
     #[test]
+    fn h_query_string_bytes_that_are_no_utf_8_are_told_as_such() {
+        let found = params("a=%ff&q=caf%E9+x&u=%C3%A9");
+        assert_eq!(
+            (found.last("a"), found.last("q"), found.last("u")),
+            (Some("\u{fffd}"), Some("caf\u{fffd} x"), Some("é"))
+        );
+    }
+
+    #[test]
     fn a_broken_escape_is_refused() {
-        for query in ["a=%", "a=%1", "a=%zz", "a=%ff"] {
+        for query in ["a=%", "a=%1", "a=%zz", "a=%u00e9"] {
             assert!(Params::of(&format!("/x?{query}").parse().unwrap()).is_err(), "{query}");
         }
     }
