@@ -34,8 +34,7 @@ fn callback(request: &Request) -> Result<Option<String>, ApiError> {
     }
     let params = Params::of(request.uri())?;
     match params.last("jsonp") {
-        None => Ok(None),
-        Some("") => Err(ApiError::bad("Missing callback name")),
+        None | Some("") => Ok(None),
         Some(name) if is_name(name) => Ok(Some(name.to_owned())),
         Some(_) => Err(ApiError::bad_with("Invalid callback name", "A callback is made of letters, digits and _ $ .")),
     }
@@ -100,6 +99,15 @@ impl HttpBody for Wrapped {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `H-JSONP`: as in OpenTSDB, where no name is given nothing is wrapped.
+    #[test]
+    fn a_callback_without_a_name_is_none() {
+        for query in ["jsonp", "jsonp=", "jsonp=f&jsonp="] {
+            let request = Request::get(format!("/api/query?{query}")).body(Body::empty()).unwrap();
+            assert!(matches!(callback(&request), Ok(None)), "{query}");
+        }
+    }
 
     /// `H-JSONP`: nothing but a name may come back as script.
     #[test]
