@@ -272,12 +272,42 @@ pub fn parse_duration_ms(text: &str) -> Result<i64> {
     parse_duration(text).map(|duration| duration.millis)
 }
 
-/// A zone by its IANA name.
+/// Three letters that Java takes for a zone, beside those that IANA has too. *Source*: `java.time.ZoneId.SHORT_IDS`.
+const SHORT_ZONES: &[(&str, Tz)] = &[
+    ("ACT", Tz::Australia__Darwin),
+    ("AET", Tz::Australia__Sydney),
+    ("AGT", Tz::America__Argentina__Buenos_Aires),
+    ("ART", Tz::Africa__Cairo),
+    ("AST", Tz::America__Anchorage),
+    ("BET", Tz::America__Sao_Paulo),
+    ("BST", Tz::Asia__Dhaka),
+    ("CAT", Tz::Africa__Harare),
+    ("CNT", Tz::America__St_Johns),
+    ("CST", Tz::America__Chicago),
+    ("CTT", Tz::Asia__Shanghai),
+    ("EAT", Tz::Africa__Addis_Ababa),
+    ("ECT", Tz::Europe__Paris),
+    ("IET", Tz::America__Indiana__Indianapolis),
+    ("IST", Tz::Asia__Kolkata),
+    ("JST", Tz::Asia__Tokyo),
+    ("MIT", Tz::Pacific__Apia),
+    ("NET", Tz::Asia__Yerevan),
+    ("NST", Tz::Pacific__Auckland),
+    ("PLT", Tz::Asia__Karachi),
+    ("PNT", Tz::America__Phoenix),
+    ("PRT", Tz::America__Puerto_Rico),
+    ("PST", Tz::America__Los_Angeles),
+    ("SST", Tz::Pacific__Guadalcanal),
+    ("VST", Tz::Asia__Ho_Chi_Minh),
+];
+
+/// A zone by its IANA name, or by one of Java's short ones.
 ///
 /// # Errors
 /// `Invalid`: nobody knows it.
 pub fn parse_zone(name: &str) -> Result<Tz> {
-    name.parse().map_err(|_| Error::UnknownTimezone { name: name.into() })
+    let short = || SHORT_ZONES.iter().find(|(short, _)| *short == name).map(|(_, zone)| *zone);
+    name.parse().ok().or_else(short).ok_or_else(|| Error::UnknownTimezone { name: name.into() })
 }
 
 #[cfg(test)]
@@ -371,6 +401,20 @@ mod tests {
         // An overlap: 01:30 occurred twice on 4 November 2012; standard time is the second.
         assert_eq!(at("2012/11/04 01:30", "America/New_York"), 1_352_010_600_000);
         assert!(parse_zone("Nowhere/Land").is_err());
+    }
+
+    /// `Q-TIME-TZ`: OpenTSDB takes Java's short names too; three of them are IANA's own, without summer time.
+    #[test]
+    fn q_time_tz_short_names_are_javas() {
+        let at = |zone| read("2012/07/20 12:42", zone, false).unwrap();
+        for (short, long) in [("PST", "America/Los_Angeles"), ("IST", "Asia/Kolkata"), ("BST", "Asia/Dhaka")] {
+            assert_eq!(at(short), at(long), "{short}");
+        }
+        assert_eq!(at("MST"), at("America/Phoenix"));
+        assert!(SHORT_ZONES.iter().all(|(short, _)| short.parse::<Tz>().is_err()), "IANA's go first");
+        for name in ["pst", "XYZ", "GMT+1", ""] {
+            assert!(parse_zone(name).is_err(), "{name}");
+        }
     }
 
     #[test]
