@@ -138,10 +138,10 @@ pub struct SubQuery {
 
 /// How the change of a value is made a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RateOptions {
-    /// The values only grow, but for a rollover at `counter_max`.
-    #[serde(deserialize_with = "json::flag")]
+    /// The values only grow, but for a rollover at `counter_max`. OpenTSDB reads it by both names.
+    #[serde(alias = "isCounter", deserialize_with = "json::flag")]
     pub counter: bool,
     /// The value before the rollover to zero.
     #[serde(deserialize_with = "json::counter_max")]

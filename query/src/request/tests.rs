@@ -53,6 +53,20 @@ fn q_rate_options_of_every_spelling() {
     );
 }
 
+/// `Q-RATE-COUNTER`: a counter has two names in a body, and an option that nobody knows is refused.
+#[test]
+fn q_rate_counter_has_two_names_in_a_body() {
+    let read = |options: &str| {
+        let body = format!(r#"{{"start":1,"queries":[{{"aggregator":"sum","metric":"m","rateOptions":{options}}}]}}"#);
+        QueryRequest::from_json(body.as_bytes()).map(|request| request.queries[0].rate_options)
+    };
+    for name in ["counter", "isCounter"] {
+        assert!(read(&format!(r#"{{"{name}":true}}"#)).unwrap().unwrap().counter, "{name}");
+    }
+    assert_eq!(read("null").unwrap(), None);
+    assert!(read(r#"{"dropcounter":true}"#).is_err());
+}
+
 #[test]
 fn q_get_m_refusals() {
     assert_eq!(metric_error("m"), "Invalid parameter m=m (not enough :-separated parts)");
