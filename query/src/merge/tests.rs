@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::aggregate::to_double;
 
 fn span(points: &[(i64, Number)]) -> Span {
     let mut span = Span::default();
@@ -107,8 +108,91 @@ fn an_infinite_value_is_refused() {
     assert!(matches!(error, Error::Infinite { time_ms: 1000 }), "{error}");
 }
 
+/// The latest point of a series in play, and the coming one.
+type Sides = (Option<(i64, Number)>, Option<(i64, Number)>);
+
+/// What the module says, worked out for each instant from the points alone.
+fn by_definition(merge: Merge, spans: &[Span]) -> Vec<(i64, Number)> {
+    let mut instants: Vec<i64> = spans.iter().flat_map(|span| span.times().to_vec()).collect();
+    instants.sort_unstable();
+    instants.dedup();
+    let answered = instants.into_iter().filter(|now_ms| (merge.start_ms..=merge.end_ms).contains(now_ms));
+    let at = |now_ms: i64| {
+        let sides = spans.iter().map(|span| {
+            let latest = span.times().iter().rposition(|time_ms| *time_ms <= now_ms);
+            let coming = span.times().iter().position(|time_ms| *time_ms > now_ms);
+            let point = |at: usize| (span.times()[at], span.number(at));
+            // Silent behind its last point, whose value is in play no longer.
+            let latest = latest.map(point).filter(|(time_ms, _)| coming.is_some() || *time_ms == now_ms);
+            (latest, coming.map(point))
+        });
+        let sides: Vec<Sides> = sides.collect();
+        let is_double = |point: &Option<(i64, Number)>| matches!(point, Some((_, Number::Double(_))));
+        let method = merge.aggregator.interpolation();
+        if !merge.rate && !sides.iter().any(|(latest, coming)| is_double(latest) || is_double(coming)) {
+            let value = |(latest, coming): &Sides| {
+                let (x0, Number::Integer(y0)) = (*latest)? else { return None };
+                let Some((x1, Number::Integer(y1))) = coming.filter(|_| x0 != now_ms) else { return Some(y0) };
+                Some(match method {
+                    Interpolation::Linear => y0 + (now_ms - x0) * (y1 - y0) / (x1 - x0),
+                    Interpolation::Zero => 0,
+                    Interpolation::Max => i64::MAX,
+                    Interpolation::Min => i64::MIN,
+                    Interpolation::Previous => y0,
+                })
+            };
+            let mut values: Vec<i64> = sides.iter().filter_map(value).collect();
+            return Number::Integer(merge.aggregator.of_integers(&mut values));
+        }
+        let value = |(latest, coming): &Sides| {
+            let (x0, y0) = (*latest)?;
+            let y0 = y0.as_double();
+            let Some((x1, y1)) = coming.filter(|_| x0 != now_ms && !merge.rate) else { return Some(y0) };
+            Some(match method {
+                Interpolation::Linear => y0 + to_double(now_ms - x0) * (y1.as_double() - y0) / to_double(x1 - x0),
+                Interpolation::Zero => 0.0,
+                Interpolation::Max => f64::MAX,
+                Interpolation::Min => -f64::MAX,
+                Interpolation::Previous => y0,
+            })
+        };
+        let mut values: Vec<f64> = sides.iter().filter_map(value).collect();
+        Number::Double(merge.aggregator.of_doubles(&mut values, merge.rule))
+    };
+    answered.map(|now_ms| (now_ms, at(now_ms))).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// `Q-INTERP-LERP` and its kin: members of whatever instants and kinds, beginning and ending anywhere.
+    #[test]
+    fn members_of_any_instants_are_aggregated_by_definition(
+        rows in vec(vec((1_i64..5, any::<bool>(), -1_000_000_i64..1_000_000), 0..12), 0..6),
+        is_of_integers: bool,
+        rate: bool,
+        (start_ms, end_ms) in (-1_i64..30, -1_i64..30),
+    ) {
+        let row = |row: &Vec<(i64, bool, i64)>| {
+            let mut time_ms = 0;
+            let point = |(step, is_double, value): &(i64, bool, i64)| {
+                time_ms += step;
+                let number = Number::Double(to_double(*value) / 8.0);
+                (time_ms, if *is_double && !is_of_integers { number } else { Number::Integer(*value) })
+            };
+            span(&row.iter().map(point).collect::<Vec<_>>())
+        };
+        let spans: Vec<Span> = rows.iter().map(row).collect();
+        let members: Vec<Member<'_>> = spans.iter().map(|span| Member { span, before_first: None }).collect();
+        for name in Aggregator::names() {
+            let aggregator = Aggregator::by_name(name).unwrap();
+            let merge = Merge { aggregator, rate, rule: PercentileRule::AsNamed, start_ms, end_ms };
+            // An infinite value is refused.
+            let Ok(found) = merge.run_any(&members, &|| Ok(())) else { continue };
+            let found: Vec<_> = found.into_iter().map(|point| (point.time_ms, point.number)).collect();
+            prop_assert_eq!(format!("{found:?}"), format!("{:?}", by_definition(merge, &spans)), "{}", name);
+        }
+    }
 
     /// One series alone comes through as it is, but that an integer beside a coming double is written as one.
     #[test]
