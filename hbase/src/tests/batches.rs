@@ -1,0 +1,237 @@
+//! Batches: each row's own end, and what is known of rows that were asked for more than once.
+
+use super::*;
+
+#[tokio::test]
+async fn a_batch_follows_its_region_to_another_server() {
+    let new = Fake::start(Does::all_done).await;
+    let old = Fake::start(|_| Does::Refuse("NotServingRegionException")).await;
+    let (moved, client) = (new.port, old.client());
+    let world = Arc::clone(&old.world);
+    let told = async {
+        // The catalogue tells of the move after the first refusal.
+        while old.calls("Multi").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        world.lock().unwrap().regions = vec![("", moved)];
+    };
+    let table = table();
+    let (applied, ()) = tokio::join!(client.apply(&table, puts(&["a", "b"])), told);
+    assert!(applied.unwrap().failed.is_empty());
+    assert_eq!(new.calls("Multi").len(), 1);
+    assert!(old.world.lock().unwrap().catalogue_reads >= 2);
+}
+
+#[tokio::test]
+async fn a_busy_server_is_asked_again() {
+    let mut refusals = 3;
+    let fake = Fake::start(move |asked| {
+        if refusals > 0 {
+            refusals -= 1;
+            return Does::Refuse("CallQueueTooBigException");
+        }
+        Does::all_done(asked)
+    })
+    .await;
+    assert!(fake.client().apply(&table(), puts(&["a"])).await.unwrap().failed.is_empty());
+    assert_eq!(fake.calls("Multi").len(), 4);
+    assert_eq!(fake.world.lock().unwrap().catalogue_reads, 1, "a busy server is still the right one");
+}
+
+/// One row of three is refused for good, one for now.
+#[tokio::test]
+async fn each_row_of_a_batch_has_its_own_end() {
+    let mut is_first = true;
+    let fake = Fake::start(move |asked| {
+        if !std::mem::take(&mut is_first) {
+            return Does::all_done(asked);
+        }
+        let refused = |class: &str| Some(NameBytesPair { name: format!("a.b.{class}"), value: None });
+        let one = |index, exception| ResultOrException { index: Some(index), result: None, exception };
+        let results = vec![
+            one(2, refused("RegionTooBusyException")),
+            one(0, None),
+            one(1, refused("NoSuchColumnFamilyException")),
+        ];
+        let result = RegionActionResult { result_or_exception: results, exception: None };
+        Does::answer(&MultiResponse { region_action_result: vec![result], processed: None })
+    })
+    .await;
+    let applied = fake.client().apply(&table(), puts(&["a", "b", "c"])).await.unwrap();
+    let failed: Vec<_> = applied.failed.iter().map(|failure| (failure.row, failure.error.kind())).collect();
+    assert_eq!(failed, [(1, ErrorKind::NotFound)]);
+    let again: MultiRequest = fake.calls("Multi")[1].read();
+    let row = again.region_action[0].action[0].mutation.as_ref().unwrap().row.clone();
+    assert_eq!((again.region_action[0].action.len(), row), (1, Some(Bytes::from_static(b"c"))));
+}
+
+/// A row's refusal, as an answer to many rows tells it.
+fn refusal(index: u32, class: &str) -> ResultOrException {
+    let exception = Some(NameBytesPair { name: format!("a.b.{class}"), value: None });
+    ResultOrException { index: Some(index), result: None, exception }
+}
+
+/// An answer of one region.
+fn region_told(result_or_exception: Vec<ResultOrException>) -> Does {
+    let result = RegionActionResult { result_or_exception, exception: None };
+    Does::answer(&MultiResponse { region_action_result: vec![result], processed: None })
+}
+
+/// A client whose time is over at its first pause.
+fn impatient(fake: &Fake) -> Arc<Cluster> {
+    let mut options = fake.client().options.clone();
+    (options.pause, options.busy_pause, options.operation_timeout) = (SOON * 2, SOON * 2, SOON);
+    Arc::new(Cluster::new(options).unwrap())
+}
+
+/// One row is stored, and its neighbours' region is busy until the time is over: each is told as it is.
+#[tokio::test]
+async fn a_busy_region_costs_its_own_rows_alone() {
+    let fake = Fake::start(Does::all_done).await;
+    let busy = Fake::start(|_| Does::Refuse("RegionTooBusyException")).await;
+    fake.world.lock().unwrap().put_regions(1, vec![("", fake.port), ("m", busy.port)]);
+    let applied = impatient(&fake).apply(&table(), puts(&["a", "n", "o"])).await.unwrap();
+    let failed: Vec<_> = applied.failed.iter().map(|failure| (failure.row, failure.error.kind())).collect();
+    assert_eq!(failed, [(1, ErrorKind::Throttled), (2, ErrorKind::Throttled)]);
+}
+
+/// What a log that was not written in time says of a row, its region's being busy since does not unsay.
+#[tokio::test]
+async fn a_row_that_may_be_stored_is_unknown_though_its_region_is_busy_since() {
+    let mut asked = 0;
+    let fake = Fake::start(move |_| {
+        asked += 1;
+        region_told(vec![refusal(0, ["WALSyncTimeoutIOException", "RegionTooBusyException"][usize::from(asked > 1)])])
+    })
+    .await;
+    let mut options = fake.client().options.clone();
+    (options.busy_pause, options.operation_timeout) = (SOON * 2, SOON);
+    let error = Arc::new(Cluster::new(options).unwrap()).apply(&table(), puts(&["a"])).await.unwrap_err();
+    assert_eq!(fake.calls("Multi").len(), 2);
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("WALSyncTimeoutIOException"), "{error}");
+}
+
+/// The doubt about one row, which the next attempt ends, is not the others'.
+#[tokio::test]
+async fn a_row_is_refused_though_another_was_in_doubt() {
+    let mut is_first = true;
+    let fake = Fake::start(move |asked| {
+        if !std::mem::take(&mut is_first) {
+            return Does::all_done(asked);
+        }
+        region_told(vec![refusal(0, "IOException"), refusal(1, "NoSuchColumnFamilyException")])
+    })
+    .await;
+    let applied = fake.client().apply(&table(), puts(&["a", "b"])).await.unwrap();
+    let failed: Vec<_> = applied.failed.iter().map(|failure| (failure.row, failure.error.kind())).collect();
+    assert_eq!(failed, [(1, ErrorKind::NotFound)]);
+}
+
+/// What a server leaves for a later call is not begun, and no doubt lies on what it refuses then.
+#[tokio::test]
+async fn a_row_that_was_left_for_later_is_not_in_doubt() {
+    let mut asked = 0;
+    let fake = Fake::start(move |_| {
+        asked += 1;
+        let class = ["MultiActionResultTooLarge", "NoSuchColumnFamilyException"][usize::from(asked > 1)];
+        region_told(vec![refusal(0, class)])
+    })
+    .await;
+    let applied = fake.client().apply(&table(), puts(&["a"])).await.unwrap();
+    assert_eq!(applied.failed[0].error.kind(), ErrorKind::NotFound);
+}
+
+/// Entries of one key go one after the other, and share the time that the batch has.
+#[tokio::test]
+async fn a_keys_later_entries_have_the_time_that_its_earlier_ones_leave() {
+    let mut is_first = true;
+    let fake =
+        Fake::start(move |asked| if std::mem::take(&mut is_first) { Does::Silence } else { Does::all_done(asked) })
+            .await;
+    let mut options = fake.client().options.clone();
+    options.operation_timeout = options.call_timeout * 3 / 2;
+    let (client, table) = (Arc::new(Cluster::new(options).unwrap()), table());
+    let batch = puts(&["a", "b", "a"]);
+    let (applied, ()) = tokio::join!(client.apply(&table, batch), unanswered(&fake, &client, "Multi"));
+    assert!(applied.unwrap().failed.is_empty());
+    let told: Vec<_> = fake.calls("Multi").iter().map(|asked| Duration::from_millis(asked.timeout.into())).collect();
+    assert_eq!(told.len(), 3);
+    assert!(told[2] + client.options.call_timeout <= client.options.operation_timeout, "{told:?}");
+}
+
+/// HBase forbids to ask again, by the class alone: the row is refused at once, in the server's words.
+#[tokio::test]
+async fn a_row_that_a_server_forbids_to_ask_for_again_is_refused_at_once() {
+    let fake = Fake::start(|_| {
+        let mut refused = refusal(0, "RowTooBigException");
+        let exception = refused.exception.as_mut().unwrap();
+        exception.value = Some(format!("{}: Max row size", exception.name).into());
+        region_told(vec![refused])
+    })
+    .await;
+    let applied = fake.client().apply(&table(), puts(&["a"])).await.unwrap();
+    let failed: Vec<_> = applied.failed.iter().map(|failure| failure.error.to_string()).collect();
+    assert_eq!(failed, ["RowTooBigException: Max row size"]);
+    let get = Get::rows(vec!["a".into()]);
+    assert_eq!(fake.client().get(&table(), &get).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(fake.calls("Multi").len(), 2);
+}
+
+/// What one server refuses as a whole is refused of its rows, and those of others are stored, and told so.
+#[tokio::test]
+async fn a_call_that_a_server_refuses_costs_its_own_rows_alone() {
+    let fake = Fake::start(Does::all_done).await;
+    let other = Fake::start(|_| Does::Refuse("DoNotRetryIOException")).await;
+    fake.world.lock().unwrap().put_regions(1, vec![("", fake.port), ("m", other.port)]);
+    let applied = fake.client().apply(&table(), puts(&["a", "n", "o"])).await.unwrap();
+    let failed: Vec<_> = applied.failed.iter().map(|failure| (failure.row, failure.error.kind())).collect();
+    assert_eq!(failed, [(1, ErrorKind::Invalid), (2, ErrorKind::Invalid)]);
+}
+
+/// The first attempt may have stored the row that the second did not take.
+#[tokio::test]
+async fn a_row_that_may_be_stored_is_unknown_though_it_was_refused_since() {
+    let mut is_first = true;
+    let fake = Fake::start(move |_| {
+        if std::mem::take(&mut is_first) {
+            return Does::Silence;
+        }
+        let exception = Some(NameBytesPair { name: "a.b.NoSuchColumnFamilyException".to_owned(), value: None });
+        let refused = ResultOrException { index: Some(0), result: None, exception };
+        let result = RegionActionResult { result_or_exception: vec![refused], exception: None };
+        Does::answer(&MultiResponse { region_action_result: vec![result], processed: None })
+    })
+    .await;
+    let (client, table) = (fake.client(), table());
+    let (applied, ()) = tokio::join!(client.apply(&table, puts(&["a"])), unanswered(&fake, &client, "Multi"));
+    let error = applied.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("unknown"), "{error}");
+}
+
+/// A read changes nothing: why it failed last is what its caller needs.
+#[tokio::test]
+async fn a_read_is_told_its_last_refusal() {
+    let mut is_first = true;
+    let fake = Fake::start(move |_| {
+        if std::mem::take(&mut is_first) { Does::Silence } else { Does::Refuse("NoSuchColumnFamilyException") }
+    })
+    .await;
+    let (client, table, get) = (fake.client(), table(), Get::rows(vec!["a".into()]));
+    let (told, ()) = tokio::join!(client.get(&table, &get), unanswered(&fake, &client, "Multi"));
+    assert_eq!(told.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// A row that is answered for twice stands in for one of which nothing is said.
+#[tokio::test]
+async fn an_answer_told_twice_settles_no_other_row() {
+    let fake = Fake::start(|_| {
+        let done = ResultOrException { index: Some(0), ..ResultOrException::default() };
+        let result = RegionActionResult { result_or_exception: vec![done.clone(), done], exception: None };
+        Does::answer(&MultiResponse { region_action_result: vec![result], processed: None })
+    })
+    .await;
+    let error = fake.client().apply(&table(), puts(&["a", "b"])).await.unwrap_err();
+    assert!(error.to_string().contains("an action's answer"), "{error}");
+}
