@@ -3,7 +3,8 @@
 //! What is looked at for every member at every instant lies side by side and was worked out when the member reached its last
 //! point, so that an instant costs two passes over short rows of memory, whatever lies in the spans.
 
-use super::Member;
+use super::{INSTANTS_PER_CHECK, Member};
+use crate::Result;
 use crate::aggregate::{Interpolation, to_double};
 use crate::answer::Number;
 use crate::span::Span;
@@ -25,6 +26,7 @@ pub(super) struct Walk<'a> {
     doubles: usize,
     /// How many of these have their last point at this instant.
     doubles_ending: usize,
+    instants: usize,
 }
 
 /// What a member is worth from its latest point to the coming one. As long as a line of the processor's cache.
@@ -57,17 +59,24 @@ impl<'a> Walk<'a> {
         let coming_ms: Vec<i64> = members.iter().map(first_ms).collect();
         let next_ms = coming_ms.iter().copied().min().unwrap_or(NEVER);
         let doubles = stretches.iter().filter(|stretch| stretch.has_double).count();
-        Self { members, coming_ms, stretches, next_ms, doubles, doubles_ending: 0 }
+        Self { members, coming_ms, stretches, next_ms, doubles, doubles_ending: 0, instants: 0 }
     }
 
     /// Goes on to the next instant at which a member has a point, if there is one up to `end_ms`.
     ///
     /// *Cost*: a look at each member's coming time.
-    pub(super) fn advance(&mut self, end_ms: i64) -> Option<i64> {
+    ///
+    /// # Errors
+    /// Whatever `stop` says; it is asked every few instants.
+    pub(super) fn advance(&mut self, end_ms: i64, stop: &dyn Fn() -> Result<()>) -> Result<Option<i64>> {
         let now_ms = self.next_ms;
         if now_ms == NEVER || now_ms > end_ms {
-            return None;
+            return Ok(None);
         }
+        if self.instants.is_multiple_of(INSTANTS_PER_CHECK) {
+            stop()?;
+        }
+        self.instants += 1;
         self.doubles -= std::mem::take(&mut self.doubles_ending);
         let mut next_ms = NEVER;
         let of_all = self.coming_ms.iter_mut().zip(&mut self.stretches).zip(&mut self.members);
@@ -82,7 +91,7 @@ impl<'a> Walk<'a> {
             next_ms = next_ms.min(*coming_ms);
         }
         self.next_ms = next_ms;
-        Some(now_ms)
+        Ok(Some(now_ms))
     }
 
     /// Whether a member's latest or coming value is a double, also of one that has not begun.
