@@ -33,6 +33,14 @@ pub enum Error {
         /// The call.
         call: &'static str,
     },
+    /// Regions that were flushed already, or closed, for as long as they were asked to flush.
+    #[error(
+        "{regions} regions did not flush what they hold in memory, as they are busy flushing or closing: ask again later"
+    )]
+    Unflushed {
+        /// How many.
+        regions: usize,
+    },
     /// A connection ended with calls under way: they may be done or not.
     #[error("the connection to {server} ended: {reason}; whether what was asked was done is unknown")]
     Lost {
@@ -109,6 +117,7 @@ impl Error {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
             | Self::Forgotten { .. }
+            | Self::Unflushed { .. }
             | Self::Lost { .. }
             | Self::Ended => ErrorKind::Unavailable,
             Self::Refused { kind, .. } => *kind,

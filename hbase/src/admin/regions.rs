@@ -1,6 +1,6 @@
 //! Regions listed, split, flushed and compacted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use basalt_store::{Compaction, RegionInfo, Result, SplitAt, TableName, no_split};
@@ -15,8 +15,8 @@ use crate::exception::Remedy;
 use crate::locations::Region;
 use crate::patience::Patience;
 use crate::pb::cluster::{
-    CompactRegionRequest, FlushRegionRequest, GetRegionInfoRequest, GetRegionInfoResponse, GetRegionLoadRequest,
-    GetRegionLoadResponse, RegionLoad, RegionSpecifier,
+    CompactRegionRequest, FlushRegionRequest, FlushRegionResponse, GetRegionInfoRequest, GetRegionInfoResponse,
+    GetRegionLoadRequest, GetRegionLoadResponse, RegionLoad, RegionSpecifier,
 };
 use crate::pb::master::SplitTableRegionRequest;
 use crate::pb::rpc::Empty;
@@ -103,8 +103,7 @@ impl Cluster {
 
     /// The key that HBase would split a region at, by its files.
     async fn middle(&self, table: &TableName, region: &Region) -> Result<Bytes> {
-        let flush = |region: RegionSpecifier| FlushRegionRequest { region };
-        self.ask_server::<Empty, _>(table, region, "FlushRegion", flush).await?;
+        self.flush_all(table, vec![region.clone()], &mut Patience::of_admin(&self.options)).await?;
         let ask = |region: RegionSpecifier| GetRegionInfoRequest {
             region,
             compaction_state: None,
@@ -118,12 +117,39 @@ impl Cluster {
     /// # Errors
     /// As [`basalt_store::Store::flush`]'s.
     pub(crate) async fn flush(&self, table: &TableName) -> Result<()> {
-        let mut patience = Patience::of_operation(&self.options);
-        for region in self.regions_of(table, &mut patience).await? {
-            let ask = |region: RegionSpecifier| FlushRegionRequest { region };
-            self.ask_server::<Empty, _>(table, &region, "FlushRegion", ask).await?;
+        let mut patience = Patience::of_admin(&self.options);
+        let regions = self.regions_of(table, &mut patience).await?;
+        self.flush_all(table, regions, &mut patience).await
+    }
+
+    /// Flushes regions until what they held in memory at first is in files.
+    async fn flush_all(&self, table: &TableName, mut left: Vec<Region>, patience: &mut Patience) -> Result<()> {
+        loop {
+            let mut unflushed = Vec::new();
+            for region in left {
+                let ask = |region: RegionSpecifier| FlushRegionRequest { region };
+                let told: FlushRegionResponse = self.ask_server(table, &region, "FlushRegion", ask).await?;
+                // Either nothing was in memory, or the region closes or is flushed already: that flush may have begun before
+                // the last changes came. A server does not say which.
+                if told.flushed == Some(false) {
+                    unflushed.push(region);
+                }
+            }
+            left = unflushed;
+            if !left.is_empty() {
+                // One that has closed was flushed by that.
+                let there = self.regions(table).await?;
+                let in_memory = |region: &RegionInfo| (region.memtable_bytes > 0).then(|| region.start.clone());
+                let in_memory: HashSet<Bytes> = there.iter().filter_map(in_memory).collect();
+                left.retain(|region| in_memory.contains(&region.start));
+            }
+            if left.is_empty() {
+                return Ok(());
+            }
+            if !patience.pause(false).await {
+                return Err(Error::Unflushed { regions: left.len() }.into());
+            }
         }
-        Ok(())
     }
 
     /// # Errors

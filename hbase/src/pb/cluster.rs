@@ -131,6 +131,13 @@ pub(crate) struct FlushRegionRequest {
     pub(crate) region: RegionSpecifier,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(crate) struct FlushRegionResponse {
+    /// Whether there is a new file.
+    #[prost(bool, optional, tag = "2")]
+    pub(crate) flushed: Option<bool>,
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct CompactRegionRequest {
     #[prost(message, required, tag = "1")]

@@ -3,7 +3,9 @@
 use basalt_store::{Compaction, NamespaceDescriptor, SplitAt};
 
 use super::*;
-use crate::pb::cluster::{CompactRegionRequest, DISABLED, ENABLED, GetRegionInfoRequest, GetRegionInfoResponse};
+use crate::pb::cluster::{
+    CompactRegionRequest, DISABLED, ENABLED, FlushRegionResponse, GetRegionInfoRequest, GetRegionInfoResponse,
+};
 use crate::pb::master::{
     GetCompletedSnapshotsResponse, GetNamespaceDescriptorResponse, GetProcedureResultResponse, GetTableStateResponse,
     NamespaceDescriptor as NamespaceMessage, PROCEDURE_NOT_FOUND, ProcedureResponse, SnapshotDescription,
@@ -129,4 +131,44 @@ async fn a_compaction_waits_for_the_one_before_it() {
     let [looks, request] = ["GetRegionInfo", "CompactRegion"];
     assert_eq!(methods, [looks, looks, request, looks, looks]);
     assert_eq!(fake.calls(request)[0].read::<CompactRegionRequest>().major, Some(true));
+}
+
+/// A region server that does not flush so many times, with so many MiB in memory after that.
+fn busy_flushing(mut refusals: usize, mem_store_size_mb: u32) -> impl FnMut(&Asked) -> Does {
+    move |asked| {
+        if asked.method == "FlushRegion" {
+            let flushed = Some(refusals == 0);
+            refusals = refusals.saturating_sub(1);
+            return Does::answer(&FlushRegionResponse { flushed });
+        }
+        let region_specifier = specifier(&Bytes::from_static(b"t,,1.00000000000000000000000000000000."));
+        let load = RegionLoad { region_specifier, mem_store_size_mb: Some(mem_store_size_mb), ..RegionLoad::default() };
+        Does::answer(&GetRegionLoadResponse { region_loads: vec![load] })
+    }
+}
+
+/// HBase does not begin a flush while another is under way, which may miss the last changes.
+#[tokio::test]
+async fn a_region_that_is_flushed_already_is_flushed_again() {
+    let fake = Fake::start(busy_flushing(2, 1)).await;
+    fake.client().flush(&table()).await.unwrap();
+    assert_eq!(fake.calls("FlushRegion").len(), 3);
+}
+
+/// Its servers say the same of a region with nothing to flush.
+#[tokio::test]
+async fn a_region_without_anything_in_memory_is_flushed() {
+    let fake = Fake::start(busy_flushing(usize::MAX, 0)).await;
+    fake.client().flush(&table()).await.unwrap();
+    assert_eq!(fake.calls("FlushRegion").len(), 1);
+}
+
+#[tokio::test]
+async fn a_region_that_is_never_flushed_is_told() {
+    let fake = Fake::start(busy_flushing(usize::MAX, 1)).await;
+    let mut options = fake.client().options.clone();
+    (options.pause, options.admin_timeout) = (Duration::from_millis(1), Duration::from_millis(100));
+    let error = Cluster::new(options).unwrap().flush(&table()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("1 regions did not flush"), "{error}");
 }
