@@ -19,14 +19,14 @@ use crate::patience::Patience;
 use crate::pb::master::{
     GetProcedureResultRequest, GetProcedureResultResponse, PROCEDURE_FINISHED, PROCEDURE_NOT_FOUND, ProcedureResponse,
 };
-use crate::region_call::{Repeat, remedy};
+use crate::region_call::{Repeat, may_be_done, remedy};
 
 /// The first pause before a procedure is asked for; each is half as long again, up to the longest.
 const POLLED_FIRST: Duration = Duration::from_millis(5);
 const POLLED_LAST: Duration = Duration::from_millis(500);
 
 impl Cluster {
-    /// Asks the active master, whoever that is by then. Changes carry a nonce, so that one asked for twice is one.
+    /// Asks the active master, whoever that is by then, for what changes nothing.
     ///
     /// # Errors
     /// HBase's own refusals. `Unavailable`: no master answers.
@@ -36,6 +36,20 @@ impl Cluster {
         ask: &impl Message,
         patience: &mut Patience,
     ) -> Result<A, CallError> {
+        self.change_by_master(method, ask, patience).await.map_err(|undone| undone.last)
+    }
+
+    /// Asks for a change. Most carry a nonce, so that one asked for twice is one.
+    ///
+    /// # Errors
+    /// As [`Cluster::ask_master`]'s, with what is not known.
+    async fn change_by_master<A: Message + Default>(
+        &self,
+        method: &'static str,
+        ask: &impl Message,
+        patience: &mut Patience,
+    ) -> Result<A, Undone> {
+        let mut unknown = None;
         loop {
             let deadline = patience.call_deadline(self.options.call_timeout);
             let told = match self.master(deadline).await {
@@ -56,7 +70,10 @@ impl Cluster {
                 self.forget_servers();
             }
             if remedy == Remedy::None || !patience.pause(false).await {
-                return Err(error);
+                return Err(Undone { last: error, unknown });
+            }
+            if may_be_done(&error) {
+                unknown = Some(error);
             }
         }
     }
@@ -71,8 +88,8 @@ impl Cluster {
         is_done: impl Future<Output = StoreResult<bool>>,
     ) -> StoreResult<()> {
         let mut patience = Patience::of_admin(&self.options);
-        let begun = self.ask_master(method, ask, &mut patience).await;
-        let begun: ProcedureResponse = begun.map_err(|error| refused(about, error))?;
+        let begun = self.change_by_master(method, ask, &mut patience).await;
+        let begun: ProcedureResponse = begun.map_err(|undone| undone.told(about))?;
         let Some(proc_id) = begun.proc_id else { return Ok(()) };
         self.wait_for((method, proc_id), about, &mut patience, is_done).await
     }
@@ -105,6 +122,21 @@ impl Cluster {
             pause = (pause + pause / 2).min(POLLED_LAST);
         }
         Err(Error::TimedOut { server: "the master".into(), call: "a procedure" }.into())
+    }
+}
+
+/// Why a change was not made by the attempt that was the last.
+#[derive(Debug)]
+struct Undone {
+    last: CallError,
+    /// An attempt before it that may have made it.
+    unknown: Option<CallError>,
+}
+
+impl Undone {
+    /// The contract's error: what may have been done is not told as refused.
+    fn told(self, table: Option<&TableName>) -> StoreError {
+        refused(table, self.unknown.unwrap_or(self.last))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use basalt_store::{Error as StoreError, Result, SnapshotInfo, TableName, Timestamp, check_snapshot_name};
 
-use super::{POLLED_FIRST, POLLED_LAST, refused};
+use super::{POLLED_FIRST, POLLED_LAST, Undone, refused};
 use crate::cluster::Cluster;
 use crate::error::{CallError, Error};
 use crate::patience::Patience;
@@ -20,9 +20,10 @@ impl Cluster {
         check_snapshot_name(name)?;
         let ask = self.snapshot_request(name, table);
         let mut patience = Patience::of_admin(&self.options);
-        let begun: std::result::Result<SnapshotResponse, CallError> =
-            self.ask_master("Snapshot", &ask, &mut patience).await;
-        let begun = begun.map_err(|error| about_snapshot(name, table, refused(Some(table), error)))?;
+        // Masters before 2.6 do not know it again: what they say then, that it is there or under way, is of whichever attempt.
+        let begun: std::result::Result<SnapshotResponse, Undone> =
+            self.change_by_master("Snapshot", &ask, &mut patience).await;
+        let begun = begun.map_err(|undone| about_snapshot(name, table, undone.told(Some(table))))?;
         if let Some(proc_id) = begun.proc_id.and_then(|id| u64::try_from(id).ok()) {
             let is_done = async { Ok(self.list_snapshots().await?.iter().any(|snapshot| &*snapshot.name == name)) };
             let done = self.wait_for(("Snapshot", proc_id), Some(table), &mut patience, is_done).await;
@@ -123,15 +124,17 @@ impl Cluster {
     pub(crate) async fn delete_snapshot(&self, name: &str) -> Result<()> {
         let snapshot = SnapshotDescription { name: name.to_owned(), table: None, creation_time: None };
         let mut patience = Patience::of_admin(&self.options);
-        let told: std::result::Result<Empty, CallError> =
-            self.ask_master("DeleteSnapshot", &OneSnapshotRequest { snapshot }, &mut patience).await;
-        let unknown = || StoreError::UnknownSnapshot { snapshot: name.into() };
+        let told: std::result::Result<Empty, Undone> =
+            self.change_by_master("DeleteSnapshot", &OneSnapshotRequest { snapshot }, &mut patience).await;
         match told {
             Ok(Empty {}) => Ok(()),
-            Err(CallError::Refused(exception)) if &*exception.class == "SnapshotDoesNotExistException" => {
-                Err(unknown())
+            Err(Undone { last: CallError::Refused(exception), unknown })
+                if &*exception.class == "SnapshotDoesNotExistException" =>
+            {
+                // It carries no nonce: an attempt that nobody answered has deleted it.
+                unknown.map(drop).ok_or_else(|| StoreError::UnknownSnapshot { snapshot: name.into() })
             }
-            Err(error) => Err(refused(None, error)),
+            Err(undone) => Err(undone.told(None)),
         }
     }
 }

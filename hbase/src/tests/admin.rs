@@ -172,3 +172,38 @@ async fn a_region_that_is_never_flushed_is_told() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("1 regions did not flush"), "{error}");
 }
+
+/// Does as it is told of the first call of a method, and refuses those after it.
+fn lost_then(first: Does, refusal: &'static str) -> impl FnMut(&Asked) -> Does {
+    let mut first = Some(first);
+    move |_| first.take().unwrap_or(Does::Refuse(refusal))
+}
+
+/// It carries no nonce: asked again, a master has no such snapshot.
+#[tokio::test]
+async fn a_snapshot_that_is_gone_as_it_was_asked_is_deleted() {
+    let gone = "snapshot.SnapshotDoesNotExistException";
+    let fake = Fake::start(lost_then(Does::Close, gone)).await;
+    fake.client().delete_snapshot("s").await.unwrap();
+    assert_eq!(fake.calls("DeleteSnapshot").len(), 2);
+    let fake = Fake::start(move |_| Does::Refuse(gone)).await;
+    let error = fake.client().delete_snapshot("s").await.unwrap_err();
+    assert!(matches!(error, basalt_store::Error::UnknownSnapshot { .. }), "{error}");
+}
+
+/// The attempt that nobody answered may have made it; a refusal of the next does not unmake it.
+#[tokio::test]
+async fn a_change_of_tables_that_may_have_been_made_is_unknown_though_it_was_refused_since() {
+    for what in ["create", "drop namespace", "snapshot"] {
+        let fake = Fake::start(lost_then(Does::Close, "snapshot.SnapshotExistsException")).await;
+        let (client, table) = (fake.client(), table());
+        let done = match what {
+            "create" => client.create_table(&descriptor(1), &[]).await,
+            "snapshot" => client.snapshot(&table, "s").await,
+            _ => client.drop_namespace("n").await,
+        };
+        let error = done.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{what}: {error}");
+        assert!(error.to_string().contains("unknown"), "{what}: {error}");
+    }
+}
