@@ -106,7 +106,7 @@ impl Cluster {
         let mut pause = POLLED_FIRST;
         while patience.is_left() {
             let told = self.ask_master("getProcedureResult", &ask, patience).await;
-            let told: GetProcedureResultResponse = told.map_err(|error| refused(about, error))?;
+            let told: GetProcedureResultResponse = told.map_err(|error| unheard(method, refused(about, error)))?;
             match (told.state, told.exception) {
                 (PROCEDURE_FINISHED, Some(exception)) => {
                     let exception = Exception::of_procedure(&exception);
@@ -121,7 +121,15 @@ impl Cluster {
             }
             pause = (pause + pause / 2).min(POLLED_LAST);
         }
-        Err(Error::TimedOut { server: "the master".into(), call: "a procedure" }.into())
+        Err(Error::TimedOut { server: "the master".into(), call: method }.into())
+    }
+}
+
+/// The error where a master that began a change does not say how it ended: that it cannot be reached is not that nothing was done.
+fn unheard(method: &'static str, error: StoreError) -> StoreError {
+    match error.kind() {
+        ErrorKind::Unavailable => Error::TimedOut { server: "the master".into(), call: method }.into(),
+        _ => error,
     }
 }
 

@@ -207,3 +207,18 @@ async fn a_change_of_tables_that_may_have_been_made_is_unknown_though_it_was_ref
         assert!(error.to_string().contains("unknown"), "{what}: {error}");
     }
 }
+
+/// As when the master ends after it began, and no other comes in time.
+#[tokio::test]
+async fn a_change_of_tables_that_was_begun_is_unknown_where_no_master_tells_its_end() {
+    let fake = Fake::start(|asked| match &*asked.method {
+        "CreateTable" => Does::answer(&ProcedureResponse { proc_id: Some(7) }),
+        _ => Does::Refuse("ipc.ServerNotRunningYetException"),
+    })
+    .await;
+    let mut options = fake.client().options.clone();
+    options.admin_timeout = Duration::from_millis(100);
+    let error = Cluster::new(options).unwrap().create_table(&descriptor(1), &[]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("did not answer CreateTable in time"), "{error}");
+}
