@@ -29,7 +29,8 @@ pub struct SchemaConfig {
     pub tags_max: usize,
     /// Characters allowed in names beside the usual (`tsd.core.tag.allow_specialchars`).
     pub extra_characters: String,
-    /// Names kept in memory, for each kind and in each direction.
+    /// Names kept in memory, for each kind and in each direction, within 256 bytes of memory each: a name of more than 156 bytes
+    /// takes the place of several.
     pub uid_cache_entries: usize,
     /// The most series that the index holds. Beyond it new series are refused.
     pub series_max: u32,

@@ -20,6 +20,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use basalt_store::{Clock, Columns, Durability, Get, RowBatch, Scan, Store, TableName};
 use bytes::Bytes;
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
@@ -52,9 +53,9 @@ pub struct UidTable {
     width: UidWidth,
     rules: Arc<NameRules>,
     /// Name → UID. Its guard for an absent key is what makes one assignment of a name at a time in this process.
-    uids: Cache<String, Uid>,
+    uids: Cache<String, Uid, Places>,
     /// UID → name.
-    names: Cache<Uid, Arc<str>>,
+    names: Cache<Uid, Arc<str>, Places>,
     /// Guards the agreement of table and caches: who loads holds it shared, from the read to the insert; who renames or
     /// deletes holds it alone, so that no earlier read is cached after the change. Taken before a cache's guard, never after.
     changes: RwLock<()>,
@@ -66,6 +67,33 @@ pub struct UidTable {
     meta_clock: Option<Arc<dyn Clock>>,
     rejected: AtomicU64,
     collisions: AtomicU64,
+}
+
+/// Bytes of a place in the caches.
+const PLACE_BYTES: usize = 256;
+/// What an entry takes beside its name, about.
+const ENTRY_BYTES: usize = 100;
+
+/// How many places of a cache an entry takes: one, unless its name is long. So a cache's places bound its bytes.
+#[derive(Debug, Clone, Copy)]
+struct Places;
+
+impl Places {
+    const fn of(name: &str) -> u64 {
+        (ENTRY_BYTES + name.len()).div_ceil(PLACE_BYTES) as u64
+    }
+}
+
+impl Weighter<String, Uid> for Places {
+    fn weight(&self, name: &String, _: &Uid) -> u64 {
+        Self::of(name)
+    }
+}
+
+impl Weighter<Uid, Arc<str>> for Places {
+    fn weight(&self, _: &Uid, name: &Arc<str>) -> u64 {
+        Self::of(name)
+    }
 }
 
 /// What a [`UidTable`] is made of.
@@ -101,8 +129,8 @@ impl UidTable {
             kind,
             width,
             rules,
-            uids: Cache::new(cache_entries),
-            names: Cache::new(cache_entries),
+            uids: Cache::with_weighter(cache_entries, cache_entries as u64, Places),
+            names: Cache::with_weighter(cache_entries, cache_entries as u64, Places),
             changes: RwLock::new(()),
             generation,
             dice,

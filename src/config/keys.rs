@@ -141,7 +141,7 @@ keys! {
     schema.uid_table: "table of names and UIDs";
     schema.tree_table: "table of trees";
     schema.meta_table: "table of the series' meta objects";
-    schema.uid_cache_entries: "names and UIDs kept in memory, for each kind and each direction";
+    schema.uid_cache_entries: "names and UIDs kept in memory, for each kind and each direction, within 256 bytes each: a longer name takes the place of several";
     schema.salt_width [0..=8]: "bytes of salt before each row key; over HBase 0 unless set; fixed when the store is made";
     schema.salt_buckets [0..=Salting::BUCKETS_MAX as u64]: "salt buckets, at least 1 where rows are salted, at most 256 where the salt is one byte; 20 unless told where an opentsdb.conf gives the salt's width; fixed when the store is made";
     schema.uid_width_metric [1..=8]: "bytes of a metric UID; fixed when the store is made";

@@ -384,6 +384,20 @@ fn many_names_are_read_at_once_and_past_a_small_cache() {
 }
 
 #[test]
+fn names_kept_are_bounded_by_their_bytes() {
+    let config = SchemaConfig { uid_cache_entries: 1024, ..SchemaConfig::default() };
+    let uids = daemon(&memory(), &config);
+    let table = metrics(&uids);
+    for name in 0..100 {
+        let uid = table.uid_or_create(&format!("{name}{}", "m".repeat(20_000))).unwrap();
+        assert_eq!(table.name(uid).unwrap().len(), 20_000 + name.to_string().len());
+    }
+    // 79 places each, in two directions.
+    let kept = table.kept_count();
+    assert!((1..=2 * 1024 / 79).contains(&kept), "{kept}");
+}
+
+#[test]
 fn names_and_uids_that_are_kept_are_counted() {
     let uids = daemon(&memory(), &SchemaConfig::default());
     let table = metrics(&uids);
