@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use basalt_store::{Error as StoreError, Get, Result, RowBatch, RowBatchBuilder, TableName};
 use bytes::Bytes;
+use prost::Message as _;
 
 use crate::cells::Cell;
 use crate::cluster::Cluster;
@@ -44,7 +45,8 @@ impl Cluster {
             return Err(StoreError::TooLarge { what: "list of rows", size, limit });
         }
         let ask = request::get(get, &Bytes::new())?;
-        let mut work = Reads { table, rows: &get.rows, ask, told: vec![Vec::new(); get.rows.len()] };
+        let ask_bytes = ask.encoded_len();
+        let mut work = Reads { table, rows: &get.rows, ask, ask_bytes, told: vec![Vec::new(); get.rows.len()] };
         let mut patience = Patience::of_operation(&self.options);
         self.multi(table, (0..get.rows.len()).collect(), &mut work, &mut patience).await?;
         let mut builder = RowBatchBuilder::new();
@@ -63,6 +65,8 @@ struct Reads<'a> {
     rows: &'a [Bytes],
     /// The same of every row but for its key.
     ask: GetMessage,
+    /// Its columns are told with each row.
+    ask_bytes: usize,
     told: Vec<Vec<Cell>>,
 }
 
@@ -76,9 +80,9 @@ impl Work for Reads<'_> {
     }
 
     fn bytes(&self, entry: usize) -> usize {
-        // What matters is the answer's size, which nobody knows before: as much as a row of points is taken for it.
+        // Nobody knows the answer's size before: as much as a row of points is taken for it.
         const ANSWER_BYTES: usize = 4096;
-        self.key(entry).len() + ANSWER_BYTES
+        self.key(entry).len() + self.ask_bytes + ANSWER_BYTES
     }
 
     fn encode(&self, shares: &[Share]) -> Result<Encoded> {

@@ -223,6 +223,18 @@ async fn a_read_is_told_its_last_refusal() {
     assert_eq!(told.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
+/// The columns go with each row: many of both would be more than a server takes (`hbase.ipc.max.request.size`).
+#[tokio::test]
+async fn a_get_of_many_columns_is_many_calls() {
+    let fake = Fake::start(Does::all_done).await;
+    let rows = ["a", "b", "c", "d", "e", "f"].map(Bytes::from).to_vec();
+    let column = basalt_store::Columns::column("f", vec![b'q'; 1 << 20]);
+    fake.client().get(&table(), &Get::rows(rows).with_columns(column)).await.unwrap();
+    let asked: Vec<_> = fake.calls("Multi").iter().map(|asked| asked.parameter.len()).collect();
+    assert!(asked.iter().all(|&bytes| bytes < 3 << 20), "{asked:?}");
+    assert_eq!(asked.len(), 6);
+}
+
 /// A row that is answered for twice stands in for one of which nothing is said.
 #[tokio::test]
 async fn an_answer_told_twice_settles_no_other_row() {
