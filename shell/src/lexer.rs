@@ -47,37 +47,64 @@ pub(crate) enum Lexed {
     Open(Error),
 }
 
-/// Splits `source`, whose first line is number `first_line` of the script.
-///
-/// # Errors
-///
-/// A character that begins no token, a wrong escape, a number out of range.
-pub(crate) fn lex(source: &[u8], first_line: u32) -> Result<Lexed> {
-    let mut lexer =
-        Lexer { rest: source, at: Place { line: first_line, column: 1 }, tokens: Vec::new(), open: Vec::new() };
-    if let Some(missing) = lexer.run()? {
-        return Ok(Lexed::Open(missing));
+/// What was read of statements that are not whole yet, up to the end of a line. There no token is half read but a string.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    at: Place,
+    tokens: Vec<Spanned>,
+    /// Where the brackets that are open were opened.
+    open: Vec<Place>,
+    string: Option<OpenString>,
+}
+
+/// A string without its end.
+#[derive(Debug)]
+struct OpenString {
+    at: Place,
+    quote: u8,
+    text: Vec<u8>,
+}
+
+impl Begun {
+    /// Nothing yet; what comes first is on this line of the script.
+    pub(crate) const fn at_line(line: u32) -> Self {
+        Self { at: Place { line, column: 1 }, tokens: Vec::new(), open: Vec::new(), string: None }
     }
-    Ok(Lexed::Whole(lexer.tokens))
+
+    /// Reads the lines that come next, each with its end; lines before them are not read again.
+    ///
+    /// # Errors
+    ///
+    /// A character that begins no token, a wrong escape, a number out of range. Nothing may be read after one.
+    pub(crate) fn lex(&mut self, lines: &[u8]) -> Result<Lexed> {
+        let mut lexer = Lexer { rest: lines, at: self.at, begun: self };
+        let missing = lexer.run()?;
+        self.at = lexer.at;
+        Ok(match missing {
+            Some(missing) => Lexed::Open(missing),
+            None => Lexed::Whole(std::mem::take(&mut self.tokens)),
+        })
+    }
 }
 
 struct Lexer<'a> {
     rest: &'a [u8],
     at: Place,
-    tokens: Vec<Spanned>,
-    /// Where the brackets that are open were opened.
-    open: Vec<Place>,
+    begun: &'a mut Begun,
 }
 
 impl Lexer<'_> {
     /// Reads to the end; tells what is missing if the statement is not whole.
     fn run(&mut self) -> Result<Option<Error>> {
+        if let Some(string) = self.begun.string.take() {
+            self.string(string)?;
+        }
         while let Some(&byte) = self.rest.first() {
             let at = self.at;
             match byte {
                 b'\n' => {
                     self.bump();
-                    if self.open.is_empty() && !self.goes_on() {
+                    if self.begun.open.is_empty() && !self.goes_on() {
                         self.push(at, Token::End);
                     }
                 }
@@ -94,25 +121,34 @@ impl Lexer<'_> {
                 }
                 b'"' | b'\'' => {
                     self.bump();
-                    let Some(text) = text::quoted(self, byte)? else {
-                        return Ok(Some(Error::wrong(at, "the string that begins here has no end")));
-                    };
-                    self.push(at, Token::Text(text.into()));
+                    self.string(OpenString { at, quote: byte, text: Vec::new() })?;
                 }
                 _ => self.sign_or_word(byte)?,
             }
         }
-        let missing = match (self.open.last(), self.goes_on(), self.tokens.last()) {
-            (Some(&at), ..) => Some(Error::wrong(at, "the bracket that is opened here is not closed")),
-            (None, true, Some(last)) => Some(Error::wrong(last.at, "something is missing after this")),
+        let Begun { string, open, tokens, .. } = &*self.begun;
+        let missing = match (string, open.last(), self.goes_on(), tokens.last()) {
+            (Some(string), ..) => Some(Error::wrong(string.at, "the string that begins here has no end")),
+            (None, Some(&at), ..) => Some(Error::wrong(at, "the bracket that is opened here is not closed")),
+            (None, None, true, Some(last)) => Some(Error::wrong(last.at, "something is missing after this")),
             _ => None,
         };
         Ok(missing)
     }
 
+    /// Reads on in a string; kept where it has no end yet.
+    fn string(&mut self, mut string: OpenString) -> Result<()> {
+        if text::quoted(self, string.quote, &mut string.text)? {
+            self.push(string.at, Token::Text(string.text.into()));
+        } else {
+            self.begun.string = Some(string);
+        }
+        Ok(())
+    }
+
     /// Whether the statement cannot end after the last token.
     fn goes_on(&self) -> bool {
-        self.tokens.last().is_some_and(|last| matches!(last.token, Token::Comma | Token::Arrow))
+        self.begun.tokens.last().is_some_and(|last| matches!(last.token, Token::Comma | Token::Arrow))
     }
 
     fn sign_or_word(&mut self, byte: u8) -> Result<()> {
@@ -121,11 +157,11 @@ impl Lexer<'_> {
             b',' => self.sign(1, Token::Comma),
             b';' => self.sign(1, Token::End),
             b'(' | b'[' | b'{' => {
-                self.open.push(at);
+                self.begun.open.push(at);
                 self.sign(1, Token::Open(byte))
             }
             b')' | b']' | b'}' => {
-                self.open.pop();
+                self.begun.open.pop();
                 self.sign(1, Token::Close(byte))
             }
             b'=' if self.rest.get(1) == Some(&b'>') => self.sign(2, Token::Arrow),
@@ -184,7 +220,7 @@ impl Lexer<'_> {
     }
 
     fn push(&mut self, at: Place, token: Token) {
-        self.tokens.push(Spanned { token, at });
+        self.begun.tokens.push(Spanned { token, at });
     }
 
     /// The next byte, which is thereby read.
@@ -203,6 +239,10 @@ impl Lexer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn lex(source: &[u8], first_line: u32) -> Result<Lexed> {
+        Begun::at_line(first_line).lex(source)
+    }
 
     fn tokens(source: &[u8]) -> Vec<Token> {
         match lex(source, 1).unwrap() {
@@ -245,6 +285,27 @@ mod tests {
     fn what_is_open_asks_for_more() {
         for open in ["scan 't', {", "put 'a", "put 'a',", "A =>", "(["] {
             assert!(matches!(lex(open.as_bytes(), 1).unwrap(), Lexed::Open(_)), "{open}");
+        }
+    }
+
+    #[test]
+    fn lines_one_by_one_are_read_as_they_are_together() {
+        for source in [
+            "put 't',\n 'a\nb',\n [1,\n2] # (\n",
+            "put \"a\\\n\\x41\n\\\"\", \\\n {A =>\n -5}\n",
+            "'\\\n'\n",
+            "'a\r\n\\\r\n' \\\r\n; b\n",
+            "[(\n\n'\n\n'\n)\n]\n",
+        ] {
+            let mut begun = Begun::at_line(1);
+            let mut whole = Vec::new();
+            for line in source.as_bytes().split_inclusive(|byte| *byte == b'\n') {
+                if let Lexed::Whole(tokens) = begun.lex(line).unwrap() {
+                    whole.extend(tokens);
+                }
+            }
+            let Lexed::Whole(expected) = lex(source.as_bytes(), 1).unwrap() else { panic!("{source}") };
+            assert_eq!(format!("{whole:?}"), format!("{expected:?}"), "{source}");
         }
     }
 

@@ -40,7 +40,7 @@ use basalt_store::Store;
 
 use self::error::{Error, Result};
 pub use self::error::{Failed, Place, Reason};
-use self::lexer::Lexed;
+use self::lexer::{Begun, Lexed};
 use self::print::Printer;
 pub use self::print::Style;
 use self::session::Session;
@@ -91,6 +91,8 @@ pub struct Shell<'a> {
     runner: Runner<'a>,
     /// The lines of a command that is not whole yet.
     buffer: Vec<u8>,
+    /// What was read of them.
+    begun: Begun,
     /// The number of the buffer's first line.
     first_line: u32,
     /// How many lines were fed.
@@ -109,7 +111,7 @@ impl<'a> Shell<'a> {
     }
 
     fn of(runner: Runner<'a>) -> Self {
-        Self { runner, buffer: Vec::new(), first_line: 1, lines_count: 0 }
+        Self { runner, buffer: Vec::new(), begun: Begun::at_line(1), first_line: 1, lines_count: 0 }
     }
 
     /// The same for someone elsewhere, for whom no file of this machine is opened.
@@ -137,17 +139,19 @@ impl<'a> Shell<'a> {
         self.lines_count = self.lines_count.saturating_add(1);
         if self.buffer.is_empty() {
             self.first_line = self.lines_count;
+            self.begun = Begun::at_line(self.first_line);
         }
+        let read_bytes = self.buffer.len();
         self.buffer.extend_from_slice(line);
         if !line.ends_with(b"\n") {
             self.buffer.push(b'\n');
         }
         if self.buffer.len() > COMMAND_BYTES_MAX {
             let at = Place { line: self.first_line, column: 1 };
-            self.buffer.clear();
+            self.forget();
             return Err(Failed(Error::wrong(at, format!("the command is longer than {COMMAND_BYTES_MAX} bytes"))));
         }
-        self.run(false).inspect_err(|_| self.buffer.clear()).map_err(Failed)
+        self.run(read_bytes, false).inspect_err(|_| self.forget()).map_err(Failed)
     }
 
     /// Ends the script: a command that is not whole is an error.
@@ -156,7 +160,7 @@ impl<'a> Shell<'a> {
     ///
     /// What is missing, or the answers that could not be written.
     pub fn end(&mut self) -> std::result::Result<(), Failed> {
-        self.run(true).map(drop).map_err(Failed)
+        self.run(self.buffer.len(), true).map(drop).map_err(Failed)
     }
 
     /// Prints as it is, such as a prompt.
@@ -175,6 +179,7 @@ impl<'a> Shell<'a> {
     /// Forgets a command that was begun.
     pub fn forget(&mut self) {
         self.buffer.clear();
+        self.begun = Begun::at_line(self.line_number());
     }
 
     /// The tables' names, as far as they can be had at once.
@@ -190,9 +195,9 @@ impl<'a> Shell<'a> {
         self.lines_count.saturating_add(1)
     }
 
-    /// Runs what the buffer holds if it is whole.
-    fn run(&mut self, is_end: bool) -> Result<Next> {
-        match lexer::lex(&self.buffer, self.first_line)? {
+    /// Runs what the buffer holds if it is whole; so many of its bytes were read before.
+    fn run(&mut self, read_bytes: usize, is_end: bool) -> Result<Next> {
+        match self.begun.lex(self.buffer.get(read_bytes..).unwrap_or_default())? {
             Lexed::Open(missing) if is_end => Err(missing),
             Lexed::Open(_) => Ok(Next::Rest),
             Lexed::Whole(tokens) => {

@@ -160,11 +160,11 @@ fn constant(at: Place, word: String) -> Result<Data> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lexer::{Lexed, lex};
+    use super::super::lexer::{Begun, Lexed};
     use super::*;
 
     fn parse(source: &str) -> Result<Vec<Statement>> {
-        match lex(source.as_bytes(), 1)? {
+        match Begun::at_line(1).lex(source.as_bytes())? {
             Lexed::Whole(tokens) => statements(tokens),
             Lexed::Open(missing) => Err(missing),
         }

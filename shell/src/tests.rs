@@ -121,6 +121,16 @@ fn after_an_error_the_next_line_begins_a_command() {
     assert_eq!(shell.feed(b"exit; list\n").unwrap(), Next::End);
 }
 
+/// Read anew at each of its lines, it would take hours.
+#[test]
+fn a_command_may_have_many_lines() {
+    let (many, most) = ("1,\n".repeat(300_000), "\n".repeat(400_000));
+    let (_, failed) = run(&format!("scan [\n{many}1]"), Style::default());
+    assert!(failed.contains("column"), "{failed}");
+    let (_, failed) = run(&format!("create 't', 'f'\nput 't', 'r', 'f:q', '{most}'"), Style::default());
+    assert_eq!(failed, "");
+}
+
 /// No input brings it down: pieces of the dialect in every order of four.
 #[test]
 fn any_words_are_an_answer_or_an_error() {

@@ -3,20 +3,19 @@
 use super::Lexer;
 use crate::error::{Error, Result};
 
-/// The bytes up to the closing `quote`; `None` when there is none.
-pub(super) fn quoted(lexer: &mut Lexer<'_>, quote: u8) -> Result<Option<Vec<u8>>> {
-    let mut text = Vec::new();
+/// Adds the bytes up to the closing `quote`; says whether there is one.
+pub(super) fn quoted(lexer: &mut Lexer<'_>, quote: u8, text: &mut Vec<u8>) -> Result<bool> {
     loop {
         let at = lexer.at;
         match lexer.bump() {
-            None => return Ok(None),
-            Some(byte) if byte == quote => return Ok(Some(text)),
+            None => return Ok(false),
+            Some(byte) if byte == quote => return Ok(true),
             Some(b'#') if quote == b'"' && lexer.rest.first() == Some(&b'{') => {
                 return Err(Error::wrong(at, "`#{` would run Ruby here: write \\# for the sign"));
             }
             Some(b'\\') if quote == b'"' => match lexer.rest.first() {
-                None => return Ok(None),
-                Some(_) => escape(lexer, &mut text)?,
+                None => return Ok(false),
+                Some(_) => escape(lexer, text)?,
             },
             Some(b'\\') => match lexer.rest.first() {
                 Some(&byte) if byte == quote || byte == b'\\' => {
