@@ -20,13 +20,13 @@
 
 mod counts;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use basalt_schema::{BaseTime, DATA_FAMILY, Schema, SeriesId};
 use basalt_store::{
-    Applied, Clock, Columns, Durability, Error, ErrorKind, FamilyColumns, Filter, FuzzyKey, Get, ListOperator,
-    MutationBatch, Result, RowFailure, Scan, Timestamp,
+    Applied, Clock, Columns, Durability, Error, ErrorKind, Filter, FuzzyKey, Get, ListOperator, MutationBatch, Pending,
+    Result, RowBatch, RowFailure, Scan, Timestamp,
 };
 use bytes::Bytes;
 use roaring::RoaringBitmap;
@@ -265,17 +265,12 @@ impl Rewriter {
 
     /// Leaves out rows whose new cell a reader does not see: a tombstone lies over it.
     fn seen(&self, mut put: Vec<RowPlan>) -> Result<Vec<RowPlan>> {
-        let new = || put.iter().filter(|plan| !plan.is_put);
-        let rows: Vec<Bytes> = new().map(|plan| Bytes::copy_from_slice(&plan.key)).collect();
-        if rows.is_empty() {
-            return Ok(put);
-        }
-        let qualifiers: HashSet<&[u8]> = new().map(|plan| &plan.qualifier[..]).collect();
-        let qualifiers = qualifiers.into_iter().map(Bytes::copy_from_slice).collect();
-        let columns = Columns(vec![FamilyColumns { family: Bytes::from_static(DATA_FAMILY), qualifiers }]);
-        let get = Get::rows(rows).with_columns(columns);
-        let found = self.schema.store().get(&self.schema.tables().data, get).wait()?;
-        let cells = found.rows().flat_map(|row| row.cells().map(move |cell| (row.key(), cell.qualifier, cell.value)));
+        let (store, data) = (self.schema.store(), &self.schema.tables().data);
+        // Side by side: over a network each takes its time.
+        let asked: Vec<_> = gets_of_new_cells(&put).into_iter().map(|get| store.get(data, get)).collect();
+        let found = asked.into_iter().map(Pending::wait).collect::<Result<Vec<_>>>()?;
+        let rows = found.iter().flat_map(RowBatch::rows);
+        let cells = rows.flat_map(|row| row.cells().map(move |cell| (row.key(), cell.qualifier, cell.value)));
         let cells: HashSet<(&[u8], &[u8], &[u8])> = cells.collect();
         let before = put.len();
         put.retain(|plan| plan.is_put || cells.contains(&(&plan.key[..], &plan.qualifier[..], &plan.value[..])));
@@ -334,6 +329,19 @@ impl Rewriter {
     fn now_s(&self) -> u64 {
         self.clock.now().0 / 1000
     }
+}
+
+/// Gets of the new cells of rows. One asks for each of its columns in each of its rows, so a get is of rows whose new cells have
+/// the same qualifier, which is as long as a row has points.
+fn gets_of_new_cells(put: &[RowPlan]) -> Vec<Get> {
+    let mut rows = HashMap::<&[u8], Vec<Bytes>>::new();
+    for plan in put.iter().filter(|plan| !plan.is_put) {
+        rows.entry(&plan.qualifier).or_default().push(Bytes::copy_from_slice(&plan.key));
+    }
+    let get = |(qualifier, rows)| {
+        Get::rows(rows).with_columns(Columns::column(DATA_FAMILY, Bytes::copy_from_slice(qualifier)))
+    };
+    rows.into_iter().map(get).collect()
 }
 
 /// When a row that is written to now may be rewritten: after its hour, and where that is past, when the write has had time.

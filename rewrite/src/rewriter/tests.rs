@@ -132,6 +132,28 @@ fn an_hour_past_becomes_one_cell_of_its_newest_time() {
     assert_eq!((counts.rows_rewritten, counts.cells_written, counts.cells_deleted), (1, 1, 2));
 }
 
+/// What is asked grows with the points of the rows, not with these times the rows.
+#[test]
+fn a_folded_cell_is_looked_for_in_its_own_row_alone() {
+    let world = World::new();
+    for series in 0..3_u8 {
+        // The first two have points at the same instants.
+        let second = 0x10 + (series / 2) * 0x10;
+        world.at(5).put(series.into(), &[0, 0], &[42]).put(series.into(), &[0, second], &[43]);
+    }
+    world.at(3600 + QUIET_S + 60);
+    let series = (0..3).map(|series| world.id(series).0).collect();
+    let planned = world.rewriter.read(BASE, &series).unwrap();
+    let mut asked: Vec<_> = gets_of_new_cells(&planned)
+        .iter()
+        .map(|get| (get.rows.len(), get.columns.0.iter().map(|family| family.qualifiers.len()).sum::<usize>()))
+        .collect();
+    asked.sort_unstable();
+    assert_eq!(asked, [(1, 1), (2, 1)]);
+    let put = world.rewriter.put(planned).unwrap();
+    assert_eq!(world.rewriter.seen(put).unwrap().len(), 3);
+}
+
 #[test]
 fn a_row_waits_for_its_hours_end() {
     let world = World::with_two_points();
