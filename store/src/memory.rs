@@ -1,5 +1,10 @@
 //! The reference store: sorted maps in memory, simple enough to be seen to be right. Every other store is measured
-//! against it, and `serve --store memory` runs on it. Nothing survives the process.
+//! against it, and `serve --store memory`, which is for trying things out, runs on it. Nothing survives the process, and memory
+//! is the only bound: nothing is refused as there is too much.
+//!
+//! A table is compacted as a whole by the change after which as many cells were put as the compaction before left, so that
+//! versions in excess, tombstones and what TTL took are at most about as much as what is read. A minor compaction keeps
+//! tombstones. There are no files: a flush does nothing.
 //!
 //! One lock a table, so each row change is atomic and each batch of a scan is of one moment. What a reader sees is
 //! decided by [`RowReader`](crate::RowReader), not here. The fold hook is not run.
@@ -156,7 +161,11 @@ impl MemoryStore {
         let written = self.table(table).and_then(|table| {
             let now = self.clock.now();
             let settings = write::Settings { value_bytes_max: self.value_bytes_max, triggers: &self.triggers };
-            write(write::Writer::begin(&table, &self.counters, now, settings)?)
+            let written = write(write::Writer::begin(&table, &self.counters, now, settings)?);
+            if table.is_compaction_due() {
+                table.compact(Compaction::Major, now, self.purge_delay_ms);
+            }
+            written
         });
         Pending::ready(written)
     }
@@ -356,11 +365,7 @@ impl Store for MemoryStore {
     }
 
     fn compact(&self, table: &TableName, compaction: Compaction) -> Result<()> {
-        let table = self.table(table)?;
-        // A minor one may drop what no reader sees, and need not: kept, it is there for raw reads.
-        if compaction == Compaction::Major {
-            table.compact(compaction, self.clock.now(), self.purge_delay_ms);
-        }
+        self.table(table)?.compact(compaction, self.clock.now(), self.purge_delay_ms);
         Ok(())
     }
 }

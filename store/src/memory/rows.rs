@@ -63,6 +63,11 @@ impl FamilyCells {
         self.0.insert(key, data);
     }
 
+    /// Cells, seen or not.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Bytes of qualifiers and values.
     pub(super) fn data_bytes(&self) -> u64 {
         self.0.iter().map(|(key, data)| (key.qualifier.len() + data.value.len()) as u64).sum()

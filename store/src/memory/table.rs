@@ -14,11 +14,16 @@ use crate::{
     Timestamp, TruncatedRegions, no_split,
 };
 
+/// A table is not compacted by itself before so many cells were put.
+const CELLS_PUT_MIN: u64 = 1 << 16;
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Table {
     /// Guards everything of the table; rank 2, after the store's list of tables.
     pub(super) state: RwLock<State>,
+    /// Cells that may be put before it is compacted by itself. Relaxed: it is changed with `state` held.
+    cells_to_put: AtomicU64,
     /// Sorted by start. Guards which regions there are; rank 3, held for a moment.
     regions: RwLock<Vec<Arc<Region>>>,
 }
@@ -59,6 +64,7 @@ impl Table {
         let starts = std::iter::once(Bytes::new()).chain(splits.iter().cloned());
         Ok(Self {
             state: RwLock::new(State { descriptor, serves, rows: Rows::new() }),
+            cells_to_put: AtomicU64::new(CELLS_PUT_MIN),
             regions: RwLock::new(starts.map(|start| Region::new(start, next_region)).collect()),
         })
     }
@@ -136,6 +142,13 @@ impl Table {
             }
         }
         rows.retain(|_, row| !row.is_empty());
+        let kept = rows.values().flat_map(|row| row.values()).map(FamilyCells::len).sum::<usize>() as u64;
+        self.cells_to_put.store(kept.max(CELLS_PUT_MIN), Ordering::Relaxed);
+    }
+
+    /// Whether so much was put since the last compaction that most of it may be dropped.
+    pub(super) fn is_compaction_due(&self) -> bool {
+        self.cells_to_put.load(Ordering::Relaxed) == 0
     }
 
     pub(super) fn regions(&self) -> Vec<RegionInfo> {
@@ -164,8 +177,10 @@ impl Table {
             .collect()
     }
 
-    /// Counts a change of a row.
-    pub(super) fn count_write(&self, row: &[u8]) {
+    /// Counts a change of a row by so many cells.
+    pub(super) fn count_write(&self, row: &[u8], cells: usize) {
+        let left = self.cells_to_put.load(Ordering::Relaxed).saturating_sub(cells as u64);
+        self.cells_to_put.store(left, Ordering::Relaxed);
         let regions = read(&self.regions);
         if let Some(region) = regions.get(region_of(&regions, row)) {
             region.writes_count.fetch_add(1, Ordering::Relaxed);

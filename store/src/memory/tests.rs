@@ -69,6 +69,47 @@ fn filters_seek_across_locks() {
     }
 }
 
+fn raw_cells(store: &MemoryStore, table: &TableName) -> usize {
+    let scan = Scan { raw: true, versions: u32::MAX, ..Scan::all() };
+    let mut scanner = store.scan(table, scan).unwrap();
+    std::iter::from_fn(|| scanner.next_wait()).map(|batch| batch.unwrap().cells_count()).sum()
+}
+
+/// A server that runs on it for days, as one whose counters are changed all the time.
+#[test]
+fn versions_and_tombstones_do_not_grow_without_bound() {
+    let (clock, store, table) = store();
+    for change in 0..200_000 {
+        clock.set(Timestamp(1000 + change));
+        let mut batch = MutationBatch::default();
+        let mut row = batch.row(format!("r{}", change % 10).as_bytes()).unwrap();
+        if change % 2 == 0 {
+            row.delete_column(b"f", b"q", None).unwrap();
+        } else {
+            row.put(b"f", b"q", None, b"v").unwrap();
+        }
+        assert!(store.apply(&table, batch).wait().unwrap().failed.is_empty());
+    }
+    let raw = raw_cells(&store, &table);
+    assert!(raw < 70_000, "{raw}");
+    assert_eq!(store.scan(&table, Scan::all()).unwrap().next_wait().unwrap().unwrap().len(), 5);
+}
+
+#[test]
+fn a_minor_compaction_drops_versions_in_excess() {
+    let (_, store, table) = store();
+    for time in 1..=5 {
+        put(&store, &table, "r", "q", Some(time), "v");
+    }
+    let mut batch = MutationBatch::default();
+    batch.row(b"r").unwrap().delete_column(b"f", b"p", Some(Timestamp(1))).unwrap();
+    assert!(store.apply(&table, batch).wait().unwrap().failed.is_empty());
+    store.compact(&table, Compaction::Minor).unwrap();
+    assert_eq!(raw_cells(&store, &table), 3 + 1);
+    store.compact(&table, Compaction::Major).unwrap();
+    assert_eq!(raw_cells(&store, &table), 3);
+}
+
 #[test]
 fn values_over_the_bound_are_refused_alone() {
     let (_, store, table) = store();

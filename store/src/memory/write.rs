@@ -144,7 +144,7 @@ impl<'a> Writer<'a> {
             return;
         }
         let seq = self.counters.next_seq();
-        self.table.count_write(row);
+        self.table.count_write(row, changes.len());
         let State { descriptor, rows, .. } = &mut *self.state;
         let cells = rows.entry(Bytes::copy_from_slice(row)).or_default();
         for (name, key, kind, value) in changes {
