@@ -5,6 +5,7 @@
 //! record with the change, so that no crash parts the two (rule S-IDX-6).
 
 use std::fmt::Debug;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -75,12 +76,12 @@ pub struct Guards {
 impl Guards {
     /// What a table's attributes ask for.
     ///
-    /// Cost: two look-ups in the table's attributes where there is nothing.
+    /// Cost: two look-ups in the table's attributes where there is nothing, and no allocation.
     ///
     /// # Errors
     /// `Invalid`: a constraint that does not read, a trigger that is not registered.
     pub fn of(table: &TableDescriptor, registered: &[Arc<dyn Trigger>]) -> Result<Self> {
-        let keys = table.attributes.range(CONSTRAINT.to_owned()..);
+        let keys = table.attributes.range::<str, _>((Bound::Included(CONSTRAINT), Bound::Unbounded));
         let keys = keys.take_while(|(key, _)| key.starts_with(CONSTRAINT));
         let constraints = keys.map(|(key, text)| Constraint::parse(key, text)).collect::<Result<_>>()?;
         let names = table.attributes.get(TRIGGERS).map_or("", String::as_str);
