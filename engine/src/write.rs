@@ -179,6 +179,9 @@ impl Core {
         for (index, row) in batch.rows().enumerate() {
             let _row = table.row_locks().own(row.key());
             let shape = table.shape();
+            // Files are read below with this held, and freezes wait for that. A trigger is told the change's time, which must be
+            // taken with it held; and what a tombstone over the newest version is over must be in its column until the change is
+            // in the memtables, where a freeze could begin a fold of the row. Neither is on the road of points.
             let _changing = self.begin_change();
             let stamp = self.stamp();
             let mut more = MutationBatch::new(batch.durability());
