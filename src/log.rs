@@ -1,17 +1,18 @@
 //! Log lines on standard error: text on a terminal, JSON otherwise; a line repeated without end is
-//! cut to a few a second. The last lines stay in memory too.
+//! cut to a few a second. The last lines stay in memory too. A server waits for nobody who reads them.
 //!
 //! Fields come from clients: the formatters escape control characters, so no name can forge a line.
 
 mod recent;
+mod writer;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::HashMap;
-use std::io::{IsTerminal, Stderr};
+use std::io::{IsTerminal, Write as _};
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tracing::callsite::Identifier;
 use tracing::level_filters::LevelFilter;
@@ -28,11 +29,18 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 use crate::config::{Log, LogFormat};
 use crate::exit::Failure;
 use recent::Recent;
+use writer::Line;
 
 pub(crate) use recent::lines;
+pub(crate) use writer::{lost, write_apart};
 
 /// Lines that one place in the code may write in one second.
 const LINES_PER_SECOND_MAX: u32 = 20;
+
+/// How long an end of the process waits for a reader of its lines.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a panic waits: it may be the last that is heard of the process.
+const PANIC_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The parts of the program that log, as a filter names them.
 pub(crate) const PARTS: &[&str] = &[
@@ -89,6 +97,15 @@ fn panicked(panic: &PanicHookInfo<'_>) {
     let payload = panic.payload();
     let message = payload.downcast_ref::<&str>().copied().or(payload.downcast_ref::<String>().map(String::as_str));
     tracing::error!(thread = thread.name(), place, backtrace, "panic: {}", message.unwrap_or("without a message"));
+    writer::flush(PANIC_PATIENCE);
+}
+
+/// Says why the process ends, if it failed, behind all lines of the log. Returns when they are written, or nobody reads them.
+pub(crate) fn end(failure: Option<&Failure>) {
+    let line = failure.map(|failure| format!("basalt: {failure}\n")).unwrap_or_default();
+    // Nobody can be told that standard error is gone.
+    Line.write_all(line.as_bytes()).unwrap_or_default();
+    writer::flush(END_PATIENCE);
 }
 
 /// What `log.level` lets through.
@@ -111,8 +128,8 @@ pub(crate) fn levels(config: &Log) -> Result<EnvFilter, Failure> {
 }
 
 /// Writes lines to standard error.
-fn to_stderr<S>() -> fmt::Layer<S, DefaultFields, Format, fn() -> Stderr> {
-    fmt::layer().with_writer(std::io::stderr as fn() -> Stderr).with_target(false)
+fn to_stderr<S>() -> fmt::Layer<S, DefaultFields, Format, fn() -> Line> {
+    fmt::layer().with_writer((|| Line) as fn() -> Line).with_target(false)
 }
 
 /// Sets the level of the whole program, or of one of its [`PARTS`]; gives the level's name.

@@ -41,7 +41,6 @@ mod store;
 mod telnet;
 mod version;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// What a request or a batch takes is given back soon and taken again: glibc's allocator gives it to the system in between, and each
@@ -50,12 +49,7 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    match cli::run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // Nobody can be told that standard error is gone.
-            writeln!(std::io::stderr(), "basalt: {failure}").unwrap_or_default();
-            failure.exit.into()
-        }
-    }
+    let ended = cli::run();
+    log::end(ended.as_ref().err());
+    ended.map_or_else(|failure| failure.exit.into(), |()| ExitCode::SUCCESS)
 }

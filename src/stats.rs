@@ -10,6 +10,7 @@ use basalt_schema::UidKind;
 use tokio::task::block_in_place;
 
 use crate::app::App;
+use crate::log;
 use crate::proc::{self, Thread, ThreadState};
 
 /// One number: `tsd.` and its name, tags, value.
@@ -138,6 +139,8 @@ impl Stats {
         self.put("http.query.exceptions", NO_TAG, metrics.queries_failed.get());
         self.put("http.query.success", NO_TAG, metrics.queries_ok.get());
         self.put("query.count", ("type", "running"), metrics.queries_running.get());
+        self.put("log.lines", ("type", "suppressed"), log::suppressed());
+        self.put("log.lines", ("type", "lost"), log::lost());
     }
 
     /// UIDs. The caches are bounded and their hits are not counted, since counting would cost as much as a look.

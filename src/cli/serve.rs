@@ -85,6 +85,7 @@ impl Serve {
 /// What kept it from serving, with its exit code.
 pub(super) fn run(config: Config) -> Result<(), Failure> {
     log::start(&config.log)?;
+    log::write_apart()?;
     for warning in config.warnings().iter().chain(&store::warnings(&config)) {
         tracing::warn!("{warning}");
     }

@@ -1,6 +1,7 @@
 //! `basalt serve`: start, routing, errors, bounds, end.
 
 use std::io::{Read, Write};
+use std::path::Path;
 
 use crate::daemon::{Daemon, run};
 
@@ -27,6 +28,33 @@ fn a_silent_connection_does_not_hold_up_the_end() {
     idle_telnet.read_exact(&mut [0; 9]).unwrap();
     assert_eq!(daemon.terminate().code(), Some(0));
     assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0);
+}
+
+/// Standard error is a pipe that was full before the start: no line of the log gets out before somebody reads.
+#[test]
+fn nobody_waits_for_who_reads_the_log() {
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&vec![b'x'; 64 << 10]).unwrap();
+    let mut command = Daemon::command(Path::new("basalt-data"), "memory");
+    command.args(["--log-level", "debug"]).stderr(writer.try_clone().unwrap());
+    let daemon = Daemon::spawn(command);
+    for _ in 0..50 {
+        // A TLS handshake is told in the log.
+        daemon.connect().write_all(&[0x16]).unwrap();
+        assert_eq!(daemon.get("/api/version").status, 200);
+    }
+    assert_eq!(daemon.terminate().code(), Some(0));
+
+    let mut command = Daemon::command(Path::new("basalt-data"), "memory");
+    command.stderr(writer);
+    let daemon = Daemon::spawn(command);
+    let reading = std::thread::spawn(move || {
+        let mut said = String::new();
+        reader.read_to_string(&mut said).map(|_| said)
+    });
+    assert_eq!(daemon.terminate().code(), Some(0));
+    let said = reading.join().unwrap().unwrap();
+    assert!(said.contains("stopped cleanly"), "the last lines come out where they are read: {said}");
 }
 
 #[test]
