@@ -39,6 +39,7 @@ mod server;
 mod stats;
 mod store;
 mod telnet;
+mod threads;
 mod version;
 
 use std::process::ExitCode;

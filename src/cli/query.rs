@@ -12,6 +12,7 @@ use super::{ToolSources, java, print};
 use crate::app::query_limits;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::threads;
 
 /// `basalt query`.
 #[derive(Debug, Args)]
@@ -44,6 +45,7 @@ impl QueryTool {
         }
         let config = self.sources.load()?;
         let words = Words::parse(&self.words, &config)?;
+        threads::start_pool()?;
         with_folder(&config, |opened| {
             let engine = QueryEngine::new(Arc::clone(&opened.schema), options(&config)?, query_limits(&config));
             let request = QueryRequest {

@@ -12,7 +12,7 @@ use crate::config::{Config, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
 use crate::server::{Awaited, Server};
 use crate::version::VERSION;
-use crate::{auth, descriptors, limits, log, preflight, store};
+use crate::{auth, descriptors, limits, log, preflight, store, threads};
 
 /// `basalt serve`.
 #[derive(Debug, Args)]
@@ -106,6 +106,7 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
         );
     }
     preflight::check(&config)?;
+    threads::check(config.server.worker_threads)?;
     descriptors::raise(config.server.max_connections);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if config.server.worker_threads > 0 {

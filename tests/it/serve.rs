@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::path::Path;
+use std::process::Command;
 
 use crate::daemon::{Daemon, run};
 
@@ -64,6 +65,19 @@ fn a_port_in_use_is_exit_1_and_one_line() {
     assert_eq!(output.status.code(), Some(1));
     let line = String::from_utf8(output.stderr).unwrap();
     assert!(line.contains("port in use") && line.trim_end().lines().count() == 1, "{line}");
+}
+
+/// Threads that cannot be started are met by panics of those who start them, and later by answers of 500.
+#[test]
+fn a_start_without_room_for_its_threads_is_exit_1_and_names_the_limit() {
+    let served = Daemon::command(Path::new("basalt-data"), "memory");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -v 600000 && exec \"$0\" \"$@\""]).arg(served.get_program()).args(served.get_args());
+    let output = limited.env("BASALT_SERVER__WORKER_THREADS", "256").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let last = said.lines().last().unwrap_or_default();
+    assert!(last.starts_with("basalt: ") && last.contains("`ulimit -v`, now 600000 KiB"), "{said}");
 }
 
 /// `H-ROUTE-V1`, `H-404`.
