@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::aside;
 use crate::exit::Failure;
 use keys::Key;
 
@@ -100,7 +101,7 @@ impl Config {
     fn read_file(&mut self, path: &Path) -> Result<(), Failure> {
         let shown = path.display().to_string();
         let unread = |cause: &dyn std::fmt::Display| Failure::config(format!("cannot read {shown}: {cause}"));
-        let bytes = std::fs::read(path).map_err(|cause| unread(&cause))?;
+        let bytes = aside::read(path).map_err(|cause| unread(&cause))?;
         let extension = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
         if matches!(extension, "conf" | "properties") {
             return opentsdb::apply(self, &bytes, path);

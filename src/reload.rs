@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::app::App;
+use crate::aside;
 use crate::config::Config;
 use crate::exit::Failure;
 
@@ -71,7 +72,7 @@ impl Reloaded {
         if path.is_empty() {
             return Ok(None);
         }
-        let text = std::fs::read_to_string(Path::new(path))
+        let text = aside::read_text(Path::new(path))
             .map_err(|cause| Failure::config(format!("cannot read {path}: {cause}")))?;
         take(&text).map(Some).map_err(|why| Failure::config(format!("{path}: {why}")))
     }

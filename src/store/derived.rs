@@ -4,6 +4,7 @@ use std::path::Path;
 
 use basalt_schema::{Rollup, RollupSettings, Rollups};
 
+use crate::aside;
 use crate::config::Config;
 use crate::exit::Failure;
 
@@ -70,7 +71,7 @@ fn text_of(setting: &str) -> Result<Option<String>, String> {
     match setting.trim() {
         "" => Ok(None),
         path if Path::new(path).extension().is_some_and(|end| end == "json") => {
-            std::fs::read_to_string(path).map(Some).map_err(|cause| format!("cannot read {path}: {cause}"))
+            aside::read_text(Path::new(path)).map(Some).map_err(|cause| format!("cannot read {path}: {cause}"))
         }
         json => Ok(Some(json.to_owned())),
     }
