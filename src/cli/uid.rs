@@ -107,17 +107,24 @@ fn task(words: &[String], ignore_case: bool) -> Result<Task, Failure> {
         ["rename", kind, old, new] => Task::Rename(kind_of(kind)?, old.to_owned(), new.to_owned()),
         ["delete", kind, name] => Task::Delete(kind_of(kind)?, name.to_owned()),
         ["fsck", ref rest @ ..] => {
+            if let Some(word) = rest.iter().find(|word| !["fix", "delete_unknown"].contains(word)) {
+                return Err(usage(&format!("fsck takes `fix` and `delete_unknown`, not `{word}`")));
+            }
             Task::Fsck(UidFsckOptions { fix: rest.contains(&"fix"), delete_unknown: rest.contains(&"delete_unknown") })
         }
-        ["metasync", ..] => Task::MetaSync,
-        ["metapurge", ..] => Task::MetaPurge,
-        ["treesync", ..] => Task::TreeSync,
-        ["treepurge", id, ref rest @ ..] => {
-            let id = id.parse().ok().and_then(|id| TreeId::new(id).ok());
-            let id = id.ok_or_else(|| usage("a tree has a number from 1 to 65535"))?;
-            Task::TreePurge(id, rest.first().is_some_and(|word| word.eq_ignore_ascii_case("true")))
+        ["metasync"] => Task::MetaSync,
+        ["metapurge"] => Task::MetaPurge,
+        ["treesync"] => Task::TreeSync,
+        ["treepurge", id] => Task::TreePurge(tree(id)?, false),
+        ["treepurge", id, definition] => match definition.to_ascii_lowercase().parse() {
+            Ok(definition) => Task::TreePurge(tree(id)?, definition),
+            Err(_) => {
+                return Err(usage(&format!("treepurge takes `true` or `false` behind the ID, not `{definition}`")));
+            }
+        },
+        ["grep" | "assign" | "rename" | "delete" | "metasync" | "metapurge" | "treesync" | "treepurge", ..] => {
+            return Err(usage("wrong number of arguments"));
         }
-        ["grep" | "assign" | "rename" | "delete" | "treepurge", ..] => return Err(usage("wrong number of arguments")),
         [text] => Task::Find(None, text.to_owned()),
         [kind, text] => Task::Find(Some(kind_of(kind)?), text.to_owned()),
         _ => return Err(usage("wrong number of arguments")),
@@ -126,6 +133,11 @@ fn task(words: &[String], ignore_case: bool) -> Result<Task, Failure> {
 
 fn usage(line: &str) -> Failure {
     Failure::new(Exit::Usage, format!("uid: {line}; see `basalt uid --help`"))
+}
+
+fn tree(word: &str) -> Result<TreeId, Failure> {
+    let id = word.parse().ok().and_then(|id| TreeId::new(id).ok());
+    id.ok_or_else(|| usage("a tree has a number from 1 to 65535"))
 }
 
 fn kind_of(word: &str) -> Result<UidKind, Failure> {
@@ -294,5 +306,34 @@ pub(super) fn level(severity: Severity) -> &'static str {
         Severity::Info => "INFO ",
         Severity::Warning => "WARN ",
         Severity::Error => "ERROR",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A word that is passed over is a wish that nobody fulfils: `uid fsck fiks` would mend nothing.
+    #[test]
+    fn a_word_that_is_not_known_is_refused() {
+        let read = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            task(&words, false)
+        };
+        for line in ["fsck", "fsck fix delete_unknown", "metasync", "treepurge 1 true", "treepurge 1 FALSE"] {
+            assert!(read(line).is_ok(), "{line}");
+        }
+        let wrong = [
+            "fsck fiks",
+            "fsck fix all",
+            "metasync x",
+            "metapurge x",
+            "treesync x",
+            "treepurge 1 yes",
+            "treepurge 1 true x",
+        ];
+        for line in wrong {
+            assert_eq!(read(line).unwrap_err().exit, Exit::Usage, "{line}");
+        }
     }
 }
