@@ -40,6 +40,7 @@ mod stats;
 mod store;
 mod telnet;
 mod threads;
+mod told;
 mod version;
 
 use std::process::ExitCode;

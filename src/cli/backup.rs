@@ -13,6 +13,7 @@ use super::{Sources, print};
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
 use crate::store::{Plain, refused};
+use crate::told::{Told, meanwhile};
 
 /// `basalt backup`.
 #[derive(Debug, Args)]
@@ -44,7 +45,10 @@ impl Backup {
             let target = std::path::absolute(&self.target)
                 .map_err(|cause| Failure::new(Exit::Failure, format!("cannot name the target: {cause}")))?;
             let mut out = BufWriter::new(std::io::stdout().lock());
-            return Server::at(url)?.ask("/store/backup", target.as_os_str().as_encoded_bytes(), &mut out);
+            let server = Server::at(url)?;
+            return meanwhile("the server takes the backup", || {
+                server.ask("/store/backup", target.as_os_str().as_encoded_bytes(), &mut out)
+            });
         }
         let config = self.sources.load()?;
         check_folder(&config.store.data_dir, BY_FLAG)?;
@@ -56,9 +60,9 @@ impl Backup {
 
     fn take(&self, plain: &Plain) -> Result<BackedUp, Failure> {
         let engine = plain.engine().ok_or_else(|| Failure::config("only the embedded store can be backed up"))?;
-        let bar = bar();
-        let done = engine.backup(&self.target, &mut |progress| show(&bar, &progress));
-        bar.finish_and_clear();
+        let mut shown = Shown::new("backed up");
+        let done = engine.backup(&self.target, &mut |progress| shown.tell(&progress));
+        drop(shown);
         done.map_err(|cause| refused(&cause))
     }
 }
@@ -92,9 +96,9 @@ impl Restore {
         }
         let absent = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
         let made: Vec<&Path> = self.target.ancestors().take_while(absent).collect();
-        let bar = bar();
-        let done = basalt_engine::restore(&OsFs, &self.backup, &self.target, &mut |progress| show(&bar, &progress));
-        bar.finish_and_clear();
+        let mut shown = Shown::new("restored");
+        let done = basalt_engine::restore(&OsFs, &self.backup, &self.target, &mut |progress| shown.tell(&progress));
+        drop(shown);
         if done.is_err() {
             // Only folders that are empty go; the first that is not keeps those around it.
             made.iter().try_for_each(std::fs::remove_dir).unwrap_or_default();
@@ -113,18 +117,54 @@ pub(crate) fn backed_up(done: &BackedUp, target: &Path) -> String {
     format!("backed up {files_count} files, {bytes} bytes, up to change {sequence}, into {}\n", target.display())
 }
 
-/// A bar of bytes, for a terminal.
-pub(super) fn bar() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
-    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+/// How far work on files is, of which it tells: a bar of bytes on a terminal, else lines.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// What was done with the files.
+    done: &'static str,
+    bar: ProgressBar,
+    told: Told,
 }
 
-/// Moves a bar.
-pub(super) fn show(bar: &ProgressBar, progress: &Progress<'_>) {
-    bar.set_length(progress.bytes_total);
-    bar.set_position(progress.bytes_done);
-    bar.set_message(progress.file.to_owned());
+impl Shown {
+    /// Work that begins.
+    pub(super) fn new(done: &'static str) -> Self {
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { done, bar, told: Told::new() }
+    }
+
+    /// A file more is done.
+    pub(super) fn tell(&mut self, progress: &Progress<'_>) {
+        self.bar.set_length(progress.bytes_total);
+        self.bar.set_position(progress.bytes_done);
+        self.bar.set_message(progress.file.to_owned());
+        self.told.tell(|| line(self.done, progress));
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn line(done: &str, progress: &Progress<'_>) -> String {
+    let Progress { file, bytes_done, bytes_total } = progress;
+    let part = bytes_done.saturating_mul(100).checked_div(*bytes_total).unwrap_or(100);
+    format!("{part} %, {bytes_done} of {bytes_total} bytes {done}, the last of {file}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_how_far_it_is() {
+        let progress = Progress { file: "sst-1.sst", bytes_done: 30, bytes_total: 90 };
+        assert_eq!(line("proved", &progress), "33 %, 30 of 90 bytes proved, the last of sst-1.sst");
+        let empty = Progress { file: "sst-1.sst", bytes_done: 0, bytes_total: 0 };
+        assert!(line("proved", &empty).starts_with("100 %"));
+    }
 }

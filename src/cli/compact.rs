@@ -11,6 +11,7 @@ use super::folder::{failed, with_folder};
 use super::{Sources, print};
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
+use crate::told::meanwhile;
 
 /// How often the bar's clock moves.
 const TICK: Duration = Duration::from_millis(500);
@@ -70,7 +71,9 @@ impl Compact {
         bar.enable_steady_tick(TICK);
         for table in wanted {
             bar.set_message(table.clone());
-            let told = compact(&table).inspect_err(|_| bar.finish_and_clear())?;
+            let done = bar.position();
+            let at = format!("compacting `{table}`, {done} tables done");
+            let told = meanwhile(&at, || compact(&table)).inspect_err(|_| bar.finish_and_clear())?;
             bar.suspend(|| print(&told))?;
             bar.inc(1);
         }

@@ -13,6 +13,7 @@ use super::uid::level;
 use super::words::Words;
 use super::{ToolSources, print};
 use crate::exit::{Exit, Failure};
+use crate::told::Told;
 
 /// `basalt fsck`.
 #[derive(Debug, Args)]
@@ -90,7 +91,12 @@ impl FsckTool {
             let schema = &*opened.schema;
             let mut fsck = schema.row_fsck(self.options(first_write_wins));
             let bar = ProgressBar::no_length().with_style(style());
-            let mut check = |rows: &[RowView<'_>]| check(schema, &mut fsck, rows, &bar);
+            let mut told = Told::new();
+            let mut check = |rows: &[RowView<'_>]| {
+                check(schema, &mut fsck, rows, &bar)?;
+                told.tell(|| format!("{} rows checked", fsck.counts().rows));
+                Ok(())
+            };
             match &words {
                 None => batches(schema, Scan::all(), &mut |batch| check(&batch.rows().collect::<Vec<_>>()))?,
                 Some(words) => words

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use basalt_engine::{FileKind, Folder, Loss};
 use clap::Args;
 
-use super::backup::{bar, show};
+use super::backup::Shown;
 use super::folder::{BY_FLAG, check_folder};
 use super::{Sources, print};
 use crate::exit::{Exit, Failure};
@@ -31,9 +31,9 @@ pub(super) struct Verify {
 impl Verify {
     pub(super) fn run(self) -> Result<(), Failure> {
         let folder = open(&self.sources)?;
-        let bar = bar();
-        let files = folder.audit(true, &mut |progress| show(&bar, &progress));
-        bar.finish_and_clear();
+        let mut shown = Shown::new("read");
+        let files = folder.audit(true, &mut |progress| shown.tell(&progress));
+        drop(shown);
         let files = files.map_err(|cause| refused(&cause))?;
         let mut text = String::new();
         let mut damaged = 0;
@@ -80,9 +80,9 @@ pub(super) struct Repair {
 impl Repair {
     pub(super) fn run(self) -> Result<(), Failure> {
         let folder = open(&self.sources)?;
-        let bar = bar();
-        let done = folder.repair(self.fix, &mut |progress| show(&bar, &progress));
-        bar.finish_and_clear();
+        let mut shown = Shown::new("read");
+        let done = folder.repair(self.fix, &mut |progress| shown.tell(&progress));
+        drop(shown);
         let done = done.map_err(|cause| refused(&cause))?;
         let mut text = String::new();
         for loss in &done.losses {

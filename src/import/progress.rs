@@ -1,7 +1,7 @@
 //! How far an import is: outcomes put in order, counted, shown, and remembered when they are durable.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,12 @@ use super::resume::Resume;
 use super::source::Source;
 use super::{Job, Refused, Stored, Sum, Target};
 use crate::exit::{Exit, Failure};
+use crate::told::Told;
 
 /// Refused lines that are shown when they are skipped.
 const SHOWN_MAX: u64 = 10;
 /// How often progress is made durable and remembered.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
-
-/// How often progress is told where there is no terminal to show a bar on.
-const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// What became of a block.
 #[derive(Debug)]
@@ -47,8 +45,7 @@ pub(super) struct Progress<'a> {
     /// Lines of the file stored and not yet remembered.
     lines: Option<u64>,
     bar: ProgressBar,
-    /// When a line was last told; none on a terminal.
-    told: Option<Instant>,
+    told: Told,
 }
 
 impl<'a> Progress<'a> {
@@ -70,7 +67,7 @@ impl<'a> Progress<'a> {
             head: Vec::new(),
             lines: None,
             bar: ProgressBar::hidden(),
-            told: (!std::io::stderr().is_terminal()).then(Instant::now),
+            told: Told::new(),
         })
     }
 
@@ -92,7 +89,8 @@ impl<'a> Progress<'a> {
     pub(super) fn close(&mut self, target: &dyn Target) -> Result<(), Failure> {
         self.bar.finish();
         self.checkpoint(target)?;
-        self.tell(Duration::ZERO);
+        let line = self.line();
+        self.told.tell_now(|| line);
         Ok(())
     }
 
@@ -106,22 +104,18 @@ impl<'a> Progress<'a> {
         if self.checkpointed.elapsed() >= CHECKPOINT_EVERY {
             self.checkpoint(target)?;
         }
-        self.tell(TELL_EVERY);
+        let line = self.line();
+        self.told.tell(|| line);
         self.hold_back();
         Ok(())
     }
 
-    /// Tells on standard error how far the file is, where there is no terminal and the last time is `age` ago.
-    fn tell(&mut self, age: Duration) {
-        if self.told.is_none_or(|told| told.elapsed() < age) {
-            return;
-        }
-        self.told = Some(Instant::now());
+    /// How far the file is.
+    fn line(&self) -> String {
         let (path, sum) = (self.path.display(), self.sum());
         let part = self.bar.length().filter(|length| *length > 0);
         let part = part.map_or_else(String::new, |length| format!("{} %, ", self.bar.position() * 100 / length));
-        let line = format!("{path}: {part}{} points stored, {:.0} points/s", sum.stored, sum.rate());
-        writeln!(std::io::stderr(), "{line}").unwrap_or_default();
+        format!("{path}: {part}{} points stored, {:.0} points/s", sum.stored, sum.rate())
     }
 
     /// Makes durable what is stored, then remembers it; last, so that what ended the import is sent again.

@@ -1,9 +1,9 @@
 //! How far a copy is: remembered in a small file, and told.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::digest::Digest;
 use crate::aside::replace;
 use crate::exit::{Exit, Failure};
-
-/// How often progress is told where there is no terminal to show it on.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+use crate::told;
 
 /// How far one table is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,8 +119,7 @@ impl Memory {
 #[derive(Debug)]
 pub(super) struct Shown {
     bar: ProgressBar,
-    /// When a line was last told; none on a terminal.
-    told: Option<Instant>,
+    told: told::Told,
     began: Instant,
     rows: u64,
 }
@@ -133,7 +130,7 @@ impl Shown {
         let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
         let bar = if is_terminal { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        Self { bar, told: (!is_terminal).then(Instant::now), began: Instant::now(), rows: 0 }
+        Self { bar, told: told::Told::new(), began: Instant::now(), rows: 0 }
     }
 
     /// So many more rows are done.
@@ -141,17 +138,9 @@ impl Shown {
         self.rows += rows;
         let rate = u128::from(self.rows) * 1000 / self.began.elapsed().as_millis().max(1);
         let line = format!("{doing}: region {} of {}, {} rows in all, {rate} rows/s", regions.0, regions.1, self.rows);
-        match &mut self.told {
-            None => {
-                self.bar.set_message(line);
-                self.bar.tick();
-            }
-            Some(told) if told.elapsed() >= TELL_EVERY => {
-                *told = Instant::now();
-                writeln!(std::io::stderr(), "{line}").unwrap_or_default();
-            }
-            Some(_) => {}
-        }
+        self.bar.set_message(line.clone());
+        self.bar.tick();
+        self.told.tell(|| line);
     }
 }
 

@@ -1,0 +1,93 @@
+//! How far a long run is, as lines on standard error where there is no terminal to show a bar on.
+
+use std::io::{IsTerminal as _, Write as _, stderr};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+/// How often a line is told.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// When a line was last told, or when the run began; none on a terminal.
+#[derive(Debug)]
+pub(crate) struct Told(Option<Instant>);
+
+impl Told {
+    /// A run that begins.
+    pub(crate) fn new() -> Self {
+        Self((!stderr().is_terminal()).then(Instant::now))
+    }
+
+    /// Tells a line if the last one was told long enough ago.
+    pub(crate) fn tell(&mut self, line: impl FnOnce() -> String) {
+        if self.is_due(TELL_EVERY, Instant::now()) {
+            say(&line());
+        }
+    }
+
+    /// Tells a line whenever the last one was told, as at the end of a part.
+    pub(crate) fn tell_now(&mut self, line: impl FnOnce() -> String) {
+        if self.is_due(Duration::ZERO, Instant::now()) {
+            say(&line());
+        }
+    }
+
+    /// Whether a line is to be told; if so it counts as told.
+    fn is_due(&mut self, every: Duration, now: Instant) -> bool {
+        let is_due = self.0.is_some_and(|told| now.saturating_duration_since(told) >= every);
+        if is_due {
+            self.0 = Some(now);
+        }
+        is_due
+    }
+}
+
+/// Does work that does not tell how far it is, and tells now and then how long it has been at it.
+pub(crate) fn meanwhile<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    if stderr().is_terminal() {
+        return work();
+    }
+    let began = Instant::now();
+    let (done, is_done) = sync_channel::<()>(0);
+    std::thread::scope(|scope| {
+        let tell = move || {
+            while is_done.recv_timeout(TELL_EVERY) == Err(RecvTimeoutError::Timeout) {
+                say(&format!("{what}: since {} s", began.elapsed().as_secs()));
+            }
+        };
+        // Where no thread can be started the work is done all the same.
+        let telling = std::thread::Builder::new().spawn_scoped(scope, tell);
+        let answer = work();
+        drop((done, telling));
+        answer
+    })
+}
+
+fn say(line: &str) {
+    // Nobody can be told that standard error is gone.
+    writeln!(stderr(), "{line}").unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_told_every_ten_seconds_and_none_on_a_terminal() {
+        let began = Instant::now();
+        let mut told = Told(Some(began));
+        let mut at = |seconds| told.is_due(TELL_EVERY, began + Duration::from_secs(seconds));
+        assert_eq!(
+            [at(0), at(9), at(10), at(11), at(19), at(35), at(44), at(45)],
+            [false, false, true, false, false, true, false, true]
+        );
+        assert!(told.is_due(Duration::ZERO, began), "at the end of a part");
+        assert!(!Told(None).is_due(TELL_EVERY, began + Duration::from_hours(1)));
+    }
+
+    #[test]
+    fn work_is_done_and_not_waited_for_any_longer() {
+        let began = Instant::now();
+        assert_eq!(meanwhile("a count", || 1 + 1), 2);
+        assert!(began.elapsed() < TELL_EVERY);
+    }
+}
