@@ -16,12 +16,17 @@ const BLOCK_BYTES: usize = 512 << 10;
 /// Bytes by which a file is told from another: some fifty points.
 const HEAD_BYTES: usize = 4 << 10;
 
+/// What some editors put before a text in UTF-8; it is no part of the first line.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// A file under way.
 pub(super) struct Source {
     shown: String,
     reader: Box<dyn Read>,
     /// Read and not yet given.
     rest: Vec<u8>,
+    /// Whether something was read.
+    begun: bool,
     ended: bool,
     /// Lines given so far, blank ones included.
     lines: u64,
@@ -48,7 +53,7 @@ impl Source {
         let mut counted = BufReader::new(Counted { raw, bytes: Arc::clone(&bytes_read) });
         let gzipped = counted.fill_buf().map_err(fail)?.starts_with(&[0x1f, 0x8b]);
         let reader: Box<dyn Read> = if gzipped { Box::new(MultiGzDecoder::new(counted)) } else { Box::new(counted) };
-        Ok(Self { shown, reader, rest: Vec::new(), ended: false, lines: 0, bytes_all, bytes_read })
+        Ok(Self { shown, reader, rest: Vec::new(), begun: false, ended: false, lines: 0, bytes_all, bytes_read })
     }
 
     /// Bytes of the file as it lies there; 0 when not known.
@@ -111,6 +116,9 @@ impl Source {
             let read = self.reader.by_ref().take(wanted).read_to_end(&mut self.rest);
             let read = read.map_err(|cause| self.fail(&cause.to_string()))?;
             self.ended = read == 0;
+        }
+        if !std::mem::replace(&mut self.begun, true) && self.rest.starts_with(BYTE_ORDER_MARK) {
+            self.rest.drain(..BYTE_ORDER_MARK.len());
         }
         Ok(())
     }
@@ -185,6 +193,15 @@ mod tests {
             assert_eq!(rest(whole.as_bytes(), u64::MAX), (Vec::new(), lines.len() as u64));
         }
         assert_eq!(rest(b"", 0), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let text = "\u{feff}a 1 1 h=a\n\u{feff}b 1 1 h=a\n";
+        for bytes in [text.as_bytes().to_vec(), gzip(text.as_bytes())] {
+            assert_eq!(rest(&bytes, 0), ("a 1 1 h=a\n\u{feff}b 1 1 h=a\n".into(), 2));
+        }
+        assert_eq!(rest(BYTE_ORDER_MARK, 0), (Vec::new(), 0));
     }
 
     #[test]
