@@ -2,6 +2,7 @@
 
 mod columns;
 mod derived;
+mod folder;
 mod hbase;
 pub(crate) mod series;
 
@@ -20,6 +21,7 @@ use rustix::io::Errno;
 use tokio::sync::watch;
 
 use self::columns::Columns;
+pub(crate) use self::folder::check_target;
 use crate::clock::WallClock;
 use crate::config::{self, Config, StoreKind};
 use crate::exit::{Exit, Failure};

@@ -12,23 +12,23 @@ use super::folder::{BY_FLAG, check_folder};
 use super::{Sources, print};
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
-use crate::store::{Plain, refused};
+use crate::store::{Plain, check_target, refused};
 use crate::told::{Told, meanwhile};
 
 /// `basalt backup`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A backup holds everything up to one change, of all tables and snapshots. Every file is read and
-proved first; on the same disk files are linked, not copied. TARGET must be absent or empty, and is
-no backup before the command says so. With --url a running server takes it while it serves; else the
-folder must be free.
+proved first; on the same disk files are linked, not copied. TARGET must be absent or empty, outside
+of the data folder, and is no backup before the command says so. With --url a running server takes
+it while it serves; else the folder must be free.
 
 Examples:
   basalt backup --url http://127.0.0.1:4242 /backup/monday
   basalt backup --data-dir /var/lib/basalt /backup/monday
 
-Exit codes: 0 done, 1 no such folder, or TARGET holds something, 4 folder in use, 5 damaged data, 75
-disk full.")]
+Exit codes: 0 done, 1 no such folder, or a TARGET that holds something or lies in the folder, 4
+folder in use, 5 damaged data, 75 disk full.")]
 pub(super) struct Backup {
     #[command(flatten)]
     sources: Sources,
@@ -52,6 +52,7 @@ impl Backup {
         }
         let config = self.sources.load()?;
         check_folder(&config.store.data_dir, BY_FLAG)?;
+        check_target(&config, &self.target)?;
         let plain = Plain::open(&config)?;
         let done = self.take(&plain);
         plain.close()?;

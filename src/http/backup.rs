@@ -21,6 +21,7 @@ use super::store::Out;
 use super::stream;
 use crate::app::App;
 use crate::cli::backed_up;
+use crate::store::{check_target, refused};
 
 /// Takes a backup and tells how large it is.
 pub(crate) async fn backup(_: Admin, State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
@@ -35,23 +36,22 @@ pub(crate) async fn backup(_: Admin, State(app): State<Arc<App>>, call: Call) ->
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || {
         let mut out = Out::new(pieces, handle);
-        let told = take(&engine, &target, &mut out);
+        let told = take(&app, &engine, &target, &mut out);
         out.finish(&told);
         drop(seat);
     });
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], axum::body::Body::new(body)).into_response())
 }
 
-fn take(engine: &basalt_engine::Engine, target: &Path, out: &mut Out) -> serde_json::Value {
-    match engine.backup(target, &mut |_| {}) {
+fn take(app: &App, engine: &basalt_engine::Engine, target: &Path, out: &mut Out) -> serde_json::Value {
+    let done = check_target(&app.config, target)
+        .and_then(|()| engine.backup(target, &mut |_| {}).map_err(|cause| refused(&cause)));
+    match done {
         Ok(done) => {
             // Into memory: it cannot fail.
             out.write_all(backed_up(&done, target).as_bytes()).unwrap_or_default();
             json!({"end": false})
         }
-        Err(cause) => {
-            let failure = crate::store::refused(&cause);
-            json!({"exit": failure.exit as u8, "failed": failure.line})
-        }
+        Err(failure) => json!({"exit": failure.exit as u8, "failed": failure.line}),
     }
 }

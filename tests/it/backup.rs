@@ -203,3 +203,20 @@ fn damage_is_told_and_mended() {
     let (code, told) = basalt(&["verify", dir[0], dir[1]]);
     assert_eq!(code, Some(0), "{told}");
 }
+
+/// What takes the data folder would take the backup too.
+#[test]
+fn a_backup_into_the_data_folder_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let daemon = Daemon::start(&data, "embedded", "");
+    let (url, target) = (format!("http://127.0.0.1:{}", daemon.port()), data.join("backups/monday"));
+    let check = |arguments: &[&str]| {
+        let (code, told) = basalt(arguments);
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains("lies in the data folder") && !target.exists(), "{told}");
+    };
+    check(&["backup", "--url", &url, text(&target)]);
+    assert!(daemon.terminate().success());
+    check(&["backup", "--data-dir", text(&data), text(&target)]);
+}
