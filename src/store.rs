@@ -54,6 +54,7 @@ impl Plain {
         let (store, engine): (Arc<dyn Store>, _) = match config.store.kind {
             StoreKind::Memory => (Arc::new(MemoryStore::new(Arc::new(WallClock))), None),
             StoreKind::Embedded => {
+                folder::check_reserve(config)?;
                 schema.fold = Some(HourFold::NAME.into());
                 schema.block_encoding = Tsb1::NAME.into();
                 schema.block_bytes = Tsb1::BLOCK_BYTES;
@@ -321,6 +322,7 @@ fn limits(config: &config::Store) -> Limits {
 /// Exit code 3: what [`Opened::open`] would refuse whatever the store holds.
 pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     let schema = settings(config)?;
+    folder::check_reserve(config)?;
     if config.store.kind == StoreKind::Hbase {
         hbase::check(&config.hbase)?;
     }

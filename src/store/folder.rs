@@ -1,10 +1,34 @@
-//! The data folder as a place: what must not lie in it. Looked at before anything is written.
+//! The data folder as a place: which disk it is on, and what must not lie in it. Looked at before anything is written.
 
 use std::io;
 use std::path::{Path, PathBuf, absolute};
 
-use crate::config::Config;
+use rustix::fs::statvfs;
+
+use crate::config::{Config, StoreKind};
 use crate::exit::{Exit, Failure};
+
+/// Refuses a reserve that the whole disk has no room for: it would be written until the disk is full, again and again.
+///
+/// # Errors
+///
+/// Exit code 3.
+pub(super) fn check_reserve(config: &Config) -> Result<(), Failure> {
+    let reserve = config.store.reserve_bytes;
+    if config.store.kind != StoreKind::Embedded || reserve == 0 {
+        return Ok(());
+    }
+    // Where the disk does not tell, the folder will.
+    let dir = &config.store.data_dir;
+    let Ok(disk) = place(dir).and_then(|there| Ok(statvfs(&there)?)) else { return Ok(()) };
+    let bytes = disk.f_blocks.saturating_mul(disk.f_frsize);
+    if bytes == 0 || reserve < bytes {
+        return Ok(());
+    }
+    let dir = dir.display();
+    let line = format!("setting `store.reserve_bytes`: {reserve} bytes are more than the disk of {dir} has, {bytes}");
+    Err(Failure::config(line))
+}
 
 /// Refuses a target of a backup that lies in the data folder: what takes the folder would take the backup too.
 ///
@@ -37,6 +61,20 @@ mod tests {
         let mut config = Config::default();
         config.store.data_dir = dir.to_path_buf();
         config
+    }
+
+    #[test]
+    fn a_reserve_that_no_disk_has_is_refused_before_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        // Made at the first start.
+        let mut config = config(&folder.path().join("a/b"));
+        check_reserve(&config).unwrap();
+        config.store.reserve_bytes = 1 << 60;
+        let failure = check_reserve(&config).unwrap_err();
+        assert_eq!(failure.exit, Exit::Config);
+        assert!(failure.line.contains("setting `store.reserve_bytes`: 1152921504606846976 bytes"), "{failure}");
+        config.store.kind = StoreKind::Memory;
+        check_reserve(&config).unwrap();
     }
 
     #[test]
