@@ -4,6 +4,8 @@ use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use crate::exit::{Exit, Failure};
 
 /// Where our own tools find the token that they show a server.
@@ -102,6 +104,26 @@ pub(crate) struct Answer {
     pub(crate) closes: bool,
 }
 
+/// An error's answer of a server as a whole.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Refused {
+    error: Refusal,
+}
+
+#[derive(Debug, Deserialize)]
+struct Refusal {
+    message: String,
+    details: Option<String>,
+}
+
+impl Refused {
+    /// What an error's answer says; none if the body is something else.
+    pub(crate) fn told(body: &[u8]) -> Option<String> {
+        let Refusal { message, details } = serde_json::from_slice::<Self>(body).ok()?.error;
+        Some(details.map_or_else(|| message.clone(), |details| format!("{message}: {details}")))
+    }
+}
+
 /// Answers in the order of their requests.
 #[derive(Debug)]
 pub(crate) struct Reader(BufReader<TcpStream>);
@@ -187,7 +209,9 @@ impl Reader {
 impl Answer {
     /// The beginning of what was said, for a person.
     pub(crate) fn said(&self) -> String {
-        String::from_utf8_lossy(&self.body).chars().take(400).collect()
+        let text = Refused::told(&self.body).unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());
+        let advice = if self.status == 401 { "; set BASALT_TOKEN to a token of this server" } else { "" };
+        text.chars().take(400).chain(advice.chars()).collect()
     }
 
     /// Why a request was refused, if it was.
@@ -220,6 +244,18 @@ mod tests {
             server.write_all(said.as_bytes()).unwrap();
             let answer = reader.answer().unwrap();
             assert_eq!((answer.refusal().as_deref(), answer.closes), (refusal, closes));
+        }
+    }
+
+    #[test]
+    fn an_errors_answer_is_told_by_its_message() {
+        for (status, body, expected) in [
+            (401, r#"{"error":{"code":401,"message":"no"}}"#, "401 no; set BASALT_TOKEN to a token of this server"),
+            (413, r#"{"error":{"code":413,"message":"large","details":"9 MB","trace":"t"}}"#, "413 large: 9 MB"),
+            (400, r#"{"failed":1}"#, r#"400 {"failed":1}"#),
+        ] {
+            let answer = Answer { status, body: body.as_bytes().to_vec(), closes: false };
+            assert_eq!(answer.refusal().as_deref(), Some(expected));
         }
     }
 

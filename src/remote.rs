@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure};
-use crate::peer::CONNECT_PATIENCE;
+use crate::peer::{CONNECT_PATIENCE, Refused};
 
 /// The longest last object of an answer.
 const TOLD_BYTES_MAX: usize = 1 << 20;
@@ -48,18 +48,6 @@ struct Told {
     end: Option<bool>,
     exit: Option<u8>,
     failed: Option<String>,
-}
-
-/// An error's answer of the daemon as a whole.
-#[derive(Debug, Deserialize)]
-struct Refused {
-    error: Refusal,
-}
-
-#[derive(Debug, Deserialize)]
-struct Refusal {
-    message: String,
-    details: Option<String>,
 }
 
 impl Server {
@@ -169,15 +157,12 @@ impl Lost {
 
     /// What an answer means that is no success.
     fn refused(address: &str, status: StatusCode, body: &[u8]) -> Self {
-        let Ok(Refused { error }) = serde_json::from_slice(body) else {
+        let Some(told) = Refused::told(body) else {
             return Self::Server(Exit::Failure, format!("{address}: {status}: is this a Basalt server?"));
         };
         let exit = if status == StatusCode::SERVICE_UNAVAILABLE { Exit::TryLater } else { Exit::Failure };
-        let mut line = format!("{address}: {status}: {}", error.message);
-        if let Some(details) = &error.details {
-            line = format!("{line}: {details}");
-        }
-        if status == StatusCode::UNAUTHORIZED || error.message == crate::http::ROLE_TOO_LOW {
+        let mut line = format!("{address}: {status}: {told}");
+        if status == StatusCode::UNAUTHORIZED || told.starts_with(crate::http::ROLE_TOO_LOW) {
             line += "; set BASALT_TOKEN to an administrator's token";
         }
         Self::Server(exit, line)
