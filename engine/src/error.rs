@@ -41,6 +41,15 @@ pub enum Error {
         found: u64,
     },
 
+    /// A file that is named elsewhere is not there.
+    #[error("{} is missing: it had {bytes} bytes", file.display())]
+    Missing {
+        /// The file.
+        file: PathBuf,
+        /// How long it should be.
+        bytes: u64,
+    },
+
     /// A file was written by a later Basalt.
     #[error("{} has format version {found}; this program reads up to {supported}", file.display())]
     Version {
@@ -165,6 +174,7 @@ impl Error {
         match self {
             Error::Io { path: file, .. }
             | Error::Corrupt { file, .. }
+            | Error::Missing { file, .. }
             | Error::Version { file, .. }
             | Error::UnknownCodec { file, .. } => Some(file),
             _ => None,
@@ -207,6 +217,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Corrupt { .. }
+            | Error::Missing { .. }
             | Error::Version { .. }
             | Error::NoManifest { .. }
             | Error::UnknownCodec { .. }

@@ -138,15 +138,16 @@ pub(crate) fn open_file(
 ) -> Result<Sstable> {
     let path = sstable_path(dir, file.id);
     let opened = match fs.open(&path) {
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
-        opened => Some(opened.map_err(Error::io(IoOp::Open, &path))?),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::Missing { file: path, bytes: file.bytes });
+        }
+        opened => opened.map_err(Error::io(IoOp::Open, &path))?,
     };
-    let len = opened.as_ref().map_or(Ok(0), |opened| opened.len());
-    let len = len.map_err(Error::io(IoOp::Len, &path))?;
-    let Some(opened) = opened.filter(|_| len == file.bytes) else {
+    let len = opened.len().map_err(Error::io(IoOp::Len, &path))?;
+    if len != file.bytes {
         let what = "file length";
         return Err(Error::Corrupt { file: path, offset: 0, what, expected: file.bytes, found: len });
-    };
+    }
     Sstable::open(opened, &path, file.id, codecs, Arc::clone(cache))
 }
 

@@ -204,7 +204,7 @@ impl Folder {
                 Ok(Some((table, damage @ Error::Corrupt { .. }))) => {
                     self.repair_file(catalog, file, (&table, damage), fix, repair)?;
                 }
-                Err(damage @ Error::Corrupt { .. }) => {
+                Err(damage @ (Error::Corrupt { .. } | Error::Missing { .. })) => {
                     repair.losses.push(lost(damage, 0, file.bytes));
                     if fix {
                         self.replace(file, None, repair)?;
@@ -357,9 +357,10 @@ impl Catalog {
 }
 
 fn lost(damage: Error, offset: u64, bytes: u64) -> Loss {
-    let (file, offset) = match &damage {
-        Error::Corrupt { file, offset: found, .. } => (file.clone(), if offset == 0 { *found } else { offset }),
-        _ => (PathBuf::new(), offset),
+    let file = damage.file().map(Path::to_path_buf).unwrap_or_default();
+    let offset = match &damage {
+        Error::Corrupt { offset: found, .. } if offset == 0 => *found,
+        _ => offset,
     };
     Loss { file, offset, bytes, cells_count: None, rows: (Bytes::new(), Bytes::new()), damage }
 }

@@ -181,7 +181,7 @@ impl History {
     fn one_life(&mut self, life: &str, steps: u64) -> Told {
         match self.open() {
             Ok(engine) => self.live(&engine, steps).map_err(|what| at(life)(&what))?,
-            Err(error @ Error::Corrupt { .. }) => return Err(at(life)(&error)),
+            Err(error @ (Error::Corrupt { .. } | Error::Missing { .. })) => return Err(at(life)(&error)),
             Err(_) => {}
         }
         self.end_life()

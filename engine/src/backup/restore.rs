@@ -149,7 +149,7 @@ fn copy_proved(fs: &dyn FileSystem, file: &IndexedFile, backup: &Path, target: &
     let corrupt = |what, expected, found| Error::Corrupt { file: from.clone(), offset: 0, what, expected, found };
     let (bytes, crc) = match copy(fs, &from, &target.join(&file.name), || Ok(())) {
         Err(Error::Io { op: IoOp::Open, source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            return Err(corrupt("file length", file.bytes, 0));
+            return Err(Error::Missing { file: from.clone(), bytes: file.bytes });
         }
         copied => copied?,
     };

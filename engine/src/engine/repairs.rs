@@ -262,9 +262,13 @@ fn a_file_that_is_gone_or_has_no_index_is_told_whole() {
         let fs = store();
         let damaged = file_of(&fs, FileKind::Sstable);
         damage_it(&fs, &Path::new(DIR).join(&damaged.name));
-        assert!(Engine::open(engine_options(&fs)).is_err());
+        let told = Engine::open(engine_options(&fs)).unwrap_err().to_string();
+        let is_gone = fs.open(&Path::new(DIR).join(&damaged.name)).is_err();
+        let missing = format!("/d/{} is missing: it had {} bytes", damaged.name, damaged.bytes);
+        assert_eq!((told == missing, damage(&fs) == [missing]), (is_gone, is_gone), "{told}");
         let fixed = repair(&fs, true);
         assert_eq!((fixed.losses.len(), fixed.losses[0].bytes), (1, damaged.bytes));
+        assert_eq!(fixed.losses[0].file, Path::new(DIR).join(&damaged.name));
         assert!(damage(&fs).is_empty());
         let cells: usize = rows(&fs).iter().map(|(_, cells)| cells.len()).sum();
         assert_eq!(cells as u64, 2 * 410 - damaged.cells_count);
