@@ -43,7 +43,7 @@ pub enum NumberError {
 
 /// Reads a value: a float if it has a `.`, `e` or `E`, else an integer (rule S-VAL-INTLOOK).
 ///
-/// The float may be infinite (`1e999`), which the caller must refuse to store. Java's hexadecimal floats are not read.
+/// The float may be infinite (`1e999`), which the caller must refuse to store. It may be hexadecimal (`0x1.8p3`).
 ///
 /// # Errors
 /// A text that is no number, in OpenTSDB's words.
@@ -173,7 +173,7 @@ pub fn parse_integer(text: &str) -> Result<i64, NumberError> {
     text.parse().map_err(|_| NumberError::Overflow(text.into()))
 }
 
-/// Reads what Java's `Double.parseDouble` reads, but for hexadecimal.
+/// Reads what Java's `Double.parseDouble` reads.
 fn parse_float(text: &str) -> Result<f64, NumberError> {
     // Java's trim takes every character up to the blank.
     let trimmed = text.trim_matches(|c: char| c <= ' ');
@@ -181,11 +181,66 @@ fn parse_float(text: &str) -> Result<f64, NumberError> {
         return Err(NumberError::EmptyFloat);
     }
     let bare = trimmed.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(trimmed);
-    bare.parse::<f64>().map_err(|_| {
+    bare.parse::<f64>().ok().or_else(|| parse_hexadecimal(bare)).ok_or_else(|| {
         let mantissa = trimmed.trim_start_matches(['+', '-']).bytes();
         let points = mantissa.take_while(|byte| byte.is_ascii_digit() || *byte == b'.').filter(|byte| *byte == b'.');
         if points.count() > 1 { NumberError::MultiplePoints } else { NumberError::NotAFloat(trimmed.into()) }
     })
+}
+
+/// Reads a float of hexadecimal digits and a power of two: `0x1.8p-3`, with a sign or none, the `p` always.
+fn parse_hexadecimal(text: &str) -> Option<f64> {
+    /// Beyond any float, whatever the digits of a body add to it.
+    const POWER_MAX: i64 = 1 << 40;
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (digits, power) =
+        unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"))?.split_once(['p', 'P'])?;
+    let count = power.strip_prefix(['+', '-']).unwrap_or(power);
+    if count.is_empty() || !count.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let beyond = if power.starts_with('-') { -POWER_MAX } else { POWER_MAX };
+    let mut power = power.parse::<i64>().map_or(beyond, |power| power.clamp(-POWER_MAX, POWER_MAX));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    power -= 4 * i64::try_from(fraction.len()).ok()?;
+    let mut mantissa = 0_u64;
+    for digit in whole.chars().chain(fraction.chars()) {
+        let digit = u64::from(digit.to_digit(16)?);
+        if mantissa >> 60 == 0 {
+            mantissa = mantissa << 4 | digit;
+        } else {
+            // Digits without room count only as more than nothing.
+            mantissa |= u64::from(digit != 0);
+            power += 4;
+        }
+    }
+    let float = scaled(mantissa, power);
+    Some(if text.starts_with('-') { -float } else { float })
+}
+
+/// The float nearest to `mantissa * 2^power`, the even one of two; infinity beyond the largest.
+fn scaled(mantissa: u64, power: i64) -> f64 {
+    const LEAST: i64 = -1022;
+    if mantissa == 0 {
+        return 0.0;
+    }
+    let zeros = mantissa.leading_zeros();
+    let (mantissa, exponent) = (mantissa << zeros, power + 63 - i64::from(zeros));
+    if exponent > 1023 {
+        return f64::INFINITY;
+    }
+    // 53 bits stay, fewer below the least exponent.
+    let dropped = 11 + (LEAST - exponent).max(0);
+    let Some(dropped) = u32::try_from(dropped).ok().filter(|dropped| *dropped <= 64) else { return 0.0 };
+    let kept = mantissa.checked_shr(dropped).unwrap_or(0);
+    let (rest, half) = (mantissa - kept.checked_shl(dropped).unwrap_or(0), 1_u64 << (dropped - 1));
+    let rounded = kept + u64::from(rest > half || (rest == half && kept & 1 == 1));
+    // The first bit of 53, and a carry, count into the exponent.
+    let biased = u64::try_from(exponent - LEAST).unwrap_or(0);
+    f64::from_bits((biased << 52) + rounded)
 }
 
 #[cfg(test)]
@@ -247,6 +302,37 @@ mod tests {
         check("1e999", Ok(Value::Float(f64::INFINITY)));
     }
 
+    /// `S-VAL-INTLOOK`: what the real one stored of each.
+    #[test]
+    fn s_val_intlook_hexadecimal_floats() {
+        for (text, value) in [
+            ("0x1.8p1", 3.0),
+            ("0X.8P1", 1.0),
+            (" 0x1.p+3 ", 8.0),
+            ("-0x1.p0", -1.0),
+            ("+0x1e1p1", 962.0),
+            ("0x1.fffffffffffff8p1", 4.0),
+            ("0x1.00000000000008p0", 1.0),
+            ("0x1.000000000000081p0f", 1.000_000_000_000_000_2),
+            ("0x123456789abcdef01e.1p-3", 4.197_659_095_884_129e19),
+            ("0x1.fffffffffffffp1023", f64::MAX),
+            ("0x1.0p1024", f64::INFINITY),
+            ("0x1.0p99999999999999999999", f64::INFINITY),
+            ("0x1.0p-99999999999999999999", 0.0),
+            ("0x.0p99999999999999999999", 0.0),
+            ("0x1.0p-1022", f64::MIN_POSITIVE),
+            ("0x1.8p-1074", 1e-323),
+            ("0x1.0p-1074", 5e-324),
+            ("0x1.8p-1075", 5e-324),
+            ("0x1.0p-1075", 0.0),
+        ] {
+            check(text, Ok(Value::Float(value)));
+        }
+        for broken in ["0x1.8", "0x.p1", "0x1.p", "0x1.p+", "0x1.p1.0", "x1.p1", "0x1.gp1", "0x-1.p1", "-+0x1.p1"] {
+            assert!(parse_value(broken).is_err(), "{broken}");
+        }
+    }
+
     #[test]
     fn t_put_err_texts_as_the_real_one_wrote_them() {
         check("", Err("Empty string"));
@@ -292,7 +378,14 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "[-+0-9.eEfd ٣x]{0,24}") {
+        fn every_hexadecimal_float_is_read_back_bit_for_bit(mantissa in 0..1_u64 << 52, biased in 1..2047_u64) {
+            let float = f64::from_bits(biased << 52 | mantissa);
+            let text = format!("0x1.{mantissa:013x}p{}", i64::try_from(biased).unwrap() - 1023);
+            prop_assert_eq!(parse_value(&text), Ok(Value::Float(float)));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "[-+0-9.eEfd ٣xp]{0,24}") {
             let read = parse_value(&text);
             if let Ok(model) = text.parse::<i64>() {
                 prop_assert_eq!(read, Ok(Value::Int(model)));
