@@ -74,10 +74,13 @@ pub fn parse_rollup_line(line: &str) -> std::result::Result<RawRollup<'_>, Probl
         return Err(Problem::NotEnoughWords { found, least: WORDS_TOLD });
     }
     let (kind, _) = words.split_once(' ').unwrap_or_default();
-    let (time_part, group_by) = kind.split_once(':').map_or((kind, None), |(before, after)| (before, Some(after)));
-    if kind.is_empty() || (time_part.is_empty() && group_by.is_none_or(str::is_empty)) {
+    // Empty parts at the end are none, and a third one counts for nothing.
+    let kind = kind.trim_end_matches(':');
+    if kind.is_empty() {
         return Err(illegal("Missing interval or aggregator"));
     }
+    let mut parts = kind.split(':');
+    let (time_part, group_by) = (parts.next().unwrap_or_default(), parts.next());
     let (interval, aggregator, group_by) = match time_part.split_once('-') {
         Some((interval, aggregator)) => (Some(interval), Some(aggregator), group_by),
         // One word alone is the group-by aggregator; OpenTSDB drops it where a second one follows.
@@ -311,6 +314,15 @@ mod tests {
         check("rollup 1h-sum:max m 1700000000 5 host=a", "p1 true MAX");
         check("rollup sum m 1700000000 5 host=a", "p false SUM");
         check("rollup 1h:sum m 1700000000 5 host=a", "p false SUM");
+        check("rollup 1h-sum: m 1700000000 5 host=a", "t1 true ");
+        check("rollup 1h-sum:: m 1700000000 5 host=a", "t1 true ");
+        check("rollup sum: m 1700000000 5 host=a", "p false SUM");
+        check("rollup 1h-sum:max:x m 1700000000 5 host=a", "p1 true MAX");
+        check("rollup 1h-: m 1700000000 5 host=a", "rollup: illegal argument: Aggregator cannot be null or empty.");
+        check(
+            "rollup 1h: m 1700000000 5 host=a",
+            "rollup: illegal argument: Invalid group by aggregator 1h with metric m {_aggregate=1H, host=a}",
+        );
         check("rollup 1h-sum m 1700000000 5", "rollup: illegal argument: not enough arguments (need least 7, got 4)");
         check(
             "rollup 2h-sum m 1700000000 5 host=a",
