@@ -75,7 +75,7 @@ impl LastRequest {
         if body.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
             return Err(Error::Json { reason: "the body is not an object".into() });
         }
-        serde_json::from_slice(body).map_err(|error| Error::Json { reason: error.to_string().into() })
+        crate::request::json::read(body).map_err(|error| Error::Json { reason: error.to_string().into() })
     }
 
     /// Reads the query string of a GET, percent-decoded: each `timeseries`, each `tsuids`, and the two flags.

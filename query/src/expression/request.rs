@@ -4,7 +4,7 @@ use serde::ser::{SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 
 use crate::filter::TagFilter;
-use crate::request::json::{at_most, double, flag, text};
+use crate::request::json::{at_most, double, flag, read, text};
 use crate::{Error, ExpressionFault, Result};
 
 /// How many outputs a request may name.
@@ -222,6 +222,6 @@ impl ExpressionRequest {
         if body.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
             return Err(refuse("the body is not an object"));
         }
-        serde_json::from_slice(body).map_err(|error| refuse(&error.to_string()))
+        read(body).map_err(|error| refuse(&error.to_string()))
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -25,8 +25,7 @@ impl QueryRequest {
         if body.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
             return Err(Error::Json { reason: "the body is not an object".into() });
         }
-        let mut request: Self =
-            serde_json::from_slice(body).map_err(|error| Error::Json { reason: error.to_string().into() })?;
+        let mut request: Self = read(body).map_err(|error| Error::Json { reason: error.to_string().into() })?;
         drop_repeated(&mut request.queries);
         request.lacks_queries = request.queries.is_empty() && lacks_queries(body);
         Ok(request)
@@ -39,7 +38,18 @@ fn lacks_queries(body: &[u8]) -> bool {
     struct Body {
         queries: Option<IgnoredAny>,
     }
-    serde_json::from_slice(body).is_ok_and(|body: Body| body.queries.is_none())
+    read(body).is_ok_and(|body: Body| body.queries.is_none())
+}
+
+/// Reads a body, of whose repeated members the last counts, as to Jackson.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
+    match serde_json::from_slice(body) {
+        // Rare, and refused by derived readers; a tree keeps the last.
+        Err(error) if error.to_string().starts_with("duplicate field") => {
+            serde_json::from_value(serde_json::from_slice(body)?)
+        }
+        read => read,
+    }
 }
 
 /// The sub queries of a body; `null` is none. They are counted while they are read, since each filter is compiled at

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::filter::FilterKind;
-use crate::{Compat, Error, Options};
+use crate::{Compat, Error, LastRequest, Options};
 
 fn metric(text: &str) -> SubQuery {
     SubQuery::from_metric_text(text).unwrap()
@@ -258,6 +258,23 @@ fn q_time_err_and_what_else_a_check_refuses() {
     assert!(matches!(check(&percentiles(PERCENTILES_MAX + 1)), Err(Error::TooMany { limit: PERCENTILES_MAX, .. })));
     assert!(check(&QueryRequest { timezone: Some("Nowhere".into()), ..good.clone() }).is_err());
     assert!(check(&QueryRequest { delete: true, ..good }).unwrap().delete);
+}
+
+/// `Q-POST`: of a repeated member the last counts, at every depth.
+#[test]
+fn q_post_of_a_repeated_member_the_last_counts() {
+    let body = br#"{"start":1,"end":5,"start":null,"start":"2","queries":[],"msResolution":false,"queries":[
+        {"metric":"a","aggregator":"sum","metric":"b","filters":[{"type":"literal_or","type":"wildcard","tagk":"h","filter":"*"}],
+        "rateOptions":{"counter":false,"counter":true}}],"msResolution":true}"#;
+    let request = QueryRequest::from_json(body).unwrap();
+    assert_eq!((request.start.as_deref(), request.ms_resolution, request.queries.len()), (Some("2"), true, 1));
+    let sub = &request.queries[0];
+    assert_eq!((sub.metric.as_deref(), sub.filters[0].kind_name()), (Some("b"), "wildcard"));
+    assert!(sub.rate_options.unwrap().counter);
+    let last = LastRequest::from_json(br#"{"backScan":1,"backScan":24,"queries":[]}"#).unwrap();
+    assert_eq!(last.back_scan, 24);
+    let missing = QueryRequest::from_json(br#"{"start":1,"start":2}"#).unwrap();
+    assert!(missing.lacks_queries);
 }
 
 /// `Q-POST`, strictly: without a list of sub queries nothing else of a body is looked at, and OpenTSDB's status is 500.
