@@ -116,10 +116,12 @@ pub struct SubQuery {
     pub rate: bool,
     /// How to treat counters.
     pub rate_options: Option<RateOptions>,
-    /// Filters of tags; of a body's `filters` and `tags` whichever comes last.
+    /// Filters of tags; of a body's `filters` and `tags` whichever comes last, if both say something.
     pub filters: Vec<TagFilter>,
     /// One of a body's `filters` is `not_key`: OpenTSDB, which does not register it, refuses the whole body for it.
     pub names_not_key: bool,
+    /// Of a body's `filters` and `tags` the last is empty and the other is not: OpenTSDB then has no filter at all.
+    pub clears_filters: bool,
     /// Only series with exactly the filtered tag keys.
     pub explicit_tags: bool,
     /// Read the pre-aggregated table.

@@ -189,7 +189,7 @@ impl SubQuery {
             index,
             aggregator,
             source,
-            filters: self.filters.clone(),
+            filters: if compat.strict && self.clears_filters { Vec::new() } else { self.filters.clone() },
             explicit_tags: self.explicit_tags,
             downsample,
             rate: self.rate.then(|| self.rate_options.unwrap_or_default()),

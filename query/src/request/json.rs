@@ -245,8 +245,10 @@ impl TryFrom<OrderedBody> for SubQuery {
         let body = SubQueryBody::deserialize(Value::Object(ordered.fields)).map_err(|error| error.to_string())?;
         let not_key = Some(FilterKind::NotKey.name());
         let names_not_key = ordered.filters.iter().any(|filter| filter.kind.as_deref() == not_key);
+        let last_is_empty = if ordered.tags_last { ordered.tags.is_empty() } else { ordered.filters.is_empty() };
         let filters =
             read_filters(ordered.filters, ordered.tags, ordered.tags_last).map_err(|error| error.to_string())?;
+        let filters_are_none = filters.is_empty();
         Ok(Self {
             aggregator: body.aggregator,
             metric: body.metric,
@@ -256,6 +258,7 @@ impl TryFrom<OrderedBody> for SubQuery {
             rate_options: body.rate_options,
             filters,
             names_not_key,
+            clears_filters: last_is_empty && !filters_are_none,
             explicit_tags: body.explicit_tags,
             pre_aggregate: body.pre_aggregate,
             rollup_usage: body.rollup_usage,

@@ -157,6 +157,30 @@ fn q_filter_tags_the_last_of_tags_and_filters_counts() {
     assert_eq!(tagks(r#""filters":[],"tags":{"host":"*"}"#), ["host"]);
 }
 
+/// `Q-FILTER-TAGS`: strictly the last of both counts if it is empty, too.
+#[test]
+fn q_filter_tags_strictly_the_last_counts_empty_or_not() {
+    let filters = r#""filters":[{"type":"literal_or","tagk":"dc","filter":"a"}]"#;
+    let tags = r#""tags":{"host":"a"}"#;
+    for (body, strictly) in [
+        (format!(r#"{filters},"tags":{{}}"#), 0),
+        (format!(r#"{filters},"tags":null"#), 0),
+        (format!(r#"{tags},"filters":[]"#), 0),
+        (format!(r#"{tags},"filters":null"#), 0),
+        (format!(r#""filters":[],{tags}"#), 1),
+        (format!(r#""tags":{{}},{filters}"#), 1),
+        (format!("{filters},{tags}"), 1),
+    ] {
+        let text = format!(r#"{{"start":1,"queries":[{{"aggregator":"sum","metric":"m",{body}}}]}}"#);
+        let request = QueryRequest::from_json(text.as_bytes()).unwrap();
+        for (strict, expected) in [(true, strictly), (false, 1)] {
+            let options = Options { compat: Compat { strict }, ..Options::default() };
+            let query = request.check(1_700_000_000_000, options).unwrap();
+            assert_eq!(query.sub_queries[0].filters.len(), expected, "{body}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
