@@ -144,6 +144,9 @@ pub enum Error {
         /// The name as given.
         name: Box<str>,
     },
+    /// A name without a character.
+    #[error("Missing UID name")]
+    EmptyName,
     /// A TSUID that is not hex, or not as long as a TSUID must be.
     #[error("Invalid TSUID '{text}': it must be the hex digits of a metric's UID and of pairs of tag UIDs")]
     InvalidTsuid {
@@ -328,6 +331,7 @@ impl Error {
         match self {
             Self::Json { reason } => Some(reason.to_string()),
             Self::UnknownName { .. }
+            | Self::EmptyName
             | Self::NoRollupAggregate { .. }
             | Self::Downsample { fault: DownsampleFault::CalendarCount(_), .. } => Some(self.to_string()),
             Self::Formula(fault) if !fault.is_server_error_in_opentsdb() => Some(fault.to_string()),

@@ -186,6 +186,12 @@ impl TagFilter {
         (self.kind == FilterKind::LiteralOr).then(|| matcher::alternatives(&self.text))
     }
 
+    /// Whether a `literal_or` has an empty value before its last one, which OpenTSDB looks up too.
+    pub(crate) fn has_empty_literal(&self) -> bool {
+        let text = self.text.trim_end_matches('|');
+        self.kind == FilterKind::LiteralOr && !text.is_empty() && text.split('|').any(str::is_empty)
+    }
+
     /// Whether any value will do, so that only the key's presence is asked.
     pub fn is_any_value(&self) -> bool {
         matches!(self.kind, FilterKind::Wildcard | FilterKind::IWildcard) && self.text.bytes().all(|b| b == b'*')

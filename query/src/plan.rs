@@ -237,6 +237,9 @@ impl Planner<'_> {
             self.budget.check()?;
             let lacking_passes =
                 by_name && matches!(filter.kind(), FilterKind::NotLiteralOr | FilterKind::NotILiteralOr);
+            if by_uid && filter.has_empty_literal() {
+                return Err(Error::EmptyName);
+            }
             // It looks a list's values up before the key, and so tells of them first.
             let listed = filter.literals().map(|names| self.known_values(names, by_uid)).transpose()?;
             let tagk = match names::uid(self.schema, UidKind::Tagk, filter.tagk()) {

@@ -42,6 +42,28 @@ fn q_nosuchname_an_unknown_tag_value_is_an_empty_answer() {
     assert_eq!(strict.unwrap_err().to_string(), "No such name for 'tagv': 'nobody'");
 }
 
+/// `Q-FILTER-LITERALOR`: a value without a character is none; strictly it is a name that is missing, unless it is the last.
+#[test]
+fn q_filter_literalor_an_empty_value_is_none() {
+    let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
+    for (text, groups, is_missing) in [
+        ("sum:m{host=a||b}", 1, true),
+        ("sum:m{host=|a}", 1, true),
+        ("sum:m{host=a||}", 1, false),
+        ("sum:m{host=||}", 0, false),
+        ("sum:m{host=a|*}", 0, false),
+    ] {
+        assert_eq!(fixture.ask(START, END, text).unwrap().len(), groups, "{text}");
+        let request = QueryRequest {
+            start: Some(START.to_owned()),
+            queries: vec![SubQuery::from_metric_text(text).unwrap()],
+            ..QueryRequest::default()
+        };
+        let strict = fixture.engine(true, Limits::default()).run(&request, 1_800_000_000_000, &Cancel::new());
+        assert_eq!(strict.is_err_and(|error| error.to_string() == "Missing UID name"), is_missing, "{text}");
+    }
+}
+
 /// `Q-DS-CALENDAR`: the first bucket counts for nothing where it begins before the scan, also in rows that are joined by hours.
 #[test]
 fn a_week_that_begins_before_the_scan_is_in_no_number() {
