@@ -37,6 +37,7 @@ fn arithmetic_is_that_of_jexl() {
     check("a+1.5d", 8.5);
     check("a+0x10", 23.0);
     check("a+1L", 8.0);
+    check("a + 010 + 0 + 00", 15.0);
     check("a + n", f64::NAN);
     check("9223372036854775807 + 1 + z", 9_223_372_036_854_775_808.0);
 }

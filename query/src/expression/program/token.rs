@@ -85,7 +85,7 @@ fn name(text: &str) -> (Kind<'_>, usize) {
     (word.map_or(Kind::Name(name), |(_, sign)| Kind::Sign(sign)), length)
 }
 
-/// `12`, `12L`, `0x1F`, `1.5`, `1.5f`, `1.5d`, `1.5e-3`; `None` if what follows makes it no number.
+/// `12`, `12L`, `0x1F`, `017` in octal, `1.5`, `1.5f`, `1.5d`, `1.5e-3`; `None` if what follows makes it no number.
 fn number(text: &str) -> Option<(Kind<'_>, usize)> {
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let length = length_of(hex, |letter| letter.is_ascii_hexdigit());
@@ -94,7 +94,9 @@ fn number(text: &str) -> Option<(Kind<'_>, usize)> {
     }
     let whole = length_of(text, |letter| letter.is_ascii_digit());
     let Some(fraction) = text.get(whole..)?.strip_prefix('.') else {
-        let kind = text.get(..whole)?.parse().map(Kind::Integer).ok()?;
+        let digits = text.get(..whole)?;
+        let radix = if whole > 1 && digits.starts_with('0') { 8 } else { 10 };
+        let kind = i64::from_str_radix(digits, radix).map(Kind::Integer).ok()?;
         let suffix = text.get(whole..)?.starts_with(['l', 'L']);
         return ended(text, kind, whole + usize::from(suffix));
     };
