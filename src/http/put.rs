@@ -56,10 +56,10 @@ impl Flags {
 
 /// Takes points in.
 pub(crate) async fn put(State(app): State<Arc<App>>, params: Params, request: Request) -> Result<Response, ApiError> {
-    let flags = Flags::of(&params, app.config.compat.strict)?;
     let bytes = read(&app, request).await?;
     let text = decode_text(&bytes);
     let points = app.ingest.parse_put(&text).map_err(|cause| refuse(&app, &cause))?;
+    let flags = Flags::of(&params, app.config.compat.strict)?;
     let began = Instant::now();
     let known = app.ingest.submit_known(&points, Door::Http).map_err(|cause| ApiError::of_ingest(&cause))?;
     let submit = || app.ingest.submit(&points, Door::Http);
@@ -75,10 +75,10 @@ pub(crate) async fn rollup(
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let flags = Flags::of(&params, app.config.compat.strict)?;
     let bytes = read(&app, request).await?;
     let text = decode_text(&bytes);
     let rollups = parse_rollups(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
+    let flags = Flags::of(&params, app.config.compat.strict)?;
     let submit = || app.ingest.submit_rollups(&rollups, Door::Http);
     let report = acknowledge(&app, flags, (Instant::now(), None), (rollups.len(), submit)).await?;
     let echo = |index: usize| rollups.get(index).map(RollupEcho);
@@ -97,10 +97,10 @@ pub(crate) async fn histogram(
     if request.method() != Method::POST {
         return Err(ApiError::method(request.method()));
     }
-    let flags = Flags::of(&params, app.config.compat.strict)?;
     let bytes = read(&app, request).await?;
     let text = decode_text(&bytes);
     let histograms = parse_histograms(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
+    let flags = Flags::of(&params, app.config.compat.strict)?;
     let submit = || app.ingest.submit_histograms(&histograms, Door::Http);
     let report = acknowledge(&app, flags, (Instant::now(), None), (histograms.len(), submit)).await?;
     let echo = |index: usize| histograms.get(index).map(HistogramEcho);
