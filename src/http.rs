@@ -85,7 +85,7 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
     route::table(app)
         .layer(CatchPanicLayer::custom(error::panicked))
         .layer(from_fn(jsonp::wrap))
-        .layer(CompressionLayer::new().gzip(true))
+        .layer(CompressionLayer::new())
 }
 
 /// Answers one request.

@@ -4,6 +4,9 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Command;
 
+use flate2::read::ZlibDecoder;
+use serde_json::Value;
+
 use crate::daemon::{Daemon, run};
 
 fn check_error(daemon: &Daemon, method: &str, path: &str, status: u16, body: &str) {
@@ -138,6 +141,26 @@ fn answers_are_compressed_on_request_and_carry_safety_headers() {
         let answer = daemon.get(path);
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
         assert!(answer.header("content-security-policy").unwrap().contains("'self'"), "{path}");
+    }
+}
+
+/// `H-GZIP-OUT`: by `deflate` what does not ask for gzip, or rather has it.
+#[test]
+fn answers_are_deflated_where_that_is_preferred() {
+    let daemon = Daemon::memory();
+    for (accepted, coding) in [
+        ("deflate", Some("deflate")),
+        ("br, deflate", Some("deflate")),
+        ("gzip;q=0.5, deflate", Some("deflate")),
+        ("deflate, gzip", Some("gzip")),
+        ("identity", None),
+    ] {
+        let answer = daemon.client().request("GET", "/api/config", &[("Accept-Encoding", accepted)], b"").unwrap();
+        assert_eq!(answer.header("content-encoding"), coding, "{accepted}");
+        if coding == Some("deflate") {
+            let config: Value = serde_json::from_reader(ZlibDecoder::new(&answer.body[..])).unwrap();
+            assert_eq!(config["tsd.storage.salt.width"], "1");
+        }
     }
 }
 
