@@ -106,7 +106,7 @@ impl Fields {
         }
     }
 
-    /// A truth value, or its text.
+    /// A truth value, its text, or a whole number that stands for one.
     ///
     /// # Errors
     ///
@@ -115,6 +115,7 @@ impl Fields {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Bool(value)) => Ok(Some(*value)),
+            Some(Value::Number(number)) if !number.is_f64() => Ok(Some(number.as_i64() != Some(0))),
             Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
             Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
             Some(other) => Err(format!("`{name}` is {}, not true or false", kind(other))),
@@ -213,6 +214,12 @@ mod tests {
         assert_eq!((fields.integer("e"), fields.integer("z"), fields.integer("none")), (Ok(None), Ok(None), Ok(None)));
         assert_eq!(fields.text("t"), Ok(Some("5".into())));
         assert_eq!(fields.flag("b"), Ok(Some(true)));
+        let flags = Fields::parse(br#"{"one": 1, "none": 0, "less": -1, "half": 0.5}"#).unwrap();
+        assert_eq!(
+            ["one", "none", "less"].map(|name| flags.flag(name)),
+            [true, false, true].map(|flag| Ok(Some(flag)))
+        );
+        assert!(flags.flag("half").is_err());
         assert_eq!(fields.texts("l"), Ok(Some(vec!["a".into(), "1".into(), String::new()])));
         let pairs = fields.pairs("o").unwrap().unwrap();
         assert_eq!(pairs.into_iter().collect::<Vec<_>>(), [("a".into(), "1".into()), ("b".into(), "true".into())]);

@@ -34,6 +34,8 @@ const PLUGIN_TYPES: [&str; 5] = ["tsmeta", "tsmeta_summary", "tsuids", "uidmeta"
 /// A lookup as it was asked, and as it is told again.
 #[derive(Debug)]
 struct Ask {
+    /// A body's, which is told again and no more.
+    query: Option<String>,
     metric: Option<String>,
     /// `None` where a body has no list of tags.
     tags: Option<Vec<AskedTag>>,
@@ -54,6 +56,8 @@ struct AskedTag {
 struct Answer<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metric: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -154,7 +158,7 @@ impl Ask {
             () if call.params.has("start_index") => number(call, "start_index", 0)?,
             () => number(call, "startIndex", 0)?,
         };
-        Ok(Self { metric, tags: Some(tags), limit, start_index, use_meta })
+        Ok(Self { query: None, metric, tags: Some(tags), limit, start_index, use_meta })
     }
 
     fn of_fields(fields: &Fields) -> Result<Self, Fault> {
@@ -163,6 +167,7 @@ impl Ask {
             tags.collect::<Result<_, Fault>>()
         });
         Ok(Self {
+            query: fields.text("query")?,
             metric: if fields.has("metric") { fields.text("metric")? } else { Some("*".into()) },
             tags: tags.transpose()?,
             limit: fields.integer("limit")?.unwrap_or(LIMIT_DEFAULT),
@@ -191,6 +196,7 @@ impl Ask {
     fn answer<'a>(&'a self, page: &'a LookupPage, began: Instant, strict: bool) -> Answer<'a> {
         Answer {
             kind: "LOOKUP",
+            query: self.query.as_deref(),
             metric: self.metric.as_deref(),
             tags: self.tags.as_deref(),
             limit: self.limit,
@@ -274,7 +280,7 @@ mod tests {
     #[test]
     fn a_value_without_a_key_counts_beside_a_key_unless_strict() {
         let (metric, tags) = parse_series("m{*=web01,dc=lga}").unwrap();
-        let ask = Ask { metric, tags: Some(tags), limit: 0, start_index: 3, use_meta: false };
+        let ask = Ask { query: None, metric, tags: Some(tags), limit: 0, start_index: 3, use_meta: false };
         let (ours, strict) = (ask.lookup(false), ask.lookup(true));
         assert_eq!((ours.with_rows, strict.with_rows), (false, true));
         assert_eq!((ours.tags.len(), ours.skip, ours.limit), (2, 3, SERIES_MAX));

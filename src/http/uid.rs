@@ -134,14 +134,14 @@ impl Rename {
         Some(Self { kind: (*kind).to_owned(), from: given(kind)?.to_owned(), to: given(&"name")?.to_owned() })
     }
 
-    /// `None` where a value is missing or more than one kind is named: OpenTSDB would rename any one of them.
+    /// `None` where a value is missing or `null`, or more than one kind is named: OpenTSDB would rename any one of them.
     fn of_body(call: &Call) -> Result<Option<Self>, ApiError> {
         if call.body.is_empty() {
             return Err(ApiError::missing_body());
         }
         let bad = |fault: String| ApiError::bad_json(&fault);
         let fields = Fields::parse(&call.body).map_err(bad)?;
-        let mut kinds = fields.names().filter(|name| *name != "name");
+        let mut kinds = fields.names().filter(|name| *name != "name" && !matches!(fields.text(name), Ok(None)));
         let (Some(kind), None) = (kinds.next(), kinds.next()) else { return Ok(None) };
         let values = fields.text(kind).map_err(bad)?.zip(fields.text("name").map_err(bad)?);
         Ok(values.map(|(from, to)| Self { kind: kind.to_owned(), from, to }))
