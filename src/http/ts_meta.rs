@@ -144,7 +144,7 @@ impl Wanted {
                 custom: fields.pairs("custom")?,
                 units: fields.change("units")?,
                 data_type: fields.change("dataType")?,
-                retention: fields.integer("retention")?.filter(|days| *days != 0),
+                retention: days(fields)?.filter(|days| *days != 0),
                 max: fields.double("max")?,
                 min: fields.double("min")?,
             },
@@ -192,6 +192,15 @@ impl Wanted {
     }
 }
 
+/// `retention` in days. OpenTSDB could not read an object again whose number is beyond 32 bits.
+fn days(fields: &Fields) -> Result<Option<i64>, Fault> {
+    let days = fields.integer("retention")?;
+    if days.is_some_and(|days| i32::try_from(days).is_err()) {
+        return Err("`retention` is beyond 32 bits".into());
+    }
+    Ok(days)
+}
+
 fn tsuid_of(schema: &Schema, hex: &str) -> Result<Tsuid, Fault> {
     series_of(hex, schema.layout().widths)?.ok_or_else(|| "UID was empty".into())
 }
@@ -199,4 +208,23 @@ fn tsuid_of(schema: &Schema, hex: &str) -> Result<Tsuid, Fault> {
 /// The series that `m` names.
 fn named(call: &Call) -> Result<NamedSeries, ApiError> {
     call.params.required("m")?.parse().map_err(|cause: basalt_query::Error| ApiError::bad_twice(cause.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `M-TSMETA`: what OpenTSDB could not read again is refused.
+    #[test]
+    fn m_tsmeta_retention_is_of_32_bits() {
+        let read = |value: &str| {
+            Fields::parse(format!(r#"{{"retention":{value}}}"#).as_bytes()).and_then(|fields| days(&fields))
+        };
+        assert_eq!(read("2147483647"), Ok(Some(2_147_483_647)));
+        assert_eq!(read("-5"), Ok(Some(-5)));
+        assert_eq!(read("null"), Ok(None));
+        for beyond in ["2147483648", "-2147483649", "1e10", "\"2147483648\""] {
+            assert_eq!(read(beyond), Err("`retention` is beyond 32 bits".into()), "{beyond}");
+        }
+    }
 }
