@@ -67,6 +67,8 @@ pub(crate) struct Metrics {
     pub(crate) connections_total: Count,
     pub(crate) connections_rejected: Count,
     pub(crate) http_requests: Count,
+    /// Those answered with 500.
+    pub(crate) http_failed: Count,
     pub(crate) telnet_commands: Count,
     pub(crate) telnet_errors_unread: Count,
     /// Answers that damaged bytes were found for.
@@ -106,6 +108,12 @@ impl Metrics {
                 &self.connections_rejected,
             ),
             ("basalt_http_requests_total", "counter", "HTTP requests.", &self.http_requests),
+            (
+                "basalt_http_failed_total",
+                "counter",
+                "Those of the HTTP requests that were answered 500.",
+                &self.http_failed,
+            ),
             (
                 "basalt_http_puts_plain_total",
                 "counter",

@@ -110,7 +110,7 @@ impl Stats {
         self.put("rpc.received", ("type", "telnet"), metrics.telnet_commands.get());
         self.put("rpc.received", ("type", "http"), metrics.http_requests.get());
         self.put("rpc.received", ("type", "http_plugin"), 0);
-        self.put("rpc.exceptions", NO_TAG, metrics.queries_failed.get());
+        self.put("rpc.exceptions", NO_TAG, metrics.http_failed.get());
         self.latency("http.latency", ("type", "all"), |quantile| metrics.http_latency.read(quantile).1 / 1_000);
         self.latency("http.latency", ("type", "graph"), |quantile| metrics.graph_latency.read(quantile).1 / 1_000);
         self.latency("http.latency", ("type", "gnuplot"), |_| 0);

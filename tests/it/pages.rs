@@ -207,6 +207,22 @@ const STATS: &str = "connectionmgr.connections type open,rejected,total|connecti
     identical,variant|compaction.queue.size|compaction.errors rpc \
     read,put,delete|compaction.writes|compaction.deletes";
 
+/// `O-STATS`: an answer with 500 is an exception, whatever it was asked.
+#[test]
+fn o_stats_exceptions_are_answers_with_500() {
+    let (daemon, _folder) = with("[compat]\nstrict = true\n");
+    let exceptions = || {
+        let told = daemon.get("/api/stats").json();
+        let one = told.as_array().unwrap().iter().find(|stat| stat["metric"] == "tsd.rpc.exceptions").unwrap();
+        one["value"].as_str().unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!(daemon.get("/api/query?start=x&m=sum:m").status, 400);
+    assert_eq!(exceptions(), 0);
+    assert_eq!(daemon.get("/api/uid/uidmeta?uid=zz&type=metric").status, 500);
+    assert_eq!(exceptions(), 1);
+    assert!(daemon.get("/metrics").text().contains("basalt_http_failed_total 1\n"));
+}
+
 /// `O-STATS`: every name with its tags, values as texts; the port and the host's domain where they are asked for.
 #[test]
 fn o_stats_every_name_is_told() {

@@ -3,7 +3,7 @@
 //! Errors are made where nobody knows the request any more, so what is to be told rides along with the answer until it
 //! leaves.
 
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use basalt_store::{ErrorKind, with_causes};
 
@@ -38,8 +38,12 @@ impl Trouble {
     }
 }
 
-/// Logs and counts the trouble that an answer to this request stands for, if any: once, as it is taken off the answer.
+/// Counts an answer with 500, and logs and counts the trouble that an answer to this request stands for, if any: once, as it is
+/// taken off the answer.
 pub(crate) fn report(metrics: &Metrics, method: &Method, path: &str, response: &mut Response) {
+    if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
+        metrics.http_failed.add(1);
+    }
     let Some(Trouble { kind, causes }) = response.extensions_mut().remove() else { return };
     let status = response.status().as_u16();
     if kind == ErrorKind::Corrupt {
