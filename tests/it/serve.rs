@@ -87,7 +87,7 @@ fn a_start_without_room_for_its_threads_is_exit_1_and_names_the_limit() {
 #[test]
 fn paths_are_read_as_opentsdb_reads_them() {
     let daemon = Daemon::memory();
-    for path in ["/api/version", "/api/v1/version", "/API/Version/", "/api/version?jsonx=1"] {
+    for path in ["/api/version", "/api/v1/version", "/API/Version/", "/api/version?jsonx=1", "//api//version"] {
         let answer = daemon.get(path);
         assert_eq!(answer.status, 200, "{path}");
         assert_eq!(answer.header("content-type"), Some("application/json; charset=UTF-8"));
