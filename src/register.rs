@@ -34,7 +34,8 @@ pub(crate) struct Asker {
 #[derive(Clone, Debug)]
 struct Asked {
     asker: Asker,
-    query: Value,
+    /// As JSON. Few are ever told, so that a tree of it is made for those alone.
+    query: String,
     /// Of the query: to compare it with all that have ended would take as long as to answer it.
     digest: u64,
     began: Instant,
@@ -43,12 +44,17 @@ struct Asked {
 
 impl Asked {
     /// Whether it is the same query of the same address.
-    fn is_twin(&self, address: &str, (query, digest): (&Value, u64)) -> bool {
-        self.digest == digest && self.asker.address == address && self.query == *query
+    fn is_twin(&self, address: &str, (query, digest): (&str, u64)) -> bool {
+        self.digest == digest && self.asker.address == address && self.query == query
+    }
+
+    /// The query's members.
+    fn told(&self) -> Value {
+        serde_json::from_str(&self.query).unwrap_or_default()
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ended {
     asked: Asked,
     outcome: Outcome,
@@ -70,7 +76,7 @@ pub(crate) struct Outcome {
     pub(crate) stats: Value,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     next: u64,
     running: BTreeMap<u64, Asked>,
@@ -97,13 +103,13 @@ impl Register {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a query that begins.
+    /// Notes a query that begins, by its JSON.
     ///
     /// # Errors
     ///
     /// The same query of the same address runs already and `twins` are not allowed. OpenTSDB looks at address and port;
     /// a connection asks one thing at a time, so the port would make the switch idle.
-    pub(crate) fn enter(self: &Arc<Self>, asker: Asker, query: Value, twins: bool) -> Result<Entry, String> {
+    pub(crate) fn enter(self: &Arc<Self>, asker: Asker, query: String, twins: bool) -> Result<Entry, String> {
         let digest = digest(&query);
         let mut state = self.state();
         let is_twin = |asked: &Asked| asked.is_twin(&asker.address, (&query, digest));
@@ -119,10 +125,11 @@ impl Register {
 
     /// Both lists as OpenTSDB writes them.
     pub(crate) fn told(&self) -> Value {
-        let state = self.state();
+        // Long queries take a while to be told: nobody is to wait for that.
+        let state = self.state().clone();
         let running = |asked: &Asked| {
             json!({
-                "query": asked.query,
+                "query": asked.told(),
                 "remote": asked.asker.remote,
                 "user": null,
                 "headers": asked.asker.headers,
@@ -132,7 +139,7 @@ impl Register {
         };
         let completed = |ended: &Ended| {
             json!({
-                "query": ended.asked.query,
+                "query": ended.asked.told(),
                 "exception": ended.outcome.exception.as_deref().unwrap_or("null"),
                 "executed": ended.executed,
                 "user": null,
@@ -174,7 +181,7 @@ impl Entry {
 }
 
 /// Equal queries have equal ones.
-fn digest(query: &Value) -> u64 {
+fn digest(query: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     query.hash(&mut hasher);
     hasher.finish()
@@ -207,21 +214,22 @@ mod tests {
     #[test]
     fn a_query_runs_once_is_told_and_then_counted() {
         let register = Arc::new(Register::default());
-        let first = register.enter(asker(1), json!({"start": "1"}), false).unwrap();
-        let refused = register.enter(asker(2), json!({"start": "1"}), false).unwrap_err();
+        let first = register.enter(asker(1), r#"{"start":"1"}"#.to_owned(), false).unwrap();
+        let refused = register.enter(asker(2), r#"{"start":"1"}"#.to_owned(), false).unwrap_err();
         assert_eq!(refused, "Query is already executing for endpoint: 10.0.0.1:2");
-        let twin = register.enter(asker(2), json!({"start": "1"}), true).unwrap();
+        let twin = register.enter(asker(2), r#"{"start":"1"}"#.to_owned(), true).unwrap();
         assert_eq!(register.told()["running"].as_array().unwrap().len(), 2);
         first.end(ended(200));
         twin.end(ended(200));
         twin.end(ended(400));
-        drop(register.enter(asker(1), json!({"start": "2"}), false));
+        drop(register.enter(asker(1), r#"{"start":"2"}"#.to_owned(), false));
         let told = register.told();
         assert_eq!(told["running"], json!([]));
         assert_eq!(told["completed"].as_array().unwrap().len(), 1);
         assert_eq!(told["completed"][0]["executed"], 2);
+        assert_eq!(told["completed"][0]["query"], json!({"start": "1"}));
         for start in 0..2 * COMPLETED_MAX {
-            register.enter(asker(1), json!({ "start": start }), false).unwrap().end(ended(200));
+            register.enter(asker(1), json!({ "start": start }).to_string(), false).unwrap().end(ended(200));
         }
         assert_eq!(register.told()["completed"].as_array().unwrap().len(), COMPLETED_MAX);
     }

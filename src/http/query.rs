@@ -219,13 +219,13 @@ fn may_delete(app: &App, role: Role) -> Result<(), ApiError> {
 }
 
 /// The request as the list of queries tells it; without its sub queries if they are long.
-fn echo(request: &QueryRequest) -> serde_json::Value {
-    let whole = serde_json::to_value(request.echo()).unwrap_or_default();
-    if whole.to_string().len() <= TEXT_BYTES_MAX {
+fn echo(request: &QueryRequest) -> String {
+    let whole = serde_json::to_string(&request.echo()).unwrap_or_default();
+    if whole.len() <= TEXT_BYTES_MAX {
         return whole;
     }
     let head = QueryRequest { queries: Vec::new(), ..request.clone() };
-    serde_json::to_value(head.echo()).unwrap_or_default()
+    serde_json::to_string(&head.echo()).unwrap_or_default()
 }
 
 fn refused(error: &ApiError) -> Outcome {
