@@ -15,13 +15,14 @@
 mod assign;
 mod suggest;
 
+use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use basalt_store::{Clock, Columns, Durability, Get, RowBatch, Scan, Store, TableName};
 use bytes::Bytes;
 use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
 use crate::uids::Generation;
@@ -53,9 +54,9 @@ pub struct UidTable {
     width: UidWidth,
     rules: Arc<NameRules>,
     /// Name → UID. Its guard for an absent key is what makes one assignment of a name at a time in this process.
-    uids: Cache<String, Uid, Places>,
+    uids: Cache<String, Uid, Places, foldhash::quality::RandomState>,
     /// UID → name.
-    names: Cache<Uid, Arc<str>, Places>,
+    names: Cache<Uid, Arc<str>, Places, foldhash::fast::RandomState>,
     /// Guards the agreement of table and caches: who loads holds it shared, from the read to the insert; who renames or
     /// deletes holds it alone, so that no earlier read is cached after the change. Taken before a cache's guard, never after.
     changes: RwLock<()>,
@@ -96,6 +97,14 @@ impl Weighter<Uid, Arc<str>> for Places {
     }
 }
 
+/// A cache of so many places.
+fn cache<K: Hash + Eq, V: Clone, H: BuildHasher + Default + Clone>(places: usize) -> Cache<K, V, Places, H>
+where
+    Places: Weighter<K, V>,
+{
+    Cache::with(places, places as u64, Places, H::default(), DefaultLifecycle::default())
+}
+
 /// What a [`UidTable`] is made of.
 pub(crate) struct UidTableParts {
     pub(crate) store: Arc<dyn Store>,
@@ -129,8 +138,8 @@ impl UidTable {
             kind,
             width,
             rules,
-            uids: Cache::with_weighter(cache_entries, cache_entries as u64, Places),
-            names: Cache::with_weighter(cache_entries, cache_entries as u64, Places),
+            uids: cache(cache_entries),
+            names: cache(cache_entries),
             changes: RwLock::new(()),
             generation,
             dice,
