@@ -183,11 +183,14 @@ impl Core {
             // taken with it held; and what a tombstone over the newest version is over must be in its column until the change is
             // in the memtables, where a freeze could begin a fold of the row. Neither is on the road of points.
             let _changing = self.begin_change();
+            // Nor does a pass that has folded the row take its place between the look and the change.
+            let region = table.regions().of(row.key()).filter(|_| batch.has_tombstones()).map(Arc::clone);
+            let _deletes = region.as_ref().map(|region| region.begin_delete());
             let stamp = self.stamp();
             let mut more = MutationBatch::new(batch.durability());
             let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
             let guarded = self.run_guards(table, &shape, row, stamp, &mut more);
-            let mut resolved = Resolved::default();
+            let mut resolved = Resolved { deletes_held: region.clone(), ..Resolved::default() };
             let done = guarded
                 .and_then(|()| self.resolve_row(row, &families, stamp, &mut resolved))
                 .and_then(|()| self.resolve_newest(table, &shape, row, &mut resolved))

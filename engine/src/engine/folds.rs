@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use basalt_store::{
     CheckAndMutate, Clock as _, Comparison, Durability, FamilyDescriptor, Fold, FoldedRow, KeepDeletedCells,
@@ -306,6 +308,33 @@ fn rule_4_a_fold_between_a_check_and_its_delete_is_noticed() {
     let folded =
         CheckAndMutate { qualifier: Bytes::from_static(b"12"), expected: Some(Bytes::from_static(b"ab")), ..check };
     assert!(hours.engine.check_and_mutate(&name(), folded).wait().unwrap());
+}
+
+/// The tombstone over the newest version takes its time from the column that it is to be over: a fold of the row waits for it.
+#[test]
+fn rule_4_a_fold_between_a_look_at_the_newest_version_and_its_delete_waits() {
+    let hours = Hours::new(family());
+    for points in ["1=a", "2=b", "3=c", "4=d", "5=e"] {
+        hours.put(points);
+        hours.flush();
+    }
+    let engine = Arc::clone(&hours.engine);
+    let (ended, end) = channel();
+    hours.fs.before_read(move || {
+        let (folded, fold) = channel();
+        std::thread::spawn(move || {
+            engine.compact(&name(), Compaction::Minor).unwrap();
+            folded.send(()).unwrap_or_default();
+            ended.send(()).unwrap();
+        });
+        // Until it is done, were it not kept from that.
+        fold.recv_timeout(Duration::from_millis(300)).unwrap_or_default();
+    });
+    hours.change(|row| {
+        row.delete(b"f", b"1", None).unwrap();
+    });
+    end.recv().unwrap();
+    assert_eq!(hours.points(), "2=b 3=c 4=d 5=e");
 }
 
 #[test]
