@@ -102,9 +102,10 @@ fn panicked(panic: &PanicHookInfo<'_>) {
 
 /// Says why the process ends, if it failed, behind all lines of the log. Returns when they are written, or nobody reads them.
 pub(crate) fn end(failure: Option<&Failure>) {
-    let line = failure.map(|failure| format!("basalt: {failure}\n")).unwrap_or_default();
-    // Nobody can be told that standard error is gone.
-    Line.write_all(line.as_bytes()).unwrap_or_default();
+    if let Some(failure) = failure {
+        // Nobody can be told that standard error is gone.
+        Line.write_all(format!("basalt: {failure}\n").as_bytes()).unwrap_or_default();
+    }
     writer::flush(END_PATIENCE);
 }
 

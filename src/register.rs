@@ -36,7 +36,7 @@ struct Asked {
     asker: Asker,
     /// As JSON. Few are ever told, so that a tree of it is made for those alone.
     query: String,
-    /// Of the query: to compare it with all that have ended would take as long as to answer it.
+    /// Of the query: to compare it with all that have ended takes a while where they are long.
     digest: u64,
     began: Instant,
     began_ms: u64,

@@ -1,5 +1,6 @@
 //! How far a long run is, as lines on standard error where there is no terminal to show a bar on.
 
+use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
@@ -9,33 +10,33 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// When a line was last told, or when the run began; none on a terminal.
 #[derive(Debug)]
-pub(crate) struct Told(Option<Instant>);
+pub(crate) struct Told(Cell<Option<Instant>>);
 
 impl Told {
     /// A run that begins.
     pub(crate) fn new() -> Self {
-        Self((!stderr().is_terminal()).then(Instant::now))
+        Self(Cell::new((!stderr().is_terminal()).then(Instant::now)))
     }
 
     /// Tells a line if the last one was told long enough ago.
-    pub(crate) fn tell(&mut self, line: impl FnOnce() -> String) {
+    pub(crate) fn tell(&self, line: impl FnOnce() -> String) {
         if self.is_due(TELL_EVERY, Instant::now()) {
             say(&line());
         }
     }
 
     /// Tells a line whenever the last one was told, as at the end of a part.
-    pub(crate) fn tell_now(&mut self, line: impl FnOnce() -> String) {
+    pub(crate) fn tell_now(&self, line: impl FnOnce() -> String) {
         if self.is_due(Duration::ZERO, Instant::now()) {
             say(&line());
         }
     }
 
     /// Whether a line is to be told; if so it counts as told.
-    fn is_due(&mut self, every: Duration, now: Instant) -> bool {
-        let is_due = self.0.is_some_and(|told| now.saturating_duration_since(told) >= every);
+    fn is_due(&self, every: Duration, now: Instant) -> bool {
+        let is_due = self.0.get().is_some_and(|told| now.saturating_duration_since(told) >= every);
         if is_due {
-            self.0 = Some(now);
+            self.0.set(Some(now));
         }
         is_due
     }
@@ -74,14 +75,14 @@ mod tests {
     #[test]
     fn a_line_is_told_every_ten_seconds_and_none_on_a_terminal() {
         let began = Instant::now();
-        let mut told = Told(Some(began));
-        let mut at = |seconds| told.is_due(TELL_EVERY, began + Duration::from_secs(seconds));
+        let told = Told(Cell::new(Some(began)));
+        let at = |seconds| told.is_due(TELL_EVERY, began + Duration::from_secs(seconds));
         assert_eq!(
             [at(0), at(9), at(10), at(11), at(19), at(35), at(44), at(45)],
             [false, false, true, false, false, true, false, true]
         );
         assert!(told.is_due(Duration::ZERO, began), "at the end of a part");
-        assert!(!Told(None).is_due(TELL_EVERY, began + Duration::from_hours(1)));
+        assert!(!Told(Cell::new(None)).is_due(TELL_EVERY, began + Duration::from_hours(1)));
     }
 
     #[test]

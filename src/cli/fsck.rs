@@ -91,7 +91,7 @@ impl FsckTool {
             let schema = &*opened.schema;
             let mut fsck = schema.row_fsck(self.options(first_write_wins));
             let bar = ProgressBar::no_length().with_style(style());
-            let mut told = Told::new();
+            let told = Told::new();
             let mut check = |rows: &[RowView<'_>]| {
                 check(schema, &mut fsck, rows, &bar)?;
                 told.tell(|| format!("{} rows checked", fsck.counts().rows));

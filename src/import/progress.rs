@@ -89,8 +89,7 @@ impl<'a> Progress<'a> {
     pub(super) fn close(&mut self, target: &dyn Target) -> Result<(), Failure> {
         self.bar.finish();
         self.checkpoint(target)?;
-        let line = self.line();
-        self.told.tell_now(|| line);
+        self.told.tell_now(|| self.line());
         Ok(())
     }
 
@@ -104,8 +103,7 @@ impl<'a> Progress<'a> {
         if self.checkpointed.elapsed() >= CHECKPOINT_EVERY {
             self.checkpoint(target)?;
         }
-        let line = self.line();
-        self.told.tell(|| line);
+        self.told.tell(|| self.line());
         self.hold_back();
         Ok(())
     }
