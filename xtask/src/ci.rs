@@ -14,8 +14,8 @@ use crate::tidy;
 use crate::truth::gate;
 use crate::workspace;
 
-/// Lines kept of what a failed test said.
-const LINES_SAID: usize = 8;
+/// Lines kept of what a failed test or rig said.
+pub(crate) const LINES_SAID: usize = 8;
 /// Lines kept of all that failed: who reads only a log's end sees them all.
 const LINES_FAILED: usize = 40;
 

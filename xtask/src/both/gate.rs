@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
-use crate::ci::Count;
-use crate::oracle;
+use crate::ci::{Count, LINES_SAID};
+use crate::{oracle, process};
 
 /// The rigs, in turn. The data sets of the last one: rollups and histograms that OpenTSDB wrote, points that Basalt did and
 /// rewrote.
@@ -50,23 +50,27 @@ pub(crate) fn run(basalt: &Path) -> Result<Count> {
         ("ORACLE_MASTER_PORT", hbase + 1),
         ("ORACLE_RS_PORT", hbase + 2),
     ];
-    let command = |words: &str| -> Result<bool> {
+    let command = |words: &str| -> Result<(bool, Vec<String>)> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(words.split(' ')).env("ORACLE_DIR", &folder);
         command.envs(variables.map(|(name, port)| (name, port.to_string())));
         if !words.starts_with("oracle") {
             command.arg("--basalt").arg(basalt);
         }
-        Ok(command.status().with_context(|| words.to_owned())?.success())
+        process::tried(&mut command, LINES_SAID)
     };
     let mut count = Count::default();
     for rig in RIGS {
         println!("-- {rig}");
-        let is_ok = command(rig)?;
+        let (is_ok, said) = command(rig)?;
         count.passed += u64::from(is_ok);
-        count.add(Count::of_failures(u64::from(!is_ok), rig));
+        let mut failed = Count::of_failures(u64::from(!is_ok), rig);
+        if !is_ok {
+            failed.failures.extend(said);
+        }
+        count.add(failed);
     }
-    ensure!(command("oracle down")?, "the oracle does not end");
+    ensure!(command("oracle down")?.0, "the oracle does not end");
     std::fs::remove_dir_all(&folder)?;
     println!("== both took {:.0} s", begun.elapsed().as_secs_f64());
     Ok(count)

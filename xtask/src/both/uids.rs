@@ -7,19 +7,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Barrier;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::daemon::Daemon;
+use super::daemon::{Daemon, pause};
 use super::{Asked, Pair};
 use crate::differential::draw::Draw;
 use crate::golden::client::{Client, Request};
 
 /// The first second of the points.
 const START_S: u64 = 1_700_000_000;
-/// How often a point that was refused is sent again: OpenTSDB gives a name up when others were faster too often.
+/// How often a point that was refused is sent again: OpenTSDB gives a name up when others were faster too often, and a daemon
+/// that has just started may not reach its regions yet. The pause before that is so much longer each time.
 const ATTEMPTS_MAX: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
 /// Shared names between two meetings of all threads.
 const STRIDE: u64 = 10;
 /// Of a hundred shared names, after so many each thread brings in one of its own.
@@ -150,7 +153,8 @@ fn put(client: &mut Client, name: &str, thread: u64, wrote: &mut Wrote) -> Resul
     let (metric, key, value) = (format!("m.{name}"), format!("k.{name}"), format!("v.{name}"));
     let point = json!({"metric": metric, "timestamp": START_S + thread, "value": thread, "tags": {key: value}});
     let mut last = String::new();
-    for _ in 0..ATTEMPTS_MAX {
+    for attempt in 0..ATTEMPTS_MAX {
+        pause(PAUSE * attempt);
         let body = Some(point.to_string().into_bytes());
         let request = Request { method: "POST", target: "/api/put?sync&details", body, ..Request::default() };
         let answer = client.send(&request)?;
