@@ -76,13 +76,15 @@ impl Daemon {
         settings: &[(impl AsRef<OsStr>, impl AsRef<OsStr>)],
         log: &Path,
     ) -> Result<Self> {
-        let log = std::fs::File::options().create(true).append(true).open(log)?;
+        let opened = std::fs::File::options().create(true).append(true).open(log);
+        let log = opened.with_context(|| log.display().to_string())?;
         let mut command = Command::new(program);
         command.args(["serve", "--store", "hbase", "--listen", &format!("127.0.0.1:{port}"), "--config"]).arg(config);
         for (name, value) in settings {
             command.env(name, value);
         }
-        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn()?;
+        let started = command.stdout(Stdio::piped()).stderr(log).spawn();
+        let mut child = started.with_context(|| format!("cannot start {}", program.display()))?;
         let output = child.stdout.take().context("no output of Basalt")?;
         let mut daemon = Self { child, address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)) };
         let mut line = String::new();
