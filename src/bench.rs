@@ -17,10 +17,12 @@ pub(crate) mod query;
 pub(crate) mod recorder;
 pub(crate) mod report;
 
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use self::recorder::Recorder;
 use crate::exit::{Exit, Failure};
+use crate::threads;
 
 /// Clock ticks a second in `/proc`; `USER_HZ` is 100 on every Linux.
 const TICKS_PER_SECOND: u64 = 100;
@@ -59,7 +61,9 @@ fn on_threads<I: Send, T: Send>(
 ) -> Result<Vec<T>, Failure> {
     std::thread::scope(|scope| {
         let work = &work;
-        let threads: Vec<_> = each.map(|one| scope.spawn(move || work(one))).collect();
+        let threads = each.map(|one| Builder::new().spawn_scoped(scope, move || work(one)));
+        let threads: Vec<_> =
+            threads.collect::<Result<_, _>>().map_err(|cause| threads::too_few(&cause.to_string()))?;
         let ended = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Failure::new(Exit::Failure, "BUG: a connection's thread panicked")))
         });

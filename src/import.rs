@@ -19,12 +19,14 @@ mod turns;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use basalt_ingest::{Problem, ProblemClass};
 use basalt_store::ErrorKind;
 
 use crate::exit::{Exit, Failure};
+use crate::threads;
 
 use block::Block;
 pub(crate) use folder::Folder;
@@ -119,11 +121,13 @@ pub(crate) fn run(job: &Job, target: &dyn Target) -> Result<Sum, Failure> {
         let (blocks, work) = sync_channel::<Block>(WORKERS);
         let (said, heard) = sync_channel::<Outcome>(WORKERS);
         let work = std::sync::Arc::new(Mutex::new(work));
-        for _ in 0..WORKERS {
+        let start = |_| {
             let (work, said) = (std::sync::Arc::clone(&work), said.clone());
-            scope.spawn(move || store_all(target, &work, &said));
-        }
+            Builder::new().spawn_scoped(scope, move || store_all(target, &work, &said)).map(drop)
+        };
+        let started = (0..WORKERS).try_for_each(start);
         drop((work, said));
+        started.map_err(|cause| threads::too_few(&cause.to_string()))?;
         let mut road = Road { blocks, heard, sent: 0, taken: 0 };
         job.paths.iter().try_for_each(|path| road.file(path, target, &mut progress))
     });

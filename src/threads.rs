@@ -56,7 +56,13 @@ fn started_of(wanted: usize) -> usize {
     })
 }
 
-fn too_few(why: &str) -> Failure {
+/// Whether one more could be started now: for those who end with a panic otherwise.
+pub(crate) fn has_one_more() -> bool {
+    started_of(1) == 1
+}
+
+/// That threads could not be started: which limit is to be raised.
+pub(crate) fn too_few(why: &str) -> Failure {
     let bound = |resource| getrlimit(resource).current;
     let limits = limits(bound(Resource::As), bound(Resource::Nproc));
     Failure::new(
@@ -85,5 +91,6 @@ mod tests {
         let text = limits(None, None);
         assert!(!text.contains("ulimit") && text.contains("TasksMax"), "{text}");
         assert_eq!(started_of(3), 3);
+        assert!(has_one_more());
     }
 }

@@ -11,7 +11,6 @@ use bytes::Bytes;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::io::IoOp;
 use crate::jobs::Work;
 use crate::region::Region;
 use crate::stats::Stats;
@@ -44,7 +43,6 @@ impl Background {
 
     fn spawn(&mut self, core: &Arc<Core>, name: &'static str, work: impl Fn(&Core) + Send + 'static) -> Result<()> {
         let core = Arc::clone(core);
-        let dir = core.dir.clone();
         let run = move || {
             // A worker that died leaves its part undone: nothing more may be promised.
             if catch_unwind(AssertUnwindSafe(|| work(&core))).is_err() {
@@ -54,7 +52,7 @@ impl Background {
             }
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(run);
-        self.threads.push(thread.map_err(Error::io(IoOp::Create, &dir))?);
+        self.threads.push(thread.map_err(Error::no_thread(name))?);
         Ok(())
     }
 

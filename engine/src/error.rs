@@ -110,6 +110,18 @@ pub enum Error {
         worker: &'static str,
     },
 
+    /// The system lets the process start no more threads.
+    #[error(
+        "no {worker} thread can be started: {source}; raise the limit of processes (`ulimit -u`), of address space (`ulimit -v`) \
+         or of tasks (TasksMax of systemd, the container's)"
+    )]
+    NoThread {
+        /// What it was to do.
+        worker: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+
     /// Too many bytes wait to be written; try again shortly.
     #[error("{queued_bytes} bytes wait to be written, the limit is {limit_bytes}")]
     Throttled {
@@ -167,6 +179,10 @@ impl Error {
     /// Adapts an [`io::Error`] met while doing `op` to `path`.
     pub(crate) fn io(op: IoOp, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { op, path: path.to_path_buf(), source }
+    }
+
+    pub(crate) fn no_thread(worker: &'static str) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::NoThread { worker, source }
     }
 
     /// The file that it tells of.
@@ -231,7 +247,7 @@ impl Error {
             Error::WorkerDied { .. } => ErrorKind::Bug,
             Error::Store(error) => error.kind(),
             error @ Error::Io { .. } if error.is_disk_full() => ErrorKind::ReadOnly,
-            Error::Io { .. } | Error::Closed => ErrorKind::Unavailable,
+            Error::Io { .. } | Error::NoThread { .. } | Error::Closed => ErrorKind::Unavailable,
         }
     }
 }
@@ -283,5 +299,13 @@ mod tests {
             "section checksum is 0x3e8, not 0x7691",
             "expected section checksum 0x7691, found 0x3e8",
         );
+    }
+    /// An operator's limit, no bug: it may be tried again once that is raised.
+    #[test]
+    fn want_of_a_thread_names_the_limits() {
+        let error = Error::no_thread("replay")(io::Error::from_raw_os_error(libc::EAGAIN));
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let told = error.to_string();
+        assert!(told.starts_with("no replay thread can be started: ") && told.contains("`ulimit -u`"), "{told}");
     }
 }

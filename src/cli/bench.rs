@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Builder;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -299,15 +300,19 @@ fn measured(
     // Orderings are relaxed: numbers are shown, and the scope's end orders all else.
     let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let run = std::thread::scope(|scope| {
-        let shower = scope.spawn(|| {
+        let show = || {
             while !is_over.load(Ordering::Relaxed) {
                 bar.set_position(done.load(Ordering::Relaxed));
                 std::thread::park_timeout(SHOW_EVERY);
             }
-        });
+        };
+        // Where no thread can be started the work is done all the same.
+        let shower = Builder::new().spawn_scoped(scope, show);
         let run = work(&done);
         is_over.store(true, Ordering::Relaxed);
-        shower.thread().unpark();
+        if let Ok(shower) = shower {
+            shower.thread().unpark();
+        }
         run
     });
     bar.finish_and_clear();

@@ -11,6 +11,7 @@ use super::folder::{failed, with_folder};
 use super::{Sources, print};
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
+use crate::threads;
 use crate::told::meanwhile;
 
 /// How often the bar's clock moves.
@@ -68,7 +69,9 @@ impl Compact {
     fn each(&self, all: Vec<String>, compact: impl Fn(&str) -> Result<String, Failure>) -> Result<(), Failure> {
         let wanted = self.wanted(all)?;
         let bar = ProgressBar::new(wanted.len() as u64).with_style(style());
-        bar.enable_steady_tick(TICK);
+        if !bar.is_hidden() && threads::has_one_more() {
+            bar.enable_steady_tick(TICK);
+        }
         for table in wanted {
             bar.set_message(table.clone());
             let done = bar.position();

@@ -14,7 +14,7 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{Scope, ScopedJoinHandle, available_parallelism};
+use std::thread::{Builder, Scope, ScopedJoinHandle, available_parallelism};
 
 use basalt_store::{SeqNo, Timestamp};
 
@@ -33,6 +33,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 const CHUNKS_AHEAD: usize = 2;
 /// Rows of a part, at most. They are put into the memtables together, and lie in the processor's own memory till then.
 const PART_ROWS: usize = 2048;
+/// What they are called.
+const WORKER: &str = "replay";
 /// Threads, at most: all read every record.
 const THREADS_MAX: usize = 4;
 
@@ -126,7 +128,7 @@ impl Refill {
     ///
     /// # Errors
     /// What `unreadable` makes of the kind of a record that does not read; else what `read` answers, which comes behind all
-    /// that it handed over.
+    /// that it handed over: `NoThread`, too.
     pub(super) fn run<T>(
         &self,
         unreadable: impl Fn(u8) -> Error,
@@ -134,10 +136,7 @@ impl Refill {
     ) -> Result<(T, Timestamp)> {
         std::thread::scope(|scope| {
             let mut feed = Feed { refill: self, scope, chunk: Chunk::default(), threads: Vec::new() };
-            let done = read(&mut |record| {
-                feed.take(&record);
-                Ok(())
-            });
+            let done = read(&mut |record| feed.take(&record));
             let clock = feed.finish()?.map_err(|Unreadable { kind, .. }| unreadable(kind))?;
             Ok((done?, clock))
         })
@@ -268,22 +267,30 @@ struct Feed<'scope, 'env> {
 }
 
 impl Feed<'_, '_> {
-    fn take(&mut self, record: &Record<'_>) {
+    fn take(&mut self, record: &Record<'_>) -> Result<()> {
         if self.chunk.bytes.len() >= CHUNK_BYTES {
+            if self.threads.is_empty() {
+                self.start()?;
+            }
             self.send();
         }
         self.chunk.push(record);
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<()> {
+        let refill = self.refill;
+        let count = available_parallelism().map_or(1, NonZero::get).clamp(1, THREADS_MAX);
+        for turn in 0..count {
+            let (sender, chunks) = sync_channel(CHUNKS_AHEAD);
+            let work = move || insert_all(refill, &chunks, turn, count);
+            let thread = Builder::new().name(WORKER.to_owned()).spawn_scoped(self.scope, work);
+            self.threads.push((sender, thread.map_err(Error::no_thread(WORKER))?));
+        }
+        Ok(())
     }
 
     fn send(&mut self) {
-        let (refill, scope) = (self.refill, self.scope);
-        if self.threads.is_empty() {
-            let count = available_parallelism().map_or(1, NonZero::get).clamp(1, THREADS_MAX);
-            self.threads.extend((0..count).map(|turn| {
-                let (sender, chunks) = sync_channel(CHUNKS_AHEAD);
-                (sender, scope.spawn(move || insert_all(refill, &chunks, turn, count)))
-            }));
-        }
         let chunk = Arc::new(std::mem::replace(&mut self.chunk, Chunk::roomy()));
         for (sender, _) in &self.threads {
             // A thread that ended tells why when it is joined.
@@ -300,7 +307,7 @@ impl Feed<'_, '_> {
         let mut clock = Ok(Timestamp(0));
         for (sender, thread) in self.threads {
             drop(sender);
-            let done = thread.join().map_err(|_| Error::WorkerDied { worker: "replay" })?;
+            let done = thread.join().map_err(|_| Error::WorkerDied { worker: WORKER })?;
             clock = match (clock, done) {
                 (Ok(clock), Ok(other)) => Ok(clock.max(other)),
                 // Some read rows that others skip: the first in the log is the one.
