@@ -166,6 +166,13 @@ pub enum Error {
         dir: PathBuf,
     },
 
+    /// As many scans as may be are under way, or no thread can be started for one more; try again shortly.
+    #[error("too many scans at once ({scans_max} at most), or no thread for one more; try again")]
+    NoScan {
+        /// The bound.
+        scans_max: usize,
+    },
+
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
@@ -243,7 +250,7 @@ impl Error {
             }
             Error::Locked { .. } => ErrorKind::Conflict,
             Error::DiskFull | Error::NoDescriptors | Error::Poisoned { .. } => ErrorKind::ReadOnly,
-            Error::Throttled { .. } => ErrorKind::Throttled,
+            Error::Throttled { .. } | Error::NoScan { .. } => ErrorKind::Throttled,
             Error::WorkerDied { .. } => ErrorKind::Bug,
             Error::Store(error) => error.kind(),
             error @ Error::Io { .. } if error.is_disk_full() => ErrorKind::ReadOnly,

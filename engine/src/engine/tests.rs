@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use basalt_store::{CellKind, Columns, Durability, FamilyDescriptor, ManualClock, Timestamp};
+use basalt_store::{CellKind, Columns, Durability, ErrorKind, FamilyDescriptor, ManualClock, Timestamp};
 
 use super::*;
 use crate::io::{FileSystem, OsFs, SimFs};
@@ -122,6 +122,17 @@ fn s_scan_5_a_scan_of_few_rows_answers_as_a_long_one() {
     assert_eq!(scan(&engine, in_pieces), expected(450..455), "more than one batch");
     let unknown = Scan { columns: Columns::family("nope"), ..few(5) };
     assert!(engine.scan(&name(), unknown).is_err());
+}
+
+/// Who scans was told that the write queue is full.
+#[test]
+fn a_scan_too_many_is_told_as_such() {
+    let around = options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual);
+    let engine = Engine::open(EngineOptions { limits: Limits { scans_max: 0, ..small_limits() }, ..around }).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    let refused = engine.scan(&name(), Scan::all()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Throttled);
+    assert_eq!(refused.to_string(), "too many scans at once (0 at most), or no thread for one more; try again");
 }
 
 #[test]
@@ -306,7 +317,7 @@ fn a_failed_sync_is_told_to_everyone() {
     assert!(put(&engine, "b", "1").wait().is_err());
     assert!(matches!(engine.health(), Health::Poisoned { .. }));
     let refused = put(&engine, "c", "1").wait().unwrap_err();
-    assert_eq!(refused.kind(), basalt_store::ErrorKind::ReadOnly);
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly);
     assert_eq!(scan(&engine, Scan::all()).len(), 1);
     // Who writes may be refused before the hook is called.
     let begun = std::time::Instant::now();
@@ -346,7 +357,7 @@ fn a_full_disk_is_a_state() {
             Err(error) => break error,
         }
     };
-    assert_eq!(refused.kind(), basalt_store::ErrorKind::ReadOnly, "{refused}");
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly, "{refused}");
     assert!(taken > 10 && scan(&engine, Scan::all()).len() >= taken);
     fs.set_capacity(u64::MAX);
     let mut tries = 0_u64;
@@ -517,10 +528,7 @@ fn a_manifest_that_is_gone_does_not_cost_the_files() {
         let refused = open().unwrap_err();
         assert_eq!(
             (refused.to_string().as_str(), refused.kind()),
-            (
-                "/d lost its file MANIFEST, without which nobody can tell what its other files hold",
-                basalt_store::ErrorKind::Corrupt
-            )
+            ("/d lost its file MANIFEST, without which nobody can tell what its other files hold", ErrorKind::Corrupt)
         );
         assert_eq!(names(), before);
     }

@@ -53,8 +53,7 @@ impl Core {
         if self.scan_threads.run(Box::new(move || walk.run(&sender))) {
             Ok(scanner)
         } else {
-            let limit_bytes = self.limits.scans_max as u64;
-            Err(Error::Throttled { queued_bytes: limit_bytes, limit_bytes })
+            Err(Error::NoScan { scans_max: self.limits.scans_max })
         }
     }
 }
