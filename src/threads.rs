@@ -1,5 +1,5 @@
-//! Whether the system lets a server have its threads: asked before it starts them, as some of those who start threads end with a
-//! panic where there are none to be had, and others wait for good.
+//! Whether the system lets a process have its threads: a server asks before it starts them, as some of those who start threads end
+//! with a panic where there are none to be had, and others wait for good. Who starts threads by hand tells a failure by [`too_few`].
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, available_parallelism, scope};

@@ -307,6 +307,7 @@ mod tests {
             "expected section checksum 0x7691, found 0x3e8",
         );
     }
+
     /// An operator's limit, no bug: it may be tried again once that is raised.
     #[test]
     fn want_of_a_thread_names_the_limits() {

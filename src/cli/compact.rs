@@ -69,6 +69,7 @@ impl Compact {
     fn each(&self, all: Vec<String>, compact: impl Fn(&str) -> Result<String, Failure>) -> Result<(), Failure> {
         let wanted = self.wanted(all)?;
         let bar = ProgressBar::new(wanted.len() as u64).with_style(style());
+        // A thread of the bar's moves it; where that cannot be started the work is done all the same.
         if !bar.is_hidden() && threads::has_one_more() {
             bar.enable_steady_tick(TICK);
         }
