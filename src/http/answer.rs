@@ -13,8 +13,12 @@ use self::points::PointHead;
 use super::number::{write_double, write_integer};
 use super::query_stats::QueryStats;
 
-/// A piece is handed on when it is at least this long.
-const PIECE_BYTES: usize = 64 << 10;
+/// The first piece is handed on when it is at least this long, so that a short answer is on its way early.
+const FIRST_PIECE_BYTES: usize = 64 << 10;
+/// Each piece is twice as long as the one before, up to this: handing one on takes as long as thousands of points.
+const PIECE_BYTES: usize = 512 << 10;
+/// Room for what is written between two looks.
+const ROOM_BYTES: usize = 64 << 10;
 /// How many points are written between two looks at the piece's length.
 const POINTS_AT_ONCE: usize = 1_024;
 
@@ -30,9 +34,13 @@ pub(crate) struct Answer<'a> {
     began: Instant,
 }
 
-/// What a writer of pieces says: whether anybody still reads.
-trait Sink: FnMut(Vec<u8>) -> bool {}
-impl<F: FnMut(Vec<u8>) -> bool> Sink for F {}
+/// Where pieces go.
+struct Pieces<F> {
+    /// Says whether anybody still reads.
+    sink: F,
+    /// How long the coming piece is at least.
+    bytes: usize,
+}
 
 impl<'a> Answer<'a> {
     /// `strict` writes a second twice where two points share it, as OpenTSDB does.
@@ -47,7 +55,8 @@ impl<'a> Answer<'a> {
 
     /// Hands pieces to `sink` and gives back the last one; `None` when nobody reads any more. An
     /// answer shorter than a piece never meets the sink. `written` gets the time that each sub query's series took.
-    pub(crate) fn write(self, written: &mut Vec<Duration>, mut sink: impl FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> {
+    pub(crate) fn write(self, written: &mut Vec<Duration>, sink: impl FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> {
+        let mut pieces = Pieces { sink, bytes: FIRST_PIECE_BYTES };
         let mut out = vec![b'['];
         // The same beside each series, so written once.
         let mut globals = Vec::new();
@@ -60,9 +69,9 @@ impl<'a> Answer<'a> {
                 if out.last() != Some(&b'[') || out.len() > 1 {
                     separate(&mut out);
                 }
-                self.series(&mut out, answer, (series, &globals), &mut sink)?;
+                self.series(&mut out, answer, (series, &globals), &mut pieces)?;
                 // Series may have no point at which it is handed on.
-                hand_on(&mut out, &mut sink)?;
+                pieces.hand_on(&mut out)?;
             }
             written.push(began.elapsed());
         }
@@ -80,7 +89,7 @@ impl<'a> Answer<'a> {
         out: &mut Vec<u8>,
         answer: &SubAnswer,
         (series, globals): (&Series, &[u8]),
-        sink: &mut impl Sink,
+        pieces: &mut Pieces<impl FnMut(Vec<u8>) -> bool>,
     ) -> Option<()> {
         let began = Instant::now();
         out.extend_from_slice(b"{\"metric\":");
@@ -111,7 +120,7 @@ impl<'a> Answer<'a> {
             out.extend_from_slice(globals);
         }
         out.extend_from_slice(b",\"dps\":");
-        self.points(out, answer.nan_as_null, &series.points, sink)?;
+        self.points(out, answer.nan_as_null, &series.points, pieces)?;
         if self.request.show_stats {
             member(out, "stats", &self.stats(&[]).of_series(answer, series, began.elapsed()));
         }
@@ -119,7 +128,13 @@ impl<'a> Answer<'a> {
         Some(())
     }
 
-    fn points(&self, out: &mut Vec<u8>, nan_as_null: bool, points: &[Point], sink: &mut impl Sink) -> Option<()> {
+    fn points(
+        &self,
+        out: &mut Vec<u8>,
+        nan_as_null: bool,
+        points: &[Point],
+        pieces: &mut Pieces<impl FnMut(Vec<u8>) -> bool>,
+    ) -> Option<()> {
         let arrays = self.request.arrays;
         out.push(if arrays { b'[' } else { b'{' });
         let (opening, between): (&[u8], &[u8]) = if arrays { (b",[", b",") } else { (b",\"", b"\":") };
@@ -140,7 +155,7 @@ impl<'a> Answer<'a> {
                 out.push(b']');
             }
             if rest.len().is_multiple_of(POINTS_AT_ONCE) {
-                hand_on(out, sink)?;
+                pieces.hand_on(out)?;
             }
         }
         out.push(if arrays { b']' } else { b'}' });
@@ -160,13 +175,16 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Hands on what is long enough to be a piece; `None` when nobody reads any more.
-fn hand_on(out: &mut Vec<u8>, sink: &mut impl Sink) -> Option<()> {
-    if out.len() < PIECE_BYTES {
-        return Some(());
+impl<F: FnMut(Vec<u8>) -> bool> Pieces<F> {
+    /// Hands on what is long enough to be a piece; `None` when nobody reads any more.
+    fn hand_on(&mut self, out: &mut Vec<u8>) -> Option<()> {
+        if out.len() < self.bytes {
+            return Some(());
+        }
+        self.bytes = PIECE_BYTES.min(self.bytes * 2);
+        let piece = std::mem::replace(out, Vec::with_capacity(self.bytes + ROOM_BYTES));
+        (self.sink)(piece).then_some(())
     }
-    let piece = std::mem::replace(out, Vec::with_capacity(PIECE_BYTES * 2));
-    sink(piece).then_some(())
 }
 
 /// Annotations by time; nothing when there are none. One that is no annotation of OpenTSDB's is told as stored.
@@ -318,21 +336,21 @@ mod tests {
     fn nothing_found_is_an_empty_list_and_nobody_reading_ends_it() {
         let request = QueryRequest { ms_resolution: true, ..QueryRequest::default() };
         assert_eq!(Answer::new(&request, &[], false, Instant::now()).write(&mut Vec::new(), |_| true).unwrap(), b"[]");
-        let points = (0..100_000).map(|time_ms| Point { time_ms, number: Number::Integer(1) }).collect();
+        let points = (0..200_000).map(|time_ms| Point { time_ms, number: Number::Integer(1) }).collect();
         let series = vec![Series { points, ..Series::default() }];
         let answers = [SubAnswer { series, ..SubAnswer::default() }];
         assert!(Answer::new(&request, &answers, false, Instant::now()).write(&mut Vec::new(), |_| false).is_none());
         let mut bytes = 0;
         let last = Answer::new(&request, &answers, false, Instant::now()).write(&mut Vec::new(), |piece| {
             bytes += piece.len();
-            piece.len() < PIECE_BYTES * 2
+            piece.len() < PIECE_BYTES + ROOM_BYTES
         });
         assert!(bytes > PIECE_BYTES && last.unwrap().ends_with(b"}}]"));
     }
 
     #[test]
     fn series_without_points_come_in_pieces_too() {
-        const SERIES: usize = 5_000;
+        const SERIES: usize = 30_000;
         let (request, series) = (QueryRequest::default(), vec![Series::default(); SERIES]);
         let answers = [SubAnswer { series, ..SubAnswer::default() }];
         let globals = [SeriesAnnotation { start_ms: 1, json: b"7".as_slice().into() }];
@@ -342,8 +360,11 @@ mod tests {
             pieces.push(piece);
             true
         });
-        assert!(pieces.len() > 2);
-        assert!(pieces.iter().all(|piece| (PIECE_BYTES..PIECE_BYTES * 2).contains(&piece.len())));
+        let bytes_at_least = (0..).map(|place| PIECE_BYTES.min(FIRST_PIECE_BYTES << place));
+        assert!(pieces.len() > 5);
+        for (piece, bytes) in pieces.iter().zip(bytes_at_least) {
+            assert!((bytes..bytes + ROOM_BYTES).contains(&piece.len()), "{} of {bytes}", piece.len());
+        }
         pieces.extend(last);
         let whole: serde_json::Value = serde_json::from_slice(&pieces.concat()).unwrap();
         let series = whole.as_array().unwrap();

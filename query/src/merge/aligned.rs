@@ -32,7 +32,7 @@ impl Merge {
         let columns: Vec<Column<'_>> = spans.iter().filter_map(|span| Column::of(span, from, to)).collect();
         assert_eq!(columns.len(), spans.len(), "BUG: spans that share their instants differ in length");
         let has_doubles = self.rate || columns.iter().any(|column| column.is_double);
-        let mut points = Vec::with_capacity(answered.len().min(INSTANTS_PER_CHECK));
+        let mut points = Vec::with_capacity(answered.len());
         for (place, times) in answered.chunks(INSTANTS_PER_CHECK).enumerate() {
             stop()?;
             let at = place * INSTANTS_PER_CHECK;

@@ -2,10 +2,10 @@
 
 use super::value;
 
-/// What the last digits of a time count up to before those before them change.
-const STEM: i64 = 1_000;
 /// Digits that change from point to point.
 const TAIL_DIGITS: usize = 3;
+/// What these digits count up to before those before them change.
+const STEM: u16 = 1_000;
 
 /// Room for opening, sign, digits, and what stands behind them. A copy of a length that the compiler knows is two moves.
 const TEXT_BYTES: usize = 32;
@@ -19,8 +19,8 @@ pub(super) struct PointHead {
     text_bytes: usize,
     /// Where the last digits stand in `text`.
     tail_at: usize,
-    /// The time without its last digits that `text` holds.
-    stem: Option<i64>,
+    /// The first of the times that share what `text` holds; none where `text` is one time's alone.
+    stem_from: Option<i64>,
     opening: &'static [u8],
     between: &'static [u8],
 }
@@ -28,35 +28,42 @@ pub(super) struct PointHead {
 impl PointHead {
     /// With a comma in `opening` before all points but the first.
     pub(super) fn new(opening: &'static [u8], between: &'static [u8]) -> Self {
-        Self { text: [0; TEXT_BYTES], text_bytes: 0, tail_at: 0, stem: None, opening, between }
+        Self { text: [0; TEXT_BYTES], text_bytes: 0, tail_at: 0, stem_from: None, opening, between }
     }
 
     /// Appends the head of a point at `time`; without the opening's comma if it is the first.
+    #[inline]
     pub(super) fn write(&mut self, out: &mut Vec<u8>, time: i64, is_first: bool) {
-        let stem = time.div_euclid(STEM);
-        if self.stem != Some(stem) || time < STEM {
+        if self.tail(time).is_none() {
             self.set(time);
         }
-        self.stem = (time >= STEM).then_some(stem);
-        if let Some(tail) = self.text.get_mut(self.tail_at..).and_then(|rest| rest.first_chunk_mut::<TAIL_DIGITS>())
-            && self.stem.is_some()
+        let from = out.len();
+        out.extend_from_slice(&self.text);
+        out.truncate(from + self.text_bytes);
+        // Behind the copy and not before it: a processor waits until what was written in pieces can be read as a whole.
+        if let Some(place) = out.get_mut(from + self.tail_at..).and_then(|rest| rest.first_chunk_mut())
+            && let Some(tail) = self.tail(time)
         {
-            *tail = digits(time - stem * STEM);
+            *place = tail;
         }
         if is_first {
-            out.extend_from_slice(self.text.get(1..self.text_bytes).unwrap_or_default());
-            return;
+            out.remove(from);
         }
-        let end = out.len() + self.text_bytes;
-        out.extend_from_slice(&self.text);
-        out.truncate(end);
+    }
+
+    /// The last digits of a time that shares all others with `text`.
+    fn tail(&self, time: i64) -> Option<[u8; TAIL_DIGITS]> {
+        let past = time.checked_sub(self.stem_from?)?;
+        u16::try_from(past).ok().filter(|past| *past < STEM).map(digits)
     }
 
     /// Writes `text` anew.
+    #[cold]
     fn set(&mut self, time: i64) {
         let mut text = Vec::with_capacity(TEXT_BYTES);
         text.extend_from_slice(self.opening);
         value(&mut text, &time);
+        self.stem_from = (time >= STEM.into()).then_some(time - time % i64::from(STEM));
         self.tail_at = text.len().saturating_sub(TAIL_DIGITS);
         text.extend_from_slice(self.between);
         assert!(text.len() <= TEXT_BYTES, "BUG: a point's head of {} bytes", text.len());
@@ -67,9 +74,9 @@ impl PointHead {
     }
 }
 
-/// The digits of a number from 0 up to 999.
-fn digits(number: i64) -> [u8; TAIL_DIGITS] {
-    let digit = |of: i64| b'0' + u8::try_from(of % 10).unwrap_or_default();
+/// The digits of a number from 0 up to 999. In as few bits as it needs: to divide takes most of a head's time.
+fn digits(number: u16) -> [u8; TAIL_DIGITS] {
+    let digit = |of: u16| b'0' + u8::try_from(of % 10).unwrap_or_default();
     [digit(number / 100), digit(number / 10), digit(number)]
 }
 
