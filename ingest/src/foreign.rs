@@ -80,7 +80,7 @@ pub(crate) fn cache(points: &[RawPoint<'_>]) -> SeriesCache {
     let key = layout.series_key(&Tsuid::new(Uid::new(1), &[], layout.widths));
     let cache = SeriesCache::new(1_000);
     for point in points {
-        cache.insert(cache.fingerprint_of(point), KnownSeries { generation: 1, id: SeriesId(0), key: key.clone() });
+        cache.insert(cache.fingerprint_of(point), 1, KnownSeries { id: SeriesId(0), key: key.clone() });
     }
     cache
 }

@@ -369,7 +369,7 @@ impl<'a, 't> Resolver<'a, 't> {
         }
         let resolved = self.resolve(point);
         match &resolved {
-            Ok(series) => cache.insert(fingerprint, series.clone()),
+            Ok(series) => cache.insert(fingerprint, self.generation, series.clone()),
             Err(problem) if problem.is_unavailable() => self.unavailable = Some(problem.clone()),
             Err(problem) => drop(self.unresolved.insert(fingerprint, problem.clone())),
         }
@@ -382,7 +382,7 @@ impl<'a, 't> Resolver<'a, 't> {
         // The series goes into the index before any row of it is written: a row whose series is not there would not be found.
         let id = schema.index().add(&tsuid).map_err(|error| schema_problem(&error))?;
         schema.note_series(&tsuid);
-        Ok(KnownSeries { generation: self.generation, id, key: schema.layout().series_key(&tsuid) })
+        Ok(KnownSeries { id, key: schema.layout().series_key(&tsuid) })
     }
 
     fn tsuid(&mut self, point: &RawPoint<'t>) -> std::result::Result<Tsuid, Problem> {

@@ -14,7 +14,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard};
 
 use basalt_schema::{SeriesId, SeriesKey};
@@ -37,8 +37,6 @@ pub(crate) struct Fingerprint {
 /// A series whose names were checked and resolved, and which the index knows.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownSeries {
-    /// The schema's generation, read before its names were resolved.
-    pub(crate) generation: u64,
     /// Its place in the index. A series has one place, whatever its spellings.
     pub(crate) id: SeriesId,
     /// Its row keys.
@@ -118,9 +116,16 @@ struct Known {
 struct Spelling {
     fingerprint: Fingerprint,
     series: KnownSeries,
-    /// Whether it was asked for since the hand last passed it. Relaxed.
-    asked: AtomicBool,
+    /// Twice the schema's generation, read before the names were resolved, and 1 more where it was asked for since the hand last
+    /// passed it. Relaxed.
+    state: AtomicU64,
 }
+
+/// There is one for each series that writes.
+const _: () = assert!(size_of::<Spelling>() == 56);
+
+/// In a spelling's state: it was asked for.
+const ASKED: u64 = 1;
 
 /// The spellings under the read lock. No name may be resolved while this is held, as that takes the write lock.
 #[derive(Debug)]
@@ -191,10 +196,10 @@ impl SeriesCache {
         KnownGuard { cache: self, known: self.known.read().unwrap_or_else(PoisonError::into_inner), generation }
     }
 
-    /// Remembers a series; it replaces another one when there is no room.
-    pub(crate) fn insert(&self, fingerprint: Fingerprint, series: KnownSeries) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.insert(fingerprint, series, self.spellings_max);
+    /// Remembers a series, whose names were resolved after this generation was read; it replaces another one when there is no room.
+    pub(crate) fn insert(&self, fingerprint: Fingerprint, generation: u64, series: KnownSeries) {
+        let spelling = Spelling { fingerprint, series, state: AtomicU64::new(generation << 1) };
+        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(spelling, self.spellings_max);
     }
 
     /// How many spellings are remembered.
@@ -225,8 +230,8 @@ impl Known {
         if is_next { Some(next) } else { self.place(fingerprint) }
     }
 
-    fn insert(&mut self, fingerprint: Fingerprint, series: KnownSeries, spellings_max: usize) {
-        let spelling = Spelling { fingerprint, series, asked: AtomicBool::new(false) };
+    fn insert(&mut self, spelling: Spelling, spellings_max: usize) {
+        let fingerprint = spelling.fingerprint;
         let known = self.place(fingerprint).and_then(|place| self.spellings.get_mut(place as usize));
         if let Some(known) = known {
             *known = spelling;
@@ -244,7 +249,8 @@ impl Known {
         let count = self.spellings.len();
         let mut places = (self.hand..count).chain(0..count).chain(0..count);
         let is_idle = |place: &usize| {
-            self.spellings.get(*place).is_some_and(|spelling| !spelling.asked.swap(false, Ordering::Relaxed))
+            let state = self.spellings.get(*place).map(|spelling| spelling.state.fetch_and(!ASKED, Ordering::Relaxed));
+            state.is_some_and(|state| state & ASKED == 0)
         };
         let Some(place) = places.find(is_idle) else { return };
         self.hand = place + 1;
@@ -313,12 +319,13 @@ impl KnownGuard<'_> {
     #[inline]
     fn at(&self, spelled: Spelled) -> Option<&KnownSeries> {
         let spelling = self.known.spellings.get(spelled.place as usize)?;
-        if spelling.fingerprint != spelled.fingerprint || spelling.series.generation != self.generation {
+        let state = spelling.state.load(Ordering::Relaxed);
+        if spelling.fingerprint != spelled.fingerprint || state >> 1 != self.generation {
             return None;
         }
-        // Read before write: a cache line that nobody writes stays in the cache of every core.
-        if !spelling.asked.load(Ordering::Relaxed) {
-            spelling.asked.store(true, Ordering::Relaxed);
+        // Only where it changes: a cache line that nobody writes stays in the cache of every core.
+        if state & ASKED == 0 {
+            spelling.state.store(state | ASKED, Ordering::Relaxed);
         }
         Some(&spelling.series)
     }
@@ -331,10 +338,10 @@ mod tests {
     use super::*;
     use crate::{IngestLimits, parse_put, parse_put_line};
 
-    fn series(generation: u64) -> KnownSeries {
+    fn series() -> KnownSeries {
         let layout = KeyLayout { salting: Salting::NONE, widths: UidWidths::default() };
         let tsuid = Tsuid::parse("000001000001000001", layout.widths).unwrap();
-        KnownSeries { generation, id: SeriesId(0), key: layout.series_key(&tsuid) }
+        KnownSeries { id: SeriesId(0), key: layout.series_key(&tsuid) }
     }
 
     fn fingerprint(cache: &SeriesCache, fields: &str) -> Fingerprint {
@@ -372,7 +379,7 @@ mod tests {
         let cache = SeriesCache::new(10);
         let body = r#"{"metric":"m"}"#;
         let point = parse_put(body, &IngestLimits::default()).unwrap()[0];
-        cache.insert(cache.fingerprint_of(&point), series(7));
+        cache.insert(cache.fingerprint_of(&point), 7, series());
         assert!(cache.read(7).series_of(&point).is_some());
         assert!(cache.read(8).series_of(&point).is_none());
         assert!(cache.read(7).find(Form::Object, "m", "").is_some());
@@ -383,7 +390,7 @@ mod tests {
     fn the_number_of_spellings_is_bounded_and_those_asked_for_stay() {
         let cache = SeriesCache::new(100);
         for n in 0..10_000 {
-            cache.insert(fingerprint(&cache, &format!(r#""metric":"m{n}""#)), series(1));
+            cache.insert(fingerprint(&cache, &format!(r#""metric":"m{n}""#)), 1, series());
             assert!(cache.read(1).find(Form::Object, "m0", "").is_some(), "{n}");
         }
         assert_eq!(cache.len(), 100);
@@ -393,9 +400,9 @@ mod tests {
     fn a_place_that_another_took_is_not_taken_for_the_first() {
         let cache = SeriesCache::new(1);
         let first = fingerprint(&cache, r#""metric":"a""#);
-        cache.insert(first, series(1));
+        cache.insert(first, 1, series());
         let found = cache.read(1).find(Form::Object, "a", "");
-        cache.insert(fingerprint(&cache, r#""metric":"b""#), series(1));
+        cache.insert(fingerprint(&cache, r#""metric":"b""#), 1, series());
         assert!(found.is_some_and(|spelled| cache.read(1).at(spelled).is_none()));
     }
 }

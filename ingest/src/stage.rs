@@ -354,7 +354,7 @@ mod tests {
         let layout = KeyLayout { salting: Salting::NONE, widths: UidWidths::default() };
         let pair = TagPair { key: Uid::new(1), value: Uid::new(tagv) };
         let key = layout.series_key(&Tsuid::new(Uid::new(1), &[pair], layout.widths));
-        KnownSeries { generation: 0, id: SeriesId(u32::try_from(tagv).unwrap()), key }
+        KnownSeries { id: SeriesId(u32::try_from(tagv).unwrap()), key }
     }
 
     /// A row's place, a qualifier, a value.
