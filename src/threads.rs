@@ -56,11 +56,6 @@ fn started_of(wanted: usize) -> usize {
     })
 }
 
-/// Whether one more could be started now: for those who end with a panic otherwise.
-pub(crate) fn has_one_more() -> bool {
-    started_of(1) == 1
-}
-
 /// That threads could not be started: which limit is to be raised.
 pub(crate) fn too_few(why: &str) -> Failure {
     let bound = |resource| getrlimit(resource).current;
@@ -91,6 +86,5 @@ mod tests {
         let text = limits(None, None);
         assert!(!text.contains("ulimit") && text.contains("TasksMax"), "{text}");
         assert_eq!(started_of(3), 3);
-        assert!(has_one_more());
     }
 }

@@ -5,8 +5,13 @@ use std::io::{IsTerminal as _, Write as _, stderr};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
+use indicatif::{ProgressBar, ProgressStyle};
+
 /// How often a line is told.
 const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// How often a line on a terminal moves.
+const TICK: Duration = Duration::from_millis(200);
 
 /// When a line was last told, or when the run began; none on a terminal.
 #[derive(Debug)]
@@ -42,25 +47,38 @@ impl Told {
     }
 }
 
-/// Does work that does not tell how far it is, and tells now and then how long it has been at it.
+/// Does work that does not tell how far it is, and tells now and then how long it has been at it: by a line, or on a terminal by one
+/// that moves. The work may not print.
 pub(crate) fn meanwhile<T>(what: &str, work: impl FnOnce() -> T) -> T {
-    if stderr().is_terminal() {
-        return work();
-    }
     let began = Instant::now();
     let (done, is_done) = sync_channel::<()>(0);
     std::thread::scope(|scope| {
         let tell = move || {
-            while is_done.recv_timeout(TELL_EVERY) == Err(RecvTimeoutError::Timeout) {
-                say(&format!("{what}: since {} s", began.elapsed().as_secs()));
+            let bar = ProgressBar::new_spinner().with_style(spinner()).with_message(what.to_owned());
+            let every = if bar.is_hidden() { TELL_EVERY } else { TICK };
+            while is_done.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                if bar.is_hidden() {
+                    say(&format!("{what}: since {} s", began.elapsed().as_secs()));
+                } else {
+                    bar.tick();
+                }
             }
+            bar.finish_and_clear();
         };
         // Where no thread can be started the work is done all the same.
         let telling = std::thread::Builder::new().spawn_scoped(scope, tell);
         let answer = work();
-        drop((done, telling));
+        drop(done);
+        // The line is gone before anything else is printed.
+        if let Ok(telling) = telling {
+            telling.join().unwrap_or_default();
+        }
         answer
     })
+}
+
+fn spinner() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} {msg} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
 fn say(line: &str) {

@@ -1,6 +1,6 @@
 //! `basalt backup` and `basalt restore`.
 
-use std::io::{BufWriter, IsTerminal as _};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use basalt_engine::io::OsFs;
@@ -44,11 +44,13 @@ impl Backup {
         if let Some(url) = &self.url {
             let target = std::path::absolute(&self.target)
                 .map_err(|cause| Failure::new(Exit::Failure, format!("cannot name the target: {cause}")))?;
-            let mut out = BufWriter::new(std::io::stdout().lock());
             let server = Server::at(url)?;
-            return meanwhile("the server takes the backup", || {
-                server.ask("/store/backup", target.as_os_str().as_encoded_bytes(), &mut out)
+            let mut told = Vec::new();
+            let outcome = meanwhile("the server takes the backup", || {
+                server.ask("/store/backup", target.as_os_str().as_encoded_bytes(), &mut told)
             });
+            print(&String::from_utf8_lossy(&told))?;
+            return outcome;
         }
         let config = self.sources.load()?;
         check_folder(&config.store.data_dir, BY_FLAG)?;

@@ -1,21 +1,14 @@
 //! `basalt compact`: flush and major compaction of a folder or of a running server's tables.
 
-use std::time::Duration;
-
 use basalt_store::{Compaction, Store, TableName};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 
 use super::folder::{failed, with_folder};
 use super::{Sources, print};
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
-use crate::threads;
 use crate::told::meanwhile;
-
-/// How often the bar's clock moves.
-const TICK: Duration = Duration::from_millis(500);
 
 /// `basalt compact`.
 #[derive(Debug, Args)]
@@ -68,20 +61,11 @@ impl Compact {
     /// when a later one fails.
     fn each(&self, all: Vec<String>, compact: impl Fn(&str) -> Result<String, Failure>) -> Result<(), Failure> {
         let wanted = self.wanted(all)?;
-        let bar = ProgressBar::new(wanted.len() as u64).with_style(style());
-        // A thread of the bar's moves it; where that cannot be started the work is done all the same.
-        if !bar.is_hidden() && threads::has_one_more() {
-            bar.enable_steady_tick(TICK);
+        let count = wanted.len();
+        for (done, table) in wanted.into_iter().enumerate() {
+            let at = format!("compacting `{table}`, {done} of {count} tables done");
+            print(&meanwhile(&at, || compact(&table))?)?;
         }
-        for table in wanted {
-            bar.set_message(table.clone());
-            let done = bar.position();
-            let at = format!("compacting `{table}`, {done} tables done");
-            let told = meanwhile(&at, || compact(&table)).inspect_err(|_| bar.finish_and_clear())?;
-            bar.suspend(|| print(&told))?;
-            bar.inc(1);
-        }
-        bar.finish_and_clear();
         Ok(())
     }
 
@@ -145,9 +129,4 @@ fn told_by(server: &Server, table: &str) -> Result<String, Failure> {
             Some(_) => failure,
             None => Failure::new(failure.exit, format!("cannot compact `{table}`: {}", failure.line)),
         })
-}
-
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} tables {elapsed}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -12,6 +12,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::folder::{failed, with_folder};
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
+use crate::told::meanwhile;
 
 /// `basalt uid`.
 #[derive(Debug, Args)]
@@ -283,7 +284,8 @@ fn find_any(schema: &Schema, text: &str) -> Result<(), Failure> {
 
 fn fsck(schema: &Schema, options: UidFsckOptions) -> Result<(), Failure> {
     print(if options.fix { "INFO  Running fsck in FIX mode\n" } else { "INFO  Running in log only mode\n" })?;
-    let report = schema.fsck_uids(options).map_err(|cause| failed("cannot check the UID table", &cause))?;
+    let report = meanwhile("checking the UID table", || schema.fsck_uids(options))
+        .map_err(|cause| failed("cannot check the UID table", &cause))?;
     let mut text = String::new();
     for finding in &report.findings {
         let level = level(finding.severity);
