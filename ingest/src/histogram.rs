@@ -123,11 +123,11 @@ pub fn parse_histogram_line(line: &str) -> std::result::Result<RawHistogram<'_>,
     let tags = RawTags::Words(tags);
     let (metric, value) = (Some(RawText::plain(metric)), Some(RawText::plain(value)));
     let point = RawPoint { form: Form::Line, metric, timestamp, value, tags, spelled: None };
-    // A line without an id is of the simple codec, with its buckets in words; no body has that form.
+    // A line without an id is of the simple codec, with its buckets in words.
     Ok(RawHistogram { point, id: id.map_or(IN_WORDS, i64::from), buckets: None, underflow: 0, overflow: 0 })
 }
 
-/// The id of a line's histogram that has its buckets in words.
+/// The id of a line's histogram, where it has none: it has its buckets in words.
 const IN_WORDS: i64 = i64::MIN;
 
 /// Checks a histogram and gives its time and its cell's value; `simple` is the ID of the simple codec.
@@ -167,7 +167,7 @@ fn read(histogram: &RawHistogram<'_>, simple: u8) -> std::result::Result<Histogr
         let empty = "Histogram buckets cannot be null or empty if 'value' is empty.";
         return of_buckets(histogram, buckets.ok_or_else(|| illegal(empty.into()))?);
     };
-    if histogram.id == IN_WORDS {
+    if histogram.point.form == Form::Line && histogram.id == IN_WORDS {
         return of_words(value.raw());
     }
     if histogram.point.form == Form::Object && !(0..=255).contains(&histogram.id) {
@@ -283,6 +283,17 @@ mod tests {
             ("histogram m 1 7 AAIA a=b", "histogram: illegal argument: No codec found mapped to ID 7"),
         ] {
             assert_eq!(line(text), Err(told.into()));
+        }
+    }
+
+    /// `W-HISTO-HTTP`: no number of a body stands for a line's words.
+    #[test]
+    fn w_histo_http_ids_of_codecs_are_one_byte() {
+        for id in [i64::MIN, -1, 256] {
+            let body = format!(r#"{{"metric":"m","timestamp":1,"tags":{{"a":"b"}},"id":{id},"value":"0,1=3"}}"#);
+            let histograms = parse_histograms(&body, &IngestLimits::default()).unwrap();
+            let told = check_histogram(&histograms[0], 42).unwrap_err().http_text();
+            assert_eq!(told, "Invalid type. Must be from 0 to 255.");
         }
     }
 

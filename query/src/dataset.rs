@@ -8,6 +8,7 @@ use basalt_schema::Uid;
 use crate::Result;
 use crate::answer::{Number, Point, ScanStats, Series, SeriesAnnotation, Steps};
 use crate::names::Names;
+use crate::plan::Plan;
 
 /// Memory charged for a few UIDs of a set: a leaf of its tree.
 const LEAF_BYTES: usize = 104;
@@ -25,6 +26,8 @@ pub(crate) struct Computed {
     pub(crate) stats: ScanStats,
     /// How long each step took.
     pub(crate) steps: Steps,
+    /// Of a delete, the plan that read points in place of rollups, and from which instant on.
+    pub(crate) in_place: Option<(Plan, i64)>,
 }
 
 /// An output series by its UIDs.

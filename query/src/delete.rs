@@ -1,4 +1,4 @@
-//! Deleting what a query read (`Q-DELETE`, `S-DELETE-ROW`): the points of its range, or under `strict` whole rows as in
+//! Deleting what a query read (`Q-DELETE`, `S-DELETE-ROW`): the points or histograms of its range, or under `strict` whole rows as in
 //! OpenTSDB.
 //!
 //! A fold forgets when each point was written, so tombstones for single points would miss some. Instead a row is changed
@@ -26,7 +26,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowRemainder, Schema};
+use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowRemainder, Schema, histogram_offset_ms};
 use basalt_store::{CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, Pending, RowView, Timestamp};
 use bytes::Bytes;
 
@@ -44,6 +44,8 @@ const ROWS_AT_ONCE: usize = 128;
 const AGE_MS_MIN: i64 = 1_000;
 /// A cell this far in the future, in ms, is not waited for.
 const FUTURE_MS_MAX: i64 = 10_000;
+/// Offsets, in ms, of no cell of an hour.
+const NOWHERE: RangeInclusive<u32> = u32::MAX..=u32::MAX;
 /// How often a row that others change is read again.
 const ATTEMPTS_MAX: usize = 16;
 
@@ -52,6 +54,8 @@ const ATTEMPTS_MAX: usize = 16;
 pub(crate) struct Deleter<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) query: &'a Query,
+    /// What was read.
+    pub(crate) plan: &'a Plan,
     pub(crate) budget: &'a Budget,
     /// Whole rows of the scanned hours, whatever instants they hold.
     pub(crate) whole_rows: bool,
@@ -68,13 +72,14 @@ impl Deleter<'_> {
         if schema.config().data_times.is_some() { Err(Error::DeleteWithPointTimes) } else { Ok(()) }
     }
 
-    /// Deletes what a plan read.
+    /// Deletes what the plan read.
     ///
     /// # Errors
     /// `Corrupt`: a row that cannot be decoded, which stays. `Throttled`: a row that others keep changing, or of the
     /// future. The store's own, a budget. What was deleted before stays deleted; asking again goes on.
-    pub(crate) fn run(&self, plan: &Plan) -> Result<()> {
-        // OpenTSDB too deletes points alone, and neither rollups nor pre-aggregates.
+    pub(crate) fn run(&self) -> Result<()> {
+        let plan = self.plan;
+        // OpenTSDB too deletes points and histograms alone, and neither rollups nor pre-aggregates.
         if plan.table != self.schema.tables().data {
             return Ok(());
         }
@@ -144,11 +149,15 @@ impl Deleter<'_> {
             let base = self.schema.layout().decode(row.key())?.base();
             let mut remainder = RowRemainder::default();
             let Some(range) = self.offsets_ms(base) else { return Ok(None) };
-            if remainder.take(&cells, self.schema.config().duplicates(), range)? == 0 {
+            // A question for histograms reads no points, and one for points no histograms.
+            let (points, histograms) = if self.plan.histograms { (NOWHERE, range) } else { (range, NOWHERE) };
+            let goes = |qualifier: &[u8]| histogram_offset_ms(qualifier).is_some_and(|at| histograms.contains(&at));
+            let taken = remainder.take(&cells, self.schema.config().duplicates(), points)?;
+            if taken == 0 && !cells.iter().any(|cell| goes(cell.qualifier)) {
                 return Ok(None);
             }
-            let kept = remainder.cells(&cells).map(|(qualifier, value)| (qualifier.to_vec(), value.to_vec()));
-            change.kept.extend(kept);
+            let kept = remainder.cells(&cells).filter(|(qualifier, _)| !goes(qualifier));
+            change.kept.extend(kept.map(|(qualifier, value)| (qualifier.to_vec(), value.to_vec())));
         }
         Ok(Some(change))
     }

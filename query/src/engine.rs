@@ -80,12 +80,16 @@ impl QueryEngine {
         }
         let budget = self.budget(cancel);
         let plans = self.plans(query, &budget)?;
-        let computed = self.compute_all(query, &plans, &budget)?;
+        let mut computed = self.compute_all(query, &plans, &budget)?;
+        let in_place: Vec<_> = computed.iter_mut().filter_map(|computed| computed.in_place.take()).collect();
         let mut names = Names::new(&self.schema);
         let named = |(sub, computed)| Self::named(sub, computed, &mut names);
         let answers = query.sub_queries.iter().zip(computed).map(named).collect::<Result<_>>()?;
         if query.delete {
-            self.delete(query, &plans, &budget)?;
+            plans.iter().try_for_each(|plan| self.delete(query, plan, &budget))?;
+            in_place.iter().try_for_each(|(plan, start_ms)| {
+                self.delete(&Query { start_ms: *start_ms, ..query.clone() }, plan, &budget)
+            })?;
         }
         held(answers, &budget)
     }
@@ -94,10 +98,10 @@ impl QueryEngine {
         Budget::new(self.limits, cancel, &self.memory)
     }
 
-    fn delete(&self, query: &Query, plans: &[Plan], budget: &Budget) -> Result<()> {
+    /// Deletes what a plan read.
+    fn delete(&self, query: &Query, plan: &Plan, budget: &Budget) -> Result<()> {
         let whole_rows = self.options.compat.strict;
-        let deleter = Deleter { schema: &self.schema, query, budget, whole_rows, turn: &self.deletes };
-        plans.iter().try_for_each(|plan| deleter.run(plan))
+        Deleter { schema: &self.schema, query, plan, budget, whole_rows, turn: &self.deletes }.run()
     }
 
     /// Answers a request of `/api/query/gexp` whose check gave these formulas and this query.
@@ -202,6 +206,7 @@ impl QueryEngine {
         while let Some(plan) = next.filter(|_| computed.datasets.is_empty()) {
             computed = self.attempt(query, sub, &plan, budget)?;
             next = plan.fallback();
+            computed.in_place = query.delete.then_some((plan, query.start_ms));
         }
         Ok(computed)
     }
@@ -213,10 +218,14 @@ impl QueryEngine {
         let points = SubQueryPlan { rollups: RollupUsage::Raw, ..sub.clone() };
         let newer_plan = plan(&newer, &points)?;
         if split_ms <= query.start_ms {
-            return self.attempt(&newer, &points, &newer_plan, budget);
+            let computed = self.attempt(&newer, &points, &newer_plan, budget)?;
+            return Ok(Computed { in_place: query.delete.then_some((newer_plan, newer.start_ms)), ..computed });
         }
         let older = Query { end_ms: split_ms, ..query.clone() };
-        let older_plan = plan(&older, sub)?;
+        let mut older_plan = plan(&older, sub)?;
+        // Where all rows read are answered, the last one's rollups may reach on.
+        let (first, last) = older_plan.answered.into_inner();
+        older_plan.answered = first..=last.min(split_ms);
         // Groups are told by the places of series, of which the later plan may have met more.
         let newer_plan = Plan { series: older_plan.series.clone(), ..newer_plan };
         let late = self.attempt(&newer, &points, &newer_plan, budget)?;
@@ -231,6 +240,7 @@ impl QueryEngine {
             groups.insert(joined.group.clone(), joined);
         }
         computed.datasets = groups.into_values().collect();
+        computed.in_place = query.delete.then_some((newer_plan, newer.start_ms));
         Ok(computed)
     }
 
@@ -258,7 +268,7 @@ impl QueryEngine {
         stats.series = data.iter().filter(|data| !data.is_empty()).count() as u64;
         stats.emitted_points = datasets.iter().map(|dataset| dataset.points.len() as u64).sum();
         let rollup = plan.read.as_ref().map(|read| read.rollup.name().into());
-        Ok(Computed { datasets, rollup, stats, steps })
+        Ok(Computed { datasets, rollup, stats, steps, in_place: None })
     }
 
     /// The limits of a sub query. A metric is looked up by its name only where some have limits of their own.

@@ -362,6 +362,10 @@ impl Reader<'_> {
         let mut sink = Sink::new(self, slots);
         let mut keys = Vec::with_capacity(GET_ROWS);
         for tsuid in series {
+            // As scans end.
+            if self.rule.is_some() && self.has_misfit() {
+                return Ok(sink.finish(name));
+            }
             let series_key = self.schema.layout().series_key(tsuid);
             let bases = match &self.way {
                 Way::Gets(Some(occupied)) => occupied.bases(series_key.salt()),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use basalt_schema::{Bounds, Histogram, PointTime, SchemaConfig, histogram_column};
 use basalt_store::{Append, Durability};
 use bytes::Bytes;
 
@@ -64,6 +65,27 @@ fn exactly_the_points_of_the_range_go() {
     assert_eq!(left(&fixture, "sum:m{host=a}"), ["1699999200 1, 1700001000 9, 1700006400 5"]);
 }
 
+/// `Q-HISTO`: a question for histograms deletes those of its range, and no point beside them.
+#[test]
+fn histograms_that_were_read_go_and_points_stay() {
+    let mut fixture = Fixture::of(SchemaConfig { histogram_id: Some(7), ..SchemaConfig::default() });
+    fixture.put(&format!("m {HOUR} 1 host=a"));
+    let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
+    for second in [0, 70] {
+        let mut histogram = Histogram::default();
+        histogram.set(Bounds { lower: 0.0, upper: 1.0 }, 4);
+        let (base, qualifier) = histogram_column(PointTime::from_number(HOUR + second).unwrap());
+        fixture.store(&fixture.schema.layout().series_key(&tsuid).row_key(base), &qualifier, &histogram.encode(7));
+    }
+    delete(&fixture, false, HOUR, HOUR + 10, "sum:percentiles[50]:m").unwrap();
+    assert_eq!(left(&fixture, "sum:percentiles[50]:m"), ["1699999270 0.5"]);
+    assert_eq!(left(&fixture, "sum:m"), ["1699999200 1"]);
+    // A question for points leaves histograms.
+    delete(&fixture, false, HOUR, HOUR + 100, "sum:m").unwrap();
+    assert_eq!(left(&fixture, "sum:percentiles[50]:m"), ["1699999270 0.5"]);
+    assert!(left(&fixture, "sum:m").is_empty());
+}
+
 /// OpenTSDB's way, under `strict`: every row that the scan met, from the hour before the range to the hour after it.
 #[test]
 fn whole_rows_go_when_strict() {
@@ -123,7 +145,9 @@ fn a_change_of_another_survives() {
     let budget = Budget::new(Limits::default(), &cancel, &crate::memory::MemoryPool::new(0));
     let turn = Mutex::new(());
     let schema = Arc::clone(&fixture.schema);
-    let deleter = Deleter { schema: &schema, query: &query, budget: &budget, whole_rows: false, turn: &turn };
+    let plan = Plan::new(&schema, &query, &query.sub_queries[0], Options::default(), &budget).unwrap();
+    let deleter =
+        Deleter { schema: &schema, query: &query, plan: &plan, budget: &budget, whole_rows: false, turn: &turn };
     let tsuid = schema.resolve("m", &[("host", "a")]).unwrap();
     let key = Bytes::from(schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_699_999_200)));
     let table = &schema.tables().data;
@@ -228,7 +252,7 @@ fn rows_of_many_series_and_hours_go_and_those_of_others_stay() {
 #[test]
 fn nothing_is_deleted_where_cells_bear_the_times_of_their_points() {
     let data_times = Some(basalt_schema::LargerOrSmaller::Larger);
-    let mut fixture = Fixture::of(basalt_schema::SchemaConfig { data_times, ..Default::default() });
+    let mut fixture = Fixture::of(SchemaConfig { data_times, ..Default::default() });
     fixture.put(&format!("m {HOUR} 1 host=a"));
     for strict in [false, true] {
         let error = delete(&fixture, strict, HOUR, HOUR + 1, "sum:m").unwrap_err();

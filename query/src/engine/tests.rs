@@ -451,6 +451,31 @@ fn q_rollup_split_what_is_newer_than_the_delay_is_read_from_points() {
     assert_eq!(told(1_699_990_000), "1699999200 1.0, 1700002800 1.0, 1700006400 1.0");
 }
 
+/// `Q-ROLLUP`, `Q-DELETE`: points that were read in place of rollups are deleted, rollups are not.
+#[test]
+fn q_rollup_points_read_in_their_place_are_deleted() {
+    for (split_queries, metric, now_s, left) in [
+        (false, "sum:1h-sum:rollup_fallback_raw:n", 1_800_000_000, ""),
+        (true, "sum:1h-sum:m", 1_700_003_000 + 7200, "1699999200 1, 1700002800 1"),
+        (true, "sum:1h-sum:m", 1_699_990_000, ""),
+    ] {
+        let mut fixture = rolled_up(split_queries);
+        fixture.put("n 1700000000 5 host=a");
+        let request = QueryRequest {
+            start: Some("1699999200".to_owned()),
+            end: Some("1700010000".to_owned()),
+            delete: true,
+            queries: vec![SubQuery::from_metric_text(metric).unwrap()],
+            ..QueryRequest::default()
+        };
+        let engine = fixture.engine(false, Limits::default());
+        engine.run(&request, now_s * 1000, &Cancel::new()).unwrap();
+        let name = metric.rsplit(':').next().unwrap();
+        let points = fixture.ask("1699999200", "1700010000", &format!("sum:{name}")).unwrap();
+        assert_eq!(points.first().map(text).unwrap_or_default(), left, "{metric} at {now_s}");
+    }
+}
+
 /// `Q-LIMIT`: all queries share a bound of memory; an answer holds its part until it is dropped.
 #[test]
 fn q_limit_the_memory_of_all_queries_is_bounded() {

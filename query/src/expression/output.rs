@@ -15,7 +15,7 @@ use crate::answer::Held;
 use crate::cancel::Budget;
 use crate::dataset::{Computed, Dataset};
 use crate::names::Names;
-use crate::{Error, Options, Result};
+use crate::{Error, FilterKind, Options, Result};
 
 /// What OpenTSDB gives as the first instant of a metric without points.
 const NO_FIRST_MS: i64 = i64::MAX;
@@ -117,7 +117,9 @@ impl ExpressionPlan {
     fn filtered_keys(&self, schema: &Schema) -> Result<Vec<BTreeSet<Uid>>> {
         let tagks = schema.uids().of(UidKind::Tagk);
         let keys = |filters: &[crate::TagFilter]| {
-            filters.iter().map(|filter| Ok(tagks.uid(filter.tagk())?)).collect::<Result<BTreeSet<Uid>>>()
+            // What no series has tells none from another.
+            let present = filters.iter().filter(|filter| filter.kind() != FilterKind::NotKey);
+            present.map(|filter| Ok(tagks.uid(filter.tagk())?)).collect::<Result<BTreeSet<Uid>>>()
         };
         self.query.sub_queries.iter().map(|sub| keys(&sub.filters)).collect()
     }
