@@ -362,7 +362,7 @@ impl Reader<'_> {
         let mut sink = Sink::new(self, slots);
         let mut keys = Vec::with_capacity(GET_ROWS);
         for tsuid in series {
-            // As scans end.
+            // All rows will be read again, without this downsampling.
             if self.rule.is_some() && self.has_misfit() {
                 return Ok(sink.finish(name));
             }

@@ -9,7 +9,7 @@ use basalt_schema::{
 };
 
 use crate::fixture::{Fixture, text};
-use crate::{Cancel, Error, Limits, Options, QueryEngine, QueryRequest, SubQuery};
+use crate::{Cancel, Error, GetParameters, Limits, Options, QueryEngine, QueryRequest, SubQuery};
 
 const START: &str = "1699999200";
 const END: &str = "1700006400";
@@ -449,6 +449,14 @@ fn q_rollup_split_what_is_newer_than_the_delay_is_read_from_points() {
     assert_eq!(told(1_700_020_000), "1699999200 10.0, 1700002800 11.0, 1700006400 12.0");
     assert_eq!(told(1_700_003_000 + 7200), "1699999200 10.0, 1700002800 11.0, 1700006400 1.0");
     assert_eq!(told(1_699_990_000), "1699999200 1.0, 1700002800 1.0, 1700006400 1.0");
+    // Formulas are answered over all rows read; the last one's rollups reach past the split.
+    let engine = fixture.engine(false, Limits::default());
+    let parameters = GetParameters { start: Some("1699999200"), end: Some("1700010000"), ..GetParameters::default() };
+    let (request, formulas) =
+        QueryRequest::from_formulas(&parameters, &["scale(sum:1h-sum:m,1)"], engine.options()).unwrap();
+    let query = request.check(1_700_010_200_000, engine.options()).unwrap().for_formulas();
+    let answers = engine.run_formulas(&formulas, &query, &Cancel::new()).unwrap();
+    assert_eq!(text(&answers[0].series[0]), "1699999200 10.0, 1700002800 11.0, 1700006400 1.0");
 }
 
 /// `Q-ROLLUP`, `Q-DELETE`: points that were read in place of rollups are deleted, rollups are not.

@@ -33,6 +33,20 @@ fn check(strict: bool, expressions: &str, expected: &[(i64, &[f64])]) {
     assert_eq!(found, expected, "{expressions}");
 }
 
+/// `Q-FILTER-NOTKEY`: a key that nobody has leaves nothing out, as in `/api/query`.
+#[test]
+fn q_filter_notkey_of_an_unknown_key_takes_every_series() {
+    let body = r#"{"time":{"start":"1699999990","end":"1700000600","aggregator":"sum"},
+        "filters":[{"id":"f","tags":[{"type":"not_key","tagk":"nobody","filter":"","groupBy":false}]}],
+        "metrics":[{"id":"b","metric":"e.b","filter":"f"}],"expressions":[{"id":"e","expr":"b + 1"}]}"#;
+    let fixture = fixture();
+    let engine = fixture.engine(false, Limits::default());
+    let plan = ExpressionRequest::from_json(body.as_bytes()).unwrap().check(0, engine.options()).unwrap();
+    let answers = engine.run_expressions(&plan, &Cancel::new()).unwrap();
+    let found: Vec<(i64, &[f64])> = answers[0].rows().collect();
+    assert_eq!(found, [(1_700_000_060_000, &[11.0][..]), (1_700_000_120_000, &[21.0][..])]);
+}
+
 /// `E-EXP`: every expression is read before one is found to lack variables.
 #[test]
 fn e_exp_all_expressions_are_read_first() {
