@@ -362,10 +362,6 @@ impl Reader<'_> {
         let mut sink = Sink::new(self, slots);
         let mut keys = Vec::with_capacity(GET_ROWS);
         for tsuid in series {
-            // All rows will be read again, without this downsampling.
-            if self.rule.is_some() && self.has_misfit() {
-                return Ok(sink.finish(name));
-            }
             let series_key = self.schema.layout().series_key(tsuid);
             let bases = match &self.way {
                 Way::Gets(Some(occupied)) => occupied.bases(series_key.salt()),
@@ -375,6 +371,10 @@ impl Reader<'_> {
                 keys.push(Bytes::from(series_key.row_key(base)));
                 if keys.len() == GET_ROWS {
                     self.get_rows(std::mem::take(&mut keys), &mut sink)?;
+                    // All rows will be read again, without this downsampling.
+                    if self.rule.is_some() && self.has_misfit() {
+                        return Ok(sink.finish(name));
+                    }
                 }
             }
         }

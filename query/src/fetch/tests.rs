@@ -117,6 +117,25 @@ fn few_series_are_got_in_the_hours_that_there_are() {
     }
 }
 
+/// Sums of doubles over buckets of several rows are not their rows' sums: all rows are read again, and none after the first such.
+#[test]
+fn gets_end_where_rows_do_not_fit() {
+    let config = basalt_schema::SchemaConfig { salting: basalt_schema::Salting::NONE, ..Default::default() };
+    let mut fixture = Fixture::of(config);
+    let hours = 4 * i64::try_from(GET_ROWS).unwrap();
+    for host in 0..40 {
+        for hour in 0..hours {
+            fixture.put(&format!("m {} 0.5 host=h{host}", 500_018_400 + hour * 3600));
+        }
+    }
+    fixture.take_counts();
+    let series = fixture.ask("500000000", "1700000000", "sum:6h-sum:m{host=h7}").unwrap();
+    assert_eq!(text(&series[0]).matches(" 3.0").count(), GET_ROWS * 4 / 6);
+    let (asked, _) = fixture.take_counts();
+    // Some hours beside those that have rows are asked for, too.
+    assert!(asked < 3 * 4 * GET_ROWS as u64, "{asked}");
+}
+
 /// Where an hour has more rows than are looked at, there are taken to be as many as the metric has series.
 #[test]
 fn hours_of_many_series_are_not_taken_for_short() {
