@@ -29,16 +29,15 @@ impl Background {
     /// Starts the threads.
     ///
     /// # Errors
-    /// What kept a thread from starting; those that run end with the engine.
-    pub(crate) fn start(core: &Arc<Core>) -> Result<Background> {
-        let mut background = Background::default();
-        background.spawn(core, "wal", |core| core.wal.run(|| core.apply_left()))?;
+    /// What kept a thread from starting; those that run are told to end as ever.
+    pub(crate) fn start(&mut self, core: &Arc<Core>) -> Result<()> {
+        self.spawn(core, "wal", |core| core.wal.run(|| core.apply_left()))?;
         core.gathered.serve();
-        background.spawn(core, "flush", |core| core.work(Work::Flush, Core::flush_due))?;
+        self.spawn(core, "flush", |core| core.work(Work::Flush, Core::flush_due))?;
         for _ in 0..core.limits.compaction_threads {
-            background.spawn(core, "compact", |core| core.work(Work::Compact, Core::compact_due))?;
+            self.spawn(core, "compact", |core| core.work(Work::Compact, Core::compact_due))?;
         }
-        Ok(background)
+        Ok(())
     }
 
     fn spawn(&mut self, core: &Arc<Core>, name: &'static str, work: impl Fn(&Core) + Send + 'static) -> Result<()> {

@@ -98,11 +98,18 @@ impl Engine {
         };
         let recovered = recover(&around)?;
         let core = Arc::new(Core::new(around, recovered));
-        let background = match workers {
-            Workers::Threads => Background::start(&core)?,
-            Workers::Manual => Background::default(),
-        };
-        Ok(Arc::new(Engine { core, open: Mutex::new(Some(Open { background, _lock: lock })) }))
+        let open = Open { background: Background::default(), _lock: lock };
+        let engine = Engine { core, open: Mutex::new(Some(open)) };
+        if let Workers::Threads = workers {
+            // Where one cannot be started, those that run end as the engine is dropped, before the folder is let go of.
+            engine.start_threads()?;
+        }
+        Ok(Arc::new(engine))
+    }
+
+    fn start_threads(&self) -> Result<()> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.as_mut().map_or(Ok(()), |open| open.background.start(&self.core))
     }
 
     /// Flushes, syncs, ends the threads, cuts the log to what it holds and releases the folder. Writes are refused from here on.
@@ -117,7 +124,8 @@ impl Engine {
         let Some(open) = open else { return Ok(()) };
         self.core.jobs.stop();
         self.core.close_gathered();
-        let flushed = self.core.condition.check().and_then(|()| self.core.flush_all());
+        // On a full disk too, with the reserve: what was acknowledged before it reached the log has no other place.
+        let flushed = self.core.condition.check_alive().and_then(|()| self.core.flush_all());
         self.core.wal.close();
         self.core.side_logs.close();
         self.core.scan_threads.stop();
