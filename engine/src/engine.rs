@@ -124,8 +124,10 @@ impl Engine {
         let Some(open) = open else { return Ok(()) };
         self.core.jobs.stop();
         self.core.close_gathered();
-        // On a full disk too, with the reserve: what was acknowledged before it reached the log has no other place.
-        let flushed = self.core.condition.check_alive().and_then(|()| self.core.flush_all());
+        // On a full disk too, with the reserve, and first of all the log: what was acknowledged before it reached that has no other
+        // place.
+        let log = || self.core.with_room(|| self.core.wal.sync_to(self.core.wal.last_sequence()));
+        let flushed = self.core.condition.check_alive().and_then(|()| log()).and_then(|()| self.core.flush_all());
         self.core.wal.close();
         self.core.side_logs.close();
         self.core.scan_threads.stop();
@@ -134,7 +136,7 @@ impl Engine {
             self.core.wal.fail_all();
         }
         open.background.join();
-        flushed.and_then(|()| self.core.wal.trim())
+        flushed.and_then(|()| self.core.with_room(|| self.core.wal.trim()))
     }
 
     /// Whether writes are taken.

@@ -47,7 +47,7 @@ impl Core {
         drop(changes);
         let frozen = region.view().frozen.clone();
         if frozen.is_empty() {
-            return self.trim_log();
+            return self.with_room(|| self.trim_log());
         }
         self.with_room(|| self.flush_frozen(table, region, &frozen, upto))?;
         // A step of its own: what is flushed must not be flushed again when there is no room for the log's mark.

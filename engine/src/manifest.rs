@@ -149,8 +149,15 @@ impl Manifest {
             catalog.apply(edit).map_err(|misfit| self.misfit(self.offset, misfit))?;
         }
         if self.offset > REWRITE_BYTES_MIN.max(2 * self.fresh_bytes) {
-            *self = Manifest::write_anew(&self.fs, &self.dir, self.generation + 1, catalog)?;
-            return Ok(());
+            match Manifest::write_aside(&self.fs, &self.dir, self.generation + 1, catalog.clone()) {
+                Ok(anew) => {
+                    *self = anew.published()?;
+                    return Ok(());
+                }
+                // For the edits alone there may be, and it may be they that make room.
+                Err(error) if error.is_want_of_room() => drop(self.fs.remove(&self.dir.join(ASIDE))),
+                Err(error) => return Err(error),
+            }
         }
         let path = self.dir.join(NAME);
         let record = encode_record(edits, self.generation, self.offset, self.sequence + 1);
@@ -182,6 +189,11 @@ impl Manifest {
     }
 
     fn write_anew(fs: &Arc<dyn FileSystem>, dir: &Path, generation: u64, catalog: Catalog) -> Result<Manifest> {
+        Manifest::write_aside(fs, dir, generation, catalog)?.published()
+    }
+
+    /// Writes one that is a manifest once it is [published](Manifest::published).
+    fn write_aside(fs: &Arc<dyn FileSystem>, dir: &Path, generation: u64, catalog: Catalog) -> Result<Manifest> {
         let aside = dir.join(ASIDE);
         let mut bytes = header(generation);
         let record = encode_record(&catalog.as_edits(), generation, bytes.len() as u64, 1);
@@ -190,9 +202,14 @@ impl Manifest {
         bytes.extend_from_slice(&mark(generation, offset, 1));
         let file = fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
         file.write_at(0, &bytes).map_err(Error::io(IoOp::Write, &aside))?;
-        publish(&**fs, &*file, &aside, &dir.join(NAME))?;
         let (fs, dir) = (Arc::clone(fs), dir.to_path_buf());
         Ok(Manifest { fs, dir, file, generation, offset, fresh_bytes: offset, sequence: 1, catalog })
+    }
+
+    /// Puts one that was written aside in the place of the manifest.
+    fn published(self) -> Result<Manifest> {
+        publish(&*self.fs, &*self.file, &self.dir.join(ASIDE), &self.dir.join(NAME))?;
+        Ok(self)
     }
 
     fn replay(&mut self, bytes: &[u8], path: &Path, version: u32) -> Result<()> {

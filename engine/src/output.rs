@@ -89,7 +89,12 @@ impl Core {
             self.fs.remove(&aside).map_err(Error::io(IoOp::Remove, &aside))?;
             return Ok(None);
         };
-        self.guard(publish(&*self.fs, &*file, &aside, &target))?;
+        let published = self.guard(publish(&*self.fs, &*file, &aside, &target));
+        if published.is_err() && self.condition.check_alive().is_ok() {
+            // There was no room for its name.
+            drop(self.fs.remove(&aside));
+        }
+        published?;
         let opened = Sstable::open(file, &target, file_id, &self.codecs, Arc::clone(&self.cache));
         if opened.is_err() {
             // No manifest names it yet. It would stay until the next start, and one more with each try.

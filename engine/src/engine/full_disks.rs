@@ -6,7 +6,7 @@ use basalt_store::Durability;
 
 use super::tests::{name, options, put, scan, table};
 use super::*;
-use crate::io::{FileSystem as _, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, SimFs};
 
 /// Reads go on, writes are refused, and taken when there is space for the reserve again.
 #[test]
@@ -99,38 +99,45 @@ fn a_disk_without_any_room_is_no_reason_not_to_start() {
     }
 }
 
-/// They are in the log's queue and in memtables, and nowhere else.
+/// They are in the log's queue and in memtables, and nowhere else. Whatever call of the close it is that first finds no room.
 #[test]
 fn what_was_acknowledged_before_it_was_logged_outlives_a_close_on_a_full_disk() {
-    let fs = SimFs::new(1);
-    let open = || {
-        let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
-        options.limits.reserve_bytes = 64 << 10;
-        Engine::open(options).unwrap()
-    };
-    let engine = open();
-    engine.create_table(table(), &[]).unwrap();
-    fs.set_capacity(fs.used_bytes());
-    let put = |row: u32| {
-        let mut batch = MutationBatch::new(Durability::Async);
-        let row = format!("row{row:04}");
-        batch.row(row.as_bytes()).unwrap().put(b"f", b"q", None, &[7; 512]).unwrap();
-        engine.apply(&name(), batch).wait()
-    };
-    let mut taken = 0;
-    while put(taken).is_ok() {
-        taken += 1;
-        // Two segments, the second of which is made beforehand, are full: what is taken last finds no room.
-        if taken % 8 == 0 {
-            engine.core.wal.write_group(false);
+    for after_calls in std::iter::once(None).chain((0..60).map(Some)) {
+        let fs = SimFs::new(1);
+        let open = || {
+            let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
+            options.limits.reserve_bytes = 64 << 10;
+            Engine::open(options).unwrap()
+        };
+        let engine = open();
+        // Before the other, and without rows: the log alone is cut for it.
+        engine.create_table(TableDescriptor::new("a".parse().unwrap(), table().families), &[]).unwrap();
+        engine.create_table(table(), &[]).unwrap();
+        fs.set_capacity(fs.used_bytes());
+        let put = |row: u32| {
+            let mut batch = MutationBatch::new(Durability::Async);
+            let row = format!("row{row:04}");
+            batch.row(row.as_bytes()).unwrap().put(b"f", b"q", None, &[7; 512]).unwrap();
+            engine.apply(&name(), batch).wait()
+        };
+        let mut taken = 0;
+        while put(taken).is_ok() {
+            taken += 1;
+            if taken % 8 == 0 {
+                engine.core.wal.write_group(false);
+            }
         }
+        assert!(engine.health() == Health::DiskFull && taken > 8, "{taken}");
+        if let Some(after_calls) = after_calls {
+            fs.set_capacity(u64::MAX);
+            fs.set_fault(Some(Fault { after_calls, kind: FaultKind::Enospc, span: FaultSpan::Once }));
+        }
+        engine.close().unwrap_or_else(|error| panic!("{after_calls:?}: {error}"));
+        drop(engine);
+        fs.set_fault(None);
+        fs.set_capacity(u64::MAX);
+        let engine = open();
+        assert_eq!(scan(&engine, Scan::all()).len(), taken as usize, "{after_calls:?}");
+        engine.verify().unwrap();
     }
-    assert_eq!(engine.health(), Health::DiskFull);
-    assert!(taken > 8, "{taken}");
-    engine.close().unwrap();
-    drop(engine);
-    fs.set_capacity(u64::MAX);
-    let engine = open();
-    assert_eq!(scan(&engine, Scan::all()).len(), taken as usize);
-    engine.verify().unwrap();
 }

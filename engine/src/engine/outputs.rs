@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::tests::{expected, name, options, put, scan, table};
 use super::*;
 use crate::BlockCodec;
-use crate::io::{FileSystem as _, SimFs};
+use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, SimFs};
 
 /// Has another name once it was handed a block: a file that names it does not open, and later ones are written without it.
 #[derive(Debug, Default)]
@@ -46,4 +46,26 @@ fn a_file_that_does_not_open_goes() {
     assert_eq!(files_count(), 2, "one a family");
     assert_eq!(scan(&engine, Scan::all()), expected(0..1));
     engine.verify().unwrap();
+}
+
+/// Wherever room lacks in it: what a flush that failed wrote would lie there until the next start, and again with each try.
+#[test]
+fn a_flush_that_finds_no_room_leaves_nothing_behind() {
+    for after_calls in 0..40 {
+        let fs = SimFs::new(1);
+        let engine = Engine::open(options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual)).unwrap();
+        engine.create_table(table(), &[]).unwrap();
+        drop(put(&engine, "row0000", "v0"));
+        engine.pump().unwrap();
+        fs.set_fault(Some(Fault { after_calls, kind: FaultKind::Enospc, span: FaultSpan::Once }));
+        drop(engine.flush(&name()));
+        fs.set_fault(None);
+        if matches!(engine.health(), Health::Poisoned { .. }) {
+            continue;
+        }
+        let names = fs.list(Path::new("/d")).unwrap();
+        assert!(!names.iter().any(|name| name.ends_with(".tmp")), "{after_calls}: {names:?}");
+        let files_count = names.iter().filter(|name| name.ends_with(".sst")).count() as u64;
+        assert_eq!(files_count, engine.stats().files_count, "{after_calls}: {names:?}");
+    }
 }

@@ -234,7 +234,8 @@ impl Writer {
             self.spare = Some(match self.retired.pop() {
                 Some(old) => {
                     let reused = Segment::reuse(&*self.fs, &self.dir, old, id, self.segment_bytes);
-                    if reused.as_ref().is_err_and(Error::is_out_of_descriptors) {
+                    // It could not be opened, or there was no room for another name.
+                    if reused.as_ref().is_err_and(|error| error.file() == Some(&old.path(&self.dir))) {
                         self.retired.push(old);
                     }
                     reused?

@@ -94,22 +94,25 @@ fn a_log_that_can_open_no_file_waits_until_it_can() {
 }
 
 #[test]
-fn an_old_segment_that_cannot_be_opened_is_used_again_later() {
-    let fs = SimFs::new(6);
-    let at_once = WalOptions { retry_interval: Duration::ZERO, ..options(Path::new("/d"), 4096) };
-    let (wal, _) = open_on(Arc::new(fs.clone()), at_once).unwrap();
-    let written = fill(&wal, 60);
-    wal.remove_before(wal.first_needed(*written.last().unwrap())).unwrap();
-    let used = fs.used_bytes();
-    fs.set_fault(Some(Fault { after_calls: 0, kind: FaultKind::Emfile, span: FaultSpan::FromThenOn }));
-    while wal.writer().is_prepared() {
-        fill(&wal, 1);
+fn an_old_segment_that_cannot_be_opened_or_renamed_is_used_again_later() {
+    for kind in [FaultKind::Emfile, FaultKind::Enospc] {
+        let fs = SimFs::new(6);
+        let at_once = WalOptions { retry_interval: Duration::ZERO, ..options(Path::new("/d"), 4096) };
+        let (wal, _) = open_on(Arc::new(fs.clone()), at_once).unwrap();
+        let written = fill(&wal, 60);
+        wal.remove_before(wal.first_needed(*written.last().unwrap())).unwrap();
+        let used = fs.used_bytes();
+        while wal.writer().is_prepared() {
+            drop(put(&wal, &payload(1, 300), Durability::Fsync));
+            wal.write_group(false);
+        }
+        fs.set_fault(Some(Fault { after_calls: 0, kind, span: FaultSpan::FromThenOn }));
+        (0..writer::RETIRED_MAX).for_each(|_| wal.make_ready());
+        fs.set_fault(None);
+        wal.make_ready();
+        assert!(wal.writer().is_prepared());
+        assert_eq!(fs.used_bytes(), used, "no segment is made anew");
     }
-    (0..writer::RETIRED_MAX).for_each(|_| wal.make_ready());
-    fs.set_fault(None);
-    wal.make_ready();
-    assert!(wal.writer().is_prepared());
-    assert_eq!(fs.used_bytes(), used, "no segment is made anew");
 }
 
 /// Each try writes zeros until the disk is full, and all writers wait for it.
