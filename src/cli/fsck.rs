@@ -99,10 +99,9 @@ impl FsckTool {
             };
             match &words {
                 None => batches(schema, Scan::all(), &mut |batch| check(&batch.rows().collect::<Vec<_>>()))?,
-                Some(words) => words
-                    .queries
-                    .iter()
-                    .try_for_each(|query| Rows::of(schema, words, query)?.for_each(schema, &mut check))?,
+                Some(words) => {
+                    Rows::of_all(schema, words)?.iter().try_for_each(|rows| rows.for_each(schema, &mut check))?;
+                }
             }
             bar.finish_and_clear();
             Ok(*fsck.counts())

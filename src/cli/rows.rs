@@ -1,6 +1,6 @@
 //! The data rows that a command line's queries select, read straight from the table.
 
-use basalt_query::{FilterKind, Matcher, SubQuery};
+use basalt_query::{Aggregator, FilterKind, Matcher, SubQuery};
 use basalt_schema::{BaseTime, DATA_FAMILY, KeyLayout, Salt, Schema, Uid, UidKind};
 use basalt_store::{Columns, ErrorKind, RowBatch, RowView, Scan};
 
@@ -30,12 +30,28 @@ enum Values {
 }
 
 impl Rows {
-    /// Those of one query: whole hours from the start's to the end's.
+    /// Those of each query, all of which are looked at before rows of any are: some callers delete.
     ///
     /// # Errors
     ///
-    /// Exit code 1: a name that is unknown, a regular expression that cannot be read.
-    pub(super) fn of(schema: &Schema, words: &Words, query: &SubQuery) -> Result<Self, Failure> {
+    /// Exit code 1: a name that is unknown, a regular expression that cannot be read. Exit code 2: an end before the start, or a
+    /// function that is none, as where a word was left out and another stands in its place.
+    pub(super) fn of_all(schema: &Schema, words: &Words) -> Result<Vec<Self>, Failure> {
+        let Words { start_ms, end_ms, queries, .. } = words;
+        if end_ms < start_ms {
+            return Err(Failure::new(Exit::Usage, "END lies before START; see --help"));
+        }
+        for name in queries.iter().filter_map(|query| query.aggregator.as_deref()) {
+            if Aggregator::by_name(name).is_none() {
+                let line = format!("FUNC is left out before METRIC, or unknown: `{name}` is no function; see --help");
+                return Err(Failure::new(Exit::Usage, line));
+            }
+        }
+        queries.iter().map(|query| Self::of(schema, words, query)).collect()
+    }
+
+    /// Those of one query: whole hours from the start's to the end's.
+    fn of(schema: &Schema, words: &Words, query: &SubQuery) -> Result<Self, Failure> {
         let uid = |kind: UidKind, name: &str| schema.uids().of(kind).uid(name);
         let unknown = |cause: basalt_schema::Error| failed("cannot select rows", &cause);
         let metric = uid(UidKind::Metric, query.metric.as_deref().unwrap_or_default()).map_err(unknown)?;

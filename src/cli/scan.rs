@@ -54,7 +54,7 @@ impl ScanTool {
                 let cause = basalt_query::Error::DeleteWithPointTimes;
                 return Err(Failure::config(format!("cannot delete rows: {cause}")));
             }
-            words.queries.iter().try_for_each(|query| self.dump(schema, &Rows::of(schema, &words, query)?))
+            Rows::of_all(schema, &words)?.iter().try_for_each(|rows| self.dump(schema, rows))
         })
     }
 

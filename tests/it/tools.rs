@@ -390,6 +390,23 @@ fn filters_select_rows_as_they_select_series() {
     check("--import", "host=*", &["db01"]);
 }
 
+/// Rule `C-SCAN`: where any of it makes no sense, no row of another query is deleted, nor those until now for a function that lacks.
+#[test]
+fn nothing_is_deleted_by_a_command_line_that_is_wrong() {
+    let folder = folder_of("put w.m 1356998400 1 host=a\nput w.m 1400000000 2 host=a\n");
+    let data = folder.path().join("data");
+    let refused = |code: i32, words: &[&str]| {
+        for command in [&["scan", "--delete"][..], &["fsck", "--fix-all"]] {
+            tool(&data, code, &[command, words].concat());
+        }
+    };
+    refused(2, &["2013/01/01", "2013/01/02", "w.m"]);
+    refused(2, &["2013/01/02", "2013/01/01", "sum", "w.m"]);
+    refused(2, &["2013/01/01", "2013/01/02", "sum", "w.m", "host", "=a"]);
+    refused(1, &["2013/01/01", "2013/01/02", "sum", "w.m", "sum", "nope"]);
+    assert_eq!(tool(&data, 0, &["scan", "--import", "2013/01/01", "sum", "w.m"]).lines().count(), 2);
+}
+
 /// Rule `C-IMPORT`: progress is told where there is no terminal to show a bar on.
 #[test]
 fn import_tells_how_far_it_is() {
