@@ -11,6 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -224,10 +225,23 @@ async fn connection(app: &Arc<App>, loops: &Loops, (stream, peer): (TcpStream, S
     }
 }
 
+/// How long a request whose head has come in part may take for the rest of it once the server ends.
+const HEAD_GRACE: Duration = Duration::from_secs(1);
+
+/// How far the requests of a connection came. Relaxed, both: the task of the connection alone sets and reads them.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Bytes came behind the last request, and are no whole head yet.
+    is_begun: AtomicBool,
+    /// A request is being answered.
+    is_asked: AtomicBool,
+}
+
 /// A socket of which some bytes were read already; their memory is given back when they have been read again.
 struct Resumed {
     received: Bytes,
     reader: OwnedReadHalf,
+    progress: Arc<Progress>,
 }
 
 impl AsyncRead for Resumed {
@@ -237,8 +251,14 @@ impl AsyncRead for Resumed {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.received.is_empty() {
-            return Pin::new(&mut self.reader).poll_read(context, buffer);
+            let filled = buffer.filled().len();
+            let read = Pin::new(&mut self.reader).poll_read(context, buffer);
+            if buffer.filled().len() > filled && !self.progress.is_asked.load(Ordering::Relaxed) {
+                self.progress.is_begun.store(true, Ordering::Relaxed);
+            }
+            return read;
         }
+        self.progress.is_begun.store(true, Ordering::Relaxed);
         let bytes = self.received.len().min(buffer.remaining());
         buffer.put_slice(&self.received.split_to(bytes));
         if self.received.is_empty() {
@@ -261,10 +281,21 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
     let app = Arc::clone(app);
     let router = app.router();
     let ends = Ends { peer, own: stream.local_addr().ok().map(|own| own.ip()) };
-    let service = service_fn(move |request| http::answer(Arc::clone(&app), router.clone(), ends, request));
+    let progress = Arc::new(Progress::default());
+    let served = Arc::clone(&progress);
+    let service = service_fn(move |request| {
+        served.is_begun.store(false, Ordering::Relaxed);
+        served.is_asked.store(true, Ordering::Relaxed);
+        let (answer, served) = (http::answer(Arc::clone(&app), router.clone(), ends, request), Arc::clone(&served));
+        async move {
+            let answer = answer.await;
+            served.is_asked.store(false, Ordering::Relaxed);
+            answer
+        }
+    });
     // A peer that stopped reading its answer is as idle as one that stopped asking.
     let (reader, writer) = stream.into_split();
-    let reader = Resumed { received: received.into(), reader };
+    let reader = Resumed { received: received.into(), reader, progress: Arc::clone(&progress) };
     let mut stream = TimeoutStream::new(join(reader, writer));
     stream.set_write_timeout(Some(config.server.idle_patience()));
     let serving = builder.serve_connection(TokioIo::new(Box::pin(stream)), service);
@@ -275,7 +306,14 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
         ended = serving.as_mut() => ended,
         () = stopped(&mut stop) => {
             serving.as_mut().graceful_shutdown();
-            serving.await
+            let ended = timeout(HEAD_GRACE, serving.as_mut()).await;
+            let is_asked = progress.is_asked.load(Ordering::Relaxed);
+            match ended {
+                Ok(ended) => ended,
+                // A head in part is no request that anybody waits for.
+                Err(_) if progress.is_begun.load(Ordering::Relaxed) && !is_asked => Ok(()),
+                Err(_) => serving.await,
+            }
         }
     };
     if let Err(cause) = ended {

@@ -57,6 +57,10 @@ impl Flags {
 /// Takes points in.
 pub(crate) async fn put(State(app): State<Arc<App>>, params: Params, request: Request) -> Result<Response, ApiError> {
     let bytes = read(&app, request).await?;
+    to_its_end(put_body(app, params, bytes)).await
+}
+
+async fn put_body(app: Arc<App>, params: Params, bytes: Bytes) -> Result<Response, ApiError> {
     let text = decode_text(&bytes);
     let points = app.ingest.parse_put(&text).map_err(|cause| refuse(&app, &cause))?;
     let flags = Flags::of(&params, app.config.compat.strict)?;
@@ -76,6 +80,10 @@ pub(crate) async fn rollup(
     request: Request,
 ) -> Result<Response, ApiError> {
     let bytes = read(&app, request).await?;
+    to_its_end(rollup_body(app, params, bytes)).await
+}
+
+async fn rollup_body(app: Arc<App>, params: Params, bytes: Bytes) -> Result<Response, ApiError> {
     let text = decode_text(&bytes);
     let rollups = parse_rollups(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
     let flags = Flags::of(&params, app.config.compat.strict)?;
@@ -98,6 +106,10 @@ pub(crate) async fn histogram(
         return Err(ApiError::method(request.method()));
     }
     let bytes = read(&app, request).await?;
+    to_its_end(histogram_body(app, params, bytes)).await
+}
+
+async fn histogram_body(app: Arc<App>, params: Params, bytes: Bytes) -> Result<Response, ApiError> {
     let text = decode_text(&bytes);
     let histograms = parse_histograms(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
     let flags = Flags::of(&params, app.config.compat.strict)?;
@@ -105,6 +117,18 @@ pub(crate) async fn histogram(
     let report = acknowledge(&app, flags, (Instant::now(), None), (histograms.len(), submit)).await?;
     let echo = |index: usize| histograms.get(index).map(HistogramEcho);
     error::put_outcome(flags, &report, echo, |text| app.bodies.keep(text), app.config.compat.strict)
+}
+
+/// Does what is to be done with a body that was read, also where its sender leaves meanwhile: what is stored is counted and
+/// published.
+async fn to_its_end(
+    body: impl Future<Output = Result<Response, ApiError>> + Send + 'static,
+) -> Result<Response, ApiError> {
+    match tokio::spawn(body).await {
+        Ok(answer) => answer,
+        // A panic is told as that of any handler.
+        Err(failed) => std::panic::resume_unwind(failed.try_into_panic().unwrap_or_else(|failed| Box::new(failed))),
+    }
 }
 
 async fn read(app: &App, request: Request) -> Result<Bytes, ApiError> {

@@ -175,6 +175,12 @@ impl Connection<'_> {
                     Woken::Over | Woken::Silent | Woken::Stopping => return Ended::Closed,
                 }
             }
+            // Some clients end a body by a line end that its length does not count (RFC 9112, 2.2).
+            let blank = self.buffer.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            if blank > 0 {
+                self.drain(blank);
+                continue;
+            }
             let head = Head::read(&self.buffer, self.body_bytes_max);
             let head = head.filter(|head| head.bytes <= self.app.config.http.head_bytes_max());
             let head = head.filter(|head| self.pass.lets_put(&self.app.users, head.shown));
@@ -262,6 +268,7 @@ impl Connection<'_> {
                 Woken::Silent => {
                     self.app.metrics.http_requests.add(1);
                     // The last answer of this connection; a peer that is gone needs none.
+                    self.is_last = true;
                     self.write(ApiError::body_stalled().into_response()).await.unwrap_or_default();
                     return Body::Stalled;
                 }

@@ -337,3 +337,56 @@ fn a_server_that_ends_closes_connections_that_wait_for_their_next_put() {
     assert_eq!((last.status, last.header("Connection")), (204, Some("close")));
     assert!(ending.join().unwrap().success());
 }
+
+/// Nor for the rest of a head, whatever came before it on the connection: a port scan must not make every restart slow.
+#[test]
+fn a_server_that_ends_waits_for_no_request_that_has_not_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut command = Daemon::command(folder.path(), "memory");
+    command.stderr(std::fs::File::create(&log).unwrap());
+    let daemon = Daemon::spawn(command);
+    let mut waiting = Vec::new();
+    for (target, rest) in [
+        ("", "GET /api/ver"),
+        ("", "POST /api/pu"),
+        ("/api/put", "POST /api/pu"),
+        ("/api/put?details", "G"),
+        ("/api/put", "\r\n"),
+    ] {
+        let mut client = daemon.client();
+        if !target.is_empty() {
+            client.raw(&request(target, "", &point(TIME, "1"))).unwrap();
+            assert!(client.read("POST").unwrap().status < 300);
+        }
+        client.raw(rest.as_bytes()).unwrap();
+        waiting.push(client);
+    }
+    assert_eq!(daemon.get("/readyz").status, 200);
+    assert!(daemon.terminate().success());
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("stopped cleanly") && !log.contains("still open"), "{log}");
+}
+
+/// A relay that passes on that its client has said everything, or a sender that ends: what is stored counts as stored.
+#[test]
+fn a_put_goes_to_its_end_though_its_sender_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    // Its log is synced while the sender leaves.
+    let daemon = Daemon::start(&folder.path().join("data"), "embedded", "");
+    for host in 0..20 {
+        let mut stream = daemon.connect();
+        let body = point(TIME, "1").replace("\"a\"", &format!("\"{host}\""));
+        stream.write_all(&request("/api/put?details", "", &body)).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        drop(std::io::Read::read(&mut stream, &mut [0; 64]));
+    }
+    let count = |what: &str| daemon.metric(&format!("basalt_points_{what}}}"));
+    let (mut received, mut stored, mut failed) = (1, 0, 0);
+    while received > stored + failed {
+        received = count("received_total{door=\"http\"");
+        stored = count("stored_total{door=\"http\"");
+        failed = count("failed_total{door=\"http\",reason=\"timed_out\"");
+    }
+    assert_eq!((stored, failed), (received, 0));
+}
