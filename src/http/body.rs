@@ -14,7 +14,7 @@ use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use bytes::Bytes;
-use flate2::write::{MultiGzDecoder, ZlibDecoder};
+use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout};
 
@@ -80,11 +80,18 @@ async fn read_within(
             if announced == Some(received) && received == piece.len() as u64 && matches!(inflater, Inflater::Plain(_)) {
                 return Ok(piece);
             }
+            if let Some(first) = piece.first() {
+                inflater = inflater.at(*first);
+            }
             inflater.feed(&piece).map_err(|cause| explain(&cause, limit, pool))?;
         }
         if body.is_end_stream() {
             break;
         }
+    }
+    if received == 0 {
+        // Nothing, however it is said to be packed.
+        return Ok(Bytes::new());
     }
     inflater.finish().map_err(|cause| explain(&cause, limit, pool))
 }
@@ -118,7 +125,10 @@ fn explain(cause: &io::Error, limit: usize, pool: &BodyPool) -> ApiError {
 enum Inflater {
     Plain(Buffer),
     Gzip(Box<MultiGzDecoder<Buffer>>),
-    Deflate(Box<ZlibDecoder<Buffer>>),
+    /// `deflate`, of which nothing came yet: its first byte tells whether it is wrapped.
+    Unseen(Buffer),
+    Zlib(Box<ZlibDecoder<Buffer>>),
+    Deflate(Box<DeflateDecoder<Buffer>>),
 }
 
 /// Whether this names one or several codings that we cannot undo.
@@ -132,7 +142,7 @@ impl Inflater {
         let encoding = headers.get(CONTENT_ENCODING).map_or(Ok(""), |value| value.to_str()).unwrap_or("unreadable");
         match encoding.trim().to_ascii_lowercase().as_str() {
             "gzip" | "x-gzip" => Ok(Self::Gzip(Box::new(MultiGzDecoder::new(sink(None))))),
-            "deflate" | "x-deflate" => Ok(Self::Deflate(Box::new(ZlibDecoder::new(sink(None))))),
+            "deflate" | "x-deflate" => Ok(Self::Unseen(sink(None))),
             other if is_coding(other) => {
                 Err(ApiError::bad_with("Unsupported content encoding", format!("`{other}` is not gzip or deflate")))
             }
@@ -141,18 +151,31 @@ impl Inflater {
         }
     }
 
+    /// `self`, once it knows what `first` begins.
+    fn at(self, first: u8) -> Self {
+        match self {
+            // Clients send both: what RFC 9110 calls `deflate` is wrapped by zlib, whose first byte ends in 8. As the first of a bare
+            // stream that would be a stored block with bits set that are padding.
+            Self::Unseen(sink) if first & 0x0F == 8 => Self::Zlib(Box::new(ZlibDecoder::new(sink))),
+            Self::Unseen(sink) => Self::Deflate(Box::new(DeflateDecoder::new(sink))),
+            known => known,
+        }
+    }
+
     fn feed(&mut self, piece: &[u8]) -> io::Result<()> {
         match self {
-            Self::Plain(sink) => sink.write_all(piece),
+            Self::Plain(sink) | Self::Unseen(sink) => sink.write_all(piece),
             Self::Gzip(sink) => sink.write_all(piece),
+            Self::Zlib(sink) => sink.write_all(piece),
             Self::Deflate(sink) => sink.write_all(piece),
         }
     }
 
     fn finish(self) -> io::Result<Bytes> {
         let sink = match self {
-            Self::Plain(sink) => sink,
+            Self::Plain(sink) | Self::Unseen(sink) => sink,
             Self::Gzip(sink) => sink.finish()?,
+            Self::Zlib(sink) => sink.finish()?,
             Self::Deflate(sink) => sink.finish()?,
         };
         Ok(sink.into_bytes())
@@ -253,6 +276,25 @@ mod tests {
             self.next = Box::pin(tokio::time::sleep(self.pause));
             self.left -= 1;
             std::task::Poll::Ready(Some(Ok(hyper::body::Frame::data(Bytes::from_static(b" ")))))
+        }
+    }
+
+    /// `W-PUT-GZIP`: `deflate` with its wrapper and without, as Netty takes both; and nothing at all, which is no damage.
+    #[tokio::test]
+    async fn deflate_may_be_bare() {
+        let text = vec![7; 1000];
+        let mut wrapped = flate2::write::ZlibEncoder::new(Vec::new(), Compression::fast());
+        wrapped.write_all(&text).unwrap();
+        assert_eq!(read_with("deflate", wrapped.finish().unwrap(), 1000).await.unwrap(), text);
+        for level in [Compression::none(), Compression::fast(), Compression::best()] {
+            let mut bare = flate2::write::DeflateEncoder::new(Vec::new(), level);
+            bare.write_all(&text).unwrap();
+            let bare = bare.finish().unwrap();
+            assert_eq!(read_with("deflate", bare.clone(), 999).await, Err(413));
+            assert_eq!(read_with("deflate", bare, 1000).await.unwrap(), text);
+        }
+        for encoding in ["gzip", "deflate", ""] {
+            assert_eq!(read_with(encoding, Vec::new(), 1000).await.unwrap(), "", "{encoding}");
         }
     }
 
