@@ -361,20 +361,21 @@ impl Reader<'_> {
         let name = format!("gets of {} series from place {}", slots.len(), slots.start);
         let mut sink = Sink::new(self, slots);
         let mut keys = Vec::with_capacity(GET_ROWS);
-        for tsuid in series {
+        let rows = series.iter().flat_map(|tsuid| {
             let series_key = self.schema.layout().series_key(tsuid);
             let bases = match &self.way {
                 Way::Gets(Some(occupied)) => occupied.bases(series_key.salt()),
                 _ => self.hours.iter(),
             };
-            for base in bases {
-                keys.push(Bytes::from(series_key.row_key(base)));
-                if keys.len() == GET_ROWS {
-                    self.get_rows(std::mem::take(&mut keys), &mut sink)?;
-                    // All rows will be read again, without this downsampling.
-                    if self.rule.is_some() && self.has_misfit() {
-                        return Ok(sink.finish(name));
-                    }
+            bases.map(move |base| Bytes::from(series_key.row_key(base)))
+        });
+        for key in rows {
+            keys.push(key);
+            if keys.len() == GET_ROWS {
+                self.get_rows(std::mem::take(&mut keys), &mut sink)?;
+                // All rows will be read again, without this downsampling.
+                if self.rule.is_some() && self.has_misfit() {
+                    return Ok(sink.finish(name));
                 }
             }
         }
