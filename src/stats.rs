@@ -124,13 +124,14 @@ impl Stats {
         let points = app.points();
         let reason =
             |class: ProblemClass| points.doors.iter().filter_map(|counts| counts.not.get(class.index())).sum::<u64>();
-        for (name, class) in [
-            ("hbase_errors", ProblemClass::Storage),
-            ("invalid_values", ProblemClass::InvalidValue),
-            ("illegal_arguments", ProblemClass::IllegalArgument),
-            ("unknown_metrics", ProblemClass::UnknownMetric),
+        let illegal_arguments = reason(ProblemClass::IllegalArgument) + points.bodies_refused;
+        for (name, count) in [
+            ("hbase_errors", reason(ProblemClass::Storage)),
+            ("invalid_values", reason(ProblemClass::InvalidValue)),
+            ("illegal_arguments", illegal_arguments),
+            ("unknown_metrics", reason(ProblemClass::UnknownMetric)),
         ] {
-            self.put("rpc.errors", ("type", name), reason(class));
+            self.put("rpc.errors", ("type", name), count);
         }
         self.put("rpc.errors", ("type", "socket_writes_blocked"), metrics.telnet_errors_unread.get());
         self.put("http.query.unauthorized", NO_TAG, metrics.query_refused.unauthorized.get());

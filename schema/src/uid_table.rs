@@ -316,6 +316,10 @@ impl UidTable {
         if name.is_empty() {
             return Err(Error::EmptyName { role: self.role() });
         }
+        // The row of this name holds the counters.
+        if name.as_bytes() == COUNTER_ROW {
+            return Ok(None);
+        }
         for row in [Some(name.as_bytes().to_vec()), latin_1(name)].into_iter().flatten() {
             let Some(cell) = self.stored_cell(&row, UID_ID_FAMILY)? else { continue };
             return match Uid::decode(&cell) {

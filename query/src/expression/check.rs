@@ -101,7 +101,8 @@ impl ExpressionRequest {
         let expression_ids = expressions.iter().map(|expression| &expression.id);
         refuse_repeated("Duplicated variable or expression id", expression_ids, &mut ids)?;
         for (index, metric) in metrics.iter().enumerate() {
-            check_metric(metric).map_err(|error| within(format!("metric at index {index}"), &error))?;
+            check_metric(metric, now_ms, options)
+                .map_err(|error| within(format!("metric at index {index}"), &error))?;
         }
         for (index, filter) in filters.iter().enumerate() {
             check_id(filter.id.as_deref()).map_err(|error| within(format!("filter at index {index}"), &error))?;
@@ -277,11 +278,15 @@ fn check_aggregator(name: &str) -> std::result::Result<(), String> {
     Aggregator::by_name(&name.to_lowercase()).map(drop).ok_or_else(|| "Invalid aggregator".to_owned())
 }
 
-fn check_metric(metric: &Metric) -> std::result::Result<(), String> {
+fn check_metric(metric: &Metric, now_ms: i64, options: Options) -> std::result::Result<(), String> {
     if metric.name.as_deref().unwrap_or_default().is_empty() {
         return Err("missing or empty metric".to_owned());
     }
     check_id(metric.id.as_deref())?;
+    if let Some(offset) = metric.time_offset.as_deref().filter(|text| !text.is_empty()) {
+        let context = TimeContext { now_ms, zone: options.default_zone, compat: options.compat };
+        parse_time(offset, &context).map_err(|error| error.to_string())?;
+    }
     match metric.aggregator.as_deref().filter(|name| !name.is_empty()) {
         Some(name) => check_aggregator(name),
         None => Ok(()),

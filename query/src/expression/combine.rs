@@ -135,7 +135,7 @@ impl Combine<'_> {
         let members: Vec<Option<&Dataset>> = self.members(row).collect();
         let in_order = || self.order.iter().map(|place| members.get(*place).copied().flatten());
         let first = if self.strict { in_order().next().flatten() } else { in_order().flatten().next() };
-        let mut dataset = Dataset { lists_annotations: true, ..Dataset::default() };
+        let mut dataset = Dataset { lists_annotations: self.strict, ..Dataset::default() };
         dataset.tags = first.map(|first| first.tags.clone()).unwrap_or_default();
         for member in in_order().flatten() {
             dataset.metrics.extend(&member.metrics);

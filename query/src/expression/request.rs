@@ -64,7 +64,7 @@ pub(super) struct FilterSet {
     pub(super) explicit_tags: bool,
 }
 
-/// Its time offset is read and has no effect, as in OpenTSDB.
+/// Its time offset must be a time and has no effect, as in OpenTSDB.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Metric {

@@ -108,6 +108,21 @@ fn e_exp_nest_circles_are_refused() {
     assert!(matches!(fault(nothing), ExpressionFault::MissingInput { .. }));
 }
 
+/// `E-EXP`: it has no effect, and is looked at all the same.
+#[test]
+fn e_exp_a_time_offset_is_a_time() {
+    for (offset, is_time) in
+        [("1h-ago", true), ("5", true), ("2012/01/01", true), ("", true), ("1h", false), ("-5", false)]
+    {
+        let body = format!(
+            r#"{{"time":{{"start":"1699999990","aggregator":"sum"}},"metrics":[{{"id":"a","metric":"e.a","timeOffset":"{offset}"}}]}}"#
+        );
+        let checked = ExpressionRequest::from_json(body.as_bytes()).unwrap().check(0, Options::default());
+        let fault = |error| matches!(error, Error::Expression(ExpressionFault::Part { .. }));
+        assert_eq!(checked.is_err_and(fault), !is_time, "{offset}");
+    }
+}
+
 /// A few instants and series over the budget, and a client that is gone.
 #[test]
 fn what_is_made_up_is_bounded_and_can_be_cancelled() {

@@ -3,7 +3,7 @@
 use basalt_store::{Columns, Scan};
 use bytes::Bytes;
 
-use super::{UidTable, decode_name, latin_1};
+use super::{COUNTER_ROW, UidTable, decode_name, latin_1};
 use crate::Result;
 use crate::tables::UID_ID_FAMILY;
 
@@ -44,7 +44,9 @@ impl UidTable {
         scan.limit_rows = u64::try_from(max).ok().filter(|_| is_ascii);
         let mut scanner = self.store.scan(&self.table, scan)?;
         while let Some(batch) = scanner.next_wait() {
-            for row in batch?.rows().filter(|row| is_ascii || is_utf8(row.key()) == of_utf8) {
+            for row in
+                batch?.rows().filter(|row| row.key() != COUNTER_ROW && (is_ascii || is_utf8(row.key()) == of_utf8))
+            {
                 found.push(decode_name(row.key()));
                 if found.len() == max {
                     return Ok(());

@@ -371,6 +371,16 @@ fn suggestions_come_in_byte_order() {
     check("x", 25, &[]);
 }
 
+/// It is no damage that the name of the counters' row has no UID.
+#[test]
+fn the_row_of_the_counters_is_no_name() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    create(table, &["m"]);
+    assert_eq!(table.uid("\0").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(table.suggest("\0", 25).unwrap(), [""; 0]);
+}
+
 #[test]
 fn many_names_are_read_at_once_and_past_a_small_cache() {
     let config = SchemaConfig { uid_cache_entries: 2, ..SchemaConfig::default() };
