@@ -46,6 +46,9 @@ pub enum Interval {
         duration: Duration,
         /// Where.
         zone: Tz,
+        /// Whether buckets are told apart as OpenTSDB does: each series' from its first point on, those of a fill up to where the
+        /// widened scan ends. Else from the scan's start on for all, up to the bucket that holds the end.
+        is_strict: bool,
     },
 }
 
@@ -91,7 +94,7 @@ impl Downsample {
             match is_calendar {
                 false => Interval::Fixed(duration.millis),
                 true if duration.count > CALENDAR_COUNT_MAX => return Err(fault(DownsampleFault::CalendarInterval)),
-                true => Interval::Calendar { duration, zone },
+                true => Interval::Calendar { duration, zone, is_strict: compat.strict },
             }
         };
         let function = match Aggregator::by_name(function) {

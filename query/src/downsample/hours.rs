@@ -64,7 +64,7 @@ impl HoursDownsample {
         let buckets = match interval {
             Interval::Fixed(millis) if millis > ROW_MS && millis % ROW_MS == 0 => Buckets::Fixed(millis),
             // Buckets of several units are stepped to from the first, which need not be the way to the next one's.
-            Interval::Calendar { duration, zone } if duration.count == 1 && duration.millis > ROW_MS => {
+            Interval::Calendar { duration, zone, .. } if duration.count == 1 && duration.millis > ROW_MS => {
                 Buckets::Calendar { duration, zone, found: (0, 0) }
             }
             Interval::Fixed(_) | Interval::Calendar { .. } | Interval::All => return None,

@@ -5,6 +5,7 @@ use super::calendar::Bucket;
 use super::{Downsample, Fill, Interval};
 use crate::aggregate::PercentileRule;
 use crate::span::Span;
+use crate::time::Unit;
 use crate::window::Window;
 
 /// Downsamples one series. Points of buckets that begin before the scan do not count.
@@ -74,7 +75,7 @@ pub(crate) fn buckets(
                 at = end;
             }
         }
-        Interval::Calendar { duration, zone } => {
+        Interval::Calendar { duration, zone, is_strict } => {
             let holding_start = Bucket::holding(window.scan_start_ms, duration, zone);
             let first_ms = if holding_start.start_ms() < window.scan_start_ms {
                 holding_start.next().start_ms()
@@ -82,7 +83,13 @@ pub(crate) fn buckets(
                 holding_start.start_ms()
             };
             let mut at = times.partition_point(|time| *time < first_ms);
-            let mut bucket = times.get(at).map(|time| Bucket::holding(*time, duration, zone));
+            // Days and longer that come one by one are the same wherever they are stepped from; there may be many until the first point.
+            let is_fixed = matches!(duration.unit, Unit::Millisecond | Unit::Second | Unit::Minute | Unit::Hour);
+            let is_its_own = duration.count == 1 && !is_fixed;
+            let holding_first = |time: &i64| {
+                if is_strict || is_its_own { Bucket::holding(*time, duration, zone) } else { holding_start }
+            };
+            let mut bucket = times.get(at).map(holding_first);
             while let (Some(time), Some(before)) = (times.get(at), bucket) {
                 let (holding, next) = before.onto(*time);
                 let end = bucket_end(times, at, next.start_ms());
@@ -140,11 +147,17 @@ fn grid(spec: &Downsample, window: &Window) -> Box<dyn Iterator<Item = i64>> {
                     .take_while(move |at| *at < end_ms),
             )
         }
-        Interval::Calendar { duration, zone } => {
+        Interval::Calendar { duration, zone, is_strict } => {
             let first = Bucket::holding(scan_start_ms, duration, zone);
-            let last = Bucket::holding(scan_end_ms, duration, zone);
-            let end = if last.start_ms() == first.start_ms() { last.next() } else { last };
-            let end_ms = end.start_ms();
+            let end_ms = if is_strict {
+                let last = Bucket::holding(scan_end_ms, duration, zone);
+                let end = if last.start_ms() == first.start_ms() { last.next() } else { last };
+                end.start_ms()
+            } else {
+                // Where the scan ends is counted in units of fixed length.
+                let (last, behind) = first.onto(window.end_ms.clamp(scan_start_ms, scan_end_ms));
+                if last.start_ms() < scan_end_ms { behind.start_ms() } else { last.start_ms() }
+            };
             let stamps =
                 std::iter::successors(Some(first), |bucket| Some(bucket.next())).map(|bucket| bucket.start_ms());
             Box::new(stamps.take_while(move |at| *at < end_ms))

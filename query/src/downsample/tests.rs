@@ -22,7 +22,11 @@ fn span(points: &[(i64, i64)]) -> Span {
 }
 
 fn run(text: &str, zone: &str, points: &[(i64, i64)], range: (i64, i64)) -> Vec<(i64, f64)> {
-    let spec = Downsample::parse(text, parse_zone(zone).unwrap(), false, Compat::default()).unwrap();
+    run_as(Compat::default(), text, zone, points, range)
+}
+
+fn run_as(compat: Compat, text: &str, zone: &str, points: &[(i64, i64)], range: (i64, i64)) -> Vec<(i64, f64)> {
+    let spec = Downsample::parse(text, parse_zone(zone).unwrap(), false, compat).unwrap();
     let window = Window::new(range.0 * 1000, range.1 * 1000, spec.fixed_ms());
     // As the fan-out reads: whole hours.
     let read = |(seconds, _): &&(i64, i64)| (window.scan_start_ms..window.scan_end_ms).contains(&(seconds * 1000));
@@ -108,8 +112,8 @@ fn q_ds_cal_days_follow_the_zone() {
     let found = run("1dc-sum", zone, &points, (days[0], days[3]));
     assert_eq!(found, [(days[0], 24.0), (days[1], 23.0), (days[2], 24.0), (days[3], 1.0)]);
     let filled = run("1dc-count-zero", zone, &points[24..26], (days[0], days[3]));
-    // The scan begins within the day before, which is trimmed later, and ends within the last, which is not filled.
-    assert_eq!(filled[1..], [(days[0], 0.0), (days[1], 2.0), (days[2], 0.0)]);
+    // The scan begins within the day before, which is trimmed later.
+    assert_eq!(filled[1..], [(days[0], 0.0), (days[1], 2.0), (days[2], 0.0), (days[3], 0.0)]);
 }
 
 #[test]
@@ -153,10 +157,14 @@ fn q_ds_units_strictly_the_last_letter_is_the_unit() {
 
 /// An hour's points from two days before 10 March 2012 in New York for forty days, counted by `text` from that day on.
 fn new_york(text: &str, days: i64) -> Vec<(i64, f64)> {
+    new_york_as(Compat { strict: true }, text, days)
+}
+
+fn new_york_as(compat: Compat, text: &str, days: i64) -> Vec<(i64, f64)> {
     const START: i64 = 1_331_355_600;
     let points: Vec<(i64, i64)> = (-48..960).map(|hour| (START + hour * 3600, 1)).collect();
     let range = (START, START + days * 86_400);
-    let found = run(text, "America/New_York", &points, range);
+    let found = run_as(compat, text, "America/New_York", &points, range);
     found.into_iter().filter(|(time, _)| (range.0..=range.1).contains(time)).collect()
 }
 
@@ -181,6 +189,30 @@ fn q_ds_cal_as_recorded() {
     assert_eq!(seven_hours[10], (1_331_611_200, 2.0));
     let five_days = [(1_331_442_000, 119.0), (1_331_870_400, 120.0), (1_332_302_400, 120.0)];
     assert_eq!(new_york("5dc-count-zero", 20), five_days);
+}
+
+/// A fill adds empty buckets, and takes none away: not the last, nor those of a series that begins in the middle.
+#[test]
+fn q_ds_cal_a_fill_keeps_every_bucket() {
+    for text in ["1dc-count", "1wc-count", "2wc-count", "3dc-count", "1hc-count", "7hc-count", "6hc-count", "5dc-count"]
+    {
+        let plain = new_york_as(Compat::default(), text, 20);
+        assert_eq!(new_york_as(Compat::default(), &format!("{text}-zero"), 20), plain, "{text}");
+    }
+    let (new_year, day) = (1_451_606_400, 86_400);
+    let one = [(new_year + day + 43_200, 7)];
+    for (text, zone) in [("2dc-sum", "UTC"), ("3dc-sum", "UTC"), ("6hc-sum", "America/New_York"), ("2nc-sum", "UTC")] {
+        let ask = |text: &str| run(text, zone, &one, (new_year, new_year + 9 * day));
+        let mut filled = ask(&format!("{text}-zero"));
+        filled.retain(|(_, value)| *value > 0.0);
+        assert_eq!((filled.len(), filled), (1, ask(text)), "{text}");
+    }
+    // In any zone west of UTC, and of any length: the bucket that holds the end.
+    let end = new_year + 40 * day + 7_200;
+    for text in ["1dc-sum-zero", "1wc-sum-zero", "1nc-sum-zero", "1yc-sum-zero", "2hc-sum-zero"] {
+        let found = run(text, "America/New_York", &[(end - 60, 5)], (new_year, end));
+        assert_eq!(found.last().map(|(_, value)| *value), Some(5.0), "{text}: {found:?}");
+    }
 }
 
 /// Points of some hours as rows, in order of time.
