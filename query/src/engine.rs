@@ -11,7 +11,7 @@ use crate::cancel::{Budget, Cancel};
 use crate::dataset::{Computed, Dataset, notes_bytes, texts_bytes};
 use crate::delete::Deleter;
 use crate::expression::{ExpressionPlan, OutputAnswer};
-use crate::fetch::{fetch, global_annotations};
+use crate::fetch::{fetch, global_annotations, note_bytes};
 use crate::gexp::{Formulas, Read};
 use crate::group::{compute, group};
 use crate::histogram;
@@ -159,14 +159,16 @@ impl QueryEngine {
     ///
     /// # Errors
     /// As [`QueryEngine::run`].
-    pub fn global_annotations(&self, query: &Query, cancel: &Cancel) -> Result<Vec<SeriesAnnotation>> {
+    pub fn global_annotations(&self, query: &Query, cancel: &Cancel) -> Result<(Vec<SeriesAnnotation>, Held)> {
         let budget = self.budget(cancel);
         let mut found = global_annotations(&self.schema, query.start_ms, query.end_ms, &budget)?;
         if self.options.compat.strict {
             // OpenTSDB leaves out what ends after the range, by the second.
             found.retain(|note| note.end_time().is_none_or(|end| end <= query.end_ms / 1000));
         }
-        Ok(found)
+        // Twice: whoever answers makes their text beside them.
+        let held = budget.keep(found.iter().map(note_bytes).sum::<u64>() * 2)?;
+        Ok((found, held))
     }
 
     /// Every sub query is planned before any is read, so that a wrong name costs nothing. A function of which no rollups

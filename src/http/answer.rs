@@ -117,7 +117,10 @@ impl<'a> Answer<'a> {
                 out.extend_from_slice(b",\"annotations\":[]");
             }
             notes(out, "annotations", &series.annotations, self.strict);
-            out.extend_from_slice(globals);
+            for part in globals.chunks(PIECE_BYTES) {
+                out.extend_from_slice(part);
+                pieces.hand_on(out)?;
+            }
         }
         out.extend_from_slice(b",\"dps\":");
         self.points(out, answer.nan_as_null, &series.points, pieces)?;
@@ -320,6 +323,22 @@ mod tests {
             .write(&mut Vec::new(), |_| true)
             .unwrap();
         assert!(String::from_utf8(told).unwrap().ends_with(r#""aggregateTags":[],"dps":{}}]"#));
+    }
+
+    /// `Q-LIMIT`: beside each series, and never a piece as long as all of them.
+    #[test]
+    fn many_global_annotations_go_in_pieces() {
+        let note = || SeriesAnnotation { start_ms: 1, json: format!("\"{}\"", "x".repeat(9_998)).as_bytes().into() };
+        let globals: Vec<SeriesAnnotation> = std::iter::repeat_with(note).take(300).collect();
+        let answers = [SubAnswer { series: vec![Series::default(), Series::default()], ..SubAnswer::default() }];
+        let (mut bytes, mut longest) = (0, 0);
+        let request = QueryRequest::default();
+        let answer = Answer::new(&request, &answers, false, Instant::now()).with_globals(&globals);
+        let rest = answer.write(&mut Vec::new(), |piece| {
+            (bytes, longest) = (bytes + piece.len(), longest.max(piece.len()));
+            true
+        });
+        assert!(bytes + rest.unwrap().len() > 6_000_000 && longest <= 2 * PIECE_BYTES, "{longest} of {bytes}");
     }
 
     /// As the JSON library writes them.

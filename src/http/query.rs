@@ -14,7 +14,7 @@ use axum::extract::{Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
-use basalt_query::{Cancel, Formulas, GetParameters, Query, QueryRequest, SeriesAnnotation, SubAnswer};
+use basalt_query::{Cancel, Formulas, GetParameters, Held, Query, QueryRequest, SeriesAnnotation, SubAnswer};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::block_in_place;
@@ -315,13 +315,14 @@ impl Work {
                 // A client that is gone hears nothing.
                 said.send(Err(error)).unwrap_or_default();
             }
-            Ok((answers, globals)) => {
+            Ok((answers, (globals, held))) => {
                 metrics.queries_ok.add(1);
                 let mut written = Vec::with_capacity(answers.len());
                 let sent = self.send(handle, said, pieces, (&answers, &globals), &mut written);
                 if !sent {
                     metrics.queries_cancelled.add(1);
                 }
+                drop(held);
                 self.told(&answers, &written, sent);
             }
         }
@@ -398,9 +399,9 @@ impl Work {
     }
 
     /// The global annotations of the range, if they are asked for.
-    fn globals(&self) -> basalt_query::Result<Vec<SeriesAnnotation>> {
+    fn globals(&self) -> basalt_query::Result<(Vec<SeriesAnnotation>, Held)> {
         if !self.request.global_annotations || self.request.no_annotations {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Held::default()));
         }
         self.app.queries().global_annotations(&self.query, &self.cancel)
     }

@@ -268,7 +268,7 @@ fn q_annot_of_series_and_global() {
     };
     let now_ms = 1_700_000_200_000;
     let query = request(false).check(now_ms, engine.options()).unwrap();
-    let global = engine.global_annotations(&query, &Cancel::new()).unwrap();
+    let (global, _held) = engine.global_annotations(&query, &Cancel::new()).unwrap();
     assert_eq!(global.len(), 1);
     assert_eq!(global[0].start_ms, 1_700_000_100_000);
     let bare = engine.run(&request(true), now_ms, &Cancel::new()).unwrap();

@@ -55,7 +55,12 @@ fn global_annotations_count_as_memory() {
             ..crate::QueryRequest::default()
         };
         let query = request.check(1_700_001_000_000, engine.options()).unwrap();
-        let found = engine.global_annotations(&query, &crate::Cancel::new()).map(|notes| notes.len());
+        let found = engine.global_annotations(&query, &crate::Cancel::new()).map(|(notes, held)| {
+            // As long as they are told, and what is made of them.
+            assert!(engine.memory_used_bytes() > 2 * notes.iter().map(|note| note.json.len() as u64).sum::<u64>());
+            drop(held);
+            notes.len()
+        });
         assert_eq!(engine.memory_used_bytes(), 0);
         found
     };
