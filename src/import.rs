@@ -41,6 +41,9 @@ const BLOCKS_MAX: u64 = 8;
 
 /// Where points go.
 pub(crate) trait Target: Sync {
+    /// What tells it from other targets, for the file that remembers progress.
+    fn name(&self) -> String;
+
     /// Stores a block; blocks are stored in the order of their tickets, which begin at 0 and leave none out.
     ///
     /// # Errors
@@ -116,7 +119,7 @@ impl Sum {
 /// Unreadable files, refused lines unless they are skipped, and the target's own; progress is
 /// remembered in all cases.
 pub(crate) fn run(job: &Job, target: &dyn Target) -> Result<Sum, Failure> {
-    let mut progress = Progress::begin(job)?;
+    let mut progress = Progress::begin(job, target)?;
     let done = std::thread::scope(|scope| {
         let (blocks, work) = sync_channel::<Block>(WORKERS);
         let (said, heard) = sync_channel::<Outcome>(WORKERS);
@@ -216,11 +219,16 @@ mod tests {
     /// Refuses every line that has an `x`, and knows in which order blocks came.
     #[derive(Default)]
     struct Picky {
+        name: &'static str,
         stored: Mutex<Vec<String>>,
         turns: Option<turns::Turns>,
     }
 
     impl Target for Picky {
+        fn name(&self) -> String {
+            self.name.to_owned()
+        }
+
         fn store(&self, block: &Block) -> Result<Stored, Failure> {
             let turn = self.turns.as_ref().map(|turns| turns.take(block.ticket).ok_or_else(stopped)).transpose()?;
             let text = block.text();
@@ -278,6 +286,27 @@ mod tests {
         std::fs::write(&state, serde_json::json!({ path.display().to_string(): 2 }).to_string()).unwrap();
         assert_eq!(again("h 1 1 h=a\ni 1 1 h=a\nj 1 1 h=a\n"), Ok((1, 2)));
         assert!(again("k 1 1 h=a\nl 1 1 h=a\nm 1 1 h=a\n").is_err());
+    }
+
+    /// What one target has is not skipped for another, which would then lack it and nobody be told.
+    #[test]
+    fn of_another_target_nothing_is_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, state) = (folder.path().join("points"), folder.path().join("state"));
+        std::fs::write(&path, "a 1 1 h=a\nb 1 1 h=a\n").unwrap();
+        let job = Job { paths: vec![path.clone()], resume: Some(state.clone()), rate: None, skip_errors: false };
+        let skipped = |name| {
+            let target = Picky { name, ..Picky::default() };
+            run(&job, &target).map(|sum| sum.skipped).map_err(|failure| failure.line)
+        };
+        assert_eq!(skipped("one:4242"), Ok(0));
+        let line = skipped("two:4242").unwrap_err();
+        assert!(line.contains("of an import into one:4242") && line.contains("another file for --resume"), "{line}");
+        assert_eq!(skipped("one:4242"), Ok(2));
+        // Older versions wrote no target; from now on it has one.
+        std::fs::write(&state, serde_json::json!({ path.display().to_string(): 1 }).to_string()).unwrap();
+        assert_eq!(skipped("two:4242"), Ok(1));
+        assert!(skipped("one:4242").is_err());
     }
 
     /// A file may be imported while it is written: its last line may be half of one, which is as good as another point.

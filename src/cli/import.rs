@@ -39,7 +39,8 @@ pub(super) struct Import {
     /// Into a folder: make metrics that are new, whatever the configuration says; a server goes by its own
     #[arg(long, hide = true)]
     auto_metric: bool,
-    /// Remember progress in FILE, and skip what it says is done; refused where a file begins otherwise than it did
+    /// Remember progress in FILE, and skip what it says is done; refused where a file begins otherwise than it did, or for
+    /// another target
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Most points a second

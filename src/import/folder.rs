@@ -15,7 +15,7 @@ use super::block::{self, Block, Lines};
 use super::turns::Turns;
 use super::{Stored, Target, is_for_later};
 use crate::app::App;
-use crate::config::{Config, Durability};
+use crate::config::{Config, Durability, StoreKind};
 use crate::exit::{Exit, Failure};
 
 /// How long points that find no room are offered again.
@@ -87,6 +87,22 @@ impl Offered {
 }
 
 impl Target for Folder {
+    fn name(&self) -> String {
+        let Config { store, hbase, schema, .. } = &self.app.config;
+        let place = match store.kind {
+            // In the same words, by whatever links it is named.
+            StoreKind::Embedded => {
+                store.data_dir.canonicalize().unwrap_or_else(|_| store.data_dir.clone()).display().to_string()
+            }
+            StoreKind::Memory => "memory".to_owned(),
+            StoreKind::Hbase if hbase.masters.is_empty() => {
+                format!("zookeeper://{}{}", hbase.zookeeper_quorum, hbase.zookeeper_root)
+            }
+            StoreKind::Hbase => format!("hbase://{}", hbase.masters),
+        };
+        format!("{place}, tables {} and {}", schema.data_table, schema.uid_table)
+    }
+
     fn store(&self, block: &Block) -> Result<Stored, Failure> {
         let text = block.text();
         let Lines { mut points, mut before, problems } = block::read(&text);
@@ -149,7 +165,6 @@ mod tests {
     use basalt_store::{ManualClock, MemoryStore, MutationBatch, RowChange, Scan, Store, Trigger};
 
     use super::*;
-    use crate::config::StoreKind;
 
     /// Has no room for the first row.
     #[derive(Debug, Default)]

@@ -53,10 +53,10 @@ impl<'a> Progress<'a> {
     ///
     /// # Errors
     ///
-    /// The file that remembers it cannot be read.
-    pub(super) fn begin(job: &'a Job) -> Result<Self, Failure> {
+    /// The file that remembers it cannot be read, or is of another target.
+    pub(super) fn begin(job: &'a Job, target: &dyn Target) -> Result<Self, Failure> {
         Ok(Self {
-            resume: Resume::load(job.resume.as_deref())?,
+            resume: Resume::load(job.resume.as_deref(), target.name())?,
             job,
             sum: Sum::default(),
             began: Instant::now(),

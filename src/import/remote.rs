@@ -110,6 +110,10 @@ fn request(address: &str, points: &[RawPoint<'_>]) -> Result<Vec<u8>, Failure> {
 }
 
 impl Target for Remote {
+    fn name(&self) -> String {
+        self.address.clone()
+    }
+
     fn store(&self, block: &Block) -> Result<Stored, Failure> {
         let text = block.text();
         let Lines { points, problems, .. } = block::read(&text);

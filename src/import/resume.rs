@@ -1,4 +1,4 @@
-//! What an import has done so far, in a small JSON file: by path the lines done, and how the file began.
+//! What an import has done so far, in a small JSON file: where the lines went, by path the lines done, and how the file began.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,24 @@ use crate::exit::{Exit, Failure};
 #[derive(Debug)]
 pub(super) struct Resume {
     file: Option<PathBuf>,
-    done: BTreeMap<String, Done>,
+    told: Told,
+}
+
+/// The file's content.
+#[derive(Debug, Serialize, Deserialize)]
+struct Told {
+    /// Where the lines went.
+    target: String,
+    files: BTreeMap<String, Done>,
+}
+
+/// The file's content as some version wrote it.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Read {
+    Told(Told),
+    /// As older ones did: of any target.
+    Files(BTreeMap<String, Done>),
 }
 
 /// What is done of a file.
@@ -47,15 +64,30 @@ fn sha256(bytes: &[u8]) -> String {
 
 impl Resume {
     /// Reads `file`; one that is not there means that nothing is done.
-    pub(super) fn load(file: Option<&Path>) -> Result<Self, Failure> {
-        let Some(path) = file else { return Ok(Self { file: None, done: BTreeMap::new() }) };
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is of an import into another target: nothing that it tells of is there.
+    pub(super) fn load(file: Option<&Path>, target: String) -> Result<Self, Failure> {
+        let Some(path) = file else { return Ok(Self { file: None, told: Told { target, files: BTreeMap::new() } }) };
         let fail = |why: String| Failure::new(Exit::Failure, format!("cannot use {}: {why}", path.display()));
-        let done = match std::fs::read(path) {
+        let read = match std::fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|cause| fail(cause.to_string()))?,
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Read::Files(BTreeMap::new()),
             Err(cause) => return Err(fail(cause.to_string())),
         };
-        Ok(Self { file: Some(path.to_owned()), done })
+        let told = match read {
+            Read::Told(told) => told,
+            Read::Files(files) => Told { target: target.clone(), files },
+        };
+        if told.target != target {
+            return Err(fail(format!(
+                "it is of an import into {}, and this one goes into {target}: name another file for --resume, or remove \
+                 it to send all lines again",
+                told.target
+            )));
+        }
+        Ok(Self { file: Some(path.to_owned()), told })
     }
 
     /// Lines of `path`, which begins with `head`, that need not be sent again.
@@ -64,7 +96,7 @@ impl Resume {
     ///
     /// It is not the file that lines were stored of: nobody knows which of its own are.
     pub(super) fn done(&self, path: &Path, head: &[u8]) -> Result<u64, Failure> {
-        let Some(done) = self.done.get(&path.display().to_string()) else { return Ok(0) };
+        let Some(done) = self.told.files.get(&path.display().to_string()) else { return Ok(0) };
         done.lines(head).ok_or_else(|| {
             let line = "does not begin as it did when lines of it were stored: name another file for --resume";
             Failure::new(Exit::Failure, format!("{} {line}", path.display()))
@@ -79,8 +111,8 @@ impl Resume {
         let head_bytes = head.split_inclusive(|byte| *byte == b'\n').take(count).map(<[u8]>::len).sum();
         let head_sha256 = sha256(head.get(..head_bytes).unwrap_or_default());
         let done = Done::Of { lines, head_bytes, head_sha256 };
-        self.done.insert(path.display().to_string(), done);
-        serde_json::to_vec(&self.done)
+        self.told.files.insert(path.display().to_string(), done);
+        serde_json::to_vec(&self.told)
             .map_err(std::io::Error::from)
             .and_then(|bytes| replace(file, &bytes))
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", file.display())))
