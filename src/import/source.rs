@@ -1,12 +1,12 @@
 //! One file of points, plain or gzipped, as blocks of whole lines.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Chain, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 use crate::exit::{Exit, Failure};
 
@@ -18,6 +18,9 @@ const HEAD_BYTES: usize = 4 << 10;
 
 /// What some editors put before a text in UTF-8; it is no part of the first line.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// How a member of a gzip file begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A file under way.
 pub(super) struct Source {
@@ -51,8 +54,8 @@ impl Source {
         };
         let bytes_read = Arc::new(AtomicU64::new(0));
         let mut counted = BufReader::new(Counted { raw, bytes: Arc::clone(&bytes_read) });
-        let gzipped = counted.fill_buf().map_err(fail)?.starts_with(&[0x1f, 0x8b]);
-        let reader: Box<dyn Read> = if gzipped { Box::new(MultiGzDecoder::new(counted)) } else { Box::new(counted) };
+        let gzipped = counted.fill_buf().map_err(fail)?.starts_with(&GZIP);
+        let reader: Box<dyn Read> = if gzipped { Box::new(Members::new(counted)) } else { Box::new(counted) };
         Ok(Self { shown, reader, rest: Vec::new(), begun: false, ended: false, lines: 0, bytes_all, bytes_read })
     }
 
@@ -133,6 +136,40 @@ fn ends(text: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
     text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(place, _)| place)
 }
 
+/// The members of a gzip file. What stands behind the last and is no member, as the zeroes that fill up a tape's block, is
+/// no part of the text, to `gzip` and Java's `GZIPInputStream` neither.
+struct Members(Option<GzDecoder<Chain<&'static [u8], BufReader<Counted>>>>);
+
+impl Members {
+    fn new(file: BufReader<Counted>) -> Self {
+        Self(Some(GzDecoder::new([].as_slice().chain(file))))
+    }
+}
+
+impl Read for Members {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.0 {
+            let read = member.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            let Some(member) = self.0.take() else { break };
+            let (_, mut file) = member.into_inner().into_inner();
+            // One by one: the two may be in two pieces of the file.
+            if file.fill_buf()?.first() != GZIP.first() {
+                break;
+            }
+            file.consume(1);
+            match file.fill_buf()?.first() {
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+                next if next == GZIP.last() => self.0 = Some(GzDecoder::new(GZIP[..1].chain(file))),
+                Some(_) => {}
+            }
+        }
+        Ok(0)
+    }
+}
+
 /// Counts bytes as they pass.
 struct Counted {
     raw: Box<dyn Read>,
@@ -202,6 +239,42 @@ mod tests {
             assert_eq!(rest(&bytes, 0), ("a 1 1 h=a\n\u{feff}b 1 1 h=a\n".into(), 2));
         }
         assert_eq!(rest(BYTE_ORDER_MARK, 0), (Vec::new(), 0));
+    }
+
+    /// Dumps come from tapes, whose blocks are filled up, and from tools that append something.
+    #[test]
+    fn what_is_behind_the_last_member_of_a_gzip_file_is_none_of_its_lines() {
+        let (a, b) = (gzip(b"a 1 1 h=a\n"), gzip(b"b 1 1 h=a\n"));
+        for behind in [&b""[..], &[0; 10_000], b"\x1f is no member", b"text\n"] {
+            let lines = rest(&[&*a, &*b, behind].concat(), 0);
+            assert_eq!(lines, (b"a 1 1 h=a\nb 1 1 h=a\n".to_vec(), 2), "{behind:?}");
+        }
+        // In pieces of one byte, members are found as well.
+        let pieces = Counted { raw: Box::new(io::Cursor::new([&*a, &*b].concat())), bytes: Arc::default() };
+        let mut text = String::new();
+        Members::new(BufReader::with_capacity(1, pieces)).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "a 1 1 h=a\nb 1 1 h=a\n");
+    }
+
+    #[test]
+    fn a_member_that_is_cut_or_damaged_is_an_error_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("points");
+        let (a, b) = (gzip(b"a 1 1 h=a\n"), gzip(b"b 1 1 h=a\n"));
+        let fails = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let mut source = Source::open(&path).unwrap();
+            source.block().is_err()
+        };
+        for kept in 1..b.len() {
+            assert!(fails(&[&*a, &b[..kept]].concat()), "{kept}");
+        }
+        for place in [2, b.len() - 8, b.len() - 1] {
+            let mut damaged = b.clone();
+            damaged[place] ^= 1;
+            assert!(fails(&[&*a, &*damaged].concat()), "{place}");
+        }
+        assert!(!fails(&[&*a, &*b].concat()));
     }
 
     #[test]
