@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use basalt_ingest::{Problem, RawPoint, decode_text, parse_import_line};
+use basalt_ingest::{Problem, RawPoint, RawText, decode_text, parse_import_line};
 
 use super::Refused;
 
@@ -50,7 +50,7 @@ pub(super) fn read(text: &str) -> Lines<'_> {
         if line.is_empty() {
             continue;
         }
-        match parse_import_line(line.strip_prefix("put ").unwrap_or(line)) {
+        match parse(line) {
             Ok(point) => {
                 lines.points.push(point);
                 lines.before.push(before);
@@ -63,10 +63,20 @@ pub(super) fn read(text: &str) -> Lines<'_> {
     lines
 }
 
+/// The point of a line. A word `put` before it is none of its words, unless there is no point without it: it is a metric's
+/// name then.
+fn parse(line: &str) -> Result<RawPoint<'_>, Problem> {
+    let Some(behind) = line.strip_prefix("put ") else { return parse_import_line(line) };
+    // With a metric `put`, what stands for the value may be the first tag, as values are not looked at here.
+    let is_tag = |value: RawText<'_>| value.raw().contains('=');
+    match parse_import_line(behind) {
+        Ok(point) if !point.value.is_some_and(is_tag) => Ok(point),
+        behind => parse_import_line(line).or(behind),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use basalt_ingest::RawText;
-
     use super::*;
 
     #[test]
@@ -74,6 +84,21 @@ mod tests {
         let Lines { points, problems, .. } = read("a 1 2 x=y\r\n\n# note\nput b 1 2 x=y\n  c 1 2 x=y  \nd 1\n");
         let names: Vec<_> = points.iter().filter_map(|point| point.metric).map(RawText::raw).collect();
         assert_eq!((names, problems.len()), (vec!["a", "b", "c"], 1));
+    }
+
+    #[test]
+    fn a_metric_may_be_called_put() {
+        let text = "put 1356998400 1 x=y\nput put 1356998400 2 x=y\nput 1356998400 1 x=y z=a\nput 5 1356998400 3 x=y\n";
+        let Lines { points, problems, .. } = read(text);
+        let raw = |text: Option<RawText<'_>>| text.unwrap().raw().to_owned();
+        let found: Vec<_> = points.iter().map(|point| (raw(point.metric), point.timestamp, raw(point.value))).collect();
+        let of = |metric: &str, value: &str| (metric.to_owned(), 1_356_998_400, value.to_owned());
+        assert_eq!(found, [of("put", "1"), of("put", "2"), of("put", "1"), of("5", "3")]);
+        assert!(problems.is_empty());
+        // What is wrong either way is told of the line without the word.
+        let Lines { problems, .. } = read("put m 1356998400 1\n");
+        assert_eq!(problems, read("m 1356998400 1\n").problems);
+        assert_eq!(problems.len(), 1);
     }
 
     /// Lines are counted from 1 over the whole file, blank ones and comments included, also the last that has no end.
