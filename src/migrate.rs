@@ -22,6 +22,7 @@ mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use basalt_schema::SchemaConfig;
 use basalt_store::{Store, Timestamp, with_causes};
@@ -30,6 +31,9 @@ use self::plan::TablePair;
 use self::progress::{Memory, Shown};
 use crate::exit::{Exit, Failure};
 use crate::store::exit_of_cause;
+
+/// [`Job::patience`] of the command.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A store with tables of OpenTSDB's, as one of the two ends.
 #[derive(Debug)]
@@ -53,6 +57,8 @@ pub(crate) struct Job {
     pub(crate) only_verify: bool,
     /// When it began.
     pub(crate) now: Timestamp,
+    /// How long rows that find no room in the target are sent again.
+    pub(crate) patience: Duration,
 }
 
 /// What was done.

@@ -1,8 +1,10 @@
 //! Whether the system lets a process have its threads: a server asks before it starts them, as some of those who start threads end
-//! with a panic where there are none to be had, and others wait for good. Who starts threads by hand tells a failure by [`too_few`].
+//! with a panic where there are none to be had, and others wait for good.
+//! Who starts threads by hand tells a failure by [`too_few`]; who has nothing to wait for takes a [`pause`].
 
 use std::sync::{Mutex, PoisonError};
-use std::thread::{Builder, available_parallelism, scope};
+use std::thread::{Builder, available_parallelism, park_timeout, scope};
+use std::time::{Duration, Instant};
 
 use memmap2::MmapMut;
 use rayon::ThreadPoolBuilder;
@@ -54,6 +56,14 @@ fn started_of(wanted: usize) -> usize {
         drop(closed);
         started
     })
+}
+
+/// Lets so much time pass, whoever wakes the thread meanwhile.
+pub(crate) fn pause(time: Duration) {
+    let until = Instant::now() + time;
+    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        park_timeout(left);
+    }
 }
 
 /// That threads could not be started: which limit is to be raised.

@@ -33,7 +33,8 @@ Examples:
   basalt migrate --from /var/lib/basalt --to hbase://m1:16000 --only-verify
 
 Exit codes: 0 done and the same, 1 the target holds other rows or the ends differ, 3 settings that
-do not fit, 4 folder in use, 5 damaged data, 75 the cluster does not answer, or the disk is full.")]
+do not fit, 4 folder in use, 5 damaged data, 75 the cluster does not answer, the disk is full, or
+memory has no room for a minute.")]
 pub(super) struct Migrate {
     /// Where the tables are
     #[arg(long, value_name = "PLACE")]
@@ -81,6 +82,7 @@ impl Migrate {
                 into_filled: self.into_filled,
                 only_verify: self.only_verify,
                 now: WallClock.now(),
+                patience: migrate::PATIENCE,
             };
             let done = migrate::run(&job);
             drop(job);

@@ -17,6 +17,7 @@ use super::{Stored, Target, is_for_later};
 use crate::app::App;
 use crate::config::{Config, Durability, StoreKind};
 use crate::exit::{Exit, Failure};
+use crate::threads;
 
 /// How long points that find no room are offered again.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -139,10 +140,7 @@ impl Target for Folder {
                 return Ok(Stored { points: (lines - refused.len()) as u64, refused });
             }
             (points, before) = again;
-            let pause = Instant::now() + PAUSE;
-            while let Some(left) = pause.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-                std::thread::park_timeout(left);
-            }
+            threads::pause(PAUSE);
             offered = self.offer(&points);
         }
     }

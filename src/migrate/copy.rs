@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use basalt_schema::{UidKind, hex_lower};
-use basalt_store::{Applied, Durability, Get, MutationBatch, Pending, RowBatch, Scan};
+use basalt_store::{Applied, Durability, ErrorKind, Get, MutationBatch, Pending, RowBatch, RowFailure, RowView, Scan};
 use bytes::Bytes;
 
 use super::digest::Digester;
@@ -12,10 +12,13 @@ use super::plan::{self, TablePair};
 use super::progress::{Memory, Shown, TableState};
 use super::{Job, at};
 use crate::exit::{Exit, Failure};
+use crate::threads;
 
 /// Bytes of a batch, about, and how many are under way.
 const BATCH_BYTES: usize = 1 << 20;
 const UNDER_WAY_MAX: usize = 4;
+/// The pause before rows that found no room are sent again.
+const PAUSE: Duration = Duration::from_millis(20);
 /// How often progress is made durable and remembered.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(2);
 
@@ -52,7 +55,7 @@ pub(super) fn copy(job: &Job, pair: &TablePair, memory: &mut Memory, shown: &mut
             // Before the first row: whoever is killed now goes on, and is not refused for the rows that are there.
             memory.advance(&name, &state)?;
         }
-        under_way.push_back((job.target.store.apply(&pair.to, batch(pair, &rows)?), rows.clone()));
+        under_way.push_back((job.target.store.apply(&pair.to, batch(pair, &rows, rows.rows())?), rows.clone()));
         while under_way.len() > UNDER_WAY_MAX {
             settle(job, pair, under_way.pop_front())?;
         }
@@ -88,20 +91,46 @@ fn checkpoint(
     memory.advance(&pair.to.to_string(), state)
 }
 
-fn settle(job: &Job, pair: &TablePair, batch: Option<UnderWay>) -> Result<(), Failure> {
-    let Some((pending, rows)) = batch else { return Ok(()) };
-    let applied = pending.wait().map_err(|cause| at(&job.target, &cause))?;
-    let Some(refused) = applied.failed.first() else { return Ok(()) };
-    let key = rows.row(refused.row).map(|row| legible(row.key())).unwrap_or_default();
-    let failure = at(&job.target, &refused.error);
-    Err(Failure::new(failure.exit, format!("row {key} of {}: {failure}", pair.from)))
+/// Waits for a batch. Rows that find no room, as memory is full until it is written out, are sent again; they bring their
+/// times with them, so those of them that are there are the same afterwards.
+fn settle(job: &Job, pair: &TablePair, under_way: Option<UnderWay>) -> Result<(), Failure> {
+    let Some((mut pending, rows)) = under_way else { return Ok(()) };
+    let mut sent: Vec<RowView<'_>> = rows.rows().collect();
+    let until = Instant::now() + job.patience;
+    loop {
+        let has_time = Instant::now() < until;
+        let is_full = |cause: &basalt_store::Error| has_time && cause.kind() == ErrorKind::Throttled;
+        match pending.wait() {
+            Ok(Applied { failed }) => {
+                let row = |failed: &RowFailure| sent.get(failed.row).copied();
+                if let Some(refused) = failed.iter().find(|failed| !is_full(&failed.error)) {
+                    let key = row(refused).map(|row| legible(row.key())).unwrap_or_default();
+                    let failure = at(&job.target, &refused.error);
+                    return Err(Failure::new(failure.exit, format!("row {key} of {}: {failure}", pair.from)));
+                }
+                sent = failed.iter().filter_map(row).collect();
+            }
+            // None of them is there.
+            Err(cause) if is_full(&cause) => {}
+            Err(cause) => return Err(at(&job.target, &cause)),
+        }
+        if sent.is_empty() {
+            return Ok(());
+        }
+        threads::pause(PAUSE);
+        pending = job.target.store.apply(&pair.to, batch(pair, &rows, sent.iter().copied())?);
+    }
 }
 
-/// The rows as changes of the target; every row is one entry, in the same order.
-fn batch(pair: &TablePair, rows: &RowBatch) -> Result<MutationBatch, Failure> {
+/// Some of the rows as changes of the target; every row is one entry, in the same order.
+fn batch<'a>(
+    pair: &TablePair,
+    rows: &RowBatch,
+    sent: impl Iterator<Item = RowView<'a>>,
+) -> Result<MutationBatch, Failure> {
     let cells = rows.cells_count();
     let mut batch = MutationBatch::with_capacity(Durability::Os, rows.len(), cells, rows.data_bytes());
-    for row in rows.rows() {
+    for row in sent {
         let key = pair.key(row.key()).ok_or_else(|| {
             let key = legible(row.key());
             Failure::config(format!(

@@ -1,5 +1,7 @@
 //! Copies between memory and embedded stores: what comes out, what is refused, and what a copy that ended early leaves.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use basalt_engine::{Engine, EngineOptions};
 use basalt_rewrite::HourFold;
 use basalt_schema::{KeyLayout, Salting, Schema, Tsuid};
@@ -29,9 +31,12 @@ fn memory_at(name: &str, salting: Salting, clock: &Arc<ManualClock>) -> End {
 
 /// An embedded store that folds rows.
 fn embedded(name: &str, folder: &std::path::Path, salting: Salting) -> End {
+    embedded_of(name, EngineOptions::new(folder), salting)
+}
+
+fn embedded_of(name: &str, mut options: EngineOptions, salting: Salting) -> End {
     let mut schema = schema(salting);
     schema.fold = Some(HourFold::NAME.into());
-    let mut options = EngineOptions::new(folder);
     options.clock = Arc::new(ManualClock::new(Timestamp(BASE_MS + 86_400_000)));
     options.folds = vec![Arc::new(HourFold::default())];
     let store: Arc<dyn Store> = Engine::open(options).unwrap();
@@ -73,7 +78,7 @@ fn fill(end: &End, rows: std::ops::Range<u64>) -> Vec<Tsuid> {
 
 fn job(source: End, target: End, folder: &std::path::Path) -> Job {
     let (progress, now) = (folder.join("progress.json"), Timestamp(BASE_MS));
-    Job { source, target, progress, into_filled: false, only_verify: false, now }
+    Job { source, target, progress, into_filled: false, only_verify: false, now, patience: Duration::ZERO }
 }
 
 fn count(end: &End, table: &str) -> (usize, usize) {
@@ -205,9 +210,9 @@ fn a_copy_that_ended_early_goes_on() {
     assert_eq!(count(&first.target, "tsdb"), (31, 301));
 }
 
-/// Refuses rows of names, but for short ones.
+/// Has no room for rows of names, but for short ones, the first so many times.
 #[derive(Debug)]
-struct Nameless;
+struct Nameless(AtomicU32);
 
 impl Trigger for Nameless {
     fn name(&self) -> &'static str {
@@ -215,29 +220,58 @@ impl Trigger for Nameless {
     }
 
     fn before(&self, change: &RowChange<'_>, _more: &mut MutationBatch) -> basalt_store::Result<()> {
-        let is_name = change.row.key().len() > 3;
-        if is_name { Err(basalt_store::Error::Throttled { what: "table" }) } else { Ok(()) }
+        let is_full = change.row.key().len() > 3
+            && self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        if is_full { Err(basalt_store::Error::Throttled { what: "table" }) } else { Ok(()) }
     }
+}
+
+/// A target that is [`Nameless`].
+fn nameless(times: u32) -> End {
+    let clock = Arc::new(ManualClock::new(Timestamp(BASE_MS)));
+    let trigger = Arc::new(Nameless(AtomicU32::new(times)));
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock).with_triggers(vec![trigger]));
+    let schema = schema(Salting::EMBEDDED);
+    Schema::open(Arc::clone(&store), schema.clone()).unwrap();
+    let mut names = store.describe_table(&"tsdb-uid".parse().unwrap()).unwrap();
+    names.attributes.insert("TRIGGERS".into(), "nameless".into());
+    store.alter_table(names).unwrap();
+    End { name: "b".to_owned(), store, schema }
 }
 
 /// From the first row on the target is one that holds rows, so the copy is remembered before.
 #[test]
 fn a_copy_that_ended_before_anything_was_durable_goes_on() {
     let folder = tempfile::tempdir().unwrap();
-    let clock = Arc::new(ManualClock::new(Timestamp(BASE_MS)));
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock).with_triggers(vec![Arc::new(Nameless)]));
-    let schema = schema(Salting::EMBEDDED);
-    Schema::open(Arc::clone(&store), schema.clone()).unwrap();
-    let target = End { name: "b".to_owned(), store, schema };
-    let mut names = target.store.describe_table(&"tsdb-uid".parse().unwrap()).unwrap();
-    let free = names.clone();
-    names.attributes.insert("TRIGGERS".into(), "nameless".into());
-    target.store.alter_table(names).unwrap();
-    let first = job(memory("a", Salting::NONE), target, folder.path());
+    let first = job(memory("a", Salting::NONE), nameless(1), folder.path());
     fill(&first.source, 0..3);
     assert_eq!(run(&first).unwrap_err().exit, Exit::TryLater);
     assert_ne!(count(&first.target, "tsdb-uid").0, 0);
-    first.target.store.alter_table(free).unwrap();
+    assert_eq!(run(&first).unwrap().tables, 4);
+}
+
+/// Memory is full until it is written out: a copy faster than the disk is the rule, not a failure.
+#[test]
+fn rows_that_find_no_room_are_sent_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = job(memory("a", Salting::NONE), nameless(20), folder.path());
+    first.patience = Duration::from_mins(10);
+    fill(&first.source, 0..5);
+    let sum = run(&first).unwrap();
+    assert_eq!((sum.resumed, count(&first.target, "tsdb")), (0, (6, 51)));
+    assert_eq!(count(&first.target, "tsdb-uid"), count(&first.source, "tsdb-uid"));
+}
+
+/// The embedded store refuses whole batches then.
+#[test]
+fn batches_that_find_no_room_are_sent_again() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut options = EngineOptions::new(data.path());
+    options.limits.memtables_bytes = 1;
+    let target = embedded_of("b", options, Salting::EMBEDDED);
+    let mut first = job(memory("a", Salting::NONE), target, folder.path());
+    first.patience = Duration::from_mins(10);
+    fill(&first.source, 0..5);
     assert_eq!(run(&first).unwrap().tables, 4);
 }
 
