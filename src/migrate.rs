@@ -78,8 +78,8 @@ pub(crate) struct Sum {
 ///
 /// # Errors
 ///
-/// Exit code 3: settings that cannot be brought together. 1: the target holds other rows, or the ends differ after the
-/// copy. What a store says.
+/// Exit code 3: settings that cannot be brought together. 1: the target holds other rows, or none of those remembered, or
+/// the ends differ after the copy. What a store says.
 pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
     let pairs = plan::pairs(job)?;
     let mut memory = Memory::load(&job.progress, &job.source.name, &job.target.name)?;
@@ -90,6 +90,9 @@ pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
             sum.rows += verify::compare(job, pair, None, &mut shown)??;
         }
         return Ok(sum);
+    }
+    if !memory.is_new() {
+        pairs.iter().try_for_each(|pair| refuse_emptied(job, pair, &memory))?;
     }
     if job.into_filled {
         memory.set_into_filled();
@@ -120,19 +123,38 @@ pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
 
 /// A table of the target must be empty: where names have other UIDs, points of two servers would become one's.
 fn refuse_filled(job: &Job, pair: &TablePair) -> Result<(), Failure> {
+    if is_empty(job, pair)? {
+        return Ok(());
+    }
+    let (table, target) = (&pair.to, &job.target.name);
+    let line = format!(
+        "table {table} of {target} holds rows already, and nothing was copied: empty it, or add --into-filled where it is \
+         an earlier copy of the same tables"
+    );
+    Err(Failure::new(Exit::Failure, line))
+}
+
+/// A table of the target must hold what is remembered of it: in a target that was made anew, points would be without the
+/// names that were copied before.
+fn refuse_emptied(job: &Job, pair: &TablePair, memory: &Memory) -> Result<(), Failure> {
+    let rows = memory.of(&pair.to.to_string()).digest.rows;
+    if rows == 0 || !is_empty(job, pair)? {
+        return Ok(());
+    }
+    let (file, table, target) = (job.progress.display(), &pair.to, &job.target.name);
+    let line = format!(
+        "{file} tells of {rows} rows in table {table} of {target}, which is empty: it is of another target, or this one \
+         was made anew; remove {file} to copy from the start"
+    );
+    Err(Failure::new(Exit::Failure, line))
+}
+
+/// Whether a table of the target holds no row.
+fn is_empty(job: &Job, pair: &TablePair) -> Result<bool, Failure> {
     let scan = basalt_store::Scan { limit_rows: Some(1), ..basalt_store::Scan::all() };
     let mut scanner = job.target.store.scan(&pair.to, scan).map_err(|cause| at(&job.target, &cause))?;
-    match scanner.next_wait().transpose().map_err(|cause| at(&job.target, &cause))? {
-        None => Ok(()),
-        Some(_) => Err(Failure::new(
-            Exit::Failure,
-            format!(
-                "table {} of {} holds rows already, and nothing was copied: empty it, or add --into-filled where it is an \
-                 earlier copy of the same tables",
-                pair.to, job.target.name
-            ),
-        )),
-    }
+    let first = scanner.next_wait().transpose().map_err(|cause| at(&job.target, &cause))?;
+    Ok(first.is_none())
 }
 
 /// A store's error with the end that it is of.

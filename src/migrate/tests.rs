@@ -346,6 +346,26 @@ fn a_progress_file_of_another_copy_is_refused() {
     assert!(!Memory::load(&file, "a", "b").unwrap().is_new());
 }
 
+/// What is remembered is not there: without the names, no point of the rest could be read.
+#[test]
+fn a_target_that_was_made_anew_is_refused_with_progress_of_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = job(memory("a", Salting::NONE), memory("b", Salting::NONE), folder.path());
+    fill(&first.source, 0..5);
+    let mut told = Memory::load(&first.progress, "a", "b").unwrap();
+    let names = plan::pairs(&first).unwrap().remove(0);
+    copy::copy(&first, &names, &mut told, &mut Shown::new()).unwrap();
+    let mut anew = Job { target: memory("b", Salting::NONE), ..first };
+    for into_filled in [false, true] {
+        anew.into_filled = into_filled;
+        let failure = run(&anew).unwrap_err();
+        assert!(failure.line.contains("table tsdb-uid of b, which is empty"), "{failure}");
+        assert_eq!(count(&anew.target, "tsdb"), (0, 0));
+    }
+    std::fs::remove_file(&anew.progress).unwrap();
+    assert_eq!(run(&anew).unwrap().resumed, 0);
+}
+
 #[test]
 fn settings_that_do_not_fit_are_refused() {
     let folder = tempfile::tempdir().unwrap();
