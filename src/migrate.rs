@@ -82,7 +82,6 @@ pub(crate) struct Sum {
 /// the ends differ after the copy. What a store says.
 pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
     let pairs = plan::pairs(job)?;
-    let mut memory = Memory::load(&job.progress, &job.source.name, &job.target.name)?;
     let mut shown = Shown::new();
     let mut sum = Sum { tables: pairs.len() as u64, ..Sum::default() };
     if job.only_verify {
@@ -91,6 +90,7 @@ pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
         }
         return Ok(sum);
     }
+    let mut memory = Memory::load(&job.progress, &job.source.name, &job.target.name)?;
     if !memory.is_new() {
         pairs.iter().try_for_each(|pair| refuse_emptied(job, pair, &memory))?;
     }

@@ -67,6 +67,9 @@ impl Migrate {
         if from.store.kind == StoreKind::Embedded {
             super::folder::check_folder(&from.store.data_dir, "name it with --from")?;
         }
+        if self.only_verify && to.store.kind == StoreKind::Embedded {
+            super::folder::check_folder(&to.store.data_dir, "name it with --to")?;
+        }
         let source = Plain::open(&from)?;
         let opened = Opened::open(&to);
         let done = opened.and_then(|target| {

@@ -366,6 +366,20 @@ fn a_target_that_was_made_anew_is_refused_with_progress_of_before() {
     assert_eq!(run(&anew).unwrap().resumed, 0);
 }
 
+/// It is as if it were not there.
+#[test]
+fn who_only_compares_needs_no_progress() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = job(memory("a", Salting::NONE), memory("b", Salting::NONE), folder.path());
+    fill(&first.source, 0..5);
+    run(&first).unwrap();
+    let mut other = Memory::load(&first.progress, "c", "d").unwrap();
+    other.advance("t", &progress::TableState::default()).unwrap();
+    let compare = Job { only_verify: true, ..first };
+    assert_eq!(run(&compare).unwrap().cells, 0);
+    assert!(compare.progress.exists());
+}
+
 #[test]
 fn settings_that_do_not_fit_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -46,3 +46,15 @@ fn a_folder_is_migrated_into_another_and_salted_anew() {
     let compared = migrate(folder.path(), "a", "b", &[&config[..], &["--only-verify"]].concat());
     assert!(compared.status.success(), "{compared:?}");
 }
+
+/// A comparison makes nothing, as with a folder mistyped.
+#[test]
+fn who_only_compares_makes_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(Daemon::start(&folder.path().join("a"), "embedded", "").terminate().success());
+    let refused = migrate(folder.path(), "a", "b", &["--only-verify"]);
+    let line = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let b = folder.path().join("b");
+    assert!(line.contains(&format!("there is no data folder {}: name it with --to", b.display())), "{line}");
+    assert!(refused.status.code() == Some(1) && !b.exists(), "{line}");
+}
