@@ -12,7 +12,7 @@ use super::folder::{BY_FLAG, check_folder};
 use super::{Sources, print};
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
-use crate::store::{Plain, check_target, refused};
+use crate::store::{Plain, check_outside, check_target, refused};
 use crate::told::{Told, meanwhile};
 
 /// `basalt backup`.
@@ -73,14 +73,15 @@ impl Backup {
 /// `basalt restore`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Copies a backup into a data folder, which must be absent or empty. Every byte is held against the
-backup's own list: a damaged backup is refused by the file's name, and nothing of it stays.
+Copies a backup into a data folder, which must be absent or empty, and outside of the backup. Every
+byte is held against the backup's own list: a damaged backup is refused by the file's name, and
+nothing of it stays.
 
 Examples:
   basalt restore /backup/monday /var/lib/basalt
 
-Exit codes: 0 done, 1 no backup, or DIR holds something, 4 folder in use, 5 the backup is damaged,
-75 disk full.")]
+Exit codes: 0 done, 1 no backup, or a DIR that holds something or lies in the backup, 4 folder in
+use, 5 the backup is damaged, 75 disk full.")]
 pub(super) struct Restore {
     /// Folder that `basalt backup` wrote
     backup: PathBuf,
@@ -91,6 +92,7 @@ pub(super) struct Restore {
 
 impl Restore {
     pub(super) fn run(self) -> Result<(), Failure> {
+        check_outside(("backup", &self.backup), &self.target)?;
         let holds_something = |dir: &Path| {
             std::fs::read_dir(dir).is_ok_and(|entries| entries.flatten().any(|entry| entry.path().is_dir()))
         };

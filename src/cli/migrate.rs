@@ -12,7 +12,7 @@ use crate::clock::WallClock;
 use crate::config::{Config, Layers, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::migrate::{self, End, Job};
-use crate::store::{Opened, Plain};
+use crate::store::{Opened, Plain, check_outside};
 
 /// `basalt migrate`.
 #[derive(Debug, Args)]
@@ -67,8 +67,12 @@ impl Migrate {
         if from.store.kind == StoreKind::Embedded {
             super::folder::check_folder(&from.store.data_dir, "name it with --from")?;
         }
-        if self.only_verify && to.store.kind == StoreKind::Embedded {
-            super::folder::check_folder(&to.store.data_dir, "name it with --to")?;
+        if to.store.kind == StoreKind::Embedded {
+            if self.only_verify {
+                super::folder::check_folder(&to.store.data_dir, "name it with --to")?;
+            } else if from.store.kind == StoreKind::Embedded {
+                check_outside(("data folder", &from.store.data_dir), &to.store.data_dir)?;
+            }
         }
         let source = Plain::open(&from)?;
         let opened = Opened::open(&to);

@@ -30,19 +30,27 @@ pub(super) fn check_reserve(config: &Config) -> Result<(), Failure> {
     Err(Failure::config(line))
 }
 
-/// Refuses a target of a backup that lies in the data folder: what takes the folder would take the backup too.
+/// Refuses a target of a backup that lies in the data folder.
 ///
 /// # Errors
 ///
 /// Exit code 1.
 pub(crate) fn check_target(config: &Config, target: &Path) -> Result<(), Failure> {
-    let dir = &config.store.data_dir;
+    check_outside(("data folder", &config.store.data_dir), target)
+}
+
+/// Refuses a target that lies in what it is made of: what takes the folder would take it too.
+///
+/// # Errors
+///
+/// Exit code 1.
+pub(crate) fn check_outside((what, dir): (&str, &Path), target: &Path) -> Result<(), Failure> {
     let is_inside = place(dir).and_then(|dir| Ok(place(target)?.starts_with(dir)));
     if !is_inside.unwrap_or(false) {
         return Ok(());
     }
     let (target, dir) = (target.display(), dir.display());
-    let line = format!("{target} lies in the data folder {dir} and would be lost with it: name a folder elsewhere");
+    let line = format!("{target} lies in the {what} {dir} and would be lost with it: name a folder elsewhere");
     Err(Failure::new(Exit::Failure, line))
 }
 

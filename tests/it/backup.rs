@@ -220,3 +220,17 @@ fn a_backup_into_the_data_folder_is_refused() {
     assert!(daemon.terminate().success());
     check(&["backup", "--data-dir", text(&data), text(&target)]);
 }
+
+/// Nor does the data folder go into the backup, which is kept as it is.
+#[test]
+fn a_restore_into_the_backup_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, backup) = (folder.path().join("data"), folder.path().join("backup"));
+    filled(&data, 1);
+    assert_eq!(basalt(&["backup", "--data-dir", text(&data), text(&backup)]).0, Some(0));
+    for target in [backup.join("sub"), backup.join("a/b")] {
+        let (code, told) = basalt(&["restore", text(&backup), text(&target)]);
+        assert!(code == Some(1) && told.contains("lies in the backup"), "{told}");
+        assert!(!backup.join("sub").exists() && !backup.join("a").exists(), "{told}");
+    }
+}

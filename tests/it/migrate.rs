@@ -58,3 +58,16 @@ fn who_only_compares_makes_no_folder() {
     assert!(line.contains(&format!("there is no data folder {}: name it with --to", b.display())), "{line}");
     assert!(refused.status.code() == Some(1) && !b.exists(), "{line}");
 }
+
+/// What takes the source would take the copy too.
+#[test]
+fn a_copy_into_the_source_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(Daemon::start(&folder.path().join("a"), "embedded", "").terminate().success());
+    for target in ["a/sub", "a/b/c", "a"] {
+        let refused = migrate(folder.path(), "a", target, &[]);
+        let line = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(1) && line.contains("lies in the data folder"), "{line}");
+        assert!(target == "a" || !folder.path().join(target).exists(), "{target}");
+    }
+}
