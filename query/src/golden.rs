@@ -232,8 +232,8 @@ scenarios! {
 
 /// Where `compat.strict` is off, these many recorded answers are not ours, and no others: `ep…r3` and `ep…r7` mean what
 /// they say on doubles (9), a late series adds nothing before its first rate (7), an unknown tag value matches nothing
-/// (3), a fill of a calendar goes up to the bucket that holds the end (25), `not_key` works, a glob is anchored, one digit of a dotted time is a tenth of a second, explicit
-/// tags read no further hour (4).
+/// (3), a fill of a calendar goes up to the bucket that holds the end (25), `not_key` works, a glob is anchored, one
+/// digit of a dotted time is a tenth of a second, explicit tags read no further hour (4).
 #[test]
 fn the_saner_defaults_differ_where_they_should() {
     let expected = [
