@@ -110,9 +110,14 @@ fn what_was_acknowledged_before_it_was_logged_outlives_a_close_on_a_full_disk() 
             Engine::open(options).unwrap()
         };
         let engine = open();
-        // Before the other, and without rows: the log alone is cut for it.
+        // Before the other, and without rows: the log alone is cut for it, which a backup leaves as it is.
         engine.create_table(TableDescriptor::new("a".parse().unwrap(), table().families), &[]).unwrap();
         engine.create_table(table(), &[]).unwrap();
+        for row in 0..40 {
+            drop(put(&engine, &format!("first{row}"), &"x".repeat(512)));
+            engine.core.wal.write_group(false);
+        }
+        engine.backup(Path::new("/b"), &mut |_| {}).unwrap();
         fs.set_capacity(fs.used_bytes());
         let put = |row: u32| {
             let mut batch = MutationBatch::new(Durability::Async);
@@ -127,7 +132,7 @@ fn what_was_acknowledged_before_it_was_logged_outlives_a_close_on_a_full_disk() 
                 engine.core.wal.write_group(false);
             }
         }
-        assert!(engine.health() == Health::DiskFull && taken > 8, "{taken}");
+        assert!(engine.health() == Health::DiskFull && taken > 4, "{taken}");
         if let Some(after_calls) = after_calls {
             fs.set_capacity(u64::MAX);
             fs.set_fault(Some(Fault { after_calls, kind: FaultKind::Enospc, span: FaultSpan::Once }));
@@ -137,7 +142,7 @@ fn what_was_acknowledged_before_it_was_logged_outlives_a_close_on_a_full_disk() 
         fs.set_fault(None);
         fs.set_capacity(u64::MAX);
         let engine = open();
-        assert_eq!(scan(&engine, Scan::all()).len(), taken as usize, "{after_calls:?}");
+        assert_eq!(scan(&engine, Scan::all()).len(), taken as usize + 40, "{after_calls:?}");
         engine.verify().unwrap();
     }
 }
