@@ -11,7 +11,7 @@ use crate::cancel::{Budget, Cancel};
 use crate::dataset::{Computed, Dataset, notes_bytes, texts_bytes};
 use crate::delete::Deleter;
 use crate::expression::{ExpressionPlan, OutputAnswer};
-use crate::fetch::{fetch, global_annotations, note_bytes};
+use crate::fetch::{fetch, global_annotations};
 use crate::gexp::{Formulas, Read};
 use crate::group::{compute, group};
 use crate::histogram;
@@ -167,7 +167,7 @@ impl QueryEngine {
             found.retain(|note| note.end_time().is_none_or(|end| end <= query.end_ms / 1000));
         }
         // Twice: whoever answers makes their text beside them.
-        let held = budget.keep(found.iter().map(note_bytes).sum::<u64>() * 2)?;
+        let held = budget.keep(notes_bytes(&found) as u64 * 2)?;
         Ok((found, held))
     }
 

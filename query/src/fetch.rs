@@ -404,7 +404,7 @@ fn annotation(base_ms: i64, cell: &CellView<'_>) -> Result<Option<SeriesAnnotati
 }
 
 /// Memory charged for an annotation, in a vector that grows by doubling.
-pub(crate) fn note_bytes(note: &SeriesAnnotation) -> u64 {
+fn note_bytes(note: &SeriesAnnotation) -> u64 {
     (size_of::<SeriesAnnotation>() * 2 + note.json.len()) as u64
 }
 

@@ -384,7 +384,7 @@ fn a_put_goes_to_its_end_though_its_sender_leaves() {
     let count = |what: &str| daemon.metric(&format!("basalt_points_{what}}}"));
     let (mut received, mut stored, mut failed) = (1, 0, 0);
     while received > stored + failed {
-        // What came in last of all: each of them is a page of its own, and points come in and are stored meanwhile.
+        // Each is a page of its own, and points come in meanwhile: what came in is read behind what became of it.
         stored = count("stored_total{door=\"http\"");
         failed = count("failed_total{door=\"http\",reason=\"timed_out\"");
         received = count("received_total{door=\"http\"");
