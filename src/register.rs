@@ -16,7 +16,7 @@ use crate::clock;
 /// Queries remembered after their end.
 const COMPLETED_MAX: usize = 256;
 /// Longest text of a query that is kept; a longer one is told without its sub queries.
-pub(crate) const TEXT_BYTES_MAX: usize = 64 << 10;
+const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Who asks: told beside the query.
 #[derive(Clone, Debug)]
@@ -31,26 +31,42 @@ pub(crate) struct Asker {
     pub(crate) role: Role,
 }
 
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// As JSON, or the part of it that is told. Few are ever told, so that a tree of it is made for those alone.
+    told: String,
+    /// Of the whole: to compare texts with all that have ended takes a while where they are long.
+    digest: u64,
+}
+
+impl Question {
+    /// A query by its JSON; `head` is what is told of one that is too long.
+    pub(crate) fn new(whole: String, head: impl FnOnce() -> String) -> Self {
+        let mut hasher = DefaultHasher::new();
+        whole.hash(&mut hasher);
+        let told = if whole.len() <= TEXT_BYTES_MAX { whole } else { head() };
+        Self { told, digest: hasher.finish() }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Asked {
     asker: Asker,
-    /// As JSON. Few are ever told, so that a tree of it is made for those alone.
-    query: String,
-    /// Of the query: to compare it with all that have ended takes a while where they are long.
-    digest: u64,
+    question: Question,
     began: Instant,
     began_ms: u64,
 }
 
 impl Asked {
     /// Whether it is the same query of the same address.
-    fn is_twin(&self, address: &str, (query, digest): (&str, u64)) -> bool {
-        self.digest == digest && self.asker.address == address && self.query == query
+    fn is_twin(&self, address: &str, question: &Question) -> bool {
+        self.asker.address == address && self.question == *question
     }
 
     /// The query's members.
     fn told(&self) -> Value {
-        serde_json::from_str(&self.query).unwrap_or_default()
+        serde_json::from_str(&self.question.told).unwrap_or_default()
     }
 }
 
@@ -103,22 +119,21 @@ impl Register {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a query that begins, by its JSON.
+    /// Notes a query that begins.
     ///
     /// # Errors
     ///
     /// The same query of the same address runs already and `twins` are not allowed. OpenTSDB looks at address and port;
     /// a connection asks one thing at a time, so the port would make the switch idle.
-    pub(crate) fn enter(self: &Arc<Self>, asker: Asker, query: String, twins: bool) -> Result<Entry, String> {
-        let digest = digest(&query);
+    pub(crate) fn enter(self: &Arc<Self>, asker: Asker, question: Question, twins: bool) -> Result<Entry, String> {
         let mut state = self.state();
-        let is_twin = |asked: &Asked| asked.is_twin(&asker.address, (&query, digest));
+        let is_twin = |asked: &Asked| asked.is_twin(&asker.address, &question);
         if !twins && state.running.values().any(is_twin) {
             return Err(format!("Query is already executing for endpoint: {}", asker.remote));
         }
         let id = state.next;
         state.next += 1;
-        let asked = Asked { asker, query, digest, began: Instant::now(), began_ms: clock::now_ms() };
+        let asked = Asked { asker, question, began: Instant::now(), began_ms: clock::now_ms() };
         state.running.insert(id, asked);
         Ok(Entry { register: Arc::clone(self), id })
     }
@@ -166,8 +181,7 @@ impl Entry {
         let Some(asked) = state.running.remove(&self.id) else { return };
         let running_count = state.running.len();
         let is_same = |ended: &&mut Ended| {
-            ended.outcome.code == outcome.code
-                && ended.asked.is_twin(&asked.asker.address, (&asked.query, asked.digest))
+            ended.outcome.code == outcome.code && ended.asked.is_twin(&asked.asker.address, &asked.question)
         };
         if let Some(before) = state.completed.iter_mut().find(is_same) {
             before.executed += 1;
@@ -178,13 +192,6 @@ impl Entry {
         }
         state.completed.push_back(Ended { asked, outcome, at_ms: clock::now_ms(), executed: 1, running_count });
     }
-}
-
-/// Equal queries have equal ones.
-fn digest(query: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    query.hash(&mut hasher);
-    hasher.finish()
 }
 
 impl Drop for Entry {
@@ -210,26 +217,41 @@ mod tests {
         Outcome { code, reason: "OK", exception: None, sent: true, stats: json!({}) }
     }
 
+    fn question(text: &str) -> Question {
+        Question::new(text.to_owned(), || "{}".to_owned())
+    }
+
+    /// `O-STATS-QUERY`: two that are told alike, as both are too long, are not the same.
+    #[test]
+    fn long_queries_are_twins_only_where_they_are_the_same() {
+        let register = Arc::new(Register::default());
+        let long = |metric: &str| question(&json!({ "metric": metric.repeat(TEXT_BYTES_MAX) }).to_string());
+        let _first = register.enter(asker(1), long("a"), false).unwrap();
+        let _other = register.enter(asker(2), long("b"), false).unwrap();
+        register.enter(asker(3), long("a"), false).unwrap_err();
+        assert_eq!(register.told()["running"][1]["query"], json!({}));
+    }
+
     /// `O-STATS-QUERY`.
     #[test]
     fn a_query_runs_once_is_told_and_then_counted() {
         let register = Arc::new(Register::default());
-        let first = register.enter(asker(1), r#"{"start":"1"}"#.to_owned(), false).unwrap();
-        let refused = register.enter(asker(2), r#"{"start":"1"}"#.to_owned(), false).unwrap_err();
+        let first = register.enter(asker(1), question(r#"{"start":"1"}"#), false).unwrap();
+        let refused = register.enter(asker(2), question(r#"{"start":"1"}"#), false).unwrap_err();
         assert_eq!(refused, "Query is already executing for endpoint: 10.0.0.1:2");
-        let twin = register.enter(asker(2), r#"{"start":"1"}"#.to_owned(), true).unwrap();
+        let twin = register.enter(asker(2), question(r#"{"start":"1"}"#), true).unwrap();
         assert_eq!(register.told()["running"].as_array().unwrap().len(), 2);
         first.end(ended(200));
         twin.end(ended(200));
         twin.end(ended(400));
-        drop(register.enter(asker(1), r#"{"start":"2"}"#.to_owned(), false));
+        drop(register.enter(asker(1), question(r#"{"start":"2"}"#), false));
         let told = register.told();
         assert_eq!(told["running"], json!([]));
         assert_eq!(told["completed"].as_array().unwrap().len(), 1);
         assert_eq!(told["completed"][0]["executed"], 2);
         assert_eq!(told["completed"][0]["query"], json!({"start": "1"}));
         for start in 0..2 * COMPLETED_MAX {
-            register.enter(asker(1), json!({ "start": start }).to_string(), false).unwrap().end(ended(200));
+            register.enter(asker(1), question(&json!({ "start": start }).to_string()), false).unwrap().end(ended(200));
         }
         assert_eq!(register.told()["completed"].as_array().unwrap().len(), COMPLETED_MAX);
     }

@@ -343,6 +343,11 @@ impl ApiError {
         &self.message
     }
 
+    /// Whether it is the server's own, and told in the log.
+    pub(crate) fn is_trouble(&self) -> bool {
+        self.trouble.is_some()
+    }
+
     /// The status chosen.
     pub(crate) fn status(&self) -> StatusCode {
         self.status

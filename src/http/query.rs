@@ -31,7 +31,7 @@ use crate::app::App;
 use crate::auth::{Permission, Role};
 use crate::clock;
 use crate::config::Mode;
-use crate::register::{Asker, Entry, Outcome, TEXT_BYTES_MAX};
+use crate::register::{Asker, Entry, Outcome, Question};
 use crate::seats::Seat;
 
 /// Requests of so many bytes are read at once, unless they have such filters.
@@ -183,7 +183,7 @@ async fn run_with(
     form: Form,
 ) -> Result<Response, ApiError> {
     let (twins, role) = (app.config.query.allow_duplicates, asker.role);
-    let entry = app.register.enter(asker, echo(&request), twins).map_err(ApiError::bad_twice)?;
+    let entry = app.register.enter(asker, question(&request), twins).map_err(ApiError::bad_twice)?;
     let entry = Arc::new(entry);
     let outcome = match may_run(&app, role, &request) {
         Ok(()) => start(Arc::clone(&app), Arc::clone(&entry), request, formulas, form).await,
@@ -219,13 +219,9 @@ fn may_delete(app: &App, role: Role) -> Result<(), ApiError> {
 }
 
 /// The request as the list of queries tells it; without its sub queries if they are long.
-fn echo(request: &QueryRequest) -> String {
-    let whole = serde_json::to_string(&request.echo()).unwrap_or_default();
-    if whole.len() <= TEXT_BYTES_MAX {
-        return whole;
-    }
-    let head = QueryRequest { queries: Vec::new(), ..request.clone() };
-    serde_json::to_string(&head.echo()).unwrap_or_default()
+fn question(request: &QueryRequest) -> Question {
+    let text = |request: &QueryRequest| serde_json::to_string(&request.echo()).unwrap_or_default();
+    Question::new(text(request), || text(&QueryRequest { queries: Vec::new(), ..request.clone() }))
 }
 
 fn refused(error: &ApiError) -> Outcome {
@@ -243,8 +239,10 @@ fn refused(error: &ApiError) -> Outcome {
 pub(super) fn count_refusal(app: &App, error: &ApiError) {
     let metrics = &app.metrics;
     match error.status().as_u16() {
+        // A store that does not answer is one, too.
+        _ if error.is_trouble() => metrics.queries_failed.add(1),
         503 => metrics.queries_shed.add(1),
-        500.. => metrics.queries_failed.add(1),
+        408 | 500.. => metrics.queries_failed.add(1),
         _ => metrics.queries_bad.add(1),
     }
 }
