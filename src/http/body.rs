@@ -118,6 +118,7 @@ fn explain(cause: &io::Error, limit: usize, pool: &BodyPool) -> ApiError {
             pool.refused.add(1);
             ApiError::bodies_too_large(pool.bytes_max())
         }
+        io::ErrorKind::OutOfMemory => ApiError::overloaded("there is no memory for the body"),
         _ => ApiError::bad_with("Cannot decompress the request body", cause.to_string()),
     }
 }
@@ -212,6 +213,15 @@ mod tests {
         assert_eq!(read_with("", vec![7; 100], 100).await.unwrap().len(), 100);
         assert_eq!(read_with("", vec![7; 101], 100).await, Err(413));
         assert_eq!(read_with("gzip", gzip(&[7; 100]), 100).await.unwrap().len(), 100);
+    }
+
+    /// A collector drops what gets 400.
+    #[test]
+    fn a_body_that_no_memory_is_had_for_may_come_again() {
+        let explained = |kind: io::ErrorKind| explain(&kind.into(), 9, &BodyPool::new(9)).into_response();
+        assert_eq!(explained(io::ErrorKind::InvalidData).status().as_u16(), 400);
+        let no_memory = explained(io::ErrorKind::OutOfMemory);
+        assert_eq!((no_memory.status().as_u16(), no_memory.headers().contains_key(RETRY_AFTER)), (503, true));
     }
 
     #[tokio::test]
