@@ -23,8 +23,9 @@ use crate::seats::Seats;
 /// Pieces written and not yet read.
 const PIECES_MAX: usize = 4;
 
-/// How long one piece may wait to be read while somebody waits for the seat.
+/// How long one piece may wait to be read while somebody waits for the seat; a long one as long as it takes at this speed.
 const CONTESTED_PATIENCE: Duration = Duration::from_secs(2);
+const CONTESTED_BYTES_PER_SECOND_MIN: u64 = 128 << 10;
 
 enum Piece {
     Data(Bytes),
@@ -70,16 +71,19 @@ impl Pieces {
     }
 
     async fn put_within(&self, piece: Piece) -> bool {
+        let bytes = if let Piece::Data(bytes) = &piece { bytes.len() as u64 } else { 0 };
+        let slowest = Duration::from_millis(bytes * 1000 / CONTESTED_BYTES_PER_SECOND_MIN);
+        let contested = CONTESTED_PATIENCE.max(slowest).min(self.patience);
         let mut sending = pin!(self.sender.send(piece));
         // Fast path: the reader reads.
-        if let Ok(sent) = timeout(CONTESTED_PATIENCE.min(self.patience), sending.as_mut()).await {
+        if let Ok(sent) = timeout(contested, sending.as_mut()).await {
             return sent.is_ok();
         }
         // Slow path: it does not, and keeps its place only while nobody else wants it.
         tokio::select! {
             sent = sending => sent.is_ok(),
             () = self.seats.wanted() => false,
-            () = sleep(self.patience.saturating_sub(CONTESTED_PATIENCE)) => false,
+            () = sleep(self.patience.saturating_sub(contested)) => false,
         }
     }
 }
@@ -178,5 +182,30 @@ mod tests {
         assert!(seats.take().await.is_ok());
         writing.await.unwrap();
         assert!(began.elapsed() <= CONTESTED_PATIENCE + Duration::from_secs(1), "{:?}", began.elapsed());
+    }
+
+    /// One that reads, if slowly, keeps its seat.
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_of_long_pieces_gets_all_of_them_while_somebody_waits() {
+        let seats = Arc::new(Seats::new(1, 1));
+        let (pieces, mut chunks) = channel(Duration::from_hours(1), &seats, CancelOnDrop::new(Cancel::new()));
+        let _seat = seats.take().await.unwrap();
+        let waits = tokio::spawn({
+            let seats = Arc::clone(&seats);
+            async move { seats.take().await.is_ok() }
+        });
+        let piece = Bytes::from(vec![0; 512 << 10]);
+        let seconds_a_piece = piece.len() as u64 / (2 * CONTESTED_BYTES_PER_SECOND_MIN) + 1;
+        let reading = tokio::spawn(async move {
+            for _ in 0..2 * PIECES_MAX {
+                sleep(Duration::from_secs(seconds_a_piece)).await;
+                assert!(chunks.frame().await.is_some_and(|frame| frame.is_ok()));
+            }
+        });
+        for _ in 0..2 * PIECES_MAX {
+            assert!(pieces.put_within(Piece::Data(piece.clone())).await);
+        }
+        reading.await.unwrap();
+        waits.abort();
     }
 }
