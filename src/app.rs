@@ -30,6 +30,9 @@ const OPERATORS_WAITING: usize = 16;
 /// and threads are bounded.
 const ASKERS_RUNNING: usize = 64;
 const ASKERS_WAITING: usize = 1_024;
+/// All others that read or write names, annotations and the like at once, and that wait for it: threads as well.
+const LOOKERS_RUNNING: usize = 64;
+const LOOKERS_WAITING: usize = 1_024;
 
 /// The running daemon, behind one `Arc`.
 #[derive(Debug)]
@@ -50,6 +53,8 @@ pub(crate) struct App {
     pub(crate) operators: Arc<Seats>,
     /// Who may hold a thread now that waits for names.
     pub(crate) askers: Arc<Seats>,
+    /// Who may hold a thread now that reads or writes names, annotations and the like.
+    lookers: Seats,
     /// What all bodies of requests may hold.
     pub(crate) bodies: Arc<BodyPool>,
     /// Who may do what.
@@ -102,6 +107,7 @@ impl App {
             users: Users::default(),
             operators: Arc::new(Seats::new(OPERATORS_RUNNING, OPERATORS_WAITING)),
             askers: Arc::new(Seats::new(ASKERS_RUNNING, ASKERS_WAITING)),
+            lookers: Seats::new(LOOKERS_RUNNING, LOOKERS_WAITING),
             bodies: BodyPool::new(config.http.bodies_bytes()),
             ingest,
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
@@ -170,24 +176,29 @@ impl App {
 
     /// Up to `max` names of a kind that begin with `prefix`.
     pub(crate) async fn suggest(&self, kind: UidKind, prefix: String, max: usize) -> Result<Vec<String>, ApiError> {
-        let schema = Arc::clone(&self.store.schema);
-        spawn_blocking(move || schema.uids().of(kind).suggest(&prefix, max))
-            .await
-            .map_err(|cause| ApiError::internal(cause.to_string()))?
-            .map_err(|cause| ApiError::of_schema(&cause))
+        self.with_schema(move |schema| {
+            schema.uids().of(kind).suggest(&prefix, max).map_err(|cause| ApiError::of_schema(&cause))
+        })
+        .await
     }
 
     /// Runs `work` on a thread that may wait for the store.
     ///
     /// # Errors
     ///
-    /// As `work`; 500 if it panics.
+    /// As `work`; 503 where too many are at it, 500 if it panics.
     pub(crate) async fn with_schema<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Schema) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
+        let seat = self.lookers.take().await.map_err(ApiError::overloaded)?;
         let schema = Arc::clone(&self.store.schema);
-        spawn_blocking(move || work(&schema)).await.unwrap_or_else(|cause| Err(ApiError::internal(cause.to_string())))
+        let work = move || {
+            // As long as the thread is taken, whoever may have left.
+            let _seat = seat;
+            work(&schema)
+        };
+        spawn_blocking(work).await.unwrap_or_else(|cause| Err(ApiError::internal(cause.to_string())))
     }
 
     /// Writes the series index down as it grows, for good; call it in a task of its own.
@@ -368,6 +379,22 @@ mod tests {
         assert!(texts.len() == 1 && texts[0].contains("throttle"), "{texts:?}");
         seats.pop();
         assert!(app.may_ask(1, Door::Http).await.is_ok());
+    }
+
+    /// Threads are bounded: whoever asks while a cluster is away must not take them all.
+    #[tokio::test(start_paused = true)]
+    async fn look_ups_of_names_wait_for_one_of_some_seats_and_are_throttled() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        let app = App::open(config).await.unwrap();
+        let mut seats = Vec::new();
+        for _ in 0..LOOKERS_RUNNING {
+            seats.push(app.lookers.take().await.unwrap());
+        }
+        let suggest = || app.suggest(UidKind::Metric, String::new(), 1);
+        assert_eq!(suggest().await.unwrap_err().status().as_u16(), 503);
+        seats.pop();
+        assert_eq!(suggest().await.unwrap(), Vec::<String>::new());
     }
 
     /// `O-STATS`: `tsd.stats.canonical`.
