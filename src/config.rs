@@ -94,6 +94,10 @@ impl Config {
             // The tables may be OpenTSDB's, which salts none unless told; here too a salt is asked for.
             config.schema.salt_width = 0;
         }
+        if config.publish.enable && config.publish.to.is_empty() && config.opentsdb.contains_key(opentsdb::PUBLISHER) {
+            // It is a Java class, which was warned of: there is nothing to enable.
+            config.set("publish.enable", "false", opentsdb::PUBLISHER)?;
+        }
         config.check()?;
         Ok(config)
     }

@@ -19,6 +19,9 @@ use keys::KEYS;
 const BUCKETS: &str = "schema.salt_buckets";
 const BUCKETS_OF_OPENTSDB: &str = "20";
 
+/// The key of the plugin that publishes.
+pub(super) const PUBLISHER: &str = "tsd.rtpublisher.plugin";
+
 /// What an OpenTSDB key does here.
 #[derive(Clone, Copy, Debug)]
 enum Effect {

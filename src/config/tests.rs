@@ -414,3 +414,14 @@ fn f_conf_any_text_is_a_configuration_or_a_reason() {
     }
     assert!(taken > 100 && refused > 100, "{taken} {refused}");
 }
+
+/// `F-CONF`: an `opentsdb.conf` whose publisher is a Java class, of which a line tells, starts; a target of ours is kept.
+#[test]
+fn f_conf_a_publisher_in_java_publishes_nothing_and_hinders_nothing() {
+    let text = "tsd.rtpublisher.enable = true\ntsd.rtpublisher.plugin = x.Y\n";
+    let config = load(Some(("opentsdb.conf", text)), &[], &[]).unwrap();
+    assert!(!config.publish.enable && crate::publish::Publisher::check(&config.publish).is_ok());
+    assert!(config.warnings().iter().any(|line| line.contains("tsd.rtpublisher.plugin")), "{:?}", config.warnings());
+    let named = [("BASALT_PUBLISH__TO", "file:/tmp/points")];
+    assert!(load(Some(("opentsdb.conf", text)), &named, &[]).unwrap().publish.enable);
+}

@@ -94,7 +94,7 @@ pub(super) const KEYS: &[(&str, &str, Effect)] = &[
     ("tsd.rpc.plugins", "", Absent(PLUGIN)),
     ("tsd.rpc.telnet.return_errors", "true", Is("telnet.return_errors")),
     ("tsd.rtpublisher.enable", "false", Is("publish.enable")),
-    ("tsd.rtpublisher.plugin", "", Path("publish.to", PLUGIN)),
+    (super::PUBLISHER, "", Path("publish.to", PLUGIN)),
     ("tsd.search.enable", "false", Absent("only /api/search/lookup is answered, from the series index")),
     ("tsd.search.plugin", "", Absent(PLUGIN)),
     ("tsd.startup.enable", "false", Absent(PLUGIN)),
