@@ -14,6 +14,25 @@ use axum::response::Response;
 use super::error::ApiError;
 use crate::config::Config;
 
+/// Refuses what a page of another origin had a browser send: a form is sent without a question, and with the credentials that
+/// the browser keeps. Behind a proxy that gives another `Host` on, only `Sec-Fetch-Site` tells.
+///
+/// # Errors
+///
+/// 403, unless origins are named: then the others were refused before.
+pub(crate) fn refuse_other_pages(config: &Config, headers: &HeaderMap) -> Result<(), ApiError> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let origin = text("origin").unwrap_or("null");
+    let is_other = match text("sec-fetch-site") {
+        Some(site) => !matches!(site, "same-origin" | "none"),
+        None => text("origin").is_some() && origin.split_once("://").map(|(_, host)| host) != text("host"),
+    };
+    if is_other && config.http.cors_domains.is_empty() {
+        return Err(ApiError::origin_refused(origin, false));
+    }
+    Ok(())
+}
+
 /// What a request's origin means.
 #[derive(Debug)]
 pub(crate) enum Origin {
@@ -61,6 +80,36 @@ impl Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_form_of_another_page_is_told_from_a_tool_and_from_our_own_page() {
+        let is_refused = |domains: &str, told: &[(&'static str, &str)]| {
+            let mut config = Config::default();
+            config.http.cors_domains = domains.to_owned();
+            let headers: HeaderMap =
+                told.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+            refuse_other_pages(&config, &headers).is_err()
+        };
+        let host = ("host", "tsdb:4242");
+        for own in [
+            &[host][..],
+            &[host, ("origin", "http://tsdb:4242")],
+            &[host, ("origin", "https://outside"), ("sec-fetch-site", "same-origin")],
+            &[host, ("sec-fetch-site", "none")],
+        ] {
+            assert!(!is_refused("", own), "{own:?}");
+        }
+        for other in [
+            &[host, ("origin", "http://evil")][..],
+            &[host, ("origin", "http://evil.tsdb:4242")],
+            &[host, ("origin", "null")],
+            &[host, ("sec-fetch-site", "cross-site")],
+            &[host, ("sec-fetch-site", "same-site"), ("origin", "http://tsdb:4242")],
+        ] {
+            assert!(is_refused("", other), "{other:?}");
+            assert!(!is_refused("http://evil", other), "{other:?}");
+        }
+    }
 
     /// The status chosen here (0: served) and the origin allowed.
     fn check(domains: &str, method: Method, origin: &str, expected: (u16, &str)) {

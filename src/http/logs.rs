@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 
+use super::cors;
 use super::error::ApiError;
 use super::json::{self, TEXT};
 use super::params::Params;
@@ -15,7 +16,12 @@ use crate::log;
 /// The newest line first; `json` as a list; `level=` sets the level, of one part of the program if `logger=` names it.
 ///
 /// Anybody may set it in OpenTSDB, and by a mere GET, which any page can make a browser send.
-pub(crate) async fn recent(State(app): State<Arc<App>>, method: Method, params: Params) -> Result<Response, ApiError> {
+pub(crate) async fn recent(
+    State(app): State<Arc<App>>,
+    method: Method,
+    headers: HeaderMap,
+    params: Params,
+) -> Result<Response, ApiError> {
     if params.has("json") {
         return json::ok(&log::lines()).map(json::plain_type);
     }
@@ -32,6 +38,9 @@ pub(crate) async fn recent(State(app): State<Arc<App>>, method: Method, params: 
     }
     if method != Method::POST && !app.config.compat.strict {
         return Err(ApiError::method(&method));
+    }
+    if !app.config.compat.strict {
+        cors::refuse_other_pages(&app.config, &headers)?;
     }
     let logger = params.last("logger").filter(|name| !name.is_empty() && *name != "ROOT");
     let level = log::set_level(level, logger).map_err(ApiError::bad)?;

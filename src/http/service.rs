@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{Method, Uri};
+use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use basalt_query::{Aggregator, filter_descriptions};
 use serde_json::{Map, Value, json};
 
+use super::cors;
 use super::error::ApiError;
 use super::json::{self, TEXT};
 use super::page;
@@ -81,12 +82,19 @@ pub(crate) async fn dropcaches(State(app): State<Arc<App>>) -> Result<Response, 
 
 /// Ends the daemon as SIGTERM does, where that is allowed (`server.allow_diediedie`); else the path leads nowhere, as in
 /// OpenTSDB with `tsd.no_diediedie`. OpenTSDB takes a mere GET, which any page can make a browser send.
-pub(crate) async fn diediedie(State(app): State<Arc<App>>, method: Method) -> Result<Response, ApiError> {
+pub(crate) async fn diediedie(
+    State(app): State<Arc<App>>,
+    method: Method,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     if !app.config.server.allow_diediedie {
         return Err(ApiError::no_endpoint());
     }
     if method != Method::POST && !app.config.compat.strict {
         return Err(ApiError::method(&method));
+    }
+    if !app.config.compat.strict {
+        cors::refuse_other_pages(&app.config, &headers)?;
     }
     app.ask_to_end("/diediedie");
     Ok(json::body_of("text/html; charset=UTF-8", page::killed()))
