@@ -2,7 +2,9 @@
 //!
 //! Where tokens are asked for, an administrator's is (`gate`). Beside that, three things are asked together: the connection comes
 //! from this machine; the request names this machine as its host, so that no web page whose name was bent to this address gets in; and it carries a
-//! header that a page of another origin cannot send without being let by CORS, which never allows this one.
+//! header that a page of another origin cannot send without being let by CORS, which never allows this one. What a proxy says it
+//! passes on does not come from this machine, wherever the proxy is; one that says nothing of itself is the operator's to close
+//! (`docs/operations.md`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,6 +21,10 @@ use crate::app::App;
 /// The header that an operator's tool sends, with any value.
 pub(crate) const HEADER: &str = "x-basalt-admin";
 
+/// The headers by which proxies tell for whom they ask.
+const OF_PROXIES: [&str; 6] =
+    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
+
 /// A request by an operator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Admin;
@@ -32,6 +38,7 @@ impl FromRequestParts<Arc<App>> for Admin {
             && is_own(ends.peer.ip(), ends)
             && names_own(host, ends)
             && parts.headers.contains_key(HEADER)
+            && !OF_PROXIES.iter().any(|name| parts.headers.contains_key(*name))
         {
             return Ok(Self);
         }

@@ -123,6 +123,8 @@ fn only_an_operator_reaches_a_running_servers_tables() {
     assert!(told.starts_with("HTTP/1.1 200") && told.contains("TABLE\ntsdb\n"), "{told}");
     assert!(ask("Host: localhost\r\n").starts_with("HTTP/1.1 403"), "a page cannot send the header");
     assert!(ask("Host: evil.example\r\nX-Basalt-Admin: 1\r\n").starts_with("HTTP/1.1 403"), "a bent name");
+    let passed_on = ask("Host: localhost\r\nX-Basalt-Admin: 1\r\nX-Forwarded-For: 203.0.113.9\r\n");
+    assert!(passed_on.starts_with("HTTP/1.1 403"), "{passed_on}");
 }
 
 #[test]
