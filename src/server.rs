@@ -93,6 +93,8 @@ impl Server {
     pub(crate) async fn run(self, config: config::Server, awaited: Awaited, ready: Ready, mut stop: Stop) {
         let seats_count = seats_count(config.max_connections);
         let seats = Arc::new(Semaphore::new(seats_count));
+        // Who is answered, as health checks are, must find a seat beside those that wait for the app.
+        let benches = Arc::new(Semaphore::new(seats_count.div_ceil(2)));
         let loops = Arc::new(Loops::start(config.worker_threads));
         loop {
             let accepted = tokio::select! {
@@ -101,7 +103,13 @@ impl Server {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    seat((&ready, awaited), (&seats, &loops), config.header_patience(), (stream, peer), &stop);
+                    seat(
+                        (&ready, awaited),
+                        (&seats, &benches, &loops),
+                        config.header_patience(),
+                        (stream, peer),
+                        &stop,
+                    );
                 }
                 Err(cause) => {
                     tracing::warn!(%cause, "cannot accept a connection");
@@ -136,7 +144,7 @@ fn listen_on(listen: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
 /// Gives a connection a seat and a task, or closes it if all seats are taken.
 fn seat(
     (ready, awaited): (&Ready, Awaited),
-    (seats, loops): (&Arc<Semaphore>, &Arc<Loops>),
+    (seats, benches, loops): (&Arc<Semaphore>, &Arc<Semaphore>, &Arc<Loops>),
     patience: Duration,
     (stream, peer): (TcpStream, SocketAddr),
     stop: &Stop,
@@ -149,11 +157,11 @@ fn seat(
         tracing::warn!(%peer, "connection refused: server.max_connections are open, or as many as the bound of open files leaves");
         return;
     };
-    let (mut ready, mut stop, loops) = (ready.clone(), stop.clone(), Arc::clone(loops));
+    let (mut ready, mut stop, benches, loops) = (ready.clone(), stop.clone(), Arc::clone(benches), Arc::clone(loops));
     tokio::spawn(async move {
         let early = match app {
             Some(app) => Early::Serve(app),
-            None => early(&stream, patience, &mut ready, &mut stop).await,
+            None => early((&stream, peer), patience, &benches, &mut ready, &mut stop).await,
         };
         match early {
             Early::Serve(app) => {
@@ -180,8 +188,16 @@ enum Early {
     Close,
 }
 
-/// Looks at a connection that came before the app: telnet waits for it, and HTTP is told to come again.
-async fn early(stream: &TcpStream, patience: Duration, ready: &mut Ready, stop: &mut Stop) -> Early {
+/// Looks at a connection that came before the app: telnet waits for it, if there is room to wait, and HTTP is told to come again.
+///
+/// One that waits and leaves is not missed: the points that it sent lie in the socket, and are to be stored.
+async fn early(
+    (stream, peer): (&TcpStream, SocketAddr),
+    patience: Duration,
+    benches: &Semaphore,
+    ready: &mut Ready,
+    stop: &mut Stop,
+) -> Early {
     let mut first = [0_u8; 1];
     let peeked = tokio::select! {
         peeked = timeout(patience, stream.peek(&mut first)) => peeked,
@@ -189,12 +205,18 @@ async fn early(stream: &TcpStream, patience: Duration, ready: &mut Ready, stop: 
     };
     match (peeked, first) {
         (Ok(Ok(1)), [b'A'..=b'Z']) => ready.borrow().clone().map_or(Early::Refuse, Early::Serve),
-        (Ok(Ok(1)), _) => tokio::select! {
+        (Ok(Ok(1)), _) => {
+            let Ok(_place) = benches.try_acquire() else {
+                tracing::warn!(%peer, "telnet connection closed: half of server.max_connections wait for the store");
+                return Early::Close;
+            };
+            tokio::select! {
             app = ready.wait_for(Option::is_some) => {
                 app.ok().and_then(|app| app.clone()).map_or(Early::Close, Early::Serve)
             }
             () = stopped(stop) => Early::Close,
-        },
+            }
+        }
         _ => Early::Close,
     }
 }
@@ -318,5 +340,46 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
     };
     if let Err(cause) = ended {
         tracing::debug!(%peer, %cause, "http connection ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    /// Health checks must find a seat while agents wait for the store.
+    #[tokio::test]
+    async fn telnet_waits_for_the_app_as_far_as_there_is_room_and_http_does_not() {
+        let listener = listen_on(SocketAddr::from(([127, 0, 0, 1], 0)), 8).unwrap();
+        let (_make_ready, ready) = watch::channel(None);
+        let (raise, stop) = watch::channel(false);
+        let benches = Arc::new(Semaphore::new(1));
+        let mut ends = Vec::new();
+        for said in ["put m 1 1 a=b", "GET /healthz", "put m 2 1 a=b"] {
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            client.write_all(said.as_bytes()).await.unwrap();
+            let (stream, peer) = listener.accept().await.unwrap();
+            let (mut ready, mut stop, of_task) = (ready.clone(), stop.clone(), Arc::clone(&benches));
+            ends.push(tokio::spawn(async move {
+                let patience = Duration::from_mins(1);
+                let early = early((&stream, peer), patience, &of_task, &mut ready, &mut stop).await;
+                drop(client);
+                early
+            }));
+            // The next comes when this one waits, or has gone.
+            while benches.available_permits() == 1 && !ends[0].is_finished() {
+                tokio::task::yield_now().await;
+            }
+        }
+        let mut ends = ends.into_iter();
+        let (waits, health, late) = (ends.next().unwrap(), ends.next().unwrap(), ends.next().unwrap());
+        assert!(matches!(health.await, Ok(Early::Refuse)));
+        assert!(matches!(late.await, Ok(Early::Close)));
+        assert!(!waits.is_finished());
+        raise.send(true).unwrap();
+        assert!(matches!(waits.await, Ok(Early::Close)));
+        assert_eq!(benches.available_permits(), 1);
     }
 }
