@@ -177,7 +177,7 @@ impl Core {
     /// The region to flush next, if a bound is passed: the one that holds the log back, or the fullest; none that has failed.
     pub(crate) fn pick_flush(&self, failed: &[RegionId]) -> Option<(Arc<Table>, Arc<Region>)> {
         let mut regions = self.all_regions();
-        if self.wal.stats.bytes.load(Ordering::Relaxed) > self.limits.wal_bytes_max {
+        if self.wal.stats.sealed_bytes.load(Ordering::Relaxed) > self.limits.wal_bytes_max {
             let unflushed = regions.iter().filter_map(|pair| Some((pair.1.first_unflushed()?, pair)));
             let oldest = unflushed.min_by_key(|(first, _)| *first).map(|(_, pair)| pair);
             // Where that one has failed, no flush of another cuts the log.
@@ -196,7 +196,7 @@ impl Core {
 
     /// Whether a write should wake the flush thread.
     pub(crate) fn is_flush_due<'a>(&self, mut regions: impl Iterator<Item = &'a Arc<Region>>) -> bool {
-        self.wal.stats.bytes.load(Ordering::Relaxed) > self.limits.wal_bytes_max
+        self.wal.stats.sealed_bytes.load(Ordering::Relaxed) > self.limits.wal_bytes_max
             || self.memtable_bytes.load(Ordering::Relaxed) > self.limits.memtables_bytes
             || regions.any(|region| region.view().active.bytes() > self.limits.memtable_bytes)
     }

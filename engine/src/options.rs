@@ -28,7 +28,7 @@ pub enum Workers {
 pub struct Limits {
     /// Length of a log segment in bytes, at most [`Limits::WAL_SEGMENT_BYTES_MAX`].
     pub wal_segment_bytes: u64,
-    /// Log bytes at which the oldest memtable is flushed.
+    /// Log bytes in full segments at which the oldest memtable is flushed: what is in the open one no flush can free.
     pub wal_bytes_max: u64,
     /// Bytes that may wait for the log before writers are throttled.
     pub wal_queue_bytes_max: u64,

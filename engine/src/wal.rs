@@ -81,6 +81,23 @@ pub(crate) struct WalStats {
     pub(crate) sync_nanos_max: AtomicU64,
     pub(crate) records: AtomicU64,
     pub(crate) bytes: AtomicU64,
+    /// Of these, in segments that nothing is written to any more: what a flush can free.
+    pub(crate) sealed_bytes: AtomicU64,
+}
+
+impl WalStats {
+    /// Those of a log that was just opened.
+    fn of(writer: &Writer) -> Self {
+        let stats = Self::default();
+        stats.measure(writer);
+        stats
+    }
+
+    /// Takes down how much log there is.
+    fn measure(&self, writer: &Writer) {
+        self.bytes.store(writer.bytes(), Ordering::Relaxed);
+        self.sealed_bytes.store(writer.sealed_bytes(), Ordering::Relaxed);
+    }
 }
 
 /// A write that is to be opened: given its numbers, and queued.
@@ -215,7 +232,7 @@ impl Wal {
             }),
             work: Condvar::new(),
             logged: Arc::new(AtomicU64::new(replayed.last_sequence)),
-            stats: WalStats { bytes: AtomicU64::new(writer.bytes()), ..WalStats::default() },
+            stats: WalStats::of(&writer),
             writer: Mutex::new(writer),
             options,
         }
@@ -493,7 +510,7 @@ impl Wal {
     ) -> Result<()> {
         let count = group.len();
         let (progress, result) = write(writer, group);
-        self.stats.bytes.store(writer.bytes(), Ordering::Relaxed);
+        self.stats.measure(writer);
         self.stats.records.fetch_add(count as u64, Ordering::Relaxed);
         let due = {
             let mut state = self.state();
@@ -620,7 +637,7 @@ impl Wal {
     pub(crate) fn remove_before(&self, first: SegmentId) -> Result<()> {
         let mut writer = self.writer();
         let removed = writer.remove_before(first);
-        self.stats.bytes.store(writer.bytes(), Ordering::Relaxed);
+        self.stats.measure(&writer);
         removed
     }
 

@@ -42,16 +42,17 @@ fn a_log_that_a_failed_flush_holds_back_flushes_no_other_region() {
         options.limits.wal_bytes_max = 48 << 10;
         (options.limits.memtable_bytes, options.limits.memtables_bytes) = (1 << 20, 1 << 20);
     });
-    for row in 0..60 {
+    for row in 0..90 {
         write(&engine, &format!("{}{row}", ["a", "p", "z"][row % 3]), &"v".repeat(500));
     }
-    assert!(engine.stats().wal_bytes > 48 << 10);
+    assert!(engine.stats().wal_bytes > 64 << 10);
     fs.set_fault(Some(Fault { after_calls: 0, kind: FaultKind::Eio, span: FaultSpan::Once }));
     assert!(engine.core.flush_due().is_err());
     assert_eq!((engine.stats().flush_failures, engine.stats().flushes), (1, 0));
     engine.core.flush_due().unwrap();
     let stats = engine.stats();
-    assert!(stats.flushes > 0 && stats.wal_bytes <= 48 << 10, "{stats:?}");
+    // Beside the bound there is the segment that is written to.
+    assert!(stats.flushes > 0 && stats.wal_bytes <= 64 << 10, "{stats:?}");
 }
 
 /// Flushes a row of each of the prefixes, into a file a family.

@@ -243,6 +243,24 @@ fn the_log_is_cut_behind_flushes() {
     assert_eq!((stats.memtable_bytes, scan(&engine, Scan::all()).len()), (0, 1000));
 }
 
+/// A flush can free no segment that is still written to: a bound below one is no reason to flush at every write.
+#[test]
+fn a_log_bound_below_a_segment_asks_for_no_flush_until_a_segment_is_full() {
+    let mut options = options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual);
+    options.limits.wal_bytes_max = 0;
+    (options.limits.memtable_bytes, options.limits.memtables_bytes) = (1 << 20, 1 << 20);
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(table(), &["m".into()]).unwrap();
+    let log = |row: &str, value: &str| {
+        drop(put(&engine, row, value));
+        engine.core.wal.write_group(false);
+        engine.core.pick_flush(&[]).is_some()
+    };
+    assert!(!log("a", "1") && !log("z", "1") && engine.stats().wal_bytes > 0);
+    // Twice a segment, with both families.
+    assert!((0..16).any(|_| log("a", &"v".repeat(1000))));
+}
+
 /// Rules S-ACID-1, S-CNT-1 with everything going on at once: writers, counters, flushes, compactions, scans.
 #[test]
 fn rows_stay_whole_and_counters_exact_under_load() {

@@ -341,7 +341,12 @@ impl Writer {
 
     /// Bytes of log that hold records.
     pub(super) fn bytes(&self) -> u64 {
-        self.sealed.iter().map(|sealed| sealed.bytes).sum::<u64>() + self.offset
+        self.sealed_bytes() + self.offset
+    }
+
+    /// Those in segments that nothing is written to any more.
+    pub(super) fn sealed_bytes(&self) -> u64 {
+        self.sealed.iter().map(|sealed| sealed.bytes).sum()
     }
 
     pub(super) fn has_backlog(&self) -> bool {
