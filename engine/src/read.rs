@@ -44,6 +44,7 @@ impl Core {
             let Some(region) = regions.of(row) else { continue };
             region.count_read();
             let (view, read_point) = region.snapshot();
+            table.check_there()?;
             // Fast path: nothing is made ready for rows that are nowhere.
             if !view.may_contain_row(row) {
                 continue;

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use basalt_store::{FamilyDescriptor, TableDescriptor, TableState};
 
+use crate::error::Result;
 use crate::id::{FamilyId, TableId};
 use crate::region::Region;
 
@@ -81,7 +82,8 @@ pub(crate) struct Table {
     /// Guards which regions there are. Leaf lock, held for a moment.
     regions: RwLock<Regions>,
     row_locks: RowLocks,
-    /// Relaxed: read under `merging` or `reshaping`, which order it, and written under both.
+    /// Relaxed: written under `merging` and `reshaping`, and read under one of them, or behind a look at a region's view, which its
+    /// lock orders.
     dropped: AtomicBool,
 }
 
@@ -129,6 +131,18 @@ impl Table {
     /// Lets no more files be made; called under [`Table::lock_shape`].
     pub(crate) fn mark_dropped(&self) {
         self.dropped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what was read of a region's view is all that it had: views are emptied once their table is dropped.
+    ///
+    /// # Errors
+    /// `UnknownTable`: it was dropped, emptied or restored meanwhile.
+    pub(crate) fn check_there(&self) -> Result<()> {
+        if self.dropped.load(Ordering::Relaxed) {
+            let table = self.shape().descriptor.name.to_string().into();
+            return Err(basalt_store::Error::UnknownTable { table }.into());
+        }
+        Ok(())
     }
 
     /// The regions now. One of them may be split at any moment: it is retired then.

@@ -90,7 +90,7 @@ pub(crate) fn in_meta(schema: &Schema, metric: Uid, budget: &Budget) -> Result<(
     let widths = schema.layout().widths;
     let scan = Scan::prefix(&metric.encode(widths.metric)).with_columns(Columns::family(META_FAMILY));
     let mut scanner = schema.store().scan(&schema.tables().meta, scan.with_filter(keys_only()))?;
-    while let Some(batch) = scanner.next_wait() {
+    while let Some(batch) = scanner.step_wait() {
         let batch = batch?;
         for row in batch.rows() {
             schema.index().add(&Tsuid::from_bytes(row.key(), widths)?)?;
@@ -150,7 +150,7 @@ impl Reader<'_> {
             None => keys_only,
         });
         let mut scanner = self.schema.store().scan(self.table, scan)?;
-        while let Some(batch) = scanner.next_wait() {
+        while let Some(batch) = scanner.step_wait() {
             let batch = batch?;
             self.add(&batch)?;
             self.budget.spend(0, batch.data_bytes() as u64)?;
@@ -177,8 +177,12 @@ impl Reader<'_> {
     fn rows(&self, scan: Scan, held: &mut Vec<RowBatch>) -> Result<Option<Bytes>> {
         let mut scanner = self.schema.store().scan(self.table, scan)?;
         let mut points = RowPoints::default();
-        while let Some(batch) = scanner.next_wait() {
+        while let Some(batch) = scanner.step_wait() {
             let mut batch = batch?;
+            if batch.is_empty() {
+                self.budget.check()?;
+                continue;
+            }
             self.add(&batch)?;
             if self.has_points {
                 batch = by_columns(&batch, self.schema.config().duplicates(), &mut points)?;

@@ -339,7 +339,7 @@ impl Reader<'_> {
         let limit = scan.limit_rows;
         let (mut rows, mut last) = (0, None);
         let mut scanner = self.schema.store().scan(&self.plan.table, scan)?;
-        while let Some(batch) = scanner.next_wait() {
+        while let Some(batch) = scanner.step_wait() {
             let batch = batch?;
             sink.take(&batch)?;
             if self.rule.is_some() && self.has_misfit() {
@@ -425,7 +425,7 @@ pub(crate) fn global_annotations(
     scan.stop_inclusive = true;
     let mut scanner = schema.store().scan(&schema.tables().data, scan.with_columns(Columns::family(DATA_FAMILY)))?;
     let mut found = Vec::new();
-    while let Some(batch) = scanner.next_wait() {
+    while let Some(batch) = scanner.step_wait() {
         let batch = batch?;
         for row in batch.rows() {
             let base_ms = i64::from(layout.decode(row.key())?.base().seconds()) * 1000;

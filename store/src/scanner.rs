@@ -54,8 +54,9 @@ impl Scanner {
                 Source::Channel(receiver) => receiver.recv().await,
                 Source::Lazy(next) => lazy_next(next),
             };
-            if let Some(taken) = self.take(batch) {
-                return taken;
+            self.count(batch.as_ref());
+            if !matches!(&batch, Some(Ok(batch)) if batch.is_empty()) {
+                return batch;
             }
         }
     }
@@ -66,14 +67,25 @@ impl Scanner {
     /// On a thread that runs async tasks.
     pub fn next_wait(&mut self) -> Option<Result<RowBatch>> {
         loop {
-            let batch = match &mut self.source {
-                Source::Channel(receiver) => receiver.blocking_recv(),
-                Source::Lazy(next) => lazy_next(next),
-            };
-            if let Some(taken) = self.take(batch) {
-                return taken;
+            let batch = self.step_wait();
+            if !matches!(&batch, Some(Ok(batch)) if batch.is_empty()) {
+                return batch;
             }
         }
+    }
+
+    /// As [`Scanner::next_wait`], but a batch may have no rows: a scan that passes over many rows that nobody sees gives one now and
+    /// then, so that its reader can give up.
+    ///
+    /// # Panics
+    /// On a thread that runs async tasks.
+    pub fn step_wait(&mut self) -> Option<Result<RowBatch>> {
+        let batch = match &mut self.source {
+            Source::Channel(receiver) => receiver.blocking_recv(),
+            Source::Lazy(next) => lazy_next(next),
+        };
+        self.count(batch.as_ref());
+        batch
     }
 
     /// What was examined for the batches so far; for the whole scan once [`Scanner::next`] has said `None`.
@@ -81,16 +93,11 @@ impl Scanner {
         self.cost
     }
 
-    /// Counts a batch in; `None` for one without rows, which only tells what its making took.
-    #[expect(clippy::option_option, reason = "the inner one is the reader's own end of scan")]
-    fn take(&mut self, batch: Option<Result<RowBatch>>) -> Option<Option<Result<RowBatch>>> {
-        if let Some(Ok(batch)) = &batch {
+    /// Counts a batch in. One without rows tells what its making took.
+    fn count(&mut self, batch: Option<&Result<RowBatch>>) {
+        if let Some(Ok(batch)) = batch {
             self.cost += batch.cost();
-            if batch.is_empty() {
-                return None;
-            }
         }
-        Some(batch)
     }
 }
 

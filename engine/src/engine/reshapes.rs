@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use basalt_store::{Durability, FamilyDescriptor, Fold, FoldedRow, RowPut};
+use basalt_store::{Columns, Durability, FamilyDescriptor, Filter, Fold, FoldedRow, Get, RowPut};
 
 use super::tests::{name, options, scan};
 use super::*;
@@ -82,4 +82,46 @@ fn a_table_is_flushed_while_one_waits_to_alter_it() {
     assert_eq!((engine.stats().files_count, scan(&engine, Scan::all()).len()), (2, 2));
     engine.drop_table(&name()).unwrap();
     assert_eq!(engine.stats().files_count, 0);
+}
+
+/// A scan or get that goes on while its table is emptied does not end as if it had read all: regions that it comes to later have
+/// lost their files.
+#[test]
+fn what_reads_a_table_that_is_emptied_meanwhile_ends_with_an_error() {
+    let mut options = options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual);
+    options.limits.scan_batches_ahead = 1;
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(TableDescriptor::new(name(), vec![FamilyDescriptor::new("f")]), &["m".into()]).unwrap();
+    // More of the first region than a scan reads ahead.
+    for row in ["a", "b", "c", "d", "e", "z"] {
+        write(&engine, row);
+    }
+    engine.flush(&name()).unwrap();
+    let mut scanner = engine.scan(&name(), Scan { batch_bytes: 1, ..Scan::all() }).unwrap();
+    assert!(scanner.next_wait().unwrap().is_ok());
+    let table = engine.core.table(&name()).unwrap();
+    engine.truncate_table(&name(), TruncatedRegions::Kept).unwrap();
+    let ends: Vec<_> = std::iter::from_fn(|| scanner.next_wait()).collect();
+    assert!(matches!(ends.last(), Some(Err(basalt_store::Error::UnknownTable { .. }))), "{ends:?}");
+    let get = Get::rows(vec!["z".into()]).with_columns(Columns::family("f"));
+    assert!(matches!(engine.core.get(&table, &get), Err(Error::Store(basalt_store::Error::UnknownTable { .. }))));
+}
+
+/// Rule S-SCAN-2: whoever reads a scan that finds nothing hears of it now and then, to give up.
+#[test]
+fn a_scan_that_passes_over_many_rows_comes_back_between_them() {
+    let mut options = options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual);
+    (options.limits.memtable_bytes, options.limits.memtables_bytes) = (256 << 20, 256 << 20);
+    let engine = Engine::open(options).unwrap();
+    engine.create_table(TableDescriptor::new(name(), vec![FamilyDescriptor::new("f")]), &[]).unwrap();
+    let mut batch = MutationBatch::new(Durability::Skip);
+    for row in 0..70_000_u32 {
+        batch.row(&row.to_be_bytes()).unwrap().put(b"f", b"q", None, b"").unwrap();
+    }
+    assert!(engine.apply(&name(), batch).wait().unwrap().failed.is_empty());
+    let nothing = Filter::ColumnPrefix("x".into());
+    let mut scanner = engine.scan(&name(), Scan::all().with_filter(nothing)).unwrap();
+    let steps: Vec<bool> = std::iter::from_fn(|| scanner.step_wait()).map(|batch| batch.unwrap().is_empty()).collect();
+    assert_eq!(steps, [true, true]);
+    assert_eq!(scanner.cost().cells, 70_000);
 }

@@ -24,6 +24,9 @@ use crate::table::{Shape, Table};
 /// Scans of up to as many rows are read on the caller's thread.
 const SHORT_SCAN_ROWS: u64 = 256;
 
+/// A scan that has looked at so many rows hands on what it has, be it nothing: whoever reads it may give up then.
+const ROWS_A_LOOK: u64 = 1 << 16;
+
 /// A scan of newest points begins with room for so many rows: it is asked for many series, and grows in steps otherwise.
 const NEWEST_ROOM_ROWS: usize = 64;
 
@@ -102,7 +105,7 @@ impl ScanWalk {
         let mut walk = Some(self);
         Scanner::lazy(move || {
             let under_way = walk.as_mut()?;
-            let filled = under_way.fill(u64::MAX, None);
+            let filled = under_way.fill(ROWS_A_LOOK, None);
             under_way.set_cost();
             match filled {
                 Ok(Walk::On) => Some(Ok(under_way.out.take())),
@@ -127,7 +130,7 @@ impl ScanWalk {
     }
 
     fn walk(&mut self, sender: &ScanSender) -> Result<()> {
-        while self.fill(u64::MAX, Some(sender))? == Walk::On {
+        while self.fill(ROWS_A_LOOK, Some(sender))? == Walk::On {
             self.set_cost();
             let batch = self.out.take();
             sender.send(Ok(batch))?;
@@ -192,6 +195,7 @@ impl ScanWalk {
     fn open(&self, region: Arc<Region>) -> Result<(Arc<Region>, Rows)> {
         region.count_read();
         let (view, read_point) = region.snapshot();
+        self.table.check_there()?;
         let direction = if self.scan.reversed { Direction::Reverse } else { Direction::Forward };
         let families = open_families(&self.shape, &self.reader, &self.codecs, |mut family, _| {
             family.direction = direction;

@@ -25,7 +25,7 @@ pub(super) fn look_for_tombstones(schema: &Schema, budget: &Budget, changes: &mu
     let scan = Scan::range(start, stop).with_columns(Columns::family(DATA_FAMILY)).with_filter(filter);
     let mut scanner = schema.store().scan(&schema.tables().data, Scan { raw: true, ..scan })?;
     let mut latest: HashMap<Bytes, Timestamp> = HashMap::new();
-    while let Some(batch) = scanner.next_wait() {
+    while let Some(batch) = scanner.step_wait() {
         let batch = batch?;
         budget.spend(0, batch.data_bytes() as u64)?;
         for row in batch.rows() {

@@ -61,7 +61,7 @@ impl RowKeys<'_> {
         loop {
             let (mut rows, mut last) = (0, None);
             let mut scanner = self.schema.store().scan(&self.plan.table, scan.clone())?;
-            while let Some(batch) = scanner.next_wait() {
+            while let Some(batch) = scanner.step_wait() {
                 let batch = batch?;
                 for row in batch.rows() {
                     let is_wanted = wanted.contains(self.schema.layout().decode(row.key())?.tags_bytes());

@@ -150,7 +150,7 @@ impl Finder<'_> {
         scan.limit_rows = Some(KEYS_AT_ONCE);
         let mut scanner = self.schema.store().scan(&self.plan.table, scan)?;
         let mut hours = Vec::new();
-        while let Some(batch) = scanner.next_wait() {
+        while let Some(batch) = scanner.step_wait() {
             let batch = batch?;
             for row in batch.rows() {
                 hours.push(BaseTime::of_seconds(layout.decode(row.key())?.base().seconds()));

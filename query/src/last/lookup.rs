@@ -235,7 +235,7 @@ impl<'a> Lookup<'a> {
         let mut at = 0;
         let mut scratch = RowPoints::default();
         let mut scanner = self.schema.store().scan(&self.schema.tables().data, scan)?;
-        while let Some(batch) = scanner.next_wait() {
+        while let Some(batch) = scanner.step_wait() {
             let batch = batch?;
             self.charge(batch.len())?;
             let mut decoded = 0;
@@ -324,7 +324,7 @@ impl<'a> Lookup<'a> {
         (scan.reversed, scan.start_inclusive, scan.stop_inclusive, scan.limit_rows) = (true, false, true, Some(1));
         let mut scanner = self.schema.store().scan(&self.schema.tables().data, scan)?;
         let mut newest = None;
-        while let Some(batch) = scanner.next_wait() {
+        while let Some(batch) = scanner.step_wait() {
             let batch = batch?;
             self.budget.spend(0, batch.data_bytes() as u64)?;
             if let Some(row) = batch.row(0) {
