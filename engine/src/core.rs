@@ -150,6 +150,17 @@ impl Core {
         Timestamp(self.stamp_ms.fetch_max(now, Ordering::Relaxed).max(now))
     }
 
+    /// Before a change with tombstones at `stamp` is answered: while the clock is behind it, all changes would have that time, and be
+    /// masked. Gives the time from which the clock of the next start is to go on.
+    pub(crate) fn pass(&self, stamp: Timestamp) -> Timestamp {
+        if self.clock.now() >= stamp {
+            return stamp;
+        }
+        let after = stamp.after();
+        self.stamp_ms.fetch_max(after.0, Ordering::Relaxed);
+        after
+    }
+
     /// Held by a change from before its [`Core::stamp`] until it is in the memtables.
     pub(crate) fn begin_change(&self) -> RwLockReadGuard<'_, ()> {
         self.changing.read().unwrap_or_else(PoisonError::into_inner)

@@ -292,9 +292,10 @@ impl Core {
         if resolved.rows.is_empty() {
             return answer(Ok(()));
         }
-        // The clock of the next start goes on from here: a value that follows from a cell ahead of the clock must not move it.
-        let (record, numbers) = encode(table, resolved, stamp.min(self.last_stamp()));
         let deletes = resolved.cells.iter().any(|cell| cell.kind.is_tombstone());
+        // The clock of the next start goes on from here: a value that follows from a cell ahead of the clock must not move it.
+        let given = stamp.min(self.last_stamp());
+        let (record, numbers) = encode(table, resolved, if deletes { self.pass(given) } else { given });
         let deletes_held = resolved.deletes_held.clone();
         let logged = Logged { record, numbers, level, writes_log: resolved.writes_log, deletes, deletes_held };
         let place = |regions: &Regions| {

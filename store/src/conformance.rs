@@ -161,6 +161,7 @@ macro_rules! conformance_suite {
             s_del_6_no_time_means_the_servers_own
             s_del_7_deletes_mask_later_puts_until_major_compaction
             s_del_8_a_put_within_the_deletes_millisecond_is_masked
+            s_del_8_a_put_after_a_delete_is_seen_though_the_clock_went_back
             s_del_9_a_delete_before_compaction_shows_an_older_version
             s_del_9_a_delete_after_compaction_shows_none
             s_del_10_kept_deletes_keep_their_tombstones

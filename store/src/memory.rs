@@ -116,6 +116,13 @@ impl Counters {
     fn stamp(&self, now: Timestamp) -> Timestamp {
         Timestamp(self.stamp_ms.fetch_max(now.0, Ordering::Relaxed).max(now.0))
     }
+
+    /// After a change at `stamp` with tombstones: while the clock is behind it, all changes would have that time, and be masked.
+    fn pass(&self, stamp: Timestamp, now: Timestamp) {
+        if now < stamp {
+            self.stamp_ms.fetch_max(stamp.after().0, Ordering::Relaxed);
+        }
+    }
 }
 
 impl MemoryStore {

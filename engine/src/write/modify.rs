@@ -87,7 +87,7 @@ impl Core {
             let (shape, found) = match self.check(table, check) {
                 Ok(Some(checked)) => checked,
                 // What the answer rests on may not be synced yet.
-                Ok(None) if check.mutation.durability() == Durability::Fsync => {
+                Ok(None) if check.mutation.durability() >= Durability::Os => {
                     self.wal.sync(tell(completer, false));
                     return pending;
                 }

@@ -142,6 +142,17 @@ pub fn s_del_8_a_put_within_the_deletes_millisecond_is_masked(fixture: &mut dyn 
     scene.at_every_stage(|scene| assert_eq!(scene.row("r"), [told.as_str()]));
 }
 
+/// A clock that was set back is behind for as long as it was ahead: that is no one millisecond.
+pub fn s_del_8_a_put_after_a_delete_is_seen_though_the_clock_went_back(fixture: &mut dyn Fixture) {
+    let mut scene = Scene::versions(fixture, 3);
+    scene.put("r", "f:q", None, "v");
+    scene.set_clock(NOW - 100);
+    scene.delete_family("r", "f", None);
+    scene.put("r", "f:q", None, "v");
+    let told = format!("f:q@{}=v", NOW + 1);
+    scene.at_every_stage(|scene| assert_eq!(scene.row("r"), [told.as_str()]));
+}
+
 /// A deleted version lets an older one be seen again, as long as that is still stored.
 pub fn s_del_9_a_delete_before_compaction_shows_an_older_version(fixture: &mut dyn Fixture) {
     let scene = Scene::versions(fixture, 2);

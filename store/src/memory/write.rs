@@ -60,6 +60,7 @@ impl<'a> Writer<'a> {
                 applied.failed.push(RowFailure { row: index, error });
             }
         }
+        self.pass(batch);
         applied
     }
 
@@ -101,8 +102,16 @@ impl<'a> Writer<'a> {
         if matches {
             self.stamp_over(found.as_ref());
             self.apply_row(row)?;
+            self.pass(&check.mutation);
         }
         Ok(matches)
+    }
+
+    /// Lets no change of later have the time of a tombstone, however long the clock stands behind it.
+    fn pass(&self, done: &MutationBatch) {
+        if done.has_tombstones() {
+            self.counters.pass(self.begun, self.now);
+        }
     }
 
     /// A value that follows from a cell must not sort below it, though the clock may say so.
