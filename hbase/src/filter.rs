@@ -19,8 +19,6 @@ use crate::request::comparison;
 const PACKAGE: &str = "org.apache.hadoop.hbase.filter";
 /// Java's `Pattern.DOTALL`, which HBase's shell and client set too.
 const DOTALL: i32 = 0x20;
-/// How a pattern begins that is held against bytes and no text: Java has these flags too, and Latin-1 is a letter a byte.
-const OF_BYTES: [&str; 2] = ["(?s-u)", "(?-u)"];
 
 fn named(class: &str, message: &impl Message) -> FilterMessage {
     FilterMessage { name: format!("{PACKAGE}.{class}"), serialized_filter: Some(message.encode_to_vec().into()) }
@@ -175,11 +173,11 @@ pub(crate) fn comparator(with: &Comparator) -> Result<ComparatorMessage> {
         Comparator::BinaryPrefix(bytes) => ("BinaryPrefixComparator", comparable(bytes).encode_to_vec()),
         Comparator::Regex(regex) => {
             let pattern = regex.as_str();
-            let is_of_bytes = OF_BYTES.iter().any(|flags| pattern.starts_with(flags));
             let message = RegexStringComparator {
                 pattern: pattern.to_owned(),
                 pattern_flags: DOTALL,
-                charset: if is_of_bytes { "ISO-8859-1" } else { "UTF-8" }.to_owned(),
+                // Latin-1 is a letter a byte.
+                charset: if Comparator::is_of_bytes(pattern) { "ISO-8859-1" } else { "UTF-8" }.to_owned(),
                 engine: Some("JAVA".to_owned()),
             };
             ("RegexStringComparator", message.encode_to_vec())

@@ -157,8 +157,12 @@ pub(super) fn count(session: &mut Session<'_>, mut arguments: Arguments) -> Resu
     let look = look(&mut options)?;
     let mut scan = scan_options(&mut options)?;
     scan.columns = look.selected.columns();
-    let first_only = vec![Filter::FirstKeyOnly, Filter::KeyOnly];
-    let filters = scan.filter.take().into_iter().chain(first_only).collect();
+    let mut filters: Vec<Filter> = scan.filter.take().into_iter().collect();
+    // One that judges rows must see their other cells.
+    if !filters.iter().any(Filter::judges_whole_rows) {
+        filters.push(Filter::FirstKeyOnly);
+    }
+    filters.push(Filter::KeyOnly);
     scan.filter = Some(Filter::List(ListOperator::All, filters));
     options.end(&format!("INTERVAL, CACHE, {SCAN_OPTIONS}"))?;
     let rows = each_row(session, at, &table, scan, |session, row, count| {

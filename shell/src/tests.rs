@@ -64,6 +64,33 @@ fn json_is_an_object_a_line() {
     assert_eq!(objects[3]["table"], "t");
 }
 
+/// A filter that judges rows sees all their cells, wherever the tested one lies.
+#[test]
+fn a_count_counts_the_rows_that_a_scan_shows() {
+    let rows = "create 't', 'f'; put 't', 'in', 'f:a', 'v'; put 't', 'in', 'f:k', 'x'; put 't', 'in', 'f:z', '1'
+                put 't', 'out', 'f:a', 'v'; put 't', 'out', 'f:k', 'y'; put 't', 'none', 'f:a', 'v'\n";
+    for (filter, count) in [
+        ("SingleColumnValueFilter('f', 'k', =, 'binary:x')", 2),
+        ("SingleColumnValueFilter('f', 'k', =, 'binary:x', true, true)", 1),
+        ("SKIP ValueFilter(!=, 'binary:y')", 2),
+        ("PageFilter(2)", 2),
+        ("QualifierFilter(=, 'binary:k')", 2),
+    ] {
+        let (printed, failed) = run(&format!("{rows}count 't', FILTER => \"{filter}\""), Style::default());
+        assert_eq!((printed.lines().last(), &*failed), (Some(&*format!("{count} row(s)")), ""), "{filter}");
+    }
+}
+
+/// As HBase's shell: `.` is every letter of a pattern, a line's end too.
+#[test]
+fn a_pattern_goes_over_lines_and_bytes_that_are_no_text() {
+    let script = "create 't', 'f'; put 't', \"r\\x7f\\xff\", 'f:q', \"line1\\nline2 error\"\n";
+    for filter in ["ValueFilter(=, 'regexstring:^line1.*error$')", "RowFilter(=, 'regexstring:^r..$')"] {
+        let (printed, failed) = run(&format!("{script}count 't', FILTER => \"{filter}\""), Style::default());
+        assert_eq!((printed.lines().last(), &*failed), (Some("1 row(s)"), ""), "{filter}");
+    }
+}
+
 #[test]
 fn a_wrong_command_is_told_with_its_place() {
     check_wrong("pt 't'", "line 2, column 1: there is no command `pt`; see `help`");

@@ -151,10 +151,13 @@ fn utf8(operand: &[u8]) -> Result<&str, String> {
 }
 
 fn regex(pattern: &str) -> Result<regex::bytes::Regex, String> {
-    regex::bytes::RegexBuilder::new(pattern).size_limit(REGEX_BYTES_MAX).build().map_err(|cause| {
-        let cause = cause.to_string();
-        format!("wrong regular expression: {}", cause.lines().last().unwrap_or_default())
-    })
+    // `.` is every letter, as HBase's shell has it (`Pattern.DOTALL`).
+    regex::bytes::RegexBuilder::new(pattern).dot_matches_new_line(true).size_limit(REGEX_BYTES_MAX).build().map_err(
+        |cause| {
+            let cause = cause.to_string();
+            format!("wrong regular expression: {}", cause.lines().last().unwrap_or_default())
+        },
+    )
 }
 
 impl Argument {

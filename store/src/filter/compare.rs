@@ -20,6 +20,14 @@ pub enum Comparator {
     Substring(String),
 }
 
+impl Comparator {
+    /// Whether a pattern is held against bytes: how it begins says so, in Java's words, too. Any other is held against the text
+    /// that bytes are in UTF-8, with U+FFFD for what is none (`RegexStringComparator`'s charset).
+    pub fn is_of_bytes(pattern: &str) -> bool {
+        ["(?s-u)", "(?-u)"].iter().any(|flags| pattern.starts_with(flags))
+    }
+}
+
 /// A comparison and what to compare with.
 #[derive(Debug, Clone)]
 pub(super) struct Test {
@@ -47,7 +55,8 @@ impl Test {
         match &self.comparator {
             Comparator::Binary(expected) => stored.cmp(expected),
             Comparator::BinaryPrefix(expected) => stored.get(..expected.len()).unwrap_or(stored).cmp(expected),
-            Comparator::Regex(regex) => found(regex.is_match(stored)),
+            Comparator::Regex(regex) if Comparator::is_of_bytes(regex.as_str()) => found(regex.is_match(stored)),
+            Comparator::Regex(regex) => found(regex.is_match(String::from_utf8_lossy(stored).as_bytes())),
             Comparator::Substring(text) => found(String::from_utf8_lossy(stored).to_lowercase().contains(text)),
         }
     }
@@ -75,6 +84,13 @@ mod tests {
         assert_eq!(holding(Comparator::BinaryPrefix("bc".into()), b"c"), greater);
         assert_eq!(holding(Comparator::Regex(regex::bytes::Regex::new("b.d").unwrap()), b"abcde"), equal);
         assert_eq!(holding(Comparator::Regex(regex::bytes::Regex::new("^b").unwrap()), b"abcde"), less);
+        let regex = |pattern: &str| Comparator::Regex(regex::bytes::Regex::new(pattern).unwrap());
+        assert_eq!(
+            holding(regex("^a.\u{fffd}.b$"), b"a\xff\xfe\x00b"),
+            equal,
+            "bytes that are no text are letters, too"
+        );
+        assert_eq!(holding(regex("(?s-u)^a.\\xfe.b$"), b"a\xff\xfe\x00b"), equal);
         assert_eq!(holding(Comparator::Substring("BC".into()), b"abCd\xff"), equal);
     }
 }
