@@ -8,6 +8,8 @@
 //! Where that tracker forgets a put (one of several of one change, one that was overwritten before a later tombstone)
 //! the rule as promised is taken: else a compaction would change answers, which the behaviour is there to prevent.
 
+use std::collections::VecDeque;
+
 use crate::{CellKind, CellRef, SeqNo, Timestamp};
 
 /// The number that the last epoch ends with, which has no tombstone yet.
@@ -63,9 +65,9 @@ impl Epoch {
 #[derive(Debug, Default)]
 pub(super) struct Epochs {
     /// The family's tombstones of this row, by number; their puts are not noted here.
-    family: Vec<Epoch>,
-    /// The family's and the column's, by number.
-    column: Vec<Epoch>,
+    family: VecDeque<Epoch>,
+    /// The family's and the column's, by number. Cells come the newest first, so that most tombstones go in at the front.
+    column: VecDeque<Epoch>,
     /// After the last of them.
     now: There,
     /// Time and number of the put before, which has overwritten the next if that has its time.
