@@ -391,7 +391,8 @@ impl KindCheck<'_> {
         claims
     }
 
-    /// The counter must not be behind the largest UID, nor be a number that no UID has.
+    /// The counter must not be behind the largest UID. One beyond the largest of the width is what assignments in vain leave behind:
+    /// put back, it would give out UIDs again whose names are deleted and whose data stay.
     fn counter(&mut self, maps: &Maps) {
         let kind = self.kind;
         let (largest, counter) = (i64::try_from(maps.largest).unwrap_or(i64::MAX), maps.counter.unwrap_or(0));
@@ -399,11 +400,19 @@ impl KindCheck<'_> {
             // OpenTSDB leaves it; but then every assignment fails.
             return self.restore_counter(largest);
         }
-        let counter_max = i64::try_from(self.width.uid_max().number()).unwrap_or(i64::MAX);
-        if !(0..=counter_max).contains(&counter) {
+        if counter < 0 {
             self.report
                 .error(format!("The max ID for {kind} is {counter}, which is no ID of {} bytes!", self.width.bytes()));
             return self.restore_counter(largest);
+        }
+        if u64::try_from(counter).is_ok_and(|counter| counter > self.width.uid_max().number()) {
+            let bytes = self.width.bytes();
+            self.report.tell(
+                Severity::Warning,
+                format!(
+                    "Max ID for {kind} is {counter}: every ID of {bytes} bytes was given out, and new names get none"
+                ),
+            );
         }
         if counter < largest {
             self.report.error(format!(

@@ -118,12 +118,22 @@ fn a_counter_behind_is_raised_and_a_broken_one_restored() {
     assert!(check(with(&[7]), 1, "should be on 8 bytes").contains(&seven));
     // More UIDs were given out than are left, and it is behind all the same.
     assert!(check(with(&3u64.to_be_bytes()), 1, "the max ID is only 3!").contains(&seven));
-    for no_id in [1 << 24, i64::MAX, -1, i64::MIN] {
+    for no_id in [-1, i64::MIN] {
         let text = format!("The max ID for metrics is {no_id}, which is no ID of 3 bytes!");
         assert!(check(with(&no_id.to_be_bytes()), 1, &text).contains(&seven));
     }
-    let last = [forward("a", 7), reverse(7, "a"), counter(&0xFF_FFFF_u64.to_be_bytes())];
-    assert!(run(&last, true).mends.is_empty());
+}
+
+/// Names with larger UIDs than those that are left may have been deleted, and their data stay.
+#[test]
+fn a_counter_at_its_end_or_beyond_stays() {
+    for (count, told) in [(0xFF_FFFF, false), (0x100_0000, true), (i64::MAX, true)] {
+        let cells = vec![forward("a", 7), reverse(7, "a"), counter(&count.to_be_bytes())];
+        let report = run(&cells, true);
+        assert_eq!((report.errors_count, report.mends), (0, vec![]), "{count}");
+        let text = format!("Max ID for metrics is {count}: every ID of 3 bytes was given out, and new names get none");
+        assert_eq!(report.findings.iter().any(|finding| finding.text == text), told, "{count}");
+    }
 }
 
 #[test]
