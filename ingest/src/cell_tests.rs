@@ -119,6 +119,32 @@ fn s_rollup_qual_a_point_without_a_slot_takes_no_others() {
     assert_eq!(ends, ["000000 01", "00fff0 02"]);
 }
 
+/// S-ROLLUP-QUAL: where points lie, by the settings that OpenTSDB's pages show, a count of the default interval would be read as an
+/// annotation and fail each query of its hour. What harms nobody is taken, and so is all in tables of its own.
+#[test]
+fn s_rollup_qual_no_rollup_takes_the_place_of_another_kind_among_points() {
+    let json = r#"{"aggregationIds":{"sum":0,"count":1,"min":2,"max":3,"last":5,"first":6},"intervals":[
+        {"table":"tsdb","preAggregationTable":"p","interval":"1m","rowSpan":"1h","defaultInterval":true},
+        {"table":"t1","preAggregationTable":"p1","interval":"1h","rowSpan":"1d"}]}"#;
+    let rollups = Rollups::parse(json, RollupSettings::default()).unwrap();
+    let ingest = ingest(SchemaConfig { rollups: Some(rollups), ..SchemaConfig::default() });
+    for (interval, refused) in [("1m", vec!["count", "last", "first"]), ("1h", vec![])] {
+        for group_by in ["", r#","groupByAggregator":"sum""#] {
+            for aggregate in ["sum", "count", "min", "max", "last", "first"] {
+                let body = format!(
+                    r#"{{"metric":"m","timestamp":1700000000,"value":5,"tags":{{"host":"a"}},"interval":"{interval}","aggregator":"{aggregate}"{group_by}}}"#
+                );
+                let points = parse_rollups(&body, ingest.limits()).unwrap();
+                let report = ingest.submit_rollups(&points, Door::Http).unwrap().wait();
+                let is_refused = refused.contains(&aggregate);
+                assert_eq!(report.rejected, u64::from(is_refused), "{body}");
+                let told = |text: &str| text.starts_with(&format!("Rollups of {aggregate} have no place in"));
+                assert!(report.errors.iter().all(|error| told(&error.problem.http_text())), "{:?}", report.errors);
+            }
+        }
+    }
+}
+
 /// W-ROLLUP-HTTP: the tag of the aggregator counts as one of the point's; one too many is the client's fault and not the store's.
 #[test]
 fn w_rollup_http_the_aggregation_tag_may_be_one_too_many() {

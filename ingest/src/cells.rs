@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Rollup, point_cell};
+use basalt_schema::{BaseTime, ColumnKind, DATA_FAMILY, Rollup, RollupAggregate, Rollups, point_cell};
 use basalt_store::{Applied, MutationBatch, Pending, TableName};
 
 use crate::check::{SeriesNames, check_names};
@@ -125,8 +125,18 @@ impl Ingest {
         let seconds = u32::try_from(rollup.point.timestamp).unwrap_or(u32::MAX);
         let column = interval.column(seconds, aggregate, cell.qualifier.kind);
         let (base, qualifier) = column.map_err(|slot| no_slot(interval, slot))?;
+        if self.holds_points(&table) && ColumnKind::of(&qualifier) != ColumnKind::Unknown {
+            return Err(no_rollup_beside_points(aggregate, &table));
+        }
         let key = self.row_of(&names, BaseTime::from_be_bytes(base.to_be_bytes()))?;
         Ok(Placed { table, key, qualifier: qualifier.to_vec(), value: cell.value().to_vec() })
+    }
+
+    /// Whether readers look for points in this table: its own, or the pre-aggregates without an interval.
+    fn holds_points(&self, table: &TableName) -> bool {
+        let config = self.schema().config();
+        let default = config.rollups.as_ref().and_then(Rollups::default_rollup);
+        *table == self.schema().tables().data || default.is_some_and(|default| default.preaggregate_table() == table)
     }
 
     /// The key of a series' row. The series is added to the index first.
@@ -154,6 +164,17 @@ fn no_slot(interval: &Rollup, slot: u32) -> Problem {
              new tables, or a longer interval"
         )
     };
+    Problem::Illegal { text: text.into() }
+}
+
+/// A rollup that would lie among points and be read as an annotation, as appended points or as a histogram: a row with a damaged one
+/// of these fails its queries.
+fn no_rollup_beside_points(aggregate: &RollupAggregate, table: &TableName) -> Problem {
+    let (name, id) = (aggregate.name(), aggregate.id());
+    let text = format!(
+        "Rollups of {name} have no place in {table}, which holds points: with the ID {id} they are read there as annotations, \
+         appended points or histograms. Give the interval tables of its own"
+    );
     Problem::Illegal { text: text.into() }
 }
 

@@ -151,6 +151,11 @@ pub struct RollupAggregate {
 }
 
 impl RollupAggregate {
+    /// The first byte of its qualifiers.
+    pub const fn id(&self) -> u8 {
+        self.id
+    }
+
     /// Its name in lower case.
     pub fn name(&self) -> &str {
         &self.name
