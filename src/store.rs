@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use self::columns::Columns;
 pub(crate) use self::folder::{check_outside, check_target};
 use crate::clock::WallClock;
-use crate::config::{self, Config, StoreKind};
+use crate::config::{self, Config, Mode, StoreKind};
 use crate::exit::{Exit, Failure};
 
 /// An open store as it is, without OpenTSDB's tables.
@@ -384,7 +384,7 @@ fn schema_config(whole: &Config) -> Result<SchemaConfig, Failure> {
         },
         clock: Arc::new(WallClock),
         appends: config.enable_appends,
-        repair_appends: config.repair_appends,
+        repair_appends: config.repair_appends && whole.server.mode != Mode::ReadOnly,
         data_times: (config.use_otsdb_timestamp && !config.enable_appends).then_some(if config.use_max_value {
             LargerOrSmaller::Larger
         } else {
@@ -436,6 +436,16 @@ mod tests {
         let mut config = memory();
         config.schema.salt_buckets = 60_000;
         assert_eq!(Opened::open(&config).unwrap_err().exit, Exit::Config);
+    }
+
+    /// S-APPEND-REPAIR: a daemon that only reads writes nothing while it answers.
+    #[test]
+    fn s_append_repair_only_where_the_daemon_writes() {
+        for (mode, repairs) in [(Mode::ReadWrite, true), (Mode::WriteOnly, true), (Mode::ReadOnly, false)] {
+            let mut config = memory();
+            (config.schema.repair_appends, config.server.mode) = (true, mode);
+            assert_eq!(settings(&config).unwrap().repair_appends, repairs, "{mode:?}");
+        }
     }
 
     #[test]

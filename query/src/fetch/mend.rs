@@ -14,7 +14,8 @@ pub(super) fn mend_appends(schema: &Schema, row: &RowView<'_>) {
         let Ok(Some(mended)) = mended_append(cell.value) else { continue };
         let mut mutation = MutationBatch::new(Durability::Async);
         let put = mutation.row(row.key()).and_then(|mut entry| {
-            entry.put(DATA_FAMILY, cell.qualifier, None, &mended)?;
+            // At its own time: it is not to become newer than the row's other cells, one of which may correct a point of it.
+            entry.put(DATA_FAMILY, cell.qualifier, Some(cell.timestamp), &mended)?;
             Ok(())
         });
         let check = CheckAndMutate {
@@ -33,26 +34,27 @@ pub(super) fn mend_appends(schema: &Schema, row: &RowView<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use basalt_schema::{APPEND_QUALIFIER, LargerOrSmaller, Salting, SchemaConfig};
+    use basalt_schema::{APPEND_QUALIFIER, BaseTime, LargerOrSmaller, Salting, SchemaConfig};
     use basalt_store::Get;
 
     use super::*;
     use crate::fixture::{Fixture, text};
+    use crate::{QueryRequest, SubQuery};
 
     /// A row's append cell after a query at `now_ms`.
     fn after_query(config: SchemaConfig, now_ms: i64) -> (String, Vec<u8>) {
         let fixture = Fixture::of(SchemaConfig { salting: Salting::NONE, ..config });
         let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
         fixture.schema.index().add(&tsuid).unwrap();
-        let base = basalt_schema::BaseTime::of_seconds(1_700_000_000);
+        let base = BaseTime::of_seconds(1_700_000_000);
         let key = fixture.schema.layout().series_key(&tsuid).row_key(base);
         // Ten seconds, five seconds, ten seconds again.
         fixture.store(&key, &APPEND_QUALIFIER, &[0, 0xA0, 1, 0, 0x50, 2, 0, 0xA0, 3]);
-        let request = crate::QueryRequest {
+        let request = QueryRequest {
             start: Some("1699999000".into()),
             end: Some("1700000800".into()),
-            queries: vec![crate::SubQuery::from_metric_text("sum:m").unwrap()],
-            ..crate::QueryRequest::default()
+            queries: vec![SubQuery::from_metric_text("sum:m").unwrap()],
+            ..QueryRequest::default()
         };
         let engine = fixture.engine(false, crate::Limits::default());
         let answers = engine.run(&request, now_ms, &crate::Cancel::new()).unwrap();
@@ -73,6 +75,41 @@ mod tests {
         assert_eq!(after_query(config(), HOUR_MS + 3_600_001), (points.into(), mended));
         assert_eq!(after_query(config(), HOUR_MS + 3_600_000), (points.into(), as_it_was.clone()));
         assert_eq!(after_query(SchemaConfig::default(), HOUR_MS * 2), (points.into(), as_it_was));
+    }
+
+    /// A point that was put by itself after those of the cell, as by a daemon without appends, stays the newer.
+    #[test]
+    fn s_append_repair_the_cell_keeps_its_time() {
+        let config = SchemaConfig { salting: Salting::NONE, repair_appends: true, ..SchemaConfig::default() };
+        let mut fixture = Fixture::of(config);
+        let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
+        let key = fixture.schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_700_000_000));
+        fixture.store(&key, &APPEND_QUALIFIER, &[0, 0xA0, 1, 0, 0x50, 2]);
+        fixture.put("m 1699999210 7 host=a");
+        let cells = || {
+            let get = Get::rows(vec![Bytes::from(key.clone())]);
+            let batch = fixture.schema.store().get(&fixture.schema.tables().data, get).wait().unwrap();
+            let row = batch.row(0).unwrap();
+            row.cells().map(|cell| (cell.value.to_vec(), cell.timestamp)).collect::<Vec<_>>()
+        };
+        let before = cells();
+        let request = QueryRequest {
+            start: Some("1699999000".into()),
+            end: Some("1700000800".into()),
+            queries: vec![SubQuery::from_metric_text("sum:m").unwrap()],
+            ..QueryRequest::default()
+        };
+        for _ in 0..2 {
+            fixture.advance(1_000);
+            let engine = fixture.engine(false, crate::Limits::default());
+            let answers = engine.run(&request, HOUR_MS * 2, &crate::Cancel::new()).unwrap();
+            assert_eq!(text(&answers[0].series[0]), "1699999205 2, 1699999210 7");
+        }
+        let after = cells();
+        assert!(
+            after
+                .contains(&(vec![0, 0x50, 2, 0, 0xA0, 1], before.iter().find(|(value, _)| value.len() > 1).unwrap().1))
+        );
     }
 
     #[test]
