@@ -17,7 +17,7 @@ impl Schema {
         RowFsck::new(self.layout(), RowFsckOptions { histogram_id: self.config().histogram_id, ..options })
     }
 
-    /// Checks the UID table and, where the options say so, mends it; durable when it returns. Nobody should assign names
+    /// Checks the UID table, by how its UIDs are drawn, and, where the options say so, mends it; durable when it returns. Nobody should assign names
     /// meanwhile.
     ///
     /// *Cost*: a scan of the table, which is held in memory.
@@ -25,7 +25,8 @@ impl Schema {
     /// # Errors
     /// The store's own. Mends are applied one by one, each useful without the later ones.
     pub fn fsck_uids(&self, options: UidFsckOptions) -> Result<UidReport> {
-        let mut fsck = UidFsck::new(self.layout().widths, options);
+        let random_metrics = self.config().random_metrics.is_some();
+        let mut fsck = UidFsck::new(self.layout().widths, UidFsckOptions { random_metrics, ..options });
         let mut scanner = self.store().scan(&self.tables().uid, Scan::all())?;
         while let Some(batch) = next(&mut scanner)? {
             for row in batch.rows() {

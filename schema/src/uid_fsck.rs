@@ -77,6 +77,8 @@ pub struct UidFsckOptions {
     pub fix: bool,
     /// With `fix`: removes columns that no version knows.
     pub delete_unknown: bool,
+    /// UIDs of metrics are drawn at random (`uid.random_metrics`): their counter stays behind, and nobody reads it.
+    pub random_metrics: bool,
 }
 
 /// What was found and what mends it.
@@ -106,7 +108,7 @@ struct Maps {
 ///
 /// ```
 /// use basalt_schema::{UidFsck, UidFsckOptions, UidWidths};
-/// let mut fsck = UidFsck::new(UidWidths::default(), UidFsckOptions { fix: true, delete_unknown: false });
+/// let mut fsck = UidFsck::new(UidWidths::default(), UidFsckOptions { fix: true, ..UidFsckOptions::default() });
 /// fsck.add(b"sys.cpu", b"id", b"metrics", &[0, 0, 1]);
 /// let report = fsck.finish();
 /// assert_eq!(report.findings[0].text, "Forward metrics mapping is missing reverse mapping: sys.cpu -> 000001");
@@ -165,7 +167,9 @@ impl UidFsck {
             let collided = check.forward(&mut maps);
             check.collisions(&mut maps, collided);
             check.reverse(&mut maps);
-            check.counter(&maps);
+            if kind != UidKind::Metric || !options.random_metrics {
+                check.counter(&maps);
+            }
             let errors = report.errors_count - before;
             if errors > 0 {
                 report.tell(Severity::Error, format!("{kind}: Found {errors} errors."));

@@ -111,7 +111,8 @@ fn task(words: &[String], ignore_case: bool) -> Result<Task, Failure> {
             if let Some(word) = rest.iter().find(|word| !["fix", "delete_unknown"].contains(word)) {
                 return Err(usage(&format!("fsck takes `fix` and `delete_unknown`, not `{word}`")));
             }
-            Task::Fsck(UidFsckOptions { fix: rest.contains(&"fix"), delete_unknown: rest.contains(&"delete_unknown") })
+            let (fix, delete_unknown) = (rest.contains(&"fix"), rest.contains(&"delete_unknown"));
+            Task::Fsck(UidFsckOptions { fix, delete_unknown, ..UidFsckOptions::default() })
         }
         ["metasync"] => Task::MetaSync,
         ["metapurge"] => Task::MetaPurge,

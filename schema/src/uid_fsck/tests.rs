@@ -1,6 +1,11 @@
 //! Rule C-UIDFSCK: each kind of damage is found, and what mends it leaves nothing to find.
 
+use std::sync::Arc;
+
+use basalt_store::{ManualClock, MemoryStore, Store};
+
 use super::*;
+use crate::{Schema, SchemaConfig, UidDice};
 
 type Column = (Vec<u8>, Vec<u8>, Vec<u8>);
 type Cell = (Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>);
@@ -18,7 +23,8 @@ fn counter(bytes: &[u8]) -> Cell {
 }
 
 fn run(cells: &[Cell], fix: bool) -> UidReport {
-    let mut fsck = UidFsck::new(UidWidths::default(), UidFsckOptions { fix, delete_unknown: true });
+    let mut fsck =
+        UidFsck::new(UidWidths::default(), UidFsckOptions { fix, delete_unknown: true, random_metrics: false });
     for (row, family, qualifier, value) in cells {
         fsck.add(row, family, qualifier, value);
     }
@@ -136,11 +142,33 @@ fn a_counter_at_its_end_or_beyond_stays() {
     }
 }
 
+/// Their counter stays where it was when they began to be drawn at random; that of the others is looked at.
+#[test]
+fn the_counter_of_random_metrics_is_not_looked_at() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+    let open = |random_metrics| {
+        Schema::open(Arc::clone(&store), SchemaConfig { random_metrics, ..SchemaConfig::default() }).unwrap()
+    };
+    let random = open(Some(UidDice::new(|| 7)));
+    random.resolve("m", &[("host", "a")]).unwrap();
+    let fix = UidFsckOptions { fix: true, ..UidFsckOptions::default() };
+    assert_eq!((random.fsck_uids(fix).unwrap().errors_count, random.fsck_uids(fix).unwrap().mends), (0, vec![]));
+    let counted = open(None).fsck_uids(UidFsckOptions::default()).unwrap();
+    assert!(counted.findings.iter().any(|finding| finding.text.starts_with("We found an ID of 7 for metrics")));
+    let counter = counter(&0_u64.to_be_bytes());
+    let behind = [forward("a", 7), reverse(7, "a"), counter].map(|cell| (cell.0, cell.1, b"tagk".to_vec(), cell.3));
+    let mut fsck = UidFsck::new(UidWidths::default(), UidFsckOptions { random_metrics: true, ..fix });
+    for (row, family, qualifier, value) in &behind {
+        fsck.add(row, family, qualifier, value);
+    }
+    assert_eq!(fsck.finish().mends, [UidMend::Raise { kind: UidKind::Tagk, by: 7 }]);
+}
+
 #[test]
 fn unknown_columns_go_when_asked() {
     let odd = (b"a".to_vec(), b"id".to_vec(), b"odd".to_vec(), vec![1]);
     assert!(!check(vec![odd.clone()], 0, "Unknown qualifier 6F6464 in row 61").contains(&odd));
-    let mut fsck = UidFsck::new(UidWidths::default(), UidFsckOptions { fix: true, delete_unknown: false });
+    let mut fsck = UidFsck::new(UidWidths::default(), UidFsckOptions { fix: true, ..UidFsckOptions::default() });
     fsck.add(&odd.0, &odd.1, &odd.2, &odd.3);
     assert!(fsck.finish().mends.is_empty());
 }
