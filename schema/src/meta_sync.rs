@@ -199,13 +199,16 @@ const fn is_late(created: i64, first: i64) -> bool {
 
 /// A name that is gone, or a cell that is damaged, ends the work on one series only.
 fn skip_or_fail(sync: &mut MetaSync, error: crate::Error) -> Result<()> {
-    match error.kind() {
-        ErrorKind::NotFound | ErrorKind::Corrupt | ErrorKind::Invalid | ErrorKind::Conflict => {
-            sync.skipped += 1;
-            Ok(())
-        }
-        _ => Err(error),
+    if !is_of_one_series(&error) {
+        return Err(error);
     }
+    sync.skipped += 1;
+    Ok(())
+}
+
+/// Whether other series may do better.
+pub(crate) fn is_of_one_series(error: &crate::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Corrupt | ErrorKind::Invalid | ErrorKind::Conflict)
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@
 //! to keep collisions and mismatches, but reads them before its own writes have answered, or a list that is never made:
 //! seldom or never is one stored. Here they are, except under `strict`.
 
-use basalt_store::{Columns, Durability, ErrorKind, MutationBatch, Scan};
+use basalt_store::{Columns, Durability, MutationBatch, Scan};
 
 use super::branch::{StoredBranch, StoredLeaf, leaf_qualifier};
 use super::trial::CompiledTree;
 use super::{
     BRANCH_QUALIFIER, COLLISION_PREFIX, COLLISION_SUFFIX, DATA_FAMILY, NOT_MATCHED_PREFIX, NOT_MATCHED_SUFFIX,
 };
+use crate::meta_sync::is_of_one_series;
 use crate::tables::UID_NAME_FAMILY;
 use crate::{Result, Schema, TsMeta, Tsuid, meta_json};
 
@@ -27,6 +28,8 @@ pub struct TreeSync {
     pub collisions: u64,
     /// Times that a tree's rules gave no place.
     pub not_matched: u64,
+    /// Series that were passed over, as one of their names is gone or a cell is damaged.
+    pub skipped: u64,
 }
 
 /// What became of one series in one tree.
@@ -42,7 +45,7 @@ impl Schema {
     /// *Cost*: a scan of the meta table; a few checked puts a series and tree.
     ///
     /// # Errors
-    /// `Corrupt`: a cell that is none of its kind. The store's own. Series whose names are gone are passed over.
+    /// `Corrupt`: the definition of a tree. The store's own.
     pub fn sync_trees(&self) -> Result<TreeSync> {
         let trees: Vec<_> = self.trees()?.iter().filter(|tree| tree.enabled).map(CompiledTree::new).collect();
         let mut sync = TreeSync { trees: trees.len() as u64, ..TreeSync::default() };
@@ -54,11 +57,13 @@ impl Schema {
         while let Some(batch) = scanner.next_wait() {
             for row in batch?.rows() {
                 let Ok(tsuid) = Tsuid::from_bytes(row.key(), self.layout().widths) else { continue };
-                match self.ts_meta(&tsuid) {
-                    Ok(Some(meta)) => self.grow_all(&trees, &tsuid, &meta, &mut sync)?,
-                    Ok(None) => {}
-                    Err(error) if error.kind() == ErrorKind::NotFound => {}
-                    Err(error) => return Err(error),
+                let grown = self.ts_meta(&tsuid).and_then(|meta| match meta {
+                    Some(meta) => self.grow_all(&trees, &tsuid, &meta, &mut sync),
+                    None => Ok(()),
+                });
+                match grown {
+                    Err(error) if is_of_one_series(&error) => sync.skipped += 1,
+                    grown => grown?,
                 }
             }
         }

@@ -163,6 +163,30 @@ fn a_sync_grows_what_points_would_have_grown() {
     assert_eq!(cells(&later), cells(&live));
 }
 
+/// `C-TREE`: an object or a leaf that is damaged, or a name that is gone, ends the work on its series only.
+#[test]
+fn a_sync_passes_over_what_is_damaged() {
+    let schema = schema(Realtime { trees: false, ..LIVE });
+    let id = tree(&schema, false);
+    rule(&schema, id, 0, RuleKind::Tagk, "dc");
+    rule(&schema, id, 1, RuleKind::Metric, "");
+    let damaged = put(&schema, "a", &[("dc", "lga")]);
+    put(&schema, "b", &[("dc", "gone")]);
+    for metric in ["c", "d"] {
+        put(&schema, metric, &[("dc", "lga")]);
+    }
+    let mut batch = MutationBatch::new(Durability::Fsync);
+    batch.row(damaged.as_bytes()).unwrap().put(crate::tables::UID_NAME_FAMILY, b"ts_meta", None, b"{").unwrap();
+    schema.store().apply(&schema.tables().meta, batch).wait().unwrap();
+    schema.uids().of(crate::UidKind::Tagv).delete("gone").unwrap();
+    let leaf = branch::leaf_qualifier("c");
+    let row = branch::StoredBranch::root().below("lga").row(id);
+    assert!(schema.put_tree_cell_if_absent(&row, &leaf, b"{", Durability::Fsync).unwrap());
+    let synced = TreeSync { trees: 1, series: 2, leaves: 1, skipped: 3, ..TreeSync::default() };
+    assert_eq!(schema.sync_trees().unwrap(), synced);
+    assert_eq!(schema.sync_trees().unwrap(), synced, "doing it again changes nothing");
+}
+
 /// `S-TREE`, `C-TREE`: branches go, rules stay; then all goes, and the number is free again.
 #[test]
 fn a_tree_is_purged_with_or_without_its_definition() {

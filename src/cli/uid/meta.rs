@@ -34,12 +34,13 @@ pub(super) fn sync_trees(schema: &Schema) -> Result<(), Failure> {
     }
     let done = meanwhile("putting series into trees", || schema.sync_trees())
         .map_err(|cause| failed("cannot sync the trees", &cause))?;
-    let TreeSync { trees, series, leaves, collisions, not_matched } = done;
+    let TreeSync { trees, series, leaves, collisions, not_matched, skipped } = done;
     if trees == 0 {
         return print("WARN  No enabled trees were found\n");
     }
     print(&format!(
-        "{series} series through {trees} trees: {leaves} leaves, {collisions} collisions, {not_matched} not matched\n"
+        "{series} series through {trees} trees: {leaves} leaves, {collisions} collisions, {not_matched} not matched, \
+         {skipped} passed over as a name or a cell of theirs is damaged\n"
     ))
 }
 
