@@ -92,7 +92,10 @@ pub(crate) async fn keep_rewriting(rewriter: Arc<Rewriter>, settings: config::Re
                 Ok(Err(cause)) => {
                     // Said once; the counts say how often.
                     if !std::mem::replace(&mut is_failing, true) {
-                        tracing::warn!("rows could not be rewritten, and wait: {}", with_causes(&cause));
+                        let cause = with_causes(&cause);
+                        tracing::warn!(
+                            "rows could not be rewritten; they wait, save those that the store cannot read or refuses: {cause}"
+                        );
                     }
                     break;
                 }

@@ -161,7 +161,7 @@ impl Rewriter {
     /// *Cost*: it waits for the store, some four calls; memory for the rows.
     ///
     /// # Errors
-    /// The store's own; the rows wait again, unless it is their own fault.
+    /// The store's own; the rows wait again, save one that the store cannot read, or refuses for good.
     pub fn rewrite(&self, rows_max: u64) -> Result<u64> {
         let mean_bytes = self.counts.row_bytes.get().max(1);
         let rows_max = rows_max.min(BATCH_ROWS).min(BATCH_BYTES / mean_bytes).max(1);
@@ -170,9 +170,29 @@ impl Rewriter {
         // Under the lock, so that rows are always seen in one of the two.
         self.counts.in_hand.add(series.len());
         drop(queue);
-        let rewritten = self.rewrite_rows(base, &series);
+        let rewritten = self.rewrite_each(base, &series);
         self.counts.in_hand.sub(series.len());
         rewritten.map(|()| series.len())
+    }
+
+    /// Rewrites rows together; where one of them fails the others for good, each by itself, so that it alone is left.
+    fn rewrite_each(&self, base: BaseTime, series: &RoaringBitmap) -> Result<()> {
+        let together = self.rewrite_rows(base, series);
+        if series.len() == 1 || together.as_ref().err().is_none_or(is_passing) {
+            return together;
+        }
+        let (mut result, mut rest) = (Ok(()), series.clone());
+        while let Some(one) = rest.min() {
+            rest.remove(one);
+            let Err(error) = self.rewrite_rows(base, &RoaringBitmap::from([one])) else { continue };
+            let ends = is_passing(&error);
+            result = Err(error);
+            if ends {
+                self.put_off(base, &rest);
+                break;
+            }
+        }
+        result
     }
 
     fn rewrite_rows(&self, base: BaseTime, series: &RoaringBitmap) -> Result<()> {

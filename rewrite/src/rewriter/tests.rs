@@ -1,8 +1,13 @@
 //! Each step and each crash and race between two of them, on the memory store.
 
+mod damaged;
+
+use std::sync::Mutex;
+
 use basalt_schema::{APPEND_QUALIFIER, Duplicates, RowCell, RowPoints, SchemaConfig, Tsuid};
 use basalt_store::{ManualClock, MemoryStore, RowChange, Store, Trigger};
 
+use self::damaged::DamagedStore;
 use super::*;
 
 /// 2023-11-14T22:00:00Z, the start of an hour.
@@ -14,6 +19,7 @@ type Cell = (Vec<u8>, Vec<u8>, u64);
 
 struct World {
     clock: Arc<ManualClock>,
+    damaged: Arc<DamagedStore>,
     schema: Arc<Schema>,
     rewriter: Rewriter,
     tsuids: Vec<Tsuid>,
@@ -27,14 +33,15 @@ impl World {
     fn with(limits: RewriteLimits) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp(BASE.millis())));
         let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
-        let store = Arc::new(store.with_triggers(["puts", "deletes"].map(|sort| Arc::new(Busy(sort)) as _).to_vec()));
-        let schema = Arc::new(Schema::open(store, SchemaConfig::default()).unwrap());
+        let store = store.with_triggers(["puts", "deletes"].map(|sort| Arc::new(Busy(sort)) as _).to_vec());
+        let damaged = Arc::new(DamagedStore { store, row: Mutex::default() });
+        let schema = Arc::new(Schema::open(Arc::clone(&damaged) as Arc<dyn Store>, SchemaConfig::default()).unwrap());
         let tsuids = ["a", "b", "c"].map(|host| schema.resolve("m", &[("host", host)]).unwrap()).to_vec();
         for tsuid in &tsuids {
             schema.index().add(tsuid).unwrap();
         }
         let rewriter = Rewriter::new(Arc::clone(&schema), Arc::clone(&clock) as Arc<dyn Clock>, limits);
-        Self { clock, schema, rewriter, tsuids }
+        Self { clock, damaged, schema, rewriter, tsuids }
     }
 
     fn store(&self) -> &Arc<dyn Store> {
@@ -355,6 +362,30 @@ fn rows_wait_again_while_the_store_does_not_answer() {
     assert_eq!((world.rewriter.counts().queue_rows, world.rewriter.counts().read_errors), (1, 1));
     world.store().enable_table(table).unwrap();
     assert_eq!(world.at(9_000).rewrite().cells(0), [joined()]);
+}
+
+/// Of the rows of a batch only the one at fault is left as it is; where the fault may pass, it waits too.
+#[test]
+fn a_row_that_cannot_be_read_holds_up_no_other() {
+    for (error, waiting) in [
+        (Error::Corrupt { file: "f".into(), offset: 0, expected: "a".into(), found: "b".into() }, 0),
+        (Error::Throttled { what: "region" }, 3),
+    ] {
+        let world = World::new();
+        for series in 0..3 {
+            world.at(5).put(series, &[0, 0], &[42]);
+            world.at(6).put(series, &[0, 0x10], &[43]);
+        }
+        world.at(3600 + QUIET_S + 60);
+        *world.damaged.row.lock().unwrap() = Some((world.key(1), error.clone()));
+        assert_eq!(world.rewriter.rewrite(10).unwrap_err().kind(), error.kind());
+        assert_eq!(world.rewriter.counts().queue_rows, waiting);
+        *world.damaged.row.lock().unwrap() = None;
+        world.at(9_000).rewrite();
+        let others = [0, 2].map(|series| world.cells(series));
+        assert_eq!(others, [vec![joined()], vec![joined()]]);
+        assert_eq!(world.cells(1).len(), if waiting == 0 { 2 } else { 1 });
+    }
 }
 
 /// Has no room for one sort of changes, where the table names it.
