@@ -166,11 +166,14 @@ pub(crate) fn bases(rollup: &Rollup, from: BaseTime, to: BaseTime) -> impl Itera
 }
 
 /// Adds a row's values to its series; says how many they are.
-pub(crate) fn take_row(read: &RollupRead, base: BaseTime, row: &RowView<'_>, data: &mut SeriesData) -> usize {
-    let values = values(&read.aggregate, row);
+///
+/// # Errors
+/// `Corrupt`: a cell of the aggregate, or of the counts, whose value cannot be read.
+pub(crate) fn take_row(read: &RollupRead, base: BaseTime, row: &RowView<'_>, data: &mut SeriesData) -> Result<usize> {
+    let values = values(&read.aggregate, row)?;
     let interval_ms = i64::from(read.rollup.interval_s()) * 1000;
     let base_ms = i64::from(base.seconds()) * 1000;
-    let counts = read.counts.as_ref().map(|counts| self::values(counts, row));
+    let counts = read.counts.as_ref().map(|counts| self::values(counts, row)).transpose()?;
     data.has_rollups |= !values.is_empty() || counts.as_ref().is_some_and(|counts| !counts.is_empty());
     let mut taken = 0;
     for (slot, value) in values {
@@ -190,23 +193,22 @@ pub(crate) fn take_row(read: &RollupRead, base: BaseTime, row: &RowView<'_>, dat
         data.span.push(time_ms, number);
         taken += 1;
     }
-    taken
+    Ok(taken)
 }
 
 /// The values of an aggregate in a row by slot; of two of one slot the newer, and of those written at once the one whose
 /// column comes later, as OpenTSDB takes it.
-fn values(aggregate: &RollupAggregate, row: &RowView<'_>) -> Vec<(u32, Value)> {
-    let cells = row.cells().map(RowCell::from);
-    let decoded = cells.filter_map(|cell| {
-        let (slot, value) = aggregate.decode(cell.qualifier, cell.value)?;
-        Some((slot, (cell.timestamp, cell.seq), value))
-    });
-    let mut found: Vec<(u32, (Timestamp, SeqNo), Value)> = decoded.collect();
+fn values(aggregate: &RollupAggregate, row: &RowView<'_>) -> Result<Vec<(u32, Value)>> {
+    let mut found: Vec<(u32, (Timestamp, SeqNo), Value)> = Vec::new();
+    for cell in row.cells().map(RowCell::from) {
+        let decoded = aggregate.decode(&cell)?;
+        found.extend(decoded.map(|(slot, value)| (slot, (cell.timestamp, cell.seq), value)));
+    }
     // Equals stay in their order.
     found.reverse();
     found.sort_by_key(|(slot, written, _)| (*slot, std::cmp::Reverse(*written)));
     found.dedup_by_key(|(slot, ..)| *slot);
-    found.into_iter().map(|(slot, _, value)| (slot, value)).collect()
+    Ok(found.into_iter().map(|(slot, _, value)| (slot, value)).collect())
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "as Java narrows a double to a long")]

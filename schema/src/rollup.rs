@@ -16,7 +16,8 @@ use basalt_store::TableName;
 use chrono::{DateTime, Datelike, NaiveTime};
 
 use crate::qualifier::point_kind;
-use crate::{BaseTime, PointKind, Value};
+use crate::value::decode_word;
+use crate::{BaseTime, Damage, PointKind, Result, RowCell, Value};
 
 pub use config::{RollupSettings, Rollups};
 
@@ -132,7 +133,12 @@ impl Rollup {
     /// # Errors
     /// The slot: no row has it, or no qualifier can tell it. OpenTSDB cuts such a slot to 12 bits, which are those of another
     /// point.
-    pub fn column(&self, seconds: u32, aggregate: &RollupAggregate, kind: PointKind) -> Result<(u32, [u8; 3]), u32> {
+    pub fn column(
+        &self,
+        seconds: u32,
+        aggregate: &RollupAggregate,
+        kind: PointKind,
+    ) -> std::result::Result<(u32, [u8; 3]), u32> {
         let base = self.span.base(seconds);
         let slot = (seconds - base) / self.interval_s;
         if slot >= self.slots_count().min(Self::SLOTS_MAX) {
@@ -162,23 +168,29 @@ impl RollupAggregate {
     }
 
     /// The slot and the value of a cell, if it is of this aggregate, in either form.
-    pub fn decode<'a>(&self, qualifier: &'a [u8], value: &'a [u8]) -> Option<(u32, Value)> {
-        let [high, low] = match *qualifier {
-            [id, high, low] if id == self.id => [high, low],
-            _ => {
-                let rest = qualifier.strip_prefix(self.name.as_bytes())?.strip_prefix(b":")?;
-                <[u8; 2]>::try_from(rest).ok()?
-            }
-        };
-        let slot_and_flags = u16::from_be_bytes([high, low]);
+    ///
+    /// # Errors
+    /// `Corrupt`: it is, and its value is not as long as its qualifier says.
+    pub fn decode(&self, cell: &RowCell<'_>) -> Result<Option<(u32, Value)>> {
+        let Some([high, low]) = self.slot_and_flags(cell.qualifier) else { return Ok(None) };
         let kind = point_kind(low);
-        let word = crate::value::decode_word(kind, value)?;
-        Some((u32::from(slot_and_flags >> 4), Value::from_word(kind, word)))
+        let word = decode_word(kind, cell.value).ok_or_else(|| cell.corrupt(Damage::ValueLength))?;
+        let slot = u16::from_be_bytes([high, low]) >> 4;
+        Ok(Some((u32::from(slot), Value::from_word(kind, word))))
+    }
+
+    fn slot_and_flags(&self, qualifier: &[u8]) -> Option<[u8; 2]> {
+        match *qualifier {
+            [id, high, low] if id == self.id => Some([high, low]),
+            _ => qualifier.strip_prefix(self.name.as_bytes())?.strip_prefix(b":")?.try_into().ok(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use basalt_store::{ErrorKind, SeqNo, Timestamp};
+
     use super::*;
     use crate::Door;
 
@@ -259,11 +271,16 @@ mod tests {
             let mut lines = dump.lines().skip_while(|line| *line != format!("## {table}"));
             assert!(lines.by_ref().take_while(|line| !line.is_empty()).any(|line| line == cell), "{table}: {cell}");
             let slot = (1_700_000_000 - base) / rollup.interval_s();
-            assert_eq!(aggregate.decode(&qualifier, &bytes), Some((slot, value)));
+            let decode = |qualifier: &[u8], value: &[u8]| {
+                aggregate.decode(&RowCell { qualifier, value, timestamp: Timestamp(1), seq: SeqNo(1) })
+            };
+            assert_eq!(decode(&qualifier, &bytes).unwrap(), Some((slot, value)));
             let old = [aggregate.name().as_bytes(), b":", &qualifier[1..]].concat();
-            assert_eq!(aggregate.decode(&old, &bytes), Some((slot, value)));
-            assert_eq!(aggregate.decode(&[77, 0, 0], &bytes), None);
-            assert_eq!(aggregate.decode(&qualifier, &[]), None);
+            assert_eq!(decode(&old, &bytes).unwrap(), Some((slot, value)));
+            assert_eq!(decode(&[77, 0, 0], &bytes).unwrap(), None);
+            for qualifier in [&qualifier[..], &old] {
+                assert_eq!(decode(qualifier, &[]).unwrap_err().kind(), ErrorKind::Corrupt);
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use basalt_schema::{
     BaseTime, Bounds, Door, Histogram, PointTime, RollupSettings, Rollups, Salting, Schema, SchemaConfig, Value,
     histogram_column,
 };
+use basalt_store::ErrorKind;
 
 use crate::fixture::{Fixture, text};
 use crate::{Cancel, Error, GetParameters, Limits, Options, QueryEngine, QueryRequest, SubQuery};
@@ -398,6 +399,22 @@ fn q_rollup_the_longest_fitting_interval_is_read() {
     ] {
         assert_eq!(fixture.ask(START, END, metric).unwrap_err().to_string(), words);
     }
+}
+
+/// `Q-ROLLUP`: a rollup that cannot be read is told, as a point is; it is no time without one.
+#[test]
+fn q_rollup_a_damaged_value_is_no_hole() {
+    let fixture = rolled_up(false);
+    let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
+    let rollups = fixture.schema.config().rollups.clone().unwrap();
+    let (hours, sum) = (rollups.by_name("1h").unwrap(), rollups.aggregate("sum").unwrap());
+    // Told as two bytes, and one is there.
+    let (kind, _) = Value::Int(300).encode(Door::Http).unwrap();
+    let (base, qualifier) = hours.column(1_699_999_200, sum, kind).unwrap();
+    let key = fixture.schema.layout().series_key(&tsuid).row_key(BaseTime::from_be_bytes(base.to_be_bytes()));
+    fixture.store_in(hours.table(), &key, &qualifier, &[9]);
+    let error = fixture.ask("1699999200", "1700010000", "sum:1h-sum:m").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
 }
 
 /// `Q-ROLLUP`, strictly: points are read and downsampled by the interval of the rollup that was given up for them. What

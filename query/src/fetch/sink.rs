@@ -87,7 +87,7 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         if let Some(read) = &self.reader.plan.read {
-            let taken = rollup::take_row(read, key.base(), row, data) as u64;
+            let taken = rollup::take_row(read, key.base(), row, data)? as u64;
             self.stats.points += taken;
             self.kept += taken;
             return Ok(());
