@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use basalt_schema::{DATA_FAMILY, LargerOrSmaller, RollupSettings, Rollups, Salting, Schema, SchemaConfig};
+use basalt_schema::{DATA_FAMILY, LargerOrSmaller, Realtime, RollupSettings, Rollups, Salting, Schema, SchemaConfig};
 use basalt_store::{Columns, ManualClock, MemoryStore, Scan, Store, TableName, Timestamp};
 use bytes::Bytes;
 
-use crate::{Door, Ingest, IngestLimits, PutReport, parse_put, parse_rollups};
+use crate::{Door, Ingest, IngestLimits, PutReport, parse_histograms, parse_put, parse_rollups};
 
 fn ingest(config: SchemaConfig) -> Ingest {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
@@ -143,6 +143,31 @@ fn s_rollup_qual_no_rollup_takes_the_place_of_another_kind_among_points() {
             }
         }
     }
+}
+
+/// S-TSMETA: a series of histograms has its object and its counter as one of points has; one of rollups has neither, as in OpenTSDB.
+#[test]
+fn s_tsmeta_histograms_count_as_points() {
+    let json = r#"{"aggregationIds":{"sum":0},"intervals":[
+        {"table":"t1","preAggregationTable":"p1","interval":"1h","rowSpan":"1d"}]}"#;
+    let rollups = Some(Rollups::parse(json, RollupSettings::default()).unwrap());
+    let realtime = Realtime { series: true, count: true, ..Realtime::default() };
+    let ingest = ingest(SchemaConfig { rollups, histogram_id: Some(0), realtime, ..SchemaConfig::default() });
+    let tags = r#""timestamp":1700000000,"tags":{"host":"a"}"#;
+    let histogram = format!(r#"{{"metric":"h",{tags},"buckets":{{"0,1":3}}}}"#);
+    let rollup = format!(r#"{{"metric":"r",{tags},"value":5,"interval":"1h","aggregator":"sum"}}"#);
+    for _ in 0..2 {
+        let histograms = parse_histograms(&histogram, ingest.limits()).unwrap();
+        assert!(ingest.submit_histograms(&histograms, Door::Http).unwrap().wait().is_all_stored());
+        let rollups = parse_rollups(&rollup, ingest.limits()).unwrap();
+        assert!(ingest.submit_rollups(&rollups, Door::Http).unwrap().wait().is_all_stored());
+    }
+    for (metric, counted) in [("h", Some(2)), ("r", None)] {
+        let tsuid = ingest.schema().resolve(metric, &[("host", "a")]).unwrap();
+        let meta = ingest.schema().ts_meta(&tsuid).unwrap();
+        assert_eq!(meta.map(|meta| meta.total_datapoints), counted, "{metric}");
+    }
+    assert_eq!(ingest.schema().realtime_failures(), 0);
 }
 
 /// W-ROLLUP-HTTP: the tag of the aggregator counts as one of the point's; one too many is the client's fault and not the store's.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use basalt_schema::{BaseTime, ColumnKind, DATA_FAMILY, Rollup, RollupAggregate, Rollups, point_cell};
+use basalt_schema::{BaseTime, ColumnKind, DATA_FAMILY, Rollup, RollupAggregate, Rollups, Tsuid, point_cell};
 use basalt_store::{Applied, MutationBatch, Pending, TableName};
 
 use crate::check::{SeriesNames, check_names};
@@ -26,6 +26,8 @@ struct Placed {
     key: Vec<u8>,
     qualifier: Vec<u8>,
     value: Vec<u8>,
+    /// Its series, where that is noted as one of points is; of rollups OpenTSDB notes none.
+    noted: Option<Tsuid>,
 }
 
 impl Ingest {
@@ -78,6 +80,7 @@ impl Ingest {
                 }
             }
         }
+        self.note(tables.values().flatten().filter_map(|(_, placed)| placed.noted.as_ref()));
         let parts = tables.into_iter().map(|(table, cells)| self.write_cells(&table, &cells)).collect();
         Ok(Submission::new(SubmissionParts { parts, errors, door, stats: self.shared_stats(), permit }))
     }
@@ -98,14 +101,31 @@ impl Ingest {
         Part { work: Work::Batch(pending), staged: StagedRows::one_a_row(cells.iter().map(|(index, _)| *index)) }
     }
 
+    /// Meta objects and counters of series, where these are kept; durable with the cells.
+    fn note<'a>(&self, series: impl Iterator<Item = &'a Tsuid>) {
+        let mut counts = BTreeMap::<&Tsuid, u32>::new();
+        for tsuid in series {
+            *counts.entry(tsuid).or_default() += 1;
+        }
+        if counts.is_empty() {
+            return;
+        }
+        for tsuid in counts.keys() {
+            self.schema().note_series(tsuid);
+        }
+        let counts: Vec<_> = counts.into_iter().map(|(tsuid, count)| (tsuid.clone(), count)).collect();
+        self.schema().note_points(&counts);
+    }
+
     fn place_histogram(&self, histogram: &RawHistogram<'_>) -> std::result::Result<Placed, Problem> {
         // The daemon refuses histograms where no codec is configured, so this is not reached there.
         let id = self.schema().config().histogram_id.ok_or(Problem::Unreadable)?;
         let (time, value) = check_histogram(histogram, id)?;
         let names = check_names(&histogram.point, self.schema().rules(), self.limits().name_bytes_max)?;
         let (base, qualifier) = basalt_schema::histogram_column(time);
-        let key = self.row_of(&names, base)?;
-        Ok(Placed { table: self.schema().tables().data.clone(), key, qualifier: qualifier.to_vec(), value })
+        let (tsuid, key) = self.row_of(&names, base)?;
+        let table = self.schema().tables().data.clone();
+        Ok(Placed { table, key, qualifier: qualifier.to_vec(), value, noted: Some(tsuid) })
     }
 
     fn place_rollup(&self, rollup: &RawRollup<'_>, door: Door) -> std::result::Result<Placed, Problem> {
@@ -119,8 +139,9 @@ impl Ingest {
         let cell =
             point_cell(checked.time, checked.value, door.float_width()).map_err(|error| schema_problem(&error))?;
         let Some((interval, aggregate)) = checked.target.of else {
-            let key = self.row_of(&names, cell.base)?;
-            return Ok(Placed { table, key, qualifier: cell.qualifier_bytes().to_vec(), value: cell.value().to_vec() });
+            let (_, key) = self.row_of(&names, cell.base)?;
+            let (qualifier, value) = (cell.qualifier_bytes().to_vec(), cell.value().to_vec());
+            return Ok(Placed { table, key, qualifier, value, noted: None });
         };
         let seconds = u32::try_from(rollup.point.timestamp).unwrap_or(u32::MAX);
         let column = interval.column(seconds, aggregate, cell.qualifier.kind);
@@ -128,8 +149,8 @@ impl Ingest {
         if self.holds_points(&table) && ColumnKind::of(&qualifier) != ColumnKind::Unknown {
             return Err(no_rollup_beside_points(aggregate, &table));
         }
-        let key = self.row_of(&names, BaseTime::from_be_bytes(base.to_be_bytes()))?;
-        Ok(Placed { table, key, qualifier: qualifier.to_vec(), value: cell.value().to_vec() })
+        let (_, key) = self.row_of(&names, BaseTime::from_be_bytes(base.to_be_bytes()))?;
+        Ok(Placed { table, key, qualifier: qualifier.to_vec(), value: cell.value().to_vec(), noted: None })
     }
 
     /// Whether readers look for points in this table: its own, or the pre-aggregates without an interval.
@@ -139,13 +160,14 @@ impl Ingest {
         *table == self.schema().tables().data || default.is_some_and(|default| default.preaggregate_table() == table)
     }
 
-    /// The key of a series' row. The series is added to the index first.
-    fn row_of(&self, names: &SeriesNames<'_>, base: BaseTime) -> std::result::Result<Vec<u8>, Problem> {
+    /// A series, and the key of its row. The series is added to the index first.
+    fn row_of(&self, names: &SeriesNames<'_>, base: BaseTime) -> std::result::Result<(Tsuid, Vec<u8>), Problem> {
         let schema = self.schema();
         let tags: Vec<(&str, &str)> = names.tags.iter().map(|(key, value)| (&**key, &**value)).collect();
         let tsuid = schema.resolve(&names.metric, &tags).map_err(|error| schema_problem(&error))?;
         schema.index().add(&tsuid).map_err(|error| schema_problem(&error))?;
-        Ok(schema.layout().series_key(&tsuid).row_key(base))
+        let key = schema.layout().series_key(&tsuid).row_key(base);
+        Ok((tsuid, key))
     }
 
     fn shared_stats(&self) -> Arc<crate::IngestStats> {
