@@ -186,7 +186,7 @@ impl Folder {
             audited.rows_count = metadata.rows_count;
             audited.cells_count = metadata.cells_count;
             audited.blocks_count = metadata.blocks_count.into();
-            if is_whole { table.verify(|_| {}).map(drop) } else { Ok(()) }
+            if is_whole { table.verify(|_| {}).map(drop) } else { table.check_filter() }
         });
         audited.damage = proved.err();
         audited

@@ -204,6 +204,11 @@ impl Error {
         }
     }
 
+    /// Whether a place of a file cannot be had: its bytes are not what was written, or the disk does not give them.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        matches!(self, Error::Corrupt { .. } | Error::Io { op: IoOp::Read, .. })
+    }
+
     /// Whether this is a failed sync, after which nothing may be acknowledged.
     pub fn is_sync_failure(&self) -> bool {
         matches!(self, Error::Io { op: IoOp::SyncData | IoOp::SyncDir, .. })

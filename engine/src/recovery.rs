@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use basalt_store::{NamespaceDescriptor, TableName, TableState, Timestamp};
+use basalt_store::{NamespaceDescriptor, TableName, TableState, Timestamp, with_causes};
 
 use crate::audit::{no_segment, unreadable};
 use crate::block_cache::BlockCache;
@@ -151,6 +151,14 @@ pub(crate) fn open_file(
     Sstable::open(opened, &path, file.id, codecs, Arc::clone(cache))
 }
 
+/// What a file is read without is damage all the same: there is often more of it.
+fn tell_of_filter(table: &Sstable) {
+    if let Err(error) = table.check_filter() {
+        let error = with_causes(&error);
+        tracing::error!(error, "a file is read without its bloom filter; a compaction or a repair writes it anew");
+    }
+}
+
 /// The tables while the log is read into them.
 struct Tables {
     by_id: BTreeMap<TableId, Table>,
@@ -182,6 +190,9 @@ impl Tables {
             }
             let region = Arc::new(Region::new(*id, range, files, Arc::clone(&around.memtable_bytes)));
             regions.insert(*id, OpenRegion { region, flushed: entry.flushed });
+        }
+        for table in opened.values() {
+            tell_of_filter(table);
         }
         let open_table = |(id, entry): (&TableId, &crate::manifest::TableEntry)| {
             let namespace = catalog.namespaces.get(entry.descriptor.name.namespace());

@@ -12,6 +12,7 @@
 //! - Every byte is under a checksum or is compared with a constant, and each checksum binds file id and offset: what
 //!   was not written here and now by us is reported as `Corrupt`, never returned as a cell.
 //! - Nothing in a file makes a reader panic, or take more memory than a named bound.
+//! - No answer depends on the bloom filter: a file is read without one that is damaged.
 //! - A file is never changed once published.
 
 mod block;
@@ -79,8 +80,10 @@ pub(crate) struct Sstable {
     file_id: FileId,
     file_bytes: u64,
     layout: Layout,
+    footer: Footer,
     metadata: Metadata,
     index: BlockIndex,
+    /// None also where what the file has does not read: [`Sstable::check_filter`] tells.
     bloom: Option<Bloom>,
     codec: Option<Arc<dyn BlockCodec>>,
     cache: Arc<BlockCache>,
@@ -88,7 +91,7 @@ pub(crate) struct Sstable {
 
 impl Sstable {
     /// Opens a published file: checks header, footer and every section but the data blocks, which are checked when
-    /// they are read.
+    /// they are read. Of a bloom filter that does not read it does without.
     ///
     /// Cost: five reads; index and bloom filter stay in memory.
     ///
@@ -112,12 +115,28 @@ impl Sstable {
         let footer_at = start.at(file_bytes - FOOTER_BYTES as u64);
         let footer = Footer::decode(&footer_at, &read_array(&*file, &footer_at)?, layout)?;
 
-        let sections = Sections { file: &*file, start, footer, end: footer_at.offset };
+        let sections = Sections { file: &*file, start, footer };
         let metadata = sections.metadata()?;
         let codec = find_codec(path, &metadata, codecs)?;
         let index = sections.index(&metadata)?;
-        let bloom = sections.bloom(&metadata)?;
-        Ok(Self { path: path.to_path_buf(), file_id, file_bytes, layout, metadata, index, bloom, codec, cache, file })
+        let bloom = match sections.bloom(&metadata) {
+            Err(error) if error.is_unreadable() => None,
+            read => read?,
+        };
+        let path = path.to_path_buf();
+        Ok(Self { file, path, file_id, file_bytes, layout, footer, metadata, index, bloom, codec, cache })
+    }
+
+    /// Whether the file has the bloom filter that it was written with, if any. No I/O where it does.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io`, for which it was opened without.
+    pub(crate) fn check_filter(&self) -> Result<()> {
+        if self.bloom.is_some() {
+            return Ok(());
+        }
+        let sections = Sections { file: &*self.file, start: self.place(0), footer: self.footer };
+        sections.bloom(&self.metadata).map(drop)
     }
 
     /// The file's id.
@@ -224,14 +243,13 @@ struct Sections<'a> {
     file: &'a dyn File,
     start: Place<'a>,
     footer: Footer,
-    /// Where the footer begins.
-    end: u64,
 }
 
 impl Sections<'_> {
     fn metadata(&self) -> Result<Metadata> {
         let place = self.start.at(self.footer.metadata_offset);
-        let image = self.section(SectionKind::Metadata, place, self.end)?;
+        let end = self.footer.file_bytes - FOOTER_BYTES as u64; // as its decoder checks
+        let image = self.section(SectionKind::Metadata, place, end)?;
         Metadata::decode(&image).map_err(|malformed| layout_damage(&place, malformed))
     }
 

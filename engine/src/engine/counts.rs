@@ -159,15 +159,23 @@ impl Visit for Line {
     }
 }
 
+/// What a work logs.
+pub(super) fn heard(work: impl FnOnce()) -> Vec<String> {
+    let heard = Heard::default();
+    tracing::subscriber::with_default(heard.clone(), || {
+        // Another test may have been the first to come to a line, just when nobody listened.
+        tracing::callsite::rebuild_interest_cache();
+        work();
+    });
+    std::mem::take(&mut *heard.0.lock().unwrap())
+}
+
 /// The lines of a flush that a full disk puts off, of the flush, and of a compaction.
 fn lines_of_work() -> Vec<String> {
     let (engine, fs) = simulated(|options| {
         (options.limits.reserve_bytes, options.limits.memtable_bytes) = (0, 1_000);
     });
-    let heard = Heard::default();
-    tracing::subscriber::with_default(heard.clone(), || {
-        // Another test may have been the first to come to a line, just when nobody listened.
-        tracing::callsite::rebuild_interest_cache();
+    heard(|| {
         let pending = put(&engine, "r", &"v".repeat(2_000));
         engine.core.apply_left();
         engine.core.wal.write_group(false);
@@ -177,9 +185,7 @@ fn lines_of_work() -> Vec<String> {
         fs.set_capacity(u64::MAX);
         engine.pump().unwrap();
         engine.compact(&name(), Compaction::Major).unwrap();
-    });
-    drop(engine);
-    std::mem::take(&mut *heard.0.lock().unwrap())
+    })
 }
 
 /// Work that is put off says where, why, and that it is tried again; work that is done says how much and how long.

@@ -1,5 +1,7 @@
 //! Damage of a closed folder: found by file and offset, mended with exactly the loss that was told, whatever crashes.
 
+mod filters;
+
 use std::path::{Path, PathBuf};
 
 use super::tests::{Row, expected, name, options, put, scan, table};

@@ -73,6 +73,7 @@ impl Sstable {
             progress(VerifyProgress { blocks_done: block as u64 + 1, blocks_count, bytes_done })?;
         }
         self.check_metadata(seen)?;
+        self.check_filter()?;
         Ok(VerifyReport { blocks_count, cells_count: self.metadata.cells_count, file_bytes: self.file_bytes })
     }
 
