@@ -150,7 +150,7 @@ impl Folder {
         });
         match read {
             Ok(bytes) => log.bytes = bytes,
-            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(error @ Error::Io { .. }) if !error.is_unreadable() => return Err(error),
             Err(error) => log.damage = Some(error),
         }
         audited.push(log);

@@ -4,12 +4,18 @@
 //! |---|---|---|
 //! | the log | every record that proves whole and reads, in order, as new segments | records that do not |
 //! | an SSTable's block, also one whose checksum fits and whose cells do not | all other blocks, as a new file in its place | the cells of the block |
-//! | an SSTable's index or ends | nothing of the file | the file |
+//! | an SSTable's bloom filter | every cell, as a new file | — |
+//! | an SSTable's index, metadata or footer, or its length | blocks that prove whole, as a new file | what does not prove |
+//! | an SSTable's header and footer both | nothing of the file | the file |
+//! | a file that cannot be opened | the file, as it is | — |
 //! | the manifest | — | not mended: nothing else knows what the files are |
+//!
+//! What the disk does not give is damaged as what does not fit.
 //!
 //! Originals stay beside, under their names and `.damaged`. A lost cell may have been a tombstone: what it masked is seen
 //! again. A repair that is interrupted is begun anew: no original goes before what takes its place is there.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,11 +32,14 @@ use crate::manifest::{Catalog, Edit, FileEntry, Manifest, Marks, SnapshotEntry};
 use crate::record::{self, Record, Step};
 use crate::recovery::open_file;
 use crate::side_log::forget_all;
-use crate::sstable::{FileId, Sstable, SstableOptions, SstableWriter};
+use crate::sstable::{FileId, Remains, Sstable, SstableOptions, SstableWriter};
 use crate::wal::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, segment_header, too_large};
 
 /// A position in the log has four bytes for the place in a segment.
 const SEGMENT_BYTES_MAX: usize = u32::MAX as usize;
+
+/// What a disk does not give of a segment is found in pieces of so many bytes.
+const PAGE_BYTES: usize = 4096;
 
 /// Something that cannot be had any more.
 #[derive(Debug)]
@@ -54,6 +63,8 @@ pub struct Loss {
 pub struct Repair {
     /// What is lost.
     pub losses: Vec<Loss>,
+    /// Files that could not be opened: nothing of them is known, and they stay as they are.
+    pub unopened: Vec<Loss>,
     /// What it does not mend: the folder is to be restored from a backup.
     pub unmended: Vec<Error>,
     /// Originals that were put aside.
@@ -71,45 +82,45 @@ struct Salvaged {
 }
 
 impl Folder {
-    /// Finds all damage; with `fix`, puts what can be had in the place of what is damaged.
+    /// Finds all damage; with `fix`, puts what can be had in the place of what is damaged. What is found and done is added to `repair`, also
+    /// before an error.
     ///
     /// Cost: reads every byte; the log's records in memory at once, at most what the log may be long, and a segment.
     ///
     /// # Errors
     /// With `fix`, [`Error::IsBackup`] and [`Error::Unfinished`]; what kept it from reading or writing.
-    pub fn repair(&self, fix: bool, tell: &mut dyn FnMut(Progress<'_>)) -> Result<Repair> {
+    pub fn repair(&self, fix: bool, repair: &mut Repair, tell: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
         if fix {
             check_openable(&*self.fs, &self.dir)?;
         }
-        let mut repair = Repair::default();
         let catalog = match self.catalog() {
             Ok(Some(catalog)) => catalog,
             Ok(None) => {
                 repair.unmended.push(Manifest::missing(&self.dir));
-                return Ok(repair);
+                return Ok(());
             }
             Err(error @ (Error::Corrupt { .. } | Error::Version { .. })) => {
                 repair.unmended.push(error);
-                return Ok(repair);
+                return Ok(());
             }
             Err(error) => return Err(error),
         };
-        self.repair_log(&catalog, fix, &mut repair)?;
-        self.repair_files(&catalog, fix, &mut repair, tell)?;
-        Ok(repair)
+        self.repair_log(&catalog, fix, repair)?;
+        self.repair_files(&catalog, fix, repair, tell)
     }
 
     fn repair_log(&self, catalog: &Catalog, fix: bool, repair: &mut Repair) -> Result<()> {
         let first = catalog.marks.log_start;
         let damage = match self.read_log(catalog, &mut |_, _| {}) {
             Ok(_) => return Ok(()),
-            Err(error @ Error::Corrupt { .. }) => error,
+            Err(error) if error.is_unreadable() => error,
             Err(error) => return Err(error),
         };
+        let before = repair.losses.len();
         let mut salvaged = self.salvage_log(first, &mut repair.losses)?;
-        if repair.losses.is_empty() {
+        if repair.losses.len() == before {
             // What is not there: nothing tells how much it was.
-            repair.losses.push(lost(damage, 0, 0));
+            repair.losses.push(Loss::of(damage, 0, 0));
         }
         if !fix {
             return Ok(());
@@ -132,14 +143,22 @@ impl Folder {
         let mut expected = first;
         for id in ids {
             if expected < id {
-                losses.push(lost(no_segment(expected.path(&self.dir)), 0, 0));
+                losses.push(Loss::of(no_segment(expected.path(&self.dir)), 0, 0));
             }
             expected = id.next();
             let path = id.path(&self.dir);
-            let bytes = self.read_whole(&path)?;
+            let (bytes, unread) = self.read_segment(&path)?;
             let len = bytes.len().next_multiple_of(record::ALIGN_BYTES).min(SEGMENT_BYTES_MAX);
             salvaged.segment_bytes_max = salvaged.segment_bytes_max.max(len);
+            let before = losses.len();
             salvage_segment(&bytes, id, &path, &mut salvaged, losses);
+            for (page, cause) in unread {
+                let meets =
+                    |loss: &&mut Loss| loss.offset < page.end as u64 && page.start as u64 <= loss.offset + loss.bytes;
+                if let Some(loss) = losses.iter_mut().skip(before).find(meets) {
+                    loss.damage = cause;
+                }
+            }
             salvaged.segments.push(path);
         }
         Ok(salvaged)
@@ -195,60 +214,86 @@ impl Folder {
         let mut bytes_done = 0;
         for file in files.values() {
             let path = sstable_path(&self.dir, file.id);
+            self.repair_file(catalog, file, fix, repair)?;
             bytes_done += file.bytes;
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let opened = open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache);
-            let found = opened.map(|table| table.verify(|_| {}).err().map(|damage| (table, damage)));
-            match found {
-                Ok(None) => {}
-                Ok(Some((table, damage @ Error::Corrupt { .. }))) => {
-                    self.repair_file(catalog, file, (&table, damage), fix, repair)?;
-                }
-                Err(damage @ (Error::Corrupt { .. } | Error::Missing { .. })) => {
-                    repair.losses.push(lost(damage, 0, file.bytes));
-                    if fix {
-                        self.replace(file, None, repair)?;
-                    }
-                }
-                Ok(Some((_, error))) | Err(error) => return Err(error),
-            }
             tell(Progress { file: name, bytes_done, bytes_total });
         }
         Ok(())
     }
 
-    /// Writes a file's undamaged blocks anew.
-    fn repair_file(
-        &self,
-        catalog: &Catalog,
-        file: &FileEntry,
-        (table, damage): (&Sstable, Error),
-        fix: bool,
-        repair: &mut Repair,
-    ) -> Result<()> {
-        let mut writer = if fix { self.begin_file(catalog, file)? } else { None };
-        // Whose cells they are the manifest says, not the damaged file.
-        let push = |new: &mut NewFile, cell: &CellRef<'_>| new.writer.push(&CellRef { family: &new.family, ..*cell });
-        let blocks = table.salvage(&mut |cell| writer.as_mut().map_or(Ok(()), |new| push(new, cell)))?;
-        if blocks.is_empty() {
-            // Not a cell is lost: what does not fit is what the file tells of them.
-            repair.losses.push(Loss { cells_count: Some(0), ..lost(damage, 0, 0) });
+    /// Looks for damage of a file, and with `fix` puts what can be had in its place.
+    fn repair_file(&self, catalog: &Catalog, file: &FileEntry, fix: bool, repair: &mut Repair) -> Result<()> {
+        let Some((left, damage)) = self.look_at(catalog, file)? else { return Ok(()) };
+        if matches!(left, Left::Unopened) {
+            repair.unopened.push(Loss::of(damage, 0, file.bytes));
+            return Ok(());
         }
-        repair.losses.extend(blocks.into_iter().map(|(block, damage)| Loss {
-            cells_count: Some(block.cells_count),
-            rows: (block.first_row, block.last_row),
-            ..lost(damage, block.offset, block.bytes)
-        }));
-        let Some(new) = writer else { return Ok(()) };
-        let entry = if new.writer.cells_count() > 0 {
-            let bytes = new.writer.finish()?.file_bytes;
-            publish(&*self.fs, &*new.file, &new.aside, &sstable_path(&self.dir, new.id))?;
-            Some(FileEntry { id: new.id, family: file.family, bytes })
-        } else {
-            self.fs.remove(&new.aside).map_err(Error::io(IoOp::Remove, &new.aside))?;
-            None
+        let is_to_fill = fix && !matches!(left, Left::Nothing);
+        let mut new = if is_to_fill { self.begin_file(catalog, file)? } else { None };
+        let mut cells_count = 0;
+        let mut take = |cell: &CellRef<'_>| {
+            cells_count += 1;
+            // Whose cells they are the manifest says, not the damaged file.
+            new.as_mut().map_or(Ok(()), |new| new.writer.push(&CellRef { family: &new.family, ..*cell }))
         };
-        self.replace(file, entry, repair)
+        let mut losses = match left {
+            Left::Table(table) => table.salvage(&mut take)?,
+            Left::Frames(remains) => remains.salvage(&mut take)?,
+            Left::Unopened | Left::Nothing => Vec::new(),
+        };
+        if cells_count == 0 && losses.iter().all(|loss| loss.cells_count.is_none()) {
+            losses = vec![Loss::of(damage, 0, file.bytes)];
+        } else if losses.is_empty() {
+            // Not a cell is lost: what does not fit is what the file tells of them.
+            losses.push(Loss { cells_count: Some(0), ..Loss::of(damage, 0, 0) });
+        }
+        let entry = new.map(|new| self.finish_file(file, new)).transpose()?.flatten();
+        repair.losses.append(&mut losses);
+        if fix { self.replace(file, entry, repair) } else { Ok(()) }
+    }
+
+    /// What is left of a file, and what is wrong with it; `None` where nothing is.
+    fn look_at(&self, catalog: &Catalog, file: &FileEntry) -> Result<Option<(Left, Error)>> {
+        let damage = match open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache) {
+            Ok(table) => match table.verify(|_| {}) {
+                Ok(_) => return Ok(None),
+                Err(damage) if damage.is_unreadable() => return Ok(Some((Left::Table(table), damage))),
+                Err(error) => return Err(error),
+            },
+            Err(damage) => damage,
+        };
+        let is_version = matches!(damage, Error::Version { .. });
+        let left = match &damage {
+            Error::Io { op: IoOp::Open | IoOp::Len, .. } => Left::Unopened,
+            Error::Missing { .. } => Left::Nothing,
+            // A version may be damage too, where the file's end says another one.
+            error if error.is_unreadable() || is_version => match self.remains(catalog, file)? {
+                Some(remains) => Left::Frames(remains),
+                None if is_version => return Err(damage),
+                None => Left::Nothing,
+            },
+            _ => return Err(damage),
+        };
+        Ok(Some((left, damage)))
+    }
+
+    /// The frames of a file that does not open.
+    fn remains(&self, catalog: &Catalog, file: &FileEntry) -> Result<Option<Remains>> {
+        let path = sstable_path(&self.dir, file.id);
+        let opened = self.fs.open(&path).map_err(Error::io(IoOp::Open, &path))?;
+        Remains::find(opened, &path, (file.id, file.bytes), catalog.family(file.family), &self.codecs)
+    }
+
+    /// Publishes a file; `None` where it has no cell.
+    fn finish_file(&self, file: &FileEntry, new: NewFile) -> Result<Option<FileEntry>> {
+        if new.writer.cells_count() == 0 {
+            self.fs.remove(&new.aside).map_err(Error::io(IoOp::Remove, &new.aside))?;
+            return Ok(None);
+        }
+        let bytes = new.writer.finish()?.file_bytes;
+        publish(&*self.fs, &*new.file, &new.aside, &sstable_path(&self.dir, new.id))?;
+        Ok(Some(FileEntry { id: new.id, family: file.family, bytes }))
     }
 
     /// Begins a file in the place of another; `None` when no family knows it.
@@ -299,13 +344,35 @@ impl Folder {
         Ok(())
     }
 
-    fn read_whole(&self, path: &Path) -> Result<Vec<u8>> {
+    /// A segment. Where the disk does not give its bytes there are some that no record has, told with why.
+    fn read_segment(&self, path: &Path) -> Result<(Vec<u8>, Vec<Unread>)> {
         let file = self.fs.open(path).map_err(Error::io(IoOp::Open, path))?;
         let len = file.len().map_err(Error::io(IoOp::Len, path))?;
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
-        file.read_exact_at(0, &mut bytes).map_err(Error::io(IoOp::Read, path))?;
-        Ok(bytes)
+        let mut unread = Vec::new();
+        if file.read_exact_at(0, &mut bytes).is_err() {
+            for (page, place) in bytes.chunks_mut(PAGE_BYTES).zip((0..).step_by(PAGE_BYTES)) {
+                if let Err(source) = file.read_exact_at(place as u64, page) {
+                    page.fill(0xff);
+                    unread.push((place..place + page.len(), Error::io(IoOp::Read, path)(source)));
+                }
+            }
+        }
+        Ok((bytes, unread))
     }
+}
+
+/// Bytes of a segment that the disk does not give, and why.
+type Unread = (Range<usize>, Error);
+
+/// What a damaged file is read by.
+enum Left {
+    /// It opens.
+    Table(Sstable),
+    /// It does not, and has frames.
+    Frames(Remains),
+    Unopened,
+    Nothing,
 }
 
 /// A file that is being written in the place of a damaged one.
@@ -356,13 +423,16 @@ impl Catalog {
     }
 }
 
-fn lost(damage: Error, offset: u64, bytes: u64) -> Loss {
-    let file = damage.file().map(Path::to_path_buf).unwrap_or_default();
-    let offset = match &damage {
-        Error::Corrupt { offset: found, .. } if offset == 0 => *found,
-        _ => offset,
-    };
-    Loss { file, offset, bytes, cells_count: None, rows: (Bytes::new(), Bytes::new()), damage }
+impl Loss {
+    /// So many bytes of a file; by `offset` 0 they begin where the damage was noticed.
+    pub(crate) fn of(damage: Error, offset: u64, bytes: u64) -> Loss {
+        let file = damage.file().map(Path::to_path_buf).unwrap_or_default();
+        let offset = match &damage {
+            Error::Corrupt { offset: found, .. } if offset == 0 => *found,
+            _ => offset,
+        };
+        Loss { file, offset, bytes, cells_count: None, rows: (Bytes::new(), Bytes::new()), damage }
+    }
 }
 
 /// Takes the records of a segment that prove whole and read.
@@ -379,10 +449,10 @@ fn salvage_segment(bytes: &[u8], id: SegmentId, path: &Path, salvaged: &mut Salv
             Step::Record(found) => {
                 if count(&found).is_none() {
                     let (at, lost_bytes) = (offset as u64, (found.end - offset) as u64);
-                    losses.push(lost(unreadable(path, at, found.kind), at, lost_bytes));
+                    losses.push(Loss::of(unreadable(path, at, found.kind), at, lost_bytes));
                 } else if found.sequence > record::SEQUENCE_MAX {
                     let lost_bytes = (found.end - offset) as u64;
-                    losses.push(lost(too_large(path, offset, found.sequence), offset as u64, lost_bytes));
+                    losses.push(Loss::of(too_large(path, offset, found.sequence), offset as u64, lost_bytes));
                 } else if found.sequence > last {
                     // One that was salvaged before an interruption comes again.
                     let record = bytes.get(offset..found.end.min(bytes.len())).unwrap_or_default().to_vec();
@@ -406,7 +476,7 @@ fn salvage_segment(bytes: &[u8], id: SegmentId, path: &Path, salvaged: &mut Salv
             let record::Damage { what, expected, found } = damage;
             let damage = Error::Corrupt { file: path.to_path_buf(), offset: offset as u64, what, expected, found };
             let lost_bytes = next.map_or(written + 1, |(next, _)| next - offset);
-            losses.push(lost(damage, offset as u64, lost_bytes as u64));
+            losses.push(Loss::of(damage, offset as u64, lost_bytes as u64));
         }
         match next {
             Some((next, _)) => offset = next,

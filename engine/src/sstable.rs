@@ -27,6 +27,7 @@ mod input;
 mod metadata;
 mod packed;
 mod part;
+mod remains;
 mod salvage;
 mod span;
 #[cfg(test)]
@@ -56,6 +57,7 @@ pub(crate) use cursor::{ReadOptions, SstableCursor};
 pub(crate) use metadata::Metadata;
 pub(crate) use packed::Loaded;
 pub use packed::PackedBlock;
+pub(crate) use remains::Remains;
 #[cfg(test)]
 pub(crate) use span::TimeSpan;
 pub(crate) use writer::{SstableOptions, SstableWriter};

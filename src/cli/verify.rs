@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use basalt_engine::{FileKind, Folder, Loss};
+use basalt_engine::{Error, FileKind, Folder, Loss};
+use basalt_store::with_causes;
 use clap::Args;
 
 use super::backup::Shown;
@@ -39,7 +40,7 @@ impl Verify {
         let mut damaged = 0;
         for damage in files.iter().filter_map(|file| file.damage.as_ref()) {
             damaged += 1;
-            writeln!(text, "{damage}").unwrap_or_default();
+            writeln!(text, "{}", with_causes(damage)).unwrap_or_default();
         }
         let proved = files.iter().filter(|file| file.damage.is_none() && file.kind != FileKind::Unnamed);
         let (count, bytes) = proved.fold((0, 0), |(count, bytes), file| (count + 1, bytes + file.bytes));
@@ -57,10 +58,11 @@ impl Verify {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Tells what is lost of a damaged folder, and with --fix puts all that can be had in the place of what
-is damaged. The originals stay beside, with .damaged behind their names. A lost cell may have been a
-delete: what it hid is seen again. Where there is a backup, restore it rather. A damaged MANIFEST is
-told and not mended: see docs/formats/manifest.md. --fix refuses a backup: delete the file BACKUP in
-a copy of it, and mend the copy.
+is damaged or cannot be read. The originals stay beside, with .damaged behind their names. A lost
+cell may have been a delete: what it hid is seen again. Where there is a backup, restore it rather.
+A file that cannot be opened is told and left alone. A damaged MANIFEST is told and not mended: see
+docs/formats/manifest.md. --fix refuses a backup: delete the file BACKUP in a copy of it, and mend
+the copy.
 
 Examples:
   basalt verify --data-dir /var/lib/basalt
@@ -81,18 +83,27 @@ impl Repair {
     pub(super) fn run(self) -> Result<(), Failure> {
         let folder = open(&self.sources)?;
         let mut shown = Shown::new("read");
-        let done = folder.repair(self.fix, &mut |progress| shown.tell(&progress));
+        let mut done = basalt_engine::Repair::default();
+        let ended = folder.repair(self.fix, &mut done, &mut |progress| shown.tell(&progress));
         drop(shown);
-        let done = done.map_err(|cause| refused(&cause))?;
         let mut text = String::new();
         for loss in &done.losses {
             writeln!(text, "{}", told(loss, self.fix)).unwrap_or_default();
+        }
+        for kept in &done.unopened {
+            let cause = with_causes(&kept.damage);
+            writeln!(text, "{cause}: {} bytes cannot be had, and stay as they are", kept.bytes).unwrap_or_default();
         }
         for damage in &done.unmended {
             writeln!(text, "{damage}; this is not mended: restore a backup").unwrap_or_default();
         }
         for original in &done.kept_aside {
             writeln!(text, "kept {}", original.display()).unwrap_or_default();
+        }
+        if let Err(cause) = ended {
+            // What lies behind it is not known: no sum is told.
+            print(&text)?;
+            return Err(refused(&cause));
         }
         let cells: u64 = done.losses.iter().filter_map(|loss| loss.cells_count).sum();
         let bytes: u64 = done.losses.iter().map(|loss| loss.bytes).sum();
@@ -105,6 +116,10 @@ impl Repair {
         if count > 0 && !self.fix {
             return Err(Failure::new(Exit::Damage, "nothing was changed; --fix mends it with this loss"));
         }
+        if !done.unopened.is_empty() {
+            let line = format!("{} files cannot be opened and were left alone", done.unopened.len());
+            return Err(Failure::new(Exit::Damage, line));
+        }
         Ok(())
     }
 }
@@ -114,7 +129,15 @@ fn told(loss: &Loss, is_done: bool) -> String {
     let cells = loss.cells_count.map_or("an unknown number of cells".to_owned(), |cells| format!("{cells} cells"));
     let (first, last) = (loss.rows.0.escape_ascii(), loss.rows.1.escape_ascii());
     let rows = if loss.rows.1.is_empty() { String::new() } else { format!(" of rows {first} to {last}") };
-    format!("{}: {verb} {} bytes, {cells}{rows}", loss.damage, loss.bytes)
+    format!("{}: {verb} {} bytes, {cells}{rows}", place(loss), loss.bytes)
+}
+
+/// What is wrong, and where.
+fn place(loss: &Loss) -> String {
+    match &loss.damage {
+        cause @ Error::Io { .. } => format!("{}, at offset {}", with_causes(cause), loss.offset),
+        damage => damage.to_string(),
+    }
 }
 
 /// The folder that is named, locked.

@@ -204,6 +204,60 @@ fn damage_is_told_and_mended() {
     assert_eq!(code, Some(0), "{told}");
 }
 
+/// SSTables of a folder, in the order of their numbers.
+fn files(data: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path());
+    let mut tables: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "sst")).collect();
+    tables.sort();
+    tables
+}
+
+/// What was lost before is lost, whatever ends a repair.
+#[test]
+fn a_repair_that_ends_early_tells_what_it_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    filled(&data, 10);
+    let dir = ["--data-dir", text(&data)];
+    let (first, last) = (files(&data).remove(0), files(&data).pop().unwrap());
+    flip(&first, 50);
+    // Of a later version, as far as anything tells.
+    let len = std::fs::read(&last).unwrap().len();
+    for at in [8, len - 1] {
+        flip(&last, at);
+    }
+    let (code, told) = basalt(&["repair", "--fix", dir[0], dir[1]]);
+    assert_eq!(code, Some(5), "{told}");
+    let lost = told.find(&format!("{} is damaged at offset 24", text(&first)));
+    let kept = told.find(&format!("kept {}.damaged", text(&first)));
+    let ended = told.find(&format!("{} has format version", text(&last)));
+    assert!(lost.is_some() && lost < kept && kept < ended && !told.contains("places"), "{told}");
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    filled(&data, 10);
+    let dir = ["--data-dir", text(&data)];
+    let (first, last) = (files(&data).remove(0), files(&data).pop().unwrap());
+    flip(&last, 50);
+    std::fs::remove_file(&first).unwrap();
+    std::os::unix::fs::symlink(&first, &first).unwrap();
+    let (code, told) = basalt(&["repair", "--fix", dir[0], dir[1]]);
+    assert_eq!(code, Some(5), "{told}");
+    for part in [
+        format!("cannot open {}: Too many levels of symbolic links", text(&first)),
+        format!("kept {}.damaged", text(&last)),
+        "1 files cannot be opened and were left alone".to_owned(),
+    ] {
+        assert!(told.contains(&part), "{told}");
+    }
+    assert!(first.is_symlink());
+    let (code, told) = basalt(&["verify", dir[0], dir[1]]);
+    assert!(code == Some(5) && told.contains("1 files are damaged"), "{told}");
+}
+
 /// What takes the data folder would take the backup too.
 #[test]
 fn a_backup_into_the_data_folder_is_refused() {

@@ -1,6 +1,7 @@
 //! Damage of a closed folder: found by file and offset, mended with exactly the loss that was told, whatever crashes.
 
 mod filters;
+mod unread;
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +34,12 @@ fn damage(fs: &SimFs) -> Vec<String> {
 }
 
 fn repair(fs: &SimFs, fix: bool) -> Repair {
-    folder(fs).repair(fix, &mut |_| {}).unwrap()
+    repair_of(&folder(fs), fix).unwrap()
+}
+
+fn repair_of(folder: &Folder, fix: bool) -> Result<Repair> {
+    let mut done = Repair::default();
+    folder.repair(fix, &mut done, &mut |_| {}).map(|()| done)
 }
 
 /// Ended without a flush, so that the log holds what was written last.
@@ -253,28 +259,59 @@ fn a_damaged_file_of_a_snapshot_alone_is_mended() {
 }
 
 #[test]
-fn a_file_that_is_gone_or_has_no_index_is_told_whole() {
-    for damage_it in [
-        |fs: &SimFs, path: &Path| fs.remove(path).unwrap(),
-        |fs: &SimFs, path: &Path| {
-            let len = fs.open(path).unwrap().len().unwrap();
-            fs.flip_bit(path, len - 10, 1).unwrap();
-        },
-    ] {
-        let fs = store();
-        let damaged = file_of(&fs, FileKind::Sstable);
-        damage_it(&fs, &Path::new(DIR).join(&damaged.name));
-        let told = Engine::open(engine_options(&fs)).unwrap_err().to_string();
-        let is_gone = fs.open(&Path::new(DIR).join(&damaged.name)).is_err();
-        let missing = format!("/d/{} is missing: it had {} bytes", damaged.name, damaged.bytes);
-        assert_eq!((told == missing, damage(&fs) == [missing]), (is_gone, is_gone), "{told}");
-        let fixed = repair(&fs, true);
-        assert_eq!((fixed.losses.len(), fixed.losses[0].bytes), (1, damaged.bytes));
-        assert_eq!(fixed.losses[0].file, Path::new(DIR).join(&damaged.name));
-        assert!(damage(&fs).is_empty());
-        let cells: usize = rows(&fs).iter().map(|(_, cells)| cells.len()).sum();
-        assert_eq!(cells as u64, 2 * 410 - damaged.cells_count);
+fn a_file_that_is_gone_is_told_whole() {
+    let fs = store();
+    let damaged = file_of(&fs, FileKind::Sstable);
+    fs.remove(&Path::new(DIR).join(&damaged.name)).unwrap();
+    let told = Engine::open(engine_options(&fs)).unwrap_err().to_string();
+    let missing = format!("/d/{} is missing: it had {} bytes", damaged.name, damaged.bytes);
+    assert!(told == missing && damage(&fs) == [missing], "{told}");
+    told_whole(&fs, &damaged);
+}
+
+/// Nothing tells then how its blocks are laid out.
+#[test]
+fn a_file_without_header_and_footer_is_told_whole() {
+    let fs = store();
+    let damaged = file_of(&fs, FileKind::Sstable);
+    for at in [5, damaged.bytes - 10] {
+        fs.flip_bit(&Path::new(DIR).join(&damaged.name), at, 1).unwrap();
     }
+    assert!(Engine::open(engine_options(&fs)).is_err());
+    told_whole(&fs, &damaged);
+}
+
+fn told_whole(fs: &SimFs, damaged: &AuditedFile) {
+    let fixed = repair(fs, true);
+    assert_eq!((fixed.losses.len(), fixed.losses[0].bytes), (1, damaged.bytes));
+    assert_eq!(fixed.losses[0].file, Path::new(DIR).join(&damaged.name));
+    assert!(damage(fs).is_empty());
+    let cells: usize = rows(fs).iter().map(|(_, cells)| cells.len()).sum();
+    assert_eq!(cells as u64, 2 * 410 - damaged.cells_count);
+}
+
+/// Each block proves by itself. A version that is none is damage, where the file's end says another one.
+#[test]
+fn a_file_whose_ends_are_damaged_loses_no_block_that_is_whole() {
+    let fs = store();
+    let file = file_of(&fs, FileKind::Sstable);
+    for at in [0, 8, 22, file.bytes - 1, file.bytes - 30, file.bytes - 60] {
+        let fs = fs.snapshot();
+        fs.flip_bit(&Path::new(DIR).join(&file.name), at, 1).unwrap();
+        assert!(Engine::open(engine_options(&fs)).is_err(), "byte {at}");
+        let fixed = repair(&fs, true);
+        let lost: Vec<_> = fixed.losses.iter().map(|loss| (loss.bytes, loss.cells_count)).collect();
+        assert_eq!((lost, fixed.kept_aside.len()), (vec![(0, Some(0))], 1), "byte {at}");
+        assert!(damage(&fs).is_empty());
+        assert_eq!(rows(&fs), all(), "byte {at}");
+    }
+    let block = flip_in_block(&fs, &file, 2);
+    fs.flip_bit(&Path::new(DIR).join(&file.name), file.bytes - 1, 1).unwrap();
+    let fixed = repair(&fs, true);
+    assert_eq!((fixed.losses.len(), fixed.losses[0].offset, fixed.losses[0].bytes), (1, block.offset, block.bytes));
+    assert_eq!(fixed.losses[0].cells_count, Some(block.cells_count), "the metadata is whole");
+    let cells: usize = rows(&fs).iter().map(|(_, cells)| cells.len()).sum();
+    assert_eq!(cells as u64, 2 * 410 - block.cells_count);
 }
 
 /// A bit in the middle of the log: it is refused at the start; one record is lost, those behind it are not.
@@ -387,7 +424,7 @@ fn mended_after_every_crash(whole: &SimFs, check: impl Fn(&SimFs)) {
         let fs = whole.snapshot();
         fs.set_fault(Some(Fault { after_calls, kind: FaultKind::Crash, span: FaultSpan::FromThenOn }));
         let opened = Folder::open(engine_options(&fs));
-        let done = opened.and_then(|folder| folder.repair(true, &mut |_| {})).is_ok();
+        let done = opened.and_then(|folder| repair_of(&folder, true)).is_ok();
         println!("step {after_calls}");
         check(&fs.power_loss(LossMode::Hostile));
         if done {
@@ -445,11 +482,11 @@ fn a_backup_is_told_of_and_not_mended() {
     let damaged = file_of(&fs, FileKind::Sstable);
     fs.flip_bit(&backup.join(damaged.name), 40, 2).unwrap();
     let opened = Folder::open(EngineOptions { dir: backup.into(), ..engine_options(&fs) }).unwrap();
-    assert_eq!(opened.repair(false, &mut |_| {}).unwrap().losses.len(), 1);
+    assert_eq!(repair_of(&opened, false).unwrap().losses.len(), 1);
     let before = fs.list(backup).unwrap();
-    assert!(matches!(opened.repair(true, &mut |_| {}), Err(Error::IsBackup { .. })));
+    assert!(matches!(repair_of(&opened, true), Err(Error::IsBackup { .. })));
     assert_eq!(fs.list(backup).unwrap(), before);
     fs.remove(&backup.join("BACKUP")).unwrap();
-    assert_eq!(opened.repair(true, &mut |_| {}).unwrap().losses.len(), 1);
+    assert_eq!(repair_of(&opened, true).unwrap().losses.len(), 1);
     assert!(opened.audit(true, &mut |_| {}).unwrap().iter().all(|file| file.damage.is_none()));
 }

@@ -253,6 +253,17 @@ impl SimFs {
         let id = disk.lookup(path)?;
         disk.inode(id)?.flip_bit(offset, bit)
     }
+
+    /// Has every read of these bytes of a file fail for good, as of a failing drive's sectors.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn make_unreadable(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
+        let mut disk = self.disk();
+        let id = disk.lookup(path)?;
+        disk.inode(id)?.unreadable.push(range);
+        Ok(())
+    }
 }
 
 impl Disk {
@@ -390,7 +401,11 @@ impl File for SimFile {
         }
         let mut disk = self.fs.disk();
         disk.alive()?;
-        Ok(disk.inode(self.inode)?.read(offset, buf))
+        let (inode, end) = (disk.inode(self.inode)?, offset + buf.len() as u64);
+        if inode.unreadable.iter().any(|range| offset < range.end && range.start < end) {
+            return Err(eio());
+        }
+        Ok(inode.read(offset, buf))
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {

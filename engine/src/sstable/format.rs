@@ -22,11 +22,13 @@ pub(super) enum Layout {
 }
 
 impl Layout {
+    /// All that are read.
+    pub(super) const ALL: [Layout; 2] = [Layout::V1, Layout::V2];
     /// The newest.
     pub(super) const NEWEST: Layout = Layout::V2;
 
     fn of_version(version: u32) -> Option<Layout> {
-        [Layout::V1, Layout::V2].into_iter().find(|layout| *layout as u32 == version)
+        Layout::ALL.into_iter().find(|layout| *layout as u32 == version)
     }
 }
 
@@ -77,6 +79,10 @@ pub(super) enum SectionKind {
     Bloom = 3,
     /// Counts and ranges of the whole file.
     Metadata = 4,
+}
+
+impl SectionKind {
+    const ALL: [SectionKind; 4] = [SectionKind::Data, SectionKind::Index, SectionKind::Bloom, SectionKind::Metadata];
 }
 
 /// Where bytes lie: what every checksum binds them to and every damage report names.
@@ -199,6 +205,15 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
+    /// What the head of a frame says that it holds, and how long it is; `None` for what is no head. Nothing is proved by it.
+    pub(super) fn measure(head: &[u8; FRAME_HEAD_BYTES]) -> Option<(SectionKind, usize)> {
+        let [_, _, _, _, kind, _, 0, 0, ..] = head else { return None };
+        let kind = SectionKind::ALL.into_iter().find(|known| *known as u8 == *kind)?;
+        let lengths = [FRAME_STORED_BYTES, FRAME_RAW_BYTES].map(|at| u32_at(head, at) as usize);
+        let [stored_bytes, _] = lengths;
+        lengths.iter().all(|length| *length <= SECTION_BYTES_MAX).then_some((kind, FRAME_HEAD_BYTES + stored_bytes))
+    }
+
     /// Checks `bytes`, which must be one whole frame at `place`: checksum first, then every field.
     pub(super) fn open(place: &Place<'_>, kind: SectionKind, bytes: &'a [u8]) -> Result<Self> {
         let (Some(head), Some(payload)) = (bytes.first_chunk::<FRAME_HEAD_BYTES>(), bytes.get(FRAME_HEAD_BYTES..))

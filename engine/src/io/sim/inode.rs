@@ -1,6 +1,7 @@
 //! A simulated file: what was synced, what was done since, what reads see.
 
 use std::io;
+use std::ops::Range;
 
 /// A change of a file's bytes or length.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub(super) struct Inode {
     bytes: Vec<u8>,
     synced: Vec<u8>,
     edits: Vec<FileEdit>,
+    /// What the disk does not give any more.
+    pub(super) unreadable: Vec<Range<u64>>,
 }
 
 impl FileEdit {
@@ -45,7 +48,7 @@ pub(super) fn index(offset: u64) -> usize {
 impl Inode {
     /// A file that holds `bytes`, all synced.
     pub(super) fn with_bytes(bytes: Vec<u8>) -> Inode {
-        Inode { synced: bytes.clone(), bytes, edits: Vec::new() }
+        Inode { synced: bytes.clone(), bytes, edits: Vec::new(), unreadable: Vec::new() }
     }
 
     pub(super) fn synced(&self) -> &[u8] {

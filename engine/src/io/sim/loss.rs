@@ -16,7 +16,12 @@ pub(super) fn survivor(disk: &mut Disk, mode: LossMode) -> Disk {
         edit.apply(&mut names);
     }
     let rng = &mut disk.rng;
-    let inodes = disk.inodes.iter().map(|inode| Inode::with_bytes(surviving_bytes(inode, mode, rng))).collect();
+    let inodes = disk.inodes.iter().map(|inode| {
+        let mut survivor = Inode::with_bytes(surviving_bytes(inode, mode, rng));
+        survivor.unreadable.clone_from(&inode.unreadable);
+        survivor
+    });
+    let inodes = inodes.collect();
     fresh(disk, names, inodes)
 }
 

@@ -1,9 +1,11 @@
 //! A wrong byte is never a wrong cell: bit flips, cuts, moved blocks, other versions, files under a wrong name.
 
-use basalt_store::{BloomFilter, Compression};
+use basalt_store::{BloomFilter, Compression, FamilyDescriptor};
 
 use super::super::block::{BlockCursor, Next};
+use super::super::remains::Remains;
 use super::*;
+use crate::repair::Loss;
 
 /// A file of several blocks in about 3 kB; every section is there.
 fn small_file() -> (Vec<OwnedCell>, Vec<u8>) {
@@ -72,6 +74,75 @@ fn a_file_cut_at_any_byte_is_refused() {
     }
     let longer = [&bytes[..], &[0]].concat();
     assert_corrupt(open(&longer), "a byte more");
+}
+
+/// What can be had of a file of so many bytes that does not open; `None` where nothing tells its layout.
+fn remains(bytes: &[u8], file_bytes: u64) -> Option<(Vec<OwnedCell>, Vec<Loss>)> {
+    let (file, family) = (Arc::new(MemoryFile::of(bytes)), FamilyDescriptor::new(FAMILY));
+    let found =
+        Remains::find(file, Path::new(PATH), (ID, file_bytes), Some(&family), &BlockCodecs::default()).unwrap()?;
+    let mut taken = Vec::new();
+    let lost = found.salvage(&mut |cell| {
+        taken.push(OwnedCell::of(cell));
+        Ok(())
+    });
+    Some((taken, lost.unwrap()))
+}
+
+/// The data blocks of a file, each with the range of its cells.
+fn blocks_of(bytes: &[u8]) -> Vec<(Range<u64>, Range<usize>)> {
+    let (table, mut cells) = (open(bytes).unwrap(), 0);
+    let figures = table.block_figures().into_iter();
+    let range = |block: crate::BlockFigures| {
+        let start = cells;
+        cells += usize::try_from(block.cells_count).unwrap();
+        (block.offset..block.offset + block.bytes, start..cells)
+    };
+    figures.map(range).collect()
+}
+
+/// By its frames alone, and also where the index is damaged beside.
+#[test]
+fn of_a_file_that_does_not_open_no_block_that_is_whole_is_lost() {
+    let (cells, bytes) = small_file();
+    let (file_bytes, blocks) = (bytes.len() as u64, blocks_of(&bytes));
+    let index_at = usize::try_from(blocks.last().unwrap().0.end).unwrap();
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        for index_too in [false, true] {
+            if index_too {
+                damaged[index_at + 3 * usize::from(bit % 5 != 0)] ^= 2;
+            }
+            let (taken, lost) = remains(&damaged, file_bytes).unwrap();
+            let hit = blocks.iter().find(|(place, _)| place.contains(&(bit as u64 / 8)));
+            let (place, gone) = hit.cloned().unwrap_or((0..0, 0..0));
+            assert_eq!(taken, [&cells[..gone.start], &cells[gone.end..]].concat(), "bit {bit}");
+            let told: Vec<_> = lost.iter().map(|loss| (loss.offset, loss.bytes, loss.cells_count)).collect();
+            let expected = hit.map(|_| (place.start, place.end - place.start, Some(gone.len() as u64)));
+            assert_eq!(told, expected.into_iter().collect::<Vec<_>>(), "bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn of_a_file_that_is_cut_no_block_that_is_whole_is_lost() {
+    let (cells, bytes) = small_file();
+    let (file_bytes, blocks) = (bytes.len() as u64, blocks_of(&bytes));
+    let index_bytes = open(&bytes).unwrap().footer.bloom_offset;
+    for length in 0..bytes.len() {
+        let Some((taken, lost)) = remains(&bytes[..length], file_bytes) else {
+            assert!(length < HEADER_BYTES, "cut at {length}");
+            continue;
+        };
+        let whole = blocks.iter().take_while(|(place, _)| place.end <= length as u64).last();
+        let (end, count) = whole.map_or((HEADER_BYTES as u64, 0), |(place, cells)| (place.end, cells.end));
+        assert_eq!(taken, cells[..count], "cut at {length}");
+        let told: u64 = lost.iter().map(|loss| loss.bytes).sum();
+        let expected = if length as u64 >= index_bytes { 0 } else { file_bytes - FOOTER_BYTES as u64 - end };
+        assert_eq!(told, expected, "cut at {length}: {lost:?}");
+        assert!(lost.iter().all(|loss| loss.cells_count.is_none()), "cut at {length}");
+    }
 }
 
 /// An intact block at another offset, or of another file, has a checksum that does not fit.
@@ -159,7 +230,7 @@ fn a_block_whose_cells_are_not_in_order_costs_itself_and_no_more() {
             taken.push(OwnedCell::of(cell));
             Ok(())
         });
-        let lost: Vec<_> = lost.unwrap().into_iter().map(|(block, error)| (block.offset, error.to_string())).collect();
+        let lost: Vec<_> = lost.unwrap().into_iter().map(|loss| (loss.offset, loss.damage.to_string())).collect();
         assert_eq!(lost.len(), 1, "{what}: {lost:?}");
         assert!(lost[0].0 == table.index.entry(block).offset && lost[0].1.contains(what), "{lost:?}, {damage}");
         assert_eq!(taken, [&cells[..start], &cells[start + counts[block]..]].concat(), "{what}");

@@ -1,0 +1,111 @@
+//! What a disk does not give: told and mended as what does not fit, and nothing ends at it.
+
+use super::*;
+
+fn cells(rows: &[Row]) -> u64 {
+    rows.iter().map(|(_, cells)| cells.len() as u64).sum()
+}
+
+#[test]
+fn a_block_that_the_disk_does_not_give_costs_its_cells_and_no_more() {
+    let fs = store();
+    let file = file_of(&fs, FileKind::Sstable);
+    let path = Path::new(DIR).join(&file.name);
+    let block = open_table(&fs, &file).block_figures()[2].clone();
+    fs.make_unreadable(&path, block.offset + 100..block.offset + 612).unwrap();
+    assert_eq!(damage(&fs), [format!("cannot read {}", path.display())]);
+    let dry = repair(&fs, false);
+    let told = |done: &Repair| {
+        let lost = done.losses.iter();
+        lost.map(|loss| (loss.file.clone(), loss.offset, loss.bytes, loss.cells_count)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&dry), [(path, block.offset, block.bytes, Some(block.cells_count))]);
+    assert!(matches!(dry.losses[0].damage, Error::Io { .. }));
+    let fixed = repair(&fs, true);
+    assert_eq!((told(&fixed), fixed.kept_aside.len()), (told(&dry), 1));
+    assert!(damage(&fs).is_empty());
+    assert_eq!(cells(&rows(&fs)), 2 * 410 - block.cells_count);
+}
+
+/// Behind the blocks there is nothing that they do not tell.
+#[test]
+fn an_end_that_the_disk_does_not_give_costs_no_cell() {
+    let fs = store();
+    let file = file_of(&fs, FileKind::Sstable);
+    let end = open_table(&fs, &file).block_figures().last().map(|block| block.offset + block.bytes).unwrap();
+    // Index and more, with and without what the file tells of itself.
+    for (unread, lost) in [(end + 8..file.bytes - 48, (0, Some(0))), (end..file.bytes, (file.bytes - 48 - end, None))] {
+        let fs = fs.snapshot();
+        fs.make_unreadable(&Path::new(DIR).join(&file.name), unread).unwrap();
+        assert!(Engine::open(engine_options(&fs)).is_err());
+        let fixed = repair(&fs, true);
+        assert_eq!((fixed.losses[0].bytes, fixed.losses[0].cells_count), lost, "{fixed:?}");
+        assert_eq!(fixed.losses.len(), 1);
+        assert!(damage(&fs).is_empty());
+        assert_eq!(rows(&fs), all());
+    }
+}
+
+#[test]
+fn a_place_of_the_log_that_the_disk_does_not_give_costs_its_records() {
+    let fs = store();
+    let (path, _, at) = logged(&fs);
+    let at = at as u64;
+    fs.make_unreadable(&path, at..at + 1).unwrap();
+    assert_eq!(damage(&fs), [format!("cannot read {}", path.display())]);
+    let dry = repair(&fs, false);
+    let covers = |loss: &crate::Loss| loss.offset <= at && at < loss.offset + loss.bytes;
+    let lost: Vec<_> = dry.losses.iter().filter(|loss| covers(loss)).collect();
+    assert!(lost.len() == 1 && matches!(lost[0].damage, Error::Io { .. }), "{dry:?}");
+    assert_eq!(repair(&fs, true).losses.len(), dry.losses.len());
+    assert!(damage(&fs).is_empty());
+    let found = rows(&fs);
+    assert!((400..410).contains(&found.len()) && found.iter().all(|row| all().contains(row)), "{}", found.len());
+}
+
+/// Why is not known, so it stays where it is; what comes behind it is mended.
+#[test]
+fn a_file_that_cannot_be_opened_is_told_and_kept() {
+    let fs = store();
+    let files: Vec<_> = audit(&fs).into_iter().filter(|file| file.kind == FileKind::Sstable).collect();
+    let (second, last) = (&files[1], &files[files.len() - 1]);
+    flip_in_block(&fs, last, 0);
+    let mut done = Repair::default();
+    let mut is_first = true;
+    let fault = Fault { after_calls: 0, kind: FaultKind::Emfile, span: FaultSpan::Once };
+    let ended = folder(&fs).repair(true, &mut done, &mut |_| {
+        if std::mem::take(&mut is_first) {
+            fs.set_fault(Some(fault));
+        }
+    });
+    ended.unwrap();
+    let told: Vec<_> = done.unopened.iter().map(|file| (file.file.clone(), file.bytes)).collect();
+    assert_eq!(told, [(Path::new(DIR).join(&second.name), second.bytes)]);
+    assert_eq!((done.losses.len(), &done.losses[0].file), (1, &Path::new(DIR).join(&last.name)));
+    assert!(damage(&fs).is_empty());
+    assert!(audit(&fs).iter().any(|file| file.name == second.name && file.kind == FileKind::Sstable));
+}
+
+#[test]
+fn what_was_done_before_an_error_is_told() {
+    let fs = store();
+    let files: Vec<_> = audit(&fs).into_iter().filter(|file| file.kind == FileKind::Sstable).collect();
+    let (first, last) = (&files[0], &files[files.len() - 1]);
+    for file in [first, last] {
+        flip_in_block(&fs, file, 0);
+    }
+    let mut done = Repair::default();
+    let mut is_first = true;
+    let fault = Fault { after_calls: 0, kind: FaultKind::Enospc, span: FaultSpan::FromThenOn };
+    let ended = folder(&fs).repair(true, &mut done, &mut |_| {
+        if std::mem::take(&mut is_first) {
+            fs.set_fault(Some(fault));
+        }
+    });
+    assert!(ended.is_err_and(|error| error.is_disk_full()));
+    assert_eq!((done.losses.len(), done.kept_aside.len()), (1, 1), "{done:?}");
+    assert_eq!(done.losses[0].file, Path::new(DIR).join(&first.name));
+    fs.set_fault(None);
+    assert_eq!(repair(&fs, true).losses.len(), 1, "the other one");
+    assert!(damage(&fs).is_empty());
+}

@@ -1,0 +1,211 @@
+//! What can be had of a file that does not open: its blocks, found by their frames.
+//!
+//! Each frame proves by itself, as its checksum binds file and offset. Where one does not, the next that does is looked for byte by byte.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use basalt_store::{CellRef, FamilyDescriptor};
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::io::{File, IoOp};
+use crate::repair::Loss;
+
+use super::block::Block;
+use super::codec;
+use super::format::{self, FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Layout, Place, SectionKind};
+use super::salvage::{prove_cells, walk_cells};
+use super::writer::LastCell;
+use super::{BlockCodec, BlockCodecs, FileId, Metadata, find_codec, layout_damage, read_array, read_vec};
+
+/// Frames are looked for in pieces of so many bytes: of a piece that the disk does not give none is found.
+const PIECE_BYTES: u64 = 4096;
+
+/// A damaged file.
+#[derive(Debug)]
+pub(crate) struct Remains {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    file_id: FileId,
+    layout: Layout,
+    codec: Option<Arc<dyn BlockCodec>>,
+    family: Bytes,
+    /// Of the data blocks that prove, in file order: where they begin, and how long they are.
+    blocks: Vec<(u64, usize)>,
+    /// What does not prove of the place where blocks lie.
+    gaps: Vec<Loss>,
+    /// What the file told of itself, where that proves.
+    metadata: Option<Metadata>,
+}
+
+/// The frames of a file that prove.
+#[derive(Debug, Default)]
+struct Frames {
+    found: Vec<(SectionKind, u64, usize)>,
+    /// From where to where none does, and why.
+    gaps: Vec<(u64, u64, Error)>,
+}
+
+impl Remains {
+    /// Looks for the frames of a file that had `file_bytes`, of a family if one is known; `None` where neither header nor footer tells how
+    /// its blocks are laid out.
+    ///
+    /// Cost: the whole file is read.
+    ///
+    /// # Errors
+    /// `UnknownCodec`; the file has no length.
+    pub(crate) fn find(
+        file: Arc<dyn File>,
+        path: &Path,
+        (file_id, file_bytes): (FileId, u64),
+        family: Option<&FamilyDescriptor>,
+        codecs: &BlockCodecs,
+    ) -> Result<Option<Remains>> {
+        let start = Place { path, file_id, offset: 0 };
+        let Some(footer_at) = file_bytes.checked_sub(FOOTER_BYTES as u64) else { return Ok(None) };
+        let footer = read_footer(&*file, &start.at(footer_at));
+        let header = read_array(&*file, &start).and_then(|header| format::check_header(&start, &header));
+        let Some(layout) = header.ok().or(footer.map(|(layout, _)| layout)) else { return Ok(None) };
+        let len = file.len().map_err(Error::io(IoOp::Len, path))?;
+        let Frames { found, mut gaps } = Frames::find(&*file, &start, footer_at.min(len));
+        if len < footer_at {
+            gaps.push((len, footer_at, start.corrupt("file length", file_bytes, len)));
+        }
+        // Where neither proves, nothing tells where blocks end.
+        let behind = || found.iter().find(|(kind, ..)| *kind != SectionKind::Data).map(|(_, offset, _)| *offset);
+        let blocks_end = footer.map(|(_, footer)| footer.index_offset).or_else(behind).unwrap_or(footer_at);
+        let gaps = gaps
+            .into_iter()
+            .filter(|(from, ..)| *from < blocks_end)
+            .map(|(from, to, damage)| Loss::of(damage, from, to.min(blocks_end) - from));
+        let blocks = found.iter().filter(|(kind, offset, _)| *kind == SectionKind::Data && *offset < blocks_end);
+        let metadata = found.iter().find(|(kind, ..)| *kind == SectionKind::Metadata);
+        let metadata = metadata.and_then(|(_, offset, length)| read_metadata(&*file, &start.at(*offset), *length));
+        let codec = match (&metadata, family) {
+            (Some(metadata), _) => find_codec(path, metadata, codecs)?,
+            (None, family) => family.and_then(|family| codecs.find(&family.block_encoding)).map(Arc::clone),
+        };
+        let family = family.map(|family| family.name.clone()).unwrap_or_default();
+        let (blocks, gaps) = (blocks.map(|(_, offset, length)| (*offset, *length)).collect(), gaps.collect());
+        let path = path.to_path_buf();
+        Ok(Some(Remains { file, path, file_id, layout, codec, family, blocks, gaps, metadata }))
+    }
+
+    /// Hands over every cell of the blocks that prove whole, in cell order, as [`Sstable::salvage`](super::Sstable::salvage) does; answers
+    /// what is lost.
+    ///
+    /// Cost: the whole file is read, and decoded twice.
+    ///
+    /// # Errors
+    /// What `take` answers.
+    pub(crate) fn salvage(mut self, take: &mut dyn FnMut(&CellRef<'_>) -> Result<()>) -> Result<Vec<Loss>> {
+        let mut lost = std::mem::take(&mut self.gaps);
+        let (mut last, mut cells_count) = (LastCell::default(), 0);
+        for (offset, length) in &self.blocks {
+            let place = self.place(*offset);
+            match self.prove(&place, *length, &last) {
+                Ok((block, its_last)) => {
+                    cells_count += u64::from(block.cells_count());
+                    walk_cells(&place, block, &self.family, take)?;
+                    last = its_last;
+                }
+                Err(damage) => lost.push(Loss::of(damage, *offset, *length as u64)),
+            }
+        }
+        lost.sort_by_key(|loss| loss.offset);
+        if let Some(metadata) = &self.metadata {
+            match (metadata.cells_count.checked_sub(cells_count), &mut lost[..]) {
+                // What does not prove held no cell: the index.
+                (Some(0), _) => lost.clear(),
+                (missing, [one]) => one.cells_count = missing,
+                _ => {}
+            }
+        }
+        Ok(lost)
+    }
+
+    fn prove(&self, place: &Place<'_>, length: usize, last: &LastCell) -> Result<(Block, LastCell)> {
+        let bytes = Bytes::from(read_vec(&*self.file, place, length)?);
+        let frame = Frame::open(place, SectionKind::Data, &bytes)?;
+        let image = codec::decode_shared(place, &frame, &bytes, self.codec.as_deref())?;
+        let block = Block::parse(image, self.layout).map_err(|malformed| layout_damage(place, malformed))?;
+        let last = prove_cells(place, &block, (&self.family, last), None)?;
+        Ok((block, last))
+    }
+
+    fn place(&self, offset: u64) -> Place<'_> {
+        Place { path: &self.path, file_id: self.file_id, offset }
+    }
+}
+
+impl Frames {
+    /// Those between header and `end`.
+    fn find(file: &dyn File, start: &Place<'_>, end: u64) -> Frames {
+        let mut frames = Frames::default();
+        let mut offset = HEADER_BYTES as u64;
+        while offset < end {
+            let place = start.at(offset);
+            let next = match prove_frame(file, &place, end) {
+                Ok((kind, length)) => {
+                    frames.found.push((kind, offset, length));
+                    offset + length as u64
+                }
+                Err(damage) => {
+                    let next = next_frame(file, &start.at(offset + 1), end);
+                    frames.gaps.push((offset, next, damage));
+                    next
+                }
+            };
+            assert!(next > offset, "BUG: a frame without a byte");
+            offset = next;
+        }
+        frames
+    }
+}
+
+/// What a frame that proves holds, and its length.
+fn prove_frame(file: &dyn File, place: &Place<'_>, end: u64) -> Result<(SectionKind, usize)> {
+    let room = end - place.offset;
+    let head = read_array::<FRAME_HEAD_BYTES>(file, place)?;
+    let (kind, length) = Frame::measure(&head).ok_or_else(|| place.corrupt("section head", 1, 0))?;
+    if length as u64 > room {
+        return Err(place.corrupt("section length", room, length as u64));
+    }
+    Frame::open(place, kind, &read_vec(file, place, length)?)?;
+    Ok((kind, length))
+}
+
+/// The first place from `from` on where a frame proves, else `end`.
+fn next_frame(file: &dyn File, from: &Place<'_>, end: u64) -> u64 {
+    let (mut read_to, mut window) = (from.offset, Vec::new());
+    while read_to < end {
+        let length = (PIECE_BYTES - read_to % PIECE_BYTES).min(end - read_to);
+        match read_vec(file, &from.at(read_to), usize::try_from(length).unwrap_or_default()) {
+            Ok(piece) => window.extend_from_slice(&piece),
+            Err(_) => window.clear(),
+        }
+        read_to += length;
+        let window_at = read_to - window.len() as u64;
+        let heads = window.array_windows::<FRAME_HEAD_BYTES>().zip(window_at..);
+        let mut likely = heads.filter(|(head, _)| Frame::measure(head).is_some()).map(|(_, offset)| offset);
+        if let Some(found) = likely.find(|offset| prove_frame(file, &from.at(*offset), end).is_ok()) {
+            return found;
+        }
+        // A head may begin in one piece and end in the next.
+        window.drain(..window.len().saturating_sub(FRAME_HEAD_BYTES - 1));
+    }
+    end
+}
+
+/// A footer that proves, with the layout that it tells.
+fn read_footer(file: &dyn File, place: &Place<'_>) -> Option<(Layout, Footer)> {
+    let bytes = read_array(file, place).ok()?;
+    Layout::ALL.into_iter().find_map(|layout| Some((layout, Footer::decode(place, &bytes, layout).ok()?)))
+}
+
+fn read_metadata(file: &dyn File, place: &Place<'_>, length: usize) -> Option<Metadata> {
+    let bytes = read_vec(file, place, length).ok()?;
+    let frame = Frame::open(place, SectionKind::Metadata, &bytes).ok()?;
+    Metadata::decode(&codec::decode(place, &frame, None).ok()?).ok()
+}
