@@ -173,6 +173,13 @@ pub enum Error {
         scans_max: usize,
     },
 
+    /// A table was dropped, emptied or restored while it was read.
+    #[error("table '{table}' was dropped, emptied or restored while it was read: ask again")]
+    TableReplaced {
+        /// The table.
+        table: Box<str>,
+    },
+
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
@@ -259,7 +266,9 @@ impl Error {
             Error::WorkerDied { .. } => ErrorKind::Bug,
             Error::Store(error) => error.kind(),
             error @ Error::Io { .. } if error.is_disk_full() => ErrorKind::ReadOnly,
-            Error::Io { .. } | Error::NoThread { .. } | Error::Closed => ErrorKind::Unavailable,
+            Error::Io { .. } | Error::NoThread { .. } | Error::TableReplaced { .. } | Error::Closed => {
+                ErrorKind::Unavailable
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use basalt_store::{FamilyDescriptor, TableDescriptor, TableState};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::{FamilyId, TableId};
 use crate::region::Region;
 
@@ -136,11 +136,11 @@ impl Table {
     /// Whether what was read of a region's view is all that it had: views are emptied once their table is dropped.
     ///
     /// # Errors
-    /// `UnknownTable`: it was dropped, emptied or restored meanwhile.
+    /// `TableReplaced`: it was dropped, emptied or restored meanwhile.
     pub(crate) fn check_there(&self) -> Result<()> {
         if self.dropped.load(Ordering::Relaxed) {
             let table = self.shape().descriptor.name.to_string().into();
-            return Err(basalt_store::Error::UnknownTable { table }.into());
+            return Err(Error::TableReplaced { table });
         }
         Ok(())
     }
