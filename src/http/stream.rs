@@ -37,6 +37,8 @@ enum Piece {
 #[derive(Debug)]
 pub(crate) struct Pieces {
     sender: mpsc::Sender<Piece>,
+    /// Bytes of the longest piece so far: it may be what the next one waits for.
+    longest: u64,
     patience: Duration,
     seats: Arc<Seats>,
 }
@@ -52,7 +54,10 @@ pub(crate) struct Chunks {
 /// Both sides; `patience` is how long one piece may wait to be read while nobody waits for one of the seats.
 pub(crate) fn channel(patience: Duration, seats: &Arc<Seats>, cancel: CancelOnDrop) -> (Pieces, Chunks) {
     let (sender, receiver) = mpsc::channel(PIECES_MAX);
-    (Pieces { sender, patience, seats: Arc::clone(seats) }, Chunks { receiver, ended: false, _cancel: cancel })
+    (
+        Pieces { sender, longest: 0, patience, seats: Arc::clone(seats) },
+        Chunks { receiver, ended: false, _cancel: cancel },
+    )
 }
 
 impl Pieces {
@@ -70,9 +75,11 @@ impl Pieces {
         handle.block_on(self.put_within(piece))
     }
 
-    async fn put_within(&self, piece: Piece) -> bool {
-        let bytes = if let Piece::Data(bytes) = &piece { bytes.len() as u64 } else { 0 };
-        let slowest = Duration::from_millis(bytes * 1000 / CONTESTED_BYTES_PER_SECOND_MIN);
+    async fn put_within(&mut self, piece: Piece) -> bool {
+        if let Piece::Data(bytes) = &piece {
+            self.longest = self.longest.max(bytes.len() as u64);
+        }
+        let slowest = Duration::from_millis(self.longest * 1000 / CONTESTED_BYTES_PER_SECOND_MIN);
         let contested = CONTESTED_PATIENCE.max(slowest).min(self.patience);
         let mut sending = pin!(self.sender.send(piece));
         // Fast path: the reader reads.
@@ -157,7 +164,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_stopped_loses_the_rest() {
-        let (pieces, chunks, _) = stream(Duration::from_mins(1));
+        let (mut pieces, chunks, _) = stream(Duration::from_mins(1));
         let mut sent = 0;
         while pieces.put_within(Piece::Data(Bytes::from_static(b"x"))).await {
             sent += 1;
@@ -172,7 +179,7 @@ mod tests {
     async fn a_reader_that_stopped_loses_its_seat_to_one_who_waits() {
         let seats = Arc::new(Seats::new(1, 1));
         let cancel = CancelOnDrop::new(Cancel::new());
-        let (pieces, _chunks) = channel(Duration::from_hours(1), &seats, cancel);
+        let (mut pieces, _chunks) = channel(Duration::from_hours(1), &seats, cancel);
         let seat = seats.take().await.unwrap();
         let began = tokio::time::Instant::now();
         let writing = tokio::spawn(async move {
@@ -188,23 +195,26 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_of_long_pieces_gets_all_of_them_while_somebody_waits() {
         let seats = Arc::new(Seats::new(1, 1));
-        let (pieces, mut chunks) = channel(Duration::from_hours(1), &seats, CancelOnDrop::new(Cancel::new()));
+        let (mut pieces, mut chunks) = channel(Duration::from_hours(1), &seats, CancelOnDrop::new(Cancel::new()));
         let _seat = seats.take().await.unwrap();
         let waits = tokio::spawn({
             let seats = Arc::clone(&seats);
             async move { seats.take().await.is_ok() }
         });
         let piece = Bytes::from(vec![0; 512 << 10]);
+        // Longer than a piece of no bytes may wait, as the last ones wait for this one.
         let seconds_a_piece = piece.len() as u64 / (2 * CONTESTED_BYTES_PER_SECOND_MIN) + 1;
+        assert!(seconds_a_piece > CONTESTED_PATIENCE.as_secs());
         let reading = tokio::spawn(async move {
-            for _ in 0..2 * PIECES_MAX {
+            while !chunks.ended {
                 sleep(Duration::from_secs(seconds_a_piece)).await;
-                assert!(chunks.frame().await.is_some_and(|frame| frame.is_ok()));
+                assert!(chunks.frame().await.is_none_or(|frame| frame.is_ok()));
             }
         });
         for _ in 0..2 * PIECES_MAX {
             assert!(pieces.put_within(Piece::Data(piece.clone())).await);
         }
+        assert!(pieces.put_within(Piece::Data(Bytes::from_static(b"]"))).await && pieces.put_within(Piece::End).await);
         reading.await.unwrap();
         waits.abort();
     }
