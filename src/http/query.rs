@@ -404,3 +404,26 @@ impl Work {
         self.app.queries().global_annotations(&self.query, &self.cancel)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, StoreKind};
+
+    /// What an operator is alerted of: more seats do not help where the store does not answer.
+    #[tokio::test]
+    async fn who_is_at_fault_for_an_unanswered_query_is_counted() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        let app = App::open(config).await.unwrap();
+        let of_store = |cause: basalt_store::Error| ApiError::of_query(&cause.into(), false);
+        count_refusal(&app, &of_store(basalt_store::Error::Closed));
+        count_refusal(&app, &ApiError::of_query(&basalt_query::Error::DeadlineExceeded { limit_ms: 1 }, false));
+        count_refusal(&app, &ApiError::overloaded("no seat"));
+        count_refusal(&app, &of_store(basalt_store::Error::Throttled { what: "scans" }));
+        count_refusal(&app, &ApiError::bad("no metric"));
+        let metrics = &app.metrics;
+        let counts = (metrics.queries_failed.get(), metrics.queries_shed.get(), metrics.queries_bad.get());
+        assert_eq!(counts, (2, 2, 1));
+    }
+}

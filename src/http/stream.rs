@@ -197,10 +197,9 @@ mod tests {
         let seats = Arc::new(Seats::new(1, 1));
         let (mut pieces, mut chunks) = channel(Duration::from_hours(1), &seats, CancelOnDrop::new(Cancel::new()));
         let _seat = seats.take().await.unwrap();
-        let waits = tokio::spawn({
-            let seats = Arc::clone(&seats);
-            async move { seats.take().await.is_ok() }
-        });
+        let waiting = Arc::clone(&seats);
+        // Who was sent away comes again.
+        let waits = tokio::spawn(async move { while waiting.take().await.is_err() {} });
         let piece = Bytes::from(vec![0; 512 << 10]);
         // Longer than a piece of no bytes may wait, as the last ones wait for this one.
         let seconds_a_piece = piece.len() as u64 / (2 * CONTESTED_BYTES_PER_SECOND_MIN) + 1;
