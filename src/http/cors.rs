@@ -14,13 +14,19 @@ use axum::response::Response;
 use super::error::ApiError;
 use crate::config::Config;
 
-/// Refuses what a page of another origin had a browser send: a form is sent without a question, and with the credentials that
-/// the browser keeps. Behind a proxy that gives another `Host` on, only `Sec-Fetch-Site` tells.
+/// Takes a POST that no page of another origin had a browser send: a form is sent without a question, and with the credentials
+/// that the browser keeps. Behind a proxy that gives another `Host` on, only `Sec-Fetch-Site` tells. Under `strict` all is taken.
 ///
 /// # Errors
 ///
-/// 403, unless origins are named: then the others were refused before.
-pub(crate) fn refuse_other_pages(config: &Config, headers: &HeaderMap) -> Result<(), ApiError> {
+/// 405 for another method; 403 for another page, unless origins are named: then the others were refused before.
+pub(crate) fn check_posted(config: &Config, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+    if config.compat.strict {
+        return Ok(());
+    }
+    if method != Method::POST {
+        return Err(ApiError::method(method));
+    }
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let origin = text("origin").unwrap_or("null");
     let is_other = match text("sec-fetch-site") {
@@ -88,7 +94,7 @@ mod tests {
             config.http.cors_domains = domains.to_owned();
             let headers: HeaderMap =
                 told.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-            refuse_other_pages(&config, &headers).is_err()
+            check_posted(&config, &Method::POST, &headers).is_err()
         };
         let host = ("host", "tsdb:4242");
         for own in [

@@ -36,12 +36,7 @@ pub(crate) async fn recent(
     if !app.config.log.allow_change {
         return Err(ApiError::forbidden("The log level may not be changed (log.allow_change=false)"));
     }
-    if method != Method::POST && !app.config.compat.strict {
-        return Err(ApiError::method(&method));
-    }
-    if !app.config.compat.strict {
-        cors::refuse_other_pages(&app.config, &headers)?;
-    }
+    cors::check_posted(&app.config, &method, &headers)?;
     let logger = params.last("logger").filter(|name| !name.is_empty() && *name != "ROOT");
     let level = log::set_level(level, logger).map_err(ApiError::bad)?;
     let count = if logger.is_some() { 1 } else { log::PARTS.len() };

@@ -90,12 +90,7 @@ pub(crate) async fn diediedie(
     if !app.config.server.allow_diediedie {
         return Err(ApiError::no_endpoint());
     }
-    if method != Method::POST && !app.config.compat.strict {
-        return Err(ApiError::method(&method));
-    }
-    if !app.config.compat.strict {
-        cors::refuse_other_pages(&app.config, &headers)?;
-    }
+    cors::check_posted(&app.config, &method, &headers)?;
     app.ask_to_end("/diediedie");
     Ok(json::body_of("text/html; charset=UTF-8", page::killed()))
 }
