@@ -117,11 +117,10 @@ pub(crate) fn fetch(
     };
     budget.reserve((plan.series.len() as u64).saturating_mul(SERIES_BYTES))?;
     let rule = Some(options.percentile_rule());
-    // Tables that other daemons write too lie across a network. Each scan waits there, so they should wait at the same time.
     let is_near = !schema.config().is_shared;
     let misfit = AtomicBool::new(false);
     let strict = options.compat.strict;
-    let start = if is_near { Start::by_processors() } else { Start::TOGETHER };
+    let start = Start::of(schema);
     let way = Way::choose(schema, plan, hours, start, budget)?;
     let mut reader = Reader { schema, plan, hours, way, annotations, strict, budget, is_near, start, rule, misfit };
     let fetched = reader.read()?;

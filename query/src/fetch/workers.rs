@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use basalt_schema::Schema;
+
 use crate::cancel::Budget;
 use crate::{Error, Result};
 
@@ -22,15 +24,13 @@ impl Start {
     /// All threads at once: for rows that are waited for, as those of other machines are. The more wait at the same time the better.
     pub(crate) const TOGETHER: Self = Self { threads: usize::MAX, alone: Duration::ZERO };
 
-    /// The caller's thread alone, for so long: for rows of which so little is read that they are mostly done before others would
-    /// have begun.
-    pub(crate) const fn alone(alone: Duration) -> Self {
-        Self { threads: 1, alone }
-    }
-
-    /// A thread a processor, for rows that are in memory as a rule: more only get in each other's way. Rows that come from a disk
-    /// take longer than these few threads are alone, as one of their first tasks does.
-    pub(crate) fn by_processors() -> Self {
+    /// A thread a processor for tables of our own, whose rows are in memory as a rule: more only get in each other's way. Rows that
+    /// come from a disk take longer than these few threads are alone, as one of their first tasks does. [`Start::TOGETHER`] for
+    /// tables that other daemons write too, which lie across a network.
+    pub(crate) fn of(schema: &Schema) -> Self {
+        if schema.config().is_shared {
+            return Self::TOGETHER;
+        }
         Self { threads: rayon::current_num_threads().max(1), alone: PROCESSORS_ALONE }
     }
 }
@@ -149,12 +149,12 @@ mod tests {
 
     #[test]
     fn others_help_where_the_first_are_not_done_for_so_long() {
-        assert_eq!(check(Start::alone(HOUR), 100, 1), HashSet::from([current().id()]));
-        for first in [Start::TOGETHER, Start::alone(Duration::ZERO), Start::alone(Duration::from_nanos(1))] {
+        assert_eq!(check(start(1, HOUR), 100, 1), HashSet::from([current().id()]));
+        for first in [Start::TOGETHER, start(1, Duration::ZERO), start(1, Duration::from_nanos(1))] {
             assert_eq!(check(first, 2, 2).len(), 2, "{first:?}");
         }
-        assert!(!check(Start::alone(Duration::from_millis(20)), 40, 1).is_empty(), "what one thread did is not lost");
-        assert_eq!((check(Start::TOGETHER, 1, 1).len(), check(Start::alone(HOUR), 0, 1).len()), (1, 0));
+        assert!(!check(start(1, Duration::from_millis(20)), 40, 1).is_empty(), "what one thread did is not lost");
+        assert_eq!((check(Start::TOGETHER, 1, 1).len(), check(start(1, HOUR), 0, 1).len()), (1, 0));
     }
 
     /// Of a quick store no more than the first threads read, of a slow one as many as may.
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_task_that_fails_ends_those_of_one_thread_and_of_many() {
-        for first in [Start::TOGETHER, Start::alone(HOUR), start(3, HOUR), start(3, Duration::ZERO)] {
+        for first in [Start::TOGETHER, start(1, HOUR), start(3, HOUR), start(3, Duration::ZERO)] {
             let budget = Budget::new(Limits::default(), &Cancel::new(), &MemoryPool::new(0));
             let run = |task: &u32| if *task == 7 { Err(Error::WorkerPanicked) } else { Ok(*task) };
             let tasks: Vec<u32> = (0..50).collect();

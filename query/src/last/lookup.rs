@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, Uid, Value};
 use basalt_store::{Columns, Get, Packed, Packing, RowView, Scan};
@@ -28,9 +27,6 @@ const ROWS_MAX: u64 = 1 << 24;
 /// A bucket's rows are scanned where at least this part of its series are looked for, and so many.
 const SCAN_SERIES_PART: u64 = 4;
 const SCAN_SERIES_MIN: usize = 8;
-/// How long one thread looks into buckets before others help: about what it takes for ten thousand series in the block cache.
-/// Others save little of it, and where the processors are busy their start is waited for.
-const ALONE: Duration = Duration::from_millis(3);
 /// The meta table's family and the column of a series' counter. Its cell's time is that of the last write.
 const META_FAMILY: &[u8] = b"name";
 const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
@@ -126,7 +122,7 @@ impl<'a> Lookup<'a> {
         self.find_likely(&mut groups)?;
         let rows = wanted.len() as u64;
         let look = |group| Ok((group, self.group(group, wanted)?));
-        let answers = run_all(&groups, Start::alone(ALONE), rows, self.budget, look)?;
+        let answers = run_all(&groups, Start::of(self.schema), rows, self.budget, look)?;
         let mut found: Vec<Option<Point>> = vec![None; wanted.len()];
         for (Group { places, .. }, points) in answers {
             for (place, point) in places.iter().zip(points) {
