@@ -31,8 +31,10 @@ pub(crate) use catalog::{Catalog, Edit, FileEntry, Marks, NewRegion, TableEntry}
 pub(crate) use regions::{FilledRegion, RegionsEdit};
 pub(crate) use snapshots::{SnapshotEntry, SnapshotRegion};
 
-const NAME: &str = "MANIFEST";
-const ASIDE: &str = "MANIFEST.tmp";
+/// Its name in the folder.
+pub(crate) const NAME: &str = "MANIFEST";
+/// Its name until it is published.
+pub(crate) const ASIDE: &str = "MANIFEST.tmp";
 const MAGIC: &[u8; 8] = b"BasltMAN";
 /// The newest version, which is written.
 const VERSION: u32 = 4;

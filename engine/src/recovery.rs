@@ -1,7 +1,7 @@
 //! Opening a data folder after whatever happened to it.
 //!
 //! ```text
-//! lock ─► sweep asides ─► manifest ─► open its files ─► replay the log into memtables ─► delete other files ─► new segment
+//! lock ─► manifest ─► sweep asides ─► open its files ─► replay the log into memtables ─► delete other files ─► new segment
 //! ```
 //!
 //! Files that the manifest does not name are deleted only when all it names are there and read: a damaged manifest must
@@ -21,9 +21,10 @@ use crate::error::{Error, Result};
 use crate::id::{RegionId, TableId};
 use crate::io::{FileLock, FileSystem, IoOp};
 use crate::key_range::KeyRange;
-use crate::manifest::{Catalog, FileEntry, Manifest};
+use crate::manifest::{self, Catalog, FileEntry, Manifest};
 use crate::record::Record;
 use crate::region::{Region, RegionFile};
+use crate::side_log;
 use crate::sstable::{BlockCodecs, FileId, Sstable};
 use crate::stats::millis;
 use crate::table::{Shape, Table};
@@ -56,11 +57,13 @@ pub(crate) fn lock_dir(fs: &dyn FileSystem, dir: &Path) -> Result<Box<dyn FileLo
 /// # Errors
 /// `Corrupt`, `Version`; a full disk where the folder is new; any I/O error.
 pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
-    sweep_asides(&*around.fs, &around.dir)?;
     let found = Manifest::open(&around.fs, &around.dir)?;
     let is_new = found.is_none();
     let manifest = match found {
-        Some(manifest) => manifest,
+        Some(manifest) => {
+            sweep_asides(&*around.fs, &around.dir)?;
+            manifest
+        }
         None => begin_manifest(around)?,
     };
     let catalog = manifest.catalog().clone();
@@ -104,14 +107,25 @@ fn begin_manifest(around: &Surroundings) -> Result<Manifest> {
     Manifest::create(&around.fs, &around.dir)
 }
 
-/// Deletes what was written aside and never published.
+/// Deletes what was written aside and never published. Only in a folder with a manifest, and only what a store names so: others keep
+/// files of theirs here.
 fn sweep_asides(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
-    for name in names.iter().filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "tmp")) {
+    for name in names.iter().filter(|name| is_aside(name)) {
         let path = dir.join(name);
         fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
     }
     Ok(())
+}
+
+/// Whether a file of a store has this name until it is published.
+fn is_aside(name: &str) -> bool {
+    let Some(stem) = name.strip_suffix(".tmp") else { return false };
+    let log = format!("{stem}.log");
+    name == manifest::ASIDE
+        || sstable_id(&format!("{stem}.sst")).is_some()
+        || SegmentId::of_name(&log).is_some()
+        || side_log::is_name(&log)
 }
 
 /// Deletes files that the manifest does not name; answers the first file id that was never used.
@@ -194,7 +208,7 @@ impl Tables {
         for table in opened.values() {
             tell_of_filter(table);
         }
-        let open_table = |(id, entry): (&TableId, &crate::manifest::TableEntry)| {
+        let open_table = |(id, entry): (&TableId, &manifest::TableEntry)| {
             let namespace = catalog.namespaces.get(entry.descriptor.name.namespace());
             let state = TableState {
                 disabled: entry.disabled,

@@ -120,13 +120,18 @@ impl SideLogs {
     }
 }
 
+/// Whether a file of this name is such a log.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+}
+
 /// Deletes the logs of a folder, for good.
 ///
 /// # Errors
 /// Any I/O error.
 pub(crate) fn forget_all(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
-    let mut logs = names.iter().filter(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)).peekable();
+    let mut logs = names.iter().filter(|name| is_name(name)).peekable();
     if logs.peek().is_none() {
         return Ok(());
     }

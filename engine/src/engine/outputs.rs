@@ -48,6 +48,31 @@ fn a_file_that_does_not_open_goes() {
     engine.verify().unwrap();
 }
 
+/// A start takes away what a store wrote aside, by its names and where a manifest says that there is one: a home folder is not swept.
+#[test]
+fn a_start_deletes_no_files_of_others() {
+    let (fs, dir) = (SimFs::new(1), Path::new("/d"));
+    let asides = ["sst-0000000000000007.tmp", "wal-0000000003.tmp", "side-series.tmp"];
+    let others =
+        ["draft.tmp", "sst-draft.tmp", "wal-0000000000.tmp", "wal-old.tmp", "sst-0000000000000007.tmp.tmp", ".tmp"];
+    let make = |names: &[&str]| names.iter().for_each(|name| drop(fs.create(&dir.join(name)).unwrap()));
+    let there = || fs.list(dir).unwrap();
+    make(&asides);
+    make(&others);
+    let open = || Engine::open(options(Arc::new(fs.clone()), dir, Workers::Manual));
+    open().unwrap().close().unwrap();
+    assert!(
+        asides.iter().chain(&others).all(|name| there().contains(&(*name).to_owned())),
+        "no store yet: {:?}",
+        there()
+    );
+    make(&["MANIFEST.tmp"]);
+    open().unwrap().close().unwrap();
+    let (gone, left) = (["MANIFEST.tmp"].iter().chain(&asides), there());
+    assert!(gone.clone().all(|name| !left.contains(&(*name).to_owned())), "{left:?}");
+    assert!(others.iter().all(|name| left.contains(&(*name).to_owned())), "{left:?}");
+}
+
 /// Wherever room lacks in it: what a flush that failed wrote would lie there until the next start, and again with each try.
 #[test]
 fn a_flush_that_finds_no_room_leaves_nothing_behind() {
