@@ -12,11 +12,11 @@
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use crate::core::{Core, sstable_id, sstable_path};
+use crate::core::{Core, sstable_path};
 use crate::error::{Error, Result};
 use crate::health::Condition;
 use crate::io::{File, FileSystem, IoOp};
-use crate::manifest::{Catalog, FileEntry, Manifest};
+use crate::manifest::{self, Catalog, FileEntry, Manifest};
 use crate::recovery::open_file;
 use crate::reserve::Reserve;
 use crate::sstable::FileId;
@@ -192,7 +192,7 @@ impl Core {
 }
 
 /// Writes manifest and log of a store that begins with a catalog; answers their names.
-fn write_frame(fs: &Arc<dyn FileSystem>, target: &Path, catalog: Catalog, sequence: u64) -> Result<Vec<String>> {
+fn write_frame(fs: &Arc<dyn FileSystem>, target: &Path, catalog: Catalog, sequence: u64) -> Result<[String; 2]> {
     let first = catalog.marks.log_start;
     drop(Manifest::create_of(fs, target, catalog)?);
     let condition = Arc::new(Condition::new(None));
@@ -207,8 +207,8 @@ fn write_frame(fs: &Arc<dyn FileSystem>, target: &Path, catalog: Catalog, sequen
         Replayed { last_sequence: sequence, end: LogPos::default(), sealed: Vec::new(), next: first, cut: None };
     let reserve = Arc::new(Reserve::new(Arc::clone(fs), target, 0));
     Wal::open(Arc::clone(fs), options, condition, reserve, replayed)?.close();
-    let names = fs.list(target).map_err(Error::io(IoOp::List, target))?;
-    Ok(names.into_iter().filter(|name| sstable_id(name).is_none() && name != index::ASIDE).collect())
+    // No listing: who looks at the folder meanwhile leaves files of theirs in it, as a LOCK, and a restore would copy them.
+    Ok([manifest::NAME.to_owned(), first.name()])
 }
 
 /// Copies a file and forces it to disk, as long as it may go on; answers its length and CRC-32C. Nothing is written over: what is

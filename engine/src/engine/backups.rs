@@ -131,6 +131,22 @@ fn folders_that_are_not_what_they_should_be_are_refused() {
     assert!(matches!(into_store, Err(Error::NotEmpty { .. })));
 }
 
+/// Who looks at the folder meanwhile leaves a file in it, as `basalt verify` its lock: what is told as a backup restores.
+#[test]
+fn a_backup_names_only_what_it_wrote() {
+    let dir = tempfile::tempdir().unwrap();
+    let [store, backup, target] = ["d", "b", "r"].map(|name| dir.path().join(name));
+    let open = |dir: &Path| Engine::open(options(Arc::new(OsFs), dir, Workers::Manual)).unwrap();
+    let engine = open(&store);
+    engine.create_table(table(), &[]).unwrap();
+    fill(&engine, 0..10);
+    let lock = backup.join("LOCK");
+    let told = engine.backup(&backup, &mut |_| drop(OsFs.lock(&lock).unwrap())).unwrap();
+    assert!(lock.exists());
+    assert_eq!(restore(&OsFs, &backup, &target, &mut |_| {}).unwrap(), told);
+    assert_eq!(scan(&open(&target), Scan::all()), expected(0..10));
+}
+
 /// What lies in the folder when a backup comes to it may be the store's own file, linked by another backup: it is not written over,
 /// neither where a link is refused for it nor where it would be copied.
 #[test]

@@ -41,8 +41,13 @@ impl SegmentId {
         SegmentId(self.0 + 1)
     }
 
+    /// Its name in the folder.
+    pub(crate) fn name(self) -> String {
+        format!("{PREFIX}{:010}{SUFFIX}", self.0)
+    }
+
     pub(crate) fn path(self, dir: &Path) -> PathBuf {
-        dir.join(format!("{PREFIX}{:010}{SUFFIX}", self.0))
+        dir.join(self.name())
     }
 
     /// The id in a file's name; `None` for any other file.
