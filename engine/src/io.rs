@@ -181,7 +181,7 @@ pub trait FileLock: Send + Sync + fmt::Debug {}
 ///
 /// Names are durable only after [`FileSystem::sync_dir`] of their folder.
 pub trait FileSystem: Send + Sync + fmt::Debug {
-    /// Makes a folder and its parents; fine when it is there already.
+    /// Makes a folder and its parents, for the user alone; fine when it is there already, which stays as it is.
     ///
     /// # Errors
     /// What the operating system says.
@@ -244,7 +244,7 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     /// Any error is final, as with [`File::sync_data`].
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Takes the exclusive lock on `path`, which is made if absent.
+    /// Takes the exclusive lock on `path`, which is made if absent, for the user alone.
     ///
     /// # Errors
     /// `WouldBlock` when another process (or another engine) holds it.

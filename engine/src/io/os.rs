@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileExt, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -65,7 +65,8 @@ impl FileSystem for OsFs {
         // A folder is there for good when the one that holds it was synced: whoever makes some syncs all of those.
         let missing: Vec<&Path> =
             dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
-        fs::create_dir_all(dir).map_err(|cause| match cause.kind() {
+        // Who may read a store's files reads its points past all tokens: a folder that is made is its user's own.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|cause| match cause.kind() {
             // The system says "File exists", also of a link to nothing.
             io::ErrorKind::AlreadyExists => {
                 io::Error::new(io::ErrorKind::NotADirectory, "what has this name is no folder")
@@ -130,7 +131,8 @@ impl FileSystem for OsFs {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
-        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        // Who may open it, to read only, may hold it, and keep the store from being opened.
+        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         match file.try_lock() {
             // Who made it may take it away while it is held: without its name it holds nobody off.
             Ok(()) if !is_named(&file, path)? => Err(io::ErrorKind::WouldBlock.into()),
@@ -185,6 +187,20 @@ mod tests {
             assert_eq!(OsFs.create_dir_all(taken).unwrap_err().to_string(), "what has this name is no folder");
         }
         OsFs.create_dir_all(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn what_is_made_for_a_store_is_for_its_user_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        let (there, new) = (dir.path().join("a"), dir.path().join("a/b/c"));
+        fs::DirBuilder::new().mode(0o755).create(&there).unwrap();
+        let before = mode(&there);
+        OsFs.create_dir_all(&new).unwrap();
+        let _lock = OsFs.lock(&new.join("LOCK")).unwrap();
+        assert_eq!((mode(&there.join("b")), mode(&new), mode(&new.join("LOCK"))), (0o700, 0o700, 0o600));
+        OsFs.create_dir_all(&there).unwrap();
+        assert_eq!(mode(&there), before, "one that is there stays as it is");
     }
 
     #[test]
