@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use tokio::sync::watch;
 
 use self::columns::Columns;
-pub(crate) use self::folder::{check_outside, check_target};
+pub(crate) use self::folder::{check_no_folders, check_outside, check_target};
 use crate::clock::WallClock;
 use crate::config::{self, Config, Mode, StoreKind};
 use crate::exit::{Exit, Failure};

@@ -12,7 +12,7 @@ use super::folder::{BY_FLAG, check_folder};
 use super::{Sources, print};
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
-use crate::store::{Plain, check_outside, check_target, refused};
+use crate::store::{Plain, check_no_folders, check_outside, check_target, refused};
 use crate::told::{Told, meanwhile};
 
 /// `basalt backup`.
@@ -93,12 +93,7 @@ pub(super) struct Restore {
 impl Restore {
     pub(super) fn run(self) -> Result<(), Failure> {
         check_outside(("backup", &self.backup), &self.target)?;
-        let holds_something = |dir: &Path| {
-            std::fs::read_dir(dir).is_ok_and(|entries| entries.flatten().any(|entry| entry.path().is_dir()))
-        };
-        if holds_something(&self.target) {
-            return Err(Failure::new(Exit::Failure, format!("{} is not empty", self.target.display())));
-        }
+        check_no_folders(&self.target)?;
         let absent = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
         let made: Vec<&Path> = self.target.ancestors().take_while(absent).collect();
         let mut shown = Shown::new("restored");

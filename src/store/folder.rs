@@ -30,13 +30,27 @@ pub(super) fn check_reserve(config: &Config) -> Result<(), Failure> {
     Err(Failure::config(line))
 }
 
-/// Refuses a target of a backup that lies in the data folder.
+/// Refuses a target of a backup that lies in the data folder, or holds more than files.
 ///
 /// # Errors
 ///
 /// Exit code 1.
 pub(crate) fn check_target(config: &Config, target: &Path) -> Result<(), Failure> {
-    check_outside(("data folder", &config.store.data_dir), target)
+    check_outside(("data folder", &config.store.data_dir), target)?;
+    check_no_folders(target)
+}
+
+/// Refuses a target that holds what the engine does not look at, which sees files alone: folders and links.
+///
+/// # Errors
+///
+/// Exit code 1.
+pub(crate) fn check_no_folders(target: &Path) -> Result<(), Failure> {
+    let is_other = |entry: std::fs::DirEntry| !entry.file_type().is_ok_and(|kind| kind.is_file());
+    if std::fs::read_dir(target).is_ok_and(|entries| entries.flatten().any(is_other)) {
+        return Err(Failure::new(Exit::Failure, format!("{} is not empty", target.display())));
+    }
+    Ok(())
 }
 
 /// Refuses a target that lies in what it is made of: what takes the folder would take it too.
@@ -86,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_does_not_go_into_the_folder_itself() {
+    fn a_backup_goes_neither_into_the_folder_nor_among_others() {
         let folder = tempfile::tempdir().unwrap();
         let (data, link) = (folder.path().join("data"), folder.path().join("link"));
         std::fs::create_dir(&data).unwrap();
@@ -94,6 +108,16 @@ mod tests {
         let config = config(&data);
         for target in [data.join("monday"), data.join("a/b/c"), link.join("monday"), data.clone()] {
             assert_eq!(check_target(&config, &target).unwrap_err().exit, Exit::Failure, "{target:?}");
+        }
+        // Its files would lie among the folders that are there.
+        let (folders, links) = (folder.path().join("folders"), folder.path().join("links"));
+        std::fs::create_dir_all(folders.join("monday")).unwrap();
+        std::fs::create_dir(&links).unwrap();
+        std::os::unix::fs::symlink("nowhere", links.join("monday")).unwrap();
+        for target in [folders, links] {
+            let line = check_target(&config, &target).unwrap_err().line;
+            assert_eq!(line, format!("{} is not empty", target.display()));
+            check_target(&config, &target.join("tuesday")).unwrap();
         }
         for target in [folder.path().join("monday"), folder.path().join("data2/x")] {
             check_target(&config, &target).unwrap();
