@@ -69,6 +69,8 @@ pub(crate) struct Layers {
     pub(crate) flags: Vec<(&'static str, &'static str, String)>,
     /// Flags in OpenTSDB's words: the flag, the key that it sets, and the value.
     pub(crate) opentsdb_flags: Vec<(&'static str, &'static str, String)>,
+    /// What a person should know about what was told, one line each.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Config {
@@ -79,7 +81,7 @@ impl Config {
     /// One line and exit code 3: a file that cannot be read, a setting that does not exist, a value
     /// that is not one, or settings that contradict each other.
     pub(crate) fn load(layers: &Layers) -> Result<Self, Failure> {
-        let mut config = Self::default();
+        let mut config = Self { warnings: layers.warnings.clone(), ..Self::default() };
         if let Some(path) = &layers.file {
             config.read_file(path)?;
         }

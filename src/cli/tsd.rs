@@ -4,7 +4,7 @@
 use clap::Args;
 
 use super::{Sources, serve};
-use crate::config::{Config, Layers};
+use crate::config::{Config, Layers, Value as _};
 use crate::exit::Failure;
 
 /// `basalt tsd`.
@@ -12,10 +12,11 @@ use crate::exit::Failure;
 #[command(after_help = "\
 Each flag sets the key of opentsdb.conf that it sets in OpenTSDB; those that steer nothing here are
 named in the log at start. Without --bind the server listens on this machine only.
+--read-only, --disable-ui and --disable-api count as given whatever their value is.
 
 Examples:
   basalt tsd --port=4242 --auto-metric
-  basalt tsd --config=/etc/opentsdb/opentsdb.conf --read-only
+  basalt tsd --config=/etc/opentsdb/opentsdb.conf --read-only=true
   basalt tsd --bind=0.0.0.0 --insecure            open to the network, no password")]
 pub(super) struct Tsd {
     #[command(flatten)]
@@ -28,7 +29,6 @@ pub(super) struct Tsd {
 }
 
 /// OpenTSDB's own flags, values as it reads them.
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of OpenTSDB's")]
 #[derive(Debug, Args)]
 struct Words {
     /// Port of HTTP and telnet [default: 4242]
@@ -47,14 +47,14 @@ struct Words {
     #[arg(long, value_name = "NUM")]
     max_connections: Option<String>,
     /// Take no points
-    #[arg(long)]
-    read_only: bool,
+    #[arg(long, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
+    read_only: Option<String>,
     /// Serve no page
-    #[arg(long)]
-    disable_ui: bool,
+    #[arg(long, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
+    disable_ui: Option<String>,
     /// Answer no /api/
-    #[arg(long)]
-    disable_api: bool,
+    #[arg(long, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
+    disable_api: Option<String>,
     /// Give the port as a tag with the server's own figures
     #[arg(long)]
     statswport: bool,
@@ -104,6 +104,7 @@ impl Tsd {
             layers.flags.push(("--verbose", "log.level", "debug".to_owned()));
         }
         layers.opentsdb_flags = self.words.keys();
+        layers.warnings = self.words.warnings();
         layers
     }
 }
@@ -127,15 +128,30 @@ impl Words {
             ("--zkbasedir", "tsd.storage.hbase.zk_basedir", &self.zkbasedir),
         ];
         let switched = [
-            ("--read-only", "tsd.mode", "ro", self.read_only),
-            ("--disable-ui", "tsd.core.enable_ui", "false", self.disable_ui),
-            ("--disable-api", "tsd.core.enable_api", "false", self.disable_api),
+            ("--read-only", "tsd.mode", "ro", self.read_only.is_some()),
+            ("--disable-ui", "tsd.core.enable_ui", "false", self.disable_ui.is_some()),
+            ("--disable-api", "tsd.core.enable_api", "false", self.disable_api.is_some()),
             ("--statswport", "tsd.core.stats_with_port", "true", self.statswport),
             ("--auto-metric", "tsd.core.auto_create_metrics", "true", self.auto_metric),
         ];
         let given = given.into_iter().filter_map(|(flag, key, value)| Some((flag, key, value.clone()?)));
         let switched = switched.into_iter().filter(|(.., on)| *on);
         given.chain(switched.map(|(flag, key, value, _)| (flag, key, value.to_owned()))).collect()
+    }
+
+    /// OpenTSDB asks for a value of these and does not look at it: whoever wrote `false` is told so.
+    fn warnings(&self) -> Vec<String> {
+        let valued = [
+            ("--read-only", &self.read_only),
+            ("--disable-ui", &self.disable_ui),
+            ("--disable-api", &self.disable_api),
+        ];
+        let given = valued.into_iter().filter_map(|(flag, value)| Some((flag, value.as_ref()?)));
+        let unheard = given.filter(|(_, value)| !bool::read(value).unwrap_or(false));
+        let told = |(flag, value)| {
+            format!("flag {flag} counts as given: its value `{value}` is not looked at, as by OpenTSDB")
+        };
+        unheard.map(told).collect()
     }
 }
 
@@ -144,6 +160,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::config::Mode;
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -174,6 +191,26 @@ mod tests {
         // What steers nothing says so, by the flag that was typed.
         assert!(config.notes().iter().any(|note| note.starts_with("flag --cachedir:")), "{:?}", config.notes());
         assert_eq!(config.warnings(), [""; 0]);
+    }
+
+    /// C-TSD: with the value that OpenTSDB asks for, in both ways to write it, and without.
+    #[test]
+    fn c_tsd_a_switch_may_have_a_value_which_steers_nothing() {
+        for line in
+            ["--read-only true --disable-ui true --disable-api=yes --port 1", "--read-only --disable-ui --disable-api"]
+        {
+            let config = loaded(&format!("tsd {line}")).unwrap();
+            assert_eq!(
+                (config.server.mode, config.http.enable_ui, config.http.enable_api),
+                (Mode::ReadOnly, false, false),
+                "{line}"
+            );
+            assert_eq!(config.warnings(), [""; 0], "{line}");
+        }
+        let config = loaded("tsd --read-only=false").unwrap();
+        assert_eq!((config.server.mode, config.http.enable_ui), (Mode::ReadOnly, true));
+        let told = "flag --read-only counts as given: its value `false` is not looked at, as by OpenTSDB";
+        assert_eq!(config.warnings(), [told]);
     }
 
     #[test]
