@@ -31,7 +31,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::backup::backed_up;
 pub(crate) use self::compact::compacted;
-use crate::config::{Config, Layers, Log, LogFormat};
+use crate::config::{Config, Layers, Log, LogFormat, PLACES};
 use crate::exit::{Exit, Failure};
 use crate::log;
 use crate::version::{SPOKEN, VERSION};
@@ -186,7 +186,7 @@ impl ToolSources {
     }
 
     fn load(&self) -> Result<Config, Failure> {
-        let mut layers = self.sources.layers();
+        let mut layers = self.sources.layers().search(&PLACES);
         layers.flags.extend(self.inherited());
         self.sources.begin(&layers)
     }

@@ -24,7 +24,7 @@ use crate::exit::Failure;
 use keys::Key;
 
 pub(crate) use file::one_line;
-pub(crate) use opentsdb::as_opentsdb;
+pub(crate) use opentsdb::{PLACES, as_opentsdb};
 pub(crate) use sections::{
     Compat, Durability, Hbase, Http, Log, LogFormat, Meta, Mode, Publish, Query, Rewrite, Rollups, Schema, Server,
     Store, StoreKind, Telnet, Uid,
@@ -71,6 +71,19 @@ pub(crate) struct Layers {
     pub(crate) opentsdb_flags: Vec<(&'static str, &'static str, String)>,
     /// What a person should know about what was told, one line each.
     pub(crate) warnings: Vec<String>,
+}
+
+impl Layers {
+    /// Takes the file that OpenTSDB finds where none is named: for the commands that take the place of its own.
+    pub(crate) fn search(mut self, places: &[&str]) -> Self {
+        if self.file.is_none()
+            && let Some(found) = opentsdb::found(places)
+        {
+            self.warnings.push(format!("settings are read from {}, as no --config names a file", found.display()));
+            self.file = Some(found);
+        }
+        self
+    }
 }
 
 impl Config {

@@ -4,15 +4,16 @@
 use clap::Args;
 
 use super::{Sources, serve};
-use crate::config::{Config, Layers, Value as _};
+use crate::config::{Config, Layers, PLACES, Value as _};
 use crate::exit::Failure;
 
 /// `basalt tsd`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each flag sets the key of opentsdb.conf that it sets in OpenTSDB; those that steer nothing here are
-named in the log at start. Without --bind the server listens on this machine only.
---read-only, --disable-ui and --disable-api count as given whatever their value is.
+named in the log at start. Without --bind the server listens on this machine only, and without
+--config it takes the file that OpenTSDB takes: opentsdb.conf here, in /etc, /etc/opentsdb or
+/opt/opentsdb. --read-only, --disable-ui and --disable-api count as given whatever their value is.
 
 Examples:
   basalt tsd --port=4242 --auto-metric
@@ -92,7 +93,7 @@ struct Words {
 
 impl Tsd {
     pub(super) fn run(self) -> Result<(), Failure> {
-        serve::run(Config::load(&self.layers())?)
+        serve::run(Config::load(&self.layers().search(&PLACES))?)
     }
 
     fn layers(&self) -> Layers {
@@ -211,6 +212,32 @@ mod tests {
         assert_eq!((config.server.mode, config.http.enable_ui), (Mode::ReadOnly, true));
         let told = "flag --read-only counts as given: its value `false` is not looked at, as by OpenTSDB";
         assert_eq!(config.warnings(), [told]);
+    }
+
+    /// C-TSD: the first file that is there, also one that cannot be read, unless one is named.
+    #[test]
+    fn c_tsd_the_file_that_opentsdb_finds_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let places = [at("none.conf"), at("folder.conf"), at("a.conf"), at("b.conf")];
+        let places: Vec<&str> = places.iter().map(String::as_str).collect();
+        let load = |line: &str| {
+            let layers = Line::try_parse_from(line.split(' ')).unwrap().tsd.layers();
+            Config::load(&Layers { env: Vec::new(), ..layers }.search(&places))
+        };
+        std::fs::create_dir(places[1]).unwrap();
+        assert_eq!(load("tsd").unwrap().warnings(), [""; 0]);
+        std::fs::write(places[3], "tsd.mode = ro\n").unwrap();
+        let config = load("tsd --port=1").unwrap();
+        assert_eq!((config.server.mode, config.server.listen.port()), (Mode::ReadOnly, 1));
+        assert_eq!(config.warnings(), [format!("settings are read from {}, as no --config names a file", places[3])]);
+        std::fs::write(places[2], "tsd.mode = wo\n").unwrap();
+        assert_eq!(load("tsd").unwrap().server.mode, Mode::WriteOnly);
+        let named = load(&format!("tsd --config {}", places[3])).unwrap();
+        assert_eq!((named.server.mode, named.warnings().len()), (Mode::ReadOnly, 0));
+        std::os::unix::fs::symlink("loop.conf", at("loop.conf")).unwrap();
+        let refused = Layers::default().search(&[&at("loop.conf"), places[3]]);
+        assert!(Config::load(&refused).unwrap_err().line.starts_with("cannot read"));
     }
 
     #[test]

@@ -8,7 +8,9 @@ mod keys;
 mod properties;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use super::Config;
 use super::value::Value;
@@ -55,6 +57,20 @@ pub(super) fn apply(config: &mut Config, bytes: &[u8], path: &std::path::Path) -
     let shown = path.display().to_string();
     let pairs = properties::read(bytes).map_err(|why| Failure::config(format!("{shown}: {why}")))?;
     apply_pairs(config, pairs, &shown)
+}
+
+/// Where OpenTSDB looks for its file unless one is named, in this order (`Config.loadConfig`).
+pub(crate) const PLACES: [&str; 4] =
+    ["./opentsdb.conf", "/etc/opentsdb.conf", "/etc/opentsdb/opentsdb.conf", "/opt/opentsdb/opentsdb.conf"];
+
+/// The first of these places where a file is. OpenTSDB passes over one that it cannot read; here that is the file, and its load
+/// fails: what it says, as who may do what, is not to be lost without a word.
+pub(super) fn found(places: &[&str]) -> Option<PathBuf> {
+    let is_there = |path: &PathBuf| match path.metadata() {
+        Ok(found) => !found.is_dir(),
+        Err(cause) => !matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    };
+    places.iter().map(PathBuf::from).find(is_there)
 }
 
 /// Applies keys with their values; `shown` says where they stood.

@@ -15,7 +15,8 @@ Defaults, then a file, then the environment, then flags: the later wins. `basalt
 from, `basalt config check` says whether a server would start.
 
 - A file is TOML (`--config basalt.toml`): a section in brackets, below it `name = value`; or OpenTSDB's own `opentsdb.conf`, by OpenTSDB's keys
-  (told by the ending `.conf` or `.properties`; anything else is TOML).
+  (told by the ending `.conf` or `.properties`; anything else is TOML). Without `--config`, `basalt serve` reads none; `basalt tsd` and the tools that
+  OpenTSDB has too take the first of `./opentsdb.conf`, `/etc/opentsdb.conf`, `/etc/opentsdb/opentsdb.conf` and `/opt/opentsdb/opentsdb.conf`, as it does, and say so.
 - A variable is `BASALT_`, the section, two underscores, the name: `BASALT_STORE__DATA_DIR=/var/lib/basalt`.
 - A setting that does not exist, in a file or as `BASALT_…__…`, ends the start with exit code 3, and the nearest one is named; so does one
   underscore where two belong. Other variables set nothing; of one that lacks only the section, as `BASALT_DATA_DIR`, the start warns.

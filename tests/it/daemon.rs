@@ -132,5 +132,12 @@ impl Drop for Daemon {
 
 /// Runs the binary to its end.
 pub(crate) fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_basalt")).args(arguments).stdin(Stdio::null()).output().unwrap()
+    command(arguments).output().unwrap()
+}
+
+/// The program with these arguments and nothing to read.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_basalt"));
+    command.args(arguments).stdin(Stdio::null());
+    command
 }

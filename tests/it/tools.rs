@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::daemon::{Daemon, run};
+use crate::daemon::{Daemon, command, run};
 
 /// Runs a tool on `data` and gives its standard output; its exit code must be `code`.
 fn tool(data: &Path, code: i32, arguments: &[&str]) -> String {
@@ -48,6 +48,41 @@ fn inherited_options_are_taken_or_refused() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("need --data-dir"));
     let refused = run(&["import", file, "--config", "basalt.toml"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--config needs --data-dir"));
+}
+
+/// `C-TSD`: the file that OpenTSDB finds where none is named is taken by the commands in the place of its own, which say so, and by no others.
+#[test]
+fn the_file_that_opentsdb_finds_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let conf = folder.path().join("opentsdb.conf");
+    let here = |arguments: &[&str]| {
+        let output = command(arguments).current_dir(folder.path()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    std::fs::write(&conf, "tsd.network.port = many\n").unwrap();
+    std::fs::write(folder.path().join("points"), "").unwrap();
+    let dir = ["--data-dir", "data"];
+    let inherited = [
+        // By the flag too, so that it ends where the file is not read.
+        &["tsd", "--worker-threads", "many"][..],
+        &["uid", "grep", "x"],
+        &["mkmetric", "x"],
+        &["query", "1h-ago", "sum", "x"],
+        &["scan", "1h-ago", "sum", "x"],
+        &["fsck", "--full-scan"],
+        &["search", "lookup", "x"],
+        &["import", "points"],
+    ];
+    for arguments in inherited {
+        let (code, told) = here(&[&arguments[..1], &dir, &arguments[1..]].concat());
+        assert!(code == Some(3) && told.contains("in ./opentsdb.conf"), "{arguments:?}: {code:?} {told}");
+    }
+    assert_eq!(here(&["config", "check"]).0, Some(0));
+    let (code, told) = here(&["verify", "--data-dir", "data"]);
+    assert!(code == Some(1) && !told.contains("opentsdb.conf"), "{told}");
+    std::fs::write(&conf, "tsd.mode = ro\n").unwrap();
+    let (_, told) = here(&["uid", "--data-dir", "data", "grep", "x"]);
+    assert!(told.contains("settings are read from ./opentsdb.conf, as no --config names a file"), "{told}");
 }
 
 /// Both say where the work is to be done: a folder must not be taken for what runs at the URL.
