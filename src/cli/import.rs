@@ -17,7 +17,9 @@ const URL_DEFAULT: &str = "http://127.0.0.1:4242";
 A line is `metric time value tag=value …`, as OpenTSDB's import reads and `scan --import` writes it;
 a word `put` before it is taken too. A line that begins with `#` and is no point is a comment. Files
 may be gzipped, whatever their names; `-` is standard input. A block of lines counts as done when it
-is durable: a server is sent `/api/put?details`, and answers for each point.
+is durable in a folder, or when a server answers `/api/put?details` for each point: durable unless
+its `store.durability` is `os` or `async`. After a power loss there, import without the file of
+--resume: points that are there already may come again.
 
 Examples:
   basalt import dump.gz

@@ -132,7 +132,7 @@ impl Target for Remote {
     }
 
     fn sync(&self) -> Result<(), Failure> {
-        // What is answered is durable.
+        // What is answered is as durable as `store.durability` of the server says; no request of a writer's makes it more so.
         Ok(())
     }
 
