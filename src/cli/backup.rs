@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::folder::{BY_FLAG, check_folder};
-use super::{Sources, print};
+use super::{Sources, print, start_log};
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
 use crate::store::{Plain, check_no_folders, check_outside, check_target, refused};
@@ -42,6 +42,7 @@ pub(super) struct Backup {
 impl Backup {
     pub(super) fn run(self) -> Result<(), Failure> {
         if let Some(url) = &self.url {
+            start_log(self.sources.log_level.as_deref(), &[])?;
             let target = std::path::absolute(&self.target)
                 .map_err(|cause| Failure::new(Exit::Failure, format!("cannot name the target: {cause}")))?;
             let server = Server::at(url)?;

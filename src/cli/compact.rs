@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::folder::{failed, with_folder};
-use super::{Sources, print};
+use super::{Sources, print, start_log};
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
 use crate::told::meanwhile;
@@ -40,6 +40,7 @@ pub(super) struct Compact {
 impl Compact {
     pub(super) fn run(self) -> Result<(), Failure> {
         if let Some(url) = &self.url {
+            start_log(self.sources.log_level.as_deref(), &[])?;
             let server = Server::at(url)?;
             return self.each(tables_of(&server)?, |table| told_by(&server, table));
         }

@@ -8,7 +8,7 @@ use super::serve::Serve;
 use super::{Sources, print};
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::{preflight, store};
+use crate::{log, preflight, store};
 
 /// `basalt config …`.
 #[derive(Debug, Args)]
@@ -48,7 +48,11 @@ impl ConfigCommand {
                 }
                 print(&format!("{text}configuration is good\n"))
             }
-            Verb::Show(sources) => print(&show(&Config::load(&sources.layers())?)),
+            Verb::Show(sources) => {
+                let config = Config::load(&sources.layers())?;
+                log::levels(&config.log)?;
+                print(&show(&config))
+            }
         }
     }
 }

@@ -71,6 +71,10 @@ impl Import {
                 let line = "--table and --uidtable need --data-dir: a server has tables of its own";
                 return Err(Failure::new(Exit::Usage, line));
             }
+            if self.sources.zkquorum.is_some() || self.sources.zkbasedir.is_some() {
+                let line = "--zkquorum and --zkbasedir need --data-dir: without a folder lines go to the server of --url, and to no cluster";
+                return Err(Failure::new(Exit::Usage, line));
+            }
             if self.sources.sources.config.is_some() {
                 let line = "--config needs --data-dir: without a folder lines go to the server of --url, which has settings of its own";
                 return Err(Failure::new(Exit::Usage, line));

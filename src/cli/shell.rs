@@ -9,8 +9,8 @@ use basalt_shell::{Next, Reason, Shell, Style};
 use clap::Args;
 
 use self::line::{Terminal, Typed};
-use super::Sources;
 use super::folder::check_home;
+use super::{Sources, start_log};
 use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
 use crate::remote::Remote;
@@ -65,6 +65,7 @@ pub(super) struct ShellCommand {
 impl ShellCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         if let Some(url) = &self.url {
+            start_log(self.sources.log_level.as_deref(), &[])?;
             let mut out = BufWriter::new(std::io::stdout().lock());
             return self.feed(Shell::elsewhere(Remote::new(url, &mut out, self.style())?));
         }

@@ -128,6 +128,19 @@ fn shown_settings_can_be_read_back() {
     check(&["config", "show", "--config", file.to_str().unwrap()], 0, "listen = \"127.0.0.1:4242\"");
 }
 
+/// Also where nothing is logged before the command's end.
+#[test]
+fn a_level_of_the_log_that_is_none_is_refused() {
+    let url = ["--url", "http://127.0.0.1:1"];
+    let on_a_server = [["compact"], ["backup"], ["shell"]].map(|command| [&command[..], &url].concat());
+    let [compact, backup, shell] = &on_a_server;
+    for command in
+        [&["config", "show"][..], compact, &[backup, &["target"][..]].concat(), &[shell, &["-e", "list"][..]].concat()]
+    {
+        check(&[command, &["--log-level", "nonsense"]].concat(), 3, "`nonsense`");
+    }
+}
+
 /// `F-CONF`: an `opentsdb.conf` is read as it is; what nobody knows is told, not refused.
 #[test]
 fn an_opentsdb_conf_is_a_configuration() {

@@ -46,6 +46,11 @@ fn inherited_options_are_taken_or_refused() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--graph is not there"));
     let refused = run(&["import", file, "--table", "x"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("need --data-dir"));
+    for cluster in [["--zkquorum", "zk:2181"], ["--zkbasedir", "/hbase"]] {
+        let refused = run(&[&["import", file][..], &cluster].concat());
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(2) && told.contains("need --data-dir"), "{told}");
+    }
     let refused = run(&["import", file, "--config", "basalt.toml"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--config needs --data-dir"));
 }
