@@ -30,8 +30,13 @@ impl Fixture {
     pub(crate) fn of(config: SchemaConfig) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp(1_000)));
         let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn basalt_store::Clock>);
-        let store =
-            Arc::new(CountedStore { store, rows_asked: 0.into(), rows_scanned: Arc::default(), meta_gets: 0.into() });
+        let store = Arc::new(CountedStore {
+            store,
+            rows_asked: 0.into(),
+            rows_scanned: Arc::default(),
+            meta_gets: 0.into(),
+            name_gets_left: 0.into(),
+        });
         let schema = Arc::new(Schema::open(Arc::clone(&store) as Arc<dyn basalt_store::Store>, config).unwrap());
         Self { schema, store, clock, names: HashSet::new() }
     }
@@ -45,6 +50,11 @@ impl Fixture {
     /// Gets of what is said of series since this was asked last.
     pub(crate) fn take_meta_gets(&self) -> u64 {
         self.store.meta_gets.swap(0, Ordering::Relaxed)
+    }
+
+    /// Has the `nth` get of names from now on fail.
+    pub(crate) fn fail_name_get(&self, nth: u64) {
+        self.store.name_gets_left.store(nth, Ordering::Relaxed);
     }
 
     pub(crate) fn with(lines: &[&str]) -> Self {
@@ -140,16 +150,26 @@ impl Fixture {
     }
 
     pub(crate) fn ask_with(&self, start: &str, end: &str, sub: SubQuery, limits: Limits) -> crate::Result<Vec<Series>> {
-        let request = QueryRequest {
-            start: Some(start.to_owned()),
-            end: Some(end.to_owned()),
-            queries: vec![sub],
-            ..QueryRequest::default()
-        };
-        let mut answers = self.engine(false, limits).run(&request, 0, &Cancel::new())?;
-        assert_eq!(answers.len(), 1);
-        Ok(answers.remove(0).series)
+        ask(&self.engine(false, limits), (start, end), sub)
     }
+
+    /// As [`Fixture::ask`], of one of many daemons, which has asked nothing before.
+    pub(crate) fn ask_shared(&self, start: &str, end: &str, metric: &str) -> crate::Result<Vec<Series>> {
+        let engine = QueryEngine::new(self.another(true), Options::default(), Limits::default());
+        ask(&engine, (start, end), SubQuery::from_metric_text(metric)?)
+    }
+}
+
+fn ask(engine: &QueryEngine, (start, end): (&str, &str), sub: SubQuery) -> crate::Result<Vec<Series>> {
+    let request = QueryRequest {
+        start: Some(start.to_owned()),
+        end: Some(end.to_owned()),
+        queries: vec![sub],
+        ..QueryRequest::default()
+    };
+    let mut answers = engine.run(&request, 0, &Cancel::new())?;
+    assert_eq!(answers.len(), 1);
+    Ok(answers.remove(0).series)
 }
 
 /// A series' points as `second value` lines, doubles with a dot.

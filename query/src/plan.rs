@@ -117,7 +117,7 @@ impl Plan {
             Source::Metric(name) => {
                 let metric = names::uid(schema, UidKind::Metric, name)?;
                 if config.is_shared {
-                    let filter = row_filter::of(schema, metric, &sub.filters);
+                    let filter = row_filter::of(schema, metric, &sub.filters)?;
                     held = planner.discover((metric, sub), attempts.iter().flatten(), filter.as_ref())?;
                     row_filter = filter.map(|filter| filter.pattern);
                 }

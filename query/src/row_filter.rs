@@ -12,6 +12,7 @@ use basalt_store::{Comparator, Comparison, Filter};
 
 use crate::filter::{FilterKind, TagFilter};
 use crate::row_range::Listed;
+use crate::{Error, Result, names};
 
 /// Values of a key beyond which only the key is asked for: a pattern is compiled by every server of the table.
 const VALUES_MAX: usize = 1_000;
@@ -32,34 +33,47 @@ pub(crate) struct RowFilter {
 /// series known of the metric have: to hold a pattern against rows that it takes costs a server more than to give some too many.
 ///
 /// Names that nobody knows ask for nothing here: what they mean is told by whoever plans the query.
-pub(crate) fn of(schema: &Schema, metric: Uid, filters: &[TagFilter]) -> Option<RowFilter> {
-    let names = schema.uids();
+///
+/// # Errors
+/// The store's own: a name that it does not tell for now may be one that rows have.
+pub(crate) fn of(schema: &Schema, metric: Uid, filters: &[TagFilter]) -> Result<Option<RowFilter>> {
     let mut wanted: BTreeMap<Uid, Option<Vec<Uid>>> = BTreeMap::new();
     for filter in filters {
         let takes_lacking =
             matches!(filter.kind(), FilterKind::NotKey | FilterKind::NotLiteralOr | FilterKind::NotILiteralOr);
-        let Some(tagk) = names.of(UidKind::Tagk).uid(filter.tagk()).ok().filter(|_| !takes_lacking) else { continue };
+        if takes_lacking {
+            continue;
+        }
+        let Some(tagk) = known(schema, UidKind::Tagk, filter.tagk())? else { continue };
         let values = filter.literals().map(|values| {
-            let known = values.filter_map(|value| names.of(UidKind::Tagv).uid(value).ok());
-            known.collect::<Vec<Uid>>()
+            let known = values.filter_map(|value| known(schema, UidKind::Tagv, value).transpose());
+            known.collect::<Result<Vec<Uid>>>()
         });
-        match (wanted.entry(tagk).or_insert_with(|| Some(Vec::new())), values) {
+        match (wanted.entry(tagk).or_insert_with(|| Some(Vec::new())), values.transpose()?) {
             // Several lists of one key are joined or cut, as the mode has it: their union holds either.
             (Some(all), Some(values)) => all.extend(values),
             (all, _) => *all = None,
         }
     }
     if most_have(schema, metric, &wanted) {
-        return None;
+        return Ok(None);
     }
     for values in wanted.values_mut().flatten() {
         values.sort_unstable();
         values.dedup();
     }
     let listed = wanted.iter().find_map(|(&tagk, values)| Some(Listed { tagk, values: values.clone()? }));
-    let pattern = pattern(schema, wanted)?;
-    let regex = regex::bytes::Regex::new(&pattern).ok()?;
-    Some(RowFilter { pattern: Filter::Row(Comparison::Equal, Comparator::Regex(regex)), listed })
+    let regex = pattern(schema, wanted).and_then(|pattern| regex::bytes::Regex::new(&pattern).ok());
+    let filter = |regex| Filter::Row(Comparison::Equal, Comparator::Regex(regex));
+    Ok(regex.map(|regex| RowFilter { pattern: filter(regex), listed }))
+}
+
+/// The UID of a name; `None` where nobody has it.
+fn known(schema: &Schema, kind: UidKind, name: &str) -> Result<Option<Uid>> {
+    match names::uid(schema, kind, name) {
+        Err(Error::UnknownName { .. }) => Ok(None),
+        uid => uid.map(Some),
+    }
 }
 
 /// Whether only tags are asked for, whatever their values, and three series of four that are known have them. Of listed values
@@ -115,6 +129,7 @@ mod tests {
     use super::*;
     use crate::SubQuery;
     use crate::fixture::Fixture;
+    use basalt_store::ErrorKind;
 
     #[test]
     fn lists_and_keys_are_asked_of_the_cluster_and_the_rest_is_not() {
@@ -128,7 +143,7 @@ mod tests {
         };
         let check = |text: &str, expected: Option<Vec<String>>| {
             let sub = SubQuery::from_metric_text(text).unwrap();
-            let told = of(schema, metric, &sub.filters).map(|filter| match filter.pattern {
+            let told = of(schema, metric, &sub.filters).unwrap().map(|filter| match filter.pattern {
                 Filter::Row(Comparison::Equal, Comparator::Regex(regex)) => regex.as_str().to_owned(),
                 other => panic!("{other:?}"),
             });
@@ -162,7 +177,7 @@ mod tests {
         }
         let asks = |fixture: &Fixture, text: &str| {
             let metric = fixture.schema.uids().of(UidKind::Metric).uid("m").unwrap();
-            of(&fixture.schema, metric, &SubQuery::from_metric_text(text).unwrap().filters).is_some()
+            of(&fixture.schema, metric, &SubQuery::from_metric_text(text).unwrap().filters).unwrap().is_some()
         };
         assert!(asks(&fixture, "sum:m{host=*}"), "too few are known");
         fixture.put("m 1700000000 1 host=h15");
@@ -174,5 +189,26 @@ mod tests {
         }
         assert!(asks(&fixture, "sum:m{host=*}"), "sixteen of twenty-four have it");
         assert!(asks(&fixture, "sum:m{dc=*}"));
+    }
+
+    /// Else the pattern would leave a listed name's series out, and the answer would not say so.
+    #[test]
+    fn a_name_that_is_not_told_for_now_is_no_unknown_one() {
+        let fixture = Fixture::with(&["m 1700000000 1 host=a", "m 1700000000 1 host=b"]);
+        // Where tables are shared, names are read from the store; each get of them fails in its turn.
+        let ask = || fixture.ask_shared("1700000000", "1700000001", "none:m{host=a|b}");
+        assert_eq!(ask().unwrap().len(), 2);
+        let mut failed = 0;
+        for nth in 1..=10 {
+            fixture.fail_name_get(nth);
+            match ask() {
+                Ok(series) => assert_eq!(series.len(), 2, "where get {nth} failed"),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+                    failed += 1;
+                }
+            }
+        }
+        assert!(failed >= 4, "the metric, the key and two values are asked for: {failed} failed");
     }
 }
