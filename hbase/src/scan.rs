@@ -10,7 +10,7 @@ use std::time::Duration;
 use basalt_store::{Result, RowBatch, Scan, ScanSender, TableName};
 use bytes::Bytes;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout_at};
 
 use crate::cluster::Cluster;
 use crate::connection::{Address, Service};
@@ -28,6 +28,8 @@ use rows::Rows;
 /// How often a scan that its reader lets wait is renewed; servers forget it after a minute
 /// (`hbase.client.scanner.timeout.period`).
 const RENEWED_EVERY: Duration = Duration::from_secs(15);
+/// How often a reader that waits is handed a batch without rows, so that it can give up.
+pub(crate) const WOKEN_EVERY: Duration = Duration::from_secs(1);
 /// Longest that an end is told to the server; it forgets the scan by itself.
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
@@ -82,8 +84,10 @@ impl Walk {
         if self.rows.is_full() {
             return;
         }
+        let mut wakes = interval_at(Instant::now() + WOKEN_EVERY, WOKEN_EVERY);
+        wakes.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let then = match self.step().await {
+            let then = match self.watched_step(&sender, &mut wakes).await {
                 Ok(then) => then,
                 Err(error) => {
                     // Whoever is gone needs no error.
@@ -104,6 +108,18 @@ impl Walk {
             }
         }
         self.close().await;
+    }
+
+    /// A step whose reader is woken now and then: servers pass over rows that it does not see, or do not answer.
+    async fn watched_step(&mut self, sender: &ScanSender, wakes: &mut Interval) -> Result<Then> {
+        let step = self.step();
+        tokio::pin!(step);
+        loop {
+            tokio::select! {
+                then = &mut step => return then,
+                _ = wakes.tick() => sender.wake_reader(),
+            }
+        }
     }
 
     /// Asks once, and puts away what came.

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use basalt_store::{
@@ -18,7 +18,7 @@ use crate::cluster::Cluster;
 use crate::error::{CallError, Error, Result as OwnResult};
 use crate::options::HBaseOptions;
 use crate::patience::Patience;
-use crate::scan::Walk;
+use crate::scan::{WOKEN_EVERY, Walk};
 use crate::tally::Figures;
 
 /// How often the cluster is asked whether it answers, for [`HBaseStore::unreachable`], and for how long it is waited for.
@@ -111,12 +111,17 @@ impl HBaseStore {
 
     /// Runs a task, and waits for it on this thread.
     fn wait<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> OwnResult<T> {
+        self.start(task).recv().map_err(|_| Error::Ended)
+    }
+
+    /// Runs a task; gives where its answer will be.
+    fn start<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> Receiver<T> {
         let (done, answer) = sync_channel(1);
         self.spawn(async move {
-            // One who waits is there until the answer is.
+            // There is room for it, and whoever waited may be gone.
             drop(done.send(task.await));
         });
-        answer.recv().map_err(|_| Error::Ended)
+        answer
     }
 
     fn ask<T, F>(&self, ask: impl FnOnce(Arc<Cluster>) -> F) -> Result<T>
@@ -267,14 +272,20 @@ impl Store for HBaseStore {
         self.pending(|cluster| async move { cluster.get(&table, &get).await })
     }
 
-    /// Waits for the table's regions where they are not known yet.
+    /// Waits for the table's regions where they are not known yet, if the cluster tells them soon: a reader can give up, and this
+    /// cannot.
     fn scan(&self, table: &TableName, scan: Scan) -> Result<Scanner> {
         let walk = Walk::new(Arc::clone(&self.cluster), table.clone(), scan)?;
         if !self.cluster.has_map(table) {
-            let table = table.clone();
-            self.ask(|cluster| async move {
+            let (cluster, table) = (Arc::clone(&self.cluster), table.clone());
+            let told = self.start(async move {
                 cluster.map(&table, &mut Patience::of_operation(&cluster.options)).await.map(drop)
-            })?;
+            });
+            match told.recv_timeout(WOKEN_EVERY) {
+                // The scan goes on waiting.
+                Err(RecvTimeoutError::Timeout) => {}
+                told => told.map_err(|_| Error::Ended)??,
+            }
         }
         let (sender, scanner) = Scanner::channel(BATCHES_AHEAD);
         self.spawn(walk.run(sender));

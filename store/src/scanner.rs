@@ -74,8 +74,8 @@ impl Scanner {
         }
     }
 
-    /// As [`Scanner::next_wait`], but a batch may have no rows: a scan that passes over many rows that nobody sees gives one now and
-    /// then, so that its reader can give up.
+    /// As [`Scanner::next_wait`], but a batch may have no rows: a scan that passes over many rows that nobody sees, or whose servers
+    /// do not answer, gives one now and then, so that its reader can give up.
     ///
     /// # Panics
     /// On a thread that runs async tasks.
@@ -128,6 +128,12 @@ impl ScanSender {
     /// [`Error::Cancelled`] when the reader is gone.
     pub async fn send_async(&self, batch: Result<RowBatch>) -> Result<()> {
         self.0.send(batch).await.map_err(|_| Error::Cancelled)
+    }
+
+    /// Hands over a batch without rows where there is room, so that a reader by [`Scanner::step_wait`] looks whether to go on.
+    pub fn wake_reader(&self) {
+        // Where there is no room it has something to take, and where it is gone nobody is to be woken.
+        drop(self.0.try_send(Ok(RowBatch::default())));
     }
 
     /// Whether the reader is gone.

@@ -1,12 +1,13 @@
 //! Scans: where they go on, what they ask ahead, and how they end.
 
-use basalt_store::{RowBatch, Scan, Scanner};
+use basalt_store::{RowBatch, Scan, Scanner, Store as _};
 use bytes::BytesMut;
 
 use super::*;
+use crate::HBaseStore;
 use crate::cells;
 use crate::pb::client::{ScanRequest, ScanResponse};
-use crate::scan::Walk;
+use crate::scan::{WOKEN_EVERY, Walk};
 
 /// A scan's answer: rows of one cell each.
 fn rows(keys: &[&str], scanner_id: u64, more_in_region: bool) -> Does {
@@ -139,6 +140,39 @@ async fn a_dropped_scan_is_closed_at_the_server() {
     tokio::time::timeout(SOON, run).await.unwrap().unwrap();
     let last: ScanRequest = fake.calls("Scan").last().unwrap().read();
     assert_eq!((last.scanner_id, last.close_scanner), (Some(7), Some(true)));
+}
+
+/// Else neither a query's time nor a client that hangs up ended it.
+#[tokio::test]
+async fn a_scan_that_passes_no_rows_lets_its_reader_give_up() {
+    for answer in [Does::Silence, rows(&[], 7, true), Does::Refuse("NotServingRegionException")] {
+        let fake = Fake::start(move |asked: &Asked| match is_closing(asked) {
+            Some(_) => Does::answer(&ScanResponse::default()),
+            None => answer.clone(),
+        })
+        .await;
+        let (sender, mut scanner) = Scanner::channel(1);
+        let run = tokio::spawn(Walk::new(fake.client(), table(), Scan::all()).unwrap().run(sender));
+        let read = tokio::task::spawn_blocking(move || scanner.step_wait());
+        soon(|| !fake.calls("Scan").is_empty()).await;
+        pass(WOKEN_EVERY).await;
+        let step = tokio::time::timeout(SOON, read).await.expect("the reader is not woken").unwrap();
+        assert!(step.unwrap().unwrap().is_empty());
+        // What is left is as long as a call may take.
+        run.abort();
+    }
+}
+
+/// The table's regions are not known yet, and nobody tells them: the reader can give up.
+#[tokio::test]
+async fn a_scan_begins_though_the_catalogue_does_not_answer() {
+    let fake = Fake::start(|_| Does::Silence).await;
+    let mut options = fake.client().options.clone();
+    (options.call_timeout, options.operation_timeout) = (SOON, SOON);
+    let store = tokio::task::spawn_blocking(move || HBaseStore::open(options).unwrap()).await.unwrap();
+    fake.world.lock().unwrap().is_frozen = true;
+    let read = tokio::task::spawn_blocking(move || store.scan(&table(), Scan::all()).unwrap().step_wait());
+    assert!(read.await.unwrap().unwrap().unwrap().is_empty());
 }
 
 /// What a server is slow to say to a reader that is gone does not cost the others their connection.
