@@ -43,6 +43,8 @@ pub(crate) struct Walk {
     rows: Rows,
     open: Option<Open>,
     patience: Patience,
+    /// It failed since a row or a region was passed last: it is tried for as long as is left from there, whatever answers come.
+    is_failing: bool,
 }
 
 /// A scanner that a server holds for us.
@@ -76,7 +78,7 @@ impl Walk {
     pub(crate) fn new(cluster: Arc<Cluster>, table: TableName, scan: Scan) -> Result<Self> {
         let ask = crate::request::scan(&scan)?;
         let patience = Patience::of_operation(&cluster.options);
-        Ok(Self { cluster, table, ask, rows: Rows::new(&scan), scan, open: None, patience })
+        Ok(Self { cluster, table, ask, rows: Rows::new(&scan), scan, open: None, patience, is_failing: false })
     }
 
     /// Scans to the end, or until the reader is gone.
@@ -134,11 +136,17 @@ impl Walk {
         };
         let error = match told {
             Ok(told) => {
-                self.patience.renew(&self.cluster.options);
-                return self.take(told).await;
+                let passed = self.rows.passed();
+                let then = self.take(told).await;
+                self.is_failing &= self.rows.passed() == passed && !matches!(then, Ok(Then::NextRegion));
+                if !self.is_failing {
+                    self.patience.renew(&self.cluster.options);
+                }
+                return then;
             }
             Err(error) => error,
         };
+        self.is_failing = true;
         let remedy = remedy(&error, Repeat::Always);
         tracing::debug!("scan of {}: {error:?}: {remedy:?}", self.table);
         if self.open.is_none() {
@@ -162,7 +170,8 @@ impl Walk {
         let scan =
             ScanMessage { start_row: Some(start.clone()), include_start_row: Some(is_inclusive), ..self.ask.clone() };
         let ask = ScanRequest { region: Some(region.specifier()), scan: Some(scan), ..self.request() };
-        let (told, block) = self.call(&server, &ask).await?;
+        let deadline = self.patience.call_deadline(self.cluster.options.call_timeout);
+        let (told, block) = self.call(&server, &ask, deadline).await?;
         let open = Open {
             id: told.scanner_id.unwrap_or(0),
             server,
@@ -179,7 +188,7 @@ impl Walk {
             coming.await.unwrap_or(Err(CallError::Unknown(Error::Ended)))
         } else {
             let ask = self.next_request(&mut open);
-            self.call(&open.server, &ask).await
+            self.call(&open.server, &ask, self.next_deadline()).await
         };
         match told {
             Ok((told, block)) => Ok((told, block, open)),
@@ -204,7 +213,7 @@ impl Walk {
             return;
         }
         let (cluster, server, ask) = (Arc::clone(&self.cluster), open.server.clone(), self.next_request(open));
-        let deadline = self.patience.call_deadline(self.cluster.options.call_timeout);
+        let deadline = self.next_deadline();
         open.coming = Some(tokio::spawn(async move {
             cluster.call((&server, Service::Client), "Scan", &ask, Bytes::new(), deadline).await
         }));
@@ -229,8 +238,17 @@ impl Walk {
         }
     }
 
-    async fn call(&self, server: &Address, ask: &ScanRequest) -> std::result::Result<(ScanResponse, Bytes), CallError> {
-        let deadline = self.patience.call_deadline(self.cluster.options.call_timeout);
+    /// When a call of an open scanner is given up: a server that answers is waited for, however long it passes no row.
+    fn next_deadline(&self) -> Instant {
+        Instant::now() + self.cluster.options.call_timeout
+    }
+
+    async fn call(
+        &self,
+        server: &Address,
+        ask: &ScanRequest,
+        deadline: Instant,
+    ) -> std::result::Result<(ScanResponse, Bytes), CallError> {
         self.cluster.call((server, Service::Client), "Scan", ask, Bytes::new(), deadline).await
     }
 

@@ -19,6 +19,8 @@ pub(super) struct Rows {
     row: Option<Row>,
     /// Rows that may still come.
     left: Option<u64>,
+    /// Rows that were whole, and pieces of rows.
+    passed: u64,
     batch_bytes: usize,
     /// Cells of a piece; `None` for whole rows.
     piece_cells: Option<usize>,
@@ -44,6 +46,7 @@ impl Rows {
             start_inclusive: scan.start_inclusive,
             row: None,
             left: [scan.limit_rows, page].into_iter().flatten().min(),
+            passed: 0,
             batch_bytes: scan.batch_bytes,
             piece_cells: scan.batch_cells.filter(|&cells| cells > 0).map(|cells| cells as usize),
         }
@@ -52,6 +55,11 @@ impl Rows {
     /// Whether no row may come any more.
     pub(super) fn is_full(&self) -> bool {
         self.left == Some(0) && self.row.is_none()
+    }
+
+    /// How many rows and pieces of rows were taken whole: what a reader gets, and what is not read anew.
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
     }
 
     /// The bound for the server, as its message has it.
@@ -112,6 +120,7 @@ impl Rows {
             row.is_read_anew = false;
             if piece_cells == row.cells {
                 row.cells = 0;
+                self.passed += 1;
                 let key = row.key.clone();
                 self.builder.mark_partial();
                 if self.builder.data_bytes() >= self.batch_bytes {
@@ -139,6 +148,7 @@ impl Rows {
     /// The row under way is whole.
     pub(super) fn end_row(&mut self) {
         let Some(row) = self.row.take() else { return };
+        self.passed += 1;
         self.left = self.left.map(|left| left.saturating_sub(1));
         self.set_position(row.key, false);
         if self.builder.data_bytes() >= self.batch_bytes {

@@ -1,5 +1,7 @@
 //! Scans: where they go on, what they ask ahead, and how they end.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use basalt_store::{RowBatch, Scan, Scanner, Store as _};
 use bytes::BytesMut;
 
@@ -119,6 +121,61 @@ async fn a_scan_is_opened_again_after_a_long_pause_of_its_reader() {
     tokio::time::advance(client.options.operation_timeout * 2).await;
     tokio::time::resume();
     assert_eq!(read(scanner).await, ["a", "b", "c"]);
+    run.await.unwrap();
+}
+
+/// Each scanner gives a heartbeat and then fails: that it answered does not begin the time anew.
+#[tokio::test]
+async fn a_scan_that_fails_behind_every_heartbeat_is_given_up() {
+    let fake = Fake::start(|asked: &Asked| {
+        let ask: ScanRequest = asked.read();
+        if ask.scanner_id.is_none() { rows(&[], 7, true) } else { Does::Refuse("io.BadException") }
+    })
+    .await;
+    let mut options = fake.client().options.clone();
+    // There is time for one pause, and not for the next, which is twice as long.
+    (options.pause, options.operation_timeout) = (SOON, SOON * 5 / 2);
+    let client = Arc::new(Cluster::new(options).unwrap());
+    let (sender, mut scanner) = Scanner::channel(1);
+    let run = tokio::spawn(Walk::new(Arc::clone(&client), table(), Scan::all()).unwrap().run(sender));
+    soon(|| client.tally.retries.get() == 1).await;
+    // It may be a tenth longer.
+    pass(client.options.pause * 6 / 5).await;
+    let told = tokio::time::timeout(SOON / 2, scanner.next()).await.expect("it is opened for ever");
+    assert_eq!(told.unwrap().unwrap_err().kind(), ErrorKind::Unavailable);
+    run.await.unwrap();
+}
+
+/// A filter may pass over rows for hours; a scanner that was opened again goes on for as long as its server answers.
+#[tokio::test]
+async fn a_scan_without_rows_goes_on_while_its_server_answers() {
+    let mut step = 0;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let fake = Fake::start({
+        let is_over = Arc::clone(&is_over);
+        move |_: &Asked| {
+            step += 1;
+            match step {
+                2 => Does::Refuse("UnknownScannerException"),
+                _ if is_over.load(Ordering::Relaxed) => rows(&["a"], 7, false),
+                _ => rows(&[], 7, true),
+            }
+        }
+    })
+    .await;
+    let client = fake.client();
+    let (sender, scanner) = Scanner::channel(1);
+    let run = tokio::spawn(Walk::new(Arc::clone(&client), table(), Scan::all()).unwrap().run(sender));
+    let read = tokio::spawn(read(scanner));
+    for _ in 0..8 {
+        let asked = fake.calls("Scan").len();
+        soon(|| fake.calls("Scan").len() > asked + 3).await;
+        // A call under way is not given up.
+        pass(client.options.call_timeout / 2).await;
+    }
+    assert!(client.options.call_timeout * 4 > client.options.operation_timeout);
+    is_over.store(true, Ordering::Relaxed);
+    assert_eq!(read.await.unwrap(), ["a"]);
     run.await.unwrap();
 }
 
