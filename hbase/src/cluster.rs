@@ -200,10 +200,12 @@ impl Cluster {
         deadline: Instant,
     ) -> Result<A> {
         let mut last = nobody("the registry");
-        for address in masters {
-            // One that is frozen leaves time for the others.
-            let deadline = deadline.min(Instant::now() + self.options.call_timeout / 4);
-            match self.call((address, Service::Registry), method, &Empty {}, Bytes::new(), deadline).await {
+        for (at, address) in masters.iter().enumerate() {
+            // One that is frozen leaves time for the others, and for what is asked once they have answered.
+            let parts = u32::try_from(masters.len() - at + 1).unwrap_or(u32::MAX);
+            let left = deadline.saturating_duration_since(Instant::now());
+            let until = Instant::now() + (left / parts).min(self.options.call_timeout / 4);
+            match self.call((address, Service::Registry), method, &Empty {}, Bytes::new(), until).await {
                 Ok((told, _)) => return Ok(told),
                 // Its masters ask for the same.
                 Err(error) if error.is_final() => return Err(error.into_error()),

@@ -125,6 +125,8 @@ type Told = std::result::Result<Body, Exception>;
 struct Calls {
     server: Box<str>,
     tally: Arc<ServerTally>,
+    /// How long a server that was asked may say nothing at all.
+    silence_max: Duration,
     /// Guards the waiting calls and the end; held for a look-up only.
     state: Mutex<State>,
 }
@@ -201,8 +203,6 @@ pub(crate) struct Connection {
     /// Their bytes, in pieces.
     pieces: Semaphore,
     pieces_max: usize,
-    /// How long a server that was asked may say nothing at all.
-    silence_max: Duration,
     // Relaxed: numbers only have to differ.
     last_id: AtomicU32,
     tasks: [AbortHandle; 2],
@@ -246,7 +246,10 @@ impl Connection {
         let state = State { waiting: HashMap::new(), ended: None, unheard_since: None, is_known: false };
         tally.connections.add();
         tally.connected.add();
-        let calls = Arc::new(Calls { server: address.to_string().into(), tally, state: Mutex::new(state) });
+        // Less than a call may take, of which some goes by before it is sent.
+        let silence_max = options.call_timeout / 2;
+        let (server, state) = (address.to_string().into(), Mutex::new(state));
+        let calls = Arc::new(Calls { server, tally, silence_max, state });
         let (queue, requests) = mpsc::channel(QUEUE_MAX);
         let writing = tokio::spawn(write(output, requests, Arc::clone(&calls))).abort_handle();
         let reading = tokio::spawn(read(input, Arc::clone(&calls))).abort_handle();
@@ -257,8 +260,6 @@ impl Connection {
             under_way: Semaphore::new(options.calls_max.max(1)),
             pieces: Semaphore::new(pieces_max),
             pieces_max,
-            // Less than a call may take, of which some goes by before it is sent.
-            silence_max: options.call_timeout / 2,
             last_id: AtomicU32::new(0),
             tasks: [writing, reading],
         })
@@ -309,14 +310,7 @@ impl Connection {
         let _in_flight = tally.in_flight.during();
         let told = timeout_at(deadline, answer).await;
         drop(waiting);
-        let Ok(told) = told else {
-            // A server that says nothing at all is gone, and this connection with it. One that had no time to answer is not.
-            let unheard_since = self.calls.state().unheard_since;
-            if unheard_since.is_some_and(|since| since.elapsed() >= self.silence_max) {
-                self.calls.end("the server fell silent");
-            }
-            return Err(CallError::Unknown(self.timed_out(method)));
-        };
+        let told = told.map_err(|_| CallError::Unknown(self.timed_out(method)))?;
         let told = told.map_err(|_| CallError::Unknown(Error::Ended))?.map_err(CallError::Unknown)?;
         let body = told.map_err(CallError::Refused)?;
         body.read().map_err(CallError::Unknown)
@@ -338,7 +332,8 @@ impl Connection {
     }
 }
 
-/// A call's place among those that wait; given back when the caller goes.
+/// A call's place among those that wait; given back when the caller goes. A server that says nothing at all is gone, and its
+/// connection with it; one that had no time to answer is not.
 struct Waiting<'a> {
     calls: &'a Calls,
     id: u32,
@@ -358,7 +353,14 @@ impl<'a> Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.calls.state().waiting.remove(&self.id);
+        let is_silent = {
+            let mut state = self.calls.state();
+            let unheard_since = state.waiting.remove(&self.id).and(state.unheard_since);
+            unheard_since.is_some_and(|since| since.elapsed() >= self.calls.silence_max)
+        };
+        if is_silent {
+            self.calls.end("the server fell silent");
+        }
     }
 }
 

@@ -89,6 +89,9 @@ pub(crate) struct World {
     pub(crate) asks_for_login: bool,
     /// The catalogue is not answered for.
     pub(crate) is_frozen: bool,
+    /// The ports that the registry tells of the active master and of the catalogue's server; `None`: it has no name for it.
+    pub(crate) master_at: Option<u16>,
+    pub(crate) catalogue_at: Option<u16>,
     /// What the catalogue answers cannot be read, and more is to come.
     pub(crate) is_garbled: bool,
     script: Script,
@@ -120,6 +123,8 @@ impl Fake {
             connections: 0,
             asks_for_login: false,
             is_frozen: false,
+            master_at: Some(port),
+            catalogue_at: Some(port),
             is_garbled: false,
             script: Box::new(script),
             held: VecDeque::new(),
@@ -200,12 +205,13 @@ impl Fake {
 
     fn does(&self, asked: &Asked) -> Does {
         let mut world = self.world.lock().unwrap();
-        let server_name = ServerName { host_name: "127.0.0.1".to_owned(), port: Some(self.port.into()) };
+        let name = |port: u16| ServerName { host_name: "127.0.0.1".to_owned(), port: Some(port.into()) };
         match &*asked.method {
-            "GetActiveMaster" => Does::answer(&GetActiveMasterResponse { server_name: Some(server_name) }),
+            "GetActiveMaster" => Does::answer(&GetActiveMasterResponse { server_name: world.master_at.map(name) }),
             "GetMetaRegionLocations" => {
-                let place = RegionLocation { region_info: RegionInfo::default(), server_name: Some(server_name) };
-                Does::answer(&GetMetaRegionLocationsResponse { meta_locations: vec![place] })
+                let place = |name| RegionLocation { region_info: RegionInfo::default(), server_name: Some(name) };
+                let meta_locations = world.catalogue_at.map(name).map(place).into_iter().collect();
+                Does::answer(&GetMetaRegionLocationsResponse { meta_locations })
             }
             "Scan" if is_about_catalogue(asked) && world.is_frozen => Does::Silence,
             "Scan" if is_about_catalogue(asked) && world.is_garbled => {

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use basalt_store::{Error as StoreError, Result as StoreResult, TableName};
 use bytes::Bytes;
@@ -210,8 +211,8 @@ impl Cluster {
     ///
     /// # Errors
     /// [`CallError`]
-    pub(crate) async fn check_catalogue(&self) -> std::result::Result<(), CallError> {
-        let patience = Patience::of_operation(&self.options);
+    pub(crate) async fn check_catalogue(&self, within: Duration) -> std::result::Result<(), CallError> {
+        let patience = Patience::new(&self.options, within);
         let (start, stop) = (Bytes::from_static(b" "), Bytes::from_static(b" \0"));
         self.read_catalogue(start, stop, ("table", &["state"]), &patience, |_| Ok(())).await
     }

@@ -35,7 +35,8 @@ impl Patience {
         Self::new(options, options.admin_timeout)
     }
 
-    fn new(options: &HBaseOptions, timeout: Duration) -> Self {
+    /// For what may take so long in all.
+    pub(crate) fn new(options: &HBaseOptions, timeout: Duration) -> Self {
         let HBaseOptions { pause, busy_pause, .. } = *options;
         Self { deadline: Instant::now() + timeout, pause, busy_pause, attempts: 0 }
     }

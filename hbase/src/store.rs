@@ -21,7 +21,7 @@ use crate::patience::Patience;
 use crate::scan::{WOKEN_EVERY, Walk};
 use crate::tally::Figures;
 
-/// How often the cluster is asked whether it answers, for [`HBaseStore::unreachable`], and for how long it is waited for.
+/// How often the cluster is asked whether it answers, for [`HBaseStore::unreachable`], and for how long it is waited for, in all.
 const WATCHED_EVERY: Duration = Duration::from_secs(5);
 const WATCHED_FOR: Duration = Duration::from_secs(5);
 
@@ -94,13 +94,13 @@ impl HBaseStore {
         self.cluster.tally.told(self.cluster.locations.regions_kept())
     }
 
-    /// Whether the cluster answers now: that a server says where the catalogue is. Waits as long as a call may take.
+    /// Whether the cluster answers now: that a server says where the catalogue is. Waits as long as two calls may take.
     ///
     /// # Errors
     /// `Unavailable`
     pub fn check(&self) -> OwnResult<()> {
         let cluster = Arc::clone(&self.cluster);
-        self.wait(async move { ask_once(&cluster).await })?
+        self.wait(async move { ask_once(&cluster, cluster.options.call_timeout).await })?
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -144,22 +144,22 @@ impl HBaseStore {
     }
 }
 
-/// Why the cluster does not answer within this time; one that is frozen says nothing for as long as a call may take.
+/// Why the cluster does not answer within this time.
 pub(crate) async fn why_not(cluster: &Cluster, within: Duration) -> Option<String> {
-    match tokio::time::timeout(within, ask_once(cluster)).await {
-        Ok(told) => told.err().map(|error| error.to_string()),
-        Err(_) => Some(format!("the cluster did not answer within {within:?}")),
-    }
+    ask_once(cluster, within / 2).await.err().map(|error| match error {
+        Error::TimedOut { server, .. } => format!("{server} did not answer within {:?}", within / 2),
+        error => error.to_string(),
+    })
 }
 
-/// Asks where the catalogue is, and that server whether it serves it.
-async fn ask_once(cluster: &Cluster) -> OwnResult<()> {
-    if cluster.check_catalogue().await.is_ok() {
+/// Asks where the catalogue is, and that server whether it serves it; twice at most, so long each.
+async fn ask_once(cluster: &Cluster, within: Duration) -> OwnResult<()> {
+    if cluster.check_catalogue(within).await.is_ok() {
         return Ok(());
     }
     // It may be elsewhere by now.
     cluster.forget_servers();
-    cluster.check_catalogue().await.map_err(CallError::into_error)
+    cluster.check_catalogue(within).await.map_err(CallError::into_error)
 }
 
 impl Store for HBaseStore {
