@@ -148,14 +148,13 @@ impl Cluster {
         if let Some(master) = lock(&self.known).master.clone() {
             return Ok(master);
         }
-        let name = match &self.registry {
+        let master = match &self.registry {
             Registry::Masters(masters) => {
-                let told: GetActiveMasterResponse = self.ask(masters, "GetActiveMaster", deadline).await?;
-                told.server_name
+                let name = |told: GetActiveMasterResponse| told.server_name;
+                self.ask(masters, ("GetActiveMaster", "the active master"), name, deadline).await?
             }
-            Registry::ZooKeeper(quorum) => Some(self.named(quorum, "master", deadline).await?),
+            Registry::ZooKeeper(quorum) => self.named(quorum, ("master", "the active master"), deadline).await?,
         };
-        let master = address(name).ok_or_else(|| nobody("the active master"))?;
         lock(&self.known).master = Some(master.clone());
         Ok(master)
     }
@@ -168,16 +167,16 @@ impl Cluster {
         if let Some(catalogue) = lock(&self.known).catalogue.clone() {
             return Ok(catalogue);
         }
-        let name = match &self.registry {
+        let catalogue = match &self.registry {
             Registry::Masters(masters) => {
-                let told: GetMetaRegionLocationsResponse =
-                    self.ask(masters, "GetMetaRegionLocations", deadline).await?;
-                let mut places = told.meta_locations.into_iter();
-                places.find(|place| place.region_info.replica_id.unwrap_or(0) == 0).and_then(|place| place.server_name)
+                let name = |told: GetMetaRegionLocationsResponse| {
+                    let mut places = told.meta_locations.into_iter();
+                    places.find(|place| place.region_info.replica_id.unwrap_or(0) == 0)?.server_name
+                };
+                self.ask(masters, ("GetMetaRegionLocations", "hbase:meta"), name, deadline).await?
             }
-            Registry::ZooKeeper(quorum) => Some(self.named(quorum, "meta-region-server", deadline).await?),
+            Registry::ZooKeeper(quorum) => self.named(quorum, ("meta-region-server", "hbase:meta"), deadline).await?,
         };
-        let catalogue = address(name).ok_or_else(|| nobody("hbase:meta"))?;
         lock(&self.known).catalogue = Some(catalogue.clone());
         Ok(catalogue)
     }
@@ -187,31 +186,35 @@ impl Cluster {
         *lock(&self.known) = Known::default();
     }
 
-    async fn named(&self, quorum: &[Address], node: &str, deadline: Instant) -> Result<ServerName> {
+    async fn named(&self, quorum: &[Address], (node, what): (&str, &str), deadline: Instant) -> Result<Address> {
         let path = format!("{}/{node}", self.options.zookeeper_root.trim_end_matches('/'));
-        zookeeper::named(quorum, &path, deadline).await
+        address(Some(zookeeper::named(quorum, &path, deadline).await?)).ok_or_else(|| nobody(what))
     }
 
-    /// Asks one after the other; the first that answers is believed.
+    /// Asks one after the other; the first that has a name is believed.
     async fn ask<A: Message + Default>(
         &self,
         masters: &[Address],
-        method: &'static str,
+        (method, what): (&'static str, &str),
+        name: impl Fn(A) -> Option<ServerName>,
         deadline: Instant,
-    ) -> Result<A> {
-        let mut last = nobody("the registry");
-        for (at, address) in masters.iter().enumerate() {
+    ) -> Result<Address> {
+        let mut last = nobody(what);
+        for (at, master) in masters.iter().enumerate() {
             // One that is frozen leaves time for the others, and for what is asked once they have answered.
             let parts = u32::try_from(masters.len() - at + 1).unwrap_or(u32::MAX);
             let left = deadline.saturating_duration_since(Instant::now());
             let until = Instant::now() + (left / parts).min(self.options.call_timeout / 4);
-            match self.call((address, Service::Registry), method, &Empty {}, Bytes::new(), until).await {
-                Ok((told, _)) => return Ok(told),
+            match self.call((master, Service::Registry), method, &Empty {}, Bytes::new(), until).await {
+                Ok((told, _)) => match address(name(told)) {
+                    Some(address) => return Ok(address),
+                    None => last = nobody(what),
+                },
                 // Its masters ask for the same.
                 Err(error) if error.is_final() => return Err(error.into_error()),
                 Err(error) => {
                     let reason = error.into_error().to_string().into();
-                    last = Error::Unreachable { what: format!("HBase's registry at {address}").into(), reason };
+                    last = Error::Unreachable { what: format!("HBase's registry at {master}").into(), reason };
                 }
             }
         }

@@ -560,3 +560,22 @@ async fn a_silent_registry_leaves_time_for_the_next() {
     let (told, ()) = tokio::join!(client.catalogue(Instant::now() + within), third);
     assert_eq!(told.unwrap(), address(&fake));
 }
+
+/// As a master that has only begun: another knows.
+#[tokio::test]
+async fn a_registry_without_a_name_leaves_the_question_to_the_next() {
+    let [young, old] = [Fake::start(|_| Does::Silence).await, Fake::start(|_| Does::Silence).await];
+    {
+        let mut world = young.world.lock().unwrap();
+        (world.master_at, world.catalogue_at) = (None, None);
+    }
+    let mut options = young.client().options.clone();
+    options.masters = [&young, &old].map(|fake| address(fake).to_string()).into();
+    let client = Cluster::new(options.clone()).unwrap();
+    let until = Instant::now() + SOON;
+    assert_eq!(client.master(until).await.unwrap(), address(&old));
+    assert_eq!(client.catalogue(until).await.unwrap(), address(&old));
+    options.masters.truncate(1);
+    let told = Cluster::new(options).unwrap().catalogue(until).await.unwrap_err();
+    assert!(told.to_string().contains("nobody says where it is"), "{told}");
+}
