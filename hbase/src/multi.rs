@@ -64,6 +64,9 @@ pub(crate) trait Work {
 
 type Told = std::result::Result<Vec<Cell>, Exception>;
 
+/// What a region told of its share of a call, or of one entry of several actions.
+type RegionTold = Vec<(usize, Told)>;
+
 /// What one round leaves.
 #[derive(Debug, Default)]
 struct Round {
@@ -80,6 +83,26 @@ impl Round {
         self.is_stale |= remedy == Remedy::Relocate;
         self.is_busy |= remedy == Remedy::BackOff;
         self.needs_pause |= remedy != Remedy::Again;
+    }
+}
+
+/// Which entries of a region are asked together: all of them, until it refuses them all alike.
+#[derive(Debug, Default)]
+struct Parts {
+    of: HashMap<usize, usize>,
+    last: usize,
+}
+
+impl Parts {
+    fn of(&self, entry: usize) -> usize {
+        self.of.get(&entry).copied().unwrap_or(0)
+    }
+
+    fn halve(&mut self, entries: &[usize]) {
+        for half in entries.chunks(entries.len().div_ceil(2).max(1)) {
+            self.last += 1;
+            self.of.extend(half.iter().map(|&entry| (entry, self.last)));
+        }
     }
 }
 
@@ -113,10 +136,10 @@ impl Cluster {
     ) -> StoreResult<()> {
         // Also where nothing is asked: an unknown table is refused.
         let mut map = self.map(table, patience).await?;
-        let mut doubt = Doubt::default();
+        let (mut doubt, mut parts) = (Doubt::default(), Parts::default());
         while !entries.is_empty() {
-            let asked = entries.len();
-            let round = self.round(table, &map, entries, (&*patience, &mut *work, &mut doubt)).await;
+            let (asked, halved) = (entries.len(), parts.last);
+            let round = self.round(table, &map, entries, (&*patience, &mut *work, &mut doubt, &mut parts)).await;
             let round = round.map_err(|error| doubt.told(table, error))?;
             entries = round.again;
             if entries.is_empty() {
@@ -127,7 +150,7 @@ impl Cluster {
                 self.tally.relocations.add();
                 self.locations.forget(table, &map);
             }
-            let is_stuck = round.needs_pause || entries.len() == asked;
+            let is_stuck = round.needs_pause || (entries.len() == asked && parts.last == halved);
             if is_stuck && !patience.pause(round.is_busy).await {
                 let last = round.last.unwrap_or_else(|| nowhere(table));
                 return match last {
@@ -148,11 +171,11 @@ impl Cluster {
         table: &TableName,
         map: &Map,
         entries: Vec<usize>,
-        (patience, work, doubt): (&Patience, &mut (impl Work + Send + Sync), &mut Doubt),
+        (patience, work, doubt, parts): (&Patience, &mut (impl Work + Send + Sync), &mut Doubt, &mut Parts),
     ) -> StoreResult<Round> {
         let mut round = Round::default();
         let mut calls = JoinSet::new();
-        let (planned, lost) = plan(map, &entries, work);
+        let (planned, lost) = plan(map, &entries, (work, &*parts));
         if !lost.is_empty() {
             round.last = Some(nowhere(table));
             round.add(lost, Remedy::Relocate);
@@ -174,7 +197,8 @@ impl Cluster {
                 Ok(told) => told,
                 Err(error) => failed(table, error, entries, (&mut round, &*work, &mut *doubt))?,
             };
-            for (entry, told) in told {
+            let told = told.into_iter().flat_map(|told| halve(told, (&mut round, &*work, &mut *parts)));
+            for (entry, told) in told.collect::<RegionTold>() {
                 match settle(entry, told, (&mut round, &*work, &mut *doubt)) {
                     // What was not done now may have been done before: the batch is of unknown outcome.
                     Some(Err(exception)) if doubt.entries.contains(&entry) => {
@@ -198,12 +222,12 @@ fn failed(
     error: CallError,
     entries: Vec<Vec<usize>>,
     (round, work, doubt): (&mut Round, &impl Work, &mut Doubt),
-) -> StoreResult<Vec<(usize, Told)>> {
+) -> StoreResult<Vec<RegionTold>> {
     let is_once = entries.iter().flatten().any(|&entry| work.repeat(entry) == Repeat::IfNotBegun);
     let remedy = remedy(&error, if is_once { Repeat::IfNotBegun } else { Repeat::Always });
     match error {
         CallError::Refused(exception) if remedy == Remedy::None => {
-            Ok(distinct(entries).map(|entry| (entry, Err(exception.clone()))).collect())
+            Ok(distinct(entries).map(|entry| vec![(entry, Err(exception.clone()))]).collect())
         }
         error if remedy == Remedy::None => Err(given_up(table, error)),
         error => {
@@ -211,6 +235,28 @@ fn failed(
             Ok(Vec::new())
         }
     }
+}
+
+/// What a region told, unless it refused all of its share alike: then each half of it is asked for by itself, in the end each entry.
+///
+/// HBase does so where one cell is too large (`hbase.server.keyvalue.maxsize`): `RSRpcServices.doNonAtomicBatchOp` tells all actions
+/// of a batch the one exception that ended it. What must not be done twice is not asked for again, as a part may have been done.
+fn halve(told: RegionTold, (round, work, parts): (&mut Round, &impl Work, &mut Parts)) -> RegionTold {
+    let is_alike = match &told[..] {
+        [(_, Err(first)), rest @ ..] if !rest.is_empty() && &*first.class == "DoNotRetryIOException" => {
+            rest.iter().all(|(_, told)| told.as_ref().is_err_and(|other| other == first))
+        }
+        _ => false,
+    };
+    if !is_alike || !work.is_change() {
+        return told;
+    }
+    let (again, told): (RegionTold, RegionTold) =
+        told.into_iter().partition(|&(entry, _)| work.repeat(entry) == Repeat::Always);
+    let again: Vec<usize> = again.into_iter().map(|(entry, _)| entry).collect();
+    parts.halve(&again);
+    round.add(again, Remedy::Again);
+    told
 }
 
 /// What an entry was told, unless it is asked again.
@@ -254,10 +300,10 @@ fn distinct(entries: Vec<Vec<usize>>) -> impl Iterator<Item = usize> {
 type Planned = Vec<(Address, Vec<Share>)>;
 
 /// Parts entries by region and server, in calls of bounded size; beside them those whose region is nowhere now.
-fn plan(map: &Map, entries: &[usize], work: &impl Work) -> (Planned, Vec<usize>) {
+fn plan(map: &Map, entries: &[usize], (work, parts): (&impl Work, &Parts)) -> (Planned, Vec<usize>) {
     let mut lost = Vec::new();
-    // Ordered by region, so that a region's entries are one action list and keep their order.
-    let mut servers: HashMap<&Address, BTreeMap<&[u8], Share>> = HashMap::new();
+    // Ordered by region, so that a region's entries are one action list, or one a part, and keep their order.
+    let mut servers: HashMap<&Address, BTreeMap<(&[u8], usize), Share>> = HashMap::new();
     for &entry in entries {
         let region = map.holding(work.key(entry));
         let Some((region, server)) = region.and_then(|region| Some((region, region.server.as_ref()?))) else {
@@ -266,7 +312,7 @@ fn plan(map: &Map, entries: &[usize], work: &impl Work) -> (Planned, Vec<usize>)
         };
         let shares = servers.entry(server).or_default();
         let new = || Share { region: Arc::clone(region), entries: Vec::new() };
-        shares.entry(&region.start).or_insert_with(new).entries.push(entry);
+        shares.entry((&region.start, parts.of(entry))).or_insert_with(new).entries.push(entry);
     }
     let mut planned = Vec::new();
     for (server, shares) in servers {
@@ -294,8 +340,8 @@ fn plan(map: &Map, entries: &[usize], work: &impl Work) -> (Planned, Vec<usize>)
     (planned, lost)
 }
 
-/// Each entry's answer.
-fn actions(answer: MultiResponse, block: Bytes, entries: &[Vec<usize>]) -> Result<Vec<(usize, Told)>> {
+/// Each entry's answer, by region action.
+fn actions(answer: MultiResponse, block: Bytes, entries: &[Vec<usize>]) -> Result<Vec<RegionTold>> {
     if answer.region_action_result.len() != entries.len() {
         return Err(Error::malformed("a list of answers", "it is not as long as what was asked"));
     }
@@ -304,13 +350,13 @@ fn actions(answer: MultiResponse, block: Bytes, entries: &[Vec<usize>]) -> Resul
     for (result, entries) in answer.region_action_result.into_iter().zip(entries) {
         if let Some(exception) = &result.exception {
             let exception = Exception::of_action(exception);
-            told.extend(distinct(vec![entries.clone()]).map(|entry| (entry, Err(exception.clone()))));
+            told.push(distinct(vec![entries.clone()]).map(|entry| (entry, Err(exception.clone()))).collect());
             continue;
         }
         if is_atomic(entries) {
             let refused = result.result_or_exception.iter().find_map(|one| one.exception.as_ref());
             let told_one = refused.map_or_else(|| Ok(Vec::new()), |exception| Err(Exception::of_action(exception)));
-            told.extend(entries.first().map(|&entry| (entry, told_one)));
+            told.push(entries.first().map(|&entry| (entry, told_one)).into_iter().collect());
             continue;
         }
         if result.result_or_exception.len() != entries.len() {
@@ -318,6 +364,7 @@ fn actions(answer: MultiResponse, block: Bytes, entries: &[Vec<usize>]) -> Resul
         }
         // As many as were asked and none twice: so each is there.
         let mut is_told = vec![false; entries.len()];
+        let mut told_each = Vec::with_capacity(entries.len());
         for one in result.result_or_exception {
             let index = one.index.map_or(usize::MAX, |index| index as usize);
             let (Some(&entry), Some(is_told)) = (entries.get(index), is_told.get_mut(index)) else {
@@ -326,7 +373,7 @@ fn actions(answer: MultiResponse, block: Bytes, entries: &[Vec<usize>]) -> Resul
             if std::mem::replace(is_told, true) {
                 return Err(Error::malformed("an action's answer", "its index came before"));
             }
-            told.push((
+            told_each.push((
                 entry,
                 match one.exception {
                     Some(exception) => Err(Exception::of_action(&exception)),
@@ -334,6 +381,7 @@ fn actions(answer: MultiResponse, block: Bytes, entries: &[Vec<usize>]) -> Resul
                 },
             ));
         }
+        told.push(told_each);
     }
     Ok(told)
 }

@@ -1,6 +1,7 @@
 //! Batches: each row's own end, and what is known of rows that were asked for more than once.
 
 use super::*;
+use crate::pb::client::Action;
 
 #[tokio::test]
 async fn a_batch_follows_its_region_to_another_server() {
@@ -246,4 +247,38 @@ async fn an_answer_told_twice_settles_no_other_row() {
     .await;
     let error = fake.client().apply(&table(), puts(&["a", "b"])).await.unwrap_err();
     assert!(error.to_string().contains("an action's answer"), "{error}");
+}
+
+/// As HBase does for a cell over `hbase.server.keyvalue.maxsize`: all rows of the region are told so, and none is stored.
+#[tokio::test]
+async fn a_row_that_a_region_refuses_with_all_others_costs_itself_alone() {
+    let fake = Fake::start(|asked| {
+        let ask: MultiRequest = asked.read();
+        let is_large = |action: &Action| action.mutation.as_ref().unwrap().row.as_deref() == Some(b"b");
+        let results = ask.region_action.iter().map(|region| {
+            let is_refused = region.action.iter().any(is_large);
+            let told = |action: &Action| match (is_refused, action.index.unwrap()) {
+                (true, index) => refusal(index, "DoNotRetryIOException"),
+                (false, index) => ResultOrException { index: Some(index), ..ResultOrException::default() },
+            };
+            RegionActionResult { result_or_exception: region.action.iter().map(told).collect(), exception: None }
+        });
+        Does::answer(&MultiResponse { region_action_result: results.collect(), processed: None })
+    })
+    .await;
+    let failed = async |batch| {
+        // It has no time for a pause, and needs none.
+        let applied = impatient(&fake).apply(&table(), batch).await.unwrap();
+        applied.failed.iter().map(|failure| (failure.row, failure.error.kind())).collect::<Vec<_>>()
+    };
+    assert_eq!(failed(puts(&["a", "b", "c", "d", "e"])).await, [(1, ErrorKind::Invalid)]);
+    let rows = |asked: &Asked| {
+        let ask: MultiRequest = asked.read();
+        ask.region_action.iter().map(|region| region.action.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(fake.calls("Multi").iter().map(rows).collect::<Vec<_>>(), [vec![5], vec![3, 2], vec![2, 1], vec![1, 1]]);
+    // What must not be done twice is not asked for again.
+    let mut batch = puts(&["a", "b"]);
+    batch.row(b"c").unwrap().delete(b"f", b"q", None).unwrap();
+    assert_eq!(failed(batch).await, [(1, ErrorKind::Invalid), (2, ErrorKind::Invalid)]);
 }
