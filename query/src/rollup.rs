@@ -240,3 +240,6 @@ pub(crate) fn downsample(
         _ => downsample_by(points.times(), spec, window, plain),
     }
 }
+
+#[cfg(test)]
+mod tests;
