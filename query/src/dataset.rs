@@ -1,6 +1,7 @@
 //! An output series before it has names: what expressions compute with, since joining is by UIDs.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use basalt_schema::Uid;
@@ -9,6 +10,7 @@ use crate::Result;
 use crate::answer::{Number, Point, ScanStats, Series, SeriesAnnotation, Steps};
 use crate::names::Names;
 use crate::plan::Plan;
+use crate::request::Query;
 
 /// Memory charged for a few UIDs of a set: a leaf of its tree.
 const LEAF_BYTES: usize = 104;
@@ -26,8 +28,15 @@ pub(crate) struct Computed {
     pub(crate) stats: ScanStats,
     /// How long each step took.
     pub(crate) steps: Steps,
-    /// Of a delete, the plan that read points in place of rollups, and from which instant on.
-    pub(crate) in_place: Option<(Plan, i64)>,
+    /// Of a delete, the plans that read points in place of rollups, and of which time, ms.
+    pub(crate) in_place: Vec<(Plan, RangeInclusive<i64>)>,
+}
+
+impl Computed {
+    /// Keeps a plan that read in place of another for what deletes afterwards.
+    pub(crate) fn take_in_place(&mut self, query: &Query, plan: Plan) {
+        self.in_place.extend(query.delete.then_some((plan, query.start_ms..=query.end_ms)));
+    }
 }
 
 /// An output series by its UIDs.

@@ -81,14 +81,16 @@ impl QueryEngine {
         let budget = self.budget(cancel);
         let plans = self.plans(query, &budget)?;
         let mut computed = self.compute_all(query, &plans, &budget)?;
-        let in_place: Vec<_> = computed.iter_mut().filter_map(|computed| computed.in_place.take()).collect();
+        let in_place: Vec<_> =
+            computed.iter_mut().flat_map(|computed| std::mem::take(&mut computed.in_place)).collect();
         let mut names = Names::new(&self.schema);
         let named = |(sub, computed)| Self::named(sub, computed, &mut names);
         let answers = query.sub_queries.iter().zip(computed).map(named).collect::<Result<_>>()?;
         if query.delete {
             plans.iter().try_for_each(|plan| self.delete(query, plan, &budget))?;
-            in_place.iter().try_for_each(|(plan, start_ms)| {
-                self.delete(&Query { start_ms: *start_ms, ..query.clone() }, plan, &budget)
+            in_place.iter().try_for_each(|(plan, range_ms)| {
+                let (start_ms, end_ms) = (*range_ms.start(), *range_ms.end());
+                self.delete(&Query { start_ms, end_ms, ..query.clone() }, plan, &budget)
             })?;
         }
         held(answers, &budget)
@@ -203,12 +205,25 @@ impl QueryEngine {
             budget.settle(bytes_of(&computed.datasets));
             return Ok(computed);
         }
+        self.attempt_until_found(query, sub, plan, i64::MAX, budget)
+    }
+
+    /// The output series of what a plan reads, or where that is nothing of what it falls back to; their stamps up to `last_ms`.
+    fn attempt_until_found(
+        &self,
+        query: &Query,
+        sub: &SubQueryPlan,
+        plan: &Plan,
+        last_ms: i64,
+        budget: &Budget,
+    ) -> Result<Computed> {
         let mut computed = self.attempt(query, sub, plan, budget)?;
         let mut next = plan.fallback();
         while let Some(plan) = next.filter(|_| computed.datasets.is_empty()) {
+            let plan = plan.until(last_ms);
             computed = self.attempt(query, sub, &plan, budget)?;
             next = plan.fallback();
-            computed.in_place = query.delete.then_some((plan, query.start_ms));
+            computed.take_in_place(query, plan);
         }
         Ok(computed)
     }
@@ -220,18 +235,17 @@ impl QueryEngine {
         let points = SubQueryPlan { rollups: RollupUsage::Raw, ..sub.clone() };
         let newer_plan = plan(&newer, &points)?;
         if split_ms <= query.start_ms {
-            let computed = self.attempt(&newer, &points, &newer_plan, budget)?;
-            return Ok(Computed { in_place: query.delete.then_some((newer_plan, newer.start_ms)), ..computed });
+            let mut computed = self.attempt(&newer, &points, &newer_plan, budget)?;
+            computed.take_in_place(&newer, newer_plan);
+            return Ok(computed);
         }
         let older = Query { end_ms: split_ms, ..query.clone() };
-        let mut older_plan = plan(&older, sub)?;
         // Where all rows read are answered, the last one's rollups may reach on.
-        let (first, last) = older_plan.answered.into_inner();
-        older_plan.answered = first..=last.min(split_ms);
+        let older_plan = plan(&older, sub)?.until(split_ms);
         // Groups are told by the places of series, of which the later plan may have met more.
         let newer_plan = Plan { series: older_plan.series.clone(), ..newer_plan };
         let late = self.attempt(&newer, &points, &newer_plan, budget)?;
-        let mut computed = self.attempt(&older, sub, &older_plan, budget)?;
+        let mut computed = self.attempt_until_found(&older, sub, &older_plan, split_ms, budget)?;
         computed.stats.add(&late.stats);
         let mut groups: BTreeMap<Vec<Uid>, Dataset> = BTreeMap::new();
         for dataset in computed.datasets.into_iter().chain(late.datasets) {
@@ -242,7 +256,7 @@ impl QueryEngine {
             groups.insert(joined.group.clone(), joined);
         }
         computed.datasets = groups.into_values().collect();
-        computed.in_place = query.delete.then_some((newer_plan, newer.start_ms));
+        computed.take_in_place(&newer, newer_plan);
         Ok(computed)
     }
 
@@ -270,7 +284,7 @@ impl QueryEngine {
         stats.series = data.iter().filter(|data| !data.is_empty()).count() as u64;
         stats.emitted_points = datasets.iter().map(|dataset| dataset.points.len() as u64).sum();
         let rollup = plan.read.as_ref().map(|read| read.rollup.name().into());
-        Ok(Computed { datasets, rollup, stats, steps, in_place: None })
+        Ok(Computed { datasets, rollup, stats, steps, in_place: Vec::new() })
     }
 
     /// The limits of a sub query. A metric is looked up by its name only where some have limits of their own.

@@ -89,6 +89,12 @@ impl Plan {
         Some(Self { table, read, window, answered, downsample, fallbacks: rest.to_vec(), held: None, ..self.clone() })
     }
 
+    /// The same, but stamps after `last_ms` are not answered.
+    pub(crate) fn until(self, last_ms: i64) -> Self {
+        let (first, last) = self.answered.into_inner();
+        Self { answered: first..=last.min(last_ms), ..self }
+    }
+
     /// Plans a sub query.
     ///
     /// # Errors

@@ -9,24 +9,57 @@ use crate::{Cancel, GetParameters, Limits, QueryRequest, SubQuery};
 const ROLLUPS: &str = r#"{"aggregationIds":{"sum":0,"count":1},"intervals":[
     {"table":"tsdb","preAggregationTable":"pre","interval":"1m","rowSpan":"1h","defaultInterval":true},
     {"table":"hours","preAggregationTable":"pre-hours","interval":"1h","rowSpan":"1d","delaySla":"2h"}]}"#;
+/// A clock two hours, the delay, after the middle of the second hour.
+const SPLIT_NOW_S: i64 = 1_700_003_000 + 7_200;
 
 /// Three hours of points, and of sums that differ from them.
 fn rolled_up(split_queries: bool) -> Fixture {
     let settings = RollupSettings { split_queries, ..RollupSettings::default() };
     let rollups = Rollups::parse(ROLLUPS, settings).unwrap();
     let mut fixture = Fixture::of(SchemaConfig { rollups: Some(rollups.clone()), ..SchemaConfig::default() });
-    let (hours, sum) = (rollups.by_name("1h").unwrap(), rollups.aggregate("sum").unwrap());
-    let (kind, _) = Value::Int(1).encode(Door::Http).unwrap();
     for hour in 0..3u8 {
         let second = 1_699_999_200 + u32::from(hour) * 3600;
         fixture.put(&format!("m {second} 1 host=a"));
-        let tsuid = fixture.schema.resolve("m", &[("host", "a")]).unwrap();
-        let (base, qualifier) = hours.column(second, sum, kind).unwrap();
-        let base = BaseTime::from_be_bytes(base.to_be_bytes());
-        let key = fixture.schema.layout().series_key(&tsuid).row_key(base);
-        fixture.store_in(hours.table(), &key, &qualifier, &[10 + hour]);
+        roll(&fixture, "1h", ("m", &[("host", "a")]), second, 10 + hour);
     }
     fixture
+}
+
+/// Stores a sum of an interval.
+fn roll(fixture: &Fixture, interval: &str, (metric, tags): (&str, &[(&str, &str)]), second: u32, value: u8) {
+    let rollups = fixture.schema.config().rollups.as_ref().unwrap();
+    let (rollup, sum) = (rollups.by_name(interval).unwrap(), rollups.aggregate("sum").unwrap());
+    let (kind, _) = Value::Int(1).encode(Door::Http).unwrap();
+    let (base, qualifier) = rollup.column(second, sum, kind).unwrap();
+    let tsuid = fixture.schema.resolve(metric, tags).unwrap();
+    let key = fixture.schema.layout().series_key(&tsuid).row_key(BaseTime::from_be_bytes(base.to_be_bytes()));
+    fixture.store_in(rollup.table(), &key, &qualifier, &[value]);
+    fixture.schema.index().add(&tsuid).unwrap();
+}
+
+fn request(metric: &str, start: &str, end: &str) -> QueryRequest {
+    QueryRequest {
+        start: Some(start.to_owned()),
+        end: Some(end.to_owned()),
+        queries: vec![SubQuery::from_metric_text(metric).unwrap()],
+        ..QueryRequest::default()
+    }
+}
+
+/// The points of the only series, if there is one.
+fn told(fixture: &Fixture, strict: bool, request: &QueryRequest, now_s: i64) -> String {
+    let answers = fixture.engine(strict, Limits::default()).run(request, now_s * 1000, &Cancel::new()).unwrap();
+    assert!(answers[0].series.len() <= 1);
+    answers[0].series.first().map(text).unwrap_or_default()
+}
+
+/// The points of the only series that a formula gives.
+fn told_of_formula(fixture: &Fixture, formula: &str, now_s: i64) -> String {
+    let engine = fixture.engine(false, Limits::default());
+    let parameters = GetParameters { start: Some("1699999200"), end: Some("1700010000"), ..GetParameters::default() };
+    let (request, formulas) = QueryRequest::from_formulas(&parameters, &[formula], engine.options()).unwrap();
+    let query = request.check(now_s * 1000, engine.options()).unwrap().for_formulas();
+    text(&engine.run_formulas(&formulas, &query, &Cancel::new()).unwrap()[0].series[0])
 }
 
 /// `Q-ROLLUP`: rollups are read where they are kept, and a rollup that is not kept is told by name.
@@ -79,14 +112,7 @@ fn q_rollup_points_are_read_by_the_interval_of_the_rollup_given_up() {
         fixture.put(line);
     }
     let told = |strict: bool, metric: &str| {
-        let request = QueryRequest {
-            start: Some("1699999200".to_owned()),
-            end: Some("1700006410".to_owned()),
-            queries: vec![SubQuery::from_metric_text(metric).unwrap()],
-            ..QueryRequest::default()
-        };
-        let engine = fixture.engine(strict, Limits::default());
-        text(&engine.run(&request, 1_800_000_000_000, &Cancel::new()).unwrap()[0].series[0])
+        told(&fixture, strict, &request(metric, "1699999200", "1700006410"), 1_800_000_000)
     };
     let rates = "sum:3h-sum-zero:rate:rollup_fallback_raw:n{host=a}";
     assert_eq!(told(true, rates), "1700002800 2.0, 1700006400 -3.0");
@@ -99,28 +125,29 @@ fn q_rollup_points_are_read_by_the_interval_of_the_rollup_given_up() {
 #[test]
 fn q_rollup_split_what_is_newer_than_the_delay_is_read_from_points() {
     let fixture = rolled_up(true);
-    let request = QueryRequest {
-        start: Some("1699999200".to_owned()),
-        end: Some("1700010000".to_owned()),
-        queries: vec![SubQuery::from_metric_text("sum:1h-sum:m").unwrap()],
-        ..QueryRequest::default()
-    };
-    let told = |now_s: i64| {
-        let engine = fixture.engine(false, Limits::default());
-        text(&engine.run(&request, now_s * 1000, &Cancel::new()).unwrap()[0].series[0])
-    };
+    let told = |metric: &str, now_s: i64| told(&fixture, false, &request(metric, "1699999200", "1700010000"), now_s);
     // Rollups are complete until two hours before the clock.
-    assert_eq!(told(1_700_020_000), "1699999200 10.0, 1700002800 11.0, 1700006400 12.0");
-    assert_eq!(told(1_700_003_000 + 7200), "1699999200 10.0, 1700002800 11.0, 1700006400 1.0");
-    assert_eq!(told(1_699_990_000), "1699999200 1.0, 1700002800 1.0, 1700006400 1.0");
+    assert_eq!(told("sum:1h-sum:m", 1_700_020_000), "1699999200 10.0, 1700002800 11.0, 1700006400 12.0");
+    assert_eq!(told("sum:1h-sum:m", SPLIT_NOW_S), "1699999200 10.0, 1700002800 11.0, 1700006400 1.0");
+    assert_eq!(told("sum:1h-sum:m", 1_699_990_000), "1699999200 1.0, 1700002800 1.0, 1700006400 1.0");
     // Formulas are answered over all rows read; the last one's rollups reach past the split.
-    let engine = fixture.engine(false, Limits::default());
-    let parameters = GetParameters { start: Some("1699999200"), end: Some("1700010000"), ..GetParameters::default() };
-    let (request, formulas) =
-        QueryRequest::from_formulas(&parameters, &["scale(sum:1h-sum:m,1)"], engine.options()).unwrap();
-    let query = request.check(1_700_008_200_000, engine.options()).unwrap().for_formulas();
-    let answers = engine.run_formulas(&formulas, &query, &Cancel::new()).unwrap();
-    assert_eq!(text(&answers[0].series[0]), "1699999200 10.0, 1700002800 1.0, 1700006400 1.0");
+    let formula = told_of_formula(&fixture, "scale(sum:1h-sum:m,1)", 1_700_008_200);
+    assert_eq!(formula, "1699999200 10.0, 1700002800 1.0, 1700006400 1.0");
+}
+
+/// `Q-ROLLUP-SPLIT`: what is older falls back as a query that is not split does.
+#[test]
+fn q_rollup_split_what_is_older_falls_back() {
+    let mut fixture = rolled_up(true);
+    for hour in 0..3 {
+        fixture.put(&format!("n {} 1 host=a", 1_699_999_200 + hour * 3600));
+    }
+    let told = |metric: &str| told(&fixture, false, &request(metric, "1699999200", "1700010000"), SPLIT_NOW_S);
+    assert_eq!(told("sum:1h-sum:n"), "1700006400 1.0");
+    let all = "1699999200 1.0, 1700002800 1.0, 1700006400 1.0";
+    assert_eq!(told("sum:1h-sum:rollup_fallback:n"), all);
+    assert_eq!(told("sum:1h-sum:rollup_fallback_raw:n"), all);
+    assert_eq!(told_of_formula(&fixture, "scale(sum:1h-sum:rollup_fallback_raw:n,1)", SPLIT_NOW_S), all);
 }
 
 /// `Q-ROLLUP`, `Q-DELETE`: points that were read in place of rollups are deleted, rollups are not.
@@ -128,20 +155,14 @@ fn q_rollup_split_what_is_newer_than_the_delay_is_read_from_points() {
 fn q_rollup_points_read_in_their_place_are_deleted() {
     for (split_queries, metric, now_s, left) in [
         (false, "sum:1h-sum:rollup_fallback_raw:n", 1_800_000_000, ""),
-        (true, "sum:1h-sum:m", 1_700_003_000 + 7200, "1699999200 1, 1700002800 1"),
+        (true, "sum:1h-sum:m", SPLIT_NOW_S, "1699999200 1, 1700002800 1"),
+        (true, "sum:1h-sum:rollup_fallback_raw:n", SPLIT_NOW_S, ""),
         (true, "sum:1h-sum:m", 1_699_990_000, ""),
     ] {
         let mut fixture = rolled_up(split_queries);
         fixture.put("n 1700000000 5 host=a");
-        let request = QueryRequest {
-            start: Some("1699999200".to_owned()),
-            end: Some("1700010000".to_owned()),
-            delete: true,
-            queries: vec![SubQuery::from_metric_text(metric).unwrap()],
-            ..QueryRequest::default()
-        };
-        let engine = fixture.engine(false, Limits::default());
-        engine.run(&request, now_s * 1000, &Cancel::new()).unwrap();
+        let request = QueryRequest { delete: true, ..request(metric, "1699999200", "1700010000") };
+        told(&fixture, false, &request, now_s);
         let name = metric.rsplit(':').next().unwrap();
         let points = fixture.ask("1699999200", "1700010000", &format!("sum:{name}")).unwrap();
         assert_eq!(points.first().map(text).unwrap_or_default(), left, "{metric} at {now_s}");
