@@ -110,10 +110,9 @@ impl Dataset {
         Ok(series)
     }
 
-    /// The series of a group before an instant joined with that of the same group after it.
+    /// The series of a group before an instant joined with that of the same group from it on.
     pub(crate) fn followed_by(mut self, later: Self) -> Self {
-        let last = self.points.last().map(|point| point.time_ms);
-        self.points.extend(later.points.into_iter().filter(|point| last.is_none_or(|last| last < point.time_ms)));
+        self.points.extend(later.points);
         self.metrics.extend(later.metrics);
         for (key, value) in later.tags {
             let place = self.tags.binary_search_by_key(&key, |(key, _)| *key);

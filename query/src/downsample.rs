@@ -10,6 +10,7 @@ mod hours;
 mod kernel;
 mod row;
 
+use calendar::Bucket;
 use chrono_tz::Tz;
 
 pub(crate) use kernel::{buckets, buckets_len, downsample, downsample_by, filled, grid_len, of_doubles};
@@ -111,6 +112,15 @@ impl Downsample {
             Some(_) => return Err(fault(DownsampleFault::Fill(fill.unwrap_or_default().into()))),
         };
         Ok(Self { interval, function, fill })
+    }
+
+    /// The start of the bucket that holds an instant, ms; the instant where the whole range is one.
+    pub(crate) fn bucket_start_ms(&self, time_ms: i64) -> i64 {
+        match self.interval {
+            Interval::All => time_ms,
+            Interval::Fixed(millis) => time_ms - time_ms.rem_euclid(millis),
+            Interval::Calendar { duration, zone, .. } => Bucket::holding(time_ms, duration, zone).start_ms(),
+        }
     }
 
     /// The fixed length by which a scan is widened, ms; 0 for the whole range.

@@ -228,24 +228,30 @@ impl QueryEngine {
         Ok(computed)
     }
 
-    /// What is older than an instant from rollups, and what is newer from the points themselves (rule Q-ROLLUP-SPLIT).
+    /// What is older than the bucket of an instant from rollups, and all of that bucket and what is newer from the points
+    /// themselves (rule Q-ROLLUP-SPLIT): a bucket of rollups alone would lack what is newer.
     fn split(&self, query: &Query, sub: &SubQueryPlan, split_ms: i64, budget: &Budget) -> Result<Computed> {
         let plan = |query: &Query, sub: &SubQueryPlan| Plan::new(&self.schema, query, sub, self.options, budget);
-        let newer = Query { start_ms: split_ms.max(query.start_ms), ..query.clone() };
+        let bucket_ms = |time_ms| sub.downsample.map_or(time_ms, |downsample| downsample.bucket_start_ms(time_ms));
+        let newer = Query { start_ms: bucket_ms(split_ms).max(query.start_ms), ..query.clone() };
         let points = SubQueryPlan { rollups: RollupUsage::Raw, ..sub.clone() };
-        let newer_plan = plan(&newer, &points)?;
-        if split_ms <= query.start_ms {
-            let mut computed = self.attempt(&newer, &points, &newer_plan, budget)?;
-            computed.take_in_place(&newer, newer_plan);
+        if newer.start_ms == query.start_ms {
+            let plan = plan(query, &points)?;
+            let mut computed = self.attempt(query, &points, &plan, budget)?;
+            computed.take_in_place(query, plan);
             return Ok(computed);
         }
-        let older = Query { end_ms: split_ms, ..query.clone() };
+        let last_ms = newer.start_ms - 1;
+        // A rate needs the bucket before.
+        let read_from_ms = if sub.rate.is_some() { bucket_ms(last_ms) } else { newer.start_ms };
+        let newer_plan = plan(&Query { start_ms: read_from_ms, ..newer.clone() }, &points)?.since(newer.start_ms);
+        let older = Query { end_ms: last_ms, ..query.clone() };
         // Where all rows read are answered, the last one's rollups may reach on.
-        let older_plan = plan(&older, sub)?.until(split_ms);
+        let older_plan = plan(&older, sub)?.until(last_ms);
         // Groups are told by the places of series, of which the later plan may have met more.
         let newer_plan = Plan { series: older_plan.series.clone(), ..newer_plan };
         let late = self.attempt(&newer, &points, &newer_plan, budget)?;
-        let mut computed = self.attempt_until_found(&older, sub, &older_plan, split_ms, budget)?;
+        let mut computed = self.attempt_until_found(&older, sub, &older_plan, last_ms, budget)?;
         computed.stats.add(&late.stats);
         let mut groups: BTreeMap<Vec<Uid>, Dataset> = BTreeMap::new();
         for dataset in computed.datasets.into_iter().chain(late.datasets) {

@@ -95,6 +95,13 @@ impl Plan {
         Self { answered: first..=last.min(last_ms), ..self }
     }
 
+    /// The same, but stamps before `first_ms` are not answered.
+    pub(crate) fn since(self, first_ms: i64) -> Self {
+        let (first, last) = self.answered.into_inner();
+        let window = Window { start_ms: self.window.start_ms.max(first_ms), ..self.window };
+        Self { answered: first.max(first_ms)..=last, window, ..self }
+    }
+
     /// Plans a sub query.
     ///
     /// # Errors

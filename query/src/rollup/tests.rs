@@ -121,18 +121,36 @@ fn q_rollup_points_are_read_by_the_interval_of_the_rollup_given_up() {
     assert_eq!(told(false, "sum:3h-sum:rollup_fallback_raw:n"), "1700006400 1.0");
 }
 
-/// `Q-ROLLUP-SPLIT`: what is newer than the rollups' delay comes from the points themselves.
+/// `Q-ROLLUP-SPLIT`: what is newer than the rollups' delay comes from the points themselves, and so does all of the bucket
+/// that holds the split: rollups would make a part of it.
 #[test]
 fn q_rollup_split_what_is_newer_than_the_delay_is_read_from_points() {
     let fixture = rolled_up(true);
     let told = |metric: &str, now_s: i64| told(&fixture, false, &request(metric, "1699999200", "1700010000"), now_s);
     // Rollups are complete until two hours before the clock.
     assert_eq!(told("sum:1h-sum:m", 1_700_020_000), "1699999200 10.0, 1700002800 11.0, 1700006400 12.0");
-    assert_eq!(told("sum:1h-sum:m", SPLIT_NOW_S), "1699999200 10.0, 1700002800 11.0, 1700006400 1.0");
+    assert_eq!(told("sum:1h-sum:m", SPLIT_NOW_S), "1699999200 10.0, 1700002800 1.0, 1700006400 1.0");
     assert_eq!(told("sum:1h-sum:m", 1_699_990_000), "1699999200 1.0, 1700002800 1.0, 1700006400 1.0");
+    assert_eq!(told("sum:2h-sum:m", SPLIT_NOW_S), "1699999200 2.0, 1700006400 1.0");
+    // A rate from the bucket before on, of points as well.
+    assert_eq!(told("sum:1h-sum:rate:m", SPLIT_NOW_S), "1700002800 0.0, 1700006400 0.0");
     // Formulas are answered over all rows read; the last one's rollups reach past the split.
-    let formula = told_of_formula(&fixture, "scale(sum:1h-sum:m,1)", 1_700_008_200);
+    let formula = told_of_formula(&fixture, "scale(sum:1h-sum:m,1)", SPLIT_NOW_S);
     assert_eq!(formula, "1699999200 10.0, 1700002800 1.0, 1700006400 1.0");
+    let formula = told_of_formula(&fixture, "scale(sum:1h-sum:m,1)", 1_700_008_200);
+    assert_eq!(formula, "1699999200 1.0, 1700002800 1.0, 1700006400 1.0");
+}
+
+/// `Q-ROLLUP-SPLIT`: buckets of a calendar too.
+#[test]
+fn q_rollup_split_the_bucket_that_holds_it_is_of_points_alone() {
+    let fixture = rolled_up(true);
+    roll(&fixture, "1h", ("m", &[("host", "a")]), 1_699_963_200, 5);
+    for metric in ["sum:6h-sum:m", "sum:6hc-sum:m"] {
+        let told = |start: &str| told(&fixture, false, &request(metric, start, "1700010000"), SPLIT_NOW_S);
+        assert_eq!(told("1699963200"), "1699963200 5.0, 1699984800 2.0, 1700006400 1.0", "{metric}");
+        assert_eq!(told("1699990000"), "1700006400 1.0", "{metric}");
+    }
 }
 
 /// `Q-ROLLUP-SPLIT`: what is older falls back as a query that is not split does.
@@ -143,7 +161,7 @@ fn q_rollup_split_what_is_older_falls_back() {
         fixture.put(&format!("n {} 1 host=a", 1_699_999_200 + hour * 3600));
     }
     let told = |metric: &str| told(&fixture, false, &request(metric, "1699999200", "1700010000"), SPLIT_NOW_S);
-    assert_eq!(told("sum:1h-sum:n"), "1700006400 1.0");
+    assert_eq!(told("sum:1h-sum:n"), "1700002800 1.0, 1700006400 1.0");
     let all = "1699999200 1.0, 1700002800 1.0, 1700006400 1.0";
     assert_eq!(told("sum:1h-sum:rollup_fallback:n"), all);
     assert_eq!(told("sum:1h-sum:rollup_fallback_raw:n"), all);
@@ -155,7 +173,7 @@ fn q_rollup_split_what_is_older_falls_back() {
 fn q_rollup_points_read_in_their_place_are_deleted() {
     for (split_queries, metric, now_s, left) in [
         (false, "sum:1h-sum:rollup_fallback_raw:n", 1_800_000_000, ""),
-        (true, "sum:1h-sum:m", SPLIT_NOW_S, "1699999200 1, 1700002800 1"),
+        (true, "sum:1h-sum:m", SPLIT_NOW_S, "1699999200 1"),
         (true, "sum:1h-sum:rollup_fallback_raw:n", SPLIT_NOW_S, ""),
         (true, "sum:1h-sum:m", 1_699_990_000, ""),
     ] {
