@@ -13,7 +13,9 @@ mod row;
 use calendar::Bucket;
 use chrono_tz::Tz;
 
-pub(crate) use kernel::{buckets, buckets_len, downsample, downsample_by, filled, grid_len, of_doubles};
+pub(crate) use kernel::{
+    begins_at_multiples, buckets, buckets_len, downsample, downsample_by, filled, grid_len, of_doubles,
+};
 pub(crate) use row::RowDownsample;
 
 use crate::error::DownsampleFault;

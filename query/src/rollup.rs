@@ -8,7 +8,7 @@ use basalt_schema::{BaseTime, Rollup, RollupAggregate, Rollups, RowCell, Value};
 use basalt_store::{RowView, SeqNo, TableName, Timestamp};
 
 use crate::answer::Number;
-use crate::downsample::{Downsample, Interval, downsample_by};
+use crate::downsample::{Downsample, Interval, begins_at_multiples, downsample_by};
 use crate::fetch::SeriesData;
 use crate::filter::FilterKind;
 use crate::plan::Plan;
@@ -56,19 +56,18 @@ pub(crate) fn attempts(
         None => return Err(Error::NoRollups),
     };
     let points = |window, downsample| Attempt { table: points_table.clone(), read: None, window, downsample };
-    let best = rollups.map(|rollups| (rollups, fitting(rollups, sub))).filter(|(_, fitting)| {
-        sub.rollups != RollupUsage::Raw && fitting.first().is_some_and(|first| !first.is_default())
-    });
+    let best = rollups
+        .map(|rollups| (rollups, fitting(rollups, sub, window, strict)))
+        .filter(|(_, fitting)| fitting.first().is_some_and(|(first, _)| !first.is_default()));
     let Some((rollups, fitting)) = best else { return Ok(vec![points(window, sub.downsample)]) };
     let mut attempts = Vec::new();
-    for rollup in &fitting {
+    for (rollup, window) in &fitting {
         if rollup.is_default() {
             break;
         }
         let table = if pre_aggregate { rollup.preaggregate_table() } else { rollup.table() };
         let read = read_of(rollups, rollup, sub)?;
-        let window = window_of(rollup, sub, window);
-        attempts.push(Attempt { table: table.clone(), read: Some(read), window, downsample: sub.downsample });
+        attempts.push(Attempt { table: table.clone(), read: Some(read), window: *window, downsample: sub.downsample });
     }
     // OpenTSDB reads and downsamples the points by the interval of the rollup that it gave up, not by the one asked for.
     let points_after = |rollup: &Rollup| match sub.downsample {
@@ -83,11 +82,11 @@ pub(crate) fn attempts(
         RollupUsage::Raw | RollupUsage::NoFallback => attempts.truncate(1),
         RollupUsage::Fallback => {
             let last = fitting.get(attempts.len().saturating_sub(1)).filter(|_| attempts.len() < fitting.len());
-            attempts.extend(last.map(|last| points_after(last)));
+            attempts.extend(last.map(|(last, _)| points_after(last)));
         }
         RollupUsage::FallbackRaw => {
             attempts.truncate(1);
-            attempts.extend(fitting.first().map(|first| points_after(first)));
+            attempts.extend(fitting.first().map(|(first, _)| points_after(first)));
         }
     }
     Ok(attempts)
@@ -102,13 +101,19 @@ pub(crate) fn split_ms(rollups: Option<&Rollups>, plan: &Plan, query: &Query) ->
     (splits && query.end_ms > last_ms).then_some(last_ms)
 }
 
-/// The kept intervals that a sub query's downsampling can be made of, longest first.
-fn fitting<'r>(rollups: &'r Rollups, sub: &SubQueryPlan) -> Vec<&'r Rollup> {
-    let seconds = sub.downsample.map_or(0, |downsample| downsample.fixed_ms() / 1000);
-    match u32::try_from(seconds) {
-        Ok(seconds @ 1..) if sub.histogram.is_none() => rollups.fitting(seconds),
-        _ => Vec::new(),
-    }
+/// The kept intervals that a sub query's downsampling can be made of, longest first, and what is read of each. OpenTSDB takes
+/// those that divide it also where a zone's days begin in the middle of theirs.
+fn fitting<'r>(rollups: &'r Rollups, sub: &SubQueryPlan, window: Window, strict: bool) -> Vec<(&'r Rollup, Window)> {
+    let Some(downsample) = sub.downsample.filter(|_| sub.histogram.is_none() && sub.rollups != RollupUsage::Raw) else {
+        return Vec::new();
+    };
+    let Ok(seconds @ 1..) = u32::try_from(downsample.fixed_ms() / 1000) else { return Vec::new() };
+    let begins_with_buckets = |(rollup, window): &(&Rollup, Window)| {
+        let interval_ms = i64::from(rollup.interval_s()) * 1000;
+        strict || rollup.is_default() || begins_at_multiples(&downsample, window, interval_ms)
+    };
+    let read = rollups.fitting(seconds).into_iter().map(|rollup| (rollup, window_of(rollup, sub, window)));
+    read.filter(begins_with_buckets).collect()
 }
 
 /// Whether a filter names how series were joined.

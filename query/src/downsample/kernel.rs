@@ -84,8 +84,7 @@ pub(crate) fn buckets(
             };
             let mut at = times.partition_point(|time| *time < first_ms);
             // Days and longer that come one by one are the same wherever they are stepped from; there may be many until the first point.
-            let is_fixed = matches!(duration.unit, Unit::Millisecond | Unit::Second | Unit::Minute | Unit::Hour);
-            let is_its_own = duration.count == 1 && !is_fixed;
+            let is_its_own = duration.count == 1 && !is_of_fixed_length(duration.unit);
             let holding_first = |time: &i64| {
                 if is_strict || is_its_own { Bucket::holding(*time, duration, zone) } else { holding_start }
             };
@@ -132,6 +131,20 @@ pub(crate) fn buckets_len(spec: &Downsample, window: &Window) -> u64 {
             (span_ms / spec.fixed_ms()).unsigned_abs().saturating_mul(10) / 9 + 2
         }
     }
+}
+
+/// Whether all buckets begin at multiples of a length that divides theirs: those of a calendar may not.
+///
+/// *Cost*: a step for each of a calendar's days, weeks, months or years.
+pub(crate) fn begins_at_multiples(spec: &Downsample, window: &Window, millis: i64) -> bool {
+    let Interval::Calendar { duration, .. } = spec.interval else { return true };
+    let looked_at = if is_of_fixed_length(duration.unit) { 1 } else { usize::MAX };
+    grid(spec, window).take(looked_at).all(|stamp| stamp.rem_euclid(millis) == 0)
+}
+
+/// Whether buckets of a calendar's unit come at equal distances.
+const fn is_of_fixed_length(unit: Unit) -> bool {
+    matches!(unit, Unit::Millisecond | Unit::Second | Unit::Minute | Unit::Hour)
 }
 
 /// The stamps of all buckets from that of the scan's start until before that of its end.

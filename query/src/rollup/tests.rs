@@ -8,7 +8,8 @@ use crate::{Cancel, GetParameters, Limits, QueryRequest, SubQuery};
 
 const ROLLUPS: &str = r#"{"aggregationIds":{"sum":0,"count":1},"intervals":[
     {"table":"tsdb","preAggregationTable":"pre","interval":"1m","rowSpan":"1h","defaultInterval":true},
-    {"table":"hours","preAggregationTable":"pre-hours","interval":"1h","rowSpan":"1d","delaySla":"2h"}]}"#;
+    {"table":"hours","preAggregationTable":"pre-hours","interval":"1h","rowSpan":"1d","delaySla":"2h"},
+    {"table":"days","preAggregationTable":"pre-days","interval":"1d","rowSpan":"1n"}]}"#;
 /// A clock two hours, the delay, after the middle of the second hour.
 const SPLIT_NOW_S: i64 = 1_700_003_000 + 7_200;
 
@@ -119,6 +120,23 @@ fn q_rollup_points_are_read_by_the_interval_of_the_rollup_given_up() {
     assert_eq!(told(true, "sum:3h-sum:rollup_fallback_raw:n"), "1699999200 3600.0, 1700002800 10800.0, 1700006400 1.0");
     // Three hours that were asked for begin an hour before the start.
     assert_eq!(told(false, "sum:3h-sum:rollup_fallback_raw:n"), "1700006400 1.0");
+}
+
+/// `Q-ROLLUP`: of a zone's days the rollups of UTC's days say nothing; those of hours do, where the zone is whole hours off.
+#[test]
+fn q_rollup_buckets_of_a_calendar_are_made_of_rollups_that_begin_with_them() {
+    let fixture = rolled_up(false);
+    roll(&fixture, "1d", ("m", &[("host", "a")]), 1_699_920_000, 100);
+    let told = |strict: bool, zone: &str| {
+        let timezone = Some(zone.to_owned());
+        let request = QueryRequest { timezone, ..request("sum:1dc-sum:m", "1699840000", "1700100000") };
+        told(&fixture, strict, &request, 1_800_000_000)
+    };
+    assert_eq!(told(false, "UTC"), "1699920000 100.0");
+    assert_eq!(told(false, "Europe/London"), "1699920000 100.0", "where it is winter");
+    assert_eq!(told(false, "America/New_York"), "1699938000 33.0");
+    assert_eq!(told(false, "Asia/Kolkata"), "1699986600 3.0");
+    assert_eq!(told(true, "America/New_York"), "1699851600 100.0");
 }
 
 /// `Q-ROLLUP-SPLIT`: what is newer than the rollups' delay comes from the points themselves, and so does all of the bucket
