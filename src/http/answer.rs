@@ -19,7 +19,7 @@ const FIRST_PIECE_BYTES: usize = 64 << 10;
 const PIECE_BYTES: usize = 512 << 10;
 /// Room for what is written between two looks.
 const ROOM_BYTES: usize = 64 << 10;
-/// How many points are written between two looks at the piece's length.
+/// How many points come between two looks at the piece's length.
 const POINTS_AT_ONCE: usize = 1_024;
 
 /// An answer to be written.
@@ -146,6 +146,10 @@ impl<'a> Answer<'a> {
         let mut rest = points;
         while let Some((point, after)) = rest.split_first() {
             rest = after;
+            // Before a point is left out, which all looked at here might be.
+            if rest.len().is_multiple_of(POINTS_AT_ONCE) {
+                pieces.hand_on(out)?;
+            }
             let time = self.time(point);
             // Parsers keep the last of two members of one name, so only the last is written.
             if !arrays && !self.strict && after.first().is_some_and(|next| self.time(next) == time) {
@@ -156,9 +160,6 @@ impl<'a> Answer<'a> {
             number(out, point.number, nan_as_null);
             if arrays {
                 out.push(b']');
-            }
-            if rest.len().is_multiple_of(POINTS_AT_ONCE) {
-                pieces.hand_on(out)?;
             }
         }
         out.push(if arrays { b']' } else { b'}' });
@@ -339,6 +340,23 @@ mod tests {
             true
         });
         assert!(bytes + rest.unwrap().len() > 6_000_000 && longest <= 2 * PIECE_BYTES, "{longest} of {bytes}");
+    }
+
+    /// `Q-LIMIT`: the first and the last have a second of their own, so that of each pair the one that is not written comes at
+    /// every multiple of points.
+    #[test]
+    fn points_that_share_a_second_go_in_pieces() {
+        let at = |place: i64| Point { time_ms: 1_700_000_000_500 + place * 500, number: Number::Integer(1) };
+        let series = vec![Series { points: (0..400_000).map(at).collect(), ..Series::default() }];
+        let answers = [SubAnswer { series, ..SubAnswer::default() }];
+        let (mut bytes, mut longest) = (0, 0);
+        let request = QueryRequest::default();
+        let rest = Answer::new(&request, &answers, false, Instant::now()).write(&mut Vec::new(), |piece| {
+            (bytes, longest) = (bytes + piece.len(), longest.max(piece.len()));
+            true
+        });
+        let rest = rest.unwrap().len();
+        assert!(bytes + rest > 3_000_000 && longest.max(rest) <= 2 * PIECE_BYTES, "{longest} and {rest} of {bytes}");
     }
 
     /// As the JSON library writes them.
