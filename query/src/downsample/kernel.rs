@@ -173,7 +173,9 @@ fn grid(spec: &Downsample, window: &Window) -> Box<dyn Iterator<Item = i64>> {
             };
             let stamps =
                 std::iter::successors(Some(first), |bucket| Some(bucket.next())).map(|bucket| bucket.start_ms());
-            Box::new(stamps.take_while(move |at| *at < end_ms))
+            let mut last = None;
+            // A day that the zone skipped begins when the next does.
+            Box::new(stamps.take_while(move |at| *at < end_ms).filter(move |at| last.replace(*at) != Some(*at)))
         }
     }
 }

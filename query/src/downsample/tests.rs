@@ -215,6 +215,16 @@ fn q_ds_cal_a_fill_keeps_every_bucket() {
     }
 }
 
+/// Samoa's clock went from the end of 29 December 2011 to 31 December.
+#[test]
+fn q_ds_cal_a_day_that_a_zone_skipped_has_no_bucket() {
+    let (last_year, day) = (1_325_239_200, 86_400);
+    let range = (last_year - day, last_year + day + 3_600);
+    let mut found = run("1dc-sum-zero", "Pacific/Apia", &[(last_year + 7_200, 5)], range);
+    found.retain(|(at, _)| *at >= range.0);
+    assert_eq!(found, [(last_year - day, 0.0), (last_year, 5.0), (last_year + day, 0.0)]);
+}
+
 /// Points of some hours as rows, in order of time.
 fn rows(points: &[(i64, Number)]) -> Vec<(BaseTime, RowPoints)> {
     let mut rows: Vec<(BaseTime, Vec<basalt_schema::PointCell>)> = Vec::new();
