@@ -112,7 +112,7 @@ fn fitting<'r>(rollups: &'r Rollups, sub: &SubQueryPlan, window: Window, strict:
         let interval_ms = i64::from(rollup.interval_s()) * 1000;
         strict || rollup.is_default() || begins_at_multiples(&downsample, window, interval_ms)
     };
-    let read = rollups.fitting(seconds).into_iter().map(|rollup| (rollup, window_of(rollup, sub, window)));
+    let read = rollups.fitting(seconds).into_iter().map(|rollup| (rollup, window_of(rollup, sub, window, strict)));
     read.filter(begins_with_buckets).collect()
 }
 
@@ -146,14 +146,15 @@ fn read_of(rollups: &Rollups, rollup: &Rollup, sub: &SubQueryPlan) -> Result<Rol
 }
 
 /// The window of whole rows. With rates the row before is read too. *Source*: `TsdbQuery.getScanStartTimeSeconds`.
-fn window_of(rollup: &Rollup, sub: &SubQueryPlan, window: Window) -> Window {
+fn window_of(rollup: &Rollup, sub: &SubQueryPlan, window: Window, strict: bool) -> Window {
     let seconds = |time_ms: i64| u32::try_from(time_ms / 1000).unwrap_or(u32::MAX);
     let span = rollup.span();
     let mut start = span.base(seconds(window.start_ms));
     if sub.rate.is_some() {
         start = span.base(start.saturating_sub(1));
     }
-    let past = rollup.interval_s().saturating_mul(rollup.slots_count());
+    // OpenTSDB counts a row's whole intervals: 12 of 30 days make no year, and the row that holds the end is not read.
+    let past = if strict { rollup.interval_s().saturating_mul(rollup.slots_count()) } else { span.seconds_max() };
     let end = span.base(seconds(window.end_ms).saturating_add(past));
     let [scan_start_ms, scan_end_ms] = [start, end].map(|seconds| i64::from(seconds) * 1000);
     Window { scan_start_ms, scan_end_ms, read_end_ms: scan_end_ms, ..window }

@@ -9,7 +9,8 @@ use crate::{Cancel, GetParameters, Limits, QueryRequest, SubQuery};
 const ROLLUPS: &str = r#"{"aggregationIds":{"sum":0,"count":1},"intervals":[
     {"table":"tsdb","preAggregationTable":"pre","interval":"1m","rowSpan":"1h","defaultInterval":true},
     {"table":"hours","preAggregationTable":"pre-hours","interval":"1h","rowSpan":"1d","delaySla":"2h"},
-    {"table":"days","preAggregationTable":"pre-days","interval":"1d","rowSpan":"1n"}]}"#;
+    {"table":"days","preAggregationTable":"pre-days","interval":"1d","rowSpan":"1n"},
+    {"table":"months","preAggregationTable":"pre-months","interval":"1n","rowSpan":"1y"}]}"#;
 /// A clock two hours, the delay, after the middle of the second hour.
 const SPLIT_NOW_S: i64 = 1_700_003_000 + 7_200;
 
@@ -137,6 +138,16 @@ fn q_rollup_buckets_of_a_calendar_are_made_of_rollups_that_begin_with_them() {
     assert_eq!(told(false, "America/New_York"), "1699938000 33.0");
     assert_eq!(told(false, "Asia/Kolkata"), "1699986600 3.0");
     assert_eq!(told(true, "America/New_York"), "1699851600 100.0");
+}
+
+/// `Q-ROLLUP`: a year has 12 months of 30 days, and some days more.
+#[test]
+fn q_rollup_the_row_of_the_end_is_read() {
+    let fixture = rolled_up(false);
+    roll(&fixture, "1n", ("m", &[("host", "a")]), 1_704_067_200, 7);
+    let request = request("sum:30d-sum:m", "2023/12/01", "2024/01/03");
+    assert_eq!(told(&fixture, false, &request, 1_800_000_000), "1702944000 7.0");
+    assert_eq!(told(&fixture, true, &request, 1_800_000_000), "");
 }
 
 /// `Q-ROLLUP-SPLIT`: what is newer than the rollups' delay comes from the points themselves, and so does all of the bucket
