@@ -111,13 +111,16 @@ impl Dataset {
     }
 
     /// The series of a group before an instant joined with that of the same group from it on.
-    pub(crate) fn followed_by(mut self, later: Self) -> Self {
+    /// A tag of two values is aggregated; strictly the later one's is told.
+    pub(crate) fn followed_by(mut self, later: Self, strict: bool) -> Self {
         self.points.extend(later.points);
         self.metrics.extend(later.metrics);
         for (key, value) in later.tags {
             let place = self.tags.binary_search_by_key(&key, |(key, _)| *key);
             match place.map(|at| self.tags.get_mut(at)) {
-                Ok(known) => known.into_iter().for_each(|known| known.1 = value),
+                Ok(Some(known)) if strict => known.1 = value,
+                Ok(Some(known)) if known.1 != value => drop(self.aggregated.insert(key)),
+                Ok(_) => {}
                 Err(at) => self.tags.insert(at, (key, value)),
             }
         }

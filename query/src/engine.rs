@@ -256,7 +256,7 @@ impl QueryEngine {
         let mut groups: BTreeMap<Vec<Uid>, Dataset> = BTreeMap::new();
         for dataset in computed.datasets.into_iter().chain(late.datasets) {
             let joined = match groups.remove(&dataset.group) {
-                Some(earlier) => earlier.followed_by(dataset),
+                Some(earlier) => earlier.followed_by(dataset, self.options.compat.strict),
                 None => dataset,
             };
             groups.insert(joined.group.clone(), joined);

@@ -197,6 +197,23 @@ fn q_rollup_split_what_is_older_falls_back() {
     assert_eq!(told_of_formula(&fixture, "scale(sum:1h-sum:rollup_fallback_raw:n,1)", SPLIT_NOW_S), all);
 }
 
+/// `Q-ROLLUP-SPLIT`: a group that is of one host before the split and of another after it is of no one host.
+#[test]
+fn q_rollup_split_a_tag_that_differs_is_aggregated() {
+    let mut fixture = rolled_up(true);
+    roll(&fixture, "1h", ("p", &[("host", "a"), ("dc", "x")]), 1_699_999_200, 10);
+    fixture.put("p 1700006400 1 host=b");
+    for (strict, tags, aggregated) in [(false, "dc=x", "host"), (true, "host=b dc=x", "")] {
+        let request = request("sum:1h-sum:p", "1699999200", "1700010000");
+        let engine = fixture.engine(strict, Limits::default());
+        let answers = engine.run(&request, SPLIT_NOW_S * 1000, &Cancel::new()).unwrap();
+        let [series] = answers[0].series.as_slice() else { panic!("{answers:?}") };
+        let found: Vec<String> = series.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!((found.join(" ").as_str(), series.aggregate_tags.join(" ").as_str()), (tags, aggregated));
+        assert_eq!(text(series), "1699999200 10.0, 1700006400 1.0");
+    }
+}
+
 /// `Q-ROLLUP`, `Q-DELETE`: points that were read in place of rollups are deleted, rollups are not.
 #[test]
 fn q_rollup_points_read_in_their_place_are_deleted() {
