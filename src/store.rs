@@ -91,27 +91,19 @@ impl Plain {
         &self.schema
     }
 
-    /// Checks that OpenTSDB's tables, where the store has them, were made with these settings: with others, a flush
-    /// or compaction would misread their rows. Makes no table where there is none.
-    ///
-    /// *Cost*: as [`Opened::open`], without the log's recovery.
+    /// Checks that those of OpenTSDB's tables that the store has were made with these settings: with others, a flush
+    /// or compaction would misread their rows. Makes none, and asks for none.
     ///
     /// # Errors
     ///
     /// As [`Opened::open`].
     pub(crate) fn check_tables(&self) -> Result<(), Failure> {
-        let tables = self.store.list_tables().map_err(|cause| no_tables(&cause.into()))?;
-        if tables.iter().any(|table| table.to_string() == self.schema.data_table) {
-            self.schema()?;
-        }
-        Ok(())
+        self.check_rows()?;
+        Schema::check_tables(&*self.store, &self.schema).map_err(|cause| no_tables(&cause))
     }
 
-    fn schema(&self) -> Result<Schema, Failure> {
-        if self.cluster.is_some() {
-            hbase::check_rows(&*self.store, &self.schema)?;
-        }
-        Schema::open(self.store(), self.schema.clone()).map_err(|cause| no_tables(&cause))
+    fn check_rows(&self) -> Result<(), Failure> {
+        if self.cluster.is_some() { hbase::check_rows(&*self.store, &self.schema) } else { Ok(()) }
     }
 
     /// Makes everything durable and lets go of the folder; call it on a thread that may block.
@@ -145,10 +137,28 @@ impl Opened {
     ///
     /// # Errors
     ///
-    /// As [`Plain::open`]; exit code 3 also for settings other than those the tables were made with.
+    /// As [`Plain::open`]; exit code 3 also for settings other than those the tables were made with, and for a table of points without
+    /// that of UIDs.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
+        Self::over(config, Schema::open)
+    }
+
+    /// As [`Opened::open`], for who only reads or mends: makes no table.
+    ///
+    /// # Errors
+    ///
+    /// As [`Opened::open`]; exit code 1 where a table of points or of UIDs is absent.
+    pub(crate) fn open_existing(config: &Config) -> Result<Self, Failure> {
+        Self::over(config, Schema::open_existing)
+    }
+
+    fn over(
+        config: &Config,
+        tables: impl Fn(Arc<dyn Store>, SchemaConfig) -> basalt_schema::Result<Schema>,
+    ) -> Result<Self, Failure> {
         let plain = Plain::open(config)?;
-        let schema = Arc::new(plain.schema()?);
+        plain.check_rows()?;
+        let schema = Arc::new(tables(plain.store(), plain.schema.clone()).map_err(|cause| no_tables(&cause))?);
         series::tell(&schema);
         if config.uid.preload {
             let read = schema.uids().preload(config.uid.preload_entries).map_err(|cause| no_tables(&cause))?;

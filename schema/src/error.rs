@@ -277,6 +277,27 @@ pub enum Error {
         /// What the configuration asks for.
         wanted: Box<str>,
     },
+    /// A table of points without that of their names.
+    #[error(
+        "there is no UID table '{uid}', but a table of points '{data}': UIDs would begin anew, and the points get other names; \
+         set `schema.uid_table` (--uidtable) to the table of their names; if there are none to keep, make it by \
+         `basalt shell`: create '{uid}', 'id', 'name'"
+    )]
+    NoUidTable {
+        /// The table of names that the configuration says.
+        uid: Box<str>,
+        /// The table of points.
+        data: Box<str>,
+    },
+    /// A table that is absent, for one who makes none.
+    #[error(
+        "there is no table '{table}', and none is made by who only reads or mends: set `schema.data_table` (--table) and \
+         `schema.uid_table` (--uidtable)"
+    )]
+    NoTable {
+        /// The table that the configuration says.
+        table: Box<str>,
+    },
     /// The index would pass its bound.
     #[error("the series index is full: {max} series")]
     IndexFull {
@@ -331,8 +352,9 @@ impl Error {
             | Self::UnnamedTree
             | Self::TreesExhausted
             | Self::InvalidTreeRule { .. }
+            | Self::NoUidTable { .. }
             | Self::SettingChanged { .. } => ErrorKind::Invalid,
-            Self::NoSuchName { .. } | Self::NoSuchId { .. } => ErrorKind::NotFound,
+            Self::NoSuchName { .. } | Self::NoSuchId { .. } | Self::NoTable { .. } => ErrorKind::NotFound,
             Self::NameExists { .. } | Self::RenameTaken { .. } | Self::DuplicatePoint(_) | Self::EditLost { .. } => {
                 ErrorKind::Conflict
             }

@@ -58,15 +58,42 @@ impl Schema {
     /// of [shared](SchemaConfig::is_shared) tables.
     ///
     /// # Errors
-    /// `Invalid`: table names that the store refuses, or salt and UID widths other than those the tables were made with.
-    /// The store's own.
+    /// `Invalid`: table names that the store refuses, salt and UID widths other than those the tables were made with, or a table of
+    /// points without that of UIDs, which is not made then. The store's own.
     pub fn open(store: Arc<dyn Store>, config: SchemaConfig) -> Result<Self> {
+        Self::over(store, config, Tables::open)
+    }
+
+    /// As [`Schema::open`] for one who only reads or mends: makes no table.
+    ///
+    /// *Cost*: as [`Schema::open`].
+    ///
+    /// # Errors
+    /// As [`Schema::open`]. `NotFound`: the table of points, of UIDs or of rollups is absent.
+    pub fn open_existing(store: Arc<dyn Store>, config: SchemaConfig) -> Result<Self> {
+        Self::over(store, config, Tables::find)
+    }
+
+    /// Checks the settings that those of the tables record that are there. Makes none and reads no row.
+    ///
+    /// # Errors
+    /// `Invalid`: table names that the store refuses, or salt and UID widths other than those the tables were made with. The store's
+    /// own.
+    pub fn check_tables(store: &dyn Store, config: &SchemaConfig) -> Result<()> {
+        Tables::named(config)?.check_fixed(store, config)
+    }
+
+    fn over(
+        store: Arc<dyn Store>,
+        config: SchemaConfig,
+        tables_ready: impl Fn(&Tables, &dyn Store, &SchemaConfig) -> Result<()>,
+    ) -> Result<Self> {
         let width = config.widths.metric.bytes();
         if config.random_metrics.is_some() && width > UidDice::WIDTH_MAX {
             return Err(Error::RandomWidth { width, max: UidDice::WIDTH_MAX });
         }
         let tables = Tables::named(&config)?;
-        tables.open(&*store, &config)?;
+        tables_ready(&tables, &*store, &config)?;
         let layout = KeyLayout { salting: config.salting, widths: config.widths };
         let rules = Arc::new(NameRules::new(&config.extra_characters, config.tags_max));
         let uids = Uids::new(&store, &tables.uid, &config, &rules);

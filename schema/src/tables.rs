@@ -26,9 +26,17 @@ pub struct Tables {
 }
 
 /// A setting that the tables were made with, as it is kept in their attributes.
+#[derive(Clone)]
 struct Fixed {
     setting: &'static str,
     value: String,
+}
+
+/// A table as it is made where it is absent.
+struct Planned {
+    table: TableDescriptor,
+    splits: Vec<Bytes>,
+    fixed: Vec<Fixed>,
 }
 
 impl Tables {
@@ -45,30 +53,78 @@ impl Tables {
     /// Makes the tables that are absent and checks the settings that the others record. Tables that record none, such as
     /// those that OpenTSDB made, are taken as the configuration says.
     pub(crate) fn open(&self, store: &dyn Store, config: &SchemaConfig) -> Result<()> {
+        self.check_names(store, config)?;
+        self.planned(config).into_iter().try_for_each(|planned| open_table(store, planned))
+    }
+
+    /// As [`Tables::open`] for one who only reads or mends: a table that is absent is an error, but for those of trees and meta
+    /// data, which not every OpenTSDB has.
+    pub(crate) fn find(&self, store: &dyn Store, config: &SchemaConfig) -> Result<()> {
+        self.check_names(store, config)?;
+        self.check_fixed(store, config)?;
+        let needed = [&self.data, &self.uid].into_iter().chain(rollup_tables(config));
+        for table in needed {
+            if found(store, table)?.is_none() {
+                return Err(Error::NoTable { table: table.to_string().into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the settings that the tables record, of those that are there.
+    pub(crate) fn check_fixed(&self, store: &dyn Store, config: &SchemaConfig) -> Result<()> {
+        for Planned { table, fixed, .. } in self.planned(config) {
+            found(store, &table.name)?.map_or(Ok(()), |found| check_fixed(&found, &fixed))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses tables of points without the one of their names: UIDs would begin anew, and mean other names than those that the
+    /// points were written under. Who makes tables meanwhile makes that of names first, so it is looked for last.
+    fn check_names(&self, store: &dyn Store, config: &SchemaConfig) -> Result<()> {
+        for table in std::iter::once(&self.data).chain(rollup_tables(config)) {
+            if found(store, table)?.is_some() {
+                return match found(store, &self.uid)? {
+                    Some(_) => Ok(()),
+                    None => Err(Error::NoUidTable { uid: self.uid.to_string().into(), data: table.to_string().into() }),
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// All tables, in the order in which they are made: that of names first, so that a start that is killed leaves no points' table
+    /// without it, and those of points last.
+    fn planned(&self, config: &SchemaConfig) -> Vec<Planned> {
         let widths = fixed_widths(config);
-        let name_family = || vec![FamilyDescriptor::new(UID_NAME_FAMILY)];
+        let family = |name| vec![FamilyDescriptor::new(name)];
+        let plain = |name: &TableName, families, fixed: &[Fixed]| Planned {
+            table: TableDescriptor::new(name.clone(), families),
+            splits: Vec::new(),
+            fixed: fixed.to_vec(),
+        };
         let uid_families = vec![FamilyDescriptor::new(UID_ID_FAMILY), FamilyDescriptor::new(UID_NAME_FAMILY)];
-        open_table(store, TableDescriptor::new(self.uid.clone(), uid_families), &[], &widths)?;
-        let tree = TableDescriptor::new(self.tree.clone(), vec![FamilyDescriptor::new(DATA_FAMILY)]);
-        open_table(store, tree, &[], &[])?;
-        open_table(store, TableDescriptor::new(self.meta.clone(), name_family()), &[], &widths)?;
-        // The data table is the last one made: once it is there, all are.
-        let mut family = FamilyDescriptor::new(DATA_FAMILY);
-        family.fold.clone_from(&config.fold);
-        family.block_encoding.clone_from(&config.block_encoding);
-        family.block_bytes = config.block_bytes;
-        let mut data = TableDescriptor::new(self.data.clone(), vec![family]);
+        let mut planned = vec![
+            plain(&self.uid, uid_families, &widths),
+            plain(&self.tree, family(DATA_FAMILY), &[]),
+            plain(&self.meta, family(UID_NAME_FAMILY), &widths),
+        ];
+        let mut points = FamilyDescriptor::new(DATA_FAMILY);
+        points.fold.clone_from(&config.fold);
+        points.block_encoding.clone_from(&config.block_encoding);
+        points.block_bytes = config.block_bytes;
+        let mut data = TableDescriptor::new(self.data.clone(), vec![points]);
         if config.salting.width() > 0 {
             // Its regions are the buckets, and grow alike: none of them is split for its size.
             data = data.with_attribute("SPLIT_POLICY", SplitPolicy::DISABLED);
         }
         let fixed: Vec<Fixed> = fixed_salt(config).into_iter().chain(widths).collect();
-        open_table(store, data, &splits(config), &fixed)?;
+        let of_points = |table| Planned { table, splits: splits(config), fixed: fixed.clone() };
+        planned.push(of_points(data));
         for name in rollup_tables(config).filter(|name| **name != self.data) {
-            let table = TableDescriptor::new(name.clone(), vec![FamilyDescriptor::new(DATA_FAMILY)]);
-            open_table(store, table, &splits(config), &fixed)?;
+            planned.push(of_points(TableDescriptor::new(name.clone(), family(DATA_FAMILY))));
         }
-        Ok(())
+        planned
     }
 }
 
@@ -102,19 +158,27 @@ fn fixed_salt(config: &SchemaConfig) -> [Fixed; 2] {
 }
 
 /// Makes a table with its settings recorded, or checks those of the one that is there.
-fn open_table(store: &dyn Store, table: TableDescriptor, splits: &[Bytes], fixed: &[Fixed]) -> Result<()> {
+fn open_table(store: &dyn Store, planned: Planned) -> Result<()> {
+    let Planned { table, splits, fixed } = planned;
     let name = table.name.clone();
-    match store.describe_table(&name) {
-        Ok(found) => return check_fixed(&found, fixed),
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
+    if let Some(found) = found(store, &name)? {
+        return check_fixed(&found, &fixed);
     }
     let table =
         fixed.iter().fold(table, |table, fixed| table.with_attribute(attribute(fixed.setting), fixed.value.as_str()));
-    match store.create_table(table, splits) {
+    match store.create_table(table, &splits) {
         // Another daemon on the same store was quicker.
-        Err(error) if error.kind() == ErrorKind::Conflict => check_fixed(&store.describe_table(&name)?, fixed),
+        Err(error) if error.kind() == ErrorKind::Conflict => check_fixed(&store.describe_table(&name)?, &fixed),
         made => Ok(made?),
+    }
+}
+
+/// A table as it is, if it is there.
+fn found(store: &dyn Store, name: &TableName) -> Result<Option<TableDescriptor>> {
+    match store.describe_table(name) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -132,4 +196,29 @@ fn check_fixed(found: &TableDescriptor, fixed: &[Fixed]) -> Result<()> {
 
 fn attribute(setting: &str) -> String {
     format!("basalt.{setting}")
+}
+
+#[cfg(test)]
+mod tests {
+    use basalt_store::{ManualClock, MemoryStore};
+
+    use super::*;
+
+    /// `S-TABLES`: no table of points without that of their names, wherever a start is killed; the next makes the rest.
+    #[test]
+    fn a_start_that_is_killed_between_two_tables_is_gone_on_with() {
+        let json = r#"{"aggregationIds":{"sum":0},"intervals":[
+            {"table":"t10","preAggregationTable":"p10","interval":"10m","rowSpan":"1d"}]}"#;
+        let rollups = Rollups::parse(json, crate::RollupSettings::default()).unwrap();
+        let config = SchemaConfig { rollups: Some(rollups), ..SchemaConfig::default() };
+        let tables = Tables::named(&config).unwrap();
+        for made in 0..=6 {
+            let store = MemoryStore::new(std::sync::Arc::new(ManualClock::default()));
+            let before = tables.planned(&config).into_iter().take(made);
+            before.for_each(|planned| open_table(&store, planned).unwrap());
+            assert_eq!(store.list_tables().unwrap().len(), made);
+            tables.open(&store, &config).unwrap();
+            assert_eq!(store.list_tables().unwrap().len(), 6, "{made}");
+        }
+    }
 }

@@ -4,10 +4,12 @@ use basalt_store::{Compaction, Store, TableName};
 use clap::Args;
 use serde::Deserialize;
 
-use super::folder::{failed, with_folder};
+use super::folder::{BY_FLAG, check_folder, failed};
 use super::{Sources, print, start_log};
+use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
+use crate::store::Plain;
 use crate::told::meanwhile;
 
 /// `basalt compact`.
@@ -44,17 +46,27 @@ impl Compact {
             let server = Server::at(url)?;
             return self.each(tables_of(&server)?, |table| told_by(&server, table));
         }
-        with_folder(&self.sources.load()?, |opened| {
-            let Some(engine) = opened.engine() else {
-                return Err(Failure::config("only the embedded store has files to compact"));
-            };
-            let all = engine.list_tables().map_err(|cause| failed("cannot list the tables", &cause.into()))?;
-            self.each(all.iter().map(ToString::to_string).collect(), |name| {
-                let table = name
-                    .parse()
-                    .map_err(|cause: basalt_store::Error| failed(&format!("cannot compact `{name}`"), &cause.into()))?;
-                compacted(engine.as_ref(), &table)
-            })
+        let config = self.sources.load()?;
+        if config.store.kind == StoreKind::Embedded {
+            check_folder(&config.store.data_dir, BY_FLAG)?;
+        }
+        let plain = Plain::open(&config)?;
+        let done = plain.check_tables().and_then(|()| self.on(&plain));
+        plain.close()?;
+        done
+    }
+
+    /// Compacts what a folder holds, be it OpenTSDB's tables or others.
+    fn on(&self, plain: &Plain) -> Result<(), Failure> {
+        let Some(engine) = plain.engine() else {
+            return Err(Failure::config("only the embedded store has files to compact"));
+        };
+        let all = engine.list_tables().map_err(|cause| failed("cannot list the tables", &cause.into()))?;
+        self.each(all.iter().map(ToString::to_string).collect(), |name| {
+            let table = name
+                .parse()
+                .map_err(|cause: basalt_store::Error| failed(&format!("cannot compact `{name}`"), &cause.into()))?;
+            compacted(engine.as_ref(), &table)
         })
     }
 

@@ -42,19 +42,33 @@ pub(super) fn check_home(path: &Path, hint: &str) -> Result<(), Failure> {
     if is_empty { Ok(()) } else { check_folder(path, hint) }
 }
 
-/// Opens the folder that the configuration names, does `work` on it and closes it again, whatever became of the work.
+/// Opens the folder that the configuration names, does `work` on its tables and closes it again, whatever became of the work. For
+/// tools that read or mend: neither a folder nor a table is made.
 ///
 /// # Errors
 ///
-/// Exit code 4 when a server has the folder; 1 when there is none, which a tool does not make; as [`Opened::open`];
-/// the work's own.
+/// Exit code 4 when a server has the folder; 1 when there is none; as [`Opened::open_existing`]; the work's own.
 pub(super) fn with_folder<T>(config: &Config, work: impl FnOnce(&Opened) -> Result<T, Failure>) -> Result<T, Failure> {
-    let path = &config.store.data_dir;
     if config.store.kind == StoreKind::Embedded {
-        check_home(path, BY_FLAG)?;
+        check_folder(&config.store.data_dir, BY_FLAG)?;
     }
-    let opened = Opened::open(config)?;
-    let done = work(&opened);
+    work_on(&Opened::open_existing(config)?, work)
+}
+
+/// As [`with_folder`] for a tool that may be the first to write: it makes the tables.
+///
+/// # Errors
+///
+/// As [`with_folder`]; of tables as [`Opened::open`].
+pub(super) fn with_home<T>(config: &Config, work: impl FnOnce(&Opened) -> Result<T, Failure>) -> Result<T, Failure> {
+    if config.store.kind == StoreKind::Embedded {
+        check_home(&config.store.data_dir, BY_FLAG)?;
+    }
+    work_on(&Opened::open(config)?, work)
+}
+
+fn work_on<T>(opened: &Opened, work: impl FnOnce(&Opened) -> Result<T, Failure>) -> Result<T, Failure> {
+    let done = work(opened);
     opened.close()?;
     done
 }

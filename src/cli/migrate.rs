@@ -75,7 +75,7 @@ impl Migrate {
             }
         }
         let source = Plain::open(&from)?;
-        let opened = Opened::open(&to);
+        let opened = if self.only_verify { Opened::open_existing(&to) } else { Opened::open(&to) };
         let done = opened.and_then(|target| {
             let job = Job {
                 source: End { name: self.from, store: source.store(), schema: source.schema_config().clone() },

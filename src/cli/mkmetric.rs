@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::ToolSources;
-use super::folder::with_folder;
+use super::folder::with_home;
 use super::uid::assign;
 use crate::exit::Failure;
 use basalt_schema::UidKind;
@@ -26,6 +26,6 @@ pub(super) struct Mkmetric {
 
 impl Mkmetric {
     pub(super) fn run(self) -> Result<(), Failure> {
-        with_folder(&self.sources.load()?, |opened| assign(&opened.schema, UidKind::Metric, &self.names))
+        with_home(&self.sources.load()?, |opened| assign(&opened.schema, UidKind::Metric, &self.names))
     }
 }

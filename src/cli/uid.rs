@@ -9,9 +9,10 @@ use basalt_store::{CellView, Columns, ErrorKind, Scan};
 use clap::Args;
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::folder::{failed, with_folder};
+use super::folder::{failed, with_folder, with_home};
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
+use crate::store::Opened;
 use crate::told::meanwhile;
 
 /// `basalt uid`.
@@ -72,7 +73,9 @@ enum Task {
 impl UidTool {
     pub(super) fn run(self) -> Result<(), Failure> {
         let task = task(&self.words, self.ignore_case)?;
-        with_folder(&self.sources.load()?, |opened| {
+        let config = self.sources.load()?;
+        let assigns = matches!(task, Task::Assign(..));
+        let work = |opened: &Opened| {
             let schema = &*opened.schema;
             check_width(schema, self.idwidth)?;
             match task {
@@ -93,7 +96,8 @@ impl UidTool {
                 Task::TreePurge(id, definition) => meta::purge_tree(schema, id, definition),
                 Task::Find(kind, text) => find(schema, kind, &text),
             }
-        })
+        };
+        if assigns { with_home(&config, work) } else { with_folder(&config, work) }
     }
 }
 

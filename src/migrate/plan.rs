@@ -90,7 +90,8 @@ pub(super) fn pairs(job: &Job) -> Result<Vec<TablePair>, Failure> {
                 check_recorded(&job.source, &table)?;
                 found.push(pair);
             }
-            Err(cause) if cause.kind() == ErrorKind::NotFound && !pair.is_folded => {}
+            // Points are worth nothing without their names.
+            Err(cause) if cause.kind() == ErrorKind::NotFound && !pair.is_folded && !pair.is_names => {}
             Err(cause) => return Err(at(&job.source, &cause)),
         }
     }

@@ -463,3 +463,16 @@ fn how_long_cells_live_is_taken_over() {
     run(&first).unwrap();
     assert_eq!(first.target.store.describe_table(&table).unwrap().families[0].ttl_seconds, Some(1_000_000));
 }
+
+/// Points without names are no copy.
+#[test]
+fn a_source_without_its_names_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, target) = (memory("a", Salting::NONE), memory("b", Salting::NONE));
+    fill(&source, 0..2);
+    let mut job = job(source, target, folder.path());
+    job.source.schema.uid_table = "slip".into();
+    let failure = run(&job).unwrap_err();
+    assert!(failure.exit == Exit::Failure && failure.line.contains("slip"), "{failure}");
+    assert_eq!(count(&job.target, "tsdb"), (0, 0));
+}

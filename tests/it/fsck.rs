@@ -2,7 +2,7 @@
 //! is given, mended by it, and gone.
 
 use crate::daemon::run;
-use crate::tools::{make_data_table, plant};
+use crate::tools::{make_tables, plant};
 
 /// The row of `m{host=a}` in the first hour of 2013.
 const ROW: &str = "00000150e22700000001000001";
@@ -19,7 +19,7 @@ impl Damaged {
         let data = folder.path().join("data");
         std::fs::write(folder.path().join("config"), "[schema]\nsalt_width = 0\n").unwrap();
         std::fs::create_dir(&data).unwrap();
-        make_data_table(&data);
+        make_tables(&data);
         let damaged = Self { folder };
         for name in [["metrics", "m"], ["tagk", "host"], ["tagv", "a"]] {
             damaged.tool(0, &[&["uid", "assign"], &name[..]].concat());

@@ -41,7 +41,7 @@ fn inherited_options_are_taken_or_refused() {
         |more: &[&'static str]| [&["query", "1356998400", "1356998401", "sum", "i.n"][..], &inherited, more].concat();
     assert_eq!(tool(&data, 0, &query(&[])), "i.n 1356998400000 2 {host=a}\n");
     assert_eq!(tool(&data, 0, &query(&["--table", "tsdb", "--uidtable", "tsdb-uid"])), tool(&data, 0, &query(&[])));
-    tool(&data, 1, &query(&["--uidtable", "other-uid"]));
+    tool(&data, 3, &query(&["--uidtable", "other-uid"]));
     let refused = run(&["query", "--graph", "x", "1h-ago", "sum", "i.n"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--graph is not there"));
     let refused = run(&["import", file, "--table", "x"]);
@@ -158,6 +158,72 @@ fn a_folder_in_use_is_exit_4_and_one_that_is_not_there_is_not_made() {
     tool(&data, 4, &["compact"]);
 }
 
+/// `S-TABLES`: by a slip in a table's name no table is made, no row taken for an orphan, and no point given another's name.
+#[test]
+fn a_table_that_is_named_wrongly_is_refused_and_not_made() {
+    let folder = folder_of("put w.m 1356998400 1 host=a\n");
+    let data = folder.path().join("data");
+    let tables = || tool(&data, 0, &["shell", "--json", "-e", "list"]);
+    let before = tables();
+    let refused = |code: i32, words: &[&str], told: &str| {
+        let output = run(&[&[words[0], "--data-dir", data.to_str().unwrap()], &words[1..]].concat());
+        let line = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(code) && line.contains(told), "{words:?}: {line}");
+    };
+    let query = ["1356998400", "1356998401", "sum", "w.m"];
+    let readers = [
+        &["fsck", "--full-scan", "--fix-all"][..],
+        &["uid", "fsck", "fix"],
+        &["uid", "grep", "w"],
+        &["uid", "rename", "metrics", "w.m", "w.n"],
+        &["uid", "metasync"],
+        &["uid", "treesync"],
+        &["search", "lookup", "w.m"],
+        &[&["query"], &query[..]].concat(),
+        &[&["scan"], &query[..]].concat(),
+    ];
+    let file = folder.path().join("points");
+    std::fs::write(&file, "w.m 1356998400 2 host=a\n").unwrap();
+    let writers = [&["uid", "assign", "metrics", "w.n"][..], &["mkmetric", "w.n"], &["import", file.to_str().unwrap()]];
+    for words in readers {
+        refused(1, &[words, &["--table", "prod", "--uidtable", "prod-uid"]].concat(), "no table 'prod'");
+        refused(1, &[words, &["--table", "prod"]].concat(), "no table 'prod'");
+    }
+    for words in readers.into_iter().chain(writers) {
+        refused(
+            3,
+            &[words, &["--uidtable", "prod-uid"]].concat(),
+            "no UID table 'prod-uid', but a table of points 'tsdb'",
+        );
+    }
+    let config = folder.path().join("slip.toml");
+    std::fs::write(&config, "[schema]\nuid_table = \"prod-uid\"\n").unwrap();
+    let config = config.to_str().unwrap();
+    refused(3, &["serve", "--listen", "127.0.0.1:0", "--config", config], "no UID table 'prod-uid'");
+    // These need no names: the shell is what makes the table.
+    tool(&data, 0, &["compact", "--config", config]);
+    assert_eq!(tables(), before);
+    assert_eq!(tool(&data, 0, &[&["query"], &query[..]].concat()), "w.m 1356998400000 1 {host=a}\n");
+    tool(&data, 0, &["shell", "--config", config, "-e", "create 'prod-uid', 'id', 'name'"]);
+    tool(&data, 1, &["uid", "--config", config, "grep", "w"]);
+}
+
+/// Folders without OpenTSDB's tables are compacted as they are; who may be the first to write makes them.
+#[test]
+fn only_who_writes_makes_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    tool(&data, 1, &["uid", "grep", "m"]);
+    assert!(std::fs::read_dir(&data).unwrap().next().is_none());
+    tool(&data, 0, &["shell", "-e", "create 'own', 'f'"]);
+    assert!(tool(&data, 0, &["compact"]).starts_with("own: "));
+    tool(&data, 1, &["fsck", "--full-scan"]);
+    assert_eq!(tool(&data, 0, &["shell", "--json", "-e", "list"]).lines().count(), 1);
+    tool(&data, 0, &["mkmetric", "m"]);
+    assert_eq!(tool(&data, 0, &["shell", "--json", "-e", "list"]).lines().count(), 5);
+}
+
 /// One `run` line of a recorded script and what OpenTSDB's tool answered.
 struct Recorded {
     line: String,
@@ -215,12 +281,14 @@ impl basalt_engine::BlockCodec for Columns {
     }
 }
 
-/// Makes a data table as OpenTSDB's, which knows no fold: that would mend much of what is planted.
-pub(crate) fn make_data_table(data: &Path) {
+/// Makes tables as OpenTSDB's, which knows no fold: that would mend much of what is planted.
+pub(crate) fn make_tables(data: &Path) {
     use basalt_store::{FamilyDescriptor, Store as _, TableDescriptor};
     let engine = bare(data);
-    let table = TableDescriptor::new("tsdb".parse().unwrap(), vec![FamilyDescriptor::new("t")]);
-    engine.create_table(table, &[]).unwrap();
+    for (name, families) in [("tsdb-uid", &["id", "name"][..]), ("tsdb", &["t"])] {
+        let families = families.iter().map(|family| FamilyDescriptor::new(*family)).collect();
+        engine.create_table(TableDescriptor::new(name.parse().unwrap(), families), &[]).unwrap();
+    }
     engine.close().unwrap();
 }
 
@@ -276,7 +344,7 @@ fn replay(name: &str, damaged: bool, known: &dyn Fn(&str, &mut Vec<String>)) {
     std::fs::write(&config, "[schema]\nsalt_width = 0\n").unwrap();
     std::fs::create_dir(&data).unwrap();
     if damaged {
-        make_data_table(&data);
+        make_tables(&data);
     }
     let mut answers = recorded(name).into_iter();
     let mut puts = Vec::new();

@@ -7,7 +7,7 @@ use basalt_store::{
 };
 
 use super::*;
-use crate::{AutoCreate, BaseTime, DATA_FAMILY, Salting, UidWidth, UidWidths};
+use crate::{AutoCreate, BaseTime, DATA_FAMILY, RollupSettings, Rollups, Salting, UidWidth, UidWidths};
 
 fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp(1_700_000_000_000)))))
@@ -50,7 +50,16 @@ fn fold_and_encoding_are_named_in_the_data_family() {
 fn what_the_tables_were_made_with_may_not_change() {
     // S-KEY-SALT, S-UID-WIDTH
     let store = memory();
-    let reopen = |config| Schema::open(Arc::clone(&store), config).map(|_| ());
+    let reopen = |config: SchemaConfig| {
+        let checked = Schema::check_tables(&*store, &config);
+        let found = Schema::open_existing(Arc::clone(&store), config.clone()).map(|_| ());
+        let opened = Schema::open(Arc::clone(&store), config).map(|_| ());
+        assert_eq!(format!("{checked:?}"), format!("{opened:?}"));
+        if checked.is_err() {
+            assert_eq!(format!("{found:?}"), format!("{opened:?}"));
+        }
+        opened
+    };
     reopen(SchemaConfig::default()).unwrap();
     reopen(SchemaConfig { tags_max: 20, ..SchemaConfig::default() }).unwrap();
     let check = |config: SchemaConfig, expected: &str| {
@@ -75,10 +84,81 @@ fn what_the_tables_were_made_with_may_not_change() {
 #[test]
 fn tables_that_record_nothing_are_taken_as_configured() {
     let store = memory();
-    let families = vec![FamilyDescriptor::new(DATA_FAMILY)];
-    store.create_table(TableDescriptor::new("tsdb".parse().unwrap(), families), &[]).unwrap();
+    make(&store, "tsdb", &[DATA_FAMILY]);
+    make(&store, "tsdb-uid", &[b"id", b"name"]);
     let config = SchemaConfig { salting: Salting::NONE, ..SchemaConfig::default() };
     Schema::open(store, config).unwrap();
+}
+
+fn make(store: &Arc<dyn Store>, name: &str, families: &[&'static [u8]]) {
+    let families = families.iter().map(|family| FamilyDescriptor::new(*family)).collect();
+    store.create_table(TableDescriptor::new(name.parse().unwrap(), families), &[]).unwrap();
+}
+
+fn names(store: &Arc<dyn Store>) -> Vec<String> {
+    store.list_tables().unwrap().iter().map(ToString::to_string).collect()
+}
+
+/// `S-TABLES`: a slip in a setting would give points the names of others.
+#[test]
+fn no_uid_table_is_made_beside_points() {
+    let store = memory();
+    Schema::open(Arc::clone(&store), SchemaConfig::default()).unwrap();
+    let before = names(&store);
+    for config in [
+        SchemaConfig { uid_table: "tsdb-uidd".into(), ..SchemaConfig::default() },
+        // Of these points there are rollups alone.
+        SchemaConfig {
+            uid_table: "u".into(),
+            data_table: "d".into(),
+            rollups: Some(rollups("tsdb")),
+            ..SchemaConfig::default()
+        },
+    ] {
+        let uid = config.uid_table.clone();
+        for open in [Schema::open, Schema::open_existing] {
+            let error = open(Arc::clone(&store), config.clone()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            let text = error.to_string();
+            assert!(
+                text.starts_with(&format!("there is no UID table '{uid}', but a table of points 'tsdb'")),
+                "{text}"
+            );
+        }
+    }
+    assert_eq!(names(&store), before);
+    // Tables of their own have names of their own.
+    let other = SchemaConfig { uid_table: "b-uid".into(), data_table: "b".into(), ..SchemaConfig::default() };
+    Schema::open(Arc::clone(&store), other).unwrap();
+    assert_eq!(names(&store).len(), before.len() + 2);
+}
+
+fn rollups(table: &str) -> Rollups {
+    let json = format!(
+        r#"{{"aggregationIds":{{"sum":0}},"intervals":[
+            {{"table":"{table}","preAggregationTable":"{table}","interval":"10m","rowSpan":"1d"}}]}}"#
+    );
+    Rollups::parse(&json, RollupSettings::default()).unwrap()
+}
+
+/// Who only reads or mends makes no table, and needs those of points and names.
+#[test]
+fn tools_make_no_table() {
+    let store = memory();
+    let open = || {
+        Schema::open_existing(Arc::clone(&store), SchemaConfig { salting: Salting::NONE, ..SchemaConfig::default() })
+    };
+    let absent = |table: &str| {
+        let error = open().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.to_string().starts_with(&format!("there is no table '{table}'")), "{error}");
+    };
+    absent("tsdb");
+    make(&store, "tsdb-uid", &[b"id", b"name"]);
+    absent("tsdb");
+    make(&store, "tsdb", &[DATA_FAMILY]);
+    open().unwrap();
+    assert_eq!(names(&store), ["tsdb", "tsdb-uid"]);
 }
 
 #[test]
