@@ -12,9 +12,10 @@ use crate::{
 };
 
 impl Schema {
-    /// A check of these tables' rows, by their layout and histogram codec.
+    /// A check of these tables' rows, by their layout, their histogram codec, and who wins of two points at one instant.
     pub fn row_fsck(&self, options: RowFsckOptions) -> RowFsck {
-        RowFsck::new(self.layout(), RowFsckOptions { histogram_id: self.config().histogram_id, ..options })
+        let (histogram_id, data_times) = (self.config().histogram_id, self.config().data_times);
+        RowFsck::new(self.layout(), RowFsckOptions { data_times, histogram_id, ..options })
     }
 
     /// Checks the UID table, by how its UIDs are drawn, and, where the options say so, mends it; durable when it returns. Nobody should assign names
@@ -43,7 +44,8 @@ impl Schema {
         Ok(report)
     }
 
-    /// Checks data rows and applies what mends them; durable when it returns. Each row is mended by one atomic change, made
+    /// Checks data rows and applies what mends them; durable when it returns. Nothing should be mended where cells bear the times of
+    /// their points: what is put again later would stay behind a tombstone. Each row is mended by one atomic change, made
     /// of what was read: nobody should write the rows meanwhile. Rows of global annotations are passed over, as OpenTSDB
     /// does.
     ///

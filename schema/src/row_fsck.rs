@@ -19,7 +19,8 @@ use basalt_store::{SeqNo, Timestamp};
 use crate::append::AppendedPoints;
 use crate::compacted::CompactedPoints;
 use crate::{
-    ColumnKind, CompactedCell, Finding, KeyLayout, Qualifier, RowCell, Severity, StoredPoint, ValueBytes, hex,
+    ColumnKind, CompactedCell, Finding, KeyLayout, LargerOrSmaller, Qualifier, RowCell, Severity, StoredPoint, Value,
+    ValueBytes, hex,
 };
 
 /// What may be mended, and how. All off: nothing is changed.
@@ -34,6 +35,8 @@ pub struct RowFsckOptions {
     pub resolve_duplicates: bool,
     /// Of duplicates the oldest write stays instead of the newest.
     pub first_write_wins: bool,
+    /// Of duplicates the larger or the smaller stays, as readers see it, where cells do not tell which is newer.
+    pub data_times: Option<LargerOrSmaller>,
     /// Deletes rows whose UIDs have no names.
     pub delete_orphans: bool,
     /// Deletes columns that nobody knows.
@@ -160,6 +163,16 @@ impl Dp<'_> {
     /// When it was written; the greater is the newer, by the same order as readers' (`row`).
     fn written(&self) -> (Timestamp, SeqNo, bool, usize) {
         (self.cell.timestamp, self.cell.seq, !self.compacted, self.position)
+    }
+
+    /// Its value as readers compare it; those that cannot be read give way anyway.
+    fn double(&self) -> f64 {
+        match Value::decode(self.point.qualifier.kind, self.point.value) {
+            #[expect(clippy::cast_precision_loss, reason = "readers compare them so")]
+            Some(Value::Int(value)) => value as f64,
+            Some(Value::Float(value)) => value,
+            None => 0.0,
+        }
     }
 
     /// Whether it cannot be known what its value was.
@@ -349,6 +362,11 @@ impl RowFsck {
             same.sort_by_key(Dp::written);
             if !self.options.first_write_wins {
                 same.reverse();
+            }
+            match self.options.data_times {
+                Some(LargerOrSmaller::Larger) => same.sort_by(|a, b| b.double().total_cmp(&a.double())),
+                Some(LargerOrSmaller::Smaller) => same.sort_by(|a, b| a.double().total_cmp(&b.double())),
+                None => {}
             }
             columns.extend(same.iter().map(|dp| (dp.cell.qualifier, dp.cell.value)));
             // The sort is stable. What can be read goes first: no point gives way to what is none.

@@ -21,7 +21,7 @@ use crate::told::Told;
 #[command(after_help = "\
 Give a query, written as for `basalt query`, or --full-scan. Without --fix nothing is changed. Every
 finding is a line, the counters follow. Of duplicate points the newest stays, as readers see it
-(with compat.strict the oldest, as in OpenTSDB).
+(with compat.strict the oldest, as in OpenTSDB). With schema.use_otsdb_timestamp nothing is mended.
 
 Examples:
   basalt fsck --full-scan
@@ -89,6 +89,10 @@ impl FsckTool {
         let first_write_wins = config.compat.strict && !self.last_write_wins;
         let counts = with_folder(&config, |opened| {
             let schema = &*opened.schema;
+            if (self.fix || self.fix_all) && schema.config().data_times.is_some() {
+                let cause = basalt_query::Error::DeleteWithPointTimes;
+                return Err(Failure::config(format!("cannot mend rows: {cause}")));
+            }
             let mut fsck = schema.row_fsck(self.options(first_write_wins));
             let bar = ProgressBar::no_length().with_style(style());
             let told = Told::new();
@@ -121,6 +125,7 @@ impl FsckTool {
             compact: self.compact || all,
             resolve_duplicates: self.resolve_duplicates || all,
             first_write_wins,
+            data_times: None,
             delete_orphans: self.delete_orphans || all,
             delete_unknown_columns: self.delete_unknown_columns || all,
             delete_bad_values: self.delete_bad_values || all,

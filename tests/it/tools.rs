@@ -464,7 +464,13 @@ fn a_dump_is_imported_again_and_deleted_rows_are_gone() {
     // `S-DELETE-ROW`: where cells bear the times of their points, one that is put again would stay hidden.
     let times = folder.path().join("times.conf");
     std::fs::write(&times, "tsd.storage.use_otsdb_timestamp = true\n").unwrap();
-    tool(&data, 3, &[&scan("--delete")[..], &["--config", times.to_str().unwrap()]].concat());
+    let times = ["--config", times.to_str().unwrap()];
+    tool(&data, 3, &[&scan("--delete")[..], &times].concat());
+    // `C-FSCK`: nor is anything mended there, but all of it is looked at.
+    for fix in ["--fix", "--fix-all"] {
+        tool(&data, 3, &[&["fsck", "--full-scan", fix][..], &times].concat());
+    }
+    tool(&data, 0, &[&["fsck", "--full-scan"][..], &times].concat());
     assert_eq!(tool(&data, 0, &scan("--delete")), dump);
     assert_eq!(tool(&data, 0, &scan("--import")), "");
     assert_eq!(tool(&data, 0, &ask), "");

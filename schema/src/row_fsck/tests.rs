@@ -16,6 +16,7 @@ const ALL: RowFsckOptions = RowFsckOptions {
     compact: false,
     resolve_duplicates: true,
     first_write_wins: false,
+    data_times: None,
     delete_orphans: true,
     delete_unknown_columns: true,
     delete_bad_values: true,
@@ -394,5 +395,22 @@ proptest::proptest! {
         // A point beside an append cell gets no other column, whatever its own tells.
         let has_appended = before.iter().any(|(qualifier, _)| ColumnKind::of(qualifier) == ColumnKind::Appended);
         proptest::prop_assert!(errors == 0 || has_appended, "{:02x?} {:02x?}", before, after);
+    }
+}
+
+/// `S-DTCS`: of points at one instant the one that readers see is told to stay, whichever came later.
+#[test]
+fn with_times_of_points_the_larger_or_the_smaller_is_kept() {
+    // A second and a millisecond; the old and the young one.
+    let (second, milli) = ((vec![0, 0x10], vec![9]), (vec![0xF0, 0, 0xFA, 0], vec![7]));
+    for (kept, is_second) in [(LargerOrSmaller::Larger, true), (LargerOrSmaller::Smaller, false)] {
+        for cells in [vec![second.clone(), milli.clone()], vec![milli.clone(), second.clone()]] {
+            let options = RowFsckOptions { data_times: Some(kept), ..RowFsckOptions::default() };
+            let (mend, mut fsck) = run(&cells, options);
+            assert_eq!((mend.is_empty(), fsck.counts().duplicates), (true, 1));
+            let told: String = fsck.take_findings().into_iter().map(|finding| finding.text).collect();
+            let line = told.lines().find(|line| line.contains("<--- keep")).unwrap();
+            assert_eq!(line.contains("qualifier: 0010"), is_second, "{kept:?}: {told}");
+        }
     }
 }
