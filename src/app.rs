@@ -72,14 +72,27 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Opens the store that `config` names and everything over it.
+    /// Opens the store that `config` names and everything over it, for a server.
     ///
     /// # Errors
     ///
-    /// As [`Opened::open`]; exit code 3 for a time zone that does not exist.
+    /// As [`Opened::serve`]; exit code 3 for a time zone that does not exist.
     pub(crate) async fn open(config: Config) -> Result<Self, Failure> {
+        Self::over(config, Opened::serve).await
+    }
+
+    /// The same for a tool.
+    ///
+    /// # Errors
+    ///
+    /// As [`App::open`].
+    pub(crate) async fn open_for_tool(config: Config) -> Result<Self, Failure> {
+        Self::over(config, Opened::open).await
+    }
+
+    async fn over(config: Config, open: fn(&Config) -> Result<Opened, Failure>) -> Result<Self, Failure> {
         let query_options = query_options(&config)?;
-        let (store, config) = spawn_blocking(move || Opened::open(&config).map(|store| (store, config)))
+        let (store, config) = spawn_blocking(move || open(&config).map(|store| (store, config)))
             .await
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot open the store: {cause}")))??;
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname")

@@ -1,6 +1,7 @@
 //! Opens the store that the configuration names, and speaks for it: health, numbers, end.
 
 mod columns;
+mod data_times;
 mod derived;
 mod folder;
 mod hbase;
@@ -16,11 +17,12 @@ use basalt_schema::{
     AutoCreate, LargerOrSmaller, Realtime, Salting, Schema, SchemaConfig, Tsb1, UidDice, UidFilter, UidKind, UidWidth,
     UidWidths,
 };
-use basalt_store::{ErrorKind, MemoryStore, Store, with_causes};
+use basalt_store::{ErrorKind, Fold, MemoryStore, Store, with_causes};
 use rustix::io::Errno;
 use tokio::sync::watch;
 
 use self::columns::Columns;
+pub(crate) use self::data_times::say as say_data_times;
 pub(crate) use self::folder::{check_no_folders, check_outside, check_target};
 use crate::clock::WallClock;
 use crate::config::{self, Config, Mode, StoreKind};
@@ -39,7 +41,7 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    /// Opens the store.
+    /// Opens the store for a tool, which goes by what the data table says of values at one instant, if it says it.
     ///
     /// *Cost*: recovery of the log; call it on a thread that may block.
     ///
@@ -48,6 +50,13 @@ impl Plain {
     /// One line with exit code 4 (folder in use), 5 (damage), 74 (a failed sync), 75 (disk full), 3 (settings that cannot
     /// be), 1 for the rest.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
+        let mut plain = Self::as_set(config)?;
+        data_times::take(&*plain.store, &mut plain.schema).map_err(|cause| no_tables(&cause))?;
+        Ok(plain)
+    }
+
+    /// Opens the store by its settings alone.
+    fn as_set(config: &Config) -> Result<Self, Failure> {
         let mut schema = settings(config)?;
         let (raise, poisoned) = watch::channel(None);
         let mut cluster = None;
@@ -55,10 +64,10 @@ impl Plain {
             StoreKind::Memory => (Arc::new(MemoryStore::new(Arc::new(WallClock))), None),
             StoreKind::Embedded => {
                 folder::check_reserve(config)?;
-                schema.fold = Some(HourFold::NAME.into());
+                schema.fold = Some(HourFold::new(schema.data_times).name().into());
                 schema.block_encoding = Tsb1::NAME.into();
                 schema.block_bytes = Tsb1::BLOCK_BYTES;
-                let mut options = folder_options(config)?;
+                let mut options = folder_options(config);
                 options.on_poison = Some(Arc::new(move |reason: &str| {
                     raise.send_replace(Some(reason.to_owned()));
                 }));
@@ -130,7 +139,21 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Opens store and tables.
+    /// Opens store and tables for a server: its settings decide who wins of two values at one instant, and the data table says so
+    /// from here on.
+    ///
+    /// *Cost*: as [`Opened::open`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Opened::open`].
+    pub(crate) fn serve(config: &Config) -> Result<Self, Failure> {
+        let opened = Self::over(config, Plain::as_set(config)?, Schema::open)?;
+        data_times::keep(&**opened.schema.store(), opened.schema.config()).map_err(|cause| no_tables(&cause))?;
+        Ok(opened)
+    }
+
+    /// Opens store and tables for a tool that makes those that are absent.
     ///
     /// *Cost*: recovery of the log, then reading the series index's log and the keys of rows changed after it; of a cluster's
     /// tables no keys are read. Call it on a thread that may block.
@@ -140,7 +163,7 @@ impl Opened {
     /// As [`Plain::open`]; exit code 3 also for settings other than those the tables were made with, and for a table of points without
     /// that of UIDs.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
-        Self::over(config, Schema::open)
+        Self::over(config, Plain::open(config)?, Schema::open)
     }
 
     /// As [`Opened::open`], for who only reads or mends: makes no table.
@@ -149,14 +172,14 @@ impl Opened {
     ///
     /// As [`Opened::open`]; exit code 1 where a table of points or of UIDs is absent.
     pub(crate) fn open_existing(config: &Config) -> Result<Self, Failure> {
-        Self::over(config, Schema::open_existing)
+        Self::over(config, Plain::open(config)?, Schema::open_existing)
     }
 
     fn over(
         config: &Config,
+        plain: Plain,
         tables: impl Fn(Arc<dyn Store>, SchemaConfig) -> basalt_schema::Result<Schema>,
     ) -> Result<Self, Failure> {
-        let plain = Plain::open(config)?;
         plain.check_rows()?;
         let schema = Arc::new(tables(plain.store(), plain.schema.clone()).map_err(|cause| no_tables(&cause))?);
         series::tell(&schema);
@@ -298,18 +321,14 @@ pub(crate) fn exit_of(kind: ErrorKind) -> Exit {
 }
 
 /// What the data folder of a configuration is opened with.
-///
-/// # Errors
-///
-/// Exit code 3: settings that no table can have.
-pub(crate) fn folder_options(config: &Config) -> Result<EngineOptions, Failure> {
-    let schema = schema_config(config)?;
+pub(crate) fn folder_options(config: &Config) -> EngineOptions {
     let mut options = EngineOptions::new(&config.store.data_dir);
     options.clock = Arc::new(WallClock);
     options.limits = limits(&config.store);
     options.codecs.register(Arc::new(Columns));
-    options.folds = vec![Arc::new(HourFold::new(schema.duplicates()))];
-    Ok(options)
+    // By name: which one a table wants is the table's to say.
+    options.folds = HourFold::ALL.map(|fold| Arc::new(fold) as Arc<dyn Fold>).into();
+    options
 }
 
 /// The engine's bounds: those that are settings, and its own defaults for the rest.

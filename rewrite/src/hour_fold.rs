@@ -10,39 +10,57 @@
 
 use std::cell::RefCell;
 
-use basalt_schema::{Duplicates, RowCell, RowFold};
+use basalt_schema::{Duplicates, LargerOrSmaller, RowCell, RowFold};
 use basalt_store::{Fold, FoldedRow, RowPut};
 
-/// Folds rows of the data table; by default the newest of two values at one instant wins.
-#[derive(Debug, Clone, Copy)]
+/// Folds rows of the data table. Which of two values at one instant wins is in the name that the family bears, so that whoever opens
+/// the table folds alike: by default the newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HourFold {
-    duplicates: Duplicates<'static>,
-}
-
-impl Default for HourFold {
-    fn default() -> Self {
-        Self::new(Duplicates::NewestWins)
-    }
+    data_times: Option<LargerOrSmaller>,
 }
 
 impl HourFold {
-    /// The name under which a store registers it and family descriptors name it.
+    /// The name under which a store registers it and family descriptors name it, where the newest wins.
     pub const NAME: &'static str = "opentsdb";
+    /// Where the larger wins.
+    const LARGER: &'static str = "opentsdb-larger";
+    /// Where the smaller wins.
+    const SMALLER: &'static str = "opentsdb-smaller";
 
-    /// The fold by which these of the values at one instant win.
-    pub const fn new(duplicates: Duplicates<'static>) -> Self {
-        Self { duplicates }
+    /// All that a family may name.
+    pub const ALL: [Self; 3] =
+        [Self::new(None), Self::new(Some(LargerOrSmaller::Larger)), Self::new(Some(LargerOrSmaller::Smaller))];
+
+    /// The fold of a table whose cells bear the times of their points, where one is given, or else those of their writes.
+    pub const fn new(data_times: Option<LargerOrSmaller>) -> Self {
+        Self { data_times }
+    }
+
+    /// The fold that a family names, if it is one of these.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fold| fold.name() == name)
+    }
+
+    /// Which of two values wins, where no cell tells when it was written.
+    pub const fn data_times(self) -> Option<LargerOrSmaller> {
+        self.data_times
     }
 }
 
 impl Fold for HourFold {
     fn name(&self) -> &str {
-        Self::NAME
+        match self.data_times {
+            None => Self::NAME,
+            Some(LargerOrSmaller::Larger) => Self::LARGER,
+            Some(LargerOrSmaller::Smaller) => Self::SMALLER,
+        }
     }
 
     fn fold(&self, puts: &[RowPut<'_>], out: &mut FoldedRow) -> bool {
+        let duplicates = self.data_times.map_or(Duplicates::NewestWins, Duplicates::ByValue);
         SCRATCH.with_borrow_mut(|scratch| {
-            scratch.fold_in_order(puts, out) || (!has_versions(puts) && scratch.fold(puts, self.duplicates, out))
+            scratch.fold_in_order(puts, out) || (!has_versions(puts) && scratch.fold(puts, duplicates, out))
         })
     }
 }

@@ -82,7 +82,7 @@ impl Inspect {
     }
 
     fn look_into(&self, path: &std::path::Path) -> Result<(), Failure> {
-        let codecs = folder_options(&self.sources.load()?)?.codecs;
+        let codecs = folder_options(&self.sources.load()?).codecs;
         let file = SstableFile::open(&OsFs, path, &codecs).map_err(|cause| refused(&cause))?;
         if self.blocks {
             let blocks = file.blocks();

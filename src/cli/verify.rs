@@ -144,7 +144,7 @@ fn place(loss: &Loss) -> String {
 fn open(sources: &Sources) -> Result<Folder, Failure> {
     let config = sources.load()?;
     check_folder(&config.store.data_dir, BY_FLAG)?;
-    Folder::open(folder_options(&config)?).map_err(|cause| refused(&cause))
+    Folder::open(folder_options(&config)).map_err(|cause| refused(&cause))
 }
 
 /// The folder that is named, for a look.

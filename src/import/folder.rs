@@ -43,7 +43,7 @@ impl Folder {
             .enable_all()
             .build()
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot start threads: {cause}")))?;
-        let app = Arc::new(runtime.block_on(App::open(config))?);
+        let app = Arc::new(runtime.block_on(App::open_for_tool(config))?);
         Ok(Self { runtime, app, turns: Turns::new() })
     }
 

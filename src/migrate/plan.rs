@@ -7,6 +7,7 @@ use basalt_store::{ErrorKind, TableName, with_causes};
 
 use super::{End, Job, at};
 use crate::exit::Failure;
+use crate::store::say_data_times;
 
 /// How long a copy and its comparison may take in which cells expire.
 const LASTING_MAX: Duration = Duration::from_hours(48);
@@ -152,7 +153,8 @@ pub(super) fn lasting_from(job: &Job, pair: &TablePair) -> Result<u64, Failure> 
     Ok(job.now.0.saturating_sub(age.saturating_mul(1000)))
 }
 
-/// Gives a table of the target what the source's says of versions and of how long cells live.
+/// Gives a table of the target what the source's says of versions and of how long cells live, and, where it says so at all, which of
+/// two values at one instant wins: cells keep their times.
 ///
 /// # Errors
 ///
@@ -168,6 +170,9 @@ pub(super) fn take_over_settings(job: &Job, pair: &TablePair) -> Result<(), Fail
             family.ttl_seconds = told.ttl_seconds;
             family.keep_deleted = told.keep_deleted;
         }
+    }
+    if pair.is_folded {
+        say_data_times(&mut table, job.source.schema.data_times);
     }
     if table == before {
         return Ok(());

@@ -38,7 +38,7 @@ fn embedded_of(name: &str, mut options: EngineOptions, salting: Salting) -> End 
     let mut schema = schema(salting);
     schema.fold = Some(HourFold::NAME.into());
     options.clock = Arc::new(ManualClock::new(Timestamp(BASE_MS + 86_400_000)));
-    options.folds = vec![Arc::new(HourFold::default())];
+    options.folds = HourFold::ALL.map(|fold| Arc::new(fold) as Arc<dyn basalt_store::Fold>).into();
     let store: Arc<dyn Store> = Engine::open(options).unwrap();
     Schema::open(Arc::clone(&store), schema.clone()).unwrap();
     End { name: name.to_owned(), store, schema }
@@ -462,6 +462,30 @@ fn how_long_cells_live_is_taken_over() {
     first.source.store.alter_table(told).unwrap();
     run(&first).unwrap();
     assert_eq!(first.target.store.describe_table(&table).unwrap().families[0].ttl_seconds, Some(1_000_000));
+}
+
+/// `S-DTCS`: a target folds as the source is read.
+#[test]
+fn who_wins_at_an_instant_goes_along() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (mut source, target) = (memory("a", Salting::NONE), embedded("b", data.path(), Salting::NONE));
+    fill(&source, 0..1);
+    source.schema.data_times = Some(basalt_schema::LargerOrSmaller::Larger);
+    let opened = Schema::open(Arc::clone(&source.store), source.schema.clone()).unwrap();
+    let tsuid = opened.find("m", &[("host", "web0000")]).unwrap();
+    let key = opened.layout().series_key(&tsuid).row_key(basalt_schema::BaseTime::of_seconds(1_700_002_800));
+    // A second and the millisecond that is it: the larger is not the newer.
+    let at = BASE_MS + 3_600_000;
+    put(&source, "tsdb", &[(&key, b"t", &[0, 0], at, &[9])]);
+    put(&source, "tsdb", &[(&key, b"t", &[0xF0, 0, 0, 0], at, &[7])]);
+    let job = job(source, target, folder.path());
+    run(&job).unwrap();
+    let table: TableName = "tsdb".parse().unwrap();
+    job.target.store.flush(&table).unwrap();
+    job.target.store.compact(&table, Compaction::Major).unwrap();
+    let row = job.target.store.get(&table, basalt_store::Get::row(key)).wait().unwrap();
+    let values: Vec<Vec<u8>> = row.row(0).unwrap().cells().map(|cell| cell.value.to_vec()).collect();
+    assert_eq!(values, [[9]]);
 }
 
 /// Points without names are no copy.

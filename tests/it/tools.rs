@@ -258,7 +258,9 @@ fn unhex(text: &str) -> Vec<u8> {
 /// Opens a folder that no program has open.
 fn bare(data: &Path) -> std::sync::Arc<basalt_engine::Engine> {
     let mut options = basalt_engine::EngineOptions::new(data);
-    options.folds = vec![std::sync::Arc::new(basalt_rewrite::HourFold::default())];
+    options.folds = basalt_rewrite::HourFold::ALL
+        .map(|fold| std::sync::Arc::new(fold) as std::sync::Arc<dyn basalt_store::Fold>)
+        .into();
     options.codecs.register(std::sync::Arc::new(Columns));
     basalt_engine::Engine::open(options).unwrap()
 }
@@ -461,21 +463,61 @@ fn a_dump_is_imported_again_and_deleted_rows_are_gone() {
     tool(&copy, 0, &["import", file.to_str().unwrap()]);
     let ask = [&["query"][..], &query].concat();
     assert_eq!(tool(&copy, 0, &ask), tool(&data, 0, &ask));
-    // `S-DELETE-ROW`: where cells bear the times of their points, one that is put again would stay hidden.
-    let times = folder.path().join("times.conf");
-    std::fs::write(&times, "tsd.storage.use_otsdb_timestamp = true\n").unwrap();
-    let times = ["--config", times.to_str().unwrap()];
-    tool(&data, 3, &[&scan("--delete")[..], &times].concat());
+    // `S-DELETE-ROW`: where cells bear the times of their points, one that is put again would stay hidden. The folder says so itself.
+    assert!(Daemon::start(&data, "embedded", "[schema]\nuse_otsdb_timestamp = true\n").terminate().success());
+    tool(&data, 3, &scan("--delete"));
     // `C-FSCK`: nor is anything mended there, but all of it is looked at.
     for fix in ["--fix", "--fix-all"] {
-        tool(&data, 3, &[&["fsck", "--full-scan", fix][..], &times].concat());
+        tool(&data, 3, &["fsck", "--full-scan", fix]);
     }
-    tool(&data, 0, &[&["fsck", "--full-scan"][..], &times].concat());
+    tool(&data, 0, &["fsck", "--full-scan"]);
+    assert!(Daemon::start(&data, "embedded", "").terminate().success());
     assert_eq!(tool(&data, 0, &scan("--delete")), dump);
     assert_eq!(tool(&data, 0, &scan("--import")), "");
     assert_eq!(tool(&data, 0, &ask), "");
     tool(&data, 0, &["compact"]);
     assert_eq!(tool(&data, 0, &scan("--import")), "");
+}
+
+/// `S-DTCS`: who is given a folder alone reads, writes and folds it as its server does, also when the server was killed.
+#[test]
+fn s_dtcs_a_folder_says_who_wins_at_an_instant() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let query = ["query", "1356998400", "1356998500", "sum", "v.m"];
+    let file = folder.path().join("points");
+    let import = |points: &str| {
+        std::fs::write(&file, points).unwrap();
+        tool(&data, 0, &["import", file.to_str().unwrap()]);
+    };
+    for (kept, first, second, both) in [("true", 9, 8, 9), ("false", 2, 3, 2)] {
+        let config = format!("[schema]\nuse_otsdb_timestamp = true\nuse_max_value = {kept}\n");
+        let daemon = Daemon::start(&data, "embedded", &config);
+        // A second and the millisecond that is it; the value that wins is the older one.
+        let time: u32 = if kept == "true" { 1_356_998_401 } else { 1_356_998_402 };
+        assert_eq!(daemon.talk(&format!("put v.m {time} {first} host=a\n")), "");
+        assert_eq!(daemon.talk(&format!("put v.m {time}000 {second} host=a\n")), "");
+        daemon.kill();
+        let seen = || {
+            let lines = tool(&data, 0, &query);
+            let line = lines.lines().find(|line| line.contains(&format!("{time}000"))).unwrap().to_owned();
+            line.split(' ').nth(2).unwrap().parse::<i32>().unwrap()
+        };
+        let backup = folder.path().join(kept);
+        tool(&data, 0, &["backup", backup.to_str().unwrap()]);
+        assert_eq!(seen(), both, "{kept}");
+        import(&format!("v.m {time}000 {second} host=a\n"));
+        tool(&data, 0, &["compact"]);
+        assert_eq!(seen(), both, "{kept}");
+    }
+    // The setting is the operator's to change, by a server.
+    let fold = |expected: &str| {
+        let described = tool(&data, 0, &["shell", "-e", "describe 'tsdb'"]);
+        assert!(described.contains(&format!("FOLD => '{expected}'")), "{described}");
+    };
+    fold("opentsdb-smaller");
+    assert!(Daemon::start(&data, "embedded", "").terminate().success());
+    fold("opentsdb");
 }
 
 /// Rule `C-SCAN`: rows are selected as a query selects series, so that no others are deleted.

@@ -196,3 +196,20 @@ proptest! {
         }
     }
 }
+
+/// `S-DTCS`: the name alone tells who wins.
+#[test]
+fn s_dtcs_a_fold_is_known_by_its_name() {
+    // A second and the millisecond that is it, of one time.
+    let cells = [cell(&[0, 0x10], &[9], 1000, 1), cell(&[0xF0, 0, 0xFA, 0], &[7], 1000, 2)];
+    for (name, value) in [("opentsdb", 7), ("opentsdb-larger", 9), ("opentsdb-smaller", 7)] {
+        let fold = HourFold::named(name).unwrap();
+        assert_eq!((fold.name(), HourFold::new(fold.data_times())), (name, fold));
+        let mut out = FoldedRow::default();
+        let puts: Vec<_> = refs(&cells).into_iter().map(RowPut::from).collect();
+        assert!(fold.fold(&puts, &mut out));
+        let values: Vec<Vec<u8>> = out.cells().map(|cell| cell.value.to_vec()).collect();
+        assert_eq!(values, [[value]], "{name}");
+    }
+    assert_eq!(HourFold::named("another"), None);
+}

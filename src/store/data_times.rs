@@ -1,0 +1,74 @@
+//! Which of two values at one instant wins, as the data table says it by the name of its fold: who is given a folder alone must read
+//! and fold it as its server does. The server's settings decide, and are kept there; all others go by what is kept.
+//!
+//! Over HBase, which folds nothing, and where no OpenTSDB says it, each goes by its own settings.
+
+use basalt_rewrite::HourFold;
+use basalt_schema::{DATA_FAMILY, LargerOrSmaller, SchemaConfig};
+use basalt_store::{ErrorKind, FamilyDescriptor, Fold as _, Store, TableDescriptor, TableName};
+
+/// Takes what the data table says into the settings, if it is there and says it.
+///
+/// # Errors
+///
+/// The store's own.
+pub(super) fn take(store: &dyn Store, schema: &mut SchemaConfig) -> basalt_schema::Result<()> {
+    let Some((_, fold)) = kept(store, &schema.data_table)? else { return Ok(()) };
+    if schema.data_times.is_some() && schema.data_times != fold.data_times() {
+        let (table, kept, set) = (&schema.data_table, winner(fold.data_times()), winner(schema.data_times));
+        tracing::warn!("table {table} was served so that {kept} wins, and is read so; settings say that {set} wins");
+    }
+    schema.data_times = fold.data_times();
+    Ok(())
+}
+
+/// Has the data table say what the settings do.
+///
+/// *Cost*: waits for compactions of the table where it said otherwise.
+///
+/// # Errors
+///
+/// The store's own.
+pub(super) fn keep(store: &dyn Store, schema: &SchemaConfig) -> basalt_schema::Result<()> {
+    let Some((mut table, fold)) = kept(store, &schema.data_table)? else { return Ok(()) };
+    if fold.data_times() == schema.data_times {
+        return Ok(());
+    }
+    let (name, before, now) = (&schema.data_table, winner(fold.data_times()), winner(schema.data_times));
+    tracing::warn!("table {name}: of two values at one instant {now} wins from here on; until now {before} won");
+    say(&mut table, schema.data_times);
+    Ok(store.alter_table(table)?)
+}
+
+/// Has a table that says who wins say this.
+pub(crate) fn say(table: &mut TableDescriptor, data_times: Option<LargerOrSmaller>) {
+    for family in &mut table.families {
+        if fold_of(family).is_some() {
+            family.fold = Some(HourFold::new(data_times).name().into());
+        }
+    }
+}
+
+fn kept(store: &dyn Store, name: &str) -> basalt_schema::Result<Option<(TableDescriptor, HourFold)>> {
+    let name: TableName = name.parse()?;
+    match store.describe_table(&name) {
+        Ok(table) => {
+            let fold = table.family(DATA_FAMILY).and_then(|(_, family)| fold_of(family));
+            Ok(fold.map(|fold| (table, fold)))
+        }
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+fn fold_of(family: &FamilyDescriptor) -> Option<HourFold> {
+    family.fold.as_deref().and_then(HourFold::named)
+}
+
+fn winner(data_times: Option<LargerOrSmaller>) -> &'static str {
+    match data_times {
+        None => "the newest",
+        Some(LargerOrSmaller::Larger) => "the larger",
+        Some(LargerOrSmaller::Smaller) => "the smaller",
+    }
+}
