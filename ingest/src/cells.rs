@@ -1,10 +1,10 @@
 //! Histograms and rollups on their way to the store: each becomes one cell, in the table that it belongs to.
 //!
-//! They are rare compared with points. So each is a row entry of its own, and their series are not remembered by spelling; the
-//! UID caches give the UIDs of their names.
+//! They are rare compared with points. So their series are not remembered by spelling; the UID caches give the UIDs of their names.
+//! As of points, all of a row are one entry of the batch: it is stored or refused whole, and of one column the last counts.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use basalt_schema::{BaseTime, ColumnKind, DATA_FAMILY, Rollup, RollupAggregate, Rollups, Tsuid, point_cell};
@@ -29,6 +29,9 @@ struct Placed {
     /// Its series, where that is noted as one of points is; of rollups OpenTSDB notes none.
     noted: Option<Tsuid>,
 }
+
+/// A row's key, and its cells in the order of arrival, each with its point's index.
+type Row<'a> = (&'a [u8], Vec<&'a (usize, Placed)>);
 
 impl Ingest {
     /// Checks histograms, resolves their series, and hands the good ones to the store.
@@ -81,24 +84,30 @@ impl Ingest {
             }
         }
         self.note(tables.values().flatten().filter_map(|(_, placed)| placed.noted.as_ref()));
-        let parts = tables.into_iter().map(|(table, cells)| self.write_cells(&table, &cells)).collect();
+        let parts = tables.into_iter().map(|(table, cells)| self.write_cells(&table, &cells, door)).collect();
         Ok(Submission::new(SubmissionParts { parts, errors, door, stats: self.shared_stats(), permit }))
     }
 
-    fn write_cells(&self, table: &TableName, cells: &[(usize, Placed)]) -> Part {
-        let mut batch = MutationBatch::new(self.limits().durability);
-        let mut made = Ok(());
-        for (_, cell) in cells {
+    fn write_cells(&self, table: &TableName, cells: &[(usize, Placed)], door: Door) -> Part {
+        let (mut batch, mut made) = (MutationBatch::new(self.limits().durability), Ok(()));
+        let mut staged = StagedRows::default();
+        for (key, cells) in by_row(cells) {
+            staged.add_row(cells.iter().map(|(index, _)| *index));
+            let columns: BTreeMap<_, _> = cells.iter().map(|(_, cell)| (&cell.qualifier, &cell.value)).collect();
+            staged.superseded += (cells.len() - columns.len()) as u64;
             made = made.and_then(|()| {
-                batch.row(&cell.key)?.put(DATA_FAMILY, &cell.qualifier, None, &cell.value)?;
-                Ok(())
+                let mut row = batch.row(key)?;
+                columns
+                    .into_iter()
+                    .try_for_each(|(column, value)| row.put(DATA_FAMILY, column, None, value).map(|_| ()))
             });
         }
         let pending = match made {
             Ok(()) => self.store().apply(table, batch),
             Err(error) => Pending::<Applied>::ready(Err(error)),
         };
-        Part { work: Work::Batch(pending), staged: StagedRows::one_a_row(cells.iter().map(|(index, _)| *index)) }
+        self.stats().supersede(door, staged.superseded);
+        Part { work: Work::Batch(pending), staged }
     }
 
     /// Meta objects and counters of series, where these are kept; durable with the cells.
@@ -173,6 +182,20 @@ impl Ingest {
     fn shared_stats(&self) -> Arc<crate::IngestStats> {
         Arc::clone(self.stats_handle())
     }
+}
+
+/// Cells by row, in the order of their first cells.
+fn by_row(cells: &[(usize, Placed)]) -> Vec<Row<'_>> {
+    let (mut rows, mut places) = (Vec::<Row<'_>>::new(), HashMap::new());
+    for cell in cells {
+        let key = &*cell.1.key;
+        let place = *places.entry(key).or_insert(rows.len());
+        match rows.get_mut(place) {
+            Some((_, cells)) => cells.push(cell),
+            None => rows.push((key, vec![cell])),
+        }
+    }
+    rows
 }
 
 /// A rollup whose row has no slot for it.

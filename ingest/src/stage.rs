@@ -61,7 +61,7 @@ pub(crate) struct Stage {
 /// Which points each row of a finished batch stands for.
 #[derive(Debug, Default)]
 pub(crate) struct StagedRows {
-    /// How many points were replaced by others of the same row and offset. They are stored, or fail, with their row.
+    /// How many points were replaced by others of the same row and offset, or column. They are stored, or fail, with their row.
     pub(crate) superseded: u64,
     /// Indices of points, row by row.
     indices: Vec<usize>,
@@ -316,11 +316,10 @@ fn put_joined<'p>(
 }
 
 impl StagedRows {
-    /// Rows that each stand for one point.
-    pub(crate) fn one_a_row(indices: impl Iterator<Item = usize>) -> Self {
-        let indices: Vec<usize> = indices.collect();
-        let row_ends = (1..=indices.len()).collect();
-        Self { superseded: 0, indices, row_ends }
+    /// Adds the next row of the batch, which stands for these points.
+    pub(crate) fn add_row(&mut self, indices: impl Iterator<Item = usize>) {
+        self.indices.extend(indices);
+        self.row_ends.push(self.indices.len());
     }
 
     /// How many points it stands for.

@@ -15,8 +15,9 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::PutReport;
-use crate::{parse_import_line, parse_put, parse_put_line};
+use crate::{PutReport, parse_import_line, parse_put, parse_put_line};
+
+mod cells;
 
 type StoreResult<T> = basalt_store::Result<T>;
 
@@ -211,14 +212,7 @@ impl Bench {
 
     /// All cells of the data table: row key, qualifier, value.
     fn cells(&self) -> Vec<(Vec<u8>, Vec<u8>, Vec<u8>)> {
-        let mut scanner = self.store.scan(&self.schema.tables().data, Scan::range(Bytes::new(), Bytes::new())).unwrap();
-        let mut cells = Vec::new();
-        while let Some(batch) = scanner.next_wait() {
-            for row in batch.unwrap().rows() {
-                cells.extend(row.cells().map(|c| (row.key().to_vec(), c.qualifier.to_vec(), c.value.to_vec())));
-            }
-        }
-        cells
+        self.cells_of(&self.schema.tables().data)
     }
 
     fn counts(&self, door: Door) -> crate::DoorCounts {
