@@ -281,6 +281,11 @@ impl App {
         self.store.cluster_figures()
     }
 
+    /// Whether nothing can be acknowledged any more: the daemon ends.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.store.is_poisoned()
+    }
+
     /// The state of the store: `ok`, `disk_full`, `no_descriptors`, `poisoned` or `unreachable`.
     pub(crate) fn health(&self) -> &'static str {
         self.store.health()

@@ -201,6 +201,11 @@ impl Opened {
         Failure::new(Exit::Disk, format!("nothing more can be made durable, restart to recover: {reason}"))
     }
 
+    /// Whether nothing can be acknowledged any more.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.poisoned.borrow().is_some()
+    }
+
     /// Why writes are not taken now, if they are not.
     pub(crate) fn not_ready(&self) -> Option<String> {
         if let Some(cluster) = &self.cluster {
@@ -454,7 +459,9 @@ mod tests {
         let mut opened = Opened::open(&memory()).unwrap();
         let (raise, poisoned) = watch::channel(None);
         opened.poisoned = poisoned;
+        assert!(!opened.is_poisoned());
         raise.send_replace(Some("fdatasync of wal-1: EIO".to_owned()));
+        assert!(opened.is_poisoned());
         let failure = opened.poisoned().await;
         assert_eq!(failure.exit, Exit::Disk);
         assert!(failure.line.contains("EIO") && !failure.line.contains('\n'), "{failure}");

@@ -1,15 +1,16 @@
 //! A run of `put` lines to `ingest`, and the error lines of those that are not stored.
 //!
-//! A full store is no error here: the points that were turned away are offered again, and meanwhile
+//! A full store is no error here, nor is a full disk: the points that were turned away are offered again, and meanwhile
 //! nothing is read from the connection, which is all that a sender needs to slow down.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use basalt_ingest::{
-    Door, Error, Ingest, PointError, Problem, ProblemClass, PutReport, RawPoint, Submission, decode_line,
-    parse_histogram_line, parse_rollup_line,
+    Door, Error, Ingest, PointError, Problem, PutReport, RawPoint, Submission, decode_line, parse_histogram_line,
+    parse_rollup_line,
 };
+use basalt_store::ErrorKind;
 use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep};
 
@@ -148,11 +149,11 @@ async fn offer_all<T: Clone>(
             Err(cause) => refuse_all(&cause, points.len()),
         };
         told(&points, &report.errors);
-        let last = Instant::now() >= until;
+        let last = Instant::now() >= until || app.is_poisoned();
         let (mut places_left, mut points_left) = (Vec::new(), Vec::new());
         for error in report.errors {
             let (Some(place), Some(point)) = (places.get(error.index), points.get(error.index)) else { continue };
-            if error.problem.class() == ProblemClass::Throttled && !last {
+            if is_for_later(&error.problem) && !last {
                 places_left.push(*place);
                 points_left.push(point.clone());
             } else {
@@ -167,6 +168,11 @@ async fn offer_all<T: Clone>(
         pause = (pause * 2).min(PAUSE_MAX);
     }
     refused
+}
+
+/// Whether there was no room for a point: in memory, on the disk or among open files.
+fn is_for_later(problem: &Problem) -> bool {
+    matches!(problem, Problem::Throttled { .. } | Problem::Storage { kind: ErrorKind::ReadOnly, .. })
 }
 
 fn refuse_all(cause: &Error, count: usize) -> PutReport {

@@ -1,5 +1,5 @@
-//! A full disk is a state, not an accident: writes get 503 with `Retry-After`, reads go on, nothing acknowledged is lost, and it
-//! resumes by itself when there is room again.
+//! A full disk is a state, not an accident: writes get 503 with `Retry-After` and telnet waits, reads go on, nothing acknowledged is
+//! lost, and it resumes by itself when there is room again.
 //!
 //! The disk is a small tmpfs, which takes root; elsewhere the test says so and proves nothing.
 
@@ -84,7 +84,19 @@ fn a_full_disk_is_503_and_resumes() {
     assert_eq!(refused, Some(503));
     // Reads go on. The batch that was refused may be there or not: its outcome was not told.
     assert!((acknowledged..=acknowledged + BATCH).contains(&count(&mut client)));
+    // A line is offered again, without a word.
+    let mut telnet = daemon.connect();
+    std::io::Write::write_all(&mut telnet, b"put waits 1700000000 7 series=s0\nexit\n").unwrap();
+    let began = Instant::now();
+    while daemon.metric(r#"basalt_points_failed_total{door="telnet",reason="storage"}"#) == 0 {
+        assert!(began.elapsed() < RESUME_WITHIN, "it is not turned away");
+    }
     disk.free();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut telnet, &mut said).unwrap();
+    assert_eq!(said, "");
+    let waited = client.get("/api/query?start=1600000000&m=none:waits").unwrap();
+    assert_eq!(waited.json()[0]["dps"]["1700000000"], 7, "{}", waited.text());
     let freed = Instant::now();
     while put(&mut client, acknowledged) != 204 {
         assert!(freed.elapsed() < RESUME_WITHIN, "it does not resume");
