@@ -410,9 +410,10 @@ impl IntoResponse for ApiError {
 
 /// The answer to a put by what became of its points.
 ///
-/// 400 says that points are bad and sending them again is in vain; where good points could not be
-/// stored it is 503 (a client that drops batches on 400 must keep these), or 500 when the store is
-/// damaged. Under `strict` the latter are OpenTSDB's 200 with a report, or 400 without one.
+/// 400 says that points are bad, or refused by the store for good, and sending them again is in vain;
+/// where good points could not be stored it is 503 (a client that drops batches on 400 must keep
+/// these), or 500 when the store is damaged. Under `strict` what the store did not take is OpenTSDB's
+/// 200 with a report, or 400 without one.
 ///
 /// `keep` finds room for a report while it is sent; where it finds none, the details are left out.
 pub(crate) fn put_outcome<E: Serialize>(
@@ -424,14 +425,15 @@ pub(crate) fn put_outcome<E: Serialize>(
 ) -> Result<Response, ApiError> {
     let of_class = |wanted: fn(&Problem) -> bool| report.errors.iter().filter(|error| wanted(&error.problem)).count();
     let timed_out = of_class(|problem| problem.class() == ProblemClass::TimedOut) as u64;
+    let refused = of_class(is_refused) as u64;
     let told = flags.summary || flags.details;
     let status = if report.errors.is_empty() {
         if told { StatusCode::OK } else { StatusCode::NO_CONTENT }
     } else if of_class(is_damage) > 0 && !strict {
         StatusCode::INTERNAL_SERVER_ERROR
-    } else if report.failed > timed_out && !strict {
+    } else if report.failed > timed_out + refused && !strict {
         StatusCode::SERVICE_UNAVAILABLE
-    } else if report.rejected == 0 && timed_out == 0 && told {
+    } else if report.rejected == 0 && timed_out == 0 && told && strict {
         StatusCode::OK
     } else {
         StatusCode::BAD_REQUEST
@@ -454,7 +456,8 @@ pub(crate) fn put_outcome<E: Serialize>(
         };
         return Ok(error.dressed(JSON, body));
     }
-    let ours = report.errors.iter().find(|error| !error.problem.class().is_rejection());
+    let is_ours = |problem: &Problem| !problem.class().is_rejection() && !is_refused(problem);
+    let ours = report.errors.iter().find(|error| is_ours(&error.problem));
     if let Some(first) = ours.filter(|_| status.is_server_error()) {
         error.details = Some(first.problem.http_text());
     }
@@ -494,6 +497,11 @@ fn trouble_of(problem: &Problem) -> Option<Trouble> {
 
 fn is_damage(problem: &Problem) -> bool {
     matches!(problem, Problem::Storage { kind: ErrorKind::Corrupt | ErrorKind::Bug, .. })
+}
+
+/// A point that the store will never take, such as one whose cell is over its bound.
+fn is_refused(problem: &Problem) -> bool {
+    matches!(problem, Problem::Storage { kind: ErrorKind::Invalid, .. })
 }
 
 /// What a kind of failure is in HTTP where nothing more is known about it.

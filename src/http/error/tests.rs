@@ -44,6 +44,10 @@ fn a_put_has_the_status_of_the_worst_that_a_retry_can_mend() {
         check(&[storage(ErrorKind::ReadOnly)], flags, false, (503, true));
         check(&[storage(ErrorKind::Corrupt)], flags, false, (500, false));
         check(&[Problem::TimedOut], flags, false, (400, false));
+        let refused = storage(ErrorKind::Invalid);
+        check(std::slice::from_ref(&refused), flags, false, (400, false));
+        check(&[bad.clone(), refused.clone(), Problem::TimedOut], flags, false, (400, false));
+        check(&[refused, storage(ErrorKind::ReadOnly)], flags, false, (503, true));
     }
 }
 
@@ -51,6 +55,7 @@ fn a_put_has_the_status_of_the_worst_that_a_retry_can_mend() {
 fn a_strict_put_has_opentsdbs_status() {
     check(&[storage(ErrorKind::Unavailable)], "", true, (400, false));
     check(&[storage(ErrorKind::Unavailable)], "summary", true, (200, false));
+    check(&[storage(ErrorKind::Invalid)], "summary", true, (200, false));
     check(&[storage(ErrorKind::Unavailable), Problem::EmptyMetric], "details", true, (400, false));
 }
 
