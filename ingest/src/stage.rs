@@ -8,13 +8,14 @@
 //! are joined, they are one cell in time order, as in a rewritten row.
 //!
 //! Of several points of one row and offset only the last goes into the batch, whatever its width. Their cells would have the
-//! same time, and no store should have to decide which of two such cells wins.
+//! same time, and no store should have to decide which of two such cells wins. Where cells bear the times of their points the last
+//! of each column does, as when they come one by one: of several columns of an instant the settings choose (rule S-DTCS).
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use basalt_schema::{
-    APPEND_QUALIFIER, BaseTime, CompactedCell, DATA_FAMILY, PointCell, QualifierBytes, RowHandles, SeriesId,
+    APPEND_QUALIFIER, BaseTime, CompactedCell, DATA_FAMILY, PointCell, Qualifier, QualifierBytes, RowHandles, SeriesId,
     StoredPoint, ValueBytes,
 };
 use basalt_store::{Append, BatchFamily, Durability, MutationBatch, RowBuilder, Timestamp};
@@ -225,6 +226,12 @@ impl StagedPoint {
         self.cell.qualifier.offset_ms
     }
 
+    /// What tells its column from others of its row.
+    const fn column(&self) -> (u32, bool, bool, usize) {
+        let Qualifier { offset_ms, kind } = self.cell.qualifier;
+        (offset_ms, kind.is_millis(), kind.is_float(), kind.value_bytes())
+    }
+
     fn time(&self) -> Timestamp {
         Timestamp(u64::from(self.cell.base.seconds()) * 1000 + u64::from(self.offset_ms()))
     }
@@ -238,6 +245,13 @@ fn last_of_each_instant(points: &mut [StagedPoint]) -> impl Iterator<Item = &Sta
         points.sort_by_key(StagedPoint::offset_ms);
     }
     points.chunk_by(|a, b| a.offset_ms() == b.offset_ms()).filter_map(<[_]>::last)
+}
+
+/// The last of a row's points in each column.
+fn last_of_each_column(points: &mut [StagedPoint]) -> impl Iterator<Item = &StagedPoint> {
+    // The sort is stable, as above.
+    points.sort_by_key(StagedPoint::column);
+    points.chunk_by(|a, b| a.column() == b.column()).filter_map(<[_]>::last)
 }
 
 /// Fills the next planned row; gives how many of its points were put.
@@ -254,7 +268,7 @@ fn seal_row(
     }
 }
 
-/// Puts the points of a row, the last of each instant; gives how many.
+/// Puts the points of a row, the last of each instant or column; gives how many.
 #[inline]
 fn put_points(
     row: &mut RowBuilder<'_>,
@@ -266,11 +280,10 @@ fn put_points(
     if let ([point], PointCells::Each) = (&*points, cells) {
         return put_one(row, point, family, None).map(|()| 1);
     }
-    let kept = last_of_each_instant(points);
     match cells {
-        PointCells::Each => put_each(row, kept, family, |_| None),
-        PointCells::EachAtItsTime => put_each(row, kept, family, |point| Some(point.time())),
-        PointCells::Joined => put_joined(row, kept, family, joined),
+        PointCells::Each => put_each(row, last_of_each_instant(points), family, |_| None),
+        PointCells::EachAtItsTime => put_each(row, last_of_each_column(points), family, |point| Some(point.time())),
+        PointCells::Joined => put_joined(row, last_of_each_instant(points), family, joined),
     }
 }
 
@@ -417,6 +430,30 @@ mod tests {
         let (rows, cells) = sealed(&points, PointCells::Each);
         assert_eq!(cells, [(0, vec![0, 0], vec![7]), (0, vec![0xF0, 0, 0xFA, 0], vec![3])]);
         assert_eq!((rows.points_count(), rows.superseded), (4, 2));
+    }
+
+    /// S-DTCS: of 300 and 7 at one instant either may be the answer, so both are written, and of two of one width the last.
+    #[test]
+    fn s_dtcs_of_points_at_one_instant_the_last_of_each_width_is_written() {
+        let int = Value::Int;
+        let points = [
+            (1, HOUR + 1, int(300)),
+            (1, HOUR, int(9)),
+            (1, HOUR + 1, int(8)),
+            (1, HOUR + 1, int(7)),
+            (2, HOUR, int(1)),
+        ];
+        let (rows, cells) = sealed(&points, PointCells::EachAtItsTime);
+        assert_eq!(
+            cells,
+            [
+                (0, vec![0, 0], vec![9]),
+                (0, vec![0, 0x10], vec![7]),
+                (0, vec![0, 0x11], vec![1, 0x2C]),
+                (1, vec![0, 0], vec![1]),
+            ]
+        );
+        assert_eq!((rows.points_count(), rows.superseded), (5, 1));
     }
 
     /// S-COMPACT-WRITE, S-COMPACT-MIXED: one byte of the value says whether seconds and milliseconds are mixed; a lone point has none.
