@@ -26,6 +26,8 @@ pub(crate) use pool::{BodyPool, Share};
 
 /// Slowest that a body may come on the whole, in bytes a second: a modem's pace.
 const BYTES_PER_SECOND_MIN: u64 = 4 << 10;
+/// Bytes that a report may have. Of a long one this is address space, of which only what is written becomes memory.
+const REPORT_BYTES_MAX: usize = 1 << 30;
 
 /// Refuses a body in chunks where they are switched off, as OpenTSDB does unless it is told to take them. A body of known
 /// length is taken whatever its length, where OpenTSDB takes one over some 8 KiB for chunked.
@@ -109,6 +111,14 @@ pub(super) fn made(
     let mut buffer = Buffer::new(limit, None, pool);
     write(&mut buffer).map_err(|cause| explain(&cause, limit, pool))?;
     Ok(buffer.into_bytes())
+}
+
+/// What `write` makes of a report: it counts as a body does, from when it is written until it is sent. `None` where it does not fit
+/// beside the others.
+pub(super) fn kept(pool: &Arc<BodyPool>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Option<Bytes> {
+    let mut buffer = Buffer::new(pool.bytes_max().min(REPORT_BYTES_MAX), None, pool);
+    write(&mut buffer).ok()?;
+    Some(buffer.into_bytes())
 }
 
 fn explain(cause: &io::Error, limit: usize, pool: &BodyPool) -> ApiError {

@@ -6,6 +6,8 @@
 
 mod trouble;
 
+use std::sync::Arc;
+
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -15,6 +17,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::body::{self, BodyPool};
 use super::json::JSON;
 use super::put::{Flags, Told};
 use trouble::Trouble;
@@ -415,12 +418,12 @@ impl IntoResponse for ApiError {
 /// these), or 500 when the store is damaged. Under `strict` what the store did not take is OpenTSDB's
 /// 200 with a report, or 400 without one.
 ///
-/// `keep` finds room for a report while it is sent; where it finds none, the details are left out.
+/// A report has its share of `pool` while it is made and sent; where there is no room, the details are left out.
 pub(crate) fn put_outcome<E: Serialize>(
     flags: Flags,
     report: &PutReport,
     echo: impl Fn(usize) -> Option<E>,
-    keep: impl Fn(String) -> Option<Bytes>,
+    pool: &Arc<BodyPool>,
     strict: bool,
 ) -> Result<Response, ApiError> {
     let of_class = |wanted: fn(&Problem) -> bool| report.errors.iter().filter(|error| wanted(&error.problem)).count();
@@ -446,14 +449,10 @@ pub(crate) fn put_outcome<E: Serialize>(
         .with_retry();
     error.trouble = report.errors.iter().find_map(|error| trouble_of(&error.problem));
     if told {
-        let tell = |flags| {
-            let told = serde_json::to_string(&Told::new(flags, report, timed_out, &echo));
-            told.map_err(|cause| ApiError::internal(cause.to_string()))
-        };
-        let body = match keep(tell(flags)?) {
-            Some(body) => body,
-            None => tell(Flags { details: false, ..flags })?.into(),
-        };
+        let tell = |flags| Told::new(flags, report, timed_out, &echo);
+        let body = body::kept(pool, |to| Ok(serde_json::to_writer(to, &tell(flags))?));
+        let brief = || serde_json::to_vec(&tell(Flags { details: false, ..flags })).map(Bytes::from);
+        let body = body.map_or_else(brief, Ok).map_err(|cause| ApiError::internal(cause.to_string()))?;
         return Ok(error.dressed(JSON, body));
     }
     let is_ours = |problem: &Problem| !problem.class().is_rejection() && !is_refused(problem);

@@ -10,10 +10,11 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::Response;
 use basalt_ingest::{
-    DatapointEcho, Door, HistogramEcho, PutReport, RollupEcho, Submission, decode_text, parse_histograms, parse_rollups,
+    DatapointEcho, Door, HistogramEcho, PointError, PutReport, RollupEcho, Submission, decode_text, parse_histograms,
+    parse_rollups,
 };
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tokio::task::block_in_place;
 use tokio::time::timeout;
 
@@ -70,7 +71,7 @@ async fn put_body(app: Arc<App>, params: Params, bytes: Bytes) -> Result<Respons
     let report = acknowledge(&app, flags, (began, known), (points.len(), submit)).await?;
     app.publisher.points(&points, &report.errors);
     let echo = |index: usize| points.get(index).map(DatapointEcho);
-    error::put_outcome(flags, &report, echo, |text| app.bodies.keep(text), app.config.compat.strict)
+    error::put_outcome(flags, &report, echo, &app.bodies, app.config.compat.strict)
 }
 
 /// Takes rollups and pre-aggregates in (`W-ROLLUP-HTTP`).
@@ -90,7 +91,7 @@ async fn rollup_body(app: Arc<App>, params: Params, bytes: Bytes) -> Result<Resp
     let submit = || app.ingest.submit_rollups(&rollups, Door::Http);
     let report = acknowledge(&app, flags, (Instant::now(), None), (rollups.len(), submit)).await?;
     let echo = |index: usize| rollups.get(index).map(RollupEcho);
-    error::put_outcome(flags, &report, echo, |text| app.bodies.keep(text), app.config.compat.strict)
+    error::put_outcome(flags, &report, echo, &app.bodies, app.config.compat.strict)
 }
 
 /// Takes histograms in (`W-HISTO-HTTP`). Without a codec there are none, whatever the method.
@@ -116,7 +117,7 @@ async fn histogram_body(app: Arc<App>, params: Params, bytes: Bytes) -> Result<R
     let submit = || app.ingest.submit_histograms(&histograms, Door::Http);
     let report = acknowledge(&app, flags, (Instant::now(), None), (histograms.len(), submit)).await?;
     let echo = |index: usize| histograms.get(index).map(HistogramEcho);
-    error::put_outcome(flags, &report, echo, |text| app.bodies.keep(text), app.config.compat.strict)
+    error::put_outcome(flags, &report, echo, &app.bodies, app.config.compat.strict)
 }
 
 /// Does what is to be done with a body that was read, also where its sender leaves meanwhile: what is stored is counted and
@@ -181,14 +182,19 @@ pub(crate) fn note(app: &App, began: Instant, report: &PutReport) {
 
 /// What `summary` and `details` give, member by member in OpenTSDB's order.
 #[derive(Debug, Serialize)]
-pub(crate) struct Told<E: Serialize> {
+#[serde(bound = "ToldErrors<'a, F>: Serialize")]
+pub(crate) struct Told<'a, F> {
     success: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeouts: Option<u64>,
     failed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    errors: Option<Vec<ToldError<E>>>,
+    errors: Option<ToldErrors<'a, F>>,
 }
+
+/// The errors of a report, each made when it is written.
+#[derive(Debug)]
+pub(crate) struct ToldErrors<'a, F>(&'a [PointError], &'a F);
 
 #[derive(Debug, Serialize)]
 struct ToldError<E: Serialize> {
@@ -196,21 +202,23 @@ struct ToldError<E: Serialize> {
     error: String,
 }
 
-impl<E: Serialize> Told<E> {
+impl<E: Serialize, F: Fn(usize) -> Option<E>> Serialize for ToldErrors<'_, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(errors, echo) = self;
+        serializer.collect_seq(
+            errors.iter().map(|error| ToldError { datapoint: echo(error.index), error: error.problem.http_text() }),
+        )
+    }
+}
+
+impl<'a, F> Told<'a, F> {
     /// `timed_out` of the report's failures ran out of time.
-    pub(crate) fn new(flags: Flags, report: &PutReport, timed_out: u64, echo: &impl Fn(usize) -> Option<E>) -> Self {
-        let errors = || {
-            let told = report
-                .errors
-                .iter()
-                .map(|error| ToldError { datapoint: echo(error.index), error: error.problem.http_text() });
-            told.collect()
-        };
+    pub(crate) fn new(flags: Flags, report: &'a PutReport, timed_out: u64, echo: &'a F) -> Self {
         Self {
             success: report.stored,
             timeouts: flags.sync_timeout.map(|_| timed_out),
             failed: report.rejected + report.failed - timed_out,
-            errors: flags.details.then(errors),
+            errors: flags.details.then(|| ToldErrors(&report.errors, echo)),
         }
     }
 }

@@ -311,8 +311,7 @@ impl Connection<'_> {
     async fn answer(&mut self, report: &PutReport) -> io::Result<()> {
         if !report.errors.is_empty() {
             let echo = |_| None::<DatapointEcho<'_>>;
-            let response =
-                error::put_outcome(FLAGS, report, echo, |text| Some(text.into()), self.app.config.compat.strict);
+            let response = error::put_outcome(FLAGS, report, echo, &self.app.bodies, self.app.config.compat.strict);
             return self.write(response.unwrap_or_else(IntoResponse::into_response)).await;
         }
         let (bytes, patience) = (self.stored.bytes(self.is_last), self.patience);

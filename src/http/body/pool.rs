@@ -7,8 +7,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytes::Bytes;
-
 use super::buffer::MAPPED_BYTES_MIN;
 use crate::metrics::Count;
 
@@ -41,31 +39,9 @@ impl BodyPool {
         self.used_bytes.load(Ordering::Relaxed) as u64
     }
 
-    /// Keeps a text in the pool until it is sent, as a body is kept; `None` where it does not fit beside the others.
-    pub(crate) fn keep(self: &Arc<Self>, text: String) -> Option<Bytes> {
-        if text.len() < MAPPED_BYTES_MIN {
-            return Some(text.into());
-        }
-        let mut share = self.share();
-        share.cover(text.len(), text.len()).ok()?;
-        Some(Bytes::from_owner(Kept { text, _share: share }))
-    }
-
     /// A share of the pool that holds nothing yet.
     pub(crate) fn share(self: &Arc<Self>) -> Share {
         Share { pool: Arc::clone(self), bytes: 0 }
-    }
-}
-
-/// A text, and its share of the pool.
-struct Kept {
-    text: String,
-    _share: Share,
-}
-
-impl AsRef<[u8]> for Kept {
-    fn as_ref(&self) -> &[u8] {
-        self.text.as_bytes()
     }
 }
 
@@ -139,18 +115,6 @@ mod tests {
         check(&mut share, (4 * MIB + 5, 4 * MIB + 5), (true, 4 * MIB + 5));
         drop(share);
         assert_eq!(pool.used_bytes(), 0);
-    }
-
-    #[test]
-    fn a_long_text_is_kept_with_a_share_until_it_is_sent() {
-        let pool = BodyPool::new(3 * MIB);
-        let text = |bytes: usize| pool.keep("x".repeat(bytes));
-        let (short, long) = (text(MIB - 1).unwrap(), text(2 * MIB).unwrap());
-        assert_eq!((short.len(), long.len(), pool.used_bytes()), (MIB - 1, 2 * MIB, 2 << 20));
-        assert_eq!(text(MIB + 1), None);
-        drop(long);
-        assert_eq!(pool.used_bytes(), 0);
-        assert!(text(MIB + 1).is_some());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Which status an outcome has.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use basalt_ingest::PointError;
@@ -26,7 +27,7 @@ fn check(problems: &[Problem], flags: &str, strict: bool, expected: (u16, bool))
         failed: problems.len() as u64 - rejected,
         errors: errors.map(|(index, problem)| PointError { index, problem: problem.clone() }).collect(),
     };
-    let response = put_outcome(flags, &report, |_| None::<()>, |text| Some(text.into()), strict).into_response();
+    let response = put_outcome(flags, &report, |_| None::<()>, &BodyPool::new(1 << 20), strict).into_response();
     let found = (response.status().as_u16(), response.headers().contains_key(RETRY_AFTER));
     assert_eq!(found, expected, "{problems:?} {flags:?}");
 }
@@ -59,19 +60,28 @@ fn a_strict_put_has_opentsdbs_status() {
     check(&[storage(ErrorKind::Unavailable), Problem::EmptyMetric], "details", true, (400, false));
 }
 
-/// Without room for its details a report has none.
+/// Without room for its details a report has none, and they are made as far as there is room alone. What is told takes its share
+/// until it is sent.
 #[tokio::test]
 async fn a_report_has_the_details_that_there_is_room_for() {
+    const ERRORS: usize = 50_000;
     let flags = Flags { summary: false, details: true, sync: false, sync_timeout: None };
-    let errors = vec![PointError { index: 0, problem: Problem::EmptyMetric }];
-    let report = PutReport { stored: 1, rejected: 1, failed: 0, errors };
-    for (has_room, expected) in [(true, true), (false, false)] {
-        let keep = |text: String| has_room.then(|| text.into());
-        let response = put_outcome(flags, &report, |_| None::<()>, keep, false).unwrap();
+    let errors = (0..ERRORS).map(|index| PointError { index, problem: Problem::EmptyMetric }).collect();
+    let report = PutReport { stored: 1, rejected: ERRORS as u64, failed: 0, errors };
+    for (pool_bytes, expected) in [(4 << 20, true), ((1 << 20) + 1, false)] {
+        let (pool, made) = (BodyPool::new(pool_bytes), Cell::new(0));
+        let echo = |index: usize| {
+            made.set(made.get() + 1);
+            Some(index)
+        };
+        let response = put_outcome(flags, &report, echo, &pool, false).unwrap();
         assert_eq!(response.status(), StatusCode::BAD_REQUEST);
-        let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        assert_eq!((made.get() == ERRORS, pool.used_bytes() > 0), (expected, expected));
+        let body = axum::body::to_bytes(response.into_body(), 4 << 20).await.unwrap();
         let told: Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!((told["success"].as_u64(), told.get("errors").is_some()), (Some(1), expected), "{told}");
+        assert_eq!((told["success"].as_u64(), told.get("errors").is_some()), (Some(1), expected));
+        drop(body);
+        assert_eq!(pool.used_bytes(), 0);
     }
 }
 
@@ -100,7 +110,7 @@ fn an_answer_carries_the_trouble_it_stands_for() {
     let report = PutReport { stored: 1, rejected: 1, failed: 1, errors };
     for details in [false, true] {
         let flags = Flags { summary: false, details, sync: false, sync_timeout: None };
-        let response = put_outcome(flags, &report, |_| None::<()>, |text| Some(text.into()), false).into_response();
+        let response = put_outcome(flags, &report, |_| None::<()>, &BodyPool::new(1 << 20), false).into_response();
         assert_eq!(carried(&response), Trouble::of(ErrorKind::Corrupt, "x"), "{details}");
     }
 }
