@@ -9,10 +9,10 @@ use basalt_store::{
 };
 use bytes::Bytes;
 
-use crate::{Error, Schema};
+use crate::{Error, Schema, Tables};
 
 /// The store below a schema, which tells the series index of every row of a series before it is written, and of all rows of a
-/// snapshot that comes back.
+/// snapshot that comes back. What the schema keeps in memory of other rows is read again after a change of these.
 #[derive(Debug, Clone)]
 pub struct IndexedStore(Arc<Schema>);
 
@@ -38,9 +38,47 @@ impl IndexedStore {
 
     fn indexed<T>(&self, table: &TableName, key: &[u8], change: impl FnOnce(&dyn Store) -> Pending<T>) -> Pending<T> {
         match self.index(table, std::iter::once(key)) {
-            Ok(()) => change(self.store()),
+            Ok(()) => self.forgotten(table, change(self.store())),
             Err(error) => Pending::ready(Err(error)),
         }
+    }
+
+    /// The tables of whose rows something is kept in memory, beside the index.
+    fn kept(&self) -> [&TableName; 3] {
+        let Tables { uid, tree, meta, .. } = self.0.tables();
+        [uid, tree, meta]
+    }
+
+    /// Forgets what is kept of a table once a change of its rows is there, which is waited for.
+    fn forgotten<T>(&self, table: &TableName, change: Pending<T>) -> Pending<T> {
+        if !self.kept().contains(&table) {
+            return change;
+        }
+        let changed = change.wait();
+        self.forget(table);
+        Pending::ready(changed)
+    }
+
+    /// Forgets what is kept in memory of a table. Called after a change, also after one that failed: it may have been made all
+    /// the same, or be made yet.
+    fn forget(&self, table: &TableName) {
+        let [uid, tree, meta] = self.kept();
+        if table == uid {
+            self.0.uids().drop_caches();
+        }
+        if table == tree {
+            self.0.live_trees().forget();
+        }
+        if table == meta {
+            // Series that are known get no meta object.
+            self.0.uids().raise_generation();
+        }
+    }
+
+    fn forgotten_table(&self, table: &TableName, change: impl FnOnce(&dyn Store) -> Result<()>) -> Result<()> {
+        let changed = change(self.store());
+        self.forget(table);
+        changed
     }
 
     /// Rows may have come back by a snapshot. Should they not be readable now, as those of a disabled table, a later checkpoint
@@ -60,7 +98,7 @@ fn into_store(error: Error) -> basalt_store::Error {
 impl Store for IndexedStore {
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
         match self.index(table, batch.rows().map(|row| row.key())) {
-            Ok(()) => self.store().apply(table, batch),
+            Ok(()) => self.forgotten(table, self.store().apply(table, batch)),
             Err(error) => Pending::ready(Err(error)),
         }
     }
@@ -109,21 +147,23 @@ impl Store for IndexedStore {
     }
 
     fn alter_table(&self, table: TableDescriptor) -> Result<()> {
-        self.store().alter_table(table)
+        let name = table.name.clone();
+        self.forgotten_table(&name, |store| store.alter_table(table))
     }
 
     fn truncate_table(&self, table: &TableName, regions: TruncatedRegions) -> Result<()> {
-        self.store().truncate_table(table, regions)
+        self.forgotten_table(table, |store| store.truncate_table(table, regions))
     }
 
     fn enable_table(&self, table: &TableName) -> Result<()> {
-        self.store().enable_table(table)?;
+        self.forgotten_table(table, |store| store.enable_table(table))?;
         self.refresh();
         Ok(())
     }
 
     fn disable_table(&self, table: &TableName) -> Result<()> {
-        self.store().disable_table(table)
+        // Whoever is to give a table other rows disables it first: by then no point is on its way under the UIDs of before.
+        self.forgotten_table(table, |store| store.disable_table(table))
     }
 
     fn is_table_enabled(&self, table: &TableName) -> Result<bool> {
@@ -131,7 +171,7 @@ impl Store for IndexedStore {
     }
 
     fn drop_table(&self, table: &TableName) -> Result<()> {
-        self.store().drop_table(table)
+        self.forgotten_table(table, |store| store.drop_table(table))
     }
 
     fn describe_table(&self, table: &TableName) -> Result<TableDescriptor> {
@@ -159,13 +199,16 @@ impl Store for IndexedStore {
     }
 
     fn restore_snapshot(&self, name: &str) -> Result<()> {
-        self.store().restore_snapshot(name)?;
+        // The snapshot knows its table, which may be any.
+        let restored = self.store().restore_snapshot(name);
+        self.kept().into_iter().for_each(|table| self.forget(table));
+        restored?;
         self.refresh();
         Ok(())
     }
 
     fn clone_snapshot(&self, name: &str, table: &TableName) -> Result<()> {
-        self.store().clone_snapshot(name, table)?;
+        self.forgotten_table(table, |store| store.clone_snapshot(name, table))?;
         self.refresh();
         Ok(())
     }
@@ -198,3 +241,6 @@ impl Store for IndexedStore {
         self.store().side_log(name)
     }
 }
+
+#[cfg(test)]
+mod tests;

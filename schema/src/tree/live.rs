@@ -31,7 +31,7 @@ struct Kept {
 
 impl LiveTrees {
     /// They are read again at the next use. Called after a change is made.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         let mut live = self.lock();
         live.changes_count += 1;
         live.kept = None;
