@@ -30,7 +30,7 @@ impl Default for IngestLimits {
         Self {
             body_bytes_max: 64 << 20,
             body_points_max: 200_000,
-            name_bytes_max: 1024,
+            name_bytes_max: basalt_schema::NameRules::NAME_BYTES_MAX,
             inflight_points_max: 2_000_000,
             inflight_bytes_max: 256 << 20,
             known_series_max: 1 << 20,

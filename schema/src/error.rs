@@ -27,6 +27,16 @@ pub enum Error {
         /// The first character refused.
         character: char,
     },
+    /// A name that no point may have.
+    #[error("Invalid {role}: {bytes} bytes, and {max} are allowed")]
+    NameTooLong {
+        /// What the name is for.
+        role: NameRole,
+        /// Its bytes.
+        bytes: usize,
+        /// The bound.
+        max: usize,
+    },
     /// A point without tags.
     #[error("Need at least one tag (metric={metric}, tags={{}})")]
     NoTags {
@@ -337,6 +347,7 @@ impl Error {
         match self {
             Self::EmptyName { .. }
             | Self::IllegalCharacter { .. }
+            | Self::NameTooLong { .. }
             | Self::NoTags { .. }
             | Self::TooManyTags { .. }
             | Self::InvalidTimestamp { .. }

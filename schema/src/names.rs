@@ -49,6 +49,9 @@ impl NameRules {
     /// OpenTSDB's bound on a point's tags.
     pub const TAGS_MAX_DEFAULT: usize = 8;
 
+    /// Longest name, bytes.
+    pub const NAME_BYTES_MAX: usize = 1024;
+
     /// Rules that also allow the characters of `extra` (`tsd.core.tag.allow_specialchars`).
     pub fn new(extra: &str, tags_max: usize) -> Self {
         let mut ascii = [false; 256];
@@ -79,6 +82,17 @@ impl NameRules {
             None => Ok(()),
             Some(character) => Err(Error::IllegalCharacter { role, name: name.into(), character }),
         }
+    }
+
+    /// Checks a name that is to be given a UID.
+    ///
+    /// # Errors
+    /// `Invalid`: as [`NameRules::check`], or longer than a point's may be.
+    pub(crate) fn check_new(&self, role: NameRole, name: &str) -> Result<()> {
+        if name.len() > Self::NAME_BYTES_MAX {
+            return Err(Error::NameTooLong { role, bytes: name.len(), max: Self::NAME_BYTES_MAX });
+        }
+        self.check(role, name)
     }
 
     /// Checks a point's metric and tags in OpenTSDB's order: the number of tags, then the metric, then each tag.

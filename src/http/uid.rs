@@ -157,7 +157,7 @@ impl Rename {
         match schema.uids().of(kind).rename(&self.from, &self.to) {
             Ok(()) => Ok(Ok(())),
             Err(Error::NoSuchName { name, .. }) => Ok(Err(format!("Name(\"{name}\") does not exist"))),
-            Err(cause @ Error::RenameTaken { .. }) => Ok(Err(cause.to_string())),
+            Err(cause @ (Error::RenameTaken { .. } | Error::NameTooLong { .. })) => Ok(Err(cause.to_string())),
             Err(cause) => Err(ApiError::of_schema(&cause)),
         }
     }

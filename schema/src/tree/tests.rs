@@ -256,7 +256,7 @@ fn a_series_of_too_many_levels_has_no_place() {
     let schema = schema(LIVE);
     let id = tree(&schema, false);
     rule(&schema, id, 0, RuleKind::Metric, "");
-    let tsuid = schema.resolve(&"a.".repeat(5_000), &[("host", "x")]).unwrap();
+    let tsuid = schema.resolve(&"a.".repeat(512), &[("host", "x")]).unwrap();
     schema.create_ts_meta(&tsuid, &TsMetaEdit::default()).unwrap();
     let meta = schema.ts_meta(&tsuid).unwrap().unwrap();
     let trial = CompiledTree::new(&schema.tree(id).unwrap().unwrap()).try_series(&meta);

@@ -22,7 +22,7 @@ impl UidTable {
     /// The caller holds `changes` shared. In this process one caller a name comes here at a time; should two, the last
     /// step decides between them as it does between daemons.
     pub(super) fn assign(&self, name: &str, durability: Durability) -> Result<Uid> {
-        self.rules.check(self.role(), name)?;
+        self.rules.check_new(self.role(), name)?;
         if !self.filter.allows(self.kind, name) {
             self.rejected.fetch_add(1, Ordering::Relaxed);
             return Err(Error::NameFiltered { kind: self.kind, name: name.into() });
@@ -80,9 +80,9 @@ impl UidTable {
     /// leaves both names with the UID, and the same call again finishes the work.
     ///
     /// # Errors
-    /// `NotFound`: no such name. `Conflict`: `to` has a UID. `Invalid`: `to` is a name that the rules refuse.
+    /// `NotFound`: no such name. `Conflict`: `to` has a UID. `Invalid`: `to` is a name that the rules refuse, or too long.
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.rules.check(self.role(), to)?;
+        self.rules.check_new(self.role(), to)?;
         let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
         let (uid, from_row) = self.stored_forward(from)?.ok_or_else(|| self.no_such_name(from))?;
         // Where it has a row in Latin-1, a second one would hide that.

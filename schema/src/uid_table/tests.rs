@@ -218,6 +218,22 @@ fn a_rename_keeps_the_uid() {
     assert_eq!(table.uid("taken").unwrap(), Uid::new(2));
 }
 
+/// One that no point may have is given no UID, and takes none.
+#[test]
+fn a_name_that_is_too_long_for_a_point_gets_no_uid() {
+    let uids = daemon(&memory(), &SchemaConfig::default());
+    let table = metrics(&uids);
+    let [longest, long] = [1024, 1025].map(|bytes| "x".repeat(bytes));
+    for refused in [table.create(&long), table.uid_or_create(&"x".repeat(40_000))] {
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().ends_with("bytes, and 1024 are allowed"), "{error}");
+    }
+    assert_eq!(table.create(&longest).unwrap(), Uid::new(1));
+    assert!(table.rename(&longest, &long).is_err());
+    assert_eq!(table.uid(&longest).unwrap(), Uid::new(1));
+}
+
 #[test]
 fn a_rename_that_a_crash_cut_is_finished_by_the_next() {
     let uids = daemon(&memory(), &SchemaConfig::default());
@@ -398,9 +414,12 @@ fn names_kept_are_bounded_by_their_bytes() {
     let config = SchemaConfig { uid_cache_entries: 1024, ..SchemaConfig::default() };
     let uids = daemon(&memory(), &config);
     let table = metrics(&uids);
-    for name in 0..100 {
-        let uid = table.uid_or_create(&format!("{name}{}", "m".repeat(20_000))).unwrap();
-        assert_eq!(table.name(uid).unwrap().len(), 20_000 + name.to_string().len());
+    // Longer than any that is given a UID here; others may have stored such.
+    for number in 1..101 {
+        let (uid, name) = (Uid::new(number), format!("{number}{}", "m".repeat(20_000)));
+        put(table, name.as_bytes(), UID_ID_FAMILY, &uid.encode(table.width));
+        put(table, &uid.encode(table.width), UID_NAME_FAMILY, name.as_bytes());
+        assert_eq!((table.uid(&name).unwrap(), &*table.name(uid).unwrap()), (uid, &*name));
     }
     // 79 places each, in two directions.
     let kept = table.kept_count();
