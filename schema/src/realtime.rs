@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use crate::tables::UID_NAME_FAMILY;
 use crate::ts_meta::COUNTER_QUALIFIER;
-use crate::{Result, Schema, TsMetaEdit, Tsuid};
+use crate::{Result, Schema, TsMeta, TsMetaEdit, Tsuid};
 
 /// Which of them are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,6 +62,14 @@ impl Schema {
     /// itself will not. *Cost*: nothing unless switched on; else a get, and for a new series some checked puts.
     pub fn note_series(&self, tsuid: &Tsuid) {
         if self.config().realtime.makes_objects() && self.keep_series(tsuid).is_err() {
+            self.realtime_failures_count().0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A series was given its meta object by hand: it gets its place in the trees, durable when it returns. What fails is counted.
+    pub(crate) fn note_in_trees(&self, tsuid: &Tsuid, meta: &TsMeta) {
+        let grown = self.grow_live_trees(tsuid, meta).and_then(|()| Ok(self.store().sync().wait()?));
+        if grown.is_err() {
             self.realtime_failures_count().0.fetch_add(1, Ordering::Relaxed);
         }
     }

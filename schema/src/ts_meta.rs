@@ -304,8 +304,9 @@ impl Schema {
         self.ts_meta(tsuid)
     }
 
-    /// Makes the meta object of a series, and its counter where there is none. One that is there already is merged with.
-    /// Durable when it returns.
+    /// Makes the meta object of a series, and its counter where there is none. One that is there already is merged with. With
+    /// [`Realtime::trees`](crate::Realtime::trees) the series goes into every enabled tree; what fails of that is counted. Durable
+    /// when it returns.
     ///
     /// # Errors
     /// As [`Schema::edit_ts_meta`].
@@ -326,7 +327,11 @@ impl Schema {
             let stored = before.map_or_else(|| Ok(TsMetaSaid::default()), TsMetaSaid::decode)?;
             Ok((edit.applied(stored, EditMode::Merge).encode(tsuid), ()))
         })?;
-        self.ts_meta(tsuid)
+        let made = self.ts_meta(tsuid)?;
+        if let Some(meta) = made.as_ref().filter(|_| self.config().realtime.trees) {
+            self.note_in_trees(tsuid, meta);
+        }
+        Ok(made)
     }
 
     /// Deletes the meta object of a series; whether it had one. Its counter stays. Durable when it returns.

@@ -263,3 +263,19 @@ fn a_series_of_too_many_levels_has_no_place() {
     assert!(trial.messages.last().unwrap().starts_with("The series makes more than 256 levels"));
     assert_eq!(trial.branch.branches, None);
 }
+
+/// `M-TSMETA`: an object that is made by hand puts its series into the trees as well, where points' do.
+#[test]
+fn a_meta_object_made_by_hand_grows_the_trees() {
+    for trees in [true, false] {
+        let schema = schema(Realtime { trees, ..Realtime::default() });
+        let id = tree(&schema, false);
+        rule(&schema, id, 0, RuleKind::Tagk, "host");
+        rule(&schema, id, 1, RuleKind::Metric, "");
+        let tsuid = schema.resolve("m", &[("host", "x")]).unwrap();
+        schema.create_ts_meta(&tsuid, &TsMetaEdit::default()).unwrap().unwrap();
+        let root = schema.tree_branch(&id.bytes()).unwrap();
+        let branches = root.and_then(|root| root.branches).unwrap_or_default();
+        assert_eq!((branches.len(), schema.realtime_failures()), (usize::from(trees), 0));
+    }
+}
