@@ -14,6 +14,8 @@ use crate::{Error, Result, Schema, meta_json};
 
 /// Memory that one rule's expression may take.
 const REGEX_BYTES_MAX: usize = 256 << 10;
+/// Longest text of a rule. OpenTSDB has no bound but the cell's.
+pub(super) const TEXT_BYTES_MAX: usize = 4096;
 
 /// What a rule looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -162,7 +164,7 @@ impl TreeRule {
         format!("[{}:{}:{}:{kind}]", self.tree_id, self.level, self.order)
     }
 
-    /// OpenTSDB's own checks, in its words.
+    /// OpenTSDB's own checks, in its words, and the length of texts.
     fn check(self) -> Result<Self> {
         let refused = |reason: String| Err(Error::InvalidTreeRule { reason: reason.into() });
         let Some(kind) = self.kind else { return refused("Missing rule type".into()) };
@@ -174,6 +176,18 @@ impl TreeRule {
         }
         if self.regex_group_idx < 0 {
             return refused("Invalid regex group index. Cannot be less than 0".into());
+        }
+        let texts = [
+            ("field", &self.field),
+            ("regex", &self.regex),
+            ("separator", &self.separator),
+            ("description", &self.description),
+            ("notes", &self.notes),
+            ("customField", &self.custom_field),
+            ("displayFormat", &self.display_format),
+        ];
+        if let Some((name, text)) = texts.into_iter().find(|(_, text)| text.len() > TEXT_BYTES_MAX) {
+            return refused(format!("`{name}` has {} bytes, and {TEXT_BYTES_MAX} are allowed", text.len()));
         }
         for pattern in [&self.regex, &self.separator] {
             compiled(pattern)?;

@@ -264,6 +264,58 @@ fn a_series_of_too_many_levels_has_no_place() {
     assert_eq!(trial.branch.branches, None);
 }
 
+/// What the parts of a rule make of a name is bounded, however they are written.
+#[test]
+fn a_rule_and_the_names_it_makes_have_a_bound() {
+    let schema = schema(LIVE);
+    let id = tree(&schema, false);
+    let give = |edit: RuleEdit| {
+        let edit = RuleEdit { kind: Some(RuleKind::Metric), ..edit };
+        schema.edit_tree_rule(id, &edit, EditMode::Replace).map(drop).map_err(|error| error.to_string())
+    };
+    let format = |text: String| RuleEdit { display_format: Some(text), ..RuleEdit::default() };
+    assert_eq!(give(format("x".repeat(4097))).unwrap_err(), "`displayFormat` has 4097 bytes, and 4096 are allowed");
+    let notes = RuleEdit { notes: Some("x".repeat(4097)), ..RuleEdit::default() };
+    assert_eq!(give(notes.clone()).unwrap_err(), "`notes` has 4097 bytes, and 4096 are allowed");
+    let replaced = schema.replace_tree_rules(id, &[RuleEdit { kind: Some(RuleKind::Metric), ..notes }]);
+    assert!(replaced.is_err());
+    let metric = "m".repeat(512);
+    let tsuid = put(&schema, &metric, &[("host", "x")]);
+    let name_of = |edit| {
+        give(edit).unwrap();
+        let meta = schema.ts_meta(&tsuid).unwrap().unwrap();
+        let trial = CompiledTree::new(&schema.tree(id).unwrap().unwrap()).try_series(&meta);
+        let leaf = trial.branch.leaves.and_then(|leaves| leaves.into_iter().next());
+        leaf.map(|leaf| leaf.display_name).ok_or_else(|| trial.messages.join("; "))
+    };
+    assert_eq!(name_of(format("{value}{ovalue}".into())).unwrap(), metric.repeat(2));
+    for long in ["{value}{ovalue}.".into(), "{value}".repeat(500)] {
+        let told = name_of(format(long)).unwrap_err();
+        assert!(told.contains("Display name for rule [1:0:0:METRIC] was longer than 1024 bytes"), "{told}");
+    }
+}
+
+/// A rule that was stored by others may have texts of any length, and a tree any number of rules.
+#[test]
+fn what_is_told_of_a_series_has_a_bound() {
+    let schema = schema(LIVE);
+    let id = tree(&schema, false);
+    let tsuid = put(&schema, "m", &[("host", "x")]);
+    let meta = schema.ts_meta(&tsuid).unwrap().unwrap();
+    let mut tree = schema.tree(id).unwrap().unwrap();
+    let mut rule = TreeRule::decode(br#"{"type":"TAGK"}"#).unwrap();
+    rule.field = "f".repeat(100_000);
+    tree.rules = Some([(0, (0..100).map(|order| (order, rule.clone())).collect())].into());
+    let messages = CompiledTree::new(&tree).try_series(&meta).messages;
+    assert!(messages.iter().map(String::len).sum::<usize>() < 1_100_000);
+    assert_eq!(messages.last().unwrap(), "Messages beyond 1048576 bytes are left out");
+    rule = TreeRule::decode(br#"{"type":"METRIC"}"#).unwrap();
+    rule.display_format = "{value}".repeat(1_000_000);
+    tree.rules = Some([(0, [(0, rule)].into())].into());
+    let messages = CompiledTree::new(&tree).try_series(&meta).messages;
+    assert!(messages.iter().any(|told| told.contains("was longer than 1024 bytes")), "{messages:?}");
+}
+
 /// `M-TSMETA`: an object that is made by hand puts its series into the trees as well, where points' do.
 #[test]
 fn a_meta_object_made_by_hand_grows_the_trees() {

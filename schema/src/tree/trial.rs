@@ -6,12 +6,16 @@
 use regex::Regex;
 
 use super::branch::{Branch, Leaf, StoredBranch};
-use super::rule::{RuleKind, TreeRule, compiled};
+use super::rule::{RuleKind, TEXT_BYTES_MAX, TreeRule, compiled};
 use super::{Tree, TreeId};
 use crate::{TsMeta, UidMeta};
 
 /// Levels that one series may make. OpenTSDB has no bound but its stack.
 const LEVELS_MAX: usize = 256;
+/// Longest name that a rule gives a branch or leaf: all of those above stand in each branch's cell. OpenTSDB has no bound.
+const NAME_BYTES_MAX: usize = 1024;
+/// Text of the messages of one series.
+const MESSAGES_BYTES_MAX: usize = 1 << 20;
 
 /// A tree whose rules are compiled, ready to try series.
 #[derive(Debug)]
@@ -56,6 +60,7 @@ impl CompiledTree {
             level: 0,
             pieces: None,
             messages: Vec::new(),
+            messages_bytes: 0,
             not_matched: String::new(),
             is_too_deep: false,
         };
@@ -106,6 +111,8 @@ struct Run<'a> {
     /// A name cut by a separator, and how many of its pieces are used.
     pieces: Option<(Vec<String>, usize)>,
     messages: Vec<String>,
+    /// Of all messages, also of those that there was no room for.
+    messages_bytes: usize,
     not_matched: String,
     is_too_deep: bool,
 }
@@ -234,18 +241,22 @@ impl<'a> Run<'a> {
             self.say(format!("Rule {} has an expression that is none", rule.told));
             return None;
         }
+        if value.len() > TEXT_BYTES_MAX {
+            self.say(format!("Value for rule {} was longer than {TEXT_BYTES_MAX} bytes", rule.told));
+            return None;
+        }
         if let Some(regex) = &rule.regex {
             let part = self.part(rule, regex, value)?;
-            return Some(self.display(rule, value, &part));
+            return self.display(rule, value, &part);
         }
-        let Some(separator) = &rule.separator else { return Some(self.display(rule, value, value)) };
+        let Some(separator) = &rule.separator else { return self.display(rule, value, value) };
         let (pieces, used) = self.pieces.get_or_insert_with(|| (java_split(value, separator), 0));
         let piece = pieces.get(*used).cloned();
         *used += 1;
         if piece.is_none() {
             self.say(format!("Separator did not match, created an empty list on rule: {}", rule.told));
         }
-        Some(self.display(rule, value, &piece?))
+        self.display(rule, value, &piece?)
     }
 
     /// The part of a name that a regular expression takes.
@@ -264,15 +275,23 @@ impl<'a> Run<'a> {
         part
     }
 
-    fn display(&mut self, rule: &CompiledRule, value: &str, part: &str) -> String {
+    fn display(&mut self, rule: &CompiledRule, value: &str, part: &str) -> Option<String> {
+        let shown = self.shown(rule, value, part).filter(|shown| shown.len() <= NAME_BYTES_MAX);
+        if shown.is_none() {
+            self.say(format!("Display name for rule {} was longer than {NAME_BYTES_MAX} bytes", rule.told));
+        }
+        shown
+    }
+
+    fn shown(&mut self, rule: &CompiledRule, value: &str, part: &str) -> Option<String> {
         let TreeRule { display_format, field, custom_field, kind, .. } = &rule.rule;
         if display_format.is_empty() {
-            return part.to_owned();
+            return Some(part.to_owned());
         }
-        let shown = display_format.replace("{ovalue}", value).replace("{value}", part);
-        let shown = shown.replace("{tsuid}", &self.meta.tsuid);
+        let shown = filled(display_format, "{ovalue}", value)?;
+        let shown = filled(&filled(&shown, "{value}", part)?, "{tsuid}", &self.meta.tsuid)?;
         if !shown.contains("{tag_name}") {
-            return shown;
+            return Some(shown);
         }
         let tag_name = match kind {
             Some(RuleKind::Tagk) => field.as_str(),
@@ -282,7 +301,7 @@ impl<'a> Run<'a> {
                 ""
             }
         };
-        shown.replace("{tag_name}", tag_name)
+        filled(&shown, "{tag_name}", tag_name)
     }
 
     fn finish(mut self) -> TreeTrial {
@@ -292,6 +311,9 @@ impl<'a> Run<'a> {
         } else if is_refused {
             let tsuid = &self.meta.tsuid;
             self.say(format!("TSUID failed to match one or more rule levels, will not add: {tsuid}"));
+        }
+        if self.messages_bytes > MESSAGES_BYTES_MAX {
+            self.messages.push(format!("Messages beyond {MESSAGES_BYTES_MAX} bytes are left out"));
         }
         let first = self.current.filter(|_| !is_refused && !self.is_too_deep);
         let place = first.map(|first| {
@@ -347,8 +369,18 @@ impl<'a> Run<'a> {
     }
 
     fn say(&mut self, message: String) {
-        self.messages.push(message);
+        self.messages_bytes += message.len();
+        if self.messages_bytes <= MESSAGES_BYTES_MAX {
+            self.messages.push(message);
+        }
     }
+}
+
+/// A display name on its way, one of its marks filled in; `None` where that makes it too long.
+fn filled(text: &str, mark: &str, by: &str) -> Option<String> {
+    let marks = text.matches(mark).count();
+    let bytes = (text.len() - marks * mark.len()).saturating_add(marks.saturating_mul(by.len()));
+    (bytes <= TEXT_BYTES_MAX).then(|| text.replace(mark, by))
 }
 
 /// Java's `String.split`: empty pieces at the end are dropped, and one at the front that a match of no width makes.
