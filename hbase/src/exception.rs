@@ -88,6 +88,8 @@ impl Exception {
             | "ScannerResetException"
             | "LeaseException"
             | "LeaseStillHeldException" => Remedy::Reopen,
+            // It lasts until an operator grants what lacks: points are good meanwhile, and not to be dropped.
+            "AccessDeniedException" => Remedy::None,
             _ if self.is_final || self.kind() != ErrorKind::Unavailable => Remedy::None,
             _ => Remedy::Pause,
         }
@@ -152,7 +154,6 @@ impl Exception {
             | "UnsupportedOperationException"
             | "IncompatibleFilterException"
             | "InvalidMutationDurabilityException"
-            | "AccessDeniedException"
             | "DoNotRetryRegionException"
             | "DeserializationException" => ErrorKind::Invalid,
             _ => ErrorKind::Unavailable,
@@ -197,6 +198,7 @@ mod tests {
             ("org.apache.hadoop.hbase.DoNotRetryIOException", Remedy::None, ErrorKind::Invalid),
             ("org.apache.hadoop.hbase.client.RowTooBigException", Remedy::None, ErrorKind::Invalid),
             ("org.apache.hadoop.hbase.coprocessor.CoprocessorException", Remedy::None, ErrorKind::Invalid),
+            ("org.apache.hadoop.hbase.security.AccessDeniedException", Remedy::None, ErrorKind::Unavailable),
             ("org.apache.hadoop.hbase.quotas.SpaceLimitingException", Remedy::None, ErrorKind::ReadOnly),
             ("org.apache.hadoop.hbase.io.hfile.CorruptHFileException", Remedy::None, ErrorKind::Corrupt),
             ("java.io.IOException", Remedy::Pause, ErrorKind::Unavailable),
