@@ -3,8 +3,8 @@
 //! Byte map: `docs/formats/series-index.md`. A log is a file of records as the WAL's ([`record`]), each with the number of the
 //! last change that it holds for. A record is on disk before it counts. Where one does not read, the log ends.
 //!
-//! Rows put back by a snapshot have old numbers: by them nobody sees that they are new. So every log goes before such rows
-//! come, and whoever has one open learns it by the epoch.
+//! Rows put back by a snapshot have old numbers, and those of a table that is emptied or dropped leave none: by numbers nobody sees
+//! either. So every log goes with such a change, and whoever has one open learns it by the epoch.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -93,11 +93,18 @@ impl SideLogs {
         Arc::clone(self.open().entry(name.into()).or_insert_with(new)) as Arc<dyn SideLog>
     }
 
-    /// Deletes all logs, open or not: rows come back whose numbers were seen already.
+    /// Makes a change that numbers do not tell of, and deletes all logs, open or not: before it, as a crash may follow, and after it,
+    /// as one may have been made meanwhile of the rows before.
     ///
     /// # Errors
-    /// Any I/O error; the rows must not come then.
-    pub(crate) fn forget(&self) -> Result<()> {
+    /// Any I/O error; before the change, it is not made. Those of the change.
+    pub(crate) fn forgotten<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.forget()?;
+        let changed = change();
+        self.forget().and(changed)
+    }
+
+    fn forget(&self) -> Result<()> {
         let open = self.open();
         let mut held: Vec<_> = open.values().map(|log| log.lock()).collect();
         forget_all(&*self.around.fs, &self.around.dir)?;

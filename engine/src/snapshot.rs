@@ -112,8 +112,7 @@ impl Core {
     pub(crate) fn clone_snapshot(&self, name: &str, table: &TableName) -> Result<()> {
         self.condition.check()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
-        self.side_logs.forget()?;
-        self.add_table_of(name, Some(table))
+        self.side_logs.forgotten(|| self.add_table_of(name, Some(table)))
     }
 
     /// Puts a snapshot's table back.
@@ -121,13 +120,17 @@ impl Core {
         self.condition.check()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
         let table = find(self.manifest().catalog(), name)?.descriptor.name;
-        self.side_logs.forget()?;
-        let Ok(there) = self.table(&table) else { return self.add_table_of(name, None) };
+        self.side_logs.forgotten(|| self.put_back(&table, name))
+    }
+
+    /// Puts a snapshot in the place of its table; the caller changes the list of tables alone.
+    fn put_back(&self, table: &TableName, name: &str) -> Result<()> {
+        let Ok(there) = self.table(table) else { return self.add_table_of(name, None) };
         let (state, regions_count) = (there.shape().state, there.regions().len() as u64);
         if !state.disabled {
             return Err(basalt_store::Error::TableEnabled { table: table.to_string().into() }.into());
         }
-        self.replace_table_locked(&table, |catalog, _| {
+        self.replace_table_locked(table, |catalog, _| {
             let entry = find(catalog, name)?;
             let others = catalog.load_of(table.namespace()).regions_count - regions_count;
             catalog.namespaces.get(table.namespace())?.check_regions(others, entry.regions.len() as u64)?;

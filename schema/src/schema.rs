@@ -97,12 +97,12 @@ impl Schema {
         let layout = KeyLayout { salting: config.salting, widths: config.widths };
         let rules = Arc::new(NameRules::new(&config.extra_characters, config.tags_max));
         let uids = Uids::new(&store, &tables.uid, &config, &rules);
-        let index = SeriesIndex::new(config.widths, config.series_max);
+        let mut index = SeriesIndex::new(config.widths, config.series_max);
         let (keeping, rebuilt) = if config.is_shared {
             Default::default()
         } else {
             let rows = Rows { store: &*store, tables: tables_of_series(&tables, &config), layout };
-            Keeping::open(&index, &rows)?
+            Keeping::open(&mut index, &rows)?
         };
         let (live_trees, realtime_failures) = Default::default();
         Ok(Self { store, config, tables, layout, rules, uids, index, keeping, rebuilt, live_trees, realtime_failures })

@@ -9,10 +9,10 @@ use crate::{Result, SeqNo};
 /// What was derived is brought back by reading the log, then looking at the rows changed after the number of its last record
 /// ([`Scan::after`](crate::Scan::after)). So a log that lost its end, or all of it, costs a longer look and nothing else.
 ///
-/// The rows of a table may be put back to what they were, by a snapshot that is restored or cloned. Then the log is emptied
-/// and its epoch raised: whoever derived something looks at all rows again.
+/// The rows of a table may be put back to what they were, by a snapshot that is restored or cloned, and a table may be emptied or
+/// dropped. Then the log is emptied and its epoch raised: whoever derived something looks at all rows again.
 pub trait SideLog: Send + Sync + Debug {
-    /// Counts how often older rows came back since the store was opened.
+    /// Grows when older rows came back, or a table's rows went, since the store was opened.
     fn epoch(&self) -> u64;
 
     /// Every change up to this number is on disk: no crash takes it back, and no later change is given such a number.

@@ -222,6 +222,42 @@ fn a_snapshot_that_comes_back_ends_every_log() {
     }
 }
 
+/// What a table had is told by no number once it is emptied or dropped.
+#[test]
+fn a_table_that_is_emptied_or_dropped_ends_every_log() {
+    let fs = SimFs::new(1);
+    let engine = open(&fs);
+    engine.create_table(TableDescriptor::new(name(), vec![FamilyDescriptor::new("f")]), &[]).unwrap();
+    for drops in [false, true] {
+        let log = log(&engine);
+        fill_of_epoch(&*log);
+        let epoch = log.epoch();
+        if drops {
+            engine.disable_table(&name()).unwrap();
+            engine.drop_table(&name()).unwrap();
+        } else {
+            engine.truncate_table(&name(), TruncatedRegions::Kept).unwrap();
+        }
+        assert!(log.epoch() > epoch);
+        assert!(!log.replace(epoch, SeqNo(9), &mut std::iter::empty()).unwrap());
+        assert_eq!(read(&*open(&fs.snapshot()).side_log("series").unwrap()), (vec![], false), "{drops}");
+    }
+}
+
+/// A log that is made while a table is on its way, of the rows before, does not stay.
+#[test]
+fn a_log_that_is_made_during_a_change_goes_as_well() {
+    let fs = SimFs::new(1);
+    let engine = open(&fs);
+    let log = log(&engine);
+    let change = || {
+        fill_of_epoch(&*log);
+        Ok(())
+    };
+    engine.core.side_logs.forgotten(change).unwrap();
+    assert_eq!(read(&*log), (vec![], false));
+}
+
 fn fill_of_epoch(log: &dyn SideLog) {
     assert!(log.replace(log.epoch(), SeqNo(0), &mut std::iter::once(payload(0))).unwrap());
     assert!(log.append(log.epoch(), SeqNo(1), &payload(1)).unwrap());

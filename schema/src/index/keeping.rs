@@ -6,6 +6,8 @@
 //!   and a log that lost its end costs a longer look.
 //! - Who writes rows adds their series to the index first ([`crate::IndexedStore`] does for those who know no series); rows
 //!   written without an index, as by the shell on a closed folder, have later numbers than the last record.
+//! - No record has a series whose rows went with their table: its UIDs may be given to other names. Where the index has such, there
+//!   is no log until the next start, which reads all row keys.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use basalt_store::{SeqNo, SideLog, Store, TableName};
 
 use super::block::Scope;
+use super::rebuild::ReadRows;
 use super::{RebuildReport, SeriesIndex, block};
 use crate::{KeyLayout, Result};
 
@@ -58,6 +61,8 @@ struct State {
     records: usize,
     /// The log is not what this says: it is to be written anew.
     is_lost: bool,
+    /// The index has series without rows: no log is to be written.
+    is_stale: bool,
 }
 
 /// What is to be written: the series that the index knew at some moment.
@@ -87,7 +92,7 @@ impl Keeping {
     ///
     /// # Errors
     /// As [`SeriesIndex::rebuild`], and the log's own.
-    pub(crate) fn open(index: &SeriesIndex, rows: &Rows<'_>) -> Result<(Self, RebuildReport)> {
+    pub(crate) fn open(index: &mut SeriesIndex, rows: &Rows<'_>) -> Result<(Self, RebuildReport)> {
         let scope = Scope::new(index.widths(), rows.tables.iter().map(ToString::to_string));
         let log = rows.store.side_log(LOG).map(|log| (log, scope));
         let mut state = State::default();
@@ -96,10 +101,13 @@ impl Keeping {
         if let (LogRead::Ahead, Some((log, _))) = (read, &log) {
             // Emptied at once: when the store is as far as it says, nobody sees any more that its numbers were other changes'.
             log.read(&mut |_, _| false)?;
+            // Of what it told nothing is known, its UIDs may be given to other names.
+            *index = SeriesIndex::new(index.widths, index.series_max);
+            state = State { epoch: state.epoch, is_lost: true, ..State::default() };
         }
         let series_kept = index.len() as u64;
         let after = Some(state.upto).filter(|upto| *upto > SeqNo(0));
-        let mut report = rows.read(index, after)?;
+        let ReadRows { mut report, .. } = rows.read(index, after)?;
         (report.log, report.series_kept) = (read, series_kept);
         Ok((Self { log, state: Mutex::new(state) }, report))
     }
@@ -107,7 +115,7 @@ impl Keeping {
     /// Writes down what the index knows more than its log says. On disk when it returns.
     ///
     /// *Cost*: by the number of new series, and a sync of the store where there are any; all of them where the log is written
-    /// anew. Where older rows came back, a scan of all row keys.
+    /// anew. Where older rows came back or a table was emptied or dropped, a scan of all row keys.
     ///
     /// # Errors
     /// As [`SeriesIndex::rebuild`], and the log's own; the next call goes on from there.
@@ -116,8 +124,16 @@ impl Keeping {
         let mut state = self.state();
         let epoch = log.epoch();
         if epoch != state.epoch {
-            rows.read(index, None)?;
-            (state.epoch, state.is_lost) = (epoch, true);
+            let known = index.len();
+            // What is on its way by now has its row then.
+            rows.store.sync().wait()?;
+            let with_rows = rows.read(index, None)?.series;
+            let is_known = |id: &u32| (*id as usize) < known;
+            let is_stale = with_rows.iter().take_while(is_known).count() < known;
+            (state.epoch, state.is_lost, state.is_stale) = (epoch, true, is_stale);
+        }
+        if state.is_stale {
+            return Ok(());
         }
         // First the number, then the series: those of all changes up to it are in the index by now.
         let (upto, series) = (log.synced(), index.len());
@@ -155,7 +171,6 @@ impl State {
         });
         self.series = index.len();
         if self.upto > log.synced() {
-            self.upto = SeqNo(0);
             return LogRead::Ahead;
         }
         match read {
@@ -200,11 +215,11 @@ impl State {
 
 impl Rows<'_> {
     /// Adds the series of all rows, or of those changed after a number.
-    fn read(&self, index: &SeriesIndex, after: Option<SeqNo>) -> Result<RebuildReport> {
-        let mut report = RebuildReport::default();
+    fn read(&self, index: &SeriesIndex, after: Option<SeqNo>) -> Result<ReadRows> {
+        let mut read = ReadRows::default();
         for table in &self.tables {
-            index.add_rows_of(self.store, table, self.layout, after, &mut report)?;
+            index.add_rows_of(self.store, table, self.layout, after, &mut read)?;
         }
-        Ok(report)
+        Ok(read)
     }
 }

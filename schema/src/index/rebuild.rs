@@ -2,6 +2,7 @@
 
 use basalt_store::{Columns, Filter, ListOperator, RowBatch, Scan, SeqNo, Store, TableName};
 use bytes::Bytes;
+use roaring::RoaringBitmap;
 
 use super::{LogRead, SeriesIndex};
 use crate::tables::DATA_FAMILY;
@@ -20,6 +21,13 @@ pub struct RebuildReport {
     pub log: LogRead,
 }
 
+/// The same, and which series have rows.
+#[derive(Debug, Default)]
+pub(super) struct ReadRows {
+    pub(super) report: RebuildReport,
+    pub(super) series: RoaringBitmap,
+}
+
 impl SeriesIndex {
     /// Adds every series that has a row. What is in the index stays.
     ///
@@ -29,9 +37,9 @@ impl SeriesIndex {
     /// # Errors
     /// `Throttled`: the index is full. The store's own.
     pub fn rebuild(&self, store: &dyn Store, table: &TableName, layout: KeyLayout) -> Result<RebuildReport> {
-        let mut report = RebuildReport::default();
-        self.add_rows_of(store, table, layout, None, &mut report)?;
-        Ok(report)
+        let mut read = ReadRows::default();
+        self.add_rows_of(store, table, layout, None, &mut read)?;
+        Ok(read.report)
     }
 
     /// Adds every series that has a row changed after a number.
@@ -41,7 +49,7 @@ impl SeriesIndex {
         table: &TableName,
         layout: KeyLayout,
         after: Option<SeqNo>,
-        report: &mut RebuildReport,
+        read: &mut ReadRows,
     ) -> Result<()> {
         let keys_only = Filter::List(ListOperator::All, vec![Filter::FirstKeyOnly, Filter::KeyOnly]);
         let mut scan =
@@ -49,19 +57,19 @@ impl SeriesIndex {
         (scan.cache_blocks, scan.after) = (false, after);
         let mut scanner = store.scan(table, scan)?;
         while let Some(batch) = scanner.next_wait() {
-            self.add_rows(&batch?, layout, report)?;
+            self.add_rows(&batch?, layout, read)?;
         }
         Ok(())
     }
 
-    fn add_rows(&self, batch: &RowBatch, layout: KeyLayout, report: &mut RebuildReport) -> Result<()> {
+    fn add_rows(&self, batch: &RowBatch, layout: KeyLayout, read: &mut ReadRows) -> Result<()> {
         for row in batch.rows() {
             match layout.decode(row.key()) {
                 Ok(key) if !key.is_global_annotations() => {
-                    self.add(&key.tsuid())?;
-                    report.rows_count += 1;
+                    read.series.insert(self.add(&key.tsuid())?.0);
+                    read.report.rows_count += 1;
                 }
-                _ => report.rows_skipped += 1,
+                _ => read.report.rows_skipped += 1,
             }
         }
         Ok(())
