@@ -214,6 +214,24 @@ impl App {
         spawn_blocking(work).await.unwrap_or_else(|cause| Err(ApiError::internal(cause.to_string())))
     }
 
+    /// Runs `work` on such a thread, with a query's seat: what it reads may be as much as a query's answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`App::with_schema`]; 503 where too many queries run.
+    pub(crate) async fn with_seat<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Schema) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let seat = self.seats.take().await.map_err(ApiError::overloaded)?;
+        let work = move |schema: &Schema| {
+            // Held until it is done, even where nobody waits for it any more.
+            let _seat = seat;
+            work(schema)
+        };
+        self.with_schema(work).await
+    }
+
     /// Writes the series index down as it grows, for good; call it in a task of its own.
     pub(crate) fn keep_series(&self) -> impl Future<Output = ()> + use<> {
         store::series::keep_keeping(Arc::clone(&self.store.schema))

@@ -106,7 +106,7 @@ async fn fetch_range(app: &Arc<App>, note: Note) -> Result<Response, ApiError> {
         return Err(ApiError::fault("The end timestamp cannot be less than the start timestamp".into(), strict));
     }
     let found = app
-        .with_schema(move |schema| {
+        .with_seat(move |schema| {
             let found = schema.global_annotations(from_ms..=to_ms, ANNOTATIONS_MAX);
             found.map_err(|cause| ApiError::of_annotations(&cause))
         })

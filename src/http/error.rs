@@ -318,7 +318,7 @@ impl ApiError {
             Error::InvalidTreeId | Error::UnnamedTree | Error::InvalidTreeRule { .. } => {
                 Self::bad_twice(cause.to_string())
             }
-            Error::TooManyBranches { .. } | Error::TooManyTreeFailures { .. } => {
+            Error::TooManyBranches { .. } | Error::TooManyTreeFailures { .. } | Error::TooMuchText { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string())
             }
             Error::EditLost { .. } => Self::stumble(cause.to_string()),

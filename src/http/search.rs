@@ -135,14 +135,8 @@ async fn lookup(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
         return Err(ApiError::too_many("tags", count, TAGS_MAX));
     }
     let wanted = ask.lookup(strict);
-    let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
-    let look = move |schema: &Schema| {
-        let found = schema.lookup(&wanted).map_err(|cause| ApiError::of_lookup(&cause));
-        // Held until it is done, even where nobody waits for it any more.
-        drop(seat);
-        found
-    };
-    let page = app.with_schema(look).await?;
+    let look = move |schema: &Schema| schema.lookup(&wanted).map_err(|cause| ApiError::of_lookup(&cause));
+    let page = app.with_seat(look).await?;
     json::ok(&ask.answer(&page, began, strict))
 }
 
@@ -285,5 +279,34 @@ mod tests {
         assert_eq!((ours.with_rows, strict.with_rows), (false, true));
         assert_eq!((ours.tags.len(), ours.skip, ours.limit), (2, 3, SERIES_MAX));
         assert_eq!((strict.tags.len(), strict.skip), (1, 0));
+    }
+
+    /// What may be as large as a query's answer is read by as many at once as queries are.
+    #[tokio::test(start_paused = true)]
+    async fn large_answers_wait_for_a_querys_seat() {
+        let mut config = crate::config::Config::default();
+        config.store.kind = crate::config::StoreKind::Memory;
+        (config.query.max_concurrent, config.query.max_waiting) = (1, 1);
+        let app = Arc::new(App::open(config).await.unwrap());
+        let check = async |expected: [u16; 4]| {
+            let call = |path: &str| {
+                let params = super::super::params::Params::of(&path.parse().unwrap()).unwrap();
+                Call { method: Method::GET, params, body: bytes::Bytes::new() }
+            };
+            let (state, path) = (|| State(Arc::clone(&app)), |kind: &str| Path(kind.to_owned()));
+            let answers = [
+                typed(state(), path("lookup"), call("/?m=m")).await,
+                super::super::annotation::range(state(), call("/?start_time=1")).await,
+                super::super::ts_meta::meta(state(), call("/?m=m")).await,
+                super::super::tree::below(state(), path("test"), call("/?treeid=1&tsuids=00")).await,
+            ];
+            let found =
+                answers.map(|answer| answer.map_or_else(|error| error.status(), |found| found.status()).as_u16());
+            assert_eq!(found, expected);
+        };
+        let seat = app.seats.take().await.unwrap();
+        check([503; 4]).await;
+        drop(seat);
+        check([404, 200, 404, 404]).await;
     }
 }

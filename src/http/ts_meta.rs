@@ -54,7 +54,7 @@ async fn fetch_named(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> 
     let strict = app.config.compat.strict;
     let NamedSeries { metric, tags } = named(call)?;
     let found = app
-        .with_schema(move |schema| {
+        .with_seat(move |schema| {
             let unknown = |cause: Error| ApiError::of_ts_meta(&cause, "Unable to find one of the UIDs");
             let metric = schema.uids().of(UidKind::Metric).uid(&metric).map_err(unknown)?;
             let uids = tags.iter().map(|(key, value)| {

@@ -18,6 +18,8 @@ use crate::app::App;
 
 /// Series that one call may name.
 const SERIES_MAX: usize = 10_000;
+/// Bytes of what is told of them, as for meta objects.
+const TOLD_BYTES_MAX: usize = 256 << 20;
 
 /// Series of a tree as a request names them.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ pub(super) async fn test(app: &Arc<App>, method: &Method, call: &Call) -> Result
     let wanted = Wanted::of_call(call, strict)?;
     let takes = takes(method);
     let told = app
-        .with_schema(move |schema| {
+        .with_seat(move |schema| {
             let failed = |cause: Error| ApiError::of_tree(&cause);
             let id = TreeId::new(wanted.tree).map_err(failed)?;
             let tree = schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.tree))?;
@@ -54,12 +56,28 @@ pub(super) async fn test(app: &Arc<App>, method: &Method, call: &Call) -> Result
             if !takes {
                 return Err(unsupported());
             }
-            let tree = CompiledTree::new(&tree);
-            let told = tsuids.into_iter().map(|hex| Ok((hex.clone(), try_one(schema, &tree, &hex)?)));
-            told.collect::<Result<BTreeMap<_, _>, ApiError>>()
+            try_all(schema, &CompiledTree::new(&tree), tsuids, TOLD_BYTES_MAX)
         })
         .await?;
     json::ok(&told)
+}
+
+/// By the series' spellings, as OpenTSDB has it; at most `max` bytes of JSON.
+fn try_all(
+    schema: &Schema,
+    tree: &CompiledTree,
+    tsuids: Vec<String>,
+    max: usize,
+) -> Result<BTreeMap<String, Told>, ApiError> {
+    let (mut all, mut left) = (BTreeMap::new(), max);
+    for hex in tsuids {
+        let told = try_one(schema, tree, &hex)?;
+        let bytes = serde_json::to_vec(&told).map_err(|cause| ApiError::internal(cause.to_string()))?.len();
+        let full = || ApiError::of_tree(&Error::TooMuchText { what: "trials", max });
+        left = left.checked_sub(bytes).ok_or_else(full)?;
+        all.insert(hex, told);
+    }
+    Ok(all)
 }
 
 fn try_one(schema: &Schema, tree: &CompiledTree, hex: &str) -> Result<Told, ApiError> {
@@ -130,5 +148,29 @@ impl Wanted {
             Some(count) if count > SERIES_MAX => Err(ApiError::too_many("series", count, SERIES_MAX)),
             _ => Ok(wanted),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use basalt_schema::{SchemaConfig, TreeEdit, TsMetaEdit};
+    use basalt_store::{ManualClock, MemoryStore};
+
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_all_series_has_a_bound() {
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+        let schema = Schema::open(store, SchemaConfig::default()).unwrap();
+        let edit = TreeEdit { name: Some("T".into()), ..TreeEdit::default() };
+        let tree = CompiledTree::new(&schema.create_tree(&edit, 0).unwrap().unwrap());
+        let tsuid = schema.resolve("m", &[("host", "a")]).unwrap();
+        let notes = TsMetaEdit { notes: Some("x".repeat(1000)), ..TsMetaEdit::default() };
+        schema.create_ts_meta(&tsuid, &notes).unwrap();
+        let within = |max| try_all(&schema, &tree, vec![tsuid.to_string(), tsuid.to_string()], max);
+        let one = serde_json::to_vec(&try_one(&schema, &tree, &tsuid.to_string()).unwrap()).unwrap().len();
+        assert!(one > 1000);
+        assert_eq!(within(2 * one).unwrap().len(), 1);
+        assert_eq!(within(2 * one - 1).unwrap_err().status().as_u16(), 413);
     }
 }
