@@ -229,10 +229,12 @@ impl QueryEngine {
     }
 
     /// What is older than the bucket of an instant from rollups, and all of that bucket and what is newer from the points
-    /// themselves (rule Q-ROLLUP-SPLIT): a bucket of rollups alone would lack what is newer.
+    /// themselves (rule Q-ROLLUP-SPLIT): a bucket of rollups alone would lack what is newer. Where buckets depend on where a range
+    /// begins they are cut at the instant itself.
     fn split(&self, query: &Query, sub: &SubQueryPlan, split_ms: i64, budget: &Budget) -> Result<Computed> {
         let plan = |query: &Query, sub: &SubQueryPlan| Plan::new(&self.schema, query, sub, self.options, budget);
-        let bucket_ms = |time_ms| sub.downsample.map_or(time_ms, |downsample| downsample.bucket_start_ms(time_ms));
+        let bucket_ms =
+            |time_ms| sub.downsample.map_or(time_ms, |downsample| downsample.bucket_start_ms(query.start_ms, time_ms));
         let newer = Query { start_ms: bucket_ms(split_ms).max(query.start_ms), ..query.clone() };
         let points = SubQueryPlan { rollups: RollupUsage::Raw, ..sub.clone() };
         if newer.start_ms == query.start_ms {

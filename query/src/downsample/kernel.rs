@@ -143,7 +143,7 @@ pub(crate) fn begins_at_multiples(spec: &Downsample, window: &Window, millis: i6
 }
 
 /// Whether buckets of a calendar's unit come at equal distances.
-const fn is_of_fixed_length(unit: Unit) -> bool {
+pub(super) const fn is_of_fixed_length(unit: Unit) -> bool {
     matches!(unit, Unit::Millisecond | Unit::Second | Unit::Minute | Unit::Hour)
 }
 
