@@ -119,12 +119,12 @@ impl Error {
             | Self::Forgotten { .. }
             | Self::Unflushed { .. }
             | Self::Lost { .. }
+            // It lasts until an operator changes the cluster or its settings: points are good meanwhile, and not to be dropped.
+            | Self::LoginRequired { .. }
             | Self::Ended => ErrorKind::Unavailable,
             Self::Refused { kind, .. } => *kind,
             Self::Malformed { .. } => ErrorKind::Corrupt,
-            Self::TooLarge { .. } | Self::NotSupported { .. } | Self::Setting { .. } | Self::LoginRequired { .. } => {
-                ErrorKind::Invalid
-            }
+            Self::TooLarge { .. } | Self::NotSupported { .. } | Self::Setting { .. } => ErrorKind::Invalid,
         }
     }
 

@@ -132,6 +132,8 @@ impl Exception {
             | "ThrottlingException" => ErrorKind::Throttled,
             // A quota of space: what is stored is read, and an operator makes room.
             "SpaceLimitingException" => ErrorKind::ReadOnly,
+            // A table that is set READONLY, as while it is moved elsewhere (`HRegion.checkReadOnly`).
+            "DoNotRetryIOException" if self.message.contains("region is read only") => ErrorKind::ReadOnly,
             "CorruptHFileException" => ErrorKind::Corrupt,
             // What was asked is wrong. An answer to many rows tells each one's class, and not that it forbids to ask again
             // as it extends `DoNotRetryIOException`: those of them that region servers throw are named here.
@@ -206,6 +208,14 @@ mod tests {
             let told = of(class, "");
             assert_eq!((told.remedy(), told.kind()), (remedy, kind), "{class}");
         }
+    }
+
+    /// Puts wait for a table that is closed for them, and are not dropped.
+    #[test]
+    fn a_table_that_is_read_only_is_so_for_now() {
+        let trace = "org.apache.hadoop.hbase.DoNotRetryIOException: tsdb,,1.a. region is read only";
+        let told = of("org.apache.hadoop.hbase.DoNotRetryIOException", trace);
+        assert_eq!((told.remedy(), told.kind()), (Remedy::None, ErrorKind::ReadOnly), "{told:?}");
     }
 
     /// What may have been done must not be done twice.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use basalt_store::{Error as StoreError, Result as StoreResult, TableName};
+use basalt_store::{Error as StoreError, ErrorKind, Result as StoreResult, TableName};
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
@@ -243,7 +243,9 @@ fn failed(
 /// of a batch the one exception that ended it. What must not be done twice is not asked for again, as a part may have been done.
 fn halve(told: RegionTold, (round, work, parts): (&mut Round, &impl Work, &mut Parts)) -> RegionTold {
     let is_alike = match &told[..] {
-        [(_, Err(first)), rest @ ..] if !rest.is_empty() && &*first.class == "DoNotRetryIOException" => {
+        [(_, Err(first)), rest @ ..]
+            if !rest.is_empty() && &*first.class == "DoNotRetryIOException" && first.kind() == ErrorKind::Invalid =>
+        {
             rest.iter().all(|(_, told)| told.as_ref().is_err_and(|other| other == first))
         }
         _ => false,
