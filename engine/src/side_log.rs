@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use basalt_store::{SeqNo, SideLog};
@@ -43,6 +43,8 @@ struct Around {
     dir: PathBuf,
     /// The last record of the WAL that is on disk.
     logged: Arc<AtomicU64>,
+    /// A change is under way that numbers do not tell of: nothing is written. Set with all logs' locks held, read with one.
+    changes: AtomicBool,
 }
 
 /// One log.
@@ -80,7 +82,10 @@ struct Loaded {
 impl SideLogs {
     /// The logs of `dir`; `logged` is kept by the WAL.
     pub(crate) fn new(fs: Arc<dyn FileSystem>, dir: &Path, logged: Arc<AtomicU64>) -> SideLogs {
-        SideLogs { around: Arc::new(Around { fs, dir: dir.to_path_buf(), logged }), open: Mutex::default() }
+        SideLogs {
+            around: Arc::new(Around { fs, dir: dir.to_path_buf(), logged, changes: AtomicBool::new(false) }),
+            open: Mutex::default(),
+        }
     }
 
     /// The log of a name.
@@ -93,21 +98,23 @@ impl SideLogs {
         Arc::clone(self.open().entry(name.into()).or_insert_with(new)) as Arc<dyn SideLog>
     }
 
-    /// Makes a change that numbers do not tell of, and deletes all logs, open or not: before it, as a crash may follow, and after it,
-    /// as one may have been made meanwhile of the rows before.
+    /// Makes a change that numbers do not tell of, and deletes all logs before it, open or not. None is written until it is made, as
+    /// it would be of the rows before. One change at a time.
     ///
     /// # Errors
-    /// Any I/O error; before the change, it is not made. Those of the change.
+    /// Any I/O error; the change is not made then. Those of the change.
     pub(crate) fn forgotten<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.forget()?;
+        self.at_all(true, || forget_all(&*self.around.fs, &self.around.dir))?;
         let changed = change();
-        self.forget().and(changed)
+        self.at_all(false, || Ok(())).and(changed)
     }
 
-    fn forget(&self) -> Result<()> {
+    /// Raises the epoch of all logs after `work`, while which none is written, and says whether a change is under way.
+    fn at_all(&self, changes: bool, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let open = self.open();
         let mut held: Vec<_> = open.values().map(|log| log.lock()).collect();
-        forget_all(&*self.around.fs, &self.around.dir)?;
+        work()?;
+        self.around.changes.store(changes, Ordering::Relaxed);
         for state in &mut held {
             state.epoch += 1;
             state.file = Held::Unknown;
@@ -262,7 +269,7 @@ impl SideLog for SideFile {
 
     fn append(&self, epoch: u64, upto: SeqNo, payload: &[u8]) -> basalt_store::Result<bool> {
         let mut state = self.lock();
-        if state.epoch != epoch {
+        if state.epoch != epoch || self.around.changes.load(Ordering::Relaxed) {
             return Ok(false);
         }
         Ok(self.add(&mut state, upto, payload)?)
@@ -275,7 +282,7 @@ impl SideLog for SideFile {
         payloads: &mut dyn Iterator<Item = Vec<u8>>,
     ) -> basalt_store::Result<bool> {
         let mut state = self.lock();
-        if state.epoch != epoch {
+        if state.epoch != epoch || self.around.changes.load(Ordering::Relaxed) {
             return Ok(false);
         }
         self.put_anew(&mut state, upto, payloads)?;
