@@ -120,6 +120,15 @@ impl Schema {
         self.keeping.checkpoint(&self.index, &Rows { store: &*self.store, tables, layout: self.layout })
     }
 
+    /// As [`Schema::checkpoint`] at the end, which is not to wait: where all row keys would have to be read, nothing is written.
+    ///
+    /// # Errors
+    /// As [`Schema::checkpoint`].
+    pub fn last_checkpoint(&self) -> Result<()> {
+        let tables = tables_of_series(&self.tables, &self.config);
+        self.keeping.last_checkpoint(&self.index, &Rows { store: &*self.store, tables, layout: self.layout })
+    }
+
     /// Whether a table's rows are those of series.
     pub(crate) fn has_series(&self, table: &TableName) -> bool {
         tables_of_series(&self.tables, &self.config).contains(&table)

@@ -32,7 +32,7 @@ pub(super) fn tell(schema: &Schema) {
 /// Writes the index down, synced first so that it holds for every change so far.
 pub(super) fn keep(schema: &Schema) {
     let synced = schema.store().sync().wait().map_err(Into::into);
-    told(synced.and_then(|()| schema.checkpoint()));
+    told(synced.and_then(|()| schema.last_checkpoint()));
 }
 
 /// Writes down what is new, again and again; call it in a task of its own.

@@ -12,7 +12,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use basalt_store::{SeqNo, SideLog, Store, TableName};
+use basalt_store::{ErrorKind, SeqNo, SideLog, Store, TableName};
 
 use super::block::Scope;
 use super::rebuild::ReadRows;
@@ -115,7 +115,7 @@ impl Keeping {
     /// Writes down what the index knows more than its log says. On disk when it returns.
     ///
     /// *Cost*: by the number of new series, and a sync of the store where there are any; all of them where the log is written
-    /// anew. Where older rows came back or a table was emptied or dropped, a scan of all row keys.
+    /// anew. Where older rows came back or a table was emptied or dropped, a scan of all row keys, once no table is disabled.
     ///
     /// # Errors
     /// As [`SeriesIndex::rebuild`], and the log's own; the next call goes on from there.
@@ -124,6 +124,7 @@ impl Keeping {
         let mut state = self.state();
         let epoch = log.epoch();
         if epoch != state.epoch {
+            let Some(rows) = rows.now()? else { return Ok(()) };
             let known = index.len();
             // What is on its way by now has its row then.
             rows.store.sync().wait()?;
@@ -151,6 +152,14 @@ impl Keeping {
             state.replace(&known, &**log, upto)?;
         }
         Ok(())
+    }
+
+    /// As [`Keeping::checkpoint`] at the end of a server, which is not to wait for a scan of all row keys: where one is under way or
+    /// called for, the log stays as it is.
+    pub(crate) fn last_checkpoint(&self, index: &SeriesIndex, rows: &Rows<'_>) -> Result<()> {
+        let Some((log, _)) = &self.log else { return Ok(()) };
+        let is_near = self.state.try_lock().is_ok_and(|state| state.epoch == log.epoch());
+        if is_near { self.checkpoint(index, rows) } else { Ok(()) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -214,6 +223,20 @@ impl State {
 }
 
 impl Rows<'_> {
+    /// Those of the tables that are there by now; `None` while one is disabled.
+    fn now(&self) -> Result<Option<Self>> {
+        let mut tables = self.tables.clone();
+        for table in &self.tables {
+            match self.store.is_table_enabled(table) {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::NotFound => tables.retain(|there| there != table),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Some(Self { tables, ..*self }))
+    }
+
     /// Adds the series of all rows, or of those changed after a number.
     fn read(&self, index: &SeriesIndex, after: Option<SeqNo>) -> Result<ReadRows> {
         let mut read = ReadRows::default();

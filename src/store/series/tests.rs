@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use basalt_engine::{Engine, EngineOptions, Workers};
-use basalt_schema::{BaseTime, IndexedStore, SchemaConfig, Tsuid};
+use basalt_schema::{BaseTime, IndexedStore, RollupSettings, Rollups, SchemaConfig, Tsuid};
 use basalt_store::{Compaction, Durability, MutationBatch, Store};
 
 use super::*;
@@ -23,8 +23,12 @@ fn engine(path: &Path) -> Arc<Engine> {
 }
 
 fn open(path: &Path) -> Folder {
+    open_with(path, SchemaConfig::default())
+}
+
+fn open_with(path: &Path, config: SchemaConfig) -> Folder {
     let engine = engine(path);
-    let schema = Schema::open(Arc::clone(&engine) as Arc<dyn Store>, SchemaConfig::default()).unwrap();
+    let schema = Schema::open(Arc::clone(&engine) as Arc<dyn Store>, config).unwrap();
     Folder { engine, schema: Arc::new(schema) }
 }
 
@@ -289,6 +293,41 @@ fn a_table_that_is_none_of_series_costs_the_log_nothing() {
     first.engine.truncate_table(&first.schema.tables().tree, basalt_store::TruncatedRegions::Kept).unwrap();
     first.close();
     open(dir.path()).knows(0..1, LogRead::Whole, 0);
+}
+
+/// While a table of series is disabled nothing is written; one that is gone has no rows.
+#[test]
+fn a_table_of_rollups_may_go_from_under_the_index() {
+    let json = r#"{"aggregationIds":{"sum":0},"intervals":[
+        {"table":"t10","preAggregationTable":"p10","interval":"10m","rowSpan":"1d"}]}"#;
+    let rollups = Rollups::parse(json, RollupSettings::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let first = open_with(dir.path(), SchemaConfig { rollups: Some(rollups), ..SchemaConfig::default() });
+    let log = dir.path().join("side-series.log");
+    first.take(0);
+    first.sync();
+    first.checkpoint();
+    assert!(log.exists());
+    let [gone, disabled] = ["t10", "p10"].map(|name| name.parse().unwrap());
+    for table in [&gone, &disabled] {
+        first.engine.disable_table(table).unwrap();
+    }
+    first.engine.drop_table(&gone).unwrap();
+    first.checkpoint();
+    assert!(!log.exists(), "rows of a disabled table are not known");
+    first.engine.enable_table(&disabled).unwrap();
+    // The end of a server does not wait for all row keys.
+    first.pumped(|| first.schema.last_checkpoint()).unwrap();
+    assert!(!log.exists());
+    first.checkpoint();
+    assert!(log.exists());
+    first.take(1);
+    first.sync();
+    first.pumped(|| first.schema.last_checkpoint()).unwrap();
+    first.engine.close().unwrap();
+    let rollups = Rollups::parse(json, RollupSettings::default()).unwrap();
+    let second = open_with(dir.path(), SchemaConfig { rollups: Some(rollups), ..SchemaConfig::default() });
+    second.knows(0..2, LogRead::Whole, 0);
 }
 
 type Damage = fn(&mut Vec<u8>);
