@@ -127,3 +127,39 @@ fn series_are_met_again_after_a_change_of_their_meta_objects_and_of_no_point() {
         assert_eq!(shell.0.uids().generation() - before, expected, "{table}");
     }
 }
+
+/// A snapshot brings back rows, and not which of two values at one instant wins.
+#[test]
+fn points_fold_as_they_are_served_whatever_a_snapshot_says() {
+    let clock = Arc::new(ManualClock::new(Timestamp(1_700_000_000_000)));
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::clone(&clock) as _));
+    let served = |fold: &str| {
+        let config =
+            SchemaConfig { fold: Some(fold.into()), clock: Arc::clone(&clock) as _, ..SchemaConfig::default() };
+        IndexedStore::new(Arc::new(Schema::open(Arc::clone(&store), config).unwrap()))
+    };
+    let before = served("a");
+    let data = before.0.tables().data.clone();
+    before.snapshot(&data, "s").unwrap();
+    let now = served("b");
+    let fold = || now.describe_table(&data).unwrap().families.first().unwrap().fold.clone();
+    now.disable_table(&data).unwrap();
+    now.restore_snapshot("s").unwrap();
+    assert_eq!(fold().as_deref(), Some("b"));
+    now.drop_table(&data).unwrap();
+    now.clone_snapshot("s", &data).unwrap();
+    assert_eq!(fold().as_deref(), Some("b"));
+}
+
+/// Series that came while there was no table of meta objects get theirs.
+#[test]
+fn a_table_that_is_made_again_is_looked_into_again() {
+    let shell = shell(Realtime::default());
+    let table = shell.0.tables().meta.clone();
+    let described = shell.describe_table(&table).unwrap();
+    shell.disable_table(&table).unwrap();
+    shell.drop_table(&table).unwrap();
+    let before = shell.0.uids().generation();
+    shell.create_table(described, &[]).unwrap();
+    assert!(shell.0.uids().generation() > before);
+}
