@@ -51,7 +51,7 @@ impl Plain {
     /// be), 1 for the rest.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
         let mut plain = Self::as_set(config)?;
-        data_times::take(&*plain.store, &mut plain.schema).map_err(|cause| no_tables(&cause))?;
+        data_times::take(&*plain.store, &mut plain.schema)?;
         Ok(plain)
     }
 
@@ -148,9 +148,13 @@ impl Opened {
     ///
     /// As [`Opened::open`].
     pub(crate) fn serve(config: &Config) -> Result<Self, Failure> {
-        let opened = Self::over(config, Plain::as_set(config)?, Schema::open)?;
-        data_times::keep(&**opened.schema.store(), opened.schema.config()).map_err(|cause| no_tables(&cause))?;
-        Ok(opened)
+        let plain = Plain::as_set(config)?;
+        if plain.cluster.is_none() {
+            // Before the index is read, which may take a while: rows are folded meanwhile.
+            plain.check_tables()?;
+            data_times::keep(&*plain.store, &plain.schema).map_err(|cause| no_tables(&cause))?;
+        }
+        Self::over(config, plain, Schema::open)
     }
 
     /// Opens store and tables for a tool that makes those that are absent.

@@ -302,7 +302,7 @@ pub enum Error {
     /// A table that is absent, for one who makes none.
     #[error(
         "there is no table '{table}', and none is made by who only reads or mends: set `schema.data_table` (--table) and \
-         `schema.uid_table` (--uidtable)"
+         `schema.uid_table` (--uidtable); of rollups, start the server once with these settings"
     )]
     NoTable {
         /// The table that the configuration says.

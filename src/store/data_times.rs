@@ -5,18 +5,24 @@
 
 use basalt_rewrite::HourFold;
 use basalt_schema::{DATA_FAMILY, LargerOrSmaller, SchemaConfig};
-use basalt_store::{ErrorKind, FamilyDescriptor, Fold as _, Store, TableDescriptor, TableName};
+use basalt_store::{ErrorKind, FamilyDescriptor, Fold as _, Store, TableDescriptor, TableName, with_causes};
+
+use crate::exit::Failure;
 
 /// Takes what the data table says into the settings, if it is there and says it.
 ///
 /// # Errors
 ///
-/// The store's own.
-pub(super) fn take(store: &dyn Store, schema: &mut SchemaConfig) -> basalt_schema::Result<()> {
-    let Some((_, fold)) = kept(store, &schema.data_table)? else { return Ok(()) };
+/// Exit code 3: settings that say otherwise, as those of a server that was not started on the table yet. The store's own.
+pub(super) fn take(store: &dyn Store, schema: &mut SchemaConfig) -> Result<(), Failure> {
+    let kept = kept(store, &schema.data_table).map_err(|cause| super::no_tables(&cause))?;
+    let Some((_, fold)) = kept else { return Ok(()) };
     if schema.data_times.is_some() && schema.data_times != fold.data_times() {
         let (table, kept, set) = (&schema.data_table, winner(fold.data_times()), winner(schema.data_times));
-        tracing::warn!("table {table} was served so that {kept} wins, and is read so; settings say that {set} wins");
+        return Err(Failure::config(format!(
+            "table {table} was served so that of two values at one instant {kept} wins, and settings say that {set} does: \
+             start a server with these settings once, or leave `schema.use_otsdb_timestamp` out"
+        )));
     }
     schema.data_times = fold.data_times();
     Ok(())
@@ -37,7 +43,14 @@ pub(super) fn keep(store: &dyn Store, schema: &SchemaConfig) -> basalt_schema::R
     let (name, before, now) = (&schema.data_table, winner(fold.data_times()), winner(schema.data_times));
     tracing::warn!("table {name}: of two values at one instant {now} wins from here on; until now {before} won");
     say(&mut table, schema.data_times);
-    Ok(store.alter_table(table)?)
+    match store.alter_table(table) {
+        Err(cause) if cause.kind() == ErrorKind::ReadOnly => {
+            let cause = with_causes(&cause);
+            tracing::warn!("table {name} does not say so yet, rows are folded as until now: {cause}");
+            Ok(())
+        }
+        altered => Ok(altered?),
+    }
 }
 
 /// Has a table that says who wins say this.

@@ -516,6 +516,9 @@ fn s_dtcs_a_folder_says_who_wins_at_an_instant() {
         assert!(described.contains(&format!("FOLD => '{expected}'")), "{described}");
     };
     fold("opentsdb-smaller");
+    let config = folder.path().join("larger.toml");
+    std::fs::write(&config, "[schema]\nuse_otsdb_timestamp = true\nuse_max_value = true\n").unwrap();
+    tool(&data, 3, &["compact", "--config", config.to_str().unwrap()]);
     assert!(Daemon::start(&data, "embedded", "").terminate().success());
     fold("opentsdb");
 }
