@@ -43,6 +43,8 @@ fn options(config: &config::Hbase) -> HBaseOptions {
 fn refused(cause: &basalt_hbase::Error) -> Failure {
     let exit = match cause.kind() {
         ErrorKind::Invalid => Exit::Config,
+        // A running server's points wait for it; a start is not mended by another one.
+        _ if matches!(cause, basalt_hbase::Error::LoginRequired { .. }) => Exit::Config,
         kind => exit_of(kind),
     };
     Failure::new(exit, format!("cannot open store hbase: {}", with_causes(cause)))
@@ -115,6 +117,12 @@ mod tests {
     fn addresses_are_listed_with_commas() {
         assert_eq!(listed(" a:1, b:2 ,"), ["a:1", "b:2"]);
         assert!(listed("").is_empty());
+    }
+
+    #[test]
+    fn a_cluster_that_asks_for_a_login_ends_the_start_for_good() {
+        let asked = basalt_hbase::Error::LoginRequired { server: "a:16000".into(), message: "who".into() };
+        assert_eq!(refused(&asked).exit, Exit::Config);
     }
 
     /// OpenTSDB's own table, unsalted, opened with a salt; and the other way round.
