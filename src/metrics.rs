@@ -318,6 +318,12 @@ impl Page {
             ("basalt_block_cache_hits_total", "counter", "Blocks found in memory.", stats.block_cache_hits),
             ("basalt_block_cache_misses_total", "counter", "Blocks read from files.", stats.block_cache_misses),
             ("basalt_file_index_bytes", "gauge", "Memory of SSTables' indexes and filters.", stats.file_index_bytes),
+            (
+                "basalt_files_without_filter",
+                "gauge",
+                "SSTables whose bloom filter is not in memory.",
+                stats.files_without_filter,
+            ),
             ("basalt_splits_total", "counter", "Regions split.", stats.splits),
             (
                 "basalt_flush_failures_total",

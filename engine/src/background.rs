@@ -216,6 +216,8 @@ impl Core {
             let view = region.view();
             stats.regions_count += 1;
             stats.file_index_bytes += view.files.iter().map(|file| file.table.memory_bytes() as u64).sum::<u64>();
+            stats.files_without_filter +=
+                view.files.iter().filter(|file| file.table.is_without_filter()).count() as u64;
             stats.files_count += view.files.len() as u64;
             stats.file_bytes += view.files.iter().map(|file| file.bytes).sum::<u64>();
         }

@@ -1,4 +1,4 @@
-//! Decoded blocks that are kept in memory, up to a number of bytes.
+//! Decoded blocks that are kept in memory, up to a number of bytes; and room for the bloom filters of open files, up to as many again.
 //!
 //! Keyed by file id and block offset. A file id is never used twice, so an entry can be useless but never wrong: the
 //! blocks of a file that is gone leave as others push them out.
@@ -8,8 +8,8 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use basalt_store::FamilyDescriptor;
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -25,6 +25,10 @@ const BLOCK_BYTES_TYPICAL: u64 = 64 * 1024;
 /// Of the bytes, in hundredths, what blocks of families that are `IN_MEMORY` have for themselves, as soon as there is
 /// one (HBase: `hbase.lru.blockcache.memory.percentage`).
 const IN_MEMORY_PERCENT: u64 = 25;
+
+/// The largest part of their bytes that one filter may have. A small file's filter rules out more than one of a file that has most
+/// rows, so that many small ones go before a large one.
+const FILTER_PART: u64 = 8;
 
 type Key = (FileId, u64);
 type Blocks = Cache<Key, Loaded, Weight, FixedHash, DefaultLifecycle<Key, Loaded>>;
@@ -60,6 +64,8 @@ pub(crate) struct BlockCache {
     /// Made when it is needed; its bytes are then taken from the others.
     in_memory: OnceLock<Blocks>,
     capacity_bytes: u64,
+    /// Relaxed: nothing is read by it.
+    filter_bytes: AtomicU64,
     /// Relaxed, both: only shown. One addition a block, of which a reader decodes thousands of cells.
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
@@ -68,8 +74,8 @@ pub(crate) struct BlockCache {
 impl BlockCache {
     /// A cache of `capacity_bytes`.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
-        let (hits, misses) = Default::default();
-        Self { normal: blocks(capacity_bytes), in_memory: OnceLock::new(), capacity_bytes, hits, misses }
+        let (filter_bytes, hits, misses) = Default::default();
+        Self { normal: blocks(capacity_bytes), in_memory: OnceLock::new(), capacity_bytes, filter_bytes, hits, misses }
     }
 
     /// The block at an offset of a file.
@@ -90,6 +96,14 @@ impl BlockCache {
         }
     }
 
+    /// Room for a filter of so many bytes, given back when dropped; none where filters have all that they may.
+    pub(crate) fn filter_room(self: &Arc<Self>, bytes: u64) -> Option<FilterRoom> {
+        let fits = |held: u64| held.checked_add(bytes).filter(|held| *held <= self.capacity_bytes);
+        let is_small = bytes <= self.capacity_bytes / FILTER_PART;
+        let taken = is_small && self.filter_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
+        taken.then(|| FilterRoom { cache: Arc::clone(self), bytes })
+    }
+
     fn in_memory(&self) -> &Blocks {
         self.in_memory.get_or_init(|| {
             let bytes = self.capacity_bytes / 100 * IN_MEMORY_PERCENT;
@@ -101,6 +115,19 @@ impl BlockCache {
     /// Bytes kept now.
     pub(crate) fn bytes(&self) -> u64 {
         self.normal.weight() + self.in_memory.get().map_or(0, Blocks::weight)
+    }
+}
+
+/// What a filter takes of the bytes that all may have.
+#[derive(Debug)]
+pub(crate) struct FilterRoom {
+    cache: Arc<BlockCache>,
+    bytes: u64,
+}
+
+impl Drop for FilterRoom {
+    fn drop(&mut self) {
+        self.cache.filter_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -194,6 +221,18 @@ mod tests {
         let kept = (0..50).filter(|offset| cache.get(FileId(1), *offset).is_some()).count();
         assert!(kept >= 48, "{kept} of 50");
         assert!((0..5000).all(|offset| cache.get(FileId(3), offset).is_none()));
+    }
+
+    #[test]
+    fn filters_have_as_many_bytes_and_one_an_eighth_of_them() {
+        let cache = Arc::new(BlockCache::new(8000));
+        assert!(cache.filter_room(1001).is_none());
+        let mut held: Vec<_> = (0..8).map(|_| cache.filter_room(1000)).collect();
+        assert!(held.iter().all(Option::is_some) && cache.filter_room(1).is_none());
+        held.pop();
+        assert!(cache.filter_room(1001).is_none() && cache.filter_room(1000).is_some());
+        drop(held);
+        assert_eq!(cache.filter_bytes.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -18,6 +18,8 @@ use bytes::Bytes;
 const CHUNK_KEYS: usize = 1 << 20;
 /// Bits a key, rounded up to whole blocks; measured false positives: 0.6 %.
 const BITS_PER_KEY: usize = 12;
+/// What a filter may have, which is 44 million keys: a larger one would find no room in memory (`BlockCache::filter_room`).
+const FILTER_BYTES_MAX: usize = 64 << 20;
 const BLOCK_WORDS: usize = 8;
 const WORD_BYTES: usize = 4;
 const BLOCK_BYTES: usize = BLOCK_WORDS * WORD_BYTES;
@@ -78,6 +80,8 @@ pub(crate) struct BloomBuilder {
     chunk_first_row: Vec<u8>,
     last_row: Vec<u8>,
     chunks: Vec<Chunk>,
+    /// What the filter may have, less in tests.
+    bytes_max: usize,
 }
 
 /// The filter of some neighbouring rows. A row of very many columns may lie in several chunks.
@@ -99,6 +103,7 @@ impl BloomBuilder {
             chunk_first_row: Vec::new(),
             last_row: Vec::new(),
             chunks: Vec::new(),
+            bytes_max: FILTER_BYTES_MAX,
         }
     }
 
@@ -123,10 +128,11 @@ impl BloomBuilder {
         }
     }
 
-    /// The filter; `None` when nothing was to be collected.
+    /// The filter; `None` when nothing was to be collected, or too much.
     pub(crate) fn finish(mut self) -> Option<Bloom> {
         self.seal_chunk();
-        (!self.chunks.is_empty()).then_some(Bloom { kind: self.kind, chunks: self.chunks })
+        (self.kind != BloomFilter::None && !self.chunks.is_empty())
+            .then_some(Bloom { kind: self.kind, chunks: self.chunks })
     }
 
     fn add(&mut self, hash: u64) {
@@ -161,6 +167,10 @@ impl BloomBuilder {
         let bits: Vec<u8> = words.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
         let rows = Bytes::copy_from_slice(&self.chunk_first_row)..=Bytes::copy_from_slice(&self.last_row);
         self.chunks.push(Chunk { rows, bits: bits.into() });
+        if self.chunks.iter().map(|chunk| chunk.bits.len()).sum::<usize>() > self.bytes_max {
+            self.kind = BloomFilter::None;
+            self.chunks.clear();
+        }
     }
 }
 
@@ -266,6 +276,16 @@ mod tests {
         let passed =
             (0..1_500_000_u32).step_by(15).filter(|row| filter.may_contain_row(&(row * 2 + 1).to_be_bytes())).count();
         assert!(passed < 1000, "{passed} of 100,000");
+    }
+
+    #[test]
+    fn s_perf_1_a_filter_that_no_memory_has_room_for_is_not_collected() {
+        // At its end, and before it.
+        for rows in [1_500_000_u32, 2_100_000] {
+            let mut builder = BloomBuilder { bytes_max: 2_000_000, ..BloomBuilder::new(BloomFilter::Row) };
+            (0..rows).for_each(|row| builder.push(&cell(&row.to_be_bytes(), b"q", CellKind::Put), true, true));
+            assert_eq!(builder.finish(), None, "{rows}");
+        }
     }
 
     /// S-DEL-4: a get of one column must not pass a file by that deletes its family.

@@ -167,7 +167,7 @@ pub(crate) fn open_file(
 
 /// What a file is read without is damage all the same: there is often more of it.
 fn tell_of_filter(table: &Sstable) {
-    if let Err(error) = table.check_filter() {
+    if let Some(error) = table.damage_of_filter() {
         let error = with_causes(&error);
         tracing::error!(error, "a file is read without its bloom filter; a compaction or a repair writes it anew");
     }

@@ -12,7 +12,7 @@
 //! - Every byte is under a checksum or is compared with a constant, and each checksum binds file id and offset: what
 //!   was not written here and now by us is reported as `Corrupt`, never returned as a cell.
 //! - Nothing in a file makes a reader panic, or take more memory than a named bound.
-//! - No answer depends on the bloom filter: a file is read without one that is damaged.
+//! - No answer depends on the bloom filter: a file is read without one that is damaged, or that memory has no room for.
 //! - A file is never changed once published.
 
 mod block;
@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::block_cache::{BlockCache, Caching};
+use crate::block_cache::{BlockCache, Caching, FilterRoom};
 use crate::bloom::Bloom;
 use crate::error::{Error, Result};
 use crate::io::{File, IoOp};
@@ -85,17 +85,31 @@ pub(crate) struct Sstable {
     footer: Footer,
     metadata: Metadata,
     index: BlockIndex,
-    /// None also where what the file has does not read: [`Sstable::check_filter`] tells.
-    bloom: Option<Bloom>,
+    filter: Filter,
     codec: Option<Arc<dyn BlockCodec>>,
     cache: Arc<BlockCache>,
 }
 
+/// Whether the bloom filter of a file is in memory.
+#[derive(Debug)]
+enum Filter {
+    Absent,
+    Held {
+        bloom: Bloom,
+        #[expect(dead_code, reason = "gives its bytes back when the file is closed")]
+        room: FilterRoom,
+    },
+    /// Filters have all the memory that they may.
+    LeftOut,
+    /// It does not read: [`Sstable::check_filter`] tells.
+    Damaged,
+}
+
 impl Sstable {
     /// Opens a published file: checks header, footer and every section but the data blocks, which are checked when
-    /// they are read. Of a bloom filter that does not read it does without.
+    /// they are read. Of a bloom filter that does not read, or for which there is no room, it does without.
     ///
-    /// Cost: five reads; index and bloom filter stay in memory.
+    /// Cost: five reads; the index stays in memory, and the bloom filter where the cache has room for it.
     ///
     /// # Errors
     /// `Corrupt` for damage or for a file of another id; `UnknownCodec` for a block codec that is not registered here; `Version`
@@ -121,24 +135,38 @@ impl Sstable {
         let metadata = sections.metadata()?;
         let codec = find_codec(path, &metadata, codecs)?;
         let index = sections.index(&metadata)?;
-        let bloom = match sections.bloom(&metadata) {
-            Err(error) if error.is_unreadable() => None,
+        let filter = match sections.filter(&metadata, &cache) {
+            Err(error) if error.is_unreadable() => Filter::Damaged,
             read => read?,
         };
         let path = path.to_path_buf();
-        Ok(Self { file, path, file_id, file_bytes, layout, footer, metadata, index, bloom, codec, cache })
+        Ok(Self { file, path, file_id, file_bytes, layout, footer, metadata, index, filter, codec, cache })
     }
 
-    /// Whether the file has the bloom filter that it was written with, if any. No I/O where it does.
+    /// Whether the file has the bloom filter that it was written with, if any. No I/O where that is in memory.
     ///
     /// # Errors
-    /// `Corrupt` and `Io`, for which it was opened without.
+    /// `Corrupt` and `Io`.
     pub(crate) fn check_filter(&self) -> Result<()> {
-        if self.bloom.is_some() {
-            return Ok(());
-        }
-        let sections = Sections { file: &*self.file, start: self.place(0), footer: self.footer };
-        sections.bloom(&self.metadata).map(drop)
+        if self.bloom().is_some() { Ok(()) } else { self.read_filter().map(drop) }
+    }
+
+    /// For what the file was opened without its filter, if it was not for want of room.
+    pub(crate) fn damage_of_filter(&self) -> Option<Error> {
+        if matches!(self.filter, Filter::Damaged) { self.read_filter().err() } else { None }
+    }
+
+    /// Whether it is read without its filter.
+    pub(crate) fn is_without_filter(&self) -> bool {
+        matches!(self.filter, Filter::LeftOut | Filter::Damaged)
+    }
+
+    fn bloom(&self) -> Option<&Bloom> {
+        if let Filter::Held { bloom, .. } = &self.filter { Some(bloom) } else { None }
+    }
+
+    fn read_filter(&self) -> Result<Option<Bloom>> {
+        Sections { file: &*self.file, start: self.place(0), footer: self.footer }.bloom(&self.metadata)
     }
 
     /// The file's id.
@@ -158,18 +186,18 @@ impl Sstable {
 
     /// Bytes of memory that it keeps while open, blocks not counted.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.index.memory_bytes() + self.bloom.as_ref().map_or(0, Bloom::memory_bytes)
+        self.index.memory_bytes() + self.bloom().map_or(0, Bloom::memory_bytes)
     }
 
     /// False when the file certainly has no cell of the row. No I/O.
     pub(crate) fn may_contain_row(&self, row: &[u8]) -> bool {
         // The filter knows the rows that it covers.
-        self.bloom.as_ref().map_or_else(|| self.covers(row), |bloom| bloom.may_contain_row(row))
+        self.bloom().map_or_else(|| self.covers(row), |bloom| bloom.may_contain_row(row))
     }
 
     /// False when the file certainly has neither a cell of the column nor a tombstone over its family. No I/O.
     pub(crate) fn may_contain_column(&self, row: &[u8], qualifier: &[u8]) -> bool {
-        self.bloom.as_ref().map_or_else(|| self.covers(row), |bloom| bloom.may_contain_column(row, qualifier))
+        self.bloom().map_or_else(|| self.covers(row), |bloom| bloom.may_contain_column(row, qualifier))
     }
 
     fn covers(&self, row: &[u8]) -> bool {
@@ -263,6 +291,16 @@ impl Sections<'_> {
         place.require("end of blocks", self.footer.index_offset, index.blocks_end())?;
         place.require("number of blocks", metadata.blocks_count.into(), index.len() as u64)?;
         Ok(index)
+    }
+
+    fn filter(&self, metadata: &Metadata, cache: &Arc<BlockCache>) -> Result<Filter> {
+        let bytes = self.footer.metadata_offset - self.footer.bloom_offset; // they ascend, as its decoder checks
+        if bytes == 0 {
+            return Ok(Filter::Absent);
+        }
+        let Some(room) = cache.filter_room(bytes) else { return Ok(Filter::LeftOut) };
+        let bloom = self.bloom(metadata)?;
+        Ok(bloom.map_or(Filter::Absent, |bloom| Filter::Held { bloom, room }))
     }
 
     fn bloom(&self, metadata: &Metadata) -> Result<Option<Bloom>> {

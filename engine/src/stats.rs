@@ -45,6 +45,8 @@ pub struct Stats {
     pub file_bytes: u64,
     /// Memory of block indexes and bloom filters.
     pub file_index_bytes: u64,
+    /// Files whose bloom filter is not in memory, for want of room or as it is damaged.
+    pub files_without_filter: u64,
     /// Regions.
     pub regions_count: u64,
     /// Flushes since the engine was opened.

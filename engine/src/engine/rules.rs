@@ -105,6 +105,30 @@ fn s_admin_3_block_size_applies_as_files_are_written() {
     assert_eq!(scan_cost(&engine, Scan::all()).rows, 4000);
 }
 
+/// Filters have as much memory as blocks do; a file that is opened when it is taken is read without.
+#[test]
+fn s_perf_1_filters_beyond_their_memory_are_left_in_the_files() {
+    let read = |block_cache_bytes| {
+        let fs = SimFs::new(1);
+        let engine = sim(&fs, |limits| limits.block_cache_bytes = block_cache_bytes);
+        engine.create_table(TableDescriptor::new(name(), vec![family("f")]), &[]).unwrap();
+        for file in 0..3 {
+            fill(&engine, &["f"], 1000, |row| format!("{row:04}x{file}"));
+        }
+        engine.verify().unwrap();
+        let stats = engine.stats();
+        let absent = engine.get(&name(), Get::row("0500y")).wait().unwrap();
+        let there = engine.get(&name(), Get::row("0500x1")).wait().unwrap();
+        assert_eq!((tests::rows(&absent).len(), tests::rows(&there).len()), (0, 1));
+        let blocks = engine.stats().block_cache_misses - stats.block_cache_misses;
+        (stats.files_count, stats.files_without_filter, blocks)
+    };
+    assert_eq!(read(1 << 20), (3, 0, 1));
+    // One has 1,500 bytes, and no more than an eighth.
+    let (files, without, blocks) = read(8 * 1400);
+    assert!(files == 3 && without == 3 && blocks > 3, "{blocks}");
+}
+
 /// What a file's index takes in memory grows with the keys, and shrinks as blocks grow; a gauge tells it.
 #[test]
 fn s_size_2_the_index_pays_for_long_keys_and_small_blocks() {

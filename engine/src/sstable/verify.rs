@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use basalt_store::CellRef;
 use bytes::Bytes;
 
+use crate::bloom::Bloom;
 use crate::error::Result;
 
 use super::block::{Block, BlockCursor, Next};
@@ -58,12 +59,15 @@ impl Sstable {
     pub(crate) fn verify_while(&self, mut progress: impl FnMut(VerifyProgress) -> Result<()>) -> Result<VerifyReport> {
         let blocks_count = self.index.len() as u64;
         let mut seen = Seen::new(&self.metadata);
+        // Told last: damage of cells is the worse.
+        let read = if self.bloom().is_some() { Ok(None) } else { self.read_filter() };
+        let bloom = self.bloom().or_else(|| read.as_ref().ok()?.as_ref());
         for block in 0..self.index.len() {
             let entry = self.index.entry(block);
             let place = self.place(entry.offset);
-            let read = self.read_block_from_file(block)?;
+            let image = self.read_block_from_file(block)?;
             let walked =
-                self.walk(&read, &place, &mut seen).map_err(|malformed| self.malformed(block, malformed))??;
+                self.walk(&image, &place, bloom, &mut seen).map_err(|malformed| self.malformed(block, malformed))??;
             let keys_fit =
                 walked.first_row == self.index.first_row(block) && seen.last_row == self.index.last_row(block);
             place.require("keys in the block index", 1, keys_fit.into())?;
@@ -73,11 +77,11 @@ impl Sstable {
             progress(VerifyProgress { blocks_done: block as u64 + 1, blocks_count, bytes_done })?;
         }
         self.check_metadata(seen)?;
-        self.check_filter()?;
+        read?;
         Ok(VerifyReport { blocks_count, cells_count: self.metadata.cells_count, file_bytes: self.file_bytes })
     }
 
-    fn walk(&self, block: &Block, place: &Place<'_>, seen: &mut Seen) -> Parsed<Result<Walked>> {
+    fn walk(&self, block: &Block, place: &Place<'_>, bloom: Option<&Bloom>, seen: &mut Seen) -> Parsed<Result<Walked>> {
         let mut cursor = BlockCursor::at_row(block.clone(), 0, Vec::new())?;
         let mut walked = Walked { first_row: cursor.row().to_vec(), times: TimeSpan::default(), cells_count: 0 };
         loop {
@@ -87,8 +91,7 @@ impl Sstable {
             if !seen.push(&cell) {
                 return Ok(Err(place.corrupt("cell order", 1, 0)));
             }
-            let known = |bloom: &crate::bloom::Bloom| bloom.may_contain_column(cell.row, cell.qualifier);
-            if !self.bloom.as_ref().is_none_or(known) {
+            if !bloom.is_none_or(|bloom| bloom.may_contain_column(cell.row, cell.qualifier)) {
                 return Ok(Err(place.corrupt("bloom filter", 1, 0)));
             }
             if cursor.next()? == Next::End {
