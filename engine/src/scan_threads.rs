@@ -1,5 +1,5 @@
-//! Threads for scans: each but the shortest runs on one of its own, so that one whose reader
-//! is slow holds up no other. Idle threads are kept for the next scan.
+//! Threads for scans of cells: each but the shortest runs on one of its own, so that one whose reader is slow holds up no other. Idle
+//! threads are kept for the next scan.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,8 +1,10 @@
 //! The write-ahead log: one log for all tables. Many writers append to it, and one sync makes many records durable.
 //!
 //! ```text
-//! writers ─► queue ─► one writer thread: append what was gathered, stamp, write, fdatasync ─► answers, read points
+//! writers ─► queue ─► whoever holds the writer: append what was gathered, stamp, write, fdatasync ─► answers, read points
 //!             └ bounded: full means Throttled
+//!
+//! whoever holds it: the log's own thread, or a thread of puts that waits for its records
 //! ```
 //!
 //! Bytes on disk: `docs/formats/wal.md`.

@@ -1,7 +1,7 @@
 //! Scans: region by region, row by row, batch by batch.
 //!
-//! A scan is read on a thread of its own, a few batches ahead of its reader; one of few rows is read where it is asked
-//! for.
+//! A scan of cells is read on a thread of its own, a few batches ahead of its reader. One of few rows is read where it is asked for, and
+//! one that packs its rows, as queries do, on the threads that take its batches.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const ROWS_A_LOOK: u64 = 1 << 16;
 const NEWEST_ROOM_ROWS: usize = 64;
 
 impl Core {
-    /// Begins a scan: a short one here, as a get, any other on a thread of its own.
+    /// Begins a scan: a short one is read here, as a get, one that packs by its reader, any other on a thread of its own.
     pub(crate) fn scan(self: &Arc<Self>, table: Arc<Table>, scan: Scan) -> Result<Scanner> {
         let shape = table.shape();
         let reader = RowReader::for_scan(&shape.descriptor, &scan, self.clock.now())?;
