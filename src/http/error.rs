@@ -142,7 +142,7 @@ impl ApiError {
     /// 400: a `sync_timeout` that is no number; OpenTSDB stumbles over it with 500, which `strict` keeps.
     pub(crate) fn sync_timeout(text: &str, strict: bool) -> Self {
         if strict {
-            return Self::internal(format!("For input string: \"{text}\""));
+            return Self::stumble(format!("For input string: \"{text}\""));
         }
         Self::bad("Unable to parse 'sync_timeout' as a number of milliseconds")
     }
