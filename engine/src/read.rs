@@ -30,7 +30,8 @@ impl Core {
     /// Answers a get on the caller's thread.
     pub(crate) fn get(&self, table: &Table, get: &Get) -> Result<RowBatch> {
         if get.rows.iter().any(Bytes::is_empty) {
-            return Err(invalid("row key", "it is empty").into());
+            let reason = "it is empty".into();
+            return Err(basalt_store::Error::InvalidArgument { what: "row key", reason }.into());
         }
         if get.rows.len() > self.limits.get_rows_max {
             let (size, limit) = (get.rows.len() as u64, self.limits.get_rows_max as u64);
@@ -73,10 +74,6 @@ fn cost(reader: &mut RowReader, count: &BlockCount) -> Cost {
     let mut cost = reader.take_cost();
     cost += count.take();
     cost
-}
-
-fn invalid(what: &'static str, reason: &str) -> basalt_store::Error {
-    basalt_store::Error::InvalidArgument { what, reason: reason.into() }
 }
 
 /// One row of a view.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use basalt_store::{Error as StoreError, Get, Result, RowBatch, RowBatchBuilder, TableName};
+use basalt_store::{Error as StoreError, Get, Result, RowBatch, RowBatchBuilder, TableName, check_row_key};
 use bytes::Bytes;
 use prost::Message as _;
 
@@ -15,23 +15,8 @@ use crate::patience::Patience;
 use crate::pb::client::{Action, Get as GetMessage, MultiRequest, RegionAction};
 use crate::request;
 
-/// Longest row key in bytes.
-const ROW_KEY_BYTES_MAX: usize = i16::MAX as usize;
 /// Rows of one get: a bound of what its answer may hold at once.
 const ROWS_MAX: usize = 1 << 20;
-
-/// # Errors
-/// `Invalid`: a key that no row can have.
-pub(crate) fn check_key(key: &[u8]) -> Result<()> {
-    if key.is_empty() {
-        return Err(StoreError::InvalidArgument { what: "row key", reason: "it is empty".into() });
-    }
-    if key.len() > ROW_KEY_BYTES_MAX {
-        let (size, limit) = (key.len() as u64, ROW_KEY_BYTES_MAX as u64);
-        return Err(StoreError::TooLarge { what: "row key", size, limit });
-    }
-    Ok(())
-}
 
 impl Cluster {
     /// Reads rows in the order asked.
@@ -39,7 +24,7 @@ impl Cluster {
     /// # Errors
     /// As [`basalt_store::Store::get`]'s.
     pub(crate) async fn get(self: &Arc<Self>, table: &TableName, get: &Get) -> Result<RowBatch> {
-        get.rows.iter().try_for_each(|row| check_key(row))?;
+        get.rows.iter().try_for_each(|row| check_row_key(row))?;
         if get.rows.len() > ROWS_MAX {
             let (size, limit) = (get.rows.len() as u64, ROWS_MAX as u64);
             return Err(StoreError::TooLarge { what: "list of rows", size, limit });

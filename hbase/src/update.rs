@@ -1,6 +1,8 @@
 //! Changes that read first: counters, appends, changes on a condition.
 
-use basalt_store::{Append, CheckAndMutate, Comparator, Error as StoreError, Increment, Result, TableName};
+use basalt_store::{
+    Append, CheckAndMutate, Comparator, Error as StoreError, Increment, Result, TableName, check_row_key,
+};
 use bytes::{Bytes, BytesMut};
 
 use crate::cells::{Cell, Cells};
@@ -14,7 +16,6 @@ use crate::pb::client::{
     APPEND, ColumnValue, Condition, INCREMENT, MultiRequest, MultiResponse, MutateRequest, MutateResponse,
     MutationProto, QualifierValue, RegionAction,
 };
-use crate::read::check_key;
 use crate::region_call::{RegionCall, Repeat};
 use crate::request::{durability, turned};
 use crate::write::push_actions;
@@ -49,7 +50,7 @@ impl Cluster {
     }
 
     async fn mutate(&self, table: &TableName, row: &Bytes, mutation: MutationProto) -> Result<Cell> {
-        check_key(row)?;
+        check_row_key(row)?;
         let mutation = MutationProto { row: Some(row.clone()), nonce: Some(Self::nonce()), ..mutation };
         let call = RegionCall {
             method: "Mutate",
@@ -72,16 +73,9 @@ impl Cluster {
     /// # Errors
     /// As [`basalt_store::Store::check_and_mutate`]'s.
     pub(crate) async fn check_and_mutate(&self, table: &TableName, asked: &CheckAndMutate) -> Result<bool> {
-        check_key(&asked.row)?;
-        let rows: Vec<_> = asked.mutation.rows().filter(|row| row.cells().len() > 0).collect();
-        if rows.is_empty() || rows.iter().any(|row| row.key() != asked.row) {
-            let reason = "its changes are not of exactly the row that is checked".into();
-            return Err(StoreError::InvalidArgument { what: "check_and_mutate", reason });
-        }
+        let row = asked.changes()?;
         let (mut action, mut block) = (Vec::new(), BytesMut::new());
-        for row in &rows {
-            push_actions(row, durability(asked.mutation.durability(), &self.options), &mut action, &mut block)?;
-        }
+        push_actions(&row, durability(asked.mutation.durability(), &self.options), &mut action, &mut block)?;
         let condition = condition(asked)?;
         let call = RegionCall {
             method: "Multi",

@@ -72,7 +72,9 @@ pub use filter::{
 };
 pub use fold::{Fold, FoldedRow, RowPut};
 pub use memory::MemoryStore;
-pub use mutation::{BatchFamily, CellMutation, Durability, Lane, MutationBatch, RowBuilder, RowHandle, RowMutation};
+pub use mutation::{
+    BatchFamily, CellMutation, Durability, Lane, MutationBatch, RowBuilder, RowHandle, RowMutation, check_row_key,
+};
 pub use name::TableName;
 pub use namespace::{NamespaceDescriptor, NamespaceLoad, Namespaces};
 pub use packed::{Packed, PackedPoint, PackedRow, PackedRows, Packing, RowSummary};

@@ -238,6 +238,14 @@ impl MutationBatch {
 /// Stands in place of a row's first cell until the row has its turn. No batch has that many cells.
 const PLANNED: u32 = u32::MAX;
 
+/// Whether a row can have a key: 1 to 32,767 bytes.
+///
+/// # Errors
+/// `Invalid`.
+pub fn check_row_key(key: &[u8]) -> Result<()> {
+    check_key(key.len())
+}
+
 #[inline]
 fn check_key(bytes: usize) -> Result<()> {
     match bytes {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::{
     Durability, Error, FamilyDescriptor, Get, Lane, MutationBatch, NamespaceDescriptor, Pending, Result, RowBatch,
-    Scan, Scanner, SideLog, SnapshotInfo, SplitAt, TableDescriptor, TableName,
+    RowMutation, Scan, Scanner, SideLog, SnapshotInfo, SplitAt, TableDescriptor, TableName,
 };
 
 /// A wide-column store. Calls are batch-sized: one dynamic dispatch a batch, never one a cell.
@@ -220,7 +220,7 @@ pub trait Store: Send + Sync + Debug {
     /// get the server's own, or the checked cell's where that is later.
     ///
     /// # Errors
-    /// `Invalid`: the changes are not of exactly the row that is checked.
+    /// `Invalid`: the changes are none, or not of exactly the row that is checked.
     fn check_and_mutate(&self, table: &TableName, check: CheckAndMutate) -> Pending<bool>;
 
     /// Makes everything taken so far durable.
@@ -333,6 +333,18 @@ pub struct Increment {
     pub durability: Durability,
 }
 
+impl Increment {
+    /// What a counter of these bytes becomes; absent means 0, and it wraps.
+    ///
+    /// # Errors
+    /// `Invalid`: it is no counter.
+    pub fn applied_to(&self, stored: Option<&[u8]>) -> Result<i64> {
+        let counter = |bytes: &[u8]| <[u8; 8]>::try_from(bytes).map_err(|_| Error::NotACounter { length: bytes.len() });
+        let before = stored.map_or(Ok([0; 8]), counter)?;
+        Ok(i64::from_be_bytes(before).wrapping_add(self.amount))
+    }
+}
+
 /// Bytes to append to a cell.
 #[derive(Debug, Clone)]
 pub struct Append {
@@ -346,6 +358,13 @@ pub struct Append {
     pub value: Bytes,
     /// When to answer.
     pub durability: Durability,
+}
+
+impl Append {
+    /// What a value becomes; absent means empty.
+    pub fn applied_to(&self, stored: Option<&[u8]>) -> Bytes {
+        [stored.unwrap_or_default(), &self.value].concat().into()
+    }
 }
 
 /// How a stored value is held against the expected one: `stored <comparison> expected`, as unsigned bytes.
@@ -398,6 +417,21 @@ pub struct CheckAndMutate {
 }
 
 impl CheckAndMutate {
+    /// The row's changes.
+    ///
+    /// # Errors
+    /// `Invalid`: they are none, or not of exactly the row that is checked.
+    pub fn changes(&self) -> Result<RowMutation<'_>> {
+        let mut rows = self.mutation.rows();
+        match (rows.next(), rows.next()) {
+            (Some(row), None) if row.key() == self.row && row.cells().len() > 0 => Ok(row),
+            _ => {
+                let reason = "its changes must be of exactly the row that is checked".into();
+                Err(Error::InvalidArgument { what: "check-and-mutate", reason })
+            }
+        }
+    }
+
     /// Whether the checked cell's newest visible value, or its absence, is as expected.
     ///
     /// As HBase's `checkAndMutate` has it, an empty value and no cell are one: whoever expects either is content with

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use basalt_store::{
-    Append, CheckAndMutate, Durability, Error as StoreError, Increment, MutationBatch, Pending, Timestamp,
-};
+use basalt_store::{Append, CheckAndMutate, Durability, Increment, MutationBatch, Pending, Timestamp};
 use bytes::Bytes;
 
 use super::{Column, Core, Resolved, family_id, tell};
@@ -22,27 +20,20 @@ struct Found {
 impl Core {
     /// Adds to a counter.
     pub(crate) fn increment(&self, table: &Table, increment: &Increment) -> Pending<i64> {
-        let Increment { row, family, qualifier, amount, durability } = increment;
+        let Increment { row, family, qualifier, durability, .. } = increment;
         let column = Column { row, family, qualifier };
         self.change_cell(table, &column, *durability, |before| {
-            let before = match before {
-                None => 0,
-                Some(bytes) => {
-                    let counter = <[u8; 8]>::try_from(bytes);
-                    i64::from_be_bytes(counter.map_err(|_| StoreError::NotACounter { length: bytes.len() })?)
-                }
-            };
-            let after = before.wrapping_add(*amount);
+            let after = increment.applied_to(before)?;
             Ok((Bytes::copy_from_slice(&after.to_be_bytes()), after))
         })
     }
 
     /// Appends to a value.
     pub(crate) fn append(&self, table: &Table, append: &Append) -> Pending<Bytes> {
-        let Append { row, family, qualifier, value, durability } = append;
+        let Append { row, family, qualifier, durability, .. } = append;
         let column = Column { row, family, qualifier };
         self.change_cell(table, &column, *durability, |before| {
-            let after = Bytes::from([before.unwrap_or_default(), value].concat());
+            let after = append.applied_to(before);
             Ok((after.clone(), after))
         })
     }
@@ -117,11 +108,7 @@ impl Core {
     /// The newest version of the cell, where the changes are to be applied.
     fn check(&self, table: &Table, check: &CheckAndMutate) -> Result<Option<(Arc<Shape>, Option<Found>)>> {
         self.check_batch(&check.mutation)?;
-        let mut rows = check.mutation.rows();
-        let (Some(row), None) = (rows.next().filter(|row| row.key() == check.row), rows.next()) else {
-            let reason = "its changes must be of exactly the row that is checked".into();
-            return Err(StoreError::InvalidArgument { what: "check-and-mutate", reason }.into());
-        };
+        let row = check.changes()?;
         let shape = table.shape();
         let column = Column { row: row.key(), family: &check.family, qualifier: &check.qualifier };
         let found = self.newest(table, &shape, &column)?;

@@ -420,11 +420,7 @@ pub fn check_and_mutate_takes_an_empty_value_for_none(fixture: &mut dyn Fixture)
 /// The changes of a check-and-mutate are of the row that is checked, and all or nothing.
 pub fn check_and_mutate_changes_one_row(fixture: &mut dyn Fixture) {
     let scene = Scene::versions(fixture, 1);
-    let attempt = |rows: &[(&str, &str)]| {
-        let mut mutation = MutationBatch::new(Durability::Os);
-        for (row, column) in rows {
-            change(&mut mutation, CellKind::Put, row.as_bytes(), column, Some(1), b"v").unwrap();
-        }
+    let check = |mutation| {
         let check = CheckAndMutate {
             row: "r".into(),
             family: "f".into(),
@@ -435,6 +431,16 @@ pub fn check_and_mutate_changes_one_row(fixture: &mut dyn Fixture) {
         };
         scene.store().check_and_mutate(&scene.table, check).wait().map_err(|error| error.kind())
     };
+    let attempt = |rows: &[(&str, &str)]| {
+        let mut mutation = MutationBatch::new(Durability::Os);
+        for (row, column) in rows {
+            change(&mut mutation, CellKind::Put, row.as_bytes(), column, Some(1), b"v").unwrap();
+        }
+        check(mutation)
+    };
+    let mut nothing = MutationBatch::new(Durability::Os);
+    nothing.row(b"r").unwrap();
+    assert_eq!(check(nothing), Err(ErrorKind::Invalid));
     assert_eq!(attempt(&[("other", "f:q")]), Err(ErrorKind::Invalid));
     assert_eq!(attempt(&[("r", "f:q"), ("other", "f:q")]), Err(ErrorKind::Invalid));
     assert_eq!(attempt(&[]), Err(ErrorKind::Invalid));

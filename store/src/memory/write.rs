@@ -65,38 +65,25 @@ impl<'a> Writer<'a> {
     }
 
     pub(super) fn increment(mut self, increment: &Increment) -> Result<i64> {
-        let Increment { row, family, qualifier, amount, .. } = increment;
+        let Increment { row, family, qualifier, .. } = increment;
         let found = self.newest(row, family, qualifier)?;
-        let before = match &found {
-            None => 0,
-            Some(cell) => {
-                let bytes = <[u8; 8]>::try_from(&cell.value[..])
-                    .map_err(|_| Error::NotACounter { length: cell.value.len() })?;
-                i64::from_be_bytes(bytes)
-            }
-        };
-        let after = before.wrapping_add(*amount);
+        let after = increment.applied_to(found.as_ref().map(|cell| &cell.value[..]))?;
         self.stamp_after(found.as_ref());
         self.put(row, family, qualifier, &after.to_be_bytes())?;
         Ok(after)
     }
 
     pub(super) fn append(mut self, append: &Append) -> Result<Bytes> {
-        let Append { row, family, qualifier, value, .. } = append;
+        let Append { row, family, qualifier, .. } = append;
         let found = self.newest(row, family, qualifier)?;
-        let before = found.as_ref().map_or(&[][..], |cell| &cell.value[..]);
-        let after: Bytes = [before, value].concat().into();
+        let after = append.applied_to(found.as_ref().map(|cell| &cell.value[..]));
         self.stamp_after(found.as_ref());
         self.put(row, family, qualifier, &after)?;
         Ok(after)
     }
 
     pub(super) fn check_and_mutate(mut self, check: &CheckAndMutate) -> Result<bool> {
-        let mut rows = check.mutation.rows();
-        let (Some(row), None) = (rows.next().filter(|row| row.key() == check.row), rows.next()) else {
-            let reason = "its changes must be of exactly the row that is checked".into();
-            return Err(Error::InvalidArgument { what: "check-and-mutate", reason });
-        };
+        let row = check.changes()?;
         let found = self.newest(&check.row, &check.family, &check.qualifier)?;
         let matches = check.holds(found.as_ref().map(|cell| &cell.value[..]));
         if matches {
