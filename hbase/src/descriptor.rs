@@ -88,27 +88,15 @@ fn table_attributes(table: &TableDescriptor) -> Vec<BytesBytesPair> {
 }
 
 fn family_schema(family: &FamilyDescriptor, compression: &str) -> ColumnFamilySchema {
-    let keep_deleted = match family.keep_deleted {
-        KeepDeletedCells::False => "FALSE",
-        KeepDeletedCells::True => "TRUE",
-        KeepDeletedCells::Ttl => "TTL",
-    };
-    let bloom = match family.bloom {
-        BloomFilter::None => "NONE",
-        BloomFilter::Row => "ROW",
-        BloomFilter::RowColumn => "ROWCOL",
-    };
-    let (own, compression) = match family.compression {
-        Compression::None => ("NONE", "NONE"),
-        Compression::Zstd => ("ZSTD", compression),
-    };
+    let own = family.compression.name();
+    let compression = if family.compression == Compression::None { own } else { compression };
     let signed = |number: u32| number.min(i32::MAX.unsigned_abs()).to_string();
     let mut attributes = vec![
         pair("VERSIONS", signed(family.versions)),
         pair("MIN_VERSIONS", signed(family.min_versions)),
         pair("TTL", family.ttl_seconds.unwrap_or(FOREVER).min(FOREVER).to_string()),
-        pair("KEEP_DELETED_CELLS", keep_deleted),
-        pair("BLOOMFILTER", bloom),
+        pair("KEEP_DELETED_CELLS", family.keep_deleted.name()),
+        pair("BLOOMFILTER", family.bloom.name()),
         pair("COMPRESSION", compression),
         pair("DATA_BLOCK_ENCODING", &*family.block_encoding),
         pair("BLOCKSIZE", signed(family.block_bytes)),
@@ -146,16 +134,9 @@ fn told_family(schema: &ColumnFamilySchema) -> Result<FamilyDescriptor> {
     family.versions = number(text("VERSIONS"), family.versions)?;
     family.min_versions = number(text("MIN_VERSIONS"), 0)?;
     family.ttl_seconds = Some(ttl(text("TTL"))?).filter(|&seconds| seconds < FOREVER);
-    family.keep_deleted = match text("KEEP_DELETED_CELLS").map(str::to_ascii_uppercase).as_deref() {
-        Some("TRUE") => KeepDeletedCells::True,
-        Some("TTL") => KeepDeletedCells::Ttl,
-        _ => KeepDeletedCells::False,
-    };
-    family.bloom = match text("BLOOMFILTER") {
-        Some("NONE") => BloomFilter::None,
-        Some("ROWCOL") => BloomFilter::RowColumn,
-        _ => BloomFilter::Row,
-    };
+    let keep_deleted = text("KEEP_DELETED_CELLS").map(str::to_ascii_uppercase);
+    family.keep_deleted = keep_deleted.and_then(|name| KeepDeletedCells::named(&name)).unwrap_or_default();
+    family.bloom = text("BLOOMFILTER").and_then(BloomFilter::named).unwrap_or_default();
     let compression = text(OWN_COMPRESSION).or(text("COMPRESSION")).unwrap_or("NONE");
     family.compression = Compression::named(&compression.to_ascii_uppercase()).unwrap_or(Compression::Zstd);
     family.block_encoding = text("DATA_BLOCK_ENCODING").unwrap_or("NONE").into();

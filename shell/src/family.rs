@@ -25,12 +25,8 @@ pub(crate) fn set(family: &mut FamilyDescriptor, pair: &Pair) -> Result<()> {
         "TTL" => family.ttl_seconds = ttl(value)?,
         "KEEP_DELETED_CELLS" => family.keep_deleted = keep_deleted(value)?,
         "BLOOMFILTER" => {
-            family.bloom = match word(value, "BLOOMFILTER")?.as_str() {
-                "NONE" => BloomFilter::None,
-                "ROW" => BloomFilter::Row,
-                "ROWCOL" => BloomFilter::RowColumn,
-                _ => return Err(value.not("BLOOMFILTER", "NONE, ROW or ROWCOL")),
-            }
+            family.bloom = BloomFilter::named(&word(value, "BLOOMFILTER")?)
+                .ok_or_else(|| value.not("BLOOMFILTER", "NONE, ROW or ROWCOL"))?;
         }
         "COMPRESSION" => {
             family.compression = Compression::named(&word(value, "COMPRESSION")?).ok_or_else(|| {
@@ -74,29 +70,15 @@ pub(crate) fn described(family: &FamilyDescriptor) -> String {
 
 /// A family's settings in the order in which `describe` shows them.
 pub(crate) fn settings(family: &FamilyDescriptor) -> Vec<(&'static str, Cow<'_, str>)> {
-    let keep_deleted = match family.keep_deleted {
-        KeepDeletedCells::False => "FALSE",
-        KeepDeletedCells::True => "TRUE",
-        KeepDeletedCells::Ttl => "TTL",
-    };
-    let bloom = match family.bloom {
-        BloomFilter::None => "NONE",
-        BloomFilter::Row => "ROW",
-        BloomFilter::RowColumn => "ROWCOL",
-    };
-    let compression = match family.compression {
-        Compression::None => "NONE",
-        Compression::Zstd => "ZSTD",
-    };
     let mut settings = vec![
         ("VERSIONS", family.versions.to_string().into()),
-        ("KEEP_DELETED_CELLS", keep_deleted.into()),
+        ("KEEP_DELETED_CELLS", family.keep_deleted.name().into()),
         ("DATA_BLOCK_ENCODING", (&*family.block_encoding).into()),
         ("TTL", family.ttl_seconds.map_or("FOREVER".into(), |seconds| span(seconds).into())),
         ("MIN_VERSIONS", family.min_versions.to_string().into()),
-        ("BLOOMFILTER", bloom.into()),
+        ("BLOOMFILTER", family.bloom.name().into()),
         ("IN_MEMORY", family.in_memory.to_string().into()),
-        ("COMPRESSION", compression.into()),
+        ("COMPRESSION", family.compression.name().into()),
         ("BLOCKSIZE", size(family.block_bytes).into()),
     ];
     // Shown where they are not what they are by default.
@@ -207,12 +189,8 @@ fn block_bytes(value: &Value) -> Result<u32> {
 }
 
 fn keep_deleted(value: &Value) -> Result<KeepDeletedCells> {
-    match word(value, "KEEP_DELETED_CELLS")?.as_str() {
-        "FALSE" => Ok(KeepDeletedCells::False),
-        "TRUE" => Ok(KeepDeletedCells::True),
-        "TTL" => Ok(KeepDeletedCells::Ttl),
-        _ => Err(value.not("KEEP_DELETED_CELLS", "FALSE, TRUE or TTL")),
-    }
+    KeepDeletedCells::named(&word(value, "KEEP_DELETED_CELLS")?)
+        .ok_or_else(|| value.not("KEEP_DELETED_CELLS", "FALSE, TRUE or TTL"))
 }
 
 /// A constant in capitals, however it was typed.

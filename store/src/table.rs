@@ -25,6 +25,24 @@ pub enum KeepDeletedCells {
     Ttl,
 }
 
+impl KeepDeletedCells {
+    const ALL: [Self; 3] = [Self::False, Self::True, Self::Ttl];
+
+    /// HBase's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::False => "FALSE",
+            Self::True => "TRUE",
+            Self::Ttl => "TTL",
+        }
+    }
+
+    /// What a name of HBase's means.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kept| kept.name() == name)
+    }
+}
+
 /// Which keys a file's bloom filter holds (`BLOOMFILTER`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BloomFilter {
@@ -35,6 +53,24 @@ pub enum BloomFilter {
     Row,
     /// Row key and qualifier together.
     RowColumn,
+}
+
+impl BloomFilter {
+    const ALL: [Self; 3] = [Self::None, Self::Row, Self::RowColumn];
+
+    /// HBase's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "NONE",
+            Self::Row => "ROW",
+            Self::RowColumn => "ROWCOL",
+        }
+    }
+
+    /// What a name of HBase's means.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|filter| filter.name() == name)
+    }
 }
 
 /// How blocks are compressed (`COMPRESSION`).
@@ -48,6 +84,14 @@ pub enum Compression {
 }
 
 impl Compression {
+    /// HBase's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "NONE",
+            Self::Zstd => "ZSTD",
+        }
+    }
+
     /// What a name of HBase's means here: `NONE` is none, every other is stored by zstd, which `describe` then shows.
     /// `None` for what is no name of HBase's (rule S-PERF-3).
     pub fn named(name: &str) -> Option<Self> {
