@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use basalt_schema::{BaseTime, DATA_FAMILY, RowPoints, Schema, Tsuid, Uid};
+use basalt_schema::{BaseTime, DATA_FAMILY, RowPoints, Schema, Tsuid, UID_NAME_FAMILY, Uid};
 use basalt_store::{Columns, Filter, ListOperator, RowBatch, Scan, TableName};
 use bytes::Bytes;
 
@@ -21,8 +21,6 @@ use crate::rollup::Attempt;
 use crate::row_filter::RowFilter;
 use crate::row_range::RowRanges;
 
-/// The meta table's family.
-const META_FAMILY: &[u8] = b"name";
 /// Bytes of rows that are kept.
 const HELD_BYTES_MAX: u64 = 32 << 20;
 
@@ -88,7 +86,7 @@ pub(crate) fn within(schema: &Schema, metric: Uid, times: Range<BaseTime>, budge
 /// As [`of_attempt`].
 pub(crate) fn in_meta(schema: &Schema, metric: Uid, budget: &Budget) -> Result<()> {
     let widths = schema.layout().widths;
-    let scan = Scan::prefix(&metric.encode(widths.metric)).with_columns(Columns::family(META_FAMILY));
+    let scan = Scan::prefix(&metric.encode(widths.metric)).with_columns(Columns::family(UID_NAME_FAMILY));
     let mut scanner = schema.store().scan(&schema.tables().meta, scan.with_filter(keys_only()))?;
     while let Some(batch) = scanner.step_wait() {
         let batch = batch?;

@@ -10,7 +10,7 @@ pub const DATA_FAMILY: &[u8] = b"t";
 /// Family of the forward map and the counters in the UID table.
 pub(crate) const UID_ID_FAMILY: &[u8] = b"id";
 /// Family of the reverse map in the UID table; also the meta table's one family.
-pub(crate) const UID_NAME_FAMILY: &[u8] = b"name";
+pub const UID_NAME_FAMILY: &[u8] = b"name";
 
 /// The names of the four tables.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -26,7 +26,8 @@ use crate::{Error, Result, Schema, TagPair, Tsuid, Uid, UidKind};
 const NAMES_KEPT_MAX: usize = 1 << 14;
 
 pub(crate) const META_QUALIFIER: &[u8] = b"ts_meta";
-pub(crate) const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
+/// The meta table's column of how many points a series has; its cell's time is that of the last.
+pub const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
 
 /// The meta object of a series, with those of its names. Serialized as OpenTSDB answers it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

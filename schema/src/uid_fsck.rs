@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use self::joined::joined_name;
 use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
+use crate::ts_meta::{COUNTER_QUALIFIER, META_QUALIFIER};
 use crate::uid_table::{COUNTER_ROW, decode_name};
 use crate::{Uid, UidKind, UidWidth, UidWidths, hex};
 
@@ -213,7 +214,7 @@ fn names_counts_of(name_to_id: &BTreeMap<Vec<u8>, Vec<u8>>) -> BTreeMap<&Vec<u8>
 
 /// Columns that are no part of the maps.
 fn is_meta(qualifier: &[u8]) -> bool {
-    [&b"ts_meta"[..], b"ts_ctr"].contains(&qualifier)
+    [META_QUALIFIER, COUNTER_QUALIFIER].contains(&qualifier)
         || UidKind::ALL.iter().any(|kind| kind.meta_qualifier().as_bytes() == qualifier)
 }
 

@@ -8,7 +8,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, Uid, Value};
+use basalt_schema::{
+    BaseTime, COUNTER_QUALIFIER, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, UID_NAME_FAMILY, Uid, Value,
+};
 use basalt_store::{Columns, Get, Packed, Packing, RowView, Scan};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
@@ -27,9 +29,6 @@ const ROWS_MAX: u64 = 1 << 24;
 /// A bucket's rows are scanned where at least this part of its series are looked for, and so many.
 const SCAN_SERIES_PART: u64 = 4;
 const SCAN_SERIES_MIN: usize = 8;
-/// The meta table's family and the column of a series' counter. Its cell's time is that of the last write.
-const META_FAMILY: &[u8] = b"name";
-const COUNTER_QUALIFIER: &[u8] = b"ts_ctr";
 
 /// Adds when the meta table says that series were written last; seconds.
 ///
@@ -40,7 +39,7 @@ pub(super) fn add_counted(schema: &Schema, sets: &MetSets, series: &mut [Wanted]
     for chunk in series.chunks_mut(GET_ROWS) {
         budget.check()?;
         let tsuids: Vec<Bytes> = chunk.iter().map(tsuid).collect();
-        let get = Get::rows(tsuids.clone()).with_columns(Columns::column(META_FAMILY, COUNTER_QUALIFIER));
+        let get = Get::rows(tsuids.clone()).with_columns(Columns::column(UID_NAME_FAMILY, COUNTER_QUALIFIER));
         let batch = schema.store().get(&schema.tables().meta, get).wait()?;
         let counted = batch.rows().filter_map(|row| {
             let written_s = row.cells().next()?.timestamp.0 / 1000;
