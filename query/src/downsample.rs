@@ -116,20 +116,16 @@ impl Downsample {
         Ok(Self { interval, function, fill })
     }
 
-    /// The start of the bucket that holds an instant of a range, ms; the instant where the whole range is one, and where a range that
-    /// begins there has other buckets: those of several weeks, months or years, and of hours behind a change of clocks.
-    pub(crate) fn bucket_start_ms(&self, range_start_ms: i64, time_ms: i64) -> i64 {
-        let (duration, zone) = match self.interval {
-            Interval::All => return time_ms,
-            Interval::Fixed(millis) => return time_ms - time_ms.rem_euclid(millis),
-            Interval::Calendar { duration, zone, .. } => (duration, zone),
-        };
-        let start_ms = Bucket::holding(time_ms, duration, zone).start_ms();
-        // A scan begins up to a bucket before its range.
-        let first = || Bucket::holding(range_start_ms.saturating_sub(duration.millis), duration, zone);
-        let is_of_any_range = duration.count == 1
-            || kernel::is_of_fixed_length(duration.unit) && first().onto(time_ms).0.start_ms() == start_ms;
-        if is_of_any_range { start_ms } else { time_ms }
+    /// The start of the bucket that holds an instant, ms, those of a calendar counted from an earlier instant; the instant itself
+    /// where the whole range is one.
+    pub(crate) fn bucket_start_ms(&self, from_ms: i64, time_ms: i64) -> i64 {
+        match self.interval {
+            Interval::All => time_ms,
+            Interval::Fixed(millis) => time_ms - time_ms.rem_euclid(millis),
+            Interval::Calendar { duration, zone, .. } => {
+                Bucket::counted(Some(from_ms), time_ms, duration, zone).start_ms()
+            }
+        }
     }
 
     /// The fixed length by which a scan is widened, ms; 0 for the whole range.

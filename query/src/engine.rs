@@ -201,7 +201,7 @@ impl QueryEngine {
     fn compute(&self, query: &Query, sub: &SubQueryPlan, plan: &Plan, budget: &Budget) -> Result<Computed> {
         let budget = &budget.of_sub(self.limits_of(query, sub, plan)?);
         if let Some(split_ms) = rollup::split_ms(self.schema.config().rollups.as_ref(), plan, query) {
-            let computed = self.split(query, sub, split_ms, budget)?;
+            let computed = self.split(query, sub, (split_ms, plan.window.scan_start_ms), budget)?;
             budget.settle(bytes_of(&computed.datasets));
             return Ok(computed);
         }
@@ -229,13 +229,20 @@ impl QueryEngine {
     }
 
     /// What is older than the bucket of an instant from rollups, and all of that bucket and what is newer from the points
-    /// themselves (rule Q-ROLLUP-SPLIT): a bucket of rollups alone would lack what is newer. Where buckets depend on where a range
-    /// begins they are cut at the instant itself.
-    fn split(&self, query: &Query, sub: &SubQueryPlan, split_ms: i64, budget: &Budget) -> Result<Computed> {
+    /// themselves (rule Q-ROLLUP-SPLIT): a bucket of rollups alone would lack what is newer. Both count a calendar's buckets from
+    /// `from_ms`, where a scan of the whole range begins, or they would not have the same.
+    fn split(
+        &self,
+        query: &Query,
+        sub: &SubQueryPlan,
+        (split_ms, from_ms): (i64, i64),
+        budget: &Budget,
+    ) -> Result<Computed> {
         let plan = |query: &Query, sub: &SubQueryPlan| Plan::new(&self.schema, query, sub, self.options, budget);
         let bucket_ms =
-            |time_ms| sub.downsample.map_or(time_ms, |downsample| downsample.bucket_start_ms(query.start_ms, time_ms));
-        let newer = Query { start_ms: bucket_ms(split_ms).max(query.start_ms), ..query.clone() };
+            |time_ms| sub.downsample.map_or(time_ms, |downsample| downsample.bucket_start_ms(from_ms, time_ms));
+        let start_ms = bucket_ms(split_ms).max(query.start_ms);
+        let newer = Query { start_ms, buckets_from_ms: Some(from_ms), ..query.clone() };
         let points = SubQueryPlan { rollups: RollupUsage::Raw, ..sub.clone() };
         if newer.start_ms == query.start_ms {
             let plan = plan(query, &points)?;
@@ -247,7 +254,7 @@ impl QueryEngine {
         // A rate needs the bucket before.
         let read_from_ms = if sub.rate.is_some() { bucket_ms(last_ms) } else { newer.start_ms };
         let newer_plan = plan(&Query { start_ms: read_from_ms, ..newer.clone() }, &points)?.since(newer.start_ms);
-        let older = Query { end_ms: last_ms, ..query.clone() };
+        let older = Query { start_ms: query.start_ms, end_ms: last_ms, ..newer.clone() };
         // Where all rows read are answered, the last one's rollups may reach on.
         let older_plan = plan(&older, sub)?.until(last_ms);
         // Groups are told by the places of series, of which the later plan may have met more.

@@ -117,6 +117,7 @@ impl Plan {
         let planner = Planner { schema, index: schema.index(), options, budget };
         let interval_ms = sub.downsample.map_or(0, |downsample| downsample.fixed_ms());
         let mut window = Window::new(query.start_ms, query.end_ms, interval_ms);
+        window.buckets_from_ms = query.buckets_from_ms;
         let by_metric = sub.tsuids().is_empty();
         if options.compat.strict && by_metric && sub.explicit_tags && !sub.filters.is_empty() {
             window = window.with_row_after();

@@ -26,6 +26,8 @@ pub(crate) struct Window {
     pub(crate) scan_end_ms: i64,
     /// First instant not read: `scan_end_ms`, or an hour after it.
     pub(crate) read_end_ms: i64,
+    /// Where buckets of a calendar are counted from; `None`: from where the scan begins.
+    pub(crate) buckets_from_ms: Option<i64>,
 }
 
 impl Window {
@@ -49,6 +51,7 @@ impl Window {
             scan_start_ms: scan_start_s.min(SCAN_END_S_MAX) * 1000,
             scan_end_ms: scan_end_s.min(SCAN_END_S_MAX) * 1000,
             read_end_ms: scan_end_s.min(SCAN_END_S_MAX) * 1000,
+            buckets_from_ms: None,
         }
     }
 

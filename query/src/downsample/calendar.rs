@@ -47,6 +47,17 @@ impl Bucket {
         Self { duration, zone, start }
     }
 
+    /// The bucket that holds an instant, stepped to from the one that holds an earlier instant, if there is one to count from.
+    pub(super) fn counted(from_ms: Option<i64>, time_ms: i64, duration: Duration, zone: Tz) -> Self {
+        let holding = Self::holding(time_ms, duration, zone);
+        match (from_ms, holding.start) {
+            (None, _) => holding,
+            // Days and longer that come one by one are the same wherever they are stepped from.
+            (Some(_), Start::Midnight(_)) if duration.count == 1 => holding,
+            (Some(from_ms), _) => Self::holding(from_ms, duration, zone).onto(time_ms.max(from_ms)).0,
+        }
+    }
+
     /// Its first instant, ms.
     pub(super) fn start_ms(&self) -> i64 {
         match self.start {

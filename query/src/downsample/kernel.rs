@@ -76,7 +76,8 @@ pub(crate) fn buckets(
             }
         }
         Interval::Calendar { duration, zone, is_strict } => {
-            let holding_start = Bucket::holding(window.scan_start_ms, duration, zone);
+            let holding = |time_ms| Bucket::counted(window.buckets_from_ms, time_ms, duration, zone);
+            let holding_start = holding(window.scan_start_ms);
             let first_ms = if holding_start.start_ms() < window.scan_start_ms {
                 holding_start.next().start_ms()
             } else {
@@ -85,9 +86,7 @@ pub(crate) fn buckets(
             let mut at = times.partition_point(|time| *time < first_ms);
             // Days and longer that come one by one are the same wherever they are stepped from; there may be many until the first point.
             let is_its_own = duration.count == 1 && !is_of_fixed_length(duration.unit);
-            let holding_first = |time: &i64| {
-                if is_strict || is_its_own { Bucket::holding(*time, duration, zone) } else { holding_start }
-            };
+            let holding_first = |time: &i64| if is_strict || is_its_own { holding(*time) } else { holding_start };
             let mut bucket = times.get(at).map(holding_first);
             while let (Some(time), Some(before)) = (times.get(at), bucket) {
                 let (holding, next) = before.onto(*time);
@@ -143,13 +142,13 @@ pub(crate) fn begins_at_multiples(spec: &Downsample, window: &Window, millis: i6
 }
 
 /// Whether buckets of a calendar's unit come at equal distances.
-pub(super) const fn is_of_fixed_length(unit: Unit) -> bool {
+const fn is_of_fixed_length(unit: Unit) -> bool {
     matches!(unit, Unit::Millisecond | Unit::Second | Unit::Minute | Unit::Hour)
 }
 
 /// The stamps of all buckets from that of the scan's start until before that of its end.
 fn grid(spec: &Downsample, window: &Window) -> Box<dyn Iterator<Item = i64>> {
-    let Window { scan_start_ms, scan_end_ms, .. } = *window;
+    let Window { scan_start_ms, scan_end_ms, buckets_from_ms, .. } = *window;
     match spec.interval {
         Interval::All => Box::new(std::iter::empty()),
         Interval::Fixed(millis) => {
@@ -161,9 +160,10 @@ fn grid(spec: &Downsample, window: &Window) -> Box<dyn Iterator<Item = i64>> {
             )
         }
         Interval::Calendar { duration, zone, is_strict } => {
-            let first = Bucket::holding(scan_start_ms, duration, zone);
+            let holding = |time_ms| Bucket::counted(buckets_from_ms, time_ms, duration, zone);
+            let first = holding(scan_start_ms);
             let end_ms = if is_strict {
-                let last = Bucket::holding(scan_end_ms, duration, zone);
+                let last = holding(scan_end_ms);
                 let end = if last.start_ms() == first.start_ms() { last.next() } else { last };
                 end.start_ms()
             } else {

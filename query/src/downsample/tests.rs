@@ -311,25 +311,3 @@ fn rows_are_not_downsampled_alone_where_buckets_reach_into_others() {
     assert_eq!(take(later.next().unwrap(), &beyond), None, "it reaches beyond its hour");
     assert_eq!(span.len(), 1);
 }
-
-/// `Q-ROLLUP-SPLIT`: two weeks are counted from where a range begins, and hours behind a change of clocks, so that a range has no
-/// bucket there that one which begins in it has too.
-#[test]
-fn q_rollup_split_a_bucket_begins_where_every_range_has_it() {
-    const DAY_MS: i64 = 24 * 3_600_000;
-    // Sunday 5 November 2023, 06:00 UTC: clocks of New York go back. Since then its days begin at 05:00 UTC.
-    let change_ms = 1_699_164_000_000;
-    let (before_ms, midnight_ms) = (change_ms - 3 * DAY_MS, change_ms + 10 * DAY_MS - 3_600_000);
-    let (six_ms, seven_ms) = (midnight_ms + DAY_MS / 4, midnight_ms + DAY_MS / 4 + 3_600_000);
-    for (text, range_ms, expected_ms) in [
-        ("2wc-sum", before_ms, seven_ms),
-        ("2yc-sum", before_ms, seven_ms),
-        ("6hc-sum", before_ms, seven_ms),
-        ("6hc-sum", change_ms + 3 * DAY_MS, six_ms),
-        ("1dc-sum", before_ms, midnight_ms),
-        ("0all-sum", before_ms, seven_ms),
-    ] {
-        let spec = Downsample::parse(text, chrono_tz::America::New_York, false, Compat::default()).unwrap();
-        assert_eq!(spec.bucket_start_ms(range_ms, seven_ms), expected_ms, "{text} {range_ms}");
-    }
-}

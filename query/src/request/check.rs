@@ -33,6 +33,8 @@ pub struct Query {
     pub override_bytes: bool,
     /// Stamps outside of `start_ms..=end_ms` are answered too, those of all hours read: what expressions compute with.
     pub(crate) whole_window: bool,
+    /// Where buckets of a calendar are counted from, ms; `None`: from where a scan begins.
+    pub(crate) buckets_from_ms: Option<i64>,
     /// The sub queries in request order.
     pub sub_queries: Vec<SubQueryPlan>,
 }
@@ -121,6 +123,7 @@ impl QueryRequest {
             override_points: self.override_data_point_limit,
             override_bytes: self.override_byte_limit,
             whole_window: self.whole_window,
+            buckets_from_ms: None,
             sub_queries,
         })
     }

@@ -182,6 +182,51 @@ fn q_rollup_split_the_bucket_that_holds_it_is_of_points_alone() {
     }
 }
 
+/// `Q-ROLLUP-SPLIT`: also where buckets depend on where a range begins, as hours do behind a change of clocks.
+#[test]
+fn q_rollup_split_hours_behind_a_change_of_clocks_are_counted_as_one() {
+    let fixture = rolled_up(true);
+    roll(&fixture, "1h", ("m", &[("host", "a")]), 1_699_984_800, 5);
+    for strict in [false, true] {
+        let told = |start: &str| {
+            let timezone = Some("America/New_York".to_owned());
+            let request = QueryRequest { timezone, ..request("sum:6hc-sum:m", start, "1700010000") };
+            told(&fixture, strict, &request, SPLIT_NOW_S)
+        };
+        // Clocks went back on 5 November.
+        assert_eq!(told("2023/11/03"), "1699977600 5.0, 1699999200 3.0", "{strict}");
+        assert_eq!(told("2023/11/10"), "1699981200 15.0, 1700002800 2.0", "{strict}");
+    }
+}
+
+/// `Q-ROLLUP-SPLIT`: and as several weeks and months do.
+#[test]
+fn q_rollup_split_several_weeks_and_months_are_counted_as_one() {
+    let mut fixture = rolled_up(true);
+    // Noons of 10 May, 24 October, 7, 13 and 15 November 2023; the last is after the split.
+    for second in [1_683_720_000, 1_698_148_800, 1_699_358_400, 1_699_876_800, 1_700_049_600] {
+        fixture.put(&format!("n {second} 1 host=a"));
+        fixture.put(&format!("w {second} 1 host=a"));
+        roll(&fixture, "1h", ("w", &[("host", "a")]), second, 10);
+    }
+    let told = |metric: &str, start: &str| {
+        let timezone = Some("America/New_York".to_owned());
+        told(&fixture, false, &QueryRequest { timezone, ..request(metric, start, "1700060000") }, SPLIT_NOW_S)
+    };
+    let of_15_october = "1697342400 10.0, 1698552000 10.0, 1699765200 2.0";
+    assert_eq!(told("sum:2wc-sum:w", "2023/10/03"), of_15_october);
+    assert_eq!(told("sum:2wc-sum:w", "2023/10/10"), "1697947200 10.0, 1699156800 3.0");
+    assert_eq!(told("sum:2wc-sum-zero:w", "2023/09/19"), format!("1696132800 0.0, {of_15_october}"));
+    // Months that five do not divide a year into, from November 2022 on.
+    assert_eq!(told("sum:5nc-sum:w", "2022/12/15"), "1680321600 10.0, 1693540800 4.0");
+    // A rate is one of points from the split on.
+    let rate = 1.0 / 1_213_200.0;
+    assert_eq!(told("sum:2wc-sum:rate:w", "2023/10/03"), format!("1698552000 0.0, 1699765200 {rate:?}"));
+    // A scan of points begins in another week than one of rollups.
+    let of_points = "1697342400 1.0, 1698552000 1.0, 1699765200 2.0";
+    assert_eq!(told("sum:2wc-sum:rollup_fallback_raw:n", "2023/10/03"), of_points);
+}
+
 /// `Q-ROLLUP-SPLIT`: what is older falls back as a query that is not split does.
 #[test]
 fn q_rollup_split_what_is_older_falls_back() {
