@@ -1,6 +1,5 @@
 //! The report on a batch of points.
 
-use basalt_store::ErrorKind;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::Problem;
@@ -32,16 +31,6 @@ impl PutReport {
     /// Whether every point is stored.
     pub fn is_all_stored(&self) -> bool {
         self.errors.is_empty()
-    }
-
-    /// Whether a point is not stored for a temporary reason: overload, no room, a store that is closing. The whole batch may then
-    /// be sent again, as a point sent twice is stored once.
-    pub fn may_be_sent_again(&self) -> bool {
-        self.errors.iter().any(|error| match &error.problem {
-            Problem::Throttled { .. } | Problem::TimedOut => true,
-            Problem::Storage { kind, .. } => matches!(kind, ErrorKind::ReadOnly | ErrorKind::Unavailable),
-            _ => false,
-        })
     }
 }
 
