@@ -22,7 +22,6 @@ use rustix::io::Errno;
 use tokio::sync::watch;
 
 use self::columns::Columns;
-pub(crate) use self::data_times::say as say_data_times;
 pub(crate) use self::folder::{check_no_folders, check_outside, check_target};
 use crate::clock::WallClock;
 use crate::config::{self, Config, Mode, StoreKind};

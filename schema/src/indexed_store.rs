@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use basalt_store::{
-    Append, Applied, CheckAndMutate, Compaction, ErrorKind, FamilyDescriptor, Get, Increment, MutationBatch,
-    NamespaceDescriptor, Pending, RegionInfo, Result, RowBatch, Scan, Scanner, SideLog, SnapshotInfo, SplitAt, Store,
-    TableDescriptor, TableName, TruncatedRegions,
+    Append, Applied, CheckAndMutate, Compaction, FamilyDescriptor, Get, Increment, MutationBatch, NamespaceDescriptor,
+    Pending, RegionInfo, Result, RowBatch, Scan, Scanner, SideLog, SnapshotInfo, SplitAt, Store, TableDescriptor,
+    TableName, TruncatedRegions,
 };
 use bytes::Bytes;
 
@@ -81,26 +81,14 @@ impl IndexedStore {
         changed
     }
 
-    /// Has the table of points fold as the settings say that are served: a snapshot brings back the fold of its day, which may let
-    /// another of two values at one instant win.
-    fn keep_fold(&self) -> Result<()> {
-        let (served, data) = (&self.0.config().fold, &self.0.tables().data);
-        let mut table = match self.store().describe_table(data) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            described => described?,
-        };
-        let is_other = |family: &FamilyDescriptor| family.fold.is_some() && family.fold != *served;
-        if served.is_none() || !table.families.iter().any(is_other) {
-            return Ok(());
-        }
-        for family in table.families.iter_mut().filter(|family| is_other(family)) {
-            family.fold.clone_from(served);
-        }
-        self.store().alter_table(table)
+    /// Rows may have come back by a snapshot, and with them the fold of its day, which may let another of two values at one instant win.
+    fn restored(&self) -> Result<()> {
+        self.0.tables().keep_fold(self.store(), self.0.config()).map_err(into_store)?;
+        self.refresh();
+        Ok(())
     }
 
-    /// Rows may have come back by a snapshot. Should they not be readable now, as those of a disabled table, a later checkpoint
-    /// reads them.
+    /// Rows may have come back. Should they not be readable now, as those of a disabled table, a later checkpoint reads them.
     fn refresh(&self) {
         self.0.checkpoint().unwrap_or_default();
     }
@@ -222,16 +210,12 @@ impl Store for IndexedStore {
         let restored = self.store().restore_snapshot(name);
         self.kept().into_iter().for_each(|table| self.forget(table));
         restored?;
-        self.keep_fold()?;
-        self.refresh();
-        Ok(())
+        self.restored()
     }
 
     fn clone_snapshot(&self, name: &str, table: &TableName) -> Result<()> {
         self.forgotten_table(table, |store| store.clone_snapshot(name, table))?;
-        self.keep_fold()?;
-        self.refresh();
-        Ok(())
+        self.restored()
     }
 
     fn delete_snapshot(&self, name: &str) -> Result<()> {

@@ -83,6 +83,17 @@ impl Schema {
         Tables::named(config)?.check_fixed(store, config)
     }
 
+    /// Has the table of points, where it is there and says how its rows are folded, say it as the settings do, which decide by it who
+    /// wins of two values at one instant. Gives the fold until now where it was another.
+    ///
+    /// *Cost*: then waits for compactions of the table.
+    ///
+    /// # Errors
+    /// `Invalid`: a table name that the store refuses. The store's own.
+    pub fn keep_fold(store: &dyn Store, config: &SchemaConfig) -> Result<Option<Box<str>>> {
+        Tables::named(config)?.keep_fold(store, config)
+    }
+
     fn over(
         store: Arc<dyn Store>,
         config: SchemaConfig,

@@ -79,6 +79,19 @@ impl Tables {
         Ok(())
     }
 
+    /// As [`crate::Schema::keep_fold`].
+    pub(crate) fn keep_fold(&self, store: &dyn Store, config: &SchemaConfig) -> Result<Option<Box<str>>> {
+        let (Some(served), Some(mut table)) = (&config.fold, found(store, &self.data)?) else { return Ok(None) };
+        let mut before = None;
+        for fold in table.families.iter_mut().filter_map(|family| family.fold.as_mut()).filter(|fold| *fold != served) {
+            before = Some(std::mem::replace(fold, served.clone()));
+        }
+        if before.is_some() {
+            store.alter_table(table)?;
+        }
+        Ok(before)
+    }
+
     /// Refuses tables of points without the one of their names: UIDs would begin anew, and mean other names than those that the
     /// points were written under. Who makes tables meanwhile makes that of names first, so it is looked for last.
     fn check_names(&self, store: &dyn Store, config: &SchemaConfig) -> Result<()> {
@@ -220,5 +233,23 @@ mod tests {
             tables.open(&store, &config).unwrap();
             assert_eq!(store.list_tables().unwrap().len(), 6, "{made}");
         }
+    }
+
+    /// `S-DTCS`: families that do not fold are left alone, and so is a table that says it already.
+    #[test]
+    fn s_dtcs_a_table_folds_as_it_is_served() {
+        let store = MemoryStore::new(std::sync::Arc::new(ManualClock::default()));
+        let served = |fold: Option<&str>| SchemaConfig { fold: fold.map(Into::into), ..SchemaConfig::default() };
+        let tables = Tables::named(&served(None)).unwrap();
+        let keep = |fold| tables.keep_fold(&store, &served(fold)).unwrap();
+        assert_eq!(keep(Some("a")), None, "there is no table");
+        let mut points = FamilyDescriptor::new(DATA_FAMILY);
+        points.fold = Some("a".into());
+        let families = vec![points, FamilyDescriptor::new("x")];
+        store.create_table(TableDescriptor::new(tables.data.clone(), families), &[]).unwrap();
+        assert_eq!(keep(None), None);
+        assert_eq!([keep(Some("b")), keep(Some("b"))], [Some("a".into()), None]);
+        let folds = store.describe_table(&tables.data).unwrap().families.into_iter().map(|family| family.fold);
+        assert_eq!(folds.collect::<Vec<_>>(), [Some("b".into()), None]);
     }
 }

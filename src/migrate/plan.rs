@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use basalt_rewrite::HourFold;
 use basalt_schema::{KeyLayout, Rollups, SchemaConfig};
-use basalt_store::{ErrorKind, TableName, with_causes};
+use basalt_store::{ErrorKind, Fold as _, TableName, with_causes};
 
 use super::{End, Job, at};
 use crate::exit::Failure;
-use crate::store::say_data_times;
 
 /// How long a copy and its comparison may take in which cells expire.
 const LASTING_MAX: Duration = Duration::from_hours(48);
@@ -164,15 +164,15 @@ pub(super) fn take_over_settings(job: &Job, pair: &TablePair) -> Result<(), Fail
     let mut table = job.target.store.describe_table(&pair.to).map_err(|cause| at(&job.target, &cause))?;
     let before = table.clone();
     for family in &mut table.families {
+        if let Some(fold) = family.fold.as_mut().filter(|_| pair.is_folded) {
+            *fold = HourFold::new(job.source.schema.data_times).name().into();
+        }
         if let Some((_, told)) = told.family(&family.name) {
             family.versions = told.versions;
             family.min_versions = told.min_versions;
             family.ttl_seconds = told.ttl_seconds;
             family.keep_deleted = told.keep_deleted;
         }
-    }
-    if pair.is_folded {
-        say_data_times(&mut table, job.source.schema.data_times);
     }
     if table == before {
         return Ok(());

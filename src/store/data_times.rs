@@ -4,8 +4,8 @@
 //! Over HBase, which folds nothing, and where no OpenTSDB says it, each goes by its own settings.
 
 use basalt_rewrite::HourFold;
-use basalt_schema::{DATA_FAMILY, LargerOrSmaller, SchemaConfig};
-use basalt_store::{ErrorKind, FamilyDescriptor, Fold as _, Store, TableDescriptor, TableName, with_causes};
+use basalt_schema::{DATA_FAMILY, LargerOrSmaller, Schema, SchemaConfig};
+use basalt_store::{ErrorKind, Store, TableName, with_causes};
 
 use crate::exit::Failure;
 
@@ -16,7 +16,7 @@ use crate::exit::Failure;
 /// Exit code 3: settings that say otherwise, as those of a server that was not started on the table yet. The store's own.
 pub(super) fn take(store: &dyn Store, schema: &mut SchemaConfig) -> Result<(), Failure> {
     let kept = kept(store, &schema.data_table).map_err(|cause| super::no_tables(&cause))?;
-    let Some((_, fold)) = kept else { return Ok(()) };
+    let Some(fold) = kept else { return Ok(()) };
     if schema.data_times.is_some() && schema.data_times != fold.data_times() {
         let (table, kept, set) = (&schema.data_table, winner(fold.data_times()), winner(schema.data_times));
         return Err(Failure::config(format!(
@@ -36,46 +36,39 @@ pub(super) fn take(store: &dyn Store, schema: &mut SchemaConfig) -> Result<(), F
 ///
 /// The store's own.
 pub(super) fn keep(store: &dyn Store, schema: &SchemaConfig) -> basalt_schema::Result<()> {
-    let Some((mut table, fold)) = kept(store, &schema.data_table)? else { return Ok(()) };
-    if fold.data_times() == schema.data_times {
-        return Ok(());
-    }
-    let (name, before, now) = (&schema.data_table, winner(fold.data_times()), winner(schema.data_times));
-    tracing::warn!("table {name}: of two values at one instant {now} wins from here on; until now {before} won");
-    say(&mut table, schema.data_times);
-    match store.alter_table(table) {
-        Err(cause) if cause.kind() == ErrorKind::ReadOnly => {
-            let cause = with_causes(&cause);
-            tracing::warn!("table {name} does not say so yet, rows are folded as until now: {cause}");
+    let (name, now) = (&schema.data_table, winner(schema.data_times));
+    match Schema::keep_fold(store, schema) {
+        Ok(before) => {
+            if let Some(before) = before.and_then(|fold| HourFold::named(&fold)) {
+                let before = winner(before.data_times());
+                tracing::warn!(
+                    "table {name}: of two values at one instant {now} wins from here on; until now {before} won"
+                );
+            }
             Ok(())
         }
-        altered => Ok(altered?),
-    }
-}
-
-/// Has a table that says who wins say this.
-pub(crate) fn say(table: &mut TableDescriptor, data_times: Option<LargerOrSmaller>) {
-    for family in &mut table.families {
-        if fold_of(family).is_some() {
-            family.fold = Some(HourFold::new(data_times).name().into());
+        Err(cause) if cause.kind() == ErrorKind::ReadOnly => {
+            let cause = with_causes(&cause);
+            tracing::warn!(
+                "table {name}: of two values at one instant {now} wins from here on, but the table does not say so yet, and rows are \
+                 folded as until now: {cause}"
+            );
+            Ok(())
         }
+        Err(cause) => Err(cause),
     }
 }
 
-fn kept(store: &dyn Store, name: &str) -> basalt_schema::Result<Option<(TableDescriptor, HourFold)>> {
+fn kept(store: &dyn Store, name: &str) -> basalt_schema::Result<Option<HourFold>> {
     let name: TableName = name.parse()?;
     match store.describe_table(&name) {
         Ok(table) => {
-            let fold = table.family(DATA_FAMILY).and_then(|(_, family)| fold_of(family));
-            Ok(fold.map(|fold| (table, fold)))
+            let fold = table.family(DATA_FAMILY).and_then(|(_, family)| family.fold.as_deref());
+            Ok(fold.and_then(HourFold::named))
         }
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(cause.into()),
     }
-}
-
-fn fold_of(family: &FamilyDescriptor) -> Option<HourFold> {
-    family.fold.as_deref().and_then(HourFold::named)
 }
 
 fn winner(data_times: Option<LargerOrSmaller>) -> &'static str {
