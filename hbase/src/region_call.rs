@@ -139,6 +139,10 @@ impl Cluster {
             if may_be_done(&error) {
                 (unknown, asked) = (Some(error), place);
             }
+            if repeat == Repeat::WhereAsked && asked.is_some() {
+                // The catalogue alone tells whether the server began anew during the pause.
+                self.locations.forget_table(table);
+            }
         }
     }
 }

@@ -323,6 +323,31 @@ async fn s_cnt_2_an_increment_that_may_have_been_done_is_not_repeated_at_another
     }
 }
 
+/// Also where it told that it failed, and ended in good order before the next attempt.
+#[tokio::test]
+async fn s_cnt_2_an_increment_is_not_repeated_at_a_server_that_began_anew_during_a_pause() {
+    for first in [vec!["IOException"], vec!["CallTimeoutException", "RegionTooBusyException"]] {
+        let (mut refusals, attempts) = (first.clone().into_iter(), first.len());
+        let fake = Fake::start(move |_| refusals.next().map_or_else(seven, Does::Refuse)).await;
+        let mut options = fake.client().options.clone();
+        (options.pause, options.busy_pause, options.operation_timeout) = (SOON, SOON, SOON * 20);
+        let client = Arc::new(Cluster::new(options).unwrap());
+        let restarted = async {
+            for attempt in 1..=attempts {
+                soon(|| fake.calls("Mutate").len() == attempt && client.tally.retries.get() == attempt as u64).await;
+                // Anew after the last.
+                let began = 1 + u64::from(attempt == attempts);
+                fake.world.lock().unwrap().put_regions(began, vec![("", fake.port)]);
+                pass(SOON * 5).await;
+            }
+        };
+        let (table, increment) = (table(), increment());
+        let (added, ()) = tokio::join!(client.increment(&table, &increment), restarted);
+        assert_eq!(added.unwrap_err().kind(), ErrorKind::Unavailable, "{first:?}");
+        assert_eq!(fake.calls("Mutate").len(), attempts, "{first:?}");
+    }
+}
+
 #[tokio::test]
 async fn an_increment_that_was_not_begun_follows_its_region() {
     let new = Fake::start(|_| seven()).await;
