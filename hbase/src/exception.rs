@@ -16,6 +16,8 @@ pub(crate) struct Exception {
     pub(crate) message: Box<str>,
     /// The server forbids to try again.
     is_final: bool,
+    /// A batch's, after which some of its actions may be done.
+    pub(crate) is_of_batch: bool,
 }
 
 /// What helps.
@@ -40,7 +42,7 @@ impl Exception {
         let first = words.lines().next().unwrap_or_default();
         let message = first.strip_prefix(class).map_or(first, |rest| rest.trim_start_matches(':').trim_start());
         let class = class.rsplit(['.', '$']).next().unwrap_or(class);
-        Self { class: class.into(), message: message.into(), is_final }
+        Self { class: class.into(), message: message.into(), is_final, is_of_batch: false }
     }
 
     /// A whole call's.
@@ -103,8 +105,9 @@ impl Exception {
     /// Whether the server said that it did not begin with what was asked, so that it can be asked again whatever it is.
     pub(crate) fn is_before_work(&self) -> bool {
         match self.remedy() {
-            Remedy::Relocate | Remedy::Again => true,
-            Remedy::BackOff => &*self.class != "CallTimeoutException",
+            Remedy::Again => true,
+            Remedy::Relocate => !self.is_of_batch,
+            Remedy::BackOff => !self.is_of_batch && &*self.class != "CallTimeoutException",
             Remedy::Pause | Remedy::Reopen | Remedy::None => false,
         }
     }
@@ -129,7 +132,11 @@ impl Exception {
             | "CallQueueTooBigException"
             | "CallDroppedException"
             | "RpcThrottlingException"
-            | "ThrottlingException" => ErrorKind::Throttled,
+            | "ThrottlingException"
+                if !self.is_of_batch =>
+            {
+                ErrorKind::Throttled
+            }
             // A quota of space: what is stored is read, and an operator makes room.
             "SpaceLimitingException" => ErrorKind::ReadOnly,
             // A table that is set READONLY, as while it is moved elsewhere (`HRegion.checkReadOnly`).

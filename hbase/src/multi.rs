@@ -242,15 +242,11 @@ fn failed(
 /// HBase does so where one cell is too large (`hbase.server.keyvalue.maxsize`): `RSRpcServices.doNonAtomicBatchOp` tells all actions
 /// of a batch the one exception that ended it. What must not be done twice is not asked for again, as a part may have been done.
 fn halve(told: RegionTold, (round, work, parts): (&mut Round, &impl Work, &mut Parts)) -> RegionTold {
-    let is_alike = match &told[..] {
-        [(_, Err(first)), rest @ ..]
-            if !rest.is_empty() && &*first.class == "DoNotRetryIOException" && first.kind() == ErrorKind::Invalid =>
-        {
-            rest.iter().all(|(_, told)| told.as_ref().is_err_and(|other| other == first))
-        }
+    let is_too_much = match &told[..] {
+        [(_, Err(first)), _, ..] => &*first.class == "DoNotRetryIOException" && first.kind() == ErrorKind::Invalid,
         _ => false,
     };
-    if !is_alike || !work.is_change() {
+    if !is_too_much || !is_alike(&told) || !work.is_change() {
         return told;
     }
     let (again, told): (RegionTold, RegionTold) =
@@ -264,6 +260,11 @@ fn halve(told: RegionTold, (round, work, parts): (&mut Round, &impl Work, &mut P
 /// What an entry was told, unless it is asked again.
 fn settle(entry: usize, told: Told, (round, work, doubt): (&mut Round, &impl Work, &mut Doubt)) -> Option<Told> {
     match told {
+        // Done twice it is the same, and whoever is refused it for now may ask again: what of the batch is done is nothing to it.
+        Err(mut exception) if exception.is_of_batch && work.repeat(entry) == Repeat::Always => {
+            exception.is_of_batch = false;
+            settle(entry, Err(exception), (round, work, doubt))
+        }
         Err(exception)
             if exception.remedy() != Remedy::None
                 && (exception.is_before_work() || work.repeat(entry) == Repeat::Always) =>
@@ -383,9 +384,21 @@ fn actions(answer: MultiResponse, block: Bytes, entries: &[Vec<usize>]) -> Resul
                 },
             ));
         }
+        // A region does a batch in parts, as it gets the locks of rows, and looks before each whether it may go on
+        // (`HRegion.batchMutate`); where it may not, all are told so, those that are done too.
+        if told_each.len() > 1 && is_alike(&told_each) {
+            let exceptions = told_each.iter_mut().filter_map(|(_, told)| told.as_mut().err());
+            exceptions.for_each(|exception| exception.is_of_batch = true);
+        }
         told.push(told_each);
     }
     Ok(told)
+}
+
+/// Whether all were told one exception.
+fn is_alike(told: &RegionTold) -> bool {
+    let first = told.first().and_then(|(_, told)| told.as_ref().err());
+    first.is_some_and(|first| told.iter().all(|(_, told)| told.as_ref().is_err_and(|other| other == first)))
 }
 
 /// Whether several actions are one entry's.

@@ -179,6 +179,32 @@ async fn a_row_that_a_server_forbids_to_ask_for_again_is_refused_at_once() {
     assert_eq!(fake.calls("Multi").len(), 2);
 }
 
+/// A region that is busy in the midst of a batch tells all of it so, also what it did: a tombstone over the newest version
+/// would take the next one too.
+#[tokio::test]
+async fn of_a_batch_that_a_region_broke_off_no_tombstone_is_sent_again() {
+    for class in ["RegionTooBusyException", "NotServingRegionException"] {
+        let fake = Fake::start(move |asked| {
+            let ask: MultiRequest = asked.read();
+            match ask.region_action[0].action.len() {
+                1 => Does::all_done(asked),
+                _ => region_told(vec![refusal(0, class), refusal(1, class)]),
+            }
+        })
+        .await;
+        let mut batch = puts(&["a"]);
+        batch.row(b"r").unwrap().delete(b"f", b"q", None).unwrap();
+        let applied = fake.client().apply(&table(), batch).await.unwrap();
+        let failed: Vec<_> = applied.failed.iter().map(|failure| (failure.row, failure.error.kind())).collect();
+        assert_eq!(
+            failed,
+            [(1, ErrorKind::Unavailable)],
+            "{class}: the put is asked for again, and what is known of it told"
+        );
+        assert_eq!(fake.calls("Multi").len(), 2, "{class}");
+    }
+}
+
 /// What one server refuses as a whole is refused of its rows, and those of others are stored, and told so.
 #[tokio::test]
 async fn a_call_that_a_server_refuses_costs_its_own_rows_alone() {
