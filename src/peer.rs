@@ -12,8 +12,10 @@ use crate::exit::{Exit, Failure};
 pub(crate) const TOKEN_VARIABLE: &str = "BASALT_TOKEN";
 /// How long a connection may take to be there.
 pub(crate) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
-/// The longest answer that is read.
+/// The longest answer that is kept whole.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// What is kept of an answer that is only counted: enough for a refusal's words.
+const BEGINNING_BYTES: u64 = 64 << 10;
 /// Room that is made for an answer on its head's word.
 const ROOM_BYTES_MAX: u64 = 16 << 20;
 /// The longest line of a head.
@@ -90,7 +92,11 @@ pub(crate) fn post_head(address: &str, path: &str, more: &str, body_bytes: usize
 
 /// Sends a head and its body in one piece as far as it goes: the server is woken once for both.
 pub(crate) fn send(stream: &mut TcpStream, head: &[u8], body: &[u8]) -> io::Result<()> {
-    let sent = stream.write_vectored(&[IoSlice::new(head), IoSlice::new(body)])?;
+    let sent = match stream.write_vectored(&[IoSlice::new(head), IoSlice::new(body)]) {
+        // By a signal, before a byte was taken.
+        Err(cause) if cause.kind() == io::ErrorKind::Interrupted => 0,
+        sent => sent?,
+    };
     stream.write_all(head.get(sent..).unwrap_or_default())?;
     stream.write_all(body.get(sent.saturating_sub(head.len())..).unwrap_or_default())
 }
@@ -99,7 +105,10 @@ pub(crate) fn send(stream: &mut TcpStream, head: &[u8], body: &[u8]) -> io::Resu
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// The whole of it, or its beginning where it was only counted.
     pub(crate) body: Vec<u8>,
+    /// How long it is.
+    pub(crate) body_bytes: u64,
     /// No other comes on its connection.
     pub(crate) closes: bool,
 }
@@ -122,6 +131,14 @@ impl Refused {
         let Refusal { message, details } = serde_json::from_slice::<Self>(body).ok()?.error;
         Some(details.map_or_else(|| message.clone(), |details| format!("{message}: {details}")))
     }
+}
+
+/// A body as far as it is read.
+struct Body {
+    bytes: Vec<u8>,
+    length: u64,
+    /// Whether all of it is kept, or only its beginning.
+    is_whole: bool,
 }
 
 /// Answers in the order of their requests.
@@ -147,6 +164,19 @@ impl Reader {
     ///
     /// The connection's; what is no HTTP; an answer, or a head, that is too long.
     pub(crate) fn answer(&mut self) -> io::Result<Answer> {
+        self.read(Body { bytes: Vec::new(), length: 0, is_whole: true })
+    }
+
+    /// As [`Self::answer`], of any length: only the beginning of the body is kept.
+    ///
+    /// # Errors
+    ///
+    /// The connection's; what is no HTTP; a head that is too long.
+    pub(crate) fn counted(&mut self) -> io::Result<Answer> {
+        self.read(Body { bytes: Vec::new(), length: 0, is_whole: false })
+    }
+
+    fn read(&mut self, mut body: Body) -> io::Result<Answer> {
         let mut head_room = HEAD_BYTES_MAX;
         let status = self.line(&mut head_room)?;
         let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
@@ -163,11 +193,11 @@ impl Reader {
                 None => return Err(io::Error::other("the answer's head is no HTTP")),
             }
         }
-        let mut body = Vec::new();
         if !chunked {
-            body.reserve_exact(usize::try_from(length.min(ROOM_BYTES_MAX)).unwrap_or(0));
+            let room = if body.is_whole { ROOM_BYTES_MAX } else { BEGINNING_BYTES };
+            body.bytes.reserve_exact(usize::try_from(length.min(room)).unwrap_or(0));
             self.add(&mut body, length)?;
-            return Ok(Answer { status, body, closes });
+            return Ok(Answer { status, body: body.bytes, body_bytes: body.length, closes });
         }
         loop {
             let mut chunk_room = LINE_BYTES_MAX;
@@ -180,7 +210,7 @@ impl Reader {
         }
         // Trailers tell nothing that is asked for here; the empty line behind them ends the answer.
         while !self.line(&mut head_room)?.is_empty() {}
-        Ok(Answer { status, body, closes })
+        Ok(Answer { status, body: body.bytes, body_bytes: body.length, closes })
     }
 
     /// The next line without its end. Its bytes are taken off `room`.
@@ -196,12 +226,18 @@ impl Reader {
         }
     }
 
-    /// Reads so many bytes into `body`, unless it would be too long with them.
-    fn add(&mut self, body: &mut Vec<u8>, length: u64) -> io::Result<()> {
-        if length > ANSWER_BYTES_MAX.saturating_sub(body.len() as u64) {
+    /// Reads so many bytes of `body`, unless it would be too long with them.
+    fn add(&mut self, body: &mut Body, length: u64) -> io::Result<()> {
+        let kept_max = if body.is_whole { ANSWER_BYTES_MAX } else { BEGINNING_BYTES };
+        let kept = length.min(kept_max.saturating_sub(body.bytes.len() as u64));
+        if body.is_whole && kept < length {
             return Err(io::Error::other("the answer is too long"));
         }
-        let read = self.0.by_ref().take(length).read_to_end(body)? as u64;
+        let mut read = self.0.by_ref().take(kept).read_to_end(&mut body.bytes)? as u64;
+        if read == kept && kept < length {
+            read += io::copy(&mut self.0.by_ref().take(length - kept), &mut io::sink())?;
+        }
+        body.length = body.length.saturating_add(read);
         if read == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 }
@@ -254,7 +290,7 @@ mod tests {
             (413, r#"{"error":{"code":413,"message":"large","details":"9 MB","trace":"t"}}"#, "413 large: 9 MB"),
             (400, r#"{"failed":1}"#, r#"400 {"failed":1}"#),
         ] {
-            let answer = Answer { status, body: body.as_bytes().to_vec(), closes: false };
+            let answer = Answer { status, body: body.into(), body_bytes: body.len() as u64, closes: false };
             assert_eq!(answer.refusal().as_deref(), Some(expected));
         }
     }
@@ -302,6 +338,33 @@ mod tests {
         ] {
             let cause = read(said.as_bytes()).unwrap_err().to_string();
             assert!(cause.ends_with("is too long"), "{cause}: {said:.60}");
+        }
+    }
+
+    /// Longer than what is kept whole, its length told and in chunks; the connection goes on behind it.
+    #[test]
+    fn an_answer_that_is_counted_has_any_length() {
+        let length = ANSWER_BYTES_MAX + 1;
+        for (head, before, behind) in [
+            (format!("Content-Length: {length}"), String::new(), ""),
+            ("Transfer-Encoding: chunked".to_owned(), format!("2\r\n[{{\r\n{:x}\r\n", length - 2), "\r\n0\r\n\r\n"),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut reader = Reader::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+            let mut server = listener.accept().unwrap().0;
+            let written = if before.is_empty() { length } else { length - 2 };
+            let head = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{before}");
+            // The reader goes with a panic, and writing ends.
+            std::thread::scope(move |scope| {
+                scope.spawn(move || {
+                    server.write_all(head.as_bytes()).unwrap();
+                    io::copy(&mut io::repeat(b'x').take(written), &mut server).unwrap();
+                    server.write_all(format!("{behind}HTTP/1.1 204 No Content\r\n\r\n").as_bytes()).unwrap();
+                });
+                let answer = reader.counted().unwrap();
+                assert_eq!((answer.body_bytes, answer.body.len() as u64), (length, BEGINNING_BYTES));
+                assert_eq!(reader.counted().unwrap().status, 204);
+            });
         }
     }
 

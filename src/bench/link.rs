@@ -38,7 +38,7 @@ impl<'a> Link<'a> {
         Ok(Self { address, patience, open: Some(peer::open(address, patience)?), lost: 0 })
     }
 
-    /// Sends a request and reads its answer, on a new connection where the last one ended.
+    /// Sends a request and reads its answer, of whose body it keeps the beginning, on a new connection where the last one ended.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl<'a> Link<'a> {
     fn answered(&mut self, kept: Option<(TcpStream, Reader)>, head: &[u8], body: &[u8]) -> Result<Answer, String> {
         let (mut stream, mut reader) =
             kept.map_or_else(|| peer::open(self.address, self.patience), Ok).map_err(|failure| failure.line)?;
-        let answer = peer::send(&mut stream, head, body).and_then(|()| reader.answer()).map_err(|cause| {
+        let answer = peer::send(&mut stream, head, body).and_then(|()| reader.counted()).map_err(|cause| {
             if !matches!(cause.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) {
                 return format!("connection to {} lost: {cause}", self.address);
             }

@@ -167,7 +167,7 @@ pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Run, Fai
             match link.ask(head.as_bytes(), body.as_bytes()) {
                 Ok(answer) => {
                     recorder.answered(begun.elapsed(), asked.elapsed(), 1);
-                    recorder.answer_bytes += answer.body.len() as u64;
+                    recorder.answer_bytes += answer.body_bytes;
                     recorder.empty += u64::from(answer.body.trim_ascii() == b"[]");
                 }
                 Err(why) => recorder.refused(why),

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn check(status: u16, body: &str, expected: Result<usize, bool>) {
-        let answer = Answer { status, body: body.as_bytes().to_vec(), closes: false };
+        let answer = Answer { status, body: body.into(), body_bytes: body.len() as u64, closes: false };
         let found = refused(&answer, 3).map(|texts| texts.len()).map_err(|no| matches!(no, NoReport::Later(_)));
         assert_eq!(found, expected, "{status} {body}");
     }
