@@ -51,7 +51,10 @@ pub(crate) fn run<T: Send>(
     let ready = on_threads(0..connections, ready)?;
     let (begun, cpu) = (Instant::now(), own_cpu());
     let each = on_threads((0..connections).zip(ready), |(connection, ready)| Ok(work(connection, begun, ready)))?;
-    Ok(Run { seen: Recorder::sum(&each), took: begun.elapsed(), cpu: own_cpu().saturating_sub(cpu) })
+    let (mut seen, took) = (Recorder::sum(&each), begun.elapsed());
+    // Seconds in which nothing was done are told as well, to the end.
+    seen.reach(took);
+    Ok(Run { seen, took, cpu: own_cpu().saturating_sub(cpu) })
 }
 
 /// Runs `work` on each, every one on a thread of its own, and gives what they made, or the first failure.

@@ -58,6 +58,16 @@ impl Workload {
         self.hosts * METRICS.len() as u64 * self.steps()
     }
 
+    /// How many hosts one of `connections` writes.
+    pub(crate) fn hosts_of(&self, connection: u64, connections: u64) -> u64 {
+        self.hosts.saturating_sub(connection).div_ceil(connections.max(1))
+    }
+
+    /// Points that one of `connections` writes.
+    pub(crate) fn points_of(&self, connection: u64, connections: u64) -> u64 {
+        self.hosts_of(connection, connections) * METRICS.len() as u64 * self.steps()
+    }
+
     /// The name of a host, as queries ask for it.
     pub(crate) fn host(number: u64) -> String {
         format!("host_{number}")

@@ -52,6 +52,19 @@ pub(crate) struct Plan {
     pub(crate) workload: Workload,
 }
 
+impl Plan {
+    /// How long after the begin a request is due. Connections take turns, each at its own hosts' share of the rate.
+    fn due(&self, connection: u64, request: u64) -> Option<Duration> {
+        let (connections, hosts) = (u128::from(self.connections), u128::from(self.workload.hosts));
+        let own = u128::from(self.workload.hosts_of(connection, self.connections));
+        let turn = u128::from(request) * connections + u128::from(connection);
+        // Saturating: numbers beyond are due never.
+        let us = turn.saturating_mul(self.batch as u128 * 1_000_000).saturating_mul(hosts);
+        let us = us.checked_div(own * connections * u128::from(self.rate))?;
+        Some(Duration::from_micros(u64::try_from(us).unwrap_or(u64::MAX)))
+    }
+}
+
 /// Runs it; `done` counts points as they are answered.
 ///
 /// # Errors
@@ -80,27 +93,30 @@ enum Door<'a> {
 }
 
 impl Door<'_> {
-    /// Sends the points of one request.
+    /// Sends the points of one request; says how many bytes the answer has.
     ///
     /// # Errors
     ///
     /// Why they were refused or lost.
-    fn put(&mut self, plan: &Plan, body: &[u8]) -> Result<(), String> {
+    fn put(&mut self, plan: &Plan, body: &[u8]) -> Result<u64, String> {
         let link = match self {
             Self::Http(link) => link,
-            Self::Telnet(stream) => return stream.write_all(body).map_err(|cause| lost(plan, &cause)),
+            Self::Telnet(stream) => return stream.write_all(body).map(|()| 0).map_err(|cause| lost(plan, &cause)),
         };
         let path =
             if plan.parameters.is_empty() { "/api/put".to_owned() } else { format!("/api/put?{}", plan.parameters) };
         let encoding = if plan.gzip { "Content-Encoding: gzip\r\n" } else { "" };
         let head = peer::post_head(&plan.address, &path, encoding, body.len());
-        link.ask(head.as_bytes(), body).map(drop)
+        link.ask(head.as_bytes(), body).map(|answer| answer.body_bytes)
     }
 
-    /// Whether no more need be sent, after a request that failed.
+    /// Whether no more need be sent, after a request that failed; else it waits before the next.
     fn is_gone(&self) -> bool {
         match self {
-            Self::Http(link) => link.is_gone(),
+            Self::Http(link) => {
+                link.rest();
+                link.is_gone()
+            }
             Self::Telnet(_) => true,
         }
     }
@@ -144,14 +160,20 @@ impl Connection<'_> {
             let sent = if self.plan.gzip { packed.as_slice() } else { self.body.as_slice() };
             self.recorder.sent_bytes += sent.len() as u64;
             match door.put(self.plan, sent) {
-                Ok(()) => {
+                Ok(answer_bytes) => {
                     self.recorder.answered(self.begun.elapsed(), due.elapsed(), written);
+                    self.recorder.answer_bytes += answer_bytes;
                     self.done.fetch_add(written, Ordering::Relaxed);
                 }
                 Err(why) => {
-                    self.recorder.refused(why);
+                    self.recorder.refused(due.elapsed(), why);
                     if door.is_gone() {
                         self.recorder.gave_up += 1;
+                        self.leave(
+                            connection,
+                            request + 1,
+                            Some(end.map_or_else(Instant::now, |end| end.min(Instant::now()))),
+                        );
                         break;
                     }
                 }
@@ -170,32 +192,29 @@ impl Connection<'_> {
         let heard = stream.take(SAID_BYTES_MAX).read_to_end(&mut said);
         let said = String::from_utf8_lossy(&said);
         let errors = said.lines().filter(|line| !line.is_empty());
-        errors.for_each(|line| self.recorder.refused(line.to_owned()));
+        errors.for_each(|line| self.recorder.refused(Duration::ZERO, line.to_owned()));
         // One that was lost before is counted.
         if let Err(cause) = shut.and(heard)
             && self.recorder.gave_up == 0
         {
-            self.recorder.refused(lost(self.plan, &cause));
+            self.recorder.refused(Duration::ZERO, lost(self.plan, &cause));
             self.recorder.gave_up += 1;
         }
     }
 
     /// Charges the server for what was due by the end and was not sent, from a request on: each waits still.
     fn leave(&mut self, connection: u64, first: u64, end: Option<Instant>) {
-        let (now, at_once) = (Instant::now(), self.plan.batch as u64 * self.plan.connections);
-        let all = self.plan.workload.points().div_ceil(at_once.max(1));
+        let (now, plan) = (Instant::now(), self.plan);
+        let all = plan.workload.points_of(connection, plan.connections).div_ceil(plan.batch.max(1) as u64);
         for request in first..all {
             let Some(due) = self.due(connection, request).filter(|due| Some(*due) < end) else { break };
             self.recorder.unsent(now.saturating_duration_since(due));
         }
     }
 
-    /// When a request is to be sent: connections take turns. `None` without a rate: when the one before is answered.
+    /// When a request is to be sent. `None` without a rate: when the one before is answered.
     fn due(&self, connection: u64, request: u64) -> Option<Instant> {
-        let turn = request * self.plan.connections + connection;
-        let points = turn * self.plan.batch as u64;
-        let us = points.saturating_mul(1_000_000).checked_div(self.plan.rate)?;
-        Some(self.begun + Duration::from_micros(us))
+        Some(self.begun + self.plan.due(connection, request)?)
     }
 }
 
@@ -235,11 +254,9 @@ mod tests {
         }
     }
 
-    /// Five requests are due in a second; the first of them is answered after 1.2 at the least.
-    #[test]
-    fn what_was_due_during_a_stall_at_the_end_is_charged() {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let plan = Plan {
+    /// Five requests a second over one connection, for a second.
+    fn plan(listener: &TcpListener) -> Plan {
+        Plan {
             address: listener.local_addr().unwrap().to_string(),
             protocol: Protocol::Json,
             gzip: false,
@@ -257,7 +274,14 @@ mod tests {
                 late_percent: 0,
                 decimals: 0,
             },
-        };
+        }
+    }
+
+    /// Five requests are due in a second; the first of them is answered after 1.2 at the least.
+    #[test]
+    fn what_was_due_during_a_stall_at_the_end_is_charged() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let plan = plan(&listener);
         let seen = std::thread::scope(|scope| {
             scope.spawn(|| serve(&listener, Duration::from_millis(1_200)));
             run(&plan, &AtomicU64::new(0)).unwrap().seen
@@ -265,5 +289,44 @@ mod tests {
         assert_eq!((seen.requests, seen.unsent, seen.done), (1, 4, 10));
         // From 400 ms, of the last, to 1,200, of the first; at three digits.
         assert!(seen.latency().min_ms >= 399.5 && seen.latency().max_ms >= 1_199.5, "{:?}", seen.latency());
+        assert_eq!(seen.seconds(), [0, 10]);
+    }
+
+    /// The server closes each connection with its request; that is lost, and so are the next four. Pauses between
+    /// them are 100, 200 and 300 ms, and by the last of them four more are due.
+    #[test]
+    fn a_server_that_takes_nothing_any_more_is_charged() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let plan = Plan { rate: 100, time_max: None, ..plan(&listener) };
+        let seen = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    listener.accept().unwrap().0.read_exact(&mut [0]).unwrap();
+                }
+            });
+            run(&plan, &AtomicU64::new(0)).unwrap().seen
+        });
+        assert_eq!((seen.requests, seen.failed, seen.gave_up, seen.done), (5, 5, 1, 0));
+        assert!(!seen.seconds().is_empty(), "the plot reaches the end");
+        assert!(seen.unsent >= 2, "{} of those due in 600 ms", seen.unsent);
+        // The fifth was due after 400 ms and sent after 600.
+        assert!(seen.latency().max_ms >= 199.5, "{:?}", seen.latency());
+    }
+
+    /// Five hosts over four connections: the first has two of them, and is to send as much as two others.
+    #[test]
+    fn a_rate_is_kept_where_hosts_do_not_divide_by_connections() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let workload = Workload { hosts: 5, span_s: 1_000, ..plan(&listener).workload };
+        let plan = Plan { rate: 500, connections: 4, workload, ..plan(&listener) };
+        // 5,000 points: ten seconds.
+        let all: Vec<u64> = (0..4).map(|connection| plan.workload.points_of(connection, 4) / 10).collect();
+        assert_eq!(all, [200, 100, 100, 100]);
+        for (connection, all) in (0..).zip(all) {
+            assert_eq!(plan.due(connection, all), plan.due(connection, 0).map(|first| first + Duration::from_secs(10)));
+        }
+        let firsts: Vec<u128> = (0..4).map(|connection| plan.due(connection, 0).unwrap().as_millis()).collect();
+        assert_eq!(firsts, [0, 25, 50, 75]);
+        assert_eq!(Plan { rate: 0, ..plan }.due(1, 1), None);
     }
 }

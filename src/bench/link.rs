@@ -47,13 +47,7 @@ impl<'a> Link<'a> {
         let kept = self.open.take().filter(|(_, reader)| reader.is_silent());
         let answer = self.answered(kept, head, body);
         let is_well = answer.as_ref().is_ok_and(|answer| !answer.closes || answer.refusal().is_none());
-        if is_well {
-            self.lost = 0;
-        } else {
-            // Here and not before the next request, whose time it would be.
-            std::thread::park_timeout(PAUSE * self.lost);
-            self.lost += 1;
-        }
+        self.lost = if is_well { 0 } else { self.lost + 1 };
         let answer = answer?;
         answer.refusal().map_or(Ok(answer), Err)
     }
@@ -61,6 +55,13 @@ impl<'a> Link<'a> {
     /// Whether so many requests were lost in a row, or one was waited for so long, that no more need be sent.
     pub(crate) fn is_gone(&self) -> bool {
         self.lost >= LOST_MAX
+    }
+
+    /// Waits after requests that were lost. Not in [`Self::ask`], whose time is the server's.
+    pub(crate) fn rest(&self) {
+        if !self.is_gone() {
+            std::thread::park_timeout(PAUSE * self.lost.saturating_sub(1));
+        }
     }
 
     /// An answer, after which the connection is kept if both sides keep it.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::recorder::SECONDS_MAX;
 use super::report::{Line, Report};
 use crate::http::page::escape;
 
@@ -26,7 +27,8 @@ pub(crate) fn page(report: &Report) -> String {
         // One bar says nothing.
         if line.done_each_second.len() > 2 {
             let seconds = (0_u32..).map(f64::from).zip(line.done_each_second.iter().map(|done| as_f64(*done)));
-            let title = format!("{} in each second", report.unit);
+            let of_day = if line.done_each_second.len() < SECONDS_MAX { "" } else { " of the first day" };
+            let title = format!("{} in each second{of_day}", report.unit);
             html += &plot(&title, &seconds.collect::<Vec<_>>(), Axis::Plain);
         }
         html += &plot("latency, ms, by the share of requests", &quantiles(line), Axis::Nines);
@@ -151,7 +153,9 @@ mod tests {
         assert!(report.table().ends_with("put <&>: 3 of 5000 requests failed, first: 413 too large\n"));
         assert_eq!(report.failed().unwrap(), "3 requests failed, first: 413 too large");
         report.lines[0].gave_up = 1;
-        assert!(report.table().ends_with("put <&>: 1 connections gave up, as the server was gone\n"));
+        assert!(report.table().ends_with(
+            "put <&>: 1 connections gave up: five requests in a row lost or refused, or one not answered\n"
+        ));
         report.lines[0].empty = 4_996;
         assert!(page(&report).contains("put &lt;&amp;&gt;: 4996 of 4997 answers were empty\n"));
         assert!(report.empty().is_empty());

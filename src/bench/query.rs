@@ -170,7 +170,10 @@ pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Run, Fai
                     recorder.answer_bytes += answer.body_bytes;
                     recorder.empty += u64::from(answer.body.trim_ascii() == b"[]");
                 }
-                Err(why) => recorder.refused(why),
+                Err(why) => {
+                    recorder.refused(asked.elapsed(), why);
+                    link.rest();
+                }
             }
             done.fetch_add(1, Ordering::Relaxed);
         }

@@ -5,22 +5,24 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// The longest time that is told apart.
-const LATENCY_US_MAX: u64 = 600_000_000;
+/// The longest time that is told apart: a day.
+const LATENCY_US_MAX: u64 = 86_400_000_000;
+/// Seconds whose work is told one by one: those of the first day. What is done later is in the sums alone.
+pub(crate) const SECONDS_MAX: usize = 86_400;
 
 /// One connection's numbers, or those of several.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
-    /// Microseconds from when a request was due to its whole answer, at three digits.
+    /// Microseconds from when a request was due to its whole answer, a refusal too, or to its loss; at three digits.
     latency: Histogram<u64>,
-    /// What was done in each second from the run's begin.
+    /// What was done in each second from the run's begin, at most [`SECONDS_MAX`].
     seconds: Vec<u64>,
     pub(crate) done: u64,
     pub(crate) requests: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) answer_bytes: u64,
     pub(crate) failed: u64,
-    /// Connections that ended before their work, as the server was gone.
+    /// Connections that ended before their work: requests in a row were lost, or refused by answers that close.
     pub(crate) gave_up: u64,
     /// Answers that had nothing in them.
     pub(crate) empty: u64,
@@ -53,10 +55,7 @@ impl Recorder {
     /// A request that did `done` and was answered `at` into the run, `took` after it was due.
     pub(crate) fn answered(&mut self, at: Duration, took: Duration, done: u64) {
         self.took(took);
-        let second = usize::try_from(at.as_secs()).unwrap_or(usize::MAX).min(86_400);
-        if self.seconds.len() <= second {
-            self.seconds.resize(second + 1, 0);
-        }
+        let second = self.reach(at);
         if let Some(count) = self.seconds.get_mut(second) {
             *count += done;
         }
@@ -64,8 +63,19 @@ impl Recorder {
         self.requests += 1;
     }
 
-    /// A request that was lost, or answered with what is no success.
-    pub(crate) fn refused(&mut self, why: String) {
+    /// The second of a moment of the run, with all before it; there is none behind the first day.
+    pub(crate) fn reach(&mut self, at: Duration) -> usize {
+        let second = usize::try_from(at.as_secs()).unwrap_or(usize::MAX);
+        let reached = second.saturating_add(1).min(SECONDS_MAX);
+        if self.seconds.len() < reached {
+            self.seconds.resize(reached, 0);
+        }
+        second
+    }
+
+    /// A request that was lost, or answered with what is no success, `took` after it was due.
+    pub(crate) fn refused(&mut self, took: Duration, why: String) {
+        self.took(took);
         self.requests += 1;
         self.failed += 1;
         self.first_failure.get_or_insert(why);
@@ -169,7 +179,7 @@ mod tests {
             one.answered(Duration::from_millis(ms * 10), Duration::from_millis(ms), 5);
         }
         two.answered(Duration::from_secs(2), Duration::from_millis(500), 7);
-        two.refused("500 no".to_owned());
+        two.refused(Duration::from_millis(600), "500 no".to_owned());
         two.gave_up += 1;
         two.empty += 1;
         two.unsent(Duration::from_millis(200));
@@ -179,8 +189,18 @@ mod tests {
         assert_eq!(one.seconds(), [495, 5, 7]);
         assert_eq!(one.first_failure.as_deref(), Some("500 no"));
         let latency = one.latency();
-        assert!((latency.p50_ms - 51.0).abs() < 0.2 && (latency.max_ms - 500.0).abs() < 1.0, "{latency:?}");
+        assert!((latency.p50_ms - 52.0).abs() < 0.2 && (latency.max_ms - 600.0).abs() < 1.0, "{latency:?}");
         assert!(one.curve().is_sorted_by(|a, b| a.1 <= b.1));
+    }
+
+    #[test]
+    fn long_runs_and_waits_are_told_as_they_were() {
+        let mut seen = Recorder::default();
+        seen.answered(Duration::from_secs(5), Duration::from_hours(23), 1);
+        seen.answered(Duration::from_hours(25), Duration::from_millis(1), 7);
+        seen.reach(Duration::from_hours(26));
+        assert!((seen.latency().max_ms / 3.6e6 - 23.0).abs() < 0.1, "{:?}", seen.latency());
+        assert_eq!((seen.seconds().len(), seen.seconds().iter().sum(), seen.done), (SECONDS_MAX, 1_u64, 8));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) struct Line {
     pub(crate) done: u64,
     pub(crate) requests: u64,
     pub(crate) failed: u64,
-    /// Connections that ended before their work, as the server was gone.
+    /// Connections that ended before their work: requests in a row were lost, or refused by answers that close.
     pub(crate) gave_up: u64,
     /// Answers that had nothing in them: they took the time of finding nothing.
     pub(crate) empty: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Line {
     /// What the client used of the processor.
     pub(crate) client_cpu_seconds: f64,
     pub(crate) latency: Latency,
-    /// What was done in each second.
+    /// What was done in each second of the first day.
     pub(crate) done_each_second: Vec<u64>,
     /// Shares of requests, and the milliseconds that they took at most.
     pub(crate) latency_curve: Vec<(f64, f64)>,
@@ -126,8 +126,8 @@ impl Report {
                 .unwrap_or_default();
         }
         for line in self.lines.iter().filter(|line| line.gave_up > 0) {
-            writeln!(text, "{}: {} connections gave up, as the server was gone", line.name, line.gave_up)
-                .unwrap_or_default();
+            let why = "five requests in a row lost or refused, or one not answered";
+            writeln!(text, "{}: {} connections gave up: {why}", line.name, line.gave_up).unwrap_or_default();
         }
         for line in self.lines.iter().filter(|line| line.empty > 0) {
             writeln!(text, "{}: {} of {} answers were empty", line.name, line.empty, line.answers())

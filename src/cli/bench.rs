@@ -56,7 +56,7 @@ struct Set {
     /// Chooses values, hosts and windows; the same seed is the same work
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Connections at once, a thread each; those that write have hosts of their own, so at most one a host
+    /// Connections at once, a thread each [default: 1 that asks, or 4 that write, each its own hosts, so at most one a host]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_024))]
     connections: Option<u64>,
     /// Write the report to this file as JSON
@@ -73,12 +73,14 @@ struct Set {
 The points are TSBS's `cpu-only` set: integers from 0 to 100 that walk at random. A connection
 writes its own hosts in order of time and waits for each answer. At a rate, latency counts from when
 a request was due, so that a server that stalls is charged for all that waited, also for what was
-due and not sent when --seconds end. Telnet answers nothing: its latency is the time to write, and
+due and not sent when --seconds end or a connection gives up. Refused and lost requests have their
+latency too. Telnet answers nothing: its latency is the time to write, and
 the run ends when the server has closed.
 
 A connection that the server closes is opened anew, but for telnet. A request that is lost on its
-way counts as failed; after five in a row, or one without an answer for two minutes, its connection
-gives up. The report tells what was seen.
+way counts as failed; after five in a row that are lost, or refused by an answer that closes the
+connection, or one without an answer for two minutes, its connection gives up. The report tells what
+was seen.
 
 Examples:
   basalt bench ingest                                    3.6 million points to 127.0.0.1:4242
@@ -122,14 +124,15 @@ Give the flags of --hosts, --start, --step and --span that the points were writt
 windows are drawn from them. `lastpoint` looks back from now to the first row of the set. OpenTSDB
 has no question by value; `high-cpu` fetches the points that one would look at. A connection that
 the server closes is opened anew. A question that is lost on its way counts as failed; after five in
-a row, or one without an answer for ten minutes, its connection gives up. The report tells what was
-seen.
+a row that are lost, or refused by an answer that closes the connection, or one without an answer
+for ten minutes, its connection gives up. The report tells what was seen.
 
 Examples:
   basalt bench query
   basalt bench query --kinds single-groupby-1-1-1,lastpoint --count 1000 --json report.json
 
-Exit codes: 0 done, 1 questions failed, all answers of a kind were empty or the server is gone.")]
+Exit codes: 0 done, 1 questions failed, all answers of a kind were empty or the server is gone,
+2 a kind that there is not.")]
 pub(super) struct Query {
     #[command(flatten)]
     set: Set,
