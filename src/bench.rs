@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cli/bench ─┬─ ingest ─┬─ data (what is written)      ┌─ report (table, JSON)
-//!            └─ query  ─┼─ link (by what it is sent)   │
+//!            └─ query  ─┼─ link, telnet (by what)      │
 //!                       └─ recorder (what was seen) ───┴─ page (HTML with plots)
 //! ```
 //!
@@ -16,6 +16,7 @@ pub(crate) mod page;
 pub(crate) mod query;
 pub(crate) mod recorder;
 pub(crate) mod report;
+mod telnet;
 
 use std::thread::Builder;
 use std::time::{Duration, Instant};

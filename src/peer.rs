@@ -10,6 +10,8 @@ use crate::exit::{Exit, Failure};
 
 /// Where our own tools find the token that they show a server.
 pub(crate) const TOKEN_VARIABLE: &str = "BASALT_TOKEN";
+/// What whoever is not known to a server is told to do.
+pub(crate) const TOKEN_ADVICE: &str = "; set BASALT_TOKEN to a token of this server";
 /// How long a connection may take to be there.
 pub(crate) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// The longest answer that is kept whole.
@@ -246,7 +248,7 @@ impl Answer {
     /// The beginning of what was said, for a person.
     pub(crate) fn said(&self) -> String {
         let text = Refused::told(&self.body).unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());
-        let advice = if self.status == 401 { "; set BASALT_TOKEN to a token of this server" } else { "" };
+        let advice = if self.status == 401 { TOKEN_ADVICE } else { "" };
         text.chars().take(400).chain(advice.chars()).collect()
     }
 

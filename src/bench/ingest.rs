@@ -3,11 +3,10 @@
 //! Each connection has a thread, which writes its own hosts' points down and waits for each answer before it sends more,
 //! as collectors do. At a rate, request *n* of a connection is due at a moment that is known beforehand, and its
 //! latency counts from then: a server that stalls is charged for all that waited (Tene's coordinated omission).
-//! Telnet answers nothing; there a request is done when it is written, and the run when the server has closed. What a lost
-//! telnet connection took with it nobody knows, so none is opened in its place.
+//! Telnet answers nothing; there a request is done when it is written, but for the points that error lines tell of, and the run
+//! when the server has closed. What a lost telnet connection took with it nobody knows, so none is opened in its place.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -18,13 +17,12 @@ use super::Run;
 use super::data::{Form, Points, Workload};
 use super::link::Link;
 use super::recorder::Recorder;
+use super::telnet::{Said, Telnet};
 use crate::exit::Failure;
 use crate::peer;
 
 /// How long a server may take for one request.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// The most that is heard of what a telnet server says.
-const SAID_BYTES_MAX: u64 = 1 << 20;
 
 /// By which door points go in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -72,12 +70,13 @@ impl Plan {
 /// A connection that cannot be had at the start. Requests that are refused or lost are counted, and so are connections that
 /// give up.
 pub(crate) fn run(plan: &Plan, done: &AtomicU64) -> Result<Run, Failure> {
+    let token = std::env::var(peer::TOKEN_VARIABLE).ok();
     let ready = |connection| {
         // Before it connects, so that the server waits for no series to be drawn.
         let points = plan.workload.stream(connection, plan.connections);
         let door = match plan.protocol {
             Protocol::Json => Door::Http(Link::connect(&plan.address, PATIENCE)?),
-            Protocol::Telnet => Door::Telnet(peer::connect(&plan.address, PATIENCE)?),
+            Protocol::Telnet => Door::Telnet(Telnet::connect(&plan.address, PATIENCE, token.as_deref())?),
         };
         Ok((points, door))
     };
@@ -89,7 +88,7 @@ pub(crate) fn run(plan: &Plan, done: &AtomicU64) -> Result<Run, Failure> {
 /// How points reach the server.
 enum Door<'a> {
     Http(Link<'a>),
-    Telnet(TcpStream),
+    Telnet(Telnet),
 }
 
 impl Door<'_> {
@@ -101,7 +100,7 @@ impl Door<'_> {
     fn put(&mut self, plan: &Plan, body: &[u8]) -> Result<u64, String> {
         let link = match self {
             Self::Http(link) => link,
-            Self::Telnet(stream) => return stream.write_all(body).map(|()| 0).map_err(|cause| lost(plan, &cause)),
+            Self::Telnet(telnet) => return telnet.put(body).map(|()| 0).map_err(|cause| lost(plan, &cause)),
         };
         let path =
             if plan.parameters.is_empty() { "/api/put".to_owned() } else { format!("/api/put?{}", plan.parameters) };
@@ -178,27 +177,32 @@ impl Connection<'_> {
                     }
                 }
             }
+            if let Door::Telnet(telnet) = &mut door {
+                self.hear(telnet.said());
+            }
         }
-        if let Door::Telnet(stream) = door {
-            self.hear(&stream);
+        if let Door::Telnet(mut telnet) = door {
+            let waited = Instant::now();
+            let (said, ended) = telnet.rest();
+            self.hear(said);
+            // One that was lost before is counted.
+            if let Err(cause) = ended
+                && self.recorder.gave_up == 0
+            {
+                self.recorder.refused(waited.elapsed(), lost(self.plan, &cause));
+                self.recorder.gave_up += 1;
+            }
         }
         self.recorder
     }
 
-    /// Hears a telnet server out: it closes when it has taken everything, and what it says before are error lines.
-    fn hear(&mut self, stream: &TcpStream) {
-        let shut = stream.shutdown(Shutdown::Write);
-        let mut said = Vec::new();
-        let heard = stream.take(SAID_BYTES_MAX).read_to_end(&mut said);
-        let said = String::from_utf8_lossy(&said);
-        let errors = said.lines().filter(|line| !line.is_empty());
-        errors.for_each(|line| self.recorder.refused(Duration::ZERO, line.to_owned()));
-        // One that was lost before is counted.
-        if let Err(cause) = shut.and(heard)
-            && self.recorder.gave_up == 0
-        {
-            self.recorder.refused(Duration::ZERO, lost(self.plan, &cause));
-            self.recorder.gave_up += 1;
+    /// Takes the points that a telnet server refused, each with a line, off those that are done.
+    fn hear(&mut self, said: Said) {
+        self.recorder.answer_bytes += said.bytes;
+        let lines = said.lines.min(self.recorder.done);
+        if lines > 0 {
+            self.recorder.undone(lines, said.why());
+            self.done.fetch_sub(lines, Ordering::Relaxed);
         }
     }
 
@@ -228,7 +232,7 @@ fn pack(body: &[u8], mut buffer: Vec<u8>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead as _, BufReader};
+    use std::io::{BufRead as _, BufReader, Read as _};
     use std::net::TcpListener;
 
     use super::*;
@@ -311,6 +315,32 @@ mod tests {
         assert!(seen.unsent >= 2, "{} of those due in 600 ms", seen.unsent);
         // The fifth was due after 400 ms and sent after 600.
         assert!(seen.latency().max_ms >= 199.5, "{:?}", seen.latency());
+    }
+
+    /// Of three requests of ten points the server refuses 25 points with a line each, long ones, and says the last when all is sent.
+    #[test]
+    fn points_that_telnet_refuses_are_not_done_and_their_requests_not_failed() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let workload = Workload { span_s: 30, ..plan(&listener).workload };
+        let plan = Plan { protocol: Protocol::Telnet, rate: 0, time_max: None, workload, ..plan(&listener) };
+        let done = AtomicU64::new(0);
+        let seen = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut stream = listener.accept().unwrap().0;
+                let input = BufReader::new(stream.try_clone().unwrap());
+                for (index, line) in input.lines().enumerate() {
+                    assert!(line.unwrap().starts_with("put "));
+                    if index < 24 {
+                        stream.write_all(format!("put: {index} {}\n", "no ".repeat(1_000)).as_bytes()).unwrap();
+                    }
+                }
+                stream.write_all(b"put: the last").unwrap();
+            });
+            run(&plan, &done).unwrap().seen
+        });
+        assert_eq!((seen.requests, seen.failed, seen.gave_up), (3, 0, 0), "{:?}", seen.first_failure);
+        assert_eq!((seen.done, seen.refused_points, done.into_inner()), (5, 25, 5));
+        assert!(seen.first_failure.unwrap().starts_with("put: 0 no no") && seen.answer_bytes > 72_000);
     }
 
     /// Five hosts over four connections: the first has two of them, and is to send as much as two others.

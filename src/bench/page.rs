@@ -152,10 +152,11 @@ mod tests {
         report.lines[0].first_failure = Some("413 too large".to_owned());
         assert!(report.table().ends_with("put <&>: 3 of 5000 requests failed, first: 413 too large\n"));
         assert_eq!(report.failed().unwrap(), "3 requests failed, first: 413 too large");
+        report.lines[0].refused_points = 2;
+        assert!(report.table().ends_with("put <&>: 2 points were refused, first: 413 too large\n"));
+        assert_eq!(report.failed().unwrap(), "3 requests failed and 2 points were refused, first: 413 too large");
         report.lines[0].gave_up = 1;
-        assert!(report.table().ends_with(
-            "put <&>: 1 connections gave up: five requests in a row lost or refused, or one not answered\n"
-        ));
+        assert!(report.table().ends_with("put <&>: 1 connections gave up, as requests were lost or refused\n"));
         report.lines[0].empty = 4_996;
         assert!(page(&report).contains("put &lt;&amp;&gt;: 4996 of 4997 answers were empty\n"));
         assert!(report.empty().is_empty());

@@ -22,6 +22,8 @@ pub(crate) struct Recorder {
     pub(crate) sent_bytes: u64,
     pub(crate) answer_bytes: u64,
     pub(crate) failed: u64,
+    /// Points that a server said to have refused, one by one; they are not among those done.
+    pub(crate) refused_points: u64,
     /// Connections that ended before their work: requests in a row were lost, or refused by answers that close.
     pub(crate) gave_up: u64,
     /// Answers that had nothing in them.
@@ -43,6 +45,7 @@ impl Default for Recorder {
             sent_bytes: 0,
             answer_bytes: 0,
             failed: 0,
+            refused_points: 0,
             gave_up: 0,
             empty: 0,
             unsent: 0,
@@ -81,6 +84,18 @@ impl Recorder {
         self.first_failure.get_or_insert(why);
     }
 
+    /// Points that the server says not to have taken, which were held to be done; of the newest seconds, as nobody says when it was.
+    pub(crate) fn undone(&mut self, points: u64, why: String) {
+        self.refused_points += points;
+        self.first_failure.get_or_insert(why);
+        self.done = self.done.saturating_sub(points);
+        let mut left = points;
+        for second in self.seconds.iter_mut().rev() {
+            let off = left.min(*second);
+            (*second, left) = (*second - off, left - off);
+        }
+    }
+
     /// A request that was due, and had waited so long when the run ended.
     pub(crate) fn unsent(&mut self, waited: Duration) {
         self.took(waited);
@@ -107,6 +122,7 @@ impl Recorder {
         self.sent_bytes += other.sent_bytes;
         self.answer_bytes += other.answer_bytes;
         self.failed += other.failed;
+        self.refused_points += other.refused_points;
         self.gave_up += other.gave_up;
         self.empty += other.empty;
         self.unsent += other.unsent;
@@ -191,6 +207,16 @@ mod tests {
         let latency = one.latency();
         assert!((latency.p50_ms - 52.0).abs() < 0.2 && (latency.max_ms - 600.0).abs() < 1.0, "{latency:?}");
         assert!(one.curve().is_sorted_by(|a, b| a.1 <= b.1));
+    }
+
+    #[test]
+    fn points_that_are_refused_later_are_not_done() {
+        let mut seen = Recorder::default();
+        seen.answered(Duration::ZERO, Duration::from_millis(1), 10);
+        seen.answered(Duration::from_secs(1), Duration::from_millis(1), 10);
+        seen.undone(12, "put: no".to_owned());
+        assert_eq!((seen.seconds(), seen.done, seen.refused_points), (&[8, 0][..], 8, 12));
+        assert_eq!((seen.requests, seen.failed, seen.first_failure.as_deref()), (2, 0, Some("put: no")));
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(crate) struct Line {
     pub(crate) done: u64,
     pub(crate) requests: u64,
     pub(crate) failed: u64,
+    /// Points that telnet's error lines tell of; they are not done, and their requests did not fail.
+    pub(crate) refused_points: u64,
     /// Connections that ended before their work: requests in a row were lost, or refused by answers that close.
     pub(crate) gave_up: u64,
     /// Answers that had nothing in them: they took the time of finding nothing.
@@ -59,6 +61,7 @@ impl Line {
             done: seen.done,
             requests: seen.requests,
             failed: seen.failed,
+            refused_points: seen.refused_points,
             gave_up: seen.gave_up,
             empty: seen.empty,
             unsent: seen.unsent,
@@ -83,9 +86,10 @@ impl Line {
 impl Report {
     /// How many requests were refused or lost and what was said of the first, in one line.
     pub(crate) fn failed(&self) -> Option<String> {
-        let failed: u64 = self.lines.iter().map(|line| line.failed).sum();
+        let sum = |of: fn(&Line) -> u64| self.lines.iter().map(of).sum();
+        let what = not_done(sum(|line| line.failed), sum(|line| line.refused_points));
         let first = self.lines.iter().find_map(|line| line.first_failure.as_deref())?;
-        Some(format!("{failed} requests failed, first: {}", first.replace(['\n', '\r'], " ")))
+        Some(format!("{what}, first: {}", first.replace(['\n', '\r'], " ")))
     }
 
     /// Names of the lines whose every answer was empty: they measured nothing.
@@ -125,9 +129,14 @@ impl Report {
             writeln!(text, "{}: {} of {} requests failed, first: {said}", line.name, line.failed, line.requests)
                 .unwrap_or_default();
         }
+        for line in self.lines.iter().filter(|line| line.refused_points > 0) {
+            let said = line.first_failure.as_deref().unwrap_or_default();
+            writeln!(text, "{}: {} points were refused, first: {said}", line.name, line.refused_points)
+                .unwrap_or_default();
+        }
         for line in self.lines.iter().filter(|line| line.gave_up > 0) {
-            let why = "five requests in a row lost or refused, or one not answered";
-            writeln!(text, "{}: {} connections gave up: {why}", line.name, line.gave_up).unwrap_or_default();
+            let why = "requests were lost or refused";
+            writeln!(text, "{}: {} connections gave up, as {why}", line.name, line.gave_up).unwrap_or_default();
         }
         for line in self.lines.iter().filter(|line| line.empty > 0) {
             writeln!(text, "{}: {} of {} answers were empty", line.name, line.empty, line.answers())
@@ -138,5 +147,14 @@ impl Report {
             writeln!(text, "{}: {} requests were due and not sent: {why}", line.name, line.unsent).unwrap_or_default();
         }
         text
+    }
+}
+
+/// How much failed, in words.
+fn not_done(failed: u64, refused_points: u64) -> String {
+    match (failed, refused_points) {
+        (failed, 0) => format!("{failed} requests failed"),
+        (0, points) => format!("{points} points were refused"),
+        (failed, points) => format!("{failed} requests failed and {points} points were refused"),
     }
 }

@@ -74,8 +74,9 @@ The points are TSBS's `cpu-only` set: integers from 0 to 100 that walk at random
 writes its own hosts in order of time and waits for each answer. At a rate, latency counts from when
 a request was due, so that a server that stalls is charged for all that waited, also for what was
 due and not sent when --seconds end or a connection gives up. Refused and lost requests have their
-latency too. Telnet answers nothing: its latency is the time to write, and
-the run ends when the server has closed.
+latency too. Telnet answers nothing: its latency is the time to write, and the run ends when the
+server has closed. Points that its error lines tell of are not counted as done; a server may be set
+to send none, or drop some where a request has thousands.
 
 A connection that the server closes is opened anew, but for telnet. A request that is lost on its
 way counts as failed; after five in a row that are lost, or refused by an answer that closes the
