@@ -78,4 +78,4 @@ pub use request::{
     FILTERS_MAX, GetParameters, Query, QueryRequest, RateOptions, RollupUsage, SUB_QUERIES_MAX, Source, SubQuery,
     SubQueryPlan,
 };
-pub use time::{Duration, TimeContext, Unit, parse_duration, parse_duration_ms, parse_time, parse_zone};
+pub use time::{Duration, TimeContext, Unit, parse_duration, parse_time, parse_zone};

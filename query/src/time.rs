@@ -264,14 +264,6 @@ pub(crate) fn parse_duration_as(text: &str, compat: Compat) -> Result<Duration> 
     Ok(Duration { count, unit, millis })
 }
 
-/// [`parse_duration`], its fixed length only.
-///
-/// # Errors
-/// As [`parse_duration`].
-pub fn parse_duration_ms(text: &str) -> Result<i64> {
-    parse_duration(text).map(|duration| duration.millis)
-}
-
 /// Three letters that Java takes for a zone, beside those that IANA has too. *Source*: `java.time.ZoneId.SHORT_IDS`.
 const SHORT_ZONES: &[(&str, Tz)] = &[
     ("ACT", Tz::Australia__Darwin),
@@ -440,7 +432,7 @@ mod tests {
         check_error("-", "Invalid time: -. Just a sign, no value: -");
         assert!(read("é/", "UTC", false).is_err() && read("ééééé/ééé", "UTC", false).is_err());
         assert_eq!(
-            parse_duration_ms("9223372036854775807y").unwrap_err().to_string(),
+            parse_duration("9223372036854775807y").unwrap_err().to_string(),
             "Duration must be < Long.MAX_VALUE ms: 9223372036854775807y"
         );
     }
