@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use basalt_schema::Value;
+
 use crate::aggregate::to_double;
 use crate::memory::Reservation;
 
@@ -15,7 +17,21 @@ pub enum Number {
     Double(f64),
 }
 
+impl From<Value> for Number {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Int(value) => Self::Integer(value),
+            Value::Float(value) => Self::Double(value),
+        }
+    }
+}
+
 impl Number {
+    /// The value of a word: two's complement or the bits of a double.
+    pub(crate) fn of_word(word: u64, is_double: bool) -> Self {
+        if is_double { Self::Double(f64::from_bits(word)) } else { Self::Integer(word.cast_signed()) }
+    }
+
     /// The value as a double; of integers beyond 2⁵³ the nearest.
     pub fn as_double(self) -> f64 {
         match self {

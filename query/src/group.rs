@@ -20,9 +20,6 @@ use crate::rollup;
 use crate::span::Span;
 use crate::{Error, Options, Result};
 
-/// Points that fill policies or expressions may make up at once; some gigabytes at most.
-pub(crate) const FILLED_POINTS_MAX: u64 = 1 << 26;
-
 /// Points that are worth handing to other threads; below, waking them takes longer than the work.
 const PARALLEL_POINTS_MIN: u64 = 1 << 15;
 /// Groups that are worth it, however few points they have.
@@ -133,10 +130,7 @@ impl Kernel<'_> {
             return Ok(());
         };
         let filled = self.data.iter().filter(|data| !data.span.is_empty()).count() as u64;
-        let limit = match self.budget.limits().points_max {
-            0 => FILLED_POINTS_MAX,
-            points_max => points_max.min(FILLED_POINTS_MAX),
-        };
+        let limit = self.budget.limits().made_up_points_max();
         let over = grid_len(downsample, &self.plan.window).saturating_mul(filled) > limit;
         if over { Err(Error::TooManyPoints { limit }) } else { Ok(()) }
     }

@@ -277,9 +277,7 @@ impl Finder<'_> {
         let back_s = u64::try_from(self.back_scan).unwrap_or(0).saturating_mul(BaseTime::SPAN_S.into());
         let first_s = u64::from(now.seconds()).saturating_sub(back_s);
         let first = BaseTime::of_seconds(u32::try_from(first_s).unwrap_or_default());
-        // The last hour that a key holds has none behind it.
-        let behind = now.next().unwrap_or(BaseTime::from_be_bytes([0xff; 4]));
-        discover::within(self.schema, metric, first..behind, self.budget)
+        discover::within(self.schema, metric, first..lookup::after(now), self.budget)
     }
 }
 

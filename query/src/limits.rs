@@ -7,6 +7,9 @@ use serde::Deserialize;
 
 use crate::request::Query;
 
+/// Points that fill policies or expressions may make up at once; some gigabytes at most.
+const MADE_UP_POINTS_MAX: u64 = 1 << 26;
+
 /// What one request may take. Zero means no bound, but for `series_max` and `scans_at_once_max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -57,6 +60,11 @@ impl Limits {
             self.bytes_max = 0;
         }
         self
+    }
+
+    /// Points that fill policies or expressions may make up at once.
+    pub(crate) fn made_up_points_max(&self) -> u64 {
+        if self.points_max == 0 { MADE_UP_POINTS_MAX } else { self.points_max.min(MADE_UP_POINTS_MAX) }
     }
 }
 

@@ -7,7 +7,6 @@
 use basalt_schema::{BaseTime, Rollup, RollupAggregate, Rollups, RowCell, Value};
 use basalt_store::{RowView, SeqNo, TableName, Timestamp};
 
-use crate::answer::Number;
 use crate::downsample::{Downsample, Interval, begins_at_multiples, downsample_by};
 use crate::fetch::SeriesData;
 use crate::filter::FilterKind;
@@ -192,11 +191,7 @@ pub(crate) fn take_row(read: &RollupRead, base: BaseTime, row: &RowView<'_>, dat
             let Ok(place) = counts.binary_search_by_key(&slot, |(slot, _)| *slot) else { continue };
             data.counts.push(counts.get(place).map_or(0, |(_, value)| whole(*value)));
         }
-        let number = match value {
-            Value::Int(value) => Number::Integer(value),
-            Value::Float(value) => Number::Double(value),
-        };
-        data.span.push(time_ms, number);
+        data.span.push(time_ms, value.into());
         taken += 1;
     }
     Ok(taken)

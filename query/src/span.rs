@@ -56,7 +56,7 @@ impl Span {
     /// The value at `at`, which is below the length.
     pub(crate) fn number(&self, at: usize) -> Number {
         let word = self.words.get(at).copied().unwrap_or_default();
-        if self.is_double(at) { Number::Double(f64::from_bits(word)) } else { Number::Integer(word.cast_signed()) }
+        Number::of_word(word, self.is_double(at))
     }
 
     /// The value at `at` as a double.

@@ -7,7 +7,6 @@
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
-use crate::group::FILLED_POINTS_MAX;
 use crate::{Error, Result};
 
 use super::java;
@@ -185,10 +184,7 @@ pub(crate) fn instants<'a>(series: impl Iterator<Item = &'a Dataset>, budget: &B
 /// # Errors
 /// `Invalid`: more than may be made up.
 pub(crate) fn made_up(instants: usize, series: usize, budget: &Budget) -> Result<u64> {
-    let limit = match budget.limits().points_max {
-        0 => FILLED_POINTS_MAX,
-        points_max => points_max.min(FILLED_POINTS_MAX),
-    };
+    let limit = budget.limits().made_up_points_max();
     let points = (instants as u64).saturating_mul(series as u64);
     if points > limit { Err(Error::TooManyPoints { limit }) } else { Ok(points) }
 }

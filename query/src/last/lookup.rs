@@ -8,9 +8,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use basalt_schema::{
-    BaseTime, COUNTER_QUALIFIER, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, UID_NAME_FAMILY, Uid, Value,
-};
+use basalt_schema::{BaseTime, COUNTER_QUALIFIER, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, UID_NAME_FAMILY, Uid};
 use basalt_store::{Columns, Get, Packed, Packing, RowView, Scan};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
@@ -370,25 +368,19 @@ impl<'a> Lookup<'a> {
         let at = |offset_ms, number| Point { time_ms: base_ms + i64::from(offset_ms), number };
         if let Some(packed) = row.packed() {
             let count = if let Packed::Points(row) = packed { row.words.len() as u64 } else { 1 };
-            return Ok(packed.newest().map(|last| (at(last.offset_ms, word(last.is_float, last.word)), count)));
+            return Ok(packed
+                .newest()
+                .map(|last| (at(last.offset_ms, Number::of_word(last.word, last.is_float)), count)));
         }
         scratch.decode(row.cells().map(RowCell::from), self.schema.config().duplicates())?;
-        let number = scratch.value(scratch.len().saturating_sub(1)).map(|value| match value {
-            Value::Int(value) => Number::Integer(value),
-            Value::Float(value) => Number::Double(value),
-        });
+        let number = scratch.value(scratch.len().saturating_sub(1)).map(Number::from);
         let newest = scratch.offsets_ms().last().copied().zip(number);
         Ok(newest.map(|(offset_ms, number)| (at(offset_ms, number), scratch.len() as u64)))
     }
 }
 
-/// The number of a word.
-fn word(is_float: bool, word: u64) -> Number {
-    if is_float { Number::Double(f64::from_bits(word)) } else { Number::Integer(word.cast_signed()) }
-}
-
 /// The hour after one; at the end of time there is none.
-fn after(hour: BaseTime) -> BaseTime {
+pub(super) fn after(hour: BaseTime) -> BaseTime {
     hour.next().unwrap_or(BaseTime::from_be_bytes([u8::MAX; BaseTime::BYTES]))
 }
 
