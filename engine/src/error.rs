@@ -41,6 +41,17 @@ pub enum Error {
         found: u64,
     },
 
+    /// What a file tells of the points of a row together is not what they are.
+    #[error("{} is damaged at offset {offset}: the summary of row {} is not that of its points", file.display(), row.escape_ascii())]
+    WrongSummary {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where the row's block begins.
+        offset: u64,
+        /// The row's key.
+        row: Box<[u8]>,
+    },
+
     /// A file that is named elsewhere is not there.
     #[error("{} is missing: it had {bytes} bytes", file.display())]
     Missing {
@@ -204,6 +215,7 @@ impl Error {
         match self {
             Error::Io { path: file, .. }
             | Error::Corrupt { file, .. }
+            | Error::WrongSummary { file, .. }
             | Error::Missing { file, .. }
             | Error::Version { file, .. }
             | Error::UnknownCodec { file, .. } => Some(file),
@@ -213,7 +225,7 @@ impl Error {
 
     /// Whether a place of a file cannot be had: its bytes are not what was written, or the disk does not give them.
     pub(crate) fn is_unreadable(&self) -> bool {
-        matches!(self, Error::Corrupt { .. } | Error::Io { op: IoOp::Read, .. })
+        matches!(self, Error::Corrupt { .. } | Error::WrongSummary { .. } | Error::Io { op: IoOp::Read, .. })
     }
 
     /// Whether this is a failed sync, after which nothing may be acknowledged.
@@ -252,6 +264,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Corrupt { .. }
+            | Error::WrongSummary { .. }
             | Error::Missing { .. }
             | Error::Version { .. }
             | Error::NoManifest { .. }

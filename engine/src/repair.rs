@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | the log | every record that proves whole and reads, in order, as new segments | records that do not |
 //! | an SSTable's block, also one whose checksum fits and whose cells do not | all other blocks, as a new file in its place | the cells of the block |
-//! | an SSTable's bloom filter | every cell, as a new file | — |
+//! | an SSTable's bloom filter, or the summary of a row | every cell, as a new file | — |
 //! | an SSTable's index, metadata or footer, or its length | blocks that prove whole, as a new file | what does not prove |
 //! | an SSTable's header and footer both | nothing of the file | the file |
 //! | a file that cannot be opened | the file, as it is | — |
@@ -428,7 +428,7 @@ impl Loss {
     pub(crate) fn of(damage: Error, offset: u64, bytes: u64) -> Loss {
         let file = damage.file().map(Path::to_path_buf).unwrap_or_default();
         let offset = match &damage {
-            Error::Corrupt { offset: found, .. } if offset == 0 => *found,
+            Error::Corrupt { offset: found, .. } | Error::WrongSummary { offset: found, .. } if offset == 0 => *found,
             _ => offset,
         };
         Loss { file, offset, bytes, cells_count: None, rows: (Bytes::new(), Bytes::new()), damage }

@@ -225,7 +225,7 @@ impl Sstable {
             return Ok((cached, None));
         }
         let place = self.place(entry.offset);
-        let bytes = Bytes::from(read_vec(&*self.file, &place, entry.frame_bytes as usize)?);
+        let bytes = self.read_stored(block)?;
         let frame = Frame::open(&place, SectionKind::Data, &bytes)?;
         let loaded = match codec::open_packed(&frame, self.codec.as_deref()) {
             Some(packed) => {
@@ -240,10 +240,15 @@ impl Sstable {
 
     /// Reads, checks and decodes a block: checksum first, nothing is decoded that fails it.
     fn read_block_from_file(&self, block: usize) -> Result<Block> {
-        let entry = self.index.entry(block);
-        let place = self.place(entry.offset);
-        let bytes = Bytes::from(read_vec(&*self.file, &place, entry.frame_bytes as usize)?);
+        let bytes = self.read_stored(block)?;
+        let place = self.place(self.index.entry(block).offset);
         self.parse_block(block, &Frame::open(&place, SectionKind::Data, &bytes)?, &bytes)
+    }
+
+    /// A block's frame as it lies in the file.
+    fn read_stored(&self, block: usize) -> Result<Bytes> {
+        let entry = self.index.entry(block);
+        read_vec(&*self.file, &self.place(entry.offset), entry.frame_bytes as usize).map(Bytes::from)
     }
 
     /// The block of a frame in `bytes` whose checksum is proved.

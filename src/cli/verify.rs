@@ -15,8 +15,8 @@ use crate::store::{folder_options, refused};
 /// `basalt verify`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Reads every byte of manifest, log and files, and proves checksums, order, counts and filters.
-Nothing is changed; the folder must be free.
+Reads every byte of manifest, log and files, and proves checksums, order, counts, filters and
+summaries of rows. Nothing is changed; the folder must be free.
 
 Examples:
   basalt verify

@@ -61,3 +61,75 @@ impl PackedBlock for Opened {
         self.0.cell(row, qualifier, value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use basalt_engine::{BlockCodecs, Engine, EngineOptions, Folder, Repair};
+    use basalt_store::{Durability, FamilyDescriptor, MutationBatch, Store, TableDescriptor, TableName};
+
+    use super::*;
+
+    /// [`Columns`], of which a sum goes wrong before it is under a checksum.
+    #[derive(Debug)]
+    struct Hurt;
+
+    impl BlockCodec for Hurt {
+        fn name(&self) -> &'static str {
+            Columns.name()
+        }
+
+        fn encode_into(&self, image: &[u8], out: &mut Vec<u8>) -> bool {
+            let encoded = Columns.encode_into(image, out);
+            // The section of sums, two bytes as they are (`docs/formats/tsb1.md`).
+            let at = out.windows(3).position(|head| head == [73, 0, 2]).unwrap();
+            out[at + 3] ^= 1;
+            encoded
+        }
+
+        fn decode_into(&self, stored: &[u8], image: &mut [u8]) -> bool {
+            Columns.decode_into(stored, image)
+        }
+    }
+
+    fn options(dir: &Path, codec: impl BlockCodec + 'static) -> EngineOptions {
+        let mut options = EngineOptions::new(dir);
+        options.limits.reserve_bytes = 0;
+        options.codecs = BlockCodecs::default();
+        options.codecs.register(Arc::new(codec));
+        options
+    }
+
+    /// The damage of a folder.
+    fn damage(dir: &Path) -> Vec<String> {
+        let files = Folder::open(options(dir, Columns)).unwrap().audit(true, &mut |_| {}).unwrap();
+        files.iter().filter_map(|file| file.damage.as_ref().map(ToString::to_string)).collect()
+    }
+
+    #[test]
+    fn a_wrong_sum_of_a_row_is_told_and_made_anew_of_its_points() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::open(options(dir.path(), Hurt)).unwrap();
+        let table: TableName = "t".parse().unwrap();
+        let family = FamilyDescriptor { block_encoding: Tsb1::NAME.into(), ..FamilyDescriptor::new("t") };
+        engine.create_table(TableDescriptor::new(table.clone(), vec![family]), &[]).unwrap();
+        // An hour of points of one byte, ten seconds apart.
+        let qualifier: Vec<u8> = (0..360_u16).flat_map(|n| ((n * 10) << 4).to_be_bytes()).collect();
+        let value: Vec<u8> = (0..360_u16).map(|n| (n % 50) as u8).chain([0]).collect();
+        let mut batch = MutationBatch::new(Durability::Os);
+        batch.row(b"row").unwrap().put(b"t", &qualifier, None, &value).unwrap();
+        engine.apply(&table, batch).wait().unwrap();
+        engine.flush(&table).unwrap();
+        engine.close().unwrap();
+        drop(engine);
+
+        let told = damage(dir.path());
+        assert!(told.len() == 1 && told[0].ends_with("the summary of row row is not that of its points"), "{told:?}");
+        let mut repaired = Repair::default();
+        Folder::open(options(dir.path(), Columns)).unwrap().repair(true, &mut repaired, &mut |_| {}).unwrap();
+        let lost: Vec<_> = repaired.losses.iter().map(|loss| (loss.offset, loss.bytes, loss.cells_count)).collect();
+        assert_eq!((lost, repaired.kept_aside.len()), (vec![(24, 0, Some(0))], 1));
+        assert!(damage(dir.path()).is_empty());
+    }
+}

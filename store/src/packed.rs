@@ -97,6 +97,32 @@ pub struct RowSummary {
     pub sum: f64,
 }
 
+impl RowSummary {
+    /// Whether it is what points are together, to the last bit.
+    ///
+    /// *Cost*: linear; no allocation.
+    pub fn is_of(&self, points: &PackedRow<'_>) -> bool {
+        let PackedRow { offsets_ms, words, is_float } = *points;
+        let ends = (offsets_ms.first().copied(), offsets_ms.last().copied(), words.last().copied());
+        let ends_fit = ends == (Some(self.first_ms), Some(self.last_ms), Some(self.last));
+        if !ends_fit || self.is_float != is_float || usize::try_from(self.count) != Ok(words.len()) {
+            return false;
+        }
+        // Floats are in the order of these integers, as `f64::total_cmp` has it.
+        let rank = |word: u64| {
+            let bits = word.cast_signed();
+            if is_float { bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed() } else { bits }
+        };
+        #[expect(clippy::cast_precision_loss, reason = "the nearest double is what readers of points add")]
+        let double = |word: u64| if is_float { f64::from_bits(word) } else { word.cast_signed() as f64 };
+        let first = (i64::MAX, i64::MIN, 0.0);
+        let (min, max, sum) = words
+            .iter()
+            .fold(first, |(min, max, sum), word| (min.min(rank(*word)), max.max(rank(*word)), sum + double(*word)));
+        (min, max, sum.to_bits()) == (rank(self.min), rank(self.max), self.sum.to_bits())
+    }
+}
+
 /// The points of a packed row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedRow<'a> {
@@ -251,6 +277,34 @@ mod tests {
         assert_eq!((rows.row(0), rows.row(1), rows.row(2)), (of(false), of(true), None));
         rows.truncate(1);
         assert_eq!((rows.len(), rows.words.len(), rows.row(0)), (1, 2, of(false)));
+    }
+
+    #[test]
+    fn a_summary_is_of_its_points_and_of_no_others() {
+        let check = |words: &[u64], is_float, (min, max): (u64, u64), sum: f64| {
+            let offsets_ms: Vec<u32> = (2..).take(words.len()).collect();
+            let points = PackedRow { offsets_ms: &offsets_ms, words, is_float };
+            let (count, last) = (u32::try_from(words.len()).unwrap(), *words.last().unwrap());
+            let right = RowSummary { count, first_ms: 2, last_ms: count + 1, is_float, min, max, last, sum };
+            assert!(right.is_of(&points), "{words:?}");
+            for wrong in [
+                RowSummary { count: count + 1, ..right },
+                RowSummary { first_ms: 1, ..right },
+                RowSummary { last_ms: 9, ..right },
+                RowSummary { is_float: !is_float, ..right },
+                RowSummary { min: min + 1, ..right },
+                RowSummary { max: max - 1, ..right },
+                RowSummary { last: last + 1, ..right },
+                RowSummary { sum: sum.next_up(), ..right },
+            ] {
+                assert!(!wrong.is_of(&points), "{wrong:?}");
+            }
+        };
+        check(&[5, (-7_i64).cast_unsigned(), 3], false, ((-7_i64).cast_unsigned(), 5), 1.0);
+        let bits = f64::to_bits;
+        check(&[bits(0.1), bits(-2.5), bits(-3.5), bits(0.2)], true, (bits(-3.5), bits(0.2)), 0.1 - 2.5 - 3.5 + 0.2);
+        let none = RowSummary { count: 0, first_ms: 0, last_ms: 0, is_float: false, min: 0, max: 0, last: 0, sum: 0.0 };
+        assert!(!none.is_of(&PackedRow { offsets_ms: &[], words: &[], is_float: false }));
     }
 
     #[test]

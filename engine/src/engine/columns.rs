@@ -5,7 +5,7 @@ use std::path::Path;
 
 use basalt_store::{
     Clock, Columns, Durability, FamilyDescriptor, Get, ManualClock, MutationBatch, Packed, PackedPoint, PackedRows,
-    Packing, RowView, SeqNo, TimeRange, Timestamp,
+    Packing, RowSummary, RowView, SeqNo, TimeRange, Timestamp,
 };
 use proptest::prelude::*;
 
@@ -64,8 +64,16 @@ impl PackedBlock for ToyBlock {
         1000
     }
 
-    fn pack(&self, row: usize, _packing: Packing, out: &mut PackedRows) -> bool {
+    fn pack(&self, row: usize, packing: Packing, out: &mut PackedRows) -> bool {
         let cell = &self.0[row];
+        if packing == Packing::Summaries && cell.value != b"8" {
+            let (first_ms, last, sum) = (cell.qualifier[0].into(), cell.value[0].into(), cell.value[0].into());
+            // Of some a wrong one, as by a bug of a writer, and of some that will not do.
+            let count = 1 + u32::from(cell.value == b"6");
+            let (last_ms, min, max, is_float) = (first_ms, last, last, false);
+            out.push_summary(RowSummary { count, first_ms, last_ms, is_float, min, max, last, sum });
+            return true;
+        }
         // Some rows will not do, as in a real codec.
         cell.value != b"7"
             && out.push(1, cell.value == b"8", |offsets_ms, words| {
@@ -299,6 +307,21 @@ fn a_row_under_a_tombstone_comes_as_cells() {
 #[test]
 fn a_row_that_its_codec_cannot_lend_comes_as_cells() {
     check(&[Step::Put(1, 0, 7), Step::Put(2, 0, 2), Step::Flush], &[2]);
+}
+
+/// Under checksums that fit, as by a bug of a writer.
+#[test]
+fn a_row_whose_summary_is_not_that_of_its_points_is_damage() {
+    for (value, is_whole) in [(5, true), (6, false), (7, false), (8, true)] {
+        let engine = engine();
+        for step in [Step::Put(1, 0, 1), Step::Put(2, 0, value), Step::Put(3, 0, 1), Step::Flush] {
+            run(&engine, &step);
+        }
+        let told = engine.verify().map_or_else(|damage| damage.to_string(), |_| String::new());
+        let place = "/d/sst-0000000000000001.sst is damaged at offset 24: ";
+        let expected = format!("{place}the summary of row {} is not that of its points", key(2).escape_ascii());
+        assert_eq!(told, if is_whole { "" } else { &expected });
+    }
 }
 
 /// A cell that TTL or the read's times hide is not there, by columns either.

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use basalt_store::{CellKind, CellRef, PackedRows, Packing, SeqNo, Timestamp};
+use basalt_store::{CellKind, CellRef, Packed, PackedRows, Packing, SeqNo, Timestamp};
 
 use super::Block;
 
@@ -29,6 +29,20 @@ pub trait PackedBlock: Send + Sync + fmt::Debug {
 
     /// Writes qualifier and value of a row's cell, which replace what the two hold; false for bytes that make no sense.
     fn cell(&self, row: usize, qualifier: &mut Vec<u8>, value: &mut Vec<u8>) -> bool;
+}
+
+/// The first row that is told to be together what its points are not, or that has no points to be so.
+pub(super) fn wrong_summary(block: &dyn PackedBlock) -> Option<usize> {
+    let mut rows = PackedRows::default();
+    let mut is_wrong = |row: &usize| {
+        rows.truncate(0);
+        let told = block.pack(*row, Packing::Summaries, &mut rows).then(|| rows.row(0)).flatten();
+        let Some(Packed::Summary(summary)) = told else { return false };
+        rows.truncate(0);
+        let points = block.pack(*row, Packing::Points, &mut rows).then(|| rows.row(0)).flatten();
+        !matches!(points, Some(Packed::Points(points)) if summary.is_of(&points))
+    };
+    (0..block.rows_count()).find(|row| is_wrong(row))
 }
 
 /// A block as it is read, and kept.

@@ -6,11 +6,13 @@ use basalt_store::CellRef;
 use bytes::Bytes;
 
 use crate::bloom::Bloom;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 use super::block::{Block, BlockCursor, Next};
-use super::format::Place;
+use super::codec;
+use super::format::{Frame, Place, SectionKind};
 use super::metadata::Metadata;
+use super::packed::wrong_summary;
 use super::span::TimeSpan;
 use super::{Sstable, input::Parsed};
 
@@ -38,13 +40,13 @@ pub(crate) struct VerifyReport {
 
 impl Sstable {
     /// Reads every data block past the cache and proves: its checksum, its layout to the last byte, cell order within
-    /// and between blocks, the index's keys and times, the metadata's counts and ranges, and that the bloom filter
-    /// knows every cell. `progress` is told after each block.
+    /// and between blocks, the index's keys and times, the metadata's counts and ranges, that the bloom filter
+    /// knows every cell, and that what rows are told to be together is what their points are. `progress` is told after each block.
     ///
-    /// Cost: the whole file is read and decoded; memory for one block at a time.
+    /// Cost: the whole file is read and decoded, by columns too; memory for one block at a time.
     ///
     /// # Errors
-    /// `Corrupt` for the first thing that does not fit; `Io`.
+    /// `Corrupt` or `WrongSummary` for the first thing that does not fit; `Io`.
     pub(crate) fn verify(&self, mut progress: impl FnMut(VerifyProgress)) -> Result<VerifyReport> {
         self.verify_while(|done| {
             progress(done);
@@ -65,7 +67,9 @@ impl Sstable {
         for block in 0..self.index.len() {
             let entry = self.index.entry(block);
             let place = self.place(entry.offset);
-            let image = self.read_block_from_file(block)?;
+            let stored = self.read_stored(block)?;
+            let frame = Frame::open(&place, SectionKind::Data, &stored)?;
+            let image = self.parse_block(block, &frame, &stored)?;
             let walked =
                 self.walk(&image, &place, bloom, &mut seen).map_err(|malformed| self.malformed(block, malformed))??;
             let keys_fit =
@@ -73,12 +77,21 @@ impl Sstable {
             place.require("keys in the block index", 1, keys_fit.into())?;
             place.require("times in the block index", 1, u64::from(walked.times == entry.times))?;
             place.require("number of cells", entry.cells_count.into(), walked.cells_count)?;
+            self.check_summaries(&place, &frame)?;
             let bytes_done = entry.offset + u64::from(entry.frame_bytes);
             progress(VerifyProgress { blocks_done: block as u64 + 1, blocks_count, bytes_done })?;
         }
         self.check_metadata(seen)?;
         read?;
         Ok(VerifyReport { blocks_count, cells_count: self.metadata.cells_count, file_bytes: self.file_bytes })
+    }
+
+    fn check_summaries(&self, place: &Place<'_>, frame: &Frame<'_>) -> Result<()> {
+        let Some(block) = codec::open_packed(frame, self.codec.as_deref()) else { return Ok(()) };
+        wrong_summary(&*block).map_or(Ok(()), |row| {
+            let (file, row) = (place.path.to_path_buf(), block.row_key(row).into());
+            Err(Error::WrongSummary { file, offset: place.offset, row })
+        })
     }
 
     fn walk(&self, block: &Block, place: &Place<'_>, bloom: Option<&Bloom>, seen: &mut Seen) -> Parsed<Result<Walked>> {

@@ -40,6 +40,7 @@ pub(super) fn compare(image: &[u8], stored: &[u8]) -> Option<usize> {
         assert!(block.pack(row, Packing::Summaries, &mut together));
         if let Some(Packed::Summary(summary)) = together.row(0) {
             assert_eq!(format!("{summary:?}"), format!("{:?}", summary_of(&points)));
+            assert!(summary.is_of(&found));
         }
     }
     assert!(block.memory_bytes() > stored.len());
