@@ -16,7 +16,9 @@ use super::keys::Keys;
 use super::number::Input;
 use super::section::{Coder, Sections, Streams, id, plane_id};
 use super::summary::Summary;
-use super::{POINT_BYTES_MIN, Scratch, Tsb1, keys_bytes_max, streams_bytes_max, streams_count, with_scratch};
+use super::{
+    BYTES_MORE_MAX, POINT_BYTES_MIN, Scratch, Tsb1, keys_bytes_max, streams_bytes_max, streams_count, with_scratch,
+};
 
 /// Streams that have a byte a point.
 const POINT_STREAMS: usize = id::POINTS_END - id::OF_POINTS;
@@ -58,8 +60,8 @@ struct Row {
 }
 
 impl Tsb1 {
-    /// Opens what [`Tsb1::encode_into`] wrote of an image of so many bytes. `None` where a row is no lone cell of points,
-    /// or `stored` makes no sense: [`Tsb1::decode_into`] knows which.
+    /// Opens what [`Tsb1::encode_into`] wrote of an image of so many bytes. `None` where a row is no lone cell of points, where
+    /// rows would take far more memory than the image, or where `stored` makes no sense: [`Tsb1::decode_into`] knows which.
     ///
     /// Any bytes may come. *Cost*: some 50 ns a row; no point is decoded.
     pub fn open(self, stored: Vec<u8>, image_bytes: usize) -> Option<Tsb1Block> {
@@ -219,7 +221,7 @@ impl Opening {
         let bytes_max = streams_bytes_max(image_bytes);
         let of_points = heads_of(Sections::new(input.rest(), streams_count, bytes_max), streams, coder)?;
         keys.decode(rows, keys_bytes_max(image_bytes), streams)?;
-        self.read_rows(rows, image_bytes / POINT_BYTES_MIN, base, streams)?;
+        self.read_rows(rows, image_bytes, base, streams)?;
         let fits = |(section, used): (&usize, &usize)| section <= used;
         if !streams.are_read() || !of_points.iter().zip(&self.used.0).all(fits) {
             return None;
@@ -243,8 +245,12 @@ impl Opening {
         })
     }
 
-    fn read_rows(&mut self, rows: usize, mut points_left: usize, base: Base, streams: &mut Streams) -> Option<()> {
+    fn read_rows(&mut self, rows: usize, image_bytes: usize, base: Base, streams: &mut Streams) -> Option<()> {
+        // Rows without a byte in any stream may be told by the million.
+        let is_bounded = |bytes: &usize| *bytes <= image_bytes.saturating_add(BYTES_MORE_MAX);
+        rows.checked_mul(size_of::<Row>()).filter(is_bounded)?;
         self.rows.reserve_exact(rows);
+        let mut points_left = image_bytes / POINT_BYTES_MIN;
         for _ in 0..rows {
             let form = streams.byte(id::FORMS);
             if form == VERBATIM {
@@ -290,4 +296,19 @@ fn heads_of(mut sections: Sections<'_>, streams: &mut Streams, coder: &mut Coder
 /// A stream's place among those of points, if it is one.
 fn point_stream(stream: usize) -> Option<usize> {
     stream.checked_sub(id::OF_POINTS).filter(|stream| *stream < POINT_STREAMS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As many as the image has room for, and not a byte of any of them.
+    #[test]
+    fn rows_that_are_counted_and_not_told_take_no_memory() {
+        let image_bytes: usize = 64 << 20;
+        let mut opening = Opening::default();
+        let rows = image_bytes / ROW_BYTES_MIN;
+        assert!(opening.read_rows(rows, image_bytes, Base::default(), &mut Streams::default()).is_none());
+        assert_eq!(opening.rows.capacity(), 0);
+    }
 }
