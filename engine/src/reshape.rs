@@ -105,7 +105,7 @@ impl Core {
         self.condition.check_alive()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
         self.table(name)?;
-        self.side_logs.forgotten(|| self.replace_table_locked(name, by))
+        self.side_logs.forgotten(name, || self.replace_table_locked(name, by))
     }
 
     /// Puts a table in the place of one, or none, in one edit; the caller changes the list of tables alone.

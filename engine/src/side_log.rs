@@ -4,14 +4,14 @@
 //! last change that it holds for. A record is on disk before it counts. Where one does not read, the log ends.
 //!
 //! Rows put back by a snapshot have old numbers, and those of a table that is emptied or dropped leave none: by numbers nobody sees
-//! either. So every log goes with such a change, and whoever has one open learns it by the epoch.
+//! either. So every log goes with such a change but those of other tables, and whoever has one open learns it by the epoch.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use basalt_store::{SeqNo, SideLog};
+use basalt_store::{SeqNo, SideLog, TableName};
 
 use crate::error::{Error, Result};
 use crate::field::Fields;
@@ -60,6 +60,8 @@ struct SideFile {
 struct State {
     epoch: u64,
     file: Held,
+    /// Whose rows it is of; `None` for any.
+    tables: Option<Vec<TableName>>,
 }
 
 /// How far the file is known.
@@ -92,30 +94,32 @@ impl SideLogs {
     pub(crate) fn get(&self, name: &str) -> Arc<dyn SideLog> {
         let new = || {
             let (around, path) = (Arc::clone(&self.around), self.around.dir.join(format!("{PREFIX}{name}{SUFFIX}")));
-            let state = Mutex::new(State { epoch: 0, file: Held::Unknown });
+            let state = Mutex::new(State { epoch: 0, file: Held::Unknown, tables: None });
             Arc::new(SideFile { around, path, state })
         };
         Arc::clone(self.open().entry(name.into()).or_insert_with(new)) as Arc<dyn SideLog>
     }
 
-    /// Makes a change that numbers do not tell of, and deletes all logs before it, open or not. None is written until it is made, as
-    /// it would be of the rows before. One change at a time.
+    /// Makes a change of a table that numbers do not tell of, and deletes all logs before it but those that are of others. None is
+    /// written until it is made, as it would be of the rows before. One change at a time.
     ///
     /// # Errors
     /// Any I/O error; the change is not made then. Those of the change.
-    pub(crate) fn forgotten<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.at_all(true, || forget_all(&*self.around.fs, &self.around.dir))?;
+    pub(crate) fn forgotten<T>(&self, table: &TableName, change: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.at_all(table, true, |kept| forget_but(&*self.around.fs, &self.around.dir, kept))?;
         let changed = change();
-        self.at_all(false, || Ok(())).and(changed)
+        self.at_all(table, false, |_| Ok(())).and(changed)
     }
 
-    /// Raises the epoch of all logs after `work`, while which none is written, and says whether a change is under way.
-    fn at_all(&self, changes: bool, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    /// Raises the epoch of all logs that may be of a table after `work`, while which none is written and which is given the others,
+    /// and says whether a change is under way.
+    fn at_all(&self, table: &TableName, changes: bool, work: impl FnOnce(&[&Path]) -> Result<()>) -> Result<()> {
         let open = self.open();
-        let mut held: Vec<_> = open.values().map(|log| log.lock()).collect();
-        work()?;
+        let held = open.values().map(|log| (&*log.path, log.lock()));
+        let (others, mut of_table): (Vec<_>, Vec<_>) = held.partition(|(_, state)| state.is_of_others(table));
+        work(&others.iter().map(|(path, _)| *path).collect::<Vec<_>>())?;
         self.around.changes.store(changes, Ordering::Relaxed);
-        for state in &mut held {
+        for (_, state) in &mut of_table {
             state.epoch += 1;
             state.file = Held::Unknown;
         }
@@ -144,13 +148,17 @@ pub(crate) fn is_name(name: &str) -> bool {
 /// # Errors
 /// Any I/O error.
 pub(crate) fn forget_all(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    forget_but(fs, dir, &[])
+}
+
+fn forget_but(fs: &dyn FileSystem, dir: &Path, kept: &[&Path]) -> Result<()> {
     let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
-    let mut logs = names.iter().filter(|name| is_name(name)).peekable();
+    let logs = names.iter().filter(|name| is_name(name)).map(|name| dir.join(name));
+    let mut logs = logs.filter(|path| !kept.contains(&&**path)).peekable();
     if logs.peek().is_none() {
         return Ok(());
     }
-    for name in logs {
-        let path = dir.join(name);
+    for path in logs {
         fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
     }
     fs.sync_dir(dir).map_err(Error::io(IoOp::SyncDir, dir))
@@ -246,6 +254,10 @@ impl SideFile {
 }
 
 impl State {
+    fn is_of_others(&self, table: &TableName) -> bool {
+        self.tables.as_ref().is_some_and(|tables| !tables.contains(table))
+    }
+
     const fn check_open(&self) -> Result<()> {
         match self.file {
             Held::Closed => Err(Error::Closed),
@@ -255,6 +267,10 @@ impl State {
 }
 
 impl SideLog for SideFile {
+    fn is_of(&self, tables: &[&TableName]) {
+        self.lock().tables = Some(tables.iter().copied().cloned().collect());
+    }
+
     fn epoch(&self) -> u64 {
         self.lock().epoch
     }

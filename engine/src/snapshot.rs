@@ -112,7 +112,7 @@ impl Core {
     pub(crate) fn clone_snapshot(&self, name: &str, table: &TableName) -> Result<()> {
         self.condition.check()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
-        self.side_logs.forgotten(|| self.add_table_of(name, Some(table)))
+        self.side_logs.forgotten(table, || self.add_table_of(name, Some(table)))
     }
 
     /// Puts a snapshot's table back.
@@ -120,7 +120,7 @@ impl Core {
         self.condition.check()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
         let table = find(self.manifest().catalog(), name)?.descriptor.name;
-        self.side_logs.forgotten(|| self.put_back(&table, name))
+        self.side_logs.forgotten(&table, || self.put_back(&table, name))
     }
 
     /// Puts a snapshot in the place of its table; the caller changes the list of tables alone.

@@ -113,7 +113,7 @@ impl Schema {
             Default::default()
         } else {
             let rows = Rows { store: &*store, tables: tables_of_series(&tables, &config), layout };
-            Keeping::open(&mut index, &rows)?
+            Keeping::open(&mut index, &rows, &tables.uid)?
         };
         let (live_trees, realtime_failures) = Default::default();
         Ok(Self { store, config, tables, layout, rules, uids, index, keeping, rebuilt, live_trees, realtime_failures })

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::{Result, SeqNo};
+use crate::{Result, SeqNo, TableName};
 
 /// A log of records beside a store's tables, each told to hold for all changes up to a number.
 ///
@@ -10,9 +10,12 @@ use crate::{Result, SeqNo};
 /// ([`Scan::after`](crate::Scan::after)). So a log that lost its end, or all of it, costs a longer look and nothing else.
 ///
 /// The rows of a table may be put back to what they were, by a snapshot that is restored or cloned, and a table may be emptied or
-/// dropped. Then the log is emptied and its epoch raised: whoever derived something looks at all rows again.
+/// dropped. Then each log that is of it is emptied and its epoch raised: whoever derived something looks at all rows again.
 pub trait SideLog: Send + Sync + Debug {
-    /// Grows when older rows came back, or a table's rows went, since the store was opened.
+    /// Says of which tables' rows the log is, there or not. Until then it counts as of all, and so does one that nobody has open.
+    fn is_of(&self, tables: &[&TableName]);
+
+    /// Grows when older rows of its tables came back, or their rows went, since the store was opened.
     fn epoch(&self) -> u64;
 
     /// Every change up to this number is on disk: no crash takes it back, and no later change is given such a number.

@@ -244,6 +244,35 @@ fn a_table_that_is_emptied_or_dropped_ends_every_log() {
     }
 }
 
+/// One that says whose rows it is of, as no closed one does.
+#[test]
+fn a_change_of_another_table_leaves_a_log_as_it_is() {
+    let fs = SimFs::new(1);
+    let engine = open(&fs);
+    let other: TableName = "other".parse().unwrap();
+    for table in [name(), other.clone()] {
+        engine.create_table(TableDescriptor::new(table, vec![FamilyDescriptor::new("f")]), &[]).unwrap();
+    }
+    let (log, of_all) = (log(&engine), engine.side_log("all").unwrap());
+    log.is_of(&[&name()]);
+    fill_of_epoch(&*log);
+    fill_of_epoch(&*of_all);
+    let epochs = || (log.epoch(), of_all.epoch());
+    let before = epochs();
+    engine.truncate_table(&other, TruncatedRegions::Kept).unwrap();
+    assert!(epochs().0 == before.0 && epochs().1 > before.1);
+    assert!(log.append(before.0, SeqNo(2), &payload(2)).unwrap());
+    assert!(!of_all.append(epochs().1, SeqNo(2), &payload(2)).unwrap());
+    let later = open(&fs.snapshot());
+    assert_eq!(read(&*later.side_log("all").unwrap()), (vec![], false));
+    assert_eq!(read(&*self::log(&later)), (records(0..3), false));
+    later.truncate_table(&other, TruncatedRegions::Kept).unwrap();
+    assert_eq!(read(&*self::log(&later)), (vec![], false));
+    engine.truncate_table(&name(), TruncatedRegions::Kept).unwrap();
+    assert!(epochs().0 > before.0);
+    assert_eq!(read(&*log), (vec![], false));
+}
+
 /// Of the rows before a change no log is made while it is under way, also by one who asks for it by then alone.
 #[test]
 fn no_log_is_made_during_a_change() {
@@ -257,7 +286,7 @@ fn no_log_is_made_during_a_change() {
         }
         Ok(first.epoch())
     };
-    let epoch = engine.core.side_logs.forgotten(change).unwrap();
+    let epoch = engine.core.side_logs.forgotten(&name(), change).unwrap();
     assert!(first.epoch() > epoch);
     fill_of_epoch(&*first);
 }

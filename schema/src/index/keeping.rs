@@ -88,13 +88,17 @@ pub(crate) struct Rows<'a> {
 }
 
 impl Keeping {
-    /// Fills an empty index: from the log, and from the rows that came after.
+    /// Fills an empty index: from the log, and from the rows that came after. `uid` is the table of the series' names.
     ///
     /// # Errors
     /// As [`SeriesIndex::rebuild`], and the log's own.
-    pub(crate) fn open(index: &mut SeriesIndex, rows: &Rows<'_>) -> Result<(Self, RebuildReport)> {
+    pub(crate) fn open(index: &mut SeriesIndex, rows: &Rows<'_>, uid: &TableName) -> Result<(Self, RebuildReport)> {
         let scope = Scope::new(index.widths(), rows.tables.iter().map(ToString::to_string));
         let log = rows.store.side_log(LOG).map(|log| (log, scope));
+        if let Some((log, _)) = &log {
+            // Of names too: of a series that has no row yet, the UIDs may be given to other names.
+            log.is_of(&[&rows.tables[..], &[uid]].concat());
+        }
         let mut state = State::default();
         let read = log.as_ref().map_or(LogRead::None, |(log, scope)| state.read(index, &**log, *scope));
         state.is_lost = read != LogRead::Whole;
@@ -115,7 +119,7 @@ impl Keeping {
     /// Writes down what the index knows more than its log says. On disk when it returns.
     ///
     /// *Cost*: by the number of new series, and a sync of the store where there are any; all of them where the log is written
-    /// anew. Where older rows came back or a table was emptied or dropped, a scan of all row keys, once no table is disabled.
+    /// anew. Where older rows came back or a table of its was emptied or dropped, a scan of all row keys, once no table is disabled.
     ///
     /// # Errors
     /// As [`SeriesIndex::rebuild`], and the log's own; the next call goes on from there.

@@ -282,15 +282,20 @@ fn series_that_went_with_their_table_do_not_come_back() {
     }
 }
 
-/// Where every series has rows still, the log is written as before.
+/// One that has their names does: where every series has rows still, the log is written as before.
 #[test]
 fn a_table_that_is_none_of_series_costs_the_log_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let first = open(dir.path());
+    let log = dir.path().join("side-series.log");
     first.take(0);
     first.sync();
     first.checkpoint();
-    first.engine.truncate_table(&first.schema.tables().tree, basalt_store::TruncatedRegions::Kept).unwrap();
+    let tables = first.schema.tables();
+    for (table, is_kept) in [(&tables.tree, true), (&tables.meta, true), (&tables.uid, false)] {
+        first.engine.truncate_table(table, basalt_store::TruncatedRegions::Kept).unwrap();
+        assert_eq!(log.exists(), is_kept, "{table}");
+    }
     first.close();
     open(dir.path()).knows(0..1, LogRead::Whole, 0);
 }
