@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use axum::response::Response;
 use basalt_ingest::{Door, Ingest, IngestCounts, IngestLimits};
 use basalt_query::{Compat, Limits, Options, QueryEngine, parse_zone};
 use basalt_rewrite::Rewriter;
@@ -214,20 +215,22 @@ impl App {
         spawn_blocking(work).await.unwrap_or_else(|cause| Err(ApiError::internal(cause.to_string())))
     }
 
-    /// Runs `work` on such a thread, with a query's seat: what it reads may be as much as a query's answer.
+    /// Runs `work` on such a thread, with a query's seat: what it reads may be as much as a query's answer. So may its text, which is
+    /// to be written there, of the memory that it is given.
     ///
     /// # Errors
     ///
     /// As [`App::with_schema`]; 503 where too many queries run.
-    pub(crate) async fn with_seat<T: Send + 'static>(
+    pub(crate) async fn with_seat(
         &self,
-        work: impl FnOnce(&Schema) -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<T, ApiError> {
+        work: impl FnOnce(&Schema, &Arc<BodyPool>) -> Result<Response, ApiError> + Send + 'static,
+    ) -> Result<Response, ApiError> {
         let seat = self.seats.take().await.map_err(ApiError::overloaded)?;
+        let pool = Arc::clone(&self.bodies);
         let work = move |schema: &Schema| {
             // Held until it is done, even where nobody waits for it any more.
             let _seat = seat;
-            work(schema)
+            work(schema, &pool)
         };
         self.with_schema(work).await
     }

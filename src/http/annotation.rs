@@ -105,20 +105,19 @@ async fn fetch_range(app: &Arc<App>, note: Note) -> Result<Response, ApiError> {
     if to_ms < from_ms {
         return Err(ApiError::fault("The end timestamp cannot be less than the start timestamp".into(), strict));
     }
-    let found = app
-        .with_seat(move |schema| {
-            let found = schema.global_annotations(from_ms..=to_ms, ANNOTATIONS_MAX);
-            found.map_err(|cause| ApiError::of_annotations(&cause))
-        })
-        .await?;
-    let wanted = |start_ms: i64, note: &Annotation| {
+    let wanted = move |start_ms: i64, note: &Annotation| {
         if strict { note.start_time >= from && note.end_time <= to } else { (from_ms..=to_ms).contains(&start_ms) }
     };
-    let mut found: Vec<_> = found.into_iter().filter(|(start_ms, note)| wanted(*start_ms, note)).collect();
-    if !strict {
-        found.sort_by_key(|(start_ms, _)| *start_ms);
-    }
-    json::ok(&found.into_iter().map(|(_, note)| note).collect::<Vec<_>>())
+    app.with_seat(move |schema, pool| {
+        let found = schema.global_annotations(from_ms..=to_ms, ANNOTATIONS_MAX);
+        let mut found = found.map_err(|cause| ApiError::of_annotations(&cause))?;
+        found.retain(|(start_ms, note)| wanted(*start_ms, note));
+        if !strict {
+            found.sort_by_key(|(start_ms, _)| *start_ms);
+        }
+        json::counted(pool, &found.into_iter().map(|(_, note)| note).collect::<Vec<_>>())
+    })
+    .await
 }
 
 /// POST merges, PUT replaces.

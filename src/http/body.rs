@@ -113,8 +113,8 @@ pub(super) fn made(
     Ok(buffer.into_bytes())
 }
 
-/// What `write` makes of a report: it counts as a body does, from when it is written until it is sent. `None` where it does not fit
-/// beside the others.
+/// What `write` makes of a report, or of an answer that may be as large: it counts as a body does, from when it is written until it is
+/// sent. `None` where it does not fit beside the others.
 pub(super) fn kept(pool: &Arc<BodyPool>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Option<Bytes> {
     let mut buffer = Buffer::new(pool.bytes_max().min(REPORT_BYTES_MAX), None, pool);
     write(&mut buffer).ok()?;

@@ -189,6 +189,14 @@ impl ApiError {
         ))
     }
 
+    /// 503: no room for an answer among the bodies of all requests.
+    pub(crate) fn answer_too_large(bytes_max: usize) -> Self {
+        Self::overloaded(&format!(
+            "The answer does not fit beside the bodies of other requests, which together may hold {bytes_max} bytes \
+             (http.bodies_bytes_max): ask for less, or raise that setting"
+        ))
+    }
+
     /// 413: more things in one call than are done in one.
     pub(crate) fn too_many(what: &str, found: usize, max: usize) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, format!("Too many {what}: {found}"))

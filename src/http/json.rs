@@ -1,11 +1,14 @@
 //! JSON answers of known size.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use super::body::{self, BodyPool};
 use super::error::ApiError;
 
 /// OpenTSDB's content type under `/api`, letter for letter.
@@ -45,6 +48,20 @@ pub(crate) fn ok(value: &impl Serialize) -> Result<Response, ApiError> {
     Ok(body_of(JSON, Body::from(body)))
 }
 
+/// The same of a text that may be long: it counts as bodies do, from when it is written until it is sent.
+///
+/// # Errors
+///
+/// 503: there is no room beside the others.
+pub(crate) fn counted(pool: &Arc<BodyPool>, value: &impl Serialize) -> Result<Response, ApiError> {
+    let text = body::kept(pool, |to| Ok(serde_json::to_writer(to, value)?));
+    let full = || {
+        pool.refused.add(1);
+        ApiError::answer_too_large(pool.bytes_max())
+    };
+    Ok(body_of(JSON, text.ok_or_else(full)?))
+}
+
 /// The same answer with the type that JSON has on the paths older than `/api`.
 pub(crate) fn plain_type(mut response: Response) -> Response {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -62,6 +79,17 @@ mod tests {
 
     fn check(body: &str, expected: Option<u16>) {
         assert_eq!(check_size(body.as_bytes()).err().map(|error| error.status().as_u16()), expected);
+    }
+
+    #[test]
+    fn an_answer_without_room_may_be_asked_for_again() {
+        let answer = |bytes_max| {
+            let pool = BodyPool::new(bytes_max);
+            let status =
+                counted(&pool, &"x".repeat(1 << 20)).map_or_else(|error| error.status(), |found| found.status());
+            (status.as_u16(), pool.refused.get())
+        };
+        assert_eq!((answer((1 << 20) + 1), answer((1 << 20) + 2)), ((503, 1), (200, 0)));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::Instant;
 use axum::extract::{Path, State};
 use axum::http::Method;
 use axum::response::Response;
-use basalt_schema::{FoundSeries, Lookup, LookupPage, Schema};
+use basalt_schema::{FoundSeries, Lookup, LookupPage};
 use serde::Serialize;
 
 use super::call::Call;
@@ -135,9 +135,11 @@ async fn lookup(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
         return Err(ApiError::too_many("tags", count, TAGS_MAX));
     }
     let wanted = ask.lookup(strict);
-    let look = move |schema: &Schema| schema.lookup(&wanted).map_err(|cause| ApiError::of_lookup(&cause));
-    let page = app.with_seat(look).await?;
-    json::ok(&ask.answer(&page, began, strict))
+    app.with_seat(move |schema, pool| {
+        let page = schema.lookup(&wanted).map_err(|cause| ApiError::of_lookup(&cause))?;
+        json::counted(pool, &ask.answer(&page, began, strict))
+    })
+    .await
 }
 
 impl Ask {
@@ -247,6 +249,8 @@ fn parse_tag(tag: &str) -> Result<AskedTag, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use basalt_schema::{AnnotationEdit, AnnotationPlace, EditMode, PointTime, Schema, TreeEdit, TsMetaEdit};
+
     use super::*;
 
     #[test]
@@ -281,6 +285,50 @@ mod tests {
         assert_eq!((strict.tags.len(), strict.skip), (1, 0));
     }
 
+    /// What all series of a metric are, all global annotations, meta objects, and what a tree makes of a series.
+    async fn large_answers(app: &Arc<App>, lookup: String, series: &str) -> [Result<Response, ApiError>; 4] {
+        let call = |path: &str, body: String| {
+            let params = super::super::params::Params::of(&path.parse().unwrap()).unwrap();
+            Call { method: Method::GET, params, body: body.into() }
+        };
+        let (state, path) = (|| State(Arc::clone(app)), |kind: &str| Path(kind.to_owned()));
+        let get = |path: &str| call(path, String::new());
+        [
+            typed(state(), path("lookup"), call("/", lookup)).await,
+            super::super::annotation::range(state(), get("/?start_time=1")).await,
+            super::super::ts_meta::meta(state(), get("/?m=m")).await,
+            super::super::tree::below(state(), path("test"), get(&format!("/?treeid=1&tsuids={series}"))).await,
+        ]
+    }
+
+    /// However slowly: a seat is not held for that long.
+    #[tokio::test]
+    async fn large_answers_count_as_bodies_until_they_are_sent() {
+        let mut config = crate::config::Config::default();
+        config.store.kind = crate::config::StoreKind::Memory;
+        let app = Arc::new(App::open(config).await.unwrap());
+        let text = "x".repeat(2 << 20);
+        let lookup = format!(r#"{{"metric":"m","query":"{text}"}}"#);
+        let fill = move |schema: &Schema| {
+            let notes = || Some(text.clone());
+            let tsuid = schema.resolve("m", &[("host", "a")]).unwrap();
+            schema.create_ts_meta(&tsuid, &TsMetaEdit { notes: notes(), ..TsMetaEdit::default() }).unwrap();
+            schema.create_tree(&TreeEdit { name: Some("T".into()), ..TreeEdit::default() }, 0).unwrap();
+            let place = AnnotationPlace { tsuid: None, start: PointTime::from_number(9).unwrap() };
+            let note = AnnotationEdit { notes: notes(), ..AnnotationEdit::default() };
+            schema.edit_annotation(&place, &note, EditMode::Merge).unwrap();
+            Ok(tsuid.to_string())
+        };
+        let series = app.with_schema(fill).await.unwrap();
+        let answers = large_answers(&app, lookup, &series).await;
+        assert!(answers.iter().all(|answer| answer.as_ref().is_ok_and(|answer| answer.status() == 200)), "{answers:?}");
+        for (left, answer) in (0..answers.len() as u64).rev().zip(answers) {
+            assert_eq!(app.bodies.used_bytes(), (left + 1) * (3 << 20));
+            drop(answer);
+        }
+        assert_eq!(app.bodies.used_bytes(), 0);
+    }
+
     /// What may be as large as a query's answer is read by as many at once as queries are.
     #[tokio::test(start_paused = true)]
     async fn large_answers_wait_for_a_querys_seat() {
@@ -289,17 +337,7 @@ mod tests {
         (config.query.max_concurrent, config.query.max_waiting) = (1, 1);
         let app = Arc::new(App::open(config).await.unwrap());
         let check = async |expected: [u16; 4]| {
-            let call = |path: &str| {
-                let params = super::super::params::Params::of(&path.parse().unwrap()).unwrap();
-                Call { method: Method::GET, params, body: bytes::Bytes::new() }
-            };
-            let (state, path) = (|| State(Arc::clone(&app)), |kind: &str| Path(kind.to_owned()));
-            let answers = [
-                typed(state(), path("lookup"), call("/?m=m")).await,
-                super::super::annotation::range(state(), call("/?start_time=1")).await,
-                super::super::ts_meta::meta(state(), call("/?m=m")).await,
-                super::super::tree::below(state(), path("test"), call("/?treeid=1&tsuids=00")).await,
-            ];
+            let answers = large_answers(&app, r#"{"metric":"m"}"#.into(), "00").await;
             let found =
                 answers.map(|answer| answer.map_or_else(|error| error.status(), |found| found.status()).as_u16());
             assert_eq!(found, expected);

@@ -53,21 +53,19 @@ async fn fetch(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
 async fn fetch_named(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
     let strict = app.config.compat.strict;
     let NamedSeries { metric, tags } = named(call)?;
-    let found = app
-        .with_seat(move |schema| {
-            let unknown = |cause: Error| ApiError::of_ts_meta(&cause, "Unable to find one of the UIDs");
-            let metric = schema.uids().of(UidKind::Metric).uid(&metric).map_err(unknown)?;
-            let uids = tags.iter().map(|(key, value)| {
-                let value = Some(value).filter(|value| strict || *value != "*");
-                let value = value.map(|value| schema.uids().of(UidKind::Tagv).uid(value)).transpose()?;
-                Ok((schema.uids().of(UidKind::Tagk).uid(key)?, value))
-            });
-            let uids = uids.collect::<Result<Vec<_>, Error>>();
-            let uids = uids.map_err(|cause| if strict { ApiError::group_failed() } else { unknown(cause) })?;
-            schema.ts_metas(metric, &uids, METAS_MAX).map_err(unknown)
-        })
-        .await?;
-    json::ok(&found)
+    app.with_seat(move |schema, pool| {
+        let unknown = |cause: Error| ApiError::of_ts_meta(&cause, "Unable to find one of the UIDs");
+        let metric = schema.uids().of(UidKind::Metric).uid(&metric).map_err(unknown)?;
+        let uids = tags.iter().map(|(key, value)| {
+            let value = Some(value).filter(|value| strict || *value != "*");
+            let value = value.map(|value| schema.uids().of(UidKind::Tagv).uid(value)).transpose()?;
+            Ok((schema.uids().of(UidKind::Tagk).uid(key)?, value))
+        });
+        let uids = uids.collect::<Result<Vec<_>, Error>>();
+        let uids = uids.map_err(|cause| if strict { ApiError::group_failed() } else { unknown(cause) })?;
+        json::counted(pool, &schema.ts_metas(metric, &uids, METAS_MAX).map_err(unknown)?)
+    })
+    .await
 }
 
 async fn edit(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {

@@ -42,24 +42,22 @@ pub(super) async fn test(app: &Arc<App>, method: &Method, call: &Call) -> Result
     let strict = app.config.compat.strict;
     let wanted = Wanted::of_call(call, strict)?;
     let takes = takes(method);
-    let told = app
-        .with_seat(move |schema| {
-            let failed = |cause: Error| ApiError::of_tree(&cause);
-            let id = TreeId::new(wanted.tree).map_err(failed)?;
-            let tree = schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.tree))?;
-            let Some(tsuids) = wanted.tsuids else {
-                return Err(ApiError::fault("tsuids is no list".into(), strict));
-            };
-            if tsuids.is_empty() {
-                return Err(ApiError::bad("Missing or empty TSUID list"));
-            }
-            if !takes {
-                return Err(unsupported());
-            }
-            try_all(schema, &CompiledTree::new(&tree), tsuids, TOLD_BYTES_MAX)
-        })
-        .await?;
-    json::ok(&told)
+    app.with_seat(move |schema, pool| {
+        let failed = |cause: Error| ApiError::of_tree(&cause);
+        let id = TreeId::new(wanted.tree).map_err(failed)?;
+        let tree = schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.tree))?;
+        let Some(tsuids) = wanted.tsuids else {
+            return Err(ApiError::fault("tsuids is no list".into(), strict));
+        };
+        if tsuids.is_empty() {
+            return Err(ApiError::bad("Missing or empty TSUID list"));
+        }
+        if !takes {
+            return Err(unsupported());
+        }
+        json::counted(pool, &try_all(schema, &CompiledTree::new(&tree), tsuids, TOLD_BYTES_MAX)?)
+    })
+    .await
 }
 
 /// By the series' spellings, as OpenTSDB has it; at most `max` bytes of JSON.
