@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use basalt_store::{
-    Append, Applied, CheckAndMutate, Compaction, FamilyDescriptor, Get, Increment, MutationBatch, NamespaceDescriptor,
-    Pending, RegionInfo, Result, RowBatch, Scan, Scanner, SideLog, SnapshotInfo, SplitAt, Store, TableDescriptor,
-    TableName, TruncatedRegions,
+    Append, Applied, CheckAndMutate, Increment, MutationBatch, Pending, Result, Store, TableDescriptor, TableName,
+    TruncatedRegions,
 };
 use bytes::Bytes;
 
@@ -101,7 +100,11 @@ fn into_store(error: Error) -> basalt_store::Error {
     }
 }
 
-impl Store for IndexedStore {
+impl basalt_store::Forward for IndexedStore {
+    fn inner(&self) -> &dyn Store {
+        self.store()
+    }
+
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
         match self.index(table, batch.rows().map(|row| row.key())) {
             Ok(()) => self.forgotten(table, self.store().apply(table, batch)),
@@ -122,30 +125,6 @@ impl Store for IndexedStore {
     fn check_and_mutate(&self, table: &TableName, check: CheckAndMutate) -> Pending<bool> {
         let key = check.row.clone();
         self.indexed(table, &key, |store| store.check_and_mutate(table, check))
-    }
-
-    fn create_namespace(&self, namespace: NamespaceDescriptor) -> Result<()> {
-        self.store().create_namespace(namespace)
-    }
-
-    fn alter_namespace(&self, namespace: NamespaceDescriptor) -> Result<()> {
-        self.store().alter_namespace(namespace)
-    }
-
-    fn drop_namespace(&self, namespace: &str) -> Result<()> {
-        self.store().drop_namespace(namespace)
-    }
-
-    fn describe_namespace(&self, namespace: &str) -> Result<NamespaceDescriptor> {
-        self.store().describe_namespace(namespace)
-    }
-
-    fn list_namespaces(&self) -> Result<Vec<NamespaceDescriptor>> {
-        self.store().list_namespaces()
-    }
-
-    fn new_family(&self, name: &[u8]) -> FamilyDescriptor {
-        self.store().new_family(name)
     }
 
     fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> Result<()> {
@@ -173,36 +152,8 @@ impl Store for IndexedStore {
         self.forgotten_table(table, |store| store.disable_table(table))
     }
 
-    fn is_table_enabled(&self, table: &TableName) -> Result<bool> {
-        self.store().is_table_enabled(table)
-    }
-
     fn drop_table(&self, table: &TableName) -> Result<()> {
         self.forgotten_table(table, |store| store.drop_table(table))
-    }
-
-    fn describe_table(&self, table: &TableName) -> Result<TableDescriptor> {
-        self.store().describe_table(table)
-    }
-
-    fn list_tables(&self) -> Result<Vec<TableName>> {
-        self.store().list_tables()
-    }
-
-    fn regions(&self, table: &TableName) -> Result<Vec<RegionInfo>> {
-        self.store().regions(table)
-    }
-
-    fn split_region(&self, table: &TableName, at: &SplitAt) -> Result<Bytes> {
-        self.store().split_region(table, at)
-    }
-
-    fn snapshot(&self, table: &TableName, name: &str) -> Result<()> {
-        self.store().snapshot(table, name)
-    }
-
-    fn list_snapshots(&self) -> Result<Vec<SnapshotInfo>> {
-        self.store().list_snapshots()
     }
 
     fn restore_snapshot(&self, name: &str) -> Result<()> {
@@ -216,34 +167,6 @@ impl Store for IndexedStore {
     fn clone_snapshot(&self, name: &str, table: &TableName) -> Result<()> {
         self.forgotten_table(table, |store| store.clone_snapshot(name, table))?;
         self.restored()
-    }
-
-    fn delete_snapshot(&self, name: &str) -> Result<()> {
-        self.store().delete_snapshot(name)
-    }
-
-    fn get(&self, table: &TableName, get: Get) -> Pending<RowBatch> {
-        self.store().get(table, get)
-    }
-
-    fn scan(&self, table: &TableName, scan: Scan) -> Result<Scanner> {
-        self.store().scan(table, scan)
-    }
-
-    fn sync(&self) -> Pending<()> {
-        self.store().sync()
-    }
-
-    fn flush(&self, table: &TableName) -> Result<()> {
-        self.store().flush(table)
-    }
-
-    fn compact(&self, table: &TableName, compaction: Compaction) -> Result<()> {
-        self.store().compact(table, compaction)
-    }
-
-    fn side_log(&self, name: &str) -> Option<Arc<dyn SideLog>> {
-        self.store().side_log(name)
     }
 }
 

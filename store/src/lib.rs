@@ -16,7 +16,7 @@
 //! | mutation, durability | [`mutation`](MutationBatch) |
 //! | scan, get, filter | [`scan`](Scan), [`filter`](Filter) |
 //! | answer | [`batch`](RowBatch), [`scanner`](Scanner), [`pending`](Pending), what it took: [`cost`](Cost) |
-//! | contract | [`store`](Store), [`split`](SplitPolicy), [`snapshot`](SnapshotInfo) |
+//! | contract | [`store`](Store), over another one: [`forward`](Forward), [`split`](SplitPolicy), [`snapshot`](SnapshotInfo) |
 //! | what is derived from rows | [`side_log`](SideLog) |
 //! | row rewrite hook | [`fold`](Fold) |
 //! | what runs with a change | constraints and [`trigger`](Trigger)s |
@@ -43,6 +43,7 @@ mod cost;
 mod error;
 mod filter;
 mod fold;
+mod forward;
 mod memory;
 mod mutation;
 mod name;
@@ -71,6 +72,7 @@ pub use filter::{
     RowRange, RowVerdict,
 };
 pub use fold::{Fold, FoldedRow, RowPut};
+pub use forward::Forward;
 pub use memory::MemoryStore;
 pub use mutation::{
     BatchFamily, CellMutation, Durability, Lane, MutationBatch, RowBuilder, RowHandle, RowMutation, check_row_key,

@@ -7,10 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use basalt_schema::{AutoCreate, SchemaConfig, UidKind, Value};
-use basalt_store::{
-    Append, CheckAndMutate, Compaction, Completer, Get, Increment, ManualClock, MemoryStore, MutationBatch,
-    NamespaceDescriptor, RegionInfo, RowBatch, RowFailure, Scan, Scanner, TableDescriptor, TableName, TruncatedRegions,
-};
+use basalt_store::{Completer, Get, ManualClock, MemoryStore, MutationBatch, RowBatch, RowFailure, Scan, TableName};
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -18,8 +15,6 @@ use super::*;
 use crate::{PutReport, parse_import_line, parse_put, parse_put_line};
 
 mod cells;
-
-type StoreResult<T> = basalt_store::Result<T>;
 
 /// What the next batches of points meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +53,11 @@ impl FaultyStore {
     }
 }
 
-impl Store for FaultyStore {
+impl basalt_store::Forward for FaultyStore {
+    fn inner(&self) -> &dyn Store {
+        &self.inner
+    }
+
     fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
         let fault = *self.fault.lock().unwrap();
         let refuse = |row, error| {
@@ -84,91 +83,6 @@ impl Store for FaultyStore {
             return Pending::ready(Err(basalt_store::Error::Closed));
         }
         self.inner.get(table, get)
-    }
-
-    fn create_table(&self, table: TableDescriptor, splits: &[Bytes]) -> StoreResult<()> {
-        self.inner.create_table(table, splits)
-    }
-    fn alter_table(&self, table: TableDescriptor) -> StoreResult<()> {
-        self.inner.alter_table(table)
-    }
-    fn truncate_table(&self, table: &TableName, regions: TruncatedRegions) -> StoreResult<()> {
-        self.inner.truncate_table(table, regions)
-    }
-    fn enable_table(&self, table: &TableName) -> StoreResult<()> {
-        self.inner.enable_table(table)
-    }
-    fn disable_table(&self, table: &TableName) -> StoreResult<()> {
-        self.inner.disable_table(table)
-    }
-    fn is_table_enabled(&self, table: &TableName) -> StoreResult<bool> {
-        self.inner.is_table_enabled(table)
-    }
-    fn create_namespace(&self, namespace: NamespaceDescriptor) -> StoreResult<()> {
-        self.inner.create_namespace(namespace)
-    }
-    fn alter_namespace(&self, namespace: NamespaceDescriptor) -> StoreResult<()> {
-        self.inner.alter_namespace(namespace)
-    }
-    fn drop_namespace(&self, namespace: &str) -> StoreResult<()> {
-        self.inner.drop_namespace(namespace)
-    }
-    fn describe_namespace(&self, namespace: &str) -> StoreResult<NamespaceDescriptor> {
-        self.inner.describe_namespace(namespace)
-    }
-    fn list_namespaces(&self) -> StoreResult<Vec<NamespaceDescriptor>> {
-        self.inner.list_namespaces()
-    }
-    fn drop_table(&self, table: &TableName) -> StoreResult<()> {
-        self.inner.drop_table(table)
-    }
-    fn describe_table(&self, table: &TableName) -> StoreResult<TableDescriptor> {
-        self.inner.describe_table(table)
-    }
-    fn list_tables(&self) -> StoreResult<Vec<TableName>> {
-        self.inner.list_tables()
-    }
-    fn regions(&self, table: &TableName) -> StoreResult<Vec<RegionInfo>> {
-        self.inner.regions(table)
-    }
-    fn split_region(&self, table: &TableName, at: &basalt_store::SplitAt) -> StoreResult<Bytes> {
-        self.inner.split_region(table, at)
-    }
-    fn snapshot(&self, table: &TableName, name: &str) -> StoreResult<()> {
-        self.inner.snapshot(table, name)
-    }
-    fn list_snapshots(&self) -> StoreResult<Vec<basalt_store::SnapshotInfo>> {
-        self.inner.list_snapshots()
-    }
-    fn restore_snapshot(&self, name: &str) -> StoreResult<()> {
-        self.inner.restore_snapshot(name)
-    }
-    fn clone_snapshot(&self, name: &str, table: &TableName) -> StoreResult<()> {
-        self.inner.clone_snapshot(name, table)
-    }
-    fn delete_snapshot(&self, name: &str) -> StoreResult<()> {
-        self.inner.delete_snapshot(name)
-    }
-    fn scan(&self, table: &TableName, scan: Scan) -> StoreResult<Scanner> {
-        self.inner.scan(table, scan)
-    }
-    fn increment(&self, table: &TableName, increment: Increment) -> Pending<i64> {
-        self.inner.increment(table, increment)
-    }
-    fn append(&self, table: &TableName, append: Append) -> Pending<Bytes> {
-        self.inner.append(table, append)
-    }
-    fn check_and_mutate(&self, table: &TableName, check: CheckAndMutate) -> Pending<bool> {
-        self.inner.check_and_mutate(table, check)
-    }
-    fn sync(&self) -> Pending<()> {
-        self.inner.sync()
-    }
-    fn flush(&self, table: &TableName) -> StoreResult<()> {
-        self.inner.flush(table)
-    }
-    fn compact(&self, table: &TableName, compaction: Compaction) -> StoreResult<()> {
-        self.inner.compact(table, compaction)
     }
 }
 

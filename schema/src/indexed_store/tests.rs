@@ -1,6 +1,6 @@
 //! What is kept in memory of tables that the shell changes.
 
-use basalt_store::{Comparison, Durability, ManualClock, MemoryStore, Timestamp};
+use basalt_store::{Comparison, Durability, ManualClock, MemoryStore, Scan, Timestamp};
 
 use super::*;
 use crate::{EditMode, Realtime, RuleEdit, RuleKind, SchemaConfig, TreeEdit, UidKind};
