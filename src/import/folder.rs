@@ -1,7 +1,8 @@
 //! A data folder without a server: the same ingest, in this process.
 //!
 //! Blocks are written to the log without waiting for the disk, and the log is synced when progress is remembered: that is
-//! all that an import must keep, since it can be run again.
+//! all that an import must keep, since it can be run again. Over HBase, which takes what is asked of it side by side, a block
+//! waits until the one before it is stored, and is only read meanwhile.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use basalt_ingest::{Door, PointError, Problem, ProblemClass, RawPoint, Submissio
 use tokio::runtime::Runtime;
 
 use super::block::{self, Block, Lines};
-use super::turns::Turns;
+use super::turns::{Turn, Turns};
 use super::{Stored, Target, is_for_later};
 use crate::app::App;
 use crate::config::{Config, Durability, StoreKind};
@@ -115,11 +116,12 @@ impl Target for Folder {
             problems.iter().map(|(before, problem)| block.refused(Some(*before), problem)).collect();
         let turn = self.turns.take(block.ticket).ok_or_else(super::stopped)?;
         let mut offered = self.offer(&points);
-        // Only what finds no room keeps the others waiting.
+        // In the embedded store only what finds no room keeps the others waiting.
+        let keeps_order = self.app.config.store.kind != StoreKind::Hbase;
         let mut turn = Some(turn);
         let until = Instant::now() + PATIENCE;
         loop {
-            if let Some(turn) = turn.take_if(|_| offered.is_in_order()) {
+            if let Some(turn) = turn.take_if(|_| keeps_order && offered.is_in_order()) {
                 turn.pass();
             }
             let mut again = (Vec::new(), Vec::new());
@@ -137,6 +139,7 @@ impl Target for Folder {
                 }
             }
             if again.0.is_empty() {
+                turn.into_iter().for_each(Turn::pass);
                 return Ok(Stored { points: (lines - refused.len()) as u64, refused });
             }
             (points, before) = again;
@@ -156,11 +159,15 @@ impl Target for Folder {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use basalt_ingest::{Ingest, IngestLimits};
     use basalt_schema::{AutoCreate, Schema, SchemaConfig};
-    use basalt_store::{ManualClock, MemoryStore, MutationBatch, RowChange, Scan, Store, Trigger};
+    use basalt_store::{
+        Applied, Completer, ManualClock, MemoryStore, MutationBatch, Pending, RowChange, Scan, Store, TableName,
+        Trigger,
+    };
 
     use super::*;
 
@@ -179,35 +186,105 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_later_line_wins_where_the_earlier_one_found_no_room_at_first() {
-        let store = MemoryStore::new(Arc::new(ManualClock::default())).with_triggers(vec![Arc::new(Full::default())]);
-        let store: Arc<dyn Store> = Arc::new(store);
+    /// As HBase may: the first change of points is there last.
+    #[derive(Debug)]
+    struct Late {
+        store: MemoryStore,
+        is_first: AtomicBool,
+        held: Mutex<Option<(TableName, MutationBatch, Completer<Applied>)>>,
+    }
+
+    impl Late {
+        /// Does what is late; false if there is nothing.
+        fn catch_up(&self) -> bool {
+            let Some((table, batch, completer)) = self.held.lock().unwrap().take() else { return false };
+            completer.complete(self.store.apply(&table, batch).wait());
+            true
+        }
+    }
+
+    impl basalt_store::Forward for Late {
+        fn inner(&self) -> &dyn Store {
+            &self.store
+        }
+
+        fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
+            if table.qualifier() == "tsdb" && self.is_first.swap(false, Ordering::Relaxed) {
+                let (completer, pending) = Pending::channel();
+                *self.held.lock().unwrap() = Some((table.clone(), batch, completer));
+                return pending;
+            }
+            let applied = self.store.apply(table, batch);
+            self.catch_up();
+            applied
+        }
+    }
+
+    fn folder(store: &Arc<dyn Store>, kind: StoreKind) -> Folder {
         let auto_create = AutoCreate { metric: true, ..AutoCreate::default() };
         let schema = SchemaConfig { auto_create, ..SchemaConfig::default() };
-        let schema = Arc::new(Schema::open(Arc::clone(&store), schema).unwrap());
-        let table = schema.tables().data.clone();
-        let mut guarded = store.describe_table(&table).unwrap();
-        guarded.attributes.insert("TRIGGERS".into(), "full".into());
-        store.alter_table(guarded).unwrap();
+        let schema = Arc::new(Schema::open(Arc::clone(store), schema).unwrap());
         let mut config = Config::default();
         config.store.kind = StoreKind::Memory;
         let runtime = Runtime::new().unwrap();
         let mut app = runtime.block_on(App::open(config)).unwrap();
-        app.ingest = Ingest::new(schema, Arc::clone(&store), IngestLimits::default());
-        let folder = Folder { runtime, app: Arc::new(app), turns: Turns::new() };
-        let block = |ticket| {
+        app.ingest = Ingest::new(schema, Arc::clone(store), IngestLimits::default());
+        app.config.store.kind = kind;
+        Folder { runtime, app: Arc::new(app), turns: Turns::new() }
+    }
+
+    /// Two blocks of one point, whose values are their tickets.
+    fn blocks() -> [Block; 2] {
+        [0, 1].map(|ticket| {
             let text = format!("m 1356998400 {ticket} h=a\n").into_bytes();
             Block { ticket, text, lines_before: 0, lines_end: 1, bytes_end: 1 }
-        };
+        })
+    }
+
+    /// The values in the table of points.
+    fn values(store: &dyn Store) -> Vec<Vec<u8>> {
+        let rows = store.scan(&"tsdb".parse().unwrap(), Scan::all()).unwrap().next_wait();
+        let rows = rows.unwrap().unwrap();
+        rows.rows().flat_map(|row| row.cells()).map(|cell| cell.value.to_vec()).collect()
+    }
+
+    #[test]
+    fn the_later_line_wins_where_the_earlier_one_found_no_room_at_first() {
+        let store = MemoryStore::new(Arc::new(ManualClock::default())).with_triggers(vec![Arc::new(Full::default())]);
+        let store: Arc<dyn Store> = Arc::new(store);
+        let folder = folder(&store, StoreKind::Memory);
+        let mut guarded = store.describe_table(&"tsdb".parse().unwrap()).unwrap();
+        guarded.attributes.insert("TRIGGERS".into(), "full".into());
+        store.alter_table(guarded).unwrap();
         std::thread::scope(|scope| {
-            for ticket in 0..2 {
-                let (folder, block) = (&folder, block(ticket));
+            for block in blocks() {
+                let folder = &folder;
                 scope.spawn(move || assert_eq!(folder.store(&block).unwrap().points, 1));
             }
         });
-        let rows = store.scan(&table, Scan::all()).unwrap().next_wait().unwrap().unwrap();
-        let values: Vec<_> = rows.rows().flat_map(|row| row.cells()).map(|cell| cell.value.to_vec()).collect();
-        assert_eq!(values, [[1]]);
+        assert_eq!(values(&*store), [[1]]);
+    }
+
+    #[test]
+    fn the_later_line_wins_over_hbase_where_the_earlier_one_takes_longer() {
+        let store = MemoryStore::new(Arc::new(ManualClock::default()));
+        let late = Arc::new(Late { store, is_first: AtomicBool::new(true), held: Mutex::default() });
+        let store: Arc<dyn Store> = Arc::<Late>::clone(&late);
+        let folder = folder(&store, StoreKind::Hbase);
+        std::thread::scope(|scope| {
+            for block in blocks() {
+                let folder = &folder;
+                scope.spawn(move || assert_eq!(folder.store(&block).unwrap().points, 1));
+            }
+            // The second block has its chance to come too early.
+            while late.held.lock().unwrap().is_none() && late.is_first.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            for _ in 0..10_000 {
+                std::thread::yield_now();
+            }
+            late.catch_up();
+        });
+        assert_eq!(values(&*store), [[1]]);
     }
 }
