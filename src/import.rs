@@ -6,7 +6,8 @@
 //!
 //! Blocks reach the target in their order, a few of them under way at once. Lines count as done when they and all before
 //! them are durable, so that whatever ends an import, running it again loses no line; what is sent twice is harmless,
-//! since a point written twice is one point.
+//! since a point written twice is one point. Where a block cannot be stored now, it is sent again, and with it all that
+//! went out behind it.
 
 mod block;
 mod folder;
@@ -16,9 +17,10 @@ mod resume;
 mod source;
 mod turns;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -30,7 +32,7 @@ use crate::threads;
 
 use block::Block;
 pub(crate) use folder::Folder;
-use progress::{Outcome, Progress};
+use progress::Progress;
 pub(crate) use remote::Remote;
 use source::Source;
 
@@ -48,8 +50,13 @@ pub(crate) trait Target: Sync {
     ///
     /// # Errors
     ///
-    /// The block may be stored or not: the target is gone, or asks to come back later (75). All later blocks fail too.
+    /// The block may be stored or not: the target is gone, and all later blocks fail too, or it asks to come back later (75).
     fn store(&self, block: &Block) -> Result<Stored, Failure>;
+
+    /// How often a block that cannot be stored now is sent again, and the pause before each time.
+    fn patience(&self) -> (u32, Duration) {
+        (0, Duration::ZERO)
+    }
 
     /// Returns when all that was stored is durable.
     ///
@@ -123,15 +130,15 @@ pub(crate) fn run(job: &Job, target: &dyn Target) -> Result<Sum, Failure> {
     let done = std::thread::scope(|scope| {
         let (blocks, work) = sync_channel::<Block>(WORKERS);
         let (said, heard) = sync_channel::<Outcome>(WORKERS);
-        let work = std::sync::Arc::new(Mutex::new(work));
+        let work = Arc::new(Mutex::new(work));
         let start = |_| {
-            let (work, said) = (std::sync::Arc::clone(&work), said.clone());
+            let (work, said) = (Arc::clone(&work), said.clone());
             Builder::new().spawn_scoped(scope, move || store_all(target, &work, &said)).map(drop)
         };
         let started = (0..WORKERS).try_for_each(start);
         drop((work, said));
         started.map_err(|cause| threads::too_few(&cause.to_string()))?;
-        let mut road = Road { blocks, heard, sent: 0, taken: 0 };
+        let mut road = Road { blocks, heard, sent: 0, next: 0, early: BTreeMap::new(), tries: 0 };
         job.paths.iter().try_for_each(|path| road.file(path, target, &mut progress))
     });
     // What is stored is done, whatever ended the import.
@@ -147,8 +154,7 @@ fn store_all(target: &dyn Target, work: &Mutex<Receiver<Block>>, said: &SyncSend
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(block) = next else { return };
         let stored = target.store(&block);
-        if said.send(Outcome { ticket: block.ticket, lines: block.lines_end, bytes: block.bytes_end, stored }).is_err()
-        {
+        if said.send(Outcome { block, stored }).is_err() {
             return;
         }
     }
@@ -161,7 +167,19 @@ struct Road {
     /// Bound: [`WORKERS`] outcomes; full, the threads wait.
     heard: Receiver<Outcome>,
     sent: u64,
-    taken: u64,
+    /// The block that is accounted next.
+    next: u64,
+    /// Outcomes that came before their turn; at most as many as blocks are under way.
+    early: BTreeMap<u64, Outcome>,
+    /// How often the next block was sent again.
+    tries: u32,
+}
+
+/// What became of a block.
+#[derive(Debug)]
+struct Outcome {
+    block: Block,
+    stored: Result<Stored, Failure>,
 }
 
 impl Road {
@@ -176,25 +194,75 @@ impl Road {
         loop {
             let lines_before = source.lines();
             let Some((text, lines_end)) = source.block()? else { break };
-            while self.sent - self.taken >= BLOCKS_MAX {
+            while self.sent - self.next >= BLOCKS_MAX {
                 self.take(target, progress)?;
             }
             // A last line without an end may be half of one: it is a point now, and read again when the file has grown.
             let lines_end = lines_end - u64::from(!text.ends_with(b"\n"));
-            let block = Block { ticket: self.sent, text, lines_before, lines_end, bytes_end: source.bytes_read() };
-            self.blocks.send(block).map_err(|_| stopped())?;
-            self.sent += 1;
+            self.send(Block { ticket: 0, text, lines_before, lines_end, bytes_end: source.bytes_read() })?;
         }
-        while self.taken < self.sent {
+        while self.next < self.sent {
             self.take(target, progress)?;
         }
         progress.close(target)
     }
 
+    /// Sends a block on its way, as the last of all.
+    fn send(&mut self, block: Block) -> Result<(), Failure> {
+        self.blocks.send(Block { ticket: self.sent, ..block }).map_err(|_| stopped())?;
+        self.sent += 1;
+        Ok(())
+    }
+
+    /// Waits for an outcome, and accounts what is in its turn.
     fn take(&mut self, target: &dyn Target, progress: &mut Progress<'_>) -> Result<(), Failure> {
+        self.hear()?;
+        while let Some(Outcome { block, stored }) = self.early.remove(&self.next) {
+            match stored {
+                Err(failure) if failure.exit == Exit::TryLater => self.again(block, &failure, target, progress)?,
+                stored => {
+                    progress.account(&block, stored?)?;
+                    (self.next, self.tries) = (self.next + 1, 0);
+                }
+            }
+        }
+        progress.show(target)
+    }
+
+    fn hear(&mut self) -> Result<(), Failure> {
         let outcome = self.heard.recv().map_err(|_| stopped())?;
-        self.taken += 1;
-        progress.take(outcome, target)
+        self.early.insert(outcome.block.ticket, outcome);
+        Ok(())
+    }
+
+    /// Sends a block that cannot be stored now again, and those behind it: of two points at one instant the later line wins,
+    /// so it must be the last that is stored. Nothing is on its way by then, which could come after its second coming.
+    fn again(
+        &mut self,
+        block: Block,
+        failure: &Failure,
+        target: &dyn Target,
+        progress: &Progress<'_>,
+    ) -> Result<(), Failure> {
+        let (tries, pause) = target.patience();
+        if self.tries >= tries {
+            return Err(Failure::new(failure.exit, format!("{}; {}", failure.line, progress.how_to_go_on())));
+        }
+        self.tries += 1;
+        if self.tries == 1 {
+            progress.tell(&format!("{}; it is sent again", failure.line));
+        }
+        while self.next + 1 + (self.early.len() as u64) < self.sent {
+            self.hear()?;
+        }
+        let mut blocks = vec![block];
+        for Outcome { block, stored } in std::mem::take(&mut self.early).into_values() {
+            blocks.push(block);
+            stored.map(drop).or_else(|failure| if failure.exit == Exit::TryLater { Ok(()) } else { Err(failure) })?;
+        }
+        threads::pause(pause);
+        self.next = self.sent;
+        blocks.into_iter().try_for_each(|block| self.send(block))
     }
 }
 
@@ -214,6 +282,8 @@ fn is_for_later(problem: &Problem) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
 
     /// Refuses every line that has an `x`, and knows in which order blocks came.
@@ -222,6 +292,8 @@ mod tests {
         name: &'static str,
         stored: Mutex<Vec<String>>,
         turns: Option<turns::Turns>,
+        /// How often there is no room yet for lines of an `l`.
+        later: AtomicU32,
     }
 
     impl Target for Picky {
@@ -232,12 +304,22 @@ mod tests {
         fn store(&self, block: &Block) -> Result<Stored, Failure> {
             let turn = self.turns.as_ref().map(|turns| turns.take(block.ticket).ok_or_else(stopped)).transpose()?;
             let text = block.text();
+            let is_later = text.contains('l')
+                && self.later.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+            if is_later {
+                turn.into_iter().for_each(turns::Turn::pass);
+                return Err(Failure::new(Exit::TryLater, "no room"));
+            }
             let (bad, good): (Vec<_>, Vec<_>) = text.lines().map(str::to_owned).partition(|line| line.contains('x'));
             let points = good.len() as u64;
             self.stored.lock().unwrap().extend(good);
             turn.into_iter().for_each(turns::Turn::pass);
             let refused = bad.into_iter().map(|text| Refused { line: None, text }).collect();
             Ok(Stored { points, refused })
+        }
+
+        fn patience(&self) -> (u32, Duration) {
+            (3, Duration::ZERO)
         }
 
         fn sync(&self) -> Result<(), Failure> {
@@ -340,6 +422,38 @@ mod tests {
         let sum = run(&Job { paths, resume: None, rate: None, skip_errors: false }, &target).unwrap();
         assert_eq!(sum.stored, 200_000);
         assert!(*target.stored.lock().unwrap() == lines);
+    }
+
+    /// What is behind it may be stored by then, and would be older than what it wins over.
+    #[test]
+    fn a_block_that_cannot_be_stored_now_is_sent_again_with_all_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, state) = (folder.path().join("points"), folder.path().join("state"));
+        let line = |n: usize| if n == 90_000 { "late 1 1 h=a".to_owned() } else { format!("m {n} 1 h=a") };
+        let lines: Vec<String> = (0..200_000).map(line).collect();
+        std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+        let job = Job { paths: vec![path], resume: Some(state), rate: None, skip_errors: false };
+        let target =
+            |later| Picky { turns: Some(turns::Turns::new()), later: AtomicU32::new(later), ..Picky::default() };
+        let busy = target(3);
+        assert_eq!(run(&job, &busy).unwrap().stored, 200_000, "each line counts once");
+        let stored = busy.stored.into_inner().unwrap();
+        let late = stored.iter().position(|line| line.starts_with("late")).unwrap();
+        let first = lines.iter().position(|line| line == stored.last().unwrap()).unwrap();
+        assert_eq!(first, 199_999);
+        let behind = &stored[late..];
+        assert!(*behind == lines[90_000..], "{} lines from the one that was late", behind.len());
+
+        // It ends in the end, says how far it came, and goes on there.
+        std::fs::remove_file(job.resume.as_ref().unwrap()).unwrap();
+        let failure = run(&job, &target(4)).unwrap_err();
+        assert_eq!(failure.exit, Exit::TryLater);
+        let (stored, _) = failure.line.strip_prefix("no room; ").unwrap().split_once(" points").unwrap();
+        assert!(failure.line.contains("run the same again, it goes on in"), "{}", failure.line);
+        let stored: u64 = stored.parse().unwrap();
+        assert!((1..=90_000).contains(&stored));
+        let sum = run(&job, &target(0)).unwrap();
+        assert_eq!((sum.skipped, sum.stored), (stored, 200_000 - stored));
     }
 
     #[test]

@@ -7,6 +7,10 @@ use basalt_store::ErrorKind;
 
 use crate::NumberError;
 
+/// How the text of a point begins that the store will never take, such as one whose cell is over its bound. OpenTSDB has no such
+/// points; those that a store did not take for now begin with `Storage exception:`, as there.
+pub const REFUSED_FOR_GOOD: &str = "Storage exception for good";
+
 /// Why a point was not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -212,6 +216,7 @@ impl Problem {
             // OpenTSDB answers "Unexpected exception" here, and nothing over telnet.
             Self::NameRefused { text } => text.to_string(),
             Self::Throttled { text } => format!("Please throttle writes: {text}"),
+            Self::Storage { kind: ErrorKind::Invalid, text } => format!("{REFUSED_FOR_GOOD}: {text}"),
             Self::Storage { text, .. } => format!("Storage exception: {text}"),
             Self::TimedOut => "Write timedout".into(),
             _ => self.argument_text(),

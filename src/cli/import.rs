@@ -28,7 +28,7 @@ Examples:
   basalt import dump.gz --data-dir /var/lib/basalt     without a server; the folder must be free
 
 Exit codes: 0 all stored (or skipped), 1 bad lines or connection lost, 4 folder in use,
-75 the server asks to come back later.")]
+75 the server could not store for a minute: what is stored is told, the rest may be sent later.")]
 pub(super) struct Import {
     /// Files to read, in this order
     #[arg(required = true, value_name = "PATH")]

@@ -1,12 +1,12 @@
 //! How far an import is: outcomes put in order, counted, shown, and remembered when they are durable.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::block::Block;
 use super::resume::Resume;
 use super::source::Source;
 use super::{Job, Refused, Stored, Sum, Target};
@@ -18,17 +18,6 @@ const SHOWN_MAX: u64 = 10;
 /// How often progress is made durable and remembered.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 
-/// What became of a block.
-#[derive(Debug)]
-pub(super) struct Outcome {
-    pub(super) ticket: u64,
-    /// Lines of its file up to its end.
-    pub(super) lines: u64,
-    /// Bytes of its file up to its end, more or less.
-    pub(super) bytes: u64,
-    pub(super) stored: Result<Stored, Failure>,
-}
-
 /// An import under way.
 pub(super) struct Progress<'a> {
     job: &'a Job,
@@ -36,9 +25,6 @@ pub(super) struct Progress<'a> {
     sum: Sum,
     began: Instant,
     checkpointed: Instant,
-    /// Outcomes that came before their turn; at most as many as blocks are under way.
-    early: BTreeMap<u64, Outcome>,
-    next: u64,
     path: PathBuf,
     /// The first bytes of the file.
     head: Vec<u8>,
@@ -61,8 +47,6 @@ impl<'a> Progress<'a> {
             sum: Sum::default(),
             began: Instant::now(),
             checkpointed: Instant::now(),
-            early: BTreeMap::new(),
-            next: 0,
             path: PathBuf::new(),
             head: Vec::new(),
             lines: None,
@@ -93,13 +77,8 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
-    /// Takes an outcome, and all that waited for it.
-    pub(super) fn take(&mut self, outcome: Outcome, target: &dyn Target) -> Result<(), Failure> {
-        self.early.insert(outcome.ticket, outcome);
-        while let Some(outcome) = self.early.remove(&self.next) {
-            self.next += 1;
-            self.account(outcome)?;
-        }
+    /// Remembers and tells how far it is, where it is time, and holds the import back as the rate asks.
+    pub(super) fn show(&mut self, target: &dyn Target) -> Result<(), Failure> {
         if self.checkpointed.elapsed() >= CHECKPOINT_EVERY {
             self.checkpoint(target)?;
         }
@@ -129,8 +108,12 @@ impl<'a> Progress<'a> {
         Sum { took: self.began.elapsed(), ..self.sum }
     }
 
-    fn account(&mut self, outcome: Outcome) -> Result<(), Failure> {
-        let Stored { points, refused } = outcome.stored?;
+    /// Counts what became of a block, in the blocks' order.
+    ///
+    /// # Errors
+    ///
+    /// Lines were refused, and are not skipped.
+    pub(super) fn account(&mut self, block: &Block, Stored { points, refused }: Stored) -> Result<(), Failure> {
         let before = self.sum.refused;
         self.sum.refused += refused.len() as u64;
         self.sum.stored += points;
@@ -146,13 +129,31 @@ impl<'a> Progress<'a> {
         }
         for (place, refused) in (before..).zip(&refused) {
             if place < SHOWN_MAX {
-                // Not the bar's own printing: that is silent where there is no terminal.
-                self.bar.suspend(|| writeln!(std::io::stderr(), "{}", tell(refused)).unwrap_or_default());
+                self.tell(&tell(refused));
             }
         }
-        self.lines = Some(outcome.lines);
-        self.bar.set_position(outcome.bytes);
+        self.lines = Some(block.lines_end);
+        self.bar.set_position(block.bytes_end);
         Ok(())
+    }
+
+    /// What was done, and how the rest is, for whoever is told that the import ends before its end.
+    pub(super) fn how_to_go_on(&self) -> String {
+        let (stored, path) = (self.sum.stored, self.path.display());
+        if self.job.resume.is_some() {
+            return format!(
+                "{stored} points of the lines before are stored: run the same again, it goes on in {path} behind them"
+            );
+        }
+        format!(
+            "{stored} points of the lines before are stored: run the same again, which stores them once more; with --resume it would \
+             go on behind them"
+        )
+    }
+
+    /// Tells a line. Not by the bar's own printing: that is silent where there is no terminal.
+    pub(super) fn tell(&self, line: &str) {
+        self.bar.suspend(|| writeln!(std::io::stderr(), "{line}").unwrap_or_default());
     }
 
     /// Waits until the points stored so far are no more than the rate allows.

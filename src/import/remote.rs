@@ -22,6 +22,10 @@ use crate::peer::{self, Answer, Reader};
 
 /// How long a server may take for one block.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// How often a block that the server cannot store now is sent again.
+const TRIES: u32 = 60;
+/// The pause before each time, as the server asks for by `Retry-After`.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection to a server.
 pub(crate) struct Remote {
@@ -129,6 +133,10 @@ impl Target for Remote {
         let answer = self.read(block.ticket)?;
         refused.extend(answer::refused(&answer, points.len()).map_err(|failure| failure.of(&self.address))?);
         Ok(Stored { points: (points.len() + problems.len() - refused.len()) as u64, refused })
+    }
+
+    fn patience(&self) -> (u32, Duration) {
+        (TRIES, PAUSE)
     }
 
     fn sync(&self) -> Result<(), Failure> {

@@ -417,7 +417,7 @@ fn a_refused_row_fails_its_points_alone() {
     bench.store.set(Fault::Row(0));
     let report = bench.put(&body);
     assert_eq!((report.stored, report.rejected, report.failed), (1, 1, 2));
-    let refused = "Storage exception: row of 2 bytes is over the limit of 1 bytes";
+    let refused = "Storage exception for good: row of 2 bytes is over the limit of 1 bytes";
     assert_eq!(texts(&report), [(3, "Metric name was empty".into()), (0, refused.into()), (2, refused.into())]);
     bench.store.set(Fault::ThrottledRow(1));
     let report = bench.put(&body);

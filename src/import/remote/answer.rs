@@ -1,5 +1,6 @@
 //! A server's answer to a put with `details`.
 
+use basalt_ingest::REFUSED_FOR_GOOD;
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
@@ -7,7 +8,8 @@ use crate::import::Refused;
 use crate::peer::Answer;
 
 /// How the errors of good points begin that could not be stored now; the others are of bad points, which never will be.
-/// *Source*: OpenTSDB 2.4 `PutDataPointRpc`; a server that is not strict answers 503 instead.
+/// *Source*: OpenTSDB 2.4 `PutDataPointRpc`; a server that is not strict answers 503 beside. Of ours, a point that the store
+/// refuses for good says so ([`REFUSED_FOR_GOOD`]).
 const LATER: [&str; 4] = ["Please throttle", "Storage exception", "Write timedout", "Timeout exception"];
 
 /// Why no point of a request counts as answered.
@@ -37,10 +39,13 @@ struct ReportError {
 
 /// Those of `points` that were refused. A server tells no line: each comes with the point itself.
 pub(super) fn refused(answer: &Answer, points: usize) -> Result<Vec<Refused>, NoReport> {
+    let report = serde_json::from_slice::<Report>(&answer.body);
     if answer.status >= 500 {
-        return Err(NoReport::Later(format!("{} {}", answer.status, answer.said())));
+        let first = report.ok().and_then(|report| report.errors.into_iter().find(is_for_now));
+        let said = first.map_or_else(|| answer.said(), |first| first.error);
+        return Err(NoReport::Later(format!("{} {said}", answer.status)));
     }
-    let report: Report = match serde_json::from_slice(&answer.body) {
+    let report = match report {
         Ok(report) if answer.status == 200 || answer.status == 400 => report,
         _ => return Err(NoReport::Refused(format!("{} {}", answer.status, answer.said()))),
     };
@@ -48,11 +53,15 @@ pub(super) fn refused(answer: &Answer, points: usize) -> Result<Vec<Refused>, No
     if answered != points as u64 || report.errors.len() as u64 != report.failed {
         return Err(NoReport::Refused(format!("of {points} points {answered} are told of: {}", answer.said())));
     }
-    if let Some(later) = report.errors.iter().find(|of| LATER.iter().any(|text| of.error.starts_with(text))) {
+    if let Some(later) = report.errors.iter().find(|error| is_for_now(error)) {
         return Err(NoReport::Later(later.error.clone()));
     }
     let of = |error: ReportError| Refused { line: None, text: format!("{}: {}", error.error, error.datapoint) };
     Ok(report.errors.into_iter().map(of).collect())
+}
+
+fn is_for_now(error: &ReportError) -> bool {
+    !error.error.starts_with(REFUSED_FOR_GOOD) && LATER.iter().any(|text| error.error.starts_with(text))
 }
 
 impl NoReport {
@@ -66,6 +75,9 @@ impl NoReport {
 
 #[cfg(test)]
 mod tests {
+    use basalt_ingest::Problem;
+    use basalt_store::ErrorKind;
+
     use super::*;
 
     fn check(status: u16, body: &str, expected: Result<usize, bool>) {
@@ -95,6 +107,7 @@ mod tests {
             "Please throttle",
             "Please throttle writes: the series index is full",
             "Storage exception: the store is read-only",
+            "Storage exception",
             "Write timedout",
             "Timeout exception",
         ];
@@ -102,5 +115,22 @@ mod tests {
             let errors = format!(r#"[{{"error":"Unknown metric"}},{{"error":"{error}"}}]"#);
             check(status, &format!(r#"{{"success":1,"failed":2,"errors":{errors}}}"#), Err(true));
         }
+    }
+
+    /// It is told for its line, and the import goes on behind it.
+    #[test]
+    fn a_point_that_the_store_refuses_for_good_is_refused() {
+        let problem = |kind| Problem::Storage { kind, text: "row of 2 bytes".into() }.http_text();
+        let (never, later) = (problem(ErrorKind::Invalid), problem(ErrorKind::ReadOnly));
+        let report = |error: &str| {
+            format!(r#"{{"success":1,"failed":2,"errors":[{{"error":"{never}"}},{{"error":"{error}"}}]}}"#)
+        };
+        check(400, &report("Unknown metric"), Ok(2));
+        check(200, &report(&never), Ok(2));
+        check(400, &report(&later), Err(true));
+        let body = report(&later).into_bytes();
+        let answer = Answer { status: 503, body_bytes: body.len() as u64, body, closes: false };
+        let NoReport::Later(said) = refused(&answer, 3).unwrap_err() else { panic!("it is for now") };
+        assert_eq!(said, format!("503 {later}"), "what is for now is told, not what is for good");
     }
 }
