@@ -60,9 +60,9 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, map_request};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use tower::Service as _;
@@ -82,10 +82,19 @@ const POLICY: &str = "default-src 'self'; frame-ancestors 'none'";
 
 /// The endpoints with everything that all of them share.
 pub(crate) fn router(app: &Arc<App>) -> Router {
-    route::table(app)
-        .layer(CatchPanicLayer::custom(error::panicked))
-        .layer(from_fn(jsonp::wrap))
-        .layer(CompressionLayer::new())
+    packed(route::table(app).layer(CatchPanicLayer::custom(error::panicked)).layer(from_fn(jsonp::wrap)))
+}
+
+/// Packs answers as clients ask for it. Whoever wants none of our codings gets them plain: the layer would make a 406 of each, also
+/// of the answer to a put that is stored.
+fn packed(router: Router) -> Router {
+    let or_plain = async |mut request: Request| {
+        if request.headers().contains_key(ACCEPT_ENCODING) {
+            request.headers_mut().append(ACCEPT_ENCODING, HeaderValue::from_static("identity;q=0.001"));
+        }
+        request
+    };
+    router.layer(CompressionLayer::new()).layer(map_request(or_plain))
 }
 
 /// Answers one request.
@@ -169,5 +178,34 @@ fn admit(request: &Request) -> Result<(), ApiError> {
             "Requested serializer was not found",
             format!("Could not find a serializer with the name: {other}"),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::header::CONTENT_ENCODING;
+    use axum::routing::get;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    async fn check(wanted: &str, coding: Option<&str>) {
+        let router = packed(Router::new().route("/", get(async || "a text".repeat(100))));
+        let request = Request::builder().uri("/").header(ACCEPT_ENCODING, wanted).body(Body::empty()).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        let found = response.headers().get(CONTENT_ENCODING).map(|coding| coding.to_str().unwrap());
+        assert_eq!((response.status(), found), (StatusCode::OK, coding), "{wanted}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_packed_as_its_client_asks_for() {
+        for wanted in ["*;q=0", "gzip;q=0", "gzip;q=0, *;q=0", "identity", "identity;q=0", "br", "br, *;q=0", ""] {
+            check(wanted, None).await;
+        }
+        for wanted in ["gzip", "*", "gzip, *;q=0", "gzip, identity;q=0", "br, gzip;q=0.5", "deflate;q=0.5, gzip"] {
+            check(wanted, Some("gzip")).await;
+        }
+        check("deflate", Some("deflate")).await;
+        check("gzip;q=0, *", Some("deflate")).await;
     }
 }
