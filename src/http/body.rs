@@ -176,7 +176,7 @@ impl Inflater {
     fn feed(&mut self, piece: &[u8]) -> io::Result<()> {
         match self {
             Self::Plain(sink) | Self::Unseen(sink) => sink.write_all(piece),
-            Self::Gzip(sink) => sink.write_all(piece),
+            Self::Gzip(sink) => sink.write_all(piece).map_err(|cause| behind(cause, sink.get_ref())),
             Self::Zlib(sink) => sink.write_all(piece),
             Self::Deflate(sink) => sink.write_all(piece),
         }
@@ -191,6 +191,17 @@ impl Inflater {
         };
         Ok(sink.into_bytes())
     }
+}
+
+/// Tells what is behind a whole member and is none, which by its own words is a bad head.
+fn behind(cause: io::Error, unpacked: &Buffer) -> io::Error {
+    if unpacked.length() == 0 || cause.to_string() != "invalid gzip header" {
+        return cause;
+    }
+    io::Error::new(
+        cause.kind(),
+        "what follows its gzip data is no gzip data, such as padding; send the body without it",
+    )
 }
 
 #[cfg(test)]
@@ -326,6 +337,20 @@ mod tests {
         for encoding in ["br", "zstd", "gzip, gzip"] {
             assert_eq!(read_with(encoding, vec![1], 100).await, Err(400), "{encoding}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_follows_gzip_data_is_named() {
+        let refusal = async |body: Vec<u8>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_ENCODING, "gzip".parse().unwrap());
+            let (body, pool) = (Body::from(body), BodyPool::new(100));
+            format!("{:?}", read_within(&headers, body, 100, Duration::from_secs(9), &pool).await.unwrap_err())
+        };
+        let said = refusal([gzip(b"{}"), vec![0; 512]].concat()).await;
+        assert!(said.contains("what follows its gzip data is no gzip data"), "{said}");
+        let said = refusal(vec![0; 512]).await;
+        assert!(said.contains("invalid gzip header"), "{said}");
     }
 
     /// `W-PUT-GZIP`: OpenTSDB looks for gzip and deflate alone.

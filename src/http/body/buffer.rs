@@ -81,7 +81,8 @@ impl Buffer {
         }
     }
 
-    fn length(&self) -> usize {
+    /// How much was written.
+    pub(super) fn length(&self) -> usize {
         match &self.place {
             Place::Heap(bytes) => bytes.len(),
             Place::Mapped(mapped) => mapped.length,
