@@ -18,6 +18,7 @@ pub(crate) mod recorder;
 pub(crate) mod report;
 mod telnet;
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,22 @@ use crate::threads;
 
 /// Clock ticks a second in `/proc`; `USER_HZ` is 100 on every Linux.
 const TICKS_PER_SECOND: u64 = 100;
+
+/// What a run and whoever watches it tell each other. Orderings are relaxed: a number to be shown, and a wish.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    /// Points or questions so far.
+    pub(crate) done: AtomicU64,
+    /// The run is to end, though work is left.
+    pub(crate) ends: AtomicBool,
+}
+
+impl Watch {
+    /// Whether the run is to end.
+    pub(crate) fn ends(&self) -> bool {
+        self.ends.load(Ordering::Relaxed)
+    }
+}
 
 /// What all connections saw.
 #[derive(Debug)]

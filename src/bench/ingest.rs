@@ -7,22 +7,25 @@
 //! when the server has closed. What a lost telnet connection took with it nobody knows, so none is opened in its place.
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::Run;
 use super::data::{Form, Points, Workload};
 use super::link::Link;
 use super::recorder::Recorder;
 use super::telnet::{Said, Telnet};
+use super::{Run, Watch};
 use crate::exit::Failure;
 use crate::peer;
 
 /// How long a server may take for one request.
 const PATIENCE: Duration = Duration::from_mins(2);
+
+/// How often a connection that waits looks whether the run is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// By which door points go in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -63,13 +66,13 @@ impl Plan {
     }
 }
 
-/// Runs it; `done` counts points as they are answered.
+/// Runs it, or as much of it as its watch lets it.
 ///
 /// # Errors
 ///
 /// A connection that cannot be had at the start. Requests that are refused or lost are counted, and so are connections that
 /// give up.
-pub(crate) fn run(plan: &Plan, done: &AtomicU64) -> Result<Run, Failure> {
+pub(crate) fn run(plan: &Plan, watch: &Watch) -> Result<Run, Failure> {
     let token = std::env::var(peer::TOKEN_VARIABLE).ok();
     let ready = |connection| {
         // Before it connects, so that the server waits for no series to be drawn.
@@ -81,7 +84,7 @@ pub(crate) fn run(plan: &Plan, done: &AtomicU64) -> Result<Run, Failure> {
         Ok((points, door))
     };
     super::run(plan.connections, ready, |connection, begun, (points, door)| {
-        Connection { plan, begun, done, recorder: Recorder::default(), body: Vec::new() }.run(connection, points, door)
+        Connection { plan, begun, watch, recorder: Recorder::default(), body: Vec::new() }.run(connection, points, door)
     })
 }
 
@@ -128,7 +131,7 @@ fn lost(plan: &Plan, cause: &std::io::Error) -> String {
 struct Connection<'a> {
     plan: &'a Plan,
     begun: Instant,
-    done: &'a AtomicU64,
+    watch: &'a Watch,
     recorder: Recorder,
     body: Vec<u8>,
 }
@@ -139,7 +142,7 @@ impl Connection<'_> {
         let mut packed = Vec::new();
         for request in 0.. {
             let due = self.due(connection, request);
-            let end = self.plan.time_max.map(|most| self.begun + most);
+            let end = self.end();
             if end.is_some_and(|end| due.max(Some(Instant::now())) >= Some(end)) {
                 self.leave(connection, request, end);
                 break;
@@ -153,8 +156,11 @@ impl Connection<'_> {
             }
             let due = due.unwrap_or_else(Instant::now);
             // Nobody wakes it, but it may wake by itself.
-            while let Some(wait) = due.checked_duration_since(Instant::now()) {
-                std::thread::park_timeout(wait);
+            while let Some(wait) = due.checked_duration_since(Instant::now()).filter(|_| !self.watch.ends()) {
+                std::thread::park_timeout(wait.min(LOOK_EVERY));
+            }
+            if due > Instant::now() {
+                break;
             }
             let sent = if self.plan.gzip { packed.as_slice() } else { self.body.as_slice() };
             self.recorder.sent_bytes += sent.len() as u64;
@@ -162,17 +168,14 @@ impl Connection<'_> {
                 Ok(answer_bytes) => {
                     self.recorder.answered(self.begun.elapsed(), due.elapsed(), written);
                     self.recorder.answer_bytes += answer_bytes;
-                    self.done.fetch_add(written, Ordering::Relaxed);
+                    self.watch.done.fetch_add(written, Ordering::Relaxed);
                 }
                 Err(why) => {
                     self.recorder.refused(due.elapsed(), why);
                     if door.is_gone() {
                         self.recorder.gave_up += 1;
-                        self.leave(
-                            connection,
-                            request + 1,
-                            Some(end.map_or_else(Instant::now, |end| end.min(Instant::now()))),
-                        );
+                        let now = Instant::now();
+                        self.leave(connection, request + 1, Some(end.map_or(now, |end| end.min(now))));
                         break;
                     }
                 }
@@ -202,8 +205,15 @@ impl Connection<'_> {
         let lines = said.lines.min(self.recorder.done);
         if lines > 0 {
             self.recorder.undone(lines, said.why());
-            self.done.fetch_sub(lines, Ordering::Relaxed);
+            self.watch.done.fetch_sub(lines, Ordering::Relaxed);
         }
+    }
+
+    /// When the run ends at the latest; now where its watch ends it.
+    fn end(&self) -> Option<Instant> {
+        let last = self.plan.time_max.map(|most| self.begun + most);
+        let now = self.watch.ends().then(Instant::now);
+        last.into_iter().chain(now).min()
     }
 
     /// Charges the server for what was due by the end and was not sent, from a request on: each waits still.
@@ -288,7 +298,7 @@ mod tests {
         let plan = plan(&listener);
         let seen = std::thread::scope(|scope| {
             scope.spawn(|| serve(&listener, Duration::from_millis(1_200)));
-            run(&plan, &AtomicU64::new(0)).unwrap().seen
+            run(&plan, &Watch::default()).unwrap().seen
         });
         assert_eq!((seen.requests, seen.unsent, seen.done), (1, 4, 10));
         // From 400 ms, of the last, to 1,200, of the first; at three digits.
@@ -308,7 +318,7 @@ mod tests {
                     listener.accept().unwrap().0.read_exact(&mut [0]).unwrap();
                 }
             });
-            run(&plan, &AtomicU64::new(0)).unwrap().seen
+            run(&plan, &Watch::default()).unwrap().seen
         });
         assert_eq!((seen.requests, seen.failed, seen.gave_up, seen.done), (5, 5, 1, 0));
         assert!(!seen.seconds().is_empty(), "the plot reaches the end");
@@ -317,30 +327,52 @@ mod tests {
         assert!(seen.latency().max_ms >= 199.5, "{:?}", seen.latency());
     }
 
-    /// Of three requests of ten points the server refuses 25 points with a line each, long ones, and says the last when all is sent.
+    /// Refuses the first 24 points of a telnet connection with a long line each, and one more when all is sent.
+    fn refuse(listener: &TcpListener) {
+        let mut stream = listener.accept().unwrap().0;
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        for (index, line) in lines.by_ref().take(24).enumerate() {
+            assert!(line.unwrap().starts_with("put "));
+            stream.write_all(format!("put: {index} {}\n", "no ".repeat(1_000)).as_bytes()).unwrap();
+        }
+        assert_eq!(lines.count(), 6);
+        stream.write_all(b"put: the last").unwrap();
+    }
+
+    /// Three requests of ten points.
     #[test]
     fn points_that_telnet_refuses_are_not_done_and_their_requests_not_failed() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let workload = Workload { span_s: 30, ..plan(&listener).workload };
         let plan = Plan { protocol: Protocol::Telnet, rate: 0, time_max: None, workload, ..plan(&listener) };
-        let done = AtomicU64::new(0);
+        let watch = Watch::default();
         let seen = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut stream = listener.accept().unwrap().0;
-                let input = BufReader::new(stream.try_clone().unwrap());
-                for (index, line) in input.lines().enumerate() {
-                    assert!(line.unwrap().starts_with("put "));
-                    if index < 24 {
-                        stream.write_all(format!("put: {index} {}\n", "no ".repeat(1_000)).as_bytes()).unwrap();
-                    }
-                }
-                stream.write_all(b"put: the last").unwrap();
-            });
-            run(&plan, &done).unwrap().seen
+            scope.spawn(|| refuse(&listener));
+            run(&plan, &watch).unwrap().seen
         });
         assert_eq!((seen.requests, seen.failed, seen.gave_up), (3, 0, 0), "{:?}", seen.first_failure);
-        assert_eq!((seen.done, seen.refused_points, done.into_inner()), (5, 25, 5));
+        assert_eq!((seen.done, seen.refused_points, watch.done.into_inner()), (5, 25, 5));
         assert!(seen.first_failure.unwrap().starts_with("put: 0 no no") && seen.answer_bytes > 72_000);
+    }
+
+    /// The second request would be due after a day.
+    #[test]
+    fn a_run_ends_when_it_is_to_end_and_tells_what_it_did() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let workload = Workload { span_s: 10_000_000, ..plan(&listener).workload };
+        let plan = Plan { batch: 100_000, rate: 1, time_max: None, workload, ..plan(&listener) };
+        let watch = Watch::default();
+        let seen = std::thread::scope(|scope| {
+            scope.spawn(|| serve(&listener, Duration::ZERO));
+            scope.spawn(|| {
+                while watch.done.load(Ordering::Relaxed) == 0 {
+                    std::thread::yield_now();
+                }
+                watch.ends.store(true, Ordering::Relaxed);
+            });
+            run(&plan, &watch).unwrap().seen
+        });
+        assert_eq!((seen.requests, seen.done, seen.unsent), (1, 100_000, 0));
     }
 
     /// Five hosts over four connections: the first has two of them, and is to send as much as two others.

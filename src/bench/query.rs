@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use basalt_engine::io::{Rng as _, SplitMix};
 use serde_json::{Value, json};
 
-use super::Run;
 use super::data::{METRICS, Workload, draws};
 use super::link::Link;
 use super::recorder::Recorder;
+use super::{Run, Watch};
 use crate::exit::Failure;
 use crate::peer;
 
@@ -142,13 +142,13 @@ impl Plan {
     }
 }
 
-/// Asks all questions of a kind; `done` counts them as they are answered.
+/// Asks all questions of a kind, or until its watch ends it.
 ///
 /// # Errors
 ///
 /// A connection that cannot be had at the start. Questions that are refused or lost are counted, and so are connections that
 /// give up.
-pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Run, Failure> {
+pub(crate) fn run(plan: &Plan, kind: &Kind, watch: &Watch) -> Result<Run, Failure> {
     let count = plan.count_of(kind);
     let next = AtomicU64::new(0);
     let ready = |_| Link::connect(&plan.address, PATIENCE);
@@ -156,7 +156,7 @@ pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Run, Fai
         let mut recorder = Recorder::default();
         while !link.is_gone() {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= count {
+            if number >= count || watch.ends() {
                 return recorder;
             }
             let question = kind.question(&plan.workload, plan.now_s, &mut draws(plan.workload.seed, number));
@@ -175,7 +175,7 @@ pub(crate) fn run(plan: &Plan, kind: &Kind, done: &AtomicU64) -> Result<Run, Fai
                     link.rest();
                 }
             }
-            done.fetch_add(1, Ordering::Relaxed);
+            watch.done.fetch_add(1, Ordering::Relaxed);
         }
         recorder.gave_up += 1;
         recorder

@@ -1,23 +1,27 @@
 //! `basalt bench ingest` and `basalt bench query`.
 
-use std::io::IsTerminal as _;
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use super::print;
 use crate::bench::data::Workload;
 use crate::bench::ingest::{self, Protocol};
 use crate::bench::query::{self, KINDS, Kind};
 use crate::bench::report::{Line, Report};
-use crate::bench::{Run, page};
+use crate::bench::{Run, Watch, page};
 use crate::clock;
 use crate::exit::{Exit, Failure};
-use crate::peer;
+use crate::{peer, threads};
 
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
@@ -81,14 +85,15 @@ to send none, or drop some where a request has thousands.
 A connection that the server closes is opened anew, but for telnet. A request that is lost on its
 way counts as failed; after five in a row that are lost, or refused by an answer that closes the
 connection, or one without an answer for two minutes, its connection gives up. The report tells what
-was seen.
+was seen. Ctrl-C ends a run as --seconds do, with its report; a second one ends it at once.
 
 Examples:
   basalt bench ingest                                    3.6 million points to 127.0.0.1:4242
   basalt bench ingest --batch 50 --connections 64 --rate 200000 --html report.html
   basalt bench ingest --url http://tsd:4242 --hosts 100 --span 10800 --parameters sync
 
-Exit codes: 0 done, 1 requests failed or the server is gone, 2 more connections than hosts.")]
+Exit codes: 0 done, 1 requests failed, points were refused or the server is gone, 2 more connections
+than hosts, or --gzip by telnet.")]
 pub(super) struct Ingest {
     #[command(flatten)]
     set: Set,
@@ -110,8 +115,8 @@ pub(super) struct Ingest {
     /// Decimal places of the values: Gaussian steps, as TSBS's own; 0 are integers
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=6))]
     decimals: u32,
-    /// Send bodies packed
-    #[arg(long, conflicts_with = "protocol")]
+    /// Send bodies packed; not by telnet
+    #[arg(long)]
     gzip: bool,
     /// What stands behind `/api/put?`, such as `sync`
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -126,7 +131,8 @@ windows are drawn from them. `lastpoint` looks back from now to the first row of
 has no question by value; `high-cpu` fetches the points that one would look at. A connection that
 the server closes is opened anew. A question that is lost on its way counts as failed; after five in
 a row that are lost, or refused by an answer that closes the connection, or one without an answer
-for ten minutes, its connection gives up. The report tells what was seen.
+for ten minutes, its connection gives up. The report tells what was seen. Ctrl-C ends a run with its
+report; a second one ends it at once.
 
 Examples:
   basalt bench query
@@ -147,11 +153,35 @@ pub(super) struct Query {
 
 impl Bench {
     pub(super) fn run(self) -> Result<(), Failure> {
-        match self {
-            Self::Ingest(ingest) => ingest.run(),
-            Self::Query(query) => query.run(),
-        }
+        interruptible(|watch| match self {
+            Self::Ingest(ingest) => ingest.run(&watch),
+            Self::Query(query) => query.run(&watch),
+        })
     }
+}
+
+/// Does the work on a thread of its own, which the first SIGINT asks to end; the second does not wait for it.
+fn interruptible(work: impl FnOnce(Arc<Watch>) -> Result<(), Failure> + Send + 'static) -> Result<(), Failure> {
+    let fail = |cause: io::Error| Failure::new(Exit::Failure, format!("cannot listen for signals: {cause}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(fail)?;
+    runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
+        let (tell, told) = oneshot::channel();
+        let watch = Arc::new(Watch::default());
+        let seen = Arc::clone(&watch);
+        // Nobody hears it behind the second interrupt.
+        let works = move || tell.send(work(seen)).unwrap_or_default();
+        Builder::new().spawn(works).map_err(|cause| threads::too_few(&cause.to_string()))?;
+        let interrupted = async {
+            interrupt.recv().await;
+            watch.ends.store(true, Ordering::Relaxed);
+            interrupt.recv().await;
+        };
+        tokio::select! {
+            verdict = told => verdict.unwrap_or_else(|_| Err(Failure::new(Exit::Failure, "BUG: the run panicked"))),
+            () = interrupted => Err(Failure::new(Exit::Failure, "interrupted twice: there is no report")),
+        }
+    })
 }
 
 impl Set {
@@ -185,6 +215,15 @@ impl Set {
                 ),
             )),
         }
+    }
+
+    /// Opens the report's files before there is a report, so that no run is lost to a wrong path.
+    fn open_files(&self) -> Result<(), Failure> {
+        let open = |path: &PathBuf| {
+            let opened = OpenOptions::new().append(true).create(true).open(path).map(drop);
+            opened.map_err(|cause| not_kept(path, &cause))
+        };
+        self.json.iter().chain(&self.html).try_for_each(open)
     }
 
     /// The report of a run on the set that begins with the second `start`, whatever the clock says since.
@@ -222,12 +261,18 @@ fn now_s() -> u64 {
 }
 
 fn keep(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", path.display())))
+    std::fs::write(path, text).map_err(|cause| not_kept(path, &cause))
+}
+
+fn not_kept(path: &Path, cause: &io::Error) -> Failure {
+    Failure::new(Exit::Failure, format!("cannot write {}: {cause}", path.display()))
 }
 
 impl Ingest {
-    fn run(self) -> Result<(), Failure> {
+    fn run(self, watch: &Watch) -> Result<(), Failure> {
+        if self.gzip && self.protocol == Protocol::Telnet {
+            return Err(Failure::new(Exit::Usage, "--gzip packs bodies of `--protocol json`; telnet has none"));
+        }
         let plan = ingest::Plan {
             address: peer::address(&self.set.url)?,
             protocol: self.protocol,
@@ -239,17 +284,18 @@ impl Ingest {
             time_max: (self.seconds > 0).then(|| Duration::from_secs(self.seconds)),
             workload: self.set.workload(now_s(), self.late, self.decimals),
         };
+        self.set.open_files()?;
         let name = match self.protocol {
             Protocol::Json => "put",
             Protocol::Telnet => "telnet put",
         };
-        let line = measured(name, "points", plan.workload.points(), |done| ingest::run(&plan, done))?;
+        let line = measured(name, ("points", plan.workload.points()), watch, || ingest::run(&plan, watch))?;
         self.set.tell(&self.set.report("points", plan.workload.start_s, vec![line]))
     }
 }
 
 impl Query {
-    fn run(self) -> Result<(), Failure> {
+    fn run(self, watch: &Watch) -> Result<(), Failure> {
         let now_s = now_s();
         let plan = query::Plan {
             address: peer::address(&self.set.url)?,
@@ -259,9 +305,13 @@ impl Query {
             now_s,
         };
         let kinds = self.kinds()?;
+        self.set.open_files()?;
         let (mut lines, mut ended) = (Vec::new(), Ok(()));
         for kind in &kinds {
-            match measured(kind.name, "queries", plan.count_of(kind), |done| query::run(&plan, kind, done)) {
+            if watch.ends() {
+                break;
+            }
+            match measured(kind.name, ("queries", plan.count_of(kind)), watch, || query::run(&plan, kind, watch)) {
                 Ok(line) => lines.push(line),
                 // What was measured before the server went is told all the same.
                 Err(failure) if !lines.is_empty() => {
@@ -288,31 +338,32 @@ impl Query {
     }
 }
 
-/// Runs one kind of work with its progress on a terminal.
+/// Runs one kind of work with its progress on a terminal: of what unit, and how many in all.
 fn measured(
     name: &str,
-    unit: &'static str,
-    whole: u64,
-    work: impl FnOnce(&AtomicU64) -> Result<Run, Failure>,
+    (unit, whole): (&'static str, u64),
+    watch: &Watch,
+    work: impl FnOnce() -> Result<Run, Failure>,
 ) -> Result<Line, Failure> {
-    let bar = if std::io::stderr().is_terminal() { ProgressBar::new(whole) } else { ProgressBar::hidden() };
+    let bar = if io::stderr().is_terminal() { ProgressBar::new(whole) } else { ProgressBar::hidden() };
     let form = "{msg} {wide_bar} {human_pos}/{human_len} {unit}, {per_sec}, {eta} left";
     if let Ok(style) = ProgressStyle::with_template(&form.replace("{unit}", unit)) {
         bar.set_style(style);
     }
     bar.set_message(name.to_owned());
     // Orderings are relaxed: numbers are shown, and the scope's end orders all else.
-    let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let is_over = AtomicBool::new(false);
+    watch.done.store(0, Ordering::Relaxed);
     let run = std::thread::scope(|scope| {
         let show = || {
             while !is_over.load(Ordering::Relaxed) {
-                bar.set_position(done.load(Ordering::Relaxed));
+                bar.set_position(watch.done.load(Ordering::Relaxed));
                 std::thread::park_timeout(SHOW_EVERY);
             }
         };
         // Where no thread can be started the work is done all the same.
         let shower = Builder::new().spawn_scoped(scope, show);
-        let run = work(&done);
+        let run = work();
         is_over.store(true, Ordering::Relaxed);
         if let Ok(shower) = shower {
             shower.thread().unpark();

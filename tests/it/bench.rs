@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::daemon::{Daemon, run};
 
@@ -32,8 +32,12 @@ const SET: [&str; 6] = ["--hosts", "7", "--span", "600", "--start", "1704067200"
 
 #[test]
 fn what_is_written_by_every_door_is_there() {
-    for door in [&["--batch", "33", "--late", "20"][..], &["--gzip"], &["--protocol", "telnet"], &["--rate", "100000"]]
-    {
+    for door in [
+        &["--batch", "33", "--late", "20"][..],
+        &["--gzip", "--protocol", "json"],
+        &["--protocol", "telnet"],
+        &["--rate", "100000"],
+    ] {
         let daemon = Daemon::memory();
         let (report, table) = bench(&daemon, &[&["ingest"], &SET[..], door].concat());
         let line = &report["lines"][0];
@@ -49,6 +53,26 @@ fn an_end_by_time_leaves_points() {
     let (report, _) = bench(&daemon, &["ingest", "--hosts", "7", "--span", "1000000000", "--seconds", "1"]);
     let done = report["lines"][0]["done"].as_u64().unwrap();
     assert!(done > 0 && done < 7 * 10 * 100_000_000, "{report}");
+}
+
+/// The first SIGINT ends a run with its report. The rate leaves hours of work, and the file of the report is there before the run.
+#[test]
+fn an_interrupt_costs_no_report() {
+    let (daemon, folder) = (Daemon::memory(), tempfile::tempdir().unwrap());
+    let json = folder.path().join("r.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_basalt"));
+    command.args(["bench", "ingest", "--url", &format!("http://127.0.0.1:{}", daemon.port()), "--json"]).arg(&json);
+    let child = command.args(["--hosts", "1", "--batch", "10", "--rate", "10"]).stdout(Stdio::piped()).spawn().unwrap();
+    while daemon.get("/api/suggest?type=metrics").json().as_array().unwrap().is_empty() {
+        std::thread::yield_now();
+    }
+    assert!(json.exists());
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{:?}", output.status);
+    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    assert!((10..3_600).contains(&report["lines"][0]["done"].as_u64().unwrap()), "{report}");
 }
 
 /// A file's name may be any bytes: the report has what of them is text.
@@ -107,6 +131,13 @@ fn what_cannot_be_is_said() {
     let output = run(&["bench", "ingest", "--url", &url, "--hosts", "2", "--connections", "3"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("3 --connections need as many --hosts, not 2"));
+    let output = run(&["bench", "ingest", "--url", &url, "--gzip", "--protocol", "telnet"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("telnet has none"));
+    let output = run(&["bench", "ingest", "--url", &url, "--json", "/nosuch/r.json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty(), "it ran: {}", String::from_utf8_lossy(&output.stdout));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write /nosuch/r.json"));
     // Nothing was written: names are unknown.
     let output = run(&["bench", "query", "--url", &url, "--kinds", "single-groupby-1-1-1", "--count", "2"]);
     assert_eq!(output.status.code(), Some(1));
