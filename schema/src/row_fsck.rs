@@ -79,6 +79,8 @@ pub struct RowFsckCounts {
     pub vle: u64,
     pub vle_fixed: u64,
     pub vle_bytes: u64,
+    #[doc = "Not OpenTSDB's: errors of compacted cells, in their order or last byte, that a fold wrote right."]
+    pub compacts_folded: u64,
 }
 
 impl RowFsckCounts {
@@ -94,7 +96,7 @@ impl RowFsckCounts {
             + self.bad_encodings
     }
 
-    /// Those of them that were mended.
+    /// Those of them that were mended, as OpenTSDB counts: without compacted cells.
     pub const fn fixed(&self) -> u64 {
         self.bad_keys_fixed
             + self.duplicates_fixed
@@ -102,6 +104,11 @@ impl RowFsckCounts {
             + self.unknown_fixed
             + self.bad_encodings_fixed
             + self.bad_values_deleted
+    }
+
+    /// Those of them that were mended.
+    pub const fn mended(&self) -> u64 {
+        self.fixed() + self.bad_compacts_deleted + self.compacts_folded
     }
 }
 
@@ -193,6 +200,8 @@ struct Row<'a> {
     unmended: bool,
     /// Duplicates that go with the fold.
     duplicates_folded: u64,
+    /// Errors of compacted cells that only a fold mends.
+    compacts_folded: u64,
     folded: CompactedCell,
     mend: RowMend,
 }
@@ -326,6 +335,7 @@ impl RowFsck {
                 // Readers look at no more than its last bit, and the fold writes it right.
                 if has_bad_end {
                     self.counts.bad_compacts += 1;
+                    row.compacts_folded += 1;
                     self.error(format!("{}\n\t{}", bad_end(), place(key, &cell)));
                 }
                 return self.take_compacted(key, cell, &points, row);
@@ -347,6 +357,7 @@ impl RowFsck {
     fn take_compacted<'a>(&mut self, key: &[u8], cell: RowCell<'a>, points: &[StoredPoint<'a>], row: &mut Row<'a>) {
         if !points.is_sorted_by_key(|point| point.qualifier.offset_ms) {
             self.counts.fixable_compacts += 1;
+            row.compacts_folded += 1;
             self.error(format!("Compacted column was out of order or requires a fixup: \n\t{}", place(key, &cell)));
         }
         row.has_compacted = true;
@@ -512,6 +523,7 @@ impl RowFsck {
             row.mend.puts.insert(qualifier.to_vec(), (value.to_vec(), None));
         }
         self.counts.duplicates_fixed += row.duplicates_folded;
+        self.counts.compacts_folded += row.compacts_folded;
     }
 
     fn error(&mut self, text: String) {

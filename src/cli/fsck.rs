@@ -28,7 +28,8 @@ Examples:
   basalt fsck --full-scan --fix-all
   basalt fsck --fix --resolve-duplicates 2013/01/01-00:00 2013/01/02-00:00 sum sys.cpu
 
-Exit codes: 0 no errors, 1 errors were found (mended or not), 2 wrong command line, 4 folder in use.")]
+Exit codes: 0 no errors, 1 errors were found (mended or not), 2 wrong command line, 3 wrong
+configuration, or one with which nothing is mended, 4 folder in use.")]
 pub(super) struct FsckTool {
     /// The query
     #[arg(value_name = "WORD")]
@@ -114,8 +115,8 @@ impl FsckTool {
         if counts.errors() == 0 {
             return Ok(());
         }
-        let (errors, fixed) = (counts.errors(), counts.fixed());
-        Err(Failure::new(Exit::Failure, format!("{errors} errors found, {fixed} of them mended")))
+        let (errors, mended) = (counts.errors(), counts.mended());
+        Err(Failure::new(Exit::Failure, format!("{errors} errors found, {mended} of them mended")))
     }
 
     fn options(&self, first_write_wins: bool) -> RowFsckOptions {
