@@ -5,13 +5,21 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::data::Deal;
 use crate::load::Door;
 use crate::peer::{Kind, VICTORIA_METRICS};
 use crate::server::Server;
 use crate::{data, load};
+
+/// What VictoriaMetrics calls the merges that run.
+const MERGES: [&str; 2] = ["vm_active_force_merges", "vm_active_merges{"];
+const MERGE_LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Looks without a merge until there comes none.
+const IDLE_LOOKS: u32 = 5;
+/// Ten minutes.
+const MERGE_LOOKS_MAX: u32 = 3_000;
 
 /// Stores `points`, compacts, stops, and divides what the folder holds; beside it, the bytes made beforehand.
 pub(crate) fn bytes_a_point(kind: Kind, program: &Path, dir: &Path, points: usize) -> Result<(f64, u64)> {
@@ -28,8 +36,7 @@ pub(crate) fn compacted(kind: Kind, program: &Path, server: Server) -> Result<(u
     if kind.is_victoria_metrics() {
         flush()?;
         get("/internal/force_merge")?;
-        // The merge has no end that can be asked for; this folder's takes well under this.
-        std::thread::sleep(Duration::from_secs(10));
+        merged()?;
     }
     let folder = server.stop()?;
     if kind.is_basalt() {
@@ -43,6 +50,24 @@ pub(crate) fn compacted(kind: Kind, program: &Path, server: Server) -> Result<(u
 /// Has VictoriaMetrics make what it took findable.
 pub(crate) fn flush() -> Result<()> {
     get("/internal/force_flush")
+}
+
+/// Waits until VictoriaMetrics merges no more. It answers before a forced merge begins, and one may follow another: it must be
+/// seen idle several times in a row.
+fn merged() -> Result<()> {
+    let url = format!("http://127.0.0.1:{VICTORIA_METRICS}/metrics");
+    let mut idle = 0;
+    for _ in 0..MERGE_LOOKS_MAX {
+        std::thread::sleep(MERGE_LOOK_EVERY);
+        let text = ureq::get(&url).call().context("/metrics")?.body_mut().read_to_string()?;
+        let merges: Vec<&str> = text.lines().filter(|line| MERGES.iter().any(|name| line.starts_with(name))).collect();
+        ensure!(!merges.is_empty(), "VictoriaMetrics does not tell its merges");
+        idle = if merges.iter().all(|line| line.ends_with(" 0")) { idle + 1 } else { 0 };
+        if idle == IDLE_LOOKS {
+            return Ok(());
+        }
+    }
+    bail!("VictoriaMetrics still merges");
 }
 
 fn get(path: &str) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Basalt beside its peers on the same work, interleaved, each server alone on the machine while it is measured. Without a command:
-//! points put. `questions`: TSBS's twelve over twelve hours. `soak`: a panel asked for while points pour in. `sets`: bytes a point of
+//! Basalt beside its peers on the same work, interleaved, each server alone at work while it is measured (`questions` keeps the others up and idle). Without a
+//! command: points put. `questions`: TSBS's twelve over twelve hours. `soak`: a panel asked for while points pour in. `sets`: bytes a point of
 //! metrics of many kinds. README.md has the commands and the last tables.
 
 mod data;
