@@ -347,6 +347,7 @@ fn limits(config: &config::Store) -> Limits {
         wal_segment_bytes: config.wal_segment_bytes,
         wal_bytes_max: config.wal_bytes_max,
         block_cache_bytes: config.block_cache_bytes,
+        bloom_filters_bytes: config.bloom_filters_bytes,
         reserve_bytes: config.reserve_bytes,
         ..Limits::default()
     }

@@ -87,7 +87,7 @@ impl Folder {
     /// [`Error::Locked`]; any I/O error.
     pub fn open(options: EngineOptions) -> Result<Folder> {
         let lock = lock_dir(&*options.fs, &options.dir)?;
-        let cache = Arc::new(BlockCache::new(0));
+        let cache = Arc::new(BlockCache::new(0, 0));
         Ok(Folder { dir: options.dir, fs: options.fs, codecs: options.codecs, cache, _lock: lock })
     }
 
@@ -203,7 +203,7 @@ impl Folder {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let id = sstable_id(name).ok_or_else(|| Error::NoSstable { file: path.to_path_buf() })?;
         let file = fs.open(path).map_err(Error::io(IoOp::Open, path))?;
-        Sstable::open(file, path, id, codecs, Arc::new(BlockCache::new(0)))
+        Sstable::open(file, path, id, codecs, Arc::new(BlockCache::new(0, 0)))
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, RwLockWriteGuard};
 use basalt_store::{Timestamp, with_causes};
 
 use crate::core::Core;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::FamilyId;
 use crate::memtable::Memtable;
 use crate::merge::CellSource as _;
@@ -115,7 +115,8 @@ impl<'a> Beside<'a> {
 
     /// The largest time of a row's tombstones; the end of time where a file that may have some cannot be read.
     ///
-    /// Cost: none where nothing was deleted lately; otherwise a look into the filter of each file with tombstones.
+    /// Cost: none where nothing was deleted lately; otherwise a look into the filter of each file with tombstones, or into a
+    /// block where it is not in memory.
     pub(crate) fn newest(&mut self, row: &[u8]) -> Option<Timestamp> {
         let in_files = self.files.iter_mut().filter_map(|deleted| deleted.newest(row)).max();
         self.rows.get(row).copied().max(in_files)
@@ -132,7 +133,18 @@ impl<'a> Beside<'a> {
         let was_there = |file: &RegionFile| self.files.iter().any(|known| Arc::ptr_eq(&known.file.table, &file.table));
         let is_new = |(row, until): &(Box<[u8]>, Timestamp)| self.rows.get(row) != Some(until);
         let mut now = self.deleted_rows(view).into_iter().filter(is_new);
-        self.files_of(view).any(|file| !was_there(file)) || now.any(|(row, _)| output.file.table.may_contain_row(&row))
+        self.files_of(view).any(|file| !was_there(file)) || now.any(|(row, _)| self.is_in(output, &row))
+    }
+
+    /// Whether the output has a row; also where it cannot be read.
+    fn is_in(&self, output: &Output, row: &[u8]) -> bool {
+        let is_there = || {
+            let mut source = self.read.open_file(&output.file);
+            source.seek(row, b"")?;
+            Ok::<_, Error>(source.cell().is_some_and(|cell| cell.row == row))
+        };
+        // A file may be without its filter.
+        output.file.table.may_contain_row(row) && is_there().unwrap_or(true)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Decoded blocks that are kept in memory, up to a number of bytes; and room for the bloom filters of open files, up to as many again.
+//! Decoded blocks that are kept in memory, up to a number of bytes; and room for the bloom filters of open files.
 //!
 //! Keyed by file id and block offset. A file id is never used twice, so an entry can be useless but never wrong: the
 //! blocks of a file that is gone leave as others push them out.
@@ -64,6 +64,7 @@ pub(crate) struct BlockCache {
     /// Made when it is needed; its bytes are then taken from the others.
     in_memory: OnceLock<Blocks>,
     capacity_bytes: u64,
+    filter_bytes_max: u64,
     /// Relaxed: nothing is read by it.
     filter_bytes: AtomicU64,
     /// Relaxed, both: only shown. One addition a block, of which a reader decodes thousands of cells.
@@ -72,10 +73,11 @@ pub(crate) struct BlockCache {
 }
 
 impl BlockCache {
-    /// A cache of `capacity_bytes`.
-    pub(crate) fn new(capacity_bytes: u64) -> Self {
+    /// A cache of `capacity_bytes`, beside as many filters as `filter_bytes_max` has room for.
+    pub(crate) fn new(capacity_bytes: u64, filter_bytes_max: u64) -> Self {
         let (filter_bytes, hits, misses) = Default::default();
-        Self { normal: blocks(capacity_bytes), in_memory: OnceLock::new(), capacity_bytes, filter_bytes, hits, misses }
+        let (normal, in_memory) = (blocks(capacity_bytes), OnceLock::new());
+        Self { normal, in_memory, capacity_bytes, filter_bytes_max, filter_bytes, hits, misses }
     }
 
     /// The block at an offset of a file.
@@ -98,8 +100,8 @@ impl BlockCache {
 
     /// Room for a filter of so many bytes, given back when dropped; none where filters have all that they may.
     pub(crate) fn filter_room(self: &Arc<Self>, bytes: u64) -> Option<FilterRoom> {
-        let fits = |held: u64| held.checked_add(bytes).filter(|held| *held <= self.capacity_bytes);
-        let is_small = bytes <= self.capacity_bytes / FILTER_PART;
+        let fits = |held: u64| held.checked_add(bytes).filter(|held| *held <= self.filter_bytes_max);
+        let is_small = bytes <= self.filter_bytes_max / FILTER_PART;
         let taken = is_small && self.filter_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
         taken.then(|| FilterRoom { cache: Arc::clone(self), bytes })
     }
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn it_never_keeps_more_than_its_bytes() {
-        let cache = BlockCache::new(100_000);
+        let cache = BlockCache::new(100_000, 0);
         for offset in 0..2000 {
             let caching = if offset % 3 == 0 { Caching::InMemory } else { Caching::Normal };
             cache.insert(FileId(1), offset, block(), caching);
@@ -210,7 +212,7 @@ mod tests {
 
     #[test]
     fn s_perf_5_blocks_in_memory_are_pushed_out_by_their_kind_only() {
-        let cache = BlockCache::new(400_000);
+        let cache = BlockCache::new(400_000, 0);
         for offset in 0..50 {
             cache.insert(FileId(1), offset, block(), Caching::InMemory);
         }
@@ -224,8 +226,8 @@ mod tests {
     }
 
     #[test]
-    fn filters_have_as_many_bytes_and_one_an_eighth_of_them() {
-        let cache = Arc::new(BlockCache::new(8000));
+    fn filters_have_so_many_bytes_and_one_an_eighth_of_them() {
+        let cache = Arc::new(BlockCache::new(0, 8000));
         assert!(cache.filter_room(1001).is_none());
         let mut held: Vec<_> = (0..8).map(|_| cache.filter_room(1000)).collect();
         assert!(held.iter().all(Option::is_some) && cache.filter_room(1).is_none());
@@ -237,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_cache_of_no_bytes_keeps_nothing() {
-        let cache = BlockCache::new(0);
+        let cache = BlockCache::new(0, 0);
         for caching in [Caching::Normal, Caching::InMemory] {
             cache.insert(FileId(1), 0, block(), caching);
         }

@@ -18,8 +18,6 @@ use bytes::Bytes;
 const CHUNK_KEYS: usize = 1 << 20;
 /// Bits a key, rounded up to whole blocks; measured false positives: 0.6 %.
 const BITS_PER_KEY: usize = 12;
-/// What a filter may have, which is 44 million keys: a larger one would find no room in memory (`BlockCache::filter_room`).
-const FILTER_BYTES_MAX: usize = 64 << 20;
 const BLOCK_WORDS: usize = 8;
 const WORD_BYTES: usize = 4;
 const BLOCK_BYTES: usize = BLOCK_WORDS * WORD_BYTES;
@@ -80,7 +78,7 @@ pub(crate) struct BloomBuilder {
     chunk_first_row: Vec<u8>,
     last_row: Vec<u8>,
     chunks: Vec<Chunk>,
-    /// What the filter may have, less in tests.
+    /// What the filter may have.
     bytes_max: usize,
 }
 
@@ -94,8 +92,8 @@ pub(crate) struct Chunk {
 }
 
 impl BloomBuilder {
-    /// An empty filter; of kind `None` it stays so.
-    pub(crate) fn new(kind: BloomFilter) -> Self {
+    /// An empty filter; of kind `None` it stays so, and one that needs more than `bytes_max` is given up.
+    pub(crate) fn new(kind: BloomFilter, bytes_max: usize) -> Self {
         Self {
             kind,
             row_hash: 0,
@@ -103,7 +101,7 @@ impl BloomBuilder {
             chunk_first_row: Vec::new(),
             last_row: Vec::new(),
             chunks: Vec::new(),
-            bytes_max: FILTER_BYTES_MAX,
+            bytes_max,
         }
     }
 
@@ -251,7 +249,7 @@ mod tests {
     }
 
     fn filter_of_rows(rows: impl Iterator<Item = u32>) -> Bloom {
-        let mut builder = BloomBuilder::new(BloomFilter::Row);
+        let mut builder = BloomBuilder::new(BloomFilter::Row, usize::MAX);
         for row in rows {
             builder.push(&cell(&row.to_be_bytes(), b"q", CellKind::Put), true, true);
         }
@@ -279,10 +277,10 @@ mod tests {
     }
 
     #[test]
-    fn s_perf_1_a_filter_that_no_memory_has_room_for_is_not_collected() {
+    fn s_perf_1_a_filter_that_a_file_has_no_room_for_is_not_collected() {
         // At its end, and before it.
         for rows in [1_500_000_u32, 2_100_000] {
-            let mut builder = BloomBuilder { bytes_max: 2_000_000, ..BloomBuilder::new(BloomFilter::Row) };
+            let mut builder = BloomBuilder::new(BloomFilter::Row, 2_000_000);
             (0..rows).for_each(|row| builder.push(&cell(&row.to_be_bytes(), b"q", CellKind::Put), true, true));
             assert_eq!(builder.finish(), None, "{rows}");
         }
@@ -291,7 +289,7 @@ mod tests {
     /// S-DEL-4: a get of one column must not pass a file by that deletes its family.
     #[test]
     fn s_del_4_a_family_tombstone_counts_for_every_column() {
-        let mut builder = BloomBuilder::new(BloomFilter::RowColumn);
+        let mut builder = BloomBuilder::new(BloomFilter::RowColumn, usize::MAX);
         builder.push(&cell(b"deleted", b"", CellKind::DeleteFamily), true, true);
         builder.push(&cell(b"kept", b"q", CellKind::Put), true, true);
         let filter = builder.finish().unwrap();
@@ -303,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_row_over_several_chunks_is_found_in_each() {
-        let mut builder = BloomBuilder::new(BloomFilter::RowColumn);
+        let mut builder = BloomBuilder::new(BloomFilter::RowColumn, usize::MAX);
         for column in 0..1_200_000_u32 {
             builder.push(&cell(b"wide", &column.to_be_bytes(), CellKind::Put), column == 0, true);
         }
@@ -331,7 +329,7 @@ mod tests {
         ) {
             keys.sort();
             keys.dedup();
-            let mut builder = BloomBuilder::new(BloomFilter::RowColumn);
+            let mut builder = BloomBuilder::new(BloomFilter::RowColumn, usize::MAX);
             let mut last: &[u8] = b"";
             for (row, qualifier) in &keys {
                 builder.push(&cell(row, &[*qualifier], CellKind::Put), last != row, true);

@@ -20,7 +20,7 @@ use crate::merge::{CellSource, Direction, Merge};
 use crate::output::{FilePass, Output};
 use crate::region::{Region, RegionFile};
 use crate::source::{FamilyRead, Source};
-use crate::sstable::FileId;
+use crate::sstable::{FileId, tell_of_filter};
 use crate::stats::millis;
 use crate::table::{Shape, Table};
 
@@ -51,6 +51,7 @@ impl Core {
                 self.merge_files(&shape, region, *id, &files, true)?;
             }
         }
+        hold_filters(region);
         Ok(())
     }
 
@@ -119,6 +120,7 @@ impl Core {
             }
             return merged.map(|()| true);
         }
+        hold_filters(region);
         Ok(false)
     }
 
@@ -236,6 +238,15 @@ impl Core {
                     tracing::warn!(%error, "a dropped file stays until the next start");
                 }
             }
+        }
+    }
+}
+
+/// Gives files their bloom filters where merges have made room for them.
+fn hold_filters(region: &Region) {
+    for file in &region.view().files {
+        if let Err(error) = file.table.hold_filter() {
+            tell_of_filter(&error);
         }
     }
 }

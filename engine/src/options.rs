@@ -44,6 +44,8 @@ pub struct Limits {
     pub memtables_bytes: u64,
     /// Bytes of decoded blocks kept in memory.
     pub block_cache_bytes: u64,
+    /// Bytes of bloom filters of files kept in memory, of which one may have an eighth.
+    pub bloom_filters_bytes: u64,
     /// Threads that compact.
     pub compaction_threads: usize,
     /// Neighbouring files of about one size at which they are merged.
@@ -87,6 +89,7 @@ impl Default for Limits {
             memtable_bytes: 64 << 20,
             memtables_bytes: 256 << 20,
             block_cache_bytes: 256 << 20,
+            bloom_filters_bytes: 256 << 20,
             compaction_threads: 1,
             compaction_files_min: 4,
             compaction_files_max: 10,

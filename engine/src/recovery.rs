@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use basalt_store::{NamespaceDescriptor, TableName, TableState, Timestamp, with_causes};
+use basalt_store::{NamespaceDescriptor, TableName, TableState, Timestamp};
 
 use crate::audit::{no_segment, unreadable};
 use crate::block_cache::BlockCache;
@@ -25,7 +25,7 @@ use crate::manifest::{self, Catalog, FileEntry, Manifest};
 use crate::record::Record;
 use crate::region::{Region, RegionFile};
 use crate::side_log;
-use crate::sstable::{BlockCodecs, FileId, Sstable};
+use crate::sstable::{BlockCodecs, FileId, Sstable, tell_of_filter};
 use crate::stats::millis;
 use crate::table::{Shape, Table};
 use crate::wal::{Replay, Replayed, SegmentId, Wal, WalOptions};
@@ -165,14 +165,6 @@ pub(crate) fn open_file(
     Sstable::open(opened, &path, file.id, codecs, Arc::clone(cache))
 }
 
-/// What a file is read without is damage all the same: there is often more of it.
-fn tell_of_filter(table: &Sstable) {
-    if let Some(error) = table.damage_of_filter() {
-        let error = with_causes(&error);
-        tracing::error!(error, "a file is read without its bloom filter; a compaction or a repair writes it anew");
-    }
-}
-
 /// The tables while the log is read into them.
 struct Tables {
     by_id: BTreeMap<TableId, Table>,
@@ -205,8 +197,8 @@ impl Tables {
             let region = Arc::new(Region::new(*id, range, files, Arc::clone(&around.memtable_bytes)));
             regions.insert(*id, OpenRegion { region, flushed: entry.flushed });
         }
-        for table in opened.values() {
-            tell_of_filter(table);
+        for error in opened.values().filter_map(|table| table.damage_of_filter()) {
+            tell_of_filter(&error);
         }
         let open_table = |(id, entry): (&TableId, &manifest::TableEntry)| {
             let namespace = catalog.namespaces.get(entry.descriptor.name.namespace());

@@ -229,6 +229,8 @@ impl History {
                 memtable_bytes: 3 << 10,
                 memtables_bytes: 64 << 10,
                 block_cache_bytes: 64 << 10,
+                // Some files are read without theirs.
+                bloom_filters_bytes: 1 << 10,
                 compaction_threads: 0,
                 compaction_files_min: 2,
                 region_bytes_max: 5 << 10,

@@ -36,8 +36,9 @@ mod verify;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use basalt_store::with_causes;
 use bytes::Bytes;
 
 use crate::block_cache::{BlockCache, Caching, FilterRoom};
@@ -85,24 +86,18 @@ pub(crate) struct Sstable {
     footer: Footer,
     metadata: Metadata,
     index: BlockIndex,
-    filter: Filter,
+    /// Unset while memory has no room for it; none where the file has none, or what it has does not read.
+    filter: OnceLock<Option<HeldFilter>>,
     codec: Option<Arc<dyn BlockCodec>>,
     cache: Arc<BlockCache>,
 }
 
-/// Whether the bloom filter of a file is in memory.
+/// A bloom filter in memory.
 #[derive(Debug)]
-enum Filter {
-    Absent,
-    Held {
-        bloom: Bloom,
-        #[expect(dead_code, reason = "gives its bytes back when the file is closed")]
-        room: FilterRoom,
-    },
-    /// Filters have all the memory that they may.
-    LeftOut,
-    /// It does not read: [`Sstable::check_filter`] tells.
-    Damaged,
+struct HeldFilter {
+    bloom: Bloom,
+    #[expect(dead_code, reason = "gives its bytes back when the file is closed")]
+    room: FilterRoom,
 }
 
 impl Sstable {
@@ -135,12 +130,31 @@ impl Sstable {
         let metadata = sections.metadata()?;
         let codec = find_codec(path, &metadata, codecs)?;
         let index = sections.index(&metadata)?;
-        let filter = match sections.filter(&metadata, &cache) {
-            Err(error) if error.is_unreadable() => Filter::Damaged,
-            read => read?,
+        let (path, filter) = (path.to_path_buf(), OnceLock::new());
+        let table = Self { file, path, file_id, file_bytes, layout, footer, metadata, index, filter, codec, cache };
+        match table.hold_filter() {
+            Err(error) if !error.is_unreadable() => Err(error),
+            _ => Ok(table),
+        }
+    }
+
+    /// Reads the filter into memory, unless it is there, or there is no room, or it was found not to read.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io`, once.
+    pub(crate) fn hold_filter(&self) -> Result<()> {
+        if self.filter.get().is_some() {
+            return Ok(());
+        }
+        let Some(room) = self.cache.filter_room(self.filter_bytes()) else { return Ok(()) };
+        let read = self.read_filter();
+        let (held, told) = match read {
+            Ok(bloom) => (bloom.map(|bloom| HeldFilter { bloom, room }), Ok(())),
+            Err(error) => (None, Err(error)),
         };
-        let path = path.to_path_buf();
-        Ok(Self { file, path, file_id, file_bytes, layout, footer, metadata, index, filter, codec, cache })
+        // Another thread may have been quicker.
+        drop(self.filter.set(held));
+        told
     }
 
     /// Whether the file has the bloom filter that it was written with, if any. No I/O where that is in memory.
@@ -151,18 +165,22 @@ impl Sstable {
         if self.bloom().is_some() { Ok(()) } else { self.read_filter().map(drop) }
     }
 
-    /// For what the file was opened without its filter, if it was not for want of room.
+    /// For what it is read without its filter, if that is not for want of room.
     pub(crate) fn damage_of_filter(&self) -> Option<Error> {
-        if matches!(self.filter, Filter::Damaged) { self.read_filter().err() } else { None }
+        if matches!(self.filter.get(), Some(None)) { self.read_filter().err() } else { None }
     }
 
-    /// Whether it is read without its filter.
+    /// Whether it has a filter that is not in memory.
     pub(crate) fn is_without_filter(&self) -> bool {
-        matches!(self.filter, Filter::LeftOut | Filter::Damaged)
+        self.filter_bytes() > 0 && self.bloom().is_none()
+    }
+
+    fn filter_bytes(&self) -> u64 {
+        self.footer.metadata_offset - self.footer.bloom_offset // they ascend, as its decoder checks
     }
 
     fn bloom(&self) -> Option<&Bloom> {
-        if let Filter::Held { bloom, .. } = &self.filter { Some(bloom) } else { None }
+        Some(&self.filter.get()?.as_ref()?.bloom)
     }
 
     fn read_filter(&self) -> Result<Option<Bloom>> {
@@ -272,6 +290,12 @@ impl Sstable {
     }
 }
 
+/// What a file is read without is damage all the same: there is often more of it.
+pub(crate) fn tell_of_filter(error: &Error) {
+    let error = with_causes(error);
+    tracing::error!(error, "a file is read without its bloom filter; a compaction or a repair writes it anew");
+}
+
 /// Reads the sections that lie between the data blocks and the footer.
 #[derive(Debug, Clone, Copy)]
 struct Sections<'a> {
@@ -296,16 +320,6 @@ impl Sections<'_> {
         place.require("end of blocks", self.footer.index_offset, index.blocks_end())?;
         place.require("number of blocks", metadata.blocks_count.into(), index.len() as u64)?;
         Ok(index)
-    }
-
-    fn filter(&self, metadata: &Metadata, cache: &Arc<BlockCache>) -> Result<Filter> {
-        let bytes = self.footer.metadata_offset - self.footer.bloom_offset; // they ascend, as its decoder checks
-        if bytes == 0 {
-            return Ok(Filter::Absent);
-        }
-        let Some(room) = cache.filter_room(bytes) else { return Ok(Filter::LeftOut) };
-        let bloom = self.bloom(metadata)?;
-        Ok(bloom.map_or(Filter::Absent, |bloom| Filter::Held { bloom, room }))
     }
 
     fn bloom(&self, metadata: &Metadata) -> Result<Option<Bloom>> {

@@ -185,6 +185,7 @@ pub(crate) struct Store {
     pub(crate) wal_segment_bytes: u64,
     pub(crate) wal_bytes_max: u64,
     pub(crate) block_cache_bytes: u64,
+    pub(crate) bloom_filters_bytes: u64,
     pub(crate) reserve_bytes: u64,
 }
 
@@ -200,6 +201,7 @@ impl Default for Store {
             wal_segment_bytes: engine.wal_segment_bytes,
             wal_bytes_max: engine.wal_bytes_max,
             block_cache_bytes: engine.block_cache_bytes,
+            bloom_filters_bytes: engine.bloom_filters_bytes,
             reserve_bytes: engine.reserve_bytes,
         }
     }

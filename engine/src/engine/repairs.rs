@@ -162,7 +162,7 @@ fn flip_in_block(fs: &SimFs, file: &AuditedFile, index: usize) -> crate::BlockFi
 
 fn open_table(fs: &SimFs, file: &AuditedFile) -> Sstable {
     let path = Path::new(DIR).join(&file.name);
-    let (codecs, cache) = (crate::BlockCodecs::default(), Arc::new(BlockCache::new(1 << 20)));
+    let (codecs, cache) = (crate::BlockCodecs::default(), Arc::new(BlockCache::new(0, 1 << 20)));
     Sstable::open(fs.open(&path).unwrap(), &path, sstable_id(&file.name).unwrap(), &codecs, cache).unwrap()
 }
 

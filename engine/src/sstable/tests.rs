@@ -133,8 +133,32 @@ fn write(cells: &[OwnedCell], options: SstableOptions) -> Vec<u8> {
 
 fn open_with(bytes: &[u8], codecs: &BlockCodecs) -> Result<Arc<Sstable>> {
     let file = Arc::new(MemoryFile::of(bytes));
-    let cache = Arc::new(BlockCache::new(1 << 20));
+    let cache = Arc::new(BlockCache::new(1 << 20, 1 << 20));
     Sstable::open(file, Path::new(PATH), ID, codecs, cache).map(Arc::new)
+}
+
+/// A filter that memory has no room for is read when there is.
+#[test]
+fn s_perf_1_a_filter_is_held_once_there_is_room() {
+    let cells: Vec<_> = (0..100).map(|row| OwnedCell::put(format!("row{row:02}"), b"q", 1, b"v")).collect();
+    let bytes = write(&cells, options());
+    let filter_bytes = open(&bytes).unwrap().filter_bytes();
+    // One may have an eighth.
+    let cache = Arc::new(BlockCache::new(0, filter_bytes * 8));
+    let open = || {
+        let file = Arc::new(MemoryFile::of(&bytes));
+        Sstable::open(file, Path::new(PATH), ID, &BlockCodecs::default(), Arc::clone(&cache)).unwrap()
+    };
+    let mut held: Vec<_> = (0..8).map(|_| open()).collect();
+    let late = open();
+    let state = |table: &Sstable| (table.is_without_filter(), table.may_contain_row(b"row50x"));
+    assert!(held.iter().all(|table| state(table) == (false, false)));
+    late.hold_filter().unwrap();
+    assert_eq!(state(&late), (true, true));
+    held.pop();
+    late.hold_filter().unwrap();
+    assert_eq!(state(&late), (false, false));
+    assert_eq!((state(&open()), late.damage_of_filter().is_none()), ((true, true), true));
 }
 
 fn open(bytes: &[u8]) -> Result<Arc<Sstable>> {
@@ -284,7 +308,7 @@ fn verify_reads_every_block_and_tells_how_far_it_is() {
 fn the_cache_answers_the_second_read() {
     let bytes = write(&mixed_cells(), options());
     let file = Arc::new(MemoryFile::of(&bytes));
-    let cache = Arc::new(BlockCache::new(64 << 20));
+    let cache = Arc::new(BlockCache::new(64 << 20, 64 << 20));
     let shared = Arc::clone(&file) as Arc<dyn File>;
     let table =
         Arc::new(Sstable::open(shared, Path::new(PATH), ID, &BlockCodecs::default(), Arc::clone(&cache)).unwrap());

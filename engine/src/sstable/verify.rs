@@ -43,7 +43,7 @@ impl Sstable {
     /// and between blocks, the index's keys and times, the metadata's counts and ranges, that the bloom filter
     /// knows every cell, and that what rows are told to be together is what their points are. `progress` is told after each block.
     ///
-    /// Cost: the whole file is read and decoded, by columns too; memory for one block at a time.
+    /// Cost: the whole file is read and decoded, by columns too; memory for one block at a time, and for the bloom filter.
     ///
     /// # Errors
     /// `Corrupt` or `WrongSummary` for the first thing that does not fit; `Io`.

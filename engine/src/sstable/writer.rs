@@ -64,7 +64,7 @@ impl SstableOptions {
 /// Writes one file. The owner made the file under a name aside, and publishes it after [`SstableWriter::finish`].
 ///
 /// Memory: one block and its encoded form, the index (some 40 bytes and two row keys a block), the bloom filter
-/// (1.5 bytes a key, at most 64 MiB, and 8 MiB while it is collected; thrice while it is written).
+/// (1.5 bytes a key, and 8 MiB while it is collected; thrice that while it is written), which is given up beyond 512 MiB.
 #[derive(Debug)]
 pub(crate) struct SstableWriter {
     file: Arc<dyn File>,
@@ -120,7 +120,7 @@ impl SstableWriter {
             offset: 0,
             block: BlockBuilder::new(layout),
             index: IndexBuilder::default(),
-            bloom: BloomBuilder::new(options.bloom),
+            bloom: BloomBuilder::new(options.bloom, SECTION_BYTES_MAX),
             bloom_kind: options.bloom,
             metadata: Metadata::new(options.family, codec),
             last: LastCell::default(),
@@ -215,10 +215,11 @@ impl SstableWriter {
         self.write_frame()
     }
 
-    /// A filter of too many keys is left out: the file is then read where it need not be.
+    /// A filter that is too large for a section is left out: the file is then read where it need not be.
     fn write_bloom(&mut self) -> Result<()> {
-        let builder = std::mem::replace(&mut self.bloom, BloomBuilder::new(BloomFilter::None));
-        let Some(image) = builder.finish().as_ref().map(Bloom::chunks).map(filter::encode) else { return Ok(()) };
+        let builder = std::mem::replace(&mut self.bloom, BloomBuilder::new(BloomFilter::None, 0));
+        let section = builder.finish().as_ref().map(Bloom::chunks).map(filter::encode);
+        let Some(image) = section.filter(|image| image.len() <= SECTION_BYTES_MAX) else { return Ok(()) };
         self.metadata.bloom = self.bloom_kind;
         // Filter bits are as good as random: compression gains nothing.
         self.write_section(SectionKind::Bloom, codec::plain(&image))

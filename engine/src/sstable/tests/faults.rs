@@ -26,7 +26,7 @@ fn folder(seed: u64) -> SimFs {
 fn open_on(fs: &SimFs) -> Result<Arc<Sstable>> {
     let path = Path::new(TARGET);
     let file = fs.open(path).map_err(Error::io(IoOp::Open, path))?;
-    let cache = Arc::new(BlockCache::new(0));
+    let cache = Arc::new(BlockCache::new(0, 1 << 20));
     Sstable::open(file, path, ID, &BlockCodecs::default(), cache).map(Arc::new)
 }
 
