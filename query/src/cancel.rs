@@ -101,6 +101,17 @@ impl Budget {
         Ok(())
     }
 
+    /// Looks at what a store answered, which is so many bytes of memory until then.
+    ///
+    /// # Errors
+    /// As [`Budget::reserve`], and those of `look`.
+    pub(crate) fn while_held(&self, bytes: u64, look: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.reserve(bytes)?;
+        let looked = look();
+        self.give_back(bytes);
+        looked
+    }
+
     /// Gives back so many of the bytes that this account took.
     pub(crate) fn give_back(&self, bytes: u64) {
         self.reserved.fetch_sub(bytes, Ordering::Relaxed);

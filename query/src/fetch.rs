@@ -3,7 +3,8 @@
 //! All rows of a series lie in one salt bucket, so each worker owns the spans that it fills, and no lock is needed. Few series
 //! are read by gets of their keys, over a long range only those of hours in which their metric has rows; many by scans, one a
 //! bucket. The first error wins and stops the other workers at their next batch. *Bounds*: workers by
-//! [`Limits::scans_at_once_max`](crate::Limits), rows under way by the store's channels, points and bytes by the budget.
+//! [`Limits::scans_at_once_max`](crate::Limits), rows under way by the store's channels and the size of gets, points and bytes by
+//! the budget.
 
 mod mend;
 mod occupied;
@@ -37,8 +38,14 @@ use crate::{Error, Options, Result};
 const POINT_BYTES: u64 = 33;
 /// Memory charged for a series that takes part: its id, its place, its empty vectors.
 const SERIES_BYTES: u64 = 320;
-/// Rows of one get.
+/// Rows of one get, at most.
 const GET_ROWS: usize = 128;
+/// Rows of the first get of a task, as nobody knows yet how large they are: an hour of 100 points a second takes 4 MB.
+const GET_ROWS_FIRST: usize = 4;
+/// A get asks for at most so many times the rows of the one before, of which few need not be like those that come.
+const GET_ROWS_GROWTH: usize = 8;
+/// About how much memory the answer to a get takes.
+const GET_BYTES: usize = 2 << 20;
 /// A scan of up to this many rows is asked for with a limit of rows: a store reads such a scan at once, without a thread of its own.
 const SHORT_SCAN_ROWS: u64 = 256;
 /// Bytes of the points of a batch by columns: few enough to stay in a core's own cache.
@@ -359,7 +366,7 @@ impl Reader<'_> {
         let series = self.plan.series.get(slots.clone()).unwrap_or_default();
         let name = format!("gets of {} series from place {}", slots.len(), slots.start);
         let mut sink = Sink::new(self, slots);
-        let mut keys = Vec::with_capacity(GET_ROWS);
+        let (mut keys, mut rows_wanted) = (Vec::with_capacity(GET_ROWS_FIRST), GET_ROWS_FIRST);
         let rows = series.iter().flat_map(|tsuid| {
             let series_key = self.schema.layout().series_key(tsuid);
             let bases = match &self.way {
@@ -370,8 +377,8 @@ impl Reader<'_> {
         });
         for key in rows {
             keys.push(key);
-            if keys.len() == GET_ROWS {
-                self.get_rows(std::mem::take(&mut keys), &mut sink)?;
+            if keys.len() == rows_wanted {
+                rows_wanted = self.get_rows(std::mem::take(&mut keys), &mut sink)?;
                 // All rows will be read again, without this downsampling.
                 if self.rule.is_some() && self.has_misfit() {
                     return Ok(sink.finish(name));
@@ -384,11 +391,21 @@ impl Reader<'_> {
         Ok(sink.finish(name))
     }
 
-    fn get_rows(&self, keys: Vec<Bytes>, sink: &mut Sink<'_>) -> Result<()> {
+    /// Reads rows; gives how many to ask for next.
+    fn get_rows(&self, keys: Vec<Bytes>, sink: &mut Sink<'_>) -> Result<usize> {
+        let asked = keys.len();
         let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY)).with_packing(self.packing());
         let batch = self.schema.store().get(&self.plan.table, get).wait()?;
-        sink.take(&batch)
+        let bytes = batch.memory_bytes();
+        self.budget.while_held(bytes as u64, || sink.take(&batch))?;
+        Ok(rows_behind(asked, bytes))
     }
+}
+
+/// How many rows to ask for behind so many that took so many bytes.
+fn rows_behind(asked: usize, bytes: usize) -> usize {
+    let fitting = (asked * GET_BYTES).checked_div(bytes).unwrap_or(GET_ROWS);
+    fitting.min(asked * GET_ROWS_GROWTH).clamp(1, GET_ROWS)
 }
 
 /// The annotation of a cell, if it holds one. Its text goes into answers unchanged, so it must be JSON.

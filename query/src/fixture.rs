@@ -34,6 +34,8 @@ impl Fixture {
             store,
             rows_asked: 0.into(),
             rows_scanned: Arc::default(),
+            point_gets: 0.into(),
+            get_bytes_max: 0.into(),
             meta_gets: 0.into(),
             name_gets_left: 0.into(),
         });
@@ -45,6 +47,12 @@ impl Fixture {
     pub(crate) fn take_counts(&self) -> (u64, u64) {
         let taken = |count: &std::sync::atomic::AtomicU64| count.swap(0, Ordering::Relaxed);
         (taken(&self.store.rows_asked), taken(&self.store.rows_scanned))
+    }
+
+    /// Gets of points since this was asked last, and the most bytes that one of them gave.
+    pub(crate) fn take_gets(&self) -> (u64, u64) {
+        let taken = |count: &std::sync::atomic::AtomicU64| count.swap(0, Ordering::Relaxed);
+        (taken(&self.store.point_gets), taken(&self.store.get_bytes_max))
     }
 
     /// Gets of what is said of series since this was asked last.

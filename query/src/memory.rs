@@ -1,7 +1,7 @@
 //! The memory that all queries of a daemon hold together: a bound over points read, made and not yet written.
 //!
 //! Every request reserves before it fills memory and gives back when it is done with it; an answer keeps its part until
-//! it is dropped, that is written. What a store's scan has under way is bounded elsewhere and not counted.
+//! it is dropped, that is read. What a store's scan has under way is bounded elsewhere and not counted; what a get gave is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

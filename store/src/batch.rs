@@ -119,6 +119,11 @@ impl RowBatch {
         self.data.len() + self.packed.data_bytes()
     }
 
+    /// Bytes of memory that it takes: its data, and where its rows and cells lie in them.
+    pub fn memory_bytes(&self) -> usize {
+        self.data_bytes() + size_of_val(&self.rows[..]) + size_of_val(&self.cells[..])
+    }
+
     /// The rows in order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = RowView<'_>> {
         (0..self.rows.len()).map(|index| RowView { batch: self, index })
@@ -399,6 +404,7 @@ mod tests {
         builder.begin_row(b"r2").unwrap();
         builder.push(cell(b"f", b"", b"3")).unwrap();
         let batch = builder.finish();
+        assert!(batch.memory_bytes() >= batch.data_bytes() + 3 * 40, "{}", batch.memory_bytes());
         let told: Vec<_> = batch
             .rows()
             .map(|row| (row.key(), row.cells().map(|c| (c.family, c.qualifier, c.value)).collect::<Vec<_>>()))

@@ -157,3 +157,46 @@ fn hours_of_many_series_are_not_taken_for_short() {
     let (asked, scanned) = fixture.take_counts();
     assert!((70 * 130..=70 * 400).contains(&asked) && scanned <= 1_000, "{asked} {scanned}");
 }
+
+/// `Q-LIMIT`: a get asks for as many rows as the last one's size lets expect to be some MiB, and what it gives is memory.
+#[test]
+fn q_limit_gets_of_large_rows_ask_for_few() {
+    const ROW_BYTES: usize = 256 << 10;
+    const ROWS: u64 = 40;
+    let config = basalt_schema::SchemaConfig { salting: basalt_schema::Salting::NONE, ..Default::default() };
+    let ask = |note_bytes: usize, memory_bytes: u64| {
+        let mut fixture = Fixture::of(config.clone());
+        let note = format!(r#"{{"description":"{}"}}"#, "x".repeat(note_bytes));
+        for host in 0..8 {
+            for hour in 0..ROWS {
+                let time = 500_000_400 + i64::try_from(hour).unwrap() * 3600;
+                fixture.put(&format!("m {time} 1 host=h{host}"));
+                if host == 3 {
+                    fixture.annotate("m", ("host", "h3"), time, &note);
+                }
+            }
+        }
+        fixture.take_gets();
+        let request = crate::QueryRequest {
+            start: Some("500000400".into()),
+            end: Some("500144399".into()),
+            queries: vec![SubQuery::from_metric_text("none:m{host=h3}").unwrap()],
+            no_annotations: true,
+            ..crate::QueryRequest::default()
+        };
+        let engine = fixture.engine(false, Limits { memory_bytes, ..Limits::default() });
+        let answers = engine.run(&request, 0, &crate::Cancel::new());
+        let points = answers.map(|answers| answers[0].series[0].points.len());
+        assert_eq!(engine.memory_used_bytes(), 0);
+        (points, fixture.take_gets())
+    };
+    let (points, (gets, bytes_max)) = ask(ROW_BYTES, 0);
+    assert_eq!(points.unwrap() as u64, ROWS);
+    assert!(bytes_max < (GET_BYTES + ROW_BYTES) as u64 && gets < 10, "{gets} {bytes_max}");
+    // Of small rows the first get asks for few.
+    let (points, (gets, _)) = ask(100, 0);
+    assert_eq!((points.unwrap() as u64, gets), (ROWS, 3));
+    // Nothing that is kept of the rows takes so much.
+    assert!(matches!(ask(ROW_BYTES, 1 << 20).0, Err(Error::TooMuchMemory { limit_bytes: 1_048_576 })));
+    assert_eq!(ask(100, 1 << 20).0.unwrap() as u64, ROWS);
+}
