@@ -11,7 +11,8 @@ use bytes::Bytes;
 use crate::retention::is_family_wide;
 use crate::{
     Advance, CellKind, CellRef, Columns, Cost, Error, FamilyColumns, Filter, FilterRun, Get, Kept, Packing, Pass,
-    Result, Retention, RowBatchBuilder, RowVerdict, Rules, Scan, SeqNo, TableDescriptor, TimeRange, Timestamp,
+    Result, Retention, RowBatchBuilder, RowVerdict, Rules, Scan, ScanSender, SeqNo, TableDescriptor, TimeRange,
+    Timestamp,
 };
 
 /// The families and columns that a read wants, resolved against a table.
@@ -80,6 +81,8 @@ pub struct RowReader {
     /// How many versions of a column are given after the filter had its say.
     versions: u32,
     batch_cells: Option<u32>,
+    /// Where batches go that are full at the end of a piece, and how many bytes those have.
+    full: Option<(ScanSender, usize)>,
     rows_left: u64,
     /// No column before this one is wanted; empty: any.
     first_column: Bytes,
@@ -125,6 +128,12 @@ impl RowReader {
         reader.packing = if scan.raw || scan.batch_cells.is_some() { Packing::Cells } else { scan.packing };
         reader.rows_left = scan.limit_rows.unwrap_or(u64::MAX);
         Ok(reader)
+    }
+
+    /// The batches that have so many bytes at the end of a piece that is not its row's last go to `sender`, so that a row in pieces may be
+    /// longer than memory.
+    pub fn hand_on_pieces(&mut self, sender: ScanSender, batch_bytes: usize) {
+        self.full = Some((sender, batch_bytes));
     }
 
     /// A reader for a get at `now`. Its rows come in any order, so a row that the filter does not pass is left out,
@@ -181,6 +190,7 @@ impl RowReader {
             anew: None,
             versions,
             batch_cells: None,
+            full: None,
             rows_left: u64::MAX,
             position: 0,
             wanted: 0,
@@ -427,11 +437,20 @@ impl RowReader {
     fn push(&mut self, cell: CellRef<'_>, out: &mut RowBatchBuilder) -> Result<()> {
         if self.batch_cells.is_some_and(|max| self.piece_cells >= max) {
             out.mark_partial();
+            self.hand_on(out)?;
             out.begin_row(cell.row)?;
             self.piece_cells = 0;
         }
         self.piece_cells = self.piece_cells.saturating_add(1);
         out.push(cell)
+    }
+
+    fn hand_on(&mut self, out: &mut RowBatchBuilder) -> Result<()> {
+        let Some((sender, _)) = self.full.as_ref().filter(|(_, bytes)| out.data_bytes() >= *bytes) else {
+            return Ok(());
+        };
+        out.set_cost(std::mem::take(&mut self.cost));
+        sender.send(Ok(out.take()))
     }
 }
 

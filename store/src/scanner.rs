@@ -31,7 +31,7 @@ impl fmt::Debug for Source {
 }
 
 /// Where the store puts a scan's batches. Full, it waits for the reader: a slow reader costs `capacity` batches.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ScanSender(mpsc::Sender<Result<RowBatch>>);
 
 impl Scanner {

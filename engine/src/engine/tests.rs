@@ -94,6 +94,41 @@ fn what_is_written_is_read_through_flush_compaction_and_reopening() {
     assert!(matches!(put(&engine, "row", "late").wait(), Err(basalt_store::Error::Closed)));
 }
 
+/// A row in pieces may be longer than memory.
+#[test]
+fn s_scan_2_pieces_of_a_row_come_in_batches_of_the_size_asked_for() {
+    const CELLS: usize = 2_000;
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::open(options(Arc::new(OsFs), dir.path(), Workers::Threads)).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    for (row, cells) in [("a", 3), ("b", CELLS), ("c", 7)] {
+        let mut batch = MutationBatch::new(Durability::Fsync);
+        let mut changes = batch.row(row.as_bytes()).unwrap();
+        for cell in 0..cells {
+            changes.put(b"f", format!("{cell:04}").as_bytes(), None, &[7; 16]).unwrap();
+        }
+        engine.apply(&name(), batch).wait().unwrap();
+    }
+    for limit_rows in [None, Some(3)] {
+        let scan = Scan { batch_cells: Some(10), batch_bytes: 1_000, limit_rows, ..Scan::all() };
+        let mut scanner = engine.scan(&name(), scan).unwrap();
+        let mut pieces: Vec<(String, usize, bool)> = Vec::new();
+        while let Some(batch) = scanner.next_wait().transpose().unwrap() {
+            assert!(batch.data_bytes() < 1_000 + 10 * 21, "{}", batch.data_bytes());
+            let piece = |row: basalt_store::RowView<'_>| {
+                (String::from_utf8_lossy(row.key()).into_owned(), row.cells().len(), row.is_last_piece())
+            };
+            pieces.extend(batch.rows().map(piece));
+        }
+        let mut expected = vec![("b".to_owned(), 10, false); CELLS / 10];
+        expected.last_mut().unwrap().2 = true;
+        expected.insert(0, ("a".to_owned(), 3, true));
+        expected.push(("c".to_owned(), 7, true));
+        assert_eq!(pieces, expected);
+        assert_eq!(scanner.cost().cells, 3 + 7 + CELLS as u64, "what was looked at is told once");
+    }
+}
+
 /// A short scan is read where it is asked for; one that turns out long goes on elsewhere, and answers the same.
 #[test]
 fn s_scan_5_a_scan_of_few_rows_answers_as_a_long_one() {

@@ -83,9 +83,12 @@ enum Walk {
 }
 
 impl ScanWalk {
-    /// Whether it asks for so few rows that waking a thread would take longer. A filter may pass over any number of rows.
+    /// Whether it asks for so few rows that waking a thread would take longer. A filter may pass over any number of rows, and a row in
+    /// pieces is of any length.
     fn is_short(&self) -> bool {
-        self.scan.filter.is_none() && self.scan.limit_rows.is_some_and(|rows| rows <= SHORT_SCAN_ROWS)
+        self.scan.filter.is_none()
+            && self.scan.batch_cells.is_none()
+            && self.scan.limit_rows.is_some_and(|rows| rows <= SHORT_SCAN_ROWS)
     }
 
     /// The only batch of a scan, or its failure; `None` when it takes more than one, or passes over many deleted rows.
@@ -130,6 +133,7 @@ impl ScanWalk {
     }
 
     fn walk(&mut self, sender: &ScanSender) -> Result<()> {
+        self.reader.hand_on_pieces(sender.clone(), self.scan.batch_bytes);
         while self.fill(ROWS_A_LOOK, Some(sender))? == Walk::On {
             self.set_cost();
             let batch = self.out.take();
@@ -144,7 +148,8 @@ impl ScanWalk {
         Ok(())
     }
 
-    /// Reads on until the batch is full, as many rows were looked at, the reader is gone, or all is read.
+    /// Reads on until the batch is full behind a row, as many rows were looked at, the reader is gone, or all is read. A batch that is full
+    /// within a row of several pieces is handed on by the reader.
     fn fill(&mut self, mut rows_left: u64, sender: Option<&ScanSender>) -> Result<Walk> {
         if !std::mem::replace(&mut self.begun, true) {
             self.under_way = self.first_region().map(|region| self.open(region)).transpose()?;
