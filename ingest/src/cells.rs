@@ -12,13 +12,13 @@ use basalt_store::{Applied, MutationBatch, Pending, TableName};
 
 use crate::check::{SeriesNames, check_names};
 use crate::histogram::{RawHistogram, check_histogram};
+use crate::inflight::Permit;
 use crate::ingest::{Ingest, schema_problem};
-use crate::raw_point::RawPoint;
 use crate::report::PointError;
 use crate::rollup::{RawRollup, check_rollup};
 use crate::stage::StagedRows;
 use crate::submission::{Part, Submission, SubmissionParts, Work};
-use crate::{Door, Problem, ProblemClass, Result};
+use crate::{Door, Problem, Result};
 
 /// A cell, and the table and row it goes to.
 struct Placed {
@@ -39,8 +39,18 @@ impl Ingest {
     /// # Errors
     /// As [`Ingest::submit`].
     pub fn submit_histograms(&self, histograms: &[RawHistogram<'_>], door: Door) -> Result<Submission> {
-        let points = histograms.iter().map(|histogram| &histogram.point);
-        self.submit_cells(points, door, |index| match histograms.get(index) {
+        let permit = self.permit_of(histograms.iter().map(|histogram| &histogram.point), door)?;
+        Ok(self.submit_permitted_histograms(histograms, door, permit))
+    }
+
+    /// Does the same as [`Ingest::submit_histograms`] with a permit that the points have already.
+    pub fn submit_permitted_histograms(
+        &self,
+        histograms: &[RawHistogram<'_>],
+        door: Door,
+        permit: Permit,
+    ) -> Submission {
+        self.submit_cells(histograms.len(), door, permit, |index| match histograms.get(index) {
             Some(histogram) => self.place_histogram(histogram).map_err(|problem| late(problem, door)),
             None => Err(Problem::NullPoint),
         })
@@ -51,29 +61,30 @@ impl Ingest {
     /// # Errors
     /// As [`Ingest::submit`].
     pub fn submit_rollups(&self, rollups: &[RawRollup<'_>], door: Door) -> Result<Submission> {
-        let points = rollups.iter().map(|rollup| &rollup.point);
-        self.submit_cells(points, door, |index| match rollups.get(index) {
+        let permit = self.permit_of(rollups.iter().map(|rollup| &rollup.point), door)?;
+        Ok(self.submit_permitted_rollups(rollups, door, permit))
+    }
+
+    /// Does the same as [`Ingest::submit_rollups`] with a permit that the points have already.
+    pub fn submit_permitted_rollups(&self, rollups: &[RawRollup<'_>], door: Door, permit: Permit) -> Submission {
+        self.submit_cells(rollups.len(), door, permit, |index| match rollups.get(index) {
             Some(rollup) => self.place_rollup(rollup, door),
             None => Err(Problem::NullPoint),
         })
     }
 
-    fn submit_cells<'p, 't: 'p>(
+    fn submit_cells(
         &self,
-        points: impl ExactSizeIterator<Item = &'p RawPoint<'t>>,
+        count: usize,
         door: Door,
+        permit: Permit,
         place: impl Fn(usize) -> std::result::Result<Placed, Problem>,
-    ) -> Result<Submission> {
-        let count = points.len() as u64;
-        self.stats().receive(door, count);
-        let bytes = points.map(|point| point.text_bytes() as u64).sum();
-        let permit = self.permit(count, bytes).inspect_err(|_| {
-            self.stats().settle(door, crate::Outcome::Not(ProblemClass::Throttled), count);
-        })?;
+    ) -> Submission {
+        self.stats().receive(door, count as u64);
         let mut tables: BTreeMap<TableName, Vec<(usize, Placed)>> = BTreeMap::new();
         let mut errors = Vec::new();
         let mut unavailable = None;
-        for index in 0..usize::try_from(count).unwrap_or(usize::MAX) {
+        for index in 0..count {
             match unavailable.clone().map_or_else(|| place(index), Err) {
                 Ok(placed) => tables.entry(placed.table.clone()).or_default().push((index, placed)),
                 Err(problem) => {
@@ -85,7 +96,7 @@ impl Ingest {
         }
         self.note(tables.values().flatten().filter_map(|(_, placed)| placed.noted.as_ref()));
         let parts = tables.into_iter().map(|(table, cells)| self.write_cells(&table, &cells, door)).collect();
-        Ok(Submission::new(SubmissionParts { parts, errors, door, stats: self.shared_stats(), permit }))
+        Submission::new(SubmissionParts { parts, errors, door, stats: self.shared_stats(), permit })
     }
 
     fn write_cells(&self, table: &TableName, cells: &[(usize, Placed)], door: Door) -> Part {

@@ -18,9 +18,9 @@ pub(crate) struct Inflight {
     bytes_max: u64,
 }
 
-/// A share of the budgets, given back when dropped.
+/// A share of what may be under way, for some points; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub struct Permit {
     from: Arc<Inflight>,
     points: u64,
     bytes: u64,

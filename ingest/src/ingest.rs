@@ -92,10 +92,6 @@ impl Ingest {
         &*self.store
     }
 
-    pub(crate) fn permit(&self, points: u64, bytes: u64) -> Result<Permit> {
-        self.inflight.take(points, bytes)
-    }
-
     pub(crate) const fn stats_handle(&self) -> &Arc<IngestStats> {
         &self.stats
     }
@@ -164,10 +160,31 @@ impl Ingest {
     /// # Errors
     /// `Throttled`: too much is under way. No point is taken; all count as failed.
     pub fn submit(&self, points: &[RawPoint<'_>], door: Door) -> Result<Submission> {
-        let permit = self.permit_of(points, door)?;
+        Ok(self.submit_permitted(points, door, self.permit_of(points.iter(), door)?))
+    }
+
+    /// Does the same as [`Ingest::submit`] with a permit that the points have already.
+    pub fn submit_permitted(&self, points: &[RawPoint<'_>], door: Door, permit: Permit) -> Submission {
         let (stage, errors) = self.stage(points, door);
         self.stats.receive(door, points.len() as u64);
-        Ok(self.hand_over((stage, errors), (door, None), permit))
+        self.hand_over((stage, errors), (door, None), permit)
+    }
+
+    /// Counts points as under way before they are submitted: whoever keeps them and waits for something takes the permit first.
+    ///
+    /// # Errors
+    /// As [`Ingest::submit`].
+    pub fn permit_of<'p, 't: 'p>(
+        &self,
+        points: impl ExactSizeIterator<Item = &'p RawPoint<'t>>,
+        door: Door,
+    ) -> Result<Permit> {
+        let count = points.len() as u64;
+        let bytes = points.map(|point| point.text_bytes() as u64).sum();
+        self.inflight.take(count, bytes).inspect_err(|_| {
+            self.stats.receive(door, count);
+            self.stats.settle(door, Outcome::Not(ProblemClass::Throttled), count);
+        })
     }
 
     /// Does the same as [`Ingest::submit`] if that needs no read of the store. If it may need one, does nothing and gives `None`.
@@ -198,19 +215,10 @@ impl Ingest {
         if config.appends || config.realtime.counts() {
             return Ok(None);
         }
-        let permit = self.permit_of(points, door)?;
+        let permit = self.permit_of(points.iter(), door)?;
         let Some((stage, errors)) = self.stage_known(points, door) else { return Ok(None) };
         self.stats.receive(door, points.len() as u64);
         Ok(Some(self.hand_over((stage, errors), (door, held), permit)))
-    }
-
-    fn permit_of(&self, points: &[RawPoint<'_>], door: Door) -> Result<Permit> {
-        let count = points.len() as u64;
-        let bytes = points.iter().map(|point| point.text_bytes() as u64).sum();
-        self.inflight.take(count, bytes).inspect_err(|_| {
-            self.stats.receive(door, count);
-            self.stats.settle(door, Outcome::Not(ProblemClass::Throttled), count);
-        })
     }
 
     fn hand_over(

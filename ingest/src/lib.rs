@@ -56,6 +56,7 @@ pub use door::Door;
 pub use encoding::{decode_latin1, decode_line, decode_text};
 pub use error::{Error, Result};
 pub use histogram::{HistogramEcho, RawHistogram, parse_histogram_line, parse_histograms};
+pub use inflight::Permit;
 pub use ingest::{Ingest, IngestLevels, RowListener};
 pub use limits::IngestLimits;
 pub use number::{NumberError, parse_integer, parse_value};

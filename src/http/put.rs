@@ -10,8 +10,8 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::Response;
 use basalt_ingest::{
-    DatapointEcho, Door, HistogramEcho, PointError, PutReport, RollupEcho, Submission, decode_text, parse_histograms,
-    parse_rollups,
+    DatapointEcho, Door, HistogramEcho, Permit, PointError, PutReport, RawPoint, RollupEcho, Submission, decode_text,
+    parse_histograms, parse_rollups,
 };
 use bytes::Bytes;
 use serde::{Serialize, Serializer};
@@ -67,8 +67,8 @@ async fn put_body(app: Arc<App>, params: Params, bytes: Bytes) -> Result<Respons
     let flags = Flags::of(&params, app.config.compat.strict)?;
     let began = Instant::now();
     let known = app.ingest.submit_known(&points, Door::Http).map_err(|cause| ApiError::of_ingest(&cause))?;
-    let submit = || app.ingest.submit(&points, Door::Http);
-    let report = acknowledge(&app, flags, (began, known), (points.len(), submit)).await?;
+    let submit = |permit| app.ingest.submit_permitted(&points, Door::Http, permit);
+    let report = acknowledge(&app, flags, (began, known), (points.iter(), submit)).await?;
     app.publisher.points(&points, &report.errors);
     let echo = |index: usize| points.get(index).map(DatapointEcho);
     error::put_outcome(flags, &report, echo, &app.bodies, app.config.compat.strict)
@@ -88,8 +88,9 @@ async fn rollup_body(app: Arc<App>, params: Params, bytes: Bytes) -> Result<Resp
     let text = decode_text(&bytes);
     let rollups = parse_rollups(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
     let flags = Flags::of(&params, app.config.compat.strict)?;
-    let submit = || app.ingest.submit_rollups(&rollups, Door::Http);
-    let report = acknowledge(&app, flags, (Instant::now(), None), (rollups.len(), submit)).await?;
+    let submit = |permit| app.ingest.submit_permitted_rollups(&rollups, Door::Http, permit);
+    let points = rollups.iter().map(|rollup| &rollup.point);
+    let report = acknowledge(&app, flags, (Instant::now(), None), (points, submit)).await?;
     let echo = |index: usize| rollups.get(index).map(RollupEcho);
     error::put_outcome(flags, &report, echo, &app.bodies, app.config.compat.strict)
 }
@@ -114,8 +115,9 @@ async fn histogram_body(app: Arc<App>, params: Params, bytes: Bytes) -> Result<R
     let text = decode_text(&bytes);
     let histograms = parse_histograms(&text, app.ingest.limits()).map_err(|cause| refuse(&app, &cause))?;
     let flags = Flags::of(&params, app.config.compat.strict)?;
-    let submit = || app.ingest.submit_histograms(&histograms, Door::Http);
-    let report = acknowledge(&app, flags, (Instant::now(), None), (histograms.len(), submit)).await?;
+    let submit = |permit| app.ingest.submit_permitted_histograms(&histograms, Door::Http, permit);
+    let points = histograms.iter().map(|histogram| &histogram.point);
+    let report = acknowledge(&app, flags, (Instant::now(), None), (points, submit)).await?;
     let echo = |index: usize| histograms.get(index).map(HistogramEcho);
     error::put_outcome(flags, &report, echo, &app.bodies, app.config.compat.strict)
 }
@@ -145,20 +147,22 @@ fn refuse(app: &App, cause: &basalt_ingest::Error) -> ApiError {
 }
 
 /// Hands a body's points over, unless they are, and waits for what becomes of them.
-async fn acknowledge(
+async fn acknowledge<'p, 't: 'p>(
     app: &App,
     flags: Flags,
     (began, known): (Instant, Option<Submission>),
-    (points, submit): (usize, impl FnOnce() -> basalt_ingest::Result<Submission>),
+    (points, submit): (impl ExactSizeIterator<Item = &'p RawPoint<'t>>, impl FnOnce(Permit) -> Submission),
 ) -> Result<PutReport, ApiError> {
     let mut submission = if let Some(submission) = known {
         submission
     } else {
+        let refused = |cause: basalt_ingest::Error| ApiError::of_ingest(&cause);
+        let count = points.len();
+        // Under way from here on, as they take memory while they wait for a seat.
+        let permit = app.ingest.permit_of(points, Door::Http).map_err(refused)?;
         // A new name is looked up and made in the tables, which blocks.
-        let seat = app.may_ask(points, Door::Http).await.map_err(|cause| ApiError::of_ingest(&cause))?;
-        let submitted = block_in_place(submit);
-        drop(seat);
-        submitted.map_err(|cause| ApiError::of_ingest(&cause))?
+        let _seat = app.may_ask(count, Door::Http).await.map_err(refused)?;
+        block_in_place(|| submit(permit))
     };
     let report = match flags.patience() {
         None => submission.await,
@@ -226,6 +230,34 @@ impl<'a, F> Told<'a, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Config, StoreKind};
+
+    /// `W-PUT-THROTTLE`: what waits for a seat takes memory.
+    #[tokio::test(start_paused = true)]
+    async fn w_put_throttle_puts_with_new_names_are_under_way_while_they_wait() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        let app = Arc::new(App::open(config).await.unwrap());
+        let mut seats = Vec::new();
+        while let Ok(seat) = app.may_ask(0, Door::Http).await {
+            seats.push(seat);
+        }
+        let point = r#"{"metric":"m","timestamp":1,"value":1,"tags":{"a":"b"}}"#;
+        let body = || Bytes::from(format!("[{point},{point}]"));
+        let params = || Params::of(&"/api/put".parse().unwrap()).unwrap();
+        let waits = [
+            tokio::spawn(put_body(Arc::clone(&app), params(), body())),
+            tokio::spawn(rollup_body(Arc::clone(&app), params(), body())),
+            tokio::spawn(histogram_body(Arc::clone(&app), params(), body())),
+        ];
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let under_way = app.ingest.levels();
+        assert!(under_way.inflight_points == 6 && under_way.inflight_bytes > 0, "{under_way:?}");
+        for wait in waits {
+            assert_eq!(wait.await.unwrap().unwrap_err().status().as_u16(), 503);
+        }
+        assert_eq!(app.ingest.levels().inflight_points, 0);
+    }
 
     fn check(query: &str, strict: bool, told_and_waited: Option<(Option<u64>, Option<u64>)>) {
         let params = Params::of(&format!("/api/put?{query}").parse().unwrap()).unwrap();
