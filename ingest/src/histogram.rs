@@ -33,7 +33,7 @@ pub struct RawHistogram<'a> {
     pub point: RawPoint<'a>,
     /// The codec of the bytes.
     pub id: i64,
-    /// Bounds and counts.
+    /// Bounds and counts; of more than a cell counts the first ones, and one.
     pub buckets: Option<Vec<(RawText<'a>, i64)>>,
     /// Measurements below all buckets.
     pub underflow: i64,
@@ -87,8 +87,10 @@ fn buckets<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Vec<(RawText<'a>, i64
         return Ok(Some(buckets));
     }
     loop {
-        let bounds = scanner.field_name()?;
-        buckets.push((bounds, integer(scanner)?));
+        let bucket = (scanner.field_name()?, integer(scanner)?);
+        if buckets.len() <= Histogram::BUCKETS_MAX {
+            buckets.push(bucket);
+        }
         if !scanner.more(b'}')? {
             return Ok(Some(buckets));
         }
@@ -146,17 +148,23 @@ pub(crate) fn check_histogram(
     if point.form == Form::Object && point.tags.decode().is_empty() {
         return Err(Problem::NoTags { metric: metric.decode().into() });
     }
+    check_count(histogram.buckets.as_ref().map_or(0, Vec::len))?;
     let read = read(histogram, simple)?;
-    let count = read.buckets_count();
-    if count > Histogram::BUCKETS_MAX {
-        let text = format!("Too many buckets: {count} maximum allowed: {}", Histogram::BUCKETS_MAX);
-        return Err(Problem::Illegal { text: text.into() });
-    }
+    check_count(read.buckets_count())?;
     let value = read.encode(simple);
     match PointTime::from_number(point.timestamp) {
         Ok(time) => Ok((time, value)),
         Err(_) => Err(time_too_large(point, metric, format!("{}/0", bytes_text(&value)))),
     }
+}
+
+/// As many buckets as a cell counts.
+fn check_count(count: usize) -> std::result::Result<(), Problem> {
+    if count <= Histogram::BUCKETS_MAX {
+        return Ok(());
+    }
+    let text = format!("Too many buckets: {count} maximum allowed: {}", Histogram::BUCKETS_MAX);
+    Err(Problem::Illegal { text: text.into() })
 }
 
 fn read(histogram: &RawHistogram<'_>, simple: u8) -> std::result::Result<Histogram, Problem> {
@@ -298,12 +306,17 @@ mod tests {
     }
 
     #[test]
-    fn w_histo_http_more_buckets_than_a_cell_counts_are_refused() {
-        let buckets: Vec<String> = (0..=Histogram::BUCKETS_MAX).map(|at| format!("\"{at},{}\":1", at + 1)).collect();
-        let buckets = buckets.join(",");
-        let body = format!(r#"{{"metric":"m","timestamp":1,"tags":{{"a":"b"}},"buckets":{{{buckets}}}}}"#);
-        let histograms = parse_histograms(&body, &IngestLimits::default()).unwrap();
-        let told = check_histogram(&histograms[0], 42).unwrap_err().http_text();
-        assert_eq!(told, "Too many buckets: 32768 maximum allowed: 32767");
+    fn w_histo_http_more_buckets_than_a_cell_counts_are_refused_and_not_kept() {
+        const MAX: usize = Histogram::BUCKETS_MAX;
+        for (count, distinct) in [(MAX + 1, MAX + 1), (2 * MAX, 2 * MAX), (2 * MAX, 9), (MAX, MAX)] {
+            let bucket = |at: usize| format!("\"{},{}\":1", at % distinct, at % distinct + 1);
+            let buckets = (0..count).map(bucket).collect::<Vec<_>>().join(",");
+            let body = format!(r#"{{"metric":"m","timestamp":1,"tags":{{"a":"b"}},"buckets":{{{buckets}}}}}"#);
+            let histograms = parse_histograms(&body, &IngestLimits::default()).unwrap();
+            assert_eq!(histograms[0].buckets.as_ref().unwrap().len(), count.min(MAX + 1));
+            let told = check_histogram(&histograms[0], 42).map_err(|problem| problem.http_text());
+            let expected = "Too many buckets: 32768 maximum allowed: 32767";
+            assert_eq!(told.err().as_deref(), (count > MAX).then_some(expected));
+        }
     }
 }
