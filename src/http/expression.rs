@@ -31,7 +31,7 @@ pub(crate) async fn post(State(app): State<Arc<App>>, call: Call) -> Result<Resp
         let plan = request.check(now_ms, options)?;
         queries.run_expressions(&plan, cancel).map(|outputs| (request, outputs))
     };
-    whole::in_pieces(app, "/api/query/exp", compute, |(request, outputs), sink| write(&request, &outputs, sink)).await
+    whole::in_pieces(app, "/api/query/exp", compute, |(request, outputs), sink| write(request, outputs, sink)).await
 }
 
 /// An answer under way: what is written and not yet handed on.

@@ -35,7 +35,7 @@ pub(crate) async fn post(State(app): State<Arc<App>>, call: Call) -> Result<Resp
 async fn run(app: Arc<App>, request: basalt_query::Result<LastRequest>) -> Result<Response, ApiError> {
     let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
     let look = move |queries: &QueryEngine, cancel: &Cancel| queries.last(&request?, now_ms, cancel);
-    whole::in_pieces(app, "/api/query/last", look, |answer, sink| write(&answer, sink)).await
+    whole::in_pieces(app, "/api/query/last", look, write).await
 }
 
 /// Bytes of a point's text that are its own: time and value, and what stands about them.

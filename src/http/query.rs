@@ -288,12 +288,12 @@ struct Work {
     /// What is answered in place of the sub queries.
     formulas: Option<Formulas>,
     cancel: Cancel,
-    /// Given back when the answer is written, so that slow readers are bounded too.
+    /// Given back when the answer is read, so that slow readers are bounded too.
     seat: Seat,
 }
 
 impl Work {
-    fn run(self, handle: &Handle, said: oneshot::Sender<Result<Head, ApiError>>, pieces: stream::Pieces) {
+    fn run(self, handle: &Handle, said: oneshot::Sender<Result<Head, ApiError>>, mut pieces: stream::Pieces) {
         let metrics = &self.app.metrics;
         let began = Instant::now();
         let running = metrics.queries_running.hold();
@@ -316,12 +316,15 @@ impl Work {
             Ok((answers, (globals, held))) => {
                 metrics.queries_ok.add(1);
                 let mut written = Vec::with_capacity(answers.len());
-                let sent = self.send(handle, said, pieces, (&answers, &globals), &mut written);
+                let sent = self.send(handle, said, &mut pieces, (&answers, &globals), &mut written);
                 if !sent {
                     metrics.queries_cancelled.add(1);
                 }
-                drop(held);
                 self.told(&answers, &written, sent);
+                if sent {
+                    pieces.until_read(handle);
+                }
+                drop((answers, held));
             }
         }
         let took = began.elapsed();
@@ -336,17 +339,16 @@ impl Work {
         &self,
         handle: &Handle,
         said: oneshot::Sender<Result<Head, ApiError>>,
-        pieces: stream::Pieces,
+        pieces: &mut stream::Pieces,
         (answers, globals): (&[SubAnswer], &[SeriesAnnotation]),
         written: &mut Vec<Duration>,
     ) -> bool {
         let mut said = Some(said);
-        let mut pieces = Some(pieces);
         let sink = |piece| {
             if let Some(said) = said.take() {
                 said.send(Ok(Head::Stream)).unwrap_or_default();
             }
-            pieces.as_mut().is_some_and(|pieces| pieces.send(handle, piece))
+            pieces.send(handle, piece)
         };
         let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let range = (self.query.start_ms, self.query.end_ms);
@@ -370,7 +372,7 @@ impl Work {
         };
         match (said, whole) {
             (Some(said), Some(rest)) => said.send(Ok(Head::Whole(rest))).is_ok(),
-            (None, Some(rest)) => pieces.is_some_and(|pieces| pieces.finish(handle, rest)),
+            (None, Some(rest)) => pieces.finish(handle, rest),
             (_, None) => false,
         }
     }
@@ -407,8 +409,42 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
+    use basalt_ingest::Door;
+    use http_body_util::BodyExt as _;
+
     use super::*;
     use crate::config::{Config, StoreKind};
+
+    /// `Q-LIMIT`: some pieces of an answer lie between its thread and a client that does not read.
+    #[tokio::test]
+    async fn q_limit_an_answer_is_memory_until_its_end_is_read() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        let app = Arc::new(App::open(config).await.unwrap());
+        let point = |time: u32| format!(r#"{{"metric":"m","timestamp":{time},"value":{time},"tags":{{"a":"b"}}}}"#);
+        let body = format!("[{}]", (1..=9_000).map(point).collect::<Vec<_>>().join(","));
+        let points = app.ingest.parse_put(&body).unwrap();
+        assert!(app.ingest.submit(&points, Door::Http).unwrap().await.is_all_stored());
+        let request = br#"{"start":1,"end":9001,"queries":[{"metric":"m","aggregator":"sum"}]}"#;
+        let asker = Asker {
+            remote: String::new(),
+            address: String::new(),
+            headers: serde_json::json!({}),
+            role: Role::Administrator,
+        };
+        let request = QueryRequest::from_json(request).unwrap();
+        let answer = run(Arc::clone(&app), asker, request, Form::Api).await.unwrap();
+        let is_over = || app.queries().memory_used_bytes() == 0 || app.metrics.queries_running.get() == 0;
+        for _ in 0..100_000 {
+            assert!(!is_over());
+            tokio::task::yield_now().await;
+        }
+        let text = answer.into_body().collect().await.unwrap().to_bytes();
+        assert!(text.len() > 100_000 && text.ends_with(b"}]"), "{}", text.len());
+        while app.queries().memory_used_bytes() > 0 || app.seats.take().await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
 
     /// What an operator is alerted of: more seats do not help where the store does not answer.
     #[tokio::test]

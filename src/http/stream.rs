@@ -67,8 +67,19 @@ impl Pieces {
     }
 
     /// Hands over the last piece; `false` when nobody will read it.
-    pub(crate) fn finish(mut self, handle: &Handle, piece: Vec<u8>) -> bool {
+    pub(crate) fn finish(&mut self, handle: &Handle, piece: Vec<u8>) -> bool {
         self.send(handle, piece) && self.put(handle, Piece::End)
+    }
+
+    /// Waits until all pieces are read, as long as it may take: whoever finished holds memory and a seat for them. What is read later is
+    /// not lost.
+    pub(crate) fn until_read(&self, handle: &Handle) {
+        handle.block_on(self.read());
+    }
+
+    async fn read(&self) {
+        // All places are free when the last piece is taken.
+        drop(self.wait(self.sender.reserve_many(PIECES_MAX)).await);
     }
 
     fn put(&mut self, handle: &Handle, piece: Piece) -> bool {
@@ -79,18 +90,23 @@ impl Pieces {
         if let Piece::Data(bytes) = &piece {
             self.longest = self.longest.max(bytes.len() as u64);
         }
+        self.wait(self.sender.send(piece)).await.is_some_and(|sent| sent.is_ok())
+    }
+
+    /// Waits for what the reader does, as long as it may take; `None` where it takes longer.
+    async fn wait<T>(&self, step: impl Future<Output = T>) -> Option<T> {
         let slowest = Duration::from_millis(self.longest * 1000 / CONTESTED_BYTES_PER_SECOND_MIN);
         let contested = CONTESTED_PATIENCE.max(slowest).min(self.patience);
-        let mut sending = pin!(self.sender.send(piece));
+        let mut step = pin!(step);
         // Fast path: the reader reads.
-        if let Ok(sent) = timeout(contested, sending.as_mut()).await {
-            return sent.is_ok();
+        if let Ok(done) = timeout(contested, step.as_mut()).await {
+            return Some(done);
         }
         // Slow path: it does not, and keeps its place only while nobody else wants it.
         tokio::select! {
-            sent = sending => sent.is_ok(),
-            () = self.seats.wanted() => false,
-            () = sleep(self.patience.saturating_sub(contested)) => false,
+            done = step => Some(done),
+            () = self.seats.wanted() => None,
+            () = sleep(self.patience.saturating_sub(contested)) => None,
         }
     }
 }
@@ -160,6 +176,28 @@ mod tests {
         drop(chunks);
         assert!(cancel.is_cancelled());
         assert!(!write(move |handle| pieces.send(handle, vec![1])).await);
+    }
+
+    /// `Q-LIMIT`: an answer that is finished takes memory until its end is read, or for as long as one piece may wait.
+    #[tokio::test(start_paused = true)]
+    async fn who_finished_waits_for_the_end_to_be_read() {
+        for reads in [true, false] {
+            let (mut pieces, mut chunks, _) = stream(Duration::from_mins(1));
+            for piece in [Piece::Data(Bytes::from_static(b"x")), Piece::End] {
+                assert!(pieces.put_within(piece).await);
+            }
+            let began = tokio::time::Instant::now();
+            let waiting = tokio::spawn(async move { pieces.read().await });
+            for _ in 0..2 {
+                sleep(Duration::from_secs(9)).await;
+                assert!(!waiting.is_finished());
+                assert!(!reads || chunks.frame().await.is_none_or(|piece| piece.is_ok()));
+            }
+            waiting.await.unwrap();
+            assert_eq!(began.elapsed().as_secs(), if reads { 18 } else { 60 });
+            let rest = Body::new(chunks).collect().await.unwrap().to_bytes();
+            assert_eq!(rest, if reads { "" } else { "x" }, "what is read later is not lost");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -26,7 +26,7 @@ pub(crate) async fn in_pieces<T: 'static>(
     app: Arc<App>,
     path: &'static str,
     work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<T> + Send + 'static,
-    write: impl FnOnce(T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
+    write: impl FnOnce(&T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let outcome = begin(&app, path, work, write).await;
     if let Err(error) = &outcome {
@@ -39,7 +39,7 @@ async fn begin<T: 'static>(
     app: &Arc<App>,
     path: &'static str,
     work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<T> + Send + 'static,
-    write: impl FnOnce(T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
+    write: impl FnOnce(&T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
 ) -> Result<Body, ApiError> {
     let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
     let cancel = Cancel::new();
@@ -54,7 +54,8 @@ async fn begin<T: 'static>(
         match work(of_the_thread.queries(), &cancel) {
             Ok(found) => {
                 metrics.queries_ok.add(1);
-                let sent = Sending { handle: &handle, said: Some(said), pieces }.send(|sink| write(found, sink));
+                // What was found is held until the end is read.
+                let sent = Sending { handle: &handle, said: Some(said), pieces }.send(|sink| write(&found, sink));
                 if !sent {
                     metrics.queries_cancelled.add(1);
                 }
@@ -110,7 +111,13 @@ impl Sending<'_> {
         });
         match (said, last) {
             (Some(said), Some(whole)) => said.send(Ok(Some(whole))).is_ok(),
-            (None, Some(last)) => pieces.finish(handle, last),
+            (None, Some(last)) => {
+                let sent = pieces.finish(handle, last);
+                if sent {
+                    pieces.until_read(handle);
+                }
+                sent
+            }
             (_, None) => false,
         }
     }
@@ -155,7 +162,7 @@ mod tests {
         let mut config = Config::default();
         config.store.kind = StoreKind::Memory;
         let app = Arc::new(App::open(config).await.unwrap());
-        let answer = in_pieces::<()>(Arc::clone(&app), "/x", |_, _| panic!("a test's"), |(), _| None).await;
+        let answer = in_pieces::<()>(Arc::clone(&app), "/x", |_, _| panic!("a test's"), |&(), _| None).await;
         assert_eq!(answer.unwrap_err().status().as_u16(), 500);
         assert_eq!(app.metrics.queries_running.get(), 0);
         assert!(app.seats.take().await.is_ok());
