@@ -20,7 +20,6 @@ use basalt_query::{Cancel, Number, QueryRequest, Series, SeriesAnnotation, SubAn
 use basalt_schema::Annotation;
 use chrono_tz::Tz;
 use serde_json::json;
-use tokio::task::block_in_place;
 
 use super::error::ApiError;
 use super::number::write_double;
@@ -47,7 +46,8 @@ pub(crate) async fn classic(
         return Ok(to_page(&uri, app.config.compat.strict));
     }
     let look = plot::read(&params)?;
-    let mut request = block_in_place(|| query::from_params(&params, false, app.config.compat.strict))?;
+    let from_params = || query::from_params(&params, false, app.config.compat.strict);
+    let mut request = query::read(&app, query::is_small(params.texts()), from_params).await?;
     request.timezone = params.last("tz").map(str::to_owned).or(request.timezone);
     let form = if params.has("ascii") {
         Form::Lines

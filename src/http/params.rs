@@ -38,6 +38,11 @@ impl Params {
         self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
+    /// All values, whatever their names.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(|(_, value)| value.as_bytes())
+    }
+
     /// Whether `name` is there, with whatever value: OpenTSDB's switches work so.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.last(name).is_some()

@@ -34,14 +34,16 @@ use crate::config::Mode;
 use crate::register::{Asker, Entry, Outcome, Question};
 use crate::seats::Seat;
 
-/// Requests of so many bytes are read at once, unless they have such filters.
+/// Requests of so many bytes are read at once, unless they may have such filters: in either case of letters, or behind an escape.
 const SMALL_BYTES_MAX: usize = 8 << 10;
 const REGULAR: &[u8] = b"regexp";
+const ESCAPE: &[u8] = b"\\u";
 
 /// The query string. By `DELETE`, or a GET that means it, what it matches is to be deleted.
 pub(crate) async fn get(State(app): State<Arc<App>>, asker: Asker, call: Call) -> Result<Response, ApiError> {
     let delete = deletes(&app, &call, asker.role).inspect_err(|refused| count_refusal(&app, refused))?;
-    let request = block_in_place(|| from_params(&call.params, delete, app.config.compat.strict))?;
+    let from_call = || from_params(&call.params, delete, app.config.compat.strict);
+    let request = read(&app, is_small(call.params.texts()), from_call).await?;
     run(app, asker, request, Form::Api).await
 }
 
@@ -58,12 +60,9 @@ pub(crate) async fn post(
         return Err(ApiError::missing_body());
     }
     json::check_size(&bytes)?;
-    let read = || QueryRequest::from_json(&bytes);
-    // Filters are compiled while they are read, which takes a while where there are many. To tell the runtime so wakes
-    // another of its threads, which takes longer than a small request.
-    let is_small = bytes.len() <= SMALL_BYTES_MAX && !bytes.windows(REGULAR.len()).any(|word| word == REGULAR);
-    let request = if is_small { read() } else { block_in_place(read) };
-    let mut request = request.map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
+    let strict = app.config.compat.strict;
+    let from_json = || QueryRequest::from_json(&bytes).map_err(|cause| ApiError::of_query(&cause, strict));
+    let mut request = read(&app, is_small([&*bytes]), from_json).await?;
     request.arrays = params.has("arrays");
     run(app, asker, request, Form::Api).await
 }
@@ -72,9 +71,40 @@ pub(crate) async fn post(
 pub(crate) async fn formulas(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Result<Response, ApiError> {
     let texts: Vec<&str> = params.all("exp").collect();
     let (options, strict) = (app.query_options, app.config.compat.strict);
-    let read = |parameters: &GetParameters<'_>| QueryRequest::from_formulas(parameters, &texts, options);
-    let (request, formulas) = block_in_place(|| read_params(&params, false, strict, read))?;
+    let of_formulas = |parameters: &GetParameters<'_>| QueryRequest::from_formulas(parameters, &texts, options);
+    let from_texts = || read_params(&params, false, strict, of_formulas);
+    let (request, formulas) = read(&app, is_small(params.texts()), from_texts).await?;
     run_with(app, asker, request, Some(formulas), Form::Api).await
+}
+
+/// Reads a request. Filters are compiled meanwhile, which takes a while where there are many: that is done with a query's seat. To tell
+/// the runtime so wakes another of its threads, which takes longer than a small request.
+///
+/// # Errors
+///
+/// As `from`; 503 where too many queries run.
+pub(super) async fn read<T>(
+    app: &App,
+    is_small: bool,
+    from: impl FnOnce() -> Result<T, ApiError>,
+) -> Result<T, ApiError> {
+    if is_small {
+        return from();
+    }
+    let seat = app.seats.take().await.map_err(ApiError::overloaded);
+    let _seat = seat.inspect_err(|refused| count_refusal(app, refused))?;
+    block_in_place(from)
+}
+
+/// Whether a request of these texts is read at once.
+pub(super) fn is_small<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> bool {
+    let mut left = SMALL_BYTES_MAX;
+    texts.into_iter().all(|text| {
+        let fits = left.checked_sub(text.len());
+        left = fits.unwrap_or(0);
+        let has = |word: &[u8]| text.windows(word.len()).any(|found| found.eq_ignore_ascii_case(word));
+        fits.is_some() && !has(REGULAR) && !has(ESCAPE)
+    })
 }
 
 pub(crate) fn from_params(params: &Params, delete: bool, strict: bool) -> Result<QueryRequest, ApiError> {
@@ -414,6 +444,31 @@ mod tests {
 
     use super::*;
     use crate::config::{Config, StoreKind};
+
+    /// `Q-FILTER-REGEXP`, `Q-LIMIT`: compiling many takes as long as a query.
+    #[tokio::test(start_paused = true)]
+    async fn regular_expressions_are_compiled_with_a_seat() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        (config.query.max_concurrent, config.query.max_waiting) = (1, 1);
+        let app = App::open(config).await.unwrap();
+        let seat = app.seats.take().await.unwrap();
+        let large = "x".repeat(SMALL_BYTES_MAX);
+        for (text, is_read) in [
+            (r#"{"host":"web*"}"#, true),
+            (&large, true),
+            (r#"{"host":"regexp(a)"}"#, false),
+            (r#"{"host":"RegExp(a)"}"#, false),
+            (r#"{"host":"\u0072egexp(a)"}"#, false),
+            (&format!("{large}x"), false),
+        ] {
+            let outcome = read(&app, is_small([text.as_bytes()]), || Ok(())).await;
+            assert_eq!(outcome.is_ok(), is_read, "{text}");
+        }
+        assert!(is_small([&large.as_bytes()[1..], b"x"]) && !is_small([large.as_bytes(), b"x"]));
+        assert_eq!(app.metrics.queries_shed.get(), 4);
+        drop(seat);
+    }
 
     /// `Q-LIMIT`: some pieces of an answer lie between its thread and a client that does not read.
     #[tokio::test]
