@@ -35,6 +35,14 @@ const ASKERS_WAITING: usize = 1_024;
 const LOOKERS_RUNNING: usize = 64;
 const LOOKERS_WAITING: usize = 1_024;
 
+/// Threads that may wait for the store, a disk or a reader at once: those with a seat of one kind or another, and the few that the daemon
+/// has for itself. 512 at least, as tokio has it: a seat bounds what runs, and threads bound nothing.
+pub(crate) fn blocking_threads(config: &Config) -> usize {
+    const OTHERS: usize = 64;
+    const AT_LEAST: usize = 512;
+    (config.query.max_concurrent + LOOKERS_RUNNING + ASKERS_RUNNING + OPERATORS_RUNNING + OTHERS).max(AT_LEAST)
+}
+
 /// The running daemon, behind one `Arc`.
 #[derive(Debug)]
 pub(crate) struct App {
@@ -434,6 +442,16 @@ mod tests {
         assert_eq!(suggest().await.unwrap_err().status().as_u16(), 503);
         seats.pop();
         assert_eq!(suggest().await.unwrap(), Vec::<String>::new());
+    }
+
+    /// A query that has a seat must not wait for a thread: its time-out would run and nobody else gets the seat.
+    #[test]
+    fn each_that_may_run_has_a_thread() {
+        let mut config = Config::default();
+        config.query.max_concurrent = 16;
+        assert_eq!(blocking_threads(&config), 512);
+        config.query.max_concurrent = 65_536;
+        assert!(blocking_threads(&config) > 65_536 + LOOKERS_RUNNING + ASKERS_RUNNING + OPERATORS_RUNNING);
     }
 
     /// `O-STATS`: `tsd.stats.canonical`.

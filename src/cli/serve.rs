@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::{Sources, print};
-use crate::app::App;
+use crate::app::{App, blocking_threads};
 use crate::config::{Config, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
 use crate::server::{Awaited, Server};
@@ -115,6 +115,7 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     let runtime = builder
         .enable_all()
         .thread_name("basalt-net")
+        .max_blocking_threads(blocking_threads(&config))
         .build()
         .map_err(|cause| Failure::new(Exit::Failure, format!("cannot start threads: {cause}")))?;
     let served = runtime.block_on(serve(config));
