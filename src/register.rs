@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value, json};
 
 use crate::auth::Role;
@@ -35,7 +36,7 @@ pub(crate) struct Asker {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     /// As JSON, or the part of it that is told. Few are ever told, so that a tree of it is made for those alone.
-    told: String,
+    told: Arc<str>,
     /// Of the whole: to compare texts with all that have ended takes a while where they are long.
     digest: u64,
 }
@@ -46,7 +47,7 @@ impl Question {
         let mut hasher = DefaultHasher::new();
         whole.hash(&mut hasher);
         let told = if whole.len() <= TEXT_BYTES_MAX { whole } else { head() };
-        Self { told, digest: hasher.finish() }
+        Self { told: told.into(), digest: hasher.finish() }
     }
 }
 
@@ -138,10 +139,19 @@ impl Register {
         Ok(Entry { register: Arc::clone(self), id })
     }
 
-    /// Both lists as OpenTSDB writes them.
-    pub(crate) fn told(&self) -> Value {
+    /// Both lists as they are now.
+    pub(crate) fn told(&self) -> impl Serialize + use<> {
         // Long queries take a while to be told: nobody is to wait for that.
-        let state = self.state().clone();
+        Told(self.state().clone())
+    }
+}
+
+/// Both lists as OpenTSDB writes them. Each entry is made when it is written.
+struct Told(State);
+
+impl Serialize for Told {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(state) = self;
         let running = |asked: &Asked| {
             json!({
                 "query": asked.told(),
@@ -167,10 +177,19 @@ impl Register {
                 "stats": ended.outcome.stats,
             })
         };
-        json!({
-            "completed": state.completed.iter().rev().map(completed).collect::<Vec<_>>(),
-            "running": state.running.values().map(running).collect::<Vec<_>>(),
-        })
+        let mut told = serializer.serialize_map(Some(2))?;
+        told.serialize_entry("completed", &Each(|| state.completed.iter().rev().map(completed)))?;
+        told.serialize_entry("running", &Each(|| state.running.values().map(running)))?;
+        told.end()
+    }
+}
+
+/// A list that is made while it is written.
+struct Each<F>(F);
+
+impl<I: Iterator<Item = Value>, F: Fn() -> I> Serialize for Each<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
     }
 }
 
@@ -204,6 +223,10 @@ impl Drop for Entry {
 mod tests {
     use super::*;
 
+    fn list(register: &Register) -> Value {
+        serde_json::to_value(register.told()).unwrap()
+    }
+
     fn asker(port: u16) -> Asker {
         Asker {
             remote: format!("10.0.0.1:{port}"),
@@ -229,7 +252,7 @@ mod tests {
         let _first = register.enter(asker(1), long("a"), false).unwrap();
         let _other = register.enter(asker(2), long("b"), false).unwrap();
         register.enter(asker(3), long("a"), false).unwrap_err();
-        assert_eq!(register.told()["running"][1]["query"], json!({}));
+        assert_eq!(list(&register)["running"][1]["query"], json!({}));
     }
 
     /// `O-STATS-QUERY`.
@@ -240,12 +263,12 @@ mod tests {
         let refused = register.enter(asker(2), question(r#"{"start":"1"}"#), false).unwrap_err();
         assert_eq!(refused, "Query is already executing for endpoint: 10.0.0.1:2");
         let twin = register.enter(asker(2), question(r#"{"start":"1"}"#), true).unwrap();
-        assert_eq!(register.told()["running"].as_array().unwrap().len(), 2);
+        assert_eq!(list(&register)["running"].as_array().unwrap().len(), 2);
         first.end(ended(200));
         twin.end(ended(200));
         twin.end(ended(400));
         drop(register.enter(asker(1), question(r#"{"start":"2"}"#), false));
-        let told = register.told();
+        let told = list(&register);
         assert_eq!(told["running"], json!([]));
         assert_eq!(told["completed"].as_array().unwrap().len(), 1);
         assert_eq!(told["completed"][0]["executed"], 2);
@@ -253,6 +276,6 @@ mod tests {
         for start in 0..2 * COMPLETED_MAX {
             register.enter(asker(1), question(&json!({ "start": start }).to_string()), false).unwrap().end(ended(200));
         }
-        assert_eq!(register.told()["completed"].as_array().unwrap().len(), COMPLETED_MAX);
+        assert_eq!(list(&register)["completed"].as_array().unwrap().len(), COMPLETED_MAX);
     }
 }

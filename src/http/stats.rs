@@ -27,7 +27,8 @@ pub(crate) async fn api(State(app): State<Arc<App>>) -> Result<Response, ApiErro
 
 /// Which queries run and which have ended (`O-STATS-QUERY`).
 pub(crate) async fn queries(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    json::ok(&app.register.told())
+    let (register, pool) = (Arc::clone(&app.register), Arc::clone(&app.bodies));
+    app.with_schema(move |_| json::counted(&pool, &register.told())).await
 }
 
 /// Lines for people, or a list of the same lines with `?json`.
@@ -38,4 +39,31 @@ pub(crate) async fn lines(State(app): State<Arc<App>>, params: Params) -> Result
     }
     lines.push(String::new());
     Ok(json::body_of(TEXT, lines.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::Role;
+    use crate::config::{Config, StoreKind};
+    use crate::register::{Asker, Question};
+
+    /// Some MB where queries are long: made on a thread that may take its time.
+    #[tokio::test]
+    async fn the_list_of_queries_counts_as_a_body() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        let app = Arc::new(App::open(config).await.unwrap());
+        let enter = |place: usize| {
+            let text = json!({ "start": "1", "timezone": format!("{place:050000}") }).to_string();
+            let asker =
+                Asker { remote: String::new(), address: String::new(), headers: json!({}), role: Role::Administrator };
+            app.register.enter(asker, Question::new(text, String::new), false).unwrap()
+        };
+        let entries: Vec<_> = (0..30).map(enter).collect();
+        let answer = queries(State(Arc::clone(&app))).await.unwrap();
+        assert_eq!((answer.status().as_u16(), app.bodies.used_bytes()), (200, 2 << 20));
+        drop((answer, entries));
+        assert_eq!(app.bodies.used_bytes(), 0);
+    }
 }

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use basalt_schema::UidKind;
+use basalt_schema::{Schema, UidKind};
 use serde_json::Value;
 
 use super::error::ApiError;
 use super::params::Params;
-use super::{charset, json};
+use super::{BodyPool, charset, json};
 use crate::app::App;
 
 /// Suggestions when the request does not say how many.
 const SUGGESTIONS_DEFAULT: usize = 25;
 /// Suggestions at most, whatever the request says.
 const SUGGESTIONS_MAX: usize = 100_000;
+/// More than this are a large answer: some MB.
+const SUGGESTIONS_FEW: usize = 1_000;
 
 /// What is asked for, checked.
 struct Ask {
@@ -70,6 +72,47 @@ pub(crate) async fn post(State(app): State<Arc<App>>, request: Request<Body>) ->
 }
 
 async fn answer(app: &Arc<App>, ask: Ask) -> Result<Response, ApiError> {
-    let names = app.suggest(ask.kind, ask.prefix, ask.max).await?;
-    json::ok(&names)
+    let Ask { kind, prefix, max } = ask;
+    let find = move |schema: &Schema, pool: &Arc<BodyPool>| {
+        let names = schema.uids().of(kind).suggest(&prefix, max).map_err(|cause| ApiError::of_schema(&cause))?;
+        json::counted(pool, &names)
+    };
+    if max > SUGGESTIONS_FEW {
+        return app.with_seat(find).await;
+    }
+    let pool = Arc::clone(&app.bodies);
+    app.with_schema(move |schema| find(schema, &pool)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, StoreKind};
+
+    /// As other answers that may be as large as a query's.
+    #[tokio::test(start_paused = true)]
+    async fn many_suggestions_take_a_querys_seat_and_count_as_a_body() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        (config.query.max_concurrent, config.query.max_waiting) = (1, 1);
+        let app = Arc::new(App::open(config).await.unwrap());
+        let fill = |schema: &Schema| {
+            for name in 0..1_100 {
+                schema.resolve("m", &[("host", &format!("{name:01000}"))]).unwrap();
+            }
+            Ok(())
+        };
+        app.with_schema(fill).await.unwrap();
+        let ask = async |max: usize| answer(&app, Ask::new("tagv", "", Some(&max.to_string())).unwrap()).await;
+        let status = |answer: Result<Response, ApiError>| {
+            answer.map_or_else(|error| error.status(), |answer| answer.status()).as_u16()
+        };
+        let seat = app.seats.take().await.unwrap();
+        assert_eq!((status(ask(1_000).await), status(ask(1_001).await)), (200, 503));
+        drop(seat);
+        let answer = ask(100_000).await.unwrap();
+        assert_eq!(app.bodies.used_bytes(), 2 << 20);
+        drop(answer);
+        assert_eq!(app.bodies.used_bytes(), 0);
+    }
 }

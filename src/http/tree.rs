@@ -116,16 +116,15 @@ async fn branch(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response
         branch_id(hex).map_err(ApiError::bad_twice)?
     };
     let shown = row.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02X}"));
-    let found = app
-        .with_schema(move |schema| {
-            let failed = |cause: Error| ApiError::of_tree(&cause);
-            let tree = TreeId::of_branch(&row).map_err(failed)?;
-            let found = schema.tree_branch(&row).map_err(failed)?;
-            let number = tree.number();
-            found.ok_or_else(|| ApiError::not_found(&format!("Unable to locate branch '{shown}' for tree '{number}'")))
-        })
-        .await?;
-    json::ok(&found)
+    app.with_seat(move |schema, pool| {
+        let failed = |cause: Error| ApiError::of_tree(&cause);
+        let tree = TreeId::of_branch(&row).map_err(failed)?;
+        let found = schema.tree_branch(&row).map_err(failed)?;
+        let number = tree.number();
+        let missing = || ApiError::not_found(&format!("Unable to locate branch '{shown}' for tree '{number}'"));
+        json::counted(pool, &found.ok_or_else(missing)?)
+    })
+    .await
 }
 
 fn branch_id(hex: &str) -> Result<Vec<u8>, Fault> {
@@ -219,4 +218,58 @@ fn no_tree(id: i64) -> ApiError {
 
 fn unsupported() -> ApiError {
     ApiError::bad("Unsupported HTTP request method")
+}
+
+#[cfg(test)]
+mod tests {
+    use basalt_schema::{DATA_FAMILY, Schema};
+    use basalt_store::MutationBatch;
+
+    use super::super::params::Params;
+    use super::*;
+    use crate::config::{Config, StoreKind};
+
+    async fn large_answers(app: &Arc<App>) -> [Result<Response, ApiError>; 3] {
+        let ask = async |kind: &str| {
+            let params = Params::of(&"/?treeid=1".parse().unwrap()).unwrap();
+            let call = Call { method: Method::GET, params, body: bytes::Bytes::new() };
+            below(State(Arc::clone(app)), Path(kind.to_owned()), call).await
+        };
+        [ask("branch").await, ask("collisions").await, ask("notmatched").await]
+    }
+
+    /// As other answers that may be as large as a query's.
+    #[tokio::test(start_paused = true)]
+    async fn large_answers_take_a_querys_seat_and_count_as_bodies() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        (config.query.max_concurrent, config.query.max_waiting) = (1, 1);
+        let app = Arc::new(App::open(config).await.unwrap());
+        let fill = |schema: &Schema| {
+            schema.create_tree(&TreeEdit { name: Some("T".into()), ..TreeEdit::default() }, 0).unwrap();
+            let text = "x".repeat(2 << 20);
+            let branch = format!(r#"{{"path":{{"0":"ROOT"}},"displayName":"{text}"}}"#);
+            let mut batch = MutationBatch::default();
+            let mut put = |row: &[u8], qualifier: &str, value: &str| {
+                batch.row(row).unwrap().put(DATA_FAMILY, qualifier.as_bytes(), None, value.as_bytes()).unwrap();
+            };
+            put(&[0, 1], "branch", &branch);
+            put(&[0, 1, 1], "tree_collision:\x01", &text);
+            put(&[0, 1, 2], "tree_not_matched:\x01", &text);
+            schema.store().apply(&schema.tables().tree, batch).wait().unwrap();
+            Ok(())
+        };
+        app.with_schema(fill).await.unwrap();
+        let seat = app.seats.take().await.unwrap();
+        for answer in large_answers(&app).await {
+            assert_eq!(answer.unwrap_err().status().as_u16(), 503);
+        }
+        drop(seat);
+        let answers = large_answers(&app).await;
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+        for (left, answer) in (0..answers.len() as u64).rev().zip(answers) {
+            assert_eq!(app.bodies.used_bytes(), (left + 1) * (3 << 20));
+            drop(answer);
+        }
+    }
 }

@@ -103,23 +103,21 @@ pub(super) async fn failures(
 ) -> Result<Response, ApiError> {
     let wanted = Wanted::of_call(call, app.config.compat.strict)?;
     let takes = takes(method);
-    let told = app
-        .with_schema(move |schema| {
-            let failed = |cause: Error| ApiError::of_tree(&cause);
-            let id = TreeId::new(wanted.tree).map_err(failed)?;
-            schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.tree))?;
-            if !takes {
-                return Err(unsupported());
-            }
-            let no_list = || ApiError::bad_with("Unable to convert the given data to a list", "tsuids is no list");
-            let tsuids = wanted.tsuids.ok_or_else(no_list)?;
-            let tsuids = tsuids.iter().map(|hex| series_bytes(hex)).collect::<Result<Vec<_>, _>>()?;
-            let found =
-                if is_collisions { schema.tree_collisions(id, &tsuids) } else { schema.tree_mismatches(id, &tsuids) };
-            found.map_err(failed)
-        })
-        .await?;
-    json::ok(&told)
+    app.with_seat(move |schema, pool| {
+        let failed = |cause: Error| ApiError::of_tree(&cause);
+        let id = TreeId::new(wanted.tree).map_err(failed)?;
+        schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.tree))?;
+        if !takes {
+            return Err(unsupported());
+        }
+        let no_list = || ApiError::bad_with("Unable to convert the given data to a list", "tsuids is no list");
+        let tsuids = wanted.tsuids.ok_or_else(no_list)?;
+        let tsuids = tsuids.iter().map(|hex| series_bytes(hex)).collect::<Result<Vec<_>, _>>()?;
+        let found =
+            if is_collisions { schema.tree_collisions(id, &tsuids) } else { schema.tree_mismatches(id, &tsuids) };
+        json::counted(pool, &found.map_err(failed)?)
+    })
+    .await
 }
 
 fn takes(method: &Method) -> bool {
