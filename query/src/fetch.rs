@@ -130,12 +130,15 @@ pub(crate) fn fetch(
     let start = Start::of(schema);
     let way = Way::choose(schema, plan, hours, start, budget)?;
     let mut reader = Reader { schema, plan, hours, way, annotations, strict, budget, is_near, start, rule, misfit };
+    let reserved = budget.reserved();
     let fetched = reader.read()?;
     if !*reader.misfit.get_mut() {
         return Ok(fetched);
     }
     // Slow path, for rows that none of our writers makes: read all again, keep all points, and downsample at the end.
     budget.forget(fetched.stats.points_read(), fetched.stats.bytes);
+    drop(fetched);
+    budget.settle(reserved);
     reader.rule = None;
     reader.read()
 }

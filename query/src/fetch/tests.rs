@@ -200,3 +200,35 @@ fn q_limit_gets_of_large_rows_ask_for_few() {
     assert!(matches!(ask(ROW_BYTES, 1 << 20).0, Err(Error::TooMuchMemory { limit_bytes: 1_048_576 })));
     assert_eq!(ask(100, 1 << 20).0.unwrap() as u64, ROWS);
 }
+
+/// `Q-LIMIT`: what was kept of rows that are read again is given back before.
+#[test]
+fn q_limit_rows_that_are_read_again_count_once() {
+    let mut fixture = Fixture::with(&[]);
+    for second in 0..2_000 {
+        fixture.put(&format!("b.m {} 1 host=a", 1_699_999_200 + second));
+    }
+    let taken = |sub: &str| {
+        let engine = fixture.engine(false, Limits::default());
+        let request = crate::QueryRequest {
+            start: Some("1699999200".into()),
+            end: Some("1700009999".into()),
+            queries: vec![SubQuery::from_metric_text(sub).unwrap()],
+            ..crate::QueryRequest::default()
+        };
+        let query = request.check(0, engine.options()).unwrap();
+        let pool = crate::memory::MemoryPool::new(0);
+        let budget = Budget::new(Limits::default(), &crate::Cancel::new(), &pool);
+        let plan = Plan::new(&fixture.schema, &query, &query.sub_queries[0], engine.options(), &budget).unwrap();
+        let before = budget.reserved();
+        fetch(&fixture.schema, &plan, false, engine.options(), &budget).unwrap();
+        budget.reserved() - before
+    };
+    let fitting = taken("sum:1s-sum:b.m");
+    assert!(fitting > 2_000 * POINT_BYTES, "{fitting}");
+    let tsuid = fixture.schema.find("b.m", &[("host", "a")]).unwrap();
+    let key = fixture.schema.layout().series_key(&tsuid).row_key(BaseTime::of_seconds(1_700_002_800));
+    // 3,700 seconds into the row behind.
+    fixture.store(&key, &(0xF000_0000_u32 | (3_700_000 << 6)).to_be_bytes(), &[7]);
+    assert_eq!(taken("sum:1s-sum:b.m"), fitting + POINT_BYTES);
+}
