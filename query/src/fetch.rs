@@ -42,6 +42,8 @@ const SERIES_BYTES: u64 = 320;
 const GET_ROWS: usize = 128;
 /// Rows of the first get of a task, as nobody knows yet how large they are: an hour of 100 points a second takes 4 MB.
 const GET_ROWS_FIRST: usize = 4;
+/// Rows of a get as long as none was found; of the first one too where each is a way across a network.
+const GET_ROWS_UNKNOWN: usize = 16;
 /// A get asks for at most so many times the rows of the one before, of which few need not be like those that come.
 const GET_ROWS_GROWTH: usize = 8;
 /// About how much memory the answer to a get takes.
@@ -296,7 +298,7 @@ impl Reader<'_> {
         buckets.into_iter().map(|(salt, slots)| Task::Scan { salt: Salt(salt), slots }).collect()
     }
 
-    /// Splits the series into as many tasks of gets as there may be workers; no task is smaller than one get.
+    /// Splits the series into as many tasks of gets as there may be workers; none has fewer rows than a get may ask for.
     fn get_tasks(&self) -> Vec<Task> {
         let hours = usize::try_from(self.hours.count).unwrap_or(usize::MAX);
         let series_per_get = (GET_ROWS / hours.min(GET_ROWS)).max(1);
@@ -369,7 +371,8 @@ impl Reader<'_> {
         let series = self.plan.series.get(slots.clone()).unwrap_or_default();
         let name = format!("gets of {} series from place {}", slots.len(), slots.start);
         let mut sink = Sink::new(self, slots);
-        let (mut keys, mut rows_wanted) = (Vec::with_capacity(GET_ROWS_FIRST), GET_ROWS_FIRST);
+        let first = if self.is_near { GET_ROWS_FIRST } else { GET_ROWS_UNKNOWN };
+        let (mut keys, mut size) = (Vec::with_capacity(first), GetSize { rows: first, row_bytes: 0 });
         let rows = series.iter().flat_map(|tsuid| {
             let series_key = self.schema.layout().series_key(tsuid);
             let bases = match &self.way {
@@ -380,8 +383,8 @@ impl Reader<'_> {
         });
         for key in rows {
             keys.push(key);
-            if keys.len() == rows_wanted {
-                rows_wanted = self.get_rows(std::mem::take(&mut keys), &mut sink)?;
+            if keys.len() == size.rows {
+                size.learn(self.get_rows(std::mem::take(&mut keys), &mut sink)?);
                 // All rows will be read again, without this downsampling.
                 if self.rule.is_some() && self.has_misfit() {
                     return Ok(sink.finish(name));
@@ -394,21 +397,31 @@ impl Reader<'_> {
         Ok(sink.finish(name))
     }
 
-    /// Reads rows; gives how many to ask for next.
-    fn get_rows(&self, keys: Vec<Bytes>, sink: &mut Sink<'_>) -> Result<usize> {
-        let asked = keys.len();
+    /// Reads rows; gives how many there are, and the bytes that they took.
+    fn get_rows(&self, keys: Vec<Bytes>, sink: &mut Sink<'_>) -> Result<(usize, usize)> {
         let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY)).with_packing(self.packing());
         let batch = self.schema.store().get(&self.plan.table, get).wait()?;
         let bytes = batch.memory_bytes();
         self.budget.while_held(bytes as u64, || sink.take(&batch))?;
-        Ok(rows_behind(asked, bytes))
+        Ok((batch.len(), bytes))
     }
 }
 
-/// How many rows to ask for behind so many that took so many bytes.
-fn rows_behind(asked: usize, bytes: usize) -> usize {
-    let fitting = (asked * GET_BYTES).checked_div(bytes).unwrap_or(GET_ROWS);
-    fitting.min(asked * GET_ROWS_GROWTH).clamp(1, GET_ROWS)
+/// How many rows a task's next get asks for.
+#[derive(Debug)]
+struct GetSize {
+    rows: usize,
+    /// Of the gets before, the largest mean of the rows that were there; 0: none was.
+    row_bytes: usize,
+}
+
+impl GetSize {
+    /// Of a get that found so many rows of so many bytes together.
+    fn learn(&mut self, (found, bytes): (usize, usize)) {
+        self.row_bytes = self.row_bytes.max(bytes.checked_div(found).unwrap_or(0));
+        let fitting = GET_BYTES.checked_div(self.row_bytes).unwrap_or(GET_ROWS_UNKNOWN);
+        self.rows = fitting.min(self.rows * GET_ROWS_GROWTH).clamp(1, GET_ROWS);
+    }
 }
 
 /// The annotation of a cell, if it holds one. Its text goes into answers unchanged, so it must be JSON.

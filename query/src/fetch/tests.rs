@@ -162,24 +162,23 @@ fn hours_of_many_series_are_not_taken_for_short() {
 #[test]
 fn q_limit_gets_of_large_rows_ask_for_few() {
     const ROW_BYTES: usize = 256 << 10;
-    const ROWS: u64 = 40;
+    const ROWS: usize = 40;
     let config = basalt_schema::SchemaConfig { salting: basalt_schema::Salting::NONE, ..Default::default() };
-    let ask = |note_bytes: usize, memory_bytes: u64| {
+    let ask_of = |there: Range<usize>, note_bytes: usize, memory_bytes: u64| {
         let mut fixture = Fixture::of(config.clone());
         let note = format!(r#"{{"description":"{}"}}"#, "x".repeat(note_bytes));
-        for host in 0..8 {
-            for hour in 0..ROWS {
-                let time = 500_000_400 + i64::try_from(hour).unwrap() * 3600;
-                fixture.put(&format!("m {time} 1 host=h{host}"));
-                if host == 3 {
-                    fixture.annotate("m", ("host", "h3"), time, &note);
-                }
-            }
+        let time = |hour: usize| 500_000_400 + i64::try_from(hour).unwrap() * 3600;
+        for hour in 0..there.end {
+            (0..8).filter(|host| *host != 3).for_each(|host| fixture.put(&format!("m {} 1 host=h{host}", time(hour))));
+        }
+        for hour in there.clone() {
+            fixture.put(&format!("m {} 1 host=h3", time(hour)));
+            fixture.annotate("m", ("host", "h3"), time(hour), &note);
         }
         fixture.take_gets();
         let request = crate::QueryRequest {
             start: Some("500000400".into()),
-            end: Some("500144399".into()),
+            end: Some((time(there.end) - 1).to_string()),
             queries: vec![SubQuery::from_metric_text("none:m{host=h3}").unwrap()],
             no_annotations: true,
             ..crate::QueryRequest::default()
@@ -190,15 +189,20 @@ fn q_limit_gets_of_large_rows_ask_for_few() {
         assert_eq!(engine.memory_used_bytes(), 0);
         (points, fixture.take_gets())
     };
+    let ask = |note_bytes, memory_bytes| ask_of(0..ROWS, note_bytes, memory_bytes);
     let (points, (gets, bytes_max)) = ask(ROW_BYTES, 0);
-    assert_eq!(points.unwrap() as u64, ROWS);
+    assert_eq!(points.unwrap(), ROWS);
     assert!(bytes_max < (GET_BYTES + ROW_BYTES) as u64 && gets < 10, "{gets} {bytes_max}");
+    // Also behind hours without rows.
+    let (points, (gets, bytes_max)) = ask_of(40..120, ROW_BYTES, 0);
+    assert_eq!(points.unwrap(), 80);
+    assert!(bytes_max <= (GET_ROWS_UNKNOWN * (ROW_BYTES + 1000)) as u64 && gets < 20, "{gets} {bytes_max}");
     // Of small rows the first get asks for few.
     let (points, (gets, _)) = ask(100, 0);
-    assert_eq!((points.unwrap() as u64, gets), (ROWS, 3));
+    assert_eq!((points.unwrap(), gets), (ROWS, 3));
     // Nothing that is kept of the rows takes so much.
     assert!(matches!(ask(ROW_BYTES, 1 << 20).0, Err(Error::TooMuchMemory { limit_bytes: 1_048_576 })));
-    assert_eq!(ask(100, 1 << 20).0.unwrap() as u64, ROWS);
+    assert_eq!(ask(100, 1 << 20).0.unwrap(), ROWS);
 }
 
 /// `Q-LIMIT`: what was kept of rows that are read again is given back before.
