@@ -136,7 +136,11 @@ impl Error {
 impl From<Exception> for Error {
     fn from(exception: Exception) -> Self {
         let kind = exception.kind();
-        Self::Refused { class: exception.class, message: exception.message, kind }
+        let Exception { class, mut message, is_of_batch, .. } = exception;
+        if is_of_batch {
+            message = format!("{message}; whether it was done is unknown").into();
+        }
+        Self::Refused { class, message, kind }
     }
 }
 

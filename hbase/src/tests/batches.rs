@@ -201,6 +201,7 @@ async fn of_a_batch_that_a_region_broke_off_no_tombstone_is_sent_again() {
             [(1, ErrorKind::Unavailable)],
             "{class}: the put is asked for again, and what is known of it told"
         );
+        assert!(applied.failed[0].error.to_string().ends_with("whether it was done is unknown"), "{class}");
         assert_eq!(fake.calls("Multi").len(), 2, "{class}");
     }
 }
