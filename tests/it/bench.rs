@@ -195,7 +195,8 @@ fn a_proxy_that_closes_costs_no_point_and_a_server_that_goes_no_report() {
         let line = &lines[0];
         assert_eq!((&line["done"], &line["failed"]), (&done.into(), &failed.into()), "{line}");
         assert_eq!(line["gave_up"], gave_up, "{line}");
-        assert_eq!(said.contains("5 requests failed, first: cannot reach 127.0.0.1:"), code == 1, "{said}");
+        // Why it cannot be reached is the system's to say: another test's server may have come to its port.
+        assert_eq!(said.contains("5 requests failed, first: "), code == 1, "{said}");
     }
 }
 
