@@ -63,7 +63,7 @@ pub(crate) struct App {
     /// Who may hold a thread now that waits for names.
     pub(crate) askers: Arc<Seats>,
     /// Who may hold a thread now that reads or writes names, annotations and the like.
-    lookers: Seats,
+    pub(crate) lookers: Seats,
     /// What all bodies of requests may hold.
     pub(crate) bodies: Arc<BodyPool>,
     /// Who may do what.
@@ -212,7 +212,7 @@ impl App {
             let _seat = seat;
             work(&schema)
         };
-        spawn_blocking(work).await.unwrap_or_else(|cause| Err(ApiError::internal(cause.to_string())))
+        on_thread(work).await
     }
 
     /// Runs `work` on such a thread, with a query's seat: what it reads may be as much as a query's answer. So may its text, which is
@@ -341,6 +341,17 @@ impl App {
         }
         .text()
     }
+}
+
+/// Runs `work` on a thread that may take its time; whoever waits for more than a processor has a seat.
+///
+/// # Errors
+///
+/// As `work`; 500 if it panics.
+pub(crate) async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    spawn_blocking(work).await.unwrap_or_else(|cause| Err(ApiError::internal(cause.to_string())))
 }
 
 /// The host's whole name as the system's own table has it: the first of the line that names the host. No name server is

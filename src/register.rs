@@ -18,6 +18,8 @@ use crate::clock;
 const COMPLETED_MAX: usize = 256;
 /// Longest text of a query that is kept; a longer one is told without its sub queries.
 const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Longest that is told in short.
+const SHORT_BYTES_MAX: usize = 1 << 10;
 
 /// Who asks: told beside the query.
 #[derive(Clone, Debug)]
@@ -66,8 +68,15 @@ impl Asked {
     }
 
     /// The query's members.
-    fn told(&self) -> Value {
+    fn told(&self, in_short: bool) -> Value {
+        if in_short && self.question.told.len() > SHORT_BYTES_MAX {
+            return json!({});
+        }
         serde_json::from_str(&self.question.told).unwrap_or_default()
+    }
+
+    fn headers(&self, in_short: bool) -> Value {
+        if in_short { json!({}) } else { self.asker.headers.clone() }
     }
 }
 
@@ -140,35 +149,46 @@ impl Register {
     }
 
     /// Both lists as they are now.
-    pub(crate) fn told(&self) -> impl Serialize + use<> {
+    pub(crate) fn told(&self) -> Told {
         // Long queries take a while to be told: nobody is to wait for that.
-        Told(self.state().clone())
+        Told { state: self.state().clone(), in_short: false }
     }
 }
 
 /// Both lists as OpenTSDB writes them. Each entry is made when it is written.
-struct Told(State);
+#[derive(Debug)]
+pub(crate) struct Told {
+    state: State,
+    in_short: bool,
+}
+
+impl Told {
+    /// The same without headers, and without queries longer than [`SHORT_BYTES_MAX`].
+    pub(crate) fn in_short(self) -> Self {
+        Self { in_short: true, ..self }
+    }
+}
 
 impl Serialize for Told {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(state) = self;
+        let Self { state, in_short } = self;
         let running = |asked: &Asked| {
             json!({
-                "query": asked.told(),
+                "query": asked.told(*in_short),
                 "remote": asked.asker.remote,
                 "user": null,
-                "headers": asked.asker.headers,
+                "headers": asked.headers(*in_short),
                 "queryStart": asked.began_ms,
                 "elapsed": asked.began.elapsed().as_secs_f64() * 1_000.0,
             })
         };
         let completed = |ended: &Ended| {
             json!({
-                "query": ended.asked.told(),
+                "query": ended.asked.told(*in_short),
                 "exception": ended.outcome.exception.as_deref().unwrap_or("null"),
                 "executed": ended.executed,
                 "user": null,
-                "requestHeaders": ended.asked.asker.headers,
+                "requestHeaders": ended.asked.headers(*in_short),
                 "numRunningQueries": ended.running_count,
                 "httpResponse": { "code": ended.outcome.code, "reasonPhrase": ended.outcome.reason },
                 "queryStartTimestamp": ended.asked.began_ms,
