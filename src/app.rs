@@ -226,13 +226,14 @@ impl App {
         work: impl FnOnce(&Schema, &Arc<BodyPool>) -> Result<Response, ApiError> + Send + 'static,
     ) -> Result<Response, ApiError> {
         let seat = self.seats.take().await.map_err(ApiError::overloaded)?;
-        let pool = Arc::clone(&self.bodies);
-        let work = move |schema: &Schema| {
+        let (schema, pool) = (Arc::clone(&self.store.schema), Arc::clone(&self.bodies));
+        let work = move || {
             // Held until it is done, even where nobody waits for it any more.
             let _seat = seat;
-            work(schema, &pool)
+            work(&schema, &pool)
         };
-        self.with_schema(work).await
+        // Without a looker's seat: to wait for one would keep queries out that need none.
+        on_thread(work).await
     }
 
     /// Writes the series index down as it grows, for good; call it in a task of its own.
@@ -445,6 +446,19 @@ mod tests {
         assert_eq!(look().await.unwrap_err().status().as_u16(), 503);
         seats.pop();
         look().await.unwrap();
+    }
+
+    /// Who waits for it meanwhile keeps queries out that need no names.
+    #[tokio::test(start_paused = true)]
+    async fn with_a_querys_seat_nobody_waits_for_another() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        let app = App::open(config).await.unwrap();
+        let mut seats = Vec::new();
+        for _ in 0..LOOKERS_RUNNING {
+            seats.push(app.lookers.take().await.unwrap());
+        }
+        app.with_seat(|_, _| Ok(http::body_of("text/plain", ""))).await.unwrap();
     }
 
     /// A query that has a seat must not wait for a thread: its time-out would run and nobody else gets the seat.
