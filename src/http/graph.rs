@@ -47,7 +47,7 @@ pub(crate) async fn classic(
     }
     let look = plot::read(&params)?;
     let from_params = || query::from_params(&params, false, app.config.compat.strict);
-    let mut request = query::read(&app, query::is_small(params.texts()), from_params).await?;
+    let (mut request, seat) = query::read(&app, query::is_small(params.texts()), from_params).await?;
     request.timezone = params.last("tz").map(str::to_owned).or(request.timezone);
     let form = if params.has("ascii") {
         Form::Lines
@@ -61,7 +61,7 @@ pub(crate) async fn classic(
         Form::Picture(Arc::new(Picture { look, right, zone, max_age_s: max_age_s(&app, &params, &request) }))
     };
     request.whole_window = app.config.compat.strict && matches!(form, Form::Lines);
-    query::run(app, asker, request, form).await
+    query::run(app, asker, request, seat, form).await
 }
 
 /// A graph to be drawn of an answer.

@@ -43,8 +43,8 @@ const ESCAPE: &[u8] = b"\\u";
 pub(crate) async fn get(State(app): State<Arc<App>>, asker: Asker, call: Call) -> Result<Response, ApiError> {
     let delete = deletes(&app, &call, asker.role).inspect_err(|refused| count_refusal(&app, refused))?;
     let from_call = || from_params(&call.params, delete, app.config.compat.strict);
-    let request = read(&app, is_small(call.params.texts()), from_call).await?;
-    run(app, asker, request, Form::Api).await
+    let (request, seat) = read(&app, is_small(call.params.texts()), from_call).await?;
+    run(app, asker, request, seat, Form::Api).await
 }
 
 /// A JSON body; `arrays` stays a parameter of the query string.
@@ -62,9 +62,9 @@ pub(crate) async fn post(
     json::check_size(&bytes)?;
     let strict = app.config.compat.strict;
     let from_json = || QueryRequest::from_json(&bytes).map_err(|cause| ApiError::of_query(&cause, strict));
-    let mut request = read(&app, is_small([&*bytes]), from_json).await?;
+    let (mut request, seat) = read(&app, is_small([&*bytes]), from_json).await?;
     request.arrays = params.has("arrays");
-    run(app, asker, request, Form::Api).await
+    run(app, asker, request, seat, Form::Api).await
 }
 
 /// The query string with formulas (`exp`); what they are made of is not answered itself.
@@ -73,12 +73,12 @@ pub(crate) async fn formulas(State(app): State<Arc<App>>, asker: Asker, params: 
     let (options, strict) = (app.query_options, app.config.compat.strict);
     let of_formulas = |parameters: &GetParameters<'_>| QueryRequest::from_formulas(parameters, &texts, options);
     let from_texts = || read_params(&params, false, strict, of_formulas);
-    let (request, formulas) = read(&app, is_small(params.texts()), from_texts).await?;
-    run_with(app, asker, request, Some(formulas), Form::Api).await
+    let ((request, formulas), seat) = read(&app, is_small(params.texts()), from_texts).await?;
+    run_with(app, asker, (request, Some(formulas)), seat, Form::Api).await
 }
 
-/// Reads a request. Filters are compiled meanwhile, which takes a while where there are many: that is done with a query's seat. To tell
-/// the runtime so wakes another of its threads, which takes longer than a small request.
+/// Reads a request. Filters are compiled meanwhile, which takes a while where there are many: that is done with a query's seat, which
+/// it keeps for its run. To tell the runtime so wakes another of its threads, which takes longer than a small request.
 ///
 /// # Errors
 ///
@@ -87,13 +87,13 @@ pub(super) async fn read<T>(
     app: &App,
     is_small: bool,
     from: impl FnOnce() -> Result<T, ApiError>,
-) -> Result<T, ApiError> {
+) -> Result<(T, Option<Seat>), ApiError> {
     if is_small {
-        return from();
+        return Ok((from()?, None));
     }
     let seat = app.seats.take().await.map_err(ApiError::overloaded);
-    let _seat = seat.inspect_err(|refused| count_refusal(app, refused))?;
-    block_in_place(from)
+    let seat = seat.inspect_err(|refused| count_refusal(app, refused))?;
+    Ok((block_in_place(from)?, Some(seat)))
 }
 
 /// Whether a request of these texts is read at once.
@@ -200,23 +200,29 @@ impl Form {
     }
 }
 
-/// Checks a request, waits for its turn, runs it on a thread and gives what it answers.
-pub(crate) async fn run(app: Arc<App>, asker: Asker, request: QueryRequest, form: Form) -> Result<Response, ApiError> {
-    run_with(app, asker, request, None, form).await
+/// Checks a request, waits for its turn unless it has a seat, runs it on a thread and gives what it answers.
+pub(crate) async fn run(
+    app: Arc<App>,
+    asker: Asker,
+    request: QueryRequest,
+    seat: Option<Seat>,
+    form: Form,
+) -> Result<Response, ApiError> {
+    run_with(app, asker, (request, None), seat, form).await
 }
 
 async fn run_with(
     app: Arc<App>,
     asker: Asker,
-    request: QueryRequest,
-    formulas: Option<Formulas>,
+    (request, formulas): (QueryRequest, Option<Formulas>),
+    seat: Option<Seat>,
     form: Form,
 ) -> Result<Response, ApiError> {
     let (twins, role) = (app.config.query.allow_duplicates, asker.role);
     let entry = app.register.enter(asker, question(&request), twins).map_err(ApiError::bad_twice)?;
     let entry = Arc::new(entry);
     let outcome = match may_run(&app, role, &request) {
-        Ok(()) => start(Arc::clone(&app), Arc::clone(&entry), request, formulas, form).await,
+        Ok(()) => start(Arc::clone(&app), Arc::clone(&entry), (request, formulas), seat, form).await,
         Err(refused) => Err(refused),
     };
     if let Err(error) = &outcome {
@@ -280,8 +286,8 @@ pub(super) fn count_refusal(app: &App, error: &ApiError) {
 async fn start(
     app: Arc<App>,
     entry: Arc<Entry>,
-    request: QueryRequest,
-    formulas: Option<Formulas>,
+    (request, formulas): (QueryRequest, Option<Formulas>),
+    seat: Option<Seat>,
     form: Form,
 ) -> Result<Response, ApiError> {
     let began = Instant::now();
@@ -290,7 +296,10 @@ async fn start(
         .check(now_ms, app.query_options)
         .map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
     let query = if formulas.is_some() { query.for_formulas() } else { query };
-    let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
+    let seat = match seat {
+        Some(seat) => seat,
+        None => app.seats.take().await.map_err(ApiError::overloaded)?,
+    };
     let cancel = Cancel::new();
     let guard = CancelOnDrop::new(cancel.clone());
     let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.seats, guard);
@@ -445,6 +454,15 @@ mod tests {
     use super::*;
     use crate::config::{Config, StoreKind};
 
+    fn asker() -> Asker {
+        Asker {
+            remote: String::new(),
+            address: String::new(),
+            headers: serde_json::json!({}),
+            role: Role::Administrator,
+        }
+    }
+
     /// `Q-FILTER-REGEXP`, `Q-LIMIT`: compiling many takes as long as a query.
     #[tokio::test(start_paused = true)]
     async fn regular_expressions_are_compiled_with_a_seat() {
@@ -470,6 +488,36 @@ mod tests {
         drop(seat);
     }
 
+    /// `Q-LIMIT`: nor is it sent away for those that came later.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn q_limit_a_request_waits_for_its_turn_once() {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        (config.query.max_concurrent, config.query.max_waiting) = (1, 2);
+        let app = Arc::new(App::open(config).await.unwrap());
+        let point = r#"{"metric":"m","timestamp":1,"value":1,"tags":{"host":"a"}}"#;
+        let points = app.ingest.parse_put(point).unwrap();
+        assert!(app.ingest.submit(&points, Door::Http).unwrap().await.is_all_stored());
+        let seat = app.seats.take().await.unwrap();
+        let filter = r#"{"type":"regexp","tagk":"host","filter":"a","groupBy":true}"#;
+        let body =
+            format!(r#"{{"start":1,"end":9,"queries":[{{"metric":"m","aggregator":"sum","filters":[{filter}]}}]}}"#);
+        let first = tokio::spawn(post(State(Arc::clone(&app)), asker(), Params::default(), Request::new(body.into())));
+        let wait_for = async |count: u64| {
+            while app.seats.waiting_count() < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        wait_for(1).await;
+        let of_the_next = Arc::clone(&app);
+        let next = tokio::spawn(async move { of_the_next.seats.take().await });
+        wait_for(2).await;
+        drop(seat);
+        let answer = first.await.unwrap().unwrap();
+        assert!(!answer.into_body().collect().await.unwrap().to_bytes().is_empty());
+        next.await.unwrap().unwrap();
+    }
+
     /// `Q-LIMIT`: some pieces of an answer lie between its thread and a client that does not read.
     #[tokio::test]
     async fn q_limit_an_answer_is_memory_until_its_end_is_read() {
@@ -481,14 +529,8 @@ mod tests {
         let points = app.ingest.parse_put(&body).unwrap();
         assert!(app.ingest.submit(&points, Door::Http).unwrap().await.is_all_stored());
         let request = br#"{"start":1,"end":9001,"queries":[{"metric":"m","aggregator":"sum"}]}"#;
-        let asker = Asker {
-            remote: String::new(),
-            address: String::new(),
-            headers: serde_json::json!({}),
-            role: Role::Administrator,
-        };
         let request = QueryRequest::from_json(request).unwrap();
-        let answer = run(Arc::clone(&app), asker, request, Form::Api).await.unwrap();
+        let answer = run(Arc::clone(&app), asker(), request, None, Form::Api).await.unwrap();
         let is_over = || app.queries().memory_used_bytes() == 0 || app.metrics.queries_running.get() == 0;
         for _ in 0..100_000 {
             assert!(!is_over());
