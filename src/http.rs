@@ -86,15 +86,26 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
 }
 
 /// Packs answers as clients ask for it. Whoever wants none of our codings gets them plain: the layer would make a 406 of each, also
-/// of the answer to a put that is stored.
+/// of the answer to a put that is stored. The list of queries tells headers, so that others stay as they came.
 fn packed(router: Router) -> Router {
     let or_plain = async |mut request: Request| {
-        if request.headers().contains_key(ACCEPT_ENCODING) {
+        if refuses_plain(request.headers()) {
             request.headers_mut().append(ACCEPT_ENCODING, HeaderValue::from_static("identity;q=0.001"));
         }
         request
     };
     router.layer(CompressionLayer::new()).layer(map_request(or_plain))
+}
+
+/// Whether answers as they are get no weight.
+fn refuses_plain(headers: &HeaderMap) -> bool {
+    let refuses = |element: &str| {
+        let (coding, weight) = element.split_once(';').unwrap_or((element, ""));
+        let is_plain = ["*", "identity"].iter().any(|name| coding.trim().eq_ignore_ascii_case(name));
+        is_plain && weight.contains('0') && !weight.contains(|digit| matches!(digit, '1'..='9'))
+    };
+    let texts = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).any(refuses)
 }
 
 /// Answers one request.
@@ -185,6 +196,7 @@ fn admit(request: &Request) -> Result<(), ApiError> {
 mod tests {
     use axum::http::header::CONTENT_ENCODING;
     use axum::routing::get;
+    use http_body_util::BodyExt as _;
     use tower::ServiceExt as _;
 
     use super::*;
@@ -199,7 +211,17 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_packed_as_its_client_asks_for() {
-        for wanted in ["*;q=0", "gzip;q=0", "gzip;q=0, *;q=0", "identity", "identity;q=0", "br", "br, *;q=0", ""] {
+        for wanted in [
+            "*;q=0",
+            "gzip;q=0",
+            "gzip;q=0, *;q=0",
+            "identity",
+            "identity;q=0",
+            "br",
+            "br, *;q=0",
+            "IDENTITY; q=0.0",
+            "",
+        ] {
             check(wanted, None).await;
         }
         for wanted in ["gzip", "*", "gzip, *;q=0", "gzip, identity;q=0", "br, gzip;q=0.5", "deflate;q=0.5, gzip"] {
@@ -207,5 +229,21 @@ mod tests {
         }
         check("deflate", Some("deflate")).await;
         check("gzip;q=0, *", Some("deflate")).await;
+    }
+
+    /// `O-STATS-QUERY` tells them.
+    #[tokio::test]
+    async fn the_headers_of_a_request_stay_as_they_came() {
+        let told = async |headers: HeaderMap| {
+            let values = headers.get_all(ACCEPT_ENCODING).iter().map(|value| value.to_str().unwrap());
+            values.collect::<Vec<_>>().join("+")
+        };
+        for wanted in ["gzip", "*", "br", "", "identity", "gzip;q=0", "gzip, identity;q=0.5, *;q=0.01"] {
+            let router = packed(Router::new().route("/", get(told)));
+            let request = Request::builder().uri("/").header(ACCEPT_ENCODING, wanted).body(Body::empty()).unwrap();
+            let response = router.oneshot(request).await.unwrap();
+            let text = response.into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(text, wanted);
+        }
     }
 }
