@@ -1,13 +1,14 @@
 //! A running server, by its `/api/put?details`, which answers for every point, whatever `telnet.return_errors` says.
 //!
 //! Requests follow each other on one connection without waiting for answers, as many as blocks are under way: the server
-//! takes them in their order, and always has the next one at hand.
+//! takes them in their order, and always has the next one at hand. Behind an answer that closes the connection no other
+//! comes: what was sent by then is for later, and goes out on a new one.
 
 mod answer;
 
 use std::borrow::Cow;
-use std::io::Write;
-use std::net::TcpStream;
+use std::io::{self, Write};
+use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,9 +34,10 @@ pub(crate) struct Remote {
     /// Locked in turns, so that nobody ever waits for it. The lower rank: `reader` may be taken with it held.
     writer: Mutex<TcpStream>,
     writes: Turns,
-    /// As `writer`.
-    reader: Mutex<Reader>,
+    /// As `writer`; none once an answer closed the connection.
+    reader: Mutex<Option<Reader>>,
     reads: Turns,
+    patience: (u32, Duration),
 }
 
 impl Remote {
@@ -43,34 +45,49 @@ impl Remote {
     pub(crate) fn connect(url: &str) -> Result<Self, Failure> {
         let address = peer::address(url)?;
         let (writer, reader) = peer::open(&address, PATIENCE)?;
-        let (writer, reader) = (Mutex::new(writer), Mutex::new(reader));
-        Ok(Self { writer, writes: Turns::new(), reader, reads: Turns::new(), address })
+        let (writer, reader) = (Mutex::new(writer), Mutex::new(Some(reader)));
+        Ok(Self { writer, writes: Turns::new(), reader, reads: Turns::new(), patience: (TRIES, PAUSE), address })
     }
 
-    fn lost(&self, cause: &std::io::Error) -> Failure {
+    fn lost(&self, cause: &io::Error) -> Failure {
         let line = format!("connection to {} lost: {cause}; the last blocks may be stored or not", self.address);
         Failure::new(Exit::Failure, line)
     }
 
-    fn write(&self, ticket: u64, request: &[u8]) -> Result<(), Failure> {
+    /// Sends a request, and gives what went wrong on its way: an answer may be there that says why.
+    fn write(&self, ticket: u64, request: &[u8]) -> Result<io::Result<()>, Failure> {
         let turn = self.writes.take(ticket).ok_or_else(super::stopped)?;
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if self.reads.is_next(ticket) {
-            // All answers are there, so the server may have closed the connection for want of requests.
+            // All answers are there, so the server may have closed the connection, by the last of them or for want of requests.
             let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            if !reader.is_silent() {
-                (*writer, *reader) = peer::open(&self.address, PATIENCE)?;
+            if !reader.as_ref().is_some_and(Reader::is_silent) {
+                let (stream, answers) = peer::open(&self.address, PATIENCE)?;
+                (*writer, *reader) = (stream, Some(answers));
             }
         }
-        writer.write_all(request).map_err(|cause| self.lost(&cause))?;
+        let written = writer.write_all(request);
+        if written.is_err() {
+            // Nothing may follow half of a request; where it cannot be shut it is closed already.
+            drop(writer.shutdown(Shutdown::Write));
+        }
         turn.pass();
-        Ok(())
+        Ok(written)
     }
 
-    fn read(&self, ticket: u64) -> Result<Answer, Failure> {
+    /// The answer to a request that was `written`.
+    fn read(&self, ticket: u64, written: io::Result<()>) -> Result<Answer, Failure> {
         let turn = self.reads.take(ticket).ok_or_else(super::stopped)?;
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = reader.answer().map_err(|cause| self.lost(&cause))?;
+        let Some(answers) = reader.as_mut() else {
+            turn.pass();
+            return Err(Failure::new(Exit::TryLater, format!("{} closed the connection", self.address)));
+        };
+        let is_written = written.is_ok();
+        let answer = answers.answer().map_err(|cause| self.lost(&written.err().unwrap_or(cause)))?;
+        if answer.closes || !is_written {
+            *reader = None;
+        }
         turn.pass();
         Ok(answer)
     }
@@ -125,18 +142,18 @@ impl Target for Remote {
             problems.iter().map(|(before, problem)| block.refused(Some(*before), problem)).collect();
         // A block of comments has its turns all the same.
         let request = if points.is_empty() { Vec::new() } else { request(&self.address, &points)? };
-        self.write(block.ticket, &request)?;
+        let written = self.write(block.ticket, &request)?;
         if points.is_empty() {
             self.reads.take(block.ticket).ok_or_else(super::stopped)?.pass();
             return Ok(Stored { points: 0, refused });
         }
-        let answer = self.read(block.ticket)?;
+        let answer = self.read(block.ticket, written)?;
         refused.extend(answer::refused(&answer, points.len()).map_err(|failure| failure.of(&self.address))?);
         Ok(Stored { points: (points.len() + problems.len() - refused.len()) as u64, refused })
     }
 
     fn patience(&self) -> (u32, Duration) {
-        (TRIES, PAUSE)
+        self.patience
     }
 
     fn sync(&self) -> Result<(), Failure> {
@@ -153,24 +170,38 @@ impl Target for Remote {
 mod tests {
     use std::io::{BufRead as _, BufReader, Read as _};
     use std::net::TcpListener;
+    use std::sync::mpsc;
 
     use super::*;
+    use crate::import::{Job, Sum, run};
 
-    const STORED: &str = r#"{"success":1,"failed":0,"errors":[]}"#;
+    /// The timestamps of the next put on a connection; none at its end.
+    fn put(input: &mut BufReader<TcpStream>) -> Option<Vec<i64>> {
+        let (mut line, mut length) = (String::new(), 0);
+        while line != "\r\n" {
+            line.clear();
+            if input.read_line(&mut line).unwrap_or(0) == 0 {
+                return None;
+            }
+            length = line.strip_prefix("Content-Length: ").map_or(length, |value| value.trim().parse().unwrap());
+        }
+        let mut body = vec![0; length];
+        input.read_exact(&mut body).unwrap();
+        let points: Vec<serde_json::Value> = serde_json::from_slice(&body).unwrap();
+        Some(points.iter().map(|point| point["timestamp"].as_i64().unwrap()).collect())
+    }
+
+    fn stored(stream: &mut TcpStream, points: usize) {
+        let report = format!(r#"{{"success":{points},"failed":0,"errors":[]}}"#);
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{report}", report.len()).unwrap();
+    }
 
     /// Answers one put on each of so many connections and closes them.
     fn serve(listener: &TcpListener, connections: usize) {
         for _ in 0..connections {
             let mut stream = listener.accept().unwrap().0;
-            let mut input = BufReader::new(stream.try_clone().unwrap());
-            let (mut line, mut length) = (String::new(), 0);
-            while line != "\r\n" {
-                line.clear();
-                assert_ne!(input.read_line(&mut line).unwrap(), 0);
-                length = line.strip_prefix("Content-Length: ").map_or(length, |value| value.trim().parse().unwrap());
-            }
-            input.read_exact(&mut vec![0; length]).unwrap();
-            write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{STORED}", STORED.len()).unwrap();
+            let points = put(&mut BufReader::new(stream.try_clone().unwrap())).unwrap().len();
+            stored(&mut stream, points);
         }
     }
 
@@ -185,10 +216,59 @@ mod tests {
                 let text = b"m 1356998400 1 h=a\n".to_vec();
                 let block = Block { ticket, text, lines_before: 0, lines_end: 1, bytes_end: 1 };
                 assert_eq!(remote.store(&block).unwrap().points, 1);
-                while remote.reader.lock().unwrap().is_silent() {
+                while remote.reader.lock().unwrap().as_ref().unwrap().is_silent() {
                     std::thread::yield_now();
                 }
             }
         });
+    }
+
+    const LATER: &str = "HTTP/1.1 503 Later\r\nConnection: close\r\nContent-Length: 4\r\n\r\nwait";
+
+    /// Closes so many connections with an answer to their first put, and takes all that comes on the others.
+    fn serve_after(closed: usize, listener: &TcpListener, take: &mpsc::Sender<Vec<i64>>) {
+        for connection in 0.. {
+            let mut stream = listener.accept().unwrap().0;
+            let mut input = BufReader::new(stream.try_clone().unwrap());
+            while let Some(points) = put(&mut input) {
+                if connection < closed {
+                    // The next one is on its way: it is lost.
+                    assert!(connection > 0 || !input.fill_buf().unwrap().is_empty());
+                    stream.write_all(LATER.as_bytes()).unwrap();
+                    break;
+                }
+                let count = points.len();
+                take.send(points).unwrap();
+                stored(&mut stream, count);
+            }
+        }
+    }
+
+    /// Imports points of these timestamps into such a server; what became of it, and what the server took.
+    fn import(timestamps: std::ops::Range<i64>, closed: usize) -> (Result<Sum, Failure>, Vec<i64>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("points");
+        let lines: Vec<_> = timestamps.map(|timestamp| format!("m {timestamp} 1 h=a\n")).collect();
+        std::fs::write(&path, lines.concat()).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut remote = Remote::connect(&listener.local_addr().unwrap().to_string()).unwrap();
+        remote.patience = (3, Duration::ZERO);
+        let (take, taken) = mpsc::channel();
+        std::thread::spawn(move || serve_after(closed, &listener, &take));
+        let done = run(&Job { paths: vec![path], resume: None, rate: None, skip_errors: false }, &remote);
+        (done, taken.try_iter().flatten().collect())
+    }
+
+    /// So does a server that replays its log, with the blocks behind on the connection, which nobody reads.
+    #[test]
+    fn what_is_behind_an_answer_that_closes_the_connection_is_sent_again() {
+        let timestamps = 1_356_998_400..1_357_098_400;
+        let (done, taken) = import(timestamps.clone(), 1);
+        assert_eq!(done.unwrap().stored, 100_000, "each line counts once");
+        assert!(taken.ends_with(&timestamps.clone().collect::<Vec<_>>()), "in their order");
+        let (done, taken) = import(timestamps, usize::MAX);
+        let failure = done.unwrap_err();
+        assert!(failure.exit == Exit::TryLater && failure.line.contains("503 wait"), "{}", failure.line);
+        assert!(taken.is_empty());
     }
 }
