@@ -11,6 +11,7 @@ mod points;
 mod uids;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -19,6 +20,9 @@ use crate::import_check::basalt;
 use crate::oracle;
 use daemon::Daemon;
 
+/// How often `fsck` is run at most, and the pause between.
+const FSCK_TRIES: u32 = 5;
+const FSCK_PAUSE: Duration = Duration::from_secs(2);
 const USAGE: &str = "\
 usage: cargo xtask both uids [--names N] [--threads N] | points [--count N] | gate
                         [--profile NAME]... [--seed S] [--basalt FILE]
@@ -125,7 +129,22 @@ impl Pair<'_> {
 
     /// OpenTSDB's `fsck` over the whole data table: its numbers, by their names. Any error that it counts is one. With more
     /// than one thread it reads the rows of few metrics several times, and counts them so.
+    ///
+    /// A row that a daemon compacts meanwhile has its points twice for a moment: errors are looked for anew before they count.
     fn fsck(&self) -> Result<Vec<(String, u64)>> {
+        for _ in 1..FSCK_TRIES {
+            match self.fsck_once() {
+                Ok(numbers) => return Ok(numbers),
+                Err(errors) => {
+                    println!("     fsck is run again: {}", errors.to_string().lines().next().unwrap_or_default());
+                }
+            }
+            daemon::pause(FSCK_PAUSE);
+        }
+        self.fsck_once()
+    }
+
+    fn fsck_once(&self) -> Result<Vec<(String, u64)>> {
         let said = self.tool(&["fsck", "--full-scan", "--threads=1"])?;
         let numbers: Vec<(String, u64)> = said
             .iter()
