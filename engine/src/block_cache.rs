@@ -1,4 +1,4 @@
-//! Decoded blocks that are kept in memory, up to a number of bytes; and room for the bloom filters of open files.
+//! Decoded blocks, also those of indexes, that are kept in memory, up to a number of bytes; and room for the bloom filters of open files.
 //!
 //! Keyed by file id and block offset. A file id is never used twice, so an entry can be useless but never wrong: the
 //! blocks of a file that is gone leave as others push them out.
@@ -15,7 +15,7 @@ use basalt_store::FamilyDescriptor;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
-use crate::sstable::{FileId, Loaded};
+use crate::sstable::{Cached, FileId};
 
 /// Eight locks: enough for as many readers as cores, few enough that a small cache still holds a block a shard.
 const SHARDS: usize = 8;
@@ -31,13 +31,15 @@ const IN_MEMORY_PERCENT: u64 = 25;
 const FILTER_PART: u64 = 8;
 
 type Key = (FileId, u64);
-type Blocks = Cache<Key, Loaded, Weight, FixedHash, DefaultLifecycle<Key, Loaded>>;
+type Blocks = Cache<Key, Cached, Weight, FixedHash, DefaultLifecycle<Key, Cached>>;
 
 /// Where a block that is read from a file goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caching {
-    /// Nowhere: a compaction's, a scan's that asks for it, a family's without `BLOCKCACHE`.
+    /// Nowhere: a compaction's, an inspection's.
     Bypass,
+    /// Nowhere, but leaves of the index among all: a scan's that asks for it, a family's without `BLOCKCACHE`.
+    IndexOnly,
     /// Among all.
     Normal,
     /// Among those that only others of their kind push out.
@@ -48,10 +50,15 @@ impl Caching {
     /// How a family asks for its blocks to be kept.
     pub(crate) fn of(family: &FamilyDescriptor) -> Caching {
         match (family.block_cache, family.in_memory) {
-            (false, _) => Caching::Bypass,
+            (false, _) => Caching::IndexOnly,
             (true, false) => Caching::Normal,
             (true, true) => Caching::InMemory,
         }
+    }
+
+    /// Where a leaf of the index goes, without which each read of a row reads it anew.
+    pub(crate) fn of_leaf(self) -> Caching {
+        if self == Caching::IndexOnly { Caching::Normal } else { self }
     }
 }
 
@@ -81,7 +88,7 @@ impl BlockCache {
     }
 
     /// The block at an offset of a file.
-    pub(crate) fn get(&self, file: FileId, offset: u64) -> Option<Loaded> {
+    pub(crate) fn get(&self, file: FileId, offset: u64) -> Option<Cached> {
         let in_memory = || self.in_memory.get()?.get(&(file, offset));
         let found = self.normal.get(&(file, offset)).or_else(in_memory);
         let count = if found.is_some() { &self.hits } else { &self.misses };
@@ -90,9 +97,9 @@ impl BlockCache {
     }
 
     /// Keeps a block, if it fits.
-    pub(crate) fn insert(&self, file: FileId, offset: u64, block: Loaded, caching: Caching) {
+    pub(crate) fn insert(&self, file: FileId, offset: u64, block: Cached, caching: Caching) {
         match caching {
-            Caching::Bypass => {}
+            Caching::Bypass | Caching::IndexOnly => {}
             Caching::Normal => self.normal.insert((file, offset), block),
             Caching::InMemory => self.in_memory().insert((file, offset), block),
         }
@@ -148,8 +155,8 @@ fn blocks(capacity_bytes: u64) -> Blocks {
 #[derive(Debug, Clone)]
 struct Weight;
 
-impl Weighter<Key, Loaded> for Weight {
-    fn weight(&self, _key: &Key, block: &Loaded) -> u64 {
+impl Weighter<Key, Cached> for Weight {
+    fn weight(&self, _key: &Key, block: &Cached) -> u64 {
         block.memory_bytes() as u64
     }
 }
@@ -190,10 +197,10 @@ impl Hasher for FixedHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sstable::Block;
+    use crate::sstable::{Block, Loaded};
 
-    fn block() -> Loaded {
-        Loaded::Image(Block::of_one_row(b"row", 1000))
+    fn block() -> Cached {
+        Cached::Data(Loaded::Image(Block::of_one_row(b"row", 1000)))
     }
 
     #[test]

@@ -93,8 +93,11 @@ impl SstableFile {
         Ok(SstableFile { table: Arc::new(table), figures })
     }
 
-    /// Its data blocks, in order. No I/O.
-    pub fn blocks(&self) -> Vec<BlockFigures> {
+    /// Its data blocks, in order.
+    ///
+    /// # Errors
+    /// `Corrupt` where the index is damaged; any I/O error.
+    pub fn blocks(&self) -> Result<Vec<BlockFigures>> {
         self.table.block_figures()
     }
 

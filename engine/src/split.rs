@@ -180,17 +180,20 @@ fn frozen_within(view: &View, range: &Arc<KeyRange>) -> Vec<Frozen> {
 fn middle(region: &Region) -> Result<Option<Bytes>> {
     let view = region.view();
     let range = &region.range;
-    let mut borders: Vec<(&[u8], u64)> = view.files.iter().flat_map(|file| file.table.borders_within(range)).collect();
+    let mut borders = Vec::new();
+    for file in &view.files {
+        borders.append(&mut file.table.borders_within(range)?);
+    }
     borders.sort_unstable();
     let total: u64 = borders.iter().map(|(_, bytes)| bytes).sum();
-    let first = borders.iter().map(|(row, _)| *row).find(|row| *row >= &range.start[..]);
+    let first = borders.iter().map(|(row, _)| row).find(|row| **row >= range.start).cloned();
     if borders.len() <= BLOCKS_READ_MAX {
         return middle_row(&view, range);
     }
     let mut before = 0;
-    let mut nearest: Option<&[u8]> = None;
+    let mut nearest: Option<Bytes> = None;
     for (row, bytes) in borders {
-        if range.contains(row) && Some(row) > first && *row != range.start[..] {
+        if range.contains(&row) && Some(&row) > first.as_ref() && row != range.start {
             nearest = Some(row);
             if 2 * before >= total {
                 break;
@@ -198,7 +201,7 @@ fn middle(region: &Region) -> Result<Option<Bytes>> {
         }
         before += bytes;
     }
-    Ok(nearest.map(Bytes::copy_from_slice))
+    Ok(nearest)
 }
 
 /// The middle one of the rows of the largest file.

@@ -1,12 +1,12 @@
 //! SSTable: an immutable file of sorted cells, one column family of one region.
 //!
 //! ```text
-//! header │ data block … data block │ block index │ bloom filter │ metadata │ footer
+//! header │ data block … index leaf │ … │ data block … index leaf │ index root │ bloom filter │ metadata │ footer
 //! ```
 //!
 //! The byte map is `docs/formats/sstable.md`, its only telling. [`SstableWriter`] writes a file in one pass from cells
-//! in cell order; [`Sstable`] is an open one: index, filter and metadata in memory, blocks read on demand through the
-//! block cache; [`SstableCursor`] walks it, forward or by rows backwards.
+//! in cell order; [`Sstable`] is an open one: the index's root, filter and metadata in memory, blocks and leaves of the index
+//! read on demand through the block cache; [`SstableCursor`] walks it, forward or by rows backwards.
 //!
 //! Invariants:
 //! - Every byte is under a checksum or is compared with a constant, and each checksum binds file id and offset: what
@@ -24,6 +24,7 @@ pub(crate) mod foreign;
 mod format;
 mod index;
 mod input;
+mod leaves;
 mod metadata;
 mod packed;
 mod part;
@@ -47,17 +48,18 @@ use crate::error::{Error, Result};
 use crate::io::{File, IoOp};
 
 use format::{
-    FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Layout, Place, SECTION_BYTES_MAX, SectionKind,
+    FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Place, SECTION_BYTES_MAX, SectionKind, Version,
 };
-use index::BlockIndex;
+use index::{IndexBlock, IndexEntry};
 use input::Malformed;
+use leaves::BlockIndex;
 
 pub(crate) use block::Block;
 pub use codec::{BlockCodec, BlockCodecs};
 pub(crate) use cursor::{ReadOptions, SstableCursor};
 pub(crate) use metadata::Metadata;
-pub(crate) use packed::Loaded;
 pub use packed::PackedBlock;
+pub(crate) use packed::{Cached, Loaded};
 pub(crate) use remains::Remains;
 #[cfg(test)]
 pub(crate) use span::TimeSpan;
@@ -82,7 +84,7 @@ pub(crate) struct Sstable {
     path: PathBuf,
     file_id: FileId,
     file_bytes: u64,
-    layout: Layout,
+    version: Version,
     footer: Footer,
     metadata: Metadata,
     index: BlockIndex,
@@ -101,10 +103,10 @@ struct HeldFilter {
 }
 
 impl Sstable {
-    /// Opens a published file: checks header, footer and every section but the data blocks, which are checked when
-    /// they are read. Of a bloom filter that does not read, or for which there is no room, it does without.
+    /// Opens a published file: checks header, footer and every section but the data blocks and leaves of the index, which are checked
+    /// when they are read. Of a bloom filter that does not read, or for which there is no room, it does without.
     ///
-    /// Cost: five reads; the index stays in memory, and the bloom filter where the cache has room for it.
+    /// Cost: five reads; the index's root stays in memory, and the bloom filter where the cache has room for it.
     ///
     /// # Errors
     /// `Corrupt` for damage or for a file of another id; `UnknownCodec` for a block codec that is not registered here; `Version`
@@ -122,16 +124,16 @@ impl Sstable {
         if file_bytes < least {
             return Err(start.corrupt("file length", least, file_bytes));
         }
-        let layout = format::check_header(&start, &read_array(&*file, &start)?)?;
+        let version = format::check_header(&start, &read_array(&*file, &start)?)?;
         let footer_at = start.at(file_bytes - FOOTER_BYTES as u64);
-        let footer = Footer::decode(&footer_at, &read_array(&*file, &footer_at)?, layout)?;
+        let footer = Footer::decode(&footer_at, &read_array(&*file, &footer_at)?, version)?;
 
         let sections = Sections { file: &*file, start, footer };
         let metadata = sections.metadata()?;
         let codec = find_codec(path, &metadata, codecs)?;
         let index = sections.index(&metadata)?;
         let (path, filter) = (path.to_path_buf(), OnceLock::new());
-        let table = Self { file, path, file_id, file_bytes, layout, footer, metadata, index, filter, codec, cache };
+        let table = Self { file, path, file_id, file_bytes, version, footer, metadata, index, filter, codec, cache };
         match table.hold_filter() {
             Err(error) if !error.is_unreadable() => Err(error),
             _ => Ok(table),
@@ -204,7 +206,7 @@ impl Sstable {
 
     /// Bytes of memory that it keeps while open, blocks not counted.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.index.memory_bytes() + self.bloom().map_or(0, Bloom::memory_bytes)
+        self.index.held().memory_bytes() + self.bloom().map_or(0, Bloom::memory_bytes)
     }
 
     /// False when the file certainly has no cell of the row. No I/O.
@@ -222,60 +224,55 @@ impl Sstable {
         self.metadata.first_row[..] <= *row && *row <= self.metadata.last_row[..]
     }
 
-    /// A block, from the cache or the file; `keep` puts it into the cache.
-    fn read_block(&self, block: usize, caching: Caching) -> Result<(Block, Option<u64>)> {
-        let entry = self.index.entry(block);
-        if let Some(Loaded::Image(cached)) = self.cache.get(self.file_id, entry.offset) {
+    /// A block, from the cache or the file; its bytes, where it was read from there.
+    fn read_block(&self, entry: &IndexEntry, caching: Caching) -> Result<(Block, Option<u64>)> {
+        if let Some(Cached::Data(Loaded::Image(cached))) = self.cache.get(self.file_id, entry.offset) {
             return Ok((cached, None));
         }
-        let read = self.read_block_from_file(block)?;
-        self.cache.insert(self.file_id, entry.offset, Loaded::Image(read.clone()), caching);
+        let read = self.read_block_from_file(entry)?;
+        self.cache.insert(self.file_id, entry.offset, Cached::Data(Loaded::Image(read.clone())), caching);
         Ok((read, Some(entry.frame_bytes.into())))
     }
 
     /// A block by columns where its codec has them, else by rows; from the cache or the file.
     ///
     /// Both forms of a block may be kept: who wants cells never meets columns.
-    fn load_packed(&self, block: usize, caching: Caching) -> Result<(Loaded, Option<u64>)> {
-        let entry = self.index.entry(block);
+    fn load_packed(&self, entry: &IndexEntry, caching: Caching) -> Result<(Loaded, Option<u64>)> {
         let kept_at = entry.offset | PACKED_BLOCKS;
-        if let Some(cached) = self.cache.get(self.file_id, kept_at) {
+        if let Some(Cached::Data(cached)) = self.cache.get(self.file_id, kept_at) {
             return Ok((cached, None));
         }
         let place = self.place(entry.offset);
-        let bytes = self.read_stored(block)?;
+        let bytes = self.read_stored(entry)?;
         let frame = Frame::open(&place, SectionKind::Data, &bytes)?;
         let loaded = match codec::open_packed(&frame, self.codec.as_deref()) {
             Some(packed) => {
-                place.require("number of cells", entry.cells_count.into(), packed.rows_count() as u64)?;
+                place.require("number of cells", entry.count.into(), packed.rows_count() as u64)?;
                 Loaded::Packed(packed)
             }
-            None => Loaded::Image(self.parse_block(block, &frame, &bytes)?),
+            None => Loaded::Image(self.parse_block(entry, &frame, &bytes)?),
         };
-        self.cache.insert(self.file_id, kept_at, loaded.clone(), caching);
+        self.cache.insert(self.file_id, kept_at, Cached::Data(loaded.clone()), caching);
         Ok((loaded, Some(entry.frame_bytes.into())))
     }
 
     /// Reads, checks and decodes a block: checksum first, nothing is decoded that fails it.
-    fn read_block_from_file(&self, block: usize) -> Result<Block> {
-        let bytes = self.read_stored(block)?;
-        let place = self.place(self.index.entry(block).offset);
-        self.parse_block(block, &Frame::open(&place, SectionKind::Data, &bytes)?, &bytes)
+    fn read_block_from_file(&self, entry: &IndexEntry) -> Result<Block> {
+        let bytes = self.read_stored(entry)?;
+        self.parse_block(entry, &Frame::open(&self.place(entry.offset), SectionKind::Data, &bytes)?, &bytes)
     }
 
     /// A block's frame as it lies in the file.
-    fn read_stored(&self, block: usize) -> Result<Bytes> {
-        let entry = self.index.entry(block);
+    fn read_stored(&self, entry: &IndexEntry) -> Result<Bytes> {
         read_vec(&*self.file, &self.place(entry.offset), entry.frame_bytes as usize).map(Bytes::from)
     }
 
     /// The block of a frame in `bytes` whose checksum is proved.
-    fn parse_block(&self, block: usize, frame: &Frame<'_>, bytes: &Bytes) -> Result<Block> {
-        let entry = self.index.entry(block);
+    fn parse_block(&self, entry: &IndexEntry, frame: &Frame<'_>, bytes: &Bytes) -> Result<Block> {
         let place = self.place(entry.offset);
         let image = codec::decode_shared(&place, frame, bytes, self.codec.as_deref())?;
-        let read = Block::parse(image, self.layout).map_err(|malformed| self.malformed(block, malformed))?;
-        place.require("number of cells", entry.cells_count.into(), read.cells_count().into())?;
+        let read = Block::parse(image, self.version.layout()).map_err(|malformed| layout_damage(&place, malformed))?;
+        place.require("number of cells", entry.count.into(), read.cells_count().into())?;
         Ok(read)
     }
 
@@ -285,8 +282,8 @@ impl Sstable {
 
     /// A checksum that fits over a layout that does not: written so, by us.
     #[cold]
-    fn malformed(&self, block: usize, malformed: Malformed) -> Error {
-        layout_damage(&self.place(self.index.entry(block).offset), malformed)
+    fn malformed(&self, offset: u64, malformed: Malformed) -> Error {
+        layout_damage(&self.place(offset), malformed)
     }
 }
 
@@ -312,13 +309,25 @@ impl Sections<'_> {
         Metadata::decode(&image).map_err(|malformed| layout_damage(&place, malformed))
     }
 
+    /// The index, if one leaf is all of it, else its root.
     fn index(&self, metadata: &Metadata) -> Result<BlockIndex> {
         let place = self.start.at(self.footer.index_offset);
-        let image = self.section(SectionKind::Index, place, self.footer.bloom_offset)?;
-        let index = BlockIndex::decode(image.into(), HEADER_BYTES as u64)
-            .map_err(|malformed| layout_damage(&place, malformed))?;
-        place.require("end of blocks", self.footer.index_offset, index.blocks_end())?;
-        place.require("number of blocks", metadata.blocks_count.into(), index.len() as u64)?;
+        let bytes = self.stored(place, self.footer.bloom_offset)?;
+        let kind = bytes.first_chunk().and_then(Frame::measure).map(|(kind, _)| kind);
+        let kind = kind.filter(|kind| *kind == SectionKind::IndexRoot).unwrap_or(SectionKind::Index);
+        let image = Bytes::from(codec::decode(&place, &Frame::open(&place, kind, &bytes)?, None)?);
+        let malformed = |malformed| layout_damage(&place, malformed);
+        let (index, blocks_count) = if kind == SectionKind::IndexRoot {
+            let root = IndexBlock::decode_root(image).map_err(malformed)?;
+            let blocks_count = root.total();
+            (BlockIndex::Root(root), blocks_count)
+        } else {
+            let leaf = IndexBlock::decode_leaf(image, HEADER_BYTES as u64).map_err(malformed)?;
+            let blocks_count = leaf.len() as u64;
+            (BlockIndex::Leaf(Arc::new(leaf)), blocks_count)
+        };
+        place.require("end of blocks", self.footer.index_offset, index.held().end())?;
+        place.require("number of blocks", metadata.blocks_count.into(), blocks_count)?;
         Ok(index)
     }
 
@@ -335,14 +344,17 @@ impl Sections<'_> {
     }
 
     fn section(&self, kind: SectionKind, place: Place<'_>, end: u64) -> Result<Vec<u8>> {
+        codec::decode(&place, &Frame::open(&place, kind, &self.stored(place, end)?)?, None)
+    }
+
+    fn stored(&self, place: Place<'_>, end: u64) -> Result<Vec<u8>> {
         let length = end - place.offset; // the footer's offsets ascend, as its decoder checks
         let bounds = FRAME_HEAD_BYTES as u64..=(FRAME_HEAD_BYTES + SECTION_BYTES_MAX) as u64;
         let length = usize::try_from(length)
             .ok()
             .filter(|_| bounds.contains(&length))
             .ok_or_else(|| place.corrupt("section length", *bounds.end(), length))?;
-        let bytes = read_vec(self.file, &place, length)?;
-        codec::decode(&place, &Frame::open(&place, kind, &bytes)?, None)
+        read_vec(self.file, &place, length)
     }
 }
 

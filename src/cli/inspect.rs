@@ -85,7 +85,7 @@ impl Inspect {
         let codecs = folder_options(&self.sources.load()?).codecs;
         let file = SstableFile::open(&OsFs, path, &codecs).map_err(|cause| refused(&cause))?;
         if self.blocks {
-            let blocks = file.blocks();
+            let blocks = file.blocks().map_err(|cause| refused(&cause))?;
             let shown = blocks.iter().map(|block| {
                 json!({
                     "offset": block.offset, "bytes": block.bytes, "cells": block.cells_count,

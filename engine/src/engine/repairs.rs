@@ -155,7 +155,8 @@ fn files_of_snapshot(fs: &SimFs) -> Vec<AuditedFile> {
 /// Flips a bit in a block of a file; answers the block.
 fn flip_in_block(fs: &SimFs, file: &AuditedFile, index: usize) -> crate::BlockFigures {
     let path = Path::new(DIR).join(&file.name);
-    let block = crate::SstableFile::open(fs, &path, &crate::BlockCodecs::default()).unwrap().blocks()[index].clone();
+    let block =
+        crate::SstableFile::open(fs, &path, &crate::BlockCodecs::default()).unwrap().blocks().unwrap()[index].clone();
     fs.flip_bit(&path, block.offset + 40, 2).unwrap();
     block
 }
@@ -214,7 +215,7 @@ fn cells_out_of_order_cost_their_block_and_no_more() {
     let fs = store();
     let damaged = file_of(&fs, FileKind::Sstable);
     let table = open_table(&fs, &damaged);
-    let block = table.block_figures()[2].clone();
+    let block = table.block_figures().unwrap()[2].clone();
     let first: u32 = std::str::from_utf8(&block.first_row[3..]).unwrap().parse().unwrap();
     rewrite_block(&table, 2, |image| {
         let at = rest_of_key(image, &block.first_row, format!("row{:04}", first + 1).as_bytes());

@@ -105,7 +105,7 @@ fn s_admin_3_block_size_applies_as_files_are_written() {
     assert_eq!(scan_cost(&engine, Scan::all()).rows, 4000);
 }
 
-/// A file whose filter memory has no room for is read without: both gets read a block of it.
+/// A file whose filter memory has no room for is read without: both gets look for a block of it, and of the largest for the leaf of its index.
 #[test]
 fn s_perf_1_filters_beyond_their_memory_are_left_in_the_files() {
     let read = |bloom_filters_bytes| {
@@ -129,10 +129,10 @@ fn s_perf_1_filters_beyond_their_memory_are_left_in_the_files() {
         told.push((engine.stats().files_without_filter, engine.stats().files_count));
         told
     };
-    assert_eq!(read(1 << 20), [(0, 1), (0, 1), (0, 1), (0, 1), (0, 1)]);
+    assert_eq!(read(1 << 20), [(0, 2), (0, 2), (0, 2), (0, 2), (0, 1)]);
     // Of 1,000 rows it takes 1,500 bytes, and may have an eighth.
-    assert_eq!(read(8 * 1400), [(1, 2), (1, 2), (1, 2), (1, 2), (1, 1)]);
-    assert_eq!(read(0), [(1, 2), (2, 4), (3, 6), (4, 8), (1, 1)]);
+    assert_eq!(read(8 * 1400), [(1, 4), (1, 4), (1, 4), (1, 4), (1, 1)]);
+    assert_eq!(read(0), [(1, 4), (2, 6), (3, 8), (4, 10), (1, 1)]);
 }
 
 /// What a file's index takes in memory grows with the keys, and shrinks as blocks grow; a gauge tells it.
@@ -170,7 +170,8 @@ fn s_perf_5_families_in_memory_survive_a_large_scan() {
     let before = engine.stats().block_cache_bytes;
     let uncached = [scan_cost(&engine, of("o")), scan_cost(&engine, of("o"))];
     assert!(uncached.iter().all(|cost| cost.file_blocks == cost.blocks && cost.blocks > 500), "{uncached:?}");
-    assert_eq!(engine.stats().block_cache_bytes, before);
+    // But leaves of the index.
+    assert!(engine.stats().block_cache_bytes < before + 20_000);
 }
 
 /// A row of more cells than are copied from a memtable at once is what the reference says, wherever a piece ends.

@@ -208,7 +208,7 @@ impl ScanWalk {
             family.set_time_range(self.scan.time_range);
             family.after = self.scan.after.map_or(0, |after| after.0);
             if !self.scan.cache_blocks {
-                family.caching = Caching::Bypass;
+                family.caching = Caching::IndexOnly;
             }
             if self.scan.reversed {
                 family.packing = Packing::Cells;

@@ -10,11 +10,12 @@ use basalt_store::{CellRef, Packing, TimeRange};
 
 use crate::block_cache::Caching;
 use crate::block_count::BlockCount;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::merge::{CellSource, Direction, Step};
 
 use super::block::{BlockCursor, Next};
 use super::input::{Malformed, Parsed};
+use super::leaves::{BlockAt, Blocks};
 use super::packed::{Loaded, PackedBlock, PackedCursor, Parts};
 use super::{Block, Sstable};
 
@@ -39,13 +40,13 @@ pub(crate) struct ReadOptions {
 pub(crate) struct SstableCursor {
     table: Arc<Sstable>,
     options: ReadOptions,
-    /// The block of `cursor`.
-    block: usize,
+    /// The block that was opened last.
+    at: Option<BlockAt>,
     cursor: Option<BlockCursor>,
     /// In its place where the block is one by columns.
     packed: Option<PackedCursor>,
     /// Backwards: block and row index within it where the current row begins.
-    row_start: (usize, usize),
+    row_start: Option<(BlockAt, usize)>,
     row_buffer: Vec<u8>,
     parts: Parts,
     count: Option<Arc<BlockCount>>,
@@ -57,10 +58,10 @@ impl SstableCursor {
         Self {
             table,
             options,
-            block: 0,
+            at: None,
             cursor: None,
             packed: None,
-            row_start: (0, 0),
+            row_start: None,
             row_buffer: Vec::new(),
             parts: Parts::default(),
             count: None,
@@ -73,12 +74,8 @@ impl SstableCursor {
         self
     }
 
-    fn next_block(&self, from: usize) -> Option<usize> {
-        self.table.index.next_within(from, self.options.time_range)
-    }
-
-    fn previous_block(&self, end: usize) -> Option<usize> {
-        self.table.index.previous_within(end, self.options.time_range)
+    fn blocks(&self) -> Blocks<'_> {
+        self.table.blocks_of(self.options.caching, self.options.time_range)
     }
 
     /// Stands nowhere.
@@ -92,16 +89,20 @@ impl SstableCursor {
     }
 
     /// Stands on the first cell of the row that `choose` picks in a block; nowhere when it picks none.
-    fn open(&mut self, block: usize, choose: impl FnOnce(&Block) -> Parsed<Option<usize>>) -> Result<bool> {
+    fn open(&mut self, block: BlockAt, choose: impl FnOnce(&Block) -> Parsed<Option<usize>>) -> Result<bool> {
         let loaded = match &self.cursor {
-            Some(cursor) if self.block == block => cursor.block().clone(),
+            Some(cursor) if self.is_at(&block) => cursor.block().clone(),
             _ => {
-                let (loaded, file_bytes) = self.table.read_block(block, self.options.caching)?;
+                let (loaded, file_bytes) = self.table.read_block(block.entry(), self.options.caching)?;
                 self.count_block(file_bytes);
                 loaded
             }
         };
         self.open_image(block, loaded, choose)
+    }
+
+    fn is_at(&self, block: &BlockAt) -> bool {
+        self.at.as_ref() == Some(block)
     }
 
     fn count_block(&self, file_bytes: Option<u64>) {
@@ -112,22 +113,23 @@ impl SstableCursor {
 
     fn open_image(
         &mut self,
-        block: usize,
+        block: BlockAt,
         loaded: Block,
         choose: impl FnOnce(&Block) -> Parsed<Option<usize>>,
     ) -> Result<bool> {
         self.clear();
-        self.block = block;
+        let offset = block.entry().offset;
+        self.at = Some(block);
         let buffer = std::mem::take(&mut self.row_buffer);
         let opened = choose(&loaded).and_then(|row| match row {
             Some(row) => BlockCursor::at_row(loaded, row, buffer).map(Some),
             None => Ok(None),
         });
-        self.cursor = opened.map_err(|malformed| self.table.malformed(block, malformed))?;
+        self.cursor = opened.map_err(|malformed| self.table.malformed(offset, malformed))?;
         Ok(self.cursor.is_some())
     }
 
-    fn open_first_row(&mut self, block: Option<usize>) -> Result<()> {
+    fn open_first_row(&mut self, block: Option<BlockAt>) -> Result<()> {
         let Some(block) = block else {
             self.clear();
             return Ok(());
@@ -136,19 +138,19 @@ impl SstableCursor {
     }
 
     /// Stands on the first row of a block that is at or after `target`, or on its first; nowhere when there is none.
-    fn open_forward(&mut self, block: usize, target: Option<&[u8]>) -> Result<bool> {
+    fn open_forward(&mut self, block: BlockAt, target: Option<&[u8]>) -> Result<bool> {
         let choose = |loaded: &Block| match target {
             None => Ok(Some(0)),
             Some(row) => Ok(Some(loaded.find_row(row)?).filter(|row| *row < loaded.rows_count())),
         };
-        let is_here = self.block == block;
+        let is_here = self.is_at(&block);
         if self.options.packing == Packing::Cells || (is_here && self.cursor.is_some()) {
             return self.open(block, choose);
         }
         let packed = match &self.packed {
             Some(packed) if is_here => Arc::clone(packed.block()),
             _ => {
-                let (loaded, file_bytes) = self.table.load_packed(block, self.options.caching)?;
+                let (loaded, file_bytes) = self.table.load_packed(block.entry(), self.options.caching)?;
                 self.count_block(file_bytes);
                 match loaded {
                     Loaded::Image(loaded) => return self.open_image(block, loaded, choose),
@@ -157,7 +159,7 @@ impl SstableCursor {
             }
         };
         self.clear();
-        self.block = block;
+        self.at = Some(block);
         match PackedCursor::at(packed, target, std::mem::take(&mut self.parts)) {
             Ok(packed) => self.packed = Some(packed),
             Err(parts) => self.parts = parts,
@@ -168,16 +170,10 @@ impl SstableCursor {
     /// The row it stands on, if that can be had by columns: no other block of the file has cells of it.
     pub(crate) fn packed_row(&self) -> Option<(&dyn PackedBlock, usize)> {
         let packed = self.packed.as_ref().filter(|packed| !packed.is_unpacked())?;
-        let index = &self.table.index;
-        let (before, after) = (self.block.checked_sub(1), self.block + 1);
-        let goes_on = packed.is_last() && after < index.len() && index.first_row(after) == packed.row();
-        let began = packed.row_index() == 0 && before.is_some_and(|before| index.last_row(before) == packed.row());
+        let at = self.at.as_ref()?;
+        let goes_on = packed.is_last() && at.first_row_after(&self.table) == Some(packed.row());
+        let began = packed.row_index() == 0 && at.last_row_before(&self.table) == Some(packed.row());
         (!goes_on && !began).then_some((&**packed.block(), packed.row_index()))
-    }
-
-    /// Whether a block begins with the row that the one it stands in ends with.
-    fn shares_row(&self, next: usize) -> bool {
-        self.table.index.first_row(next) == self.table.index.last_row(self.block)
     }
 
     fn advance_packed(&mut self) -> Result<Step> {
@@ -192,14 +188,15 @@ impl SstableCursor {
 
     /// Goes to the first row of the next block. A row that is being read by cells is read so to its end.
     fn open_next_block(&mut self, by_cells: bool) -> Result<()> {
-        let next = self.next_block(self.block + 1);
-        let goes_on = by_cells && next.is_some_and(|next| self.shares_row(next));
+        let Some(at) = &self.at else { return Ok(()) };
+        let next = self.blocks().after(at)?;
+        let goes_on = by_cells && next.as_ref().is_some_and(|next| next.first_row() == at.last_row());
         self.open_first_row(next)?;
         if goes_on { self.unpack() } else { Ok(()) }
     }
 
     /// Goes to the beginning of the row that a block ends with.
-    fn open_last_row(&mut self, block: Option<usize>) -> Result<()> {
+    fn open_last_row(&mut self, block: Option<BlockAt>) -> Result<()> {
         let Some(block) = block else {
             self.clear();
             return Ok(());
@@ -210,11 +207,12 @@ impl SstableCursor {
 
     /// From the first cell of a row within a block, goes back to the block in which the row begins.
     fn go_to_row_start(&mut self) -> Result<()> {
-        while let Some(cursor) = &self.cursor {
-            let at_border = cursor.row_index() == 0;
-            let before = if at_border { self.previous_block(self.block) } else { None };
-            let Some(before) = before.filter(|before| self.table.index.last_row(*before) == cursor.row()) else {
-                self.row_start = (self.block, cursor.row_index());
+        while let (Some(cursor), Some(at)) = (&self.cursor, &self.at) {
+            // Whether the row is in the block before too is known without a read.
+            let began = cursor.row_index() == 0 && at.last_row_before(&self.table) == Some(cursor.row());
+            let before = if began { self.blocks().before(at)? } else { None };
+            let Some(before) = before.filter(|before| before.last_row() == cursor.row()) else {
+                self.row_start = Some((at.clone(), cursor.row_index()));
                 break;
             };
             self.open(before, |loaded| Ok(Some(loaded.rows_count() - 1)))?;
@@ -227,8 +225,14 @@ impl SstableCursor {
         let Some(cursor) = &mut self.cursor else { return Ok(None) };
         match step(cursor) {
             Ok(stepped) => Ok(Some(stepped)),
-            Err(malformed) => Err(self.table.malformed(self.block, malformed)),
+            Err(malformed) => Err(self.malformed(malformed)),
         }
+    }
+
+    #[cold]
+    fn malformed(&self, malformed: Malformed) -> Error {
+        let offset = self.at.as_ref().map_or(0, |at| at.entry().offset);
+        self.table.malformed(offset, malformed)
     }
 
     #[inline]
@@ -252,39 +256,38 @@ impl SstableCursor {
             None => return Ok(Step::OtherRow),
             Some(false) => {}
         }
-        if let Some(after) = self.row_goes_on() {
+        if let Some(after) = self.row_goes_on()? {
             self.open_first_row(Some(after))?;
             return Ok(Step::SameRow);
         }
-        let (block, row) = self.row_start;
+        let Some((block, row)) = self.row_start.take() else { return Ok(Step::OtherRow) };
         match row.checked_sub(1) {
             Some(row) => {
                 self.open(block, |_| Ok(Some(row)))?;
                 self.go_to_row_start()?;
             }
-            None => self.open_last_row(self.previous_block(block))?,
+            None => self.open_last_row(self.blocks().before(&block)?)?,
         }
         Ok(Step::OtherRow)
     }
 
     /// The block in which the current row goes on, once its cells in this one are done.
-    fn row_goes_on(&self) -> Option<usize> {
-        let cursor = self.cursor.as_ref()?;
-        if cursor.row_index() + 1 < cursor.block().rows_count() {
-            return None;
+    fn row_goes_on(&self) -> Result<Option<BlockAt>> {
+        let (Some(cursor), Some(at)) = (&self.cursor, &self.at) else { return Ok(None) };
+        let is_last = cursor.row_index() + 1 == cursor.block().rows_count();
+        if !is_last || at.first_row_after(&self.table) != Some(cursor.row()) {
+            return Ok(None);
         }
-        let after = self.next_block(self.block + 1)?;
-        (self.table.index.first_row(after) == cursor.row()).then_some(after)
+        Ok(self.blocks().after(at)?.filter(|after| after.first_row() == cursor.row()))
     }
 
     fn seek_forward(&mut self, row: &[u8], qualifier: &[u8]) -> Result<()> {
-        let found = self.table.index.find(row, qualifier);
-        let Some(block) = self.next_block(found) else {
+        let Some(block) = self.blocks().find(row, qualifier, self.at.as_ref())? else {
             self.clear();
             return Ok(());
         };
         if !self.open_forward(block, Some(row))? {
-            self.open_first_row(self.next_block(block + 1))?;
+            self.open_next_block(false)?;
         }
         if !qualifier.is_empty() && self.row() == Some(row) {
             self.unpack()?;
@@ -296,17 +299,16 @@ impl SstableCursor {
     }
 
     fn seek_reverse(&mut self, row: &[u8]) -> Result<()> {
-        let found = self.table.index.find_reverse(row).and_then(|block| self.previous_block(block + 1));
-        let Some(block) = found else {
+        let Some(block) = self.blocks().find_reverse(row, self.at.as_ref())? else {
             self.clear();
             return Ok(());
         };
-        let stands = self.open(block, |loaded| {
+        let stands = self.open(block.clone(), |loaded| {
             let at_or_after = loaded.find_row(row)?;
             let exact = at_or_after < loaded.rows_count() && loaded.compare_row(at_or_after, row)? == Ordering::Equal;
             Ok(if exact { Some(at_or_after) } else { at_or_after.checked_sub(1) })
         })?;
-        if stands { self.go_to_row_start() } else { self.open_last_row(self.previous_block(block)) }
+        if stands { self.go_to_row_start() } else { self.open_last_row(self.blocks().before(&block)?) }
     }
 }
 
@@ -337,13 +339,13 @@ impl CellSource for SstableCursor {
             return Ok(());
         }
         let position = packed.row_index();
-        Err(self.table.malformed(self.block, Malformed { position }))
+        Err(self.malformed(Malformed { position }))
     }
 
     fn rewind(&mut self) -> Result<()> {
         match self.options.direction {
-            Direction::Forward => self.open_first_row(self.next_block(0)),
-            Direction::Reverse => self.open_last_row(self.previous_block(self.table.index.len())),
+            Direction::Forward => self.open_first_row(self.blocks().first()?),
+            Direction::Reverse => self.open_last_row(self.blocks().last()?),
         }
     }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::block::{Block, BlockCursor, Next};
-use super::format::{FOOTER_BYTES, Footer, Frame, Layout, Place, SectionKind};
-use super::index::BlockIndex;
+use super::format::{FOOTER_BYTES, Footer, Frame, Layout, Place, SectionKind, Version};
+use super::index::IndexBlock;
 use super::metadata::Metadata;
 use super::{FileId, codec, filter};
 
@@ -38,9 +38,14 @@ fn walk_and_search(block: &Block, bytes_count: usize) {
     }
 }
 
-/// A block index: what is read is in order and can be searched.
+/// A leaf of a block index, or its root: what is read is in order and can be searched.
 pub(crate) fn index(bytes: &[u8]) {
-    let Ok(index) = BlockIndex::decode(Bytes::copy_from_slice(bytes), 64) else { return };
+    let image = Bytes::copy_from_slice(bytes);
+    let leaf = IndexBlock::decode_leaf(image.clone(), 64).ok();
+    leaf.into_iter().chain(IndexBlock::decode_root(image).ok()).for_each(|index| search(&index));
+}
+
+fn search(index: &IndexBlock) {
     for target in [&b""[..], b"a", &[0xFF; 9]] {
         assert!(index.find(target, target) < index.len(), "BUG: a block beyond the last");
         assert!(index.find_reverse(target).is_none_or(|block| block < index.len()), "BUG: a block beyond the last");
@@ -66,14 +71,14 @@ pub(crate) fn footer(bytes: &[u8]) {
     let word = |at: usize| parts.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes);
     let offset = word(0) % (1 << 40);
     let place = Place { path: Path::new("fuzz"), file_id: FileId(1), offset };
-    drop(Footer::decode(&place, parts, Layout::NEWEST));
+    drop(Footer::decode(&place, parts, Version::NEWEST));
     let made = Footer {
         index_offset: word(8),
         bloom_offset: word(16),
         metadata_offset: word(24),
         file_bytes: offset + FOOTER_BYTES as u64,
     };
-    if let Ok(read) = Footer::decode(&place, &made.encode(&place, Layout::NEWEST), Layout::NEWEST) {
+    if let Ok(read) = Footer::decode(&place, &made.encode(&place, Version::NEWEST), Version::NEWEST) {
         assert!(read.index_offset <= read.metadata_offset && read.metadata_offset <= offset, "BUG: out of order");
     }
 }

@@ -11,29 +11,53 @@ use crate::error::{Error, Result};
 
 use super::FileId;
 
-/// How data blocks are laid out, by the version of the format. All else is the same in every version.
+/// How data blocks are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
 pub(super) enum Layout {
     /// The first cell of each row repeats nothing; wide row tables. Block codecs are made for it.
-    V1 = 1,
+    V1,
     /// The first cell of a row may repeat the block's first cell; row tables as wide as they must be.
-    V2 = 2,
+    V2,
 }
 
-impl Layout {
-    /// All that are read.
-    pub(super) const ALL: [Layout; 2] = [Layout::V1, Layout::V2];
-    /// The newest.
-    pub(super) const NEWEST: Layout = Layout::V2;
+/// A version of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Version {
+    V1 = 1,
+    V2 = 2,
+    /// As 1; the index may be in leaves.
+    V3 = 3,
+    /// As 2, likewise.
+    V4 = 4,
+}
 
-    fn of_version(version: u32) -> Option<Layout> {
-        Layout::ALL.into_iter().find(|layout| *layout as u32 == version)
+impl Version {
+    /// All that are read.
+    pub(super) const ALL: [Version; 4] = [Version::V1, Version::V2, Version::V3, Version::V4];
+    /// The newest.
+    pub(super) const NEWEST: Version = Version::V4;
+
+    /// What is written of a layout.
+    pub(super) fn of_layout(layout: Layout) -> Version {
+        match layout {
+            Layout::V1 => Version::V3,
+            Layout::V2 => Version::V4,
+        }
+    }
+
+    /// How its data blocks are laid out.
+    pub(super) fn layout(self) -> Layout {
+        match self {
+            Version::V1 | Version::V3 => Layout::V1,
+            Version::V2 | Version::V4 => Layout::V2,
+        }
+    }
+
+    fn of_number(number: u32) -> Option<Version> {
+        Version::ALL.into_iter().find(|version| *version as u32 == number)
     }
 }
-
-/// The newest format version.
-const VERSION: u32 = Layout::NEWEST as u32;
 
 const HEADER_MAGIC: [u8; 8] = *b"BASALTST";
 const HEADER_VERSION: usize = HEADER_MAGIC.len();
@@ -79,10 +103,21 @@ pub(super) enum SectionKind {
     Bloom = 3,
     /// Counts and ranges of the whole file.
     Metadata = 4,
+    /// The same of the data blocks before it, up to the leaf before.
+    IndexLeaf = 5,
+    /// The key and time range of every leaf.
+    IndexRoot = 6,
 }
 
 impl SectionKind {
-    const ALL: [SectionKind; 4] = [SectionKind::Data, SectionKind::Index, SectionKind::Bloom, SectionKind::Metadata];
+    const ALL: [SectionKind; 6] = [
+        SectionKind::Data,
+        SectionKind::Index,
+        SectionKind::Bloom,
+        SectionKind::Metadata,
+        SectionKind::IndexLeaf,
+        SectionKind::IndexRoot,
+    ];
 }
 
 /// Where bytes lie: what every checksum binds them to and every damage report names.
@@ -122,7 +157,7 @@ impl Place<'_> {
     }
 }
 
-/// Where the sections after the data blocks begin. They follow each other without a gap: index, bloom filter (absent
+/// Where the sections after the data blocks begin. They follow each other without a gap: the index or its root, bloom filter (absent
 /// when it begins where the metadata does), metadata, footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Footer {
@@ -134,53 +169,54 @@ pub(super) struct Footer {
 }
 
 /// The header of a file.
-pub(super) fn encode_header(place: &Place<'_>, layout: Layout) -> [u8; HEADER_BYTES] {
+pub(super) fn encode_header(place: &Place<'_>, version: Version) -> [u8; HEADER_BYTES] {
     assert!(place.offset == 0, "BUG: a header is written at offset {}", place.offset);
     let mut header = [0; HEADER_BYTES];
     put(&mut header, 0, &HEADER_MAGIC);
-    put(&mut header, HEADER_VERSION, &(layout as u32).to_le_bytes());
+    put(&mut header, HEADER_VERSION, &(version as u32).to_le_bytes());
     put(&mut header, HEADER_FILE_ID, &place.file_id.0.to_le_bytes());
     let crc = place.checksum(prefix(&header, HEADER_CRC));
     put(&mut header, HEADER_CRC, &crc.to_le_bytes());
     header
 }
 
-/// Checks a header: magic, then version, then checksum, then whose file it is. Answers how its blocks are laid out.
-pub(super) fn check_header(place: &Place<'_>, header: &[u8; HEADER_BYTES]) -> Result<Layout> {
+/// Checks a header: magic, then version, then checksum, then whose file it is.
+pub(super) fn check_header(place: &Place<'_>, header: &[u8; HEADER_BYTES]) -> Result<Version> {
     place.require("magic", u64::from_le_bytes(HEADER_MAGIC), u64_at(header, 0))?;
-    let version = u32_at(header, HEADER_VERSION);
-    let Some(layout) = Layout::of_version(version) else {
-        return Err(Error::Version { file: place.path.to_path_buf(), found: version, supported: VERSION });
+    let found = u32_at(header, HEADER_VERSION);
+    let Some(version) = Version::of_number(found) else {
+        let supported = Version::NEWEST as u32;
+        return Err(Error::Version { file: place.path.to_path_buf(), found, supported });
     };
     place.require("file id", place.file_id.0, u64_at(header, HEADER_FILE_ID))?;
     let crc = place.checksum(prefix(header, HEADER_CRC));
     place.require("header checksum", crc.into(), u32_at(header, HEADER_CRC).into())?;
-    Ok(layout)
+    Ok(version)
 }
 
 impl Footer {
     /// The footer's bytes; `place` is where they go.
-    pub(super) fn encode(&self, place: &Place<'_>, layout: Layout) -> [u8; FOOTER_BYTES] {
+    pub(super) fn encode(&self, place: &Place<'_>, version: Version) -> [u8; FOOTER_BYTES] {
         assert!(self.file_bytes == place.offset + FOOTER_BYTES as u64, "BUG: the footer is not the file's end");
         let mut footer = [0; FOOTER_BYTES];
         put(&mut footer, FOOTER_INDEX_OFFSET, &self.index_offset.to_le_bytes());
         put(&mut footer, FOOTER_BLOOM_OFFSET, &self.bloom_offset.to_le_bytes());
         put(&mut footer, FOOTER_METADATA_OFFSET, &self.metadata_offset.to_le_bytes());
         put(&mut footer, FOOTER_FILE_BYTES, &self.file_bytes.to_le_bytes());
-        put(&mut footer, FOOTER_VERSION, &(layout as u32).to_le_bytes());
+        put(&mut footer, FOOTER_VERSION, &(version as u32).to_le_bytes());
         let crc = place.checksum(prefix(&footer, FOOTER_CRC));
         put(&mut footer, FOOTER_CRC, &crc.to_le_bytes());
         put(&mut footer, FOOTER_MAGIC_AT, &FOOTER_MAGIC);
         footer
     }
 
-    /// Reads and checks the footer at `place`, which must be [`FOOTER_BYTES`] before the file's end; `layout` is the
+    /// Reads and checks the footer at `place`, which must be [`FOOTER_BYTES`] before the file's end; `version` is the
     /// header's.
-    pub(super) fn decode(place: &Place<'_>, footer: &[u8; FOOTER_BYTES], layout: Layout) -> Result<Self> {
+    pub(super) fn decode(place: &Place<'_>, footer: &[u8; FOOTER_BYTES], version: Version) -> Result<Self> {
         place.require("footer magic", u64::from_le_bytes(FOOTER_MAGIC), u64_at(footer, FOOTER_MAGIC_AT))?;
         let crc = place.checksum(prefix(footer, FOOTER_CRC));
         place.require("footer checksum", crc.into(), u32_at(footer, FOOTER_CRC).into())?;
-        place.require("footer version", (layout as u32).into(), u32_at(footer, FOOTER_VERSION).into())?;
+        place.require("footer version", (version as u32).into(), u32_at(footer, FOOTER_VERSION).into())?;
         let read = Self {
             index_offset: u64_at(footer, FOOTER_INDEX_OFFSET),
             bloom_offset: u64_at(footer, FOOTER_BLOOM_OFFSET),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use basalt_store::{CellKind, CellRef, Packed, PackedRows, Packing, SeqNo, Timestamp};
 
 use super::Block;
+use super::index::IndexBlock;
 
 /// A block of rows that are one put each, kept by columns. Row numbers are below [`PackedBlock::rows_count`].
 pub trait PackedBlock: Send + Sync + fmt::Debug {
@@ -45,7 +46,7 @@ pub(super) fn wrong_summary(block: &dyn PackedBlock) -> Option<usize> {
     (0..block.rows_count()).find(|row| is_wrong(row))
 }
 
-/// A block as it is read, and kept.
+/// A data block as it is read.
 #[derive(Debug, Clone)]
 pub(crate) enum Loaded {
     /// By rows.
@@ -54,12 +55,20 @@ pub(crate) enum Loaded {
     Packed(Arc<dyn PackedBlock>),
 }
 
-impl Loaded {
+/// What is kept in memory of a file, until others need its place.
+#[derive(Debug, Clone)]
+pub(crate) enum Cached {
+    Data(Loaded),
+    Leaf(Arc<IndexBlock>),
+}
+
+impl Cached {
     /// Bytes of memory that it keeps.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
-            Self::Image(block) => block.memory_bytes(),
-            Self::Packed(block) => block.memory_bytes(),
+            Self::Data(Loaded::Image(block)) => block.memory_bytes(),
+            Self::Data(Loaded::Packed(block)) => block.memory_bytes(),
+            Self::Leaf(leaf) => leaf.memory_bytes(),
         }
     }
 }

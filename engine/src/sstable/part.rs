@@ -1,28 +1,57 @@
-//! How much of a file lies in a range of rows, and where it may be parted. No I/O: the block index knows.
+//! How much of a file lies in a range of rows, and where it may be parted. The block index knows.
 
+use bytes::Bytes;
+
+use crate::block_cache::Caching;
+use crate::error::Result;
 use crate::key_range::KeyRange;
 
 use super::Sstable;
+use super::index::IndexBlock;
+use super::leaves::BlockIndex;
+
+/// A file of more leaves in the range is parted between leaves.
+const LEAVES_READ_MAX: usize = 32;
 
 impl Sstable {
     /// Bytes of the blocks that may hold rows of a range.
+    ///
+    /// Cost: reads the leaves of the index in which the range begins and ends; one that does not read is counted whole.
     pub(crate) fn bytes_within(&self, range: &KeyRange) -> u64 {
-        self.blocks_within(range).map(|block| u64::from(self.index.entry(block).frame_bytes)).sum()
+        let held = self.index.held();
+        let bytes = |leaf: usize| match &self.index {
+            BlockIndex::Root(root) if !range.contains(root.first_row(leaf)) || !range.contains(root.last_row(leaf)) => {
+                self.leaf(leaf, Caching::Normal).map_or(root.extent(leaf), |leaf| bytes_of(&leaf, range))
+            }
+            _ => held.extent(leaf),
+        };
+        held.within(range).map(bytes).sum()
     }
 
-    /// The rows that blocks begin with, of those that may hold rows of a range, each with its block's bytes.
+    /// The rows that blocks begin with, of those that may hold rows of a range, each with its block's bytes; where there are many, those
+    /// that leaves begin with.
     ///
     /// The first one may lie before the range.
-    pub(crate) fn borders_within<'a>(&'a self, range: &'a KeyRange) -> impl Iterator<Item = (&'a [u8], u64)> {
-        self.blocks_within(range)
-            .map(|block| (self.index.first_row(block), u64::from(self.index.entry(block).frame_bytes)))
+    ///
+    /// Cost: at most [`LEAVES_READ_MAX`] reads.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io`, of a leaf.
+    pub(crate) fn borders_within(&self, range: &KeyRange) -> Result<Vec<(Bytes, u64)>> {
+        let held = self.index.held();
+        let of = |index: &IndexBlock, block: usize, bytes: u64| (Bytes::copy_from_slice(index.first_row(block)), bytes);
+        if matches!(self.index, BlockIndex::Root(_)) && held.within(range).count() <= LEAVES_READ_MAX {
+            let mut borders = Vec::new();
+            for leaf in held.within(range) {
+                let leaf = self.leaf(leaf, Caching::Normal)?;
+                borders.extend(leaf.within(range).map(|block| of(&leaf, block, leaf.entry(block).frame_bytes.into())));
+            }
+            return Ok(borders);
+        }
+        Ok(held.within(range).map(|block| of(held, block, held.extent(block))).collect())
     }
+}
 
-    fn blocks_within<'a>(&'a self, range: &'a KeyRange) -> impl Iterator<Item = usize> + 'a {
-        // In reverse the index finds the last block that begins at or before a row.
-        let first = self.index.find(&range.start, &[]);
-        (first..self.index.len())
-            .skip_while(|block| self.index.last_row(*block) < &range.start[..])
-            .take_while(|block| range.is_before_end(self.index.first_row(*block)))
-    }
+fn bytes_of(leaf: &IndexBlock, range: &KeyRange) -> u64 {
+    leaf.within(range).map(|block| u64::from(leaf.entry(block).frame_bytes)).sum()
 }

@@ -2,6 +2,7 @@
 //!
 //! Each frame proves by itself, as its checksum binds file and offset. Where one does not, the next that does is looked for byte by byte.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,10 +15,12 @@ use crate::repair::Loss;
 
 use super::block::Block;
 use super::codec;
-use super::format::{self, FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Layout, Place, SectionKind};
-use super::salvage::{prove_cells, walk_cells};
+use super::format::{
+    self, FOOTER_BYTES, FRAME_HEAD_BYTES, Footer, Frame, HEADER_BYTES, Layout, Place, SectionKind, Version,
+};
+use super::salvage::{prove_cells, tell_missing, walk_cells};
 use super::writer::LastCell;
-use super::{BlockCodec, BlockCodecs, FileId, Metadata, find_codec, layout_damage, read_array, read_vec};
+use super::{BlockCodec, BlockCodecs, FileId, Metadata, Sstable, find_codec, layout_damage, read_array, read_vec};
 
 /// Frames are looked for in pieces of so many bytes: of a piece that the disk does not give none is found.
 const PIECE_BYTES: u64 = 4096;
@@ -48,8 +51,8 @@ struct Frames {
 }
 
 impl Remains {
-    /// Looks for the frames of a file that had `file_bytes`, of a family if one is known; `None` where neither header nor footer tells how
-    /// its blocks are laid out.
+    /// Looks for the frames of a file that had `file_bytes`, of a family if one is known; `None` where neither header nor footer tells its
+    /// version.
     ///
     /// Cost: the whole file is read.
     ///
@@ -66,14 +69,15 @@ impl Remains {
         let Some(footer_at) = file_bytes.checked_sub(FOOTER_BYTES as u64) else { return Ok(None) };
         let footer = read_footer(&*file, &start.at(footer_at));
         let header = read_array(&*file, &start).and_then(|header| format::check_header(&start, &header));
-        let Some(layout) = header.ok().or(footer.map(|(layout, _)| layout)) else { return Ok(None) };
+        let Some(version) = header.ok().or(footer.map(|(version, _)| version)) else { return Ok(None) };
         let len = file.len().map_err(Error::io(IoOp::Len, path))?;
-        let Frames { found, mut gaps } = Frames::find(&*file, &start, footer_at.min(len));
+        let Frames { found, mut gaps } = Frames::find(&*file, &start.at(HEADER_BYTES as u64), footer_at.min(len));
         if len < footer_at {
             gaps.push((len, footer_at, start.corrupt("file length", file_bytes, len)));
         }
         // Where neither proves, nothing tells where blocks end.
-        let behind = || found.iter().find(|(kind, ..)| *kind != SectionKind::Data).map(|(_, offset, _)| *offset);
+        let is_behind = |kind: SectionKind| !matches!(kind, SectionKind::Data | SectionKind::IndexLeaf);
+        let behind = || found.iter().find(|(kind, ..)| is_behind(*kind)).map(|(_, offset, _)| *offset);
         let blocks_end = footer.map(|(_, footer)| footer.index_offset).or_else(behind).unwrap_or(footer_at);
         let gaps = gaps
             .into_iter()
@@ -88,40 +92,63 @@ impl Remains {
         };
         let family = family.map(|family| family.name.clone()).unwrap_or_default();
         let (blocks, gaps) = (blocks.map(|(_, offset, length)| (*offset, *length)).collect(), gaps.collect());
-        let path = path.to_path_buf();
+        let (path, layout) = (path.to_path_buf(), version.layout());
         Ok(Some(Remains { file, path, file_id, layout, codec, family, blocks, gaps, metadata }))
     }
 
-    /// Hands over every cell of the blocks that prove whole, in cell order, as [`Sstable::salvage`](super::Sstable::salvage) does; answers
-    /// what is lost.
+    /// What lies in a range of an open file, where data blocks do and the index does not tell of them.
+    pub(super) fn within(table: &Sstable, range: Range<u64>) -> Remains {
+        let Frames { found, gaps } = Frames::find(&*table.file, &table.place(range.start), range.end);
+        let data = found.into_iter().filter(|(kind, ..)| *kind == SectionKind::Data);
+        let gaps = gaps.into_iter().map(|(from, to, damage)| Loss::of(damage, from, to - from));
+        Remains {
+            file: Arc::clone(&table.file),
+            path: table.path.clone(),
+            file_id: table.file_id,
+            layout: table.version.layout(),
+            codec: table.codec.clone(),
+            family: table.metadata.family.clone(),
+            blocks: data.map(|(_, offset, length)| (offset, length)).collect(),
+            gaps: gaps.collect(),
+            metadata: None,
+        }
+    }
+
+    /// Hands over every cell of the blocks that prove whole, in cell order, as [`Sstable::salvage`] does; answers what is lost.
     ///
     /// Cost: the whole file is read, and decoded twice.
     ///
     /// # Errors
     /// What `take` answers.
     pub(crate) fn salvage(mut self, take: &mut dyn FnMut(&CellRef<'_>) -> Result<()>) -> Result<Vec<Loss>> {
+        let (mut last, mut taken, metadata) = (LastCell::default(), 0, self.metadata.take());
+        let mut lost = self.take_cells((&mut last, &mut taken), take)?;
+        if let Some(metadata) = metadata {
+            // The index may be what does not prove.
+            tell_missing(&mut lost, &metadata, taken);
+        }
+        Ok(lost)
+    }
+
+    /// The same of cells behind `last`, which are counted; what is lost has no count.
+    pub(super) fn take_cells(
+        mut self,
+        (last, taken): (&mut LastCell, &mut u64),
+        take: &mut dyn FnMut(&CellRef<'_>) -> Result<()>,
+    ) -> Result<Vec<Loss>> {
         let mut lost = std::mem::take(&mut self.gaps);
-        let (mut last, mut cells_count) = (LastCell::default(), 0);
         for (offset, length) in &self.blocks {
             let place = self.place(*offset);
-            match self.prove(&place, *length, &last) {
+            match self.prove(&place, *length, last) {
                 Ok((block, its_last)) => {
-                    cells_count += u64::from(block.cells_count());
+                    *taken += u64::from(block.cells_count());
                     walk_cells(&place, block, &self.family, take)?;
-                    last = its_last;
+                    *last = its_last;
                 }
                 Err(damage) => lost.push(Loss::of(damage, *offset, *length as u64)),
             }
         }
         lost.sort_by_key(|loss| loss.offset);
-        if let Some(metadata) = &self.metadata {
-            match (metadata.cells_count.checked_sub(cells_count), &mut lost[..]) {
-                // What does not prove held no cell: the index.
-                (Some(0), _) => lost.clear(),
-                (missing, [one]) => one.cells_count = missing,
-                _ => {}
-            }
-        }
         Ok(lost)
     }
 
@@ -140,10 +167,10 @@ impl Remains {
 }
 
 impl Frames {
-    /// Those between header and `end`.
+    /// Those between two places of a file.
     fn find(file: &dyn File, start: &Place<'_>, end: u64) -> Frames {
         let mut frames = Frames::default();
-        let mut offset = HEADER_BYTES as u64;
+        let mut offset = start.offset;
         while offset < end {
             let place = start.at(offset);
             let next = match prove_frame(file, &place, end) {
@@ -198,10 +225,10 @@ fn next_frame(file: &dyn File, from: &Place<'_>, end: u64) -> u64 {
     end
 }
 
-/// A footer that proves, with the layout that it tells.
-fn read_footer(file: &dyn File, place: &Place<'_>) -> Option<(Layout, Footer)> {
+/// A footer that proves, with the version that it tells.
+fn read_footer(file: &dyn File, place: &Place<'_>) -> Option<(Version, Footer)> {
     let bytes = read_array(file, place).ok()?;
-    Layout::ALL.into_iter().find_map(|layout| Some((layout, Footer::decode(place, &bytes, layout).ok()?)))
+    Version::ALL.into_iter().find_map(|version| Some((version, Footer::decode(place, &bytes, version).ok()?)))
 }
 
 fn read_metadata(file: &dyn File, place: &Place<'_>, length: usize) -> Option<Metadata> {

@@ -26,6 +26,11 @@ impl TimeSpan {
         self.max = self.max.max(cell.timestamp.0);
     }
 
+    /// Widened to another one.
+    pub(super) fn with(self, other: TimeSpan) -> TimeSpan {
+        TimeSpan { min: self.min.min(other.min), max: self.max.max(other.max) }
+    }
+
     /// Whether a cell of these may be in the range, or hide one that is.
     pub(crate) fn overlaps(&self, range: TimeRange) -> bool {
         self.min < range.max.0 && self.max >= range.min.0

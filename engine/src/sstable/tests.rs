@@ -14,6 +14,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
+use crate::key_range::KeyRange;
 use crate::merge::{CellSource, Direction};
 
 use memory::MemoryFile;
@@ -120,8 +121,13 @@ fn options() -> SstableOptions {
 }
 
 fn write(cells: &[OwnedCell], options: SstableOptions) -> Vec<u8> {
+    write_as(cells, options, |_| ())
+}
+
+fn write_as(cells: &[OwnedCell], options: SstableOptions, set: impl FnOnce(&mut SstableWriter)) -> Vec<u8> {
     let file = Arc::new(MemoryFile::default());
     let mut writer = SstableWriter::create(Arc::clone(&file) as Arc<dyn File>, Path::new(PATH), options).unwrap();
+    set(&mut writer);
     for cell in cells {
         writer.push(&cell.borrow()).unwrap();
     }
@@ -167,14 +173,14 @@ fn open(bytes: &[u8]) -> Result<Arc<Sstable>> {
 
 /// Changes the image of a block that is stored plainly, under a checksum that fits, as a bug of a writer would.
 pub(crate) fn rewrite_block(table: &Sstable, block: usize, edit: impl FnOnce(&mut [u8])) {
-    let entry = *table.index.entry(block);
-    rewrite_section(table, SectionKind::Data, entry.offset..entry.offset + u64::from(entry.frame_bytes), edit);
+    let block = &table.block_figures().unwrap()[block];
+    rewrite_section(table, SectionKind::Data, block.offset..block.offset + block.bytes, edit);
 }
 
 /// Likewise what a file tells of itself.
 pub(crate) fn rewrite_metadata(table: &Sstable, edit: impl FnOnce(&mut [u8])) {
     let end = table.place(table.file_bytes - FOOTER_BYTES as u64);
-    let footer = Footer::decode(&end, &read_array(&*table.file, &end).unwrap(), table.layout).unwrap();
+    let footer = Footer::decode(&end, &read_array(&*table.file, &end).unwrap(), table.version).unwrap();
     rewrite_section(table, SectionKind::Metadata, footer.metadata_offset..end.offset, edit);
 }
 
@@ -391,28 +397,142 @@ fn rows_of_a_block_beyond_64_kib_are_found() {
 
 /// What is merged must find room in one file, however many blocks it would be.
 #[test]
-fn blocks_grow_where_the_index_would_not_fit() {
+fn blocks_grow_where_the_root_of_the_index_would_not_fit() {
     let row = |number: u32| [&b"row"[..], &number.to_be_bytes()].concat();
     let cells: Vec<OwnedCell> =
         (0..4000_u32).map(|number| OwnedCell::put(row(number), b"q", u64::from(number), &[1; 100])).collect();
-    let written = |index_bytes_max| {
+    let written = |root_bytes_max| {
         let file = Arc::new(MemoryFile::default());
         let options = SstableOptions { compression: Compression::None, ..options() };
         let mut writer = SstableWriter::create(Arc::clone(&file) as Arc<dyn File>, Path::new(PATH), options)?;
-        writer.index_bytes_max = index_bytes_max;
+        (writer.leaf_bytes, writer.root_bytes_max) = (1, root_bytes_max);
         cells.iter().try_for_each(|cell| writer.push(&cell.borrow()))?;
         writer.finish()?;
         let table = open(&file.contents())?;
         table.verify(|_| ())?;
         assert_eq!(read_all(&table, Direction::Forward)?, cells);
-        Ok::<_, Error>(table)
+        table.block_figures()
     };
     let small = written(SECTION_BYTES_MAX).unwrap();
-    let most = small.index.len() * 44;
-    let grown = written(most / 2).unwrap();
-    assert!(grown.index.len() < small.index.len() / 2, "{} of {}", grown.index.len(), small.index.len());
-    assert_eq!(grown.index.entry(1).cells_count, small.index.entry(1).cells_count);
+    // A leaf has one block, and 53 bytes of the root.
+    let grown = written(small.len() * 53 / 2).unwrap();
+    assert!(grown.len() < small.len() / 2, "{} of {}", grown.len(), small.len());
+    assert_eq!(grown[1].cells_count, small[1].cells_count);
     assert!(matches!(written(200), Err(Error::Store(basalt_store::Error::TooLarge { .. }))));
+}
+
+/// A file of many blocks has an index in leaves; one is read where a row is looked for, and kept by the cache.
+#[test]
+fn s_size_2_a_leaf_of_the_index_is_read_where_its_rows_are() {
+    let cells: Vec<_> = (0..2000_u32)
+        .map(|row| OwnedCell::put(format!("row{row:05}"), b"q", 1, &row.to_le_bytes().repeat(40)))
+        .collect();
+    let sizes = [256, 2048, 1 << 20].map(|leaf_bytes| {
+        let plain = SstableOptions { compression: Compression::None, ..options() };
+        let file = Arc::new(MemoryFile::of(&write_as(&cells, plain, |writer| writer.leaf_bytes = leaf_bytes)));
+        let cache = Arc::new(BlockCache::new(1 << 20, 0));
+        let table =
+            Sstable::open(Arc::clone(&file) as Arc<dyn File>, Path::new(PATH), ID, &BlockCodecs::default(), cache);
+        let table = Arc::new(table.unwrap());
+        let mut reads = file.reads();
+        let mut seek = |row: u32| {
+            let mut cursor = cursor(&table, Direction::Forward);
+            cursor.seek(format!("row{row:05}").as_bytes(), b"").unwrap();
+            assert_eq!(OwnedCell::of(&cursor.cell().unwrap()), cells[row as usize]);
+            file.reads() - std::mem::replace(&mut reads, file.reads())
+        };
+        // Far away, once more, and beside.
+        let told = [1910, 1910, 1911, 0].map(&mut seek);
+        assert_eq!(told, if leaf_bytes == 1 << 20 { [1, 0, 0, 1] } else { [2, 0, 0, 2] });
+        // A leaf of other times is not looked into.
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let time_range = TimeRange { min: Timestamp(5), max: Timestamp(6) };
+            let options = ReadOptions { direction, time_range, caching: Caching::Bypass, packing: Packing::Cells };
+            let before = file.reads();
+            let mut cursor = SstableCursor::new(Arc::clone(&table), options);
+            cursor.seek(b"row00700", b"").unwrap();
+            assert!(cursor.cell().is_none());
+            assert_eq!(file.reads(), before);
+        }
+        table.verify(|_| ()).unwrap();
+        table.memory_bytes()
+    });
+    assert!(sizes[0] < sizes[2] / 2 && sizes[1] < sizes[2] / 10, "{sizes:?}");
+}
+
+/// Where a file is parted: between blocks, or between leaves where there are many.
+#[test]
+fn a_file_of_many_leaves_is_parted_between_them() {
+    let cells: Vec<_> = (0..2000_u32).map(|row| OwnedCell::put(format!("row{row:05}"), b"q", 1, &[1; 100])).collect();
+    let range = KeyRange { start: "row00200".into(), end: "row01900".into() };
+    let table = |leaf_bytes| {
+        let plain = SstableOptions { compression: Compression::None, ..options() };
+        open(&write_as(&cells, plain, |writer| writer.leaf_bytes = leaf_bytes)).unwrap()
+    };
+    let parted = |leaf_bytes| {
+        let table = table(leaf_bytes);
+        let borders = table.borders_within(&range).unwrap();
+        assert!(borders.is_sorted());
+        (borders.len(), borders.iter().map(|(_, bytes)| bytes).sum::<u64>(), table.bytes_within(&range))
+    };
+    let (blocks, bytes, exact) = parted(1 << 20);
+    assert!(bytes == exact && blocks > 40, "{blocks} of {bytes}");
+    // Leaves across a border are looked into; those between are counted with what they take themselves.
+    let (count, read, told) = parted(256);
+    assert!(count == blocks && read == bytes && told > exact && told < exact / 10 * 11, "{count} of {read} and {told}");
+    // So many leaves are not parted.
+    let (leaves, read, told) = parted(1);
+    assert!(leaves == blocks && read > exact && told > exact, "{leaves} of {read} and {told}");
+    // Or else a region in a leaf would be split for ever.
+    let narrow = KeyRange { start: "row00300".into(), end: "row00310".into() };
+    let told = [256, 1 << 20].map(|leaf_bytes| table(leaf_bytes).bytes_within(&narrow));
+    assert!(told[0] == told[1] && told[0] < 2 * 4200, "{told:?}");
+}
+
+/// Where all leaves reach into a time range and no block does, a reader sees from the next leaf's first block that it is beyond its row.
+#[test]
+fn s_scan_6_a_time_range_that_no_block_has_costs_no_walk_over_the_index() {
+    let time = |row: u32| if (row / 20).is_multiple_of(2) { 1 } else { 1000 };
+    let cells: Vec<_> =
+        (0..2000_u32).map(|row| OwnedCell::put(format!("row{row:05}"), b"q", time(row), &[1; 200])).collect();
+    let plain = SstableOptions { compression: Compression::None, ..options() };
+    let file = Arc::new(MemoryFile::of(&write(&cells, plain)));
+    let cache = Arc::new(BlockCache::new(0, 0));
+    let shared = Arc::clone(&file) as Arc<dyn File>;
+    let table = Arc::new(Sstable::open(shared, Path::new(PATH), ID, &BlockCodecs::default(), cache).unwrap());
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let time_range = TimeRange { min: Timestamp(500), max: Timestamp(501) };
+        let options = ReadOptions { direction, time_range, caching: Caching::Bypass, packing: Packing::Cells };
+        let before = file.reads();
+        let mut cursor = SstableCursor::new(Arc::clone(&table), options);
+        cursor.seek(b"row01000", b"").unwrap();
+        assert!(cursor.cell().is_none_or(|cell| cell.row != b"row01000"));
+        assert!(file.reads() - before <= 5, "{}", file.reads() - before);
+    }
+}
+
+/// A scan that keeps no blocks keeps leaves: else each row would cost one.
+#[test]
+fn s_perf_5_leaves_are_kept_where_blocks_are_not() {
+    let bytes = write(&mixed_cells(), options());
+    let reads = [Caching::IndexOnly, Caching::Bypass].map(|caching| {
+        let file = Arc::new(MemoryFile::of(&bytes));
+        let cache = Arc::new(BlockCache::new(1 << 20, 0));
+        let shared = Arc::clone(&file) as Arc<dyn File>;
+        let table = Arc::new(Sstable::open(shared, Path::new(PATH), ID, &BlockCodecs::default(), cache).unwrap());
+        let opened = file.reads();
+        for _ in 0..10 {
+            let options = ReadOptions {
+                direction: Direction::Forward,
+                time_range: TimeRange::ALL,
+                caching,
+                packing: Packing::Cells,
+            };
+            SstableCursor::new(Arc::clone(&table), options).seek(b"row00200", b"").unwrap();
+        }
+        file.reads() - opened
+    });
+    assert_eq!(reads, [11, 20]);
 }
 
 /// Rows alike in qualifier and length of value keep neither but once a block.
@@ -423,7 +543,7 @@ fn a_row_keeps_nothing_that_the_first_cell_of_its_block_has_too() {
         let cells: Vec<OwnedCell> = (0..1000_u32).map(cell).collect();
         let table = open(&write(&cells, SstableOptions { compression: Compression::None, ..options() })).unwrap();
         assert_eq!(read_all(&table, Direction::Forward).unwrap(), cells);
-        table.index.blocks_end()
+        table.block_figures().unwrap().iter().map(|block| block.bytes).sum::<u64>()
     };
     let blocks = bytes_of(b"q").div_ceil(4096);
     assert!(bytes_of(&[b'q'; 101]) <= bytes_of(b"q") + 200 * blocks);
@@ -438,7 +558,7 @@ fn a_named_codec_lays_out_blocks_and_may_decline() {
     let table = open_with(&bytes, &codecs).unwrap();
     assert_eq!(read_all(&table, Direction::Forward).unwrap(), mixed_cells());
     assert_eq!(&*table.metadata().codec, "COMPLEMENT");
-    assert_eq!(table.layout, Layout::V1, "block codecs know the image of version 1");
+    assert_eq!(table.version, Version::V3, "block codecs know the image of version 1");
     table.verify(|_| ()).unwrap();
     let unknown = open(&bytes).unwrap_err();
     assert!(

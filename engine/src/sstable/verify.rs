@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 
-use basalt_store::CellRef;
+use basalt_store::{CellRef, TimeRange};
 use bytes::Bytes;
 
+use crate::block_cache::Caching;
 use crate::bloom::Bloom;
 use crate::error::{Error, Result};
 
@@ -14,7 +15,7 @@ use super::format::{Frame, Place, SectionKind};
 use super::metadata::Metadata;
 use super::packed::wrong_summary;
 use super::span::TimeSpan;
-use super::{Sstable, input::Parsed};
+use super::{Sstable, input::Parsed, layout_damage};
 
 /// How far a verification is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub(crate) struct VerifyReport {
 }
 
 impl Sstable {
-    /// Reads every data block past the cache and proves: its checksum, its layout to the last byte, cell order within
+    /// Reads every data block and leaf of the index past the cache and proves: its checksum, its layout to the last byte, cell order within
     /// and between blocks, the index's keys and times, the metadata's counts and ranges, that the bloom filter
     /// knows every cell, and that what rows are told to be together is what their points are. `progress` is told after each block.
     ///
@@ -59,27 +60,30 @@ impl Sstable {
     /// # Errors
     /// As [`Sstable::verify`]; that of `progress`.
     pub(crate) fn verify_while(&self, mut progress: impl FnMut(VerifyProgress) -> Result<()>) -> Result<VerifyReport> {
-        let blocks_count = self.index.len() as u64;
+        self.check_index()?;
+        let blocks_count = u64::from(self.metadata.blocks_count);
         let mut seen = Seen::new(&self.metadata);
         // Told last: damage of cells is the worse.
         let read = if self.bloom().is_some() { Ok(None) } else { self.read_filter() };
         let bloom = self.bloom().or_else(|| read.as_ref().ok()?.as_ref());
-        for block in 0..self.index.len() {
-            let entry = self.index.entry(block);
+        let blocks = self.blocks_of(Caching::Bypass, TimeRange::ALL);
+        let (mut next, mut blocks_done) = (blocks.first()?, 0);
+        while let Some(at) = next {
+            let entry = at.entry();
             let place = self.place(entry.offset);
-            let stored = self.read_stored(block)?;
+            let stored = self.read_stored(entry)?;
             let frame = Frame::open(&place, SectionKind::Data, &stored)?;
-            let image = self.parse_block(block, &frame, &stored)?;
+            let image = self.parse_block(entry, &frame, &stored)?;
             let walked =
-                self.walk(&image, &place, bloom, &mut seen).map_err(|malformed| self.malformed(block, malformed))??;
-            let keys_fit =
-                walked.first_row == self.index.first_row(block) && seen.last_row == self.index.last_row(block);
+                self.walk(&image, &place, bloom, &mut seen).map_err(|malformed| layout_damage(&place, malformed))??;
+            let keys_fit = walked.first_row == at.first_row() && seen.last_row == at.last_row();
             place.require("keys in the block index", 1, keys_fit.into())?;
             place.require("times in the block index", 1, u64::from(walked.times == entry.times))?;
-            place.require("number of cells", entry.cells_count.into(), walked.cells_count)?;
+            place.require("number of cells", entry.count.into(), walked.cells_count)?;
             self.check_summaries(&place, &frame)?;
-            let bytes_done = entry.offset + u64::from(entry.frame_bytes);
-            progress(VerifyProgress { blocks_done: block as u64 + 1, blocks_count, bytes_done })?;
+            blocks_done += 1;
+            progress(VerifyProgress { blocks_done, blocks_count, bytes_done: entry.end() })?;
+            next = blocks.after(&at)?;
         }
         self.check_metadata(seen)?;
         read?;
@@ -117,7 +121,7 @@ impl Sstable {
         seen.counted.last_row = Bytes::from(seen.last_row);
         seen.counted.blocks_count = self.metadata.blocks_count;
         seen.counted.bloom = self.metadata.bloom;
-        let place = self.place(self.index.blocks_end());
+        let place = self.place(self.footer.metadata_offset);
         place.require("counts and ranges in the metadata", 1, u64::from(seen.counted == self.metadata))
     }
 }

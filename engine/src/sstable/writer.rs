@@ -14,7 +14,9 @@ use crate::io::{File, IoOp};
 use super::block::BlockBuilder;
 use super::codec::{self, BlockCodec, BlockCodecs, Encoder};
 use super::filter;
-use super::format::{self, FOOTER_BYTES, Footer, Frame, Layout, Place, SECTION_BYTES_MAX, SectionKind, width_u32};
+use super::format::{
+    self, FOOTER_BYTES, Footer, Frame, Layout, Place, SECTION_BYTES_MAX, SectionKind, Version, width_u32,
+};
 use super::index::IndexBuilder;
 use super::metadata::Metadata;
 use super::{CELL_BYTES_MAX, FileId, ROW_BYTES_MAX};
@@ -28,6 +30,9 @@ const FAMILY_BYTES_MAX: usize = u16::MAX as usize;
 
 /// A block ends between two rows if it can; in a row that goes on and on it ends at this many times its size.
 const BLOCK_OVERFULL: usize = 2;
+
+/// A leaf of the index is full at so many bytes: it is read whole where one block is looked for. Less in tests, that small files have several.
+const LEAF_BYTES: usize = if cfg!(test) { 256 } else { 64 * 1024 };
 
 /// What a file is written as.
 #[derive(Debug, Clone)]
@@ -63,19 +68,23 @@ impl SstableOptions {
 
 /// Writes one file. The owner made the file under a name aside, and publishes it after [`SstableWriter::finish`].
 ///
-/// Memory: one block and its encoded form, the index (some 40 bytes and two row keys a block), the bloom filter
+/// Memory: one block and its encoded form, of the index a leaf and the root (some 50 bytes and two row keys a leaf), the bloom filter
 /// (1.5 bytes a key, and 8 MiB while it is collected; thrice that while it is written), which is given up beyond 512 MiB.
 #[derive(Debug)]
 pub(crate) struct SstableWriter {
     file: Arc<dyn File>,
     path: PathBuf,
     file_id: FileId,
-    layout: Layout,
+    version: Version,
     /// When a block is full; more where the index grows large.
     block_bytes: usize,
-    /// What the index may have, less in tests.
-    pub(super) index_bytes_max: usize,
+    /// When a leaf of the index is full.
+    pub(super) leaf_bytes: usize,
+    /// What the index's root may have, less in tests.
+    pub(super) root_bytes_max: usize,
     encoder: Encoder,
+    /// Of all sections but data blocks.
+    sections: Encoder,
     /// Where the next section goes.
     offset: u64,
     block: BlockBuilder,
@@ -108,15 +117,18 @@ impl SstableWriter {
         }
         let codec = options.codec.as_ref().map_or("", |codec| codec.name()).into();
         // Block codecs take the image of version 1 apart.
-        let layout = if options.codec.is_some() { Layout::V1 } else { Layout::NEWEST };
+        let layout = if options.codec.is_some() { Layout::V1 } else { Layout::V2 };
+        let version = Version::of_layout(layout);
         let mut writer = Self {
             file,
             path: path.to_path_buf(),
             file_id: options.file_id,
-            layout,
+            version,
             block_bytes: options.block_bytes.clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX),
-            index_bytes_max: SECTION_BYTES_MAX,
+            leaf_bytes: LEAF_BYTES,
+            root_bytes_max: SECTION_BYTES_MAX,
             encoder: Encoder::new(options.codec, options.compression == Compression::Zstd),
+            sections: Encoder::new(None, true),
             offset: 0,
             block: BlockBuilder::new(layout),
             index: IndexBuilder::default(),
@@ -126,7 +138,7 @@ impl SstableWriter {
             last: LastCell::default(),
             frame: Vec::new(),
         };
-        let header = format::encode_header(&writer.place(), layout);
+        let header = format::encode_header(&writer.place(), version);
         writer.write(&header)?;
         Ok(writer)
     }
@@ -179,10 +191,7 @@ impl SstableWriter {
         self.metadata.last_row = Bytes::copy_from_slice(&self.last.row);
         self.metadata.blocks_count = self.index.blocks_count();
 
-        let index_offset = self.offset;
-        let index = std::mem::take(&mut self.index).finish();
-        let mut sections = Encoder::new(None, true);
-        self.write_section(SectionKind::Index, sections.encode_section(&index))?;
+        let index_offset = self.write_last_of_index()?;
         let bloom_offset = self.offset;
         self.write_bloom()?;
         let metadata_offset = self.offset;
@@ -191,28 +200,60 @@ impl SstableWriter {
 
         let file_bytes = self.offset + FOOTER_BYTES as u64;
         let footer =
-            Footer { index_offset, bloom_offset, metadata_offset, file_bytes }.encode(&self.place(), self.layout);
+            Footer { index_offset, bloom_offset, metadata_offset, file_bytes }.encode(&self.place(), self.version);
         self.write(&footer)?;
         assert!(self.offset == file_bytes, "BUG: the footer tells {file_bytes} bytes of {}", self.offset);
         Ok(FinishedSstable { metadata: self.metadata, file_bytes })
     }
 
     fn end_block(&mut self) -> Result<()> {
+        if self.index.leaf_bytes() >= self.leaf_bytes {
+            self.end_leaf()?;
+        }
         let cells_count = self.block.cells_count();
         let place = Place { path: &self.path, file_id: self.file_id, offset: self.offset };
         let (encoder, frame) = (&mut self.encoder, &mut self.frame);
         frame.clear();
         self.block.finish(|image| encoder.encode_block(image).seal_into(&place, SectionKind::Data, frame));
         self.index.push_block(width_u32(self.frame.len()), cells_count, &self.last.row);
-        let index_bytes = self.index.image_bytes();
-        if index_bytes > self.index_bytes_max {
-            return Err(too_large("block index of a file", index_bytes, self.index_bytes_max));
+        self.write_frame()
+    }
+
+    /// Writes the index where one leaf is all of it, else its last leaf and the root; answers where a reader begins.
+    fn write_last_of_index(&mut self) -> Result<u64> {
+        let (kind, image) = if self.index.has_root() {
+            self.end_leaf()?;
+            (SectionKind::IndexRoot, self.index.root())
+        } else {
+            (SectionKind::Index, self.index.leaf())
+        };
+        Ok(self.write_index(kind, &image)?.0)
+    }
+
+    fn end_leaf(&mut self) -> Result<()> {
+        let leaf = self.index.leaf();
+        let (offset, frame_bytes) = self.write_index(SectionKind::IndexLeaf, &leaf)?;
+        self.index.push_leaf(offset, frame_bytes);
+        let root_bytes = self.index.root_bytes();
+        if root_bytes > self.root_bytes_max {
+            return Err(too_large("block index of a file", root_bytes, self.root_bytes_max));
         }
-        if index_bytes > self.index_bytes_max / 2 {
-            // A merge that is refused is tried for ever. What is left of the index is for fewer and larger blocks.
+        if root_bytes > self.root_bytes_max / 2 {
+            // A merge that is refused is tried for ever. What is left of the root is for fewer and larger blocks.
             self.block_bytes = (self.block_bytes * 2).min(BLOCK_BYTES_MAX);
         }
-        self.write_frame()
+        Ok(())
+    }
+
+    /// Writes a section of the index; answers where, and the length of its frame.
+    fn write_index(&mut self, kind: SectionKind, image: &[u8]) -> Result<(u64, u32)> {
+        let offset = self.offset;
+        let place = Place { path: &self.path, file_id: self.file_id, offset };
+        self.frame.clear();
+        self.sections.encode_section(image).seal_into(&place, kind, &mut self.frame);
+        let frame_bytes = width_u32(self.frame.len());
+        self.write_frame()?;
+        Ok((offset, frame_bytes))
     }
 
     /// A filter that is too large for a section is left out: the file is then read where it need not be.

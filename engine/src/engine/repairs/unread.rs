@@ -11,7 +11,7 @@ fn a_block_that_the_disk_does_not_give_costs_its_cells_and_no_more() {
     let fs = store();
     let file = file_of(&fs, FileKind::Sstable);
     let path = Path::new(DIR).join(&file.name);
-    let block = open_table(&fs, &file).block_figures()[2].clone();
+    let block = open_table(&fs, &file).block_figures().unwrap()[2].clone();
     fs.make_unreadable(&path, block.offset + 100..block.offset + 612).unwrap();
     assert_eq!(damage(&fs), [format!("cannot read {}", path.display())]);
     let dry = repair(&fs, false);
@@ -32,8 +32,13 @@ fn a_block_that_the_disk_does_not_give_costs_its_cells_and_no_more() {
 fn an_end_that_the_disk_does_not_give_costs_no_cell() {
     let fs = store();
     let file = file_of(&fs, FileKind::Sstable);
-    let end = open_table(&fs, &file).block_figures().last().map(|block| block.offset + block.bytes).unwrap();
-    // Index and more, with and without what the file tells of itself.
+    let end = open_table(&fs, &file).block_figures().unwrap().last().map(|block| block.offset + block.bytes).unwrap();
+    // A leaf of the index, behind its blocks.
+    let mut head = [0; 16];
+    fs.open(&Path::new(DIR).join(&file.name)).unwrap().read_exact_at(end, &mut head).unwrap();
+    assert_eq!(head[4], 5);
+    let end = end + 16 + u64::from(u32::from_le_bytes(head[8..12].try_into().unwrap()));
+    // Root and more, with and without what the file tells of itself.
     for (unread, lost) in [(end + 8..file.bytes - 48, (0, Some(0))), (end..file.bytes, (file.bytes - 48 - end, None))] {
         let fs = fs.snapshot();
         fs.make_unreadable(&Path::new(DIR).join(&file.name), unread).unwrap();
@@ -43,6 +48,46 @@ fn an_end_that_the_disk_does_not_give_costs_no_cell() {
         assert_eq!(fixed.losses.len(), 1);
         assert!(damage(&fs).is_empty());
         assert_eq!(rows(&fs), all());
+    }
+}
+
+/// The blocks of a leaf that does not read are found by themselves.
+#[test]
+fn a_leaf_of_the_index_costs_no_cell() {
+    let fs = store();
+    let file = file_of(&fs, FileKind::Sstable);
+    let path = Path::new(DIR).join(&file.name);
+    let blocks = open_table(&fs, &file).block_figures().unwrap();
+    let gap = blocks.array_windows().find(|[a, b]| a.offset + a.bytes < b.offset).map(|[a, _]| a.offset + a.bytes);
+    fs.flip_bit(&path, gap.unwrap() + 20, 3).unwrap();
+    assert_eq!(damage(&fs).len(), 1);
+    let fixed = repair(&fs, true);
+    let lost: Vec<_> = fixed.losses.iter().map(|loss| (loss.bytes, loss.cells_count)).collect();
+    assert_eq!(lost, [(0, Some(0))]);
+    assert!(damage(&fs).is_empty());
+    assert_eq!(rows(&fs), all());
+}
+
+/// Beside a damaged leaf, a damaged block is told as if that were not.
+#[test]
+fn a_leaf_of_the_index_and_a_block_cost_the_block() {
+    let fs = store();
+    let file = file_of(&fs, FileKind::Sstable);
+    let path = Path::new(DIR).join(&file.name);
+    let blocks = open_table(&fs, &file).block_figures().unwrap();
+    let borders: Vec<_> =
+        (1..blocks.len()).filter(|n| blocks[n - 1].offset + blocks[n - 1].bytes < blocks[*n].offset).collect();
+    let leaf = blocks[borders[0] - 1].offset + blocks[borders[0] - 1].bytes;
+    // In another leaf, and in the same one.
+    for block in [&blocks[borders[0]], &blocks[1]] {
+        let fs = fs.snapshot();
+        fs.flip_bit(&path, leaf + 20, 3).unwrap();
+        fs.flip_bit(&path, block.offset + 40, 3).unwrap();
+        let fixed = repair(&fs, true);
+        let lost: Vec<_> = fixed.losses.iter().map(|loss| (loss.offset, loss.bytes, loss.cells_count)).collect();
+        assert_eq!(lost, [(block.offset, block.bytes, Some(block.cells_count))]);
+        assert!(damage(&fs).is_empty());
+        assert_eq!(cells(&rows(&fs)), cells(&all()) - block.cells_count);
     }
 }
 

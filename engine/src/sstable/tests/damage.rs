@@ -3,12 +3,17 @@
 use basalt_store::{BloomFilter, Compression, FamilyDescriptor};
 
 use super::super::block::{BlockCursor, Next};
+use super::super::format::Layout;
 use super::super::remains::Remains;
 use super::*;
 use crate::repair::Loss;
 
-/// A file of several blocks in about 3 kB; every section is there.
+/// A file of several blocks in about 3 kB; every section is there, the index in one.
 fn small_file() -> (Vec<OwnedCell>, Vec<u8>) {
+    small_file_of(1 << 20)
+}
+
+fn small_file_of(leaf_bytes: usize) -> (Vec<OwnedCell>, Vec<u8>) {
     let mut cells = Vec::new();
     for row in 0..14_u32 {
         for column in 0..4_u8 {
@@ -19,7 +24,7 @@ fn small_file() -> (Vec<OwnedCell>, Vec<u8>) {
     tombstone.kind = CellKind::DeleteFamily;
     cells.push(tombstone);
     let cells = sorted(cells);
-    let bytes = write(&cells, options());
+    let bytes = write_as(&cells, options(), |writer| writer.leaf_bytes = leaf_bytes);
     (cells, bytes)
 }
 
@@ -44,14 +49,25 @@ fn assert_corrupt<T: std::fmt::Debug>(result: Result<T>, how: &str) {
 #[test]
 fn every_flipped_bit_is_noticed() {
     let (cells, bytes) = small_file();
-    let table = open(&bytes).unwrap();
+    flip_every_bit(cells, &bytes);
+}
+
+#[test]
+fn every_flipped_bit_of_a_file_of_several_leaves_is_noticed() {
+    let (cells, bytes) = small_file_of(100);
+    assert!(matches!(open(&bytes).unwrap().index, BlockIndex::Root(_)));
+    flip_every_bit(cells, &bytes);
+}
+
+fn flip_every_bit(cells: Vec<OwnedCell>, bytes: &[u8]) {
+    let table = open(bytes).unwrap();
     assert!(table.metadata().blocks_count > 2);
     let all = [cells.clone(), reversed(cells)].concat();
-    assert_eq!(learn(&bytes).unwrap(), all);
+    assert_eq!(learn(bytes).unwrap(), all);
     let filter = table.footer.bloom_offset..table.footer.metadata_offset;
     assert!(!filter.is_empty());
     for bit in 0..bytes.len() * 8 {
-        let mut damaged = bytes.clone();
+        let mut damaged = bytes.to_vec();
         damaged[bit / 8] ^= 1 << (bit % 8);
         let how = format!("bit {bit} of {}", bytes.len() * 8);
         if !filter.contains(&(bit as u64 / 8)) {
@@ -92,7 +108,7 @@ fn remains(bytes: &[u8], file_bytes: u64) -> Option<(Vec<OwnedCell>, Vec<Loss>)>
 /// The data blocks of a file, each with the range of its cells.
 fn blocks_of(bytes: &[u8]) -> Vec<(Range<u64>, Range<usize>)> {
     let (table, mut cells) = (open(bytes).unwrap(), 0);
-    let figures = table.block_figures().into_iter();
+    let figures = table.block_figures().unwrap().into_iter();
     let range = |block: crate::BlockFigures| {
         let start = cells;
         cells += usize::try_from(block.cells_count).unwrap();
@@ -153,21 +169,22 @@ fn a_block_at_the_wrong_place_is_noticed() {
     let plain = || SstableOptions { compression: Compression::None, bloom: BloomFilter::None, ..options() };
     let bytes = write(&cells, plain());
     let table = open(&bytes).unwrap();
-    let (first, second) = (*table.index.entry(1), *table.index.entry(2));
-    assert_eq!(first.frame_bytes, second.frame_bytes);
-    let range = |entry: &index::BlockEntry| {
-        let start = usize::try_from(entry.offset).unwrap();
-        start..start + entry.frame_bytes as usize
+    let blocks = table.block_figures().unwrap();
+    let (first, second) = (&blocks[1], &blocks[2]);
+    assert_eq!(first.bytes, second.bytes);
+    let range = |block: &crate::BlockFigures| {
+        let [start, end] = [block.offset, block.offset + block.bytes].map(|offset| usize::try_from(offset).unwrap());
+        start..end
     };
     let mut swapped = bytes.clone();
-    swapped[range(&first)].copy_from_slice(&bytes[range(&second)]);
-    swapped[range(&second)].copy_from_slice(&bytes[range(&first)]);
+    swapped[range(first)].copy_from_slice(&bytes[range(second)]);
+    swapped[range(second)].copy_from_slice(&bytes[range(first)]);
     assert_corrupt(learn(&swapped), "swapped");
     assert_corrupt(open(&swapped).unwrap().verify(|_| ()), "swapped, verified");
 
     let other = write(&cells, SstableOptions { file_id: FileId(8), ..plain() });
     let mut stale = bytes.clone();
-    stale[range(&first)].copy_from_slice(&other[range(&first)]);
+    stale[range(first)].copy_from_slice(&other[range(first)]);
     assert_corrupt(learn(&stale), "of another file");
     assert_corrupt(open(&other), "another file under this name");
 }
@@ -176,7 +193,7 @@ fn a_block_at_the_wrong_place_is_noticed() {
 fn another_version_is_told_by_its_number() {
     let (_, mut bytes) = small_file();
     bytes[8] = 9;
-    assert!(matches!(open(&bytes).unwrap_err(), Error::Version { found: 9, supported: 2, .. }));
+    assert!(matches!(open(&bytes).unwrap_err(), Error::Version { found: 9, supported: 4, .. }));
 }
 
 /// A section whose checksum is right and whose layout is not, as a bug of a writer would leave.
@@ -184,10 +201,10 @@ fn another_version_is_told_by_its_number() {
 fn a_malformed_section_under_a_right_checksum_is_refused() {
     let (_, bytes) = small_file();
     let table = open(&bytes).unwrap();
-    let entry = *table.index.entry(0);
-    let start = usize::try_from(entry.offset).unwrap();
-    let place = table.place(entry.offset);
-    let frame = Frame::open(&place, SectionKind::Data, &bytes[start..start + entry.frame_bytes as usize]).unwrap();
+    let block = &table.block_figures().unwrap()[0];
+    let [start, end] = [block.offset, block.offset + block.bytes].map(|offset| usize::try_from(offset).unwrap());
+    let place = table.place(block.offset);
+    let frame = Frame::open(&place, SectionKind::Data, &bytes[start..end]).unwrap();
     let image = codec::decode(&place, &frame, None).unwrap();
     for byte in 0..image.len() {
         for mask in [0x01, 0x80, 0xff] {
@@ -196,6 +213,63 @@ fn a_malformed_section_under_a_right_checksum_is_refused() {
             walk_block(&damaged.into());
         }
     }
+}
+
+/// A root and a leaf that tell different things, under checksums that fit.
+#[test]
+fn a_leaf_that_is_not_what_the_root_tells_is_refused() {
+    let cells = many_blocks();
+    let plain = SstableOptions { compression: Compression::None, ..options() };
+    let bytes = write_as(&cells, plain, |writer| writer.leaf_bytes = 1);
+    let read = open(&bytes).unwrap();
+    let blocks = read.block_figures().unwrap();
+    let leaf = blocks[0].offset + blocks[0].bytes..blocks[1].offset;
+    // Of its only block: the count of cells, which the root does not have; then a time, the first row, the last row.
+    for (byte, told) in [(8, "number of cells"), (12, "leaf of the"), (39, "leaf of the"), (45, "leaf of the")] {
+        let table = open(&bytes).unwrap();
+        rewrite_section(&table, SectionKind::IndexLeaf, leaf.clone(), |image| {
+            assert_eq!(image[34..37], *b"row");
+            image[byte] ^= 1;
+        });
+        let damage = read_all(&table, Direction::Forward).unwrap_err().to_string();
+        assert!(damage.contains(told), "byte {byte}: {damage}");
+        assert!(table.verify(|_| ()).is_err());
+    }
+}
+
+/// A damaged leaf costs the rows of its blocks, and no read that ends before it.
+#[test]
+fn rows_before_a_damaged_leaf_are_read() {
+    let cells = many_blocks();
+    let plain = SstableOptions { compression: Compression::None, ..options() };
+    let bytes = write_as(&cells, plain, |writer| writer.leaf_bytes = 1);
+    let table = open(&bytes).unwrap();
+    let blocks = table.block_figures().unwrap();
+    let mut damaged = bytes.clone();
+    damaged[usize::try_from(blocks[1].offset + blocks[1].bytes).unwrap() + 20] ^= 4;
+    let table = open(&damaged).unwrap();
+    let mut reverse = cursor(&table, Direction::Reverse);
+    reverse.seek(&blocks[0].last_row, b"").unwrap();
+    let before = cells.iter().filter(|cell| cell.row <= blocks[0].last_row).cloned().collect();
+    assert_eq!(rest(&mut reverse).unwrap(), reversed(before));
+    let mut forward = cursor(&table, Direction::Forward);
+    forward.seek(&blocks[2].last_row, b"").unwrap();
+    let behind: Vec<_> = cells.iter().filter(|cell| cell.row >= blocks[2].last_row).cloned().collect();
+    assert_eq!(rest(&mut forward).unwrap(), behind);
+    assert_corrupt(read_all(&table, Direction::Reverse), "reverse, to the end");
+}
+
+/// A frame tells how long it is; a leaf is never long.
+#[test]
+fn a_leaf_that_is_too_long_is_refused() {
+    let cells: Vec<_> = (0..100_u8).map(|row| OwnedCell::put(vec![row; ROW_BYTES_MAX], b"q", 1, b"v")).collect();
+    let read = |leaf_bytes| {
+        let bytes = write_as(&cells, options(), |writer| writer.leaf_bytes = leaf_bytes);
+        let read = read_all(&open(&bytes).unwrap(), Direction::Forward);
+        read.map(|read| assert!(read == cells)).map_err(|damage| damage.to_string())
+    };
+    assert_eq!(read(1 << 19), Ok(()));
+    assert!(read(5 << 18).unwrap_err().contains("length of a leaf"));
 }
 
 /// One row a cell, and a last row over several blocks.
@@ -217,9 +291,9 @@ fn a_block_whose_cells_are_not_in_order_costs_itself_and_no_more() {
     let check = |block: usize, what: &str, edit: &dyn Fn(&mut [u8], u8, u8)| {
         let plain = SstableOptions { compression: Compression::None, ..options() };
         let table = open(&write(&cells, plain)).unwrap();
-        assert!(table.index.len() > 6, "{}", table.index.len());
-        let counts: Vec<_> =
-            (0..table.index.len()).map(|block| table.index.entry(block).cells_count as usize).collect();
+        let blocks = table.block_figures().unwrap();
+        assert!(blocks.len() > 6, "{}", blocks.len());
+        let counts: Vec<_> = blocks.iter().map(|block| usize::try_from(block.cells_count).unwrap()).collect();
         let start: usize = counts[..block].iter().sum();
         rewrite_block(&table, block, |image| {
             edit(image, u8::try_from(start).unwrap(), u8::try_from(counts[block]).unwrap());
@@ -232,7 +306,7 @@ fn a_block_whose_cells_are_not_in_order_costs_itself_and_no_more() {
         });
         let lost: Vec<_> = lost.unwrap().into_iter().map(|loss| (loss.offset, loss.damage.to_string())).collect();
         assert_eq!(lost.len(), 1, "{what}: {lost:?}");
-        assert!(lost[0].0 == table.index.entry(block).offset && lost[0].1.contains(what), "{lost:?}, {damage}");
+        assert!(lost[0].0 == blocks[block].offset && lost[0].1.contains(what), "{lost:?}, {damage}");
         assert_eq!(taken, [&cells[..start], &cells[start + counts[block]..]].concat(), "{what}");
         open(&write(&taken, options())).unwrap().verify(|_| ()).unwrap();
     };
@@ -253,8 +327,8 @@ fn a_block_whose_cells_are_not_in_order_costs_itself_and_no_more() {
         image[at + rest] |= 0x80;
     });
     // In order, but before the end of the block before.
-    let wide =
-        open(&write(&cells, SstableOptions { compression: Compression::None, ..options() })).unwrap().index.len() - 2;
+    let plain = SstableOptions { compression: Compression::None, ..options() };
+    let wide = open(&write(&cells, plain)).unwrap().block_figures().unwrap().len() - 2;
     check(wide, "cell order", &|image, first, _| {
         let column = [&[4][..], &u32::from(first - 40).to_be_bytes()].concat();
         let at = image.windows(5).position(|window| window == column).unwrap();

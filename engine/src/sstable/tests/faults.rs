@@ -63,7 +63,7 @@ fn a_published_file_survives_and_its_rot_is_noticed() {
         let after = fs.power_loss(LossMode::Hostile);
         let table = open_on(&after).unwrap();
         assert_eq!(read_all(&table, Direction::Forward).unwrap(), mixed_cells());
-        let place = 24 + seed * 131 % (table.index.blocks_end() - 24);
+        let place = 24 + seed * 131 % (table.footer.index_offset - 24);
         after.flip_bit(Path::new(TARGET), place, 3).unwrap();
         let damage = read_all(&table, Direction::Forward).unwrap_err();
         assert!(matches!(damage, Error::Corrupt { .. }), "{damage}");
