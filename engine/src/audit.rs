@@ -186,7 +186,11 @@ impl Folder {
             audited.rows_count = metadata.rows_count;
             audited.cells_count = metadata.cells_count;
             audited.blocks_count = metadata.blocks_count.into();
-            if is_whole { table.verify(|_| {}).map(drop) } else { table.check_filter() }
+            if is_whole {
+                return table.verify(|_| {}).map(drop);
+            }
+            table.check_index()?;
+            table.check_filter()
         });
         audited.damage = proved.err();
         audited

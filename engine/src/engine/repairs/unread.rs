@@ -61,6 +61,8 @@ fn a_leaf_of_the_index_costs_no_cell() {
     let gap = blocks.array_windows().find(|[a, b]| a.offset + a.bytes < b.offset).map(|[a, _]| a.offset + a.bytes);
     fs.flip_bit(&path, gap.unwrap() + 20, 3).unwrap();
     assert_eq!(damage(&fs).len(), 1);
+    let looked = folder(&fs).audit(false, &mut |_| {}).unwrap();
+    assert_eq!(looked.iter().filter(|file| file.damage.is_some()).count(), 1);
     let fixed = repair(&fs, true);
     let lost: Vec<_> = fixed.losses.iter().map(|loss| (loss.bytes, loss.cells_count)).collect();
     assert_eq!(lost, [(0, Some(0))]);
