@@ -16,7 +16,6 @@ use tokio::runtime::Handle;
 use super::admin::Admin;
 use super::call::Call;
 use super::error::ApiError;
-use super::query::CancelOnDrop;
 use super::store::Out;
 use super::stream;
 use crate::app::App;
@@ -31,8 +30,7 @@ pub(crate) async fn backup(_: Admin, State(app): State<Arc<App>>, call: Call) ->
         .ok_or_else(|| ApiError::bad("The body is an absolute path on the server's machine"))?;
     let engine = app.engine().ok_or_else(|| ApiError::bad("Only the embedded store can be backed up"))?;
     let seat = app.operators.take().await.map_err(ApiError::overloaded)?;
-    let guard = CancelOnDrop::new(Cancel::new());
-    let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.operators, guard);
+    let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.operators, Cancel::new());
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || {
         let mut out = Out::new(pieces, handle);

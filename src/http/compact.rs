@@ -16,7 +16,6 @@ use tokio::runtime::Handle;
 use super::admin::Admin;
 use super::call::Call;
 use super::error::ApiError;
-use super::query::CancelOnDrop;
 use super::store::Out;
 use super::stream;
 use crate::app::App;
@@ -27,8 +26,7 @@ pub(crate) async fn compact(_: Admin, State(app): State<Arc<App>>, call: Call) -
     let name = std::str::from_utf8(&call.body).ok().and_then(|name| name.trim_end_matches('\n').parse().ok());
     let table: TableName = name.ok_or_else(|| ApiError::bad("The body is a table's name"))?;
     let seat = app.operators.take().await.map_err(ApiError::overloaded)?;
-    let guard = CancelOnDrop::new(Cancel::new());
-    let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.operators, guard);
+    let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.operators, Cancel::new());
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || {
         let mut out = Out::new(pieces, handle);

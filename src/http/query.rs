@@ -9,14 +9,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
-use basalt_query::{Cancel, Formulas, GetParameters, Held, Query, QueryRequest, SeriesAnnotation, SubAnswer};
-use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use basalt_query::{
+    Cancel, Formulas, GetParameters, Held, Query, QueryEngine, QueryRequest, SeriesAnnotation, SubAnswer,
+};
 use tokio::task::block_in_place;
 
 use super::answer::Answer;
@@ -26,7 +25,8 @@ use super::graph::{DrawError, Picture};
 use super::json::{self, JSON};
 use super::params::Params;
 use super::query_stats::QueryStats;
-use super::{charset, graph, stream};
+use super::whole::{self, Sending, Sink};
+use super::{charset, graph};
 use crate::app::App;
 use crate::auth::{Permission, Role};
 use crate::clock;
@@ -142,28 +142,6 @@ fn read_params<T>(
     .map_err(|cause| ApiError::of_query(&cause, strict))
 }
 
-/// What the thread says first: a small answer whole, a large one as the head of a stream, or why not.
-enum Head {
-    Whole(Vec<u8>),
-    Stream,
-}
-
-/// Cancels the query when the client's side of it is dropped.
-#[derive(Debug)]
-pub(crate) struct CancelOnDrop(Cancel);
-
-impl CancelOnDrop {
-    pub(crate) fn new(cancel: Cancel) -> Self {
-        Self(cancel)
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
 /// How an answer is written.
 #[derive(Clone, Debug)]
 pub(crate) enum Form {
@@ -186,9 +164,7 @@ impl Form {
             Self::Picture(_) => "image/png",
         }
     }
-}
 
-impl Form {
     /// Says how long a picture may be shown again.
     fn dress(&self, mut response: Response) -> Response {
         if let Self::Picture(picture) = self
@@ -300,24 +276,14 @@ async fn start(
         Some(seat) => seat,
         None => app.seats.take().await.map_err(ApiError::overloaded)?,
     };
-    let cancel = Cancel::new();
-    let guard = CancelOnDrop::new(cancel.clone());
-    let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.seats, guard);
-    let (said, heard) = oneshot::channel();
-    let work = Work { app, entry, began, request, form: form.clone(), query, formulas, cancel, seat };
-    let handle = Handle::current();
-    tokio::task::spawn_blocking(move || work.run(&handle, said, pieces));
-    match heard.await {
-        Ok(Ok(Head::Whole(bytes))) => Ok(form.dress(json::body_of(form.content_type(), bytes))),
-        Ok(Ok(Head::Stream)) => Ok(json::body_of(form.content_type(), Body::new(body))),
-        Ok(Err(error)) => Err(error),
-        Err(_) => Err(ApiError::internal("The query ended without an answer; the log says more")),
-    }
+    let strict = app.config.compat.strict;
+    let work = Work { entry, began, request, form: form.clone(), query, formulas, strict };
+    let body = whole::on_thread(&app, seat, move |sending| work.run(sending)).await?;
+    Ok(form.dress(json::body_of(form.content_type(), body)))
 }
 
 /// One query on its thread.
 struct Work {
-    app: Arc<App>,
     entry: Arc<Entry>,
     /// When the request came.
     began: Instant,
@@ -326,109 +292,35 @@ struct Work {
     query: Query,
     /// What is answered in place of the sub queries.
     formulas: Option<Formulas>,
-    cancel: Cancel,
-    /// Given back when the answer is read, so that slow readers are bounded too.
-    seat: Seat,
+    strict: bool,
 }
 
 impl Work {
-    fn run(self, handle: &Handle, said: oneshot::Sender<Result<Head, ApiError>>, mut pieces: stream::Pieces) {
-        let metrics = &self.app.metrics;
-        let began = Instant::now();
-        let running = metrics.queries_running.hold();
-        let queries = self.app.queries();
+    fn run(self, sending: &mut Sending<'_>) {
+        let (app, cancel) = (sending.app, sending.cancel);
+        let queries = app.queries();
         let answers = match &self.formulas {
-            Some(formulas) => queries.run_formulas(formulas, &self.query, &self.cancel),
-            None => queries.run_checked(&self.query, &self.cancel),
+            Some(formulas) => queries.run_formulas(formulas, &self.query, cancel),
+            None => queries.run_checked(&self.query, cancel),
         };
-        let answers = answers.and_then(|answers| Ok((answers, self.globals()?)));
-        match answers {
+        match answers.and_then(|answers| Ok((answers, self.globals(queries, cancel)?))) {
             Err(cause) => {
-                let error = ApiError::of_query(&cause, self.app.config.compat.strict);
+                let error = ApiError::of_query(&cause, self.strict);
                 self.entry.end(refused(&error));
-                if self.cancel.is_cancelled() {
-                    metrics.queries_cancelled.add(1);
-                }
-                // A client that is gone hears nothing.
-                said.send(Err(error)).unwrap_or_default();
+                sending.refuse(error);
             }
-            Ok((answers, (globals, held))) => {
-                metrics.queries_ok.add(1);
+            Ok((answers, (globals, _held))) => {
                 let mut written = Vec::with_capacity(answers.len());
-                let sent = self.send(handle, said, &mut pieces, (&answers, &globals), &mut written);
-                if !sent {
-                    metrics.queries_cancelled.add(1);
-                }
+                let sent = sending.send(|sink| self.write(app, cancel, (&answers, &globals), &mut written, sink));
                 self.told(&answers, &written, sent);
                 if sent {
-                    pieces.until_read(handle);
+                    sending.until_read();
                 }
-                drop((answers, held));
             }
         }
-        let took = began.elapsed();
-        drop(running);
-        metrics.query_latency.record(took);
-        self.log_if_slow(took);
-        drop(self.seat);
-    }
-
-    /// Writes the answer and hands it to the connection; `false` when nobody reads any more.
-    fn send(
-        &self,
-        handle: &Handle,
-        said: oneshot::Sender<Result<Head, ApiError>>,
-        pieces: &mut stream::Pieces,
-        (answers, globals): (&[SubAnswer], &[SeriesAnnotation]),
-        written: &mut Vec<Duration>,
-    ) -> bool {
-        let mut said = Some(said);
-        let sink = |piece| {
-            if let Some(said) = said.take() {
-                said.send(Ok(Head::Stream)).unwrap_or_default();
-            }
-            pieces.send(handle, piece)
-        };
-        let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let range = (self.query.start_ms, self.query.end_ms);
-        let whole = match &self.form {
-            Form::Api => Answer::new(&self.request, answers, self.app.config.compat.strict, self.began)
-                .with_globals(globals)
-                .write(written, sink),
-            Form::Lines => graph::lines(answers, sink),
-            Form::Counts => Some(graph::counts(answers, took_ms)),
-            Form::Picture(picture) => match picture.draw(answers, globals, range, &self.cancel) {
-                Ok(png) => {
-                    self.app.metrics.graph_latency.record(self.began.elapsed());
-                    Some(png)
-                }
-                Err(DrawError::Cancelled) => return false,
-                Err(DrawError::Failed(cause)) => {
-                    let error = ApiError::internal(cause);
-                    return said.is_some_and(|said| said.send(Err(error)).is_ok());
-                }
-            },
-        };
-        match (said, whole) {
-            (Some(said), Some(rest)) => said.send(Ok(Head::Whole(rest))).is_ok(),
-            (None, Some(rest)) => pieces.finish(handle, rest),
-            (_, None) => false,
-        }
-    }
-
-    /// Adds the query to those that ended well.
-    fn told(&self, answers: &[SubAnswer], written: &[Duration], sent: bool) {
-        let took = self.began.elapsed();
-        let stats = QueryStats { answers, written, strict: self.app.config.compat.strict };
-        let mut stats = stats.overall(took);
-        stats.insert("totalTime".to_owned(), serde_json::json!(took.as_secs_f64() * 1_000.0));
-        self.entry.end(Outcome { code: 200, reason: "OK", exception: None, sent, stats: stats.into() });
-    }
-
-    fn log_if_slow(&self, took: Duration) {
-        if took >= self.app.config.log.slow_query_ms {
+        if let Some(took_ms) = sending.slow_ms() {
             tracing::info!(
-                took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                took_ms,
                 start_ms = self.query.start_ms,
                 end_ms = self.query.end_ms,
                 metrics = ?self.request.queries.iter().filter_map(|sub| sub.metric.as_deref()).collect::<Vec<_>>(),
@@ -437,12 +329,49 @@ impl Work {
         }
     }
 
+    /// Hands pieces of the answer to `sink` and gives back the last one; `None` when nobody reads any more.
+    fn write(
+        &self,
+        app: &App,
+        cancel: &Cancel,
+        (answers, globals): (&[SubAnswer], &[SeriesAnnotation]),
+        written: &mut Vec<Duration>,
+        sink: Sink<'_>,
+    ) -> Result<Option<Vec<u8>>, ApiError> {
+        let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let range = (self.query.start_ms, self.query.end_ms);
+        Ok(match &self.form {
+            Form::Api => {
+                Answer::new(&self.request, answers, self.strict, self.began).with_globals(globals).write(written, sink)
+            }
+            Form::Lines => graph::lines(answers, sink),
+            Form::Counts => Some(graph::counts(answers, took_ms)),
+            Form::Picture(picture) => match picture.draw(answers, globals, range, cancel) {
+                Ok(png) => {
+                    app.metrics.graph_latency.record(self.began.elapsed());
+                    Some(png)
+                }
+                Err(DrawError::Cancelled) => None,
+                Err(DrawError::Failed(cause)) => return Err(ApiError::internal(cause)),
+            },
+        })
+    }
+
+    /// Adds the query to those that ended well.
+    fn told(&self, answers: &[SubAnswer], written: &[Duration], sent: bool) {
+        let took = self.began.elapsed();
+        let stats = QueryStats { answers, written, strict: self.strict };
+        let mut stats = stats.overall(took);
+        stats.insert("totalTime".to_owned(), serde_json::json!(took.as_secs_f64() * 1_000.0));
+        self.entry.end(Outcome { code: 200, reason: "OK", exception: None, sent, stats: stats.into() });
+    }
+
     /// The global annotations of the range, if they are asked for.
-    fn globals(&self) -> basalt_query::Result<(Vec<SeriesAnnotation>, Held)> {
+    fn globals(&self, queries: &QueryEngine, cancel: &Cancel) -> basalt_query::Result<(Vec<SeriesAnnotation>, Held)> {
         if !self.request.global_annotations || self.request.no_annotations {
             return Ok((Vec::new(), Held::default()));
         }
-        self.app.queries().global_annotations(&self.query, &self.cancel)
+        queries.global_annotations(&self.query, cancel)
     }
 }
 

@@ -18,7 +18,6 @@ use tokio::runtime::Handle;
 use super::admin::Admin;
 use super::call::Call;
 use super::error::ApiError;
-use super::query::CancelOnDrop;
 use super::stream::{self, Pieces};
 use crate::app::App;
 use crate::exit::Failure;
@@ -35,8 +34,7 @@ pub(crate) async fn shell(_: Admin, State(app): State<Arc<App>>, call: Call) -> 
         None => 1,
     };
     let seat = app.operators.take().await.map_err(ApiError::overloaded)?;
-    let guard = CancelOnDrop::new(Cancel::new());
-    let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.operators, guard);
+    let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.operators, Cancel::new());
     let handle = Handle::current();
     tokio::task::spawn_blocking(move || {
         let mut out = Out::new(pieces, handle);

@@ -11,13 +11,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::HttpBody;
+use basalt_query::Cancel;
 use bytes::Bytes;
 use hyper::body::Frame;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::query::CancelOnDrop;
 use crate::seats::Seats;
 
 /// Pieces written and not yet read.
@@ -48,16 +48,13 @@ pub(crate) struct Pieces {
 pub(crate) struct Chunks {
     receiver: mpsc::Receiver<Piece>,
     ended: bool,
-    _cancel: CancelOnDrop,
+    cancel: Cancel,
 }
 
 /// Both sides; `patience` is how long one piece may wait to be read while nobody waits for one of the seats.
-pub(crate) fn channel(patience: Duration, seats: &Arc<Seats>, cancel: CancelOnDrop) -> (Pieces, Chunks) {
+pub(crate) fn channel(patience: Duration, seats: &Arc<Seats>, cancel: Cancel) -> (Pieces, Chunks) {
     let (sender, receiver) = mpsc::channel(PIECES_MAX);
-    (
-        Pieces { sender, longest: 0, patience, seats: Arc::clone(seats) },
-        Chunks { receiver, ended: false, _cancel: cancel },
-    )
+    (Pieces { sender, longest: 0, patience, seats: Arc::clone(seats) }, Chunks { receiver, ended: false, cancel })
 }
 
 impl Pieces {
@@ -134,17 +131,22 @@ impl HttpBody for Chunks {
     }
 }
 
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
-    use basalt_query::Cancel;
     use http_body_util::BodyExt as _;
 
     use super::*;
 
     fn stream(patience: Duration) -> (Pieces, Chunks, Cancel) {
         let cancel = Cancel::new();
-        let (pieces, chunks) = channel(patience, &Arc::new(Seats::new(1, 1)), CancelOnDrop::new(cancel.clone()));
+        let (pieces, chunks) = channel(patience, &Arc::new(Seats::new(1, 1)), cancel.clone());
         (pieces, chunks, cancel)
     }
 
@@ -216,8 +218,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_stopped_loses_its_seat_to_one_who_waits() {
         let seats = Arc::new(Seats::new(1, 1));
-        let cancel = CancelOnDrop::new(Cancel::new());
-        let (mut pieces, _chunks) = channel(Duration::from_hours(1), &seats, cancel);
+        let (mut pieces, _chunks) = channel(Duration::from_hours(1), &seats, Cancel::new());
         let seat = seats.take().await.unwrap();
         let began = tokio::time::Instant::now();
         let writing = tokio::spawn(async move {
@@ -233,7 +234,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_of_long_pieces_gets_all_of_them_while_somebody_waits() {
         let seats = Arc::new(Seats::new(1, 1));
-        let (mut pieces, mut chunks) = channel(Duration::from_hours(1), &seats, CancelOnDrop::new(Cancel::new()));
+        let (mut pieces, mut chunks) = channel(Duration::from_hours(1), &seats, Cancel::new());
         let _seat = seats.take().await.unwrap();
         let waiting = Arc::clone(&seats);
         // Who was sent away comes again.

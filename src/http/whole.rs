@@ -11,13 +11,17 @@ use tokio::sync::oneshot;
 
 use super::error::ApiError;
 use super::json::{self, JSON};
-use super::query::{CancelOnDrop, count_refusal};
-use super::stream;
+use super::query::count_refusal;
+use super::stream::{self, Pieces};
 use crate::app::App;
+use crate::seats::Seat;
+
+/// Where an answer's pieces go; says whether anybody still reads.
+pub(super) type Sink<'a> = &'a mut dyn FnMut(Vec<u8>) -> bool;
 
 /// Runs `work` as a query runs: with a seat, counted, and cancelled when the client hangs up. The answer is sent while it is written:
-/// `write` hands pieces of what `work` found to its sink, which says whether anybody still reads, and gives back the last one; `None` when
-/// nobody does. Until the first piece a failure is an answer of its own. A slow one is logged with its `path`.
+/// `write` hands pieces of what `work` found to its sink and gives back the last one; `None` when nobody reads any more. Until the first
+/// piece a failure is an answer of its own. A slow one is logged with its `path`.
 ///
 /// # Errors
 ///
@@ -26,142 +30,139 @@ pub(crate) async fn in_pieces<T: 'static>(
     app: Arc<App>,
     path: &'static str,
     work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<T> + Send + 'static,
-    write: impl FnOnce(&T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
+    write: impl FnOnce(&T, Sink<'_>) -> Option<Vec<u8>> + Send + 'static,
 ) -> Result<Response, ApiError> {
-    let outcome = begin(&app, path, work, write).await;
-    if let Err(error) = &outcome {
-        count_refusal(&app, error);
-    }
-    outcome.map(|body| json::body_of(JSON, body))
+    let run = move |sending: &mut Sending<'_>| {
+        match work(sending.app.queries(), sending.cancel) {
+            Ok(found) => {
+                // What was found is held until the end is read.
+                if sending.send(|sink| Ok(write(&found, sink))) {
+                    sending.until_read();
+                }
+            }
+            Err(cause) => sending.refuse(ApiError::of_query(&cause, sending.app.config.compat.strict)),
+        }
+        if let Some(took_ms) = sending.slow_ms() {
+            tracing::info!(took_ms, path, "slow query");
+        }
+    };
+    let body = match app.seats.take().await {
+        Ok(seat) => on_thread(&app, seat, run).await,
+        Err(full) => Err(ApiError::overloaded(full)),
+    };
+    let body = body.inspect_err(|error| count_refusal(&app, error))?;
+    Ok(json::body_of(JSON, body))
 }
 
-async fn begin<T: 'static>(
+/// Runs `work` on a thread of its own and gives the body that it sends. The seat is given back when the answer is read, so that slow
+/// readers are bounded too.
+///
+/// # Errors
+///
+/// What `work` refuses with; 500 if it panics.
+pub(super) async fn on_thread(
     app: &Arc<App>,
-    path: &'static str,
-    work: impl FnOnce(&QueryEngine, &Cancel) -> basalt_query::Result<T> + Send + 'static,
-    write: impl FnOnce(&T, &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> + Send + 'static,
+    seat: Seat,
+    work: impl FnOnce(&mut Sending<'_>) + Send + 'static,
 ) -> Result<Body, ApiError> {
-    let seat = app.seats.take().await.map_err(ApiError::overloaded)?;
     let cancel = Cancel::new();
-    let guard = CancelOnDrop::new(cancel.clone());
-    let (pieces, chunks) = stream::channel(app.config.server.idle_patience(), &app.seats, guard);
+    let (pieces, chunks) = stream::channel(app.config.server.idle_patience(), &app.seats, cancel.clone());
     let (said, heard) = oneshot::channel();
-    let (of_the_thread, handle) = (Arc::clone(app), Handle::current());
+    let (app, handle) = (Arc::clone(app), Handle::current());
     let thread = tokio::task::spawn_blocking(move || {
-        let metrics = &of_the_thread.metrics;
         let began = Instant::now();
-        let running = metrics.queries_running.hold();
-        match work(of_the_thread.queries(), &cancel) {
-            Ok(found) => {
-                metrics.queries_ok.add(1);
-                // What was found is held until the end is read.
-                let sent = Sending { handle: &handle, said: Some(said), pieces }.send(|sink| write(&found, sink));
-                if !sent {
-                    metrics.queries_cancelled.add(1);
-                }
-            }
-            Err(cause) => {
-                if cancel.is_cancelled() {
-                    metrics.queries_cancelled.add(1);
-                }
-                // A client that is gone hears nothing.
-                said.send(Err(cause)).unwrap_or_default();
-            }
-        }
+        let running = app.metrics.queries_running.hold();
+        let mut sending = Sending { app: &app, cancel: &cancel, began, handle, said: Some(said), pieces };
+        work(&mut sending);
         drop(running);
-        let took = began.elapsed();
-        metrics.query_latency.record(took);
-        if took >= of_the_thread.config.log.slow_query_ms {
-            tracing::info!(took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX), path, "slow query");
-        }
+        app.metrics.query_latency.record(began.elapsed());
         drop(seat);
     });
     match heard.await {
         Ok(Ok(Some(whole))) => Ok(whole.into()),
         Ok(Ok(None)) => Ok(Body::new(chunks)),
-        Ok(Err(cause)) => Err(ApiError::of_query(&cause, app.config.compat.strict)),
-        // It panicked.
+        Ok(Err(error)) => Err(error),
         Err(_) => {
-            let cause = thread.await.err().map_or_else(String::new, |cause| cause.to_string());
-            Err(ApiError::internal(cause))
+            // It panicked, and runs no more when that is told.
+            drop(thread.await);
+            Err(ApiError::internal("The query ended without an answer; the log says more"))
         }
     }
 }
 
-/// What the thread says first: the answer whole, `None` where it comes in pieces, or why there is none.
-type Said = oneshot::Sender<basalt_query::Result<Option<Vec<u8>>>>;
-
-/// The sending side of an answer.
-struct Sending<'a> {
-    handle: &'a Handle,
-    /// Until the first piece.
-    said: Option<Said>,
-    pieces: stream::Pieces,
+/// The sending side of an answer, on the thread that makes it.
+pub(super) struct Sending<'a> {
+    pub(super) app: &'a App,
+    pub(super) cancel: &'a Cancel,
+    began: Instant,
+    handle: Handle,
+    /// Says first: the answer whole, `None` where it comes in pieces, or why there is none.
+    said: Option<oneshot::Sender<Result<Option<Vec<u8>>, ApiError>>>,
+    pieces: Pieces,
 }
 
 impl Sending<'_> {
-    /// Sends what `write` writes; `false` when nobody reads any more.
-    fn send(self, write: impl FnOnce(&mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>>) -> bool {
-        let Self { handle, mut said, mut pieces } = self;
+    /// Sends what `write` hands to its sink and the last piece, which it gives back; `false` when nobody reads any more.
+    pub(super) fn send(&mut self, write: impl FnOnce(Sink<'_>) -> Result<Option<Vec<u8>>, ApiError>) -> bool {
+        self.app.metrics.queries_ok.add(1);
+        let Self { handle, said, pieces, .. } = self;
         let last = write(&mut |piece| {
             if let Some(said) = said.take() {
                 said.send(Ok(None)).unwrap_or_default();
             }
             pieces.send(handle, piece)
         });
-        match (said, last) {
-            (Some(said), Some(whole)) => said.send(Ok(Some(whole))).is_ok(),
-            (None, Some(last)) => {
-                let sent = pieces.finish(handle, last);
-                if sent {
-                    pieces.until_read(handle);
-                }
-                sent
-            }
-            (_, None) => false,
+        let sent = match (said.take(), last.transpose()) {
+            (Some(said), Some(whole)) => said.send(whole.map(Some)).is_ok(),
+            (None, Some(Ok(last))) => pieces.finish(handle, last),
+            (None, Some(Err(_))) | (_, None) => false,
+        };
+        if !sent {
+            self.app.metrics.queries_cancelled.add(1);
         }
+        sent
+    }
+
+    /// Waits until all that was sent is read, as long as it may take.
+    pub(super) fn until_read(&self) {
+        self.pieces.until_read(&self.handle);
+    }
+
+    /// There is no answer. A client that is gone hears nothing.
+    pub(super) fn refuse(&mut self, error: ApiError) {
+        if self.cancel.is_cancelled() {
+            self.app.metrics.queries_cancelled.add(1);
+        }
+        if let Some(said) = self.said.take() {
+            said.send(Err(error)).unwrap_or_default();
+        }
+    }
+
+    /// The milliseconds that it took, where they are to be logged.
+    pub(super) fn slow_ms(&self) -> Option<u64> {
+        let took = self.began.elapsed();
+        let is_slow = took >= self.app.config.log.slow_query_ms;
+        is_slow.then(|| u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use http_body_util::BodyExt as _;
+    use axum::body::HttpBody as _;
+    use http_body_util::{BodyExt as _, Collected};
 
     use super::*;
     use crate::config::{Config, StoreKind};
-    use crate::seats::Seats;
 
-    /// What a client gets of an answer whose pieces are these, and its end if it has one: whole, or the body's outcome.
-    async fn sent(pieces: &'static [&str], last: Option<&'static str>) -> (Option<Vec<u8>>, Option<Vec<u8>>, bool) {
-        let cancel = CancelOnDrop::new(Cancel::new());
-        let (sender, chunks) = stream::channel(Duration::from_secs(9), &Arc::new(Seats::new(1, 1)), cancel);
-        let (said, heard) = oneshot::channel();
-        let handle = Handle::current();
-        let thread = tokio::task::spawn_blocking(move || {
-            let sending = Sending { handle: &handle, said: Some(said), pieces: sender };
-            sending.send(|sink| {
-                for piece in pieces {
-                    sink(piece.as_bytes().to_vec()).then_some(())?;
-                }
-                last.map(|last| last.as_bytes().to_vec())
-            })
-        });
-        let whole = heard.await.ok().and_then(Result::ok);
-        let body = match whole {
-            Some(None) => Body::new(chunks).collect().await.ok().map(|body| body.to_bytes().to_vec()),
-            _ => None,
-        };
-        (whole.flatten(), body, thread.await.unwrap())
+    async fn app() -> Arc<App> {
+        let mut config = Config::default();
+        config.store.kind = StoreKind::Memory;
+        Arc::new(App::open(config).await.unwrap())
     }
 
     #[tokio::test]
     async fn a_query_that_panics_runs_no_more() {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        let app = Arc::new(App::open(config).await.unwrap());
+        let app = app().await;
         let answer = in_pieces::<()>(Arc::clone(&app), "/x", |_, _| panic!("a test's"), |&(), _| None).await;
         assert_eq!(answer.unwrap_err().status().as_u16(), 500);
         assert_eq!(app.metrics.queries_running.get(), 0);
@@ -170,10 +171,28 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_whole_or_in_pieces_and_breaks_where_it_has_no_end() {
-        let text = |text: &str| Some(text.as_bytes().to_vec());
-        assert_eq!(sent(&[], Some("[]")).await, (text("[]"), None, true));
-        assert_eq!(sent(&["[1", ",2"], Some("]")).await, (None, text("[1,2]"), true));
-        assert_eq!(sent(&["[1", ",2"], None).await, (None, None, false));
-        assert_eq!(sent(&[], None).await, (None, None, false));
+        let app = app().await;
+        let check = async |pieces: &'static [&str], last: Option<&'static str>, expected: Option<&str>| {
+            let cancelled = app.metrics.queries_cancelled.get();
+            let write = move |&(): &(), sink: Sink<'_>| {
+                pieces.iter().all(|piece| sink(piece.as_bytes().to_vec())).then_some(())?;
+                last.map(|last| last.as_bytes().to_vec())
+            };
+            let answer = in_pieces(Arc::clone(&app), "/x", |_, _| Ok(()), write).await;
+            let body = answer.ok().map(Response::into_body);
+            let is_whole = body.as_ref().is_some_and(|body| body.size_hint().exact().is_some());
+            let text = match body {
+                Some(body) => body.collect().await.ok().map(Collected::to_bytes),
+                None => None,
+            };
+            assert_eq!(text.as_deref(), expected.map(str::as_bytes));
+            assert_eq!(is_whole, expected.is_some() && pieces.is_empty(), "{expected:?}");
+            let is_sent = app.metrics.queries_cancelled.get() == cancelled;
+            assert_eq!(is_sent, expected.is_some(), "{expected:?}");
+        };
+        check(&[], Some("[]"), Some("[]")).await;
+        check(&["[1", ",2"], Some("]"), Some("[1,2]")).await;
+        check(&["[1", ",2"], None, None).await;
+        check(&[], None, None).await;
     }
 }
