@@ -29,8 +29,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use self::backup::backed_up;
-pub(crate) use self::compact::compacted;
 use crate::config::{Config, Layers, Log, LogFormat, PLACES};
 use crate::exit::{Exit, Failure};
 use crate::log;

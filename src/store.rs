@@ -6,6 +6,7 @@ mod derived;
 mod folder;
 mod hbase;
 pub(crate) mod series;
+mod upkeep;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use tokio::sync::watch;
 
 use self::columns::Columns;
 pub(crate) use self::folder::{check_no_folders, check_outside, check_target};
+pub(crate) use self::upkeep::{backed_up, compacted};
 use crate::clock::WallClock;
 use crate::config::{self, Config, Mode, StoreKind};
 use crate::exit::{Exit, Failure};
@@ -292,6 +294,12 @@ pub(crate) fn refused(cause: &basalt_engine::Error) -> Failure {
         _ => "",
     };
     Failure::new(exit_of_engine(cause), with_causes(cause) + todo)
+}
+
+/// A failure of the store or the tables as an end of the process, with what was tried before it.
+pub(crate) fn failed(tried: &str, cause: &basalt_schema::Error) -> Failure {
+    let exit = exit_of_cause(cause.kind(), cause);
+    Failure::new(exit, format!("{tried}: {}", with_causes(cause)))
 }
 
 /// The exit code of the engine's failure.

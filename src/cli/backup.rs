@@ -12,7 +12,7 @@ use super::folder::{BY_FLAG, check_folder};
 use super::{Sources, print, start_log};
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
-use crate::store::{Plain, check_no_folders, check_outside, check_target, refused};
+use crate::store::{Plain, backed_up, check_no_folders, check_outside, check_target, refused};
 use crate::told::{Told, meanwhile};
 
 /// `basalt backup`.
@@ -110,12 +110,6 @@ impl Restore {
             "restored {files_count} files, {bytes} bytes, up to change {sequence}, from {backup} to {target}\n"
         ))
     }
-}
-
-/// What a backup is told as.
-pub(crate) fn backed_up(done: &BackedUp, target: &Path) -> String {
-    let BackedUp { files_count, bytes, sequence, .. } = done;
-    format!("backed up {files_count} files, {bytes} bytes, up to change {sequence}, into {}\n", target.display())
 }
 
 /// How far work on files is, of which it tells: a bar of bytes on a terminal, else lines.

@@ -1,15 +1,15 @@
 //! `basalt compact`: flush and major compaction of a folder or of a running server's tables.
 
-use basalt_store::{Compaction, Store, TableName};
+use basalt_store::Store as _;
 use clap::Args;
 use serde::Deserialize;
 
-use super::folder::{BY_FLAG, check_folder, failed};
+use super::folder::{BY_FLAG, check_folder};
 use super::{Sources, print, start_log};
 use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
 use crate::remote::Server;
-use crate::store::Plain;
+use crate::store::{Plain, compacted, failed};
 use crate::told::meanwhile;
 
 /// `basalt compact`.
@@ -93,28 +93,6 @@ impl Compact {
             }
         }
     }
-}
-
-/// Flushes and compacts a table, and tells how large it was and is.
-///
-/// # Errors
-///
-/// The store's, with the table's name.
-pub(crate) fn compacted(store: &dyn Store, table: &TableName) -> Result<String, Failure> {
-    let work = || {
-        let before = bytes(store, table)?;
-        store.flush(table)?;
-        store.compact(table, Compaction::Major)?;
-        Ok((before, bytes(store, table)?))
-    };
-    let (before, after) =
-        work().map_err(|cause: basalt_store::Error| failed(&format!("cannot compact `{table}`"), &cause.into()))?;
-    Ok(format!("{table}: {before} bytes in files and memory, now {after} in files\n"))
-}
-
-/// A table's bytes in files and memtables.
-fn bytes(store: &dyn Store, table: &TableName) -> basalt_store::Result<u64> {
-    Ok(store.regions(table)?.iter().map(|region| region.file_bytes + region.memtable_bytes).sum())
 }
 
 /// One object of what the shell's `list` answers.

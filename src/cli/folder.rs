@@ -72,9 +72,3 @@ fn work_on<T>(opened: &Opened, work: impl FnOnce(&Opened) -> Result<T, Failure>)
     opened.close()?;
     done
 }
-
-/// A failure of the store or the tables as an end of the process, with what was tried before it.
-pub(super) fn failed(tried: &str, cause: &basalt_schema::Error) -> Failure {
-    let exit = crate::store::exit_of_cause(cause.kind(), cause);
-    Failure::new(exit, format!("{tried}: {}", basalt_store::with_causes(cause)))
-}

@@ -7,12 +7,13 @@ use basalt_store::{RowView, Scan};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::folder::{failed, with_folder};
+use super::folder::with_folder;
 use super::rows::{Rows, batches};
 use super::uid::level;
 use super::words::Words;
 use super::{ToolSources, print};
 use crate::exit::{Exit, Failure};
+use crate::store::failed;
 use crate::told::Told;
 
 /// `basalt fsck`.

@@ -4,9 +4,9 @@ use basalt_query::{Aggregator, FilterKind, Matcher, SubQuery};
 use basalt_schema::{BaseTime, DATA_FAMILY, KeyLayout, Salt, Schema, Uid, UidKind};
 use basalt_store::{Columns, ErrorKind, RowBatch, RowView, Scan};
 
-use super::folder::failed;
 use super::words::Words;
 use crate::exit::{Exit, Failure};
+use crate::store::failed;
 
 /// The rows of one metric, some hours and some tags.
 #[derive(Debug)]

@@ -9,11 +9,12 @@ use basalt_schema::{
 use basalt_store::{CellView, Durability, MutationBatch, RowView};
 use clap::Args;
 
-use super::folder::{failed, with_folder};
+use super::folder::with_folder;
 use super::rows::Rows;
 use super::words::Words;
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
+use crate::store::failed;
 
 /// `basalt scan`.
 #[derive(Debug, Args)]

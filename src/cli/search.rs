@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use basalt_schema::{FoundSeries, Lookup};
 use clap::Args;
 
-use super::folder::{failed, with_folder};
+use super::folder::with_folder;
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
+use crate::store::failed;
 
 /// Series whose names are read and printed at a time.
 const PAGE_SERIES: usize = 10_000;

@@ -9,10 +9,10 @@ use basalt_store::{CellView, Columns, ErrorKind, Scan};
 use clap::Args;
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::folder::{failed, with_folder, with_home};
+use super::folder::{with_folder, with_home};
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
-use crate::store::Opened;
+use crate::store::{Opened, failed};
 use crate::told::meanwhile;
 
 /// `basalt uid`.

@@ -46,6 +46,11 @@ impl Call {
             _ => Err(ApiError::override_refused("Unknown or unsupported method override value")),
         }
     }
+
+    /// The body as a line of text.
+    pub(crate) fn line(&self) -> Option<&str> {
+        std::str::from_utf8(&self.body).ok().map(|line| line.trim_end_matches('\n'))
+    }
 }
 
 impl FromRequest<Arc<App>> for Call {

@@ -7,9 +7,9 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use basalt_query::Cancel;
 use basalt_shell::{Next, Shell, Style};
 use serde_json::json;
@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use super::admin::Admin;
 use super::call::Call;
 use super::error::ApiError;
+use super::json;
 use super::stream::{self, Pieces};
 use crate::app::App;
 use crate::exit::Failure;
@@ -33,41 +34,59 @@ pub(crate) async fn shell(_: Admin, State(app): State<Arc<App>>, call: Call) -> 
         Some(line) => line.parse().map_err(|_| ApiError::bad("`line` is a line number"))?,
         None => 1,
     };
+    printed(app, move |app, out| {
+        let mut shell = Shell::new(app.store(), out, style).remote().at_line(line);
+        let next = shell.feed(&call.body)?;
+        shell.end()?;
+        Ok(next == Next::End)
+    })
+    .await
+}
+
+/// As [`printed`], for work that tells a line when it is done.
+pub(super) async fn told(
+    app: Arc<App>,
+    work: impl FnOnce(&App) -> Result<String, Failure> + Send + 'static,
+) -> Result<Response, ApiError> {
+    printed(app, |app, out| {
+        out.buffer.extend(work(app)?.bytes());
+        Ok(false)
+    })
+    .await
+}
+
+/// Runs `work` with an operator's seat and streams what it prints, and at last whether the shell is to end, or how it failed.
+///
+/// # Errors
+///
+/// 503 when all seats are taken.
+async fn printed(
+    app: Arc<App>,
+    work: impl FnOnce(&App, &mut Out) -> Result<bool, Failure> + Send + 'static,
+) -> Result<Response, ApiError> {
     let seat = app.operators.take().await.map_err(ApiError::overloaded)?;
     let (pieces, body) = stream::channel(app.config.server.idle_patience(), &app.operators, Cancel::new());
-    let handle = Handle::current();
+    let mut out = Out { pieces, handle: Handle::current(), buffer: Vec::new() };
     tokio::task::spawn_blocking(move || {
-        let mut out = Out::new(pieces, handle);
-        let told = {
-            let mut shell = Shell::new(app.store(), &mut out, style).remote().at_line(line);
-            let ran = shell.feed(&call.body).and_then(|next| shell.end().map(|()| next));
-            match ran {
-                Ok(next) => json!({"end": next == Next::End}),
-                Err(failed) => {
-                    let failure = Failure::from(failed);
-                    json!({"exit": failure.exit as u8, "failed": failure.line})
-                }
-            }
+        let told = match work(&app, &mut out) {
+            Ok(end) => json!({"end": end}),
+            Err(failure) => json!({"exit": failure.exit as u8, "failed": failure.line}),
         };
         out.finish(&told);
         drop(seat);
     });
-    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], axum::body::Body::new(body)).into_response())
+    Ok(json::body_of("text/plain; charset=utf-8", Body::new(body)))
 }
 
-/// What the shell prints, on its way to the connection.
-pub(super) struct Out {
+/// What is printed, on its way to the connection.
+struct Out {
     pieces: Pieces,
     handle: Handle,
     buffer: Vec<u8>,
 }
 
 impl Out {
-    pub(super) fn new(pieces: Pieces, handle: Handle) -> Self {
-        Self { pieces, handle, buffer: Vec::new() }
-    }
-
-    pub(super) fn finish(mut self, told: &serde_json::Value) {
+    fn finish(mut self, told: &serde_json::Value) {
         self.buffer.push(0);
         self.buffer.extend_from_slice(told.to_string().as_bytes());
         self.pieces.finish(&self.handle, self.buffer);

@@ -2,9 +2,9 @@
 
 use basalt_schema::{MetaPurge, MetaSync, Schema, TreeId, TreeSync};
 
-use super::super::folder::failed;
 use super::super::print;
 use crate::exit::Failure;
+use crate::store::failed;
 use crate::told::meanwhile;
 
 /// Makes the meta objects that rows of points lack.
