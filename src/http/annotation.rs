@@ -51,7 +51,7 @@ async fn fetch(app: &Arc<App>, note: Note) -> Result<Response, ApiError> {
     let found = app
         .with_schema(move |schema| {
             let place = note.place(schema).map_err(|fault| ApiError::fault(fault, strict))?;
-            schema.annotation(&place).map_err(|cause| ApiError::of_schema(&cause))
+            Ok(schema.annotation(&place)?)
         })
         .await?;
     json::ok(&found.ok_or_else(|| ApiError::not_found("Unable to locate annotation in storage"))?)
@@ -65,7 +65,7 @@ async fn change(app: &Arc<App>, method: &Method, note: Note) -> Result<Response,
                 let place = note.place(schema);
                 let place =
                     place.map_err(|fault| ApiError::bad_with("Unable to delete Annotation information", fault))?;
-                schema.delete_annotation(&place).map_err(|cause| ApiError::of_schema(&cause))
+                Ok(schema.delete_annotation(&place)?)
             })
             .await
             .map(|_| error::done());
@@ -109,8 +109,7 @@ async fn fetch_range(app: &Arc<App>, note: Note) -> Result<Response, ApiError> {
         if strict { note.start_time >= from && note.end_time <= to } else { (from_ms..=to_ms).contains(&start_ms) }
     };
     app.with_seat(move |schema, pool| {
-        let found = schema.global_annotations(from_ms..=to_ms, ANNOTATIONS_MAX);
-        let mut found = found.map_err(|cause| ApiError::of_annotations(&cause))?;
+        let mut found = schema.global_annotations(from_ms..=to_ms, ANNOTATIONS_MAX)?;
         found.retain(|(start_ms, note)| wanted(*start_ms, note));
         if !strict {
             found.sort_by_key(|(start_ms, _)| *start_ms);
@@ -187,9 +186,7 @@ impl Note {
     /// them, unless `strict`.
     pub(super) fn check(&self, schema: &Schema, place: &AnnotationPlace, strict: bool) -> Result<(), ApiError> {
         match &place.tsuid {
-            Some(tsuid) if !strict && !self.edit.is_empty() => {
-                schema.names(tsuid).map(drop).map_err(|cause| ApiError::of_schema(&cause))
-            }
+            Some(tsuid) if !strict && !self.edit.is_empty() => Ok(schema.names(tsuid).map(drop)?),
             _ => Ok(()),
         }
     }
@@ -205,7 +202,7 @@ impl Note {
             return Ok(None);
         }
         let edited = schema.edit_annotation(place, &self.edit, mode);
-        edited.map(Some).map_err(|cause| ApiError::of_annotations(&cause))
+        edited.map(Some).map_err(|cause| ApiError::of_edit(&cause, "Annotation"))
     }
 
     /// As OpenTSDB tells of it in an error.

@@ -147,9 +147,6 @@ impl Range {
         let series = series.iter().flatten().map(Some);
         let which = self.global.then_some(None).into_iter().chain(series);
         let span_ms = self.start_ms..=self.end_ms;
-        which.into_iter().try_fold(0, |total, tsuid| {
-            let deleted = schema.delete_annotations(tsuid, span_ms.clone());
-            Ok(total + deleted.map_err(|cause| ApiError::of_schema(&cause))?)
-        })
+        which.into_iter().try_fold(0, |total, tsuid| Ok(total + schema.delete_annotations(tsuid, span_ms.clone())?))
     }
 }

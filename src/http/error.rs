@@ -210,10 +210,9 @@ impl ApiError {
 
     /// 503: too much is under way; nothing was done.
     pub(crate) fn overloaded(what: &str) -> Self {
-        let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "Please throttle")
-            .details(format!("{what}; nothing of this request was done, send it again"));
-        error.retry_after = Some(RETRY_AFTER_S);
-        error
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "Please throttle")
+            .details(format!("{what}; nothing of this request was done, send it again"))
+            .with_retry()
     }
 
     /// 500: a broken promise of ours.
@@ -275,17 +274,24 @@ impl ApiError {
 
     /// The schema or the store below it failed.
     pub(crate) fn of_schema(cause: &basalt_schema::Error) -> Self {
-        Self::new(status_of(cause.kind()), cause.to_string()).caused(cause.kind(), cause).with_retry()
+        use basalt_schema::Error;
+        let message = cause.to_string();
+        match cause {
+            Error::TooManyAnnotations { .. }
+            | Error::TooManyMetas { .. }
+            | Error::TooManyBranches { .. }
+            | Error::TooManyTreeFailures { .. }
+            | Error::TooMuchText { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, message),
+            Error::InvalidTreeId | Error::UnnamedTree | Error::InvalidTreeRule { .. } => Self::bad_twice(message),
+            Error::EditLost { .. } => Self::stumble(message),
+            _ => Self::new(status_of(cause.kind()), message).caused(cause.kind(), cause).with_retry(),
+        }
     }
 
-    /// Annotations could not be read or written.
-    pub(crate) fn of_annotations(cause: &basalt_schema::Error) -> Self {
-        use basalt_schema::Error;
+    /// As [`ApiError::of_schema`], of an edit of `what`.
+    pub(crate) fn of_edit(cause: &basalt_schema::Error, what: &str) -> Self {
         match cause {
-            Error::TooManyAnnotations { .. } | Error::TooMuchText { .. } => {
-                Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string())
-            }
-            Error::EditLost { .. } => Self::stumble("Failed to save the Annotation to storage")
+            basalt_schema::Error::EditLost { .. } => Self::stumble(format!("Failed to save the {what} to storage"))
                 .details("This may be caused by another process modifying storage data"),
             _ => Self::of_schema(cause),
         }
@@ -305,12 +311,7 @@ impl ApiError {
         use basalt_schema::Error;
         match cause {
             Error::NoSuchId { .. } | Error::NoSuchName { .. } => Self::not_found(unknown).details(cause.to_string()),
-            Error::TooManyMetas { .. } | Error::TooMuchText { .. } => {
-                Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string())
-            }
-            Error::EditLost { .. } => Self::stumble(format!("Failed to save the {what} to storage"))
-                .details("This may be caused by another process modifying storage data"),
-            _ => Self::of_schema(cause),
+            _ => Self::of_edit(cause, what),
         }
     }
 
@@ -319,27 +320,12 @@ impl ApiError {
         Self::bad_twice("At least one of the Deferreds failed, first exception:".into())
     }
 
-    /// A tree could not be read or written.
-    pub(crate) fn of_tree(cause: &basalt_schema::Error) -> Self {
-        use basalt_schema::Error;
-        match cause {
-            Error::InvalidTreeId | Error::UnnamedTree | Error::InvalidTreeRule { .. } => {
-                Self::bad_twice(cause.to_string())
-            }
-            Error::TooManyBranches { .. } | Error::TooManyTreeFailures { .. } | Error::TooMuchText { .. } => {
-                Self::new(StatusCode::PAYLOAD_TOO_LARGE, cause.to_string())
-            }
-            Error::EditLost { .. } => Self::stumble(cause.to_string()),
-            _ => Self::of_schema(cause),
-        }
-    }
-
     /// A lookup of series failed; 404 for a name that is unknown.
     pub(crate) fn of_lookup(cause: &basalt_schema::Error) -> Self {
         if cause.kind() != ErrorKind::NotFound {
             return Self::of_schema(cause);
         }
-        Self::new(StatusCode::NOT_FOUND, "Unable to resolve one or more UIDs").details(cause.to_string())
+        Self::not_found("Unable to resolve one or more UIDs").details(cause.to_string())
     }
 
     fn with_retry(mut self) -> Self {
@@ -407,6 +393,12 @@ impl ApiError {
             return self.dressed_as(status, "application/json", json!({ "err": message }).to_string());
         }
         self.dressed_as(status, "text/html; charset=UTF-8", super::page::error(status.as_u16(), message))
+    }
+}
+
+impl From<basalt_schema::Error> for ApiError {
+    fn from(cause: basalt_schema::Error) -> Self {
+        Self::of_schema(&cause)
     }
 }
 
@@ -533,9 +525,7 @@ pub(crate) fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
 
 /// 503: alive, and the store is still being opened: in two words, and what it takes so long for.
 pub(crate) fn not_open(message: &'static str, details: &str) -> Response {
-    let mut error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message).details(details);
-    error.retry_after = Some(RETRY_AFTER_S);
-    error.into_response()
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message).details(details).with_retry().into_response()
 }
 
 /// 503: alive, but not serving; for load balancers, which read the status only.

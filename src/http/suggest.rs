@@ -74,7 +74,7 @@ pub(crate) async fn post(State(app): State<Arc<App>>, request: Request<Body>) ->
 async fn answer(app: &Arc<App>, ask: Ask) -> Result<Response, ApiError> {
     let Ask { kind, prefix, max } = ask;
     let find = move |schema: &Schema, pool: &Arc<BodyPool>| {
-        let names = schema.uids().of(kind).suggest(&prefix, max).map_err(|cause| ApiError::of_schema(&cause))?;
+        let names = schema.uids().of(kind).suggest(&prefix, max)?;
         json::counted(pool, &names)
     };
     if max > SUGGESTIONS_FEW {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::Method;
 use axum::response::Response;
-use basalt_schema::{Error, TreeEdit, TreeId};
+use basalt_schema::{TreeEdit, TreeId};
 
 use super::annotation::mode_of;
 use super::call::Call;
@@ -39,22 +39,18 @@ pub(crate) async fn whole(State(app): State<Arc<App>>, call: Call) -> Result<Res
     let strict = app.config.compat.strict;
     let wanted = if call.body.is_empty() { Wanted::of_params(&call)? } else { Wanted::of_body(&call, strict)? };
     match method {
-        Method::GET if wanted.id == 0 => {
-            json::ok(&app.with_schema(|schema| schema.trees().map_err(|cause| ApiError::of_tree(&cause))).await?)
-        }
+        Method::GET if wanted.id == 0 => json::ok(&app.with_schema(|schema| Ok(schema.trees()?)).await?),
         Method::GET => {
-            let id = TreeId::new(wanted.id).map_err(|cause| ApiError::of_tree(&cause))?;
-            let found =
-                app.with_schema(move |schema| schema.tree(id).map_err(|cause| ApiError::of_tree(&cause))).await?;
+            let id = TreeId::new(wanted.id)?;
+            let found = app.with_schema(move |schema| Ok(schema.tree(id)?)).await?;
             json::ok(&found.ok_or_else(|| no_tree(wanted.id))?)
         }
         Method::POST | Method::PUT => edit(&app, &method, wanted).await,
         Method::DELETE => {
             app.with_schema(move |schema| {
-                let failed = |cause: Error| ApiError::of_tree(&cause);
-                let id = TreeId::new(wanted.id).map_err(failed)?;
-                schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.id))?;
-                schema.delete_tree(id, wanted.definition).map_err(failed)
+                let id = TreeId::new(wanted.id)?;
+                schema.tree(id)?.ok_or_else(|| no_tree(wanted.id))?;
+                Ok(schema.delete_tree(id, wanted.definition)?)
             })
             .await?;
             Ok(error::done())
@@ -67,16 +63,15 @@ async fn edit(app: &Arc<App>, method: &Method, wanted: Wanted) -> Result<Respons
     let mode = mode_of(method);
     let edited = app
         .with_schema(move |schema| {
-            let failed = |cause: Error| ApiError::of_tree(&cause);
             if wanted.id <= 0 {
-                return schema.create_tree(&wanted.edit, wanted.created).map_err(failed);
+                return Ok(schema.create_tree(&wanted.edit, wanted.created)?);
             }
-            let id = TreeId::new(wanted.id).map_err(failed)?;
-            schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.id))?;
+            let id = TreeId::new(wanted.id)?;
+            schema.tree(id)?.ok_or_else(|| no_tree(wanted.id))?;
             if wanted.edit.is_empty() {
                 return Ok(None);
             }
-            schema.edit_tree(id, &wanted.edit, mode).map_err(failed)
+            Ok(schema.edit_tree(id, &wanted.edit, mode)?)
         })
         .await?;
     match edited {
@@ -117,9 +112,8 @@ async fn branch(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response
     };
     let shown = row.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02X}"));
     app.with_seat(move |schema, pool| {
-        let failed = |cause: Error| ApiError::of_tree(&cause);
-        let tree = TreeId::of_branch(&row).map_err(failed)?;
-        let found = schema.tree_branch(&row).map_err(failed)?;
+        let tree = TreeId::of_branch(&row)?;
+        let found = schema.tree_branch(&row)?;
         let number = tree.number();
         let missing = || ApiError::not_found(&format!("Unable to locate branch '{shown}' for tree '{number}'"));
         json::counted(pool, &found.ok_or_else(missing)?)

@@ -94,7 +94,7 @@ async fn delete(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
             return Err(refused("Missing UID".into()));
         }
         let tsuid = tsuid_of(schema, &wanted.tsuid).map_err(refused)?;
-        schema.delete_ts_meta(&tsuid).map_err(|cause| ApiError::of_schema(&cause))
+        Ok(schema.delete_ts_meta(&tsuid)?)
     })
     .await?;
     Ok(error::done())

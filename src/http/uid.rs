@@ -98,7 +98,7 @@ fn assign_one(schema: &Schema, spelled: &str, name: &str, strict: bool) -> Resul
             Err(ApiError::stumble(cause.to_string()))
         }
         Err(cause) if matches!(cause.kind(), ErrorKind::Invalid | ErrorKind::Conflict) => Ok(Err(cause.to_string())),
-        Err(cause) => Err(ApiError::of_schema(&cause)),
+        Err(cause) => Err(cause.into()),
     }
 }
 
@@ -158,7 +158,7 @@ impl Rename {
             Ok(()) => Ok(Ok(())),
             Err(Error::NoSuchName { name, .. }) => Ok(Err(format!("Name(\"{name}\") does not exist"))),
             Err(cause @ (Error::RenameTaken { .. } | Error::NameTooLong { .. })) => Ok(Err(cause.to_string())),
-            Err(cause) => Err(ApiError::of_schema(&cause)),
+            Err(cause) => Err(cause.into()),
         }
     }
 }

@@ -130,3 +130,34 @@ fn a_query_over_a_budget_is_told_by_its_own_status() {
         assert_eq!(ApiError::of_query(&cause, false).status().as_u16(), status, "{cause}");
     }
 }
+
+/// `A-ANNOT`, `M-UIDMETA`, `M-TSMETA`, `M-TREE`: a bound is 413 wherever it is met, and what others overtook is told in OpenTSDB's words.
+#[test]
+fn a_failure_of_the_schema_has_one_status_and_the_words_of_what_is_edited() {
+    use basalt_schema::{Error, UidKind};
+    let check = |error: ApiError, expected: (u16, &str, Option<&str>)| {
+        assert_eq!((error.status().as_u16(), error.message(), error.details.as_deref()), expected);
+    };
+    let edits = |cause: &Error| [ApiError::of_edit(cause, "X"), ApiError::of_uid_meta(cause)];
+    for bound in [
+        Error::TooManyAnnotations { max: 1 },
+        Error::TooManyMetas { max: 1 },
+        Error::TooManyBranches { max: 1 },
+        Error::TooManyTreeFailures { max: 1 },
+        Error::TooMuchText { what: "x", max: 1 },
+    ] {
+        let all = edits(&bound).into_iter().chain([ApiError::of_schema(&bound)]);
+        all.for_each(|error| check(error, (413, &bound.to_string(), None)));
+    }
+    let lost = Error::EditLost { what: "tree", attempts: 4 };
+    let another = Some("This may be caused by another process modifying storage data");
+    let [edit, meta] = edits(&lost);
+    check(edit, (500, "Failed to save the X to storage", another));
+    check(meta, (500, "Failed to save the UIDMeta to storage", another));
+    check(ApiError::of_schema(&lost), (500, "the tree was changed by others at each of 4 attempts", None));
+    check(Error::InvalidTreeId.into(), (400, "Invalid Tree ID", Some("Invalid Tree ID")));
+    let unknown = Error::NoSuchName { kind: UidKind::Metric, name: "x".into() };
+    let text = unknown.to_string();
+    check(ApiError::of_ts_meta(&unknown, "none"), (404, "none", Some(&text)));
+    check(unknown.into(), (400, &text, None));
+}

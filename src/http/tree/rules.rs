@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use axum::response::Response;
-use basalt_schema::{EditMode, Error, RuleEdit, RuleKind, Schema, TreeId};
+use basalt_schema::{EditMode, RuleEdit, RuleKind, Schema, TreeId};
 
 use super::super::annotation::mode_of;
 use super::super::call::Call;
@@ -36,21 +36,20 @@ pub(super) async fn one(app: &Arc<App>, method: &Method, call: &Call) -> Result<
     let mode = mode_of(method);
     let method = method.clone();
     app.with_schema(move |schema| {
-        let failed = |cause: Error| ApiError::of_tree(&cause);
         let Wanted { tree: number, edit } = &wanted;
-        let id = TreeId::new(*number).map_err(failed)?;
-        let tree = schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(*number))?;
+        let id = TreeId::new(*number)?;
+        let tree = schema.tree(id)?.ok_or_else(|| no_tree(*number))?;
         let found = || tree.rules.as_ref().and_then(|levels| levels.get(&edit.level)?.get(&edit.order));
         match method {
             Method::GET => json::ok(found().ok_or_else(|| wanted.not_found())?),
             Method::POST | Method::PUT if edit.is_empty() => Ok(error::unchanged()),
-            Method::POST | Method::PUT => match schema.edit_tree_rule(id, edit, mode).map_err(failed)? {
+            Method::POST | Method::PUT => match schema.edit_tree_rule(id, edit, mode)? {
                 Some(rule) => json::ok(&rule),
                 None => Ok(error::unchanged()),
             },
             Method::DELETE => {
                 found().ok_or_else(|| wanted.not_found())?;
-                schema.delete_tree_rule(id, edit.level, edit.order).map_err(failed)?;
+                schema.delete_tree_rule(id, edit.level, edit.order)?;
                 Ok(error::done())
             }
             _ => Err(unsupported()),
@@ -65,17 +64,16 @@ pub(super) async fn many(app: &Arc<App>, method: &Method, call: &Call) -> Result
     let (tree, rules) = if call.body.is_empty() { (tree_id(call)?, Vec::new()) } else { listed(call, strict)? };
     let method = method.clone();
     app.with_schema(move |schema| {
-        let failed = |cause: Error| ApiError::of_tree(&cause);
-        let id = TreeId::new(tree).map_err(failed)?;
-        schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(tree))?;
+        let id = TreeId::new(tree)?;
+        schema.tree(id)?.ok_or_else(|| no_tree(tree))?;
         match method {
             Method::POST | Method::PUT if rules.is_empty() => return Err(ApiError::bad("Missing tree rules")),
             Method::POST => rules.iter().try_for_each(|rule| merge(schema, id, &rule.edit, strict))?,
             Method::PUT => {
                 let edits: Vec<RuleEdit> = rules.into_iter().map(|rule| rule.edit).collect();
-                schema.replace_tree_rules(id, &edits).map_err(failed)?;
+                schema.replace_tree_rules(id, &edits)?;
             }
-            Method::DELETE => schema.replace_tree_rules(id, &[]).map_err(failed)?,
+            Method::DELETE => schema.replace_tree_rules(id, &[])?,
             _ => return Err(unsupported()),
         }
         Ok(error::done())
@@ -85,8 +83,7 @@ pub(super) async fn many(app: &Arc<App>, method: &Method, call: &Call) -> Result
 
 /// OpenTSDB stumbles over a rule that changes nothing.
 fn merge(schema: &Schema, id: TreeId, edit: &RuleEdit, strict: bool) -> Result<(), ApiError> {
-    let is_new = !edit.is_empty()
-        && schema.edit_tree_rule(id, edit, EditMode::Merge).map_err(|cause| ApiError::of_tree(&cause))?.is_some();
+    let is_new = !edit.is_empty() && schema.edit_tree_rule(id, edit, EditMode::Merge)?.is_some();
     if strict && !is_new { Err(ApiError::stumble("No changes detected in the rule")) } else { Ok(()) }
 }
 

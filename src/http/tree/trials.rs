@@ -43,9 +43,8 @@ pub(super) async fn test(app: &Arc<App>, method: &Method, call: &Call) -> Result
     let wanted = Wanted::of_call(call, strict)?;
     let takes = takes(method);
     app.with_seat(move |schema, pool| {
-        let failed = |cause: Error| ApiError::of_tree(&cause);
-        let id = TreeId::new(wanted.tree).map_err(failed)?;
-        let tree = schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.tree))?;
+        let id = TreeId::new(wanted.tree)?;
+        let tree = schema.tree(id)?.ok_or_else(|| no_tree(wanted.tree))?;
         let Some(tsuids) = wanted.tsuids else {
             return Err(ApiError::fault("tsuids is no list".into(), strict));
         };
@@ -71,8 +70,7 @@ fn try_all(
     for hex in tsuids {
         let told = try_one(schema, tree, &hex)?;
         let bytes = serde_json::to_vec(&told).map_err(|cause| ApiError::internal(cause.to_string()))?.len();
-        let full = || ApiError::of_tree(&Error::TooMuchText { what: "trials", max });
-        left = left.checked_sub(bytes).ok_or_else(full)?;
+        left = left.checked_sub(bytes).ok_or(Error::TooMuchText { what: "trials", max })?;
         all.insert(hex, told);
     }
     Ok(all)
@@ -90,7 +88,7 @@ fn try_one(schema: &Schema, tree: &CompiledTree, hex: &str) -> Result<Told, ApiE
         }
         Ok(_) => nothing("Unable to locate TSUID meta data".into()),
         Err(cause @ Error::NoSuchId { .. }) => nothing(format!("TSUID was missing a UID name: {cause}")),
-        Err(cause) => Err(ApiError::of_tree(&cause)),
+        Err(cause) => Err(cause.into()),
     }
 }
 
@@ -104,9 +102,8 @@ pub(super) async fn failures(
     let wanted = Wanted::of_call(call, app.config.compat.strict)?;
     let takes = takes(method);
     app.with_seat(move |schema, pool| {
-        let failed = |cause: Error| ApiError::of_tree(&cause);
-        let id = TreeId::new(wanted.tree).map_err(failed)?;
-        schema.tree(id).map_err(failed)?.ok_or_else(|| no_tree(wanted.tree))?;
+        let id = TreeId::new(wanted.tree)?;
+        schema.tree(id)?.ok_or_else(|| no_tree(wanted.tree))?;
         if !takes {
             return Err(unsupported());
         }
@@ -115,7 +112,7 @@ pub(super) async fn failures(
         let tsuids = tsuids.iter().map(|hex| series_bytes(hex)).collect::<Result<Vec<_>, _>>()?;
         let found =
             if is_collisions { schema.tree_collisions(id, &tsuids) } else { schema.tree_mismatches(id, &tsuids) };
-        json::counted(pool, &found.map_err(failed)?)
+        json::counted(pool, &found?)
     })
     .await
 }
