@@ -78,13 +78,10 @@ async fn change(app: &Arc<App>, method: &Method, note: Note) -> Result<Response,
             note.write(schema, &place, mode)
         })
         .await?;
-    match edited {
-        Some(note) => {
-            app.publisher.one(&note);
-            json::ok(&note)
-        }
-        None => Ok(error::unchanged()),
+    if let Some(note) = &edited {
+        app.publisher.one(note);
     }
+    error::edited(edited.as_ref())
 }
 
 /// Without an end the range ends now. OpenTSDB compares seconds with milliseconds here and looks at the note's end where the range ends: `strict` does too.
@@ -130,8 +127,7 @@ impl Note {
         if call.body.is_empty() {
             return Self::of_params(call, app, strict);
         }
-        let fields = Fields::parse(&call.body);
-        fields.and_then(|fields| Self::of_fields(&fields)).map_err(|fault| ApiError::bad_body(fault, strict))
+        call.object(Self::of_fields).map_err(|fault| ApiError::bad_body(fault, strict))
     }
 
     pub(super) fn of_fields(fields: &Fields) -> Result<Self, Fault> {
@@ -150,7 +146,7 @@ impl Note {
     }
 
     fn of_params(call: &Call, app: &App, strict: bool) -> Result<Self, ApiError> {
-        let text = |name: &str| call.params.last(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |name: &str| call.params.text(name);
         let time = |name: &str| text(name).map(|text| parse_ms(app, &text)).transpose();
         let start_ms = time("start_time").map_err(|fault| ApiError::fault(fault, strict))?;
         let start_ms = start_ms.filter(|time| *time > 0).ok_or_else(|| ApiError::bad("Missing start time"))?;

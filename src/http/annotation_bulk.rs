@@ -31,10 +31,7 @@ pub(super) async fn many(State(app): State<Arc<App>>, call: Call) -> Result<Resp
 /// Answers what is stored now, in the order given, without those that said nothing new. One bad note refuses all, before
 /// any is written.
 async fn write(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
-    if call.body.is_empty() {
-        return Err(ApiError::missing_body());
-    }
-    let notes = Fields::parse_list(&call.body)
+    let notes = Fields::parse_list(call.content()?)
         .and_then(|list| list.iter().map(Note::of_fields).collect::<Result<Vec<_>, Fault>>())
         .map_err(|fault| ApiError::bad_json(&fault))?;
     if notes.len() > ITEMS_MAX {
@@ -94,18 +91,17 @@ async fn delete(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
 impl Range {
     fn of_params(app: &App, call: &Call) -> Result<Self, ApiError> {
         let start = call.params.required("start_time")?;
-        let tsuids = call.params.last("tsuids").filter(|tsuids| !tsuids.is_empty());
+        let tsuids = call.params.given("tsuids");
         let tsuids = tsuids.map(|tsuids| tsuids.split(',').map(|tsuid| tsuid.trim().to_owned()).collect());
         Self::new(app, Some(start), call.params.last("end_time"), (tsuids, call.params.has("global")))
     }
 
     fn of_body(app: &App, call: &Call) -> Result<Self, ApiError> {
-        let read = |fields: Fields| {
+        let read = |fields: &Fields| {
             let which = (fields.texts("tsuids")?, fields.flag("global")?.unwrap_or(false));
             Ok::<_, Fault>((fields.text("startTime")?, fields.text("endTime")?, which))
         };
-        let read = Fields::parse(&call.body).and_then(read).map_err(|fault| ApiError::bad_json(&fault));
-        let (start, end, which) = read?;
+        let (start, end, which) = call.object(read).map_err(|fault| ApiError::bad_json(&fault))?;
         Self::new(app, start.as_deref(), end.as_deref(), which)
     }
 

@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use super::charset;
 use super::error::ApiError;
+use super::fields::{Fault, Fields};
 use super::json;
 use super::params::Params;
 use crate::app::App;
@@ -45,6 +46,24 @@ impl Call {
             "delete" => Ok(Method::DELETE),
             _ => Err(ApiError::override_refused("Unknown or unsupported method override value")),
         }
+    }
+
+    /// The body, which must not be empty.
+    ///
+    /// # Errors
+    ///
+    /// 400.
+    pub(crate) fn content(&self) -> Result<&Bytes, ApiError> {
+        if self.body.is_empty() { Err(ApiError::missing_body()) } else { Ok(&self.body) }
+    }
+
+    /// What `read` makes of the body, an object.
+    ///
+    /// # Errors
+    ///
+    /// As [`Fields::parse`] and `read`.
+    pub(crate) fn object<T>(&self, read: impl FnOnce(&Fields) -> Result<T, Fault>) -> Result<T, Fault> {
+        Fields::parse(&self.body).and_then(|fields| read(&fields))
     }
 
     /// The body as a line of text.

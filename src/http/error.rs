@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::body::{self, BodyPool};
-use super::json::JSON;
+use super::json::{self, JSON};
 use super::put::{Flags, Told};
 use trouble::Trouble;
 
@@ -475,9 +475,9 @@ pub(crate) fn done() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-/// 304: an edit that says nothing new.
-pub(crate) fn unchanged() -> Response {
-    StatusCode::NOT_MODIFIED.into_response()
+/// What an edit made; 304 where it says nothing new.
+pub(crate) fn edited(made: Option<&impl Serialize>) -> Result<Response, ApiError> {
+    made.map_or_else(|| Ok(StatusCode::NOT_MODIFIED.into_response()), json::ok)
 }
 
 /// The answer of `/api/uid/assign` and `/api/uid/rename`, which has one shape for good and bad.

@@ -21,9 +21,7 @@ const ROOM_BYTES: usize = 4 << 10;
 
 /// A JSON body.
 pub(crate) async fn post(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
-    if call.body.is_empty() {
-        return Err(ApiError::missing_body());
-    }
+    call.content()?;
     let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
     let options = app.query_options;
     let compute = move |queries: &QueryEngine, cancel: &Cancel| {

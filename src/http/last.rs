@@ -26,10 +26,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, params: Params) -> Result<R
 
 /// A JSON body.
 pub(crate) async fn post(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
-    if call.body.is_empty() {
-        return Err(ApiError::missing_body());
-    }
-    run(app, LastRequest::from_json(&call.body)).await
+    run(app, LastRequest::from_json(call.content()?)).await
 }
 
 async fn run(app: Arc<App>, request: basalt_query::Result<LastRequest>) -> Result<Response, ApiError> {

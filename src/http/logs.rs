@@ -37,7 +37,7 @@ pub(crate) async fn recent(
         return Err(ApiError::forbidden("The log level may not be changed (log.allow_change=false)"));
     }
     cors::check_posted(&app.config, &method, &headers)?;
-    let logger = params.last("logger").filter(|name| !name.is_empty() && *name != "ROOT");
+    let logger = params.given("logger").filter(|name| *name != "ROOT");
     let level = log::set_level(level, logger).map_err(ApiError::bad)?;
     let count = if logger.is_some() { 1 } else { log::PARTS.len() };
     let plural = if count == 1 { "" } else { "s" };

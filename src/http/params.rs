@@ -48,9 +48,19 @@ impl Params {
         self.last(name).is_some()
     }
 
+    /// The last value of `name`, unless it is empty.
+    pub(crate) fn given(&self, name: &str) -> Option<&str> {
+        self.last(name).filter(|value| !value.is_empty())
+    }
+
+    /// The same, to be kept.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.given(name).map(str::to_owned)
+    }
+
     /// The last value of `name`, which must not be empty.
     pub(crate) fn required(&self, name: &str) -> Result<&str, ApiError> {
-        self.last(name).filter(|value| !value.is_empty()).ok_or_else(|| ApiError::missing_parameter(name))
+        self.given(name).ok_or_else(|| ApiError::missing_parameter(name))
     }
 }
 

@@ -125,8 +125,7 @@ async fn lookup(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
     let ask = if call.body.is_empty() {
         Ask::of_params(call, strict)?
     } else {
-        let fields = Fields::parse(&call.body);
-        fields.and_then(|fields| Ask::of_fields(&fields)).map_err(|fault| ApiError::bad_body(fault, strict))?
+        call.object(Ask::of_fields).map_err(|fault| ApiError::bad_body(fault, strict))?
     };
     if ask.metric.is_none() && ask.tags.as_ref().is_none_or(Vec::is_empty) {
         return Err(ApiError::bad("Missing metric and tags. Please supply at least one value."));

@@ -74,10 +74,7 @@ async fn edit(app: &Arc<App>, method: &Method, wanted: Wanted) -> Result<Respons
             Ok(schema.edit_tree(id, &wanted.edit, mode)?)
         })
         .await?;
-    match edited {
-        Some(tree) => json::ok(&tree),
-        None => Ok(error::unchanged()),
-    }
+    error::edited(edited.as_ref())
 }
 
 /// What lies below `/api/tree`.
@@ -139,7 +136,7 @@ fn bytes_of(hex: &str) -> Option<Vec<u8>> {
 
 impl Wanted {
     fn of_params(call: &Call) -> Result<Self, ApiError> {
-        let text = |name: &str| call.params.last(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |name: &str| call.params.text(name);
         let flag = |name: &str| call.params.last(name).map(is_true);
         Ok(Self {
             id: tree_id(call)?,

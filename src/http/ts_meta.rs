@@ -80,10 +80,7 @@ async fn edit(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, 
             None => wanted.edit_by_id(schema, mode, strict),
         })
         .await?;
-    match edited {
-        Some(meta) => json::ok(&meta),
-        None => Ok(error::unchanged()),
-    }
+    error::edited(edited.as_ref())
 }
 
 async fn delete(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
@@ -105,12 +102,11 @@ impl Wanted {
         if call.body.is_empty() {
             return Self::of_params(call);
         }
-        let fields = Fields::parse(&call.body);
-        fields.and_then(|fields| Self::of_fields(&fields)).map_err(|fault| ApiError::bad_json(&fault))
+        call.object(Self::of_fields).map_err(|fault| ApiError::bad_json(&fault))
     }
 
     fn of_params(call: &Call) -> Result<Self, ApiError> {
-        let text = |name: &str| call.params.last(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |name: &str| call.params.text(name);
         let bad = |name: &str| ApiError::bad(format!("Unable to parse '{name}' value"));
         let double = |name: &str| text(name).map(|text| text.parse::<f64>().map_err(|_| bad(name))).transpose();
         let retention = text("retention").map(|text| text.parse::<i32>().map_err(|_| bad("retention")));

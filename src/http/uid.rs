@@ -58,12 +58,11 @@ fn names_of_params(call: &Call) -> Names {
 }
 
 fn names_of_body(call: &Call) -> Result<Names, ApiError> {
-    if call.body.is_empty() {
-        return Err(ApiError::missing_body());
-    }
-    let fields = Fields::parse(&call.body).map_err(|fault| ApiError::bad_json(&fault))?;
-    let names = fields.names().map(|kind| Ok((kind.to_owned(), fields.texts(kind)?.unwrap_or_default())));
-    names.collect::<Result<_, String>>().map_err(|fault| ApiError::bad_json(&fault))
+    call.content()?;
+    let names = |fields: &Fields| {
+        fields.names().map(|kind| Ok((kind.to_owned(), fields.texts(kind)?.unwrap_or_default()))).collect()
+    };
+    call.object(names).map_err(|fault| ApiError::bad_json(&fault))
 }
 
 fn assign_all(schema: &Schema, names: Names, strict: bool) -> Result<Outcome, ApiError> {
@@ -128,19 +127,15 @@ struct Rename {
 
 impl Rename {
     fn of_params(call: &Call) -> Option<Self> {
-        let given = |name: &&str| call.params.last(name).filter(|value| !value.is_empty());
-        let mut kinds = KINDS.iter().filter(|kind| given(kind).is_some());
+        let mut kinds = KINDS.iter().filter(|kind| call.params.given(kind).is_some());
         let (kind, None) = (kinds.next()?, kinds.next()) else { return None };
-        Some(Self { kind: (*kind).to_owned(), from: given(kind)?.to_owned(), to: given(&"name")?.to_owned() })
+        Some(Self { kind: (*kind).to_owned(), from: call.params.text(kind)?, to: call.params.text("name")? })
     }
 
     /// `None` where a value is missing or `null`, or more than one kind is named: OpenTSDB would rename any one of them.
     fn of_body(call: &Call) -> Result<Option<Self>, ApiError> {
-        if call.body.is_empty() {
-            return Err(ApiError::missing_body());
-        }
         let bad = |fault: String| ApiError::bad_json(&fault);
-        let fields = Fields::parse(&call.body).map_err(bad)?;
+        let fields = Fields::parse(call.content()?).map_err(bad)?;
         let mut kinds = fields.names().filter(|name| *name != "name" && !matches!(fields.text(name), Ok(None)));
         let (Some(kind), None) = (kinds.next(), kinds.next()) else { return Ok(None) };
         let values = fields.text(kind).map_err(bad)?.zip(fields.text("name").map_err(bad)?);

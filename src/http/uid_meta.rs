@@ -34,8 +34,7 @@ pub(crate) async fn meta(State(app): State<Arc<App>>, call: Call) -> Result<Resp
 
 async fn fetch(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
     let strict = app.config.compat.strict;
-    let hex = call.params.required("uid")?.to_owned();
-    let kind = kind_of(call.params.required("type")?).map_err(|fault| ApiError::fault(fault, strict))?;
+    let (kind, hex) = named(call, strict)?;
     let found = app
         .with_schema(move |schema| {
             let uid = uid_of(schema, kind, &hex).map_err(|fault| ApiError::fault(fault, strict))?;
@@ -59,10 +58,7 @@ async fn edit(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, 
             edited.map(Some).map_err(|cause| ApiError::of_uid_meta(&cause))
         })
         .await?;
-    match edited {
-        Some(meta) => json::ok(&meta),
-        None => Ok(error::unchanged()),
-    }
+    error::edited(edited.as_ref())
 }
 
 async fn delete(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
@@ -82,18 +78,15 @@ impl Wanted {
         if call.body.is_empty() {
             return Self::of_params(call, strict);
         }
-        let fields = Fields::parse(&call.body);
-        fields.and_then(|fields| Self::of_fields(&fields)).map_err(|fault| ApiError::bad_json(&fault))
+        call.object(Self::of_fields).map_err(|fault| ApiError::bad_json(&fault))
     }
 
     fn of_params(call: &Call, strict: bool) -> Result<Self, ApiError> {
-        let text = |name: &str| call.params.last(name).filter(|text| !text.is_empty()).map(str::to_owned);
-        let uid = call.params.required("uid")?.to_owned();
-        let kind = kind_of(call.params.required("type")?).map_err(|fault| ApiError::fault(fault, strict))?;
+        let (kind, uid) = named(call, strict)?;
         let edit = UidMetaEdit {
-            display_name: text("display_name"),
-            description: text("description"),
-            notes: text("notes"),
+            display_name: call.params.text("display_name"),
+            description: call.params.text("description"),
+            notes: call.params.text("notes"),
             ..UidMetaEdit::default()
         };
         Ok(Self { uid: Some(uid), kind: Some(kind), edit })
@@ -117,6 +110,13 @@ impl Wanted {
         let uid = self.uid.as_deref().ok_or("Missing UID")?;
         Ok((self.kind.ok_or("Missing type")?, uid))
     }
+}
+
+/// What a query string names.
+fn named(call: &Call, strict: bool) -> Result<(UidKind, String), ApiError> {
+    let uid = call.params.required("uid")?.to_owned();
+    let kind = kind_of(call.params.required("type")?).map_err(|fault| ApiError::fault(fault, strict))?;
+    Ok((kind, uid))
 }
 
 fn kind_of(text: &str) -> Result<UidKind, Fault> {

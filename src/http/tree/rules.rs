@@ -30,8 +30,7 @@ pub(super) async fn one(app: &Arc<App>, method: &Method, call: &Call) -> Result<
     let wanted = if call.body.is_empty() {
         Wanted::of_params(call, strict)?
     } else {
-        let fields = Fields::parse(&call.body);
-        fields.and_then(|fields| Wanted::of_fields(&fields)).map_err(|fault| ApiError::bad_body(fault, strict))?
+        call.object(Wanted::of_fields).map_err(|fault| ApiError::bad_body(fault, strict))?
     };
     let mode = mode_of(method);
     let method = method.clone();
@@ -42,11 +41,10 @@ pub(super) async fn one(app: &Arc<App>, method: &Method, call: &Call) -> Result<
         let found = || tree.rules.as_ref().and_then(|levels| levels.get(&edit.level)?.get(&edit.order));
         match method {
             Method::GET => json::ok(found().ok_or_else(|| wanted.not_found())?),
-            Method::POST | Method::PUT if edit.is_empty() => Ok(error::unchanged()),
-            Method::POST | Method::PUT => match schema.edit_tree_rule(id, edit, mode)? {
-                Some(rule) => json::ok(&rule),
-                None => Ok(error::unchanged()),
-            },
+            Method::POST | Method::PUT => {
+                let made = if edit.is_empty() { None } else { schema.edit_tree_rule(id, edit, mode)? };
+                error::edited(made.as_ref())
+            }
             Method::DELETE => {
                 found().ok_or_else(|| wanted.not_found())?;
                 schema.delete_tree_rule(id, edit.level, edit.order)?;
@@ -104,7 +102,7 @@ fn listed(call: &Call, strict: bool) -> Result<(i64, Vec<Wanted>), ApiError> {
 impl Wanted {
     fn of_params(call: &Call, strict: bool) -> Result<Self, ApiError> {
         let params = &call.params;
-        let text = |name: &str| params.last(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |name: &str| params.text(name);
         let wrong = |name: &str| format!("Unable to parse the '{name}' parameter");
         let tree = number(params.required("treeid")?, "Unable to parse 'tree' value")?;
         let kind = params.last("type").map(RuleKind::parse).transpose();
