@@ -409,12 +409,20 @@ mod tests {
     use crate::config::StoreKind;
     use crate::telnet::{PutKind, put_lines};
 
+    impl App {
+        /// For a test: over a store in memory, otherwise with the settings that `set` leaves.
+        pub(crate) async fn in_memory(set: impl FnOnce(&mut Config)) -> Self {
+            let mut config = Config::default();
+            config.store.kind = StoreKind::Memory;
+            set(&mut config);
+            Self::open(config).await.unwrap()
+        }
+    }
+
     /// No thread is held by those that wait; a known series needs no seat.
     #[tokio::test(start_paused = true)]
     async fn puts_with_new_names_wait_for_one_of_some_seats_and_are_throttled() {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        let app = App::open(config).await.unwrap();
+        let app = App::in_memory(|_| {}).await;
         let lines: [&[u8]; 2] = [b"put m 2 1 a=b", b"put n 2 1 a=b"];
         let known = basalt_ingest::parse_put_line("put m 1 1 a=b").unwrap();
         assert!(app.ingest.submit(&[known], Door::Telnet).unwrap().await.is_all_stored());
@@ -435,9 +443,7 @@ mod tests {
     /// Threads are bounded: whoever asks while a cluster is away must not take them all.
     #[tokio::test(start_paused = true)]
     async fn look_ups_of_names_wait_for_one_of_some_seats_and_are_throttled() {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        let app = App::open(config).await.unwrap();
+        let app = App::in_memory(|_| {}).await;
         let mut seats = Vec::new();
         for _ in 0..LOOKERS_RUNNING {
             seats.push(app.lookers.take().await.unwrap());
@@ -451,9 +457,7 @@ mod tests {
     /// Who waits for it meanwhile keeps queries out that need no names.
     #[tokio::test(start_paused = true)]
     async fn with_a_querys_seat_nobody_waits_for_another() {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        let app = App::open(config).await.unwrap();
+        let app = App::in_memory(|_| {}).await;
         let mut seats = Vec::new();
         for _ in 0..LOOKERS_RUNNING {
             seats.push(app.lookers.take().await.unwrap());

@@ -230,14 +230,11 @@ impl<'a, F> Told<'a, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, StoreKind};
 
     /// `W-PUT-THROTTLE`: what waits for a seat takes memory.
     #[tokio::test(start_paused = true)]
     async fn w_put_throttle_puts_with_new_names_are_under_way_while_they_wait() {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        let app = Arc::new(App::open(config).await.unwrap());
+        let app = Arc::new(App::in_memory(|_| {}).await);
         let mut seats = Vec::new();
         while let Ok(seat) = app.may_ask(0, Door::Http).await {
             seats.push(seat);

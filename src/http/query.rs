@@ -381,7 +381,6 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
-    use crate::config::{Config, StoreKind};
 
     fn asker() -> Asker {
         Asker {
@@ -395,10 +394,7 @@ mod tests {
     /// `Q-FILTER-REGEXP`, `Q-LIMIT`: compiling many takes as long as a query.
     #[tokio::test(start_paused = true)]
     async fn regular_expressions_are_compiled_with_a_seat() {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        (config.query.max_concurrent, config.query.max_waiting) = (1, 1);
-        let app = App::open(config).await.unwrap();
+        let app = App::in_memory(|config| (config.query.max_concurrent, config.query.max_waiting) = (1, 1)).await;
         let seat = app.seats.take().await.unwrap();
         let large = "x".repeat(SMALL_BYTES_MAX);
         for (text, is_read) in [
@@ -420,10 +416,8 @@ mod tests {
     /// `Q-LIMIT`: nor is it sent away for those that came later.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn q_limit_a_request_waits_for_its_turn_once() {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        (config.query.max_concurrent, config.query.max_waiting) = (1, 2);
-        let app = Arc::new(App::open(config).await.unwrap());
+        let app =
+            Arc::new(App::in_memory(|config| (config.query.max_concurrent, config.query.max_waiting) = (1, 2)).await);
         let point = r#"{"metric":"m","timestamp":1,"value":1,"tags":{"host":"a"}}"#;
         let points = app.ingest.parse_put(point).unwrap();
         assert!(app.ingest.submit(&points, Door::Http).unwrap().await.is_all_stored());
@@ -450,9 +444,7 @@ mod tests {
     /// `Q-LIMIT`: some pieces of an answer lie between its thread and a client that does not read.
     #[tokio::test]
     async fn q_limit_an_answer_is_memory_until_its_end_is_read() {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        let app = Arc::new(App::open(config).await.unwrap());
+        let app = Arc::new(App::in_memory(|_| {}).await);
         let point = |time: u32| format!(r#"{{"metric":"m","timestamp":{time},"value":{time},"tags":{{"a":"b"}}}}"#);
         let body = format!("[{}]", (1..=9_000).map(point).collect::<Vec<_>>().join(","));
         let points = app.ingest.parse_put(&body).unwrap();
@@ -475,9 +467,7 @@ mod tests {
     /// What an operator is alerted of: more seats do not help where the store does not answer.
     #[tokio::test]
     async fn who_is_at_fault_for_an_unanswered_query_is_counted() {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        let app = App::open(config).await.unwrap();
+        let app = App::in_memory(|_| {}).await;
         let of_store = |cause: basalt_store::Error| ApiError::of_query(&cause.into(), false);
         count_refusal(&app, &of_store(basalt_store::Error::Closed));
         count_refusal(&app, &ApiError::of_query(&basalt_query::Error::DeadlineExceeded { limit_ms: 1 }, false));

@@ -303,9 +303,7 @@ mod tests {
     /// However slowly: a seat is not held for that long.
     #[tokio::test]
     async fn large_answers_count_as_bodies_until_they_are_sent() {
-        let mut config = crate::config::Config::default();
-        config.store.kind = crate::config::StoreKind::Memory;
-        let app = Arc::new(App::open(config).await.unwrap());
+        let app = Arc::new(App::in_memory(|_| {}).await);
         let text = "x".repeat(2 << 20);
         let lookup = format!(r#"{{"metric":"m","query":"{text}"}}"#);
         let fill = move |schema: &Schema| {
@@ -331,10 +329,8 @@ mod tests {
     /// What may be as large as a query's answer is read by as many at once as queries are.
     #[tokio::test(start_paused = true)]
     async fn large_answers_wait_for_a_querys_seat() {
-        let mut config = crate::config::Config::default();
-        config.store.kind = crate::config::StoreKind::Memory;
-        (config.query.max_concurrent, config.query.max_waiting) = (1, 1);
-        let app = Arc::new(App::open(config).await.unwrap());
+        let app =
+            Arc::new(App::in_memory(|config| (config.query.max_concurrent, config.query.max_waiting) = (1, 1)).await);
         let check = async |expected: [u16; 4]| {
             let answers = large_answers(&app, r#"{"metric":"m"}"#.into(), "00").await;
             let found =

@@ -55,14 +55,11 @@ mod tests {
 
     use super::*;
     use crate::auth::Role;
-    use crate::config::{Config, StoreKind};
     use crate::http::BodyPool;
     use crate::register::{Asker, Entry, Question};
 
     async fn app(bodies_bytes_max: Option<usize>) -> Arc<App> {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        let mut app = App::open(config).await.unwrap();
+        let mut app = App::in_memory(|_| {}).await;
         if let Some(bytes_max) = bodies_bytes_max {
             app.bodies = BodyPool::new(bytes_max);
         }

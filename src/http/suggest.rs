@@ -87,15 +87,12 @@ async fn answer(app: &Arc<App>, ask: Ask) -> Result<Response, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, StoreKind};
 
     /// As other answers that may be as large as a query's.
     #[tokio::test(start_paused = true)]
     async fn many_suggestions_take_a_querys_seat_and_count_as_a_body() {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        (config.query.max_concurrent, config.query.max_waiting) = (1, 1);
-        let app = Arc::new(App::open(config).await.unwrap());
+        let app =
+            Arc::new(App::in_memory(|config| (config.query.max_concurrent, config.query.max_waiting) = (1, 1)).await);
         let fill = |schema: &Schema| {
             for name in 0..1_100 {
                 schema.resolve("m", &[("host", &format!("{name:01000}"))]).unwrap();

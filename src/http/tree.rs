@@ -218,7 +218,6 @@ mod tests {
 
     use super::super::params::Params;
     use super::*;
-    use crate::config::{Config, StoreKind};
 
     async fn large_answers(app: &Arc<App>) -> [Result<Response, ApiError>; 3] {
         let ask = async |kind: &str| {
@@ -232,10 +231,8 @@ mod tests {
     /// As other answers that may be as large as a query's.
     #[tokio::test(start_paused = true)]
     async fn large_answers_take_a_querys_seat_and_count_as_bodies() {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        (config.query.max_concurrent, config.query.max_waiting) = (1, 1);
-        let app = Arc::new(App::open(config).await.unwrap());
+        let app =
+            Arc::new(App::in_memory(|config| (config.query.max_concurrent, config.query.max_waiting) = (1, 1)).await);
         let fill = |schema: &Schema| {
             schema.create_tree(&TreeEdit { name: Some("T".into()), ..TreeEdit::default() }, 0).unwrap();
             let text = "x".repeat(2 << 20);

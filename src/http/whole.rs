@@ -152,17 +152,10 @@ mod tests {
     use http_body_util::{BodyExt as _, Collected};
 
     use super::*;
-    use crate::config::{Config, StoreKind};
-
-    async fn app() -> Arc<App> {
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
-        Arc::new(App::open(config).await.unwrap())
-    }
 
     #[tokio::test]
     async fn a_query_that_panics_runs_no_more() {
-        let app = app().await;
+        let app = Arc::new(App::in_memory(|_| {}).await);
         let answer = in_pieces::<()>(Arc::clone(&app), "/x", |_, _| panic!("a test's"), |&(), _| None).await;
         assert_eq!(answer.unwrap_err().status().as_u16(), 500);
         assert_eq!(app.metrics.queries_running.get(), 0);
@@ -171,7 +164,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_whole_or_in_pieces_and_breaks_where_it_has_no_end() {
-        let app = app().await;
+        let app = Arc::new(App::in_memory(|_| {}).await);
         let check = async |pieces: &'static [&str], last: Option<&'static str>, expected: Option<&str>| {
             let cancelled = app.metrics.queries_cancelled.get();
             let write = move |&(): &(), sink: Sink<'_>| {

@@ -224,10 +224,8 @@ mod tests {
         let auto_create = AutoCreate { metric: true, ..AutoCreate::default() };
         let schema = SchemaConfig { auto_create, ..SchemaConfig::default() };
         let schema = Arc::new(Schema::open(Arc::clone(store), schema).unwrap());
-        let mut config = Config::default();
-        config.store.kind = StoreKind::Memory;
         let runtime = Runtime::new().unwrap();
-        let mut app = runtime.block_on(App::open(config)).unwrap();
+        let mut app = runtime.block_on(App::in_memory(|_| {}));
         app.ingest = Ingest::new(schema, Arc::clone(store), IngestLimits::default());
         app.config.store.kind = kind;
         Folder { runtime, app: Arc::new(app), turns: Turns::new() }
