@@ -29,6 +29,7 @@ mod migrate;
 mod peer;
 mod preflight;
 mod proc;
+mod progress;
 mod publish;
 mod register;
 mod reload;
@@ -40,7 +41,6 @@ mod stats;
 mod store;
 mod telnet;
 mod threads;
-mod told;
 mod version;
 
 use std::process::ExitCode;

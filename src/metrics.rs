@@ -35,17 +35,17 @@ impl Count {
     }
 
     /// One more until the answer is dropped, by a panic too.
-    pub(crate) fn hold(&self) -> Held<'_> {
+    pub(crate) fn hold(&self) -> CountGuard<'_> {
         self.add(1);
-        Held(self)
+        CountGuard(self)
     }
 }
 
 /// One of what a [`Count`] counts.
 #[derive(Debug)]
-pub(crate) struct Held<'a>(&'a Count);
+pub(crate) struct CountGuard<'a>(&'a Count);
 
-impl Drop for Held<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.0.sub(1);
     }

@@ -149,27 +149,27 @@ impl Register {
     }
 
     /// Both lists as they are now.
-    pub(crate) fn told(&self) -> Told {
+    pub(crate) fn lists(&self) -> QueryLists {
         // Long queries take a while to be told: nobody is to wait for that.
-        Told { state: self.state().clone(), in_short: false }
+        QueryLists { state: self.state().clone(), in_short: false }
     }
 }
 
 /// Both lists as OpenTSDB writes them. Each entry is made when it is written.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct QueryLists {
     state: State,
     in_short: bool,
 }
 
-impl Told {
+impl QueryLists {
     /// The same without headers, and without queries longer than [`SHORT_BYTES_MAX`].
     pub(crate) fn in_short(self) -> Self {
         Self { in_short: true, ..self }
     }
 }
 
-impl Serialize for Told {
+impl Serialize for QueryLists {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { state, in_short } = self;
         let running = |asked: &Asked| {
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     fn list(register: &Register) -> Value {
-        serde_json::to_value(register.told()).unwrap()
+        serde_json::to_value(register.lists()).unwrap()
     }
 
     fn asker(port: u16) -> Asker {

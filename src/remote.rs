@@ -44,7 +44,7 @@ impl std::fmt::Debug for Remote<'_> {
 
 /// The last object of an answer.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct Ending {
     end: Option<bool>,
     exit: Option<u8>,
     failed: Option<String>,
@@ -79,7 +79,7 @@ impl Server {
         Err(Failure::new(exit_told(told.exit), failed))
     }
 
-    fn exchange(&self, path: &str, body: &[u8], out: &mut dyn Write) -> Result<Told, Lost> {
+    fn exchange(&self, path: &str, body: &[u8], out: &mut dyn Write) -> Result<Ending, Lost> {
         self.runtime.block_on(exchange(&self.address, path, body, out))
     }
 }
@@ -169,7 +169,7 @@ impl Lost {
     }
 }
 
-async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Write) -> Result<Told, Lost> {
+async fn exchange(address: &str, path: &str, commands: &[u8], out: &mut dyn Write) -> Result<Ending, Lost> {
     let unreachable = |cause: &dyn std::fmt::Display| Lost::unreachable(address, cause);
     let broken = |cause: &dyn std::fmt::Display| Lost::broken(address, cause);
     let connected = timeout(CONNECT_PATIENCE, TcpStream::connect(address)).await;

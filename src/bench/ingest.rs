@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// How often a connection that waits looks whether the run is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// By which door points go in.
+/// By which transport points go in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Protocol {
     /// `/api/put`
@@ -77,24 +77,25 @@ pub(crate) fn run(plan: &Plan, watch: &Watch) -> Result<Run, Failure> {
     let ready = |connection| {
         // Before it connects, so that the server waits for no series to be drawn.
         let points = plan.workload.stream(connection, plan.connections);
-        let door = match plan.protocol {
-            Protocol::Json => Door::Http(Link::connect(&plan.address, PATIENCE)?),
-            Protocol::Telnet => Door::Telnet(Telnet::connect(&plan.address, PATIENCE, token.as_deref())?),
+        let transport = match plan.protocol {
+            Protocol::Json => Transport::Http(Link::connect(&plan.address, PATIENCE)?),
+            Protocol::Telnet => Transport::Telnet(Telnet::connect(&plan.address, PATIENCE, token.as_deref())?),
         };
-        Ok((points, door))
+        Ok((points, transport))
     };
-    super::run(plan.connections, ready, |connection, begun, (points, door)| {
-        Connection { plan, begun, watch, recorder: Recorder::default(), body: Vec::new() }.run(connection, points, door)
+    super::run(plan.connections, ready, |connection, begun, (points, transport)| {
+        Connection { plan, begun, watch, recorder: Recorder::default(), body: Vec::new() }
+            .run(connection, points, transport)
     })
 }
 
 /// How points reach the server.
-enum Door<'a> {
+enum Transport<'a> {
     Http(Link<'a>),
     Telnet(Telnet),
 }
 
-impl Door<'_> {
+impl Transport<'_> {
     /// Sends the points of one request; says how many bytes the answer has.
     ///
     /// # Errors
@@ -137,7 +138,7 @@ struct Connection<'a> {
 }
 
 impl Connection<'_> {
-    fn run(mut self, connection: u64, mut points: Points, mut door: Door<'_>) -> Recorder {
+    fn run(mut self, connection: u64, mut points: Points, mut transport: Transport<'_>) -> Recorder {
         let form = if self.plan.protocol == Protocol::Json { Form::Json } else { Form::Lines };
         let mut packed = Vec::new();
         for request in 0.. {
@@ -164,7 +165,7 @@ impl Connection<'_> {
             }
             let sent = if self.plan.gzip { packed.as_slice() } else { self.body.as_slice() };
             self.recorder.sent_bytes += sent.len() as u64;
-            match door.put(self.plan, sent) {
+            match transport.put(self.plan, sent) {
                 Ok(answer_bytes) => {
                     self.recorder.answered(self.begun.elapsed(), due.elapsed(), written);
                     self.recorder.answer_bytes += answer_bytes;
@@ -172,7 +173,7 @@ impl Connection<'_> {
                 }
                 Err(why) => {
                     self.recorder.refused(due.elapsed(), why);
-                    if door.is_gone() {
+                    if transport.is_gone() {
                         self.recorder.gave_up += 1;
                         let now = Instant::now();
                         self.leave(connection, request + 1, Some(end.map_or(now, |end| end.min(now))));
@@ -180,11 +181,11 @@ impl Connection<'_> {
                     }
                 }
             }
-            if let Door::Telnet(telnet) = &mut door {
+            if let Transport::Telnet(telnet) = &mut transport {
                 self.hear(telnet.said());
             }
         }
-        if let Door::Telnet(mut telnet) = door {
+        if let Transport::Telnet(mut telnet) = transport {
             let waited = Instant::now();
             let (said, ended) = telnet.rest();
             self.hear(said);

@@ -11,9 +11,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::folder::{BY_FLAG, check_folder};
 use super::{Sources, print, start_log};
 use crate::exit::{Exit, Failure};
+use crate::progress::{ProgressLog, meanwhile};
 use crate::remote::Server;
 use crate::store::{Plain, backed_up, check_no_folders, check_outside, check_target, refused};
-use crate::told::{Told, meanwhile};
 
 /// `basalt backup`.
 #[derive(Debug, Args)]
@@ -118,7 +118,7 @@ pub(super) struct Shown {
     /// What was done with the files.
     done: &'static str,
     bar: ProgressBar,
-    told: Told,
+    log: ProgressLog,
 }
 
 impl Shown {
@@ -127,7 +127,7 @@ impl Shown {
         let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
         let bar = if std::io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
         let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { done, bar, told: Told::new() }
+        Self { done, bar, log: ProgressLog::new() }
     }
 
     /// A file more is done.
@@ -135,7 +135,7 @@ impl Shown {
         self.bar.set_length(progress.bytes_total);
         self.bar.set_position(progress.bytes_done);
         self.bar.set_message(progress.file.to_owned());
-        self.told.tell(|| line(self.done, progress));
+        self.log.tell(|| line(self.done, progress));
     }
 }
 

@@ -8,9 +8,9 @@ use super::folder::{BY_FLAG, check_folder};
 use super::{Sources, print, start_log};
 use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
+use crate::progress::meanwhile;
 use crate::remote::Server;
 use crate::store::{Plain, compacted, failed};
-use crate::told::meanwhile;
 
 /// `basalt compact`.
 #[derive(Debug, Args)]

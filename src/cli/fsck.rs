@@ -13,8 +13,8 @@ use super::uid::level;
 use super::words::Words;
 use super::{ToolSources, print};
 use crate::exit::{Exit, Failure};
+use crate::progress::ProgressLog;
 use crate::store::failed;
-use crate::told::Told;
 
 /// `basalt fsck`.
 #[derive(Debug, Args)]
@@ -97,10 +97,10 @@ impl FsckTool {
             }
             let mut fsck = schema.row_fsck(self.options(first_write_wins));
             let bar = ProgressBar::no_length().with_style(style());
-            let told = Told::new();
+            let log = ProgressLog::new();
             let mut check = |rows: &[RowView<'_>]| {
                 check(schema, &mut fsck, rows, &bar)?;
-                told.tell(|| format!("{} rows checked", fsck.counts().rows));
+                log.tell(|| format!("{} rows checked", fsck.counts().rows));
                 Ok(())
             };
             match &words {

@@ -12,8 +12,8 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::folder::{with_folder, with_home};
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
+use crate::progress::meanwhile;
 use crate::store::{Opened, failed};
-use crate::told::meanwhile;
 
 /// `basalt uid`.
 #[derive(Debug, Args)]

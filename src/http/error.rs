@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::body::{self, BodyPool};
 use super::json::{self, JSON};
-use super::put::{Flags, Told};
+use super::put::{Flags, PutAnswer};
 use trouble::Trouble;
 
 pub(crate) use trouble::report;
@@ -449,7 +449,7 @@ pub(crate) fn put_outcome<E: Serialize>(
         .with_retry();
     error.trouble = report.errors.iter().find_map(|error| trouble_of(&error.problem));
     if told {
-        let tell = |flags| Told::new(flags, report, timed_out, &echo);
+        let tell = |flags| PutAnswer::new(flags, report, timed_out, &echo);
         let body = body::kept(pool, |to| Ok(serde_json::to_writer(to, &tell(flags))?));
         let brief = || serde_json::to_vec(&tell(Flags { details: false, ..flags })).map(Bytes::from);
         let body = body.map_or_else(brief, Ok).map_err(|cause| ApiError::internal(cause.to_string()))?;

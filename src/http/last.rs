@@ -47,9 +47,9 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Values are texts, as OpenTSDB's; members and tags stand in the order of their names. Hands pieces to `sink` and gives back the last
 /// one; `None` when nobody reads any more.
 fn write(answer: &LastAnswer, sink: &mut dyn FnMut(Vec<u8>) -> bool) -> Option<Vec<u8>> {
-    let metrics: Vec<Told> = answer.metrics.iter().map(Told::metric).collect();
+    let metrics: Vec<PointPart> = answer.metrics.iter().map(PointPart::metric).collect();
     let mut names = Tags::new(&answer.names);
-    let tags: Vec<Told> = answer.tags.iter().map(|tags| Told::tags(tags, &mut names)).collect();
+    let tags: Vec<PointPart> = answer.tags.iter().map(|tags| PointPart::tags(tags, &mut names)).collect();
     let told = || answer.points.iter().filter_map(|of| Some((of, metrics.get(of.metric)?, tags.get(of.tags)?)));
     let bytes: usize = told().map(|(_, metric, tags)| metric.bytes() + tags.bytes() + OWN_BYTES).sum();
     let mut out = Vec::with_capacity((bytes + 2).min(PIECE_BYTES + ROOM_BYTES));
@@ -88,12 +88,12 @@ fn write(answer: &LastAnswer, sink: &mut dyn FnMut(Vec<u8>) -> bool) -> Option<V
 }
 
 /// The text of a metric, or of a set of tags, in a point: its name, which stands before the time, and its id behind.
-struct Told {
+struct PointPart {
     text: Vec<u8>,
     name_bytes: usize,
 }
 
-impl Told {
+impl PointPart {
     fn metric(metric: &LastMetric) -> Self {
         let mut out = vec![b'{'];
         if let Some(metric) = &metric.name {

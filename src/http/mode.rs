@@ -6,7 +6,7 @@ use crate::config::{Config, Mode};
 
 /// When an endpoint of OpenTSDB's is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Door {
+enum Access {
     Always,
     /// Unless write-only.
     Reads,
@@ -18,25 +18,25 @@ enum Door {
 /// OpenTSDB's (health, numbers) are not looked at.
 pub(crate) fn serves(config: &Config, path: &str) -> bool {
     let mut pieces = path.trim_start_matches('/').split('/');
-    let (on, door) = match pieces.next().unwrap_or_default() {
-        "api" => (config.http.enable_api, api_door(pieces.next().unwrap_or_default())),
-        "" | "s" | "favicon.ico" | "suggest" | "q" => (config.http.enable_ui, Door::Reads),
-        "aggregators" | "logs" | "stats" | "version" | "diediedie" => (config.http.enable_ui, Door::Always),
-        _ => (true, Door::Always),
+    let (on, access) = match pieces.next().unwrap_or_default() {
+        "api" => (config.http.enable_api, api_access(pieces.next().unwrap_or_default())),
+        "" | "s" | "favicon.ico" | "suggest" | "q" => (config.http.enable_ui, Access::Reads),
+        "aggregators" | "logs" | "stats" | "version" | "diediedie" => (config.http.enable_ui, Access::Always),
+        _ => (true, Access::Always),
     };
     on && match config.server.mode {
         Mode::ReadWrite => true,
-        Mode::ReadOnly => door != Door::Writes,
-        Mode::WriteOnly => door != Door::Reads,
+        Mode::ReadOnly => access != Access::Writes,
+        Mode::WriteOnly => access != Access::Reads,
     }
 }
 
 /// OpenTSDB's lists: reading annotations counts as writing there.
-fn api_door(endpoint: &str) -> Door {
+fn api_access(endpoint: &str) -> Access {
     match endpoint {
-        "query" | "search" | "suggest" => Door::Reads,
-        "put" | "rollup" | "histogram" | "annotation" | "annotations" | "tree" | "uid" => Door::Writes,
-        _ => Door::Always,
+        "query" | "search" | "suggest" => Access::Reads,
+        "put" | "rollup" | "histogram" | "annotation" | "annotations" | "tree" | "uid" => Access::Writes,
+        _ => Access::Always,
     }
 }
 

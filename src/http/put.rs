@@ -186,43 +186,43 @@ pub(crate) fn note(app: &App, began: Instant, report: &PutReport) {
 
 /// What `summary` and `details` give, member by member in OpenTSDB's order.
 #[derive(Debug, Serialize)]
-#[serde(bound = "ToldErrors<'a, F>: Serialize")]
-pub(crate) struct Told<'a, F> {
+#[serde(bound = "PutErrors<'a, F>: Serialize")]
+pub(crate) struct PutAnswer<'a, F> {
     success: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeouts: Option<u64>,
     failed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    errors: Option<ToldErrors<'a, F>>,
+    errors: Option<PutErrors<'a, F>>,
 }
 
 /// The errors of a report, each made when it is written.
 #[derive(Debug)]
-pub(crate) struct ToldErrors<'a, F>(&'a [PointError], &'a F);
+pub(crate) struct PutErrors<'a, F>(&'a [PointError], &'a F);
 
 #[derive(Debug, Serialize)]
-struct ToldError<E: Serialize> {
+struct PutErrorEntry<E: Serialize> {
     datapoint: Option<E>,
     error: String,
 }
 
-impl<E: Serialize, F: Fn(usize) -> Option<E>> Serialize for ToldErrors<'_, F> {
+impl<E: Serialize, F: Fn(usize) -> Option<E>> Serialize for PutErrors<'_, F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(errors, echo) = self;
         serializer.collect_seq(
-            errors.iter().map(|error| ToldError { datapoint: echo(error.index), error: error.problem.http_text() }),
+            errors.iter().map(|error| PutErrorEntry { datapoint: echo(error.index), error: error.problem.http_text() }),
         )
     }
 }
 
-impl<'a, F> Told<'a, F> {
+impl<'a, F> PutAnswer<'a, F> {
     /// `timed_out` of the report's failures ran out of time.
     pub(crate) fn new(flags: Flags, report: &'a PutReport, timed_out: u64, echo: &'a F) -> Self {
         Self {
             success: report.stored,
             timeouts: flags.sync_timeout.map(|_| timed_out),
             failed: report.rejected + report.failed - timed_out,
-            errors: flags.details.then(|| ToldErrors(&report.errors, echo)),
+            errors: flags.details.then(|| PutErrors(&report.errors, echo)),
         }
     }
 }

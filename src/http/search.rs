@@ -33,19 +33,19 @@ const PLUGIN_TYPES: [&str; 5] = ["tsmeta", "tsmeta_summary", "tsuids", "uidmeta"
 
 /// A lookup as it was asked, and as it is told again.
 #[derive(Debug)]
-struct Ask {
+struct LookupRequest {
     /// A body's, which is told again and no more.
     query: Option<String>,
     metric: Option<String>,
     /// `None` where a body has no list of tags.
-    tags: Option<Vec<AskedTag>>,
+    tags: Option<Vec<LookupTag>>,
     limit: i64,
     start_index: i64,
     use_meta: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct AskedTag {
+struct LookupTag {
     key: Option<String>,
     value: Option<String>,
 }
@@ -61,7 +61,7 @@ struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     metric: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tags: Option<&'a [AskedTag]>,
+    tags: Option<&'a [LookupTag]>,
     limit: i64,
     /// Milliseconds it took.
     time: u32,
@@ -123,9 +123,9 @@ async fn lookup(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
     let began = Instant::now();
     let strict = app.config.compat.strict;
     let ask = if call.body.is_empty() {
-        Ask::of_params(call, strict)?
+        LookupRequest::of_params(call, strict)?
     } else {
-        call.object(Ask::of_fields).map_err(|fault| ApiError::bad_body(fault, strict))?
+        call.object(LookupRequest::of_fields).map_err(|fault| ApiError::bad_body(fault, strict))?
     };
     if ask.metric.is_none() && ask.tags.as_ref().is_none_or(Vec::is_empty) {
         return Err(ApiError::bad("Missing metric and tags. Please supply at least one value."));
@@ -141,7 +141,7 @@ async fn lookup(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
     .await
 }
 
-impl Ask {
+impl LookupRequest {
     /// Of a query string OpenTSDB knows no start; so does `strict`.
     fn of_params(call: &Call, strict: bool) -> Result<Self, ApiError> {
         let text = call.params.required("m")?;
@@ -158,7 +158,7 @@ impl Ask {
 
     fn of_fields(fields: &Fields) -> Result<Self, Fault> {
         let tags = fields.objects("tags")?.map(|tags| {
-            let tags = tags.iter().map(|tag| Ok(AskedTag { key: tag.text("key")?, value: tag.text("value")? }));
+            let tags = tags.iter().map(|tag| Ok(LookupTag { key: tag.text("key")?, value: tag.text("value")? }));
             tags.collect::<Result<_, Fault>>()
         });
         Ok(Self {
@@ -221,7 +221,7 @@ fn number(call: &Call, name: &str, default: i64) -> Result<i64, ApiError> {
 }
 
 /// `metric{key=value,key=,=value}`, of which metric or tags may be missing.
-fn parse_series(text: &str) -> Result<(Option<String>, Vec<AskedTag>), Fault> {
+fn parse_series(text: &str) -> Result<(Option<String>, Vec<LookupTag>), Fault> {
     let Some((metric, rest)) = text.split_once('{') else { return Ok((Some(text.to_owned()), Vec::new())) };
     let metric = (!metric.is_empty()).then(|| metric.to_owned());
     let tags = rest.strip_suffix('}').ok_or_else(|| format!("Missing '}}' at the end of: {text}"))?;
@@ -235,13 +235,13 @@ fn parse_series(text: &str) -> Result<(Option<String>, Vec<AskedTag>), Fault> {
     Ok((metric, tags.collect::<Result<_, _>>()?))
 }
 
-fn parse_tag(tag: &str) -> Result<AskedTag, Fault> {
+fn parse_tag(tag: &str) -> Result<LookupTag, Fault> {
     if tag.chars().count() < 2 {
         return Err("Missing tag pair".into());
     }
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     match tag.split_once('=') {
-        Some((key, value)) if !value.contains('=') => Ok(AskedTag { key: some(key), value: some(value) }),
+        Some((key, value)) if !value.contains('=') => Ok(LookupTag { key: some(key), value: some(value) }),
         _ => Err(format!("invalid tag: {tag}")),
     }
 }
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_value_without_a_key_counts_beside_a_key_unless_strict() {
         let (metric, tags) = parse_series("m{*=web01,dc=lga}").unwrap();
-        let ask = Ask { query: None, metric, tags: Some(tags), limit: 0, start_index: 3, use_meta: false };
+        let ask = LookupRequest { query: None, metric, tags: Some(tags), limit: 0, start_index: 3, use_meta: false };
         let (ours, strict) = (ask.lookup(false), ask.lookup(true));
         assert_eq!((ours.with_rows, strict.with_rows), (false, true));
         assert_eq!((ours.tags.len(), ours.skip, ours.limit), (2, 3, SERIES_MAX));

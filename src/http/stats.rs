@@ -30,7 +30,7 @@ pub(crate) async fn api(State(app): State<Arc<App>>) -> Result<Response, ApiErro
 /// told in short where there is no room among bodies.
 pub(crate) async fn queries(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     let work = move || {
-        let told = app.register.told();
+        let told = app.register.lists();
         let text = body::kept(&app.bodies, |to| Ok(serde_json::to_writer(to, &told)?));
         text.map_or_else(|| json::ok(&told.in_short()), |text| Ok(json::body_of(JSON, text)))
     };

@@ -21,13 +21,13 @@ const SUGGESTIONS_MAX: usize = 100_000;
 const SUGGESTIONS_FEW: usize = 1_000;
 
 /// What is asked for, checked.
-struct Ask {
+struct SuggestRequest {
     kind: UidKind,
     prefix: String,
     max: usize,
 }
 
-impl Ask {
+impl SuggestRequest {
     fn new(kind: &str, prefix: &str, max: Option<&str>) -> Result<Self, ApiError> {
         let max = match max.filter(|text| !text.is_empty()) {
             None => 0,
@@ -46,7 +46,7 @@ impl Ask {
 
 /// By the query string.
 pub(crate) async fn get(State(app): State<Arc<App>>, params: Params) -> Result<Response, ApiError> {
-    let ask = Ask::new(params.required("type")?, params.last("q").unwrap_or_default(), params.last("max"))?;
+    let ask = SuggestRequest::new(params.required("type")?, params.last("q").unwrap_or_default(), params.last("max"))?;
     answer(&app, ask).await
 }
 
@@ -68,11 +68,11 @@ pub(crate) async fn post(State(app): State<Arc<App>>, request: Request<Body>) ->
         _ => None,
     };
     let kind = text("type").filter(|kind| !kind.is_empty()).ok_or_else(|| ApiError::bad("Missing 'type' parameter"))?;
-    answer(&app, Ask::new(&kind, &text("q").unwrap_or_default(), text("max").as_deref())?).await
+    answer(&app, SuggestRequest::new(&kind, &text("q").unwrap_or_default(), text("max").as_deref())?).await
 }
 
-async fn answer(app: &Arc<App>, ask: Ask) -> Result<Response, ApiError> {
-    let Ask { kind, prefix, max } = ask;
+async fn answer(app: &Arc<App>, ask: SuggestRequest) -> Result<Response, ApiError> {
+    let SuggestRequest { kind, prefix, max } = ask;
     let find = move |schema: &Schema, pool: &Arc<BodyPool>| {
         let names = schema.uids().of(kind).suggest(&prefix, max)?;
         json::counted(pool, &names)
@@ -100,7 +100,8 @@ mod tests {
             Ok(())
         };
         app.with_schema(fill).await.unwrap();
-        let ask = async |max: usize| answer(&app, Ask::new("tagv", "", Some(&max.to_string())).unwrap()).await;
+        let ask =
+            async |max: usize| answer(&app, SuggestRequest::new("tagv", "", Some(&max.to_string())).unwrap()).await;
         let status = |answer: Result<Response, ApiError>| {
             answer.map_or_else(|error| error.status(), |answer| answer.status()).as_u16()
         };

@@ -23,7 +23,7 @@ use crate::clock;
 
 /// A tree as a request names it.
 #[derive(Debug, Default)]
-struct Wanted {
+struct TreeRequest {
     /// 0 for none.
     id: i64,
     edit: TreeEdit,
@@ -37,20 +37,21 @@ struct Wanted {
 pub(crate) async fn whole(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
     let method = call.meant()?;
     let strict = app.config.compat.strict;
-    let wanted = if call.body.is_empty() { Wanted::of_params(&call)? } else { Wanted::of_body(&call, strict)? };
+    let request =
+        if call.body.is_empty() { TreeRequest::of_params(&call)? } else { TreeRequest::of_body(&call, strict)? };
     match method {
-        Method::GET if wanted.id == 0 => json::ok(&app.with_schema(|schema| Ok(schema.trees()?)).await?),
+        Method::GET if request.id == 0 => json::ok(&app.with_schema(|schema| Ok(schema.trees()?)).await?),
         Method::GET => {
-            let id = TreeId::new(wanted.id)?;
+            let id = TreeId::new(request.id)?;
             let found = app.with_schema(move |schema| Ok(schema.tree(id)?)).await?;
-            json::ok(&found.ok_or_else(|| no_tree(wanted.id))?)
+            json::ok(&found.ok_or_else(|| no_tree(request.id))?)
         }
-        Method::POST | Method::PUT => edit(&app, &method, wanted).await,
+        Method::POST | Method::PUT => edit(&app, &method, request).await,
         Method::DELETE => {
             app.with_schema(move |schema| {
-                let id = TreeId::new(wanted.id)?;
-                schema.tree(id)?.ok_or_else(|| no_tree(wanted.id))?;
-                Ok(schema.delete_tree(id, wanted.definition)?)
+                let id = TreeId::new(request.id)?;
+                schema.tree(id)?.ok_or_else(|| no_tree(request.id))?;
+                Ok(schema.delete_tree(id, request.definition)?)
             })
             .await?;
             Ok(error::done())
@@ -59,19 +60,19 @@ pub(crate) async fn whole(State(app): State<Arc<App>>, call: Call) -> Result<Res
     }
 }
 
-async fn edit(app: &Arc<App>, method: &Method, wanted: Wanted) -> Result<Response, ApiError> {
+async fn edit(app: &Arc<App>, method: &Method, request: TreeRequest) -> Result<Response, ApiError> {
     let mode = mode_of(method);
     let edited = app
         .with_schema(move |schema| {
-            if wanted.id <= 0 {
-                return Ok(schema.create_tree(&wanted.edit, wanted.created)?);
+            if request.id <= 0 {
+                return Ok(schema.create_tree(&request.edit, request.created)?);
             }
-            let id = TreeId::new(wanted.id)?;
-            schema.tree(id)?.ok_or_else(|| no_tree(wanted.id))?;
-            if wanted.edit.is_empty() {
+            let id = TreeId::new(request.id)?;
+            schema.tree(id)?.ok_or_else(|| no_tree(request.id))?;
+            if request.edit.is_empty() {
                 return Ok(None);
             }
-            Ok(schema.edit_tree(id, &wanted.edit, mode)?)
+            Ok(schema.edit_tree(id, &request.edit, mode)?)
         })
         .await?;
     error::edited(edited.as_ref())
@@ -134,7 +135,7 @@ fn bytes_of(hex: &str) -> Option<Vec<u8>> {
     Some(pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
-impl Wanted {
+impl TreeRequest {
     fn of_params(call: &Call) -> Result<Self, ApiError> {
         let text = |name: &str| call.params.text(name);
         let flag = |name: &str| call.params.last(name).map(is_true);
@@ -156,13 +157,13 @@ impl Wanted {
     /// OpenTSDB gives a tree that comes in a body no time.
     fn of_body(call: &Call, strict: bool) -> Result<Self, ApiError> {
         let fields = Fields::parse(&call.body).map_err(|fault| ApiError::bad_json(&fault))?;
-        let mut wanted = Self { created: if strict { 0 } else { now_s() }, ..Self::default() };
+        let mut request = Self { created: if strict { 0 } else { now_s() }, ..Self::default() };
         for name in fields.names() {
             let text = fields.text(name).map_err(|fault| ApiError::bad_json(&fault))?;
             let Some(text) = text else { continue };
-            wanted.take(&name.to_lowercase(), text)?;
+            request.take(&name.to_lowercase(), text)?;
         }
-        Ok(wanted)
+        Ok(request)
     }
 
     fn take(&mut self, name: &str, text: String) -> Result<(), ApiError> {

@@ -21,7 +21,7 @@ const METAS_MAX: usize = 100_000;
 
 /// A series' meta object as a request names it.
 #[derive(Debug)]
-struct Wanted {
+struct TsMetaRequest {
     /// Hex; empty where the series is named.
     tsuid: String,
     edit: TsMetaEdit,
@@ -70,34 +70,34 @@ async fn fetch_named(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> 
 
 async fn edit(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
     let strict = app.config.compat.strict;
-    let mut wanted = Wanted::of_call(call)?;
+    let mut request = TsMetaRequest::of_call(call)?;
     let mode = mode_of(method);
-    let named = wanted.tsuid.is_empty().then(|| named(call)).transpose()?;
+    let named = request.tsuid.is_empty().then(|| named(call)).transpose()?;
     let may_create = call.params.last("create") == Some("true");
     let edited = app
         .with_schema(move |schema| match named {
-            Some(named) => wanted.edit_named(schema, &named, mode, may_create.then_some(strict)),
-            None => wanted.edit_by_id(schema, mode, strict),
+            Some(named) => request.edit_named(schema, &named, mode, may_create.then_some(strict)),
+            None => request.edit_by_id(schema, mode, strict),
         })
         .await?;
     error::edited(edited.as_ref())
 }
 
 async fn delete(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
-    let wanted = Wanted::of_call(call)?;
+    let request = TsMetaRequest::of_call(call)?;
     app.with_schema(move |schema| {
         let refused = |fault| ApiError::bad_with("Unable to delete TSMeta information", fault);
-        if wanted.tsuid.is_empty() {
+        if request.tsuid.is_empty() {
             return Err(refused("Missing UID".into()));
         }
-        let tsuid = tsuid_of(schema, &wanted.tsuid).map_err(refused)?;
+        let tsuid = tsuid_of(schema, &request.tsuid).map_err(refused)?;
         Ok(schema.delete_ts_meta(&tsuid)?)
     })
     .await?;
     Ok(error::done())
 }
 
-impl Wanted {
+impl TsMetaRequest {
     fn of_call(call: &Call) -> Result<Self, ApiError> {
         if call.body.is_empty() {
             return Self::of_params(call);

@@ -16,7 +16,7 @@ use crate::app::App;
 
 /// A name's meta object as a request names it.
 #[derive(Debug)]
-struct Wanted {
+struct UidMetaRequest {
     /// Hex.
     uid: Option<String>,
     kind: Option<UidKind>,
@@ -45,16 +45,16 @@ async fn fetch(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
 }
 
 async fn edit(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
-    let wanted = Wanted::of_call(call, app.config.compat.strict)?;
+    let request = UidMetaRequest::of_call(call, app.config.compat.strict)?;
     let mode = mode_of(method);
     let edited = app
         .with_schema(move |schema| {
-            let (kind, hex) = wanted.named().map_err(ApiError::bad_twice)?;
-            if wanted.edit.is_empty() {
+            let (kind, hex) = request.named().map_err(ApiError::bad_twice)?;
+            if request.edit.is_empty() {
                 return Ok(None);
             }
             let uid = uid_of(schema, kind, hex).map_err(ApiError::bad_twice)?;
-            let edited = schema.edit_uid_meta(kind, uid, &wanted.edit, mode);
+            let edited = schema.edit_uid_meta(kind, uid, &request.edit, mode);
             edited.map(Some).map_err(|cause| ApiError::of_uid_meta(&cause))
         })
         .await?;
@@ -62,10 +62,10 @@ async fn edit(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, 
 }
 
 async fn delete(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
-    let wanted = Wanted::of_call(call, app.config.compat.strict)?;
+    let request = UidMetaRequest::of_call(call, app.config.compat.strict)?;
     app.with_schema(move |schema| {
         let refused = |fault| ApiError::bad_with("Unable to delete UIDMeta information", fault);
-        let (kind, hex) = wanted.named().map_err(refused)?;
+        let (kind, hex) = request.named().map_err(refused)?;
         let uid = uid_of(schema, kind, hex).map_err(refused)?;
         schema.delete_uid_meta(kind, uid).map_err(|cause| ApiError::of_uid_meta(&cause))
     })
@@ -73,7 +73,7 @@ async fn delete(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
     Ok(error::done())
 }
 
-impl Wanted {
+impl UidMetaRequest {
     fn of_call(call: &Call, strict: bool) -> Result<Self, ApiError> {
         if call.body.is_empty() {
             return Self::of_params(call, strict);

@@ -11,7 +11,7 @@ use super::resume::Resume;
 use super::source::Source;
 use super::{Job, Refused, Stored, Sum, Target};
 use crate::exit::{Exit, Failure};
-use crate::told::Told;
+use crate::progress::ProgressLog;
 
 /// Refused lines that are shown when they are skipped.
 const SHOWN_MAX: u64 = 10;
@@ -31,7 +31,7 @@ pub(super) struct Progress<'a> {
     /// Lines of the file stored and not yet remembered.
     lines: Option<u64>,
     bar: ProgressBar,
-    told: Told,
+    log: ProgressLog,
 }
 
 impl<'a> Progress<'a> {
@@ -51,7 +51,7 @@ impl<'a> Progress<'a> {
             head: Vec::new(),
             lines: None,
             bar: ProgressBar::hidden(),
-            told: Told::new(),
+            log: ProgressLog::new(),
         })
     }
 
@@ -73,7 +73,7 @@ impl<'a> Progress<'a> {
     pub(super) fn close(&mut self, target: &dyn Target) -> Result<(), Failure> {
         self.bar.finish();
         self.checkpoint(target)?;
-        self.told.tell_now(|| self.line());
+        self.log.tell_now(|| self.line());
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl<'a> Progress<'a> {
         if self.checkpointed.elapsed() >= CHECKPOINT_EVERY {
             self.checkpoint(target)?;
         }
-        self.told.tell(|| self.line());
+        self.log.tell(|| self.line());
         self.hold_back();
         Ok(())
     }

@@ -14,12 +14,12 @@ use crate::exit::{Exit, Failure};
 #[derive(Debug)]
 pub(super) struct Resume {
     file: Option<PathBuf>,
-    told: Told,
+    saved: Saved,
 }
 
 /// The file's content.
 #[derive(Debug, Serialize, Deserialize)]
-struct Told {
+struct Saved {
     /// Where the lines went.
     target: String,
     files: BTreeMap<String, Done>,
@@ -29,7 +29,7 @@ struct Told {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Read {
-    Told(Told),
+    Saved(Saved),
     /// As older ones did: of any target.
     Files(BTreeMap<String, Done>),
 }
@@ -69,25 +69,25 @@ impl Resume {
     ///
     /// It cannot be read, or is of an import into another target: nothing that it tells of is there.
     pub(super) fn load(file: Option<&Path>, target: String) -> Result<Self, Failure> {
-        let Some(path) = file else { return Ok(Self { file: None, told: Told { target, files: BTreeMap::new() } }) };
+        let Some(path) = file else { return Ok(Self { file: None, saved: Saved { target, files: BTreeMap::new() } }) };
         let fail = |why: String| Failure::new(Exit::Failure, format!("cannot use {}: {why}", path.display()));
         let read = match std::fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|cause| fail(cause.to_string()))?,
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Read::Files(BTreeMap::new()),
             Err(cause) => return Err(fail(cause.to_string())),
         };
-        let told = match read {
-            Read::Told(told) => told,
-            Read::Files(files) => Told { target: target.clone(), files },
+        let saved = match read {
+            Read::Saved(saved) => saved,
+            Read::Files(files) => Saved { target: target.clone(), files },
         };
-        if told.target != target {
+        if saved.target != target {
             return Err(fail(format!(
                 "it is of an import into {}, and this one goes into {target}: name another file for --resume, or remove \
                  it to send all lines again",
-                told.target
+                saved.target
             )));
         }
-        Ok(Self { file: Some(path.to_owned()), told })
+        Ok(Self { file: Some(path.to_owned()), saved })
     }
 
     /// Lines of `path`, which begins with `head`, that need not be sent again.
@@ -96,7 +96,7 @@ impl Resume {
     ///
     /// It is not the file that lines were stored of: nobody knows which of its own are.
     pub(super) fn done(&self, path: &Path, head: &[u8]) -> Result<u64, Failure> {
-        let Some(done) = self.told.files.get(&path.display().to_string()) else { return Ok(0) };
+        let Some(done) = self.saved.files.get(&path.display().to_string()) else { return Ok(0) };
         done.lines(head).ok_or_else(|| {
             let line = "does not begin as it did when lines of it were stored: name another file for --resume";
             Failure::new(Exit::Failure, format!("{} {line}", path.display()))
@@ -111,8 +111,8 @@ impl Resume {
         let head_bytes = head.split_inclusive(|byte| *byte == b'\n').take(count).map(<[u8]>::len).sum();
         let head_sha256 = sha256(head.get(..head_bytes).unwrap_or_default());
         let done = Done::Of { lines, head_bytes, head_sha256 };
-        self.told.files.insert(path.display().to_string(), done);
-        serde_json::to_vec(&self.told)
+        self.saved.files.insert(path.display().to_string(), done);
+        serde_json::to_vec(&self.saved)
             .map_err(std::io::Error::from)
             .and_then(|bytes| replace(file, &bytes))
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", file.display())))

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::digest::Digest;
 use crate::aside::replace;
 use crate::exit::{Exit, Failure};
-use crate::told;
+use crate::progress::ProgressLog;
 
 /// How far one table is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub(super) struct TableState {
 
 /// The file's content.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Told {
+struct Saved {
     from: String,
     to: String,
     /// Whether the target held rows of an earlier copy: its names are compared then, by whoever goes on, too.
@@ -43,7 +43,7 @@ struct Told {
 #[derive(Debug)]
 pub(super) struct Memory {
     file: PathBuf,
-    told: Told,
+    saved: Saved,
 }
 
 impl Memory {
@@ -54,51 +54,51 @@ impl Memory {
     /// It cannot be read, or is of another copy.
     pub(super) fn load(file: &Path, from: &str, to: &str) -> Result<Self, Failure> {
         let fail = |why: String| Failure::new(Exit::Failure, format!("cannot use {}: {why}", file.display()));
-        let told = match std::fs::read(file) {
+        let saved = match std::fs::read(file) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|cause| fail(cause.to_string()))?,
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-                Told { from: from.to_owned(), to: to.to_owned(), ..Told::default() }
+                Saved { from: from.to_owned(), to: to.to_owned(), ..Saved::default() }
             }
             Err(cause) => return Err(fail(cause.to_string())),
         };
-        if (told.from.as_str(), told.to.as_str()) != (from, to) {
+        if (saved.from.as_str(), saved.to.as_str()) != (from, to) {
             return Err(fail(format!(
                 "it is of a copy from {} to {}; remove it, or name another by --progress",
-                told.from, told.to
+                saved.from, saved.to
             )));
         }
-        Ok(Self { file: file.to_owned(), told })
+        Ok(Self { file: file.to_owned(), saved })
     }
 
     /// Whether nothing was copied before.
     pub(super) fn is_new(&self) -> bool {
-        self.told.tables.is_empty()
+        self.saved.tables.is_empty()
     }
 
     /// Remembers that the target may hold rows of an earlier copy.
     pub(super) const fn set_into_filled(&mut self) {
-        self.told.into_filled = true;
+        self.saved.into_filled = true;
     }
 
     /// Whether the target may hold rows of an earlier copy.
     pub(super) const fn is_into_filled(&self) -> bool {
-        self.told.into_filled
+        self.saved.into_filled
     }
 
     /// Rows that are remembered.
     pub(super) fn rows(&self) -> u64 {
-        self.told.tables.values().map(|state| state.digest.rows).sum()
+        self.saved.tables.values().map(|state| state.digest.rows).sum()
     }
 
     /// How far a table is.
     pub(super) fn of(&self, table: &str) -> TableState {
-        self.told.tables.get(table).cloned().unwrap_or_default()
+        self.saved.tables.get(table).cloned().unwrap_or_default()
     }
 
     /// Remembers how far a table is. Written aside and renamed: a copy that is killed meanwhile leaves the file as it was.
     pub(super) fn advance(&mut self, table: &str, state: &TableState) -> Result<(), Failure> {
-        self.told.tables.insert(table.to_owned(), state.clone());
-        serde_json::to_vec(&self.told)
+        self.saved.tables.insert(table.to_owned(), state.clone());
+        serde_json::to_vec(&self.saved)
             .map_err(std::io::Error::from)
             .and_then(|bytes| replace(&self.file, &bytes))
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", self.file.display())))
@@ -119,7 +119,7 @@ impl Memory {
 #[derive(Debug)]
 pub(super) struct Shown {
     bar: ProgressBar,
-    told: told::Told,
+    log: ProgressLog,
     began: Instant,
     rows: u64,
 }
@@ -130,7 +130,7 @@ impl Shown {
         let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
         let bar = if is_terminal { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        Self { bar, told: told::Told::new(), began: Instant::now(), rows: 0 }
+        Self { bar, log: ProgressLog::new(), began: Instant::now(), rows: 0 }
     }
 
     /// So many more rows are done.
@@ -140,7 +140,7 @@ impl Shown {
         let line = format!("{doing}: region {} of {}, {} rows in all, {rate} rows/s", regions.0, regions.1, self.rows);
         self.bar.set_message(line.clone());
         self.bar.tick();
-        self.told.tell(|| line);
+        self.log.tell(|| line);
     }
 }
 

@@ -4,8 +4,8 @@ use basalt_schema::{MetaPurge, MetaSync, Schema, TreeId, TreeSync};
 
 use super::super::print;
 use crate::exit::Failure;
+use crate::progress::meanwhile;
 use crate::store::failed;
-use crate::told::meanwhile;
 
 /// Makes the meta objects that rows of points lack.
 pub(super) fn sync(schema: &Schema) -> Result<(), Failure> {

@@ -19,7 +19,7 @@ const RULES_MAX: usize = 10_000;
 
 /// A rule as a request names it.
 #[derive(Debug)]
-struct Wanted {
+struct RuleRequest {
     tree: i64,
     edit: RuleEdit,
 }
@@ -27,26 +27,26 @@ struct Wanted {
 /// Reads, makes, changes or deletes one.
 pub(super) async fn one(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
     let strict = app.config.compat.strict;
-    let wanted = if call.body.is_empty() {
-        Wanted::of_params(call, strict)?
+    let request = if call.body.is_empty() {
+        RuleRequest::of_params(call, strict)?
     } else {
-        call.object(Wanted::of_fields).map_err(|fault| ApiError::bad_body(fault, strict))?
+        call.object(RuleRequest::of_fields).map_err(|fault| ApiError::bad_body(fault, strict))?
     };
     let mode = mode_of(method);
     let method = method.clone();
     app.with_schema(move |schema| {
-        let Wanted { tree: number, edit } = &wanted;
+        let RuleRequest { tree: number, edit } = &request;
         let id = TreeId::new(*number)?;
         let tree = schema.tree(id)?.ok_or_else(|| no_tree(*number))?;
         let found = || tree.rules.as_ref().and_then(|levels| levels.get(&edit.level)?.get(&edit.order));
         match method {
-            Method::GET => json::ok(found().ok_or_else(|| wanted.not_found())?),
+            Method::GET => json::ok(found().ok_or_else(|| request.not_found())?),
             Method::POST | Method::PUT => {
                 let made = if edit.is_empty() { None } else { schema.edit_tree_rule(id, edit, mode)? };
                 error::edited(made.as_ref())
             }
             Method::DELETE => {
-                found().ok_or_else(|| wanted.not_found())?;
+                found().ok_or_else(|| request.not_found())?;
                 schema.delete_tree_rule(id, edit.level, edit.order)?;
                 Ok(error::done())
             }
@@ -85,12 +85,12 @@ fn merge(schema: &Schema, id: TreeId, edit: &RuleEdit, strict: bool) -> Result<(
     if strict && !is_new { Err(ApiError::stumble("No changes detected in the rule")) } else { Ok(()) }
 }
 
-fn listed(call: &Call, strict: bool) -> Result<(i64, Vec<Wanted>), ApiError> {
+fn listed(call: &Call, strict: bool) -> Result<(i64, Vec<RuleRequest>), ApiError> {
     let fields = Fields::parse_list(&call.body).map_err(|fault| ApiError::bad_body(fault, strict))?;
     if fields.len() > RULES_MAX {
         return Err(ApiError::too_many("rules", fields.len(), RULES_MAX));
     }
-    let rules: Result<Vec<_>, Fault> = fields.iter().map(Wanted::of_fields).collect();
+    let rules: Result<Vec<_>, Fault> = fields.iter().map(RuleRequest::of_fields).collect();
     let rules = rules.map_err(|fault| ApiError::bad_body(fault, strict))?;
     let tree = rules.first().ok_or_else(|| ApiError::bad("Missing tree rules"))?.tree;
     if rules.iter().any(|rule| rule.tree != tree) {
@@ -99,7 +99,7 @@ fn listed(call: &Call, strict: bool) -> Result<(i64, Vec<Wanted>), ApiError> {
     Ok((tree, rules))
 }
 
-impl Wanted {
+impl RuleRequest {
     fn of_params(call: &Call, strict: bool) -> Result<Self, ApiError> {
         let params = &call.params;
         let text = |name: &str| params.text(name);

@@ -23,7 +23,7 @@ const TOLD_BYTES_MAX: usize = 256 << 20;
 
 /// Series of a tree as a request names them.
 #[derive(Debug)]
-struct Wanted {
+struct TrialRequest {
     tree: i64,
     /// Hex, as given; `None` where `tsuids` is no list.
     tsuids: Option<Vec<String>>,
@@ -31,7 +31,7 @@ struct Wanted {
 
 /// What became of one series.
 #[derive(Debug, Serialize)]
-struct Told {
+struct TrialAnswer {
     meta: Option<TsMeta>,
     messages: Vec<String>,
     branch: Option<Branch>,
@@ -40,12 +40,12 @@ struct Told {
 /// Tries series; nothing is stored.
 pub(super) async fn test(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
     let strict = app.config.compat.strict;
-    let wanted = Wanted::of_call(call, strict)?;
+    let request = TrialRequest::of_call(call, strict)?;
     let takes = takes(method);
     app.with_seat(move |schema, pool| {
-        let id = TreeId::new(wanted.tree)?;
-        let tree = schema.tree(id)?.ok_or_else(|| no_tree(wanted.tree))?;
-        let Some(tsuids) = wanted.tsuids else {
+        let id = TreeId::new(request.tree)?;
+        let tree = schema.tree(id)?.ok_or_else(|| no_tree(request.tree))?;
+        let Some(tsuids) = request.tsuids else {
             return Err(ApiError::fault("tsuids is no list".into(), strict));
         };
         if tsuids.is_empty() {
@@ -65,7 +65,7 @@ fn try_all(
     tree: &CompiledTree,
     tsuids: Vec<String>,
     max: usize,
-) -> Result<BTreeMap<String, Told>, ApiError> {
+) -> Result<BTreeMap<String, TrialAnswer>, ApiError> {
     let (mut all, mut left) = (BTreeMap::new(), max);
     for hex in tsuids {
         let told = try_one(schema, tree, &hex)?;
@@ -76,15 +76,15 @@ fn try_all(
     Ok(all)
 }
 
-fn try_one(schema: &Schema, tree: &CompiledTree, hex: &str) -> Result<Told, ApiError> {
+fn try_one(schema: &Schema, tree: &CompiledTree, hex: &str) -> Result<TrialAnswer, ApiError> {
     let bytes = series_bytes(hex)?;
-    let nothing = |message: String| Ok(Told { meta: None, messages: vec![message], branch: None });
+    let nothing = |message: String| Ok(TrialAnswer { meta: None, messages: vec![message], branch: None });
     // Bytes that are no series have no meta object either.
     let series = Tsuid::from_bytes(&bytes, schema.layout().widths).ok();
     match series.map(|tsuid| schema.ts_meta(&tsuid)).transpose() {
         Ok(Some(Some(meta))) => {
             let trial = tree.try_series(&meta);
-            Ok(Told { meta: Some(meta), messages: trial.messages, branch: Some(trial.branch) })
+            Ok(TrialAnswer { meta: Some(meta), messages: trial.messages, branch: Some(trial.branch) })
         }
         Ok(_) => nothing("Unable to locate TSUID meta data".into()),
         Err(cause @ Error::NoSuchId { .. }) => nothing(format!("TSUID was missing a UID name: {cause}")),
@@ -99,16 +99,16 @@ pub(super) async fn failures(
     call: &Call,
     is_collisions: bool,
 ) -> Result<Response, ApiError> {
-    let wanted = Wanted::of_call(call, app.config.compat.strict)?;
+    let request = TrialRequest::of_call(call, app.config.compat.strict)?;
     let takes = takes(method);
     app.with_seat(move |schema, pool| {
-        let id = TreeId::new(wanted.tree)?;
-        schema.tree(id)?.ok_or_else(|| no_tree(wanted.tree))?;
+        let id = TreeId::new(request.tree)?;
+        schema.tree(id)?.ok_or_else(|| no_tree(request.tree))?;
         if !takes {
             return Err(unsupported());
         }
         let no_list = || ApiError::bad_with("Unable to convert the given data to a list", "tsuids is no list");
-        let tsuids = wanted.tsuids.ok_or_else(no_list)?;
+        let tsuids = request.tsuids.ok_or_else(no_list)?;
         let tsuids = tsuids.iter().map(|hex| series_bytes(hex)).collect::<Result<Vec<_>, _>>()?;
         let found =
             if is_collisions { schema.tree_collisions(id, &tsuids) } else { schema.tree_mismatches(id, &tsuids) };
@@ -125,9 +125,9 @@ fn series_bytes(hex: &str) -> Result<Vec<u8>, ApiError> {
     bytes_of(hex).ok_or_else(|| ApiError::bad_twice(format!("contains illegal character for hexBinary: {hex}")))
 }
 
-impl Wanted {
+impl TrialRequest {
     fn of_call(call: &Call, strict: bool) -> Result<Self, ApiError> {
-        let wanted = if call.body.is_empty() {
+        let request = if call.body.is_empty() {
             let tree = number(call.params.required("treeid")?, "Unable to parse 'tree' value")?;
             let tsuids = call.params.last("tsuids").map(|tsuids| tsuids.split(',').map(str::to_owned).collect());
             Self { tree: tree.into(), tsuids: Some(tsuids.unwrap_or_default()) }
@@ -137,9 +137,9 @@ impl Wanted {
             let tree = tree.ok_or_else(|| ApiError::bad("Missing or invalid Tree ID"))?;
             Self { tree, tsuids: fields.texts("tsuids").ok().map(Option::unwrap_or_default) }
         };
-        match wanted.tsuids.as_ref().map(Vec::len) {
+        match request.tsuids.as_ref().map(Vec::len) {
             Some(count) if count > SERIES_MAX => Err(ApiError::too_many("series", count, SERIES_MAX)),
-            _ => Ok(wanted),
+            _ => Ok(request),
         }
     }
 }

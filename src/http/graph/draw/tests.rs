@@ -10,13 +10,13 @@ const START_S: i64 = 1_700_000_000;
 
 /// A series whose line is drawn.
 #[derive(Clone)]
-struct Told {
+struct Drawn {
     name: String,
     points: Vec<Point>,
     right: bool,
 }
 
-impl Told {
+impl Drawn {
     /// A series of milliseconds from the start on, and values.
     fn new(name: &str, right: bool, points: impl IntoIterator<Item = (i64, f64)>) -> Self {
         let point = |(ms, value)| Point { time_ms: START_S * 1_000 + ms, number: Number::Double(value) };
@@ -24,8 +24,8 @@ impl Told {
     }
 }
 
-fn graph<'a>(look: &'a Look, series: &'a [Told]) -> Graph<'a> {
-    let line = |told: &'a Told| Line { name: told.name.clone(), points: &told.points, right: told.right };
+fn graph<'a>(look: &'a Look, series: &'a [Drawn]) -> Graph<'a> {
+    let line = |told: &'a Drawn| Line { name: told.name.clone(), points: &told.points, right: told.right };
     let lines = series.iter().map(line).collect();
     Graph { look, lines, notes: Vec::new(), start_s: START_S, end_s: START_S + 3_600, zone: Tz::UTC }
 }
@@ -34,12 +34,12 @@ fn png(graph: &Graph<'_>) -> Vec<u8> {
     graph.png(&Cancel::new()).unwrap()
 }
 
-fn wave(name: &str, scale: f64, right: bool) -> Told {
+fn wave(name: &str, scale: f64, right: bool) -> Drawn {
     let point = |step: u32| {
         let at = f64::from(step);
         (i64::from(step) * 120_000, scale * (at / 2.0).sin().mul_add(10.0, 20.0 + f64::from(step % 7)))
     };
-    Told::new(name, right, (0..=30).map(point))
+    Drawn::new(name, right, (0..=30).map(point))
 }
 
 /// Width, height and pixels of a PNG.
@@ -122,9 +122,9 @@ fn o_q_png_anything_can_be_drawn() {
     let small = Look { width: 100, height: 100, ..Look::default() };
     for series in [
         Vec::new(),
-        vec![Told::new("", false, [])],
-        vec![Told::new(&"\u{7}\n日本語".repeat(40), true, [(0, f64::MAX), (1_000, f64::MIN)])],
-        vec![Told::new("x", false, [(0, 1e-300), (3_600_000, f64::NAN)])],
+        vec![Drawn::new("", false, [])],
+        vec![Drawn::new(&"\u{7}\n日本語".repeat(40), true, [(0, f64::MAX), (1_000, f64::MIN)])],
+        vec![Drawn::new("x", false, [(0, 1e-300), (3_600_000, f64::NAN)])],
         vec![wave("a", 0.0, false); 300],
     ] {
         for log in [false, true] {
@@ -139,11 +139,11 @@ fn o_q_png_anything_can_be_drawn() {
     }
     let look = Look { width: 800, height: 300, ..Look::default() };
     show("no-data", &png(&graph(&look, &[])));
-    let many: Vec<Told> =
+    let many: Vec<Drawn> =
         (0..40_u32).map(|place| wave(&format!("metric.number{{host=web{place}}}"), f64::from(place), false)).collect();
     show("many", &png(&graph(&look, &many)));
     let dense = (0..200_000_u32).map(|step| (i64::from(step) * 1_000 / 60, f64::from(step % 1_013)));
-    let dense = [Told::new("dense", false, dense)];
+    let dense = [Drawn::new("dense", false, dense)];
     let mut graph = graph(&look, &dense);
     graph.end_s = graph.start_s + 40 * 86_400;
     show("dense", &png(&graph));

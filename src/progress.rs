@@ -13,11 +13,11 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 /// How often a line on a terminal moves.
 const TICK: Duration = Duration::from_millis(200);
 
-/// When a line was last told, or when the run began; none on a terminal.
+/// Lines of progress: when the last was told, or the run began; none on a terminal.
 #[derive(Debug)]
-pub(crate) struct Told(Cell<Option<Instant>>);
+pub(crate) struct ProgressLog(Cell<Option<Instant>>);
 
-impl Told {
+impl ProgressLog {
     /// A run that begins.
     pub(crate) fn new() -> Self {
         Self(Cell::new((!stderr().is_terminal()).then(Instant::now)))
@@ -93,14 +93,14 @@ mod tests {
     #[test]
     fn a_line_is_told_every_ten_seconds_and_none_on_a_terminal() {
         let began = Instant::now();
-        let told = Told(Cell::new(Some(began)));
-        let at = |seconds| told.is_due(TELL_EVERY, began + Duration::from_secs(seconds));
+        let log = ProgressLog(Cell::new(Some(began)));
+        let at = |seconds| log.is_due(TELL_EVERY, began + Duration::from_secs(seconds));
         assert_eq!(
             [at(0), at(9), at(10), at(11), at(19), at(35), at(44), at(45)],
             [false, false, true, false, false, true, false, true]
         );
-        assert!(told.is_due(Duration::ZERO, began), "at the end of a part");
-        assert!(!Told(Cell::new(None)).is_due(TELL_EVERY, began + Duration::from_hours(1)));
+        assert!(log.is_due(Duration::ZERO, began), "at the end of a part");
+        assert!(!ProgressLog(Cell::new(None)).is_due(TELL_EVERY, began + Duration::from_hours(1)));
     }
 
     #[test]
