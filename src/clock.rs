@@ -1,22 +1,16 @@
-//! The clock on the wall, read in this file only.
+//! The clock on the wall.
 //!
 //! Everything below `src/` takes times as arguments, so that tests and simulations own them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+pub(crate) use basalt_engine::io::SystemClock as WallClock;
+use basalt_store::Clock as _;
 
 /// Milliseconds since 1970-01-01 00:00 UTC; 0 if the machine's clock stands before it.
-#[expect(clippy::disallowed_methods, reason = "the one place where the program reads the wall clock")]
 pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    WallClock.now().0
 }
 
-/// The wall clock for the crates below, which take time as an argument.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WallClock;
-
-impl basalt_store::Clock for WallClock {
-    fn now(&self) -> basalt_store::Timestamp {
-        basalt_store::Timestamp(now_ms())
-    }
+/// The same as queries count them.
+pub(crate) fn signed_now_ms() -> i64 {
+    i64::try_from(now_ms()).unwrap_or(i64::MAX)
 }

@@ -5,7 +5,7 @@
 
 use basalt_query::{Compat, RateOptions, SubQuery, TagFilter, TimeContext, parse_time};
 
-use crate::clock::now_ms;
+use crate::clock;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 
@@ -30,7 +30,7 @@ impl Words {
     /// Exit code 2: too few words, or one that is none of the expected.
     pub(super) fn parse(words: &[String], config: &Config) -> Result<Self, Failure> {
         let zone = basalt_query::parse_zone(&config.query.timezone).map_err(|cause| wrong(&cause.to_string()))?;
-        let now = i64::try_from(now_ms()).unwrap_or(i64::MAX);
+        let now = clock::signed_now_ms();
         let context = TimeContext { now_ms: now, zone, compat: Compat { strict: config.compat.strict } };
         // Whole seconds, as OpenTSDB reads them.
         let time = |text: &str| match parse_time(text, &context) {

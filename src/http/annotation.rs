@@ -88,7 +88,7 @@ async fn change(app: &Arc<App>, method: &Method, note: Note) -> Result<Response,
 async fn fetch_range(app: &Arc<App>, note: Note) -> Result<Response, ApiError> {
     let strict = app.config.compat.strict;
     let from = note.start;
-    let now_ms = clock::now_ms().cast_signed();
+    let now_ms = clock::signed_now_ms();
     let to = note.edit.end_time.unwrap_or(now_ms);
     if to < 0 {
         return Err(ApiError::fault(NO_END.into(), strict));
@@ -219,7 +219,7 @@ pub(super) fn series_of(tsuid: &str, widths: UidWidths) -> Result<Option<Tsuid>,
 /// Any form of time a query takes, in milliseconds.
 pub(super) fn parse_ms(app: &App, text: &str) -> Result<i64, Fault> {
     let options = &app.query_options;
-    let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
+    let now_ms = clock::signed_now_ms();
     let context = TimeContext { now_ms, zone: options.default_zone, compat: options.compat };
     parse_time(text, &context).map_err(|cause| cause.to_string())
 }

@@ -122,10 +122,8 @@ impl Range {
             return Err(ApiError::too_many("TSUIDs", count, ITEMS_MAX));
         }
         let start_ms = parse_ms(app, &start).map_err(ApiError::bad_twice)?;
-        let end_ms = given(end).map_or_else(
-            || Ok(i64::try_from(clock::now_ms()).unwrap_or(i64::MAX)),
-            |end| parse_ms(app, &end).map_err(ApiError::bad_twice),
-        )?;
+        let end_ms = given(end).map_or_else(|| Ok(clock::signed_now_ms()), |end| parse_ms(app, &end));
+        let end_ms = end_ms.map_err(ApiError::bad_twice)?;
         if end_ms < 1 {
             return Err(ApiError::bad_twice(NO_END.into()));
         }

@@ -22,7 +22,7 @@ const ROOM_BYTES: usize = 4 << 10;
 /// A JSON body.
 pub(crate) async fn post(State(app): State<Arc<App>>, call: Call) -> Result<Response, ApiError> {
     call.content()?;
-    let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
+    let now_ms = clock::signed_now_ms();
     let options = app.query_options;
     let compute = move |queries: &QueryEngine, cancel: &Cancel| {
         let request = ExpressionRequest::from_json(&call.body)?;

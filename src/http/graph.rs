@@ -124,7 +124,7 @@ fn note(note: &SeriesAnnotation) -> Option<(i64, String)> {
 /// How long a picture of this range may be shown again: a day if it lies in the past for good, else a thousandth of the
 /// range. *Source*: OpenTSDB 2.4 `GraphHandler.computeMaxAge`.
 fn max_age_s(app: &App, params: &Params, request: &QueryRequest) -> i64 {
-    let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
+    let now_ms = clock::signed_now_ms();
     let Ok(query) = request.check(now_ms, app.query_options) else { return 0 };
     let is_fixed =
         |name| params.last(name).is_some_and(|text: &str| !text.is_empty() && text != "now" && !text.ends_with("-ago"));

@@ -30,7 +30,7 @@ pub(crate) async fn post(State(app): State<Arc<App>>, call: Call) -> Result<Resp
 }
 
 async fn run(app: Arc<App>, request: basalt_query::Result<LastRequest>) -> Result<Response, ApiError> {
-    let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
+    let now_ms = clock::signed_now_ms();
     let look = move |queries: &QueryEngine, cancel: &Cancel| queries.last(&request?, now_ms, cancel);
     whole::in_pieces(app, "/api/query/last", look, write).await
 }

@@ -267,7 +267,7 @@ async fn start(
     form: Form,
 ) -> Result<Response, ApiError> {
     let began = Instant::now();
-    let now_ms = i64::try_from(clock::now_ms()).unwrap_or(i64::MAX);
+    let now_ms = clock::signed_now_ms();
     let query = request
         .check(now_ms, app.query_options)
         .map_err(|cause| ApiError::of_query(&cause, app.config.compat.strict))?;
