@@ -22,7 +22,7 @@ use crate::publish::Publisher;
 use crate::register::Register;
 use crate::rewriting;
 use crate::seats::{Seat, Seats};
-use crate::store::{self, Opened};
+use crate::store::{self, OpenStore, OpenTables};
 
 /// How many operators' commands run at once, and how many wait.
 const OPERATORS_RUNNING: usize = 4;
@@ -77,7 +77,7 @@ pub(crate) struct App {
     queries: QueryEngine,
     /// Somebody who may asked the daemon to end.
     end: Notify,
-    store: Arc<Opened>,
+    tables: Arc<OpenTables>,
 }
 
 impl App {
@@ -85,9 +85,9 @@ impl App {
     ///
     /// # Errors
     ///
-    /// As [`Opened::serve`]; exit code 3 for a time zone that does not exist.
+    /// As [`OpenTables::serve`]; exit code 3 for a time zone that does not exist.
     pub(crate) async fn open(config: Config) -> Result<Self, Failure> {
-        Self::over(config, Opened::serve).await
+        Self::over(config, OpenTables::serve).await
     }
 
     /// The same for a tool.
@@ -96,12 +96,12 @@ impl App {
     ///
     /// As [`App::open`].
     pub(crate) async fn open_for_tool(config: Config) -> Result<Self, Failure> {
-        Self::over(config, Opened::open).await
+        Self::over(config, OpenTables::open).await
     }
 
-    async fn over(config: Config, open: fn(&Config) -> Result<Opened, Failure>) -> Result<Self, Failure> {
+    async fn over(config: Config, open: fn(&Config) -> Result<OpenTables, Failure>) -> Result<Self, Failure> {
         let query_options = query_options(&config)?;
-        let (store, config) = spawn_blocking(move || open(&config).map(|store| (store, config)))
+        let (tables, config) = spawn_blocking(move || open(&config).map(|tables| (tables, config)))
             .await
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot open the store: {cause}")))??;
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
@@ -109,7 +109,7 @@ impl App {
         let hosts =
             if config.server.stats_canonical { std::fs::read_to_string("/etc/hosts") } else { Ok(String::new()) };
         let host = canonical(&host, &hosts.unwrap_or_default());
-        let schema = &store.schema;
+        let schema = &tables.schema;
         let mut ingest = Ingest::new(Arc::clone(schema), Arc::clone(schema.store()), ingest_limits(&config));
         let rewriter = rewriting::rewriter(&config, schema);
         if let Some(rewriter) = &rewriter {
@@ -133,14 +133,9 @@ impl App {
             bodies: BodyPool::new(config.http.bodies_bytes()),
             ingest,
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
-            store: Arc::new(store),
+            tables: Arc::new(tables),
             config,
         })
-    }
-
-    /// Ends when the store can acknowledge nothing any more, with the line to end the process by.
-    pub(crate) async fn poisoned(&self) -> Failure {
-        self.store.poisoned().await
     }
 
     /// Asks the daemon to end as by a signal.
@@ -158,10 +153,10 @@ impl App {
     ///
     /// # Errors
     ///
-    /// As [`Opened::close`].
+    /// As [`OpenTables::close`].
     pub(crate) async fn close(&self) -> Result<(), Failure> {
-        let store = Arc::clone(&self.store);
-        let closing = spawn_blocking(move || store.close()).await;
+        let tables = Arc::clone(&self.tables);
+        let closing = spawn_blocking(move || tables.close()).await;
         closing.unwrap_or_else(|cause| Err(Failure::new(Exit::Failure, format!("cannot close the store: {cause}"))))
     }
 
@@ -171,7 +166,7 @@ impl App {
     ///
     /// The store's own.
     pub(crate) fn sync(&self) -> Result<(), Failure> {
-        let synced = self.store.schema.store().sync().wait();
+        let synced = self.tables.schema.store().sync().wait();
         synced.map_err(|cause| {
             Failure::new(store::exit_of_cause(cause.kind(), &cause), format!("cannot sync the store: {cause}"))
         })
@@ -206,7 +201,7 @@ impl App {
         work: impl FnOnce(&Schema) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let seat = self.lookers.take().await.map_err(ApiError::overloaded)?;
-        let schema = Arc::clone(&self.store.schema);
+        let schema = Arc::clone(&self.tables.schema);
         let work = move || {
             // As long as the thread is taken, whoever may have left.
             let _seat = seat;
@@ -226,7 +221,7 @@ impl App {
         work: impl FnOnce(&Schema, &Arc<BodyPool>) -> Result<Response, ApiError> + Send + 'static,
     ) -> Result<Response, ApiError> {
         let seat = self.seats.take().await.map_err(ApiError::overloaded)?;
-        let (schema, pool) = (Arc::clone(&self.store.schema), Arc::clone(&self.bodies));
+        let (schema, pool) = (Arc::clone(&self.tables.schema), Arc::clone(&self.bodies));
         let work = move || {
             // Held until it is done, even where nobody waits for it any more.
             let _seat = seat;
@@ -238,17 +233,22 @@ impl App {
 
     /// Writes the series index down as it grows, for good; call it in a task of its own.
     pub(crate) fn keep_series(&self) -> impl Future<Output = ()> + use<> {
-        store::series::keep_keeping(Arc::clone(&self.store.schema))
+        store::series::keep_keeping(Arc::clone(&self.tables.schema))
+    }
+
+    /// The store below: its health, its figures.
+    pub(crate) fn open_store(&self) -> &OpenStore {
+        &self.tables.store
     }
 
     /// The tables themselves, for those who write rows and know no series.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
-        Arc::new(IndexedStore::new(Arc::clone(&self.store.schema)))
+        Arc::new(IndexedStore::new(Arc::clone(&self.tables.schema)))
     }
 
     /// The names of a kind.
     pub(crate) fn uid_table(&self, kind: UidKind) -> &UidTable {
-        self.store.schema.uids().of(kind)
+        self.tables.schema.uids().of(kind)
     }
 
     /// How many UIDs of a kind are used and left; call it where a thread may block.
@@ -257,7 +257,7 @@ impl App {
     ///
     /// The store's own.
     pub(crate) fn uid_usage(&self, kind: UidKind) -> basalt_schema::Result<UidUsage> {
-        self.store.schema.uids().of(kind).usage()
+        self.tables.schema.uids().of(kind).usage()
     }
 
     /// Forgets cached names; the next use reads them from the tables. Waits for names that are being read, on a thread that may.
@@ -273,14 +273,9 @@ impl App {
         self.with_schema(forget).await
     }
 
-    /// Why writes or queries are not served now; `None` when they are.
-    pub(crate) fn not_ready(&self) -> Option<String> {
-        self.store.not_ready()
-    }
-
     /// How the daemon does, in OpenTSDB 2.5's words.
     pub(crate) fn status_word(&self) -> &'static str {
-        if self.not_ready().is_none() { "ok" } else { "error" }
+        if self.open_store().not_ready().is_none() { "ok" } else { "error" }
     }
 
     /// What became of all points so far.
@@ -288,34 +283,9 @@ impl App {
         self.ingest.stats().counts()
     }
 
-    /// The embedded store itself, if that is the store.
-    pub(crate) fn engine(&self) -> Option<Arc<basalt_engine::Engine>> {
-        self.store.engine().map(Arc::clone)
-    }
-
-    /// The embedded store's figures, if that is the store.
-    pub(crate) fn store_stats(&self) -> Option<basalt_engine::Stats> {
-        self.store.stats()
-    }
-
-    /// What was asked of the cluster, if that is the store.
-    pub(crate) fn cluster_figures(&self) -> Option<basalt_hbase::Figures> {
-        self.store.cluster_figures()
-    }
-
-    /// Whether nothing can be acknowledged any more: the daemon ends.
-    pub(crate) fn is_poisoned(&self) -> bool {
-        self.store.is_poisoned()
-    }
-
-    /// The state of the store: `ok`, `disk_full`, `no_descriptors`, `poisoned` or `unreachable`.
-    pub(crate) fn health(&self) -> &'static str {
-        self.store.health()
-    }
-
     /// Series in the index; `None` over a cluster, where the index is not kept whole and a look at names takes a call.
     pub(crate) fn series_count(&self) -> Option<u64> {
-        self.store.cluster_figures().is_none().then(|| self.store.schema.index().len() as u64)
+        self.open_store().cluster_figures().is_none().then(|| self.tables.schema.index().len() as u64)
     }
 
     /// Prometheus' page: the daemon's numbers, then the store's. Call it where a thread may block.
@@ -333,10 +303,10 @@ impl App {
         if let Some(rewriter) = &self.rewriter {
             page.rewriting(&rewriter.counts());
         }
-        if let Some(figures) = self.cluster_figures() {
+        if let Some(figures) = self.open_store().cluster_figures() {
             page.cluster(&figures);
         }
-        match self.store_stats() {
+        match self.open_store().stats() {
             Some(stats) => page.store(&stats),
             None => page,
         }

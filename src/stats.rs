@@ -196,10 +196,10 @@ impl Stats {
         self.put("compaction.writes", NO_TAG, rows.cells_written);
         self.put("compaction.deletes", NO_TAG, rows.cells_deleted);
         self.put("query.memory.bytes", NO_TAG, app.queries().memory_used_bytes());
-        if let Some(figures) = app.cluster_figures() {
+        if let Some(figures) = app.open_store().cluster_figures() {
             self.cluster(&figures);
         }
-        if let Some(store) = app.store_stats() {
+        if let Some(store) = app.open_store().stats() {
             self.put("storage.wal.bytes", NO_TAG, store.wal_bytes);
             self.put("storage.wal.syncs", NO_TAG, store.wal_syncs);
             self.put("storage.memtable.bytes", NO_TAG, store.memtable_bytes);

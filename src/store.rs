@@ -31,17 +31,18 @@ use crate::exit::{Exit, Failure};
 
 /// An open store as it is, without OpenTSDB's tables.
 #[derive(Debug)]
-pub(crate) struct Plain {
+pub(crate) struct OpenStore {
     store: Arc<dyn Store>,
     /// The store, if it is the embedded one.
     engine: Option<Arc<Engine>>,
     /// The store, if it is a cluster.
     cluster: Option<Arc<HBaseStore>>,
+    /// Why nothing can be acknowledged any more, once that is so.
     poisoned: watch::Receiver<Option<String>>,
     schema: SchemaConfig,
 }
 
-impl Plain {
+impl OpenStore {
     /// Opens the store for a tool, which goes by what the data table says of values at one instant, if it says it.
     ///
     /// *Cost*: recovery of the log; call it on a thread that may block.
@@ -51,9 +52,9 @@ impl Plain {
     /// One line with exit code 4 (folder in use), 5 (damage), 74 (a failed sync), 75 (disk full), 3 (settings that cannot
     /// be), 1 for the rest.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
-        let mut plain = Self::as_set(config)?;
-        data_times::take(&*plain.store, &mut plain.schema)?;
-        Ok(plain)
+        let mut store = Self::as_set(config)?;
+        data_times::take(&*store.store, &mut store.schema)?;
+        Ok(store)
     }
 
     /// Opens the store by its settings alone.
@@ -106,7 +107,7 @@ impl Plain {
     ///
     /// # Errors
     ///
-    /// As [`Opened::open`].
+    /// As [`OpenTables::open`].
     pub(crate) fn check_tables(&self) -> Result<(), Failure> {
         self.check_rows()?;
         Schema::check_tables(&*self.store, &self.schema).map_err(|cause| no_tables(&cause))
@@ -114,85 +115,6 @@ impl Plain {
 
     fn check_rows(&self) -> Result<(), Failure> {
         if self.cluster.is_some() { hbase::check_rows(&*self.store, &self.schema) } else { Ok(()) }
-    }
-
-    /// Makes everything durable and lets go of the folder; call it on a thread that may block.
-    ///
-    /// # Errors
-    ///
-    /// What could not be written; what was acknowledged is in the log all the same.
-    pub(crate) fn close(&self) -> Result<(), Failure> {
-        close(self.engine.as_deref())
-    }
-}
-
-/// An open store with OpenTSDB's tables in it.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    /// The tables.
-    pub(crate) schema: Arc<Schema>,
-    /// The store below, if it is the embedded one.
-    engine: Option<Arc<Engine>>,
-    /// The store below, if it is a cluster.
-    cluster: Option<Arc<HBaseStore>>,
-    /// Why nothing can be acknowledged any more, once that is so.
-    poisoned: watch::Receiver<Option<String>>,
-}
-
-impl Opened {
-    /// Opens store and tables for a server: its settings decide who wins of two values at one instant, and the data table says so
-    /// from here on.
-    ///
-    /// *Cost*: as [`Opened::open`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Opened::open`].
-    pub(crate) fn serve(config: &Config) -> Result<Self, Failure> {
-        let plain = Plain::as_set(config)?;
-        if plain.cluster.is_none() {
-            // Before the index is read, which may take a while: rows are folded meanwhile.
-            plain.check_tables()?;
-            data_times::keep(&*plain.store, &plain.schema).map_err(|cause| no_tables(&cause))?;
-        }
-        Self::over(config, plain, Schema::open)
-    }
-
-    /// Opens store and tables for a tool that makes those that are absent.
-    ///
-    /// *Cost*: recovery of the log, then reading the series index's log and the keys of rows changed after it; of a cluster's
-    /// tables no keys are read. Call it on a thread that may block.
-    ///
-    /// # Errors
-    ///
-    /// As [`Plain::open`]; exit code 3 also for settings other than those the tables were made with, and for a table of points without
-    /// that of UIDs.
-    pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
-        Self::over(config, Plain::open(config)?, Schema::open)
-    }
-
-    /// As [`Opened::open`], for who only reads or mends: makes no table.
-    ///
-    /// # Errors
-    ///
-    /// As [`Opened::open`]; exit code 1 where a table of points or of UIDs is absent.
-    pub(crate) fn open_existing(config: &Config) -> Result<Self, Failure> {
-        Self::over(config, Plain::open(config)?, Schema::open_existing)
-    }
-
-    fn over(
-        config: &Config,
-        plain: Plain,
-        tables: impl Fn(Arc<dyn Store>, SchemaConfig) -> basalt_schema::Result<Schema>,
-    ) -> Result<Self, Failure> {
-        plain.check_rows()?;
-        let schema = Arc::new(tables(plain.store(), plain.schema.clone()).map_err(|cause| no_tables(&cause))?);
-        series::tell(&schema);
-        if config.uid.preload {
-            let read = schema.uids().preload(config.uid.preload_entries).map_err(|cause| no_tables(&cause))?;
-            tracing::info!("read {read} names into memory");
-        }
-        Ok(Self { schema, engine: plain.engine, cluster: plain.cluster, poisoned: plain.poisoned })
     }
 
     /// Ends when nothing can be acknowledged any more, with the line to end the process by.
@@ -225,7 +147,7 @@ impl Opened {
         }
     }
 
-    /// The state in one word, for those who count.
+    /// The state in one word, for those who count: `ok`, `disk_full`, `no_descriptors`, `poisoned` or `unreachable`.
     pub(crate) fn health(&self) -> &'static str {
         if self.cluster.as_ref().is_some_and(|cluster| cluster.unreachable().is_some()) {
             return "unreachable";
@@ -237,11 +159,6 @@ impl Opened {
             // No other state is known yet, and none of them would be better.
             Some(_) => "poisoned",
         }
-    }
-
-    /// The embedded store itself, if that is the store.
-    pub(crate) const fn engine(&self) -> Option<&Arc<Engine>> {
-        self.engine.as_ref()
     }
 
     /// What was asked of the cluster, if that is the store.
@@ -260,20 +177,90 @@ impl Opened {
     ///
     /// What could not be written; what was acknowledged is in the log all the same.
     pub(crate) fn close(&self) -> Result<(), Failure> {
-        if self.engine.is_some() {
-            series::keep(&self.schema);
-        }
-        close(self.engine.as_deref())
+        let Some(engine) = &self.engine else { return Ok(()) };
+        engine.close().map_err(|cause| {
+            let failure = refused(&cause);
+            Failure::new(failure.exit, format!("cannot close the store cleanly: {failure}"))
+        })
     }
 }
 
-/// Ends the embedded store, if that is the store.
-fn close(engine: Option<&Engine>) -> Result<(), Failure> {
-    let Some(engine) = engine else { return Ok(()) };
-    engine.close().map_err(|cause| {
-        let failure = refused(&cause);
-        Failure::new(failure.exit, format!("cannot close the store cleanly: {failure}"))
-    })
+/// An open store with OpenTSDB's tables in it.
+#[derive(Debug)]
+pub(crate) struct OpenTables {
+    /// The tables.
+    pub(crate) schema: Arc<Schema>,
+    /// The store below.
+    pub(crate) store: OpenStore,
+}
+
+impl OpenTables {
+    /// Opens store and tables for a server: its settings decide who wins of two values at one instant, and the data table says so
+    /// from here on.
+    ///
+    /// *Cost*: as [`OpenTables::open`].
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenTables::open`].
+    pub(crate) fn serve(config: &Config) -> Result<Self, Failure> {
+        let store = OpenStore::as_set(config)?;
+        if store.cluster.is_none() {
+            // Before the index is read, which may take a while: rows are folded meanwhile.
+            store.check_tables()?;
+            data_times::keep(&*store.store, &store.schema).map_err(|cause| no_tables(&cause))?;
+        }
+        Self::over(config, store, Schema::open)
+    }
+
+    /// Opens store and tables for a tool that makes those that are absent.
+    ///
+    /// *Cost*: recovery of the log, then reading the series index's log and the keys of rows changed after it; of a cluster's
+    /// tables no keys are read. Call it on a thread that may block.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenStore::open`]; exit code 3 also for settings other than those the tables were made with, and for a table of points without
+    /// that of UIDs.
+    pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
+        Self::over(config, OpenStore::open(config)?, Schema::open)
+    }
+
+    /// As [`OpenTables::open`], for who only reads or mends: makes no table.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenTables::open`]; exit code 1 where a table of points or of UIDs is absent.
+    pub(crate) fn open_existing(config: &Config) -> Result<Self, Failure> {
+        Self::over(config, OpenStore::open(config)?, Schema::open_existing)
+    }
+
+    fn over(
+        config: &Config,
+        store: OpenStore,
+        tables: impl Fn(Arc<dyn Store>, SchemaConfig) -> basalt_schema::Result<Schema>,
+    ) -> Result<Self, Failure> {
+        store.check_rows()?;
+        let schema = Arc::new(tables(store.store(), store.schema.clone()).map_err(|cause| no_tables(&cause))?);
+        series::tell(&schema);
+        if config.uid.preload {
+            let read = schema.uids().preload(config.uid.preload_entries).map_err(|cause| no_tables(&cause))?;
+            tracing::info!("read {read} names into memory");
+        }
+        Ok(Self { schema, store })
+    }
+
+    /// As [`OpenStore::close`], with the series index written down.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenStore::close`].
+    pub(crate) fn close(&self) -> Result<(), Failure> {
+        if self.store.engine.is_some() {
+            series::keep(&self.schema);
+        }
+        self.store.close()
+    }
 }
 
 /// A failure of the tables as an end of the process.
@@ -365,7 +352,7 @@ fn limits(config: &config::Store) -> Limits {
 ///
 /// # Errors
 ///
-/// Exit code 3: what [`Opened::open`] would refuse whatever the store holds.
+/// Exit code 3: what [`OpenTables::open`] would refuse whatever the store holds.
 pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     let schema = settings(config)?;
     folder::check_reserve(config)?;
@@ -468,7 +455,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_poisoned_store_ends_the_daemon_with_one_line() {
-        let mut opened = Opened::open(&memory()).unwrap();
+        let mut opened = OpenStore::open(&memory()).unwrap();
         let (raise, poisoned) = watch::channel(None);
         opened.poisoned = poisoned;
         assert!(!opened.is_poisoned());
@@ -483,7 +470,7 @@ mod tests {
     fn settings_that_no_table_can_have_are_refused_as_such() {
         let mut config = memory();
         config.schema.salt_buckets = 60_000;
-        assert_eq!(Opened::open(&config).unwrap_err().exit, Exit::Config);
+        assert_eq!(OpenTables::open(&config).unwrap_err().exit, Exit::Config);
     }
 
     /// S-APPEND-REPAIR: a daemon that only reads writes nothing while it answers.

@@ -13,7 +13,7 @@ use super::{Sources, print, start_log};
 use crate::exit::{Exit, Failure};
 use crate::progress::{ProgressLog, meanwhile};
 use crate::remote::Server;
-use crate::store::{Plain, backed_up, check_no_folders, check_outside, check_target, refused};
+use crate::store::{OpenStore, backed_up, check_no_folders, check_outside, check_target, refused};
 
 /// `basalt backup`.
 #[derive(Debug, Args)]
@@ -56,14 +56,14 @@ impl Backup {
         let config = self.sources.load()?;
         check_folder(&config.store.data_dir, BY_FLAG)?;
         check_target(&config, &self.target)?;
-        let plain = Plain::open(&config)?;
-        let done = self.take(&plain);
-        plain.close()?;
+        let store = OpenStore::open(&config)?;
+        let done = self.take(&store);
+        store.close()?;
         print(&backed_up(&done?, &self.target))
     }
 
-    fn take(&self, plain: &Plain) -> Result<BackedUp, Failure> {
-        let engine = plain.engine().ok_or_else(|| Failure::config("only the embedded store can be backed up"))?;
+    fn take(&self, store: &OpenStore) -> Result<BackedUp, Failure> {
+        let engine = store.engine().ok_or_else(|| Failure::config("only the embedded store can be backed up"))?;
         let mut shown = Shown::new("backed up");
         let done = engine.backup(&self.target, &mut |progress| shown.tell(&progress));
         drop(shown);

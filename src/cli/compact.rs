@@ -10,7 +10,7 @@ use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
 use crate::progress::meanwhile;
 use crate::remote::Server;
-use crate::store::{Plain, compacted, failed};
+use crate::store::{OpenStore, compacted, failed};
 
 /// `basalt compact`.
 #[derive(Debug, Args)]
@@ -50,15 +50,15 @@ impl Compact {
         if config.store.kind == StoreKind::Embedded {
             check_folder(&config.store.data_dir, BY_FLAG)?;
         }
-        let plain = Plain::open(&config)?;
-        let done = plain.check_tables().and_then(|()| self.on(&plain));
-        plain.close()?;
+        let store = OpenStore::open(&config)?;
+        let done = store.check_tables().and_then(|()| self.on(&store));
+        store.close()?;
         done
     }
 
     /// Compacts what a folder holds, be it OpenTSDB's tables or others.
-    fn on(&self, plain: &Plain) -> Result<(), Failure> {
-        let Some(engine) = plain.engine() else {
+    fn on(&self, store: &OpenStore) -> Result<(), Failure> {
+        let Some(engine) = store.engine() else {
             return Err(Failure::config("only the embedded store has files to compact"));
         };
         let all = engine.list_tables().map_err(|cause| failed("cannot list the tables", &cause.into()))?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::config::{Config, StoreKind};
 use crate::exit::{Exit, Failure};
-use crate::store::Opened;
+use crate::store::OpenTables;
 
 /// How most tools are told their folder.
 pub(super) const BY_FLAG: &str = "name it with --data-dir";
@@ -47,27 +47,33 @@ pub(super) fn check_home(path: &Path, hint: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// Exit code 4 when a server has the folder; 1 when there is none; as [`Opened::open_existing`]; the work's own.
-pub(super) fn with_folder<T>(config: &Config, work: impl FnOnce(&Opened) -> Result<T, Failure>) -> Result<T, Failure> {
+/// Exit code 4 when a server has the folder; 1 when there is none; as [`OpenTables::open_existing`]; the work's own.
+pub(super) fn with_folder<T>(
+    config: &Config,
+    work: impl FnOnce(&OpenTables) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     if config.store.kind == StoreKind::Embedded {
         check_folder(&config.store.data_dir, BY_FLAG)?;
     }
-    work_on(&Opened::open_existing(config)?, work)
+    work_on(&OpenTables::open_existing(config)?, work)
 }
 
 /// As [`with_folder`] for a tool that may be the first to write: it makes the tables.
 ///
 /// # Errors
 ///
-/// As [`with_folder`]; of tables as [`Opened::open`].
-pub(super) fn with_home<T>(config: &Config, work: impl FnOnce(&Opened) -> Result<T, Failure>) -> Result<T, Failure> {
+/// As [`with_folder`]; of tables as [`OpenTables::open`].
+pub(super) fn with_home<T>(
+    config: &Config,
+    work: impl FnOnce(&OpenTables) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     if config.store.kind == StoreKind::Embedded {
         check_home(&config.store.data_dir, BY_FLAG)?;
     }
-    work_on(&Opened::open(config)?, work)
+    work_on(&OpenTables::open(config)?, work)
 }
 
-fn work_on<T>(opened: &Opened, work: impl FnOnce(&Opened) -> Result<T, Failure>) -> Result<T, Failure> {
+fn work_on<T>(opened: &OpenTables, work: impl FnOnce(&OpenTables) -> Result<T, Failure>) -> Result<T, Failure> {
     let done = work(opened);
     opened.close()?;
     done

@@ -12,7 +12,7 @@ use crate::clock::WallClock;
 use crate::config::{Config, Layers, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::migrate::{self, End, Job};
-use crate::store::{Opened, Plain, check_outside};
+use crate::store::{OpenStore, OpenTables, check_outside};
 
 /// `basalt migrate`.
 #[derive(Debug, Args)]
@@ -74,8 +74,8 @@ impl Migrate {
                 check_outside(("data folder", &from.store.data_dir), &to.store.data_dir)?;
             }
         }
-        let source = Plain::open(&from)?;
-        let opened = if self.only_verify { Opened::open_existing(&to) } else { Opened::open(&to) };
+        let source = OpenStore::open(&from)?;
+        let opened = if self.only_verify { OpenTables::open_existing(&to) } else { OpenTables::open(&to) };
         let done = opened.and_then(|target| {
             let job = Job {
                 source: End { name: self.from, store: source.store(), schema: source.schema_config().clone() },

@@ -167,7 +167,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let verdict = tokio::select! {
         () = signals.first() => Ok(()),
         () = app.asked_to_end() => Ok(()),
-        failure = app.poisoned() => Err(failure),
+        failure = app.open_store().poisoned() => Err(failure),
     };
     raise.send_replace(true);
     keeping.abort();

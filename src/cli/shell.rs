@@ -14,7 +14,7 @@ use super::{Sources, start_log};
 use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
 use crate::remote::Remote;
-use crate::store::Plain;
+use crate::store::OpenStore;
 
 /// Longest line in bytes.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -78,15 +78,15 @@ impl ShellCommand {
         if config.store.kind == StoreKind::Embedded && !self.create {
             check_home(&config.store.data_dir, "name it with --data-dir, or add --create")?;
         }
-        let plain = Plain::open(&config)?;
-        let done = plain.check_tables().and_then(|()| self.run_on(&plain));
-        let closed = plain.close();
+        let store = OpenStore::open(&config)?;
+        let done = store.check_tables().and_then(|()| self.run_on(&store));
+        let closed = store.close();
         done.and(closed)
     }
 
-    fn run_on(&self, plain: &Plain) -> Result<(), Failure> {
+    fn run_on(&self, store: &OpenStore) -> Result<(), Failure> {
         let mut out = BufWriter::new(std::io::stdout().lock());
-        self.feed(Shell::new(plain.store(), &mut out, self.style()))
+        self.feed(Shell::new(store.store(), &mut out, self.style()))
     }
 
     fn style(&self) -> Style {

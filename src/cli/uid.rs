@@ -13,7 +13,7 @@ use super::folder::{with_folder, with_home};
 use super::{ToolSources, java, print};
 use crate::exit::{Exit, Failure};
 use crate::progress::meanwhile;
-use crate::store::{Opened, failed};
+use crate::store::{OpenTables, failed};
 
 /// `basalt uid`.
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ impl UidTool {
         let task = task(&self.words, self.ignore_case)?;
         let config = self.sources.load()?;
         let assigns = matches!(task, Task::Assign(..));
-        let work = |opened: &Opened| {
+        let work = |opened: &OpenTables| {
             let schema = &*opened.schema;
             check_width(schema, self.idwidth)?;
             match task {

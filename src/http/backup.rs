@@ -22,7 +22,8 @@ pub(crate) async fn backup(_: Admin, State(app): State<Arc<App>>, call: Call) ->
         .map(PathBuf::from)
         .filter(|target| target.is_absolute())
         .ok_or_else(|| ApiError::bad("The body is an absolute path on the server's machine"))?;
-    let engine = app.engine().ok_or_else(|| ApiError::bad("Only the embedded store can be backed up"))?;
+    let engine = app.open_store().engine().cloned();
+    let engine = engine.ok_or_else(|| ApiError::bad("Only the embedded store can be backed up"))?;
     store::told(app, move |app| {
         check_target(&app.config, &target)?;
         let done = engine.backup(&target, &mut |_| {}).map_err(|cause| refused(&cause))?;

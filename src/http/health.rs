@@ -19,7 +19,7 @@ pub(crate) async fn healthz() -> Result<Response, ApiError> {
 
 /// Whether writes and queries are served; if not, 503 with the reason.
 pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    match app.not_ready() {
+    match app.open_store().not_ready() {
         None => uncached(json::ok(&json!({ "status": "ready" }))),
         Some(reason) => Ok(error::not_ready(&json!({ "status": "not ready", "reason": reason }))),
     }

@@ -54,7 +54,7 @@ pub(crate) async fn threads() -> Result<Response, ApiError> {
 
 /// The clients of region servers, in OpenTSDB's members: none where the store is in this process.
 pub(crate) async fn region_clients(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    let servers = app.cluster_figures().unwrap_or_default().servers;
+    let servers = app.open_store().cluster_figures().unwrap_or_default().servers;
     json::ok(&servers.iter().map(region_client).collect::<Vec<Value>>())
 }
 

@@ -20,7 +20,7 @@ impl Page {
         self.line("basalt_build_info", &format!("{{version=\"{VERSION}\"}}"), 1);
         self.process(app);
         self.head("basalt_health", "gauge", "1 at the state that the store is in.");
-        let health = app.health();
+        let health = app.open_store().health();
         for state in HEALTH {
             self.line("basalt_health", &format!("{{state=\"{state}\"}}"), (state == health).into());
         }

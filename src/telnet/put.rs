@@ -149,7 +149,7 @@ async fn offer_all<T: Clone>(
             Err(cause) => refuse_all(&cause, points.len()),
         };
         told(&points, &report.errors);
-        let last = Instant::now() >= until || app.is_poisoned();
+        let last = Instant::now() >= until || app.open_store().is_poisoned();
         let (mut places_left, mut points_left) = (Vec::new(), Vec::new());
         for error in report.errors {
             let (Some(place), Some(point)) = (places.get(error.index), points.get(error.index)) else { continue };
