@@ -135,6 +135,25 @@ fn s_perf_1_filters_beyond_their_memory_are_left_in_the_files() {
     assert_eq!(read(0), [(1, 4), (2, 6), (3, 8), (4, 10), (1, 1)]);
 }
 
+/// What a merge makes is opened while the files that it is made of still have all the room.
+#[test]
+fn s_perf_1_a_file_gets_its_filter_when_a_merge_has_made_room() {
+    for compaction in [Compaction::Minor, Compaction::Major] {
+        let fs = SimFs::new(1);
+        // Of 500 rows it takes over 800 bytes, so that there is no room for all.
+        let engine = sim(&fs, |limits| {
+            limits.bloom_filters_bytes = 8 * 1400;
+            (limits.compaction_files_min, limits.compaction_files_max) = (14, 14);
+        });
+        engine.create_table(TableDescriptor::new(name(), vec![family("f")]), &[]).unwrap();
+        (0..14).for_each(|_| fill(&engine, &["f"], 500, |row| format!("{row:04}")));
+        let stats = engine.stats();
+        assert!(stats.files_without_filter > 0 && stats.files_count == 14, "{stats:?}");
+        engine.compact(&name(), compaction).unwrap();
+        assert_eq!((engine.stats().files_without_filter, engine.stats().files_count), (0, 1), "{compaction:?}");
+    }
+}
+
 /// What a file's index takes in memory grows with the keys, and shrinks as blocks grow; a gauge tells it.
 #[test]
 fn s_size_2_the_index_pays_for_long_keys_and_small_blocks() {
