@@ -52,6 +52,26 @@ fn a_put_has_the_status_of_the_worst_that_a_retry_can_mend() {
     }
 }
 
+/// `W-PUT-THROTTLE`: whoever sends a batch again must know what for, and of the bad points beside it nothing can be done.
+#[test]
+fn a_put_that_may_be_sent_again_tells_why() {
+    let told = |problems: &[Problem], strict: bool| {
+        let rejected = problems.iter().filter(|problem| problem.class().is_rejection()).count() as u64;
+        let failed = problems.len() as u64 - rejected;
+        let errors = problems.iter().cloned().enumerate().map(|(index, problem)| PointError { index, problem });
+        let report = PutReport { stored: 1, rejected, failed, errors: errors.collect() };
+        let flags = Flags { summary: false, details: false, sync: false, sync_timeout: None };
+        put_outcome(flags, &report, |_| None::<()>, &BodyPool::new(1 << 20), strict).unwrap_err().details.unwrap()
+    };
+    let (bad, full) = (Problem::EmptyMetric, storage(ErrorKind::ReadOnly));
+    let refused = storage(ErrorKind::Invalid);
+    assert_eq!(told(&[bad.clone(), refused.clone(), full.clone()], false), full.http_text());
+    assert_eq!(told(&[storage(ErrorKind::Corrupt)], false), storage(ErrorKind::Corrupt).http_text());
+    for (problems, strict) in [([bad, refused], false), ([full.clone(), full], true)] {
+        assert!(told(&problems, strict).starts_with("Please see the TSD logs"), "{problems:?}");
+    }
+}
+
 #[test]
 fn a_strict_put_has_opentsdbs_status() {
     check(&[storage(ErrorKind::Unavailable)], "", true, (400, false));
