@@ -27,19 +27,19 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use basalt_schema::{BaseTime, DATA_FAMILY, RowCell, RowRemainder, Schema, histogram_offset_ms};
-use basalt_store::{CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, Pending, RowView, Timestamp};
+use basalt_store::{
+    CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, Pending, RowBatch, RowView, Timestamp,
+};
 use bytes::Bytes;
 
 use row_keys::RowKeys;
 
 use crate::cancel::Budget;
-use crate::fetch::Hours;
+use crate::fetch::{GetSize, Hours};
 use crate::plan::Plan;
 use crate::request::Query;
 use crate::{Error, Result};
 
-/// Rows read and changed together.
-const ROWS_AT_ONCE: usize = 128;
 /// How old, in ms, the newest cell of a row must be.
 const AGE_MS_MIN: i64 = 1_000;
 /// A cell this far in the future, in ms, is not waited for.
@@ -91,53 +91,71 @@ impl Deleter<'_> {
         }
         let Some(hours) = Hours::of(&window, None) else { return Ok(()) };
         let keys = RowKeys { schema: self.schema, plan, hours, budget: self.budget };
-        keys.each(|keys| keys.chunks(ROWS_AT_ONCE).try_for_each(|keys| self.rows(keys.to_vec())))
+        let mut size = GetSize::new(self.schema);
+        keys.each(|mut keys| {
+            while !keys.is_empty() {
+                let (now, later) = keys.split_at(size.rows().min(keys.len()));
+                self.rows(now.to_vec(), &mut size)?;
+                keys = later;
+            }
+            Ok(())
+        })
     }
 
-    fn rows(&self, mut keys: Vec<Bytes>) -> Result<()> {
+    /// Reads and changes rows together.
+    fn rows(&self, mut keys: Vec<Bytes>, size: &mut GetSize) -> Result<()> {
         for _ in 0..ATTEMPTS_MAX {
             if keys.is_empty() {
                 return Ok(());
             }
-            keys = self.attempt(keys)?;
+            keys = self.attempt(keys, size)?;
         }
         if keys.is_empty() { Ok(()) } else { Err(Error::RowsBusy { rows: keys.len() }) }
     }
 
     /// Reads rows and changes those that may be; gives back those that others changed meanwhile or that are too young.
-    fn attempt(&self, keys: Vec<Bytes>) -> Result<Vec<Bytes>> {
+    fn attempt(&self, keys: Vec<Bytes>, size: &mut GetSize) -> Result<Vec<Bytes>> {
         self.budget.check()?;
         let mut again = Vec::new();
         let mut youngest = None;
         {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY));
-            let table = &self.schema.tables().data;
-            let batch = self.schema.store().get(table, get).wait()?;
+            let batch = self.schema.store().get(&self.schema.tables().data, get).wait()?;
+            size.learn(&batch);
             self.budget.spend(0, batch.data_bytes() as u64)?;
-            let changes = batch.rows().filter_map(|row| self.change(&row).transpose());
-            let mut changes = changes.collect::<Result<Vec<_>>>()?;
-            latest::look_for_tombstones(self.schema, self.budget, &mut changes)?;
-            let mut pending: Vec<(Bytes, Pending<bool>)> = Vec::new();
-            for change in changes {
-                let key = Bytes::copy_from_slice(change.key);
-                if change.latest > self.newest_allowed() {
-                    youngest = youngest.max(Some(change.latest));
-                    again.push(key);
-                } else {
-                    pending.push((key, self.schema.store().check_and_mutate(table, change.checked()?)));
-                }
-            }
-            for (key, outcome) in pending {
-                if !outcome.wait()? {
-                    again.push(key);
-                }
-            }
+            // Once more for what of them is put again.
+            let bytes = batch.memory_bytes() as u64 * 2;
+            self.budget.while_held(bytes, || self.change_all(&batch, &mut again, &mut youngest))?;
         }
         if let Some(youngest) = youngest {
             self.wait_for(youngest, again.len())?;
         }
         Ok(again)
+    }
+
+    /// Changes the rows that were read; the keys of those that stay, and the newest time in those that are too young, are added.
+    fn change_all(&self, batch: &RowBatch, again: &mut Vec<Bytes>, youngest: &mut Option<Timestamp>) -> Result<()> {
+        let changes = batch.rows().filter_map(|row| self.change(&row).transpose());
+        let mut changes = changes.collect::<Result<Vec<_>>>()?;
+        latest::look_for_tombstones(self.schema, self.budget, &mut changes)?;
+        let mut pending: Vec<(Bytes, Pending<bool>)> = Vec::new();
+        for change in changes {
+            let key = Bytes::copy_from_slice(change.key);
+            if change.latest > self.newest_allowed() {
+                *youngest = (*youngest).max(Some(change.latest));
+                again.push(key);
+            } else {
+                let checked = change.checked()?;
+                pending.push((key, self.schema.store().check_and_mutate(&self.schema.tables().data, checked)));
+            }
+        }
+        for (key, outcome) in pending {
+            if !outcome.wait()? {
+                again.push(key);
+            }
+        }
+        Ok(())
     }
 
     /// The change of one row; `None` when nothing of it goes.

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use basalt_schema::{BaseTime, DATA_FAMILY, Histogram, Rollup, Salt, Schema, annotation_offset_ms};
-use basalt_store::{CellView, Columns, Get, Packing, Scan};
+use basalt_store::{CellView, Columns, Get, Packing, RowBatch, Scan};
 use bytes::Bytes;
 
 use occupied::Occupied;
@@ -40,14 +40,14 @@ const POINT_BYTES: u64 = 33;
 const SERIES_BYTES: u64 = 320;
 /// Rows of one get, at most.
 const GET_ROWS: usize = 128;
-/// Rows of the first get of a task, as nobody knows yet how large they are: an hour of 100 points a second takes 4 MB.
+/// Rows of the first get, as nobody knows yet how large they are: an hour of 100 points a second takes 4 MB.
 const GET_ROWS_FIRST: usize = 4;
 /// Rows of a get as long as none was found; of the first one too where each is a way across a network.
 const GET_ROWS_UNKNOWN: usize = 16;
 /// A get asks for at most so many times the rows of the one before, of which few need not be like those that come.
 const GET_ROWS_GROWTH: usize = 8;
 /// About how much memory the answer to a get takes.
-const GET_BYTES: usize = 2 << 20;
+pub(crate) const GET_BYTES: usize = 2 << 20;
 /// A scan of up to this many rows is asked for with a limit of rows: a store reads such a scan at once, without a thread of its own.
 const SHORT_SCAN_ROWS: u64 = 256;
 /// Bytes of the points of a batch by columns: few enough to stay in a core's own cache.
@@ -371,8 +371,8 @@ impl Reader<'_> {
         let series = self.plan.series.get(slots.clone()).unwrap_or_default();
         let name = format!("gets of {} series from place {}", slots.len(), slots.start);
         let mut sink = Sink::new(self, slots);
-        let first = if self.is_near { GET_ROWS_FIRST } else { GET_ROWS_UNKNOWN };
-        let (mut keys, mut size) = (Vec::with_capacity(first), GetSize { rows: first, row_bytes: 0 });
+        let mut size = GetSize::new(self.schema);
+        let mut keys = Vec::with_capacity(size.rows());
         let rows = series.iter().flat_map(|tsuid| {
             let series_key = self.schema.layout().series_key(tsuid);
             let bases = match &self.way {
@@ -383,8 +383,8 @@ impl Reader<'_> {
         });
         for key in rows {
             keys.push(key);
-            if keys.len() == size.rows {
-                size.learn(self.get_rows(std::mem::take(&mut keys), &mut sink)?);
+            if keys.len() == size.rows() {
+                self.get_rows(std::mem::take(&mut keys), &mut size, &mut sink)?;
                 // All rows will be read again, without this downsampling.
                 if self.rule.is_some() && self.has_misfit() {
                     return Ok(sink.finish(name));
@@ -392,33 +392,42 @@ impl Reader<'_> {
             }
         }
         if !keys.is_empty() {
-            self.get_rows(keys, &mut sink)?;
+            self.get_rows(keys, &mut size, &mut sink)?;
         }
         Ok(sink.finish(name))
     }
 
-    /// Reads rows; gives how many there are, and the bytes that they took.
-    fn get_rows(&self, keys: Vec<Bytes>, sink: &mut Sink<'_>) -> Result<(usize, usize)> {
+    fn get_rows(&self, keys: Vec<Bytes>, size: &mut GetSize, sink: &mut Sink<'_>) -> Result<()> {
         let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY)).with_packing(self.packing());
         let batch = self.schema.store().get(&self.plan.table, get).wait()?;
-        let bytes = batch.memory_bytes();
-        self.budget.while_held(bytes as u64, || sink.take(&batch))?;
-        Ok((batch.len(), bytes))
+        size.learn(&batch);
+        self.budget.while_held(batch.memory_bytes() as u64, || sink.take(&batch))
     }
 }
 
-/// How many rows a task's next get asks for.
+/// How many rows the next get of several in turn asks for.
 #[derive(Debug)]
-struct GetSize {
+pub(crate) struct GetSize {
     rows: usize,
     /// Of the gets before, the largest mean of the rows that were there; 0: none was.
     row_bytes: usize,
 }
 
 impl GetSize {
-    /// Of a get that found so many rows of so many bytes together.
-    fn learn(&mut self, (found, bytes): (usize, usize)) {
-        self.row_bytes = self.row_bytes.max(bytes.checked_div(found).unwrap_or(0));
+    /// Before the first get of some tables.
+    pub(crate) fn new(schema: &Schema) -> Self {
+        let rows = if schema.config().is_shared { GET_ROWS_UNKNOWN } else { GET_ROWS_FIRST };
+        Self { rows, row_bytes: 0 }
+    }
+
+    /// At most so many; one at least.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Of a get that gave these rows.
+    pub(crate) fn learn(&mut self, found: &RowBatch) {
+        self.row_bytes = self.row_bytes.max(found.memory_bytes().checked_div(found.len()).unwrap_or(0));
         let fitting = GET_BYTES.checked_div(self.row_bytes).unwrap_or(GET_ROWS_UNKNOWN);
         self.rows = fitting.min(self.rows * GET_ROWS_GROWTH).clamp(1, GET_ROWS);
     }

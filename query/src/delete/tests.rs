@@ -7,6 +7,7 @@ use basalt_store::{Append, Durability};
 use bytes::Bytes;
 
 use super::*;
+use crate::fetch::GET_BYTES;
 use crate::fixture::{Fixture, text};
 use crate::{Cancel, Compat, Limits, Options, QueryEngine, QueryRequest, SubQuery};
 
@@ -16,16 +17,29 @@ const HOUR: i64 = 1_699_999_200;
 
 /// Deletes between two seconds and says what the request answered.
 fn delete(fixture: &Fixture, strict: bool, from: i64, to: i64, metric: &str) -> Result<Vec<String>> {
+    delete_with(fixture, strict, (from, to), metric, Limits::default())
+}
+
+fn delete_with(
+    fixture: &Fixture,
+    strict: bool,
+    (from, to): (i64, i64),
+    metric: &str,
+    limits: Limits,
+) -> Result<Vec<String>> {
     let request = QueryRequest {
         start: Some(from.to_string()),
         end: Some(to.to_string()),
         delete: true,
+        no_annotations: true,
         queries: vec![SubQuery::from_metric_text(metric).unwrap()],
         ..QueryRequest::default()
     };
     let options = Options { compat: Compat { strict }, ..Options::default() };
-    let engine = QueryEngine::new(Arc::clone(&fixture.schema), options, Limits::default());
-    let answers = engine.run(&request, NOW_MS, &Cancel::new())?;
+    let engine = QueryEngine::new(Arc::clone(&fixture.schema), options, limits);
+    let answers = engine.run(&request, NOW_MS, &Cancel::new());
+    assert!(answers.is_ok() || engine.memory_used_bytes() == 0);
+    let answers = answers?;
     Ok(answers[0].series.iter().map(text).collect())
 }
 
@@ -260,4 +274,30 @@ fn nothing_is_deleted_where_cells_bear_the_times_of_their_points() {
         assert_eq!(error.kind(), basalt_store::ErrorKind::Invalid);
     }
     assert_eq!(left(&fixture, "sum:m"), ["1699999200 1"]);
+}
+
+/// `Q-LIMIT`: large rows are changed a few at a time, and are memory meanwhile with what of them is put again.
+#[test]
+fn q_limit_large_rows_are_changed_few_at_a_time() {
+    const ROW_BYTES: usize = 256 << 10;
+    let mut fixture = Fixture::new(basalt_schema::Salting::EMBEDDED);
+    let note = format!(r#"{{"description":"{}"}}"#, "x".repeat(ROW_BYTES));
+    for hour in 0..40 {
+        fixture.put(&format!("m {} {hour} host=a", HOUR + hour * 3_600));
+        fixture.annotate("m", ("host", "a"), HOUR + hour * 3_600 + 9, &note);
+    }
+    let delete = |hours: i64, memory_bytes| {
+        fixture.take_gets();
+        let limits = Limits { memory_bytes, ..Limits::default() };
+        let told = delete_with(&fixture, false, (HOUR, HOUR + hours * 3_600), "sum:m", limits);
+        (told.map(drop), fixture.take_gets().1)
+    };
+    // The query itself holds a get, and little else.
+    let (told, _) = delete(40, GET_BYTES as u64 + (1 << 20));
+    assert!(matches!(told, Err(Error::TooMuchMemory { .. })), "{told:?}");
+    let (told, get_bytes) = delete(40, 0);
+    told.unwrap();
+    assert!(get_bytes < (GET_BYTES + ROW_BYTES) as u64, "{get_bytes}");
+    let series = fixture.ask(&HOUR.to_string(), &(HOUR + 40 * 3_600).to_string(), "sum:m").unwrap();
+    assert_eq!(series.iter().map(|series| (series.points.len(), series.annotations.len())).next(), Some((0, 40)));
 }

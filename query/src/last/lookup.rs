@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use basalt_schema::{BaseTime, COUNTER_QUALIFIER, DATA_FAMILY, RowCell, RowPoints, Salt, Schema, UID_NAME_FAMILY, Uid};
 use basalt_store::{Columns, Get, Packed, Packing, RowView, Scan};
@@ -16,10 +17,11 @@ use foldhash::fast::RandomState;
 use super::series::{MetSets, TagSets, Wanted};
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
+use crate::fetch::GetSize;
 use crate::fetch::workers::{Start, run_all};
 use crate::{Error, Result};
 
-/// Rows of one get, and the most hours of one series in it.
+/// Rows of one get at most, and the most hours of one series in it.
 const GET_ROWS: usize = 128;
 const GET_HOURS: u32 = 128;
 /// Rows that one request may look for. Only series that ended long ago need many, where others of their metric go on.
@@ -61,6 +63,8 @@ pub(super) struct Lookup<'a> {
     pub(super) sets: &'a TagSets,
     /// Rows that may still be looked for. Relaxed: the number alone is shared.
     pub(super) rows_left: AtomicU64,
+    /// Of all gets of rows: those that come as cells may be large. Nothing is locked while it is held.
+    pub(super) size: Mutex<GetSize>,
 }
 
 /// Where a metric's rows of a bucket are looked into: the next hour, and the last.
@@ -93,14 +97,9 @@ impl Group {
 }
 
 impl<'a> Lookup<'a> {
-    pub(super) const fn new(
-        schema: &'a Schema,
-        now_ms: i64,
-        hours: u64,
-        budget: &'a Budget,
-        sets: &'a TagSets,
-    ) -> Self {
-        Self { schema, now_ms, hours, budget, sets, rows_left: AtomicU64::new(ROWS_MAX) }
+    pub(super) fn new(schema: &'a Schema, now_ms: i64, hours: u64, budget: &'a Budget, sets: &'a TagSets) -> Self {
+        let (rows_left, size) = (AtomicU64::new(ROWS_MAX), Mutex::new(GetSize::new(schema)));
+        Self { schema, now_ms, hours, budget, sets, rows_left, size }
     }
 
     /// The newest point of each, in their order.
@@ -269,9 +268,7 @@ impl<'a> Lookup<'a> {
         for Group { first, places, .. } in groups {
             rows.extend(places.into_iter().map(|place| (place, first)));
         }
-        for chunk in rows.chunks(GET_ROWS) {
-            self.look(chunk, wanted, &mut found)?;
-        }
+        self.look(&rows, wanted, &mut found)?;
         Ok(found)
     }
 
@@ -329,7 +326,18 @@ impl<'a> Lookup<'a> {
     }
 
     /// Looks into rows: the place of a series, and an hour.
-    fn look(&self, rows: &[(usize, BaseTime)], series: &[Wanted], found: &mut [Option<Point>]) -> Result<()> {
+    fn look(&self, mut rows: &[(usize, BaseTime)], series: &[Wanted], found: &mut [Option<Point>]) -> Result<()> {
+        while !rows.is_empty() {
+            let at_once = self.size.lock().unwrap_or_else(PoisonError::into_inner).rows();
+            let (now, later) = rows.split_at(at_once.min(rows.len()));
+            self.look_at_once(now, series, found)?;
+            rows = later;
+        }
+        Ok(())
+    }
+
+    /// The same by one get.
+    fn look_at_once(&self, rows: &[(usize, BaseTime)], series: &[Wanted], found: &mut [Option<Point>]) -> Result<()> {
         self.charge(rows.len())?;
         let mut keys = Vec::with_capacity(rows.len());
         let layout = self.schema.layout();
@@ -347,20 +355,23 @@ impl<'a> Lookup<'a> {
         }
         let get = Get::rows(keys).with_columns(Columns::family(DATA_FAMILY)).with_packing(Packing::Newest);
         let batch = self.schema.store().get(&self.schema.tables().data, get).wait()?;
-        let mut scratch = RowPoints::default();
-        let mut decoded = 0;
-        for row in batch.rows() {
-            let key = layout.decode(row.key())?;
-            let base_ms = i64::from(key.base().seconds()) * 1000;
-            let Some((point, count)) = self.newest_of(&row, base_ms, &mut scratch)? else {
-                continue;
-            };
-            decoded += count;
-            for place in places.get(&(key.metric(), key.tags_bytes())).into_iter().flatten() {
-                keep_newest(found, *place, Some(point));
+        self.size.lock().unwrap_or_else(PoisonError::into_inner).learn(&batch);
+        self.budget.while_held(batch.memory_bytes() as u64, || {
+            let mut scratch = RowPoints::default();
+            let mut decoded = 0;
+            for row in batch.rows() {
+                let key = layout.decode(row.key())?;
+                let base_ms = i64::from(key.base().seconds()) * 1000;
+                let Some((point, count)) = self.newest_of(&row, base_ms, &mut scratch)? else {
+                    continue;
+                };
+                decoded += count;
+                for place in places.get(&(key.metric(), key.tags_bytes())).into_iter().flatten() {
+                    keep_newest(found, *place, Some(point));
+                }
             }
-        }
-        self.budget.spend(decoded, batch.data_bytes() as u64)
+            self.budget.spend(decoded, batch.data_bytes() as u64)
+        })
     }
 
     /// A row's newest point, and how many points were decoded; a row may hold annotations alone.

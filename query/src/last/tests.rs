@@ -3,6 +3,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::*;
 use crate::Number;
+use crate::fetch::GET_BYTES;
 use crate::fixture::Fixture;
 use crate::{Cancel, Limits};
 
@@ -331,6 +332,33 @@ fn l_backscan_rows_that_are_looked_for_are_bounded() {
     assert_eq!(look(63, 5_000).unwrap(), Some(1_690_000_000_000));
     assert!(matches!(look(62, 5_000), Err(Error::TooManyLookUps { .. })));
     assert_eq!(look(0, 10).unwrap(), None);
+}
+
+/// `Q-LIMIT`: rows that come as cells may be large: few of them are asked for at once, and are memory meanwhile.
+#[test]
+fn q_limit_large_rows_are_looked_into_few_at_a_time() {
+    const ROW_BYTES: usize = 256 << 10;
+    let mut fixture = Fixture::new(basalt_schema::Salting::EMBEDDED);
+    let note = format!(r#"{{"description":"{}"}}"#, "x".repeat(ROW_BYTES));
+    let hosts: Vec<String> = (0..40).map(|host| format!("h{host}")).collect();
+    let mut tsuids = Vec::new();
+    for host in &hosts {
+        fixture.put(&format!("l.a 1700002900 1 host={host}"));
+        fixture.annotate("l.a", ("host", host), 1_700_002_901, &note);
+        tsuids.push(fixture.schema.find("l.a", &[("host", host)]).unwrap().to_string());
+    }
+    let ask = |memory_bytes| {
+        let engine = fixture.engine(false, Limits { memory_bytes, ..Limits::default() });
+        let request = LastRequest::from_get(&[], &[&tsuids.join(",")], false, None).unwrap();
+        fixture.take_gets();
+        let found = engine.last(&request, NOW_MS, &Cancel::new()).map(|found| found.points.len());
+        assert_eq!(engine.memory_used_bytes(), 0);
+        (found, fixture.take_gets())
+    };
+    let (found, (gets, get_bytes)) = ask(0);
+    assert_eq!(found.unwrap(), hosts.len());
+    assert!(get_bytes < (GET_BYTES + ROW_BYTES) as u64 && gets < 10, "{gets} {get_bytes}");
+    assert!(matches!(ask(1 << 20).0, Err(Error::TooMuchMemory { .. })));
 }
 
 #[test]
