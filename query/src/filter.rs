@@ -68,7 +68,7 @@ impl FilterKind {
     }
 }
 
-/// A filter of one tag key, checked: its text compiles.
+/// A filter of one tag key, checked as far as that takes no time: it is compiled when a query is planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagFilter {
     kind: FilterKind,
@@ -156,9 +156,8 @@ impl TagFilter {
             }
             _ => {}
         }
-        let filter = Self { kind, tagk: tagk.into(), text: text.into(), shorthand: false, group_by };
-        Matcher::compile(&filter, crate::Compat::default())?;
-        Ok(filter)
+        matcher::check(kind, text)?;
+        Ok(Self { kind, tagk: tagk.into(), text: text.into(), shorthand: false, group_by })
     }
 
     /// Its kind.

@@ -18,7 +18,7 @@ use crate::filter::TagFilter;
 /// How many sub queries a request may have.
 pub const SUB_QUERIES_MAX: usize = 256;
 
-/// How many filters all of them may have together: each is compiled as soon as it is read.
+/// How many filters all of them may have together.
 pub const FILTERS_MAX: usize = 512;
 
 /// Percentiles of a sub query. OpenTSDB has no bound; each of them is a series of its own for each group.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use basalt_schema::{Bounds, Histogram, PointTime, Salting, Schema, SchemaConfig, histogram_column};
 
 use crate::fixture::{Fixture, text};
-use crate::{Cancel, Error, Limits, Options, QueryEngine, QueryRequest, SubQuery};
+use crate::{Cancel, Error, Limits, Options, QueryEngine, QueryRequest, SubQuery, TagFilter};
 
 const START: &str = "1699999200";
 const END: &str = "1700006400";
@@ -479,4 +479,31 @@ fn p_limits_a_metric_has_limits_of_its_own() {
     engine.overrides().replace(r#"[{"regex":"m","byteLimit":1}]"#).unwrap();
     let refused = engine.run(&request, 1_800_000_000_000, &Cancel::new());
     assert!(matches!(refused, Err(Error::TooManyBytes { limit_bytes: 1 })));
+}
+
+/// `Q-FILTER-REGEXP`, `Q-TIMEOUT`: to compile one may take seconds, and a request has many.
+#[test]
+fn q_timeout_no_filter_is_compiled_for_a_client_that_left() {
+    let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
+    // Refused when it is compiled.
+    let filters = vec![TagFilter::new("regexp", "host", r"\w{2000}", false).unwrap()];
+    let request = QueryRequest {
+        start: Some(START.to_owned()),
+        queries: vec![SubQuery { filters, ..SubQuery::from_metric_text("sum:m").unwrap() }],
+        ..QueryRequest::default()
+    };
+    let (engine, cancel) = (fixture.engine(false, Limits::default()), Cancel::new());
+    let ask = || engine.run(&request, 1_800_000_000_000, &cancel).unwrap_err();
+    assert!(matches!(ask(), Error::Filter { .. }));
+    cancel.cancel();
+    assert!(matches!(ask(), Error::Cancelled));
+    // Nor is it gone on with behind one, also where the metric has no values of the key.
+    let mut fixture = fixture;
+    fixture.put("n 1700000000 1 dc=a");
+    let filter = |text| TagFilter::new("regexp", "dc", text, false).unwrap();
+    let mut filters = vec![filter(r"\w{12}"); 50];
+    filters.push(filter(r"\w{2000}"));
+    let sub = SubQuery { filters, ..SubQuery::from_metric_text("sum:m").unwrap() };
+    let late = fixture.ask_with(START, END, sub, Limits { deadline_ms: 1, ..Limits::default() });
+    assert!(matches!(late, Err(Error::DeadlineExceeded { .. })), "{late:?}");
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::ast::parse::Parser;
 
 use super::{FilterKind, TagFilter, fault};
 use crate::error::FilterFault;
@@ -27,17 +28,31 @@ enum Test {
     Never,
 }
 
+/// Refuses a text that is too long, and what is no regular expression: one of a few KiB may take seconds to compile, by the classes in it,
+/// and a request has many.
+pub(super) fn check(kind: FilterKind, text: &str) -> Result<()> {
+    let is_regex = kind == FilterKind::Regexp;
+    let limit = if is_regex { REGEX_TEXT_BYTES_MAX } else { TEXT_BYTES_MAX };
+    if text.len() > limit {
+        return Err(Error::TooMany { what: "bytes in such a filter", limit });
+    }
+    if is_regex {
+        Parser::new().parse(text).map_err(|error| refused(text, &error))?;
+    }
+    Ok(())
+}
+
+fn refused(text: &str, error: &impl ToString) -> Error {
+    fault(text, FilterFault::Regex(last_line(&error.to_string()).into()))
+}
+
 impl Matcher {
-    /// Of a filter.
+    /// Of a filter. *Cost*: seconds for some regular expressions.
     ///
     /// # Errors
-    /// `Invalid`: a regular expression that does not compile here, a text that is too long.
+    /// `Invalid`: a regular expression that does not compile here: it has a class that nobody knows, or takes too much memory.
     pub fn compile(filter: &TagFilter, compat: Compat) -> Result<Self> {
         let text = filter.text();
-        let limit = if filter.kind() == FilterKind::Regexp { REGEX_TEXT_BYTES_MAX } else { TEXT_BYTES_MAX };
-        if text.len() > limit {
-            return Err(Error::TooMany { what: "bytes in such a filter", limit });
-        }
         let one_of = |wanted: bool, ignore_case: bool| Test::OneOf {
             values: alternatives(text).map(|v| if ignore_case { v.to_lowercase().into() } else { v.into() }).collect(),
             wanted,
@@ -60,7 +75,7 @@ impl Matcher {
                     .size_limit(REGEX_BYTES_MAX)
                     .dfa_size_limit(REGEX_BYTES_MAX)
                     .build()
-                    .map_err(|error| fault(text, FilterFault::Regex(last_line(&error.to_string()).into())))?,
+                    .map_err(|error| refused(text, &error))?,
             ),
             FilterKind::NotKey => Test::Never,
         }))

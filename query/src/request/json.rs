@@ -52,8 +52,7 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
     }
 }
 
-/// The sub queries of a body; `null` is none. They are counted while they are read, since each filter is compiled at
-/// once and a body has room for very many.
+/// The sub queries of a body; `null` is none. They are counted while they are read, as a body has room for very many.
 pub(super) fn sub_queries<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<SubQuery>, D::Error> {
     deserializer.deserialize_option(SubQueriesVisitor)
 }
