@@ -27,8 +27,9 @@ Examples:
   basalt import dump.gz --url http://db:4242 --rate 50000
   basalt import dump.gz --data-dir /var/lib/basalt     without a server; the folder must be free
 
-Exit codes: 0 all stored (or skipped), 1 bad lines or connection lost, 4 folder in use,
-75 the server could not store for a minute: what is stored is told, the rest may be sent later.")]
+Exit codes: 0 all stored (or skipped), 1 bad lines, or the server is not there or is none, 4 folder
+in use, 75 the server was away or could not store for a minute: what is stored is told, the rest may
+be sent later.")]
 pub(super) struct Import {
     /// Files to read, in this order
     #[arg(required = true, value_name = "PATH")]

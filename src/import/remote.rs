@@ -1,13 +1,13 @@
 //! A running server, by its `/api/put?details`, which answers for every point, whatever `telnet.return_errors` says.
 //!
 //! Requests follow each other on one connection without waiting for answers, as many as blocks are under way: the server
-//! takes them in their order, and always has the next one at hand. Behind an answer that closes the connection no other
-//! comes: what was sent by then is for later, and goes out on a new one.
+//! takes them in their order, and always has the next one at hand. Where the connection ends, by an answer that closes it or
+//! without one, no other comes: what was sent by then is for later, and goes out on a new one.
 
 mod answer;
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(crate) struct Remote {
     /// Locked in turns, so that nobody ever waits for it. The lower rank: `reader` may be taken with it held.
     writer: Mutex<TcpStream>,
     writes: Turns,
-    /// As `writer`; none once an answer closed the connection.
+    /// As `writer`; none once the connection ended.
     reader: Mutex<Option<Reader>>,
     reads: Turns,
     patience: (u32, Duration),
@@ -49,12 +49,24 @@ impl Remote {
         Ok(Self { writer, writes: Turns::new(), reader, reads: Turns::new(), patience: (TRIES, PAUSE), address })
     }
 
+    /// A connection that ended without an answer, as where the server did, or from which none came that can be read.
     fn lost(&self, cause: &io::Error) -> Failure {
         let line = format!("connection to {} lost: {cause}; the last blocks may be stored or not", self.address);
-        Failure::new(Exit::Failure, line)
+        let exit = match cause.kind() {
+            ErrorKind::UnexpectedEof
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe => Exit::TryLater,
+            _ => Exit::Failure,
+        };
+        Failure::new(exit, line)
     }
 
     /// Sends a request, and gives what went wrong on its way: an answer may be there that says why.
+    ///
+    /// # Errors
+    ///
+    /// A new connection that cannot be had now (75).
     fn write(&self, ticket: u64, request: &[u8]) -> Result<io::Result<()>, Failure> {
         let turn = self.writes.take(ticket).ok_or_else(super::stopped)?;
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,8 +74,14 @@ impl Remote {
             // All answers are there, so the server may have closed the connection, by the last of them or for want of requests.
             let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
             if !reader.as_ref().is_some_and(Reader::is_silent) {
-                let (stream, answers) = peer::open(&self.address, PATIENCE)?;
-                (*writer, *reader) = (stream, Some(answers));
+                *reader = None;
+                match peer::open(&self.address, PATIENCE) {
+                    Ok((stream, answers)) => (*writer, *reader) = (stream, Some(answers)),
+                    Err(failure) => {
+                        turn.pass();
+                        return Err(Failure::new(Exit::TryLater, failure.line));
+                    }
+                }
             }
         }
         let written = writer.write_all(request);
@@ -84,12 +102,18 @@ impl Remote {
             return Err(Failure::new(Exit::TryLater, format!("{} closed the connection", self.address)));
         };
         let is_written = written.is_ok();
-        let answer = answers.answer().map_err(|cause| self.lost(&written.err().unwrap_or(cause)))?;
-        if answer.closes || !is_written {
+        let answer = answers.answer().map_err(|cause| self.lost(&written.err().unwrap_or(cause)));
+        if answer.as_ref().map_or(true, |answer| answer.closes || !is_written) {
             *reader = None;
         }
         turn.pass();
-        Ok(answer)
+        answer
+    }
+
+    /// Has no request to be answered.
+    fn skip(&self, ticket: u64) -> Result<(), Failure> {
+        self.reads.take(ticket).ok_or_else(super::stopped)?.pass();
+        Ok(())
     }
 }
 
@@ -142,9 +166,12 @@ impl Target for Remote {
             problems.iter().map(|(before, problem)| block.refused(Some(*before), problem)).collect();
         // A block of comments has its turns all the same.
         let request = if points.is_empty() { Vec::new() } else { request(&self.address, &points)? };
-        let written = self.write(block.ticket, &request)?;
+        let written = self.write(block.ticket, &request).or_else(|failure| {
+            self.skip(block.ticket)?;
+            Err(failure)
+        })?;
         if points.is_empty() {
-            self.reads.take(block.ticket).ok_or_else(super::stopped)?.pass();
+            self.skip(block.ticket)?;
             return Ok(Stored { points: 0, refused });
         }
         let answer = self.read(block.ticket, written)?;
@@ -225,16 +252,16 @@ mod tests {
 
     const LATER: &str = "HTTP/1.1 503 Later\r\nConnection: close\r\nContent-Length: 4\r\n\r\nwait";
 
-    /// Closes so many connections with an answer to their first put, and takes all that comes on the others.
-    fn serve_after(closed: usize, listener: &TcpListener, take: &mpsc::Sender<Vec<i64>>) {
+    /// Ends so many connections over their first put, with an answer to it or with none, and takes all that comes on the others.
+    fn serve_after(ended: usize, answer: &str, listener: &TcpListener, take: &mpsc::Sender<Vec<i64>>) {
         for connection in 0.. {
             let mut stream = listener.accept().unwrap().0;
             let mut input = BufReader::new(stream.try_clone().unwrap());
             while let Some(points) = put(&mut input) {
-                if connection < closed {
-                    // The next one is on its way: it is lost.
-                    assert!(connection > 0 || !input.fill_buf().unwrap().is_empty());
-                    stream.write_all(LATER.as_bytes()).unwrap();
+                if connection < ended {
+                    // The next one is on its way: it is lost. A socket that is closed over bytes that nobody read is reset.
+                    assert!(connection > 0 || stream.peek(&mut [0]).unwrap() > 0);
+                    stream.write_all(answer.as_bytes()).unwrap();
                     break;
                 }
                 let count = points.len();
@@ -244,31 +271,54 @@ mod tests {
         }
     }
 
-    /// Imports points of these timestamps into such a server; what became of it, and what the server took.
-    fn import(timestamps: std::ops::Range<i64>, closed: usize) -> (Result<Sum, Failure>, Vec<i64>) {
+    /// Imports points of these timestamps from such a server on; what became of it, and what the server took.
+    fn import(
+        timestamps: &std::ops::Range<i64>,
+        serve: impl FnOnce(TcpListener, mpsc::Sender<Vec<i64>>) + Send + 'static,
+    ) -> (Result<Sum, Failure>, Vec<i64>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("points");
-        let lines: Vec<_> = timestamps.map(|timestamp| format!("m {timestamp} 1 h=a\n")).collect();
+        let lines: Vec<_> = timestamps.clone().map(|timestamp| format!("m {timestamp} 1 h=a\n")).collect();
         std::fs::write(&path, lines.concat()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut remote = Remote::connect(&listener.local_addr().unwrap().to_string()).unwrap();
         remote.patience = (3, Duration::ZERO);
         let (take, taken) = mpsc::channel();
-        std::thread::spawn(move || serve_after(closed, &listener, &take));
+        std::thread::spawn(move || serve(listener, take));
         let done = run(&Job { paths: vec![path], resume: None, rate: None, skip_errors: false }, &remote);
         (done, taken.try_iter().flatten().collect())
     }
 
-    /// So does a server that replays its log, with the blocks behind on the connection, which nobody reads.
+    const TIMESTAMPS: std::ops::Range<i64> = 1_356_998_400..1_357_098_400;
+
+    fn check_later(ended: &Result<Sum, Failure>, told: &str) {
+        let failure = ended.as_ref().unwrap_err();
+        assert!(failure.exit == Exit::TryLater && failure.line.contains(told), "{}", failure.line);
+    }
+
+    /// An answer that closes comes of a server that replays its log, with the blocks behind on the connection, which nobody reads; none of
+    /// one that was ended.
     #[test]
-    fn what_is_behind_an_answer_that_closes_the_connection_is_sent_again() {
-        let timestamps = 1_356_998_400..1_357_098_400;
-        let (done, taken) = import(timestamps.clone(), 1);
-        assert_eq!(done.unwrap().stored, 100_000, "each line counts once");
-        assert!(taken.ends_with(&timestamps.clone().collect::<Vec<_>>()), "in their order");
-        let (done, taken) = import(timestamps, usize::MAX);
-        let failure = done.unwrap_err();
-        assert!(failure.exit == Exit::TryLater && failure.line.contains("503 wait"), "{}", failure.line);
-        assert!(taken.is_empty());
+    fn what_was_on_a_connection_that_ended_is_sent_again() {
+        for (answer, told) in [(LATER, "503 wait"), ("", "lost: ")] {
+            let after = |ended| move |listener, take| serve_after(ended, answer, &listener, &take);
+            let (done, taken) = import(&TIMESTAMPS, after(1));
+            assert_eq!(done.unwrap().stored, 100_000, "each line counts once");
+            assert!(taken.ends_with(&TIMESTAMPS.collect::<Vec<_>>()), "in their order");
+            let (done, taken) = import(&TIMESTAMPS, after(usize::MAX));
+            check_later(&done, told);
+            assert!(taken.is_empty());
+        }
+    }
+
+    /// One that is started anew is away for a while.
+    #[test]
+    fn a_server_that_is_gone_is_looked_for_as_often_as_a_block_is_sent() {
+        let (done, _) = import(&TIMESTAMPS, |listener, _| {
+            let stream = listener.accept().unwrap().0;
+            drop(listener);
+            put(&mut BufReader::new(stream)).unwrap();
+        });
+        check_later(&done, "cannot reach ");
     }
 }
