@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -96,6 +96,7 @@ impl Server {
         // Who is answered, as health checks are, must find a seat beside those that wait for the app.
         let benches = Arc::new(Semaphore::new(seats_count.div_ceil(2)));
         let loops = Arc::new(Loops::start(config.worker_threads));
+        let places = Places { seats, benches, loops, refused: Arc::default() };
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
@@ -103,13 +104,7 @@ impl Server {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    seat(
-                        (&ready, awaited),
-                        (&seats, &benches, &loops),
-                        config.header_patience(),
-                        (stream, peer),
-                        &stop,
-                    );
+                    seat((&ready, awaited), &places, config.header_patience(), (stream, peer), &stop);
                 }
                 Err(cause) => {
                     tracing::warn!(%cause, "cannot accept a connection");
@@ -119,8 +114,8 @@ impl Server {
         }
         drop(self.listener);
         let everyone = u32::try_from(seats_count).unwrap_or(u32::MAX);
-        if timeout(config.shutdown_timeout_ms, seats.acquire_many(everyone)).await.is_err() {
-            let left = seats_count - seats.available_permits();
+        if timeout(config.shutdown_timeout_ms, places.seats.acquire_many(everyone)).await.is_err() {
+            let left = seats_count - places.seats.available_permits();
             tracing::warn!(connections = left, "requests were still open when the time to drain was over");
         }
     }
@@ -141,35 +136,50 @@ fn listen_on(listen: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     socket.listen(backlog)
 }
 
+/// What connections share.
+#[derive(Clone, Debug)]
+struct Places {
+    seats: Arc<Semaphore>,
+    /// Where telnet waits for the app.
+    benches: Arc<Semaphore>,
+    loops: Arc<Loops>,
+    /// Connections closed for want of room that the app's metrics do not have yet: whoever may ask for these adds them first. Relaxed: a
+    /// number alone.
+    refused: Arc<AtomicU64>,
+}
+
 /// Gives a connection a seat and a task, or closes it if all seats are taken.
 fn seat(
     (ready, awaited): (&Ready, Awaited),
-    (seats, benches, loops): (&Arc<Semaphore>, &Arc<Semaphore>, &Arc<Loops>),
+    places: &Places,
     patience: Duration,
     (stream, peer): (TcpStream, SocketAddr),
     stop: &Stop,
 ) {
     let app = ready.borrow().clone();
-    let Ok(seat) = Arc::clone(seats).try_acquire_owned() else {
-        if let Some(app) = &app {
-            app.metrics.connections_rejected.add(1);
+    let Ok(seat) = Arc::clone(&places.seats).try_acquire_owned() else {
+        match &app {
+            Some(app) => app.metrics.connections_rejected.add(1),
+            None => drop(places.refused.fetch_add(1, Ordering::Relaxed)),
         }
         tracing::warn!(%peer, "connection refused: server.max_connections are open, or as many as the bound of open files leaves");
         return;
     };
-    let (mut ready, mut stop, benches, loops) = (ready.clone(), stop.clone(), Arc::clone(benches), Arc::clone(loops));
+    let (mut ready, mut stop, places) = (ready.clone(), stop.clone(), places.clone());
     tokio::spawn(async move {
         let early = match app {
             Some(app) => Early::Serve(app),
-            None => early((&stream, peer), patience, &benches, &mut ready, &mut stop).await,
+            None => early((&stream, peer), patience, &places.benches, &mut ready, &mut stop).await,
         };
         match early {
             Early::Serve(app) => {
+                app.metrics.connections_rejected.add(places.refused.swap(0, Ordering::Relaxed));
                 app.metrics.connections_total.add(1);
                 let open = app.metrics.connections_open.hold();
-                connection(&app, &loops, (stream, peer), stop).await;
+                connection(&app, &places.loops, (stream, peer), stop).await;
                 drop(open);
             }
+            Early::Full => drop(places.refused.fetch_add(1, Ordering::Relaxed)),
             Early::Refuse => recovery::refuse(stream, awaited).await,
             Early::Close => {}
         }
@@ -185,6 +195,8 @@ enum Early {
     Serve(Arc<App>),
     /// HTTP goes away with an answer.
     Refuse,
+    /// Too many wait.
+    Full,
     Close,
 }
 
@@ -208,7 +220,7 @@ async fn early(
         (Ok(Ok(1)), _) => {
             let Ok(_place) = benches.try_acquire() else {
                 tracing::warn!(%peer, "telnet connection closed: half of server.max_connections wait for the store");
-                return Early::Close;
+                return Early::Full;
             };
             tokio::select! {
             app = ready.wait_for(Option::is_some) => {
@@ -345,9 +357,10 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
+    use crate::config::{Config, StoreKind};
 
     /// Health checks must find a seat while agents wait for the store.
     #[tokio::test]
@@ -376,10 +389,40 @@ mod tests {
         let mut ends = ends.into_iter();
         let (waits, health, late) = (ends.next().unwrap(), ends.next().unwrap(), ends.next().unwrap());
         assert!(matches!(health.await, Ok(Early::Refuse)));
-        assert!(matches!(late.await, Ok(Early::Close)));
+        assert!(matches!(late.await, Ok(Early::Full)));
         assert!(!waits.is_finished());
         raise.send(true).unwrap();
         assert!(matches!(waits.await, Ok(Early::Close)));
         assert_eq!(benches.available_permits(), 1);
+    }
+
+    /// Those that found no place to wait for the app, and no seat at all.
+    #[tokio::test]
+    async fn who_is_closed_before_the_app_is_there_is_counted() {
+        let mut config = Config::default();
+        (config.store.kind, config.server.max_connections) = (StoreKind::Memory, 2);
+        let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), 8).unwrap();
+        let local = server.local();
+        let (make_ready, ready) = watch::channel(None);
+        let (_raise, stop) = watch::channel(false);
+        let running = tokio::spawn(server.run(config.server.clone(), Awaited::of(&config), ready, stop));
+        let app = Arc::new(App::open(config).await.unwrap());
+        let mut ends = Vec::new();
+        // The third is closed for want of a seat, as the second says nothing and keeps its own until it does.
+        for said in ["version\n", "", "version\n"] {
+            let mut client = TcpStream::connect(local).await.unwrap();
+            client.write_all(said.as_bytes()).await.unwrap();
+            ends.push(client);
+        }
+        let mut answer = [0; 16];
+        let closed = |read: io::Result<usize>| assert_eq!(read.unwrap_or(0), 0);
+        closed(ends[2].read(&mut answer).await);
+        ends[1].write_all(b"version\n").await.unwrap();
+        closed(ends[1].read(&mut answer).await);
+        assert_eq!(app.metrics.connections_rejected.get(), 0);
+        make_ready.send(Some(Arc::clone(&app))).unwrap();
+        assert!(ends[0].read(&mut answer).await.unwrap() > 0);
+        assert_eq!(app.metrics.connections_rejected.get(), 2);
+        running.abort();
     }
 }
