@@ -10,7 +10,6 @@
 mod check;
 mod combine;
 mod fault;
-mod java;
 mod join;
 mod output;
 mod program;

@@ -32,6 +32,7 @@ mod histogram;
 mod index;
 mod indexed_store;
 mod inline;
+mod java;
 mod json_cell;
 mod lookup;
 mod mend;
@@ -81,6 +82,7 @@ pub use histogram::{Bounds, Histogram, HistogramDamage, histogram_column, histog
 pub use index::{LogRead, RebuildReport, RowHandles, SeriesId, SeriesIndex};
 pub use indexed_store::IndexedStore;
 pub use inline::InlineBytes;
+pub use java::{JAVA_MAP_CAPACITY, java_map_order};
 pub use lookup::{FoundSeries, Lookup, LookupPage};
 pub use meta_sync::{MetaPurge, MetaSync};
 pub use names::{NameRole, NameRules};

@@ -4,6 +4,8 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::java::{JAVA_MAP_CAPACITY, java_map_order};
+
 /// At most this many tags are printed: a body of a million tags must not give a text of a million tags.
 const TAGS_PRINTED_MAX: usize = 64;
 
@@ -16,9 +18,7 @@ const TAGS_PRINTED_MAX: usize = 64;
 /// ```
 pub fn tags_text<'t>(tags: impl Iterator<Item = (&'t str, Option<&'t str>)>) -> String {
     let mut tags: Vec<_> = tags.take(TAGS_PRINTED_MAX).collect();
-    let buckets = table_size(tags.len());
-    // Stable: entries of one bucket stay in the order in which they were put.
-    tags.sort_by_key(|(key, _)| bucket_of(key, buckets));
+    java_map_order(&mut tags, JAVA_MAP_CAPACITY, |(key, _)| key);
     let mut text = String::from("{");
     for (index, (key, value)) in tags.iter().enumerate() {
         let comma = if index == 0 { "" } else { ", " };
@@ -31,20 +31,6 @@ pub fn tags_text<'t>(tags: impl Iterator<Item = (&'t str, Option<&'t str>)>) -> 
 fn append(text: &mut String, arguments: fmt::Arguments<'_>) {
     let written = text.write_fmt(arguments);
     debug_assert!(written.is_ok(), "BUG: a string refused to grow");
-}
-
-/// How many buckets a hash map of `entries` has: a power of two, 16 at least, doubled when more than three quarters full.
-fn table_size(entries: usize) -> usize {
-    let mut buckets = 16;
-    while entries > buckets / 4 * 3 {
-        buckets *= 2;
-    }
-    buckets
-}
-
-fn bucket_of(key: &str, buckets: usize) -> usize {
-    let hash = key.encode_utf16().fold(0u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(u32::from(unit)));
-    (hash ^ (hash >> 16)) as usize & (buckets - 1)
 }
 
 #[cfg(test)]

@@ -343,11 +343,6 @@ fn decode_tree(id: TreeId, row: &RowView<'_>) -> Result<Option<(Tree, bool)>> {
     Ok(Some((tree, is_defined)))
 }
 
-/// Java's `String.hashCode`: over UTF-16, wrapping.
-fn java_hash(text: &str) -> [u8; 4] {
-    text.encode_utf16().fold(0u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(unit.into())).to_be_bytes()
-}
-
 /// Java's `compareToIgnoreCase`, near enough: by lower-case characters.
 fn ignoring_case(text: &str) -> String {
     text.to_lowercase()

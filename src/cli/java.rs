@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use basalt_schema::java_map_order;
+
 use crate::http::number::write_double;
 
 /// `Arrays.toString` of bytes, which Java takes as signed: `[0, -1]`.
@@ -51,16 +53,8 @@ pub(super) fn fixed(value: f64) -> String {
 
 /// The entries of a Java `HashMap` made with room for them all, in the order it gives them.
 pub(super) fn hash_order<'a>(entries: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-    let mut buckets = entries.len().next_power_of_two();
-    while entries.len() * 4 > buckets * 3 {
-        buckets *= 2;
-    }
-    let bucket = |key: &str| {
-        let hash = key.encode_utf16().fold(0u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(u32::from(unit)));
-        ((hash ^ (hash >> 16)) as usize) & (buckets - 1)
-    };
     let mut sorted = entries.to_vec();
-    sorted.sort_by_key(|(key, _)| bucket(key));
+    java_map_order(&mut sorted, entries.len(), |(key, _)| key);
     sorted
 }
 

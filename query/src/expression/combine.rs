@@ -4,12 +4,13 @@
 //! there, or is not a number, its column's fill value is used. *Source*: OpenTSDB 2.4 `ExpressionIterator`,
 //! `TimeSyncedIterator`, `EDPtoDPS`.
 
+use basalt_schema::{JAVA_MAP_CAPACITY, java_map_order};
+
 use crate::answer::{Number, Point};
 use crate::cancel::Budget;
 use crate::dataset::Dataset;
 use crate::{Error, Result};
 
-use super::java;
 use super::join::{Column, Row};
 use super::program::Program;
 
@@ -192,10 +193,9 @@ pub(crate) fn made_up(instants: usize, series: usize, budget: &Budget) -> Result
 /// The order in which OpenTSDB looks at the inputs of a function or expression, which are given to it in the order of
 /// `names`: three hash tables, one filled from the other.
 pub(crate) fn order_of(names: &[&str]) -> Vec<usize> {
-    let then = |order: Vec<usize>, capacity: usize| -> Vec<usize> {
-        let ordered: Vec<&str> = order.iter().filter_map(|place| names.get(*place).copied()).collect();
-        java::hash_order(&ordered, capacity).into_iter().filter_map(|place| order.get(place).copied()).collect()
-    };
-    let results = java::hash_order(names, java::CAPACITY_DEFAULT);
-    then(then(results, names.len()), names.len())
+    let mut order: Vec<(usize, &str)> = names.iter().copied().enumerate().collect();
+    for capacity in [JAVA_MAP_CAPACITY, names.len(), names.len()] {
+        java_map_order(&mut order, capacity, |(_, name)| name);
+    }
+    order.into_iter().map(|(place, _)| place).collect()
 }

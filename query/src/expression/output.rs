@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use basalt_schema::{Schema, Uid, UidKind};
+use basalt_schema::{JAVA_MAP_CAPACITY, Schema, Uid, UidKind, java_map_order};
 
 use super::check::{ExpressionPlan, Node, OutputPlan, Source};
 use super::combine::{Combine, instants, made_up, order_of};
 use super::fault::ExpressionFault;
-use super::java;
 use super::join::{Column, Joined, join};
 use crate::answer::Held;
 use crate::cancel::Budget;
@@ -127,12 +126,17 @@ impl ExpressionPlan {
     /// The order in which OpenTSDB comes by an expression's inputs: metrics as its table of sub queries has them, then
     /// expressions. Places in `node.inputs`.
     fn inputs_in_order(&self, node: &Node) -> Vec<usize> {
-        let ids: Vec<&str> = self.metrics.iter().map(|metric| metric.id.as_str()).collect();
-        let metrics = java::hash_order(&ids, ids.len());
+        let mut metrics: Vec<(usize, &str)> =
+            self.metrics.iter().map(|metric| metric.id.as_str()).enumerate().collect();
+        let capacity = metrics.len();
+        java_map_order(&mut metrics, capacity, |(_, id)| id);
         let place_of = |source| node.inputs.iter().position(|input| *input == source);
-        let mut order: Vec<usize> = metrics.into_iter().filter_map(|place| place_of(Source::Metric(place))).collect();
+        let mut order: Vec<usize> =
+            metrics.into_iter().filter_map(|(place, _)| place_of(Source::Metric(place))).collect();
         let names: Vec<&str> = node.program.variables().iter().map(String::as_str).collect();
-        for place in java::hash_order(&names, java::CAPACITY_DEFAULT) {
+        let mut inputs: Vec<(usize, &str)> = names.iter().copied().enumerate().collect();
+        java_map_order(&mut inputs, JAVA_MAP_CAPACITY, |(_, name)| name);
+        for (place, _) in inputs {
             if !order.contains(&place) {
                 order.push(place);
             }

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BRANCH_QUALIFIER, COLLISION_PREFIX, COLLISION_SUFFIX, DATA_FAMILY, LEAF_PREFIX, NOT_MATCHED_PREFIX,
-    NOT_MATCHED_SUFFIX, TreeId, ignoring_case, java_hash,
+    NOT_MATCHED_SUFFIX, TreeId, ignoring_case,
 };
+use crate::java::java_hash;
 use crate::{Error, Result, Schema, Tsuid, hex, meta_json};
 
 /// Children and leaves answered of one branch at most, and series of one tree that found no place: some 50 MB of JSON.
@@ -90,7 +91,7 @@ impl StoredBranch {
     /// Its row.
     pub(super) fn row(&self, tree: TreeId) -> Vec<u8> {
         let mut row = tree.bytes().to_vec();
-        row.extend(self.path.values().skip(1).flat_map(|name| java_hash(name)));
+        row.extend(self.path.values().skip(1).flat_map(|name| java_hash(name).to_be_bytes()));
         row
     }
 
@@ -106,7 +107,7 @@ impl StoredBranch {
 
 /// The column of a leaf.
 pub(super) fn leaf_qualifier(display_name: &str) -> Vec<u8> {
-    [LEAF_PREFIX, &java_hash(display_name)].concat()
+    [LEAF_PREFIX, &java_hash(display_name).to_be_bytes()].concat()
 }
 
 impl Schema {
