@@ -152,7 +152,7 @@ impl Schema {
                 batch.row(row)?.delete_column(DATA_FAMILY, cell.qualifier, Some(cell.timestamp))?;
                 deleted += 1;
             }
-            if batch.is_empty() { Ok(()) } else { self.apply_to_data(batch) }
+            self.apply(&self.tables().data, batch)
         })?;
         Ok(deleted)
     }
@@ -165,11 +165,6 @@ impl Schema {
         };
         let (store, table, qualifier) = (&**self.store(), &self.tables().data, qualifier.to_vec());
         JsonCell { store, table, row, family: DATA_FAMILY, qualifier, what: "annotation" }
-    }
-
-    fn apply_to_data(&self, batch: MutationBatch) -> Result<()> {
-        let applied = self.store().apply(&self.tables().data, batch).wait()?;
-        Ok(applied.all_stored()?)
     }
 
     /// Hands the annotations of each row in the hours that `span_ms` touches to `each`.

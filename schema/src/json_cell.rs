@@ -41,7 +41,7 @@ impl JsonCell<'_> {
         while lost < EDIT_ATTEMPTS && hidden < HIDDEN_ATTEMPTS {
             let before = self.read()?;
             let (bytes, made) = change(before.as_deref())?;
-            if !self.put(before, &bytes)? {
+            if !self.put(before, &bytes, Durability::Fsync)? {
                 lost += 1;
             } else if self.read()?.is_some() {
                 return Ok(made);
@@ -61,9 +61,13 @@ impl JsonCell<'_> {
         let Some((_, time)) = self.stored()? else { return Ok(false) };
         let mut batch = MutationBatch::new(Durability::Fsync);
         batch.row(&self.row)?.delete_column(self.family, &self.qualifier, Some(time))?;
-        let applied = self.store.apply(self.table, batch).wait()?;
-        applied.all_stored()?;
+        self.store.apply(self.table, batch).wait()?.all_stored()?;
         Ok(true)
+    }
+
+    /// Puts it if there is none; whether there was none.
+    pub(crate) fn put_if_absent(&self, value: &[u8], durability: Durability) -> Result<bool> {
+        self.put(None, value, durability)
     }
 
     fn stored(&self) -> Result<Option<(Vec<u8>, Timestamp)>> {
@@ -74,8 +78,8 @@ impl JsonCell<'_> {
     }
 
     /// Whether the cell still held `expected`.
-    fn put(&self, expected: Option<Vec<u8>>, value: &[u8]) -> Result<bool> {
-        let mut mutation = MutationBatch::new(Durability::Fsync);
+    fn put(&self, expected: Option<Vec<u8>>, value: &[u8], durability: Durability) -> Result<bool> {
+        let mut mutation = MutationBatch::new(durability);
         mutation.row(&self.row)?.put(self.family, &self.qualifier, None, value)?;
         let check = CheckAndMutate {
             row: self.row.clone().into(),

@@ -1,8 +1,6 @@
 //! The checks of `uid_fsck` and `row_fsck` over a store's tables, and what mends them applied.
 
-use basalt_store::{
-    Durability, ErrorKind, Increment, MutationBatch, RowBatch, RowView, Scan, Scanner, TableName, Timestamp,
-};
+use basalt_store::{Durability, ErrorKind, Increment, MutationBatch, RowBatch, RowView, Scan, Scanner, Timestamp};
 use bytes::Bytes;
 
 use crate::tables::UID_ID_FAMILY;
@@ -63,7 +61,7 @@ impl Schema {
                 add_mend(&mut batch, row.key(), newest, &mend)?;
             }
         }
-        if batch.is_empty() { Ok(()) } else { self.apply_mend(&self.tables().data, batch) }
+        self.apply(&self.tables().data, batch)
     }
 
     fn check_row(&self, fsck: &mut RowFsck, key: &[u8], cells: &[RowCell<'_>]) -> Result<RowMend> {
@@ -104,12 +102,7 @@ impl Schema {
                 return Ok(());
             }
         }
-        self.apply_mend(&self.tables().uid, batch)
-    }
-
-    fn apply_mend(&self, table: &TableName, batch: MutationBatch) -> Result<()> {
-        let applied = self.store().apply(table, batch).wait()?;
-        Ok(applied.all_stored()?)
+        self.apply(&self.tables().uid, batch)
     }
 }
 

@@ -4,8 +4,9 @@
 //! settle its time within the hour; here all rows are read first, so the time is that of the first one.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use basalt_store::{Columns, Durability, ErrorKind, Filter, ListOperator, MutationBatch, Scan, TableName};
+use basalt_store::{Columns, Durability, ErrorKind, Filter, ListOperator, MutationBatch, Scan, TableName, WriteBuffer};
 
 use crate::realtime::Realtime;
 use crate::tables::{DATA_FAMILY, UID_NAME_FAMILY};
@@ -15,8 +16,8 @@ use crate::{EditMode, Result, Schema, TsMetaEdit, Tsuid, Uid, UidKind, UidMetaEd
 /// A time of an object may be this much after the first row, seconds: the row's own hour.
 const LATE_S: i64 = 3600;
 
-/// Cells of a batch of deletes.
-const DELETES_AT_ONCE: usize = 10_000;
+/// A batch of deletes with more than so much is sent.
+const DELETES_BYTES_MAX: usize = 256 << 10;
 
 /// What a sync did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -158,37 +159,36 @@ impl Schema {
     /// The store's own.
     pub fn purge_metas(&self) -> Result<MetaPurge> {
         let kinds = UidKind::ALL.map(|kind| kind.meta_qualifier().as_bytes());
-        let names = self.purge_cells(&self.tables().uid, &kinds)?;
-        let series = self.purge_cells(&self.tables().meta, &[META_QUALIFIER, COUNTER_QUALIFIER])?;
+        let scan = || Scan::all().with_columns(Columns::family(UID_NAME_FAMILY));
+        let names = self.delete_cells(&self.tables().uid, scan(), |qualifier| kinds.contains(&qualifier))?;
+        let series = [META_QUALIFIER, COUNTER_QUALIFIER];
+        let series = self.delete_cells(&self.tables().meta, scan(), |qualifier| series.contains(&qualifier))?;
         self.uids().raise_generation();
         Ok(MetaPurge { names, series })
     }
 
-    fn purge_cells(&self, table: &TableName, qualifiers: &[&[u8]]) -> Result<u64> {
-        let mut scanner = self.store().scan(table, Scan::all().with_columns(Columns::family(UID_NAME_FAMILY)))?;
-        let (mut purged, mut doomed) = (0, MutationBatch::new(Durability::Fsync));
+    /// Deletes the cells of a scan whose qualifier is one that `goes`; how many there were. Durable when it returns.
+    pub(crate) fn delete_cells(&self, table: &TableName, scan: Scan, goes: impl Fn(&[u8]) -> bool) -> Result<u64> {
+        let mut scanner = self.store().scan(table, scan)?;
+        let batch = MutationBatch::new(Durability::Fsync);
+        let mut doomed = WriteBuffer::new(Arc::clone(self.store()), table.clone(), batch, DELETES_BYTES_MAX);
+        let mut deleted = 0;
         while let Some(batch) = scanner.next_wait() {
             for row in batch?.rows() {
-                for cell in row.cells().filter(|cell| qualifiers.contains(&cell.qualifier)) {
-                    let mut row = doomed.row(row.key())?;
-                    row.delete_column(UID_NAME_FAMILY, cell.qualifier, Some(cell.timestamp))?;
-                    purged += 1;
+                let mut cells = row.cells().filter(|cell| goes(cell.qualifier)).peekable();
+                if cells.peek().is_none() {
+                    continue;
                 }
-                if doomed.cells_count() >= DELETES_AT_ONCE {
-                    self.purge_batch(table, std::mem::replace(&mut doomed, MutationBatch::new(Durability::Fsync)))?;
+                let mut doomed = doomed.row(row.key())?;
+                for cell in cells {
+                    // With the cell's own time: a tombstone of the server's would hide a put of the same millisecond.
+                    doomed.delete_column(cell.family, cell.qualifier, Some(cell.timestamp))?;
+                    deleted += 1;
                 }
             }
         }
-        self.purge_batch(table, doomed)?;
-        Ok(purged)
-    }
-
-    fn purge_batch(&self, table: &TableName, batch: MutationBatch) -> Result<()> {
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let applied = self.store().apply(table, batch).wait()?;
-        Ok(applied.all_stored()?)
+        doomed.close()?;
+        Ok(deleted)
     }
 }
 

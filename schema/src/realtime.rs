@@ -116,8 +116,7 @@ impl Schema {
         for (tsuid, _) in series {
             batch.row(tsuid.as_bytes())?.put(UID_NAME_FAMILY, COUNTER_QUALIFIER, None, &1i64.to_be_bytes())?;
         }
-        let applied = self.store().apply(&self.tables().meta, batch).wait()?;
-        Ok(applied.all_stored()?)
+        self.apply(&self.tables().meta, batch)
     }
 
     pub(crate) fn increment_counter(&self, tsuid: &Tsuid, count: u32) -> basalt_store::Pending<i64> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use basalt_store::{Store, TableName};
+use basalt_store::{MutationBatch, Store, TableName};
 
 use crate::index::{Keeping, Rows};
 use crate::realtime::RealtimeFailures;
@@ -162,6 +162,17 @@ impl Schema {
     /// The store below.
     pub const fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// Applies a batch, if it has rows.
+    ///
+    /// # Errors
+    /// The store's own; a row that is refused, the others then being stored.
+    pub(crate) fn apply(&self, table: &TableName, batch: MutationBatch) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        Ok(self.store.apply(table, batch).wait()?.all_stored()?)
     }
 
     /// What it was opened with.

@@ -23,9 +23,7 @@ mod trial;
 
 use std::collections::BTreeMap;
 
-use basalt_store::{
-    CheckAndMutate, Columns, Comparison, Durability, Filter, Get, ListOperator, MutationBatch, RowView, Scan,
-};
+use basalt_store::{Columns, Durability, Filter, Get, ListOperator, RowView, Scan};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -48,9 +46,6 @@ const BRANCH_QUALIFIER: &[u8] = b"branch";
 const LEAF_PREFIX: &[u8] = b"leaf:";
 const COLLISION_SUFFIX: u8 = 1;
 const NOT_MATCHED_SUFFIX: u8 = 2;
-
-/// Cells of a batch of deletes.
-const DELETES_AT_ONCE: usize = 10_000;
 
 /// The number of a tree: 1 to 65535.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -224,7 +219,7 @@ impl Schema {
             let id = TreeId(last);
             let stored = edit.applied(Stored { created, ..Stored::default() }, EditMode::Merge);
             let stored = meta_json::encode(&stored);
-            if self.put_tree_cell_if_absent(&id.bytes(), TREE_QUALIFIER, &stored, Durability::Fsync)? {
+            if self.tree_cell(&id.bytes(), TREE_QUALIFIER).put_if_absent(&stored, Durability::Fsync)? {
                 self.live_trees().forget();
                 return self.tree(id);
             }
@@ -254,37 +249,14 @@ impl Schema {
     /// The store's own.
     pub fn delete_tree(&self, id: TreeId, definition: bool) -> Result<u64> {
         let scan = Scan::prefix(&id.bytes()).with_columns(Columns::family(DATA_FAMILY));
-        let mut scanner = self.store().scan(&self.tables().tree, scan)?;
         let goes = |qualifier: &[u8]| {
             qualifier == BRANCH_QUALIFIER
                 || [LEAF_PREFIX, COLLISION_PREFIX, NOT_MATCHED_PREFIX].iter().any(|kind| qualifier.starts_with(kind))
                 || (definition && (qualifier == TREE_QUALIFIER || qualifier.starts_with(RULE_PREFIX)))
         };
-        let (mut deleted, mut doomed) = (0, MutationBatch::new(Durability::Fsync));
-        while let Some(batch) = scanner.next_wait() {
-            for row in batch?.rows() {
-                for cell in row.cells().filter(|cell| goes(cell.qualifier)) {
-                    // With the cell's own time: a tombstone of the server's would hide a put of the same millisecond.
-                    let mut row = doomed.row(row.key())?;
-                    row.delete_column(DATA_FAMILY, cell.qualifier, Some(cell.timestamp))?;
-                    deleted += 1;
-                }
-                if doomed.cells_count() >= DELETES_AT_ONCE {
-                    self.apply_to_trees(std::mem::replace(&mut doomed, MutationBatch::new(Durability::Fsync)))?;
-                }
-            }
-        }
-        self.apply_to_trees(doomed)?;
+        let deleted = self.delete_cells(&self.tables().tree, scan, goes)?;
         self.live_trees().forget();
         Ok(deleted)
-    }
-
-    fn apply_to_trees(&self, batch: MutationBatch) -> Result<()> {
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let applied = self.store().apply(&self.tables().tree, batch).wait()?;
-        Ok(applied.all_stored()?)
     }
 
     fn tree_cell(&self, row: &[u8], qualifier: &[u8]) -> JsonCell<'_> {
@@ -296,26 +268,6 @@ impl Schema {
             qualifier: qualifier.to_vec(),
             what: "tree",
         }
-    }
-
-    fn put_tree_cell_if_absent(
-        &self,
-        row: &[u8],
-        qualifier: &[u8],
-        value: &[u8],
-        durability: Durability,
-    ) -> Result<bool> {
-        let mut mutation = MutationBatch::new(durability);
-        mutation.row(row)?.put(DATA_FAMILY, qualifier, None, value)?;
-        let check = CheckAndMutate {
-            row: Bytes::copy_from_slice(row),
-            family: Bytes::from_static(DATA_FAMILY),
-            qualifier: Bytes::copy_from_slice(qualifier),
-            comparison: Comparison::Equal,
-            expected: None,
-            mutation,
-        };
-        Ok(self.store().check_and_mutate(&self.tables().tree, check).wait()?)
     }
 }
 

@@ -11,8 +11,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use basalt_store::{CellView, CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, RowView, Scan};
-use bytes::Bytes;
+use basalt_store::{CellView, Columns, Durability, Get, RowView, Scan};
 use serde::{Deserialize, Serialize};
 
 use crate::annotations::EditMode;
@@ -285,8 +284,7 @@ impl Schema {
 
     /// Whether a series has a counter.
     pub(crate) fn has_ts_counter(&self, tsuid: &Tsuid) -> Result<bool> {
-        let counter = JsonCell { qualifier: COUNTER_QUALIFIER.into(), ..self.ts_meta_cell(tsuid) };
-        Ok(counter.read()?.is_some())
+        Ok(self.ts_counter_cell(tsuid).read()?.is_some())
     }
 
     /// Changes the meta object of a series; `None` if it has none. Durable when it returns.
@@ -313,17 +311,7 @@ impl Schema {
     /// As [`Schema::edit_ts_meta`].
     pub fn create_ts_meta(&self, tsuid: &Tsuid, edit: &TsMetaEdit) -> Result<Option<TsMeta>> {
         self.names(tsuid)?;
-        let mut mutation = MutationBatch::new(Durability::Async);
-        mutation.row(tsuid.as_bytes())?.put(UID_NAME_FAMILY, COUNTER_QUALIFIER, None, &0i64.to_be_bytes())?;
-        let check = CheckAndMutate {
-            row: Bytes::copy_from_slice(tsuid.as_bytes()),
-            family: Bytes::from_static(UID_NAME_FAMILY),
-            qualifier: Bytes::from_static(COUNTER_QUALIFIER),
-            comparison: Comparison::Equal,
-            expected: None,
-            mutation,
-        };
-        self.store().check_and_mutate(&self.tables().meta, check).wait()?;
+        self.ts_counter_cell(tsuid).put_if_absent(&0i64.to_be_bytes(), Durability::Async)?;
         self.ts_meta_cell(tsuid).edit(|before| {
             let stored = before.map_or_else(|| Ok(TsMetaSaid::default()), TsMetaSaid::decode)?;
             Ok((edit.applied(stored, EditMode::Merge).encode(tsuid), ()))
@@ -349,17 +337,7 @@ impl Schema {
     /// Makes the meta object of a series that has none; whether it had none. Durable with the next write at level `Fsync`.
     pub(crate) fn make_ts_meta(&self, tsuid: &Tsuid, edit: &TsMetaEdit) -> Result<bool> {
         let object = edit.applied(TsMetaSaid::default(), EditMode::Merge).encode(tsuid);
-        let mut mutation = MutationBatch::new(Durability::Async);
-        mutation.row(tsuid.as_bytes())?.put(UID_NAME_FAMILY, META_QUALIFIER, None, &object)?;
-        let check = CheckAndMutate {
-            row: Bytes::copy_from_slice(tsuid.as_bytes()),
-            family: Bytes::from_static(UID_NAME_FAMILY),
-            qualifier: Bytes::from_static(META_QUALIFIER),
-            comparison: Comparison::Equal,
-            expected: None,
-            mutation,
-        };
-        Ok(self.store().check_and_mutate(&self.tables().meta, check).wait()?)
+        self.ts_meta_cell(tsuid).put_if_absent(&object, Durability::Async)
     }
 
     fn ts_meta_cell(&self, tsuid: &Tsuid) -> JsonCell<'_> {
@@ -371,6 +349,10 @@ impl Schema {
             qualifier: META_QUALIFIER.into(),
             what: "series meta object",
         }
+    }
+
+    fn ts_counter_cell(&self, tsuid: &Tsuid) -> JsonCell<'_> {
+        JsonCell { qualifier: COUNTER_QUALIFIER.into(), ..self.ts_meta_cell(tsuid) }
     }
 
     fn ts_told(&self, tsuid: &Tsuid, row: Row, of_names: &mut NameMetas) -> Result<TsMeta> {
@@ -437,8 +419,7 @@ mod tests {
         let stored = schema.ts_meta_cell(&tsuid).read().unwrap().unwrap();
         let expected = r#"{"tsuid":"000001000001000003","displayName":"","description":"d","notes":"","created":0,"custom":null,"units":"","dataType":"","retention":7,"max":1.5,"min":"NaN"}"#;
         assert_eq!(String::from_utf8(stored).unwrap(), expected);
-        let counter = JsonCell { qualifier: COUNTER_QUALIFIER.into(), ..schema.ts_meta_cell(&tsuid) };
-        assert_eq!(counter.read().unwrap().unwrap(), [0; 8]);
+        assert_eq!(schema.ts_counter_cell(&tsuid).read().unwrap().unwrap(), [0; 8]);
     }
 
     #[test]

@@ -107,12 +107,12 @@ impl Schema {
             self.put_branch(tree, &branch)?;
         }
         let Some(display_name) = leaf else { return Ok(Grown::Nowhere) };
-        let (row, column) = (branch.row(tree.id), leaf_qualifier(&display_name));
-        let cell = meta_json::encode(&StoredLeaf { display_name, tsuid: tsuid.to_string() });
-        if self.put_tree_cell_if_absent(&row, &column, &cell, Durability::Async)? {
+        let cell = self.tree_cell(&branch.row(tree.id), &leaf_qualifier(&display_name));
+        let stored = meta_json::encode(&StoredLeaf { display_name, tsuid: tsuid.to_string() });
+        if cell.put_if_absent(&stored, Durability::Async)? {
             return Ok(Grown::Leaf);
         }
-        let Some(there) = self.tree_cell(&row, &column).read()? else { return Ok(Grown::Nowhere) };
+        let Some(there) = cell.read()? else { return Ok(Grown::Nowhere) };
         let there: StoredLeaf = meta_json::decode("leaf", &there)?;
         if there.tsuid == tsuid.to_string() {
             return Ok(Grown::Leaf);
@@ -125,14 +125,14 @@ impl Schema {
     }
 
     fn put_branch(&self, tree: &CompiledTree, branch: &StoredBranch) -> Result<bool> {
-        let cell = meta_json::encode(branch);
-        self.put_tree_cell_if_absent(&branch.row(tree.id), BRANCH_QUALIFIER, &cell, Durability::Async)
+        let cell = self.tree_cell(&branch.row(tree.id), BRANCH_QUALIFIER);
+        cell.put_if_absent(&meta_json::encode(branch), Durability::Async)
     }
 
     fn put_failure(&self, tree: &CompiledTree, suffix: u8, qualifier: &[u8], value: &[u8]) -> Result<()> {
         let [high, low] = tree.id.bytes();
         let mut batch = MutationBatch::new(Durability::Async);
         batch.row(&[high, low, suffix])?.put(DATA_FAMILY, qualifier, None, value)?;
-        self.apply_to_trees(batch)
+        self.apply(&self.tables().tree, batch)
     }
 }

@@ -309,7 +309,7 @@ impl Schema {
         for (qualifier, rule) in &wanted {
             batch.row(&tree.bytes())?.put(DATA_FAMILY, qualifier, None, rule)?;
         }
-        self.apply_to_trees(batch)?;
+        self.apply(&self.tables().tree, batch)?;
         self.live_trees().forget();
         Ok(())
     }

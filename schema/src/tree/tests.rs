@@ -181,7 +181,7 @@ fn a_sync_passes_over_what_is_damaged() {
     schema.uids().of(crate::UidKind::Tagv).delete("gone").unwrap();
     let leaf = branch::leaf_qualifier("c");
     let row = branch::StoredBranch::root().below("lga").row(id);
-    assert!(schema.put_tree_cell_if_absent(&row, &leaf, b"{", Durability::Fsync).unwrap());
+    assert!(schema.tree_cell(&row, &leaf).put_if_absent(b"{", Durability::Fsync).unwrap());
     let synced = TreeSync { trees: 1, series: 2, leaves: 1, skipped: 3, ..TreeSync::default() };
     assert_eq!(schema.sync_trees().unwrap(), synced);
     assert_eq!(schema.sync_trees().unwrap(), synced, "doing it again changes nothing");
@@ -218,7 +218,7 @@ fn trees_are_listed_by_number_up_to_the_last() {
     put(&schema, "m", &[("host", "x")]);
     let last = TreeId::new(65_535).unwrap();
     let stored = meta_json::encode(&Stored { name: "last".into(), ..Stored::default() });
-    schema.put_tree_cell_if_absent(&last.bytes(), TREE_QUALIFIER, &stored, Durability::Fsync).unwrap();
+    schema.tree_cell(&last.bytes(), TREE_QUALIFIER).put_if_absent(&stored, Durability::Fsync).unwrap();
     // A rule without a definition is no tree.
     rule(&schema, TreeId::new(9).unwrap(), 0, RuleKind::Metric, "");
     let numbers: Vec<u16> = schema.trees().unwrap().iter().map(|tree| tree.tree_id.number()).collect();

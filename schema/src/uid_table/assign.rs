@@ -196,8 +196,7 @@ impl UidTable {
     }
 
     fn apply(&self, batch: MutationBatch) -> Result<()> {
-        let applied = self.store.apply(&self.table, batch).wait()?;
-        Ok(applied.all_stored()?)
+        Ok(self.store.apply(&self.table, batch).wait()?.all_stored()?)
     }
 
     /// Forgets what a change made stale. The caller holds `changes` alone.
