@@ -161,7 +161,7 @@ impl Core {
         resolved.rows.reserve(rows_count);
         let mut applied = Vec::with_capacity(batches.len());
         for batch in batches {
-            let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
+            let families = family_ids(&shape, batch);
             let mut failed = Vec::new();
             for (index, row) in batch.rows().enumerate() {
                 if let Err(error) = self.resolve_row(row, &families, stamp, &mut resolved) {
@@ -188,17 +188,10 @@ impl Core {
             let _deletes = region.as_ref().map(|region| region.begin_delete());
             let stamp = self.stamp();
             let mut more = MutationBatch::new(batch.durability());
-            let families: Vec<_> = batch.families().iter().map(|name| family_id(&shape, name)).collect();
-            let guarded = self.run_guards(table, &shape, row, stamp, &mut more);
-            let mut resolved = Resolved { deletes_held: region.clone(), ..Resolved::default() };
-            let done = guarded
-                .and_then(|()| self.resolve_row(row, &families, stamp, &mut resolved))
-                .and_then(|()| self.resolve_newest(table, &shape, row, &mut resolved))
-                .and_then(|()| self.resolve_added(&shape, &more, stamp, &mut resolved));
-            match done {
-                Ok(()) => {
-                    let level = batch.durability();
-                    self.commit(table, &resolved, level, stamp, joined.one_more());
+            match self.resolve_guarded(table, &shape, (batch, row), stamp, &mut more) {
+                Ok(mut resolved) => {
+                    resolved.deletes_held.clone_from(&region);
+                    self.commit(table, &resolved, batch.durability(), stamp, joined.one_more());
                 }
                 Err(error) => applied.failed.push(RowFailure { row: index, error }),
             }
@@ -206,8 +199,25 @@ impl Core {
         joined.finish(applied, completer);
     }
 
-    /// Holds a row's changes against the table's constraints, and collects what its triggers add; the caller owns the
-    /// row's lock.
+    /// A row's changes, held against the table's constraints, and what its triggers add, which is kept in `more` and goes into the
+    /// same record: nobody locks these rows. The caller owns the row's lock.
+    fn resolve_guarded<'a>(
+        &self,
+        table: &Table,
+        shape: &Shape,
+        (batch, row): (&'a MutationBatch, RowMutation<'a>),
+        stamp: Timestamp,
+        more: &'a mut MutationBatch,
+    ) -> basalt_store::Result<Resolved<'a>> {
+        self.run_guards(table, shape, row, stamp, more)?;
+        let mut resolved = Resolved::default();
+        self.resolve_row(row, &family_ids(shape, batch), stamp, &mut resolved)?;
+        self.resolve_newest(table, shape, row, &mut resolved)?;
+        let families = family_ids(shape, more);
+        more.rows().try_for_each(|row| self.resolve_row(row, &families, stamp, &mut resolved))?;
+        Ok(resolved)
+    }
+
     fn run_guards(
         &self,
         table: &Table,
@@ -226,18 +236,6 @@ impl Core {
             Ok(cell.map(|cell| (cell.timestamp, Bytes::copy_from_slice(cell.value))))
         };
         guards.before(&RowChange::new(row, stamp, &newest), more)
-    }
-
-    /// Adds what triggers added: it goes into the same record. Nobody locks these rows.
-    fn resolve_added<'a>(
-        &self,
-        shape: &Shape,
-        more: &'a MutationBatch,
-        stamp: Timestamp,
-        resolved: &mut Resolved<'a>,
-    ) -> basalt_store::Result<()> {
-        let families: Vec<_> = more.families().iter().map(|name| family_id(shape, name)).collect();
-        more.rows().try_for_each(|row| self.resolve_row(row, &families, stamp, resolved))
     }
 
     /// Checks a row's changes and adds them to `resolved`, whole or not at all.
@@ -481,6 +479,10 @@ struct Column<'a> {
 /// Whether a change is a tombstone over whatever version is the newest.
 fn is_of_newest(kind: CellKind, time: Option<Timestamp>) -> bool {
     kind == CellKind::Delete && time.is_none()
+}
+
+fn family_ids(shape: &Shape, batch: &MutationBatch) -> Vec<basalt_store::Result<FamilyId>> {
+    batch.families().iter().map(|name| family_id(shape, name)).collect()
 }
 
 fn family_id(shape: &Shape, name: &[u8]) -> basalt_store::Result<FamilyId> {

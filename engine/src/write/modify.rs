@@ -5,7 +5,7 @@ use std::sync::Arc;
 use basalt_store::{Append, CheckAndMutate, Durability, Increment, MutationBatch, Pending, Timestamp};
 use bytes::Bytes;
 
-use super::{Column, Core, Resolved, family_id, tell};
+use super::{Column, Core, tell};
 use crate::error::Result;
 use crate::region::Region;
 use crate::table::{Shape, Table};
@@ -125,17 +125,13 @@ impl Core {
         (stamp, held): (Timestamp, Option<&Arc<Region>>),
         answer: Answer,
     ) {
-        let families: Vec<_> = batch.families().iter().map(|name| family_id(shape, name)).collect();
         let Some(row) = batch.rows().next() else { return answer(Ok(())) };
         let mut more = MutationBatch::new(batch.durability());
-        let guarded = self.run_guards(table, shape, row, stamp, &mut more);
-        let mut resolved = Resolved { deletes_held: held.map(Arc::clone), ..Resolved::default() };
-        let done = guarded
-            .and_then(|()| self.resolve_row(row, &families, stamp, &mut resolved))
-            .and_then(|()| self.resolve_newest(table, shape, row, &mut resolved))
-            .and_then(|()| self.resolve_added(shape, &more, stamp, &mut resolved));
-        match done {
-            Ok(()) => self.commit(table, &resolved, batch.durability(), stamp, answer),
+        match self.resolve_guarded(table, shape, (batch, row), stamp, &mut more) {
+            Ok(mut resolved) => {
+                resolved.deletes_held = held.map(Arc::clone);
+                self.commit(table, &resolved, batch.durability(), stamp, answer);
+            }
             Err(error) => answer(Err(error.into())),
         }
     }
