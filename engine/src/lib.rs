@@ -45,6 +45,7 @@ mod field;
 mod flush;
 #[cfg(any(test, fuzzing))]
 pub mod foreign;
+mod header;
 mod heads;
 mod health;
 mod id;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::field::Fields;
+use crate::header::{HEADER_BYTES, Header};
 use crate::io::{File, FileSystem, IoOp, publish};
 use crate::record::{self, Step};
 
@@ -35,12 +35,14 @@ pub(crate) use snapshots::{SnapshotEntry, SnapshotRegion};
 pub(crate) const NAME: &str = "MANIFEST";
 /// Its name until it is published.
 pub(crate) const ASIDE: &str = "MANIFEST.tmp";
-const MAGIC: &[u8; 8] = b"BasltMAN";
-/// The newest version, which is written.
+/// The newest version, which is written; an older one is written anew at once.
 const VERSION: u32 = 4;
-/// The oldest version that is read; one older than the newest is written anew at once.
-const VERSION_MIN: u32 = 1;
-const HEADER_BYTES: usize = 32;
+const HEADER: Header = Header {
+    magic: b"BasltMAN",
+    version_min: 1,
+    version: VERSION,
+    names: ["manifest length", "manifest magic", "manifest header checksum"],
+};
 /// The record type of a list of edits.
 const EDITS: u8 = 2;
 /// The record type of the mark.
@@ -285,39 +287,12 @@ fn mark(generation: u64, offset: u64, sequence: u64) -> Vec<u8> {
 }
 
 fn header(generation: u64) -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&[0; 4]);
-    bytes.extend_from_slice(&generation.to_le_bytes());
-    bytes.extend_from_slice(&[0; 4]);
-    let crc = crc32c::crc32c(&bytes);
-    bytes.extend_from_slice(&crc.to_le_bytes());
-    assert!(bytes.len() == HEADER_BYTES, "BUG: a manifest header of {} bytes", bytes.len());
-    bytes
+    HEADER.encode(0, generation)
 }
 
 /// Checks the header and answers the generation and the version.
 fn check_header(bytes: &[u8], path: &Path) -> Result<(u64, u32)> {
-    let short = || corrupt(path, 0, "manifest length", HEADER_BYTES as u64, bytes.len() as u64);
-    let covered = bytes.get(..HEADER_BYTES - 4).ok_or_else(short)?;
-    let mut fields = Fields::new(bytes);
-    let magic = fields.u64().ok_or_else(short)?;
-    let version = fields.u32().ok_or_else(short)?;
-    fields.bytes(4).ok_or_else(short)?;
-    let generation = fields.u64().ok_or_else(short)?;
-    fields.bytes(4).ok_or_else(short)?;
-    let crc = fields.u32().ok_or_else(short)?;
-    let expected_magic = u64::from_le_bytes(*MAGIC);
-    if magic != expected_magic {
-        return Err(corrupt(path, 0, "manifest magic", expected_magic, magic));
-    }
-    let expected = crc32c::crc32c(covered);
-    if crc != expected {
-        return Err(corrupt(path, 28, "manifest header checksum", expected.into(), crc.into()));
-    }
-    if !(VERSION_MIN..=VERSION).contains(&version) {
-        return Err(Error::Version { file: path.to_path_buf(), found: version, supported: VERSION });
-    }
+    let (version, _, generation) = HEADER.check(bytes, path)?;
     // As with sequence numbers: a larger one is no writer's, and none may come behind the last.
     if generation >= record::SEQUENCE_MAX {
         return Err(corrupt(path, 16, "manifest generation", record::SEQUENCE_MAX - 1, generation));

@@ -14,13 +14,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use basalt_store::{SeqNo, SideLog, TableName};
 
 use crate::error::{Error, Result};
-use crate::field::Fields;
+use crate::header::{HEADER_BYTES, Header};
 use crate::io::{File, FileSystem, IoOp, publish};
 use crate::record::{self, Step};
 
-const MAGIC: &[u8; 8] = b"BasltSID";
-const VERSION: u32 = 1;
-const HEADER_BYTES: u64 = 32;
+const HEADER: Header = Header {
+    magic: b"BasltSID",
+    version_min: 1,
+    version: 1,
+    names: ["side log length", "side log magic", "side log header checksum"],
+};
 /// The record type of a payload.
 const PAYLOAD: u8 = 1;
 /// The file's number within checksums, so that no record of another log fits here.
@@ -185,10 +188,11 @@ impl SideFile {
         state.check_open()?;
         state.file = Held::Unknown;
         let Some(Loaded { file, bytes }) = self.load()? else { return Ok(false) };
-        if !is_header(&bytes) {
+        // Of any other version nothing is read.
+        if !bytes.starts_with(&HEADER.encode(0, 0)) {
             return Ok(true);
         }
-        let (whole, mut offset) = (bytes.len(), usize::try_from(HEADER_BYTES).unwrap_or(usize::MAX));
+        let (whole, mut offset) = (bytes.len(), HEADER_BYTES);
         while let Step::Record(record) = record::read(&bytes, FILE_NUMBER, offset) {
             if record.kind != PAYLOAD || !visit(SeqNo(record.sequence), record.payload) {
                 break;
@@ -229,8 +233,8 @@ impl SideFile {
         let fs = &*self.around.fs;
         let file = fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
         let write = || {
-            let mut end = HEADER_BYTES;
-            file.write_at(0, &header())?;
+            let mut end = HEADER_BYTES as u64;
+            file.write_at(0, &HEADER.encode(0, 0))?;
             for payload in payloads {
                 let record = record_of(end, upto, &payload);
                 file.write_at(end, &record)?;
@@ -313,21 +317,4 @@ fn record_of(offset: u64, upto: SeqNo, payload: &[u8]) -> Vec<u8> {
     record::close(&mut record);
     record::stamp(&mut record, FILE_NUMBER, offset, upto.0, 0);
     record
-}
-
-fn header() -> Vec<u8> {
-    let mut bytes = Vec::new();
-    bytes.extend_from_slice(MAGIC);
-    bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&[0; 16]);
-    let crc = crc32c::crc32c(&bytes);
-    bytes.extend_from_slice(&crc.to_le_bytes());
-    assert!(bytes.len() as u64 == HEADER_BYTES, "BUG: a header of {} bytes", bytes.len());
-    bytes
-}
-
-/// Whether the bytes begin as a log of this version does; of any other nothing is read.
-fn is_header(bytes: &[u8]) -> bool {
-    let mut fields = Fields::new(bytes);
-    fields.bytes(usize::try_from(HEADER_BYTES).unwrap_or(usize::MAX)).is_some_and(|found| found == header())
 }

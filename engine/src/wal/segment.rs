@@ -15,15 +15,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::field::Fields;
+use crate::header::{HEADER_BYTES, Header};
 use crate::io::{File, FileSystem, IoOp, publish};
 use crate::record;
 
 /// Where the records begin.
-pub(crate) const SEGMENT_HEADER_BYTES: u64 = 32;
-const MAGIC: &[u8; 8] = b"BasltWAL";
-/// The version that is written; older ones are read.
-const VERSION: u32 = 3;
+pub(crate) const SEGMENT_HEADER_BYTES: u64 = HEADER_BYTES as u64;
+const HEADER: Header = Header {
+    magic: b"BasltWAL",
+    version_min: 1,
+    version: 3,
+    names: ["segment length", "segment magic", "segment header checksum"],
+};
 /// The record type of the mark behind a log that rests: it has no bytes, and the log ends before it.
 pub(crate) const MARK: u8 = 3;
 const PREFIX: &str = "wal-";
@@ -125,40 +128,15 @@ impl Segment {
 
 /// The bytes that segment `id` begins with.
 pub(crate) fn header(id: SegmentId) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    bytes.extend_from_slice(MAGIC);
-    bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&id.0.to_le_bytes());
-    bytes.extend_from_slice(&[0; 12]);
-    let crc = crc32c::crc32c(&bytes);
-    bytes.extend_from_slice(&crc.to_le_bytes());
-    assert!(bytes.len() as u64 == SEGMENT_HEADER_BYTES, "BUG: a segment header of {} bytes", bytes.len());
-    bytes
+    HEADER.encode(id.0, 0)
 }
 
 /// Checks the header of the segment that `bytes` begin.
 pub(super) fn check_header(bytes: &[u8], id: SegmentId, path: &Path) -> Result<()> {
-    let corrupt =
-        |offset, what, expected, found| Error::Corrupt { file: path.to_path_buf(), offset, what, expected, found };
-    let short = || corrupt(0, "segment length", SEGMENT_HEADER_BYTES, bytes.len() as u64);
-    let covered = bytes.get(..28).ok_or_else(short)?;
-    let mut fields = Fields::new(bytes);
-    let magic = fields.u64().ok_or_else(short)?;
-    let (version, found_id) = fields.u32().zip(fields.u32()).ok_or_else(short)?;
-    fields.bytes(12).ok_or_else(short)?;
-    let crc = fields.u32().ok_or_else(short)?;
-    if magic != u64::from_le_bytes(*MAGIC) {
-        return Err(corrupt(0, "segment magic", u64::from_le_bytes(*MAGIC), magic));
-    }
-    let expected = crc32c::crc32c(covered);
-    if crc != expected {
-        return Err(corrupt(28, "segment header checksum", expected.into(), crc.into()));
-    }
-    if !(1..=VERSION).contains(&version) {
-        return Err(Error::Version { file: path.to_path_buf(), found: version, supported: VERSION });
-    }
-    if found_id != id.0 {
-        return Err(corrupt(12, "segment id", id.0.into(), found_id.into()));
+    let (_, found, _) = HEADER.check(bytes, path)?;
+    if found != id.0 {
+        let (file, expected, found) = (path.to_path_buf(), id.0.into(), found.into());
+        return Err(Error::Corrupt { file, offset: 12, what: "segment id", expected, found });
     }
     Ok(())
 }
