@@ -17,15 +17,11 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard};
 
-use basalt_schema::{SeriesId, SeriesKey};
+use basalt_schema::{IdTable, SeriesId, SeriesKey};
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 
 use crate::raw_point::{Form, RawPoint, RawText};
-
-mod places;
-
-use places::Places;
 
 /// A spelling's fingerprint, in two halves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,7 +102,8 @@ pub(crate) struct SeriesCache {
 
 #[derive(Debug, Default)]
 struct Known {
-    places: Places,
+    /// Places of spellings, by half of their fingerprints: 8 bytes a slot, where a map of whole ones would take 25.
+    places: IdTable,
     spellings: Vec<Spelling>,
     /// The clock's hand: where the search for a spelling to replace begins.
     hand: usize,
@@ -219,8 +216,9 @@ impl Known {
     /// The place of a spelling, if it is there.
     #[inline]
     fn place(&self, fingerprint: Fingerprint) -> Option<u32> {
-        let is_it = |place| self.spellings.get(place as usize).is_some_and(|other| other.fingerprint == fingerprint);
-        self.places.find(fingerprint.word(), is_it)
+        let is_it =
+            |place: &u32| self.spellings.get(*place as usize).is_some_and(|other| other.fingerprint == fingerprint);
+        self.places.of(fingerprint.word()).find(is_it)
     }
 
     /// The same, but tries place `next` first: senders write series in the order in which they wrote them first.

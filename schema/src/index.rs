@@ -33,6 +33,7 @@ use roaring::RoaringBitmap;
 pub(crate) use self::block::law as series_block;
 use self::block::{Scope, TaggedMetrics};
 pub use self::handles::RowHandles;
+pub use self::id_table::IdTable;
 pub use self::keeping::LogRead;
 pub(crate) use self::keeping::{Keeping, Rows};
 use self::postings::MetricSeries;

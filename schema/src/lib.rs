@@ -79,7 +79,7 @@ pub use error::{DuplicatePoint, Error, JavaByte, Result};
 pub use fold::RowFold;
 pub use hex::{decode as hex_decode, lower as hex_lower, upper_into as hex_into};
 pub use histogram::{Bounds, Histogram, HistogramDamage, histogram_column, histogram_offset_ms};
-pub use index::{LogRead, RebuildReport, RowHandles, SeriesId, SeriesIndex};
+pub use index::{IdTable, LogRead, RebuildReport, RowHandles, SeriesId, SeriesIndex};
 pub use indexed_store::IndexedStore;
 pub use inline::InlineBytes;
 pub use java::{JAVA_MAP_CAPACITY, java_map_order};

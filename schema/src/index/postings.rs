@@ -13,6 +13,11 @@ use crate::{TagPair, Uid};
 /// else that is known of them. A host's name often has one series a metric.
 const FEW_MAX: usize = 8;
 
+/// An odd number spreads 32 bits, and its inverse takes that back.
+const SPREAD: u32 = 0x9E37_79B9;
+const GATHER: u32 = 0x144C_BC89;
+const _: () = assert!(SPREAD.wrapping_mul(GATHER) == 1);
+
 /// The series of a metric.
 #[derive(Debug, Default)]
 pub(super) struct MetricSeries {
@@ -130,7 +135,7 @@ impl MetricSeries {
     /// The values of a tag, ascending.
     pub(super) fn values(&self, key: Uid) -> Vec<Uid> {
         let Some(series) = self.keys.get(&key) else { return Vec::new() };
-        let few = series.few.iter().map(|(word, _)| Uid::new(u64::from(word)));
+        let few = series.few.iter().map(|(word, _)| value(word));
         let mut values: Vec<Uid> = few.chain(series.many.keys().copied()).collect();
         values.sort_unstable();
         values.dedup();
@@ -160,7 +165,12 @@ impl KeySeries {
     }
 }
 
-/// The word of a value in the table of few, if it has one.
+/// The word of a value in the table of few, if it has one: UIDs count up, words are spread evenly.
 fn word(value: Uid) -> Option<u32> {
-    u32::try_from(value.number()).ok()
+    u32::try_from(value.number()).ok().map(|number| number.wrapping_mul(SPREAD))
+}
+
+/// The value of a word.
+fn value(word: u32) -> Uid {
+    Uid::new(word.wrapping_mul(GATHER).into())
 }
