@@ -48,8 +48,6 @@ const GET_ROWS_UNKNOWN: usize = 16;
 const GET_ROWS_GROWTH: usize = 8;
 /// About how much memory the answer to a get takes.
 pub(crate) const GET_BYTES: usize = 2 << 20;
-/// A scan of up to this many rows is asked for with a limit of rows: a store reads such a scan at once, without a thread of its own.
-const SHORT_SCAN_ROWS: u64 = 256;
 /// Bytes of the points of a batch by columns: few enough to stay in a core's own cache.
 const PACKED_BATCH_BYTES: usize = 96 * 1024;
 
@@ -338,7 +336,7 @@ impl Reader<'_> {
         // The limit is at least twice the rows that a bucket has on average. If it has more, a second scan reads on behind them.
         let buckets = layout.salts().len() as u64;
         let rows = self.plan.metric_series.saturating_mul(self.hours.count.into()) / buckets.max(1);
-        scan.limit_rows = (rows <= SHORT_SCAN_ROWS / 2).then_some(SHORT_SCAN_ROWS);
+        scan.limit_rows = (rows <= Scan::SHORT_ROWS / 2).then_some(Scan::SHORT_ROWS);
         while let Some(last) = self.scan_into(scan.clone(), &mut sink)? {
             (scan.start, scan.start_inclusive, scan.limit_rows) = (last, false, None);
         }

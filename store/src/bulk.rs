@@ -1,5 +1,6 @@
-//! The two ways to write much (rule S-PUT-2): a buffer that is sent when it is full, and a batch of operations of any
-//! kind with an answer to each.
+//! The two ways to write much (rule S-PUT-2), for programs over any store: a buffer that is sent when it is full, and a batch of
+//! operations of any kind with an answer to each, as HBase's clients have. Of ours `schema/` deletes by the buffer; the batch only the
+//! conformance suite has.
 
 use std::sync::Arc;
 

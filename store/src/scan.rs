@@ -159,6 +159,9 @@ pub struct Scan {
 const BATCH_BYTES_DEFAULT: usize = 256 * 1024;
 
 impl Scan {
+    /// A scan of at most so many rows is read at once, on the caller's thread, by a store that has threads for longer ones.
+    pub const SHORT_ROWS: u64 = 256;
+
     /// Every row, newest versions.
     pub fn all() -> Self {
         Self::range(Bytes::new(), Bytes::new())

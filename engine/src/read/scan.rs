@@ -21,9 +21,6 @@ use crate::region::Region;
 use crate::sstable::BlockCodecs;
 use crate::table::{Shape, Table};
 
-/// Scans of up to as many rows are read on the caller's thread.
-const SHORT_SCAN_ROWS: u64 = 256;
-
 /// A scan that has looked at so many rows hands on what it has, be it nothing: whoever reads it may give up then.
 const ROWS_A_LOOK: u64 = 1 << 16;
 
@@ -35,7 +32,7 @@ impl Core {
     pub(crate) fn scan(self: &Arc<Self>, table: Arc<Table>, scan: Scan) -> Result<Scanner> {
         let shape = table.shape();
         let reader = RowReader::for_scan(&shape.descriptor, &scan, self.clock.now())?;
-        let rows_max = scan.limit_rows.filter(|rows| *rows <= SHORT_SCAN_ROWS).unwrap_or(0);
+        let rows_max = scan.limit_rows.filter(|rows| *rows <= Scan::SHORT_ROWS).unwrap_or(0);
         let out = match reader.packing() {
             Packing::Newest => RowBatchBuilder::with_packed_room(NEWEST_ROOM_ROWS),
             _ => RowBatchBuilder::with_room(usize::try_from(rows_max).unwrap_or(0)),
@@ -88,12 +85,12 @@ impl ScanWalk {
     fn is_short(&self) -> bool {
         self.scan.filter.is_none()
             && self.scan.batch_cells.is_none()
-            && self.scan.limit_rows.is_some_and(|rows| rows <= SHORT_SCAN_ROWS)
+            && self.scan.limit_rows.is_some_and(|rows| rows <= Scan::SHORT_ROWS)
     }
 
     /// The only batch of a scan, or its failure; `None` when it takes more than one, or passes over many deleted rows.
     fn whole(&mut self) -> Option<Result<RowBatch>> {
-        match self.fill(SHORT_SCAN_ROWS + 1, None) {
+        match self.fill(Scan::SHORT_ROWS + 1, None) {
             Ok(Walk::On) => None,
             Ok(Walk::Over) => {
                 self.set_cost();
