@@ -59,7 +59,7 @@ pub use histogram::{HistogramEcho, RawHistogram, parse_histogram_line, parse_his
 pub use inflight::Permit;
 pub use ingest::{Ingest, IngestLevels, RowListener};
 pub use limits::IngestLimits;
-pub use number::{NumberError, parse_integer, parse_value};
+pub use number::{NumberError, parse_value};
 pub use problem::{Problem, ProblemClass, REFUSED_FOR_GOOD};
 pub use put_body::parse_put;
 pub use put_line::{parse_import_line, parse_put_line};

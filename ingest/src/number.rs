@@ -150,7 +150,7 @@ fn digits_of(word: u64) -> (u32, usize) {
 ///
 /// # Errors
 /// A text that is none, in OpenTSDB's words.
-pub fn parse_integer(text: &str) -> Result<i64, NumberError> {
+pub(crate) fn parse_integer(text: &str) -> Result<i64, NumberError> {
     // Fast path: few digits.
     if let Some(number) = short_integer(text.as_bytes()) {
         return Ok(number);

@@ -16,7 +16,7 @@ use std::hash::BuildHasher;
 
 use basalt_schema::{
     APPEND_QUALIFIER, BaseTime, CompactedCell, DATA_FAMILY, PointCell, Qualifier, QualifierBytes, RowHandles, SeriesId,
-    StoredPoint, ValueBytes,
+    StoredPoint, ValueBytes, append_point_into,
 };
 use basalt_store::{Append, BatchFamily, Durability, MutationBatch, RowBuilder, Timestamp};
 use bytes::Bytes;
@@ -156,8 +156,8 @@ impl Stage {
             let staged = StagedRows { superseded: 0, row_ends: vec![indices.len()], indices };
             let mut value = Vec::with_capacity(points.len() * 12);
             for point in points {
-                value.extend_from_slice(&point.cell.qualifier_bytes());
-                value.extend_from_slice(&point.cell.value());
+                let (qualifier, bytes) = (point.cell.qualifier, point.cell.value());
+                append_point_into(StoredPoint { qualifier, value: &bytes }, &mut value);
             }
             let append = Append {
                 row: Bytes::copy_from_slice(self.batch.key(row).unwrap_or_default()),

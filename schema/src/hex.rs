@@ -20,7 +20,7 @@ pub fn upper_into(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// `ff00`, the form of dumps and errors.
 pub fn lower(bytes: &[u8]) -> String {
-    digits(bytes, b"0123456789abcdef")
+    upper(bytes).to_ascii_lowercase()
 }
 
 /// Reads digits of either case; `None` for an odd number of them or any other character.
@@ -30,11 +30,6 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
         return None;
     }
     pairs.iter().map(|[high, low]| Some(nibble(*high)? << 4 | nibble(*low)?)).collect()
-}
-
-fn digits(bytes: &[u8], alphabet: &[u8; 16]) -> String {
-    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xF]);
-    nibbles.map(|nibble| char::from(alphabet.get(usize::from(nibble)).copied().unwrap_or(b'?'))).collect()
 }
 
 fn nibble(digit: u8) -> Option<u8> {
