@@ -45,12 +45,12 @@ pub(crate) fn parse_known<'a>(
     limits: &IngestLimits,
     known: &KnownGuard<'_>,
 ) -> Result<Vec<RawPoint<'a>>> {
-    if let Ok(mut points) = parse_body::<RawPoint<'_>>(text, limits, Some(Known { known, guess: true }))
+    if let Ok(mut points) = parse_body::<RawPoint<'_>>(text, limits, Some(KnownSpellings { known, guess: true }))
         && known.find_all(points.iter_mut().filter_map(|point| point.spelled.as_mut()))
     {
         return Ok(points);
     }
-    parse_body(text, limits, Some(Known { known, guess: false }))
+    parse_body(text, limits, Some(KnownSpellings { known, guess: false }))
 }
 
 /// Roughly the bytes of a point's text. A body of shorter ones costs one more allocation.
@@ -58,7 +58,7 @@ const POINT_TEXT_BYTES: usize = 160;
 
 /// The known spellings, and whether to read every spelling as if it were known.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known<'k> {
+pub(crate) struct KnownSpellings<'k> {
     known: &'k KnownGuard<'k>,
     guess: bool,
 }
@@ -91,7 +91,7 @@ impl<'a> BodyItem<'a> for RawPoint<'a> {
 pub(crate) fn parse_body<'a, T: BodyItem<'a>>(
     text: &'a str,
     limits: &IngestLimits,
-    known: Option<Known<'_>>,
+    known: Option<KnownSpellings<'_>>,
 ) -> Result<Vec<T>> {
     // Java's `trim` removes every character up to the blank, also a zero byte.
     let text = text.trim_matches(|c: char| c <= ' ');
@@ -115,7 +115,7 @@ pub(crate) fn parse_body<'a, T: BodyItem<'a>>(
 fn array<'a, T: BodyItem<'a>>(
     scanner: &mut Scanner<'a>,
     (points_about, points_max): (usize, usize),
-    known: Option<Known<'_>>,
+    known: Option<KnownSpellings<'_>>,
 ) -> Result<Vec<T>> {
     if scanner.take(b']') {
         return Err(Error::NoPoints);
@@ -151,7 +151,7 @@ fn array<'a, T: BodyItem<'a>>(
 }
 
 /// Reads an element behind its `{`.
-fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, known: Option<Known<'_>>) -> Result<T> {
+fn item<'a, T: BodyItem<'a>>(scanner: &mut Scanner<'a>, known: Option<KnownSpellings<'_>>) -> Result<T> {
     let mut item = T::NULL;
     item.point().form = Form::Object;
     if scanner.take(b'}') {
@@ -238,7 +238,7 @@ fn cut_fraction(text: &str) -> Option<i64> {
 fn known_tags<'a>(
     scanner: &mut Scanner<'a>,
     metric: RawText<'_>,
-    Known { known, guess }: Known<'_>,
+    KnownSpellings { known, guess }: KnownSpellings<'_>,
 ) -> Option<(RawTags<'a>, Spelled)> {
     let rest = scanner.rest();
     // Not looked for behind what is no object: the next brace may be the body's last byte, for each such field anew.

@@ -112,7 +112,7 @@ pub(crate) struct Target<'r> {
 }
 
 /// The texts of a rollup, decoded.
-struct Told {
+struct RollupTexts {
     metric: String,
     tags: Vec<(String, String)>,
     interval: Option<String>,
@@ -120,7 +120,7 @@ struct Told {
     group_by: Option<String>,
 }
 
-impl Told {
+impl RollupTexts {
     fn of(rollup: &RawRollup<'_>) -> Self {
         let text = |text: Option<RawText<'_>>| text.map(|text| text.decode().into_owned());
         let tags = rollup.point.tags.decode().into_iter();
@@ -161,40 +161,40 @@ pub(crate) fn check_rollup<'r>(
     if let Some(problem) = missing(rollup) {
         return Err(problem);
     }
-    let mut told = Told::of(rollup);
+    let mut texts = RollupTexts::of(rollup);
     let rollups = rollups.ok_or_else(|| illegal("No rollup or aggregations were configured"))?;
-    if told.group_by.as_deref() == Some("") {
+    if texts.group_by.as_deref() == Some("") {
         return Err(illegal(format!(
             "Cannot write a group by data point without specifying the aggregation function. Metric={} tags={}",
-            told.metric,
-            told.tags_text()
+            texts.metric,
+            texts.tags_text()
         )));
     }
     if time.is_millis() {
         let metric = rollup.point.metric.unwrap_or(RawText::plain(""));
         return Err(time_too_large(&rollup.point, metric, printed_value(value, door)));
     }
-    let tag = tag_of(&mut told, rollups)?;
-    let is_group = told.group_by.is_some();
-    let target = target(rollups, told.interval.as_deref(), told.aggregator.as_deref(), is_group)?;
-    if let Some(aggregator) = told.aggregator.as_deref().filter(|aggregator| rollups.blocks(aggregator)) {
-        let (upper, shown) = (aggregator.to_uppercase(), told.shown());
+    let tag = tag_of(&mut texts, rollups)?;
+    let is_group = texts.group_by.is_some();
+    let target = target(rollups, texts.interval.as_deref(), texts.aggregator.as_deref(), is_group)?;
+    if let Some(aggregator) = texts.aggregator.as_deref().filter(|aggregator| rollups.blocks(aggregator)) {
+        let (upper, shown) = (aggregator.to_uppercase(), texts.shown());
         return Err(illegal(format!("Derived rollup aggregations are not allowed {upper} with metric {shown}")));
     }
     Ok(CheckedRollup { time, value, target, tag })
 }
 
 /// The tag that says how series were aggregated, added to the others.
-fn tag_of(told: &mut Told, rollups: &Rollups) -> std::result::Result<Option<(String, String)>, Problem> {
+fn tag_of(texts: &mut RollupTexts, rollups: &Rollups) -> std::result::Result<Option<(String, String)>, Problem> {
     let key = rollups.tag_key();
-    let given = told.tags.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
-    let value = match (given, &told.group_by) {
+    let given = texts.tags.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
+    let value = match (given, &texts.group_by) {
         (Some(given), group_by) => {
             let wanted = group_by.as_deref().unwrap_or("null");
             if !given.eq_ignore_ascii_case(wanted) {
                 return Err(illegal(format!(
                     "Given tag value for {key} of {given} did not match the group by aggregator of {wanted} for {}",
-                    told.shown()
+                    texts.shown()
                 )));
             }
             Some(wanted.to_uppercase())
@@ -204,11 +204,11 @@ fn tag_of(told: &mut Told, rollups: &Rollups) -> std::result::Result<Option<(Str
     };
     let tag = value.map(|value| (key.to_owned(), value));
     if let Some(tag) = &tag {
-        told.tags.retain(|(name, _)| name != key);
-        told.tags.push(tag.clone());
+        texts.tags.retain(|(name, _)| name != key);
+        texts.tags.push(tag.clone());
     }
-    let Some(group_by) = &told.group_by else { return Ok(tag) };
-    let refuse = |what: &str| Err(illegal(format!("{what} {group_by} with metric {}", told.shown())));
+    let Some(group_by) = &texts.group_by else { return Ok(tag) };
+    let refuse = |what: &str| Err(illegal(format!("{what} {group_by} with metric {}", texts.shown())));
     if !rollups.knows_aggregator(&group_by.to_lowercase()) {
         return refuse("Invalid group by aggregator");
     }

@@ -53,7 +53,7 @@ pub struct LookupPage {
 
 /// The tags in UIDs.
 #[derive(Debug, Default)]
-struct Wanted {
+struct TagUids {
     /// Values by key; no values are any.
     keys: BTreeMap<Uid, Option<BTreeSet<Uid>>>,
     /// Values under any key.
@@ -89,7 +89,7 @@ impl Schema {
             }
             None => index.metrics(),
         };
-        let wanted = self.wanted(&lookup.tags)?;
+        let tags = self.tag_uids(&lookup.tags)?;
         let (mut tsuids, mut total, mut skip) = (Vec::new(), 0, lookup.skip);
         for metric in metrics {
             if is_shared && lookup.metric.is_some() && !lookup.with_rows {
@@ -98,7 +98,7 @@ impl Schema {
                 }
             }
             let rows = lookup.with_rows.then(|| self.with_rows(&self.tables().data, metric)).transpose()?;
-            let mut ids = wanted.of(index, metric);
+            let mut ids = tags.of(index, metric);
             if let Some(rows) = rows {
                 ids &= rows;
             }
@@ -134,27 +134,27 @@ impl Schema {
         Ok(found)
     }
 
-    fn wanted(&self, tags: &[(Option<String>, Option<String>)]) -> Result<Wanted> {
-        let mut wanted = Wanted::default();
+    fn tag_uids(&self, tags: &[(Option<String>, Option<String>)]) -> Result<TagUids> {
+        let mut uids = TagUids::default();
         for (key, value) in tags {
             let key = key.as_deref().map(|key| self.uids().of(UidKind::Tagk).uid(key)).transpose()?;
             let value = value.as_deref().map(|value| self.uids().of(UidKind::Tagv).uid(value)).transpose()?;
             match (key, value) {
                 (Some(key), None) => {
-                    wanted.keys.insert(key, None);
+                    uids.keys.insert(key, None);
                 }
                 (Some(key), Some(value)) => {
-                    if let Some(values) = wanted.keys.entry(key).or_insert_with(|| Some(BTreeSet::new())) {
+                    if let Some(values) = uids.keys.entry(key).or_insert_with(|| Some(BTreeSet::new())) {
                         values.insert(value);
                     }
                 }
                 (None, Some(value)) => {
-                    wanted.values.insert(value);
+                    uids.values.insert(value);
                 }
                 (None, None) => {}
             }
         }
-        Ok(wanted)
+        Ok(uids)
     }
 
     /// Series with their names, without those that have none.
@@ -190,8 +190,8 @@ impl Schema {
     }
 }
 
-impl Wanted {
-    /// The series of a metric that have all that is wanted.
+impl TagUids {
+    /// The series of a metric that have all of them.
     fn of(&self, index: &SeriesIndex, metric: Uid) -> RoaringBitmap {
         let mut found = index.series(metric);
         for (key, values) in &self.keys {

@@ -227,7 +227,7 @@ impl Schema {
         let get = Get::row(tsuid.as_bytes().to_vec()).with_columns(Columns::family(UID_NAME_FAMILY));
         let batch = self.store().get(&self.tables().meta, get).wait()?;
         let row = batch.row(0).map(|row| decode_row(&row)).transpose()?.flatten();
-        row.map(|row| self.ts_told(tsuid, row, &mut NameMetas::default())).transpose()
+        row.map(|row| self.ts_meta_of(tsuid, row, &mut NameMetas::default())).transpose()
     }
 
     /// The meta objects of a metric's series that have all these tags, in TSUID order.
@@ -265,7 +265,7 @@ impl Schema {
                 if found.len() == max {
                     return Err(Error::TooManyMetas { max });
                 }
-                let told = self.ts_told(&tsuid, row, &mut of_names)?;
+                let told = self.ts_meta_of(&tsuid, row, &mut of_names)?;
                 // With what is said of its names, which comes again with each series.
                 room.take(meta_json::encode(&told).len())?;
                 found.push(told);
@@ -355,7 +355,7 @@ impl Schema {
         JsonCell { qualifier: COUNTER_QUALIFIER.into(), ..self.ts_meta_cell(tsuid) }
     }
 
-    fn ts_told(&self, tsuid: &Tsuid, row: Row, of_names: &mut NameMetas) -> Result<TsMeta> {
+    fn ts_meta_of(&self, tsuid: &Tsuid, row: Row, of_names: &mut NameMetas) -> Result<TsMeta> {
         let widths = self.layout().widths;
         let mut of = |kind, uid| of_names.of(kind, uid, || self.uid_meta(kind, uid));
         let mut tags = Vec::new();

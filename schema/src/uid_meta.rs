@@ -112,7 +112,7 @@ impl Schema {
     /// `NotFound`: a UID without a name. `Corrupt`: a cell that is no meta object. The store's own.
     pub fn uid_meta(&self, kind: UidKind, uid: Uid) -> Result<UidMeta> {
         let name = self.uids().of(kind).name(uid)?;
-        Ok(self.told(kind, uid, &name, decode(self.uid_meta_cell(kind, uid).read()?.as_deref())?))
+        Ok(self.uid_meta_of(kind, uid, &name, decode(self.uid_meta_cell(kind, uid).read()?.as_deref())?))
     }
 
     /// Changes a meta object, or makes it. Durable when it returns.
@@ -125,7 +125,7 @@ impl Schema {
             let after = edit.applied(kind, decode(before)?, mode);
             Ok((meta_json::encode(&after), after))
         })?;
-        Ok(self.told(kind, uid, &name, stored))
+        Ok(self.uid_meta_of(kind, uid, &name, stored))
     }
 
     /// Deletes a meta object; whether there was one. The name stays. Durable when it returns.
@@ -147,7 +147,7 @@ impl Schema {
         }
     }
 
-    fn told(&self, kind: UidKind, uid: Uid, name: &str, stored: Stored) -> UidMeta {
+    fn uid_meta_of(&self, kind: UidKind, uid: Uid, name: &str, stored: Stored) -> UidMeta {
         let Stored { kind: _, display_name, description, notes, created, custom } = stored;
         let uid = self.uids().of(kind).hex(uid);
         UidMeta { uid, kind: type_name(kind), name: name.into(), description, notes, created, custom, display_name }

@@ -66,13 +66,13 @@ struct State {
 }
 
 /// What is to be written: the series that the index knew at some moment.
-struct Known<'a> {
+struct IndexedSeries<'a> {
     index: &'a SeriesIndex,
     scope: Scope,
     series: usize,
 }
 
-impl Known<'_> {
+impl IndexedSeries<'_> {
     fn block(&self, ids: Range<usize>) -> Vec<u8> {
         self.index.block(self.scope, ids)
     }
@@ -149,7 +149,7 @@ impl Keeping {
             // A crash takes back what is not on disk, and then other names are given the UIDs of series that are new.
             rows.store.sync().wait()?;
         }
-        let known = Known { index, scope: *scope, series };
+        let known = IndexedSeries { index, scope: *scope, series };
         let is_long = state.records > RECORDS_MAX + series / BLOCK_SERIES;
         if state.is_lost || is_long || !state.append(&known, &**log, upto)? {
             state.is_lost = true;
@@ -198,7 +198,7 @@ impl State {
     }
 
     /// Appends what is new; false when the log takes nothing.
-    fn append(&mut self, known: &Known<'_>, log: &dyn SideLog, upto: SeqNo) -> Result<bool> {
+    fn append(&mut self, known: &IndexedSeries<'_>, log: &dyn SideLog, upto: SeqNo) -> Result<bool> {
         loop {
             let end = known.series.min(self.series + BLOCK_SERIES);
             // All before the last hold for no more changes than those before them: a crash may leave them the last.
@@ -214,7 +214,7 @@ impl State {
         }
     }
 
-    fn replace(&mut self, known: &Known<'_>, log: &dyn SideLog, upto: SeqNo) -> Result<()> {
+    fn replace(&mut self, known: &IndexedSeries<'_>, log: &dyn SideLog, upto: SeqNo) -> Result<()> {
         let series = known.series;
         let starts = (0..series.max(1)).step_by(BLOCK_SERIES);
         let records = starts.len();
