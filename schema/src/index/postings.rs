@@ -14,7 +14,7 @@ use crate::{TagPair, Uid};
 const FEW_MAX: usize = 8;
 
 /// An odd number spreads 32 bits, and its inverse takes that back.
-const SPREAD: u32 = 0x9E37_79B9;
+pub(super) const SPREAD: u32 = 0x9E37_79B9;
 const GATHER: u32 = 0x144C_BC89;
 const _: () = assert!(SPREAD.wrapping_mul(GATHER) == 1);
 

@@ -9,6 +9,7 @@ use foldhash::fast::RandomState;
 use super::block::TaggedMetrics;
 use super::id_table::IdTable;
 use super::pieces::Pieces;
+use super::postings::SPREAD;
 use crate::Uid;
 
 /// Bytes of tags are kept in chunks of this size; a larger set gets one of its own.
@@ -127,7 +128,7 @@ impl SeriesTable {
     fn word(&self, series: Series) -> u32 {
         let mut hasher = self.hashes.build_hasher();
         hasher.write_u64(u64::from(series.metric) << 32 | u64::from(series.tags));
-        upper(hasher.finish())
+        word(hasher.finish())
     }
 }
 
@@ -162,12 +163,13 @@ impl TagSets {
     fn word(&self, tags: &[u8]) -> u32 {
         let mut hasher = self.hashes.build_hasher();
         hasher.write(tags);
-        upper(hasher.finish())
+        word(hasher.finish())
     }
 }
 
-fn upper(hash: u64) -> u32 {
-    u32::try_from(hash >> 32).unwrap_or(0)
+/// The word of a hash. Of numbers that count up the hasher gives ones that are evenly apart, by chance very close: the product spreads them.
+fn word(hash: u64) -> u32 {
+    u32::try_from(hash >> 32).unwrap_or(0).wrapping_mul(SPREAD)
 }
 
 /// A count that is bounded by that of the series.
