@@ -125,7 +125,8 @@ impl Deleter<'_> {
             size.learn(&batch);
             self.budget.spend(0, batch.data_bytes() as u64)?;
             // Once more for what of them is put again.
-            let bytes = batch.memory_bytes() as u64 * 2;
+            let times = if self.whole_rows { 1 } else { 2 };
+            let bytes = batch.memory_bytes() as u64 * times;
             self.budget.while_held(bytes, || self.change_all(&batch, &mut again, &mut youngest))?;
         }
         if let Some(youngest) = youngest {

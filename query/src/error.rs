@@ -347,13 +347,14 @@ impl Error {
     pub fn is_server_error_in_opentsdb(&self) -> bool {
         matches!(
             self,
-            Self::Filter { .. }
-                | Self::InTag { .. }
+            Self::InTag { .. }
                 | Self::InvalidTsuid { .. }
                 | Self::NullQueries
                 | Self::TimeOutOfRange { .. }
                 | Self::TsuidsOfTwoMetrics { .. }
         ) || match self {
+            // Most of what only we refuse is an expression to Java.
+            Self::Filter { fault, .. } => !matches!(fault, FilterFault::RegexRefused(_)),
             Self::Grammar { fault, .. } => fault.is_in_metric(),
             Self::Formula(fault) => fault.is_server_error_in_opentsdb(),
             Self::Expression(fault) => fault.is_server_error_in_opentsdb(),

@@ -131,6 +131,11 @@ impl Plan {
             Source::Metric(name) => {
                 let metric = names::uid(schema, UidKind::Metric, name)?;
                 if config.is_shared {
+                    // What does not compile is told before rows are read.
+                    for filter in sub.filters.iter().filter(|filter| filter.kind() == FilterKind::Regexp) {
+                        budget.check()?;
+                        Matcher::compile(filter, options.compat)?;
+                    }
                     let filter = row_filter::of(schema, metric, &sub.filters)?;
                     held = planner.discover((metric, sub), attempts.iter().flatten(), filter.as_ref())?;
                     row_filter = filter.map(|filter| filter.pattern);

@@ -481,6 +481,25 @@ fn p_limits_a_metric_has_limits_of_its_own() {
     assert!(matches!(refused, Err(Error::TooManyBytes { limit_bytes: 1 })));
 }
 
+/// `Q-FILTER-REGEXP`: over tables that others write, too, where rows are read before the series are known.
+#[test]
+fn q_filter_regexp_one_that_does_not_compile_costs_no_rows() {
+    let shared = Fixture::with(&["m 1700000000 1 host=a"]).another(true);
+    let ask = |expression: &str| {
+        let filters = vec![TagFilter::new("regexp", "host", expression, false).unwrap()];
+        let request = QueryRequest {
+            start: Some(START.to_owned()),
+            queries: vec![SubQuery { filters, ..SubQuery::from_metric_text("sum:m").unwrap() }],
+            ..QueryRequest::default()
+        };
+        let engine = QueryEngine::new(Arc::clone(&shared), Options::default(), Limits::default());
+        engine.run(&request, 1_800_000_000_000, &Cancel::new())
+    };
+    assert!(matches!(ask(r"\p{Foo}"), Err(Error::Filter { .. })));
+    assert!(shared.index().is_empty());
+    assert!(ask("a").is_ok() && !shared.index().is_empty());
+}
+
 /// `Q-FILTER-REGEXP`, `Q-TIMEOUT`: to compile one may take seconds, and a request has many.
 #[test]
 fn q_timeout_no_filter_is_compiled_for_a_client_that_left() {

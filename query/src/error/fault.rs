@@ -196,8 +196,10 @@ pub enum FilterFault {
     NoStar,
     /// `not_key` with a text.
     NotKeyWithText,
-    /// A regular expression that does not compile, and what the compiler says.
+    /// No regular expression, and what its reader says.
     Regex(Box<str>),
+    /// One that reads as one and does not compile here: a class that we do not know, or too much memory.
+    RegexRefused(Box<str>),
 }
 
 impl FilterFault {
@@ -213,7 +215,7 @@ impl FilterFault {
             Self::JustAPipe => "Filter must contain more than just a pipe".to_owned(),
             Self::NoStar => "Filter must contain an asterisk".to_owned(),
             Self::NotKeyWithText => "The filter must be empty for the not_key filter".to_owned(),
-            Self::Regex(reason) => format!(
+            Self::Regex(reason) | Self::RegexRefused(reason) => format!(
                 "The regular expression '{text}' is not one we can run: {reason} (look-around and back-references \
                  are not supported)"
             ),

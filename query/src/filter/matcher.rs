@@ -37,13 +37,11 @@ pub(super) fn check(kind: FilterKind, text: &str) -> Result<()> {
         return Err(Error::TooMany { what: "bytes in such a filter", limit });
     }
     if is_regex {
-        Parser::new().parse(text).map_err(|error| refused(text, &error))?;
+        Parser::new()
+            .parse(text)
+            .map_err(|error| fault(text, FilterFault::Regex(last_line(&error.to_string()).into())))?;
     }
     Ok(())
-}
-
-fn refused(text: &str, error: &impl ToString) -> Error {
-    fault(text, FilterFault::Regex(last_line(&error.to_string()).into()))
 }
 
 impl Matcher {
@@ -75,7 +73,7 @@ impl Matcher {
                     .size_limit(REGEX_BYTES_MAX)
                     .dfa_size_limit(REGEX_BYTES_MAX)
                     .build()
-                    .map_err(|error| refused(text, &error))?,
+                    .map_err(|error| fault(text, FilterFault::RegexRefused(last_line(&error.to_string()).into())))?,
             ),
             FilterKind::NotKey => Test::Never,
         }))
