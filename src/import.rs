@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use basalt_ingest::{Problem, ProblemClass};
 use basalt_store::ErrorKind;
@@ -53,9 +53,14 @@ pub(crate) trait Target: Sync {
     /// The block may be stored or not: the target is gone, and all later blocks fail too, or it asks to come back later (75).
     fn store(&self, block: &Block) -> Result<Stored, Failure>;
 
-    /// How often a block that cannot be stored now is sent again, and the pause before each time.
-    fn patience(&self) -> (u32, Duration) {
-        (0, Duration::ZERO)
+    /// How long from its first failure on a block that cannot be stored now is sent again, and the pause before each time.
+    fn patience(&self) -> (Duration, Duration) {
+        (Duration::ZERO, Duration::ZERO)
+    }
+
+    /// The time that patience goes by.
+    fn now(&self) -> Instant {
+        Instant::now()
     }
 
     /// Returns when all that was stored is durable.
@@ -138,7 +143,7 @@ pub(crate) fn run(job: &Job, target: &dyn Target) -> Result<Sum, Failure> {
         let started = (0..WORKERS).try_for_each(start);
         drop((work, said));
         started.map_err(|cause| threads::too_few(&cause.to_string()))?;
-        let mut road = Road { blocks, heard, sent: 0, next: 0, early: BTreeMap::new(), tries: 0 };
+        let mut road = Road { blocks, heard, sent: 0, next: 0, early: BTreeMap::new(), round: 0, failing_since: None };
         job.paths.iter().try_for_each(|path| road.file(path, target, &mut progress))
     });
     // What is stored is done, whatever ended the import.
@@ -171,8 +176,10 @@ struct Road {
     next: u64,
     /// Outcomes that came before their turn; at most as many as blocks are under way.
     early: BTreeMap<u64, Outcome>,
-    /// How often the next block was sent again.
-    tries: u32,
+    /// How often blocks were sent again.
+    round: u64,
+    /// When the next block failed for the first time.
+    failing_since: Option<Instant>,
 }
 
 /// What became of a block.
@@ -199,7 +206,7 @@ impl Road {
             }
             // A last line without an end may be half of one: it is a point now, and read again when the file has grown.
             let lines_end = lines_end - u64::from(!text.ends_with(b"\n"));
-            self.send(Block { ticket: 0, text, lines_before, lines_end, bytes_end: source.bytes_read() })?;
+            self.send(Block { ticket: 0, round: 0, text, lines_before, lines_end, bytes_end: source.bytes_read() })?;
         }
         while self.next < self.sent {
             self.take(target, progress)?;
@@ -209,7 +216,7 @@ impl Road {
 
     /// Sends a block on its way, as the last of all.
     fn send(&mut self, block: Block) -> Result<(), Failure> {
-        self.blocks.send(Block { ticket: self.sent, ..block }).map_err(|_| stopped())?;
+        self.blocks.send(Block { ticket: self.sent, round: self.round, ..block }).map_err(|_| stopped())?;
         self.sent += 1;
         Ok(())
     }
@@ -222,7 +229,7 @@ impl Road {
                 Err(failure) if failure.exit == Exit::TryLater => self.again(block, &failure, target, progress)?,
                 stored => {
                     progress.account(&block, stored?)?;
-                    (self.next, self.tries) = (self.next + 1, 0);
+                    (self.next, self.failing_since) = (self.next + 1, None);
                 }
             }
         }
@@ -244,12 +251,12 @@ impl Road {
         target: &dyn Target,
         progress: &Progress<'_>,
     ) -> Result<(), Failure> {
-        let (tries, pause) = target.patience();
-        if self.tries >= tries {
+        let ((patience, pause), now) = (target.patience(), target.now());
+        let is_first = self.failing_since.is_none();
+        if now.duration_since(*self.failing_since.get_or_insert(now)) >= patience {
             return Err(Failure::new(failure.exit, format!("{}; {}", failure.line, progress.how_to_go_on())));
         }
-        self.tries += 1;
-        if self.tries == 1 {
+        if is_first {
             progress.tell(&format!("{}; it is sent again", failure.line));
         }
         while self.next + 1 + (self.early.len() as u64) < self.sent {
@@ -261,7 +268,7 @@ impl Road {
             stored.map(drop).or_else(|failure| if failure.exit == Exit::TryLater { Ok(()) } else { Err(failure) })?;
         }
         threads::pause(pause);
-        self.next = self.sent;
+        (self.next, self.round) = (self.sent, self.round + 1);
         blocks.into_iter().try_for_each(|block| self.send(block))
     }
 }
@@ -294,6 +301,9 @@ mod tests {
         turns: Option<turns::Turns>,
         /// How often there is no room yet for lines of an `l`.
         later: AtomicU32,
+        /// How long it takes to find none.
+        failing: Duration,
+        now: Mutex<Option<Instant>>,
     }
 
     impl Target for Picky {
@@ -307,6 +317,8 @@ mod tests {
             let is_later = text.contains('l')
                 && self.later.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
             if is_later {
+                let passed = self.now() + self.failing;
+                *self.now.lock().unwrap() = Some(passed);
                 turn.into_iter().for_each(turns::Turn::pass);
                 return Err(Failure::new(Exit::TryLater, "no room"));
             }
@@ -318,8 +330,12 @@ mod tests {
             Ok(Stored { points, refused })
         }
 
-        fn patience(&self) -> (u32, Duration) {
-            (3, Duration::ZERO)
+        fn patience(&self) -> (Duration, Duration) {
+            (Duration::from_mins(1), Duration::ZERO)
+        }
+
+        fn now(&self) -> Instant {
+            *self.now.lock().unwrap().get_or_insert_with(Instant::now)
         }
 
         fn sync(&self) -> Result<(), Failure> {
@@ -433,8 +449,12 @@ mod tests {
         let lines: Vec<String> = (0..200_000).map(line).collect();
         std::fs::write(&path, lines.join("\n") + "\n").unwrap();
         let job = Job { paths: vec![path], resume: Some(state), rate: None, skip_errors: false };
-        let target =
-            |later| Picky { turns: Some(turns::Turns::new()), later: AtomicU32::new(later), ..Picky::default() };
+        let target = |later| Picky {
+            turns: Some(turns::Turns::new()),
+            later: AtomicU32::new(later),
+            failing: Duration::from_secs(20),
+            ..Picky::default()
+        };
         let busy = target(3);
         assert_eq!(run(&job, &busy).unwrap().stored, 200_000, "each line counts once");
         let stored = busy.stored.into_inner().unwrap();
@@ -454,6 +474,28 @@ mod tests {
         assert!((1..=90_000).contains(&stored));
         let sum = run(&job, &target(0)).unwrap();
         assert_eq!((sum.skipped, sum.stored), (stored, 200_000 - stored));
+    }
+
+    /// A server whose machine is away makes each try wait for a connection.
+    #[test]
+    fn a_block_is_sent_again_for_a_time_however_many_tries_that_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("points");
+        std::fs::write(&path, "late 1 1 h=a\n").unwrap();
+        let job = Job { paths: vec![path], resume: None, rate: None, skip_errors: false };
+        for (failing_secs, failures, is_stored) in [
+            (0, 1_000, true),
+            (1, 60, true),
+            (1, 61, false),
+            (20, 3, true),
+            (20, 4, false),
+            (100, 1, true),
+            (100, 2, false),
+        ] {
+            let (later, failing) = (AtomicU32::new(failures), Duration::from_secs(failing_secs));
+            let done = run(&job, &Picky { later, failing, ..Picky::default() });
+            assert_eq!(done.map_err(|failure| failure.exit).is_ok(), is_stored, "{failures} of {failing:?}");
+        }
     }
 
     #[test]

@@ -11,6 +11,8 @@ use super::Refused;
 pub(crate) struct Block {
     /// Its place among all blocks of an import.
     pub(crate) ticket: u64,
+    /// How often blocks were sent again before it went out.
+    pub(crate) round: u64,
     pub(super) text: Vec<u8>,
     /// Lines of the file before it.
     pub(super) lines_before: u64,
@@ -105,7 +107,8 @@ mod tests {
     #[test]
     fn a_refused_line_is_known_by_its_number() {
         let lines_of = |text: &str, lines_before| {
-            let block = Block { ticket: 0, text: text.as_bytes().to_vec(), lines_before, lines_end: 0, bytes_end: 0 };
+            let block =
+                Block { ticket: 0, round: 0, text: text.as_bytes().to_vec(), lines_before, lines_end: 0, bytes_end: 0 };
             let Lines { before, problems, .. } = read(text);
             let number = |before: u64| block.refused(Some(before), &Problem::EmptyMetric).line.unwrap();
             let problems = problems.into_iter().map(|(before, _)| number(before));

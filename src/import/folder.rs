@@ -235,7 +235,7 @@ mod tests {
     fn blocks() -> [Block; 2] {
         [0, 1].map(|ticket| {
             let text = format!("m 1356998400 {ticket} h=a\n").into_bytes();
-            Block { ticket, text, lines_before: 0, lines_end: 1, bytes_end: 1 }
+            Block { ticket, round: 0, text, lines_before: 0, lines_end: 1, bytes_end: 1 }
         })
     }
 

@@ -22,9 +22,9 @@ use crate::exit::{Exit, Failure};
 use crate::peer::{self, Answer, Reader};
 
 /// How long a server may take for one block.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// How often a block that the server cannot store now is sent again.
-const TRIES: u32 = 60;
+const ANSWER_PATIENCE: Duration = Duration::from_mins(2);
+/// How long a block that the server cannot store now is sent again.
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The pause before each time, as the server asks for by `Retry-After`.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -34,19 +34,22 @@ pub(crate) struct Remote {
     /// Locked in turns, so that nobody ever waits for it. The lower rank: `reader` may be taken with it held.
     writer: Mutex<TcpStream>,
     writes: Turns,
+    /// As `writer`: the last round in which no connection could be had, and why.
+    unreachable: Mutex<Option<(u64, String)>>,
     /// As `writer`; none once the connection ended.
     reader: Mutex<Option<Reader>>,
     reads: Turns,
-    patience: (u32, Duration),
+    patience: (Duration, Duration),
 }
 
 impl Remote {
     /// Connects to `http://HOST:PORT` or plain `HOST:PORT`; port 4242 unless told.
     pub(crate) fn connect(url: &str) -> Result<Self, Failure> {
         let address = peer::address(url)?;
-        let (writer, reader) = peer::open(&address, PATIENCE)?;
+        let (writer, reader) = peer::open(&address, ANSWER_PATIENCE)?;
         let (writer, reader) = (Mutex::new(writer), Mutex::new(Some(reader)));
-        Ok(Self { writer, writes: Turns::new(), reader, reads: Turns::new(), patience: (TRIES, PAUSE), address })
+        let (writes, reads) = (Turns::new(), Turns::new());
+        Ok(Self { address, writer, writes, unreachable: Mutex::new(None), reader, reads, patience: (PATIENCE, PAUSE) })
     }
 
     /// A connection that ended without an answer, as where the server did, or from which none came that can be read.
@@ -67,19 +70,19 @@ impl Remote {
     /// # Errors
     ///
     /// A new connection that cannot be had now (75).
-    fn write(&self, ticket: u64, request: &[u8]) -> Result<io::Result<()>, Failure> {
-        let turn = self.writes.take(ticket).ok_or_else(super::stopped)?;
+    fn write(&self, Block { ticket, round, .. }: &Block, request: &[u8]) -> Result<io::Result<()>, Failure> {
+        let turn = self.writes.take(*ticket).ok_or_else(super::stopped)?;
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.reads.is_next(ticket) {
+        if self.reads.is_next(*ticket) {
             // All answers are there, so the server may have closed the connection, by the last of them or for want of requests.
             let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
             if !reader.as_ref().is_some_and(Reader::is_silent) {
                 *reader = None;
-                match peer::open(&self.address, PATIENCE) {
+                match self.open(*round) {
                     Ok((stream, answers)) => (*writer, *reader) = (stream, Some(answers)),
                     Err(failure) => {
                         turn.pass();
-                        return Err(Failure::new(Exit::TryLater, failure.line));
+                        return Err(failure);
                     }
                 }
             }
@@ -91,6 +94,18 @@ impl Remote {
         }
         turn.pass();
         Ok(written)
+    }
+
+    /// A new connection. It is tried once a round: where packets are dropped all blocks would wait for it, one after another.
+    fn open(&self, round: u64) -> Result<(TcpStream, Reader), Failure> {
+        let mut unreachable = self.unreachable.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, line)) = unreachable.as_ref().filter(|(tried, _)| *tried == round) {
+            return Err(Failure::new(Exit::TryLater, line.clone()));
+        }
+        peer::open(&self.address, ANSWER_PATIENCE).map_err(|Failure { line, .. }| {
+            *unreachable = Some((round, line.clone()));
+            Failure::new(Exit::TryLater, line)
+        })
     }
 
     /// The answer to a request that was `written`.
@@ -166,7 +181,7 @@ impl Target for Remote {
             problems.iter().map(|(before, problem)| block.refused(Some(*before), problem)).collect();
         // A block of comments has its turns all the same.
         let request = if points.is_empty() { Vec::new() } else { request(&self.address, &points)? };
-        let written = self.write(block.ticket, &request).or_else(|failure| {
+        let written = self.write(block, &request).or_else(|failure| {
             self.skip(block.ticket)?;
             Err(failure)
         })?;
@@ -179,7 +194,7 @@ impl Target for Remote {
         Ok(Stored { points: (points.len() + problems.len() - refused.len()) as u64, refused })
     }
 
-    fn patience(&self) -> (u32, Duration) {
+    fn patience(&self) -> (Duration, Duration) {
         self.patience
     }
 
@@ -223,6 +238,12 @@ mod tests {
         write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{report}", report.len()).unwrap();
     }
 
+    /// A block of one point.
+    fn block(ticket: u64, round: u64) -> Block {
+        let text = b"m 1356998400 1 h=a\n".to_vec();
+        Block { ticket, round, text, lines_before: 0, lines_end: 1, bytes_end: 1 }
+    }
+
     /// Answers one put on each of so many connections and closes them.
     fn serve(listener: &TcpListener, connections: usize) {
         for _ in 0..connections {
@@ -240,9 +261,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(move || serve(&listener, 2));
             for ticket in 0..2 {
-                let text = b"m 1356998400 1 h=a\n".to_vec();
-                let block = Block { ticket, text, lines_before: 0, lines_end: 1, bytes_end: 1 };
-                assert_eq!(remote.store(&block).unwrap().points, 1);
+                assert_eq!(remote.store(&block(ticket, 0)).unwrap().points, 1);
                 while remote.reader.lock().unwrap().as_ref().unwrap().is_silent() {
                     std::thread::yield_now();
                 }
@@ -282,7 +301,8 @@ mod tests {
         std::fs::write(&path, lines.concat()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut remote = Remote::connect(&listener.local_addr().unwrap().to_string()).unwrap();
-        remote.patience = (3, Duration::ZERO);
+        // No time has passed at the first failure, and some at the next.
+        remote.patience = (Duration::from_nanos(1), Duration::ZERO);
         let (take, taken) = mpsc::channel();
         std::thread::spawn(move || serve(listener, take));
         let done = run(&Job { paths: vec![path], resume: None, rate: None, skip_errors: false }, &remote);
@@ -313,12 +333,30 @@ mod tests {
 
     /// One that is started anew is away for a while.
     #[test]
-    fn a_server_that_is_gone_is_looked_for_as_often_as_a_block_is_sent() {
+    fn a_server_that_is_gone_is_looked_for_again() {
         let (done, _) = import(&TIMESTAMPS, |listener, _| {
             let stream = listener.accept().unwrap().0;
             drop(listener);
             put(&mut BufReader::new(stream)).unwrap();
         });
         check_later(&done, "cannot reach ");
+    }
+
+    /// Where packets are dropped each try takes seconds.
+    #[test]
+    fn a_server_that_is_gone_is_looked_for_once_a_round() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut remote = Remote::connect(&listener.local_addr().unwrap().to_string()).unwrap();
+        drop(listener.accept().unwrap());
+        let address = std::mem::replace(&mut remote.address, "127.0.0.1:1".to_owned());
+        let gone = remote.store(&block(0, 0)).unwrap_err().line;
+        assert!(gone.contains("cannot reach 127.0.0.1:1"), "{gone}");
+        remote.address = address;
+        // It is there again.
+        std::thread::scope(|scope| {
+            scope.spawn(move || serve(&listener, 1));
+            assert_eq!(remote.store(&block(1, 0)).unwrap_err().line, gone);
+            assert_eq!(remote.store(&block(2, 1)).unwrap().points, 1);
+        });
     }
 }
