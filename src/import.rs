@@ -50,8 +50,8 @@ pub(crate) trait Target: Sync {
     ///
     /// # Errors
     ///
-    /// The block may be stored or not: the target is gone, and all later blocks fail too, or it asks to come back later (75).
-    fn store(&self, block: &Block) -> Result<Stored, Failure>;
+    /// The block may be stored or not.
+    fn store(&self, block: &Block) -> Result<Stored, Unstored>;
 
     /// How long from its first failure on a block that cannot be stored now is sent again, and the pause before each time.
     fn patience(&self) -> (Duration, Duration) {
@@ -85,6 +85,27 @@ pub(crate) struct Stored {
     pub(crate) points: u64,
     /// The lines that were refused.
     pub(crate) refused: Vec<Refused>,
+}
+
+/// Why a block is not known to be stored.
+#[derive(Debug)]
+pub(crate) enum Unstored {
+    /// The target asks to come back later: the block is sent again.
+    Later(Failure),
+    /// It is sent no more, and all later blocks fail too.
+    Over(Failure),
+}
+
+impl Unstored {
+    fn later(line: impl Into<String>) -> Self {
+        Self::Later(Failure::new(Exit::TryLater, line))
+    }
+}
+
+impl From<Failure> for Unstored {
+    fn from(failure: Failure) -> Self {
+        Self::Over(failure)
+    }
 }
 
 /// A line that is no point, or whose point is not taken.
@@ -186,7 +207,7 @@ struct Road {
 #[derive(Debug)]
 struct Outcome {
     block: Block,
-    stored: Result<Stored, Failure>,
+    stored: Result<Stored, Unstored>,
 }
 
 impl Road {
@@ -226,9 +247,10 @@ impl Road {
         self.hear()?;
         while let Some(Outcome { block, stored }) = self.early.remove(&self.next) {
             match stored {
-                Err(failure) if failure.exit == Exit::TryLater => self.again(block, &failure, target, progress)?,
-                stored => {
-                    progress.account(&block, stored?)?;
+                Err(Unstored::Later(failure)) => self.again(block, failure, target, progress)?,
+                Err(Unstored::Over(failure)) => return Err(progress.ended(failure)),
+                Ok(stored) => {
+                    progress.account(&block, stored)?;
                     (self.next, self.failing_since) = (self.next + 1, None);
                 }
             }
@@ -247,14 +269,14 @@ impl Road {
     fn again(
         &mut self,
         block: Block,
-        failure: &Failure,
+        failure: Failure,
         target: &dyn Target,
         progress: &Progress<'_>,
     ) -> Result<(), Failure> {
         let ((patience, pause), now) = (target.patience(), target.now());
         let is_first = self.failing_since.is_none();
         if now.duration_since(*self.failing_since.get_or_insert(now)) >= patience {
-            return Err(Failure::new(failure.exit, format!("{}; {}", failure.line, progress.how_to_go_on())));
+            return Err(progress.ended(failure));
         }
         if is_first {
             progress.tell(&format!("{}; it is sent again", failure.line));
@@ -265,7 +287,9 @@ impl Road {
         let mut blocks = vec![block];
         for Outcome { block, stored } in std::mem::take(&mut self.early).into_values() {
             blocks.push(block);
-            stored.map(drop).or_else(|failure| if failure.exit == Exit::TryLater { Ok(()) } else { Err(failure) })?;
+            if let Err(Unstored::Over(failure)) = stored {
+                return Err(progress.ended(failure));
+            }
         }
         threads::pause(pause);
         (self.next, self.round) = (self.sent, self.round + 1);
@@ -311,7 +335,7 @@ mod tests {
             self.name.to_owned()
         }
 
-        fn store(&self, block: &Block) -> Result<Stored, Failure> {
+        fn store(&self, block: &Block) -> Result<Stored, Unstored> {
             let turn = self.turns.as_ref().map(|turns| turns.take(block.ticket).ok_or_else(stopped)).transpose()?;
             let text = block.text();
             let is_later = text.contains('l')
@@ -320,7 +344,7 @@ mod tests {
                 let passed = self.now() + self.failing;
                 *self.now.lock().unwrap() = Some(passed);
                 turn.into_iter().for_each(turns::Turn::pass);
-                return Err(Failure::new(Exit::TryLater, "no room"));
+                return Err(Unstored::later("no room"));
             }
             let (bad, good): (Vec<_>, Vec<_>) = text.lines().map(str::to_owned).partition(|line| line.contains('x'));
             let points = good.len() as u64;

@@ -1,7 +1,7 @@
 //! A server as our own tools reach it: where it is, and its answers off a blocking connection.
 
 use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -158,6 +158,12 @@ impl Reader {
         let peeked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
         let has_nothing = peeked.is_err_and(|cause| cause.kind() == io::ErrorKind::WouldBlock);
         stream.set_nonblocking(false).is_ok() && has_nothing && self.0.buffer().is_empty()
+    }
+
+    /// Ends the connection, for who writes on it too.
+    pub(crate) fn shut(&self) {
+        // Where it cannot be, it is over already.
+        drop(self.0.get_ref().shutdown(Shutdown::Both));
     }
 
     /// Reads the next answer, its length told or in chunks.

@@ -28,8 +28,8 @@ Examples:
   basalt import dump.gz --data-dir /var/lib/basalt     without a server; the folder must be free
 
 Exit codes: 0 all stored (or skipped), 1 bad lines, or the server is not there or is none, 4 folder
-in use, 75 the server was away or could not store for a minute: what is stored is told, the rest may
-be sent later.")]
+in use, 75 the server was away or could not store for a minute, or gave no answer for two: what is
+stored is told, the rest may be sent later.")]
 pub(super) struct Import {
     /// Files to read, in this order
     #[arg(required = true, value_name = "PATH")]

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use super::block::{self, Block, Lines};
 use super::turns::{Turn, Turns};
-use super::{Stored, Target, is_for_later};
+use super::{Stored, Target, Unstored, is_for_later};
 use crate::app::App;
 use crate::config::{Config, Durability, StoreKind};
 use crate::exit::{Exit, Failure};
@@ -105,7 +105,7 @@ impl Target for Folder {
         format!("{place}, tables {} and {}", schema.data_table, schema.uid_table)
     }
 
-    fn store(&self, block: &Block) -> Result<Stored, Failure> {
+    fn store(&self, block: &Block) -> Result<Stored, Unstored> {
         let text = block.text();
         let Lines { mut points, mut before, problems } = block::read(&text);
         for (_, problem) in &problems {
@@ -133,7 +133,7 @@ impl Target for Folder {
                     }
                     _ if is_for_later(&problem) => {
                         let line = format!("the folder cannot be stored to now: {}", problem.telnet_text("put"));
-                        return Err(Failure::new(Exit::TryLater, line));
+                        return Err(Failure::new(Exit::TryLater, line).into());
                     }
                     (_, _, before) => refused.push(block.refused(before.copied(), &problem)),
                 }

@@ -137,8 +137,14 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
-    /// What was done, and how the rest is, for whoever is told that the import ends before its end.
-    pub(super) fn how_to_go_on(&self) -> String {
+    /// A failure that ends the import before its end, which tells how the rest is done if it may be later.
+    pub(super) fn ended(&self, Failure { exit, line }: Failure) -> Failure {
+        let is_for_later = exit == Exit::TryLater;
+        Failure { exit, line: if is_for_later { format!("{line}; {}", self.how_to_go_on()) } else { line } }
+    }
+
+    /// What was done, and how the rest is.
+    fn how_to_go_on(&self) -> String {
         let (stored, path) = (self.sum.stored, self.path.display());
         if self.job.resume.is_some() {
             return format!(

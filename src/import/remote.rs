@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 
 use super::block::{self, Block, Lines};
 use super::turns::Turns;
-use super::{Stored, Target};
+use super::{Stored, Target, Unstored};
 use crate::exit::{Exit, Failure};
 use crate::peer::{self, Answer, Reader};
 
@@ -52,17 +52,25 @@ impl Remote {
         Ok(Self { address, writer, writes, unreachable: Mutex::new(None), reader, reads, patience: (PATIENCE, PAUSE) })
     }
 
-    /// A connection that ended without an answer, as where the server did, or from which none came that can be read.
-    fn lost(&self, cause: &io::Error) -> Failure {
-        let line = format!("connection to {} lost: {cause}; the last blocks may be stored or not", self.address);
-        let exit = match cause.kind() {
+    /// A connection that ended without an answer, as where the server did, or from which none came that can be read. What the server
+    /// may take yet is not sent again.
+    fn lost(&self, cause: &io::Error) -> Unstored {
+        let Self { address, .. } = self;
+        let what = match cause.kind() {
+            ErrorKind::WouldBlock => format!("no answer from {address} within {} s", ANSWER_PATIENCE.as_secs()),
+            _ => format!("connection to {address} lost: {cause}"),
+        };
+        let line = format!("{what}; the last blocks may be stored or not");
+        match cause.kind() {
             ErrorKind::UnexpectedEof
             | ErrorKind::ConnectionReset
             | ErrorKind::ConnectionAborted
-            | ErrorKind::BrokenPipe => Exit::TryLater,
-            _ => Exit::Failure,
-        };
-        Failure::new(exit, line)
+            | ErrorKind::BrokenPipe => Unstored::later(line),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::HostUnreachable => {
+                Failure::new(Exit::TryLater, line).into()
+            }
+            _ => Failure::new(Exit::Failure, line).into(),
+        }
     }
 
     /// Sends a request, and gives what went wrong on its way: an answer may be there that says why.
@@ -70,7 +78,7 @@ impl Remote {
     /// # Errors
     ///
     /// A new connection that cannot be had now (75).
-    fn write(&self, Block { ticket, round, .. }: &Block, request: &[u8]) -> Result<io::Result<()>, Failure> {
+    fn write(&self, Block { ticket, round, .. }: &Block, request: &[u8]) -> Result<io::Result<()>, Unstored> {
         let turn = self.writes.take(*ticket).ok_or_else(super::stopped)?;
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if self.reads.is_next(*ticket) {
@@ -97,27 +105,32 @@ impl Remote {
     }
 
     /// A new connection. It is tried once a round: where packets are dropped all blocks would wait for it, one after another.
-    fn open(&self, round: u64) -> Result<(TcpStream, Reader), Failure> {
+    fn open(&self, round: u64) -> Result<(TcpStream, Reader), Unstored> {
         let mut unreachable = self.unreachable.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, line)) = unreachable.as_ref().filter(|(tried, _)| *tried == round) {
-            return Err(Failure::new(Exit::TryLater, line.clone()));
+            return Err(Unstored::later(line.clone()));
         }
         peer::open(&self.address, ANSWER_PATIENCE).map_err(|Failure { line, .. }| {
             *unreachable = Some((round, line.clone()));
-            Failure::new(Exit::TryLater, line)
+            Unstored::later(line)
         })
     }
 
     /// The answer to a request that was `written`.
-    fn read(&self, ticket: u64, written: io::Result<()>) -> Result<Answer, Failure> {
+    fn read(&self, ticket: u64, written: io::Result<()>) -> Result<Answer, Unstored> {
         let turn = self.reads.take(ticket).ok_or_else(super::stopped)?;
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(answers) = reader.as_mut() else {
             turn.pass();
-            return Err(Failure::new(Exit::TryLater, format!("{} closed the connection", self.address)));
+            return Err(Unstored::later(format!("{} closed the connection", self.address)));
         };
         let is_written = written.is_ok();
         let answer = answers.answer().map_err(|cause| self.lost(&written.err().unwrap_or(cause)));
+        if matches!(answer, Err(Unstored::Over(_))) {
+            // The turn is not passed, so that nothing comes behind; nor does anybody wait to send it.
+            answers.shut();
+            return answer;
+        }
         if answer.as_ref().map_or(true, |answer| answer.closes || !is_written) {
             *reader = None;
         }
@@ -174,7 +187,7 @@ impl Target for Remote {
         self.address.clone()
     }
 
-    fn store(&self, block: &Block) -> Result<Stored, Failure> {
+    fn store(&self, block: &Block) -> Result<Stored, Unstored> {
         let text = block.text();
         let Lines { points, problems, .. } = block::read(&text);
         let mut refused: Vec<_> =
@@ -290,22 +303,27 @@ mod tests {
         }
     }
 
+    /// Imports points of these timestamps.
+    fn send(timestamps: &std::ops::Range<i64>, remote: &Remote) -> Result<Sum, Failure> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("points");
+        let lines: Vec<_> = timestamps.clone().map(|timestamp| format!("m {timestamp} 1 h=a\n")).collect();
+        std::fs::write(&path, lines.concat()).unwrap();
+        run(&Job { paths: vec![path], resume: None, rate: None, skip_errors: false }, remote)
+    }
+
     /// Imports points of these timestamps from such a server on; what became of it, and what the server took.
     fn import(
         timestamps: &std::ops::Range<i64>,
         serve: impl FnOnce(TcpListener, mpsc::Sender<Vec<i64>>) + Send + 'static,
     ) -> (Result<Sum, Failure>, Vec<i64>) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("points");
-        let lines: Vec<_> = timestamps.clone().map(|timestamp| format!("m {timestamp} 1 h=a\n")).collect();
-        std::fs::write(&path, lines.concat()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut remote = Remote::connect(&listener.local_addr().unwrap().to_string()).unwrap();
         // No time has passed at the first failure, and some at the next.
         remote.patience = (Duration::from_nanos(1), Duration::ZERO);
         let (take, taken) = mpsc::channel();
         std::thread::spawn(move || serve(listener, take));
-        let done = run(&Job { paths: vec![path], resume: None, rate: None, skip_errors: false }, &remote);
+        let done = send(timestamps, &remote);
         (done, taken.try_iter().flatten().collect())
     }
 
@@ -331,6 +349,42 @@ mod tests {
         }
     }
 
+    fn connect_impatiently(listener: &TcpListener) -> Remote {
+        let mut remote = Remote::connect(&listener.local_addr().unwrap().to_string()).unwrap();
+        let stream = remote.writer.get_mut().unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        stream.set_write_timeout(None).unwrap();
+        remote
+    }
+
+    /// It may only be slow: what came on another connection could be stored before what it has.
+    #[test]
+    fn a_server_that_does_not_answer_ends_the_import() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let remote = connect_impatiently(&listener);
+        let mut stream = listener.accept().unwrap().0;
+        std::thread::spawn(move || io::copy(&mut stream, &mut io::sink()).is_ok());
+        let done = send(&TIMESTAMPS, &remote);
+        check_later(&done, "no answer from ");
+        check_later(&done, "run the same again");
+        listener.set_nonblocking(true).unwrap();
+        assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+
+    /// Nobody takes its bytes.
+    #[test]
+    fn a_block_that_waits_to_be_sent_ends_with_the_one_before() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let remote = connect_impatiently(&listener);
+        let text = [b"m".repeat(32 << 20).as_slice(), b" 1356998400 1 h=a\n"].concat();
+        let large = Block { text, ..block(1, 0) };
+        std::thread::scope(|scope| {
+            let behind = scope.spawn(|| remote.store(&large));
+            assert!(matches!(remote.store(&block(0, 0)), Err(Unstored::Over(_))));
+            assert!(matches!(behind.join().unwrap(), Err(Unstored::Over(_))));
+        });
+    }
+
     /// One that is started anew is away for a while.
     #[test]
     fn a_server_that_is_gone_is_looked_for_again() {
@@ -349,13 +403,17 @@ mod tests {
         let mut remote = Remote::connect(&listener.local_addr().unwrap().to_string()).unwrap();
         drop(listener.accept().unwrap());
         let address = std::mem::replace(&mut remote.address, "127.0.0.1:1".to_owned());
-        let gone = remote.store(&block(0, 0)).unwrap_err().line;
+        let later = |remote: &Remote, ticket| match remote.store(&block(ticket, 0)) {
+            Err(Unstored::Later(failure)) => failure.line,
+            other => panic!("{other:?}"),
+        };
+        let gone = later(&remote, 0);
         assert!(gone.contains("cannot reach 127.0.0.1:1"), "{gone}");
         remote.address = address;
         // It is there again.
         std::thread::scope(|scope| {
             scope.spawn(move || serve(&listener, 1));
-            assert_eq!(remote.store(&block(1, 0)).unwrap_err().line, gone);
+            assert_eq!(later(&remote, 1), gone);
             assert_eq!(remote.store(&block(2, 1)).unwrap().points, 1);
         });
     }

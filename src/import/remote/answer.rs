@@ -4,7 +4,7 @@ use basalt_ingest::REFUSED_FOR_GOOD;
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
-use crate::import::Refused;
+use crate::import::{Refused, Unstored};
 use crate::peer::Answer;
 
 /// How the errors of good points begin that could not be stored now; the others are of bad points, which never will be.
@@ -65,10 +65,10 @@ fn is_for_now(error: &ReportError) -> bool {
 }
 
 impl NoReport {
-    pub(super) fn of(self, address: &str) -> Failure {
+    pub(super) fn of(self, address: &str) -> Unstored {
         match self {
-            Self::Later(said) => Failure::new(Exit::TryLater, format!("{address} cannot store now: {said}")),
-            Self::Refused(said) => Failure::new(Exit::Failure, format!("{address} takes no points: {said}")),
+            Self::Later(said) => Unstored::later(format!("{address} cannot store now: {said}")),
+            Self::Refused(said) => Failure::new(Exit::Failure, format!("{address} takes no points: {said}")).into(),
         }
     }
 }
