@@ -73,6 +73,12 @@ impl Remote {
         }
     }
 
+    /// A proxy waits no longer, and the server may store the points yet: they are not sent again.
+    fn gave_up(&self, answer: &Answer) -> Unstored {
+        let line = format!("{}: 504 {}; the last blocks may be stored or not", self.address, answer.said());
+        Failure::new(Exit::TryLater, line).into()
+    }
+
     /// Sends a request, and gives what went wrong on its way: an answer may be there that says why.
     ///
     /// # Errors
@@ -126,6 +132,8 @@ impl Remote {
         };
         let is_written = written.is_ok();
         let answer = answers.answer().map_err(|cause| self.lost(&written.err().unwrap_or(cause)));
+        let answer =
+            answer.and_then(|answer| if answer.status == 504 { Err(self.gave_up(&answer)) } else { Ok(answer) });
         if matches!(answer, Err(Unstored::Over(_))) {
             // The turn is not passed, so that nothing comes behind; nor does anybody wait to send it.
             answers.shut();
@@ -369,6 +377,19 @@ mod tests {
         check_later(&done, "run the same again");
         listener.set_nonblocking(true).unwrap();
         assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+
+    /// Nor is it sent again where a proxy says so in its place.
+    #[test]
+    fn a_proxy_that_waits_no_longer_ends_the_import() {
+        let (done, _) = import(&TIMESTAMPS, |listener, _| {
+            let mut stream = BufReader::new(listener.accept().unwrap().0);
+            put(&mut stream).unwrap();
+            write!(stream.get_mut(), "HTTP/1.1 504 Late\r\nContent-Length: 4\r\n\r\nslow").unwrap();
+            io::copy(&mut stream, &mut io::sink()).unwrap_or_default();
+        });
+        check_later(&done, "504 slow");
+        check_later(&done, "run the same again");
     }
 
     /// Nobody takes its bytes.

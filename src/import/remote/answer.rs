@@ -40,7 +40,8 @@ struct ReportError {
 /// Those of `points` that were refused. A server tells no line: each comes with the point itself.
 pub(super) fn refused(answer: &Answer, points: usize) -> Result<Vec<Refused>, NoReport> {
     let report = serde_json::from_slice::<Report>(&answer.body);
-    if answer.status >= 500 {
+    // A body that came too slowly, and a rate that is too high, are for now, too.
+    if answer.status >= 500 || matches!(answer.status, 408 | 429) {
         let first = report.ok().and_then(|report| report.errors.into_iter().find(is_for_now));
         let said = first.map_or_else(|| answer.said(), |first| first.error);
         return Err(NoReport::Later(format!("{} {said}", answer.status)));
@@ -50,6 +51,10 @@ pub(super) fn refused(answer: &Answer, points: usize) -> Result<Vec<Refused>, No
         _ => return Err(NoReport::Refused(format!("{} {}", answer.status, answer.said()))),
     };
     let answered = report.success + report.failed;
+    if answered == points as u64 && report.failed > 0 && report.errors.is_empty() {
+        // Ours leaves long details out where memory has no room for them.
+        return Err(NoReport::Later(format!("{} points are refused without a word why", report.failed)));
+    }
     if answered != points as u64 || report.errors.len() as u64 != report.failed {
         return Err(NoReport::Refused(format!("of {points} points {answered} are told of: {}", answer.said())));
     }
@@ -92,10 +97,13 @@ mod tests {
         check(200, r#"{"success":3,"failed":0,"errors":[]}"#, Ok(0));
         check(400, r#"{"success":1,"failed":2,"errors":[{"error":"x","datapoint":{}},{"error":"y"}]}"#, Ok(2));
         check(200, r#"{"success":2,"failed":0,"errors":[]}"#, Err(false));
-        check(400, r#"{"success":1,"failed":2,"errors":[]}"#, Err(false));
+        check(400, r#"{"success":1,"failed":2,"errors":[{"error":"x"}]}"#, Err(false));
+        check(400, r#"{"success":1,"failed":2}"#, Err(true));
         check(204, "", Err(false));
         check(400, r#"{"error":{"code":400}}"#, Err(false));
         check(413, "", Err(false));
+        check(408, r#"{"error":{"code":408,"message":"late"}}"#, Err(true));
+        check(429, "", Err(true));
         check(503, "{}", Err(true));
         check(500, r#"{"success":3,"failed":0,"errors":[]}"#, Err(true));
     }
