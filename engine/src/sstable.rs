@@ -316,18 +316,13 @@ impl Sections<'_> {
         let kind = bytes.first_chunk().and_then(Frame::measure).map(|(kind, _)| kind);
         let kind = kind.filter(|kind| *kind == SectionKind::IndexRoot).unwrap_or(SectionKind::Index);
         let image = Bytes::from(codec::decode(&place, &Frame::open(&place, kind, &bytes)?, None)?);
-        let malformed = |malformed| layout_damage(&place, malformed);
-        let (index, blocks_count) = if kind == SectionKind::IndexRoot {
-            let root = IndexBlock::decode_root(image).map_err(malformed)?;
-            let blocks_count = root.total();
-            (BlockIndex::Root(root), blocks_count)
-        } else {
-            let leaf = IndexBlock::decode_leaf(image, HEADER_BYTES as u64).map_err(malformed)?;
-            let blocks_count = leaf.len() as u64;
-            (BlockIndex::Leaf(Arc::new(leaf)), blocks_count)
+        let read = match kind {
+            SectionKind::IndexRoot => IndexBlock::decode_root(image).map(BlockIndex::Root),
+            _ => IndexBlock::decode_leaf(image, HEADER_BYTES as u64).map(|leaf| BlockIndex::Leaf(Arc::new(leaf))),
         };
+        let index = read.map_err(|malformed| layout_damage(&place, malformed))?;
         place.require("end of blocks", self.footer.index_offset, index.held().end())?;
-        place.require("number of blocks", metadata.blocks_count.into(), blocks_count)?;
+        place.require("number of blocks", metadata.blocks_count.into(), index.blocks_count())?;
         Ok(index)
     }
 

@@ -118,16 +118,6 @@ impl IndexBlock {
         &self.entries[block]
     }
 
-    /// Where the block before ends; for the first one, where blocks of the file begin.
-    pub(super) fn end_before(&self, block: usize) -> u64 {
-        block.checked_sub(1).map_or(HEADER_BYTES as u64, |before| self.entry(before).end())
-    }
-
-    /// Bytes from the end of the block before to that of this one.
-    pub(super) fn extent(&self, block: usize) -> u64 {
-        self.entry(block).end() - self.end_before(block) // they ascend
-    }
-
     /// The row that a block begins with.
     pub(super) fn first_row(&self, block: usize) -> &[u8] {
         self.first_row_of(self.entry(block))

@@ -10,7 +10,7 @@ use basalt_store::TimeRange;
 use crate::block_cache::Caching;
 use crate::error::Result;
 
-use super::format::{Frame, SectionKind};
+use super::format::{Frame, HEADER_BYTES, SectionKind};
 use super::index::{IndexBlock, IndexEntry};
 use super::packed::Cached;
 use super::{Sstable, codec, layout_damage, read_vec};
@@ -33,6 +33,24 @@ impl BlockIndex {
             Self::Leaf(leaf) => leaf,
             Self::Root(root) => root,
         }
+    }
+
+    /// Data blocks of the file.
+    pub(super) fn blocks_count(&self) -> u64 {
+        match self {
+            Self::Leaf(leaf) => leaf.len() as u64,
+            Self::Root(root) => root.total(),
+        }
+    }
+
+    /// Where the block before one of those in memory ends; for the first one, where blocks of the file begin.
+    fn end_before(&self, block: usize) -> u64 {
+        block.checked_sub(1).map_or(HEADER_BYTES as u64, |before| self.held().entry(before).end())
+    }
+
+    /// Bytes from there to the end of this one: of a leaf, with the data blocks that it tells of.
+    pub(super) fn extent(&self, block: usize) -> u64 {
+        self.held().entry(block).end() - self.end_before(block) // they ascend
     }
 
     /// The leaf in which [`IndexBlock::find`] finds a column.
@@ -227,7 +245,7 @@ impl Sstable {
     pub(super) fn told_of_leaf(&self, leaf: usize) -> (Range<u64>, [&[u8]; 2]) {
         let held = self.index.held();
         let offset = held.entry(leaf).offset;
-        (held.end_before(leaf)..offset, [held.first_row(leaf), held.last_row(leaf)])
+        (self.index.end_before(leaf)..offset, [held.first_row(leaf), held.last_row(leaf)])
     }
 
     /// A leaf, from memory, the cache or the file.
@@ -256,7 +274,7 @@ impl Sstable {
         let frame = Frame::open(&place, SectionKind::IndexLeaf, &bytes)?;
         within(frame.raw_bytes)?;
         let image = codec::decode(&place, &frame, None)?;
-        let read = IndexBlock::decode_leaf(image.into(), root.end_before(leaf))
+        let read = IndexBlock::decode_leaf(image.into(), self.index.end_before(leaf))
             .map_err(|malformed| layout_damage(&place, malformed))?;
         place.require("end of blocks", entry.offset, read.end())?;
         place.require("leaf of the block index", 1, read.is_told_by(root, leaf).into())?;

@@ -21,9 +21,10 @@ impl Sstable {
         let held = self.index.held();
         let bytes = |leaf: usize| match &self.index {
             BlockIndex::Root(root) if !range.contains(root.first_row(leaf)) || !range.contains(root.last_row(leaf)) => {
-                self.leaf(leaf, Caching::Normal).map_or(root.extent(leaf), |leaf| bytes_of(&leaf, range))
+                let read = self.leaf(leaf, Caching::Normal);
+                read.map_or_else(|_| self.index.extent(leaf), |leaf| bytes_of(&leaf, range))
             }
-            _ => held.extent(leaf),
+            _ => self.index.extent(leaf),
         };
         held.within(range).map(bytes).sum()
     }
@@ -48,7 +49,7 @@ impl Sstable {
             }
             return Ok(borders);
         }
-        Ok(held.within(range).map(|block| of(held, block, held.extent(block))).collect())
+        Ok(held.within(range).map(|block| of(held, block, self.index.extent(block))).collect())
     }
 }
 
