@@ -127,7 +127,7 @@ keys! {
     store.memtables_bytes [MEMTABLES_BYTES_MIN..=MEMTABLES_BYTES_MAX]: "bytes of all memtables at which the largest is flushed; at twice that, writes are refused with 503 and Retry-After";
     store.wal_segment_bytes [0..=Limits::WAL_SEGMENT_BYTES_MAX]: "length of a log segment";
     store.wal_bytes_max [0..=1 << 40]: "bytes of log in full segments at which the oldest memtable is flushed";
-    store.block_cache_bytes [0..=1 << 40]: "bytes of blocks of files kept in memory";
+    store.block_cache_bytes [0..=1 << 40]: "bytes of blocks of files, and of their indexes, kept in memory";
     store.bloom_filters_bytes [0..=1 << 40]: "bytes of bloom filters of files kept in memory, of which one may have an eighth";
     store.reserve_bytes [0..=64 << 30]: "length of the file RESERVE, which is released on a full disk so that memtables can still be flushed; 0 for none";
     hbase.masters: "masters or region servers of store hbase, host:port with comma between them";
