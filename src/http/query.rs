@@ -292,24 +292,27 @@ struct Work {
     strict: bool,
 }
 
+/// What is to be written.
+struct Found {
+    answers: Vec<SubAnswer>,
+    globals: Vec<SeriesAnnotation>,
+    /// Where a picture is asked for.
+    png: Vec<u8>,
+    _held: Held,
+}
+
 impl Work {
     fn run(self, sending: &mut Sending<'_>) {
         let (app, cancel) = (sending.app, sending.cancel);
-        let queries = app.queries();
-        let answers = match &self.formulas {
-            Some(formulas) => queries.run_formulas(formulas, &self.query, cancel),
-            None => queries.run_checked(&self.query, cancel),
-        };
-        match answers.and_then(|answers| Ok((answers, self.globals(queries, cancel)?))) {
-            Err(cause) => {
-                let error = ApiError::of_query(&cause, self.strict);
+        match self.find(app, cancel) {
+            Err(error) => {
                 self.entry.end(refused(&error));
                 sending.refuse(error);
             }
-            Ok((answers, (globals, _held))) => {
-                let mut written = Vec::with_capacity(answers.len());
-                let sent = sending.send(|sink| self.write(app, cancel, (&answers, &globals), &mut written, sink));
-                self.told(&answers, &written, sent);
+            Ok(mut found) => {
+                let mut written = Vec::with_capacity(found.answers.len());
+                let sent = sending.send(|sink| self.write(&mut found, &mut written, sink));
+                self.told(&found.answers, &written, sent);
                 if sent {
                     sending.until_read();
                 }
@@ -326,32 +329,42 @@ impl Work {
         }
     }
 
+    /// All that can fail: what is to be written, a picture drawn.
+    fn find(&self, app: &App, cancel: &Cancel) -> Result<Found, ApiError> {
+        let queries = app.queries();
+        let refused = |cause| ApiError::of_query(&cause, self.strict);
+        let answers = match &self.formulas {
+            Some(formulas) => queries.run_formulas(formulas, &self.query, cancel),
+            None => queries.run_checked(&self.query, cancel),
+        };
+        let answers = answers.map_err(refused)?;
+        let (globals, held) = self.globals(queries, cancel).map_err(refused)?;
+        let mut found = Found { answers, globals, png: Vec::new(), _held: held };
+        if let Form::Picture(picture) = &self.form {
+            let range = (self.query.start_ms, self.query.end_ms);
+            found.png = picture.draw(&found.answers, &found.globals, range, cancel).map_err(|error| match error {
+                DrawError::Cancelled => refused(basalt_query::Error::Cancelled),
+                DrawError::Failed(cause) => ApiError::internal(cause),
+            })?;
+            app.metrics.graph_latency.record(self.began.elapsed());
+        }
+        Ok(found)
+    }
+
     /// Hands pieces of the answer to `sink` and gives back the last one; `None` when nobody reads any more.
-    fn write(
-        &self,
-        app: &App,
-        cancel: &Cancel,
-        (answers, globals): (&[SubAnswer], &[SeriesAnnotation]),
-        written: &mut Vec<Duration>,
-        sink: Sink<'_>,
-    ) -> Result<Option<Vec<u8>>, ApiError> {
-        let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let range = (self.query.start_ms, self.query.end_ms);
-        Ok(match &self.form {
+    fn write(&self, found: &mut Found, written: &mut Vec<Duration>, sink: Sink<'_>) -> Option<Vec<u8>> {
+        let Found { answers, globals, png, .. } = found;
+        match &self.form {
             Form::Api => {
                 Answer::new(&self.request, answers, self.strict, self.began).with_globals(globals).write(written, sink)
             }
             Form::Lines => graph::lines(answers, sink),
-            Form::Counts => Some(graph::counts(answers, took_ms)),
-            Form::Picture(picture) => match picture.draw(answers, globals, range, cancel) {
-                Ok(png) => {
-                    app.metrics.graph_latency.record(self.began.elapsed());
-                    Some(png)
-                }
-                Err(DrawError::Cancelled) => None,
-                Err(DrawError::Failed(cause)) => return Err(ApiError::internal(cause)),
-            },
-        })
+            Form::Counts => {
+                let took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                Some(graph::counts(answers, took_ms))
+            }
+            Form::Picture(_) => Some(std::mem::take(png)),
+        }
     }
 
     /// Adds the query to those that ended well.

@@ -36,7 +36,7 @@ pub(crate) async fn in_pieces<T: 'static>(
         match work(sending.app.queries(), sending.cancel) {
             Ok(found) => {
                 // What was found is held until the end is read.
-                if sending.send(|sink| Ok(write(&found, sink))) {
+                if sending.send(|sink| write(&found, sink)) {
                     sending.until_read();
                 }
             }
@@ -103,7 +103,7 @@ pub(super) struct Sending<'a> {
 
 impl Sending<'_> {
     /// Sends what `write` hands to its sink and the last piece, which it gives back; `false` when nobody reads any more.
-    pub(super) fn send(&mut self, write: impl FnOnce(Sink<'_>) -> Result<Option<Vec<u8>>, ApiError>) -> bool {
+    pub(super) fn send(&mut self, write: impl FnOnce(Sink<'_>) -> Option<Vec<u8>>) -> bool {
         self.app.metrics.queries_ok.add(1);
         let Self { handle, said, pieces, .. } = self;
         let last = write(&mut |piece| {
@@ -112,10 +112,10 @@ impl Sending<'_> {
             }
             pieces.send(handle, piece)
         });
-        let sent = match (said.take(), last.transpose()) {
-            (Some(said), Some(whole)) => said.send(whole.map(Some)).is_ok(),
-            (None, Some(Ok(last))) => pieces.finish(handle, last),
-            (None, Some(Err(_))) | (_, None) => false,
+        let sent = match (said.take(), last) {
+            (Some(said), Some(whole)) => said.send(Ok(Some(whole))).is_ok(),
+            (None, Some(last)) => pieces.finish(handle, last),
+            (_, None) => false,
         };
         if !sent {
             self.app.metrics.queries_cancelled.add(1);
