@@ -93,6 +93,9 @@ pub(super) struct Restore {
 
 impl Restore {
     pub(super) fn run(self) -> Result<(), Failure> {
+        if !self.backup.is_dir() {
+            return Err(Failure::new(Exit::Failure, format!("there is no folder {}", self.backup.display())));
+        }
         check_outside(("backup", &self.backup), &self.target)?;
         check_no_folders(&self.target)?;
         let absent = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();

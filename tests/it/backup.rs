@@ -287,4 +287,9 @@ fn a_restore_into_the_backup_is_refused() {
         assert!(code == Some(1) && told.contains("lies in the backup"), "{told}");
         assert!(!backup.join("sub").exists() && !backup.join("a").exists(), "{told}");
     }
+    // As where the disk of backups is not mounted.
+    let (absent, target) = (folder.path().join("absent/backup"), folder.path().join("restored"));
+    let (code, told) = basalt(&["restore", text(&absent), text(&target)]);
+    assert!(code == Some(1) && told.contains("there is no folder"), "{told}");
+    assert!(!target.exists());
 }
