@@ -1,6 +1,7 @@
 //! A closed data folder, read whole and proved, file by file; and what its files hold. Nothing is changed.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,23 +71,26 @@ pub struct Owner {
     pub end: Bytes,
 }
 
-/// A data folder that nobody else has open.
+/// A data folder that nobody else has open, or that nobody can change.
 #[derive(Debug)]
 pub struct Folder {
     pub(crate) dir: PathBuf,
     pub(crate) fs: Arc<dyn FileSystem>,
     pub(crate) codecs: BlockCodecs,
     pub(crate) cache: Arc<BlockCache>,
-    _lock: Box<dyn FileLock>,
+    _lock: Option<Box<dyn FileLock>>,
 }
 
 impl Folder {
-    /// Takes the folder's lock and reads nothing yet.
+    /// Takes the folder's lock and reads nothing yet. A folder that is mounted to be read only needs no lock file.
     ///
     /// # Errors
     /// [`Error::Locked`]; any I/O error.
     pub fn open(options: EngineOptions) -> Result<Folder> {
-        let lock = lock_dir(&*options.fs, &options.dir)?;
+        let lock = match lock_dir(&*options.fs, &options.dir) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::ReadOnlyFilesystem => None,
+            taken => Some(taken?),
+        };
         let cache = Arc::new(BlockCache::new(0, 0));
         Ok(Folder { dir: options.dir, fs: options.fs, codecs: options.codecs, cache, _lock: lock })
     }

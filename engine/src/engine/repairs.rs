@@ -471,6 +471,19 @@ fn longer_segments_than_can_be_read_again_are_refused() {
     assert!(matches!(refused, Err(Error::Store(basalt_store::Error::TooLarge { .. }))), "{refused:?}");
 }
 
+/// As what is on a failing disk should be.
+#[test]
+fn a_folder_that_is_mounted_to_be_read_only_is_told_of_and_not_mended() {
+    let fs = store();
+    let damaged = file_of(&fs, FileKind::Sstable);
+    fs.flip_bit(&Path::new(DIR).join(damaged.name), 40, 2).unwrap();
+    fs.set_fault(Some(Fault { after_calls: 0, kind: FaultKind::Erofs, span: FaultSpan::FromThenOn }));
+    assert_eq!(damage(&fs).len(), 1);
+    assert_eq!(repair(&fs, false).losses.len(), 1);
+    let refused = repair_of(&folder(&fs), true);
+    assert!(matches!(&refused, Err(Error::Io { source, .. }) if source.raw_os_error() == Some(30)), "{refused:?}");
+}
+
 /// Its index says what its files are, to the byte: nothing is mended in it, but in a copy that is no backup any more.
 #[test]
 fn a_backup_is_told_of_and_not_mended() {

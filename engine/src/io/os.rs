@@ -132,7 +132,12 @@ impl FileSystem for OsFs {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
         // Who may open it, to read only, may hold it, and keep the store from being opened.
-        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let made = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        // Read only here, it may be held where it can be written.
+        let file = made.or_else(|cause| match cause.kind() {
+            io::ErrorKind::ReadOnlyFilesystem => fs::File::open(path).map_err(|_| cause),
+            _ => Err(cause),
+        })?;
         match file.try_lock() {
             // Who made it may take it away while it is held: without its name it holds nobody off.
             Ok(()) if !is_named(&file, path)? => Err(io::ErrorKind::WouldBlock.into()),

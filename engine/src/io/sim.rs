@@ -50,6 +50,8 @@ pub enum FaultKind {
     Enospc,
     /// No space left, told by a sync, as thin disks and remote file systems do: a failed sync like any other. Syncs only.
     EnospcOfSync,
+    /// Mounted to be read only; every change fails.
+    Erofs,
     /// No descriptor left; only what makes or opens a file fails.
     Emfile,
     /// The machine stops: this call and every later one fail until
@@ -305,7 +307,7 @@ impl Disk {
             FaultKind::Enospc => takes_space,
             FaultKind::EnospcOfSync => is_sync,
             FaultKind::Emfile => false,
-            FaultKind::Eio | FaultKind::Crash => true,
+            FaultKind::Eio | FaultKind::Erofs | FaultKind::Crash => true,
         };
         if !is_met {
             return Ok(());
@@ -317,6 +319,7 @@ impl Disk {
             FaultKind::Enospc | FaultKind::EnospcOfSync => Err(enospc()),
             FaultKind::Emfile => Err(emfile()),
             FaultKind::Eio => Err(eio()),
+            FaultKind::Erofs => Err(erofs()),
             FaultKind::Crash => {
                 self.dead = true;
                 Err(eio())
@@ -381,6 +384,10 @@ fn eio() -> io::Error {
 
 fn enospc() -> io::Error {
     io::Error::from_raw_os_error(28)
+}
+
+fn erofs() -> io::Error {
+    io::Error::from_raw_os_error(30)
 }
 
 fn emfile() -> io::Error {
