@@ -43,7 +43,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         "create",
         "create 'TABLE', 'FAMILY' | {NAME => 'FAMILY', VERSIONS => 5, …}, … [, SPLITS => ['KEY', …]]",
         "Families: VERSIONS, MIN_VERSIONS, TTL, KEEP_DELETED_CELLS, BLOOMFILTER, COMPRESSION, DATA_BLOCK_ENCODING, \
-         BLOCKSIZE, IN_MEMORY.\nRegions: SPLITS, SPLITS_FILE, or NUMREGIONS with SPLITALGO => 'HexStringSplit', \
+         BLOCKSIZE, IN_MEMORY, BLOCKCACHE, NEW_VERSION_BEHAVIOR.\nRegions: SPLITS, SPLITS_FILE, or NUMREGIONS with SPLITALGO => 'HexStringSplit', \
          'DecimalStringSplit' or 'UniformSplit'.\nTable: METADATA => {'KEY' => 'VALUE'}, MAX_FILESIZE, \
          SPLIT_POLICY, SPLIT_ENABLED, READONLY.",
         table::create,

@@ -12,6 +12,10 @@ use super::value::{Data, Pair, Value};
 /// The block encoding of rows of points. A store that does not know it keeps the name and lays blocks out row by row.
 const COLUMNS: &str = "TSB1";
 
+/// What a family can be told.
+pub(crate) const SETTINGS: &str = "VERSIONS, MIN_VERSIONS, TTL, KEEP_DELETED_CELLS, BLOOMFILTER, COMPRESSION, \
+                                   DATA_BLOCK_ENCODING, BLOCKSIZE, IN_MEMORY, BLOCKCACHE, NEW_VERSION_BEHAVIOR";
+
 /// Makes one setting of a family what `pair` says.
 ///
 /// # Errors
@@ -50,9 +54,7 @@ pub(crate) fn set(family: &mut FamilyDescriptor, pair: &Pair) -> Result<()> {
         // What HBase's `describe` prints is taken where it says what is so here anyway.
         "REPLICATION_SCOPE" if amount(value) == Some(0) => {}
         name => {
-            let known = "VERSIONS, MIN_VERSIONS, TTL, KEEP_DELETED_CELLS, BLOOMFILTER, COMPRESSION, \
-                         DATA_BLOCK_ENCODING, BLOCKSIZE, IN_MEMORY, BLOCKCACHE, NEW_VERSION_BEHAVIOR";
-            return Err(Error::wrong(pair.at, format!("{name} is no setting of a family here; there are: {known}")));
+            return Err(Error::wrong(pair.at, format!("{name} is no setting of a family here; there are: {SETTINGS}")));
         }
     }
     Ok(())

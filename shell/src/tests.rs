@@ -51,6 +51,12 @@ fn cells_are_told_as_hbase_tells_them() {
 }
 
 #[test]
+fn help_names_every_setting_of_a_family() {
+    let (printed, failed) = run("help 'create'", Style::default());
+    assert!(failed.is_empty() && printed.contains(super::family::SETTINGS), "{printed}");
+}
+
+#[test]
 fn json_is_an_object_a_line() {
     let style = Style { json: true, epoch: false };
     let script = "create 't', 'f'; put 't', 'r', 'f:q', \"\\x00\", 5; scan 't'; count 't'; exists 't'; list";
