@@ -98,7 +98,7 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
         ("hbase.masters", hbase.masters != unless.masters),
     ];
     for (setting, _) in is_named.iter().filter(|(_, is_named)| *is_named && config.store.kind != StoreKind::Hbase) {
-        tracing::info!("`{setting}` has no effect: the tables are not in HBase unless `--store hbase` says so");
+        tracing::info!("`{setting}` has no effect: the tables are not in HBase unless `store.kind` is `hbase`");
     }
     if config.store.kind != StoreKind::Hbase && !config.rewrite.enable {
         tracing::info!(

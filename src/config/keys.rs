@@ -111,7 +111,7 @@ keys! {
     server.stats_canonical: "name the host in /api/stats with its domain";
     http.max_body_bytes [0..=2 << 30]: "largest request body, counted after decompression; more than 200000 points in one are refused as well (413)";
     http.bodies_bytes_max [0..=1 << 40]: "bytes that all request bodies of 1 MiB and more together may hold; less than http.max_body_bytes counts as that; further ones get 503 and Retry-After";
-    http.max_header_bytes [0..=16 << 20]: "largest request line and headers together; less than 8192 counts as 8192; more than 100 headers are refused as well (431)";
+    http.max_header_bytes [0..=16 << 20]: "request line and headers together; what comes at once with their last bytes may be as much again; less than 8192 counts as 8192; more than 100 headers are refused as well (431)";
     http.enable_api: "serve the paths below /api";
     http.enable_ui: "serve the pages and the paths older than /api";
     http.enable_chunked: "take request bodies in chunks";

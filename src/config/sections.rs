@@ -18,7 +18,7 @@ pub(crate) enum StoreKind {
     /// Nothing on disk: everything is gone at the end. For trying out and for tests.
     Memory,
     /// A real `HBase` cluster.
-    #[value(help = "A real HBase cluster, which `--hbase-masters` finds")]
+    #[value(help = "A real HBase cluster, which the settings `hbase.*` find")]
     Hbase,
 }
 words!(StoreKind { Embedded = "embedded", Memory = "memory", Hbase = "hbase" });
