@@ -88,6 +88,9 @@ async fn delete(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
     }))
 }
 
+/// Members of a body that deletes a range.
+const MEMBERS: [&str; 5] = ["startTime", "endTime", "tsuids", "global", "totalDeleted"];
+
 impl Range {
     fn of_params(app: &App, call: &Call) -> Result<Self, ApiError> {
         let start = call.params.required("start_time")?;
@@ -96,8 +99,12 @@ impl Range {
         Self::new(app, Some(start), call.params.last("end_time"), (tsuids, call.params.has("global")))
     }
 
+    /// A member that there is not is refused: an end that is spelled wrongly would be now.
     fn of_body(app: &App, call: &Call) -> Result<Self, ApiError> {
         let read = |fields: &Fields| {
+            if let Some(name) = fields.names().find(|name| !MEMBERS.contains(name)) {
+                return Err(format!("Unrecognized field \"{name}\", not one of {}", MEMBERS.join(", ")));
+            }
             let which = (fields.texts("tsuids")?, fields.flag("global")?.unwrap_or(false));
             Ok::<_, Fault>((fields.text("startTime")?, fields.text("endTime")?, which))
         };

@@ -105,7 +105,12 @@ fn annotations_of_a_salted_series_are_deleted_by_range_and_shown_by_queries_unti
     };
     assert_eq!(descriptions(&annotations()), ["deploy"]);
     let body = format!(r#"{{"startTime":"1356998000","endTime":"1356999000","tsuids":["{tsuid}"]}}"#);
-    let deleted = daemon.client().request("DELETE", "/api/annotation/bulk", &[], body.as_bytes()).unwrap();
+    let delete = |body: &str| daemon.client().request("DELETE", "/api/annotation/bulk", &[], body.as_bytes()).unwrap();
+    // An end that is not understood is not now.
+    let refused = delete(&body.replace("endTime", "endtime"));
+    assert!(refused.status == 400 && refused.text().contains("Unrecognized field"), "{}", refused.text());
+    assert_eq!(descriptions(&annotations()), ["deploy"]);
+    let deleted = delete(&body);
     assert_eq!(deleted.json()["totalDeleted"], 1);
     assert!(annotations().is_null());
 }
