@@ -58,10 +58,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::middleware::{from_fn, map_request};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
@@ -123,22 +123,23 @@ pub(crate) async fn answer(
         request.uri().query().unwrap_or_default().split(params::BETWEEN).any(|piece| piece.starts_with("json"))
     });
     // Counted references, not copies.
-    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let (method, uri, version) = (request.method().clone(), request.uri().clone(), request.version());
     let (origin, jsonp) = (cors::Origin::of(&app.config, &request), jsonp::asked(&request));
-    let mut response = match origin {
-        Ok(cors::Origin::Preflight(response)) => response,
-        Ok(cors::Origin::Served(headers)) => {
-            let mut response = dispatch(&app, router, request).await;
-            for (name, value) in &headers {
-                response.headers_mut().append(name.clone(), value.clone());
-            }
-            response
-        }
-        Err(refused) => refused.into_response(),
+    let (mut response, headers) = match origin {
+        Ok(cors::Origin::Preflight(response)) => (response, HeaderMap::new()),
+        Ok(cors::Origin::Served(headers)) => (dispatch(&app, router, request).await, headers),
+        Err(refused) => (refused.into_response(), HeaderMap::new()),
     };
     if let Some((as_json, error)) = classic.zip(response.extensions_mut().remove::<ApiError>()) {
         let is_method = error.status() == StatusCode::METHOD_NOT_ALLOWED && route::is_for_operators(uri.path());
         response = if is_method { ApiError::only_read() } else { error.classic(as_json) };
+    }
+    for (name, value) in &headers {
+        response.headers_mut().append(name.clone(), value.clone());
+    }
+    if version == Version::HTTP_10 && response.body().size_hint().exact().is_none() {
+        // Its end is that of the connection, which hyper promises to keep in an answer of HTTP/1.1.
+        *response.version_mut() = version;
     }
     error::report(&app.metrics, &method, uri.path(), &mut response);
     dress(response.headers_mut(), !(jsonp && app.config.http.cors_domains == "*"));

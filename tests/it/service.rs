@@ -32,6 +32,35 @@ fn a_named_origin_may_ask_and_another_is_refused_before_anything_is_done() {
     assert_eq!(told.json()["error"]["message"], "CORS domain not allowed");
     assert_eq!(told.json()["error"]["details"], "The domain [http://evil.example] is not permitted access");
     assert_eq!(daemon.get("/api/suggest?type=metrics").text(), "[]");
+    // Errors of the older paths, too: a page could not read why.
+    for (path, status) in [("/q?start=1&m=sum:none&json", 400), ("/suggest?type=x", 400), ("/nosuch", 404)] {
+        let told = ask(&mut client, "GET", "http://a.example", path, b"");
+        assert_eq!(
+            (told.status, told.header("Access-Control-Allow-Origin")),
+            (status, Some("http://a.example")),
+            "{path}"
+        );
+    }
+}
+
+/// Of an answer in pieces HTTP/1.0 has no other end.
+#[test]
+fn the_end_of_a_long_answer_of_http_1_0_is_that_of_its_connection() {
+    let daemon = Daemon::memory();
+    let point = |time| format!(r#"{{"metric":"m","timestamp":{time},"value":1,"tags":{{"a":"b"}}}}"#);
+    let points: Vec<String> = (1_356_998_400..1_357_018_400).map(point).collect();
+    assert_eq!(daemon.post("/api/put", &format!("[{}]", points.join(","))).status, 204);
+    for (range, is_kept) in [("1356998400&end=1356998402", true), ("1356998400&end=1357018400", false)] {
+        let mut stream = daemon.connect();
+        let head =
+            format!("GET /api/query?start={range}&m=sum:m HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n");
+        std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+        let mut told = [0; 4096];
+        let length = std::io::Read::read(&mut stream, &mut told).unwrap();
+        let told = String::from_utf8_lossy(&told[..length]).to_lowercase();
+        assert_eq!(told.contains("connection: keep-alive"), is_kept, "{told}");
+        assert_eq!(told.contains("content-length: "), is_kept, "{told}");
+    }
 }
 
 /// `H-JSONP`: errors and compressed answers are wrapped too; what is no name is refused.
