@@ -185,13 +185,19 @@ impl Inflater {
     fn finish(self) -> io::Result<Bytes> {
         let sink = match self {
             Self::Plain(sink) | Self::Unseen(sink) => sink,
-            Self::Gzip(sink) => sink.finish()?,
+            Self::Gzip(sink) => sink.finish().map_err(|cause| match cause.kind() {
+                io::ErrorKind::InvalidInput => io::Error::new(cause.kind(), CUT),
+                _ => cause,
+            })?,
             Self::Zlib(sink) => sink.finish()?,
             Self::Deflate(sink) => sink.finish()?,
         };
         Ok(sink.into_bytes())
     }
 }
+
+/// What is behind a whole member and too short for a head looks so, too.
+const CUT: &str = "its gzip data is cut or damaged, or something follows it that is none, such as a line's end; send it whole and alone";
 
 /// Tells what is behind a whole member and is none, which by its own words is a bad head.
 fn behind(cause: io::Error, unpacked: &Buffer) -> io::Error {
@@ -243,6 +249,17 @@ mod tests {
         assert_eq!(explained(io::ErrorKind::InvalidData).status().as_u16(), 400);
         let no_memory = explained(io::ErrorKind::OutOfMemory);
         assert_eq!((no_memory.status().as_u16(), no_memory.headers().contains_key(RETRY_AFTER)), (503, true));
+    }
+
+    #[test]
+    fn gzip_data_that_is_cut_or_not_alone_is_told() {
+        let whole = gzip(b"[]");
+        for body in [&whole[..whole.len() - 4], &[&*whole, b"\r\n"].concat()] {
+            let mut sink = MultiGzDecoder::new(Buffer::new(99, None, &BodyPool::new(99)));
+            sink.write_all(body).unwrap();
+            let told = Inflater::Gzip(Box::new(sink)).finish().unwrap_err();
+            assert_eq!(told.to_string(), CUT);
+        }
     }
 
     #[tokio::test]
