@@ -21,6 +21,7 @@ use serde::Deserialize;
 use crate::cancel::Budget;
 use crate::discover;
 use crate::names;
+use crate::request::split_list;
 use crate::{Error, NamedSeries, Options, Result};
 use answer::Teller;
 use lookup::Lookup;
@@ -88,13 +89,7 @@ impl LastRequest {
             None => 0,
         };
         let named = timeseries.iter().map(|text| LastQuery::from_text(text));
-        // Java's split forgets empty parts at the end; of an empty text it leaves the text.
-        let list = |text: &&str| match text.trim_end_matches(',') {
-            "" if text.is_empty() => vec![String::new()],
-            "" => Vec::new(),
-            ids => ids.split(',').map(str::to_owned).collect(),
-        };
-        let listed = tsuids.iter().map(|text| Ok(LastQuery { tsuids: list(text), ..LastQuery::default() }));
+        let listed = tsuids.iter().map(|text| Ok(LastQuery { tsuids: split_list(text), ..LastQuery::default() }));
         let queries = named.chain(listed).collect::<Result<_>>()?;
         Ok(Self { queries, resolve_names: resolve, back_scan })
     }

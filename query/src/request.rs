@@ -10,6 +10,7 @@ pub(crate) mod json;
 
 pub use check::{Query, Source, SubQueryPlan};
 pub use grammar::GetParameters;
+pub(crate) use grammar::split_list;
 
 use serde::Deserialize;
 
@@ -146,7 +147,7 @@ pub struct RateOptions {
     #[serde(alias = "isCounter", deserialize_with = "json::flag")]
     pub counter: bool,
     /// The value before the rollover to zero.
-    #[serde(deserialize_with = "json::counter_max")]
+    #[serde(deserialize_with = "json::integer")]
     pub counter_max: i64,
     /// A rate above this, met at a rollover, is a reset and given as 0. Zero: never.
     #[serde(deserialize_with = "json::integer")]

@@ -139,7 +139,7 @@ impl SubQuery {
     pub fn from_tsuid_text(text: &str) -> Result<Self> {
         let mut sub = Self::default();
         let list = sub.read_parts(text, GrammarFault::EmptyTsuidQuery)?;
-        sub.tsuids = list.split(',').map(str::to_owned).collect();
+        sub.tsuids = split_list(list);
         Ok(sub)
     }
 
@@ -218,6 +218,15 @@ fn parse_percentiles(part: &str) -> Result<Vec<f64>> {
     let (_, list) = part.split_once('[').ok_or_else(unreadable)?;
     let list = list.strip_suffix(']').ok_or_else(unreadable)?;
     list.split(',').map(|number| number.trim().parse().map_err(|_| unreadable())).collect()
+}
+
+/// A list of TSUIDs. As of Java's split, empty ones at the end are forgotten, and of an empty text it is left.
+pub(crate) fn split_list(list: &str) -> Vec<String> {
+    match list.trim_end_matches(',') {
+        "" if list.is_empty() => vec![String::new()],
+        "" => Vec::new(),
+        ids => ids.split(',').map(str::to_owned).collect(),
+    }
 }
 
 /// Reads a metric with its braces; filters of the second braces come first, as in OpenTSDB.

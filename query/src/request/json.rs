@@ -359,28 +359,18 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A 64-bit integer, or a text or fraction that stands for one; `null` is 0.
-pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<i64, D::Error> {
-    Ok(optional_integer(deserializer)?.unwrap_or(0))
-}
-
-/// [`integer`] of a counter's largest value; `null` is the largest integer.
-pub(super) fn counter_max<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<i64, D::Error> {
-    Ok(optional_integer(deserializer)?.unwrap_or(i64::MAX))
-}
-
+/// A 64-bit integer, or a text or fraction that stands for one; `null` and an empty text are 0.
 #[expect(clippy::cast_possible_truncation, reason = "a fraction is cut, as Java narrows it")]
-fn optional_integer<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<i64>, D::Error> {
+pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<i64, D::Error> {
     match Value::deserialize(deserializer)? {
-        Value::Null => Ok(None),
+        Value::Null => Ok(0),
         Value::Number(number) => number
             .as_i64()
             .or_else(|| number.as_f64().filter(|v| v.abs() < 9.3e18).map(|v| v as i64))
-            .map(Some)
             .ok_or_else(|| de::Error::custom(format!("number {number} is out of range"))),
-        Value::String(text) if text.trim().is_empty() => Ok(None),
+        Value::String(text) if text.trim().is_empty() => Ok(0),
         Value::String(text) => {
-            text.trim().parse().map(Some).map_err(|_| de::Error::custom(format!("\"{text}\" is not a number")))
+            text.trim().parse().map_err(|_| de::Error::custom(format!("\"{text}\" is not a number")))
         }
         Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(de::Error::custom("expected a number")),
     }

@@ -106,6 +106,24 @@ fn q_post_is_the_twin_of_q_get() {
 }
 
 #[test]
+fn q_get_tsuid_a_list_may_end_with_a_comma() {
+    let sub = SubQuery::from_tsuid_text("sum:000001000001000001,000001000001000002,").unwrap();
+    assert_eq!(sub.tsuids, ["000001000001000001", "000001000001000002"]);
+}
+
+/// `Q-RATE-COUNTER`: a largest value that is no number comes as `null` from a browser.
+#[test]
+fn q_rate_counter_has_a_largest_value_unless_one_is_told() {
+    for (told, expected) in [("", i64::MAX), (r#","counterMax":null"#, 0), (r#","counterMax":"""#, 0)] {
+        let body = format!(
+            r#"{{"start":1,"queries":[{{"aggregator":"sum","metric":"m","rateOptions":{{"counter":true{told}}}}}]}}"#
+        );
+        let request = QueryRequest::from_json(body.as_bytes()).unwrap();
+        assert_eq!(request.queries[0].rate_options.unwrap().counter_max, expected, "{told}");
+    }
+}
+
+#[test]
 fn q_post_takes_nulls_and_texts() {
     let body = br#"{"start":"1h-ago","end":null,"timezone":null,"noAnnotations":"true","queries":[
         {"aggregator":"sum","metric":"m","tsuids":null,"downsample":null,"rate":null,"rateOptions":null,"tags":null,
