@@ -345,6 +345,7 @@ pub(crate) fn query_options(config: &Config) -> Result<Options, Failure> {
         default_zone: parse_zone(&config.query.timezone)
             .map_err(|cause| Failure::config(format!("setting `query.timezone`: {cause}")))?,
         skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
+        salt_is_theirs: config.gives("schema.salt_width"),
     })
 }
 

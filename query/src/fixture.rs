@@ -148,7 +148,7 @@ impl Fixture {
     }
 
     pub(crate) fn engine(&self, strict: bool, limits: Limits) -> QueryEngine {
-        let options = Options { compat: Compat { strict }, ..Options::default() };
+        let options = Options { compat: Compat { strict }, salt_is_theirs: true, ..Options::default() };
         QueryEngine::new(Arc::clone(&self.schema), options, limits)
     }
 

@@ -21,11 +21,13 @@ pub struct Options {
     pub default_zone: Tz,
     /// `tsd.query.skip_unresolved_tagvs`: an unknown tag value is no error even when strict.
     pub skip_unresolved_tagvs: bool,
+    /// Whether the tables have the salt that OpenTSDB's would have; else strict answers come as from tables without one.
+    pub salt_is_theirs: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { compat: Compat::default(), default_zone: Tz::UTC, skip_unresolved_tagvs: false }
+        Self { compat: Compat::default(), default_zone: Tz::UTC, skip_unresolved_tagvs: false, salt_is_theirs: false }
     }
 }
 

@@ -152,8 +152,9 @@ impl Plan {
         };
         let mut attempts = attempts?.into_iter();
         let Some(first) = attempts.next() else { return Err(Error::NoRollups) };
-        if options.compat.strict {
+        if options.compat.strict && options.salt_is_theirs {
             // OpenTSDB takes series in the order of their row keys, which begin with the salt; sums of doubles show it.
+            // The salt of our own default is none of its tables'.
             let layout = schema.layout();
             series.sort_by_cached_key(|tsuid| layout.series_key(tsuid).salt().0);
         }

@@ -3,14 +3,13 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use basalt_query::{Cancel, Compat, Number, Options, QueryEngine, QueryRequest, Series};
+use basalt_query::{Cancel, Number, QueryEngine, QueryRequest, Series};
 use clap::Args;
 
 use super::folder::with_folder;
 use super::words::Words;
 use super::{ToolSources, java, print};
-use crate::app::query_limits;
-use crate::config::Config;
+use crate::app::{query_limits, query_options};
 use crate::exit::{Exit, Failure};
 use crate::threads;
 
@@ -47,7 +46,7 @@ impl QueryTool {
         let words = Words::parse(&self.words, &config)?;
         threads::start_pool()?;
         with_folder(&config, |opened| {
-            let engine = QueryEngine::new(Arc::clone(&opened.schema), options(&config)?, query_limits(&config));
+            let engine = QueryEngine::new(Arc::clone(&opened.schema), query_options(&config)?, query_limits(&config));
             let request = QueryRequest {
                 start: Some(format!("{}ms", words.start_ms)),
                 end: Some(format!("{}ms", words.end_ms)),
@@ -62,16 +61,6 @@ impl QueryTool {
             answers.iter().flat_map(|answer| &answer.series).try_for_each(|series| print(&lines(series)))
         })
     }
-}
-
-fn options(config: &Config) -> Result<Options, Failure> {
-    let default_zone = basalt_query::parse_zone(&config.query.timezone)
-        .map_err(|cause| Failure::new(Exit::Config, format!("setting `query.timezone`: {cause}")))?;
-    Ok(Options {
-        compat: Compat { strict: config.compat.strict },
-        default_zone,
-        skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
-    })
 }
 
 fn lines(series: &Series) -> String {

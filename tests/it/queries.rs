@@ -64,6 +64,48 @@ fn q_time_tz_counts_in_a_query_string_unless_strict() {
     assert_eq!(stamps(&strict, days), ["1699920000"]);
 }
 
+/// `Q-GROUPBY`: OpenTSDB's tables have no salt unless told, ours do; its order of series, and so the last bits of sums, are those of
+/// the salt that was asked for.
+#[test]
+fn q_groupby_strict_goes_by_a_salt_that_was_asked_for_alone() {
+    const SERIES: i32 = 24;
+    let ask = |config: &str| {
+        let (daemon, _folder) = with(config);
+        let points: Vec<Value> = (0..SERIES)
+            .map(|host| {
+                let tags = json!({"host": format!("h{host:02}")});
+                json!({"metric": "m", "timestamp": 1_700_000_000, "value": 1.0 / f64::from(host + 3), "tags": tags})
+            })
+            .collect();
+        for point in points {
+            assert_eq!(daemon.post("/api/put", &point.to_string()).status, 204);
+        }
+        let get = |m: &str| daemon.get(&format!("/api/query?start=1700000000&end=1700000001&arrays&m={m}:m")).json();
+        let each = get("none");
+        let hosts: Vec<i32> = each
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|series| series["tags"]["host"].as_str().unwrap().trim_start_matches('h').parse().unwrap())
+            .collect();
+        (hosts, get("sum")[0]["dps"][0][1].as_f64().unwrap().to_bits())
+    };
+    // The hash of the UIDs of metric, tag key and tag value, each counted from 1; *source*: OpenTSDB 2.4 `RowKey.prefixKeyWithSalt`.
+    let salt = |host: &i32| {
+        let uids = [0, 0, 1, 0, 0, 1, 0, 0, *host + 1];
+        uids.iter().fold(1_i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(*byte)) % 20
+    };
+    let by_tsuid: Vec<i32> = (0..SERIES).collect();
+    let mut by_salt = by_tsuid.clone();
+    by_salt.sort_by_key(|host| salt(host).abs());
+    let (plain, strict) = (ask(""), ask("[compat]\nstrict = true\n"));
+    assert_eq!(plain.0, by_tsuid);
+    assert_eq!(strict, plain);
+    let salted = ask("[compat]\nstrict = true\n[schema]\nsalt_width = 1\nsalt_buckets = 20\n");
+    assert_eq!(salted.0, by_salt);
+    assert_ne!(salted.1, plain.1);
+}
+
 /// `O-STATS-QUERY`: the members that OpenTSDB 2.4.1 has, for queries that were answered and that were refused.
 #[test]
 fn o_stats_query_tells_what_ended() {
