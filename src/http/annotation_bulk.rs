@@ -31,7 +31,9 @@ pub(super) async fn many(State(app): State<Arc<App>>, call: Call) -> Result<Resp
 /// Answers what is stored now, in the order given, without those that said nothing new. One bad note refuses all, before
 /// any is written.
 async fn write(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response, ApiError> {
-    let notes = Fields::parse_list(call.content()?)
+    call.content()?;
+    let notes = call
+        .list()
         .and_then(|list| list.iter().map(Note::of_fields).collect::<Result<Vec<_>, Fault>>())
         .map_err(|fault| ApiError::bad_json(&fault))?;
     if notes.len() > ITEMS_MAX {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::charset;
 use super::error::ApiError;
 use super::fields::{Fault, Fields};
-use super::json;
+use super::json::{self, Rest};
 use super::params::Params;
 use crate::app::App;
 
@@ -25,6 +25,8 @@ pub(crate) struct Call {
     pub(crate) params: Params,
     /// Inflated; empty for none.
     pub(crate) body: Bytes,
+    /// `compat.strict`.
+    pub(crate) strict: bool,
 }
 
 impl Call {
@@ -57,13 +59,37 @@ impl Call {
         if self.body.is_empty() { Err(ApiError::missing_body()) } else { Ok(&self.body) }
     }
 
+    /// What follows the JSON of the body may be a part of what is to be changed; OpenTSDB leaves it alone.
+    fn rest(&self) -> Rest {
+        let only_reads = self.meant().is_ok_and(|method| method == Method::GET);
+        if self.strict || only_reads { Rest::Left } else { Rest::Refused }
+    }
+
+    /// The body, an object.
+    ///
+    /// # Errors
+    ///
+    /// As [`Fields::parse`].
+    pub(crate) fn fields(&self) -> Result<Fields, Fault> {
+        Fields::parse(&self.body, self.rest())
+    }
+
     /// What `read` makes of the body, an object.
     ///
     /// # Errors
     ///
     /// As [`Fields::parse`] and `read`.
     pub(crate) fn object<T>(&self, read: impl FnOnce(&Fields) -> Result<T, Fault>) -> Result<T, Fault> {
-        Fields::parse(&self.body).and_then(|fields| read(&fields))
+        self.fields().and_then(|fields| read(&fields))
+    }
+
+    /// The body, a list of objects.
+    ///
+    /// # Errors
+    ///
+    /// As [`Fields::parse_list`].
+    pub(crate) fn list(&self) -> Result<Vec<Fields>, Fault> {
+        Fields::parse_list(&self.body, self.rest())
     }
 
     /// The body as a line of text.
@@ -79,7 +105,7 @@ impl FromRequest<Arc<App>> for Call {
         let (parts, body) = request.into_parts();
         let body = charset::read(app, &parts.headers, body).await?;
         json::check_size(&body)?;
-        Ok(Self { method: parts.method, params: Params::of(&parts.uri)?, body })
+        Ok(Self { method: parts.method, params: Params::of(&parts.uri)?, body, strict: app.config.compat.strict })
     }
 }
 
@@ -89,7 +115,7 @@ mod tests {
 
     fn check(method: Method, query: &str, expected: &str) {
         let params = Params::of(&format!("/api/annotation?{query}").parse().unwrap()).unwrap();
-        let meant = Call { method, params, body: Bytes::new() }.meant();
+        let meant = Call { method, params, body: Bytes::new(), strict: false }.meant();
         let found = meant.map_or_else(|error| error.status().as_u16().to_string(), |method| method.to_string());
         assert_eq!(found, expected, "{query}");
     }

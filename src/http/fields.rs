@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::json::{self, Rest};
+
 /// A JSON object's members.
 #[derive(Debug)]
 pub(crate) struct Fields(Map<String, Value>);
@@ -19,18 +21,18 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// No JSON, or no object.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Fault> {
-        serde_json::from_slice::<Value>(body).map_err(|cause| cause.to_string()).and_then(Self::of)
+    /// No JSON, or no object; what follows it, where that is refused.
+    pub(crate) fn parse(body: &[u8], rest: Rest) -> Result<Self, Fault> {
+        json::value(body, rest).and_then(Self::of)
     }
 
     /// Reads a body that is a list of objects.
     ///
     /// # Errors
     ///
-    /// No JSON, or no list of objects.
-    pub(crate) fn parse_list(body: &[u8]) -> Result<Vec<Self>, Fault> {
-        match serde_json::from_slice(body).map_err(|cause| cause.to_string())? {
+    /// No JSON, or no list of objects; what follows it, where that is refused.
+    pub(crate) fn parse_list(body: &[u8], rest: Rest) -> Result<Vec<Self>, Fault> {
+        match json::value(body, rest)? {
             Value::Array(items) => items.into_iter().map(Self::of).collect(),
             other => Err(format!("a list was expected, {} was found", kind(&other))),
         }
@@ -204,17 +206,21 @@ fn truncated(number: f64) -> Option<i64> {
 mod tests {
     use super::*;
 
+    fn parse(body: &[u8]) -> Result<Fields, Fault> {
+        Fields::parse(body, Rest::Refused)
+    }
+
     #[test]
     fn members_are_taken_as_leniently_as_opentsdb_takes_them() {
         let body = br#"{"n": "7", "f": 3.9, "t": 5, "b": "TRUE", "z": null, "l": ["a", 1, null], "e": "",
             "o": {"a": 1, "b": true, "c": null}, "n": "8"}"#;
-        let fields = Fields::parse(body).unwrap();
+        let fields = parse(body).unwrap();
         assert_eq!(fields.integer("n"), Ok(Some(8)));
         assert_eq!(fields.integer("f"), Ok(Some(3)));
         assert_eq!((fields.integer("e"), fields.integer("z"), fields.integer("none")), (Ok(None), Ok(None), Ok(None)));
         assert_eq!(fields.text("t"), Ok(Some("5".into())));
         assert_eq!(fields.flag("b"), Ok(Some(true)));
-        let flags = Fields::parse(br#"{"one": 1, "none": 0, "less": -1, "half": 0.5}"#).unwrap();
+        let flags = parse(br#"{"one": 1, "none": 0, "less": -1, "half": 0.5}"#).unwrap();
         assert_eq!(
             ["one", "none", "less"].map(|name| flags.flag(name)),
             [true, false, true].map(|flag| Ok(Some(flag)))
@@ -231,10 +237,12 @@ mod tests {
     #[test]
     fn what_is_of_another_shape_is_a_fault() {
         for body in ["", "[", "[]", "7", "{\"a\":1}x"] {
-            assert!(Fields::parse(body.as_bytes()).is_err(), "{body}");
+            assert!(parse(body.as_bytes()).is_err(), "{body}");
         }
-        assert!(Fields::parse_list(b"{}").is_err() && Fields::parse_list(b"[1]").is_err());
-        let fields = Fields::parse(br#"{"a": [1], "b": {"c": {}}, "d": true, "e": 1e300, "f": "x"}"#).unwrap();
+        for body in ["{}", "[1]", "[{}]x"] {
+            assert!(Fields::parse_list(body.as_bytes(), Rest::Refused).is_err(), "{body}");
+        }
+        let fields = parse(br#"{"a": [1], "b": {"c": {}}, "d": true, "e": 1e300, "f": "x"}"#).unwrap();
         assert!(fields.text("a").is_err() && fields.pairs("b").is_err() && fields.pairs("a").is_err());
         assert!(fields.integer("d").is_err() && fields.integer("e").is_err() && fields.integer("f").is_err());
         assert!(fields.texts("b").is_err() && fields.objects("a").is_err() && fields.flag("e").is_err());

@@ -6,7 +6,8 @@ use axum::body::Body;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
+use serde_json::Value;
 
 use super::body::{self, BodyPool};
 use super::error::ApiError;
@@ -19,6 +20,29 @@ pub(crate) const TEXT: &str = "text/plain; charset=UTF-8";
 
 /// Values of a body that is read into a tree: some 20 MB of memory. A put has bounds of its own.
 const VALUES_MAX: usize = 100_000;
+
+/// What becomes of that which follows the JSON of a body, which OpenTSDB does not look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// It is an error: it may be a part of what is to be changed.
+    Refused,
+    /// It is left alone, such as the NUL of a client that sends it with its text.
+    Left,
+}
+
+/// The JSON of a body.
+///
+/// # Errors
+///
+/// What is wrong with it, for people.
+pub(crate) fn value(body: &[u8], rest: Rest) -> Result<Value, String> {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let value = Value::deserialize(&mut reader).map_err(|cause| cause.to_string())?;
+    if rest == Rest::Refused {
+        reader.end().map_err(|cause| format!("Something follows the JSON: {cause}"))?;
+    }
+    Ok(value)
+}
 
 /// Refuses a body that would become far more in memory than it is as text, such as a list of ten million zeros.
 ///

@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::call::Call;
 use super::error::ApiError;
 use super::fields::{Fault, Fields};
-use super::json;
+use super::json::{self, Rest};
 use crate::app::App;
 
 /// Series answered when the request does not say how many.
@@ -125,7 +125,10 @@ async fn lookup(app: &Arc<App>, call: &Call) -> Result<Response, ApiError> {
     let ask = if call.body.is_empty() {
         LookupRequest::of_params(call, strict)?
     } else {
-        call.object(LookupRequest::of_fields).map_err(|fault| ApiError::bad_body(fault, strict))?
+        let fields = Fields::parse(&call.body, Rest::Left);
+        fields
+            .and_then(|fields| LookupRequest::of_fields(&fields))
+            .map_err(|fault| ApiError::bad_body(fault, strict))?
     };
     if ask.metric.is_none() && ask.tags.as_ref().is_none_or(Vec::is_empty) {
         return Err(ApiError::bad("Missing metric and tags. Please supply at least one value."));
@@ -288,7 +291,7 @@ mod tests {
     async fn large_answers(app: &Arc<App>, lookup: String, series: &str) -> [Result<Response, ApiError>; 4] {
         let call = |path: &str, body: String| {
             let params = super::super::params::Params::of(&path.parse().unwrap()).unwrap();
-            Call { method: Method::GET, params, body: body.into() }
+            Call { method: Method::GET, params, body: body.into(), strict: false }
         };
         let (state, path) = (|| State(Arc::clone(app)), |kind: &str| Path(kind.to_owned()));
         let get = |path: &str| call(path, String::new());

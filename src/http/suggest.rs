@@ -9,8 +9,9 @@ use basalt_schema::{Schema, UidKind};
 use serde_json::Value;
 
 use super::error::ApiError;
+use super::json::{self, Rest};
 use super::params::Params;
-use super::{BodyPool, charset, json};
+use super::{BodyPool, charset};
 use crate::app::App;
 
 /// Suggestions when the request does not say how many.
@@ -58,7 +59,7 @@ pub(crate) async fn post(State(app): State<Arc<App>>, request: Request<Body>) ->
         return Err(ApiError::missing_body());
     }
     json::check_size(&bytes)?;
-    let Ok(Value::Object(members)) = serde_json::from_slice(&bytes) else {
+    let Ok(Value::Object(members)) = json::value(&bytes, Rest::Left) else {
         return Err(ApiError::bad_json("an object with `type`, `q` and `max` is expected"));
     };
     let text = |name: &str| match members.get(name) {

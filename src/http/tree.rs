@@ -16,7 +16,7 @@ use basalt_schema::{TreeEdit, TreeId};
 use super::annotation::mode_of;
 use super::call::Call;
 use super::error::{self, ApiError};
-use super::fields::{Fault, Fields};
+use super::fields::Fault;
 use super::json;
 use crate::app::App;
 use crate::clock;
@@ -156,7 +156,7 @@ impl TreeRequest {
 
     /// OpenTSDB gives a tree that comes in a body no time.
     fn of_body(call: &Call, strict: bool) -> Result<Self, ApiError> {
-        let fields = Fields::parse(&call.body).map_err(|fault| ApiError::bad_json(&fault))?;
+        let fields = call.fields().map_err(|fault| ApiError::bad_json(&fault))?;
         let mut request = Self { created: if strict { 0 } else { now_s() }, ..Self::default() };
         for name in fields.names() {
             let text = fields.text(name).map_err(|fault| ApiError::bad_json(&fault))?;
@@ -223,7 +223,7 @@ mod tests {
     async fn large_answers(app: &Arc<App>) -> [Result<Response, ApiError>; 3] {
         let ask = async |kind: &str| {
             let params = Params::of(&"/?treeid=1".parse().unwrap()).unwrap();
-            let call = Call { method: Method::GET, params, body: bytes::Bytes::new() };
+            let call = Call { method: Method::GET, params, body: bytes::Bytes::new(), strict: false };
             below(State(Arc::clone(app)), Path(kind.to_owned()), call).await
         };
         [ask("branch").await, ask("collisions").await, ask("notmatched").await]

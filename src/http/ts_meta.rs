@@ -207,12 +207,14 @@ fn named(call: &Call) -> Result<NamedSeries, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::json::Rest;
 
     /// `M-TSMETA`: what OpenTSDB could not read again is refused.
     #[test]
     fn m_tsmeta_retention_is_of_32_bits() {
         let read = |value: &str| {
-            Fields::parse(format!(r#"{{"retention":{value}}}"#).as_bytes()).and_then(|fields| days(&fields))
+            Fields::parse(format!(r#"{{"retention":{value}}}"#).as_bytes(), Rest::Refused)
+                .and_then(|fields| days(&fields))
         };
         assert_eq!(read("2147483647"), Ok(Some(2_147_483_647)));
         assert_eq!(read("-5"), Ok(Some(-5)));

@@ -135,7 +135,8 @@ impl Rename {
     /// `None` where a value is missing or `null`, or more than one kind is named: OpenTSDB would rename any one of them.
     fn of_body(call: &Call) -> Result<Option<Self>, ApiError> {
         let bad = |fault: String| ApiError::bad_json(&fault);
-        let fields = Fields::parse(call.content()?).map_err(bad)?;
+        call.content()?;
+        let fields = call.fields().map_err(bad)?;
         let mut kinds = fields.names().filter(|name| *name != "name" && !matches!(fields.text(name), Ok(None)));
         let (Some(kind), None) = (kinds.next(), kinds.next()) else { return Ok(None) };
         let values = fields.text(kind).map_err(bad)?.zip(fields.text("name").map_err(bad)?);

@@ -115,6 +115,62 @@ fn a_method_that_is_not_for_an_endpoint_is_405_in_opentsdbs_words() {
     }
 }
 
+/// OpenTSDB does not look at what follows the JSON of a body, such as the NUL of a C client. Here it may be a lost part of what is to be
+/// stored: a request that changes nothing leaves it alone, another one refuses it unless strict, a put always, but for a NUL.
+#[test]
+fn what_follows_the_json_of_a_body_is_left_alone_by_what_reads_and_refused_by_what_writes_unless_strict() {
+    const POINT: &str = r#"{"metric":"m","timestamp":1700000000,"value":1,"tags":{"a":"b"}}"#;
+    const READS: [(&str, &str); 6] = [
+        ("/api/query", r#"{"start":1699999999,"end":1700000001,"queries":[{"aggregator":"sum","metric":"m"}]}"#),
+        ("/api/query/last", r#"{"queries":[{"metric":"m"}],"resolveNames":true}"#),
+        (
+            "/api/query/exp",
+            r#"{"time":{"start":"1699999999","end":"1700000001","aggregator":"sum"},"metrics":[{"id":"a","metric":"m"}],
+                "expressions":[{"id":"e","expr":"a"}],"outputs":[{"id":"e"}]}"#,
+        ),
+        ("/api/suggest", r#"{"type":"metrics"}"#),
+        ("/api/search/lookup", r#"{"metric":"m"}"#),
+        ("/api/tree/test", r#"{"treeId":1,"tsuids":["000001000001000001"]}"#),
+    ];
+    // `#` is another text each time.
+    const WRITES: [(&str, &str); 6] = [
+        ("/api/annotation", r##"{"startTime":1700000000,"description":"#"}"##),
+        ("/api/annotation/bulk", r##"[{"startTime":1700000001,"description":"#"}]"##),
+        ("/api/uid/assign", r#"{"metric":["n#"]}"#),
+        ("/api/tree", r##"{"treeId":1,"description":"#"}"##),
+        ("/api/tree/rule", r##"{"treeId":1,"level":0,"order":0,"type":"METRIC","description":"#"}"##),
+        ("/api/tree/rules", r##"[{"treeId":1,"level":0,"order":1,"type":"METRIC","description":"#"}]"##),
+    ];
+    for strict in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let daemon = Daemon::start(&folder.path().join("data"), "memory", &format!("[compat]\nstrict = {strict}\n"));
+        assert_eq!(daemon.post("/api/put", POINT).status, 204);
+        assert_eq!(daemon.post("/api/tree", r#"{"name":"t"}"#).status, 200);
+        for (count, rest) in ["\0", "}", "x", " [{}]"].into_iter().enumerate() {
+            for (path, body) in READS {
+                let [plain, more] = [body.to_owned(), format!("{body}{rest}")].map(|body| daemon.post(path, &body));
+                assert_eq!((plain.status, more.status), (200, 200), "{path} {rest:?} {strict}: {}", more.text());
+            }
+            for (path, body) in WRITES {
+                let body = body.replace('#', &count.to_string());
+                let answer = daemon.post(path, &format!("{body}{rest}"));
+                let (status, text) = (answer.status, answer.text());
+                if strict {
+                    assert!((200..300).contains(&status), "{path} {rest:?}: {status} {text}");
+                } else {
+                    assert!(
+                        status == 400 && text.contains("Something follows the JSON"),
+                        "{path} {rest:?}: {status} {text}"
+                    );
+                    assert!((200..300).contains(&daemon.post(path, &body).status), "{path} {body}");
+                }
+            }
+            let status = if rest == "\0" { 204 } else { 400 };
+            assert_eq!(daemon.post("/api/put", &format!("{POINT}{rest}")).status, status, "{rest:?} {strict}");
+        }
+    }
+}
+
 /// No page of OpenTSDB's, which says 400: a program asks here.
 #[test]
 fn what_operators_read_is_only_read() {

@@ -41,15 +41,17 @@ fn lacks_queries(body: &[u8]) -> bool {
     read(body).is_ok_and(|body: Body| body.queries.is_none())
 }
 
-/// Reads a body, of whose repeated members the last counts, as to Jackson.
+/// Reads a body, of whose repeated members the last counts and behind whose first value nothing does, as to Jackson.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
-    match serde_json::from_slice(body) {
+    match first(body) {
         // Rare, and refused by derived readers; a tree keeps the last.
-        Err(error) if error.to_string().starts_with("duplicate field") => {
-            serde_json::from_value(serde_json::from_slice(body)?)
-        }
+        Err(error) if error.to_string().starts_with("duplicate field") => serde_json::from_value(first(body)?),
         read => read,
     }
+}
+
+fn first<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
+    T::deserialize(&mut serde_json::Deserializer::from_slice(body))
 }
 
 /// The sub queries of a body; `null` is none. They are counted while they are read, as a body has room for very many.

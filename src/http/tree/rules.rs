@@ -86,7 +86,7 @@ fn merge(schema: &Schema, id: TreeId, edit: &RuleEdit, strict: bool) -> Result<(
 }
 
 fn listed(call: &Call, strict: bool) -> Result<(i64, Vec<RuleRequest>), ApiError> {
-    let fields = Fields::parse_list(&call.body).map_err(|fault| ApiError::bad_body(fault, strict))?;
+    let fields = call.list().map_err(|fault| ApiError::bad_body(fault, strict))?;
     if fields.len() > RULES_MAX {
         return Err(ApiError::too_many("rules", fields.len(), RULES_MAX));
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::super::call::Call;
 use super::super::error::ApiError;
 use super::super::fields::Fields;
-use super::super::json;
+use super::super::json::{self, Rest};
 use super::{bytes_of, no_tree, number, unsupported};
 use crate::app::App;
 
@@ -132,7 +132,7 @@ impl TrialRequest {
             let tsuids = call.params.last("tsuids").map(|tsuids| tsuids.split(',').map(str::to_owned).collect());
             Self { tree: tree.into(), tsuids: Some(tsuids.unwrap_or_default()) }
         } else {
-            let fields = Fields::parse(&call.body).map_err(|fault| ApiError::bad_body(fault, strict))?;
+            let fields = Fields::parse(&call.body, Rest::Left).map_err(|fault| ApiError::bad_body(fault, strict))?;
             let tree = fields.integer("treeId").ok().flatten();
             let tree = tree.ok_or_else(|| ApiError::bad("Missing or invalid Tree ID"))?;
             Self { tree, tsuids: fields.texts("tsuids").ok().map(Option::unwrap_or_default) }
