@@ -46,7 +46,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// `Q-TIME-TZ`: OpenTSDB reads the zone and the calendar from bodies alone.
+/// `Q-TIME-TZ`: OpenTSDB reads the zone and the calendar from bodies alone, and looks at a zone where a date is read in it.
 #[test]
 fn q_time_tz_counts_in_a_query_string_unless_strict() {
     let stamps = |daemon: &Daemon, path: &str| {
@@ -62,6 +62,11 @@ fn q_time_tz_counts_in_a_query_string_unless_strict() {
     fill(&strict, "m", 1);
     assert_eq!(strict.get(dates).json(), json!([]));
     assert_eq!(stamps(&strict, days), ["1699920000"]);
+    let nowhere = r#"{"start":1700000000,"timezone":"Nowhere","queries":[{"aggregator":"sum","metric":"m"}]}"#;
+    let classic = "/q?start=1700000000&end=1700000001&tz=Nowhere&m=sum:m&ascii";
+    for (daemon, status) in [(&ours, 400), (&strict, 200)] {
+        assert_eq!((daemon.post("/api/query", nowhere).status, daemon.get(classic).status), (status, status));
+    }
 }
 
 /// `Q-GROUPBY`: OpenTSDB's tables have no salt unless told, ours do; its order of series, and so the last bits of sums, are those of

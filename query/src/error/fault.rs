@@ -130,6 +130,8 @@ pub enum GrammarFault {
     TooFewParts,
     /// More than five parts.
     TooManyParts,
+    /// Nothing between two colons.
+    EmptyPart,
     /// `rate{` and nothing after it.
     RateSpec,
     /// More than three rate options.
@@ -138,8 +140,10 @@ pub enum GrammarFault {
     CounterMax,
     /// The reset value is no number.
     ResetValue,
-    /// A percentile list that cannot be read.
+    /// Percentiles without brackets.
     Percentiles,
+    /// A percentile that is no number.
+    Percentile,
     /// Nothing where the metric should be.
     EmptyMetric,
     /// Braces that do not end the metric.
@@ -153,6 +157,7 @@ impl GrammarFault {
             Self::EmptyTsuidQuery => "The tsuid query string was empty".to_owned(),
             Self::TooFewParts => format!("Invalid parameter m={text} (not enough :-separated parts)"),
             Self::TooManyParts => format!("Invalid parameter m={text} (too many :-separated parts)"),
+            Self::EmptyPart => format!("Invalid parameter m={text} (an empty :-separated part)"),
             Self::RateSpec => format!("Invalid rate options specification: {text}"),
             // "recieved" is OpenTSDB's spelling.
             Self::RateOptions(parts) => format!(
@@ -161,14 +166,16 @@ impl GrammarFault {
             ),
             Self::CounterMax => format!("Max value of counter was not a number, received '{text}'"),
             Self::ResetValue => format!("Reset value of counter was not a number, received '{text}'"),
-            Self::Percentiles => format!("Invalid percentiles specification: {text}"),
+            // "Malformated" and "paramater" are OpenTSDB's.
+            Self::Percentiles => format!("Malformated percentile query paramater: {text}"),
+            Self::Percentile => format!("Invalid percentiles specification: {text}"),
             Self::EmptyMetric => "Metric cannot be null or empty".to_owned(),
             Self::MissingBrace => format!("Missing '}}' at the end of: {text}"),
         }
     }
 
     pub(super) fn is_in_metric(self) -> bool {
-        matches!(self, Self::EmptyMetric | Self::MissingBrace)
+        matches!(self, Self::EmptyPart | Self::Percentile | Self::EmptyMetric | Self::MissingBrace)
     }
 }
 

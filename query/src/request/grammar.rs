@@ -154,6 +154,9 @@ impl SubQuery {
             return Err(grammar(text, if few { GrammarFault::TooFewParts } else { GrammarFault::TooManyParts }));
         };
         self.aggregator = Some((*aggregator).to_owned());
+        if middle.contains(&"") {
+            return Err(grammar(text, GrammarFault::EmptyPart));
+        }
         for part in middle {
             self.read_part(part)?;
         }
@@ -212,11 +215,13 @@ fn parse_rate_options(part: &str) -> Result<RateOptions> {
     })
 }
 
-/// `percentiles[99.9,99]`
+/// `percentiles[99.9,99]`; what follows the bracket is ignored, as in OpenTSDB.
 fn parse_percentiles(part: &str) -> Result<Vec<f64>> {
-    let unreadable = || grammar(part, GrammarFault::Percentiles);
-    let (_, list) = part.split_once('[').ok_or_else(unreadable)?;
-    let list = list.strip_suffix(']').ok_or_else(unreadable)?;
+    let (Some(open), Some(end)) = (part.find('['), part.find(']')) else {
+        return Err(grammar(part, GrammarFault::Percentiles));
+    };
+    let unreadable = || grammar(part, GrammarFault::Percentile);
+    let list = part.get(open + 1..end).ok_or_else(unreadable)?;
     list.split(',').map(|number| number.trim().parse().map_err(|_| unreadable())).collect()
 }
 

@@ -67,6 +67,25 @@ fn q_rate_counter_has_two_names_in_a_body() {
     assert!(read(r#"{"dropcounter":true}"#).is_err());
 }
 
+/// `Q-GET-M`: what makes OpenTSDB stumble within `m` is its 500, what it refuses is its 400.
+#[test]
+fn q_get_m_parts_that_opentsdb_stumbles_over() {
+    let check = |text: &str, expected: &str, stumbles: bool| {
+        let error = SubQuery::from_metric_text(text).unwrap_err();
+        assert_eq!((&*error.to_string(), error.is_server_error_in_opentsdb()), (expected, stumbles), "{text}");
+    };
+    check("sum::m", "Invalid parameter m=sum::m (an empty :-separated part)", true);
+    check("sum:1m-avg::m", "Invalid parameter m=sum:1m-avg::m (an empty :-separated part)", true);
+    for part in ["percentiles[]", "percentiles[x]", "percentiles[9,]", "percentiles]["] {
+        check(&format!("sum:{part}:m"), &format!("Invalid percentiles specification: {part}"), true);
+    }
+    for part in ["percentiles", "percentiles[9", "percentiles9]"] {
+        check(&format!("sum:{part}:m"), &format!("Malformated percentile query paramater: {part}"), false);
+    }
+    assert_eq!(metric("sum:percentiles[9]x:m").percentiles, [9.0]);
+    assert!(SubQuery::from_tsuid_text("sum::000001").unwrap_err().is_server_error_in_opentsdb());
+}
+
 #[test]
 fn q_get_m_refusals() {
     assert_eq!(metric_error("m"), "Invalid parameter m=m (not enough :-separated parts)");
