@@ -3,7 +3,7 @@
 //! Relative (`5m-ago`), absolute in seconds, milliseconds, dotted or with `ms`, dates in a time zone, `now`. The clock
 //! comes by argument. *Source*: OpenTSDB 2.4 `DateTime.parseDateTimeString`, `parseDuration`.
 
-use chrono::{DateTime, Days, Months, NaiveDate, NaiveDateTime, TimeDelta, TimeZone};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, TimeZone};
 use chrono_tz::Tz;
 
 use crate::error::{DurationFault, TimeFault};
@@ -97,52 +97,53 @@ fn fault(text: &str, fault: TimeFault) -> Error {
     Error::Time { text: text.into(), fault }
 }
 
-/// `2012/12/20`, then optionally a space or `-`, `12:42` and `:42`. Months and days beyond their range roll over, as
-/// Java's lenient parser does.
+/// `2012/12/20`, then a space or `-` and `12:42` or `12:42:42`; the length says which.
+///
+/// As Java's lenient `SimpleDateFormat`: blanks may stand before a number (`2012/12/ 4`), what is beyond its range rolls over, and
+/// what follows the pattern does not count. Ours takes no exponents and no digits but ASCII's, which Java does.
 fn parse_date(text: &str, zone: Tz) -> Result<i64> {
-    let (with_minutes, with_seconds) = match text.len() {
-        10 => (false, false),
-        16 => (true, false),
-        19 => (true, true),
+    let mut rest = text;
+    let separator = if text.contains('-') { '-' } else { ' ' };
+    let before: &[char] = match text.encode_utf16().count() {
+        10 => &['/', '/'],
+        16 => &['/', '/', separator, ':'],
+        19 => &['/', '/', separator, ':', ':'],
         _ => return Err(fault(text, TimeFault::AbsoluteDate)),
     };
-    let separator = if text.contains('-') { '-' } else { ' ' };
     let unparsable = || fault(text, TimeFault::Unparsable);
-    let (date, clock) = if with_minutes { text.split_once(separator).ok_or_else(unparsable)? } else { (text, "") };
-    let [year, month, day] = numbers::<3>(date, '/').ok_or_else(unparsable)?;
-    let [hour, minute, second] = match (with_minutes, with_seconds) {
-        (false, _) => Some([0; 3]),
-        (true, false) => numbers::<2>(clock, ':').map(|[h, m]| [h, m, 0]),
-        (true, true) => numbers::<3>(clock, ':'),
+    let mut numbers = [0; 6];
+    numbers[0] = date_number(&mut rest).ok_or_else(unparsable)?;
+    for (slot, literal) in numbers[1..].iter_mut().zip(before) {
+        rest = rest.strip_prefix(*literal).ok_or_else(unparsable)?;
+        *slot = date_number(&mut rest).ok_or_else(unparsable)?;
     }
-    .ok_or_else(unparsable)?;
-    let local = NaiveDate::from_ymd_opt(i32::try_from(year).map_err(|_| unparsable())?, 1, 1)
-        .and_then(|date| {
-            if month == 0 {
-                date.checked_sub_months(Months::new(1))
-            } else {
-                date.checked_add_months(Months::new(month - 1))
-            }
-        })
-        .and_then(|date| if day == 0 { date.pred_opt() } else { date.checked_add_days(Days::new(u64::from(day) - 1)) })
-        .and_then(|date| date.and_hms_opt(0, 0, 0))
-        .and_then(|date| date.checked_add_signed(TimeDelta::seconds(i64::from((hour * 60 + minute) * 60 + second))))
-        .ok_or_else(unparsable)?;
+    let local = local_time(numbers).ok_or_else(unparsable)?;
     Ok(resolve_local(zone, local).timestamp_millis())
 }
 
-/// `N` numbers with `separator` between them; `None` for anything else.
-fn numbers<const N: usize>(text: &str, separator: char) -> Option<[u32; N]> {
-    let mut found = [0; N];
-    let mut parts = text.split(separator);
-    for slot in &mut found {
-        let part = parts.next()?;
-        if part.is_empty() || part.len() > 4 || !part.bytes().all(|b| b.is_ascii_digit()) {
-            return None;
-        }
-        *slot = part.parse().ok()?;
+/// Takes a number from the start of `rest`, with the blanks before it.
+fn date_number(rest: &mut &str) -> Option<i64> {
+    let text = rest.trim_start_matches([' ', '\t']);
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let after = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+    // Java reads on here: `1E1` is its ten.
+    let has_exponent =
+        after.strip_prefix('E').is_some_and(|e| e.strip_prefix('-').unwrap_or(e).starts_with(char::is_numeric));
+    if has_exponent || after.starts_with(char::is_numeric) {
+        return None;
     }
-    parts.next().is_none().then_some(found)
+    *rest = after;
+    text.strip_suffix(after)?.parse().ok()
+}
+
+/// Year, month, day, hour, minute and second, each of which may be beyond its range; `None` beyond what a calendar has.
+fn local_time([year, month, day, hour, minute, second]: [i64; 6]) -> Option<NaiveDateTime> {
+    let months = year.checked_mul(12)?.checked_add(month)?.checked_sub(1)?;
+    let (year, month) = (i32::try_from(months.div_euclid(12)).ok()?, u32::try_from(months.rem_euclid(12)).ok()?);
+    let days = TimeDelta::try_days(day.checked_sub(1)?)?;
+    let seconds = hour.checked_mul(60)?.checked_add(minute)?.checked_mul(60)?.checked_add(second)?;
+    let midnight = NaiveDate::from_ymd_opt(year, month + 1, 1)?.and_hms_opt(0, 0, 0)?;
+    midnight.checked_add_signed(days)?.checked_add_signed(TimeDelta::try_seconds(seconds)?)
 }
 
 /// The instant of a local time. As Java's calendar: what occurs twice is the later one (standard time), what never
@@ -381,6 +382,57 @@ mod tests {
         check("2012/02/30", 1_330_560_000_000);
         check("2012/00/10", 1_323_475_200_000);
         check("1960/01/01", -315_619_200_000);
+    }
+
+    /// `Q-TIME-ABS`: as `SimpleDateFormat` of a Java 17 answers.
+    #[test]
+    fn q_time_abs_is_lenient_as_java() {
+        check("2023/11/ 4- 9:13:10", 1_699_089_190_000);
+        check("2023/11/ 4", 1_699_056_000_000);
+        check("2023/11/4 ", 1_699_056_000_000);
+        check(" 2023/1/ 4", 1_672_790_400_000);
+        check("2023/11/1T", 1_698_796_800_000);
+        check("2023/11/1E", 1_698_796_800_000);
+        check("2023/1/1E-", 1_672_531_200_000);
+        check("2023/1/1.5", 1_672_531_200_000);
+        check("2023/11/1é", 1_698_796_800_000);
+        check("2023/1/4-2:13:10", 1_672_798_380_000);
+        check("2023/1/4 2:13:10xxx", 1_672_798_390_000);
+        check("2023/11/14-9:13:10Z", 1_699_953_190_000);
+        check("2023/11/14 9:13 ", 1_699_953_180_000);
+        check("2023/11/14  9:13", 1_699_953_180_000);
+        check("2023/11/14-\t9:13", 1_699_953_180_000);
+        check("2023/11/14  9: 3", 1_699_952_580_000);
+        check("2023/11/-4", 1_698_364_800_000);
+        check("2023/-1/10", 1_668_038_400_000);
+        check("2023/1/\t-4", 1_672_099_200_000);
+        check("2023/99/99", 1_938_556_800_000);
+        check("99999/1/1Z", 3_093_496_444_800_000);
+        check("2023/11/14-9:13:-10", 1_699_953_170_000);
+        check("2023/11/14--9:13:10", 1_699_888_390_000);
+        check("2023/1/1--9:-3:-4xx", 1_672_498_616_000);
+        check("2023/1/9-1:1:999999", 1_674_226_059_000);
+        for text in [
+            "2023 /1/ 4",
+            "2023/11 /4",
+            "2023/+1/10",
+            "2023/1/--4",
+            "2023/11/ T",
+            "2023/11/  ",
+            "1/99999999",
+            "2023,11/14",
+            "2023/11/14T09:13",
+            "2023/11/14\t09:13",
+            "2023/11/14-09:13Z00",
+            "0000000/01/01-00:00",
+        ] {
+            check_error(text, &format!("Invalid date: {text}. Unparseable date: \"{text}\""));
+        }
+        check_error("2023/11/é", "Invalid absolute date: 2023/11/é");
+        // Java takes these numbers, for the 10th, the 12th and much later.
+        for text in ["2023/1/1E1", "2023/1/1١Z", "2023/11/∞5", "9999999999/1/1-1:1"] {
+            assert!(read(text, "UTC", false).is_err(), "{text}");
+        }
     }
 
     #[test]
