@@ -1,4 +1,8 @@
-//! Java's hashes, where OpenTSDB's bytes and texts show them: IDs of branches, and the order of maps.
+//! What is Java's where OpenTSDB's bytes and texts show it: hashes in IDs of branches, the order of maps, regular expressions.
+
+mod pattern;
+
+pub use pattern::java_pattern;
 
 /// Buckets of a `HashMap` made without a size.
 pub const JAVA_MAP_CAPACITY: usize = 16;

@@ -82,7 +82,7 @@ pub use histogram::{Bounds, Histogram, HistogramDamage, histogram_column, histog
 pub use index::{IdTable, LogRead, RebuildReport, RowHandles, SeriesId, SeriesIndex};
 pub use indexed_store::IndexedStore;
 pub use inline::InlineBytes;
-pub use java::{JAVA_MAP_CAPACITY, java_map_order};
+pub use java::{JAVA_MAP_CAPACITY, java_map_order, java_pattern};
 pub use lookup::{FoundSeries, Lookup, LookupPage};
 pub use meta_sync::{MetaPurge, MetaSync};
 pub use names::{NameRole, NameRules};

@@ -505,7 +505,7 @@ fn q_filter_regexp_one_that_does_not_compile_costs_no_rows() {
 fn q_timeout_no_filter_is_compiled_for_a_client_that_left() {
     let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
     // Refused when it is compiled.
-    let filters = vec![TagFilter::new("regexp", "host", r"\w{2000}", false).unwrap()];
+    let filters = vec![TagFilter::new("regexp", "host", r"\pL{2000}", false).unwrap()];
     let request = QueryRequest {
         start: Some(START.to_owned()),
         queries: vec![SubQuery { filters, ..SubQuery::from_metric_text("sum:m").unwrap() }],
@@ -520,8 +520,8 @@ fn q_timeout_no_filter_is_compiled_for_a_client_that_left() {
     let mut fixture = fixture;
     fixture.put("n 1700000000 1 dc=a");
     let filter = |text| TagFilter::new("regexp", "dc", text, false).unwrap();
-    let mut filters = vec![filter(r"\w{12}"); 50];
-    filters.push(filter(r"\w{2000}"));
+    let mut filters = vec![filter(r"\pL{12}"); 50];
+    filters.push(filter(r"\pL{2000}"));
     let sub = SubQuery { filters, ..SubQuery::from_metric_text("sum:m").unwrap() };
     let late = fixture.ask_with(START, END, sub, Limits { deadline_ms: 1, ..Limits::default() });
     assert!(matches!(late, Err(Error::DeadlineExceeded { .. })), "{late:?}");

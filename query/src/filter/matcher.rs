@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use basalt_schema::java_pattern;
 use regex::{Regex, RegexBuilder};
 use regex_syntax::ast::parse::Parser;
 
@@ -38,7 +39,7 @@ pub(super) fn check(kind: FilterKind, text: &str) -> Result<()> {
     }
     if is_regex {
         Parser::new()
-            .parse(text)
+            .parse(&java_pattern(text))
             .map_err(|error| fault(text, FilterFault::Regex(last_line(&error.to_string()).into())))?;
     }
     Ok(())
@@ -69,7 +70,7 @@ impl Matcher {
             FilterKind::Wildcard => glob(false),
             FilterKind::IWildcard => glob(true),
             FilterKind::Regexp => Test::Regex(
-                RegexBuilder::new(text)
+                RegexBuilder::new(&java_pattern(text))
                     .size_limit(REGEX_BYTES_MAX)
                     .dfa_size_limit(REGEX_BYTES_MAX)
                     .build()

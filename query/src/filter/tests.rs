@@ -70,6 +70,18 @@ fn q_filter_regexp_finds_anywhere() {
 }
 
 #[test]
+fn q_filter_regexp_is_javas() {
+    check(r"regexp(^\w+$)", &["web_1"], &["é"]);
+    check(r"regexp(^\Qa.b\E\Z)", &["a.b"], &["axb"]);
+    check(r"regexp(^[\p{XDigit}.]+$)", &["0f.A"], &["g"]);
+    check("regexp((?i)^WEBÉ)", &["webÉ"], &["webé"]);
+    for text in [r"(\w", r"\w(?=a)"] {
+        let error = TagFilter::new("regexp", "host", text, false).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("The regular expression '{text}' is not one we can run: ")), "{error}");
+    }
+}
+
+#[test]
 fn q_filter_refusals() {
     check_error("literal_or(a", "Filter must end with a ')': literal_or(a");
     check_error("nosuch(a)", "Could not find a tag value filter of the type: nosuch");

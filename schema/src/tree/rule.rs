@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{DATA_FAMILY, RULE_PREFIX, TreeId};
 use crate::annotations::EditMode;
-use crate::{Error, Result, Schema, meta_json};
+use crate::{Error, Result, Schema, java_pattern, meta_json};
 
 /// Memory that one rule's expression may take.
 const REGEX_BYTES_MAX: usize = 256 << 10;
@@ -204,8 +204,15 @@ pub(super) fn compiled(pattern: &str) -> Result<Option<Regex>> {
     if pattern.is_empty() {
         return Ok(None);
     }
-    let regex = RegexBuilder::new(pattern).size_limit(REGEX_BYTES_MAX).build();
-    regex.map(Some).map_err(|cause| Error::InvalidTreeRule { reason: cause.to_string().replace('\n', " ").into() })
+    let regex = RegexBuilder::new(&java_pattern(pattern)).size_limit(REGEX_BYTES_MAX).build();
+    regex.map(Some).map_err(|cause| {
+        // The lines before the last show the translated text.
+        let cause = cause.to_string();
+        let cause = cause.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        Error::InvalidTreeRule {
+            reason: format!("The regular expression '{pattern}' is not one we can run: {cause}").into(),
+        }
+    })
 }
 
 impl RuleEdit {

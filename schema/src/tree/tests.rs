@@ -265,6 +265,15 @@ fn a_series_of_too_many_levels_has_no_place() {
 }
 
 /// What the parts of a rule make of a name is bounded, however they are written.
+/// OpenTSDB compiles them by Java.
+#[test]
+fn expressions_of_rules_are_javas() {
+    RuleEdit::check_expression(r"^\Q(\E\p{XDigit}").unwrap();
+    let rule = r"(\w\Q(\E";
+    let error = RuleEdit::check_expression(rule).unwrap_err().to_string();
+    assert_eq!(error, format!("The regular expression '{rule}' is not one we can run: unclosed group"));
+}
+
 #[test]
 fn a_rule_and_the_names_it_makes_have_a_bound() {
     let schema = schema(LIVE);
