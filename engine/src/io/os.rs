@@ -50,7 +50,7 @@ impl File for OsFile {
 /// Folders that are locked here. Leaf lock.
 static LOCKED: Mutex<Vec<Weak<fs::File>>> = Mutex::new(Vec::new());
 
-/// An advisory lock of the kernel's; it dies with the process, however it ends.
+/// Advisory locks of the kernel's, on the file and on its folder; they die with the process, however it ends.
 #[derive(Debug)]
 struct OsLock {
     _held: fs::File,
@@ -138,20 +138,29 @@ impl FileSystem for OsFs {
             io::ErrorKind::ReadOnlyFilesystem => fs::File::open(path).map_err(|_| cause),
             _ => Err(cause),
         })?;
-        match file.try_lock() {
-            // Who made it may take it away while it is held: without its name it holds nobody off.
-            Ok(()) if !is_named(&file, path)? => Err(io::ErrorKind::WouldBlock.into()),
-            Ok(()) => {
-                let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                let dir = Arc::new(fs::File::open(dir)?);
-                let mut locked = LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
-                locked.retain(|open| open.strong_count() > 0);
-                locked.push(Arc::downgrade(&dir));
-                Ok(Box::new(OsLock { _held: file, _dir: dir }))
-            }
-            Err(fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-            Err(fs::TryLockError::Error(source)) => Err(source),
+        // Who made it may take it away while it is held: without its name it holds nobody off.
+        if !is_locked_now(&file)? || !is_named(&file, path)? {
+            return Err(io::ErrorKind::WouldBlock.into());
         }
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let dir = Arc::new(fs::File::open(dir)?);
+        // The name may have been taken from one that is held: the folder is held too. Not every file system knows that, as NFS.
+        if !is_locked_now(&dir).unwrap_or(true) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let mut locked = LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
+        locked.retain(|open| open.strong_count() > 0);
+        locked.push(Arc::downgrade(&dir));
+        Ok(Box::new(OsLock { _held: file, _dir: dir }))
+    }
+}
+
+/// Locks a file or a folder; false where another has it.
+fn is_locked_now(file: &fs::File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(fs::TryLockError::WouldBlock) => Ok(false),
+        Err(fs::TryLockError::Error(source)) => Err(source),
     }
 }
 
@@ -214,6 +223,20 @@ mod tests {
         let path = dir.path().join("LOCK");
         let held = OsFs.lock(&path).unwrap();
         assert_eq!(OsFs.lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(held);
+        OsFs.lock(&path).unwrap();
+    }
+
+    /// As by who takes it for one that was left behind.
+    #[test]
+    fn a_folder_stays_locked_without_its_lock_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        let held = OsFs.lock(&path).unwrap();
+        for _ in 0..2 {
+            OsFs.remove(&path).unwrap();
+            assert_eq!(OsFs.lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        }
         drop(held);
         OsFs.lock(&path).unwrap();
     }
