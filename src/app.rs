@@ -22,7 +22,7 @@ use crate::publish::Publisher;
 use crate::register::Register;
 use crate::rewriting;
 use crate::seats::{Seat, Seats};
-use crate::store::{self, OpenStore, OpenTables};
+use crate::store::{self, OpenStore, OpenTables, recorded};
 
 /// How many operators' commands run at once, and how many wait.
 const OPERATORS_RUNNING: usize = 4;
@@ -101,9 +101,10 @@ impl App {
 
     async fn over(config: Config, open: fn(&Config) -> Result<OpenTables, Failure>) -> Result<Self, Failure> {
         let query_options = query_options(&config)?;
-        let (tables, config) = spawn_blocking(move || open(&config).map(|tables| (tables, config)))
+        let (tables, mut config) = spawn_blocking(move || open(&config).map(|tables| (tables, config)))
             .await
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot open the store: {cause}")))??;
+        recorded::tell(tables.schema.config(), &mut config);
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
             .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
         let hosts =
@@ -345,7 +346,7 @@ pub(crate) fn query_options(config: &Config) -> Result<Options, Failure> {
         default_zone: parse_zone(&config.query.timezone)
             .map_err(|cause| Failure::config(format!("setting `query.timezone`: {cause}")))?,
         skip_unresolved_tagvs: config.query.skip_unresolved_tagvs,
-        salt_is_theirs: config.gives("schema.salt_width"),
+        salt_is_theirs: config.is_set("schema.salt_width"),
     })
 }
 

@@ -105,7 +105,7 @@ impl Config {
         for (flag, key, value) in &layers.opentsdb_flags {
             opentsdb::apply_pairs(&mut config, vec![((*key).to_owned(), value.clone())], &format!("flag {flag}"))?;
         }
-        if config.store.kind == StoreKind::Hbase && !config.gives("schema.salt_width") {
+        if config.store.kind == StoreKind::Hbase && !config.is_set("schema.salt_width") {
             // The tables may be OpenTSDB's, which salts none unless told; here too a salt is asked for.
             config.schema.salt_width = 0;
         }
@@ -221,8 +221,8 @@ impl Config {
         Ok(())
     }
 
-    /// Whether a layer gave the setting, be it the default's value.
-    pub(crate) fn gives(&self, name: &str) -> bool {
+    /// Whether a file, the environment or a flag gave this setting.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
         self.origins.contains_key(name)
     }
 

@@ -5,6 +5,7 @@ mod data_times;
 mod derived;
 mod folder;
 mod hbase;
+pub(crate) mod recorded;
 pub(crate) mod series;
 mod upkeep;
 
@@ -57,7 +58,7 @@ impl OpenStore {
         Ok(store)
     }
 
-    /// Opens the store by its settings alone.
+    /// Opens the store by its settings, and where they say nothing of salt and UID widths by what its folder records.
     fn as_set(config: &Config) -> Result<Self, Failure> {
         let mut schema = settings(config)?;
         let (raise, poisoned) = watch::channel(None);
@@ -74,6 +75,7 @@ impl OpenStore {
                     raise.send_replace(Some(reason.to_owned()));
                 }));
                 let engine = Engine::open(options).map_err(|cause| refused(&cause))?;
+                recorded::take(&*engine, config, &mut schema)?;
                 (Arc::clone(&engine) as Arc<dyn Store>, Some(engine))
             }
             StoreKind::Hbase => {

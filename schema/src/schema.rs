@@ -83,6 +83,15 @@ impl Schema {
         Tables::named(config)?.check_fixed(store, config)
     }
 
+    /// Takes into the settings what the tables that are there record of salt and UID widths, but for what `is_set` answers to by its
+    /// name in the tables, such as `salt.buckets`. Makes no table and reads no row.
+    ///
+    /// # Errors
+    /// `Invalid`: a table name that the store refuses. The store's own.
+    pub fn take_recorded(store: &dyn Store, config: &mut SchemaConfig, is_set: impl Fn(&str) -> bool) -> Result<()> {
+        Tables::named(config)?.take_recorded(store, config, is_set)
+    }
+
     /// Has the table of points, where it is there and says how its rows are folded, say it as the settings do, which decide by it who
     /// wins of two values at one instant. Gives the fold until now where it was another.
     ///

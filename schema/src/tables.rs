@@ -3,7 +3,7 @@
 use basalt_store::{ErrorKind, FamilyDescriptor, SplitPolicy, Store, TableDescriptor, TableName};
 use bytes::Bytes;
 
-use crate::{Error, KeyLayout, Result, Rollups, SchemaConfig};
+use crate::{Error, KeyLayout, Result, Rollups, Salting, SchemaConfig, UidWidth};
 
 /// Family of points, annotations and histograms in the data table, and of everything in the tree table.
 pub const DATA_FAMILY: &[u8] = b"t";
@@ -75,6 +75,37 @@ impl Tables {
     pub(crate) fn check_fixed(&self, store: &dyn Store, config: &SchemaConfig) -> Result<()> {
         for Planned { table, fixed, .. } in self.planned(config) {
             found(store, &table.name)?.map_or(Ok(()), |found| check_fixed(&found, &fixed))?;
+        }
+        Ok(())
+    }
+
+    /// As [`crate::Schema::take_recorded`]. What is recorded and cannot be is left to the check, which names it.
+    pub(crate) fn take_recorded(
+        &self,
+        store: &dyn Store,
+        config: &mut SchemaConfig,
+        is_set: impl Fn(&str) -> bool,
+    ) -> Result<()> {
+        for name in [&self.uid, &self.data] {
+            let Some(table) = found(store, name)? else { continue };
+            let recorded = |setting: &str| {
+                let value = table.attributes.get(&attribute(setting)).filter(|_| !is_set(setting));
+                value.and_then(|value| value.parse::<u32>().ok())
+            };
+            let bytes = |setting: &str| recorded(setting).and_then(|bytes| u8::try_from(bytes).ok());
+            let widths = &mut config.widths;
+            for (setting, width) in [
+                ("uid.width.metric", &mut widths.metric),
+                ("uid.width.tagk", &mut widths.tagk),
+                ("uid.width.tagv", &mut widths.tagv),
+            ] {
+                *width = bytes(setting).and_then(|bytes| UidWidth::new(bytes).ok()).unwrap_or(*width);
+            }
+            if let Some(buckets) = recorded("salt.buckets") {
+                let width = bytes("salt.width").or_else(|| u8::try_from(config.salting.width()).ok());
+                let salting = width.and_then(|width| Salting::new(width, buckets).ok());
+                config.salting = salting.unwrap_or(config.salting);
+            }
         }
         Ok(())
     }
@@ -155,7 +186,7 @@ fn splits(config: &SchemaConfig) -> Vec<Bytes> {
 
 fn fixed_widths(config: &SchemaConfig) -> Vec<Fixed> {
     let widths = config.widths;
-    let fixed = |setting, width: crate::UidWidth| Fixed { setting, value: width.bytes().to_string() };
+    let fixed = |setting, width: UidWidth| Fixed { setting, value: width.bytes().to_string() };
     vec![
         fixed("uid.width.metric", widths.metric),
         fixed("uid.width.tagk", widths.tagk),

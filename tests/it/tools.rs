@@ -102,6 +102,33 @@ fn a_url_and_a_folder_exclude_each_other() {
     }
 }
 
+/// Salt and UID widths are the folder's: who sets none goes by them, a server too, and who sets others is refused.
+#[test]
+fn a_folder_tells_tools_how_it_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let config = "[schema]\nsalt_buckets = 4\nuid_width_tagv = 4\n";
+    let daemon = Daemon::start(&data, "embedded", config);
+    assert_eq!(daemon.talk("put r.m 1356998400 1 host=a\n"), "");
+    assert!(daemon.terminate().success());
+    let query = ["query", "1356998400", "1356998401", "sum", "r.m"];
+    assert_eq!(tool(&data, 0, &query), "r.m 1356998400000 1 {host=a}\n");
+    assert!(!tool(&data, 0, &["scan", "1356998400", "1356998401", "sum", "r.m"]).is_empty());
+    tool(&data, 0, &["fsck", "--full-scan"]);
+    tool(&data, 0, &["uid", "fsck"]);
+    assert!(tool(&data, 0, &["compact"]).contains("tsdb: "));
+    let daemon = Daemon::start(&data, "embedded", "");
+    let told = daemon.get("/api/config").text();
+    assert!(told.contains(r#""tsd.storage.salt.buckets":"4""#) && told.contains(r#""tsd.storage.uid.width.tagv":"4""#));
+    assert!(daemon.get("/api/query?start=1356998400&end=1356998402&m=sum:r.m").text().contains("\"1356998400\":1"));
+    assert!(daemon.terminate().success());
+    for other in ["salt_buckets = 16\n", "salt_width = 2\n", "uid_width_tagv = 3\n"] {
+        let file = folder.path().join("other.toml");
+        std::fs::write(&file, format!("[schema]\n{other}")).unwrap();
+        tool(&data, 3, &[&query[..], &["--config", file.to_str().unwrap()]].concat());
+    }
+}
+
 #[test]
 fn compact_merges_a_folder_and_keeps_its_points() {
     let folder = folder_of("put c.m 1356998400 1 host=a\nput c.m 1356998401 2 host=a\n");

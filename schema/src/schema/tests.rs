@@ -81,6 +81,36 @@ fn what_the_tables_were_made_with_may_not_change() {
     check(config, "uid.width.tagv is 4 in the configuration but 3 in table 'tsdb-uid'");
 }
 
+/// As by who is given the store alone, which another was told how to make.
+#[test]
+fn what_tables_record_is_taken_where_it_is_not_set() {
+    let made = || {
+        let mut config = SchemaConfig { salting: Salting::new(2, 300).unwrap(), ..SchemaConfig::default() };
+        config.widths.tagk = UidWidth::new(2).unwrap();
+        config.widths.tagv = UidWidth::new(4).unwrap();
+        config
+    };
+    let store = memory();
+    let taken = |set: &[&str]| {
+        let mut config = SchemaConfig::default();
+        Schema::take_recorded(&*store, &mut config, |setting| set.contains(&setting)).unwrap();
+        (config.salting, config.widths)
+    };
+    let (none, all) = (SchemaConfig::default(), made());
+    assert_eq!(taken(&[]), (none.salting, none.widths), "there are no tables");
+    Schema::open(Arc::clone(&store), made()).unwrap();
+    assert_eq!(taken(&[]), (all.salting, all.widths));
+    assert_eq!(taken(&["uid.width.tagv"]).1, UidWidths { tagv: none.widths.tagv, ..all.widths });
+    for set in ["salt.width", "salt.buckets"] {
+        assert_eq!(taken(&[set]).0, none.salting, "{set}");
+    }
+    let unsalted = memory();
+    Schema::open(Arc::clone(&unsalted), SchemaConfig { salting: Salting::NONE, ..made() }).unwrap();
+    let mut config = SchemaConfig::default();
+    Schema::take_recorded(&*unsalted, &mut config, |_| false).unwrap();
+    assert_eq!(config.salting, Salting::NONE);
+}
+
 #[test]
 fn tables_that_record_nothing_are_taken_as_configured() {
     let store = memory();
