@@ -197,8 +197,11 @@ impl Folder {
         let target = id.path(&self.dir);
         let aside = target.with_extension("tmp");
         let file = self.fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
-        file.write_at(0, bytes).map_err(Error::io(IoOp::Write, &aside))?;
-        publish(&*self.fs, &*file, &aside, &target)?;
+        let written = file.write_at(0, bytes).map_err(Error::io(IoOp::Write, &aside));
+        if let Err(error) = written.and_then(|()| publish(&*self.fs, &*file, &aside, &target)) {
+            drop(self.fs.remove(&aside));
+            return Err(error);
+        }
         Ok(target)
     }
 
@@ -230,7 +233,27 @@ impl Folder {
             return Ok(());
         }
         let is_to_fill = fix && !matches!(left, Left::Nothing);
-        let mut new = if is_to_fill { self.begin_file(catalog, file)? } else { None };
+        let id = self.next_file(catalog)?;
+        let salvaged = self.salvage_file(catalog, file, (left, damage), is_to_fill.then_some(id));
+        if salvaged.is_err() && is_to_fill {
+            // Nothing of the file is done: what it would lose is told, and what was written of it fills no disk.
+            drop(self.fs.remove(&aside_path(&self.dir, id)));
+            drop(self.repair_file(catalog, file, false, repair));
+        }
+        let (mut losses, entry) = salvaged?;
+        repair.losses.append(&mut losses);
+        if fix { self.replace(file, entry, repair) } else { Ok(()) }
+    }
+
+    /// What is lost of a damaged file, and with an `id` the file of that id with all that is not, if that is anything.
+    fn salvage_file(
+        &self,
+        catalog: &Catalog,
+        file: &FileEntry,
+        (left, damage): (Left, Error),
+        id: Option<FileId>,
+    ) -> Result<(Vec<Loss>, Option<FileEntry>)> {
+        let mut new = id.map(|id| self.begin_file(catalog, file, id)).transpose()?.flatten();
         let mut cells_count = 0;
         let mut take = |cell: &CellRef<'_>| {
             cells_count += 1;
@@ -249,8 +272,7 @@ impl Folder {
             losses.push(Loss { cells_count: Some(0), ..Loss::of(damage, 0, 0) });
         }
         let entry = new.map(|new| self.finish_file(file, new)).transpose()?.flatten();
-        repair.losses.append(&mut losses);
-        if fix { self.replace(file, entry, repair) } else { Ok(()) }
+        Ok((losses, entry))
     }
 
     /// What is left of a file, and what is wrong with it; `None` where nothing is.
@@ -296,13 +318,17 @@ impl Folder {
         Ok(Some(FileEntry { id: new.id, family: file.family, bytes }))
     }
 
-    /// Begins a file in the place of another; `None` when no family knows it.
-    fn begin_file(&self, catalog: &Catalog, file: &FileEntry) -> Result<Option<NewFile>> {
-        let Some(family) = catalog.family(file.family) else { return Ok(None) };
+    /// An id that no file has had.
+    fn next_file(&self, catalog: &Catalog) -> Result<FileId> {
         let names = self.fs.list(&self.dir).map_err(Error::io(IoOp::List, &self.dir))?;
         let used = names.iter().filter_map(|name| sstable_id(name)).map(|id| id.0 + 1).max();
-        let id = FileId(catalog.marks.next_file.max(used.unwrap_or(0)));
-        let aside = sstable_path(&self.dir, id).with_extension("tmp");
+        Ok(FileId(catalog.marks.next_file.max(used.unwrap_or(0))))
+    }
+
+    /// Begins a file in the place of another; `None` when no family knows it.
+    fn begin_file(&self, catalog: &Catalog, file: &FileEntry, id: FileId) -> Result<Option<NewFile>> {
+        let Some(family) = catalog.family(file.family) else { return Ok(None) };
+        let aside = aside_path(&self.dir, id);
         let opened = self.fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
         let options = SstableOptions::of_family(id, family, &self.codecs);
         let writer = SstableWriter::create(Arc::clone(&opened), &aside, options)?;
@@ -433,6 +459,11 @@ impl Loss {
         };
         Loss { file, offset, bytes, cells_count: None, rows: (Bytes::new(), Bytes::new()), damage }
     }
+}
+
+/// Where a file is written until it is published.
+fn aside_path(dir: &Path, id: FileId) -> PathBuf {
+    sstable_path(dir, id).with_extension("tmp")
 }
 
 /// Takes the records of a segment that prove whole and read.

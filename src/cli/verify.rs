@@ -70,7 +70,7 @@ Examples:
   basalt repair --data-dir /var/lib/basalt --fix
 
 Exit codes: 0 nothing is damaged, or it is mended; 1 no such folder, or
-a backup; 4 folder in use, 5 damage that is not mended (yet).")]
+a backup; 4 folder in use, 5 damage that is not mended (yet), 75 the disk is full.")]
 pub(super) struct Repair {
     #[command(flatten)]
     sources: Sources,
