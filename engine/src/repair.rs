@@ -143,6 +143,7 @@ impl Folder {
         let mut expected = first;
         for id in ids {
             if expected < id {
+                self.check_absent(expected)?;
                 losses.push(Loss::of(no_segment(expected.path(&self.dir)), 0, 0));
             }
             expected = id.next();
@@ -161,7 +162,17 @@ impl Folder {
             }
             salvaged.segments.push(path);
         }
+        self.check_absent(expected)?;
         Ok(salvaged)
+    }
+
+    /// Refuses a segment that is not listed and has its name taken, as by a folder: no file could be put there.
+    fn check_absent(&self, id: SegmentId) -> Result<()> {
+        let path = id.path(&self.dir);
+        match self.fs.open(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(Error::io(IoOp::Open, &path)(source)),
+            _ => Ok(()),
+        }
     }
 
     /// Puts segments of the salvaged records in the place of all, first ones first. Each is filled, up to the length of the longest

@@ -89,6 +89,10 @@ impl FileSystem for OsFs {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        // A folder opens, and does not read: then it would be a damaged file, and not one that is left alone.
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "what has this name is no file"));
+        }
         Ok(Arc::new(OsFile(fs::File::open(path)?)))
     }
 
@@ -201,6 +205,17 @@ mod tests {
             assert_eq!(OsFs.create_dir_all(taken).unwrap_err().to_string(), "what has this name is no folder");
         }
         OsFs.create_dir_all(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let (socket, absent) = (dir.path().join("socket"), dir.path().join("absent"));
+        let _bound = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for taken in [dir.path(), &socket] {
+            assert_eq!(OsFs.open(taken).unwrap_err().to_string(), "what has this name is no file");
+        }
+        assert_eq!(OsFs.open(&absent).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

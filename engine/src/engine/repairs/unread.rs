@@ -133,6 +133,42 @@ fn a_file_that_cannot_be_opened_is_told_and_kept() {
     assert!(audit(&fs).iter().any(|file| file.name == second.name && file.kind == FileKind::Sstable));
 }
 
+/// As by whoever unpacks a copy into the wrong place. Neither is changed, nor is anything else told as lost.
+#[test]
+fn a_folder_in_the_place_of_a_file_is_one_that_cannot_be_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = Arc::new(crate::io::OsFs);
+    let open = || options(Arc::clone(&files) as Arc<dyn crate::io::FileSystem>, dir.path(), Workers::Manual);
+    let engine = Engine::open(open()).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    drop(put(&engine, "row1", "v"));
+    engine.pump().unwrap();
+    engine.compact(&name(), Compaction::Major).unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    let names = || files.list(dir.path()).unwrap();
+    let take_place = |is_taken: fn(&str) -> bool| {
+        let taken = names().into_iter().find(|name| is_taken(name)).unwrap();
+        let path = dir.path().join(&taken);
+        files.remove(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        path
+    };
+    let taken = take_place(|name| sstable_id(name).is_some());
+    let before = names();
+    for fix in [false, true, true] {
+        let done = repair_of(&Folder::open(open()).unwrap(), fix).unwrap();
+        assert!(done.losses.is_empty() && done.unopened.len() == 1, "{done:?}");
+        assert_eq!((&done.unopened[0].file, names()), (&taken, before.clone()));
+    }
+    let taken = take_place(|name| SegmentId::of_name(name).is_some());
+    let before = names();
+    for fix in [false, true, true] {
+        let error = repair_of(&Folder::open(open()).unwrap(), fix).unwrap_err();
+        assert_eq!((error.file(), names()), (Some(&*taken), before.clone()), "{error}");
+    }
+}
+
 /// What the one that it was at would lose too; and nothing that was written of it fills the disk.
 #[test]
 fn what_was_done_before_an_error_is_told() {
