@@ -61,6 +61,15 @@ pub enum Error {
         bytes: u64,
     },
 
+    /// A file whose header is sound is another than its name says.
+    #[error("{} is {name} by its own header: give it that name", file.display())]
+    Misnamed {
+        /// The file.
+        file: PathBuf,
+        /// The name that it was written under.
+        name: Box<str>,
+    },
+
     /// A file was written by a later Basalt.
     #[error("{} has format version {found}; this program reads up to {supported}", file.display())]
     Version {
@@ -217,6 +226,7 @@ impl Error {
             | Error::Corrupt { file, .. }
             | Error::WrongSummary { file, .. }
             | Error::Missing { file, .. }
+            | Error::Misnamed { file, .. }
             | Error::Version { file, .. }
             | Error::UnknownCodec { file, .. } => Some(file),
             _ => None,
@@ -266,6 +276,7 @@ impl Error {
             Error::Corrupt { .. }
             | Error::WrongSummary { .. }
             | Error::Missing { .. }
+            | Error::Misnamed { .. }
             | Error::Version { .. }
             | Error::NoManifest { .. }
             | Error::UnknownCodec { .. }

@@ -7,7 +7,7 @@
 //! | an SSTable's bloom filter, or the summary of a row | every cell, as a new file | — |
 //! | an SSTable's index, metadata or footer, or its length | blocks that prove whole, as a new file | what does not prove |
 //! | an SSTable's header and footer both | nothing of the file | the file |
-//! | a file that cannot be opened | the file, as it is | — |
+//! | a file that cannot be opened, or has another's name | the file, as it is | — |
 //! | the manifest | — | not mended: nothing else knows what the files are |
 //!
 //! What the disk does not give is damaged as what does not fit.
@@ -33,7 +33,7 @@ use crate::record::{self, Record, Step};
 use crate::recovery::open_file;
 use crate::side_log::forget_all;
 use crate::sstable::{FileId, Remains, Sstable, SstableOptions, SstableWriter};
-use crate::wal::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, segment_header, too_large};
+use crate::wal::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, header_id, segment_header, too_large};
 
 /// A position in the log has four bytes for the place in a segment.
 const SEGMENT_BYTES_MAX: usize = u32::MAX as usize;
@@ -63,7 +63,7 @@ pub struct Loss {
 pub struct Repair {
     /// What is lost.
     pub losses: Vec<Loss>,
-    /// Files that could not be opened: nothing of them is known, and they stay as they are.
+    /// Files that could not be opened, or have another's name: they stay as they are.
     pub unopened: Vec<Loss>,
     /// What it does not mend: the folder is to be restored from a backup.
     pub unmended: Vec<Error>,
@@ -149,6 +149,9 @@ impl Folder {
             expected = id.next();
             let path = id.path(&self.dir);
             let (bytes, unread) = self.read_segment(&path)?;
+            if let Some(own) = header_id(&bytes, &path).filter(|own| *own != id) {
+                return Err(Error::Misnamed { file: path, name: own.name().into() });
+            }
             let len = bytes.len().next_multiple_of(record::ALIGN_BYTES).min(SEGMENT_BYTES_MAX);
             salvaged.segment_bytes_max = salvaged.segment_bytes_max.max(len);
             let before = losses.len();
@@ -296,6 +299,9 @@ impl Folder {
             },
             Err(damage) => damage,
         };
+        if let Some(misnamed) = self.misnamed(file) {
+            return Ok(Some((Left::Unopened, misnamed)));
+        }
         let is_version = matches!(damage, Error::Version { .. });
         let left = match &damage {
             Error::Io { op: IoOp::Open | IoOp::Len, .. } => Left::Unopened,
@@ -309,6 +315,15 @@ impl Folder {
             _ => return Err(damage),
         };
         Ok(Some((left, damage)))
+    }
+
+    /// What a file is by its own header, if that is another than its name says: nothing of it would prove under this name.
+    fn misnamed(&self, file: &FileEntry) -> Option<Error> {
+        let path = sstable_path(&self.dir, file.id);
+        let opened = self.fs.open(&path).ok()?;
+        let own = Sstable::own_id(&*opened, &path, file.id).filter(|own| *own != file.id)?;
+        let name = sstable_path(Path::new(""), own).display().to_string().into();
+        Some(Error::Misnamed { file: path, name })
     }
 
     /// The frames of a file that does not open.

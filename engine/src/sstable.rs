@@ -140,6 +140,12 @@ impl Sstable {
         }
     }
 
+    /// The id that a file was written under, by its header, where that is sound.
+    pub(crate) fn own_id(file: &dyn File, path: &Path, named: FileId) -> Option<FileId> {
+        let header = read_array(file, &Place { path, file_id: named, offset: 0 }).ok()?;
+        format::header_id(path, &header)
+    }
+
     /// Reads the filter into memory, unless it is there, or there is no room, or it was found not to read.
     ///
     /// # Errors

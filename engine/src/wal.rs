@@ -46,7 +46,7 @@ use writer::{Progress, Queued, Writer};
 
 pub(crate) use commit::{Answer, ReadPoint};
 pub(crate) use replay::{Replay, Replayed, replay, too_large};
-pub(crate) use segment::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, header as segment_header};
+pub(crate) use segment::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, header as segment_header, header_id};
 
 /// Bounds and times of the log.
 #[derive(Debug, Clone)]

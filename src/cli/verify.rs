@@ -60,7 +60,8 @@ impl Verify {
 Tells what is lost of a damaged folder, and with --fix puts all that can be had in the place of what
 is damaged or cannot be read. The originals stay beside, with .damaged behind their names. A lost
 cell may have been a delete: what it hid is seen again. Where there is a backup, restore it rather.
-A file that cannot be opened is told and left alone. A damaged MANIFEST is told and not mended: see
+A file that cannot be opened, or that is another by its header than its name says, is told and left
+alone. A damaged MANIFEST is told and not mended: see
 docs/formats/manifest.md. --fix refuses a backup: delete the file BACKUP in a copy of it, and mend
 the copy.
 
@@ -117,7 +118,7 @@ impl Repair {
             return Err(Failure::new(Exit::Damage, "nothing was changed; --fix mends it with this loss"));
         }
         if !done.unopened.is_empty() {
-            let line = format!("{} files cannot be opened and were left alone", done.unopened.len());
+            let line = format!("{} files cannot be had as they are, and were left alone", done.unopened.len());
             return Err(Failure::new(Exit::Damage, line));
         }
         Ok(())

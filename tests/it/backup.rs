@@ -249,7 +249,7 @@ fn a_file_that_cannot_be_opened_is_left_alone() {
     for part in [
         format!("cannot open {}: Too many levels of symbolic links", text(&first)),
         format!("kept {}.damaged", text(&last)),
-        "1 files cannot be opened and were left alone".to_owned(),
+        "1 files cannot be had as they are, and were left alone".to_owned(),
     ] {
         assert!(told.contains(&part), "{told}");
     }

@@ -259,6 +259,37 @@ fn a_damaged_file_of_a_snapshot_alone_is_mended() {
     assert_eq!(rows(&fs), all(), "the table has files of its own");
 }
 
+/// Not a cell of them is lost, and nothing is changed.
+#[test]
+fn files_that_have_each_others_names_are_told_and_left_alone() {
+    let whole = store();
+    let files = audit(&whole).into_iter().filter(|file| file.kind == FileKind::Sstable).map(|file| file.name);
+    let sstables: Vec<PathBuf> = files.take(2).map(|name| Path::new(DIR).join(name)).collect();
+    let swap = |fs: SimFs, paths: &[PathBuf]| {
+        let aside = Path::new(DIR).join("aside");
+        for (from, to) in [(&paths[0], &aside), (&paths[1], &paths[0]), (&aside, &paths[1])] {
+            fs.rename(from, to).unwrap();
+        }
+        fs
+    };
+    let told = |paths: &[PathBuf]| {
+        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+        format!("{} is {} by its own header: give it that name", paths[0].display(), name(&paths[1]))
+    };
+    let fs = swap(whole.snapshot(), &sstables);
+    for fix in [false, true] {
+        let done = repair(&fs, fix);
+        assert!(done.losses.is_empty() && done.unopened.len() == 2, "{done:?}");
+        assert_eq!(done.unopened[0].damage.to_string(), told(&sstables));
+    }
+    let logs = segments(&whole).split_off(segments(&whole).len() - 2);
+    let fs = swap(swap(fs, &sstables), &logs);
+    for fix in [false, true] {
+        assert_eq!(repair_of(&folder(&fs), fix).unwrap_err().to_string(), told(&logs));
+    }
+    assert_eq!(rows(&swap(fs, &logs)), all());
+}
+
 #[test]
 fn a_file_that_is_gone_is_told_whole() {
     let fs = store();

@@ -194,6 +194,12 @@ pub(super) fn check_header(place: &Place<'_>, header: &[u8; HEADER_BYTES]) -> Re
     Ok(version)
 }
 
+/// The id by which a header is sound, whatever the file's name says.
+pub(super) fn header_id(path: &Path, header: &[u8; HEADER_BYTES]) -> Option<FileId> {
+    let file_id = FileId(u64_at(header, HEADER_FILE_ID));
+    check_header(&Place { path, file_id, offset: 0 }, header).ok().map(|_| file_id)
+}
+
 impl Footer {
     /// The footer's bytes; `place` is where they go.
     pub(super) fn encode(&self, place: &Place<'_>, version: Version) -> [u8; FOOTER_BYTES] {

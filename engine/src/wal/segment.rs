@@ -131,6 +131,11 @@ pub(crate) fn header(id: SegmentId) -> Vec<u8> {
     HEADER.encode(id.0, 0)
 }
 
+/// The id by which the header of the segment that `bytes` begin is sound, whatever its name says.
+pub(crate) fn header_id(bytes: &[u8], path: &Path) -> Option<SegmentId> {
+    HEADER.check(bytes, path).ok().map(|(_, id, _)| SegmentId(id))
+}
+
 /// Checks the header of the segment that `bytes` begin.
 pub(super) fn check_header(bytes: &[u8], id: SegmentId, path: &Path) -> Result<()> {
     let (_, found, _) = HEADER.check(bytes, path)?;
