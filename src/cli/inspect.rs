@@ -9,7 +9,7 @@ use basalt_store::{CellKind, CellRef};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::verify::open_folder;
+use super::verify::{end_by, open_folder};
 use super::{Sources, print};
 use crate::exit::Failure;
 use crate::store::{folder_options, refused};
@@ -59,8 +59,10 @@ impl Inspect {
 
     fn list(&self) -> Result<(), Failure> {
         let files = open_folder(&self.sources)?.audit(false, &mut |_| {}).map_err(|cause| refused(&cause))?;
+        let damaged = files.iter().filter(|file| file.damage.is_some()).count();
         if self.json {
-            return print(&lines(files.iter().map(as_json)));
+            print(&lines(files.iter().map(as_json)))?;
+            return end_by(damaged);
         }
         let mut text = String::from("FILE KIND BYTES ROWS CELLS BLOCKS TABLE FAMILY RANGE\n");
         for file in &files {
@@ -78,7 +80,8 @@ impl Inspect {
             }
             text.push('\n');
         }
-        print(&text)
+        print(&text)?;
+        end_by(damaged)
     }
 
     fn look_into(&self, path: &std::path::Path) -> Result<(), Failure> {

@@ -46,12 +46,17 @@ impl Verify {
         let (count, bytes) = proved.fold((0, 0), |(count, bytes), file| (count + 1, bytes + file.bytes));
         writeln!(text, "{count} files, {bytes} bytes: proved").unwrap_or_default();
         print(&text)?;
-        if damaged == 0 {
-            return Ok(());
-        }
-        let line = format!("{damaged} files are damaged; `basalt repair` tells what can be had of them");
-        Err(Failure::new(Exit::Damage, line))
+        end_by(damaged)
     }
+}
+
+/// The end of a look at a folder with so many damaged files.
+pub(super) fn end_by(damaged: usize) -> Result<(), Failure> {
+    if damaged == 0 {
+        return Ok(());
+    }
+    let line = format!("{damaged} files are damaged; `basalt repair` tells what can be had of them");
+    Err(Failure::new(Exit::Damage, line))
 }
 
 /// `basalt repair`.

@@ -226,6 +226,10 @@ fn a_repair_that_ends_early_tells_what_it_did() {
     for at in [8, len - 1] {
         flip(&last, at);
     }
+    for form in [&[][..], &["--json"]] {
+        let (code, told) = basalt(&[&["inspect", dir[0], dir[1]][..], form].concat());
+        assert!(code == Some(5) && told.contains("2 files are damaged"), "{told}");
+    }
     let (code, told) = basalt(&["repair", "--fix", dir[0], dir[1]]);
     assert_eq!(code, Some(5), "{told}");
     let lost = told.find(&format!("{} is damaged at offset 24", text(&first)));
