@@ -264,7 +264,6 @@ fn a_series_of_too_many_levels_has_no_place() {
     assert_eq!(trial.branch.branches, None);
 }
 
-/// What the parts of a rule make of a name is bounded, however they are written.
 /// OpenTSDB compiles them by Java.
 #[test]
 fn expressions_of_rules_are_javas() {
@@ -274,6 +273,7 @@ fn expressions_of_rules_are_javas() {
     assert_eq!(error, format!("The regular expression '{rule}' is not one we can run: unclosed group"));
 }
 
+/// What the parts of a rule make of a name is bounded, however they are written.
 #[test]
 fn a_rule_and_the_names_it_makes_have_a_bound() {
     let schema = schema(LIVE);
