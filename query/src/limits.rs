@@ -2,6 +2,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use basalt_schema::java_pattern;
 use regex::Regex;
 use serde::Deserialize;
 
@@ -122,7 +123,7 @@ impl LimitOverrides {
         let entries: Vec<Entry> = serde_json::from_str(json).map_err(LimitOverridesError::Json)?;
         let compile = |entry: Entry| {
             let limits = MetricLimits { points_max: entry.data_points_limit, bytes_max: entry.byte_limit };
-            Ok((Regex::new(&entry.regex).map_err(LimitOverridesError::Regex)?, limits))
+            Ok((Regex::new(&java_pattern(&entry.regex)).map_err(LimitOverridesError::Regex)?, limits))
         };
         let list = entries.into_iter().map(compile).collect::<Result<Vec<_>, _>>()?;
         let length = list.len();
@@ -151,7 +152,7 @@ mod tests {
     fn p_limits_a_metric_may_have_limits_of_its_own() {
         let overrides = LimitOverrides::default();
         assert!(overrides.is_empty());
-        let list = r#"[{"regex":"cpu$","dataPointsLimit":5},{"regex":"^sys","byteLimit":7}]"#;
+        let list = r#"[{"regex":"cpu$","dataPointsLimit":5},{"regex":"^\\Qsys.\\E","byteLimit":7}]"#;
         assert_eq!(overrides.replace(list).unwrap(), 2);
         for bad in
             ["{", "[{\"regex\":\"(\"}]", "[{\"regex\":\"a\",\"bytelimit\":1}]", "[{\"regex\":\"a\",\"byteLimit\":-1}]"]

@@ -4,7 +4,7 @@
 
 use regex::Regex;
 
-use crate::{Error, Result, UidKind};
+use crate::{Error, Result, UidKind, java_pattern};
 
 /// Expressions for each kind; none lets every name through.
 ///
@@ -13,6 +13,8 @@ use crate::{Error, Result, UidKind};
 /// let filter = UidFilter::none().with(UidKind::Metric, "^sys\\.,[a-z]+$", ",")?;
 /// assert!(filter.allows(UidKind::Metric, "sys.cpu") && filter.allows(UidKind::Tagk, "Host"));
 /// assert!(!filter.allows(UidKind::Metric, "app.cpu") && !filter.allows(UidKind::Metric, "sys.0"));
+/// // Java's expressions: a word is ASCII's.
+/// assert!(!UidFilter::none().with(UidKind::Tagv, r"^\w+$", ",")?.allows(UidKind::Tagv, "café"));
 /// # Ok::<(), basalt_schema::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
@@ -35,7 +37,8 @@ impl UidFilter {
     pub fn with(mut self, kind: UidKind, patterns: &str, delimiter: &str) -> Result<Self> {
         let compiled = |text: &str| {
             let reason = |cause: regex::Error| cause.to_string().replace('\n', " ").into();
-            Regex::new(text).map_err(|cause| Error::InvalidUidPattern { pattern: text.into(), reason: reason(cause) })
+            Regex::new(&java_pattern(text))
+                .map_err(|cause| Error::InvalidUidPattern { pattern: text.into(), reason: reason(cause) })
         };
         let delimiter = compiled(delimiter)?;
         let pieces = delimiter.split(patterns).filter(|pattern| !pattern.is_empty());
