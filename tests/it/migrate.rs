@@ -41,7 +41,10 @@ fn a_folder_is_migrated_into_another_and_salted_anew() {
     let again = migrate(folder.path(), "a", "b", &config);
     let line = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(again.status.code() == Some(1) && line.contains("holds rows already"), "{line}");
-    assert_eq!(migrate(folder.path(), "a", "b", &[]).status.code(), Some(3));
+    let salted = folder.path().join("salted.toml");
+    std::fs::write(&salted, "[schema]\nsalt_width = 1\n").unwrap();
+    let others = ["--to-config", salted.to_str().unwrap()];
+    assert_eq!(migrate(folder.path(), "a", "b", &others).status.code(), Some(3));
     assert_eq!(migrate(folder.path(), "nowhere", "b", &[]).status.code(), Some(1));
     let compared = migrate(folder.path(), "a", "b", &[&config[..], &["--only-verify"]].concat());
     assert!(compared.status.success(), "{compared:?}");
