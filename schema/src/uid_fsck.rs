@@ -1,19 +1,20 @@
 //! What is wrong in a UID table, and what mends it: pure, over the table's cells.
 //!
 //! Each kind's two maps must be each other's inverse, and its counter must not be behind the largest UID given out.
-//! A name without a reverse cell gets it back; a reverse cell without a name is an orphan and goes; two names with one
+//! A name without a reverse cell gets it back. A name without a forward cell, or whose cell is no UID, as its length is another,
+//! gets the UID that alone bears the name in the reverse map: that may be the last that knows the name. A reverse cell whose name
+//! has another UID is an orphan and goes; two names with one
 //! UID have mixed their series for good, so both are dropped and the UID keeps what was written under a name
-//! `fsck.<name>.<name>`; new points of either name then begin a clean series. A name whose cell is no UID, as its length is
-//! another, gets the UID that alone bears the name in the reverse map; that one is never taken for an orphan. *Source*: OpenTSDB
-//! 2.4 `UidManager.fsck`, with its texts (rule C-UIDFSCK).
+//! `fsck.<name>.<name>`; new points of either name then begin a clean series, or go on with that of the UID that bears it alone.
+//! *Source*: OpenTSDB 2.4 `UidManager.fsck`, with its texts (rule C-UIDFSCK).
 //!
 //! It holds the whole map in memory, as OpenTSDB's does.
 
 mod joined;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use self::joined::joined_name;
+use self::joined::{NAME_BYTES_MAX, joined_name};
 use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
 use crate::ts_meta::{COUNTER_QUALIFIER, META_QUALIFIER};
 use crate::uid_table::{COUNTER_ROW, decode_name};
@@ -100,6 +101,7 @@ pub struct UidReport {
 struct Maps {
     counter: Option<i64>,
     counter_broken: bool,
+    /// Of either map: a UID that only a reverse cell knows may have points.
     largest: u64,
     name_to_id: BTreeMap<Vec<u8>, Vec<u8>>,
     id_to_name: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -145,15 +147,14 @@ impl UidFsck {
         let maps = self.kinds.entry(kind).or_default();
         let id = if family == UID_ID_FAMILY {
             maps.name_to_id.insert(row.to_vec(), value.to_vec());
-            if value.len() == width {
-                maps.largest = maps.largest.max(Uid::decode(value).map_or(0, Uid::number));
-            }
             value
         } else {
             maps.id_to_name.insert(row.to_vec(), value.to_vec());
             row
         };
-        if id.len() != width {
+        if id.len() == width {
+            maps.largest = maps.largest.max(Uid::decode(id).map_or(0, Uid::number));
+        } else {
             let text = format!("Invalid {kind} ID of length {} (expected: {width})", id.len());
             self.report.error(format!("{text}: row {} -> {}", hex::upper(row), hex::upper(value)));
         }
@@ -164,10 +165,17 @@ impl UidFsck {
         let Self { widths, options, mut report, kinds } = self;
         for (kind, mut maps) in kinds {
             let before = report.errors_count;
-            let mut check = KindCheck { kind, width: widths.of(kind), fix: options.fix, report: &mut report };
+            let mut check = KindCheck {
+                kind,
+                width: widths.of(kind),
+                fix: options.fix,
+                gone: BTreeSet::new(),
+                report: &mut report,
+            };
             let collided = check.forward(&mut maps);
             check.collisions(&mut maps, collided);
             check.reverse(&mut maps);
+            check.drop_gone();
             if kind != UidKind::Metric || !options.random_metrics {
                 check.counter(&maps);
             }
@@ -234,6 +242,8 @@ struct KindCheck<'a> {
     kind: UidKind,
     width: UidWidth,
     fix: bool,
+    /// Names whose forward cells go.
+    gone: BTreeSet<Vec<u8>>,
     report: &'a mut UidReport,
 }
 
@@ -325,15 +335,22 @@ impl KindCheck<'_> {
         );
         self.restore_reverse(&mut maps.id_to_name, &joined, id);
         for name in gone() {
-            self.delete(name, UID_ID_FAMILY, &[kind.qualifier()]);
             maps.name_to_id.remove(name);
         }
+        self.gone.extend(gone().cloned());
         self.report
             .tell(Severity::Error, format!("UID collision: corrupted UID [{id_text}] renamed to [{joined_text}]"));
         maps.name_to_id.insert(joined, id.to_vec());
     }
 
-    /// Every UID must be what its name says; one that is not is an orphan.
+    /// Drops the names that gave way. Not before: the tombstone of one would hide the UID that it gets back.
+    fn drop_gone(&mut self) {
+        for name in std::mem::take(&mut self.gone) {
+            self.delete(&name, UID_ID_FAMILY, &[self.kind.qualifier()]);
+        }
+    }
+
+    /// Every UID must be what its name says; one whose name is another's is an orphan.
     fn reverse(&mut self, maps: &mut Maps) {
         let kind = self.kind;
         let claims = self.claims(maps);
@@ -362,33 +379,35 @@ impl KindCheck<'_> {
             if !self.fix {
                 continue;
             }
+            let is_uid = id.len() == self.width.bytes();
             match claims.get(name) {
-                None => {
-                    self.delete(id, UID_NAME_FAMILY, &[kind.qualifier(), kind.meta_qualifier()]);
-                    self.report
-                        .tell(Severity::Info, format!("FIX: Removed {kind} reverse mapping: {id_text} -> {name_text}"));
-                }
                 Some(ids) if *ids == [id.clone()] => {
                     self.put(name, UID_ID_FAMILY, id);
+                    self.gone.remove(name);
                     maps.name_to_id.insert(name.clone(), id.clone());
-                    maps.largest = maps.largest.max(Uid::decode(id).map_or(0, Uid::number));
                     self.report.tell(
                         Severity::Info,
                         format!("FIX: Restored forward {kind} mapping: {name_text} -> {id_text}"),
                     );
                 }
                 // Which of them it was nobody can say any more.
-                Some(_) => {}
+                Some(_) if is_uid || maps.name_to_id.contains_key(name) => {}
+                _ => {
+                    self.delete(id, UID_NAME_FAMILY, &[kind.qualifier(), kind.meta_qualifier()]);
+                    self.report
+                        .tell(Severity::Info, format!("FIX: Removed {kind} reverse mapping: {id_text} -> {name_text}"));
+                }
             }
         }
     }
 
-    /// The UIDs that bear, in the reverse map, the names whose forward cells are no UIDs.
+    /// The UIDs that bear, in the reverse map, the names whose forward cells are absent or no UIDs.
     fn claims(&self, maps: &Maps) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
         let mut claims: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
         for (id, name) in &maps.id_to_name {
             let is_damaged = |found: &Vec<u8>| found != id && found.len() != self.width.bytes();
-            if maps.name_to_id.get(name).is_some_and(is_damaged) {
+            let is_row = !name.is_empty() && name != COUNTER_ROW && name.len() <= NAME_BYTES_MAX;
+            if is_row && maps.name_to_id.get(name).is_none_or(is_damaged) {
                 let ids = claims.entry(name.clone()).or_default();
                 ids.extend((id.len() == self.width.bytes()).then(|| id.clone()));
             }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::hex;
 
 /// Longest name, as of any row key.
-const NAME_BYTES_MAX: usize = i16::MAX as usize;
+pub(super) const NAME_BYTES_MAX: usize = i16::MAX as usize;
 /// What such names begin with.
 const HEAD: &[u8] = b"fsck";
 
