@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use basalt_store::{CellRef, FamilyDescriptor};
+use basalt_store::{CellRef, FamilyDescriptor, TableDescriptor, TableName};
 use bytes::Bytes;
 
 use crate::audit::{Folder, count, no_segment, unreadable};
@@ -54,6 +54,8 @@ pub struct Loss {
     pub cells_count: Option<u64>,
     /// The rows between which they lie, both in; empty where nothing tells.
     pub rows: (Bytes, Bytes),
+    /// Whose cells they were, of an SSTable: a record of the log may have been of several.
+    pub table: Option<TableName>,
     /// What is wrong there.
     pub damage: Error,
 }
@@ -243,7 +245,7 @@ impl Folder {
     fn repair_file(&self, catalog: &Catalog, file: &FileEntry, fix: bool, repair: &mut Repair) -> Result<()> {
         let Some((left, damage)) = self.look_at(catalog, file)? else { return Ok(()) };
         if matches!(left, Left::Unopened) {
-            repair.unopened.push(Loss::of(damage, 0, file.bytes));
+            repair.unopened.push(Loss { table: catalog.table(file.family), ..Loss::of(damage, 0, file.bytes) });
             return Ok(());
         }
         let is_to_fill = fix && !matches!(left, Left::Nothing);
@@ -284,6 +286,9 @@ impl Folder {
         } else if losses.is_empty() {
             // Not a cell is lost: what does not fit is what the file tells of them.
             losses.push(Loss { cells_count: Some(0), ..Loss::of(damage, 0, 0) });
+        }
+        for loss in &mut losses {
+            loss.table = catalog.table(file.family);
         }
         let entry = new.map(|new| self.finish_file(file, new)).transpose()?.flatten();
         Ok((losses, entry))
@@ -439,11 +444,20 @@ struct NewFile {
 impl Catalog {
     /// The settings of a family, of a table or of a snapshot.
     fn family(&self, id: FamilyId) -> Option<&FamilyDescriptor> {
+        self.table_and_family(id).map(|(_, family)| family)
+    }
+
+    /// The table of a family; of a snapshot the one that it was made of.
+    fn table(&self, id: FamilyId) -> Option<TableName> {
+        self.table_and_family(id).map(|(table, _)| table.name.clone())
+    }
+
+    fn table_and_family(&self, id: FamilyId) -> Option<(&TableDescriptor, &FamilyDescriptor)> {
         let tables = self.tables.values().map(|table| (&table.families, &table.descriptor));
         let snapshots = self.snapshots.values().map(|snapshot| (&snapshot.families, &snapshot.descriptor));
         tables.chain(snapshots).find_map(|(ids, table)| {
             let index = ids.iter().position(|known| *known == id)?;
-            table.families.get(index)
+            Some((table, table.families.get(index)?))
         })
     }
 
@@ -483,7 +497,7 @@ impl Loss {
             Error::Corrupt { offset: found, .. } | Error::WrongSummary { offset: found, .. } if offset == 0 => *found,
             _ => offset,
         };
-        Loss { file, offset, bytes, cells_count: None, rows: (Bytes::new(), Bytes::new()), damage }
+        Loss { file, offset, bytes, cells_count: None, rows: (Bytes::new(), Bytes::new()), table: None, damage }
     }
 }
 

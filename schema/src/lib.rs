@@ -63,6 +63,7 @@ mod uid_fsck;
 mod uid_meta;
 mod uid_table;
 mod uids;
+mod uids_found;
 mod value;
 
 #[cfg(test)]
@@ -110,4 +111,5 @@ pub use uid_fsck::{Finding, Severity, UidFsck, UidFsckOptions, UidMend, UidRepor
 pub use uid_meta::{UidMeta, UidMetaEdit};
 pub use uid_table::{UidTable, UidUsage, decode_name};
 pub use uids::Uids;
+pub use uids_found::UidsFound;
 pub use value::{Door, Value, ValueBytes};

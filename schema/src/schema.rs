@@ -9,8 +9,8 @@ use crate::realtime::RealtimeFailures;
 use crate::tables::rollup_tables;
 use crate::tree::LiveTrees;
 use crate::{
-    Error, KeyLayout, NameRules, RebuildReport, Result, SchemaConfig, SeriesIndex, Tables, TagPair, Tsuid, Uid,
-    UidDice, UidKind, Uids,
+    Error, KeyLayout, LogRead, NameRules, RebuildReport, Result, SchemaConfig, SeriesIndex, Tables, TagPair, Tsuid,
+    Uid, UidDice, UidKind, Uids, UidsFound,
 };
 
 /// OpenTSDB's tables on a store. One a process; shared by `Arc`.
@@ -37,6 +37,10 @@ pub struct Schema {
     index: SeriesIndex,
     keeping: Keeping,
     rebuilt: RebuildReport,
+    /// Of those that were looked for.
+    uids_found: Vec<UidsFound>,
+    /// May raise counters.
+    is_assigning: bool,
     live_trees: LiveTrees,
     realtime_failures: RealtimeFailures,
 }
@@ -54,24 +58,24 @@ impl Schema {
     /// Makes the tables that are absent, checks the settings that the others record, and reads the series index, but for
     /// tables that others write too.
     ///
-    /// *Cost*: the series index's log, and a scan of the row keys that came after it; of all where there is no such log, of none
-    /// of [shared](SchemaConfig::is_shared) tables.
+    /// *Cost*: the series index's log, and a scan of the row keys that came after it; of all, and of the UID table, where there is no
+    /// such log, of none of [shared](SchemaConfig::is_shared) tables.
     ///
     /// # Errors
     /// `Invalid`: table names that the store refuses, salt and UID widths other than those the tables were made with, or a table of
     /// points without that of UIDs, which is not made then. The store's own.
     pub fn open(store: Arc<dyn Store>, config: SchemaConfig) -> Result<Self> {
-        Self::over(store, config, Tables::open)
+        Self::over(store, config, true, Tables::open)
     }
 
-    /// As [`Schema::open`] for one who only reads or mends: makes no table.
+    /// As [`Schema::open`] for one who only reads or mends: makes no table and raises no counter of UIDs.
     ///
     /// *Cost*: as [`Schema::open`].
     ///
     /// # Errors
     /// As [`Schema::open`]. `NotFound`: the table of points, of UIDs or of rollups is absent.
     pub fn open_existing(store: Arc<dyn Store>, config: SchemaConfig) -> Result<Self> {
-        Self::over(store, config, Tables::find)
+        Self::over(store, config, false, Tables::find)
     }
 
     /// Checks the settings that those of the tables record that are there. Makes none and reads no row.
@@ -106,6 +110,7 @@ impl Schema {
     fn over(
         store: Arc<dyn Store>,
         config: SchemaConfig,
+        is_assigning: bool,
         tables_ready: impl Fn(&Tables, &dyn Store, &SchemaConfig) -> Result<()>,
     ) -> Result<Self> {
         let width = config.widths.metric.bytes();
@@ -124,18 +129,62 @@ impl Schema {
             let rows = Rows { store: &*store, tables: tables_of_series(&tables, &config), layout };
             Keeping::open(&mut index, &rows, &tables.uid)?
         };
-        let (live_trees, realtime_failures) = Default::default();
-        Ok(Self { store, config, tables, layout, rules, uids, index, keeping, rebuilt, live_trees, realtime_failures })
+        let (uids_found, live_trees, realtime_failures) = Default::default();
+        let mut schema = Self {
+            store,
+            config,
+            tables,
+            layout,
+            rules,
+            uids,
+            index,
+            keeping,
+            rebuilt,
+            uids_found,
+            is_assigning,
+            live_trees,
+            realtime_failures,
+        };
+        schema.meet_uids()?;
+        Ok(schema)
+    }
+
+    /// Has no UID given out that occurs, as far as the index was read: see [`UidsFound`].
+    fn meet_uids(&mut self) -> Result<()> {
+        if self.config.is_shared {
+            return Ok(());
+        }
+        if self.config.random_metrics.is_some() {
+            self.uids.of(UidKind::Metric).avoid(self.index.metrics());
+        }
+        if self.rebuilt.log != LogRead::Whole {
+            self.uids_found = self.find_uids()?;
+            self.uids_found.iter().for_each(|found| self.uids.of(found.kind).begin_after(found.largest));
+        }
+        Ok(())
+    }
+
+    /// Whether no counter of UIDs is behind, so that the next open need not look for what occurs.
+    fn hold_counters(&self) -> Result<bool> {
+        if self.is_assigning {
+            self.raise_counters()?;
+            return Ok(true);
+        }
+        Ok(self.uids_found.iter().all(|found| found.counter_behind.is_none()))
     }
 
     /// Writes down what the index knows more than its log beside the tables says, so that the next start reads that and looks at
-    /// the rows that came after. A store without such logs does nothing.
+    /// the rows that came after. A store without such logs does nothing. Raises counters of UIDs that were found behind first, or
+    /// writes nothing where it may not.
     ///
     /// *Cost*: by the number of new series; blocks on I/O.
     ///
     /// # Errors
     /// The store's own; what the log says stays true.
     pub fn checkpoint(&self) -> Result<()> {
+        if !self.hold_counters()? {
+            return Ok(());
+        }
         let tables = tables_of_series(&self.tables, &self.config);
         self.keeping.checkpoint(&self.index, &Rows { store: &*self.store, tables, layout: self.layout })
     }
@@ -145,6 +194,9 @@ impl Schema {
     /// # Errors
     /// As [`Schema::checkpoint`].
     pub fn last_checkpoint(&self) -> Result<()> {
+        if !self.hold_counters()? {
+            return Ok(());
+        }
         let tables = tables_of_series(&self.tables, &self.config);
         self.keeping.last_checkpoint(&self.index, &Rows { store: &*self.store, tables, layout: self.layout })
     }
@@ -217,6 +269,11 @@ impl Schema {
     /// What was read to fill the index at open; nothing of shared tables.
     pub const fn rebuilt(&self) -> RebuildReport {
         self.rebuilt
+    }
+
+    /// What was found of UIDs at open, where the index's log did not tell that nothing was lost; then of each kind.
+    pub fn uids_found(&self) -> &[UidsFound] {
+        &self.uids_found
     }
 
     pub(crate) const fn live_trees(&self) -> &LiveTrees {

@@ -15,9 +15,10 @@
 mod assign;
 mod suggest;
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use basalt_store::{Clock, Columns, Durability, Get, RowBatch, Scan, Store, TableName};
 use bytes::Bytes;
@@ -63,6 +64,10 @@ pub struct UidTable {
     generation: Arc<Generation>,
     /// Draws UIDs; `None` counts them up.
     dice: Option<UidDice>,
+    /// UIDs that are not drawn at random: points lie there.
+    avoided: OnceLock<BTreeSet<Uid>>,
+    /// The largest UID that occurs, where the counter may be behind it. Relaxed: stored before anybody draws.
+    largest_met: AtomicU64,
     filter: Arc<UidFilter>,
     /// When meta objects of new names are made; `None` makes none.
     meta_clock: Option<Arc<dyn Clock>>,
@@ -143,6 +148,8 @@ impl UidTable {
             changes: RwLock::new(()),
             generation,
             dice,
+            avoided: OnceLock::new(),
+            largest_met: AtomicU64::new(0),
             filter,
             meta_clock,
             rejected: AtomicU64::new(0),

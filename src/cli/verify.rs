@@ -135,7 +135,8 @@ fn told(loss: &Loss, is_done: bool) -> String {
     let cells = loss.cells_count.map_or("an unknown number of cells".to_owned(), |cells| format!("{cells} cells"));
     let (first, last) = (loss.rows.0.escape_ascii(), loss.rows.1.escape_ascii());
     let rows = if loss.rows.1.is_empty() { String::new() } else { format!(" of rows {first} to {last}") };
-    format!("{}: {verb} {} bytes, {cells}{rows}", place(loss), loss.bytes)
+    let table = loss.table.as_ref().map_or_else(String::new, |table| format!(" of table {table}"));
+    format!("{}: {verb} {} bytes, {cells}{rows}{table}", place(loss), loss.bytes)
 }
 
 /// What is wrong, and where.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use basalt_schema::{LogRead, Schema};
+use basalt_schema::{LogRead, Schema, UidsFound};
 use basalt_store::with_causes;
 use tokio::task::spawn_blocking;
 
@@ -26,6 +26,25 @@ pub(super) fn tell(schema: &Schema) {
             );
         }
         LogRead::None | LogRead::Absent | LogRead::Whole => tracing::info!(series, kept, rows, "series index read"),
+    }
+    schema.uids_found().iter().for_each(tell_of_uids);
+}
+
+/// Says what a table of UIDs has lost, as far as it is seen.
+fn tell_of_uids(found: &UidsFound) {
+    let UidsFound { kind, largest, counter_behind, nameless_count, unled_count } = *found;
+    if let Some(counter) = counter_behind {
+        tracing::warn!(
+            "UIDs of {kind} up to {} are in use and the counter is {counter}: new ones come after them, the counter is raised; \
+             {nameless_count} UIDs of rows have no name; `basalt fsck` and `basalt uid fsck` tell more",
+            largest.number()
+        );
+    }
+    if unled_count > 0 {
+        tracing::warn!(
+            "{unled_count} UIDs of {kind} have names that do not lead to them: put again, such a name gets another UID; \
+             `basalt uid fsck fix` leads them back"
+        );
     }
 }
 

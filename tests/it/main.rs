@@ -51,6 +51,8 @@ mod points;
 #[cfg(test)]
 mod queries;
 #[cfg(test)]
+mod repair;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod service;

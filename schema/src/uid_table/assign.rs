@@ -31,8 +31,9 @@ impl UidTable {
         for _attempt in 0..attempts {
             let uid = self.draw()?;
             let row = uid.encode(self.width);
-            // A UID that has a name already: someone set the counter back, or the dice fell so. The next may be free.
-            if !self.put_reverse(&row, name)? {
+            let is_avoided = self.avoided.get().is_some_and(|avoided| avoided.contains(&uid));
+            // A UID that has a name already, or points: someone set the counter back, or the dice fell so. The next may be free.
+            if is_avoided || !self.put_reverse(&row, name)? {
                 self.collisions.fetch_add(u64::from(self.dice.is_some()), Ordering::Relaxed);
                 continue;
             }
@@ -145,18 +146,57 @@ impl UidTable {
         if let Some(dice) = &self.dice {
             return Ok(dice.roll(self.width));
         }
-        let increment = Increment {
-            row: Bytes::from_static(COUNTER_ROW),
-            family: Bytes::from_static(UID_ID_FAMILY),
-            qualifier: Bytes::from_static(self.kind.qualifier().as_bytes()),
-            amount: 1,
-            durability: Durability::Async,
-        };
-        let drawn = self.store.increment(&self.table, increment).wait()?;
+        let mut drawn = self.add_to_counter(1, Durability::Async)?;
+        let largest = i64::try_from(self.largest_met.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
+        if largest > 0 && drawn <= largest {
+            // It was behind, as where a repair lost it: names' UIDs, or such as points lie under, would be given out again.
+            drawn = self.add_to_counter(largest.saturating_sub(drawn).saturating_add(1), Durability::Async)?;
+        }
         match u64::try_from(drawn) {
             Ok(number) if number > 0 && number <= self.width.uid_max().number() => Ok(Uid::new(number)),
             _ => Err(Error::UidsExhausted { kind: self.kind, width: self.width.bytes() }),
         }
+    }
+
+    /// Adds to the counter, and answers what it is then.
+    fn add_to_counter(&self, amount: i64, durability: Durability) -> Result<i64> {
+        let increment = Increment {
+            row: Bytes::from_static(COUNTER_ROW),
+            family: Bytes::from_static(UID_ID_FAMILY),
+            qualifier: Bytes::from_static(self.kind.qualifier().as_bytes()),
+            amount,
+            durability,
+        };
+        Ok(self.store.increment(&self.table, increment).wait()?)
+    }
+
+    /// The counter, 0 where it is absent; `None` where the cell is no number.
+    pub(crate) fn counter(&self) -> Result<Option<i64>> {
+        let cell = self.stored_cell(COUNTER_ROW, UID_ID_FAMILY)?;
+        let number = |cell: Vec<u8>| <[u8; 8]>::try_from(cell).ok().map(i64::from_be_bytes);
+        Ok(cell.map_or(Some(0), number))
+    }
+
+    /// Whether a counter that stands so would give out UIDs up to `largest`: random ones are not counted.
+    pub(crate) fn is_behind(&self, counter: i64, largest: Uid) -> bool {
+        self.dice.is_none() && counter < i64::try_from(largest.number()).unwrap_or(i64::MAX)
+    }
+
+    /// From now on gives out UIDs above this one alone.
+    pub(crate) fn begin_after(&self, largest: Uid) {
+        self.largest_met.fetch_max(largest.number(), Ordering::Relaxed);
+    }
+
+    /// From now on draws none of these at random. Once.
+    pub(crate) fn avoid(&self, uids: Vec<Uid>) {
+        self.avoided.get_or_init(|| uids.into_iter().collect());
+    }
+
+    /// Raises a counter that is behind `largest` to it, durable when it returns; further where somebody draws meanwhile.
+    pub(crate) fn raise_counter(&self, largest: Uid) -> Result<()> {
+        let Some(counter) = self.counter()?.filter(|counter| self.is_behind(*counter, largest)) else { return Ok(()) };
+        let largest = i64::try_from(largest.number()).unwrap_or(i64::MAX);
+        self.add_to_counter(largest.saturating_sub(counter), Durability::Fsync).map(drop)
     }
 
     fn put_if_absent(&self, row: &[u8], family: &'static [u8], value: &[u8], durability: Durability) -> Result<bool> {

@@ -1,0 +1,112 @@
+//! What is lost of names by a repair mixes no metric with another's points.
+
+use std::path::{Path, PathBuf};
+
+use crate::daemon::{Daemon, run};
+
+/// What a command answers, with its exit code checked.
+fn told(data: &Path, code: i32, words: &[&str]) -> String {
+    let output = run(&[&[words[0], "--data-dir", data.to_str().unwrap()], &words[1..]].concat());
+    let told = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {told}");
+    told
+}
+
+fn put(daemon: &Daemon, metric: &str, from: u64, count: u64) {
+    let point = |at: u64| {
+        let time = 1_700_000_000 + at * 60;
+        format!(r#"{{"metric":"{metric}","timestamp":{time},"value":{at},"tags":{{"host":"h1"}}}}"#)
+    };
+    let points: Vec<String> = (from..from + count).map(point).collect();
+    assert_eq!(daemon.post("/api/put", &format!("[{}]", points.join(","))).status, 204);
+}
+
+/// The values of a metric, in the order of their times.
+fn values(daemon: &Daemon, metric: &str) -> Vec<u64> {
+    let answer = daemon.get(&format!("/api/query?start=1699999000&end=1701000000&m=sum:{metric}"));
+    assert_eq!(answer.status, 200, "{metric}");
+    let answer = answer.json();
+    let points = answer[0]["dps"].as_object().unwrap().values();
+    points.map(|value| value.as_u64().unwrap()).collect()
+}
+
+/// The counter, both cells of the name and the first points are in the first page; what comes behind it, `repair` keeps.
+fn damage_first_page(data: &Path) {
+    let segments = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path());
+    let segments = segments.filter(|path| path.extension().is_some_and(|end| end == "log"));
+    let filled = |path: &PathBuf| std::fs::read(path).unwrap().into_iter().filter(|byte| *byte != 0).count();
+    let live = segments.max_by_key(filled).unwrap();
+    let mut bytes = std::fs::read(&live).unwrap();
+    bytes[32..4096].fill(0);
+    std::fs::write(&live, bytes).unwrap();
+}
+
+/// S-UID-COUNTER: the points of a lost name stay its own, without a name.
+#[test]
+fn after_a_damaged_page_of_the_log_a_new_metric_answers_its_own_points() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let daemon = Daemon::start(&data, "embedded", "");
+    put(&daemon, "first", 0, 1);
+    assert!(daemon.terminate().success());
+    let daemon = Daemon::start(&data, "embedded", "");
+    (0..5).for_each(|batch| put(&daemon, "oven.temperature", batch * 300, 299));
+    daemon.kill();
+    damage_first_page(&data);
+    told(&data, 0, &["repair", "--fix"]);
+    told(&data, 0, &["verify"]);
+    // One who only reads leaves it to be seen by who assigns.
+    told(&data, 0, &["uid", "fsck"]);
+    let assigned = told(&data, 0, &["uid", "assign", "metrics", "assigned"]);
+    assert!(assigned.contains("metrics assigned: [0, 0, 3]"), "{assigned}");
+    assert!(assigned.contains("UIDs of metrics up to 2 are in use and the counter is 1"), "{assigned}");
+    assert!(assigned.contains("1 UIDs of rows have no name"), "{assigned}");
+    let daemon = Daemon::start(&data, "embedded", "");
+    put(&daemon, "web.requests", 4000, 1);
+    assert_eq!(values(&daemon, "web.requests"), [4000]);
+    assert_eq!(values(&daemon, "first"), [0]);
+    assert!(daemon.terminate().success());
+    let found = told(&data, 0, &["uid", "metrics", "web.requests"]);
+    assert!(found.contains("metrics web.requests: [0, 0, 4]"), "{found}");
+}
+
+/// C-UIDFSCK: the reverse cells are the last that know the names.
+#[test]
+fn names_whose_forward_file_is_lost_come_back_by_uid_fsck() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let daemon = Daemon::start(&data, "embedded", "");
+    put(&daemon, "oven.temperature", 0, 10);
+    assert!(daemon.terminate().success());
+    let listed = told(&data, 0, &["inspect"]);
+    let file = listed.lines().find(|line| line.contains(" tsdb-uid id ")).unwrap().split(' ').next().unwrap();
+    let mut bytes = std::fs::read(data.join(file)).unwrap();
+    bytes[60] ^= 0xFF;
+    std::fs::write(data.join(file), bytes).unwrap();
+    let repaired = told(&data, 0, &["repair", "--fix"]);
+    assert!(repaired.contains(" cells of rows ") && repaired.contains(" of table tsdb-uid\n"), "{repaired}");
+
+    let unmended = folder.path().join("unmended");
+    std::fs::create_dir(&unmended).unwrap();
+    for entry in std::fs::read_dir(&data).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, unmended.join(path.file_name().unwrap())).unwrap();
+    }
+    let daemon = Daemon::start(&unmended, "embedded", "");
+    put(&daemon, "web.requests", 100, 1);
+    assert_eq!(values(&daemon, "web.requests"), [100]);
+    drop(daemon);
+
+    let found = told(&data, 1, &["uid", "fsck"]);
+    assert!(found.contains("We found an ID of 1 for metrics but the max ID is only 0!"), "{found}");
+    let mended = told(&data, 1, &["uid", "fsck", "fix"]);
+    assert!(mended.contains("FIX: Restored forward metrics mapping: oven.temperature -> 000001"), "{mended}");
+    assert!(mended.contains("FIX: Updated max ID for tagv to 1"), "{mended}");
+    let sound = told(&data, 0, &["uid", "fsck"]);
+    assert!(!sound.contains("WARN"), "{sound}");
+    let daemon = Daemon::start(&data, "embedded", "");
+    put(&daemon, "web.requests", 100, 1);
+    put(&daemon, "oven.temperature", 10, 1);
+    assert_eq!(values(&daemon, "web.requests"), [100]);
+    assert_eq!(values(&daemon, "oven.temperature"), (0..11).collect::<Vec<_>>());
+}
