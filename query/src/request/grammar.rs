@@ -140,6 +140,9 @@ impl SubQuery {
         let mut sub = Self::default();
         let list = sub.read_parts(text, GrammarFault::EmptyTsuidQuery)?;
         sub.tsuids = split_list(list);
+        if sub.tsuids.is_empty() {
+            return Err(grammar(text, GrammarFault::EmptyTsuidQuery));
+        }
         Ok(sub)
     }
 

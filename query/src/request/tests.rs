@@ -128,6 +128,7 @@ fn q_post_is_the_twin_of_q_get() {
 fn q_get_tsuid_a_list_may_end_with_a_comma() {
     let sub = SubQuery::from_tsuid_text("sum:000001000001000001,000001000001000002,").unwrap();
     assert_eq!(sub.tsuids, ["000001000001000001", "000001000001000002"]);
+    assert!(SubQuery::from_tsuid_text("sum:,").is_err());
 }
 
 /// `Q-RATE-COUNTER`: a largest value that is no number comes as `null` from a browser.
