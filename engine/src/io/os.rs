@@ -54,6 +54,7 @@ static LOCKED: Mutex<Vec<Weak<fs::File>>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 struct OsLock {
     _held: fs::File,
+    _folder: fs::File,
     /// The lock's folder is open as long as it is held: a sync of it must not fail for want of a descriptor.
     _dir: Arc<fs::File>,
 }
@@ -147,15 +148,17 @@ impl FileSystem for OsFs {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let dir = Arc::new(fs::File::open(dir)?);
-        // The name may have been taken from one that is held: the folder is held too. Not every file system knows that, as NFS.
-        if !is_locked_now(&dir).unwrap_or(true) {
+        // The name may have been taken from one that is held: the folder is held too, by a descriptor that nobody else keeps open. Not
+        // every file system knows that, as NFS.
+        let folder = fs::File::open(dir)?;
+        if !is_locked_now(&folder).unwrap_or(true) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
+        let dir = Arc::new(fs::File::open(dir)?);
         let mut locked = LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
         locked.retain(|open| open.strong_count() > 0);
         locked.push(Arc::downgrade(&dir));
-        Ok(Box::new(OsLock { _held: file, _dir: dir }))
+        Ok(Box::new(OsLock { _held: file, _folder: folder, _dir: dir }))
     }
 }
 
@@ -252,8 +255,11 @@ mod tests {
             OsFs.remove(&path).unwrap();
             assert_eq!(OsFs.lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         }
+        // Who syncs a folder, this one or another, has it open for a while.
+        let syncing = locked(dir.path()).unwrap();
         drop(held);
         OsFs.lock(&path).unwrap();
+        drop(syncing);
     }
 
     #[test]
