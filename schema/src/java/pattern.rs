@@ -26,7 +26,8 @@ const LAST_LINE_END: &str = r"(?:(?:\r\n|[\n\r\x85\u2028\u2029])?\z)";
 /// ```
 pub fn java_pattern(text: &str) -> String {
     let text = unquoted(text);
-    Translator { rest: text.chars(), out: String::with_capacity(text.len()), flags: String::new() }.translate()
+    Translator { rest: text.chars(), out: String::with_capacity(text.len()), flags: String::new(), outer: Vec::new() }
+        .translate()
 }
 
 /// Java's first step: what is between `\Q` and `\E`, or the end, is escaped sign by sign.
@@ -68,9 +69,11 @@ fn upto<'t>(text: &'t str, rest: &str) -> &'t str {
 struct Translator<'t> {
     rest: Chars<'t>,
     out: String,
-    /// Those set so far, in whatever group. `i` folds ASCII's letters, and with `u` or `U` all, as the crate does it; `U` makes classes
+    /// Those set here. `i` folds ASCII's letters, and with `u` or `U` all, as the crate does it; `U` makes classes
     /// Unicode's, as the crate's are; with `x` blanks do not count, within a class too.
     flags: String,
+    /// Those set outside of each open group, from the outermost on: its end brings them back.
+    outer: Vec<String>,
 }
 
 /// What a backslash begins.
@@ -89,7 +92,7 @@ impl<'t> Translator<'t> {
                 '\\' => match self.escape() {
                     Escape::Char(c) if c.is_alphanumeric() => self.sign(c),
                     Escape::Char(c) => self.out.extend(c.escape_unicode()),
-                    Escape::Set(set, negated) if self.flags.contains('i') => {
+                    Escape::Set(set, negated) if self.has('i') => {
                         self.out.push_str("(?-i:");
                         // These are one, and the others fold into themselves.
                         self.set(if matches!(set, "[:lower:]" | "[:upper:]") { "[:alpha:]" } else { set }, negated);
@@ -102,6 +105,11 @@ impl<'t> Translator<'t> {
                 },
                 '[' => self.class(),
                 '(' => self.group(),
+                ')' => {
+                    self.out.push(')');
+                    self.flags = self.outer.pop().unwrap_or_default();
+                }
+                '#' if self.has('x') => self.comment(),
                 '*' | '+' | '?' => self.quantifier(c),
                 '{' => self.count(),
                 _ => self.sign(c),
@@ -110,10 +118,23 @@ impl<'t> Translator<'t> {
         self.out
     }
 
+    fn has(&self, flag: char) -> bool {
+        self.flags.contains(flag)
+    }
+
+    /// What is behind a `#` among flags that allow comments, with its line's end.
+    fn comment(&mut self) {
+        let text = self.rest.as_str();
+        let (comment, after) = text.split_at(text.find('\n').map_or(text.len(), |end| end + 1));
+        self.out.push('#');
+        self.out.push_str(comment);
+        self.rest = after.chars();
+    }
+
     /// A sign outside of classes, as it stands; a letter so that it folds as Java's do.
     fn sign(&mut self, c: char) {
         let flag = match c {
-            _ if !self.flags.contains('i') || self.flags.contains(['u', 'U']) => None,
+            _ if !self.has('i') || self.flags.contains(['u', 'U']) => None,
             // Unicode's folding knows others of these: the Kelvin sign and the long s.
             'k' | 'K' | 's' | 'S' => Some('u'),
             _ => (!c.is_ascii()).then_some('i'),
@@ -163,6 +184,7 @@ impl<'t> Translator<'t> {
     /// What is behind a `(`: a name as it stands, and flags without those that the crate has otherwise or needs not.
     fn group(&mut self) {
         self.out.push('(');
+        self.outer.push(self.flags.clone());
         let Some(text) = self.rest.as_str().strip_prefix('?') else { return };
         self.out.push('?');
         let end = |text: &str, is_part: fn(char) -> bool| text.find(|c| !is_part(c)).unwrap_or(text.len());
@@ -175,19 +197,28 @@ impl<'t> Translator<'t> {
         }
         self.rest = after.chars();
         let (on, off) = flags.split_once('-').unwrap_or((flags, ""));
+        // To the end of the group around them.
+        let holds_on = after.starts_with(')');
         for flag in on.chars() {
-            if !self.flags.contains(flag) {
+            if !self.has(flag) {
                 self.flags.push(flag);
             }
         }
+        // `U` takes `u` with it.
+        self.flags.retain(|flag| !(off.contains(flag) || flag == 'u' && off.contains('U')));
         // `d` is what the crate does; its own `u` and `U` are others.
         let [on, off] = [on, off].map(|flags| flags.replace(['d', 'u', 'U'], ""));
         self.out.push_str(&on);
         if !off.is_empty() {
             self.out.push('-');
             self.out.push_str(&off);
-        } else if on.is_empty() && after.starts_with(')') {
+        } else if on.is_empty() && holds_on {
             self.out.push(':');
+        }
+        if holds_on {
+            self.out.push(')');
+            self.rest.next();
+            self.outer.pop();
         }
     }
 
@@ -221,7 +252,7 @@ impl<'t> Translator<'t> {
                         self.out.push_str("&&");
                     }
                 }
-                _ if self.flags.contains('x') && c.is_ascii_whitespace() => self.out.push(c),
+                _ if self.has('x') && c.is_ascii_whitespace() => self.out.push(c),
                 _ => {
                     self.class_item(c);
                     is_empty = false;
@@ -267,9 +298,9 @@ impl<'t> Translator<'t> {
         let Some(c) = self.rest.next() else { return Escape::Same("") };
         let same = Escape::Same(upto(text, self.rest.as_str()));
         match c {
-            'd' | 'D' if !self.flags.contains('U') => Escape::Set("[:digit:]", c == 'D'),
-            's' | 'S' if !self.flags.contains('U') => Escape::Set("[:space:]", c == 'S'),
-            'w' | 'W' if !self.flags.contains('U') => Escape::Set("[:word:]", c == 'W'),
+            'd' | 'D' if !self.has('U') => Escape::Set("[:digit:]", c == 'D'),
+            's' | 'S' if !self.has('U') => Escape::Set("[:space:]", c == 'S'),
+            'w' | 'W' if !self.has('U') => Escape::Set("[:word:]", c == 'W'),
             'h' | 'H' => Escape::Set(HORIZONTAL, c == 'H'),
             'v' | 'V' => Escape::Set(VERTICAL, c == 'V'),
             'p' | 'P' => self.property(text, c == 'P'),
@@ -317,7 +348,7 @@ impl<'t> Translator<'t> {
         let set = match name {
             "ASCII" => "[:ascii:]",
             "L1" => r"\x00-\xFF",
-            _ if self.flags.contains('U') => "",
+            _ if self.has('U') => "",
             "Alnum" => "[:alnum:]",
             "Alpha" => "[:alpha:]",
             "Blank" => "[:blank:]",

@@ -113,6 +113,12 @@ fn flags_are_javas() {
     check(r"(?i)^\W$", &["\u{212A}"], &["k"]);
     check("(?iu)é", &["É"], &[]);
     check(r"(?U)^\w$", &["é"], &["-"]);
+    check(r"(?i:a)\p{Lower}", &["Aa"], &["aA"]);
+    check(r"((?i)a\p{Upper})b(\p{Upper})", &["AabA"], &["aAba", "AABA"]);
+    check(r"(?i)a(?-i)\p{Upper}", &["AA"], &["Aa"]);
+    check(r"(?i)a(?-i:\p{Upper}(?i)\p{Upper})\p{Upper}", &["aAaa"], &["aaaa"]);
+    check("(?i)(?-i:k)k(?U:\\w)(?x: [a b] # (\n)[a b]", &["kKéa ", "kkéaa"], &["KKéa ", "kKé a"]);
+    check("(?iu:é(?-U)é)", &["Éé"], &["éÉ"]);
     check("(?u)(?d)(?)(?-)(?i-)^a(?:b)(?<ks>c)$", &["abc", "ABC"], &["ab"]);
 }
 
