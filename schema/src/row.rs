@@ -2,16 +2,18 @@
 //!
 //! A row may hold plain, compacted and appended cells at once, and two of them may tell of one instant: a second `S` and a
 //! millisecond `1000·S` are the same one. The newest write wins: by the cell's time, then by its sequence number, then a
-//! lone point over a joined cell, then the cell given later; within a cell the later point. *Source*: OpenTSDB 2.4
+//! lone point over a joined cell, then that which OpenTSDB takes ([`ties`]); within a cell the later point. *Source*: OpenTSDB 2.4
 //! `CompactionQueue`, `RowSeq` with `tsd.storage.fix_duplicates = true` (rules S-DUP-NEWEST, S-DUP-SMS).
 
 mod joined;
+pub(crate) mod ties;
 
 use std::cmp::Reverse;
 
 use basalt_store::{SeqNo, Timestamp};
 
 use self::joined::ascend;
+use self::ties::Placed;
 use crate::error::DuplicatePoint;
 use crate::value::{decode_word, stored_bytes};
 use crate::{ColumnKind, Damage, Error, LargerOrSmaller, PointKind, Result, RowCell, StoredPoint, Value};
@@ -63,10 +65,10 @@ pub struct RowPoints {
 
 /// When a cell was written; the greater wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Written {
-    timestamp: Timestamp,
-    seq: SeqNo,
-    lone: bool,
+pub(crate) struct Written {
+    pub(crate) timestamp: Timestamp,
+    pub(crate) seq: SeqNo,
+    pub(crate) lone: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +83,8 @@ struct Slot {
     kind: PointKind,
     value: u64,
     written: Written,
+    /// Which of the row's cells that have points it lies in.
+    cell: usize,
     position: usize,
 }
 
@@ -181,18 +185,25 @@ impl RowPoints {
 
     /// Slow path: sorts the points by time and, within an instant, newest first; keeps the first of each instant.
     fn resolve(&mut self, duplicates: Duplicates<'_>) -> Result<()> {
-        let mut spans = self.cells.iter();
+        let mut spans = self.cells.iter().enumerate();
         let mut span = spans.next();
         let points = self.offsets_ms.iter().zip(&self.values).zip(&self.kinds);
         for (position, ((offset_ms, value), kind)) in points.enumerate() {
-            while span.is_some_and(|span| span.points_end <= position) {
+            while span.is_some_and(|(_, span)| span.points_end <= position) {
                 span = spans.next();
             }
-            let Some(CellSpan { written, .. }) = span.copied() else { break };
-            self.slots.push(Slot { offset_ms: *offset_ms, kind: *kind, value: *value, written, position });
+            let Some((cell, CellSpan { written, .. })) = span else { break };
+            let (offset_ms, kind, value, written) = (*offset_ms, *kind, *value, *written);
+            self.slots.push(Slot { offset_ms, kind, value, written, cell, position });
         }
         assert_eq!(self.slots.len(), self.values.len(), "BUG: points beyond the cells they came from");
         self.slots.sort_unstable_by_key(|slot| (slot.offset_ms, Reverse((slot.written, slot.position))));
+        let is_tie = |newer: &Slot, older: &Slot| {
+            (newer.offset_ms, newer.written) == (older.offset_ms, older.written) && newer.cell != older.cell
+        };
+        if self.slots.iter().zip(self.slots.iter().skip(1)).any(|(newer, older)| is_tie(newer, older)) {
+            self.break_ties();
+        }
         if let Duplicates::Refuse { key } = duplicates {
             refuse_duplicates(&self.slots, key)?;
         }
@@ -207,6 +218,17 @@ impl RowPoints {
         self.values.extend(self.slots.iter().map(|slot| slot.value));
         self.kinds.extend(self.slots.iter().map(|slot| slot.kind));
         Ok(())
+    }
+}
+
+impl RowPoints {
+    /// Puts first of each instant what OpenTSDB would take.
+    fn break_ties(&mut self) {
+        self.slots.sort_unstable_by_key(|slot| slot.position);
+        let place = |slot: &Slot| Placed { cell: slot.cell, offset_ms: slot.offset_ms, written: slot.written };
+        let turns = ties::turns(&self.slots.iter().map(place).collect::<Vec<_>>());
+        self.slots
+            .sort_unstable_by_key(|slot| (slot.offset_ms, Reverse(slot.written), turns.get(slot.position).copied()));
     }
 }
 

@@ -12,12 +12,15 @@
 
 mod value;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use basalt_store::{SeqNo, Timestamp};
+use basalt_store::Timestamp;
 
 use crate::append::AppendedPoints;
 use crate::compacted::CompactedPoints;
+use crate::row::Written;
+use crate::row::ties::{Placed, turns};
 use crate::{
     ColumnKind, CompactedCell, Finding, KeyLayout, LargerOrSmaller, Qualifier, RowCell, Severity, StoredPoint, Value,
     ValueBytes, hex,
@@ -167,9 +170,9 @@ struct Dp<'a> {
 }
 
 impl Dp<'_> {
-    /// When it was written; the greater is the newer, by the same order as readers' (`row`).
-    fn written(&self) -> (Timestamp, SeqNo, bool, usize) {
-        (self.cell.timestamp, self.cell.seq, !self.compacted, self.position)
+    /// When it was written; the greater is the newer, by the same order as readers' ([`crate::row`]).
+    fn written(&self) -> Written {
+        Written { timestamp: self.cell.timestamp, seq: self.cell.seq, lone: !self.compacted }
     }
 
     /// Its value as readers compare it; those that cannot be read give way anyway.
@@ -212,6 +215,22 @@ impl<'a> Row<'a> {
         self.points_count += 1;
         self.points.entry(point.qualifier.offset_ms).or_default().push(dp);
     }
+}
+
+/// The turn of each point as readers take them; empty where no instant has two.
+fn turns_of(points: &BTreeMap<u32, Vec<Dp<'_>>>) -> Vec<usize> {
+    if points.values().all(|same| same.len() == 1) {
+        return Vec::new();
+    }
+    let mut dps: Vec<_> = points.values().flatten().collect();
+    dps.sort_by_key(|dp| dp.position);
+    let mut cell = 0;
+    let place = |(at, dp): (usize, &&Dp<'_>)| {
+        let before = at.checked_sub(1).and_then(|before| dps.get(before));
+        cell += usize::from(before.is_some_and(|before| before.cell.qualifier != dp.cell.qualifier));
+        Placed { cell, offset_ms: dp.point.qualifier.offset_ms, written: dp.written() }
+    };
+    turns(&dps.iter().enumerate().map(place).collect::<Vec<_>>())
 }
 
 impl RowFsck {
@@ -369,10 +388,12 @@ impl RowFsck {
     fn check_points(&mut self, key: &[u8], row: &mut Row<'_>) {
         let mut columns = BTreeMap::new();
         let mut points = std::mem::take(&mut row.points);
+        let turns = turns_of(&points);
         for (offset_ms, same) in &mut points {
-            same.sort_by_key(Dp::written);
-            if !self.options.first_write_wins {
-                same.reverse();
+            if self.options.first_write_wins {
+                same.sort_by_key(|dp| (dp.written(), dp.position));
+            } else {
+                same.sort_by_key(|dp| (Reverse(dp.written()), turns.get(dp.position).copied()));
             }
             match self.options.data_times {
                 Some(LargerOrSmaller::Larger) => same.sort_by(|a, b| b.double().total_cmp(&a.double())),

@@ -34,12 +34,12 @@ fn cells_of_every_kind_are_one_row() {
 
 #[test]
 fn the_newest_write_of_an_instant_wins() {
-    // S-DUP-NEWEST: time first, then sequence, then the lone point, then the one given later.
+    // S-DUP-NEWEST: time first, then sequence, then the lone point, then the one that OpenTSDB takes.
     let (narrow, wide): (&[u8], &[u8]) = (&[0, 0], &[0, 1]);
     check(&[cell(narrow, &[1], 5, 9), cell(wide, &[0, 2], 6, 1)], &[(0, Value::Int(2))]);
     check(&[cell(narrow, &[1], 6, 1), cell(wide, &[0, 2], 5, 9)], &[(0, Value::Int(1))]);
     check(&[cell(narrow, &[1], 5, 2), cell(wide, &[0, 2], 5, 1)], &[(0, Value::Int(1))]);
-    check(&[cell(narrow, &[1], 5, 1), cell(wide, &[0, 2], 5, 1)], &[(0, Value::Int(2))]);
+    check(&[cell(narrow, &[1], 5, 1), cell(wide, &[0, 2], 5, 1)], &[(0, Value::Int(1))]);
     let joined = cell(&[0, 0, 0, 0x10], &[7, 8, 0], 5, 1);
     check(&[joined, cell(wide, &[0, 2], 5, 1)], &[(0, Value::Int(2)), (1000, Value::Int(8))]);
     check(&[cell(wide, &[0, 2], 5, 1), joined], &[(0, Value::Int(2)), (1000, Value::Int(8))]);

@@ -1,5 +1,6 @@
 //! Rule C-FSCK: each kind of damage that OpenTSDB's fsck knows is found, left alone without `fix`, and mended with it.
 
+use basalt_store::SeqNo;
 use proptest::prelude::Strategy as _;
 
 use super::*;
@@ -135,6 +136,18 @@ fn the_newest_of_duplicates_stays_and_the_oldest_when_asked() {
     let (mend, fsck) = run(&cells(twice), RowFsckOptions { first_write_wins: true, ..ALL });
     assert_eq!(points(&mended(&cells(twice), &mend)), [(0, Value::Int(1))]);
     assert_eq!(fsck.counts().duplicates_fixed, 1);
+}
+
+/// S-DUP-NEWEST: OpenTSDB, which may fold the row meanwhile, deletes the others too; were they not the same, none would be left.
+#[test]
+fn of_duplicates_that_are_equally_new_that_stays_which_readers_take() {
+    let of_one_time = |qualifier, value| RowCell { qualifier, value, timestamp: Timestamp(1), seq: SeqNo(0) };
+    let row = [of_one_time(&[0, 0], &[42]), of_one_time(&[0, 0x0B], &[0x40, 0, 0, 0]), of_one_time(&[0, 0x10], &[7])];
+    let mut read = RowPoints::default();
+    read.decode(row, Duplicates::NewestWins).unwrap();
+    assert_eq!(read.value(0), Some(Value::Int(42)));
+    let deleted: Vec<Vec<u8>> = fsck(ALL).check(&KEY, &row).deletes.into_iter().collect();
+    assert_eq!(deleted, [[0, 0x0B]]);
 }
 
 #[test]
