@@ -46,7 +46,7 @@ pub(crate) enum Keep {
 ///
 /// # Errors
 /// As [`RowBatchBuilder::push`].
-pub(crate) fn by_columns(batch: &RowBatch, duplicates: Duplicates<'_>, points: &mut RowPoints) -> Result<RowBatch> {
+pub(crate) fn by_columns(batch: &RowBatch, duplicates: Duplicates, points: &mut RowPoints) -> Result<RowBatch> {
     let mut builder = RowBatchBuilder::new();
     for row in batch.rows() {
         builder.begin_row(row.key())?;
@@ -69,7 +69,7 @@ pub(crate) fn by_columns(batch: &RowBatch, duplicates: Duplicates<'_>, points: &
 
 /// Decodes a row, and says whether its points are floats. `None`: they are not of one sort, or it has other cells, or some that
 /// cannot be read, of which whoever wants the row must tell.
-fn decode(row: &RowView<'_>, duplicates: Duplicates<'_>, points: &mut RowPoints) -> Option<bool> {
+fn decode(row: &RowView<'_>, duplicates: Duplicates, points: &mut RowPoints) -> Option<bool> {
     if !row.cells().all(|cell| RowFold::joins(cell.qualifier)) {
         return None;
     }

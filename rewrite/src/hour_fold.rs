@@ -89,7 +89,7 @@ impl Scratch {
         folded.map(|cell| push(cell, out)).is_some()
     }
 
-    fn fold(&mut self, puts: &[RowPut<'_>], duplicates: Duplicates<'static>, out: &mut FoldedRow) -> bool {
+    fn fold(&mut self, puts: &[RowPut<'_>], duplicates: Duplicates, out: &mut FoldedRow) -> bool {
         let mut parts = recycle(std::mem::take(&mut self.cells));
         parts.extend(puts.iter().map(|put| RowCell::from(*put)));
         let folded = match self.fold.fold(&parts, duplicates) {

@@ -109,7 +109,7 @@ pub enum LargerOrSmaller {
 
 impl SchemaConfig {
     /// What becomes of two values at one instant.
-    pub const fn duplicates(&self) -> Duplicates<'static> {
+    pub const fn duplicates(&self) -> Duplicates {
         match self.data_times {
             None => Duplicates::NewestWins,
             Some(kept) => Duplicates::ByValue(kept),

@@ -105,9 +105,6 @@ pub enum Error {
         /// What is wrong.
         damage: Damage,
     },
-    /// Two values at one instant, where the configuration asks to fail on them (rule S-DUP-ERROR).
-    #[error("{0}")]
-    DuplicatePoint(Box<DuplicatePoint>),
     /// A name that has no UID.
     #[error("No such name for '{kind}': '{name}'")]
     NoSuchName {
@@ -319,25 +316,6 @@ pub enum Error {
     Store(#[from] basalt_store::Error),
 }
 
-/// Two values at one instant.
-///
-/// *Source*: OpenTSDB 2.4 `CompactionQueue`, with its text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "Duplicate timestamp for key={key:?}, ms_offset={offset_ms}, older={older:?}, newer={newer:?}; set \
-     tsd.storage.fix_duplicates=true to fix automatically or run Fsck"
-)]
-pub struct DuplicatePoint {
-    /// Row key.
-    pub key: Vec<JavaByte>,
-    /// Milliseconds into the row.
-    pub offset_ms: u32,
-    /// Value bytes of the earlier write.
-    pub older: Vec<JavaByte>,
-    /// Value bytes of the later write.
-    pub newer: Vec<JavaByte>,
-}
-
 /// A byte as Java prints it: signed. Part of a text that users search for.
 pub type JavaByte = i8;
 
@@ -366,9 +344,7 @@ impl Error {
             | Self::NoUidTable { .. }
             | Self::SettingChanged { .. } => ErrorKind::Invalid,
             Self::NoSuchName { .. } | Self::NoSuchId { .. } | Self::NoTable { .. } => ErrorKind::NotFound,
-            Self::NameExists { .. } | Self::RenameTaken { .. } | Self::DuplicatePoint(_) | Self::EditLost { .. } => {
-                ErrorKind::Conflict
-            }
+            Self::NameExists { .. } | Self::RenameTaken { .. } | Self::EditLost { .. } => ErrorKind::Conflict,
             Self::AssignmentFailed { .. }
             | Self::TooManyAnnotations { .. }
             | Self::TooManyMetas { .. }

@@ -39,7 +39,7 @@ impl RowFold {
     ///
     /// # Errors
     /// `Corrupt`: a point cell that does not hold what its qualifier says; the row is then kept as it is.
-    pub fn fold(&mut self, cells: &[RowCell<'_>], duplicates: Duplicates<'_>) -> Result<Option<RowCell<'_>>> {
+    pub fn fold(&mut self, cells: &[RowCell<'_>], duplicates: Duplicates) -> Result<Option<RowCell<'_>>> {
         // Fast paths: points as a flush finds them, and a row that is folded.
         if let Some((timestamp, seq)) = self.join_in_order(cells.iter().copied()) {
             return Ok(Some(self.joined_at(timestamp, seq)));

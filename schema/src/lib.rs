@@ -76,7 +76,7 @@ pub use base_time::BaseTime;
 pub use cell::{Damage, RowCell, StoredPoint};
 pub use compacted::CompactedCell;
 pub use config::{AutoCreate, LargerOrSmaller, SchemaConfig};
-pub use error::{DuplicatePoint, Error, JavaByte, Result};
+pub use error::{Error, JavaByte, Result};
 pub use fold::RowFold;
 pub use hex::{decode as hex_decode, lower as hex_lower, upper_into as hex_into};
 pub use histogram::{Bounds, Histogram, HistogramDamage, histogram_column, histogram_offset_ms};

@@ -35,7 +35,7 @@ impl RowRemainder {
     pub fn take(
         &mut self,
         cells: &[RowCell<'_>],
-        duplicates: Duplicates<'_>,
+        duplicates: Duplicates,
         offsets_ms: RangeInclusive<u32>,
     ) -> Result<usize> {
         self.points.decode(cells.iter().copied(), duplicates)?;

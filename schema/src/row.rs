@@ -14,23 +14,17 @@ use basalt_store::{SeqNo, Timestamp};
 
 use self::joined::ascend;
 use self::ties::Placed;
-use crate::error::DuplicatePoint;
-use crate::value::{decode_word, stored_bytes};
-use crate::{ColumnKind, Damage, Error, LargerOrSmaller, PointKind, Result, RowCell, StoredPoint, Value};
+use crate::value::decode_word;
+use crate::{ColumnKind, Damage, LargerOrSmaller, PointKind, Result, RowCell, StoredPoint, Value};
 
 /// What becomes of two values at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Duplicates<'a> {
+pub enum Duplicates {
     /// The newest write wins.
     NewestWins,
     /// The larger or the smaller value wins: cells bear the time of their points and so do not tell which is newer.
     /// *Source*: OpenTSDB 2.4 `CompactionQueue.dtcsMergeDataPoints` (rule S-DTCS).
     ByValue(LargerOrSmaller),
-    /// Two different values fail the row, as OpenTSDB does unless told otherwise (rule S-DUP-ERROR).
-    Refuse {
-        /// The row's key, for the error's text.
-        key: &'a [u8],
-    },
 }
 
 /// The points of one row as a struct of arrays; reused from row to row, it stops allocating.
@@ -134,13 +128,8 @@ impl RowPoints {
     /// *Cost*: one pass when the cells come in time order, as a compacted row does; else a sort. No allocation once warm.
     ///
     /// # Errors
-    /// `Corrupt`: a cell that does not hold what its qualifier says. `Conflict`: different values at one instant, when
-    /// `duplicates` refuses them. The points are unspecified then.
-    pub fn decode<'a>(
-        &mut self,
-        cells: impl IntoIterator<Item = RowCell<'a>>,
-        duplicates: Duplicates<'_>,
-    ) -> Result<()> {
+    /// `Corrupt`: a cell that does not hold what its qualifier says. The points are unspecified then.
+    pub fn decode<'a>(&mut self, cells: impl IntoIterator<Item = RowCell<'a>>, duplicates: Duplicates) -> Result<()> {
         self.clear();
         let mut ascending = true;
         for cell in cells {
@@ -155,7 +144,10 @@ impl RowPoints {
             self.end_cell(&cell);
         }
         // Fast path: what is in order has no duplicates either.
-        if ascending { Ok(()) } else { self.resolve(duplicates) }
+        if !ascending {
+            self.resolve(duplicates);
+        }
+        Ok(())
     }
 
     /// Adds the points of a cell one by one.
@@ -184,7 +176,7 @@ impl RowPoints {
     }
 
     /// Slow path: sorts the points by time and, within an instant, newest first; keeps the first of each instant.
-    fn resolve(&mut self, duplicates: Duplicates<'_>) -> Result<()> {
+    fn resolve(&mut self, duplicates: Duplicates) {
         let mut spans = self.cells.iter().enumerate();
         let mut span = spans.next();
         let points = self.offsets_ms.iter().zip(&self.values).zip(&self.kinds);
@@ -204,12 +196,9 @@ impl RowPoints {
         if self.slots.iter().zip(self.slots.iter().skip(1)).any(|(newer, older)| is_tie(newer, older)) {
             self.break_ties();
         }
-        if let Duplicates::Refuse { key } = duplicates {
-            refuse_duplicates(&self.slots, key)?;
-        }
         match duplicates {
             Duplicates::ByValue(kept) => keep_by_value(&mut self.slots, kept),
-            Duplicates::NewestWins | Duplicates::Refuse { .. } => self.slots.dedup_by_key(|slot| slot.offset_ms),
+            Duplicates::NewestWins => self.slots.dedup_by_key(|slot| slot.offset_ms),
         }
         self.offsets_ms.clear();
         self.values.clear();
@@ -217,7 +206,6 @@ impl RowPoints {
         self.offsets_ms.extend(self.slots.iter().map(|slot| slot.offset_ms));
         self.values.extend(self.slots.iter().map(|slot| slot.value));
         self.kinds.extend(self.slots.iter().map(|slot| slot.kind));
-        Ok(())
     }
 }
 
@@ -250,24 +238,6 @@ fn keep_by_value(slots: &mut Vec<Slot>, kept: LargerOrSmaller) {
         }
         same
     });
-}
-
-/// Fails on the first instant that has two values of different bytes. 4 on one byte and 4 on eight count as different, as
-/// they do in OpenTSDB.
-fn refuse_duplicates(slots: &[Slot], key: &[u8]) -> Result<()> {
-    let bytes = |slot: &Slot| stored_bytes(slot.kind, slot.value);
-    let signed = |bytes: &[u8]| bytes.iter().map(|byte| byte.cast_signed()).collect();
-    for (newer, older) in slots.iter().zip(slots.iter().skip(1)) {
-        if newer.offset_ms == older.offset_ms && bytes(newer) != bytes(older) {
-            return Err(Error::DuplicatePoint(Box::new(DuplicatePoint {
-                key: signed(key),
-                offset_ms: newer.offset_ms,
-                older: signed(&bytes(older)),
-                newer: signed(&bytes(newer)),
-            })));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

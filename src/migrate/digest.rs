@@ -20,14 +20,14 @@ pub(super) struct Digest {
 #[derive(Debug)]
 pub(super) struct Digester {
     fold: RowFold,
-    duplicates: Duplicates<'static>,
+    duplicates: Duplicates,
     is_folded: bool,
     lasting_from: u64,
 }
 
 impl Digester {
     /// For tables whose rows a store may fold, or not; of cells from a time on, in milliseconds.
-    pub(super) fn new(is_folded: bool, duplicates: Duplicates<'static>, lasting_from: u64) -> Self {
+    pub(super) fn new(is_folded: bool, duplicates: Duplicates, lasting_from: u64) -> Self {
         Self { fold: RowFold::default(), duplicates, is_folded, lasting_from }
     }
 

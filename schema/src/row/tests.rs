@@ -62,24 +62,6 @@ fn the_last_appended_wins() {
 }
 
 #[test]
-fn strict_reading_refuses_duplicates_as_opentsdb_does() {
-    // S-DUP-ERROR
-    let mut points = RowPoints::default();
-    let mut refuse = |cells: &[RowCell<'_>]| {
-        let duplicates = Duplicates::Refuse { key: &[0, 1, 0x80] };
-        points.decode(cells.iter().copied(), duplicates).map_err(|error| error.to_string())
-    };
-    assert_eq!(
-        refuse(&[cell(&[0, 0], &[5], 1, 0), cell(&[0, 1], &[1, 0xF4], 2, 0)]),
-        Err("Duplicate timestamp for key=[0, 1, -128], ms_offset=0, older=[5], newer=[1, -12]; set \
-             tsd.storage.fix_duplicates=true to fix automatically or run Fsck"
-            .into())
-    );
-    assert_eq!(refuse(&[cell(&[0, 0], &[5], 1, 0), cell(&[0xF0, 0, 0, 0], &[5], 2, 0)]), Ok(()));
-    assert!(refuse(&[cell(&[0, 0], &[4], 1, 0), cell(&[0, 7], &[0, 0, 0, 0, 0, 0, 0, 4], 2, 0)]).is_err());
-}
-
-#[test]
 fn damage_is_an_error_and_names_the_cell() {
     let mut points = RowPoints::default();
     let mut error = |qualifier: &[u8], value: &[u8]| {
