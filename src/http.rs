@@ -51,6 +51,7 @@ mod tree;
 mod ts_meta;
 mod uid;
 mod uid_meta;
+mod unread;
 mod whole;
 
 use std::convert::Infallible;
@@ -58,7 +59,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::{Body, HttpBody as _};
+use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
@@ -117,8 +118,16 @@ pub(crate) async fn answer(
 ) -> Result<Response, Infallible> {
     let started = Instant::now();
     app.metrics.http_requests.add(1);
-    let mut request = request.map(Body::new);
+    let (mut request, unread) = unread::lend(request);
     request.extensions_mut().insert(ends);
+    let mut response = respond(&app, router, request).await;
+    unread.settle(app.config.http.max_body_bytes, &mut response).await;
+    app.metrics.http_latency.record(started.elapsed());
+    Ok(response)
+}
+
+/// The answer, with what all of them have; nothing keeps the request.
+async fn respond(app: &App, router: Router, request: Request) -> Response {
     let classic = (!route::is_api(request.uri().path())).then(|| {
         request.uri().query().unwrap_or_default().split(params::BETWEEN).any(|piece| piece.starts_with("json"))
     });
@@ -127,7 +136,7 @@ pub(crate) async fn answer(
     let (origin, jsonp) = (cors::Origin::of(&app.config, &request), jsonp::asked(&request));
     let (mut response, headers) = match origin {
         Ok(cors::Origin::Preflight(response)) => (response, HeaderMap::new()),
-        Ok(cors::Origin::Served(headers)) => (dispatch(&app, router, request).await, headers),
+        Ok(cors::Origin::Served(headers)) => (dispatch(app, router, request).await, headers),
         Err(refused) => (refused.into_response(), HeaderMap::new()),
     };
     if let Some((as_json, error)) = classic.zip(response.extensions_mut().remove::<ApiError>()) {
@@ -143,8 +152,7 @@ pub(crate) async fn answer(
     }
     error::report(&app.metrics, &method, uri.path(), &mut response);
     dress(response.headers_mut(), !(jsonp && app.config.http.cors_domains == "*"));
-    app.metrics.http_latency.record(started.elapsed());
-    Ok(response)
+    response
 }
 
 /// Adds what every answer tells browsers.
@@ -195,6 +203,7 @@ fn admit(request: &Request) -> Result<(), ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
     use axum::http::header::CONTENT_ENCODING;
     use axum::routing::get;
     use http_body_util::BodyExt as _;

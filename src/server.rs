@@ -3,6 +3,7 @@
 //! The first byte decides as in OpenTSDB: `A` to `Z` begins an HTTP method, anything else a telnet
 //! command. It is peeked at, not read, so both protocols start from an untouched socket.
 
+mod linger;
 mod recovery;
 
 pub(crate) use recovery::Awaited;
@@ -15,11 +16,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::http::header::CONNECTION;
 use bytes::Bytes;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, ReadBuf, join};
-use tokio::net::tcp::OwnedReadHalf;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
@@ -32,6 +34,7 @@ use crate::exit::{Exit, Failure};
 use crate::http::Ends;
 use crate::http::quick::{self, Ended, Loops};
 use crate::{http, telnet};
+use linger::linger;
 
 /// Most headers of one request; further ones are answered 431.
 const HEADERS_MAX: usize = 100;
@@ -180,7 +183,7 @@ fn seat(
                 drop(open);
             }
             Early::Full => drop(places.refused.fetch_add(1, Ordering::Relaxed)),
-            Early::Refuse => recovery::refuse(stream, awaited).await,
+            Early::Refuse => recovery::refuse(stream, awaited, stop).await,
             Early::Close => {}
         }
         drop::<OwnedSemaphorePermit>(seat);
@@ -269,16 +272,18 @@ struct Progress {
     is_begun: AtomicBool,
     /// A request is being answered.
     is_asked: AtomicBool,
+    /// The answer said that it is the last, as its request was not read whole.
+    lingers: AtomicBool,
 }
 
 /// A socket of which some bytes were read already; their memory is given back when they have been read again.
-struct Resumed {
+struct Resumed<'a> {
     received: Bytes,
-    reader: OwnedReadHalf,
+    reader: &'a mut OwnedReadHalf,
     progress: Arc<Progress>,
 }
 
-impl AsyncRead for Resumed {
+impl AsyncRead for Resumed<'_> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -286,7 +291,7 @@ impl AsyncRead for Resumed {
     ) -> Poll<io::Result<()>> {
         if self.received.is_empty() {
             let filled = buffer.filled().len();
-            let read = Pin::new(&mut self.reader).poll_read(context, buffer);
+            let read = Pin::new(&mut *self.reader).poll_read(context, buffer);
             if buffer.filled().len() > filled && !self.progress.is_asked.load(Ordering::Relaxed) {
                 self.progress.is_begun.store(true, Ordering::Relaxed);
             }
@@ -304,6 +309,25 @@ impl AsyncRead for Resumed {
 
 /// Serves HTTP on a socket of which some bytes were read already.
 async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), peer: SocketAddr, mut stop: Stop) {
+    let ends = Ends { peer, own: stream.local_addr().ok().map(|own| own.ip()) };
+    let progress = Arc::new(Progress::default());
+    let (mut reader, writer) = stream.into_split();
+    let resumed = Resumed { received: received.into(), reader: &mut reader, progress: Arc::clone(&progress) };
+    if let Err(cause) = converse(app, (resumed, writer), ends, &mut stop).await {
+        tracing::debug!(%peer, %cause, "http connection ended");
+    }
+    if progress.lingers.load(Ordering::Relaxed) {
+        linger(&mut reader, &mut stop).await;
+    }
+}
+
+/// Answers requests until the last of them.
+async fn converse(
+    app: &Arc<App>,
+    (reader, writer): (Resumed<'_>, OwnedWriteHalf),
+    ends: Ends,
+    stop: &mut Stop,
+) -> hyper::Result<()> {
     let config: &config::Config = &app.config;
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
@@ -314,8 +338,7 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
         .title_case_headers(true);
     let app = Arc::clone(app);
     let router = app.router();
-    let ends = Ends { peer, own: stream.local_addr().ok().map(|own| own.ip()) };
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::clone(&reader.progress);
     let served = Arc::clone(&progress);
     let service = service_fn(move |request| {
         served.is_begun.store(false, Ordering::Relaxed);
@@ -324,21 +347,21 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
         async move {
             let answer = answer.await;
             served.is_asked.store(false, Ordering::Relaxed);
+            let is_last = answer.as_ref().is_ok_and(|answer| answer.headers().contains_key(CONNECTION));
+            served.lingers.store(is_last, Ordering::Relaxed);
             answer
         }
     });
     // A peer that stopped reading its answer is as idle as one that stopped asking.
-    let (reader, writer) = stream.into_split();
-    let reader = Resumed { received: received.into(), reader, progress: Arc::clone(&progress) };
     let mut stream = TimeoutStream::new(join(reader, writer));
     stream.set_write_timeout(Some(config.server.idle_patience()));
     let serving = builder.serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut serving = std::pin::pin!(serving);
-    let ended = tokio::select! {
+    tokio::select! {
         // In this order: a connection of which nothing was looked at would be ended with what was received.
         biased;
         ended = serving.as_mut() => ended,
-        () = stopped(&mut stop) => {
+        () = stopped(stop) => {
             serving.as_mut().graceful_shutdown();
             let ended = timeout(HEAD_GRACE, serving.as_mut()).await;
             let is_asked = progress.is_asked.load(Ordering::Relaxed);
@@ -349,9 +372,6 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
                 Err(_) => serving.await,
             }
         }
-    };
-    if let Err(cause) = ended {
-        tracing::debug!(%peer, %cause, "http connection ended");
     }
 }
 

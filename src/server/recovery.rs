@@ -5,24 +5,23 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderValue;
-use axum::http::header::{CONNECTION, EXPECT};
+use axum::http::header::CONNECTION;
 use axum::response::Response;
-use bytes::Bytes;
-use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
+use tokio::io::join;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::Stop;
+use super::linger::linger;
 use crate::config::{Config, StoreKind};
 use crate::http::{body_of, not_open, not_ready};
 
 /// How long one such connection may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of a body that are read before it is refused: no client sends so many.
-const BODY_BYTES_MAX: usize = 256 << 20;
 
 /// What the opening of a store waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,30 +56,17 @@ impl Awaited {
 }
 
 /// Answers one HTTP request and closes: alive on `/healthz`, 503 on all else. The next connection may find the app.
-pub(super) async fn refuse(stream: TcpStream, awaited: Awaited) {
+pub(super) async fn refuse(stream: TcpStream, awaited: Awaited, mut stop: Stop) {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).keep_alive(false).title_case_headers(true);
     let service = service_fn(move |request: hyper::Request<Incoming>| async move {
-        let (head, body) = request.into_parts();
-        // Who asks whether to send a body has not sent it.
-        if !head.headers.contains_key(EXPECT) {
-            drain(body).await;
-        }
-        Ok::<_, Infallible>(answer(head.uri.path(), awaited))
+        Ok::<_, Infallible>(answer(request.uri().path(), awaited))
     });
-    let serving = builder.serve_connection(TokioIo::new(stream), service);
+    let (mut reader, writer) = stream.into_split();
+    let serving = builder.serve_connection(TokioIo::new(join(&mut reader, writer)), service);
     // Nobody is waited for any longer, and a broken connection is nobody's loss.
-    drop(timeout(PATIENCE, serving).await);
-}
-
-/// Reads a body and forgets it: a socket that is closed over bytes that nobody read is reset, and the answer is lost with it.
-async fn drain(mut body: Incoming) {
-    let mut left = BODY_BYTES_MAX;
-    while let Some(Ok(frame)) = body.frame().await {
-        left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
-        if left == 0 {
-            return;
-        }
+    if matches!(timeout(PATIENCE, serving).await, Ok(Ok(()))) {
+        linger(&mut reader, &mut stop).await;
     }
 }
 

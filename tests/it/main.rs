@@ -62,3 +62,5 @@ mod shell;
 mod telnet;
 #[cfg(test)]
 mod tools;
+#[cfg(test)]
+mod unread;
