@@ -151,9 +151,9 @@ impl Kernel<'_> {
         let scratch_bytes = self.scratch_bytes(&series);
         self.budget.reserve(scratch_bytes)?;
         let prepared: Vec<Prepared<'_>> = if self.work(series.iter().copied()) < PARALLEL_POINTS_MIN {
-            series.into_iter().map(|data| self.prepare(data)).collect()
+            series.into_iter().map(|data| self.prepare(data)).collect::<Result<_>>()?
         } else {
-            series.into_par_iter().map(|data| self.prepare(data)).collect()
+            series.into_par_iter().map(|data| self.prepare(data)).collect::<Result<_>>()?
         };
         let members: Vec<Member<'_>> = prepared
             .iter()
@@ -195,7 +195,9 @@ impl Kernel<'_> {
         series.iter().map(points).sum::<u64>().saturating_mul(PREPARED_POINT_BYTES)
     }
 
-    fn prepare<'a>(&self, data: &'a SeriesData) -> Prepared<'a> {
+    /// A member ready to be aggregated. Looks at the budget: a group may have very many, and each may be filled.
+    fn prepare<'a>(&self, data: &'a SeriesData) -> Result<Prepared<'a>> {
+        self.budget.check()?;
         let window = &self.plan.window;
         // Rows joined by hours have the first bucket of a calendar too, which may begin before the scan and then counts for nothing.
         let is_begun =
@@ -212,7 +214,7 @@ impl Kernel<'_> {
             (Some(spec), None) => Some(downsample(span, spec, window, self.rule())),
             (None, _) => None,
         };
-        match &self.sub.rate {
+        Ok(match &self.sub.rate {
             Some(options) => {
                 let rates = rates(downsampled.as_ref().unwrap_or(span), options, window.scan_start_ms);
                 let before_first = rates.before_first.filter(|_| self.options.compat.strict);
@@ -225,7 +227,7 @@ impl Kernel<'_> {
                 }
                 None => Prepared::Raw(&data.span),
             },
-        }
+        })
     }
 
     fn rule(&self) -> PercentileRule {
@@ -334,4 +336,31 @@ fn annotations(group: &Group, plan: &Plan, data: &[SeriesData]) -> Vec<SeriesAnn
     let mut notes: Vec<SeriesAnnotation> = group.notes(data).filter(in_range).cloned().collect();
     notes.sort_by_key(|note| note.start_ms);
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Fixture;
+    use crate::memory::MemoryPool;
+    use crate::{Cancel, GetParameters, Limits, QueryRequest};
+
+    /// `Q-TIMEOUT`: one group may have all series, so the look before it is not enough.
+    #[test]
+    fn q_timeout_each_member_of_a_group_is_stopped() {
+        let fixture = Fixture::with(&["m 1700000000 1 h=a"]);
+        let options = Options::default();
+        let parameters =
+            GetParameters { start: Some("1970/01/02"), metrics: &["sum:2dc-avg:m"], ..GetParameters::default() };
+        let query = QueryRequest::from_get(&parameters).unwrap().check(1_700_000_000_000, options).unwrap();
+        let (cancel, sub) = (Cancel::new(), &query.sub_queries[0]);
+        let budget = Budget::new(Limits::default(), &cancel, &MemoryPool::new(0));
+        let plan = Plan::new(&fixture.schema, &query, sub, options, &budget).unwrap();
+        let kernel = Kernel { plan: &plan, sub, data: &[], options, budget: &budget };
+        let mut data = SeriesData::default();
+        data.span.push(1_700_000_000_000, crate::Number::Integer(1));
+        assert_eq!(kernel.prepare(&data).unwrap().span().len(), 1);
+        cancel.cancel();
+        assert!(matches!(kernel.prepare(&data), Err(Error::Cancelled)));
+    }
 }

@@ -13,6 +13,8 @@ use crate::time::{Duration, Unit, resolve_local};
 const WEEK_START: Weekday = Weekday::Sun;
 /// Days of a week.
 const WEEK_DAYS: i64 = 7;
+/// Steps from [`Bucket::near`] an instant to the bucket that holds it: days, from the one before the date in UTC to the one after.
+const STEPS_MAX: u32 = 3;
 
 /// A bucket of a calendar, and the way to the next.
 #[derive(Debug, Clone, Copy)]
@@ -66,27 +68,54 @@ impl Bucket {
         }
     }
 
-    /// The bucket that holds an instant not before this one's start, and the one after it. *Cost*: one step where steps are of
-    /// fixed length, else one for each bucket between, days at least.
+    /// The bucket that holds an instant not before this one's start, and the one after it. *Cost*: a few steps, however far it is.
     pub(super) fn onto(self, time_ms: i64) -> (Self, Self) {
         if let Start::Instant(start_ms) = self.start {
             let past_ms = time_ms.saturating_sub(start_ms).checked_rem(self.duration.millis).unwrap_or(0);
             let holding = Self { start: Start::Instant(time_ms.saturating_sub(past_ms)), ..self };
             return (holding, holding.next());
         }
-        let (mut holding, mut next) = (self, self.next());
+        let near = self.near(time_ms);
+        let (mut holding, mut next, mut steps) = (near, near.next(), 0);
         while time_ms >= next.start_ms() {
-            (holding, next) = (next, next.next());
+            (holding, next, steps) = (next, next.next(), steps + 1);
+            debug_assert!(steps <= STEPS_MAX, "BUG: {steps} steps from {near:?} to {time_ms}");
         }
         (holding, next)
     }
 
+    /// The last bucket on the way to an instant that for sure begins by then in any zone; or this one.
+    fn near(self, time_ms: i64) -> Self {
+        let (Start::Midnight(date), Some(time)) = (self.start, DateTime::from_timestamp_millis(time_ms)) else {
+            return self;
+        };
+        // Offsets are less than a day: all that begins on the day before, by the date in UTC, or earlier has begun.
+        let begun = time.date_naive().pred_opt().unwrap_or(date);
+        // Months and years begin on their first day, so its days do not matter.
+        let months =
+            || i64::from(begun.year() - date.year()) * 12 + i64::from(begun.month0()) - i64::from(date.month0());
+        let units = match self.duration.unit {
+            Unit::Year => months() / 12,
+            Unit::Month => months(),
+            Unit::Week => (begun - date).num_days() / WEEK_DAYS,
+            _ => (begun - date).num_days(),
+        };
+        u32::try_from(units / self.duration.count).map_or(self, |steps| self.after(steps))
+    }
+
     /// The bucket after it.
     pub(super) fn next(self) -> Self {
+        self.after(1)
+    }
+
+    /// The bucket so many steps after it.
+    fn after(self, steps: u32) -> Self {
         let count = u32::try_from(self.duration.count).unwrap_or(u32::MAX);
-        let months = |per_unit: u32| Months::new(count.saturating_mul(per_unit));
+        let months = |per_unit: u32| Months::new(count.saturating_mul(steps).saturating_mul(per_unit));
         let start = match (self.start, self.duration.unit) {
-            (Start::Instant(time_ms), _) => Start::Instant(time_ms.saturating_add(self.duration.millis)),
+            (Start::Instant(time_ms), _) => {
+                Start::Instant(time_ms.saturating_add(self.duration.millis.saturating_mul(steps.into())))
+            }
             (Start::Midnight(date), Unit::Month) => {
                 Start::Midnight(date.checked_add_months(months(1)).unwrap_or(NaiveDate::MAX))
             }
@@ -94,7 +123,8 @@ impl Bucket {
                 Start::Midnight(date.checked_add_months(months(12)).unwrap_or(NaiveDate::MAX))
             }
             (Start::Midnight(date), unit) => {
-                let days = u64::from(count) * if unit == Unit::Week { WEEK_DAYS.unsigned_abs() } else { 1 };
+                let unit_days = if unit == Unit::Week { WEEK_DAYS.unsigned_abs() } else { 1 };
+                let days = u64::from(count).saturating_mul(steps.into()).saturating_mul(unit_days);
                 Start::Midnight(date.checked_add_days(Days::new(days)).unwrap_or(NaiveDate::MAX))
             }
         };
@@ -183,24 +213,89 @@ mod tests {
 
     /// An interval of a millisecond would be stepped through for hours.
     #[test]
-    fn a_gap_of_years_is_one_step_of_a_millisecond() {
-        let far_ms = START_MS + 3_600_000 * 24 * 365 * 100;
+    fn a_gap_of_years_is_a_few_steps() {
+        const DAY_MS: i64 = 24 * 3_600_000;
+        let far_ms = START_MS + DAY_MS * 365 * 100;
         let (holding, next) = bucket("1ms").onto(far_ms);
         assert_eq!((holding.start_ms(), next.start_ms()), (far_ms, far_ms + 1));
+        for interval in ["2d", "3w", "2n", "3y"] {
+            let far_ms = START_MS + DAY_MS * 365 * 200_000;
+            let (holding, next) = bucket(interval).onto(far_ms);
+            assert!((holding.start_ms()..next.start_ms()).contains(&far_ms), "{interval}");
+        }
     }
 
+    /// What [`Bucket::onto`] gives, one bucket after the other, and how many there were.
+    fn step_by_step(first: Bucket, time_ms: i64) -> ((Bucket, Bucket), u32) {
+        let (mut holding, mut next, mut steps) = (first, first.next(), 0);
+        while time_ms >= next.start_ms() {
+            (holding, next, steps) = (next, next.next(), steps + 1);
+        }
+        ((holding, next), steps)
+    }
+
+    /// Zones whose days are of 23 to 25 hours, without a midnight, or left out (Apia's 2011-12-30, Kwajalein's 1993-08-21,
+    /// Kiritimati's 1994-12-31).
+    const ZONES: [&str; 12] = [
+        "UTC",
+        "Europe/Berlin",
+        "America/Havana",
+        "America/Santiago",
+        "Africa/Cairo",
+        "Asia/Kathmandu",
+        "Australia/Lord_Howe",
+        "Antarctica/Troll",
+        "Pacific/Apia",
+        "Pacific/Kwajalein",
+        "Pacific/Kiritimati",
+        "America/Anchorage",
+    ];
+
     proptest! {
+        /// Bit for bit, also by the dates of buckets, which begin at one instant where a day is left out.
         #[test]
-        fn as_step_by_step(interval in prop::sample::select(vec!["7s", "5m", "90m", "1h", "5h", "1d", "2d", "1w", "1n", "1y"]), days in 0..800_i64, more_ms in 0..86_400_000_i64) {
-            let time_ms = START_MS + days % 9 * days * 86_400_000 / 9 + more_ms;
-            let first = bucket(interval);
+        fn q_ds_cal_as_step_by_step(
+            zone in prop::sample::select(&ZONES[..]),
+            unit in prop::sample::select(vec!["s", "m", "h", "d", "w", "n", "y"]),
+            count in 1..=40_i64,
+            from_ms in prop_oneof![Just(0_i64), 0..3_000_000_000_000_i64],
+            gap_days in prop_oneof![0..800_i64, 0..15_000_i64],
+            // By the hour and around it, which is where days begin.
+            (hours, more_ms) in (0..24_i64, prop_oneof![Just(-1_i64), Just(0), Just(1), 0..3_600_000_i64]),
+        ) {
+            let duration = parse_duration(&format!("{count}{unit}")).unwrap();
+            let first = Bucket::holding(from_ms, duration, parse_zone(zone).unwrap());
+            // Those of a fixed length are many.
+            let gap_days = if matches!(first.start, Start::Instant(_)) { gap_days % 3 } else { gap_days };
+            let time_ms = (from_ms / 3_600_000 + gap_days * 24 + hours) * 3_600_000 + more_ms;
             let time_ms = time_ms.max(first.start_ms());
-            let (mut holding, mut next) = (first, first.next());
-            while time_ms >= next.start_ms() {
-                (holding, next) = (next, next.next());
+            let (stepped, _) = step_by_step(first, time_ms);
+            prop_assert_eq!(format!("{:?}", first.onto(time_ms)), format!("{stepped:?}"));
+            if let Start::Midnight(_) = first.start {
+                prop_assert!(step_by_step(first.near(time_ms), time_ms).1 <= STEPS_MAX);
             }
-            let found = first.onto(time_ms);
-            prop_assert_eq!((found.0.start_ms(), found.1.start_ms()), (holding.start_ms(), next.start_ms()));
+        }
+
+        /// Around days that a zone left out.
+        #[test]
+        fn q_ds_cal_as_step_by_step_where_a_day_is_left_out(
+            (zone, day) in prop::sample::select(vec![
+                ("Pacific/Apia", (2011, 12, 30)),
+                ("Pacific/Kwajalein", (1993, 8, 21)),
+                ("Pacific/Kiritimati", (1994, 12, 31)),
+            ]),
+            unit in prop::sample::select(vec!["d", "w", "n", "y"]),
+            count in 1..=40_i64,
+            days_before in 0..500_i64,
+            minutes in -5_000..5_000_i64,
+            more_ms in prop_oneof![Just(-1_i64), Just(0)],
+        ) {
+            let noon = NaiveDate::from_ymd_opt(day.0, day.1, day.2).unwrap().and_hms_opt(12, 0, 0).unwrap();
+            let time_ms = noon.and_utc().timestamp_millis() + minutes / 30 * 30 * 60_000 + more_ms;
+            let duration = parse_duration(&format!("{count}{unit}")).unwrap();
+            let first = Bucket::holding(time_ms - days_before * 86_400_000, duration, parse_zone(zone).unwrap());
+            let (stepped, _) = step_by_step(first, time_ms);
+            prop_assert_eq!(format!("{:?}", first.onto(time_ms)), format!("{stepped:?}"));
         }
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn buckets(
                 holding_start.start_ms()
             };
             let mut at = times.partition_point(|time| *time < first_ms);
-            // Days and longer that come one by one are the same wherever they are stepped from; there may be many until the first point.
+            // Days and longer that come one by one are the same wherever they are stepped from.
             let is_its_own = duration.count == 1 && !is_of_fixed_length(duration.unit);
             let holding_first = |time: &i64| if is_strict || is_its_own { holding(*time) } else { holding_start };
             let mut bucket = times.get(at).map(holding_first);
