@@ -70,7 +70,7 @@ impl QueryRequest {
     /// Reads the query string of `/api/query/gexp`: `exp` texts beside what `/api/query` takes.
     ///
     /// # Errors
-    /// `Invalid`: a text that cannot be read, a function nobody knows, no series at all.
+    /// `Invalid`: a text that cannot be read, a function nobody knows or of too few or too many series, no series at all.
     pub fn from_formulas(parameters: &GetParameters<'_>, texts: &[&str], options: Options) -> Result<(Self, Formulas)> {
         let trees = texts.iter().map(|text| grammar::parse(text)).collect::<Result<Vec<_>>>()?;
         let mut metrics = parameters.metrics.to_vec();
@@ -114,6 +114,7 @@ impl Formula {
                 }
             }
         }
+        formula.function.check_inputs(formula.inputs.len())?;
         Ok(formula)
     }
 

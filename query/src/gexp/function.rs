@@ -68,6 +68,15 @@ impl Function {
         })
     }
 
+    /// Refuses what it is not applied to, before any of it is read: too few or too many lists of series.
+    ///
+    /// # Errors
+    /// `Invalid`: their number.
+    pub(super) fn check_inputs(self, count: usize) -> Result<()> {
+        let is_counted = matches!(self, Self::Combine(_)) && count > 0;
+        if is_counted && !SERIES_COUNT.contains(&count) { fault(FormulaFault::SeriesCount(count)) } else { Ok(()) }
+    }
+
     /// By how much it shifts what it is applied to: 0 for all but the time shift.
     ///
     /// # Errors
@@ -205,11 +214,8 @@ pub(super) fn digits_and_rest(text: &str) -> (&str, &str) {
     text.split_at_checked(length).unwrap_or((text, ""))
 }
 
-/// Series of the same tags, point by point; one that is missing is zero.
+/// Series of the same tags, point by point; one that is missing is zero. The number of inputs was checked.
 fn combine(inputs: Vec<Vec<Flow>>, sign: char, call: &Call<'_>) -> Result<Vec<Flow>> {
-    if !SERIES_COUNT.contains(&inputs.len()) {
-        return fault(FormulaFault::SeriesCount(inputs.len()));
-    }
     let names: Vec<&str> = LETTERS.split("").filter(|name| !name.is_empty()).take(inputs.len()).collect();
     let datasets: Vec<Vec<Dataset>> = inputs
         .into_iter()

@@ -1,5 +1,5 @@
 use crate::fixture::{Fixture, text};
-use crate::{Cancel, GetParameters, Limits, QueryRequest, Result, Series};
+use crate::{Cancel, GetParameters, Limits, Options, QueryRequest, Result, Series};
 
 fn fixture() -> Fixture {
     Fixture::with(&[
@@ -117,4 +117,21 @@ fn e_gexp_one_query_may_be_in_several_formulas() {
     let series = ask(false, &["scale(sum:g.a,2)", "scale(sum:g.a,3)"], "1699999990").unwrap();
     assert_eq!(series.len(), 2);
     assert!(ask(false, &[], "1699999990").is_err());
+}
+
+/// `E-GEXP`: how many series a function takes is told before any of them is read.
+#[test]
+fn e_gexp_too_many_series_are_refused_unread() {
+    let refused = |formula: &str| {
+        let parameters = GetParameters { start: Some("1700000000"), ..GetParameters::default() };
+        let made = QueryRequest::from_formulas(&parameters, &[formula], Options::default());
+        made.err().map(|error| error.to_string())
+    };
+    let sum = |count: usize| format!("sumSeries({})", vec!["sum:g.a"; count].join(","));
+    let told = |count: usize| Some(format!("Must have 2 to 26 series, got {count} instead"));
+    assert_eq!(refused(&sum(1)), told(1));
+    assert_eq!(refused(&sum(2)), None);
+    assert_eq!(refused(&sum(26)), None);
+    assert_eq!(refused(&sum(27)), told(27));
+    assert_eq!(refused(&format!("scale({},2)", sum(27))), told(27));
 }
