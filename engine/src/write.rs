@@ -380,9 +380,10 @@ impl Core {
             let found = self.read_versions(table, shape, &column, versions)?;
             let newest = found.row(0).and_then(|row| row.cells().nth(nth)).map(|cell| cell.timestamp);
             let one_version = shape.descriptor.family(cell.family).is_some_and(|(_, family)| family.versions == 1);
-            if let Some(logged) = resolved.cells.get_mut(index) {
-                logged.timestamp = newest.unwrap_or(logged.timestamp);
-                // One version kept means one version there ever was: no older one may come back (U-10).
+            if let (Some(logged), Some(newest)) = (resolved.cells.get_mut(index), newest) {
+                logged.timestamp = newest;
+                // One version kept means one version there ever was: no older one may come back (U-10). Where there is none, puts
+                // of an older time that come later are to be seen.
                 logged.kind = if one_version { CellKind::DeleteColumn } else { CellKind::Delete };
             }
         }

@@ -173,6 +173,7 @@ macro_rules! conformance_suite {
             u_6_delete_a_familys_version
             u_9_delete_the_newest_version
             u_10_deleting_the_only_version_brings_none_back
+            u_10_deleting_nothing_hides_no_older_put
             u_11_the_delay_holds_for_every_recent_tombstone
             d_35_minor_compactions_change_no_answer
             s_vers_1_any_number_of_versions

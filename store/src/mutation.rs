@@ -290,8 +290,8 @@ impl RowBuilder<'_> {
 
     /// A tombstone over one version: that of `time` (S-DEL-2), or without one the newest that a reader saw just before
     /// the row entry (U-9); the entry's second such tombstone over a column takes the second newest, and so on. Where
-    /// there is none it gets the server's own time. In a family with VERSIONS = 1 it becomes a
-    /// [`RowBuilder::delete_column`] of that time, so that nothing older comes back (U-10).
+    /// there is none it gets the server's own time, and hides nothing older that comes later. In a family with VERSIONS = 1 one that
+    /// found its version becomes a [`RowBuilder::delete_column`] of that time, so that nothing older comes back (U-10).
     ///
     /// # Errors
     /// `Invalid`: a full batch.

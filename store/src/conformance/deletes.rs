@@ -332,6 +332,14 @@ pub fn u_10_deleting_the_only_version_brings_none_back(fixture: &mut dyn Fixture
     scene.at_every_stage(|scene| assert_eq!(scene.row("r"), [""; 0]));
 }
 
+/// A delete of the newest version where there is none hides no put of an older time that comes later.
+pub fn u_10_deleting_nothing_hides_no_older_put(fixture: &mut dyn Fixture) {
+    let mut scene = Scene::versions(fixture, 1);
+    scene.delete("r", "f:q", None);
+    scene.put_at("r", "f:q", &[1]);
+    scene.at_every_stage(|scene| assert_eq!(scene.row("r"), ["f:q@1=1"]));
+}
+
 /// D-35: a minor compaction may drop what is in excess among the files that it takes, but leaves tombstones for those
 /// that take no part, and changes no answer.
 pub fn d_35_minor_compactions_change_no_answer(fixture: &mut dyn Fixture) {

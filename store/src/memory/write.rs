@@ -173,9 +173,12 @@ impl<'a> Writer<'a> {
                     };
                     let nth = row.cells().take(index).filter(same).count();
                     let newest = self.nth_newest(row.key(), &cell, nth)?;
-                    // One version kept means one version there ever was: no older one may come back (U-10).
-                    let kind = if family.versions == 1 { CellKind::DeleteColumn } else { CellKind::Delete };
-                    (kind, newest.unwrap_or(self.begun))
+                    match newest {
+                        // One version kept means one version there ever was: no older one may come back (U-10).
+                        Some(newest) if family.versions == 1 => (CellKind::DeleteColumn, newest),
+                        Some(newest) => (CellKind::Delete, newest),
+                        None => (CellKind::Delete, self.begun),
+                    }
                 }
                 (CellKind::Put, time) => (CellKind::Put, time.unwrap_or(self.stamp)),
                 (kind, time) => (kind, time.unwrap_or(self.begun)),

@@ -178,8 +178,13 @@ impl Generator {
         // HBase 2.6 lets a delete of the newest bring an older one back there (U-10).
         let kind = if family == "v" && kind == Delete && self.is_shared() { DeleteColumn } else { kind };
         let mut time = self.time(family);
-        if family == "v" && kind == Delete {
-            time = None;
+        if family == "v" && !self.is_shared() {
+            time = match kind {
+                Delete => None,
+                // No put has the time of a delete that found none: that one is exact, and what it hid would show an older one or not.
+                Put => time.or(Some(self.now + 1)),
+                _ => time,
+            };
         }
         if kind == DeleteFamilyVersion {
             time = time.or(Some(self.now));
