@@ -51,6 +51,9 @@ pub(crate) struct Core {
     pub(crate) reshaping: Mutex<()>,
     /// The last time given by the server. Relaxed: a number that only grows.
     stamp_ms: AtomicU64,
+    /// The largest time given to a change with tombstones, or to one of these after the version that it is over. Relaxed: it only grows,
+    /// and is set and asked for under the lock of the tombstone's row.
+    tombstone_ms: AtomicU64,
     /// Shared by a change from before it takes its time until it is in the memtables; taken whole to freeze one. So what is frozen is no
     /// younger, by time and by number, than any change behind it, as folds need that join what was frozen: points of a row that
     /// came at different times are one cell then. Rank: below row locks and `flushing`, above `updates`.
@@ -115,6 +118,7 @@ impl Core {
             backing_up: Mutex::new(()),
             reshaping: Mutex::new(()),
             stamp_ms: AtomicU64::new(recovered.clock.0),
+            tombstone_ms: AtomicU64::new(recovered.clock.0),
             changing: RwLock::default(),
             next_file: AtomicU64::new(recovered.next_file),
             memtable_bytes: around.memtable_bytes,
@@ -159,6 +163,16 @@ impl Core {
         let after = stamp.after();
         self.stamp_ms.fetch_max(after.0, Ordering::Relaxed);
         after
+    }
+
+    /// Before a tombstone is in the memtables that was made at this time, or got it after the version that it is over.
+    pub(crate) fn note_tombstone(&self, time: Timestamp) {
+        self.tombstone_ms.fetch_max(time.0, Ordering::Relaxed);
+    }
+
+    /// No tombstone has a time behind this one, but for such as were told to.
+    pub(crate) fn last_tombstone(&self) -> Timestamp {
+        Timestamp(self.tombstone_ms.load(Ordering::Relaxed))
     }
 
     /// Held by a change from before its [`Core::stamp`] until it is in the memtables.

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use basalt_store::{
     Applied, CellKind, Columns, Completer, Durability, Get, Guards, MutationBatch, Pending, RowBatch, RowBatchBuilder,
-    RowChange, RowFailure, RowHandle, RowMutation, RowReader, TimeRange, Timestamp,
+    RowChange, RowFailure, RowHandle, RowMutation, RowReader, Scan, TimeRange, Timestamp,
 };
 use bytes::Bytes;
 
@@ -293,6 +293,9 @@ impl Core {
         let deletes = resolved.cells.iter().any(|cell| cell.kind.is_tombstone());
         // The clock of the next start goes on from here: a value that follows from a cell ahead of the clock must not move it.
         let given = stamp.min(self.last_stamp());
+        if deletes {
+            self.note_tombstone(given);
+        }
         let (record, numbers) = encode(table, resolved, if deletes { self.pass(given) } else { given });
         let deletes_held = resolved.deletes_held.clone();
         let logged = Logged { record, numbers, level, writes_log: resolved.writes_log, deletes, deletes_held };
@@ -347,12 +350,39 @@ impl Core {
     fn read_versions(&self, table: &Table, shape: &Shape, column: &Column<'_>, versions: u32) -> Result<RowBatch> {
         let columns = Columns::column(Bytes::copy_from_slice(column.family), Bytes::copy_from_slice(column.qualifier));
         let get = Get { versions, ..Get::row(Bytes::copy_from_slice(column.row)).with_columns(columns) };
-        let mut reader = RowReader::for_get(&shape.descriptor, &get, self.clock.now())?;
+        let reader = RowReader::for_get(&shape.descriptor, &get, self.clock.now())?;
+        self.read_unsynced(table, shape, column.row, TimeRange::ALL, reader)
+    }
+
+    /// The newest tombstone of these times over a column, synced or not; the caller owns the row's lock.
+    fn tombstone_over(
+        &self,
+        table: &Table,
+        shape: &Shape,
+        column: &Column<'_>,
+        time_range: TimeRange,
+    ) -> Result<Option<Timestamp>> {
+        let columns = Columns::family(Bytes::copy_from_slice(column.family));
+        let scan = Scan { raw: true, versions: u32::MAX, time_range, columns, ..Scan::all() };
+        let reader = RowReader::for_scan(&shape.descriptor, &scan, self.clock.now())?;
+        let found = self.read_unsynced(table, shape, column.row, time_range, reader)?;
+        let cells = found.rows().flat_map(|row| row.cells());
+        let over = cells.filter(|cell| cell.kind.is_tombstone_over(cell.qualifier, column.qualifier));
+        Ok(over.map(|cell| cell.timestamp).max())
+    }
+
+    fn read_unsynced(
+        &self,
+        table: &Table,
+        shape: &Shape,
+        row: &[u8],
+        time_range: TimeRange,
+        mut reader: RowReader,
+    ) -> Result<RowBatch> {
         let mut out = RowBatchBuilder::new();
-        if let Some(region) = table.regions().of(column.row) {
+        if let Some(region) = table.regions().of(row) {
             let view = region.view();
-            let (row, time_range, codecs) = (column.row, TimeRange::ALL, &self.codecs);
-            let wanted = RowWanted { row, read_point: u64::MAX, time_range, count: None, codecs };
+            let wanted = RowWanted { row, read_point: u64::MAX, time_range, count: None, codecs: &self.codecs };
             read_row(shape, &view, &wanted, &mut reader, &mut out)?;
         }
         Ok(out.finish())
@@ -381,6 +411,7 @@ impl Core {
             let newest = found.row(0).and_then(|row| row.cells().nth(nth)).map(|cell| cell.timestamp);
             let one_version = shape.descriptor.family(cell.family).is_some_and(|(_, family)| family.versions == 1);
             if let (Some(logged), Some(newest)) = (resolved.cells.get_mut(index), newest) {
+                self.note_tombstone(newest);
                 logged.timestamp = newest;
                 // One version kept means one version there ever was: no older one may come back (U-10). Where there is none, puts
                 // of an older time that come later are to be seen.

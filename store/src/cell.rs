@@ -70,6 +70,15 @@ impl CellKind {
     pub const fn is_tombstone(self) -> bool {
         !matches!(self, Self::Put)
     }
+
+    /// Whether a cell of this kind under `qualifier` is a tombstone that may hide cells of `column`.
+    pub fn is_tombstone_over(self, qualifier: &[u8], column: &[u8]) -> bool {
+        match self {
+            Self::Put => false,
+            Self::Delete | Self::DeleteColumn => qualifier == column,
+            Self::DeleteFamily | Self::DeleteFamilyVersion => true,
+        }
+    }
 }
 
 /// A cell, borrowed from wherever it lies: a memtable, a block, a batch.

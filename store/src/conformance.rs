@@ -116,6 +116,7 @@ macro_rules! conformance_suite {
             s_cnt_3_counters_are_big_endian
             s_cnt_1_a_counter_dated_ahead_counts_on
             s_cnt_1_each_change_is_a_version_of_its_own
+            s_cnt_1_no_delete_within_the_millisecond_hides_a_change
             append_goes_on_from_what_is_there
             rows_come_with_handles_or_without
             check_and_mutate_holds_the_newest_value

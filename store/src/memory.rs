@@ -102,6 +102,8 @@ struct Counters {
     seq: AtomicU64,
     // Relaxed, as above.
     stamp_ms: AtomicU64,
+    /// The largest time given to a change with tombstones, or to one of these after the version that it is over. Relaxed, as above.
+    tombstone_ms: AtomicU64,
     /// The last number given to a region. Relaxed: it only grows.
     regions: AtomicU64,
 }
@@ -115,6 +117,16 @@ impl Counters {
     /// The server's time for a change: `now`, or the largest given so far when the clock went back.
     fn stamp(&self, now: Timestamp) -> Timestamp {
         Timestamp(self.stamp_ms.fetch_max(now.0, Ordering::Relaxed).max(now.0))
+    }
+
+    /// A tombstone is made at this time, or gets it after the version that it is over.
+    fn note_tombstone(&self, time: Timestamp) {
+        self.tombstone_ms.fetch_max(time.0, Ordering::Relaxed);
+    }
+
+    /// No tombstone has a time behind this one, but for such as were told to.
+    fn last_tombstone(&self) -> Timestamp {
+        Timestamp(self.tombstone_ms.load(Ordering::Relaxed))
     }
 
     /// After a change at `stamp` with tombstones: while the clock is behind it, all changes would have that time, and be masked.

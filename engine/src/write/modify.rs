@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use basalt_store::{Append, CheckAndMutate, Durability, Increment, MutationBatch, Pending, Timestamp};
+use basalt_store::{Append, CheckAndMutate, Durability, Increment, MutationBatch, Pending, TimeRange, Timestamp};
 use bytes::Bytes;
 
 use super::{Column, Core, tell};
@@ -56,7 +56,8 @@ impl Core {
             let mut batch = MutationBatch::new(durability);
             batch.row(column.row)?.put(column.family, column.qualifier, None, &value)?;
             let changing = self.begin_change();
-            Ok((shape, batch, (changing, self.stamp_after(found.as_ref())), answer))
+            let stamp = self.stamp_after(table, &shape, column, found.as_ref())?;
+            Ok((shape, batch, (changing, stamp), answer))
         });
         match changed {
             Ok((shape, batch, (_changing, stamp), value)) => {
@@ -147,9 +148,24 @@ impl Core {
         let stamp = self.stamp();
         found.map_or(stamp, |cell| stamp.max(cell.timestamp))
     }
-    /// As in HBase, an increment or append is a version of its own even within the millisecond of the one before.
-    fn stamp_after(&self, found: Option<&Found>) -> Timestamp {
+
+    /// As in HBase, an increment or append is a version of its own even within the millisecond of the one before. Otherwise than there,
+    /// no tombstone of that millisecond hides it.
+    fn stamp_after(
+        &self,
+        table: &Table,
+        shape: &Shape,
+        column: &Column<'_>,
+        found: Option<&Found>,
+    ) -> Result<Timestamp> {
         let stamp = self.stamp();
-        found.map_or(stamp, |cell| stamp.max(cell.timestamp.after()))
+        let stamp = found.map_or(stamp, |cell| stamp.max(cell.timestamp.after()));
+        // Fast path: no tombstone is of this millisecond.
+        let last = self.last_tombstone();
+        if last < stamp {
+            return Ok(stamp);
+        }
+        let times = TimeRange { min: stamp, max: TimeRange::as_of(last).max };
+        Ok(self.tombstone_over(table, shape, column, times)?.map_or(stamp, Timestamp::after))
     }
 }

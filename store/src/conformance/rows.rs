@@ -317,6 +317,50 @@ pub fn s_cnt_1_each_change_is_a_version_of_its_own(fixture: &mut dyn Fixture) {
     scene.at_every_stage(|scene| assert_eq!(scene.row("r"), told));
 }
 
+/// No delete of the same millisecond hides an increment or append that comes after it: it was acknowledged.
+pub fn s_cnt_1_no_delete_within_the_millisecond_hides_a_change(fixture: &mut dyn Fixture) {
+    type Delete = fn(&Scene<'_>, &str);
+    let families = [FamilyDescriptor::new("f"), FamilyDescriptor::new("g").with_versions(3)];
+    let mut scene = Scene::new(fixture, families);
+    let deletes: [(&str, Delete); 4] = [
+        ("family", |scene, row| scene.delete_family(row, "f", None)),
+        ("column", |scene, row| scene.delete_column(row, "f:n", None)),
+        ("newest", |scene, row| scene.delete(row, "f:n", None)),
+        ("version", |scene, row| scene.delete_family_version(row, "f", NOW)),
+    ];
+    for (row, delete) in deletes {
+        assert_eq!(scene.increment(row, "f:n", 1).unwrap(), 1, "{row}");
+        delete(&scene, row);
+        assert_eq!(scene.increment(row, "f:n", 1).unwrap(), 1, "{row}");
+        assert_eq!(scene.increment(row, "f:n", 1).unwrap(), 2, "{row}");
+    }
+    // The newest version lies ahead of the clock, and so does its tombstone.
+    for count in [1, 2] {
+        assert_eq!(scene.increment("ahead", "f:n", 1).unwrap(), count);
+    }
+    scene.delete("ahead", "f:n", None);
+    assert_eq!(scene.increment("ahead", "f:n", 1).unwrap(), 1);
+    // An older version is seen behind the deleted one.
+    scene.put("older", "g:n", 5, "\0\0\0\0\0\0\0\x05");
+    assert_eq!(scene.increment("older", "g:n", 1).unwrap(), 6);
+    scene.delete("older", "g:n", None);
+    assert_eq!(scene.increment("older", "g:n", 1).unwrap(), 6);
+    scene.append("text", "f:s", "ab").unwrap();
+    scene.delete_family("text", "f", None);
+    for told in ["cd", "cdcd"] {
+        assert_eq!(scene.append("text", "f:s", "cd").unwrap(), told);
+    }
+    let count = |count| format!("={}\\x{count:02x}", "\\x00".repeat(7));
+    scene.at_every_stage(|scene| {
+        let newest = |row: &'static str| scene.get(Get::row(row)).pop().unwrap_or_default();
+        let rows = [("family", 2), ("column", 2), ("newest", 2), ("version", 2), ("ahead", 1), ("older", 6)];
+        for (row, value) in rows {
+            assert!(newest(row).ends_with(&count(value)), "{row}: {}", newest(row));
+        }
+        assert!(newest("text").ends_with("=cdcd"), "{}", newest("text"));
+    });
+}
+
 /// Appending goes on from what is there, or from nothing.
 pub fn append_goes_on_from_what_is_there(fixture: &mut dyn Fixture) {
     let mut scene = Scene::versions(fixture, 1);

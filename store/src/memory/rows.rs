@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 
@@ -76,6 +77,14 @@ impl FamilyCells {
     /// The time of the oldest put.
     pub(super) fn earliest_put(&self) -> Option<Timestamp> {
         self.0.iter().filter(|(_, data)| !data.kind.is_tombstone()).map(|(key, _)| key.timestamp.0).min()
+    }
+
+    /// The newest tombstone of these times over a column.
+    pub(super) fn tombstone_over(&self, qualifier: &[u8], times: &RangeInclusive<Timestamp>) -> Option<Timestamp> {
+        let is_over = |key: &CellKey, kind: CellKind| {
+            kind.is_tombstone_over(&key.qualifier, qualifier) && times.contains(&key.timestamp.0)
+        };
+        self.0.iter().filter(|(key, data)| is_over(key, data.kind)).map(|(key, _)| key.timestamp.0).max()
     }
 
     /// Drops what retention lets go; says whether any cell stays.

@@ -68,7 +68,7 @@ impl<'a> Writer<'a> {
         let Increment { row, family, qualifier, .. } = increment;
         let found = self.newest(row, family, qualifier)?;
         let after = increment.applied_to(found.as_ref().map(|cell| &cell.value[..]))?;
-        self.stamp_after(found.as_ref());
+        self.stamp_after(row, family, qualifier, found.as_ref());
         self.put(row, family, qualifier, &after.to_be_bytes())?;
         Ok(after)
     }
@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
         let Append { row, family, qualifier, .. } = append;
         let found = self.newest(row, family, qualifier)?;
         let after = append.applied_to(found.as_ref().map(|cell| &cell.value[..]));
-        self.stamp_after(found.as_ref());
+        self.stamp_after(row, family, qualifier, found.as_ref());
         self.put(row, family, qualifier, &after)?;
         Ok(after)
     }
@@ -106,9 +106,14 @@ impl<'a> Writer<'a> {
         self.stamp = found.map_or(self.stamp, |cell| self.stamp.max(cell.timestamp));
     }
 
-    /// As in HBase, an increment or append is a version of its own even within the millisecond of the one before.
-    fn stamp_after(&mut self, found: Option<&Found>) {
-        self.stamp = found.map_or(self.stamp, |cell| self.stamp.max(cell.timestamp.after()));
+    /// As in HBase, an increment or append is a version of its own even within the millisecond of the one before. Otherwise than there,
+    /// no tombstone of that millisecond hides it.
+    fn stamp_after(&mut self, row: &[u8], family: &[u8], qualifier: &[u8], found: Option<&Found>) {
+        let stamp = found.map_or(self.stamp, |cell| self.stamp.max(cell.timestamp.after()));
+        let times = stamp..=self.counters.last_tombstone();
+        let cells = self.state.rows.get(row).and_then(|cells| cells.get(family));
+        let over = cells.and_then(|cells| cells.tombstone_over(qualifier, &times));
+        self.stamp = over.map_or(stamp, Timestamp::after);
     }
 
     fn put(&mut self, row: &[u8], family: &[u8], qualifier: &[u8], value: &[u8]) -> Result<()> {
@@ -138,6 +143,9 @@ impl<'a> Writer<'a> {
     fn store_row(&mut self, row: &[u8], changes: Vec<(Bytes, CellKey, CellKind, Bytes)>) {
         if changes.is_empty() {
             return;
+        }
+        if changes.iter().any(|(.., kind, _)| kind.is_tombstone()) {
+            self.counters.note_tombstone(self.begun);
         }
         let seq = self.counters.next_seq();
         self.table.count_write(row, changes.len());
@@ -173,12 +181,11 @@ impl<'a> Writer<'a> {
                     };
                     let nth = row.cells().take(index).filter(same).count();
                     let newest = self.nth_newest(row.key(), &cell, nth)?;
-                    match newest {
-                        // One version kept means one version there ever was: no older one may come back (U-10).
-                        Some(newest) if family.versions == 1 => (CellKind::DeleteColumn, newest),
-                        Some(newest) => (CellKind::Delete, newest),
-                        None => (CellKind::Delete, self.begun),
-                    }
+                    let time = newest.unwrap_or(self.begun);
+                    self.counters.note_tombstone(time);
+                    // One version kept means one version there ever was: no older one may come back (U-10).
+                    let is_of_all = newest.is_some() && family.versions == 1;
+                    (if is_of_all { CellKind::DeleteColumn } else { CellKind::Delete }, time)
                 }
                 (CellKind::Put, time) => (CellKind::Put, time.unwrap_or(self.stamp)),
                 (kind, time) => (kind, time.unwrap_or(self.begun)),

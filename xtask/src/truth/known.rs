@@ -15,6 +15,10 @@ pub(super) const KNOWN: &[(&str, &str)] = &[
         "HBase's server times go back with its clock, so that the delete masks nothing written before; ours go on behind the tombstone's",
     ),
     (
+        "s_cnt_1_no_delete_within_the_millisecond_hides_a_change",
+        "HBase stamps an increment or append of a deleted cell with the tombstone's own millisecond, so that it is answered and never seen; ours come after it",
+    ),
+    (
         "s_scan_8_open_ranges_of_rows_reversed",
         "HBase's MultiRowRangeFilter, reversed, loses the lower of two ranges when the upper one is open; ours gives both",
     ),

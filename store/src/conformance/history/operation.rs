@@ -61,11 +61,13 @@ pub(super) struct Generator {
     prefix: String,
     /// Where the clock is to stand at the next operation.
     pub(super) now: u64,
+    /// Where it stood at the last tombstone.
+    deleted_at: u64,
 }
 
 impl Generator {
     pub(super) fn new(seed: u64, now: u64) -> Self {
-        Self { state: seed, prefix: String::new(), now }
+        Self { state: seed, prefix: String::new(), now, deleted_at: 0 }
     }
 
     /// The same history in rows that begin with `prefix`, so that many share a table.
@@ -105,6 +107,9 @@ impl Generator {
                 let count = 1 + self.below(4);
                 Operation::Apply((0..count).map(|_| self.edit(None)).collect())
             }
+            // HBase 2.6 hides changes of a deleted cell within the millisecond
+            // (`s_cnt_1_no_delete_within_the_millisecond_hides_a_change`).
+            45..58 if self.is_shared() && self.deleted_at == self.now => Operation::Get(self.get()),
             45..53 => {
                 Operation::Increment(self.column("n"), [1, -3, 0, i64::MAX].get(self.below(4)).copied().unwrap_or(1))
             }
@@ -177,6 +182,9 @@ impl Generator {
         };
         // HBase 2.6 lets a delete of the newest bring an older one back there (U-10).
         let kind = if family == "v" && kind == Delete && self.is_shared() { DeleteColumn } else { kind };
+        if kind != Put {
+            self.deleted_at = self.now;
+        }
         let mut time = self.time(family);
         if family == "v" && !self.is_shared() {
             time = match kind {
