@@ -150,14 +150,15 @@ impl App {
         self.end.notified().await;
     }
 
-    /// Makes everything durable and lets go of the store.
+    /// Makes everything durable and lets go of the store, beside which what waits to be published is.
     ///
     /// # Errors
     ///
     /// As [`OpenTables::close`].
     pub(crate) async fn close(&self) -> Result<(), Failure> {
         let tables = Arc::clone(&self.tables);
-        let closing = spawn_blocking(move || tables.close()).await;
+        let publishing = self.publisher.close(self.config.server.shutdown_timeout_ms);
+        let (closing, ()) = tokio::join!(spawn_blocking(move || tables.close()), publishing);
         closing.unwrap_or_else(|cause| Err(Failure::new(Exit::Failure, format!("cannot close the store: {cause}"))))
     }
 

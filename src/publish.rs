@@ -2,20 +2,22 @@
 //!
 //! A line is the JSON of a point as `/api/put` takes it, or of an annotation as `/api/annotation` gives it. A thread of its
 //! own writes them, so an acknowledgement never waits: what finds the queue full, or nobody listening, is dropped and
-//! counted. *Source*: OpenTSDB 2.4 `RTPublisher`.
+//! counted. The end of a server waits for what is in the queue. *Source*: OpenTSDB 2.4 `RTPublisher`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use basalt_ingest::{DatapointEcho, PointError, RawPoint};
 use serde::Serialize;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::config;
 use crate::exit::{Exit, Failure};
@@ -38,12 +40,35 @@ pub(crate) struct Counts {
     pub(crate) published: Count,
     pub(crate) dropped: Count,
     queued_bytes: AtomicU64,
+    queued_lines: AtomicU64,
+}
+
+impl Counts {
+    fn enters(&self, lines: u64, bytes: u64) {
+        self.queued_lines.fetch_add(lines, Ordering::Relaxed);
+        self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn leaves(&self, lines: u64, bytes: u64) {
+        self.queued_lines.fetch_sub(lines, Ordering::Relaxed);
+        self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The thread that writes, as others see it.
+#[derive(Debug)]
+struct Writer {
+    queue: SyncSender<Batch>,
+    /// Its other end goes with the thread.
+    ended: oneshot::Receiver<()>,
 }
 
 /// The queue's end for those who store.
 #[derive(Debug, Default)]
 pub(crate) struct Publisher {
-    queue: Option<SyncSender<Batch>>,
+    is_on: bool,
+    /// None behind the end. Guards the queue against being closed while a batch is put into it, which waits for nothing; the last in rank.
+    writer: Mutex<Option<Writer>>,
     queue_bytes: u64,
     pub(crate) counts: Arc<Counts>,
 }
@@ -141,16 +166,39 @@ impl Publisher {
         let (queue, batches) = sync_channel(BATCHES_MAX);
         let counts = Arc::new(Counts::default());
         let of_the_thread = Arc::clone(&counts);
+        let (end, ended) = oneshot::channel();
         std::thread::Builder::new()
             .name("basalt-publish".to_owned())
-            .spawn(move || write_all(&target, &batches, &of_the_thread))
+            .spawn(move || {
+                write_all(&target, &batches, &of_the_thread);
+                drop::<oneshot::Sender<()>>(end);
+            })
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot start a thread: {cause}")))?;
-        Ok(Self { queue: Some(queue), queue_bytes: config.queue_bytes, counts })
+        let writer = Mutex::new(Some(Writer { queue, ended }));
+        Ok(Self { is_on: true, writer, queue_bytes: config.queue_bytes, counts })
+    }
+
+    /// Waits until all that is in the queue is written, for `patience` at most. The rest is dropped, as is all that comes later.
+    pub(crate) async fn close(&self, patience: Duration) {
+        let Some(Writer { queue, ended }) = self.writer().take() else { return };
+        drop(queue);
+        if timeout(patience, ended).await.is_err() {
+            let lines = self.counts.queued_lines.load(Ordering::Relaxed);
+            self.counts.dropped.add(lines);
+            tracing::warn!(
+                lines,
+                "what waited to be published was dropped, and its last line may be cut: the reader of `publish.to` is too slow"
+            );
+        }
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Publishes the points of a batch that are stored: all but those that a report names.
     pub(crate) fn points(&self, points: &[RawPoint<'_>], errors: &[PointError]) {
-        if self.queue.is_none() {
+        if !self.is_on {
             return;
         }
         let mut failed = vec![false; points.len()];
@@ -165,13 +213,12 @@ impl Publisher {
 
     /// Publishes a thing that is stored.
     pub(crate) fn one(&self, thing: &impl Serialize) {
-        if self.queue.is_some() {
+        if self.is_on {
             self.offer(std::iter::once(thing));
         }
     }
 
     fn offer(&self, things: impl Iterator<Item = impl Serialize>) {
-        let Some(queue) = &self.queue else { return };
         let mut batch = Batch { text: Vec::new(), lines: 0 };
         for thing in things {
             // Into a Vec, and without maps of odd keys, this cannot fail.
@@ -183,9 +230,10 @@ impl Publisher {
         if lines == 0 {
             return;
         }
-        let queued = self.counts.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if queued.saturating_add(bytes) > self.queue_bytes || queue.try_send(batch).is_err() {
-            self.counts.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.counts.enters(lines, bytes);
+        let is_full = self.counts.queued_bytes.load(Ordering::Relaxed) > self.queue_bytes;
+        if is_full || self.writer().as_ref().is_none_or(|writer| writer.queue.try_send(batch).is_err()) {
+            self.counts.leaves(lines, bytes);
             self.counts.dropped.add(lines);
         }
     }
@@ -208,7 +256,7 @@ fn write_all(target: &Target, batches: &Receiver<Batch>, counts: &Counts) {
         });
         let count = if written { &counts.published } else { &counts.dropped };
         count.add(lines);
-        counts.queued_bytes.fetch_sub(text.len() as u64, Ordering::Relaxed);
+        counts.leaves(lines, text.len() as u64);
     }
 }
 
@@ -247,6 +295,48 @@ mod tests {
         publisher.one(&"x".repeat(2_000));
         assert_eq!(publisher.counts.dropped.get(), 2, "what does not fit into the queue is dropped at once");
         until(|| publisher.counts.published.get() == 2);
+    }
+
+    /// Lines of which no socket holds one, to a listener that reads nothing yet: how many, and its end of the connection.
+    fn filled(listener: &UnixListener, publisher: &Publisher) -> (u64, UnixStream) {
+        const LINES: u64 = 10;
+        for _ in 0..LINES {
+            publisher.one(&"x".repeat(1_000_000));
+        }
+        (LINES, listener.accept().unwrap().0)
+    }
+
+    fn listener(folder: &Path) -> (UnixListener, Publisher) {
+        let path = folder.join("points.sock");
+        (UnixListener::bind(&path).unwrap(), publisher(format!("unix:{}", path.display()), 16 << 20))
+    }
+
+    /// `P-RT`: an end waits for a listener that is slow.
+    #[tokio::test]
+    async fn p_rt_what_waits_in_the_queue_is_published_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (listener, publisher) = listener(folder.path());
+        let (lines, stream) = filled(&listener, &publisher);
+        let mut closing = std::pin::pin!(publisher.close(Duration::from_mins(1)));
+        assert!(timeout(Duration::ZERO, closing.as_mut()).await.is_err(), "nobody reads");
+        let reading =
+            std::thread::spawn(|| BufReader::new(stream).split(b'\n').map(|line| line.unwrap().len()).collect());
+        closing.await;
+        assert_eq!((publisher.counts.published.get(), publisher.counts.dropped.get()), (lines, 0));
+        let read: Vec<usize> = reading.join().unwrap();
+        assert_eq!(read, vec![1_000_002; usize::try_from(lines).unwrap()]);
+        publisher.one(&1);
+        assert_eq!(publisher.counts.dropped.get(), 1, "what comes too late");
+    }
+
+    /// `P-RT`: and no longer than it may.
+    #[tokio::test]
+    async fn p_rt_what_nobody_reads_at_the_end_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (listener, publisher) = listener(folder.path());
+        let (lines, _reads_nothing) = filled(&listener, &publisher);
+        publisher.close(Duration::from_millis(1)).await;
+        assert_eq!((publisher.counts.published.get(), publisher.counts.dropped.get()), (0, lines));
     }
 
     /// `P-RT`: what a full disk cut off is a line of its own, and not the beginning of the next one.

@@ -100,7 +100,7 @@ keys! {
     server.max_connections: "connections at once; further ones are closed; 0 is as many as the system gives";
     server.header_timeout_ms: "longest wait for the first byte of a connection; 0 is no limit";
     server.idle_timeout_ms: "longest silence of an HTTP connection, between and within requests; 0 is no limit";
-    server.shutdown_timeout_ms: "time that open requests get to finish after SIGTERM; 0 is none";
+    server.shutdown_timeout_ms: "time that open requests get to finish after SIGTERM, and after them what waits to be published; 0 is none";
     server.worker_threads [0..=1_024]: "threads that serve connections, and as many more for plain puts; 0 is one a processor";
     server.backlog: "connections that may wait to be accepted";
     server.allow_diediedie: "let a client stop the server by `diediedie`; where tokens are asked for, an administrator's is needed";

@@ -1,6 +1,8 @@
 //! Pages, pictures and files for people; the log; the ways to end the server.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use crate::daemon::Daemon;
@@ -293,6 +295,35 @@ fn p_rt_what_is_stored_is_published() {
     );
     assert_eq!((&lines[1]["timestamp"], &lines[2]["description"]), (&1_700_000_001.into(), &"d".into()));
     assert_eq!(daemon.metric("basalt_publish_dropped_total"), 0);
+}
+
+/// `P-RT`: what is acknowledged when a server ends is published, to a listener that begins to read then.
+#[test]
+fn p_rt_an_end_waits_for_a_slow_listener() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("points.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let config = format!("[publish]\nenable = true\nto = 'unix:{}'\n", path.display());
+    let daemon = Daemon::start(&folder.path().join("data"), "memory", &config);
+    // Many times what a socket holds.
+    let points: Vec<String> = (0..20_000)
+        .map(|n| format!(r#"{{"metric":"m","timestamp":{},"value":1,"tags":{{"a":"b"}}}}"#, 1_700_000_000 + n))
+        .collect();
+    for some in points.chunks(1_000) {
+        assert_eq!(daemon.post("/api/put", &format!("[{}]", some.join(","))).status, 204);
+    }
+    let (stream, _) = listener.accept().unwrap();
+    let port = daemon.port();
+    let reading = std::thread::spawn(move || {
+        while TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            std::thread::yield_now();
+        }
+        let mut read = String::new();
+        BufReader::new(stream).read_to_string(&mut read).map(|_| read)
+    });
+    assert!(daemon.terminate().success());
+    let read = reading.join().unwrap().unwrap();
+    assert_eq!((read.lines().count(), read.ends_with('\n')), (points.len(), true));
 }
 
 /// `T-AUTH`: OpenTSDB's own plugin lets everybody in; it swallows the first line whatever it is, which is not copied.
