@@ -29,7 +29,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Config, Layers, Log, LogFormat, PLACES};
+use crate::config::{Config, Layers, Log, LogFormat, PLACES, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
 use crate::log;
 use crate::version::{SPOKEN, VERSION};
@@ -153,11 +153,51 @@ fn start_log(level: Option<&str>, configs: &[&Config]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The flag that says where the tables are, of commands that work on a cluster as well.
+#[derive(Debug, Args)]
+struct StoreFlag {
+    /// Where the tables are [default: embedded]
+    #[arg(long)]
+    store: Option<StoreKind>,
+}
+
+impl StoreFlag {
+    /// What it stands for among the layers.
+    fn layer(&self) -> Option<(&'static str, &'static str, String)> {
+        self.store.map(|store| ("--store", "store.kind", store.show()))
+    }
+}
+
+/// Where settings name a cluster: what it is called in each.
+const CLUSTER: [&str; 2] = ["hbase.zookeeper_quorum", "hbase.masters"];
+
+/// Whether a cluster is named that the work is not done on, by settings that do not say where it is done.
+fn passes_cluster_over(config: &Config) -> bool {
+    !config.is_set("store.kind") && CLUSTER.iter().any(|name| config.is_set(name))
+}
+
+/// Warns of a cluster that the settings name and the work is not done on.
+fn tell_of_cluster(config: &Config) {
+    if !passes_cluster_over(config) {
+        return;
+    }
+    let folder = config.store.data_dir.display();
+    for (key, _, origin) in config.entries().filter(|(key, ..)| CLUSTER.contains(&key.name) && config.is_set(key.name))
+    {
+        let name = key.name;
+        tracing::warn!(
+            "`{name}` from {origin} has no effect: the tables are in data folder {folder}, and in HBase with --store hbase"
+        );
+    }
+}
+
 /// [`Sources`] of a tool that OpenTSDB has too, and the options that scripts for `tsdb` give.
 #[derive(Debug, Args)]
 struct ToolSources {
     #[command(flatten)]
     sources: Sources,
+    #[command(flatten)]
+    place: StoreFlag,
     #[arg(long, hide = true, value_name = "NAME")]
     table: Option<String>,
     #[arg(long, hide = true, value_name = "NAME")]
@@ -185,8 +225,16 @@ impl ToolSources {
 
     fn load(&self) -> Result<Config, Failure> {
         let mut layers = self.sources.layers().search(&PLACES);
+        layers.flags.extend(self.place.layer());
         layers.flags.extend(self.inherited());
-        self.sources.begin(&layers)
+        let config = self.sources.begin(&layers)?;
+        let is_named = self.zkquorum.is_some() || self.zkbasedir.is_some();
+        if is_named && self.sources.data_dir.is_none() && config.store.kind != StoreKind::Hbase {
+            let line = "--zkquorum and --zkbasedir need --store hbase: without it the work is done on a data folder";
+            return Err(Failure::new(Exit::Usage, line));
+        }
+        tell_of_cluster(&config);
+        Ok(config)
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
+use super::passes_cluster_over;
 use crate::config::{Config, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::store::OpenTables;
 
 /// How most tools are told their folder.
 pub(super) const BY_FLAG: &str = "name it with --data-dir";
+/// So too where the settings name a cluster, which may be what was meant.
+const OR_CLUSTER: &str = "name it with --data-dir, or work on the tables in HBase with --store hbase";
 
 /// Refuses a folder that holds no store, with how to name the right one: a tool neither makes a folder nor begins a store in
 /// one that holds something else. One that lacks its manifest alone is the engine's to judge.
@@ -53,7 +56,7 @@ pub(super) fn with_folder<T>(
     work: impl FnOnce(&OpenTables) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if config.store.kind == StoreKind::Embedded {
-        check_folder(&config.store.data_dir, BY_FLAG)?;
+        check_folder(&config.store.data_dir, hint(config))?;
     }
     work_on(&OpenTables::open_existing(config)?, work)
 }
@@ -68,9 +71,13 @@ pub(super) fn with_home<T>(
     work: impl FnOnce(&OpenTables) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if config.store.kind == StoreKind::Embedded {
-        check_home(&config.store.data_dir, BY_FLAG)?;
+        check_home(&config.store.data_dir, hint(config))?;
     }
     work_on(&OpenTables::open(config)?, work)
+}
+
+fn hint(config: &Config) -> &'static str {
+    if passes_cluster_over(config) { OR_CLUSTER } else { BY_FLAG }
 }
 
 fn work_on<T>(opened: &OpenTables, work: impl FnOnce(&OpenTables) -> Result<T, Failure>) -> Result<T, Failure> {

@@ -26,6 +26,7 @@ Examples:
   basalt import part-*.gz --resume import.state        run again, goes on where it was
   basalt import dump.gz --url http://db:4242 --rate 50000
   basalt import dump.gz --data-dir /var/lib/basalt     without a server; the folder must be free
+  basalt import dump.gz --store hbase                  into tables in HBase, without a server
 
 Exit codes: 0 all stored (or skipped), 1 bad lines, or the server is not there or is none, 4 folder
 in use, 75 the server was away or could not store for a minute, or gave no answer for two: what is
@@ -35,11 +36,11 @@ pub(super) struct Import {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Server to send to
-    #[arg(long, value_name = "URL", default_value = URL_DEFAULT, conflicts_with = "data_dir")]
+    #[arg(long, value_name = "URL", default_value = URL_DEFAULT, conflicts_with_all = ["data_dir", "store"])]
     url: String,
     #[command(flatten)]
     sources: ToolSources,
-    /// Into a folder: make metrics that are new, whatever the configuration says; a server goes by its own
+    /// Into a folder or HBase: make metrics that are new, whatever the configuration says; a server goes by its own
     #[arg(long, hide = true)]
     auto_metric: bool,
     /// Remember progress in FILE, and skip what it says is done; refused where a file begins otherwise than it did, or for
@@ -63,21 +64,23 @@ impl Import {
                 return Err(fail("it is a folder".to_owned()));
             }
         }
-        let mut target: Box<dyn Target> = if self.sources.sources.data_dir.is_some() {
+        let mut target: Box<dyn Target> = if self.sources.sources.data_dir.is_some()
+            || self.sources.place.store.is_some()
+        {
             let mut config = self.sources.load()?;
             config.schema.auto_create_metrics |= self.auto_metric;
             Box::new(Folder::open(config)?)
         } else {
             if self.sources.table.is_some() || self.sources.uidtable.is_some() {
-                let line = "--table and --uidtable need --data-dir: a server has tables of its own";
+                let line = "--table and --uidtable need --data-dir or --store: a server has tables of its own";
                 return Err(Failure::new(Exit::Usage, line));
             }
             if self.sources.zkquorum.is_some() || self.sources.zkbasedir.is_some() {
-                let line = "--zkquorum and --zkbasedir need --data-dir: without a folder lines go to the server of --url, and to no cluster";
+                let line = "--zkquorum and --zkbasedir need --store hbase: without it lines go to the server of --url, and to no cluster";
                 return Err(Failure::new(Exit::Usage, line));
             }
             if self.sources.sources.config.is_some() {
-                let line = "--config needs --data-dir: without a folder lines go to the server of --url, which has settings of its own";
+                let line = "--config needs --data-dir or --store: without them lines go to the server of --url, which has settings of its own";
                 return Err(Failure::new(Exit::Usage, line));
             }
             Box::new(Remote::connect(&self.url)?)

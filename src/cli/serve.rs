@@ -6,7 +6,7 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::{Sources, print};
+use super::{Sources, StoreFlag, print};
 use crate::app::{App, blocking_threads};
 use crate::config::{Config, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
@@ -33,9 +33,8 @@ pub(super) struct Serve {
     /// Address and port; port 0 takes a free one [default: 127.0.0.1:4242]
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
-    /// Where the tables are [default: embedded]
-    #[arg(long)]
-    store: Option<StoreKind>,
+    #[command(flatten)]
+    place: StoreFlag,
     /// Masters or region servers of the cluster of `--store hbase`
     #[arg(long, value_name = "HOST:PORT,...")]
     hbase_masters: Option<String>,
@@ -59,10 +58,7 @@ impl Serve {
         if let Some(listen) = &self.listen {
             layers.flags.push(("--listen", "server.listen", listen.clone()));
         }
-        if let Some(store) = self.store {
-            let name = clap::ValueEnum::to_possible_value(&store).map(|value| value.get_name().to_owned());
-            layers.flags.push(("--store", "store.kind", name.unwrap_or_default()));
-        }
+        layers.flags.extend(self.place.layer());
         if let Some(masters) = &self.hbase_masters {
             layers.flags.push(("--hbase-masters", "hbase.masters", masters.clone()));
         }

@@ -10,7 +10,7 @@ use clap::Args;
 
 use self::line::{Terminal, Typed};
 use super::folder::check_home;
-use super::{Sources, start_log};
+use super::{Sources, StoreFlag, start_log, tell_of_cluster};
 use crate::config::StoreKind;
 use crate::exit::{Exit, Failure};
 use crate::remote::Remote;
@@ -39,9 +39,8 @@ made durable, 75 try later: the disk is full, or the server is busy.")]
 pub(super) struct ShellCommand {
     #[command(flatten)]
     sources: Sources,
-    /// Where the tables are [default: embedded]
-    #[arg(long)]
-    store: Option<StoreKind>,
+    #[command(flatten)]
+    place: StoreFlag,
     /// Make the data folder if there is none
     #[arg(long)]
     create: bool,
@@ -70,11 +69,9 @@ impl ShellCommand {
             return self.feed(Shell::elsewhere(Remote::new(url, &mut out, self.style())?));
         }
         let mut layers = self.sources.layers();
-        if let Some(store) = self.store {
-            let name = clap::ValueEnum::to_possible_value(&store).map(|value| value.get_name().to_owned());
-            layers.flags.push(("--store", "store.kind", name.unwrap_or_default()));
-        }
+        layers.flags.extend(self.place.layer());
         let config = self.sources.begin(&layers)?;
+        tell_of_cluster(&config);
         if config.store.kind == StoreKind::Embedded && !self.create {
             check_home(&config.store.data_dir, "name it with --data-dir, or add --create")?;
         }

@@ -49,10 +49,55 @@ fn inherited_options_are_taken_or_refused() {
     for cluster in [["--zkquorum", "zk:2181"], ["--zkbasedir", "/hbase"]] {
         let refused = run(&[&["import", file][..], &cluster].concat());
         let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(refused.status.code() == Some(2) && told.contains("need --data-dir"), "{told}");
+        assert!(refused.status.code() == Some(2) && told.contains("need --store hbase"), "{told}");
     }
     let refused = run(&["import", file, "--config", "basalt.toml"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--config needs --data-dir"));
+}
+
+/// `C-QUERY`: what is meant for tables in HBase is not done on a folder that happens to be here; with --store hbase the cluster is asked.
+#[test]
+fn a_quorum_that_nothing_is_asked_of_is_refused_or_told() {
+    let folder = folder_of("put i.m 1356998400 1 host=a\n");
+    std::os::unix::fs::symlink("data", folder.path().join("basalt-data")).unwrap();
+    let here = |arguments: &[&str]| {
+        let output = command(arguments).current_dir(folder.path()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let tools = [
+        &["uid", "rename", "metrics", "i.m", "i.n"][..],
+        &["mkmetric", "x"],
+        &["query", "1h-ago", "sum", "x"],
+        &["scan", "--delete", "1356998400", "sum", "i.m"],
+        &["fsck", "--full-scan"],
+        &["search", "lookup", "i.m"],
+    ];
+    for tool in tools {
+        for cluster in [["--zkquorum", "127.0.0.1:1"], ["--zkbasedir", "/hbase"]] {
+            let (code, told) = here(&[&tool[..1], &cluster, &tool[1..]].concat());
+            assert!(code == Some(2) && told.contains("need --store hbase"), "{tool:?}: {told}");
+        }
+        let (code, told) = here(&[&tool[..1], &["--store", "hbase", "--zkquorum", "127.0.0.1:1"], &tool[1..]].concat());
+        assert!(code == Some(75) && told.contains("cannot open store hbase"), "{tool:?}: {told}");
+    }
+    std::fs::write(folder.path().join("points"), "i.m 1356998400 2 host=a\n").unwrap();
+    let (code, told) = here(&["import", "points", "--store", "hbase", "--zkquorum", "127.0.0.1:1"]);
+    assert!(code == Some(75) && told.contains("cannot open store hbase"), "{told}");
+
+    let conf = folder.path().join("opentsdb.conf");
+    std::fs::write(&conf, "tsd.storage.hbase.zk_quorum = 127.0.0.1:1\n").unwrap();
+    let told_of =
+        "`hbase.zookeeper_quorum` from ./opentsdb.conf has no effect: the tables are in data folder basalt-data";
+    for (tool, is_told) in [
+        (&["uid", "grep", "metrics", "i.m"][..], true),
+        (&["shell", "--config", "./opentsdb.conf", "-e", "list"], true),
+        (&["uid", "--store", "embedded", "grep", "metrics", "i.m"], false),
+    ] {
+        let (code, told) = here(tool);
+        assert_eq!((code, told.contains(told_of)), (Some(0), is_told), "{told}");
+    }
+    let (code, told) = here(&["uid", "--data-dir", "nowhere", "grep", "x"]);
+    assert!(code == Some(1) && told.contains("no data folder nowhere: name it with --data-dir, or work"), "{told}");
 }
 
 /// `C-TSD`: the file that OpenTSDB finds where none is named is taken by the commands in the place of its own, which say so, and by no others.
