@@ -105,18 +105,18 @@ impl OpenStore {
     }
 
     /// Checks that those of OpenTSDB's tables that the store has were made with these settings: with others, a flush
-    /// or compaction would misread their rows. Makes none, and asks for none.
+    /// or compaction would misread their rows. Makes none, asks for none, and reads no row: who only gives the shell's commands
+    /// may mend what keeps rows from being read.
     ///
     /// # Errors
     ///
     /// As [`OpenTables::open`].
     pub(crate) fn check_tables(&self) -> Result<(), Failure> {
-        self.check_rows()?;
         Schema::check_tables(&*self.store, &self.schema).map_err(|cause| no_tables(&cause))
     }
 
     fn check_rows(&self) -> Result<(), Failure> {
-        if self.cluster.is_some() { hbase::check_rows(&*self.store, &self.schema) } else { Ok(()) }
+        if self.schema.is_shared { hbase::check_rows(&*self.store, &self.schema) } else { Ok(()) }
     }
 
     /// Ends when nothing can be acknowledged any more, with the line to end the process by.
@@ -520,6 +520,17 @@ mod tests {
         }
         let closed = basalt_store::Error::Closed;
         assert_eq!(exit_of_cause(closed.kind(), &closed), Exit::TryLater);
+    }
+
+    /// The shell can enable or drop a table that it disabled, over HBase too.
+    #[test]
+    fn a_disabled_table_keeps_nobody_from_the_shell() {
+        let mut store = OpenStore::open(&memory()).unwrap();
+        store.schema.is_shared = true;
+        let tables = Schema::open(store.store(), store.schema.clone()).unwrap().tables().clone();
+        store.store().disable_table(&tables.data).unwrap();
+        store.check_tables().unwrap();
+        assert_eq!(store.check_rows().unwrap_err().exit, Exit::TryLater, "points are not served without it");
     }
 
     /// What one request writes to the UID table does not fail the names of another that comes before its sync.
