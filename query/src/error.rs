@@ -320,7 +320,11 @@ impl Error {
             Self::Cancelled | Self::NoWorker { .. } => ErrorKind::Unavailable,
             Self::CorruptAnnotation { .. } => ErrorKind::Corrupt,
             Self::WorkerPanicked => ErrorKind::Bug,
-            Self::Store(error) => error.kind(),
+            Self::Store(error) => match error.kind() {
+                // As of the schema, whose tables these are.
+                ErrorKind::NotFound => ErrorKind::Bug,
+                kind => kind,
+            },
             Self::Schema(error) => error.kind(),
             _ => ErrorKind::Invalid,
         }

@@ -305,6 +305,17 @@ pub enum Error {
         /// The table that the configuration says.
         table: Box<str>,
     },
+    /// A table without a column family that is written to or read.
+    #[error(
+        "table '{table}' has no column family '{family}': if it is one of OpenTSDB's, add it by `basalt shell`: alter '{table}', \
+         '{family}'; if not, set its name in `schema.…_table`"
+    )]
+    NoFamily {
+        /// The table that the configuration says.
+        table: Box<str>,
+        /// The family, printable.
+        family: Box<str>,
+    },
     /// The index would pass its bound.
     #[error("the series index is full: {max} series")]
     IndexFull {
@@ -342,6 +353,7 @@ impl Error {
             | Self::TreesExhausted
             | Self::InvalidTreeRule { .. }
             | Self::NoUidTable { .. }
+            | Self::NoFamily { .. }
             | Self::SettingChanged { .. } => ErrorKind::Invalid,
             Self::NoSuchName { .. } | Self::NoSuchId { .. } | Self::NoTable { .. } => ErrorKind::NotFound,
             Self::NameExists { .. } | Self::RenameTaken { .. } | Self::EditLost { .. } => ErrorKind::Conflict,
@@ -356,7 +368,11 @@ impl Error {
             | Self::CorruptRowKey { .. }
             | Self::CorruptCell { .. }
             | Self::CorruptUid { .. } => ErrorKind::Corrupt,
-            Self::Store(error) => error.kind(),
+            Self::Store(error) => match error.kind() {
+                // A table or family that is gone since it was looked for: no name that nobody has, and no mistake of who asks.
+                ErrorKind::NotFound => ErrorKind::Bug,
+                kind => kind,
+            },
         }
     }
 }

@@ -55,15 +55,15 @@ pub struct SeriesNames {
 }
 
 impl Schema {
-    /// Makes the tables that are absent, checks the settings that the others record, and reads the series index, but for
-    /// tables that others write too.
+    /// Makes the tables that are absent, checks the families of the others and the settings that they record, and reads the
+    /// series index, but for tables that others write too.
     ///
     /// *Cost*: the series index's log, and a scan of the row keys that came after it; of all, and of the UID table, where there is no
     /// such log, of none of [shared](SchemaConfig::is_shared) tables.
     ///
     /// # Errors
-    /// `Invalid`: table names that the store refuses, salt and UID widths other than those the tables were made with, or a table of
-    /// points without that of UIDs, which is not made then. The store's own.
+    /// `Invalid`: table names that the store refuses, salt and UID widths other than those the tables were made with, a table without
+    /// one of its families, or a table of points without that of UIDs, which is not made then. The store's own.
     pub fn open(store: Arc<dyn Store>, config: SchemaConfig) -> Result<Self> {
         Self::over(store, config, true, Tables::open)
     }

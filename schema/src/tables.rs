@@ -39,6 +39,20 @@ struct Planned {
     fixed: Vec<Fixed>,
 }
 
+impl Planned {
+    /// Checks that the table that is there has the families, and was made with the settings: without a family, each put of it
+    /// and each read would fail later.
+    fn check(&self, found: &TableDescriptor) -> Result<()> {
+        for family in &self.table.families {
+            if found.family(&family.name).is_none() {
+                let (table, family) = (found.name.to_string().into(), String::from_utf8_lossy(&family.name).into());
+                return Err(Error::NoFamily { table, family });
+            }
+        }
+        check_fixed(found, &self.fixed)
+    }
+}
+
 impl Tables {
     /// The names of a configuration.
     pub(crate) fn named(config: &SchemaConfig) -> Result<Self> {
@@ -50,18 +64,20 @@ impl Tables {
         })
     }
 
-    /// Makes the tables that are absent and checks the settings that the others record. Tables that record none, such as
-    /// those that OpenTSDB made, are taken as the configuration says.
+    /// Makes the tables that are absent and checks the families of the others and the settings that they record. Tables that
+    /// record none, such as those that OpenTSDB made, are taken as the configuration says.
     pub(crate) fn open(&self, store: &dyn Store, config: &SchemaConfig) -> Result<()> {
         self.check_names(store, config)?;
-        self.planned(config).into_iter().try_for_each(|planned| open_table(store, planned))
+        self.planned(config).iter().try_for_each(|planned| open_table(store, planned))
     }
 
     /// As [`Tables::open`] for one who only reads or mends: a table that is absent is an error, but for those of trees and meta
     /// data, which not every OpenTSDB has.
     pub(crate) fn find(&self, store: &dyn Store, config: &SchemaConfig) -> Result<()> {
         self.check_names(store, config)?;
-        self.check_fixed(store, config)?;
+        for planned in self.planned(config) {
+            found(store, &planned.table.name)?.map_or(Ok(()), |found| planned.check(&found))?;
+        }
         let needed = [&self.data, &self.uid].into_iter().chain(rollup_tables(config));
         for table in needed {
             if found(store, table)?.is_none() {
@@ -202,17 +218,17 @@ fn fixed_salt(config: &SchemaConfig) -> [Fixed; 2] {
 }
 
 /// Makes a table with its settings recorded, or checks those of the one that is there.
-fn open_table(store: &dyn Store, planned: Planned) -> Result<()> {
-    let Planned { table, splits, fixed } = planned;
-    let name = table.name.clone();
-    if let Some(found) = found(store, &name)? {
-        return check_fixed(&found, &fixed);
+fn open_table(store: &dyn Store, planned: &Planned) -> Result<()> {
+    let name = &planned.table.name;
+    if let Some(found) = found(store, name)? {
+        return planned.check(&found);
     }
-    let table =
-        fixed.iter().fold(table, |table, fixed| table.with_attribute(attribute(fixed.setting), fixed.value.as_str()));
-    match store.create_table(table, &splits) {
+    let table = planned.fixed.iter().fold(planned.table.clone(), |table, fixed| {
+        table.with_attribute(attribute(fixed.setting), fixed.value.as_str())
+    });
+    match store.create_table(table, &planned.splits) {
         // Another daemon on the same store was quicker.
-        Err(error) if error.kind() == ErrorKind::Conflict => check_fixed(&store.describe_table(&name)?, &fixed),
+        Err(error) if error.kind() == ErrorKind::Conflict => planned.check(&store.describe_table(name)?),
         made => Ok(made?),
     }
 }
@@ -259,10 +275,42 @@ mod tests {
         for made in 0..=6 {
             let store = MemoryStore::new(std::sync::Arc::new(ManualClock::default()));
             let before = tables.planned(&config).into_iter().take(made);
-            before.for_each(|planned| open_table(&store, planned).unwrap());
+            before.for_each(|planned| open_table(&store, &planned).unwrap());
             assert_eq!(store.list_tables().unwrap().len(), made);
             tables.open(&store, &config).unwrap();
             assert_eq!(store.list_tables().unwrap().len(), 6, "{made}");
+        }
+    }
+
+    /// `S-TABLES`: a table that lacks a family is named before a point is taken, be it OpenTSDB's or of a slip of the pen; what the shell
+    /// is opened with asks for none, so that it can add it.
+    #[test]
+    fn a_table_that_lacks_a_family_is_refused_by_name() {
+        let config = SchemaConfig::default();
+        let tables = Tables::named(&config).unwrap();
+        let all = [
+            (&tables.data, "t"),
+            (&tables.uid, "id"),
+            (&tables.uid, "name"),
+            (&tables.tree, "t"),
+            (&tables.meta, "name"),
+        ];
+        for (table, family) in all {
+            let store = MemoryStore::new(std::sync::Arc::new(ManualClock::default()));
+            for mut planned in tables.planned(&config) {
+                if planned.table.name == *table {
+                    planned.table.families.retain(|one| one.name != family.as_bytes());
+                    planned.table.families.push(FamilyDescriptor::new("x"));
+                }
+                store.create_table(planned.table, &[]).unwrap();
+            }
+            for refused in [tables.open(&store, &config), tables.find(&store, &config)] {
+                let refused = refused.unwrap_err();
+                let expected = format!("table '{table}' has no column family '{family}'");
+                assert!(refused.to_string().starts_with(&expected), "{refused}");
+                assert_eq!(refused.kind(), ErrorKind::Invalid);
+            }
+            tables.check_fixed(&store, &config).unwrap();
         }
     }
 

@@ -217,6 +217,20 @@ fn unknown_names_are_refused_where_none_are_created() {
     assert!(schema.resolve("x y", &[("host", "a")]).is_err());
 }
 
+/// By a kind that says so, names would be refused, and rows taken for orphans, that have names in a table which is back soon.
+#[test]
+fn a_name_is_not_unknown_since_its_table_is_gone() {
+    let schema = Schema::open(memory(), SchemaConfig::default()).unwrap();
+    schema.store().drop_table(&schema.tables().uid).unwrap();
+    let unread = [
+        schema.find("x", &[("host", "a")]).map(drop).unwrap_err(),
+        schema.uids().of(UidKind::Metric).name(Uid::new(1)).map(drop).unwrap_err(),
+    ];
+    for error in unread {
+        assert_eq!(error.kind(), ErrorKind::Bug, "{error}");
+    }
+}
+
 #[test]
 fn the_index_is_read_back_from_row_keys() {
     let schema = Schema::open(memory(), SchemaConfig::default()).unwrap();

@@ -135,6 +135,10 @@ fn an_answer_carries_the_trouble_it_stands_for() {
     }
 }
 
+fn gone() -> basalt_store::Error {
+    basalt_store::Error::UnknownTable { table: "tsdb".into() }
+}
+
 #[test]
 fn a_query_over_a_budget_is_told_by_its_own_status() {
     use basalt_query::Error;
@@ -146,6 +150,9 @@ fn a_query_over_a_budget_is_told_by_its_own_status() {
         (Error::UnknownName { kind: "metrics", name: "x".into() }, 400),
         (Error::Cancelled, 503),
         (Error::WorkerPanicked, 500),
+        // A table that somebody dropped is not the request's fault.
+        (gone().into(), 500),
+        (basalt_schema::Error::from(gone()).into(), 500),
     ] {
         assert_eq!(ApiError::of_query(&cause, false).status().as_u16(), status, "{cause}");
     }
