@@ -78,7 +78,7 @@ impl HBaseStore {
         store.spawn(async move {
             while !tell.is_closed() {
                 tokio::time::sleep(WATCHED_EVERY).await;
-                tell.send_replace(why_not(&watched, WATCHED_FOR).await);
+                look(&watched, &tell, WATCHED_FOR).await;
             }
         });
         Ok(store)
@@ -142,6 +142,19 @@ impl HBaseStore {
         self.spawn(async move { completer.complete(task.await) });
         pending
     }
+}
+
+/// Asks whether the cluster answers, and tells it; the log where it is not as it was before.
+pub(crate) async fn look(cluster: &Cluster, tell: &watch::Sender<Option<String>>, within: Duration) {
+    let now = why_not(cluster, within).await;
+    match (tell.borrow().as_deref(), &now) {
+        (None, Some(reason)) => {
+            tracing::warn!(reason, "HBase does not answer: points and queries wait, and fail until it does");
+        }
+        (Some(_), None) => tracing::info!("HBase answers again"),
+        _ => {}
+    }
+    tell.send_replace(now);
 }
 
 /// Why the cluster does not answer within this time.

@@ -4,7 +4,7 @@ mod admin;
 mod batches;
 mod scans;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use basalt_store::{
@@ -13,6 +13,7 @@ use basalt_store::{
 use bytes::Bytes;
 use prost::Message as _;
 use tokio::time::Instant;
+use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use crate::cluster::Cluster;
 use crate::connection::{Address, Service};
@@ -544,6 +545,53 @@ async fn whether_the_cluster_answers_is_known_soon() {
     assert!(told.contains("answer"), "{told}");
     fake.world.lock().unwrap().is_frozen = false;
     assert_eq!(crate::store::why_not(&client, SOON).await, None);
+}
+
+/// Levels of what is told to the log.
+#[derive(Clone, Default)]
+struct Levels(Arc<Mutex<Vec<Level>>>);
+
+impl Subscriber for Levels {
+    fn enabled(&self, told: &Metadata<'_>) -> bool {
+        *told.level() <= Level::INFO && told.target() == "basalt_hbase::store"
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        self.0.lock().unwrap().push(*event.metadata().level());
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// Whoever reads the log alone sees when it began and when it ended: one line each, however long it takes.
+#[tokio::test]
+async fn an_outage_is_one_warning_and_one_line_when_it_is_over() {
+    let fake = Fake::start(|_| Does::answer(&Empty {})).await;
+    let mut options = crate::HBaseOptions::of_masters([address(&fake).to_string()]);
+    options.call_timeout = SOON;
+    let client = Cluster::new(options).unwrap();
+    let (tell, told) = tokio::sync::watch::channel(None);
+    let levels = Levels::default();
+    let _listening = tracing::subscriber::set_default(levels.clone());
+    for (is_frozen, within) in [
+        (false, SOON),
+        (true, Duration::from_millis(50)),
+        (true, Duration::from_millis(50)),
+        (false, SOON),
+        (false, SOON),
+    ] {
+        fake.world.lock().unwrap().is_frozen = is_frozen;
+        crate::store::look(&client, &tell, within).await;
+        assert_eq!(told.borrow().is_some(), is_frozen);
+    }
+    assert_eq!(*levels.0.lock().unwrap(), [Level::WARN, Level::INFO]);
 }
 
 /// The catalogue's server says nothing any more, and another has it: there is time to ask that one.
