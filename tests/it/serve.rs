@@ -76,7 +76,9 @@ fn a_start_without_room_for_its_threads_is_exit_1_and_names_the_limit() {
     let served = Daemon::command(Path::new("basalt-data"), "memory");
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -v 600000 && exec \"$0\" \"$@\""]).arg(served.get_program()).args(served.get_args());
-    let output = limited.env("BASALT_SERVER__WORKER_THREADS", "256").output().unwrap();
+    // Of stacks so large the last one that fails leaves room for all else, of which a lack ends a program in no words of ours.
+    limited.env("BASALT_SERVER__WORKER_THREADS", "256").env("RUST_MIN_STACK", (64 << 20).to_string());
+    let output = limited.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     let last = said.lines().last().unwrap_or_default();
