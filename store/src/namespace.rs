@@ -62,6 +62,15 @@ impl NamespaceDescriptor {
         self.bound(REGIONS_MAX).map(drop)
     }
 
+    /// Whether these properties may be given to a namespace, which had those of `before`.
+    ///
+    /// # Errors
+    /// `Invalid`: as [`NamespaceDescriptor::validate`]; a `READONLY` that is neither true nor false. One that is there already may stay.
+    pub fn validate_change(&self, before: Option<&NamespaceDescriptor>) -> Result<()> {
+        self.validate()?;
+        check_read_only(&self.properties, before.map(|before| &before.properties))
+    }
+
     /// Whether changes of its tables' cells are refused (rule S-NS-5).
     pub fn is_read_only(&self) -> bool {
         is_true(self.properties.get(READ_ONLY))
@@ -110,6 +119,18 @@ pub(crate) fn is_true(value: Option<&String>) -> bool {
     value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
+/// Refuses a `READONLY` that is neither true nor false: a slip of the pen would open what is closed. One of before may stay.
+pub(crate) fn check_read_only(set: &BTreeMap<String, String>, before: Option<&BTreeMap<String, String>>) -> Result<()> {
+    let before = before.and_then(|before| before.get(READ_ONLY));
+    match set.get(READ_ONLY) {
+        Some(text) if !is_true(Some(text)) && !text.eq_ignore_ascii_case("false") && before != Some(text) => {
+            let reason = format!("'{text}' is neither true nor false").into();
+            Err(Error::InvalidArgument { what: READ_ONLY, reason })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A store's namespaces, and which changes of them the rules allow. Pure: whoever keeps them asks before it acts.
 ///
 /// `default` and `hbase` are always there (rule S-NS-3).
@@ -140,9 +161,9 @@ impl Namespaces {
     /// Whether this one may be made.
     ///
     /// # Errors
-    /// `Invalid`: see [`NamespaceDescriptor::validate`]. `Conflict`: it is there.
+    /// `Invalid`: see [`NamespaceDescriptor::validate_change`]. `Conflict`: it is there.
     pub fn check_create(&self, namespace: &NamespaceDescriptor) -> Result<()> {
-        namespace.validate()?;
+        namespace.validate_change(None)?;
         match self.0.get(&namespace.name) {
             Some(there) => Err(Error::NamespaceExists { namespace: there.name.clone() }),
             None => Ok(()),
@@ -152,10 +173,10 @@ impl Namespaces {
     /// Whether one may be set so. A quota below what is there already is taken: it refuses only more.
     ///
     /// # Errors
-    /// `Invalid`: see [`NamespaceDescriptor::validate`]. `NotFound`.
+    /// `Invalid`: see [`NamespaceDescriptor::validate_change`]. `NotFound`.
     pub fn check_alter(&self, namespace: &NamespaceDescriptor) -> Result<()> {
         namespace.validate()?;
-        self.get(&namespace.name).map(drop)
+        namespace.validate_change(Some(self.get(&namespace.name)?))
     }
 
     /// Whether one that holds so many tables may go.
@@ -215,6 +236,22 @@ impl NamespaceLoad {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A slip in `READONLY` would open what it is to close.
+    #[test]
+    fn s_ns_5_read_only_is_true_or_false() {
+        let set = |value: &str| NamespaceDescriptor::new("n").with_property(READ_ONLY, value);
+        for value in ["true", "False", "TRUE"] {
+            set(value).validate_change(None).unwrap();
+        }
+        let told = "invalid READONLY: 'bogus' is neither true nor false";
+        for before in [None, Some(set("true"))] {
+            assert_eq!(set("bogus").validate_change(before.as_ref()).unwrap_err().to_string(), told);
+        }
+        // One that an older version let pass opens, and may stay.
+        set("bogus").validate().unwrap();
+        set("bogus").validate_change(Some(&set("bogus"))).unwrap();
+    }
 
     #[test]
     fn s_ns_4_quotas_are_numbers_of_at_least_one() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::namespace::{READ_ONLY, SYSTEM_NAMESPACE, is_true};
+use crate::namespace::{READ_ONLY, SYSTEM_NAMESPACE, check_read_only, is_true};
 use crate::{Error, Result, TableName};
 
 /// The attribute that sets a table's purge delay.
@@ -253,10 +253,11 @@ impl TableDescriptor {
     /// Whether these settings may be given to a table, which had those of `before`.
     ///
     /// # Errors
-    /// `Invalid`: as [`TableDescriptor::validate`]; a new family's name of over 127 bytes. One that is there
-    /// already may stay.
+    /// `Invalid`: as [`TableDescriptor::validate`]; a new family's name of over 127 bytes; a
+    /// `READONLY` that is neither true nor false. What is there already may stay.
     pub fn validate_change(&self, before: Option<&TableDescriptor>) -> Result<()> {
         self.validate()?;
+        check_read_only(&self.attributes, before.map(|before| &before.attributes))?;
         let is_new = |name: &[u8]| before.is_none_or(|before| before.family(name).is_none());
         let too_long = |family: &&FamilyDescriptor| family.name.len() > FAMILY_NAME_BYTES_MAX && is_new(&family.name);
         match self.families.iter().find(too_long) {
@@ -343,6 +344,25 @@ impl TableState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A slip in `READONLY` would open what it is to close.
+    #[test]
+    fn read_only_is_true_or_false() {
+        let set = |value: &str| {
+            let table = TableDescriptor::new("t".parse().unwrap(), vec![FamilyDescriptor::new("f")]);
+            table.with_attribute(READ_ONLY, value)
+        };
+        for value in ["true", "False", "TRUE"] {
+            set(value).validate_change(None).unwrap();
+        }
+        let told = "invalid READONLY: 'bogus' is neither true nor false";
+        for before in [None, Some(set("true"))] {
+            assert_eq!(set("bogus").validate_change(before.as_ref()).unwrap_err().to_string(), told);
+        }
+        // One that an older version let pass opens, and may stay.
+        set("bogus").validate().unwrap();
+        set("bogus").validate_change(Some(&set("bogus"))).unwrap();
+    }
 
     #[test]
     fn a_new_family_has_a_name_of_at_most_127_bytes() {

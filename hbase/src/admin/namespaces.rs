@@ -16,7 +16,7 @@ impl Cluster {
     /// # Errors
     /// As [`basalt_store::Store::create_namespace`]'s.
     pub(crate) async fn create_namespace(&self, made: &NamespaceDescriptor) -> Result<()> {
-        made.validate()?;
+        made.validate_change(None)?;
         self.set_namespace("CreateNamespace", made).await
     }
 
@@ -24,6 +24,7 @@ impl Cluster {
     /// As [`basalt_store::Store::alter_namespace`]'s.
     pub(crate) async fn alter_namespace(&self, altered: &NamespaceDescriptor) -> Result<()> {
         altered.validate()?;
+        altered.validate_change(Some(&self.describe_namespace(&altered.name).await?))?;
         self.set_namespace("ModifyNamespace", altered).await
     }
 

@@ -152,6 +152,11 @@ pub fn s_ns_5_read_only_namespaces(fixture: &mut dyn Fixture) {
     put(&scene, "a:t", "f:q", "after").unwrap();
     scene.store().alter_table(table("a:t").with_attribute("READONLY", "true")).unwrap();
     assert_eq!(kind(put(&scene, "a:t", "f:q", "again")), Some(ErrorKind::ReadOnly), "a table alone");
+    let slip = |store: &dyn crate::Store| store.alter_table(table("a:t").with_attribute("READONLY", "bogus"));
+    assert_eq!(kind(slip(&*scene.store())), Some(ErrorKind::Invalid));
+    let slip = NamespaceDescriptor::new("a").with_property("READONLY", "bogus");
+    assert_eq!(kind(scene.store().alter_namespace(slip)), Some(ErrorKind::Invalid));
+    assert_eq!(kind(put(&scene, "a:t", "f:q", "again")), Some(ErrorKind::ReadOnly), "still");
     assert_eq!(kind(put(&scene, "a:u", "f:q", "again")), None);
 }
 
