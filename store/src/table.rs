@@ -253,12 +253,17 @@ impl TableDescriptor {
     /// Whether these settings may be given to a table, which had those of `before`.
     ///
     /// # Errors
-    /// `Invalid`: as [`TableDescriptor::validate`]; a new family's name of over 127 bytes; a
+    /// `Invalid`: as [`TableDescriptor::validate`]; a new family's name of over 127 bytes, or one that begins with a period; a
     /// `READONLY` that is neither true nor false. What is there already may stay.
     pub fn validate_change(&self, before: Option<&TableDescriptor>) -> Result<()> {
         self.validate()?;
         check_read_only(&self.attributes, before.map(|before| &before.attributes))?;
         let is_new = |name: &[u8]| before.is_none_or(|before| before.family(name).is_none());
+        let has_period = |family: &&FamilyDescriptor| family.name.starts_with(b".") && is_new(&family.name);
+        if let Some(family) = self.families.iter().find(has_period) {
+            let name = String::from_utf8_lossy(&family.name).into();
+            return Err(Error::InvalidName { what: "column family name", name, reason: "it begins with a period" });
+        }
         let too_long = |family: &&FamilyDescriptor| family.name.len() > FAMILY_NAME_BYTES_MAX && is_new(&family.name);
         match self.families.iter().find(too_long) {
             None => Ok(()),
@@ -362,6 +367,21 @@ mod tests {
         // One that an older version let pass opens, and may stay.
         set("bogus").validate().unwrap();
         set("bogus").validate_change(Some(&set("bogus"))).unwrap();
+    }
+
+    #[test]
+    fn s_name_2_a_new_familys_name_begins_with_no_period() {
+        let of = |names: &[&'static str]| {
+            let families = names.iter().map(|name| FamilyDescriptor::new(*name)).collect();
+            TableDescriptor::new("t".parse().unwrap(), families)
+        };
+        of(&["f."]).validate_change(None).unwrap();
+        let told = "illegal column family name '.f': it begins with a period";
+        assert_eq!(of(&[".f"]).validate_change(None).unwrap_err().to_string(), told);
+        assert_eq!(of(&[".f", "g"]).validate_change(Some(&of(&["g"]))).unwrap_err().to_string(), told);
+        // One that an older version let pass may stay.
+        of(&[".f"]).validate().unwrap();
+        of(&[".f", "g"]).validate_change(Some(&of(&[".f"]))).unwrap();
     }
 
     #[test]

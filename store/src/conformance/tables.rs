@@ -20,7 +20,7 @@ fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
 /// Family names are printable, without colon and slash, each once.
 pub fn s_name_2_family_names(fixture: &mut dyn Fixture) {
     let scene = Scene::versions(fixture, 1);
-    for families in [vec!["f\x01"], vec!["a:b"], vec!["f/g"], vec![""], vec!["f", "f"], vec![]] {
+    for families in [vec!["f\x01"], vec!["a:b"], vec!["f/g"], vec![".f"], vec![""], vec!["f", "f"], vec![]] {
         let made = scene.store().create_table(table("u", families.iter().map(|&f| FamilyDescriptor::new(f))), &[]);
         assert_eq!(kind(made), Some(ErrorKind::Invalid), "{families:?}");
     }
