@@ -15,8 +15,7 @@ use crate::pb::rpc::{BytesBytesPair, NameStringPair};
 
 /// HBase's "for ever".
 const FOREVER: u64 = i32::MAX.unsigned_abs() as u64;
-/// Settings of ours that HBase has no word for, or no codec, ride along as a family's own.
-const OWN_COMPRESSION: &str = "basalt.compression";
+/// A setting of ours that HBase has no word for rides along as a family's own.
 const OWN_FOLD: &str = "basalt.fold";
 /// What HBase keeps with a table by itself, and refuses to see changed: it is not told, and so not taken away.
 const HIDDEN: [&str; 2] = ["IS_META", "hbase.store.file-tracker.impl"];
@@ -58,11 +57,14 @@ pub(crate) fn schema(table: &TableDescriptor, compression: &str) -> TableSchema 
 /// `Corrupt`: as [`told_table`].
 pub(crate) fn altered(table: &TableDescriptor, compression: &str, before: &TableSchema) -> Result<TableSchema> {
     let family = |family: &FamilyDescriptor| {
-        let wanted = family_schema(family, compression);
         let before = before.column_families.iter().find(|before| before.name == family.name);
-        let Some(before) = before else { return Ok(wanted) };
-        let told = family_schema(&told_family(before)?, compression).attributes;
-        let attributes = changed(&before.attributes, &told, wanted.attributes);
+        let Some(before) = before else { return Ok(family_schema(family, compression)) };
+        let told = told_family(before)?;
+        // A codec of the cluster's is another's to change.
+        let held = texts(&before.attributes).remove("COMPRESSION").filter(|_| told.compression != Compression::None);
+        let compression = held.as_deref().unwrap_or(compression);
+        let (told, wanted) = (family_schema(&told, compression), family_schema(family, compression));
+        let attributes = changed(&before.attributes, &told.attributes, wanted.attributes);
         Ok(ColumnFamilySchema { attributes, ..before.clone() })
     };
     let told = table_attributes(&told_table(before)?);
@@ -88,8 +90,7 @@ fn table_attributes(table: &TableDescriptor) -> Vec<BytesBytesPair> {
 }
 
 fn family_schema(family: &FamilyDescriptor, compression: &str) -> ColumnFamilySchema {
-    let own = family.compression.name();
-    let compression = if family.compression == Compression::None { own } else { compression };
+    let compression = if family.compression == Compression::None { family.compression.name() } else { compression };
     let signed = |number: u32| number.min(i32::MAX.unsigned_abs()).to_string();
     let mut attributes = vec![
         pair("VERSIONS", signed(family.versions)),
@@ -103,7 +104,6 @@ fn family_schema(family: &FamilyDescriptor, compression: &str) -> ColumnFamilySc
         pair("IN_MEMORY", flag(family.in_memory)),
         pair("BLOCKCACHE", flag(family.block_cache)),
         pair("NEW_VERSION_BEHAVIOR", flag(family.new_version_behavior)),
-        pair(OWN_COMPRESSION, own),
     ];
     attributes.extend(family.fold.as_deref().map(|fold| pair(OWN_FOLD, fold)));
     ColumnFamilySchema { name: family.name.clone(), attributes, configuration: Vec::new() }
@@ -137,8 +137,8 @@ fn told_family(schema: &ColumnFamilySchema) -> Result<FamilyDescriptor> {
     let keep_deleted = text("KEEP_DELETED_CELLS").map(str::to_ascii_uppercase);
     family.keep_deleted = keep_deleted.and_then(|name| KeepDeletedCells::named(&name)).unwrap_or_default();
     family.bloom = text("BLOOMFILTER").and_then(BloomFilter::named).unwrap_or_default();
-    let compression = text(OWN_COMPRESSION).or(text("COMPRESSION")).unwrap_or("NONE");
-    family.compression = Compression::named(&compression.to_ascii_uppercase()).unwrap_or(Compression::Zstd);
+    let compression = text("COMPRESSION").unwrap_or("NONE").to_ascii_uppercase();
+    family.compression = Compression::named(&compression).unwrap_or(Compression::Zstd);
     family.block_encoding = text("DATA_BLOCK_ENCODING").unwrap_or("NONE").into();
     family.block_bytes = number(text("BLOCKSIZE"), family.block_bytes)?;
     family.in_memory = is_set("IN_MEMORY", false);
@@ -196,7 +196,7 @@ mod tests {
             family.compression = compression;
             let families = vec![family.clone(), FamilyDescriptor::new("u")];
             let table = TableDescriptor::new("ns:t".parse().unwrap(), families).with_attribute("MAX_FILESIZE", "7");
-            assert_eq!(told_table(&schema(&table, "NONE")).unwrap(), table);
+            assert_eq!(told_table(&schema(&table, "SNAPPY")).unwrap(), table);
         }
     }
 
@@ -210,13 +210,36 @@ mod tests {
         assert_eq!(family, FamilyDescriptor::new("t"));
     }
 
+    /// `hbase.compression` is NONE unless it is set.
+    #[test]
+    fn s_cf_7_what_the_cluster_does_not_compress_is_told_so() {
+        let table = |versions, compression| {
+            let family = FamilyDescriptor { compression, ..FamilyDescriptor::new("f").with_versions(versions) };
+            TableDescriptor::new("t".parse().unwrap(), vec![family])
+        };
+        let held = |schema: &TableSchema| texts(&schema.column_families[0].attributes).remove("COMPRESSION").unwrap();
+        let mut before = schema(&table(1, Compression::Zstd), "NONE");
+        // As older versions of ours wrote what was wanted.
+        before.column_families[0].attributes.push(pair("basalt.compression", "ZSTD"));
+        assert_eq!(told_table(&before).unwrap(), table(1, Compression::None));
+        let other = altered(&table(3, Compression::None), "SNAPPY", &before).unwrap();
+        assert_eq!(held(&other), "NONE");
+        let compressed = altered(&table(1, Compression::Zstd), "SNAPPY", &before).unwrap();
+        assert_eq!(held(&compressed), "SNAPPY");
+        // The setting is no longer that: an alteration of something else keeps the cluster's, one of it takes it away.
+        assert_eq!(held(&altered(&table(3, Compression::Zstd), "NONE", &compressed).unwrap()), "SNAPPY");
+        assert_eq!(held(&altered(&table(1, Compression::None), "NONE", &compressed).unwrap()), "NONE");
+        let bare = ColumnFamilySchema { name: "f".into(), ..ColumnFamilySchema::default() };
+        assert_eq!(told_family(&bare).unwrap().compression, Compression::None);
+    }
+
     #[test]
     fn what_hbase_keeps_by_itself_is_neither_told_nor_lost() {
         let table = TableDescriptor::new("t".parse().unwrap(), vec![FamilyDescriptor::new("f")]);
-        let mut before = schema(&table, "NONE");
+        let mut before = schema(&table, "GZ");
         before.attributes.extend(HIDDEN.map(|key| pair(key, "DEFAULT")));
         assert_eq!(told_table(&before).unwrap(), table);
-        let altered = altered(&table, "NONE", &before).unwrap();
+        let altered = altered(&table, "GZ", &before).unwrap();
         assert_eq!(altered.attributes, HIDDEN.map(|key| pair(key, "DEFAULT")));
     }
 

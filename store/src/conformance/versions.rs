@@ -2,7 +2,9 @@
 
 use super::Fixture;
 use super::scene::{NOW, Scene};
-use crate::{ErrorKind, FamilyDescriptor, Get, KeepDeletedCells, Scan, TableDescriptor, TimeRange, Timestamp};
+use crate::{
+    Compression, ErrorKind, FamilyDescriptor, Get, KeepDeletedCells, Scan, TableDescriptor, TimeRange, Timestamp,
+};
 
 const SECOND: u64 = 1000;
 
@@ -77,7 +79,9 @@ pub fn s_vers_7_versions_are_altered(fixture: &mut dyn Fixture) {
 pub fn s_vers_8_min_versions_below_versions(fixture: &mut dyn Fixture) {
     let mut scene = Scene::versions(fixture, 5);
     let altered = |versions| {
-        let family = FamilyDescriptor { min_versions: 2, ..FamilyDescriptor::new("f").with_versions(versions) };
+        // Of HBase's codecs the cluster decides, not the table.
+        let family = FamilyDescriptor { compression: Compression::None, ..FamilyDescriptor::new("f") };
+        let family = FamilyDescriptor { min_versions: 2, ..family.with_versions(versions) };
         TableDescriptor::new("t".parse().unwrap(), vec![family])
     };
     assert_eq!(scene.store().alter_table(altered(1)).unwrap_err().kind(), ErrorKind::Invalid);
