@@ -24,6 +24,41 @@ pub enum Interpolation {
     Previous,
 }
 
+impl Interpolation {
+    /// The integer that stands for every series, where it does not depend on the series.
+    pub(crate) const fn integer(self) -> Option<i64> {
+        match self {
+            Self::Zero => Some(0),
+            Self::Max => Some(i64::MAX),
+            Self::Min => Some(i64::MIN),
+            Self::Linear | Self::Previous => None,
+        }
+    }
+
+    /// The double that stands for every series, where it does not depend on the series.
+    pub(crate) const fn double(self) -> Option<f64> {
+        match self {
+            Self::Zero => Some(0.0),
+            Self::Max => Some(f64::MAX),
+            Self::Min => Some(-f64::MAX),
+            Self::Linear | Self::Previous => None,
+        }
+    }
+}
+
+/// Which of the live series of a group an aggregator looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deciding {
+    /// Every one.
+    All,
+    /// The first in order.
+    First,
+    /// The last in order.
+    Last,
+    /// Those that have a point at the instant. Of the others one is as good as many, in whatever place; `count` counts them.
+    WithPoint,
+}
+
 /// A function of many values, by OpenTSDB's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Aggregator {
@@ -152,6 +187,26 @@ impl Aggregator {
         }
     }
 
+    /// Which series it looks at.
+    pub(crate) const fn deciding(self) -> Deciding {
+        match self {
+            // More zeros change no sum, nor its last bit; that of -0.0 alone is 0.0 as well.
+            Self::ZimSum | Self::SquareSum | Self::MimMin | Self::MimMax | Self::Count => Deciding::WithPoint,
+            Self::First | Self::None => Deciding::First,
+            Self::Last => Deciding::Last,
+            Self::Sum
+            | Self::PfSum
+            | Self::Min
+            | Self::Max
+            | Self::Avg
+            | Self::Dev
+            | Self::Median
+            | Self::Mult
+            | Self::Diff
+            | Self::Percentile(_) => Deciding::All,
+        }
+    }
+
     /// Applies it to integers. `values` is left in any order. The empty slice gives 0.
     ///
     /// *Cost*: linear; medians and percentiles sort or copy.
@@ -241,7 +296,8 @@ fn wrapping_sum(values: &[i64]) -> i64 {
     values.iter().fold(0, |sum: i64, v| sum.wrapping_add(*v))
 }
 
-fn count(len: usize) -> i64 {
+/// A number of values, as `count` gives it.
+pub(crate) fn count(len: usize) -> i64 {
     i64::try_from(len).unwrap_or(i64::MAX)
 }
 

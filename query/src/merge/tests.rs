@@ -112,18 +112,20 @@ fn an_infinite_value_is_refused() {
 type Sides = (Option<(i64, Number)>, Option<(i64, Number)>);
 
 /// What the module says, worked out for each instant from the points alone.
-fn by_definition(merge: Merge, spans: &[Span]) -> Vec<(i64, Number)> {
-    let mut instants: Vec<i64> = spans.iter().flat_map(|span| span.times().to_vec()).collect();
+fn by_definition(merge: Merge, members: &[Member<'_>]) -> Vec<(i64, Number)> {
+    let mut instants: Vec<i64> = members.iter().flat_map(|member| member.span.times().to_vec()).collect();
     instants.sort_unstable();
     instants.dedup();
     let answered = instants.into_iter().filter(|now_ms| (merge.start_ms..=merge.end_ms).contains(now_ms));
     let at = |now_ms: i64| {
-        let sides = spans.iter().map(|span| {
+        let sides = members.iter().map(|Member { span, before_first }| {
             let latest = span.times().iter().rposition(|time_ms| *time_ms <= now_ms);
             let coming = span.times().iter().position(|time_ms| *time_ms > now_ms);
             let point = |at: usize| (span.times()[at], span.number(at));
             // Silent behind its last point, whose value is in play no longer.
             let latest = latest.map(point).filter(|(time_ms, _)| coming.is_some() || *time_ms == now_ms);
+            let held = before_first.filter(|_| span.times().first().is_some_and(|first_ms| now_ms < *first_ms));
+            let latest = latest.or(held.map(|value| (i64::MIN, Number::Double(value))));
             (latest, coming.map(point))
         });
         let sides: Vec<Sides> = sides.collect();
@@ -162,35 +164,60 @@ fn by_definition(merge: Merge, spans: &[Span]) -> Vec<(i64, Number)> {
     answered.map(|now_ms| (now_ms, at(now_ms))).collect()
 }
 
+/// What is held before the first point, how late the member begins, and of each point: the step, whether it is a double, the value.
+type Row = (Option<f64>, i64, Vec<(i64, bool, i64)>);
+
+fn row(points_max: usize) -> impl Strategy<Value = Row> {
+    let held =
+        prop_oneof![Just(None), Just(Some(f64::NAN)), (-9_i32..9).prop_map(|value| Some(f64::from(value) / 7.0))];
+    (held, -2_i64..20, vec((1_i64..5, any::<bool>(), -1_000_000_i64..1_000_000), 0..points_max))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// `Q-INTERP-LERP` and its kin: members of whatever instants and kinds, beginning and ending anywhere.
+    /// `Q-INTERP-LERP` and its kin: few members of many points or many of few, of whatever instants and kinds, beginning and
+    /// ending anywhere.
     #[test]
     fn members_of_any_instants_are_aggregated_by_definition(
-        rows in vec(vec((1_i64..5, any::<bool>(), -1_000_000_i64..1_000_000), 0..12), 0..6),
+        rows in prop_oneof![3 => vec(row(12), 0..6), 2 => vec(row(4), 0..40), 1 => vec(row(3), 260..300)],
         is_of_integers: bool,
         rate: bool,
-        (start_ms, end_ms) in (-1_i64..30, -1_i64..30),
+        (start_ms, end_ms) in (-1_i64..30, prop_oneof![-1_i64..30, Just(i64::MAX)]),
     ) {
-        let row = |row: &Vec<(i64, bool, i64)>| {
-            let mut time_ms = 0;
+        let of_row = |(_, first_ms, row): &Row| {
+            let mut time_ms = *first_ms;
             let point = |(step, is_double, value): &(i64, bool, i64)| {
                 time_ms += step;
-                let number = Number::Double(to_double(*value) / 8.0);
-                (time_ms, if *is_double && !is_of_integers { number } else { Number::Integer(*value) })
+                let number = match value % 10 {
+                    0 => f64::NAN,
+                    1 => -0.0,
+                    _ => to_double(*value) / 7.0,
+                };
+                (time_ms, if *is_double && !is_of_integers { Number::Double(number) } else { Number::Integer(*value) })
             };
             span(&row.iter().map(point).collect::<Vec<_>>())
         };
-        let spans: Vec<Span> = rows.iter().map(row).collect();
-        let members: Vec<Member<'_>> = spans.iter().map(|span| Member { span, before_first: None }).collect();
+        let spans: Vec<Span> = rows.iter().map(of_row).collect();
+        // Rates alone have a value before their first.
+        let held = rows.iter().map(|(before_first, ..)| before_first.filter(|_| rate));
+        let members = spans.iter().zip(held).map(|(span, before_first)| Member { span, before_first });
+        let members: Vec<Member<'_>> = members.collect();
         for name in Aggregator::names() {
             let aggregator = Aggregator::by_name(name).unwrap();
             let merge = Merge { aggregator, rate, rule: PercentileRule::AsNamed, start_ms, end_ms };
-            // An infinite value is refused.
-            let Ok(found) = merge.run_any(&members, &|| Ok(())) else { continue };
+            let expected = by_definition(merge, &members);
+            let found = match merge.run_any(&members, &|| Ok(())) {
+                Ok(found) => found,
+                Err(error) => {
+                    let infinite = expected.iter().find(|(_, number)| number.as_double().is_infinite());
+                    let at_ms = infinite.map(|(time_ms, _)| *time_ms);
+                    prop_assert!(matches!(error, Error::Infinite { time_ms } if Some(time_ms) == at_ms), "{}", name);
+                    continue;
+                }
+            };
             let found: Vec<_> = found.into_iter().map(|point| (point.time_ms, point.number)).collect();
-            prop_assert_eq!(format!("{found:?}"), format!("{:?}", by_definition(merge, &spans)), "{}", name);
+            prop_assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{}", name);
         }
     }
 

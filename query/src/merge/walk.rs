@@ -1,27 +1,32 @@
 //! A walk over the instants of a group: where each member stands between two of its points.
 //!
-//! What is looked at for every member at every instant lies side by side and was worked out when the member reached its last
-//! point, so that an instant costs two passes over short rows of memory, whatever lies in the spans.
+//! What a member is worth between two points is worked out when it reaches the first, so that an instant costs a pass over
+//! short rows of memory, whatever lies in the spans. Members that have not begun or have ended are not looked at.
 
+use super::coming::{Coming, NEVER};
 use super::{INSTANTS_PER_CHECK, Member};
 use crate::Result;
-use crate::aggregate::{Interpolation, to_double};
+use crate::aggregate::{Deciding, Interpolation, to_double};
 use crate::answer::Number;
 use crate::span::Span;
-
-/// The coming time of a member that has no point left.
-const NEVER: i64 = i64::MAX;
 
 /// The members of a group at one instant after the other.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
     /// Each with how many of its points were reached.
     members: Vec<(&'a Span, usize)>,
-    /// The time of each member's coming point, or [`NEVER`].
-    coming_ms: Vec<i64>,
+    coming: Coming,
     stretches: Vec<Stretch>,
-    /// The least of `coming_ms`.
-    next_ms: i64,
+    /// Those with a point at this instant, in their order.
+    here: Vec<usize>,
+    /// Those that were live when somebody last asked, in their order.
+    live: Vec<usize>,
+    /// Those that have begun since.
+    arrived: Vec<usize>,
+    /// How many are live.
+    live_len: usize,
+    /// How many of these have their last point at this instant.
+    ending: usize,
     /// How many members have a double in play: as their latest value, or as the coming one.
     doubles: usize,
     /// How many of these have their last point at this instant.
@@ -53,23 +58,33 @@ const _: () = assert!(size_of::<Stretch>() == 64);
 
 impl<'a> Walk<'a> {
     pub(super) fn new(members: &[Member<'a>]) -> Self {
-        let of_member = |member: &Member<'a>| (Stretch::before_first(member), (member.span, 0));
-        let (stretches, members): (Vec<_>, Vec<_>) = members.iter().map(of_member).unzip();
-        let first_ms = |(span, _): &(&Span, usize)| span.times().first().copied().unwrap_or(NEVER);
-        let coming_ms: Vec<i64> = members.iter().map(first_ms).collect();
-        let next_ms = coming_ms.iter().copied().min().unwrap_or(NEVER);
-        let doubles = stretches.iter().filter(|stretch| stretch.has_double).count();
-        Self { members, coming_ms, stretches, next_ms, doubles, doubles_ending: 0, instants: 0 }
+        let first_ms = |member: &Member<'a>| member.span.times().first().copied().unwrap_or(NEVER);
+        let coming = Coming::new(members.iter().map(first_ms).collect());
+        let stretches: Vec<Stretch> = members.iter().map(Stretch::before_first).collect();
+        let live: Vec<usize> = (0..).zip(&stretches).filter(|(_, s)| s.until_ms == NEVER).map(|(at, _)| at).collect();
+        Self {
+            members: members.iter().map(|member| (member.span, 0)).collect(),
+            coming,
+            here: Vec::new(),
+            live_len: live.len(),
+            live,
+            arrived: Vec::new(),
+            ending: 0,
+            doubles: stretches.iter().filter(|stretch| stretch.has_double).count(),
+            doubles_ending: 0,
+            stretches,
+            instants: 0,
+        }
     }
 
     /// Goes on to the next instant at which a member has a point, if there is one up to `end_ms`.
     ///
-    /// *Cost*: a look at each member's coming time.
+    /// *Cost*: by the members with a point there.
     ///
     /// # Errors
     /// Whatever `stop` says; it is asked every few instants.
     pub(super) fn advance(&mut self, end_ms: i64, stop: &dyn Fn() -> Result<()>) -> Result<Option<i64>> {
-        let now_ms = self.next_ms;
+        let now_ms = self.coming.next_ms();
         if now_ms == NEVER || now_ms > end_ms {
             return Ok(None);
         }
@@ -78,19 +93,30 @@ impl<'a> Walk<'a> {
         }
         self.instants += 1;
         self.doubles -= std::mem::take(&mut self.doubles_ending);
-        let mut next_ms = NEVER;
-        let of_all = self.coming_ms.iter_mut().zip(&mut self.stretches).zip(&mut self.members);
-        for ((coming_ms, stretch), (span, reached)) in of_all {
-            if *coming_ms == now_ms {
-                let had_double = stretch.has_double;
-                *coming_ms = stretch.begin(span, *reached);
-                *reached += 1;
-                self.doubles = self.doubles + usize::from(stretch.has_double) - usize::from(had_double);
-                self.doubles_ending += usize::from(stretch.has_double && *coming_ms == NEVER);
+        self.live_len -= std::mem::take(&mut self.ending);
+        self.here.clear();
+        self.coming.advance(&mut |at| {
+            let (Some(stretch), Some((span, reached))) = (self.stretches.get_mut(at), self.members.get_mut(at)) else {
+                return NEVER;
+            };
+            if stretch.until_ms < now_ms {
+                self.arrived.push(at);
+                self.live_len += 1;
             }
-            next_ms = next_ms.min(*coming_ms);
-        }
-        self.next_ms = next_ms;
+            let had_double = stretch.has_double;
+            let coming_ms = stretch.begin(span, *reached);
+            *reached += 1;
+            self.here.push(at);
+            // Branches that are seldom taken: a count that is always written makes each member wait for the one before.
+            if stretch.has_double != had_double {
+                self.doubles = self.doubles + usize::from(stretch.has_double) - usize::from(had_double);
+            }
+            if coming_ms == NEVER {
+                self.ending += 1;
+                self.doubles_ending += usize::from(stretch.has_double);
+            }
+            coming_ms
+        });
         Ok(Some(now_ms))
     }
 
@@ -99,20 +125,81 @@ impl<'a> Walk<'a> {
         self.doubles > 0
     }
 
-    /// The values of the live members at `now_ms`, where no double is in play.
-    pub(super) fn integers(&self, now_ms: i64, method: Interpolation, into: &mut Vec<i64>) {
-        into.clear();
-        into.extend(self.live(now_ms).map(|stretch| stretch.integer_at(now_ms, method)));
+    /// How many live members have no point at this instant.
+    pub(super) const fn between_len(&self) -> usize {
+        self.live_len - self.here.len()
     }
 
-    /// The values of the live members at `now_ms` as doubles. Those that are `held` are not interpolated.
-    pub(super) fn doubles(&self, now_ms: i64, method: Interpolation, held: bool, into: &mut Vec<f64>) {
-        into.clear();
-        into.extend(self.live(now_ms).map(|stretch| stretch.double_at(now_ms, method, held)));
+    /// The values of the live members at `now_ms` that are `deciding`, where no double is in play.
+    pub(super) fn integers(&mut self, now_ms: i64, method: Interpolation, deciding: Deciding, into: &mut Vec<i64>) {
+        self.collect(now_ms, deciding, |stretch| stretch.integer_at(now_ms, method), into);
+        into.extend(method.integer().filter(|_| self.has_stand_in(deciding)));
     }
 
-    fn live(&self, now_ms: i64) -> impl Iterator<Item = &Stretch> {
-        self.stretches.iter().filter(move |stretch| now_ms <= stretch.until_ms)
+    /// The same as doubles. Those that are `held` are not interpolated, so that [`Deciding::WithPoint`] does not go with it.
+    pub(super) fn doubles(
+        &mut self,
+        now_ms: i64,
+        (method, held): (Interpolation, bool),
+        deciding: Deciding,
+        into: &mut Vec<f64>,
+    ) {
+        self.collect(now_ms, deciding, |stretch| stretch.double_at(now_ms, method, held), into);
+        into.extend(method.double().filter(|_| self.has_stand_in(deciding)));
+    }
+
+    #[inline]
+    fn collect<T: Default>(
+        &mut self,
+        now_ms: i64,
+        deciding: Deciding,
+        value: impl Fn(&Stretch) -> T,
+        into: &mut Vec<T>,
+    ) {
+        into.clear();
+        // Fast path: there is nothing to choose.
+        if deciding == Deciding::All && self.live_len == self.stretches.len() {
+            into.extend(self.stretches.iter().map(value));
+            return;
+        }
+        if deciding != Deciding::WithPoint {
+            self.settle(now_ms);
+        }
+        let chosen = match deciding {
+            Deciding::All => self.live.as_slice(),
+            Deciding::First => self.live.get(..1).unwrap_or_default(),
+            Deciding::Last => self.live.last().map(std::slice::from_ref).unwrap_or_default(),
+            Deciding::WithPoint => &self.here,
+        };
+        // Of a length that is known, which is filled without a look at the room for each.
+        into.extend(chosen.iter().map(|at| self.stretches.get(*at).map(&value).unwrap_or_default()));
+    }
+
+    /// Brings the list of the live members up to this instant.
+    fn settle(&mut self, now_ms: i64) {
+        if self.live.len() + self.arrived.len() != self.live_len {
+            let is_live = |at: &usize| self.stretches.get(*at).is_some_and(|stretch| now_ms <= stretch.until_ms);
+            self.live.retain(is_live);
+            self.arrived.retain(is_live);
+        }
+        if let [one] = *self.arrived {
+            self.live.insert(self.live.partition_point(|at| *at < one), one);
+            self.arrived.clear();
+        } else if !self.arrived.is_empty() {
+            self.live.append(&mut self.arrived);
+            self.sort_live();
+        }
+        debug_assert_eq!(self.live.len(), self.live_len, "BUG: a member is live twice or not at all");
+    }
+
+    #[expect(clippy::stable_sort_primitive, reason = "it merges what is in order already, as the two parts are")]
+    fn sort_live(&mut self) {
+        self.live.sort();
+    }
+
+    /// Whether one value more stands for the members between two points.
+    fn has_stand_in(&self, deciding: Deciding) -> bool {
+        deciding == Deciding::WithPoint && self.between_len() > 0
     }
 }
 
@@ -160,17 +247,12 @@ impl Stretch {
         if self.from_ms == now_ms {
             return value;
         }
-        match method {
-            // In this order, so that what wraps and what is cut are the same as in OpenTSDB.
-            Interpolation::Linear => {
-                let part = (now_ms - self.from_ms).wrapping_mul(change);
-                value.wrapping_add(part.checked_div(self.length_ms).unwrap_or_default())
-            }
-            Interpolation::Zero => 0,
-            Interpolation::Max => i64::MAX,
-            Interpolation::Min => i64::MIN,
-            Interpolation::Previous => value,
-        }
+        // In this order, so that what wraps and what is cut are the same as in OpenTSDB.
+        let linear = || {
+            let part = (now_ms - self.from_ms).wrapping_mul(change);
+            value.wrapping_add(part.checked_div(self.length_ms).unwrap_or_default())
+        };
+        method.integer().unwrap_or_else(|| if method == Interpolation::Linear { linear() } else { value })
     }
 
     fn double_at(&self, now_ms: i64, method: Interpolation, held: bool) -> f64 {
@@ -178,12 +260,41 @@ impl Stretch {
         if self.from_ms == now_ms || held {
             return value;
         }
-        match method {
-            Interpolation::Linear => value + to_double(now_ms - self.from_ms) * change / to_double(self.length_ms),
-            Interpolation::Zero => 0.0,
-            Interpolation::Max => f64::MAX,
-            Interpolation::Min => -f64::MAX,
-            Interpolation::Previous => value,
+        let linear = || value + to_double(now_ms - self.from_ms) * change / to_double(self.length_ms);
+        method.double().unwrap_or_else(|| if method == Interpolation::Linear { linear() } else { value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_have_ended_or_not_begun_are_not_looked_at() {
+        let row = |times: [i64; 2]| {
+            let mut span = Span::default();
+            for time_ms in times {
+                span.push(time_ms, Number::Integer(1));
+            }
+            span
+        };
+        // Each is live over ten instants, and the last of them begin first.
+        let spans: Vec<Span> = (0..500).rev().map(|at| row([at, at + 9])).collect();
+        let members: Vec<Member<'_>> = spans.iter().map(|span| Member { span, before_first: None }).collect();
+        let mut walk = Walk::new(&members);
+        let mut values = Vec::new();
+        while let Some(now_ms) = walk.advance(i64::MAX, &|| Ok(())).unwrap() {
+            let live = (0..500).rev().zip(0..).filter(|(from_ms, _)| (*from_ms..from_ms + 10).contains(&now_ms));
+            let live: Vec<usize> = live.map(|(_, at)| at).collect();
+            // Who looks at the points alone leaves the list of the live members behind.
+            walk.integers(now_ms, Interpolation::Zero, Deciding::WithPoint, &mut values);
+            assert_eq!(values.iter().sum::<i64>(), i64::try_from(walk.here.len()).unwrap());
+            assert_eq!(walk.here.len() + walk.between_len(), live.len());
+            if now_ms % 3 == 0 {
+                walk.integers(now_ms, Interpolation::Linear, Deciding::All, &mut values);
+                assert_eq!(walk.live, live, "{now_ms}");
+                assert_eq!(values.len(), live.len());
+            }
         }
     }
 }
