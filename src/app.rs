@@ -369,6 +369,7 @@ pub(crate) fn query_limits(config: &Config) -> Limits {
         points_max: config.query.max_points,
         bytes_max: config.query.max_bytes,
         deadline_ms: u64::try_from(config.query.timeout_ms.as_millis()).unwrap_or(u64::MAX),
+        series_max: config.query.max_series,
         memory_bytes: config.query.memory_bytes,
         points_may_be_lifted: config.query.allow_override_points,
         bytes_may_be_lifted: config.query.allow_override_bytes,

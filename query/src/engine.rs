@@ -180,11 +180,7 @@ impl QueryEngine {
         let mut no_rollups = None;
         for sub in &query.sub_queries {
             match Plan::new(&self.schema, query, sub, self.options, budget) {
-                Ok(plan) => {
-                    // All plans are kept until the last is read.
-                    budget.reserve(size_of_val(plan.series.as_slice()) as u64)?;
-                    plans.push(plan);
-                }
+                Ok(plan) => plans.push(plan),
                 Err(error @ Error::NoRollupAggregate { .. }) => no_rollups = no_rollups.or(Some(error)),
                 Err(error) => return Err(error),
             }

@@ -232,7 +232,8 @@ pub enum Error {
     },
     /// More series than the budget.
     #[error(
-        "Sorry, you have attempted to fetch more than our limit of {limit} series. Please try filtering using more tags."
+        "Sorry, you have attempted to fetch more than our limit of {limit} series (query.max_series). Please try \
+         filtering using more tags."
     )]
     TooManySeries {
         /// The budget.

@@ -216,10 +216,7 @@ impl Finder<'_> {
     /// Refuses more series than a request may mean, before they are listed. A series counts as often as it is named.
     fn reserve(&self, more: u64) -> Result<()> {
         self.budget.check()?;
-        let limit = self.budget.limits().series_max;
-        if more > limit.saturating_sub(self.wish.wanted.len()) as u64 {
-            return Err(Error::TooManySeries { limit });
-        }
+        self.budget.limits().check_series(more.saturating_add(self.wish.wanted.len() as u64))?;
         self.budget.reserve(more.saturating_mul(SERIES_BYTES))
     }
 

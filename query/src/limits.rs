@@ -6,12 +6,13 @@ use basalt_schema::java_pattern;
 use regex::Regex;
 use serde::Deserialize;
 
+use crate::Error;
 use crate::request::Query;
 
 /// Points that fill policies or expressions may make up at once; some gigabytes at most.
 const MADE_UP_POINTS_MAX: u64 = 1 << 26;
 
-/// What one request may take. Zero means no bound, but for `series_max` and `scans_at_once_max`.
+/// What one request may take. Zero means no bound, but for `scans_at_once_max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Points that one sub query may read.
@@ -20,7 +21,7 @@ pub struct Limits {
     pub bytes_max: u64,
     /// Milliseconds until the answer is computed.
     pub deadline_ms: u64,
-    /// Series that take part, or are made up by a fill policy.
+    /// Series that one sub query, or one request of the newest points, may mean: those that its filters keep.
     pub series_max: usize,
     /// Scans under way at one time.
     pub scans_at_once_max: usize,
@@ -61,6 +62,15 @@ impl Limits {
             self.bytes_max = 0;
         }
         self
+    }
+
+    /// Refuses more series than the bound.
+    ///
+    /// # Errors
+    /// [`Error::TooManySeries`].
+    pub(crate) fn check_series(&self, series: u64) -> crate::Result<()> {
+        let limit = self.series_max;
+        if limit > 0 && series > limit as u64 { Err(Error::TooManySeries { limit }) } else { Ok(()) }
     }
 
     /// Points that fill policies or expressions may make up at once.

@@ -349,13 +349,14 @@ impl Planner<'_> {
     }
 
     fn tsuids(&self, ids: &RoaringBitmap) -> Result<Vec<Tsuid>> {
-        self.refuse_over(ids.len())?;
+        self.budget.limits().check_series(ids.len())?;
+        self.reserve(ids.len())?;
         Ok(self.index.tsuids(ids).into_iter().map(|(_, tsuid)| tsuid).collect())
     }
 
-    fn refuse_over(&self, series: u64) -> Result<()> {
-        let limit = self.budget.limits().series_max;
-        if series > limit as u64 { Err(Error::TooManySeries { limit }) } else { Ok(()) }
+    /// Takes the memory of a list of series before it is made.
+    fn reserve(&self, series: u64) -> Result<()> {
+        self.budget.reserve(series.saturating_mul(size_of::<(SeriesId, Tsuid)>() as u64))
     }
 
     /// The series of a list that pass the filters, in TSUID order, each once.
@@ -363,6 +364,7 @@ impl Planner<'_> {
     /// Filters choose among those of the list alone: whatever a request lists, nothing is added to the index of all series.
     fn listed(&self, texts: &[String], sub: &SubQueryPlan) -> Result<(Uid, Vec<Tsuid>)> {
         let widths = self.schema.layout().widths;
+        self.reserve(texts.len() as u64)?;
         let mut series = Vec::with_capacity(texts.len());
         for text in texts {
             let invalid = |_| Error::InvalidTsuid { text: text.as_str().into() };
@@ -379,13 +381,13 @@ impl Planner<'_> {
         }
         series.sort_unstable();
         series.dedup();
-        self.refuse_over(series.len() as u64)?;
         if !sub.filters.is_empty() {
             let index = SeriesIndex::new(widths, u32::MAX);
             series.iter().try_for_each(|tsuid| index.add(tsuid).map(drop))?;
             let (ids, _) = Planner { index: &index, ..*self }.filtered(metric, sub, false)?;
             series.retain(|tsuid| index.id(tsuid).is_some_and(|SeriesId(id)| ids.contains(id)));
         }
+        self.budget.limits().check_series(series.len() as u64)?;
         Ok((metric, series))
     }
 }

@@ -191,6 +191,7 @@ keys! {
     query.max_waiting [0..=1_048_576]: "queries that may wait for their turn; further ones get 503, and so do those that waited for 10 seconds";
     query.max_points: "most points that one sub query may read; an hour answered from its summary counts as one; 0 is no limit";
     query.max_bytes: "most bytes that one sub query may read; 0 is no limit";
+    query.max_series: "most series that one sub query may read; 0 is no limit beside query.memory_bytes";
     query.memory_bytes: "bytes that all queries together may hold; 0 is no limit";
     query.allow_override_points: "let a request lift query.max_points for itself";
     query.allow_override_bytes: "let a request lift query.max_bytes for itself";

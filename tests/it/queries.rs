@@ -275,6 +275,21 @@ fn q_limit_budgets_are_413_and_a_metric_may_have_its_own() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("limits.json"), "{output:?}");
 }
 
+/// `Q-LIMIT`: `query.max_series`, which the error names.
+#[test]
+fn q_limit_series_have_a_bound_that_a_setting_lifts() {
+    for (setting, status) in [("max_series = 2", 413), ("max_series = 3", 200), ("max_series = 0", 200), ("", 200)] {
+        let (daemon, _folder) = with(&format!("[query]\n{setting}\n"));
+        let points: Vec<Value> = ["a", "b", "c"]
+            .map(|host| json!({"metric": "m", "timestamp": 1_700_000_000, "value": 1, "tags": {"host": host}}))
+            .into();
+        assert_eq!(daemon.post("/api/put", &Value::from(points).to_string()).status, 204);
+        let told = daemon.get("/api/query?start=1700000000&end=1700000100&m=sum:m");
+        assert_eq!(told.status, status, "{setting}: {}", told.text());
+        assert_eq!(told.text().contains("our limit of 2 series (query.max_series)"), status == 413, "{}", told.text());
+    }
+}
+
 /// `Q-LIMIT`: one query that does not fit is told so for good; one that does not fit beside another may come again.
 #[test]
 fn q_limit_all_queries_together_have_a_bound_of_memory() {

@@ -221,7 +221,36 @@ fn q_limit_points_bytes_series() {
     assert!(matches!(error, Error::TooManyBytes { .. }), "{error}");
     let error = ask(Limits { series_max: 7, ..Limits::default() }).unwrap_err();
     assert!(matches!(error, Error::TooManySeries { limit: 7 }), "{error}");
+    assert!(error.to_string().contains("query.max_series"), "{error}");
+    assert!(ask(Limits { series_max: 8, ..Limits::default() }).is_ok());
+    assert!(ask(Limits { series_max: 0, ..Limits::default() }).is_ok());
     assert!(ask(Limits { scans_at_once_max: 1, ..Limits::default() }).is_ok());
+}
+
+/// `Q-LIMIT`: series count that pass the filters, also where a request lists them.
+#[test]
+fn q_limit_series_that_filters_leave_out_do_not_count() {
+    let fixture = hosts(8);
+    let all = fixture.ask(START, END, "sum:m").unwrap().remove(0).tsuids;
+    let ask = |sub| fixture.ask_with(START, END, sub, Limits { series_max: 3, ..Limits::default() });
+    assert_eq!(ask(SubQuery::from_metric_text("sum:m{dc=d0}").unwrap()).unwrap()[0].tsuids.len(), 3);
+    let listed = SubQuery { metric: None, tsuids: all, ..SubQuery::from_metric_text("sum:m{dc=d0}").unwrap() };
+    assert_eq!(ask(listed.clone()).unwrap()[0].tsuids.len(), 3);
+    let unfiltered = SubQuery { filters: Vec::new(), ..listed };
+    assert!(matches!(ask(unfiltered), Err(Error::TooManySeries { limit: 3 })));
+}
+
+/// `Q-LIMIT`: without a bound of their own, series are bounded by the memory that they take, whether they have points or not.
+#[test]
+fn q_limit_series_are_bounded_by_memory_where_they_have_no_other_bound() {
+    let fixture = hosts(100);
+    let ask = |start, end, memory_bytes| {
+        let limits = Limits { series_max: 0, memory_bytes, ..Limits::default() };
+        fixture.ask_with(start, end, SubQuery::from_metric_text("sum:m").unwrap(), limits)
+    };
+    assert!(matches!(ask("1600000000", "1600000100", 60_000), Err(Error::TooMuchMemory { limit_bytes: 60_000 })));
+    assert!(ask("1600000000", "1600000100", 70_000).unwrap().is_empty());
+    assert_eq!(ask(START, END, 1 << 20).unwrap()[0].tsuids.len(), 100);
 }
 
 #[test]
@@ -419,8 +448,8 @@ fn q_limit_series_without_points_count_as_memory() {
     };
     refused(ask(&["none:60s-avg:m"], 1 << 20));
     // One fits and two do not: what the first came to is still held.
-    assert!(ask(&["none:60s-avg:m"], 2 << 20).0.is_ok());
-    refused(ask(&["none:60s-avg:m", "none:61s-avg:m"], 2 << 20));
+    assert!(ask(&["none:60s-avg:m"], 5 << 19).0.is_ok());
+    refused(ask(&["none:60s-avg:m", "none:61s-avg:m"], 5 << 19));
 }
 
 /// `Q-LIMIT`: every percentile of a group names all of its members.

@@ -30,12 +30,12 @@ pub(super) struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    pub(super) fn new(reader: &'a Reader<'a>, slots: impl Iterator<Item = usize>) -> Self {
+    pub(super) fn new(reader: &'a Reader<'a>, slots: impl ExactSizeIterator<Item = usize>) -> Self {
         let metric_bytes = reader.schema.layout().widths.metric.bytes();
         let downsample = reader.row_downsample();
         let is_downsampled = downsample.is_some();
-        let mut places = HashMap::default();
-        let mut series = Vec::new();
+        let mut places = HashMap::with_capacity_and_hasher(slots.len(), RandomState::default());
+        let mut series = Vec::with_capacity(slots.len());
         for slot in slots {
             let tsuid = reader.plan.series.get(slot);
             if let Some(tags) = tsuid.and_then(|tsuid| tsuid.as_bytes().get(metric_bytes..)) {
