@@ -221,6 +221,16 @@ pub enum Error {
         /// The budget.
         limit: u64,
     },
+    /// More points made up than the budget, by fill policies or expressions.
+    #[error(
+        "Sorry, the fill policy or the expressions of this query would make up more than our limit of {limit} data points, \
+         one for each instant or interval of each series. Please try a longer downsampling interval, no fill policy, \
+         filtering using more tags or decrease your time range."
+    )]
+    TooManyMadeUp {
+        /// The budget.
+        limit: u64,
+    },
     /// More bytes than the budget.
     #[error(
         "Sorry, you have attempted to fetch more than our maximum amount of {}MB from storage. Please try filtering \
@@ -309,8 +319,8 @@ pub enum Error {
 impl Error {
     /// What the caller can do about it.
     ///
-    /// The budgets are `Invalid` ([`Error::TooManyPoints`], [`Error::TooManyBytes`], [`Error::TooManySeries`],
-    /// [`Error::TooManyLookUps`], [`Error::TooMuchMemory`]: 413 in HTTP) or `Throttled` ([`Error::DeadlineExceeded`]: 408,
+    /// The budgets are `Invalid` ([`Error::TooManyPoints`], [`Error::TooManyMadeUp`], [`Error::TooManyBytes`],
+    /// [`Error::TooManySeries`], [`Error::TooManyLookUps`], [`Error::TooMuchMemory`]: 413 in HTTP) or `Throttled` ([`Error::DeadlineExceeded`]: 408,
     /// [`Error::MemoryTaken`]: 503).
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -132,7 +132,7 @@ impl Kernel<'_> {
         let filled = self.data.iter().filter(|data| !data.span.is_empty()).count() as u64;
         let limit = self.budget.limits().made_up_points_max();
         let over = grid_len(downsample, &self.plan.window).saturating_mul(filled) > limit;
-        if over { Err(Error::TooManyPoints { limit }) } else { Ok(()) }
+        if over { Err(Error::TooManyMadeUp { limit }) } else { Ok(()) }
     }
 
     /// The output series of a group. Its memory stays reserved.

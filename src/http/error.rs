@@ -238,6 +238,7 @@ impl ApiError {
         use basalt_query::Error;
         let status = match cause {
             Error::TooManyPoints { .. }
+            | Error::TooManyMadeUp { .. }
             | Error::TooManyBytes { .. }
             | Error::TooManySeries { .. }
             | Error::TooManyLookUps { .. }

@@ -257,7 +257,8 @@ fn q_limit_series_are_bounded_by_memory_where_they_have_no_other_bound() {
 fn a_fill_policy_may_not_make_up_points_without_end() {
     let fixture = Fixture::with(&["m 1700000000 1 host=a"]);
     let error = fixture.ask("1600000000", "1700001000", "sum:1ms-sum-zero:m").unwrap_err();
-    assert!(matches!(error, Error::TooManyPoints { .. }), "{error}");
+    assert!(matches!(error, Error::TooManyMadeUp { limit: 67_108_864 }), "{error}");
+    assert!(error.to_string().contains("the fill policy or the expressions"), "{error}");
     assert_eq!(fixture.ask("1600000000", "1700001000", "sum:1ms-sum:m").unwrap()[0].points.len(), 1);
 }
 

@@ -187,7 +187,7 @@ pub(crate) fn instants<'a>(series: impl Iterator<Item = &'a Dataset>, budget: &B
 pub(crate) fn made_up(instants: usize, series: usize, budget: &Budget) -> Result<u64> {
     let limit = budget.limits().made_up_points_max();
     let points = (instants as u64).saturating_mul(series as u64);
-    if points > limit { Err(Error::TooManyPoints { limit }) } else { Ok(points) }
+    if points > limit { Err(Error::TooManyMadeUp { limit }) } else { Ok(points) }
 }
 
 /// The order in which OpenTSDB looks at the inputs of a function or expression, which are given to it in the order of

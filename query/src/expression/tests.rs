@@ -133,7 +133,7 @@ fn what_is_made_up_is_bounded_and_can_be_cancelled() {
     let limits = Limits { points_max: 8, ..Limits::default() };
     let engine = fixture.engine(false, limits);
     let plan = request.check(0, engine.options()).unwrap();
-    assert!(matches!(engine.run_expressions(&plan, &Cancel::new()), Err(Error::TooManyPoints { limit: 8 })));
+    assert!(matches!(engine.run_expressions(&plan, &Cancel::new()), Err(Error::TooManyMadeUp { limit: 8 })));
     let cancel = Cancel::new();
     cancel.cancel();
     assert!(matches!(engine.run_expressions(&plan, &cancel), Err(Error::Cancelled)));

@@ -144,6 +144,7 @@ fn a_query_over_a_budget_is_told_by_its_own_status() {
     use basalt_query::Error;
     for (cause, status) in [
         (Error::TooManyPoints { limit: 1 }, 413),
+        (Error::TooManyMadeUp { limit: 1 }, 413),
         (Error::DeadlineExceeded { limit_ms: 1 }, 408),
         (Error::TooMuchMemory { limit_bytes: 1 }, 413),
         (Error::MemoryTaken { limit_bytes: 1 }, 503),
