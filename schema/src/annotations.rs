@@ -2,7 +2,7 @@
 //!
 //! *Source*: OpenTSDB 2.4 `Annotation` (rules A-ANNOT, A-ANNOTS).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
 
 use basalt_store::{Columns, Durability, Filter, FuzzyKey, ListOperator, MutationBatch, RowView, Scan, Timestamp};
@@ -14,6 +14,9 @@ use crate::{
     Annotation, BaseTime, ColumnKind, DATA_FAMILY, Error, PointTime, Result, Schema, Tsuid, annotation_column,
     annotation_offset_ms,
 };
+
+/// Edits of annotations that wait for the disk together; few enough for the queue of calls of a server of HBase.
+const EDITS_AT_ONCE: usize = 128;
 
 /// Where an annotation is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +57,13 @@ impl AnnotationEdit {
         self.end_time.is_none() && self.description.is_none() && self.notes.is_none() && self.custom.is_none()
     }
 
+    /// The bytes of the cell that it makes of one, and the annotation that they are.
+    fn cell(&self, start: PointTime, before: Option<&[u8]>, mode: EditMode) -> Result<(Vec<u8>, Annotation)> {
+        let before = before.map(Annotation::decode).transpose()?;
+        let note = self.applied(start, before.as_ref(), mode);
+        Ok((note.encode(), note))
+    }
+
     fn applied(&self, start: PointTime, stored: Option<&Annotation>, mode: EditMode) -> Annotation {
         let sent = start.number().cast_signed();
         // One second may have been sent as seconds and as milliseconds: the smaller number is kept.
@@ -90,15 +100,77 @@ impl Schema {
         edit: &AnnotationEdit,
         mode: EditMode,
     ) -> Result<Annotation> {
-        if let Some(tsuid) = &place.tsuid {
-            // Before its row, as for points: a row without its series is not found.
-            self.index().add(tsuid)?;
+        self.index_annotation(place)?;
+        self.annotation_cell(place).edit(|before| edit.cell(place.start, before, mode))
+    }
+
+    /// Changes many annotations, or makes them, in their order: one sees those before it. Gives those that are stored, and how
+    /// it ended: after one that failed few others are begun. Durable when it returns. *Cost*: many share a wait for the disk.
+    ///
+    /// # Errors
+    /// As [`Schema::edit_annotation`], of the first that failed.
+    pub fn edit_annotations(
+        &self,
+        edits: &[(AnnotationPlace, AnnotationEdit)],
+        mode: EditMode,
+    ) -> (Vec<Annotation>, Result<()>) {
+        let (mut edited, mut rest) = (Vec::with_capacity(edits.len()), edits);
+        while !rest.is_empty() {
+            let mut cells = HashSet::new();
+            let is_apart = |(place, _): &&(AnnotationPlace, AnnotationEdit)| {
+                let JsonCell { row, qualifier, .. } = self.annotation_cell(place);
+                cells.insert((row, qualifier))
+            };
+            // One of a cell that another of them changes comes when that is there.
+            let count = rest.iter().take(EDITS_AT_ONCE).take_while(is_apart).count();
+            let (together, later) = rest.split_at(count);
+            if let Err(error) = self.edit_together(together, mode, &mut edited) {
+                return (edited, Err(error));
+            }
+            rest = later;
         }
-        self.annotation_cell(place).edit(|before| {
-            let before = before.map(Annotation::decode).transpose()?;
-            let note = edit.applied(place.start, before.as_ref(), mode);
-            Ok((note.encode(), note))
-        })
+        (edited, Ok(()))
+    }
+
+    /// Changes annotations of different cells. Those that are stored go to `edited`, also where one fails.
+    fn edit_together(
+        &self,
+        edits: &[(AnnotationPlace, AnnotationEdit)],
+        mode: EditMode,
+        edited: &mut Vec<Annotation>,
+    ) -> Result<()> {
+        let mut outcome = Ok(());
+        let mut under_way = Vec::with_capacity(edits.len());
+        for (place, edit) in edits {
+            let cell = self.annotation_cell(place);
+            let begun = self.index_annotation(place);
+            match begun.and_then(|()| cell.begin_edit(|before| edit.cell(place.start, before, mode))) {
+                Ok((stored, note)) => under_way.push((cell, stored, note)),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        for ((place, edit), (cell, stored, note)) in edits.iter().zip(under_way) {
+            let is_stored = stored.wait().map_err(Error::from).and_then(|stored| Ok(stored && cell.read()?.is_some()));
+            let note = match is_stored {
+                Ok(true) => Ok(note),
+                // Others changed it meanwhile, or a tombstone of its millisecond hides it.
+                Ok(false) => self.edit_annotation(place, edit, mode),
+                Err(error) => Err(error),
+            };
+            match note {
+                Ok(note) => edited.push(note),
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome
+    }
+
+    /// Before its row, as for points: a row without its series is not found.
+    fn index_annotation(&self, place: &AnnotationPlace) -> Result<()> {
+        place.tsuid.as_ref().map_or(Ok(()), |tsuid| self.index().add(tsuid).map(drop))
     }
 
     /// Deletes an annotation; whether there was one. Durable when it returns.
@@ -268,6 +340,40 @@ mod tests {
         schema.edit_annotation(&place(None, (HOUR + 5) * 1000), &saying("ms"), EditMode::Merge).unwrap();
         let note = schema.edit_annotation(&place(None, HOUR + 5), &AnnotationEdit::default(), EditMode::Merge).unwrap();
         assert_eq!((&*note.description, note.start_time), ("ms", HOUR + 5));
+    }
+
+    /// `A-ANNOT`: of many in one call each sees those before it, in either resolution, and one that fails takes none of these back.
+    #[test]
+    fn a_annot_many_edits_are_made_in_their_order() {
+        let schema = schema();
+        let notes = AnnotationEdit { notes: Some("n".into()), ..AnnotationEdit::default() };
+        let edits = [
+            (place(None, HOUR), saying("one")),
+            (place(None, HOUR + 1), saying("other")),
+            (place(None, HOUR), notes),
+            (place(None, HOUR * 1000), saying("two")),
+        ];
+        let (edited, outcome) = schema.edit_annotations(&edits, EditMode::Merge);
+        outcome.unwrap();
+        let told: Vec<_> = edited.iter().map(|note| (&*note.description, &*note.notes)).collect();
+        assert_eq!(told, [("one", ""), ("other", ""), ("one", "n"), ("two", "n")]);
+        assert_eq!(schema.annotation(&place(None, HOUR)).unwrap().as_ref(), edited.last());
+        let (edited, _) = schema.edit_annotations(&edits[..1], EditMode::Replace);
+        assert_eq!((&*edited[0].description, &*edited[0].notes), ("one", ""));
+    }
+
+    #[test]
+    fn edits_before_one_that_fails_are_stored_and_told() {
+        let config = SchemaConfig { salting: Salting::new(1, 20).unwrap(), series_max: 1, ..SchemaConfig::default() };
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+        let schema = Schema::open(store, config).unwrap();
+        let [first, second] = ["a", "b"].map(|host| schema.resolve("m", &[("host", host)]).unwrap());
+        let edits = [Some(&first), Some(&second), None].map(|tsuid| (place(tsuid, HOUR), saying("x")));
+        let (edited, outcome) = schema.edit_annotations(&edits, EditMode::Merge);
+        assert!(matches!(outcome, Err(Error::IndexFull { max: 1 })), "{outcome:?}");
+        assert_eq!(edited.len(), 1);
+        let stored = edits.map(|(place, _)| schema.annotation(&place).unwrap().is_some());
+        assert_eq!(stored, [true, false, false]);
     }
 
     #[test]

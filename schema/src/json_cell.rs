@@ -3,7 +3,9 @@
 //! A change is a check-and-put against the bytes that were read, so that of two writers at once neither is lost: who comes
 //! second reads again and changes what is there now. OpenTSDB's fails the second.
 
-use basalt_store::{CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, Store, TableName, Timestamp};
+use basalt_store::{
+    CheckAndMutate, Columns, Comparison, Durability, Get, MutationBatch, Pending, Store, TableName, Timestamp,
+};
 use bytes::Bytes;
 
 use crate::{Error, Result};
@@ -54,6 +56,20 @@ impl JsonCell<'_> {
         Err(Error::EditLost { what: self.what, attempts: lost + hidden })
     }
 
+    /// Begins the first attempt of an edit and does not wait for the disk. What `change` made is stored if the answer is yes and
+    /// the cell is [there](JsonCell::read) then; otherwise [`JsonCell::edit`] is to try again.
+    ///
+    /// # Errors
+    /// `change`'s and the store's own.
+    pub(crate) fn begin_edit<T>(
+        &self,
+        change: impl FnOnce(Option<&[u8]>) -> Result<(Vec<u8>, T)>,
+    ) -> Result<(Pending<bool>, T)> {
+        let before = self.read()?;
+        let (bytes, made) = change(before.as_deref())?;
+        Ok((self.begin_put(before, &bytes, Durability::Fsync)?, made))
+    }
+
     /// Deletes it; whether it was there. Durable when it returns.
     ///
     /// The tombstone carries the cell's own time. One of the server's would hide a put of the same millisecond.
@@ -79,6 +95,10 @@ impl JsonCell<'_> {
 
     /// Whether the cell still held `expected`.
     fn put(&self, expected: Option<Vec<u8>>, value: &[u8], durability: Durability) -> Result<bool> {
+        Ok(self.begin_put(expected, value, durability)?.wait()?)
+    }
+
+    fn begin_put(&self, expected: Option<Vec<u8>>, value: &[u8], durability: Durability) -> Result<Pending<bool>> {
         let mut mutation = MutationBatch::new(durability);
         mutation.row(&self.row)?.put(self.family, &self.qualifier, None, value)?;
         let check = CheckAndMutate {
@@ -89,6 +109,6 @@ impl JsonCell<'_> {
             expected: expected.map(Bytes::from),
             mutation,
         };
-        Ok(self.store.check_and_mutate(self.table, check).wait()?)
+        Ok(self.store.check_and_mutate(self.table, check))
     }
 }

@@ -188,17 +188,17 @@ impl Note {
     }
 
     /// Writes one that was checked; `None` if it says nothing new.
-    pub(super) fn write(
-        &self,
-        schema: &Schema,
-        place: &AnnotationPlace,
-        mode: EditMode,
-    ) -> Result<Option<Annotation>, ApiError> {
+    fn write(&self, schema: &Schema, place: &AnnotationPlace, mode: EditMode) -> Result<Option<Annotation>, ApiError> {
         if self.edit.is_empty() {
             return Ok(None);
         }
         let edited = schema.edit_annotation(place, &self.edit, mode);
         edited.map(Some).map_err(|cause| ApiError::of_edit(&cause, "Annotation"))
+    }
+
+    /// What it changes.
+    pub(super) fn edit(self) -> AnnotationEdit {
+        self.edit
     }
 
     /// As OpenTSDB tells of it in an error.

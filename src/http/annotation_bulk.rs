@@ -16,7 +16,8 @@ use super::json;
 use crate::app::App;
 use crate::clock;
 
-/// Annotations written, or series whose annotations are deleted, in one call: each waits for the disk.
+/// Annotations written, or series whose annotations are deleted, in one call. Many writes share a wait for the disk, each series of a
+/// delete waits for itself.
 const ITEMS_MAX: usize = 10_000;
 
 /// Writes or deletes many.
@@ -42,22 +43,18 @@ async fn write(app: &Arc<App>, method: &Method, call: &Call) -> Result<Response,
     let (mode, strict) = (mode_of(method), app.config.compat.strict);
     let (written, outcome) = app
         .with_schema(move |schema| {
-            let placed = notes.iter().map(|note| {
+            let placed = notes.into_iter().map(|note| {
                 let place = note.place(schema);
                 let place =
                     place.map_err(|fault| ApiError::bad_with(fault, format!("Annotation error: {}", note.told())))?;
                 note.check(schema, &place, strict)?;
-                Ok((note, place))
+                Ok((place, note.edit()))
             });
             let placed: Vec<_> = placed.collect::<Result<_, ApiError>>()?;
-            let mut written = Vec::new();
-            for (note, place) in placed {
-                match note.write(schema, &place, mode) {
-                    Ok(edited) => written.extend(edited),
-                    Err(failed) => return Ok((written, Err(failed))),
-                }
-            }
-            Ok((written, Ok(())))
+            // What says nothing new is not written.
+            let edits: Vec<_> = placed.into_iter().filter(|(_, edit)| !edit.is_empty()).collect();
+            let (written, outcome) = schema.edit_annotations(&edits, mode);
+            Ok((written, outcome.map_err(|cause| ApiError::of_edit(&cause, "Annotation"))))
         })
         .await?;
     // Also those before one that could not be stored.

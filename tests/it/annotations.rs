@@ -1,5 +1,7 @@
 //! Annotations and look-ups where the default answers otherwise than OpenTSDB. What is the same is in `golden`.
 
+use serde_json::json;
+
 use crate::daemon::Daemon;
 
 const PUT: &str = r#"[{"metric":"n.m","timestamp":1356998400,"value":1,"tags":{"host":"a","dc":"x"}},
@@ -113,4 +115,26 @@ fn annotations_of_a_salted_series_are_deleted_by_range_and_shown_by_queries_unti
     let deleted = delete(&body);
     assert_eq!(deleted.json()["totalDeleted"], 1);
     assert!(annotations().is_null());
+}
+
+/// `A-ANNOT`: the notes of a body share the waits for the disk, also those of one cell, and are all there after a kill.
+#[test]
+fn a_annot_many_notes_share_their_syncs() {
+    const NOTES: u64 = 2_000;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let daemon = Daemon::start(&data, "embedded", "");
+    let note = |at| json!({ "startTime": 1_700_000_000 + at, "description": format!("note {at}") });
+    let mut notes: Vec<_> = (0..NOTES).map(note).collect();
+    notes.push(json!({ "startTime": 1_700_000_000, "notes": "later" }));
+    let before = daemon.metric("basalt_wal_syncs_total");
+    let told = daemon.post("/api/annotation/bulk", &serde_json::Value::from(notes).to_string());
+    assert_eq!((told.status, told.json().as_array().unwrap().len() as u64), (200, NOTES + 1), "{}", told.text());
+    let syncs = daemon.metric("basalt_wal_syncs_total") - before;
+    assert!(syncs < NOTES / 4, "{syncs} syncs");
+    drop(daemon);
+    let daemon = Daemon::start(&data, "embedded", "");
+    let kept = daemon.get("/api/annotations?start_time=1700000000&end_time=1700010000").json();
+    assert_eq!(kept.as_array().unwrap().len() as u64, NOTES);
+    assert_eq!((&kept[0]["description"], &kept[0]["notes"]), (&json!("note 0"), &json!("later")));
 }
