@@ -13,6 +13,9 @@ use crate::{Result, aggregate::to_double};
 /// Additions between two looks at the budget.
 const ADDITIONS_PER_CHECK: usize = 1 << 16;
 
+/// Doubles hold every whole number up to this one, and so each sum of such whose magnitudes together are no more.
+const EXACT_MAX: u128 = 1 << 53;
+
 /// How far a window reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
@@ -22,8 +25,9 @@ enum Reach {
 
 /// Averages every series.
 ///
-/// *Cost*: points × points of a window; the order of the additions is that of OpenTSDB, newest first, so that the last
-/// bit is the same.
+/// *Cost*: points, where a window holds whole numbers alone, whose sum is the same in any order as long as a double holds
+/// them all together; otherwise points × points of a window, as the order of the additions is that of OpenTSDB, newest
+/// first, so that the last bit is the same.
 ///
 /// # Errors
 /// `Invalid`: no window, or one that cannot be read. A budget.
@@ -73,10 +77,12 @@ fn window_ms(text: &str, inner: &str) -> Result<i64> {
 
 fn averages(points: &[Point], reach: Reach, stop: &dyn Fn() -> Result<()>) -> Result<Vec<Point>> {
     let mut averaged = Vec::with_capacity(points.len());
+    let mut sliding = Sliding::default();
     let mut additions = 0;
     for (place, point) in points.iter().enumerate() {
         let window = points.get(..=place).unwrap_or_default();
-        let (mean, added) = mean(window, reach);
+        let slid = sliding.slide(window, reach).map(|mean| (mean, 1));
+        let (mean, added) = slid.unwrap_or_else(|| mean(window, reach));
         averaged.push(Point { time_ms: point.time_ms, number: Number::Double(mean) });
         additions += added;
         if additions >= ADDITIONS_PER_CHECK {
@@ -85,6 +91,88 @@ fn averages(points: &[Point], reach: Reach, stop: &dyn Fn() -> Result<()>) -> Re
         }
     }
     Ok(averaged)
+}
+
+/// What is known of a window that slides over points, ascending by time.
+#[derive(Debug, Default)]
+struct Sliding {
+    /// The place of its oldest point.
+    oldest: usize,
+    /// Its numbers: all points but not-a-numbers.
+    count: i64,
+    /// How many of its numbers are not whole, or more than a double holds exactly.
+    others: i64,
+    /// The sum of its whole numbers, and that of their magnitudes.
+    sum: i128,
+    magnitude: u128,
+}
+
+impl Sliding {
+    /// Moves on to the newest of `points`, which are one more than before: the mean, if it is the same however the numbers
+    /// are added.
+    fn slide(&mut self, points: &[Point], reach: Reach) -> Option<f64> {
+        let newest = points.last()?;
+        self.enter(newest.number);
+        while let Some(oldest) = points.get(self.oldest) {
+            let leaves = match reach {
+                Reach::Points(length) => self.count > length,
+                Reach::Millis(millis) => newest.time_ms - oldest.time_ms >= millis,
+            };
+            if !leaves {
+                break;
+            }
+            self.leave(oldest.number);
+            self.oldest += 1;
+        }
+        let is_full = match reach {
+            Reach::Points(length) => self.count == length,
+            Reach::Millis(_) => self.oldest > 0,
+        };
+        if !is_full || self.count == 0 {
+            return Some(0.0);
+        }
+        let sum = i64::try_from(self.sum).ok().filter(|_| self.others == 0 && self.magnitude <= EXACT_MAX)?;
+        Some(to_double(sum) / to_double(self.count))
+    }
+
+    fn enter(&mut self, number: Number) {
+        if number.as_double().is_nan() {
+            return;
+        }
+        self.count += 1;
+        match whole(number) {
+            Some(whole) => {
+                self.sum += i128::from(whole);
+                self.magnitude += u128::from(whole.unsigned_abs());
+            }
+            None => self.others += 1,
+        }
+    }
+
+    fn leave(&mut self, number: Number) {
+        if number.as_double().is_nan() {
+            return;
+        }
+        self.count -= 1;
+        match whole(number) {
+            Some(whole) => {
+                self.sum -= i128::from(whole);
+                self.magnitude -= u128::from(whole.unsigned_abs());
+            }
+            None => self.others -= 1,
+        }
+    }
+}
+
+/// The whole number that a value is, if a double holds it and all below it exactly.
+#[expect(clippy::cast_possible_truncation, reason = "what would be cut off is no whole number within the bound")]
+fn whole(number: Number) -> Option<i64> {
+    let value = match number {
+        Number::Integer(value) => value,
+        Number::Double(value) if value.fract().abs() <= 0.0 => value as i64,
+        Number::Double(_) => return None,
+    };
+    (u128::from(value.unsigned_abs()) <= EXACT_MAX).then_some(value)
 }
 
 /// The mean of the newest of `points`, and how many were looked at. Not-a-numbers are passed over.
@@ -110,6 +198,8 @@ fn mean(points: &[Point], reach: Reach) -> (f64, usize) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn check(window: &str, values: &[(i64, f64)], expected: &[f64]) {
@@ -132,6 +222,56 @@ mod tests {
         check("'1min'", &values, &[0.0, 22.5, -36.0]);
         check("2", &[(0, 1.0), (1, f64::NAN), (2, 3.0)], &[0.0, 0.0, 2.0]);
         check("'1d'", &values, &[0.0, 0.0, 0.0]);
+    }
+
+    /// As many additions as numbers, which is less than between two looks at the budget.
+    #[test]
+    fn e_gexp_ma_a_long_window_of_whole_numbers_costs_no_more_than_a_short_one() {
+        let number = |at: i64| if at % 2 == 0 { Number::Integer(at) } else { Number::Double(to_double(-at)) };
+        let points: Vec<Point> = (0..4_000).map(|at| Point { time_ms: at * 1_000, number: number(at) }).collect();
+        for window in ["2000", "'2000s'", "5000"] {
+            let stop = || panic!("more than {ADDITIONS_PER_CHECK} additions for {window}");
+            assert_eq!(averages(&points, reach(window).unwrap(), &stop).unwrap().len(), points.len());
+        }
+    }
+
+    fn numbers() -> impl Strategy<Value = Number> {
+        let whole = prop_oneof![-9i64..9, -(1i64 << 53)..(1 << 53), any::<i64>()];
+        prop_oneof![
+            4 => whole.clone().prop_map(Number::Integer),
+            4 => whole.prop_map(|value| Number::Double(to_double(value))),
+            1 => any::<f64>().prop_map(Number::Double),
+            1 => prop_oneof![Just(f64::NAN), Just(-0.0), Just(0.5), Just(f64::INFINITY)].prop_map(Number::Double),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+        /// `E-GEXP-MA`: a mean is the same to its last bit whether the window slid or was added anew.
+        #[test]
+        fn e_gexp_ma_sliding_gives_what_adding_anew_gives(
+            steps in proptest::collection::vec((1i64..4, numbers()), 0..60),
+            small in any::<bool>(),
+            length in 1i64..9,
+        ) {
+            let mut time_ms = 0;
+            let points: Vec<Point> = steps
+                .into_iter()
+                .map(|(step, number)| {
+                    time_ms += step;
+                    // Long runs of small numbers, which slide.
+                    let is_small = number.as_double().abs() < 10.0;
+                    Point { time_ms, number: if small && !is_small { Number::Integer(step) } else { number } }
+                })
+                .collect();
+            for reach in [Reach::Points(length), Reach::Millis(length)] {
+                let slid = averages(&points, reach, &|| Ok(())).unwrap();
+                for (place, point) in slid.iter().enumerate() {
+                    let (anew, _) = mean(&points[..=place], reach);
+                    prop_assert_eq!(point.number.as_double().to_bits(), anew.to_bits(), "{:?} {}", reach, place);
+                }
+            }
+        }
     }
 
     #[test]
