@@ -15,15 +15,15 @@
 mod assign;
 mod suggest;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use basalt_store::{Clock, Columns, Durability, Get, RowBatch, Scan, Store, TableName};
 use bytes::Bytes;
-use quick_cache::Weighter;
-use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
+use quick_cache::{Equivalent, Weighter};
 
 use crate::tables::{UID_ID_FAMILY, UID_NAME_FAMILY};
 use crate::uids::Generation;
@@ -58,9 +58,13 @@ pub struct UidTable {
     uids: Cache<String, Uid, Places, foldhash::quality::RandomState>,
     /// UID → name.
     names: Cache<Uid, Arc<str>, Places, foldhash::fast::RandomState>,
-    /// Guards the agreement of table and caches: who loads holds it shared, from the read to the insert; who renames or
-    /// deletes holds it alone, so that no earlier read is cached after the change. Taken before a cache's guard, never after.
-    changes: RwLock<()>,
+    /// How many changes made stale what was read before. Guards the agreement of table and caches: who loads notes it before the
+    /// read, and puts what was read into a cache with it held, if it is the same still; who changes raises it after the change, and
+    /// takes out of the caches before letting go. Held for no call of the store, so that no look-up waits for another name's. Taken
+    /// before a cache's own locks, after a cache's guard for an absent key.
+    changes: Mutex<u64>,
+    /// Held by who renames or deletes, beyond all calls of the store: one at a time. Taken before `changes`; look-ups do not take it.
+    changing: Mutex<()>,
     generation: Arc<Generation>,
     /// Draws UIDs; `None` counts them up.
     dice: Option<UidDice>,
@@ -74,6 +78,9 @@ pub struct UidTable {
     rejected: AtomicU64,
     collisions: AtomicU64,
 }
+
+/// Names that were read, by UID.
+type Names = HashMap<Uid, Arc<str>, foldhash::fast::RandomState>;
 
 /// Bytes of a place in the caches.
 const PLACE_BYTES: usize = 256;
@@ -145,7 +152,8 @@ impl UidTable {
             rules,
             uids: cache(cache_entries),
             names: cache(cache_entries),
-            changes: RwLock::new(()),
+            changes: Mutex::default(),
+            changing: Mutex::default(),
             generation,
             dice,
             avoided: OnceLock::new(),
@@ -193,7 +201,6 @@ impl UidTable {
     /// # Errors
     /// `Conflict`: the name has one already. The others as [`UidTable::uid_or_create`].
     pub fn create(&self, name: &str) -> Result<Uid> {
-        let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(uid) = self.stored_uid(name)? {
             return Err(Error::NameExists { kind: self.kind, name: name.into(), id: self.hex(uid).into() });
         }
@@ -205,11 +212,7 @@ impl UidTable {
     /// # Errors
     /// `NotFound`: no such UID. The store's own.
     pub fn name(&self, uid: Uid) -> Result<Arc<str>> {
-        if let Some(name) = self.names.get(&uid) {
-            return Ok(name);
-        }
-        let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
-        self.names.get_or_insert_with(&uid, || self.stored_name(uid)?.ok_or_else(|| self.no_such_id(uid)))
+        self.cached(&self.names, &uid, || self.stored_name(uid)?.ok_or_else(|| self.no_such_id(uid)))
     }
 
     /// The names of many UIDs, in their order. *Cost*: one get for all that are not in memory.
@@ -220,11 +223,12 @@ impl UidTable {
         let mut missing: Vec<Uid> = uids.iter().copied().filter(|uid| !self.names.contains_key(uid)).collect();
         missing.sort_unstable();
         missing.dedup();
+        let mut read = Names::default();
         for chunk in missing.chunks(NAMES_PER_GET) {
-            self.load_names(chunk)?;
+            self.load_names(chunk, &mut read)?;
         }
         // A name may have left the bounded cache since; then it is read alone.
-        uids.iter().map(|uid| self.name(*uid)).collect()
+        uids.iter().map(|uid| read.get(uid).map_or_else(|| self.name(*uid), |name| Ok(Arc::clone(name)))).collect()
     }
 
     /// How many UIDs are used and left.
@@ -258,7 +262,6 @@ impl UidTable {
 
     /// Reads up to `max` names into memory.
     pub(crate) fn preload(&self, max: u64) -> Result<u64> {
-        let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
         let mut scan = Scan::all().with_columns(Columns::column(UID_NAME_FAMILY, self.kind.qualifier()));
         scan.limit_rows = Some(max.max(1));
         let mut scanner = self.store.scan(&self.table, scan)?;
@@ -267,12 +270,16 @@ impl UidTable {
             for row in batch.rows().filter(|row| row.key().len() == self.width.bytes()) {
                 let (Some(uid), Some(cell)) = (Uid::decode(row.key()), row.cells().next()) else { continue };
                 let name: Arc<str> = decode_name(cell.value).into();
-                // The forward map decides; an orphan's name belongs to another UID, or to none.
-                if self.stored_uid(&name)? == Some(uid) {
+                // The forward map decides; an orphan's name belongs to another UID, or to none, and one renamed meanwhile too.
+                let before = *self.changes();
+                if self.stored_uid(&name)? != Some(uid) {
+                    continue;
+                }
+                self.keep(before, || {
                     self.uids.insert(name.to_string(), uid);
                     self.names.insert(uid, name);
-                    read += 1;
-                }
+                });
+                read += 1;
             }
         }
         Ok(read)
@@ -280,7 +287,8 @@ impl UidTable {
 
     /// Forgets the names kept in memory.
     pub(crate) fn clear_caches(&self) {
-        let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changes = self.changes();
+        *changes += 1;
         self.uids.clear();
         self.names.clear();
     }
@@ -292,24 +300,56 @@ impl UidTable {
 
     /// The UID of a name from the cache, or from `load`, which one caller a name runs at a time.
     fn cached_uid(&self, name: &str, load: impl FnOnce() -> Result<Uid>) -> Result<Uid> {
-        if let Some(uid) = self.uids.get(name) {
-            return Ok(uid);
-        }
-        // Held beyond the load, until the cache has its result: see `changes`.
-        let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
-        self.uids.get_or_insert_with(name, load)
+        self.cached(&self.uids, name, load)
     }
 
-    fn load_names(&self, uids: &[Uid]) -> Result<()> {
-        let _loading = self.changes.read().unwrap_or_else(PoisonError::into_inner);
+    /// What is kept of a key, or what `load` gives, which one caller a key runs at a time. It is kept unless a change overtook it.
+    fn cached<Q, K, V, H>(&self, cache: &Cache<K, V, Places, H>, key: &Q, load: impl FnOnce() -> Result<V>) -> Result<V>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        K: Eq + Hash,
+        V: Clone,
+        H: BuildHasher + Clone,
+        Places: Weighter<K, V>,
+    {
+        match cache.get_value_or_guard(key, None) {
+            GuardResult::Value(value) => Ok(value),
+            GuardResult::Guard(guard) => {
+                let before = *self.changes();
+                let value = load()?;
+                // It fails where the key was taken out: then it is kept no more than one that is stale.
+                self.keep(before, || drop(guard.insert(value.clone())));
+                Ok(value)
+            }
+            GuardResult::Timeout => load(),
+        }
+    }
+
+    /// Has `insert` put into the caches what was read after `before` was noted, if nothing made it stale since.
+    fn keep(&self, before: u64, insert: impl FnOnce()) {
+        let changes = self.changes();
+        if *changes == before {
+            insert();
+        }
+    }
+
+    fn changes(&self) -> MutexGuard<'_, u64> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn load_names(&self, uids: &[Uid], read: &mut Names) -> Result<()> {
+        let before = *self.changes();
         let rows = uids.iter().map(|uid| Bytes::copy_from_slice(&uid.encode(self.width))).collect();
         let get = Get::rows(rows).with_columns(Columns::column(UID_NAME_FAMILY, self.kind.qualifier()));
         let batch = self.store.get(&self.table, get).wait()?;
+        let mut found: Vec<(Uid, Arc<str>)> = Vec::new();
         for row in batch.rows() {
             if let (Some(uid), Some(cell)) = (Uid::decode(row.key()), row.cells().next()) {
-                self.names.insert(uid, decode_name(cell.value).into());
+                found.push((uid, decode_name(cell.value).into()));
             }
         }
+        self.keep(before, || found.iter().for_each(|(uid, name)| self.names.insert(*uid, Arc::clone(name))));
+        read.extend(found);
         Ok(())
     }
 

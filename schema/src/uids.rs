@@ -89,8 +89,8 @@ impl Uids {
         UidKind::ALL.into_iter().try_fold(0, |read, kind| Ok(read + self.of(kind).preload(max)?))
     }
 
-    /// Forgets every name and UID kept in memory; the tables are asked again. *Cost*: blocks until the names that are being read
-    /// from the tables are there, so that none of them is kept after this.
+    /// Forgets every name and UID kept in memory; the tables are asked again. What is being read from them is not kept; this does
+    /// not wait for it.
     pub fn drop_caches(&self) {
         for kind in UidKind::ALL {
             self.of(kind).clear_caches();

@@ -19,8 +19,8 @@ impl UidTable {
     /// Gives `name` a UID, or returns the one that another daemon gave it meanwhile. `durability` is that of the last step;
     /// the log has the earlier ones before it.
     ///
-    /// The caller holds `changes` shared. In this process one caller a name comes here at a time; should two, the last
-    /// step decides between them as it does between daemons.
+    /// In this process one caller a name comes here at a time, unless the caches are cleared; should two, or one that renames
+    /// another to it, the last step decides between them as it does between daemons.
     pub(super) fn assign(&self, name: &str, durability: Durability) -> Result<Uid> {
         self.rules.check_new(self.role(), name)?;
         if !self.filter.allows(self.kind, name) {
@@ -84,7 +84,7 @@ impl UidTable {
     /// `NotFound`: no such name. `Conflict`: `to` has a UID. `Invalid`: `to` is a name that the rules refuse, or too long.
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.rules.check_new(self.role(), to)?;
-        let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let (uid, from_row) = self.stored_forward(from)?.ok_or_else(|| self.no_such_name(from))?;
         // Where it has a row in Latin-1, a second one would hide that.
         let there = self.stored_uid(to)?;
@@ -131,7 +131,7 @@ impl UidTable {
     /// # Errors
     /// `NotFound`: no such name.
     pub fn delete(&self, name: &str) -> Result<()> {
-        let _alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let (uid, row) = self.stored_forward(name)?.ok_or_else(|| self.no_such_name(name))?;
         // Forward first: a crash between leaves an orphan, as an assignment does.
         let forward = self.delete_row(&row, UID_ID_FAMILY);
@@ -239,12 +239,15 @@ impl UidTable {
         Ok(self.store.apply(&self.table, batch).wait()?.all_stored()?)
     }
 
-    /// Forgets what a change made stale. The caller holds `changes` alone.
+    /// Forgets what a change made stale, also what is being read.
     fn forget(&self, names: &[&str], uid: Uid) {
+        let mut changes = self.changes();
+        *changes += 1;
         for name in names {
             self.uids.remove(*name);
         }
         self.names.remove(&uid);
+        drop(changes);
         self.generation.raise();
     }
 }

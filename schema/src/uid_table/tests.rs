@@ -1,10 +1,13 @@
 //! The UID maps over the memory store: layout, races, renames, bounds, damage.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
-use basalt_store::{Clock, ErrorKind, ManualClock, MemoryStore, MutationBatch, RowChange, Scan, Timestamp, Trigger};
+use basalt_store::{
+    Clock, ErrorKind, ManualClock, MemoryStore, MutationBatch, Pending, RowChange, Scan, Timestamp, Trigger,
+};
 
 use super::*;
 use crate::uids::Uids;
@@ -290,23 +293,136 @@ fn a_change_that_fails_on_its_way_leaves_nothing_stale_in_memory() {
 }
 
 #[test]
-fn a_look_up_that_a_rename_overtakes_is_not_cached() {
+fn a_look_up_that_a_change_overtakes_is_not_cached() {
     let uids = daemon(&memory(), &SchemaConfig::default());
     let table = metrics(&uids);
     let uid = table.create("a").unwrap();
-    std::thread::scope(|scope| {
-        let (renamed, done) = std::sync::mpsc::channel();
-        let found = table.cached_uid("a", || {
-            let read = table.stored_uid("a")?.unwrap();
-            scope.spawn(move || renamed.send(table.rename("a", "b")));
-            // The rename waits for this look-up; were it to go on, it would be over long before the time is.
-            assert!(done.recv_timeout(Duration::from_millis(50)).is_err(), "a rename went past a look-up");
+    let overtaken = |from: &str, change: &dyn Fn()| {
+        let found = table.cached_uid(from, || {
+            let read = table.stored_uid(from)?.unwrap();
+            change();
             Ok(read)
         });
         assert_eq!(found.unwrap(), uid);
-    });
+        assert!(!table.uids.contains_key(from));
+    };
+    overtaken("a", &|| table.rename("a", "b").unwrap());
     assert!(table.uid("a").is_err());
+    overtaken("b", &|| uids.drop_caches());
     assert_eq!(table.uid("b").unwrap(), uid);
+    let named = table.cached(&table.names, &uid, || {
+        let read = table.stored_name(uid)?.unwrap();
+        table.rename("b", "c")?;
+        Ok(read)
+    });
+    assert_eq!((&*named.unwrap(), &*table.name(uid).unwrap()), ("b", "c"));
+    uids.drop_caches();
+    overtaken("c", &|| table.delete("c").unwrap());
+    assert!(table.uid("c").is_err() && table.name(uid).is_err());
+}
+
+/// A store that answers a get of one row only when told to, with what was there before.
+#[derive(Debug)]
+struct Slow {
+    store: Arc<dyn Store>,
+    row: Bytes,
+    asked: Sender<()>,
+    answers: Mutex<Receiver<()>>,
+}
+
+impl basalt_store::Forward for Slow {
+    fn inner(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    fn get(&self, table: &TableName, get: Get) -> Pending<RowBatch> {
+        let is_slow = get.rows.contains(&self.row);
+        let batch = self.store.get(table, get).wait();
+        if is_slow {
+            self.asked.send(()).unwrap_or_default();
+            self.answers.lock().unwrap().recv().unwrap_or_default();
+        }
+        Pending::ready(batch)
+    }
+}
+
+/// Runs `meanwhile` while a get of `row` that `slow` asks for has no answer. Fails where it waits for that.
+fn while_unanswered(
+    row: &[u8],
+    slow: impl Fn(&UidTable) + Send + Sync,
+    meanwhile: impl Fn(&Uids) + Send + Sync,
+) -> Uids {
+    let ((asked, is_asked), (answer, answers)) = (channel(), channel());
+    let store = memory();
+    create(metrics(&daemon(&store, &SchemaConfig::default())), &["a", "slow", "other"]);
+    let store: Arc<dyn Store> =
+        Arc::new(Slow { store, row: Bytes::copy_from_slice(row), asked, answers: Mutex::new(answers) });
+    let uids = daemon(&store, &SchemaConfig::default());
+    std::thread::scope(|scope| {
+        scope.spawn(|| slow(metrics(&uids)));
+        is_asked.recv().unwrap();
+        let (ended, is_over) = channel();
+        let uids = &uids;
+        let meanwhile = &meanwhile;
+        scope.spawn(move || {
+            meanwhile(uids);
+            ended.send(()).unwrap();
+        });
+        let over = is_over.recv_timeout(Duration::from_secs(10));
+        // All gets from now on are answered at once.
+        drop(answer);
+        over.expect("it waits for the get of another name");
+    });
+    uids
+}
+
+/// Over HBase a get may take a minute.
+#[test]
+fn a_slow_look_up_holds_up_no_other() {
+    let uids = while_unanswered(
+        b"slow",
+        |table| assert_eq!(table.uid("slow").unwrap(), Uid::new(2)),
+        |uids| {
+            let table = metrics(uids);
+            uids.drop_caches();
+            assert_eq!(table.uid("a").unwrap(), Uid::new(1));
+            table.rename("a", "b").unwrap();
+            assert_eq!((table.uid("b").unwrap(), &*table.name(Uid::new(1)).unwrap()), (Uid::new(1), "b"));
+            table.delete("other").unwrap();
+            assert_eq!(table.uid_or_create("new").unwrap(), Uid::new(4));
+            assert_eq!(table.create("newer").unwrap(), Uid::new(5));
+        },
+    );
+    assert_eq!(metrics(&uids).uid("slow").unwrap(), Uid::new(2));
+}
+
+#[test]
+fn a_slow_rename_holds_up_no_look_up() {
+    let uids = while_unanswered(
+        b"slow",
+        |table| table.rename("slow", "fast").unwrap(),
+        |uids| {
+            let table = metrics(uids);
+            assert_eq!((table.uid("a").unwrap(), &*table.name(Uid::new(1)).unwrap()), (Uid::new(1), "a"));
+            assert_eq!(table.names(&[Uid::new(2), Uid::new(3)]).unwrap(), ["slow".into(), "other".into()]);
+            uids.drop_caches();
+            assert_eq!(table.uid_or_create("new").unwrap(), Uid::new(4));
+        },
+    );
+    let table = metrics(&uids);
+    assert!(table.uid("slow").is_err());
+    assert_eq!((table.uid("fast").unwrap(), &*table.name(Uid::new(2)).unwrap()), (Uid::new(2), "fast"));
+}
+
+/// Names that were read at once before a rename are answered and not kept.
+#[test]
+fn names_that_a_rename_overtakes_are_not_cached() {
+    let uids = while_unanswered(
+        &[0, 0, 3],
+        |table| assert_eq!(table.names(&[Uid::new(1), Uid::new(3)]).unwrap(), ["a".into(), "other".into()]),
+        |uids| metrics(uids).rename("a", "b").unwrap(),
+    );
+    assert_eq!(&*metrics(&uids).name(Uid::new(1)).unwrap(), "b");
 }
 
 #[test]
