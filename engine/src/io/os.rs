@@ -53,13 +53,24 @@ static LOCKED: Mutex<Vec<Weak<fs::File>>> = Mutex::new(Vec::new());
 /// Advisory locks of the kernel's, on the file and on its folder; they die with the process, however it ends.
 #[derive(Debug)]
 struct OsLock {
-    _held: fs::File,
-    _folder: fs::File,
+    held: fs::File,
+    folder: fs::File,
     /// The lock's folder is open as long as it is held: a sync of it must not fail for want of a descriptor.
     _dir: Arc<fs::File>,
 }
 
 impl FileLock for OsLock {}
+
+impl Drop for OsLock {
+    /// A process that was begun meanwhile may have copies of the descriptors for a moment, and a lock ends with the last of them unless
+    /// it is told to. The folder first: who has the name is not to find the folder held.
+    fn drop(&mut self) {
+        for file in [&self.folder, &self.held] {
+            // What cannot be unlocked ends with its descriptors.
+            drop(file.unlock());
+        }
+    }
+}
 
 impl FileSystem for OsFs {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
@@ -136,6 +147,12 @@ impl FileSystem for OsFs {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
+        Ok(Box::new(OsLock::take(path)?))
+    }
+}
+
+impl OsLock {
+    fn take(path: &Path) -> io::Result<Self> {
         // Who may open it, to read only, may hold it, and keep the store from being opened.
         let made = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
         // Read only here, it may be held where it can be written.
@@ -158,7 +175,7 @@ impl FileSystem for OsFs {
         let mut locked = LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
         locked.retain(|open| open.strong_count() > 0);
         locked.push(Arc::downgrade(&dir));
-        Ok(Box::new(OsLock { _held: file, _folder: folder, _dir: dir }))
+        Ok(Self { held: file, folder, _dir: dir })
     }
 }
 
@@ -208,6 +225,19 @@ mod tests {
             assert_eq!(OsFs.create_dir_all(taken).unwrap_err().to_string(), "what has this name is no folder");
         }
         OsFs.create_dir_all(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_ends_is_free_whoever_has_copies_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        let lock = OsLock::take(&path).unwrap();
+        // As a process has them that was forked and is not executed yet.
+        let copies = [&lock.held, &lock.folder].map(|file| file.try_clone().unwrap());
+        assert_eq!(OsFs.lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(lock);
+        OsFs.lock(&path).unwrap();
+        drop(copies);
     }
 
     #[test]
