@@ -189,21 +189,12 @@ impl Aggregator {
 
     /// Which series it looks at.
     pub(crate) const fn deciding(self) -> Deciding {
-        match self {
-            // More zeros change no sum, nor its last bit; that of -0.0 alone is 0.0 as well.
-            Self::ZimSum | Self::SquareSum | Self::MimMin | Self::MimMax | Self::Count => Deciding::WithPoint,
-            Self::First | Self::None => Deciding::First,
-            Self::Last => Deciding::Last,
-            Self::Sum
-            | Self::PfSum
-            | Self::Min
-            | Self::Max
-            | Self::Avg
-            | Self::Dev
-            | Self::Median
-            | Self::Mult
-            | Self::Diff
-            | Self::Percentile(_) => Deciding::All,
+        match (self, self.interpolation()) {
+            (Self::First | Self::None, _) => Deciding::First,
+            (Self::Last, _) => Deciding::Last,
+            // The same value of each stands in: more zeros change no sum, nor its last bit; that of -0.0 alone is 0.0 as well.
+            (_, Interpolation::Zero | Interpolation::Max | Interpolation::Min) => Deciding::WithPoint,
+            (_, Interpolation::Linear | Interpolation::Previous) => Deciding::All,
         }
     }
 

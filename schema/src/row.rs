@@ -207,9 +207,7 @@ impl RowPoints {
         self.values.extend(self.slots.iter().map(|slot| slot.value));
         self.kinds.extend(self.slots.iter().map(|slot| slot.kind));
     }
-}
 
-impl RowPoints {
     /// Puts first of each instant what OpenTSDB would take.
     fn break_ties(&mut self) {
         self.slots.sort_unstable_by_key(|slot| slot.position);

@@ -236,21 +236,33 @@ impl NamespaceLoad {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{FamilyDescriptor, TableDescriptor};
 
-    /// A slip in `READONLY` would open what it is to close.
+    /// A slip in `READONLY` would open what it is to close: of a namespace, and of a table.
     #[test]
     fn s_ns_5_read_only_is_true_or_false() {
-        let set = |value: &str| NamespaceDescriptor::new("n").with_property(READ_ONLY, value);
+        let namespace = |value: &str| NamespaceDescriptor::new("n").with_property(READ_ONLY, value);
+        let table = |value: &str| {
+            let table = TableDescriptor::new("t".parse().unwrap(), vec![FamilyDescriptor::new("f")]);
+            table.with_attribute(READ_ONLY, value)
+        };
+        check(&|value, before| namespace(value).validate_change(before.map(namespace).as_ref()));
+        check(&|value, before| table(value).validate_change(before.map(table).as_ref()));
+        // One that an older version let pass opens.
+        namespace("bogus").validate().unwrap();
+        table("bogus").validate().unwrap();
+    }
+
+    fn check(change: &dyn Fn(&str, Option<&str>) -> Result<()>) {
         for value in ["true", "False", "TRUE"] {
-            set(value).validate_change(None).unwrap();
+            change(value, None).unwrap();
         }
-        let told = "invalid READONLY: 'bogus' is neither true nor false";
-        for before in [None, Some(set("true"))] {
-            assert_eq!(set("bogus").validate_change(before.as_ref()).unwrap_err().to_string(), told);
+        for before in [None, Some("true")] {
+            let told = change("bogus", before).unwrap_err().to_string();
+            assert_eq!(told, "invalid READONLY: 'bogus' is neither true nor false");
         }
-        // One that an older version let pass opens, and may stay.
-        set("bogus").validate().unwrap();
-        set("bogus").validate_change(Some(&set("bogus"))).unwrap();
+        // And may stay.
+        change("bogus", Some("bogus")).unwrap();
     }
 
     #[test]

@@ -350,25 +350,6 @@ impl TableState {
 mod tests {
     use super::*;
 
-    /// A slip in `READONLY` would open what it is to close.
-    #[test]
-    fn read_only_is_true_or_false() {
-        let set = |value: &str| {
-            let table = TableDescriptor::new("t".parse().unwrap(), vec![FamilyDescriptor::new("f")]);
-            table.with_attribute(READ_ONLY, value)
-        };
-        for value in ["true", "False", "TRUE"] {
-            set(value).validate_change(None).unwrap();
-        }
-        let told = "invalid READONLY: 'bogus' is neither true nor false";
-        for before in [None, Some(set("true"))] {
-            assert_eq!(set("bogus").validate_change(before.as_ref()).unwrap_err().to_string(), told);
-        }
-        // One that an older version let pass opens, and may stay.
-        set("bogus").validate().unwrap();
-        set("bogus").validate_change(Some(&set("bogus"))).unwrap();
-    }
-
     #[test]
     fn s_name_2_a_new_familys_name_begins_with_no_period() {
         let of = |names: &[&'static str]| {

@@ -2,7 +2,7 @@
 //! is given, mended by it, and gone.
 
 use crate::daemon::run;
-use crate::tools::{make_tables, plant};
+use crate::planted::{make_tables, plant};
 
 /// The row of `m{host=a}` in the first hour of 2013.
 const ROW: &str = "00000150e22700000001000001";

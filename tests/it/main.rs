@@ -47,6 +47,8 @@ mod pages;
 #[cfg(test)]
 mod plain_put;
 #[cfg(test)]
+mod planted;
+#[cfg(test)]
 mod points;
 #[cfg(test)]
 mod queries;
