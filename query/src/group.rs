@@ -1,7 +1,7 @@
 //! Groups: which series become one output series, what it is called, and its points.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use basalt_schema::{Schema, Tsuid, Uid};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
@@ -12,7 +12,7 @@ use crate::cancel::Budget;
 use crate::dataset::Dataset;
 use crate::downsample::{Fill, buckets_len, downsample, filled, grid_len, of_doubles};
 use crate::fetch::SeriesData;
-use crate::merge::{INSTANTS_PER_CHECK, Member, Merge};
+use crate::merge::{Member, Merge};
 use crate::plan::{Grouping, Plan};
 use crate::rate::rates;
 use crate::request::SubQueryPlan;
@@ -28,8 +28,6 @@ const PARALLEL_GROUPS_MIN: usize = 128;
 const GROUPS_AT_ONCE: usize = 16;
 /// Memory charged for a point of a member that is made ready: a span's, with room to grow.
 const PREPARED_POINT_BYTES: u64 = 33;
-/// Memory charged for the instants of an output series between two looks at the budget, with room to grow.
-const OUTPUT_BYTES: u64 = (INSTANTS_PER_CHECK * 2 * size_of::<Point>()) as u64;
 
 /// The members of an output series: indexes into the plan's series, ascending, all of them with points or annotations.
 #[derive(Debug, Default)]
@@ -166,14 +164,15 @@ impl Kernel<'_> {
             start_ms: *self.plan.answered.start(),
             end_ms: *self.plan.answered.end(),
         };
-        let charged = Cell::new(scratch_bytes);
-        let points = merge.run(&members, &|| {
+        // Relaxed: a counter that orders nothing.
+        let charged = AtomicU64::new(scratch_bytes);
+        let points = merge.run(&members, &|bytes| {
             self.budget.check()?;
-            self.budget.reserve(OUTPUT_BYTES)?;
-            charged.set(charged.get() + OUTPUT_BYTES);
+            self.budget.reserve(bytes)?;
+            charged.fetch_add(bytes, Ordering::Relaxed);
             Ok(())
         })?;
-        Ok((points, charged.get()))
+        Ok((points, charged.into_inner()))
     }
 
     /// How many points are looked at or made up to make series ready.

@@ -7,7 +7,10 @@
 
 mod aligned;
 mod coming;
+mod parts;
 mod walk;
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::aggregate::{Aggregator, Deciding, Interpolation, PercentileRule, count, to_double};
 use crate::answer::{Number, Point};
@@ -17,6 +20,13 @@ use walk::Walk;
 
 /// Instants between two looks at whether to stop.
 pub(crate) const INSTANTS_PER_CHECK: usize = 1024;
+/// Memory of the instants between two looks, with room to grow.
+const OUTPUT_BYTES: u64 = (INSTANTS_PER_CHECK * 2 * size_of::<Point>()) as u64;
+/// Memory of a walk for each member.
+const WALK_BYTES: u64 = 120;
+
+/// Says whether to go on, and takes so many bytes of memory for it.
+pub(crate) type Take<'a> = &'a (dyn Fn(u64) -> Result<()> + Sync);
 
 /// A member of a group.
 #[derive(Debug)]
@@ -43,42 +53,64 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    /// Aggregates the members; stamps of `start_ms..=end_ms` only.
+    /// Aggregates the members; stamps of `start_ms..=end_ms` only. Several threads share what is much, each with a part of the
+    /// range.
     ///
     /// *Cost*: points, with a look at every live member at each instant unless the function has less to look at
     /// ([`Deciding`]); several times less where all members have points at the same instants. A scratch buffer, and else
-    /// some 120 bytes a member.
+    /// some 120 bytes a member for each part.
     ///
     /// # Errors
-    /// `Invalid`: a value that is infinite. `stop` says otherwise why to give up; it is asked every few instants.
-    pub(crate) fn run(&self, members: &[Member<'_>], stop: &dyn Fn() -> Result<()>) -> Result<Vec<Point>> {
-        match aligned::spans(members) {
-            Some(spans) => self.run_aligned(&spans, stop),
-            None => self.run_any(members, stop),
+    /// `Invalid`: a value that is infinite. `take` says otherwise why to give up; it is asked every few instants, for the bytes
+    /// that these take and that stay taken.
+    pub(crate) fn run(&self, members: &[Member<'_>], take: Take<'_>) -> Result<Vec<Point>> {
+        let spans = aligned::spans(members);
+        let run = |part: &Self| match &spans {
+            Some(spans) => part.run_aligned(spans, take),
+            None => part.run_any(members, take),
+        };
+        let parts_len = self.parts_len(members, spans.is_some());
+        if parts_len == 1 {
+            return run(self);
         }
+        let parts = self.parts(members, parts_len);
+        if spans.is_none() {
+            // One walk is charged with the members themselves.
+            take(WALK_BYTES * (members.len() * (parts.len() - 1)) as u64)?;
+        }
+        // All of them, so that the first error is told whichever thread was first.
+        let parts: Vec<Result<Vec<Point>>> = parts.par_iter().map(run).collect();
+        let mut points = Vec::new();
+        for part in parts {
+            points.append(&mut part?);
+        }
+        Ok(points)
     }
 
     /// Slow path: members of whatever instants.
-    fn run_any(&self, members: &[Member<'_>], stop: &dyn Fn() -> Result<()>) -> Result<Vec<Point>> {
-        let mut walk = Walk::new(members);
+    fn run_any(&self, members: &[Member<'_>], take: Take<'_>) -> Result<Vec<Point>> {
+        let mut walk = Walk::new(members, self.start_ms);
         let mut points = Vec::new();
         let mut scratch = Scratch::default();
-        while let Some(now_ms) = walk.advance(self.end_ms, stop)? {
-            if now_ms >= self.start_ms {
-                points.push(Point { time_ms: now_ms, number: self.value(&mut walk, now_ms, &mut scratch)? });
-            }
+        while let Some(now_ms) = walk.advance(self.end_ms, &|| take(OUTPUT_BYTES))? {
+            points.push(Point { time_ms: now_ms, number: self.value(&mut walk, now_ms, &mut scratch)? });
         }
         Ok(points)
+    }
+
+    /// Which members a value of a range's instant is made of.
+    fn deciding(&self) -> Deciding {
+        match self.aggregator.deciding() {
+            // One that is held is not like another.
+            Deciding::WithPoint if self.rate => Deciding::All,
+            deciding => deciding,
+        }
     }
 
     /// The value of all live series at `now_ms`.
     fn value(&self, walk: &mut Walk<'_>, now_ms: i64, scratch: &mut Scratch) -> Result<Number> {
         let method = self.aggregator.interpolation();
-        let deciding = match self.aggregator.deciding() {
-            // One that is held is not like another.
-            Deciding::WithPoint if self.rate => Deciding::All,
-            deciding => deciding,
-        };
+        let deciding = self.deciding();
         // One of those between two points is among the values.
         let not_counted = match (self.aggregator, deciding) {
             (Aggregator::Count, Deciding::WithPoint) => count(walk.between_len().saturating_sub(1)),
@@ -108,7 +140,7 @@ pub(crate) fn live_values(
     stop: &dyn Fn() -> Result<()>,
     mut each: impl FnMut(Option<&[i64]>, &[f64]),
 ) -> Result<()> {
-    let mut walk = Walk::new(members);
+    let mut walk = Walk::new(members, i64::MIN);
     let mut scratch = Scratch::default();
     let method = Interpolation::Linear;
     while let Some(now_ms) = walk.advance(end_ms, stop)? {

@@ -1,7 +1,7 @@
 //! The fast path of aggregation: members that all have points at the same instants, such as a single one, or those of one
 //! collector, or buckets. Nobody is interpolated, and what is an integer at one instant is one at all.
 
-use super::{INSTANTS_PER_CHECK, Member, Merge};
+use super::{INSTANTS_PER_CHECK, Member, Merge, OUTPUT_BYTES, Take};
 use crate::aggregate::Aggregator;
 use crate::answer::{Number, Point};
 use crate::span::Span;
@@ -24,7 +24,7 @@ pub(super) fn spans<'a>(members: &[Member<'a>]) -> Option<Vec<&'a Span>> {
 
 impl Merge {
     /// Aggregates spans that [`spans`] gave.
-    pub(super) fn run_aligned(&self, spans: &[&Span], stop: &dyn Fn() -> Result<()>) -> Result<Vec<Point>> {
+    pub(super) fn run_aligned(&self, spans: &[&Span], take: Take<'_>) -> Result<Vec<Point>> {
         let times = spans.first().map(|span| span.times()).unwrap_or_default();
         let from = times.partition_point(|time_ms| *time_ms < self.start_ms);
         let to = times.partition_point(|time_ms| *time_ms <= self.end_ms).max(from);
@@ -34,7 +34,7 @@ impl Merge {
         let has_doubles = self.rate || columns.iter().any(|column| column.is_double);
         let mut points = Vec::with_capacity(answered.len());
         for (place, times) in answered.chunks(INSTANTS_PER_CHECK).enumerate() {
-            stop()?;
+            take(OUTPUT_BYTES)?;
             let at = place * INSTANTS_PER_CHECK;
             match columns.as_slice() {
                 [one] if !has_doubles && keeps_one(self.aggregator) => {

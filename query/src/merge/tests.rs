@@ -23,7 +23,7 @@ fn run(name: &str, spans: &[Span], rate: bool, range: (i64, i64)) -> Result<Vec<
     let aggregator = Aggregator::by_name(name).unwrap();
     let (start_ms, end_ms) = range;
     let merge = Merge { aggregator, rate, rule: PercentileRule::AsNamed, start_ms, end_ms };
-    Ok(merge.run(&members, &|| Ok(()))?.into_iter().map(|point| (point.time_ms, point.number)).collect())
+    Ok(merge.run(&members, &|_| Ok(()))?.into_iter().map(|point| (point.time_ms, point.number)).collect())
 }
 
 fn check_ints(name: &str, spans: &[Span], expected: &[(i64, i64)]) {
@@ -184,6 +184,7 @@ proptest! {
         is_of_integers: bool,
         rate: bool,
         (start_ms, end_ms) in (-1_i64..30, prop_oneof![-1_i64..30, Just(i64::MAX)]),
+        parts_len in 1_u64..6,
     ) {
         let of_row = |(_, first_ms, row): &Row| {
             let mut time_ms = *first_ms;
@@ -207,8 +208,10 @@ proptest! {
             let aggregator = Aggregator::by_name(name).unwrap();
             let merge = Merge { aggregator, rate, rule: PercentileRule::AsNamed, start_ms, end_ms };
             let expected = by_definition(merge, &members);
-            let found = match merge.run_any(&members, &|| Ok(())) {
-                Ok(found) => found,
+            let parts = merge.parts(&members, parts_len);
+            let found = parts.iter().map(|part| part.run_any(&members, &|_| Ok(()))).collect::<Result<Vec<_>>>();
+            let found = match found {
+                Ok(found) => found.concat(),
                 Err(error) => {
                     let infinite = expected.iter().find(|(_, number)| number.as_double().is_infinite());
                     let at_ms = infinite.map(|(time_ms, _)| *time_ms);
@@ -243,6 +246,7 @@ proptest! {
         rows in vec((any::<bool>(), vec(prop_oneof![any::<i64>(), -9_i64..9], 12)), 1..6),
         rate: bool,
         (start_ms, end_ms) in (-1_i64..13_000, -1_i64..13_000),
+        parts_len in 1_u64..6,
     ) {
         let number = |is_double, value: &i64| match value {
             -9 if is_double => Number::Double(f64::NAN),
@@ -255,11 +259,13 @@ proptest! {
         let mut spans: Vec<Span> = rows.iter().map(row).collect();
         spans.push(Span::default());
         let members: Vec<Member<'_>> = spans.iter().map(|span| Member { span, before_first: None }).collect();
-        prop_assert!(aligned::spans(&members).is_some());
         for name in Aggregator::names() {
             let aggregator = Aggregator::by_name(name).unwrap();
             let merge = Merge { aggregator, rate, rule: PercentileRule::AsNamed, start_ms, end_ms };
-            let [fast, slow] = [merge.run(&members, &|| Ok(())), merge.run_any(&members, &|| Ok(()))];
+            let spans = aligned::spans(&members).unwrap();
+            let parts = merge.parts(&members, parts_len);
+            let in_parts = parts.iter().map(|part| part.run_aligned(&spans, &|_| Ok(()))).collect::<Result<Vec<_>>>();
+            let [fast, slow] = [in_parts.map(|parts| parts.concat()), merge.run_any(&members, &|_| Ok(()))];
             // NaN is not itself; its text is.
             prop_assert_eq!(format!("{fast:?}"), format!("{slow:?}"), "{}", name);
         }
@@ -287,6 +293,28 @@ fn members_that_differ_in_instants_or_within_themselves_go_the_slow_way() {
     check(&[ints(&[(1000, 1)]), ints(&[(1000, 1), (2000, 1)])], None);
     check(&[span(&[(1000, Number::Integer(1)), (2000, Number::Double(1.0))])], None);
     check(&[ints(&[(1000, 1)])], Some(1.0));
+}
+
+#[test]
+fn several_threads_share_what_is_much_and_their_walks_are_charged() {
+    let row = |first_ms: i64| ints(&(0..2_000).map(|at| (first_ms + at * 97, at % 7)).collect::<Vec<_>>());
+    let spans: Vec<Span> = (0..60).map(row).collect();
+    let members: Vec<Member<'_>> = spans.iter().map(|span| Member { span, before_first: None }).collect();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+    let taken = std::sync::atomic::AtomicU64::new(0);
+    let take = |bytes| {
+        taken.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    };
+    let aggregator = Aggregator::Avg;
+    let merge = Merge { aggregator, rate: false, rule: PercentileRule::AsNamed, start_ms: 500, end_ms: i64::MAX };
+    let in_parts = pool.install(|| merge.run(&members, &take)).unwrap();
+    let looks = taken.into_inner() - 3 * 60 * WALK_BYTES;
+    assert!(looks >= 4 * OUTPUT_BYTES && looks.is_multiple_of(OUTPUT_BYTES));
+    assert_eq!(in_parts, merge.run_any(&members, &|_| Ok(())).unwrap());
+    // Little is not cut.
+    assert_eq!(pool.install(|| merge.parts_len(&members[..5], false)), 1);
+    assert_eq!(pool.install(|| merge.parts_len(&members, true)), 1);
 }
 
 #[test]

@@ -57,20 +57,37 @@ struct Line<T> {
 const _: () = assert!(size_of::<Stretch>() == 64);
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(members: &[Member<'a>]) -> Self {
-        let first_ms = |member: &Member<'a>| member.span.times().first().copied().unwrap_or(NEVER);
-        let coming = Coming::new(members.iter().map(first_ms).collect());
-        let stretches: Vec<Stretch> = members.iter().map(Stretch::before_first).collect();
+    /// A walk whose first instant is the first one from `from_ms` on.
+    ///
+    /// *Cost*: a look into every member.
+    pub(super) fn new(members: &[Member<'a>], from_ms: i64) -> Self {
+        let mut stretches = Vec::with_capacity(members.len());
+        let (members, coming): (Vec<_>, _) = members
+            .iter()
+            .map(|member| {
+                let times = member.span.times();
+                let reached = times.partition_point(|time_ms| *time_ms < from_ms);
+                let mut stretch = Stretch::before_first(member);
+                if let Some(latest) = reached.checked_sub(1) {
+                    stretch.begin(member.span, latest);
+                }
+                stretches.push(stretch);
+                ((member.span, reached), times.get(reached).copied().unwrap_or(NEVER))
+            })
+            .unzip();
+        let has_ended = |(span, reached): &(&Span, usize)| *reached > 0 && *reached == span.len();
+        let doubles =
+            members.iter().zip(&stretches).filter(|(member, stretch)| stretch.has_double && !has_ended(member));
         let live: Vec<usize> = (0..).zip(&stretches).filter(|(_, s)| s.until_ms == NEVER).map(|(at, _)| at).collect();
         Self {
-            members: members.iter().map(|member| (member.span, 0)).collect(),
-            coming,
+            doubles: doubles.count(),
+            members,
+            coming: Coming::new(coming),
             here: Vec::new(),
             live_len: live.len(),
             live,
             arrived: Vec::new(),
             ending: 0,
-            doubles: stretches.iter().filter(|stretch| stretch.has_double).count(),
             doubles_ending: 0,
             stretches,
             instants: 0,
@@ -281,7 +298,7 @@ mod tests {
         // Each is live over ten instants, and the last of them begin first.
         let spans: Vec<Span> = (0..500).rev().map(|at| row([at, at + 9])).collect();
         let members: Vec<Member<'_>> = spans.iter().map(|span| Member { span, before_first: None }).collect();
-        let mut walk = Walk::new(&members);
+        let mut walk = Walk::new(&members, i64::MIN);
         let mut values = Vec::new();
         while let Some(now_ms) = walk.advance(i64::MAX, &|| Ok(())).unwrap() {
             let live = (0..500).rev().zip(0..).filter(|(from_ms, _)| (*from_ms..from_ms + 10).contains(&now_ms));
