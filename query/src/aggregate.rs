@@ -300,7 +300,7 @@ pub(crate) fn to_double(value: i64) -> f64 {
 
 /// As Java narrows a double: toward zero, NaN to 0, beyond the range to its ends.
 #[expect(clippy::cast_possible_truncation, reason = "truncation is what is asked for")]
-fn truncate(value: f64) -> i64 {
+pub(crate) fn truncate(value: f64) -> i64 {
     value as i64
 }
 
