@@ -6,6 +6,7 @@
 //! OpenTSDB 2.4 `AggregationIterator`.
 
 mod aligned;
+mod columns;
 mod coming;
 mod parts;
 mod walk;

@@ -1,6 +1,7 @@
 //! The fast path of aggregation: members that all have points at the same instants, such as a single one, or those of one
 //! collector, or buckets. Nobody is interpolated, and what is an integer at one instant is one at all.
 
+use super::columns::Fold;
 use super::{INSTANTS_PER_CHECK, Member, Merge, OUTPUT_BYTES, Take};
 use crate::aggregate::Aggregator;
 use crate::answer::{Number, Point};
@@ -53,40 +54,53 @@ impl Merge {
     }
 
     fn integers(&self, columns: &[Column<'_>], from: usize, times: &[i64], points: &mut Vec<Point>) {
+        let mut give = |time_ms: &i64, value| points.push(Point { time_ms: *time_ms, number: Number::Integer(value) });
+        if let Some(fold) = Fold::of(self.aggregator) {
+            let values = fold.integers(columns, from, times.len());
+            times.iter().zip(values).for_each(|(time_ms, value)| give(time_ms, value));
+            return;
+        }
         let mut scratch = Vec::with_capacity(columns.len());
         for (at, time_ms) in (from..).zip(times) {
             scratch.clear();
             scratch.extend(columns.iter().map(|column| column.integer(at)));
-            let number = Number::Integer(self.aggregator.of_integers(&mut scratch));
-            points.push(Point { time_ms: *time_ms, number });
+            give(time_ms, self.aggregator.of_integers(&mut scratch));
         }
     }
 
     fn doubles(&self, columns: &[Column<'_>], from: usize, times: &[i64], points: &mut Vec<Point>) -> Result<()> {
+        let mut give = |time_ms: i64, value: f64| {
+            points.push(Point { time_ms, number: Number::Double(value) });
+            if value.is_infinite() { Err(Error::Infinite { time_ms }) } else { Ok(()) }
+        };
+        if let Some(fold) = Fold::of(self.aggregator) {
+            let values = fold.doubles(columns, from, times.len());
+            return times.iter().zip(values).try_for_each(|(time_ms, value)| give(*time_ms, value));
+        }
         let mut scratch = Vec::with_capacity(columns.len());
-        for (at, time_ms) in (from..).zip(times) {
+        (from..).zip(times).try_for_each(|(at, time_ms)| {
             scratch.clear();
             scratch.extend(columns.iter().map(|column| column.double(at)));
-            let value = self.aggregator.of_doubles(&mut scratch, self.rule);
-            if value.is_infinite() {
-                return Err(Error::Infinite { time_ms: *time_ms });
-            }
-            points.push(Point { time_ms: *time_ms, number: Number::Double(value) });
-        }
-        Ok(())
+            give(*time_ms, self.aggregator.of_doubles(&mut scratch, self.rule))
+        })
     }
 }
 
 /// The values of one member at the instants answered.
 #[derive(Debug, Clone, Copy)]
-struct Column<'a> {
+pub(super) struct Column<'a> {
     words: &'a [u64],
-    is_double: bool,
+    pub(super) is_double: bool,
 }
 
 impl<'a> Column<'a> {
     fn of(span: &'a Span, from: usize, to: usize) -> Option<Self> {
         Some(Self { words: span.words().get(from..to)?, is_double: span.uniform()? })
+    }
+
+    /// The words at `len` instants from `at` on.
+    pub(super) fn part(&self, at: usize, len: usize) -> &'a [u64] {
+        self.words.get(at..at + len).unwrap_or_default()
     }
 
     fn integer(&self, at: usize) -> i64 {

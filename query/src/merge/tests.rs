@@ -250,6 +250,9 @@ proptest! {
     ) {
         let number = |is_double, value: &i64| match value {
             -9 if is_double => Number::Double(f64::NAN),
+            -8 if is_double => Number::Double(-0.0),
+            -7 if is_double => Number::Double(f64::MAX),
+            -6 if is_double => Number::Double(f64::NEG_INFINITY),
             value if is_double => Number::Double(to_double(*value) / 8.0),
             value => Number::Integer(*value),
         };
