@@ -22,6 +22,36 @@ pub(crate) struct Rates {
 ///
 /// *Cost*: linear.
 pub(crate) fn rates(points: &Span, options: &RateOptions, from_ms: i64) -> Rates {
+    let first = points.times().partition_point(|time_ms| *time_ms < from_ms);
+    // Fast path: none is dropped, and all are of one kind.
+    let rates = match points.uniform().filter(|_| !(options.counter && options.drop_resets)) {
+        Some(true) => whole(points, first, |word| Number::Double(f64::from_bits(word)), options),
+        Some(false) => whole(points, first, |word| Number::Integer(word.cast_signed()), options),
+        None => None,
+    };
+    rates.unwrap_or_else(|| one_by_one(points, options, from_ms))
+}
+
+/// The rates of points of one kind, of which the one at `first` is the first that counts; `None` where none does.
+#[inline]
+fn whole(points: &Span, first: usize, number: impl Fn(u64) -> Number, options: &RateOptions) -> Option<Rates> {
+    let earlier = first.checked_sub(1);
+    let point = |at: usize| Some((*points.times().get(at)?, number(*points.words().get(at)?)));
+    let (last_ms, last) = earlier.and_then(point).unwrap_or((0, Number::Integer(0)));
+    let (first_ms, first_number) = point(first)?;
+    let before_first = rate(last, first_number, seconds(last_ms, first_ms), options);
+    let (times, words) = (points.times().get(first..)?, points.words().get(first..)?);
+    let rates = times.windows(2).zip(words.windows(2)).map(|(times, words)| match (times, words) {
+        ([last_ms, time_ms], [last, next]) => {
+            rate(number(*last), number(*next), seconds(*last_ms, *time_ms), options).unwrap_or_default()
+        }
+        _ => 0.0,
+    });
+    Some(Rates { before_first, span: Span::of_doubles(times.get(1..)?, rates) })
+}
+
+/// Slow path: points of both kinds, and resets that are dropped.
+fn one_by_one(points: &Span, options: &RateOptions, from_ms: i64) -> Rates {
     let mut rates = Rates::default();
     let (mut last_ms, mut last) = (0, Number::Integer(0));
     for (at, time_ms) in points.times().iter().copied().enumerate() {
@@ -45,6 +75,7 @@ fn seconds(from_ms: i64, to_ms: i64) -> f64 {
 }
 
 /// The rate between two values; `None` for a reset that is to be dropped. Integers subtract as integers and wrap.
+#[inline]
 fn rate(last: Number, next: Number, seconds: f64, options: &RateOptions) -> Option<f64> {
     let difference = match (last, next) {
         (Number::Integer(last), Number::Integer(next)) => to_double(next.wrapping_sub(last)),
@@ -69,7 +100,32 @@ fn rate(last: Number, next: Number, seconds: f64, options: &RateOptions) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// `Q-RATE-BASIC` and its kin: points of one kind are rated as those of both are, to the last bit.
+        #[test]
+        fn whole_spans_are_rated_as_point_by_point(
+            steps in vec((1_i64..5_000, prop_oneof![-9_i64..9, any::<i64>()]), 0..30),
+            are_doubles: bool,
+            (counter, counter_max, reset_value) in (any::<bool>(), prop_oneof![Just(i64::MAX), 0_i64..20], 0_i64..9),
+            from_ms in -1_i64..30_000,
+        ) {
+            let mut span = Span::default();
+            let mut time_ms = 0;
+            for (step, value) in steps {
+                time_ms += step;
+                let double = if value == 0 { f64::NAN } else { f64::from_bits(value.cast_unsigned()) };
+                span.push(time_ms, if are_doubles { Number::Double(double) } else { Number::Integer(value) });
+            }
+            let options = RateOptions { counter, counter_max, reset_value, drop_resets: false };
+            let [whole, slow] = [rates(&span, &options, from_ms), one_by_one(&span, &options, from_ms)];
+            prop_assert_eq!(format!("{whole:?}"), format!("{slow:?}"));
+        }
+    }
 
     fn check(points: &[(i64, i64)], options: RateOptions, expected: &[(i64, f64)]) {
         let mut span = Span::default();

@@ -29,6 +29,14 @@ enum Kinds {
 }
 
 impl Span {
+    /// Doubles at these times; as many as there are of both.
+    pub(crate) fn of_doubles(times_ms: &[i64], values: impl Iterator<Item = f64>) -> Self {
+        let words: Vec<u64> = values.map(f64::to_bits).take(times_ms.len()).collect();
+        let times_ms = times_ms.get(..words.len()).unwrap_or_default().to_vec();
+        let kinds = if words.is_empty() { Kinds::default() } else { Kinds::Doubles };
+        Self { times_ms, words, kinds }
+    }
+
     /// How many points.
     pub(crate) fn len(&self) -> usize {
         self.times_ms.len()
