@@ -1,7 +1,7 @@
 //! Fan-out: reads the rows of a plan in parallel and decodes them into one span a series.
 //!
 //! All rows of a series lie in one salt bucket, so each worker owns the spans that it fills, and no lock is needed. Few series
-//! are read by gets of their keys, over a long range only those of hours in which their metric has rows; many by scans, one a
+//! are read by gets of their keys, where these are many only those of hours in which their metric has rows; many by scans, one a
 //! bucket. The first error wins and stops the other workers at their next batch. *Bounds*: workers by
 //! [`Limits::scans_at_once_max`](crate::Limits), rows under way by the store's channels and the size of gets, points and bytes by
 //! the budget.

@@ -1,4 +1,4 @@
-//! Which hours of a long range hold anything of a metric, and about how many rows, so that hours of nothing are not asked for
+//! Which hours of a long range, or of one of many series, hold anything of a metric, and about how many rows, so that hours of nothing are not asked for
 //! series by series, and little is read by a scan instead.
 //!
 //! In each bucket the keys of some rows tell which hours there are from an hour on. If rows lie close, as many hours after
@@ -16,8 +16,10 @@ use crate::Result;
 use crate::cancel::Budget;
 use crate::plan::{FEW_SERIES_PART, Plan};
 
-/// A range of fewer hours is not looked into: gets of all its rows are quick.
+/// A range of fewer hours is not looked into where its series have fewer than [`ROWS_MIN`]: gets of all its rows are quick.
 const HOURS_MIN: u32 = 1_000;
+/// Rows that series of short lives could have and do not: a thousand pods of an hour each could have 720,000 in a month.
+const ROWS_MIN: u64 = 50_000;
 /// Rows whose keys are read at once.
 const KEYS_AT_ONCE: u64 = 256;
 /// Hours that are taken for occupied where rows lie close, at first and at most.
@@ -39,7 +41,7 @@ struct Bucket {
 }
 
 impl Occupied {
-    /// Looks which hours a plan's series can have rows in; `None` where the range is short.
+    /// Looks which hours a plan's series can have rows in; `None` where the range is short and has few series.
     ///
     /// *Cost*: in each bucket a short scan of keys for each stretch of rows, and for each doubling of its hours.
     ///
@@ -52,7 +54,8 @@ impl Occupied {
         start: Start,
         budget: &Budget,
     ) -> Result<Option<Self>> {
-        if hours.count < HOURS_MIN || hours.rollup.is_some() {
+        let rows = (plan.series.len() as u64).saturating_mul(hours.count.into());
+        if hours.rollup.is_some() || hours.count < HOURS_MIN && rows < ROWS_MIN {
             return Ok(None);
         }
         let mut series: BTreeMap<u32, u64> = BTreeMap::new();

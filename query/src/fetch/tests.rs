@@ -88,6 +88,21 @@ fn few_series_of_a_sparse_metric_are_scanned() {
     assert!(scanned <= 4 * 120, "{scanned}");
 }
 
+/// Series that come and go, over a range that is not long: none is asked for in the hours of all others.
+#[test]
+fn many_series_of_short_lives_are_scanned() {
+    let mut fixture = Fixture::new(basalt_schema::Salting::EMBEDDED);
+    for host in 1_000..3_400 {
+        fixture.put(&format!("m {} 1 host=h{host}", 1_700_000_000 + host % 200 * 3600));
+    }
+    fixture.take_counts();
+    let series = fixture.ask("1700000000", "1700719999", "sum:0all-sum:m{}{host=regexp(h1[0-5]..)}").unwrap();
+    assert_eq!(text(&series[0]), "1700000000 600.0");
+    let (asked, scanned) = fixture.take_counts();
+    assert_eq!(asked, 0);
+    assert!(scanned <= 2 * 2_400, "{scanned}");
+}
+
 #[test]
 fn few_series_are_got_in_the_hours_that_there_are() {
     for is_shared in [false, true] {
