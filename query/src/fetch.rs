@@ -203,6 +203,14 @@ impl Way {
     }
 }
 
+/// Whether the rows of a plan's series are sooner found by their keys than among those of all series of the metric.
+///
+/// # Errors
+/// The store's own, `Corrupt` keys, a budget.
+pub(crate) fn is_sooner_by_keys(schema: &Schema, plan: &Plan, hours: Hours<'_>, budget: &Budget) -> Result<bool> {
+    Ok(matches!(Way::choose(schema, plan, hours, Start::of(schema), budget)?, Way::Gets(_)))
+}
+
 #[derive(Debug)]
 struct Reader<'a> {
     schema: &'a Schema,

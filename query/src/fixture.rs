@@ -34,6 +34,7 @@ impl Fixture {
             store,
             rows_asked: 0.into(),
             rows_scanned: Arc::default(),
+            point_scans: 0.into(),
             point_gets: 0.into(),
             get_bytes_max: 0.into(),
             meta_gets: 0.into(),
@@ -47,6 +48,11 @@ impl Fixture {
     pub(crate) fn take_counts(&self) -> (u64, u64) {
         let taken = |count: &std::sync::atomic::AtomicU64| count.swap(0, Ordering::Relaxed);
         (taken(&self.store.rows_asked), taken(&self.store.rows_scanned))
+    }
+
+    /// Scans of points since this was asked last.
+    pub(crate) fn take_scans(&self) -> u64 {
+        self.store.point_scans.swap(0, Ordering::Relaxed)
     }
 
     /// Gets of points since this was asked last, and the most bytes that one of them gave.

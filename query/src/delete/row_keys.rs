@@ -1,7 +1,7 @@
 //! The keys of the rows that there are of a plan's series; nothing else of them is read.
 //!
 //! Few series are asked for by their tags: the store then seeks from one of their rows to the next, over hours that hold nothing
-//! and over rows of other series. Of many series all keys of the metric are read.
+//! and over rows of other series. Of many series, or where the metric has few rows, all its keys are read.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,7 +12,7 @@ use foldhash::fast::RandomState;
 
 use crate::Result;
 use crate::cancel::Budget;
-use crate::fetch::Hours;
+use crate::fetch::{Hours, is_sooner_by_keys};
 use crate::plan::Plan;
 
 /// Series that one scan asks for by their tags: the store holds each row against all of them.
@@ -32,8 +32,8 @@ pub(super) struct RowKeys<'a> {
 impl RowKeys<'_> {
     /// Gives the keys of all rows, some at a time, in no order.
     ///
-    /// *Cost*: a key a row of the series; where they are at most a part of the metric's, a seek more for each of them and each
-    /// hour in which others have rows, else the keys of these others.
+    /// *Cost*: a key a row of the series; where they are at most a part of the metric's and of its rows, a seek more for each of
+    /// them and each hour in which others have rows, else the keys of these others.
     ///
     /// # Errors
     /// Those of `take`; the store's own, `Corrupt` keys, a budget.
@@ -44,7 +44,7 @@ impl RowKeys<'_> {
             let tags = tsuid.as_bytes().get(metric_bytes..).unwrap_or_default();
             buckets.entry(self.schema.layout().salt_of(tsuid).0).or_default().push(tags);
         }
-        let is_few = self.plan.is_of_few_series();
+        let is_few = is_sooner_by_keys(self.schema, self.plan, self.hours, self.budget)?;
         for (salt, tags) in buckets {
             let at_once = if is_few { SERIES_AT_ONCE } else { tags.len() };
             for tags in tags.chunks(at_once) {

@@ -262,6 +262,21 @@ fn rows_of_many_series_and_hours_go_and_those_of_others_stay() {
     assert_eq!(ask("sum:0all-count:m{}{host=regexp(h1[7-9].)}"), format!("{HOUR} 1800.0"));
 }
 
+/// Series that come and go are not asked for by their tags, some at a time, in all hours that others have rows in.
+#[test]
+fn series_of_short_lives_are_deleted_by_one_walk() {
+    let mut fixture = Fixture::of(SchemaConfig { salting: basalt_schema::Salting::NONE, ..Default::default() });
+    for host in 1_000..9_000 {
+        fixture.put(&format!("m {} 1 host=h{host}", HOUR + host % 200 * 3_600));
+    }
+    fixture.take_scans();
+    delete(&fixture, false, HOUR, HOUR + 200 * 3_600 - 1, "sum:0all-sum:m{}{host=regexp(h[12]...)}").unwrap();
+    let scans = fixture.take_scans();
+    assert!(scans < 2_000 / 64, "{scans}");
+    let rest = fixture.ask(&HOUR.to_string(), &(HOUR + 200 * 3_600).to_string(), "sum:0all-count:m").unwrap();
+    assert_eq!(text(&rest[0]), format!("{HOUR} 6000.0"));
+}
+
 /// `S-DTCS`: a point that is put again has its old time, so a tombstone would hide it.
 #[test]
 fn nothing_is_deleted_where_cells_bear_the_times_of_their_points() {
