@@ -1,5 +1,5 @@
-//! Which hours of a long range, or of one of many series, hold anything of a metric, and about how many rows, so that hours of nothing are not asked for
-//! series by series, and little is read by a scan instead.
+//! Which hours of a long range, or of one of many series, hold anything of a metric, and about how many rows, so that hours of
+//! nothing are not asked for series by series, and little is read by a scan instead.
 //!
 //! In each bucket the keys of some rows tell which hours there are from an hour on. If rows lie close, as many hours after
 //! them are taken for occupied without a look, twice as many each time; what lies between rows far apart costs nothing.
