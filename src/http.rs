@@ -77,6 +77,7 @@ pub(crate) use body::BodyPool;
 pub(crate) use error::{ApiError, ROLE_TOO_LOW, not_open, not_ready};
 pub(crate) use json::body_of;
 use params::Params;
+pub(crate) use route::ends_with_its_asker;
 
 /// Nothing but our own pages may load, and nothing from elsewhere.
 const POLICY: &str = "default-src 'self'; frame-ancestors 'none'";

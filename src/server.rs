@@ -3,25 +3,28 @@
 //! The first byte decides as in OpenTSDB: `A` to `Z` begins an HTTP method, anything else a telnet
 //! command. It is peeked at, not read, so both protocols start from an untouched socket.
 
+mod hangup;
 mod linger;
 mod recovery;
 
 pub(crate) use recovery::Awaited;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::http::header::CONNECTION;
+use axum::response::Response;
 use bytes::Bytes;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, ReadBuf, join};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
@@ -34,6 +37,7 @@ use crate::exit::{Exit, Failure};
 use crate::http::Ends;
 use crate::http::quick::{self, Ended, Loops};
 use crate::{http, telnet};
+use hangup::{HungUp, Shared};
 use linger::linger;
 
 /// Most headers of one request; further ones are answered 431.
@@ -277,13 +281,13 @@ struct Progress {
 }
 
 /// A socket of which some bytes were read already; their memory is given back when they have been read again.
-struct Resumed<'a> {
+struct Resumed {
     received: Bytes,
-    reader: &'a mut OwnedReadHalf,
+    reader: Shared,
     progress: Arc<Progress>,
 }
 
-impl AsyncRead for Resumed<'_> {
+impl AsyncRead for Resumed {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -291,7 +295,7 @@ impl AsyncRead for Resumed<'_> {
     ) -> Poll<io::Result<()>> {
         if self.received.is_empty() {
             let filled = buffer.filled().len();
-            let read = Pin::new(&mut *self.reader).poll_read(context, buffer);
+            let read = hangup::with(&self.reader, |reader| reader.poll_read(context, buffer));
             if buffer.filled().len() > filled && !self.progress.is_asked.load(Ordering::Relaxed) {
                 self.progress.is_begun.store(true, Ordering::Relaxed);
             }
@@ -311,20 +315,23 @@ impl AsyncRead for Resumed<'_> {
 async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), peer: SocketAddr, mut stop: Stop) {
     let ends = Ends { peer, own: stream.local_addr().ok().map(|own| own.ip()) };
     let progress = Arc::new(Progress::default());
-    let (mut reader, writer) = stream.into_split();
-    let resumed = Resumed { received: received.into(), reader: &mut reader, progress: Arc::clone(&progress) };
+    let (reader, writer) = stream.into_split();
+    let reader = Arc::new(Mutex::new(reader));
+    let resumed = Resumed { received: received.into(), reader: Arc::clone(&reader), progress: Arc::clone(&progress) };
     if let Err(cause) = converse(app, (resumed, writer), ends, &mut stop).await {
         tracing::debug!(%peer, %cause, "http connection ended");
     }
-    if progress.lingers.load(Ordering::Relaxed) {
-        linger(&mut reader, &mut stop).await;
+    if progress.lingers.load(Ordering::Relaxed)
+        && let Some(reader) = Arc::into_inner(reader)
+    {
+        linger(&mut reader.into_inner().unwrap_or_else(PoisonError::into_inner), &mut stop).await;
     }
 }
 
 /// Answers requests until the last of them.
 async fn converse(
     app: &Arc<App>,
-    (reader, writer): (Resumed<'_>, OwnedWriteHalf),
+    (reader, writer): (Resumed, OwnedWriteHalf),
     ends: Ends,
     stop: &mut Stop,
 ) -> hyper::Result<()> {
@@ -335,21 +342,22 @@ async fn converse(
         .header_read_timeout(config.server.idle_patience())
         .max_headers(HEADERS_MAX)
         .max_buf_size(config.http.head_bytes_max())
+        .half_close(true)
         .title_case_headers(true);
     let app = Arc::clone(app);
     let router = app.router();
     let progress = Arc::clone(&reader.progress);
-    let served = Arc::clone(&progress);
+    let (served, watched) = (Arc::clone(&progress), Arc::clone(&reader.reader));
     let service = service_fn(move |request| {
         served.is_begun.store(false, Ordering::Relaxed);
         served.is_asked.store(true, Ordering::Relaxed);
+        let hung_up = http::ends_with_its_asker(request.uri().path()).then(|| hangup::hung_up(Arc::clone(&watched)));
         let (answer, served) = (http::answer(Arc::clone(&app), router.clone(), ends, request), Arc::clone(&served));
         async move {
-            let answer = answer.await;
+            let answer = unless(answer, hung_up).await?;
             served.is_asked.store(false, Ordering::Relaxed);
-            let is_last = answer.as_ref().is_ok_and(|answer| answer.headers().contains_key(CONNECTION));
-            served.lingers.store(is_last, Ordering::Relaxed);
-            answer
+            served.lingers.store(answer.headers().contains_key(CONNECTION), Ordering::Relaxed);
+            Ok::<_, io::Error>(answer)
         }
     });
     // A peer that stopped reading its answer is as idle as one that stopped asking.
@@ -372,6 +380,22 @@ async fn converse(
                 Err(_) => serving.await,
             }
         }
+    }
+}
+
+/// The answer, unless the peer hangs up before all of it is made.
+async fn unless(
+    answer: impl Future<Output = Result<Response, Infallible>>,
+    hung_up: Option<HungUp>,
+) -> io::Result<Response> {
+    let Some(mut hung_up) = hung_up else {
+        let Ok(answer) = answer.await;
+        return Ok(answer);
+    };
+    tokio::select! {
+        biased;
+        Ok(answer) = answer => Ok(hangup::watch(answer, hung_up)),
+        () = hung_up.as_mut() => Err(hangup::nobody()),
     }
 }
 

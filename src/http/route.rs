@@ -95,6 +95,12 @@ pub(crate) fn is_for_operators(path: &str) -> bool {
     is_below(path, &["healthz", "readyz", "metrics"])
 }
 
+/// Whether what is asked there is given up when its asker hangs up: queries, and what operators ask of the store.
+pub(crate) fn ends_with_its_asker(path: &str) -> bool {
+    let asks = || path.split('/').any(|piece| piece.eq_ignore_ascii_case("query"));
+    is_below(path, &["q", "store"]) || is_below(path, &["api"]) && asks()
+}
+
 /// Whether the first piece of a path is one of these; empty ones are none, as to [`plain`].
 fn is_below(path: &str, pieces: &[&str]) -> bool {
     let first = path.split('/').find(|piece| !piece.is_empty());
@@ -184,5 +190,13 @@ mod tests {
         check("/store/backup", "/store/backup");
         check("/s/../../etc/passwd", "/s/../../etc/passwd");
         check("/", "/");
+    }
+
+    #[test]
+    fn queries_and_what_operators_ask_end_with_their_asker() {
+        let ends = ["/api/query", "//API/v1/Query/exp", "/q", "/Store/compact"].map(ends_with_its_asker);
+        assert_eq!(ends, [true; 4]);
+        let ends = ["/api/put", "/api/v1/put/", "/api/suggest", "/query", "/metrics", "/"].map(ends_with_its_asker);
+        assert_eq!(ends, [false; 6]);
     }
 }

@@ -1,10 +1,13 @@
 //! `basalt serve`: start, routing, errors, bounds, end.
 
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::path::Path;
 use std::process::Command;
 
+use flate2::Compression;
 use flate2::read::ZlibDecoder;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use crate::daemon::{Daemon, run};
@@ -244,4 +247,35 @@ fn too_many_connections_are_closed_and_counted() {
     assert_eq!(daemon.connect().read(&mut [0]).unwrap_or(0), 0);
     let page = held[0].get("/metrics").unwrap().text();
     assert!(page.contains("\nbasalt_connections_rejected_total 1\n"), "{page}");
+}
+
+/// `nc -N` and busybox's `nc` close their half behind the last byte that they send.
+#[test]
+fn who_sends_no_more_is_answered_all_the_same() {
+    let daemon = Daemon::memory();
+    let point = r#"{"metric":"m","timestamp":1700000000,"value":1,"tags":{"host":"a"}}"#;
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(point.as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    let post = |path: &str, header: &str, body: &[u8]| {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\n{header}Content-Length: {}\r\n\r\n", body.len());
+        [head.as_bytes(), body].concat()
+    };
+    let asked = [
+        (post("/api/put", "", point.as_bytes()), 204),
+        (post("/api/put?summary", "", point.as_bytes()), 200),
+        (post("/api/put", "Content-Encoding: gzip\r\n", &packed), 204),
+        (b"GET /api/suggest?type=metrics HTTP/1.0\r\n\r\n".to_vec(), 200),
+        (b"GET /metrics HTTP/1.0\r\n\r\n".to_vec(), 200),
+        (b"GET /api/query?start=1700000000&m=sum:m HTTP/1.0\r\n\r\n".to_vec(), 200),
+    ];
+    for (request, status) in asked {
+        let mut stream = daemon.connect();
+        stream.write_all(&request).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut told = String::new();
+        stream.read_to_string(&mut told).unwrap();
+        let request = String::from_utf8_lossy(&request);
+        assert_eq!(told.split(' ').nth(1), Some(status.to_string().as_str()), "{request}: {told}");
+    }
 }
