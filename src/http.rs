@@ -74,6 +74,7 @@ use crate::app::App;
 pub(crate) use admin::HEADER as ADMIN_HEADER;
 pub(crate) use asker::Ends;
 pub(crate) use body::BodyPool;
+pub(crate) use error::report_lines;
 pub(crate) use error::{ApiError, ROLE_TOO_LOW, not_open, not_ready};
 pub(crate) use json::body_of;
 use params::Params;

@@ -22,7 +22,7 @@ use super::json::{self, JSON};
 use super::put::{Flags, PutAnswer};
 use trouble::Trouble;
 
-pub(crate) use trouble::report;
+pub(crate) use trouble::{report, report_lines};
 
 /// OpenTSDB's words where no codec of histograms is configured.
 const NO_HISTOGRAMS: &str =
@@ -448,7 +448,7 @@ pub(crate) fn put_outcome<E: Serialize>(
     let mut error = ApiError::new(status, "One or more data points had errors")
         .details("Please see the TSD logs or append \"details\" to the put request")
         .with_retry();
-    error.trouble = report.errors.iter().find_map(|error| trouble_of(&error.problem));
+    error.trouble = report.errors.iter().find_map(|error| Trouble::of_point(&error.problem));
     if told {
         let tell = |flags| PutAnswer::new(flags, report, timed_out, &echo);
         let body = body::kept(pool, |to| Ok(serde_json::to_writer(to, &tell(flags))?));
@@ -486,13 +486,6 @@ pub(crate) fn uid_outcome(is_good: bool, told: &impl Serialize) -> Result<Respon
     let body = serde_json::to_string(told).map_err(|cause| ApiError::internal(cause.to_string()))?;
     let status = if is_good { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     Ok((status, [(CONTENT_TYPE, JSON)], body).into_response())
-}
-
-fn trouble_of(problem: &Problem) -> Option<Trouble> {
-    match problem {
-        Problem::Storage { kind, text } => Trouble::of(*kind, &**text),
-        _ => None,
-    }
 }
 
 fn is_damage(problem: &Problem) -> bool {

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::reply;
 use crate::app::App;
+use crate::http::report_lines;
 
 /// How long points are offered again before their sender is told.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -63,16 +64,17 @@ pub(crate) async fn put_lines(app: &App, door: Door, kind: PutKind, lines: &[&[u
             offer_all((app, door), histograms, |_| Ok(None), submit, |_, _| {}).await
         }
     };
-    texts_of(kind, refused)
+    texts_of(app, kind, refused)
 }
 
 /// Stores points that were read from lines; returns as [`put_lines`].
 pub(crate) async fn put_points(app: &App, door: Door, points: Vec<RawPoint<'_>>) -> Vec<String> {
     let parsed = Parsed { places: (0..points.len()).collect(), points, refused: Vec::new() };
-    texts_of(PutKind::Put, offer_points(app, door, parsed).await)
+    texts_of(app, PutKind::Put, offer_points(app, door, parsed).await)
 }
 
-fn texts_of(kind: PutKind, mut refused: Vec<(usize, Problem)>) -> Vec<String> {
+fn texts_of(app: &App, kind: PutKind, mut refused: Vec<(usize, Problem)>) -> Vec<String> {
+    report_lines(&app.metrics, kind.word(), &refused);
     refused.sort_by_key(|(place, _)| *place);
     refused.iter().map(|(_, problem)| reply::put_error(kind.word(), problem)).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, run};
 
 /// `T-VERSION`, `T-HELP`, `T-DROPCACHES`, `T-EXIT`, `T-UNKNOWN`.
 #[test]
@@ -64,4 +64,31 @@ fn a_tls_handshake_is_no_telnet_line() {
     let ended = stream.read_to_end(&mut said);
     let is_end = ended.map_or_else(|cause| cause.kind() == std::io::ErrorKind::ConnectionReset, |length| length == 0);
     assert!(is_end, "{said:?}");
+}
+
+/// Who puts by telnet need not read what is answered: the operator is told of points that are not stored. So is he by HTTP of a
+/// table that is gone, as one that another program shares may be.
+#[test]
+fn lines_that_the_store_does_not_take_are_told_in_the_log() {
+    let daemon = Daemon::memory();
+    let url = format!("http://127.0.0.1:{}", daemon.port());
+    let shell = |command| assert!(run(&["shell", "--url", &url, "-e", command]).status.success(), "{command}");
+    let log = || daemon.get("/logs").text();
+    let line = "put a.m 1356998400 1 host=a\n";
+    assert_eq!(daemon.talk(line), "");
+    shell("disable 'tsdb'");
+    assert_eq!(daemon.talk(&line.repeat(2)).lines().count(), 2);
+    let told = log();
+    let told: Vec<&str> = told.lines().filter(|line| line.contains("lines were not stored")).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("table 'tsdb' is disabled"), "{told:?}");
+    assert_eq!(daemon.talk("put a.m x 1 host=a\n").lines().count(), 1);
+    assert_eq!(log().matches("lines were not stored").count(), 1, "the sender's own fault");
+
+    shell("drop 'tsdb'");
+    assert_eq!(daemon.talk(line).lines().count(), 1);
+    assert_eq!(log().matches("unknown table 'tsdb'").count(), 1);
+    let put = r#"{"metric":"a.m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}"#;
+    assert_eq!(daemon.post("/api/put", put).status, 503);
+    assert_eq!(log().matches("unknown table 'tsdb'").count(), 2);
 }

@@ -1,10 +1,11 @@
 //! What went wrong in the server itself: told in the log with the request that met it, which hears of it in fewer words.
 //!
 //! Errors are made where nobody knows the request any more, so what is to be told rides along with the answer until it
-//! leaves.
+//! leaves. Lines of telnet have no answer that it could ride with: [`report_lines`].
 
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
+use basalt_ingest::Problem;
 use basalt_store::{ErrorKind, with_causes};
 
 use crate::metrics::Metrics;
@@ -32,9 +33,25 @@ impl Trouble {
         is_trouble.then(|| Self { kind, causes: causes.into() })
     }
 
+    /// The trouble that a point met, if it is one.
+    pub(super) fn of_point(problem: &Problem) -> Option<Self> {
+        match problem {
+            // A table of ours that is gone, which no sender has asked for by name.
+            Problem::Storage { kind: ErrorKind::NotFound, text } => Self::of(ErrorKind::Unavailable, &**text),
+            Problem::Storage { kind, text } => Self::of(*kind, &**text),
+            _ => None,
+        }
+    }
+
     /// As [`Trouble::of`] with all causes of an error.
     pub(super) fn caused(kind: ErrorKind, cause: &dyn std::error::Error) -> Option<Self> {
         Self::of(kind, with_causes(cause))
+    }
+
+    fn count(&self, metrics: &Metrics) {
+        if self.kind == ErrorKind::Corrupt {
+            metrics.corruption.add(1);
+        }
     }
 }
 
@@ -44,14 +61,26 @@ pub(crate) fn report(metrics: &Metrics, method: &Method, path: &str, response: &
     if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
         metrics.http_failed.add(1);
     }
-    let Some(Trouble { kind, causes }) = response.extensions_mut().remove() else { return };
-    let status = response.status().as_u16();
-    if kind == ErrorKind::Corrupt {
-        metrics.corruption.add(1);
-    }
+    let Some(trouble) = response.extensions_mut().remove::<Trouble>() else { return };
+    trouble.count(metrics);
+    let (Trouble { kind, causes }, status) = (trouble, response.status().as_u16());
     if kind == ErrorKind::Unavailable {
         tracing::warn!(%method, path, status, ?kind, causes, "a request failed");
     } else {
         tracing::error!(%method, path, status, ?kind, causes, "a request failed");
+    }
+}
+
+/// Logs and counts, once for all of them, the trouble that lines which put something met, if any: their sender need not read what
+/// is answered.
+pub(crate) fn report_lines(metrics: &Metrics, command: &str, refused: &[(usize, Problem)]) {
+    let mut ours = refused.iter().filter_map(|(_, problem)| Trouble::of_point(problem));
+    let Some(trouble) = ours.next() else { return };
+    trouble.count(metrics);
+    let (Trouble { kind, causes }, lines) = (trouble, 1 + ours.count());
+    if kind == ErrorKind::Unavailable {
+        tracing::warn!(command, lines, ?kind, causes, "lines were not stored");
+    } else {
+        tracing::error!(command, lines, ?kind, causes, "lines were not stored");
     }
 }
