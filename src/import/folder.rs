@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use basalt_ingest::{Door, PointError, Problem, ProblemClass, RawPoint, Submission};
+use basalt_store::ErrorKind;
 use tokio::runtime::Runtime;
 
 use super::block::{self, Block, Lines};
@@ -20,7 +21,7 @@ use crate::config::{Config, Durability, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::threads;
 
-/// How long points that find no room are offered again.
+/// How long points that find no room, or no server of a cluster, are offered again.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// The pause between two offers.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -46,6 +47,17 @@ impl Folder {
             .map_err(|cause| Failure::new(Exit::Failure, format!("cannot start threads: {cause}")))?;
         let app = Arc::new(runtime.block_on(App::open_for_tool(config))?);
         Ok(Self { runtime, app, turns: Turns::new() })
+    }
+
+    fn is_shared(&self) -> bool {
+        self.app.config.store.kind == StoreKind::Hbase
+    }
+
+    /// Whether a point may be stored within the minute: one that found no room, or over HBase one that met a server which is gone or a
+    /// table that is disabled. Points are the same however often they are sent.
+    fn is_soon_over(&self, problem: &Problem) -> bool {
+        let is_away = || matches!(problem, Problem::Storage { kind: ErrorKind::Unavailable, .. });
+        problem.class() == ProblemClass::Throttled || self.is_shared() && is_away()
     }
 
     /// Hands points in; all of them are refused where there is no room for any.
@@ -117,7 +129,8 @@ impl Target for Folder {
         let turn = self.turns.take(block.ticket).ok_or_else(super::stopped)?;
         let mut offered = self.offer(&points);
         // In the embedded store only what finds no room keeps the others waiting.
-        let keeps_order = self.app.config.store.kind != StoreKind::Hbase;
+        let keeps_order = !self.is_shared();
+        let place = if self.is_shared() { "the cluster" } else { "the folder" };
         let mut turn = Some(turn);
         let until = Instant::now() + PATIENCE;
         loop {
@@ -126,16 +139,16 @@ impl Target for Folder {
             }
             let mut again = (Vec::new(), Vec::new());
             for PointError { index, problem } in offered.errors() {
-                match (problem.class(), points.get(index), before.get(index)) {
-                    (ProblemClass::Throttled, Some(point), Some(before)) if Instant::now() < until => {
+                match (points.get(index), before.get(index)) {
+                    (Some(point), Some(before)) if self.is_soon_over(&problem) && Instant::now() < until => {
                         again.0.push(*point);
                         again.1.push(*before);
                     }
                     _ if is_for_later(&problem) => {
-                        let line = format!("the folder cannot be stored to now: {}", problem.telnet_text("put"));
+                        let line = format!("{place} cannot be stored to now: {}", problem.telnet_text("put"));
                         return Err(Failure::new(Exit::TryLater, line).into());
                     }
-                    (_, _, before) => refused.push(block.refused(before.copied(), &problem)),
+                    (_, before) => refused.push(block.refused(before.copied(), &problem)),
                 }
             }
             if again.0.is_empty() {
@@ -220,6 +233,26 @@ mod tests {
         }
     }
 
+    /// As HBase may: does not take the first change of points.
+    #[derive(Debug)]
+    struct Away {
+        store: MemoryStore,
+        is_away: AtomicBool,
+    }
+
+    impl basalt_store::Forward for Away {
+        fn inner(&self) -> &dyn Store {
+            &self.store
+        }
+
+        fn apply(&self, table: &TableName, batch: MutationBatch) -> Pending<Applied> {
+            if table.qualifier() == "tsdb" && self.is_away.swap(false, Ordering::Relaxed) {
+                return Pending::ready(Err(basalt_store::Error::TableDisabled { table: "tsdb".into() }));
+            }
+            self.store.apply(table, batch)
+        }
+    }
+
     fn folder(store: &Arc<dyn Store>, kind: StoreKind) -> Folder {
         let auto_create = AutoCreate { metric: true, ..AutoCreate::default() };
         let schema = SchemaConfig { auto_create, ..SchemaConfig::default() };
@@ -284,5 +317,24 @@ mod tests {
             late.catch_up();
         });
         assert_eq!(values(&*store), [[1]]);
+    }
+
+    /// An import of hours does not end where a region server does.
+    #[test]
+    fn over_hbase_what_cannot_be_stored_now_is_offered_again() {
+        for (kind, told) in [(StoreKind::Hbase, Ok(1)), (StoreKind::Memory, Err("the folder cannot be stored to now"))]
+        {
+            let store = MemoryStore::new(Arc::new(ManualClock::default()));
+            let store: Arc<dyn Store> = Arc::new(Away { store, is_away: AtomicBool::new(true) });
+            let folder = folder(&store, kind);
+            let [block, _] = blocks();
+            match (folder.store(&block), told) {
+                (Ok(stored), Ok(points)) => assert_eq!(stored.points, points),
+                (Err(Unstored::Over(failure)), Err(line)) => {
+                    assert!(failure.line.starts_with(line), "{}", failure.line);
+                }
+                (stored, _) => panic!("{kind:?}: {stored:?}"),
+            }
+        }
     }
 }
