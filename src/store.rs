@@ -25,7 +25,7 @@ use tokio::sync::watch;
 
 use self::columns::Columns;
 pub(crate) use self::folder::{check_no_folders, check_outside, check_target};
-pub(crate) use self::upkeep::{backed_up, compacted};
+pub(crate) use self::upkeep::{backed_up, compacted, compacted_unless_told};
 use crate::clock::WallClock;
 use crate::config::{self, Config, Mode, StoreKind};
 use crate::exit::{Exit, Failure};

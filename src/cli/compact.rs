@@ -17,6 +17,7 @@ use crate::store::{OpenStore, compacted, failed};
 #[command(after_help = "\
 Writes what is in memory into files, then merges all files of each region into one: deleted and
 overwritten cells go, rows of points are folded. Returns when it is done, and prints a line a table.
+A server over HBase has its own tables compacted there; another one only where --table names it.
 The folder must be free; while a server runs on it, --url has that server do it, from the same
 machine only, while it serves. Where the server asks for tokens, an administrator's is taken from
 BASALT_TOKEN. After a failure run it again: what was done stays.
@@ -44,7 +45,11 @@ impl Compact {
         if let Some(url) = &self.url {
             start_log(self.sources.log_level.as_deref(), &[])?;
             let server = Server::at(url)?;
-            return self.each(tables_of(&server)?, |table| told_by(&server, table));
+            let (path, asked) = match self.table {
+                None => ("/store/compact", ""),
+                Some(_) => ("/store?json", "list"),
+            };
+            return self.each(tables_of(&server, path, asked)?, |table| told_by(&server, table));
         }
         let config = self.sources.load()?;
         if config.store.kind == StoreKind::Embedded {
@@ -101,10 +106,10 @@ struct Listed {
     table: String,
 }
 
-/// The names of a running server's tables.
-fn tables_of(server: &Server) -> Result<Vec<String>, Failure> {
+/// The names of a running server's tables, as it is asked for them.
+fn tables_of(server: &Server, path: &str, asked: &str) -> Result<Vec<String>, Failure> {
     let mut said = Vec::new();
-    server.ask("/store?json", b"list", &mut said)?;
+    server.ask(path, asked.as_bytes(), &mut said)?;
     let listed = serde_json::Deserializer::from_slice(&said).into_iter().collect::<Result<Vec<Listed>, _>>();
     let listed = listed.map_err(|_| Failure::new(Exit::Failure, "the server's list of tables cannot be read"))?;
     Ok(listed.into_iter().map(|listed| listed.table).collect())

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use basalt_engine::BackedUp;
+use basalt_schema::{Rollups, SchemaConfig};
 use basalt_store::{Compaction, Store, TableName};
 
 use super::failed;
@@ -31,7 +32,54 @@ pub(crate) fn compacted(store: &dyn Store, table: &TableName) -> Result<String, 
     Ok(format!("{table}: {before} bytes in files and memory, now {after} in files\n"))
 }
 
+/// The tables that are compacted where none is named: all that a folder holds, be they OpenTSDB's or others, but of a cluster's, which
+/// are other programs' too, those that the settings name.
+///
+/// # Errors
+///
+/// The store's.
+pub(crate) fn compacted_unless_told(store: &dyn Store, schema: &SchemaConfig) -> Result<Vec<TableName>, Failure> {
+    let SchemaConfig { data_table, uid_table, meta_table, tree_table, .. } = schema;
+    let rollups = || schema.rollups.iter().flat_map(Rollups::iter);
+    let is_own = |table: &TableName| {
+        [data_table, uid_table, meta_table, tree_table].into_iter().any(|own| *own == table.to_string())
+            || rollups().any(|rollup| [rollup.table(), rollup.preaggregate_table()].contains(&table))
+    };
+    let mut tables = store.list_tables().map_err(|cause| failed("cannot list the tables", &cause.into()))?;
+    tables.retain(|table| !schema.is_shared || is_own(table));
+    Ok(tables)
+}
+
 /// A table's bytes in files and memtables.
 fn bytes(store: &dyn Store, table: &TableName) -> basalt_store::Result<u64> {
     Ok(store.regions(table)?.iter().map(|region| region.file_bytes + region.memtable_bytes).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use basalt_schema::RollupSettings;
+    use basalt_store::{FamilyDescriptor, ManualClock, MemoryStore, TableDescriptor};
+
+    use super::*;
+
+    #[test]
+    fn of_a_cluster_the_tables_of_others_are_left_alone() {
+        let store = MemoryStore::new(Arc::new(ManualClock::default()));
+        for name in ["tsdb", "tsdb-uid", "tsdb-1h", "other"] {
+            let table = TableDescriptor::new(name.parse().unwrap(), vec![FamilyDescriptor::new("t")]);
+            store.create_table(table, &[]).unwrap();
+        }
+        let rollups = r#"{"aggregationIds": {"sum": 0}, "intervals":
+            [{"table": "tsdb-1h", "preAggregationTable": "tsdb-1h-agg", "interval": "1h", "rowSpan": "1d"}]}"#;
+        let rollups = Some(Rollups::parse(rollups, RollupSettings::default()).unwrap());
+        for (is_shared, wanted) in
+            [(true, &["tsdb", "tsdb-1h", "tsdb-uid"][..]), (false, &["other", "tsdb", "tsdb-1h", "tsdb-uid"])]
+        {
+            let schema = SchemaConfig { is_shared, rollups: rollups.clone(), ..SchemaConfig::default() };
+            let told = compacted_unless_told(&store, &schema).unwrap();
+            assert_eq!(told.iter().map(ToString::to_string).collect::<Vec<_>>(), wanted);
+        }
+    }
 }
