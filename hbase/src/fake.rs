@@ -89,6 +89,8 @@ pub(crate) struct World {
     pub(crate) asks_for_login: bool,
     /// The catalogue is not answered for.
     pub(crate) is_frozen: bool,
+    /// How often the catalogue is said to be elsewhere before it is answered for.
+    pub(crate) refusals: u32,
     /// The ports that the registry tells of the active master and of the catalogue's server; `None`: it has no name for it.
     pub(crate) master_at: Option<u16>,
     pub(crate) catalogue_at: Option<u16>,
@@ -123,6 +125,7 @@ impl Fake {
             connections: 0,
             asks_for_login: false,
             is_frozen: false,
+            refusals: 0,
             master_at: Some(port),
             catalogue_at: Some(port),
             is_garbled: false,
@@ -214,6 +217,10 @@ impl Fake {
                 Does::answer(&GetMetaRegionLocationsResponse { meta_locations })
             }
             "Scan" if is_about_catalogue(asked) && world.is_frozen => Does::Silence,
+            "Scan" if is_about_catalogue(asked) && world.refusals > 0 => {
+                world.refusals -= 1;
+                Does::Refuse("NotServingRegionException")
+            }
             "Scan" if is_about_catalogue(asked) && world.is_garbled => {
                 let told =
                     ScanResponse { scanner_id: Some(5), more_results_in_region: Some(true), ..ScanResponse::default() };

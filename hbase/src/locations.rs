@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use basalt_store::{Error as StoreError, Result as StoreResult, TableName};
 use bytes::Bytes;
@@ -211,10 +210,9 @@ impl Cluster {
     ///
     /// # Errors
     /// [`CallError`]
-    pub(crate) async fn check_catalogue(&self, within: Duration) -> std::result::Result<(), CallError> {
-        let patience = Patience::new(&self.options, within);
+    pub(crate) async fn check_catalogue(&self, patience: &Patience) -> std::result::Result<(), CallError> {
         let (start, stop) = (Bytes::from_static(b" "), Bytes::from_static(b" \0"));
-        self.read_catalogue(start, stop, ("table", &["state"]), &patience, |_| Ok(())).await
+        self.read_catalogue(start, stop, ("table", &["state"]), patience, |_| Ok(())).await
     }
 
     async fn read_map(

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::cluster::Cluster;
 use crate::error::{CallError, Error, Result as OwnResult};
+use crate::exception::Remedy;
 use crate::options::HBaseOptions;
 use crate::patience::Patience;
 use crate::scan::{WOKEN_EVERY, Walk};
@@ -165,14 +166,21 @@ pub(crate) async fn why_not(cluster: &Cluster, within: Duration) -> Option<Strin
     })
 }
 
-/// Asks where the catalogue is, and that server whether it serves it; twice at most, so long each.
+/// Asks where the catalogue is, and that server whether it serves it; twice, so long each: the second time again and again while
+/// servers say that it is elsewhere, as while it moves.
 async fn ask_once(cluster: &Cluster, within: Duration) -> OwnResult<()> {
-    if cluster.check_catalogue(within).await.is_ok() {
+    if cluster.check_catalogue(&Patience::new(&cluster.options, within)).await.is_ok() {
         return Ok(());
     }
-    // It may be elsewhere by now.
-    cluster.forget_servers();
-    cluster.check_catalogue(within).await.map_err(CallError::into_error)
+    let mut patience = Patience::new(&cluster.options, within);
+    loop {
+        // It may be elsewhere by now, or on its way.
+        cluster.forget_servers();
+        match cluster.check_catalogue(&patience).await {
+            Err(CallError::Refused(told)) if told.remedy() == Remedy::Relocate && patience.pause(false).await => {}
+            told => return told.map_err(CallError::into_error),
+        }
+    }
 }
 
 impl Store for HBaseStore {

@@ -427,7 +427,8 @@ async fn a_cluster_that_asks_for_a_login_is_told_as_such() {
         "{line}"
     );
     assert!(fake.world.lock().unwrap().connections <= 2, "it is not tried again and again");
-    let checked = client.check_catalogue(SOON).await.unwrap_err().into_error();
+    let checked =
+        client.check_catalogue(&crate::patience::Patience::new(&client.options, SOON)).await.unwrap_err().into_error();
     assert!(matches!(checked, crate::Error::LoginRequired { .. }), "{checked}");
 }
 
@@ -616,6 +617,18 @@ async fn a_cluster_whose_catalogue_moved_answers_though_its_last_server_is_silen
     let told = tokio::time::timeout(within * 2, crate::store::why_not(&client, within));
     let (told, ()) = tokio::join!(told, half);
     assert_eq!(told.expect("the silent one takes all of the time"), None);
+}
+
+/// A move of the catalogue takes a second, and all that is asked meanwhile waits for it: it is no outage.
+#[tokio::test]
+async fn a_cluster_whose_catalogue_is_on_its_way_answers() {
+    let fake = Fake::start(|_| Does::Silence).await;
+    let mut options = fake.client().options.clone();
+    options.pause = Duration::from_millis(1);
+    let client = Cluster::new(options).unwrap();
+    fake.world.lock().unwrap().refusals = 4;
+    assert_eq!(crate::store::why_not(&client, SOON).await, None);
+    assert_eq!(fake.world.lock().unwrap().refusals, 0);
 }
 
 /// The first of two masters is frozen: however little time there is, it is not all of it that is waited for.

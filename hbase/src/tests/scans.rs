@@ -298,7 +298,8 @@ async fn a_scan_whose_answer_cannot_be_read_is_closed_at_the_server() {
 async fn a_catalogue_that_cannot_be_read_is_closed_at_the_server() {
     let fake = Fake::start(|_| Does::answer(&ScanResponse::default())).await;
     fake.world.lock().unwrap().is_garbled = true;
-    let error = fake.client().check_catalogue(SOON).await.unwrap_err().into_error();
+    let patience = crate::patience::Patience::new(&fake.client().options, SOON);
+    let error = fake.client().check_catalogue(&patience).await.unwrap_err().into_error();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert_eq!(fake.calls("Scan").iter().filter_map(is_closing).collect::<Vec<_>>(), [5]);
 }
