@@ -3,7 +3,7 @@
 //! Whoever closes the sending half of a connection looks like one who is gone, and may still read: `nc -N` and busybox's `nc` do so behind
 //! their last byte. So only what costs much is given up for it, and that a moment later.
 
-use std::future::{pending, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,20 +29,22 @@ pub(super) fn with<T>(reader: &Shared, poll: impl FnOnce(Pin<&mut OwnedReadHalf>
     poll(Pin::new(&mut *reader.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// Ends when a peer has hung up; never once it sent more requests.
+/// Ends when a peer has hung up; never while what it sent is not read, as the rest of a body or more requests.
 pub(super) type HungUp = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Looks at a half of which nobody reads meanwhile.
+/// Looks at a half of which somebody else reads.
 pub(super) fn hung_up(reader: Shared) -> HungUp {
     Box::pin(async move {
         let mut first = [0];
         let mut peek = |context: &mut Context<'_>| {
             with(&reader, |mut reader| reader.poll_peek(context, &mut ReadBuf::new(&mut first)))
         };
-        match poll_fn(&mut peek).await {
-            Ok(0) => sleep(GRACE).await,
-            Ok(_) => pending().await,
-            Err(_) => {}
+        loop {
+            match poll_fn(&mut peek).await {
+                Ok(0) => return sleep(GRACE).await,
+                Ok(_) => sleep(GRACE).await,
+                Err(_) => return,
+            }
         }
     })
 }
@@ -89,7 +91,7 @@ impl HttpBody for Watched {
 #[cfg(test)]
 mod tests {
     use http_body_util::BodyExt as _;
-    use tokio::io::AsyncWriteExt as _;
+    use tokio::io::{AsyncRead as _, AsyncWriteExt as _};
     use tokio::net::tcp::OwnedWriteHalf;
     use tokio::net::{TcpListener, TcpStream};
     use tokio::time::timeout;
@@ -126,6 +128,11 @@ mod tests {
         let (mut client, reader, _writer) = ends().await;
         client.write_all(b"GET").await.unwrap();
         client.shutdown().await.unwrap();
-        assert!(timeout(LONG, hung_up(reader)).await.is_err(), "it asked for more");
+        let mut hung_up = hung_up(Arc::clone(&reader));
+        assert!(timeout(LONG, hung_up.as_mut()).await.is_err(), "it asked for more");
+        let mut read = [0; 3];
+        let all = poll_fn(|context| with(&reader, |reader| reader.poll_read(context, &mut ReadBuf::new(&mut read))));
+        all.await.unwrap();
+        assert!(timeout(LONG, hung_up).await.is_ok(), "that was all");
     }
 }
