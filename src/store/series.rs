@@ -35,7 +35,7 @@ fn tell_of_uids(found: &UidsFound) {
     let UidsFound { kind, largest, counter_behind, nameless_count, unled_count } = *found;
     if let Some(counter) = counter_behind {
         tracing::warn!(
-            "UIDs of {kind} up to {} are in use and the counter is {counter}: new ones come after them, the counter is raised; \
+            "UIDs of {kind} up to {} are in use and the counter is {counter}: new ones come after them; \
              {nameless_count} UIDs of rows have no name; `basalt fsck` and `basalt uid fsck` tell more",
             largest.number()
         );
