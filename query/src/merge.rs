@@ -99,7 +99,7 @@ impl Merge {
         Ok(points)
     }
 
-    /// Which members a value of a range's instant is made of.
+    /// Which members decide the value at an instant.
     fn deciding(&self) -> Deciding {
         match self.aggregator.deciding() {
             // One that is held is not like another.

@@ -44,7 +44,9 @@ impl RowKeys<'_> {
             let tags = tsuid.as_bytes().get(metric_bytes..).unwrap_or_default();
             buckets.entry(self.schema.layout().salt_of(tsuid).0).or_default().push(tags);
         }
-        let is_few = is_sooner_by_keys(self.schema, self.plan, self.hours, self.budget)?;
+        // One scan a bucket asks for these whatever is sooner.
+        let is_few = buckets.values().all(|tags| tags.len() <= SERIES_AT_ONCE)
+            || is_sooner_by_keys(self.schema, self.plan, self.hours, self.budget)?;
         for (salt, tags) in buckets {
             let at_once = if is_few { SERIES_AT_ONCE } else { tags.len() };
             for tags in tags.chunks(at_once) {

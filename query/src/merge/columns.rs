@@ -52,14 +52,8 @@ impl Fold {
             Self::Sum | Self::Avg => {
                 // -0.0 is what changes no sum, not even one of itself.
                 let mut sums = vec![(-0.0, 0.0); len];
-                each(
-                    columns,
-                    at,
-                    &mut sums,
-                    |(sum, n), value| {
-                        if value.is_nan() { (sum, n) } else { (sum + value, n + 1.0) }
-                    },
-                );
+                let add = |(sum, n), value: f64| if value.is_nan() { (sum, n) } else { (sum + value, n + 1.0) };
+                each(columns, at, &mut sums, add);
                 let value = |(sum, n): (f64, f64)| {
                     let value = if matches!(self, Self::Avg) { (0.0 + sum) / n } else { 0.0 + sum };
                     if n > 0.0 { value } else { f64::NAN }
