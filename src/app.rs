@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::publish::Publisher;
 use crate::register::Register;
 use crate::rewriting;
-use crate::seats::{Seat, Seats};
+use crate::seats::{LARGE_WAITING, Seat, Seats};
 use crate::store::{self, OpenStore, OpenTables, recorded};
 
 /// How many operators' commands run at once, and how many wait.
@@ -40,7 +40,8 @@ const LOOKERS_WAITING: usize = 1_024;
 pub(crate) fn blocking_threads(config: &Config) -> usize {
     const OTHERS: usize = 64;
     const AT_LEAST: usize = 512;
-    (config.query.max_concurrent + LOOKERS_RUNNING + ASKERS_RUNNING + OPERATORS_RUNNING + OTHERS).max(AT_LEAST)
+    let queries = config.query.max_concurrent + LARGE_WAITING;
+    (queries + LOOKERS_RUNNING + ASKERS_RUNNING + OPERATORS_RUNNING + OTHERS).max(AT_LEAST)
 }
 
 /// The running daemon, behind one `Arc`.
@@ -446,7 +447,9 @@ mod tests {
         config.query.max_concurrent = 16;
         assert_eq!(blocking_threads(&config), 512);
         config.query.max_concurrent = 65_536;
-        assert!(blocking_threads(&config) > 65_536 + LOOKERS_RUNNING + ASKERS_RUNNING + OPERATORS_RUNNING);
+        assert!(
+            blocking_threads(&config) > 65_536 + LARGE_WAITING + LOOKERS_RUNNING + ASKERS_RUNNING + OPERATORS_RUNNING
+        );
     }
 
     /// `O-STATS`: `tsd.stats.canonical`.

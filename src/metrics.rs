@@ -8,6 +8,7 @@ mod latency;
 mod levels;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use basalt_engine::Stats;
@@ -80,7 +81,7 @@ pub(crate) struct Metrics {
     pub(crate) put_requests: Count,
     /// Those of `put_requests` that the router never saw.
     pub(crate) puts_plain: Count,
-    pub(crate) queries_running: Count,
+    pub(crate) queries_running: Arc<Count>,
     pub(crate) queries_ok: Count,
     pub(crate) queries_bad: Count,
     pub(crate) queries_failed: Count,

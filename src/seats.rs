@@ -1,4 +1,8 @@
 //! How many queries, or others, run and how many wait for their turn; everyone else is sent away at once.
+//!
+//! Of the queries those that read much may have half of the seats, and wait in a queue of their own without one.
+
+mod of_query;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +10,12 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+pub(crate) use of_query::QuerySeat;
+
 /// How long one may wait for its turn.
 const TURN_PATIENCE: Duration = Duration::from_secs(10);
+/// How many large queries wait at most: each has a thread.
+pub(crate) const LARGE_WAITING: usize = 64;
 
 /// The right to run, for a query or another; given back when dropped.
 #[derive(Debug)]
@@ -24,16 +32,24 @@ pub(crate) struct Seats {
     places: usize,
     /// Told when somebody begins to wait.
     arrivals: Notify,
+    /// How many large queries run at once.
+    large_count: u32,
+    large: Arc<Semaphore>,
+    large_waiting: Semaphore,
 }
 
 impl Seats {
     /// `running` at once, `waiting` more before further ones are refused.
     pub(crate) fn new(running: usize, waiting: usize) -> Self {
+        let large_count = (running / 2).max(1);
         Self {
             running: Arc::new(Semaphore::new(running)),
             waiting: Semaphore::new(waiting),
             places: waiting,
             arrivals: Notify::new(),
+            large_count: u32::try_from(large_count).unwrap_or(u32::MAX),
+            large: Arc::new(Semaphore::new(large_count)),
+            large_waiting: Semaphore::new(LARGE_WAITING),
         }
     }
 
@@ -51,7 +67,8 @@ impl Seats {
 
     /// How many wait for a seat.
     pub(crate) fn waiting_count(&self) -> u64 {
-        self.places.saturating_sub(self.waiting.available_permits()) as u64
+        let taken = |of: usize, places: &Semaphore| of.saturating_sub(places.available_permits()) as u64;
+        taken(self.places, &self.waiting) + taken(LARGE_WAITING, &self.large_waiting)
     }
 
     /// Takes a seat, waiting for it if a place to wait is free.

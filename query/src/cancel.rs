@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::answer::Held;
+use crate::gate::{Gate, Passage};
 use crate::limits::Limits;
 use crate::memory::{MemoryPool, Reservation};
 use crate::{Error, Result};
@@ -45,6 +46,8 @@ pub(crate) struct Budget {
     started: std::time::Instant,
     /// Memory held; one for all sub queries of a request.
     held: Arc<Reservation>,
+    /// One for all sub queries, too.
+    passage: Arc<Passage>,
     /// What this account took of it and did not give back. Relaxed: a counter that orders nothing.
     reserved: AtomicU64,
     /// Set by the first worker that fails, so that the others stop. Relaxed: a lone flag.
@@ -61,11 +64,31 @@ impl Budget {
             cancel: cancel.clone(),
             started: std::time::Instant::now(),
             held: Arc::new(pool.part()),
+            passage: Arc::default(),
             reserved: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             points: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         }
+    }
+
+    /// The account of a request that waits at a gate if it turns out to be large.
+    pub(crate) fn behind(self, gate: Option<Arc<dyn Gate>>) -> Self {
+        Self { passage: Arc::new(Passage::new(gate)), ..self }
+    }
+
+    /// The account of the same request once more: what it held is given back, its time goes on.
+    pub(crate) fn again(self, pool: &Arc<MemoryPool>) -> Self {
+        let Self { limits, cancel, started, passage, .. } = self;
+        Self { started, passage, ..Self::new(limits, &cancel, pool) }
+    }
+
+    /// Announces that so many rows are to be read; a large request waits for its turn here, and must not hold memory meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Budget::check`]; [`Error::NoTurn`].
+    pub(crate) fn announce(&self, rows: u64) -> Result<()> {
+        self.passage.announce(rows, &|| self.check())
     }
 
     /// The account of a sub query with limits of its own: time and memory are the request's.
@@ -75,6 +98,7 @@ impl Budget {
             cancel: self.cancel.clone(),
             started: self.started,
             held: Arc::clone(&self.held),
+            passage: Arc::clone(&self.passage),
             reserved: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             points: AtomicU64::new(0),

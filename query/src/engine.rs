@@ -12,6 +12,7 @@ use crate::dataset::{Computed, Dataset, notes_bytes, texts_bytes};
 use crate::delete::Deleter;
 use crate::expression::{ExpressionPlan, OutputAnswer};
 use crate::fetch::{fetch, global_annotations};
+use crate::gate::Gate;
 use crate::gexp::{Formulas, Read};
 use crate::group::{compute, group};
 use crate::histogram;
@@ -24,6 +25,9 @@ use crate::request::{Query, RollupUsage, Source, SubQueryPlan};
 use crate::rollup;
 use crate::{Error, Options, QueryRequest, Result};
 
+/// How often a request is run again for which there was no memory beside others.
+const RUNS_AGAIN: usize = 2;
+
 /// Answers queries over a schema. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct QueryEngine {
@@ -34,13 +38,21 @@ pub struct QueryEngine {
     memory: Arc<MemoryPool>,
     /// Deletes take turns ([`Deleter::turn`]).
     deletes: Arc<Mutex<()>>,
+    /// Where large requests wait for their turn.
+    gate: Option<Arc<dyn Gate>>,
 }
 
 impl QueryEngine {
     /// An engine over `schema`'s tables.
     pub fn new(schema: Arc<Schema>, options: Options, limits: Limits) -> Self {
         let memory = MemoryPool::new(limits.memory_bytes);
-        Self { schema, options, limits, overrides: Arc::default(), memory, deletes: Arc::default() }
+        Self { schema, options, limits, overrides: Arc::default(), memory, deletes: Arc::default(), gate: None }
+    }
+
+    /// The same engine for a request that waits at `gate` if it turns out to be large, or if others hold the memory that it needs.
+    #[must_use]
+    pub fn behind(&self, gate: Arc<dyn Gate>) -> Self {
+        Self { gate: Some(gate), ..self.clone() }
     }
 
     /// The limits by metric, which may be exchanged at any time.
@@ -78,9 +90,11 @@ impl QueryEngine {
         if query.delete {
             Deleter::check(&self.schema)?;
         }
-        let budget = self.budget(cancel);
-        let plans = self.plans(query, &budget)?;
-        let mut computed = self.compute_all(query, &plans, &budget)?;
+        let ((plans, mut computed), budget) = self.run_with_room(cancel, |budget| {
+            let plans = self.plans(query, budget)?;
+            let computed = self.compute_all(query, &plans, budget)?;
+            Ok((plans, computed))
+        })?;
         let in_place: Vec<_> =
             computed.iter_mut().flat_map(|computed| std::mem::take(&mut computed.in_place)).collect();
         let mut names = Names::new(&self.schema);
@@ -100,6 +114,24 @@ impl QueryEngine {
         Budget::new(self.limits, cancel, &self.memory)
     }
 
+    /// What `run` gives, with the account that holds it. Where others hold the memory that it needs, it gives back its own, waits
+    /// until there is room for twice of what it had come to, and begins anew.
+    fn run_with_room<T>(&self, cancel: &Cancel, run: impl Fn(&Budget) -> Result<T>) -> Result<(T, Budget)> {
+        let mut budget = self.budget(cancel).behind(self.gate.clone());
+        let mut outcome = run(&budget);
+        for _ in 0..RUNS_AGAIN {
+            let (Some(gate), Err(Error::MemoryTaken { limit_bytes, wanted_bytes })) = (&self.gate, &outcome) else {
+                break;
+            };
+            // Some of it may always be held.
+            let room_bytes = wanted_bytes.saturating_mul(2).min(limit_bytes / 4 * 3).max(*wanted_bytes);
+            budget = budget.again(&self.memory);
+            gate.pass_alone(&|| budget.check().map(|()| self.memory.has_room(room_bytes)))?;
+            outcome = run(&budget);
+        }
+        Ok((outcome?, budget))
+    }
+
     /// Deletes what a plan read.
     fn delete(&self, query: &Query, plan: &Plan, budget: &Budget) -> Result<()> {
         let whole_rows = self.options.compat.strict;
@@ -111,10 +143,10 @@ impl QueryEngine {
     /// # Errors
     /// As [`QueryEngine::run`]; also a formula whose parameters make no sense.
     pub fn run_formulas(&self, formulas: &Formulas, query: &Query, cancel: &Cancel) -> Result<Vec<SubAnswer>> {
-        let budget = self.budget(cancel);
-        let read = self.read(formulas, query, &budget)?;
-        let answers = formulas.evaluate(&self.schema, query, &read, self.options, &budget)?;
-        drop(read);
+        let (answers, budget) = self.run_with_room(cancel, |budget| {
+            let read = self.read(formulas, query, budget)?;
+            formulas.evaluate(&self.schema, query, &read, self.options, budget)
+        })?;
         held(answers, &budget)
     }
 
@@ -144,9 +176,11 @@ impl QueryEngine {
     /// # Errors
     /// As [`QueryEngine::run`]; also an expression that cannot be read, has no such input, or joins nothing.
     pub fn run_expressions(&self, request: &ExpressionPlan, cancel: &Cancel) -> Result<Vec<OutputAnswer>> {
-        let budget = self.budget(cancel);
-        let computed = self.compute_all(request.query(), &self.plans(request.query(), &budget)?, &budget)?;
-        request.evaluate(&self.schema, computed, self.options, &budget)
+        let (answers, _) = self.run_with_room(cancel, |budget| {
+            let computed = self.compute_all(request.query(), &self.plans(request.query(), budget)?, budget)?;
+            request.evaluate(&self.schema, computed, self.options, budget)
+        })?;
+        Ok(answers)
     }
 
     /// The newest points of series.

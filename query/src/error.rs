@@ -275,7 +275,15 @@ pub enum Error {
     MemoryTaken {
         /// The bound in bytes.
         limit_bytes: u64,
+        /// What this query held, with what it asked for.
+        wanted_bytes: u64,
     },
+    /// Others that read as much kept it waiting ([`Gate`](crate::Gate)).
+    #[error(
+        "Other queries that read as much as this one kept it waiting too long; the log tells slow ones. Please ask again, \
+         or filter using more tags or decrease your time range."
+    )]
+    NoTurn,
     /// Not done within the time allowed.
     #[error("The query did not finish within {limit_ms} ms. Please decrease your time range or use more tags.")]
     DeadlineExceeded {
@@ -321,11 +329,12 @@ impl Error {
     ///
     /// The budgets are `Invalid` ([`Error::TooManyPoints`], [`Error::TooManyMadeUp`], [`Error::TooManyBytes`],
     /// [`Error::TooManySeries`], [`Error::TooManyLookUps`], [`Error::TooMuchMemory`]: 413 in HTTP) or `Throttled` ([`Error::DeadlineExceeded`]: 408,
-    /// [`Error::MemoryTaken`]: 503).
+    /// [`Error::MemoryTaken`], [`Error::NoTurn`]: 503).
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::DeadlineExceeded { .. }
             | Self::MemoryTaken { .. }
+            | Self::NoTurn
             | Self::RowsBusy { .. }
             | Self::RowsAhead { .. } => ErrorKind::Throttled,
             Self::Cancelled | Self::NoWorker { .. } => ErrorKind::Unavailable,

@@ -28,6 +28,7 @@ use crate::aggregate::PercentileRule;
 use crate::answer::{ScanStats, SeriesAnnotation, Steps};
 use crate::cancel::Budget;
 use crate::downsample::RowDownsample;
+use crate::gate::SUMMARIES_PER_ROW;
 use crate::plan::Plan;
 use crate::rollup::{RollupRead, bases};
 use crate::span::Span;
@@ -123,7 +124,6 @@ pub(crate) fn fetch(
             });
         }
     };
-    budget.reserve((plan.series.len() as u64).saturating_mul(SERIES_BYTES))?;
     let rule = Some(options.percentile_rule());
     let is_near = !schema.config().is_shared;
     let misfit = AtomicBool::new(false);
@@ -131,6 +131,8 @@ pub(crate) fn fetch(
     let start = Start::of(schema);
     let way = Way::choose(schema, plan, hours, start, budget)?;
     let mut reader = Reader { schema, plan, hours, way, annotations, strict, budget, is_near, start, rule, misfit };
+    budget.announce(reader.announced_rows())?;
+    budget.reserve((plan.series.len() as u64).saturating_mul(SERIES_BYTES))?;
     let reserved = budget.reserved();
     let fetched = reader.read()?;
     if !*reader.misfit.get_mut() {
@@ -188,18 +190,20 @@ impl<'a> Hours<'a> {
 enum Way {
     /// By their keys: those of the occupied hours, or `None`: of all hours.
     Gets(Option<Occupied>),
-    /// With those of all series of the metric.
-    Scans,
+    /// With those of all series of the metric: about so many, if that is known.
+    Scans(Option<u64>),
 }
 
 impl Way {
     fn choose(schema: &Schema, plan: &Plan, hours: Hours<'_>, start: Start, budget: &Budget) -> Result<Self> {
         if plan.held.is_some() || !plan.is_of_few_series() {
-            return Ok(Self::Scans);
+            return Ok(Self::Scans(None));
         }
         let occupied = Occupied::find(schema, plan, hours, start, budget)?;
-        let is_scan = occupied.as_ref().is_some_and(Occupied::is_worth_scanning);
-        Ok(if is_scan { Self::Scans } else { Self::Gets(occupied) })
+        Ok(match occupied {
+            Some(occupied) if occupied.is_worth_scanning() => Self::Scans(Some(occupied.rows())),
+            occupied => Self::Gets(occupied),
+        })
     }
 }
 
@@ -234,7 +238,9 @@ impl Reader<'_> {
     fn read(&self) -> Result<Fetched> {
         let tasks = self.tasks();
         let began = Instant::now();
-        let answers = run_all(&tasks, self.start, self.rows(), self.budget, |task| self.run(task))?;
+        // Across a network each task gets a thread: those mostly wait.
+        let rows = if self.is_near { self.rows() } else { u64::MAX };
+        let answers = run_all(&tasks, self.start, rows, self.budget, |task| self.run(task))?;
         let mut fetched = Fetched::default();
         fetched.steps.scan_time = began.elapsed();
         let began = Instant::now();
@@ -281,17 +287,20 @@ impl Reader<'_> {
         self.misfit.load(Ordering::Relaxed)
     }
 
-    /// About how many rows there are to read. Across a network it is `u64::MAX`, so that each task gets a thread: those mostly wait.
+    /// About how many rows there are to read.
     fn rows(&self) -> u64 {
-        if !self.is_near {
-            return u64::MAX;
-        }
         let series = match &self.way {
             Way::Gets(Some(occupied)) => return occupied.gets(),
+            Way::Scans(Some(rows)) => return *rows,
             Way::Gets(None) => self.plan.series.len() as u64,
-            Way::Scans => self.plan.metric_series,
+            Way::Scans(None) => self.plan.metric_series,
         };
         series.saturating_mul(self.hours.count.into())
+    }
+
+    /// The rows as a gate counts them.
+    fn announced_rows(&self) -> u64 {
+        if self.packing() == Packing::Summaries { self.rows() / SUMMARIES_PER_ROW } else { self.rows() }
     }
 
     fn tasks(&self) -> Vec<Task> {

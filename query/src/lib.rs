@@ -9,7 +9,7 @@
 //! |---|---|
 //! | request, check | [`request`](QueryRequest), [`time`](parse_time), [`filter`](TagFilter) |
 //! | plan | `plan`, `window` |
-//! | fan-out | `fetch`, [`cancel`](Cancel), [`limits`](Limits), `memory` |
+//! | fan-out | `fetch`, [`cancel`](Cancel), [`limits`](Limits), `memory`, [`gate`](Gate) |
 //! | span | `span` |
 //! | downsample, rate | [`downsample`](Downsample), `rate` |
 //! | group, interpolate, aggregate, trim | `group`, [`aggregate`](Aggregator), `merge` |
@@ -38,6 +38,7 @@ mod fetch;
 mod filter;
 #[cfg(any(test, fuzzing))]
 pub mod foreign;
+mod gate;
 mod gexp;
 mod group;
 mod held;
@@ -68,6 +69,7 @@ pub use engine::QueryEngine;
 pub use error::{DownsampleFault, DurationFault, Error, FilterFault, GrammarFault, HistogramFault, Result, TimeFault};
 pub use expression::{ExpressionFault, ExpressionPlan, ExpressionRequest, OutputAnswer, OutputSeries};
 pub use filter::{FilterDescription, FilterKind, Matcher, TagFilter, filter_descriptions};
+pub use gate::Gate;
 pub use gexp::{FormulaFault, Formulas};
 pub use histogram::HistogramQuery;
 pub use last::{LastAnswer, LastFault, LastMetric, LastPoint, LastQuery, LastRequest, LastTags, TagNames};

@@ -28,6 +28,11 @@ impl MemoryPool {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
+    /// Whether so many bytes are free.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        self.max_bytes == 0 || self.used_bytes().saturating_add(bytes) <= self.max_bytes
+    }
+
     /// A part of the pool that holds nothing yet.
     pub(crate) fn part(self: &Arc<Self>) -> Reservation {
         Reservation { pool: Arc::clone(self), bytes: AtomicU64::new(0) }
@@ -54,7 +59,11 @@ impl Reservation {
             return Ok(());
         }
         let own = self.bytes.load(Ordering::Relaxed).saturating_add(bytes);
-        Err(if own > max { Error::TooMuchMemory { limit_bytes: max } } else { Error::MemoryTaken { limit_bytes: max } })
+        Err(if own > max {
+            Error::TooMuchMemory { limit_bytes: max }
+        } else {
+            Error::MemoryTaken { limit_bytes: max, wanted_bytes: own }
+        })
     }
 
     /// Gives back so many of the bytes taken.
@@ -95,14 +104,15 @@ mod tests {
         let (first, second) = (pool.part(), pool.part());
         first.take(60).unwrap();
         second.take(40).unwrap();
-        assert!(matches!(second.take(1), Err(Error::MemoryTaken { limit_bytes: 100 })));
+        assert!(matches!(second.take(1), Err(Error::MemoryTaken { limit_bytes: 100, wanted_bytes: 41 })));
         assert!(matches!(second.take(61), Err(Error::TooMuchMemory { limit_bytes: 100 })));
         first.give_back(20);
         second.take(20).unwrap();
         first.resize(10).unwrap();
         assert_eq!(pool.used_bytes(), 70);
         first.resize(40).unwrap();
-        assert!(matches!(first.resize(41), Err(Error::MemoryTaken { limit_bytes: 100 })));
+        assert!(matches!(first.resize(41), Err(Error::MemoryTaken { limit_bytes: 100, .. })));
+        assert!(pool.has_room(0) && !pool.has_room(1));
         assert_eq!(pool.used_bytes(), 100);
         drop((first, second));
         assert_eq!(pool.used_bytes(), 0);

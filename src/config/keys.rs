@@ -187,7 +187,7 @@ keys! {
     rewrite.catch_up_hours [0..=720]: "hours before the start whose rows are looked at again";
     rewrite.quiet_ms [1_000..=86_400_000]: "a row is rewritten only after it had no new cell for this long, which covers how far region servers' clocks differ";
     query.timeout_ms: "longest time of one query; 0 is no limit";
-    query.max_concurrent [1..=65_536]: "queries, and others whose answers may be as large, that run at once";
+    query.max_concurrent [1..=65_536]: "queries, and others whose answers may be as large, that run at once, of which half may be large";
     query.max_waiting [0..=1_048_576]: "queries that may wait for their turn; further ones get 503, and so do those that waited for 10 seconds";
     query.max_points: "most points that one sub query may read; an hour answered from its summary counts as one; 0 is no limit";
     query.max_bytes: "most bytes that one sub query may read; 0 is no limit";

@@ -303,8 +303,7 @@ struct Found {
 
 impl Work {
     fn run(self, sending: &mut Sending<'_>) {
-        let (app, cancel) = (sending.app, sending.cancel);
-        match self.find(app, cancel) {
+        match self.find(sending) {
             Err(error) => {
                 self.entry.end(refused(&error));
                 sending.refuse(error);
@@ -330,8 +329,8 @@ impl Work {
     }
 
     /// All that can fail: what is to be written, a picture drawn.
-    fn find(&self, app: &App, cancel: &Cancel) -> Result<Found, ApiError> {
-        let queries = app.queries();
+    fn find(&self, sending: &Sending<'_>) -> Result<Found, ApiError> {
+        let Sending { app, queries, cancel, .. } = sending;
         let refused = |cause| ApiError::of_query(&cause, self.strict);
         let answers = match &self.formulas {
             Some(formulas) => queries.run_formulas(formulas, &self.query, cancel),
@@ -391,6 +390,7 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
+    use crate::config::Config;
 
     fn asker() -> Asker {
         Asker {
@@ -464,6 +464,40 @@ mod tests {
         while app.queries().memory_used_bytes() > 0 || app.seats.take().await.is_err() {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// `Q-LIMIT`: and is not refused for what others hold for a while.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn q_limit_a_query_waits_for_the_memory_that_another_one_holds() {
+        let small = |config: &mut Config| (config.query.memory_bytes, config.query.max_concurrent) = (2 << 20, 16);
+        let app = Arc::new(App::in_memory(small).await);
+        let point = |time: u32| format!(r#"{{"metric":"m","timestamp":{time},"value":{time},"tags":{{"a":"b"}}}}"#);
+        let body = format!("[{}]", (1..=20_000).map(point).collect::<Vec<_>>().join(","));
+        let points = app.ingest.parse_put(&body).unwrap();
+        assert!(app.ingest.submit(&points, Door::Http).unwrap().await.is_all_stored());
+        let ask = |end: u32| {
+            let text = format!(r#"{{"start":1,"end":{end},"queries":[{{"metric":"m","aggregator":"sum"}}]}}"#);
+            run(Arc::clone(&app), asker(), QueryRequest::from_json(text.as_bytes()).unwrap(), None, Form::Api)
+        };
+        let read = async |answer: Response| answer.into_body().collect().await.unwrap().to_bytes();
+        let mut unread = Vec::new();
+        let waits = loop {
+            let next = tokio::spawn(ask(20_001 + u32::try_from(unread.len()).unwrap()));
+            while !next.is_finished() && app.seats.waiting_count() == 0 {
+                tokio::task::yield_now().await;
+            }
+            if !next.is_finished() {
+                break next;
+            }
+            unread.push(next.await.unwrap().unwrap());
+        };
+        assert_eq!(app.metrics.queries_running.get(), unread.len() as u64);
+        let mut texts = Vec::new();
+        for answer in unread {
+            texts.push(read(answer).await);
+        }
+        texts.push(read(waits.await.unwrap().unwrap()).await);
+        assert!(texts.len() > 1 && texts.windows(2).all(|two| two[0] == two[1]));
     }
 
     /// What an operator is alerted of: more seats do not help where the store does not answer.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::response::Response;
-use basalt_query::{Cancel, QueryEngine};
+use basalt_query::{Cancel, Gate, QueryEngine};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -14,7 +14,7 @@ use super::json::{self, JSON};
 use super::query::count_refusal;
 use super::stream::{self, Pieces};
 use crate::app::App;
-use crate::seats::Seat;
+use crate::seats::{QuerySeat, Seat};
 
 /// Where an answer's pieces go; says whether anybody still reads.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(Vec<u8>) -> bool;
@@ -33,7 +33,7 @@ pub(crate) async fn in_pieces<T: 'static>(
     write: impl FnOnce(&T, Sink<'_>) -> Option<Vec<u8>> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let run = move |sending: &mut Sending<'_>| {
-        match work(sending.app.queries(), sending.cancel) {
+        match work(&sending.queries, sending.cancel) {
             Ok(found) => {
                 // What was found is held until the end is read.
                 if sending.send(|sink| write(&found, sink)) {
@@ -72,8 +72,11 @@ pub(super) async fn on_thread(
     let thread = tokio::task::spawn_blocking(move || {
         let began = Instant::now();
         let running = app.metrics.queries_running.hold();
-        let mut sending = Sending { app: &app, cancel: &cancel, began, handle, said: Some(said), pieces };
-        work(&mut sending);
+        let seat = QuerySeat::new(&app.seats, seat, handle.clone(), &app.metrics.queries_running);
+        let seat = Arc::new(seat);
+        let queries = app.queries().behind(Arc::clone(&seat) as Arc<dyn Gate>);
+        let said = Some(said);
+        work(&mut Sending { app: &app, queries, cancel: &cancel, began, handle, seat: &seat, said, pieces });
         drop(running);
         app.metrics.query_latency.record(began.elapsed());
         drop(seat);
@@ -93,9 +96,12 @@ pub(super) async fn on_thread(
 /// The sending side of an answer, on the thread that makes it.
 pub(super) struct Sending<'a> {
     pub(super) app: &'a App,
+    /// Behind this query's own gate.
+    pub(super) queries: QueryEngine,
     pub(super) cancel: &'a Cancel,
     began: Instant,
     handle: Handle,
+    seat: &'a QuerySeat,
     /// Says first: the answer whole, `None` where it comes in pieces, or why there is none.
     said: Option<oneshot::Sender<Result<Option<Vec<u8>>, ApiError>>>,
     pieces: Pieces,
@@ -104,6 +110,7 @@ pub(super) struct Sending<'a> {
 impl Sending<'_> {
     /// Sends what `write` hands to its sink and the last piece, which it gives back; `false` when nobody reads any more.
     pub(super) fn send(&mut self, write: impl FnOnce(Sink<'_>) -> Option<Vec<u8>>) -> bool {
+        self.seat.has_read();
         self.app.metrics.queries_ok.add(1);
         let Self { handle, said, pieces, .. } = self;
         let last = write(&mut |piece| {

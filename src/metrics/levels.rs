@@ -27,7 +27,7 @@ impl Page {
         let levels = app.ingest.levels();
         let memory_bytes = app.queries().memory_used_bytes();
         for (name, about, value) in [
-            ("basalt_queries_waiting", "Queries that wait for their turn.", app.seats.waiting_count()),
+            ("basalt_queries_waiting", "Queries that wait for their turn or for memory.", app.seats.waiting_count()),
             ("basalt_query_memory_bytes", "Memory that queries hold, as far as it is bounded.", memory_bytes),
             ("basalt_http_body_bytes", "Memory that large request bodies hold.", app.bodies.used_bytes()),
             ("basalt_inflight_points", "Points taken in and not answered yet.", levels.inflight_points),

@@ -408,7 +408,7 @@ fn q_limit_the_memory_of_all_queries_is_bounded() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(refused, Error::MemoryTaken { limit_bytes: 1_048_576 }), "{refused}");
+    assert!(matches!(refused, Error::MemoryTaken { limit_bytes: 1_048_576, .. }), "{refused}");
     assert!(!answers.is_empty());
     drop(answers);
     assert_eq!(engine.memory_used_bytes(), 0);

@@ -117,7 +117,7 @@ fn an_answer_carries_the_trouble_it_stands_for() {
     for quiet in [
         ApiError::of_query(&Error::Cancelled, false),
         ApiError::of_query(&Error::TooManyPoints { limit: 1 }, false),
-        ApiError::of_query(&Error::MemoryTaken { limit_bytes: 1 }, false),
+        ApiError::of_query(&Error::MemoryTaken { limit_bytes: 1, wanted_bytes: 1 }, false),
         ApiError::overloaded("x"),
         ApiError::fault("x".to_owned(), true),
     ] {
@@ -147,7 +147,8 @@ fn a_query_over_a_budget_is_told_by_its_own_status() {
         (Error::TooManyMadeUp { limit: 1 }, 413),
         (Error::DeadlineExceeded { limit_ms: 1 }, 408),
         (Error::TooMuchMemory { limit_bytes: 1 }, 413),
-        (Error::MemoryTaken { limit_bytes: 1 }, 503),
+        (Error::MemoryTaken { limit_bytes: 1, wanted_bytes: 1 }, 503),
+        (Error::NoTurn, 503),
         (Error::UnknownName { kind: "metrics", name: "x".into() }, 400),
         (Error::Cancelled, 503),
         (Error::WorkerPanicked, 500),
