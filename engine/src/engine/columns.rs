@@ -2,6 +2,7 @@
 //! or puts of a point each in a memtable.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use basalt_store::{
     Clock, Columns, Durability, FamilyDescriptor, Get, ManualClock, MutationBatch, Packed, PackedPoint, PackedRows,
@@ -14,9 +15,12 @@ use super::*;
 use crate::io::SimFs;
 use crate::sstable::{Block, BlockCodec, PackedBlock};
 
-/// A codec that keeps the image, and lends rows of one put as a point each.
-#[derive(Debug)]
-struct Toy;
+/// A codec that keeps the image, and lends rows of one put as a point each; not to the writer, who looks first and would decline what is
+/// wrong.
+#[derive(Debug, Default)]
+struct Toy {
+    is_just_written: AtomicBool,
+}
 
 impl BlockCodec for Toy {
     fn name(&self) -> &'static str {
@@ -24,6 +28,7 @@ impl BlockCodec for Toy {
     }
 
     fn encode_into(&self, image: &[u8], out: &mut Vec<u8>) -> bool {
+        self.is_just_written.store(true, Ordering::Relaxed);
         out.extend_from_slice(image);
         true
     }
@@ -34,6 +39,9 @@ impl BlockCodec for Toy {
     }
 
     fn open(&self, stored: &[u8], _image_bytes: usize) -> Option<Arc<dyn PackedBlock>> {
+        if self.is_just_written.swap(false, Ordering::Relaxed) {
+            return None;
+        }
         Some(Arc::new(ToyBlock(Block::lone_puts(stored)?)))
     }
 
@@ -138,7 +146,7 @@ fn engine() -> Arc<Engine> {
 fn engine_at(clock: &Arc<ManualClock>) -> Arc<Engine> {
     let mut options = options(Arc::new(SimFs::new(1)), Path::new("/d"), Workers::Manual);
     options.clock = Arc::clone(clock) as Arc<dyn Clock>;
-    options.codecs.register(Arc::new(Toy));
+    options.codecs.register(Arc::new(Toy::default()));
     options.limits.memtable_bytes = 1 << 20;
     options.limits.memtables_bytes = 4 << 20;
     let engine = Engine::open(options).unwrap();

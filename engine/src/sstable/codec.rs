@@ -3,7 +3,8 @@
 //! A codec works under the row-wise image of a block and gives back the very same bytes; it knows no cell semantics
 //! beyond them. Each block carries its own tag, so a codec may decline a block, which is then stored by zstd.
 //!
-//! Invariant: what a named codec wrote has been decoded and compared before it is stored.
+//! Invariant: what a named codec wrote has been decoded and compared before it is stored, and what it tells of whole rows held against
+//! their points.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -17,6 +18,7 @@ use crate::error::Result;
 
 use super::PackedBlock;
 use super::format::{Frame, Place};
+use super::packed::wrong_summary;
 
 /// The payload is the image.
 const PLAIN: u8 = 1;
@@ -126,7 +128,9 @@ impl Encoder {
         }
         self.check.clear();
         self.check.resize(image.len(), 0);
-        codec.decode_into(&self.stored, &mut self.check) && self.check == image
+        codec.decode_into(&self.stored, &mut self.check)
+            && self.check == image
+            && codec.open(&self.stored, image.len()).is_none_or(|block| wrong_summary(&*block).is_none())
     }
 
     /// False when zstd is off, fails, or gains nothing.
