@@ -1,7 +1,7 @@
 //! Fan-out: reads the rows of a plan in parallel and decodes them into one span a series.
 //!
 //! All rows of a series lie in one salt bucket, so each worker owns the spans that it fills, and no lock is needed. Few series
-//! are read by gets of their keys, where these are many only those of hours in which their metric has rows; many by scans, one a
+//! are read by gets of their keys, where these are many only those of times in which their metric has rows; many by scans, one a
 //! bucket. The first error wins and stops the other workers at their next batch. *Bounds*: workers by
 //! [`Limits::scans_at_once_max`](crate::Limits), rows under way by the store's channels and the size of gets, points and bytes by
 //! the budget.
@@ -165,7 +165,7 @@ impl<'a> Hours<'a> {
         let base = |time_ms: i64| BaseTime::from_be_bytes(seconds(time_ms).to_be_bytes());
         if let Some(rollup) = rollup {
             let (from, to) = (base(window.scan_start_ms), base(window.read_end_ms));
-            let count = u32::try_from(bases(rollup, from, to).count()).ok()?;
+            let count = u32::try_from(bases(rollup.span(), from, to).count()).ok()?;
             return (count > 0).then_some(Self { from, count, to, rollup: Some(rollup) });
         }
         let from = BaseTime::of_seconds(seconds(window.scan_start_ms));
@@ -178,7 +178,7 @@ impl<'a> Hours<'a> {
 
     pub(crate) fn iter(self) -> Box<dyn Iterator<Item = BaseTime> + 'a> {
         if let Some(rollup) = self.rollup {
-            return Box::new(bases(rollup, self.from, self.to));
+            return Box::new(bases(rollup.span(), self.from, self.to));
         }
         let hours = std::iter::successors(Some(self.from), |base| base.next());
         Box::new(hours.take(usize::try_from(self.count).unwrap_or(usize::MAX)))

@@ -3,11 +3,12 @@
 //!
 //! In each bucket the keys of some rows tell which hours there are from an hour on. If rows lie close, as many hours after
 //! them are taken for occupied without a look, twice as many each time; what lies between rows far apart costs nothing.
+//! An hour is here what a row holds: of rollups as well a day, a month, a year.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use basalt_schema::{BaseTime, DATA_FAMILY, Salt, Schema};
+use basalt_schema::{BaseTime, DATA_FAMILY, Rollup, RowSpan, Salt, Schema};
 use basalt_store::{Columns, Filter, ListOperator, Scan};
 
 use super::Hours;
@@ -15,6 +16,7 @@ use super::workers::{Start, run_all};
 use crate::Result;
 use crate::cancel::Budget;
 use crate::plan::{FEW_SERIES_PART, Plan};
+use crate::rollup::bases;
 
 /// A range of fewer hours is not looked into where its series have fewer than [`ROWS_MIN`]: gets of all its rows are quick.
 const HOURS_MIN: u32 = 1_000;
@@ -28,13 +30,20 @@ const RUN_HOURS_MAX: u32 = 4_096;
 
 /// The hours of each bucket of the wanted series.
 #[derive(Debug)]
-pub(super) struct Occupied(BTreeMap<u32, Bucket>);
+pub(super) struct Occupied {
+    buckets: BTreeMap<u32, Bucket>,
+    steps: Steps,
+}
+
+/// From hour to hour.
+#[derive(Debug, Clone, Copy)]
+struct Steps(RowSpan);
 
 #[derive(Debug, Default)]
 struct Bucket {
     /// How many series are wanted.
     series: u64,
-    /// Ascending, apart from each other; each ends before its end.
+    /// Ascending, apart from each other; each begins with an hour and ends before its end.
     ranges: Vec<Range<BaseTime>>,
     /// About how many rows there are.
     rows: u64,
@@ -55,7 +64,7 @@ impl Occupied {
         budget: &Budget,
     ) -> Result<Option<Self>> {
         let rows = (plan.series.len() as u64).saturating_mul(hours.count.into());
-        if hours.rollup.is_some() || hours.count < HOURS_MIN && rows < ROWS_MIN {
+        if hours.count < HOURS_MIN && rows < ROWS_MIN {
             return Ok(None);
         }
         let mut series: BTreeMap<u32, u64> = BTreeMap::new();
@@ -64,21 +73,22 @@ impl Occupied {
         }
         let buckets: Vec<(u32, u64)> = series.into_iter().collect();
         let rows = buckets.len() as u64 * KEYS_AT_ONCE;
-        let finder = Finder { schema, plan, hours, budget };
+        let steps = Steps(hours.rollup.map_or(RowSpan::Hours(1), Rollup::span));
+        let finder = Finder { schema, plan, hours, steps, budget };
         let find = |(salt, series): &(u32, u64)| Ok((*salt, finder.bucket(Salt(*salt), *series)?));
-        Ok(Some(Self(run_all(&buckets, start, rows, budget, find)?.into_iter().collect())))
+        let buckets = run_all(&buckets, start, rows, budget, find)?.into_iter().collect();
+        Ok(Some(Self { buckets, steps }))
     }
 
-    /// How many rows gets would ask for.
+    /// About how many rows gets would ask for.
     pub(super) fn gets(&self) -> u64 {
-        let of_bucket =
-            |bucket: &Bucket| bucket.series * bucket.ranges.iter().map(hours_of).map(u64::from).sum::<u64>();
-        self.0.values().map(of_bucket).sum()
+        let hours = |bucket: &Bucket| bucket.ranges.iter().map(|range| self.steps.count(range)).sum::<u64>();
+        self.buckets.values().map(|bucket| bucket.series * hours(bucket)).sum()
     }
 
     /// About how many rows a scan would read.
     pub(super) fn rows(&self) -> u64 {
-        self.0.values().fold(0, |rows, bucket| rows.saturating_add(bucket.rows))
+        self.buckets.values().fold(0, |rows, bucket| rows.saturating_add(bucket.rows))
     }
 
     /// Whether a scan reads so few rows that gets would take longer.
@@ -88,11 +98,8 @@ impl Occupied {
 
     /// The hours of a bucket, ascending.
     pub(super) fn bases(&self, salt: Salt) -> Box<dyn Iterator<Item = BaseTime> + '_> {
-        let ranges = self.0.get(&salt.0).into_iter().flat_map(|bucket| &bucket.ranges);
-        Box::new(ranges.flat_map(|range| {
-            let hours = std::iter::successors(Some(range.start), |base| base.next());
-            hours.take_while(|base| *base < range.end)
-        }))
+        let ranges = self.buckets.get(&salt.0).into_iter().flat_map(|bucket| &bucket.ranges);
+        Box::new(ranges.flat_map(|range| bases(self.steps.0, range.start, range.end)))
     }
 }
 
@@ -100,11 +107,13 @@ struct Finder<'a> {
     schema: &'a Schema,
     plan: &'a Plan,
     hours: Hours<'a>,
+    steps: Steps,
     budget: &'a Budget,
 }
 
 impl Finder<'_> {
     fn bucket(&self, salt: Salt, series: u64) -> Result<Bucket> {
+        let steps = self.steps;
         let mut bucket = Bucket { series, ..Bucket::default() };
         let (mut at, mut run) = (self.hours.from, RUN_HOURS);
         while at < self.hours.to {
@@ -114,26 +123,26 @@ impl Finder<'_> {
             let rows_before_last = hours.partition_point(|hour| *hour < last) as u64;
             hours.dedup();
             for hour in &hours {
-                bucket.push(*hour..after(*hour));
+                bucket.push(*hour..steps.after(*hour));
             }
             if rows < KEYS_AT_ONCE {
                 bucket.rows = bucket.rows.saturating_add(rows);
                 break;
             }
             // The last hour may have more rows than were read.
-            let hours_before_last = hours_of(&(first..last));
+            let hours_before_last = steps.count(&(first..last));
             let rows_an_hour = match hours_before_last {
                 0 => self.series_of_bucket().max(rows),
-                before => rows_before_last / u64::from(before),
+                before => rows_before_last / before,
             };
             run = if first == at { run } else { RUN_HOURS };
-            at = after(last);
-            if hours.len() as u64 * 2 > u64::from(hours_before_last) && hours_before_last < run {
-                at = later(first, run).min(self.hours.to);
-                bucket.push(after(last)..at);
+            at = steps.after(last);
+            if hours.len() as u64 * 2 > hours_before_last && hours_before_last < run.into() {
+                at = steps.later(first, run).min(self.hours.to);
+                bucket.push(steps.after(last)..at);
                 run = (run * 2).min(RUN_HOURS_MAX);
             }
-            let guessed = rows_an_hour.saturating_mul(hours_of(&(last..at)).into());
+            let guessed = rows_an_hour.saturating_mul(steps.count(&(last..at)));
             bucket.rows = bucket.rows.saturating_add(rows_before_last).saturating_add(guessed);
         }
         Ok(bucket)
@@ -156,7 +165,7 @@ impl Finder<'_> {
         while let Some(batch) = scanner.step_wait() {
             let batch = batch?;
             for row in batch.rows() {
-                hours.push(BaseTime::of_seconds(layout.decode(row.key())?.base().seconds()));
+                hours.push(self.steps.holding(layout.decode(row.key())?.base()));
             }
             self.budget.spend(0, batch.data_bytes() as u64)?;
         }
@@ -177,15 +186,27 @@ impl Bucket {
     }
 }
 
-fn hours_of(range: &Range<BaseTime>) -> u32 {
-    range.end.seconds().saturating_sub(range.start.seconds()).div_ceil(BaseTime::SPAN_S)
+impl Steps {
+    /// The hour that a row of a base time is taken for, which foreign writers may have set between two.
+    fn holding(self, base: BaseTime) -> BaseTime {
+        BaseTime::from_be_bytes(self.0.base(base.seconds()).to_be_bytes())
+    }
+
+    /// So many hours later, months and years counted long; where there are no more, the end of time.
+    fn later(self, base: BaseTime, hours: u32) -> BaseTime {
+        let seconds = base.seconds().checked_add(self.0.seconds_max().saturating_mul(hours));
+        BaseTime::from_be_bytes(seconds.map_or(u32::MAX, |seconds| self.0.base(seconds)).to_be_bytes())
+    }
+
+    fn after(self, base: BaseTime) -> BaseTime {
+        self.later(base, 1)
+    }
+
+    /// How many there are; of months and years about so many.
+    fn count(self, range: &Range<BaseTime>) -> u64 {
+        range.end.seconds().saturating_sub(range.start.seconds()).div_ceil(self.0.seconds_max()).into()
+    }
 }
 
-/// So many hours later; where there are no more, the end of time.
-fn later(base: BaseTime, hours: u32) -> BaseTime {
-    BaseTime::from_be_bytes(base.seconds().saturating_add(hours.saturating_mul(BaseTime::SPAN_S)).to_be_bytes())
-}
-
-fn after(base: BaseTime) -> BaseTime {
-    later(base, 1)
-}
+#[cfg(test)]
+mod tests;
