@@ -103,8 +103,8 @@ impl Core {
     /// Writes a backup into `target`, which must be absent or empty. Waits for a backup that is under way.
     ///
     /// # Errors
-    /// `NotEmpty`, also where another backup goes into it; `Corrupt`: a file of the store is damaged; `Closed`; any I/O error. After
-    /// these `target` is no backup.
+    /// `NotEmpty`; `HalfBackedUp`, also where another backup goes into it; `Corrupt`: a file of the store is damaged; `Closed`; any I/O
+    /// error. After these `target` is no backup, and what was written into it is removed.
     pub(crate) fn backup(&self, target: &Path, tell: &mut dyn FnMut(Progress<'_>)) -> Result<BackedUp> {
         let fs = &*self.fs;
         // Who asks again for what is being taken is told so at once.
@@ -112,16 +112,23 @@ impl Core {
         // Whoever takes the folder away and asks again must not meet in it what is still written to its name.
         let _one = self.backing_up.lock().unwrap_or_else(PoisonError::into_inner);
         let aside = BackupIndex::begin(fs, target)?;
-        let taken = self.fill_backup(target, &*aside, tell);
+        let mut made = Vec::new();
+        let taken = self.fill_backup(target, &*aside, &mut made, tell);
         if taken.is_err() {
-            // A folder without any file is taken again.
-            BackupIndex::give_up(fs, target);
+            // A disk that it filled would stay full. A folder without any file is taken again.
+            BackupIndex::give_up(fs, target, &made);
         }
         taken
     }
 
-    /// Fills a folder that was taken by `aside`.
-    fn fill_backup(&self, target: &Path, aside: &dyn File, tell: &mut dyn FnMut(Progress<'_>)) -> Result<BackedUp> {
+    /// Fills a folder that was taken by `aside`. `made` gets the names of what it makes there, also before an error.
+    fn fill_backup(
+        &self,
+        target: &Path,
+        aside: &dyn File,
+        made: &mut Vec<String>,
+        tell: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<BackedUp> {
         let fs = &*self.fs;
         let _hold = self.hold_files();
         let (catalog, sequence) = self.flush_to_catalog()?;
@@ -131,11 +138,12 @@ impl Core {
         let mut index = BackupIndex { created_ms, sequence, files: Vec::new() };
         let mut bytes_done = 0;
         for file in files.values() {
-            let entry = self.back_up_file(file, target)?;
+            let entry = self.back_up_file(file, target, made)?;
             bytes_done += file.bytes;
             tell(Progress { file: &entry.name, bytes_done, bytes_total });
             index.files.push(entry);
         }
+        made.extend(frame_names(&catalog));
         for name in write_frame(&self.fs, target, catalog, sequence)? {
             let (bytes, crc) = sum(fs, &target.join(&name))?;
             index.files.push(IndexedFile { name, bytes, crc });
@@ -173,22 +181,36 @@ impl Core {
     }
 
     /// Proves a file and brings it into the backup: as another name of it on the same disk, else as a copy.
-    fn back_up_file(&self, file: &FileEntry, target: &Path) -> Result<IndexedFile> {
+    fn back_up_file(&self, file: &FileEntry, target: &Path, made: &mut Vec<String>) -> Result<IndexedFile> {
         let from = sstable_path(&self.dir, file.id);
         let to = sstable_path(target, file.id);
+        let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let go_on = || self.check_goes_on(0);
         open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache)?.verify_while(|_| go_on())?;
         let (bytes, crc) = match self.fs.link(&from, &to) {
-            Ok(()) => read_through(&*self.fs, &to, |_, _| go_on())?,
+            Ok(()) => {
+                made.push(name.clone());
+                read_through(&*self.fs, &to, |_, _| go_on())?
+            }
             // Who has put it there? It may be the store's own file by another name.
             Err(source) if source.kind() == std::io::ErrorKind::AlreadyExists => {
                 return Err(Error::io(IoOp::Create, &to)(source));
             }
-            Err(_) => copy(&*self.fs, &from, &to, go_on)?,
+            Err(_) => {
+                let copied = create_copy(&*self.fs, &to)?;
+                made.push(name.clone());
+                copy(&*self.fs, &from, (&to, &*copied), go_on)?
+            }
         };
-        let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         Ok(IndexedFile { name, bytes, crc })
     }
+}
+
+/// The names that manifest and log have while they are written, and then.
+fn frame_names(catalog: &Catalog) -> [String; 4] {
+    let log = catalog.marks.log_start.name();
+    let aside = Path::new(&log).with_extension("tmp").display().to_string();
+    [manifest::ASIDE.to_owned(), manifest::NAME.to_owned(), aside, log]
 }
 
 /// Writes manifest and log of a store that begins with a catalog; answers their names.
@@ -211,10 +233,18 @@ fn write_frame(fs: &Arc<dyn FileSystem>, target: &Path, catalog: Catalog, sequen
     Ok([manifest::NAME.to_owned(), first.name()])
 }
 
-/// Copies a file and forces it to disk, as long as it may go on; answers its length and CRC-32C. Nothing is written over: what is
-/// there may be another name of a file of the store.
-fn copy(fs: &dyn FileSystem, from: &Path, to: &Path, go_on: impl Fn() -> Result<()>) -> Result<(u64, u32)> {
-    let file = fs.create_new(to).map_err(Error::io(IoOp::Create, to))?;
+/// Makes the file of a copy. Nothing is written over: what is there may be another name of a file of the store.
+fn create_copy(fs: &dyn FileSystem, to: &Path) -> Result<Arc<dyn File>> {
+    fs.create_new(to).map_err(Error::io(IoOp::Create, to))
+}
+
+/// Copies a file into one that was made for it and forces it to disk, as long as it may go on; answers its length and CRC-32C.
+fn copy(
+    fs: &dyn FileSystem,
+    from: &Path,
+    (to, file): (&Path, &dyn File),
+    go_on: impl Fn() -> Result<()>,
+) -> Result<(u64, u32)> {
     let summed = read_through(fs, from, |offset, piece| {
         go_on()?;
         file.write_at(offset, piece).map_err(Error::io(IoOp::Write, to))

@@ -185,8 +185,9 @@ impl Engine {
     /// Cost: every file is read and proved; on the disk of the store none is copied. Backups are taken one after the other.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`], also while another backup is taken into it; [`Error::Corrupt`]: a file of the store is damaged;
-    /// [`Error::Closed`]: the engine closes; a full disk; any I/O error. Then `target` is no backup, whatever is in it.
+    /// [`Error::NotEmpty`]; [`Error::HalfBackedUp`], also while another backup is taken into it; [`Error::Corrupt`]: a file of the store is
+    /// damaged; [`Error::Closed`]: the engine closes; a full disk; any I/O error. Then `target` is no backup, and what was written into it
+    /// is removed, unless the disk refuses that too.
     pub fn backup(&self, target: &Path, tell: &mut dyn FnMut(Progress<'_>)) -> Result<BackedUp> {
         let _asked = self.core.jobs.begin()?;
         self.core.backup(target, tell)

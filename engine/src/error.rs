@@ -165,6 +165,13 @@ pub enum Error {
         dir: PathBuf,
     },
 
+    /// A folder to be filled holds a backup without its index.
+    #[error("{} holds a backup that is being written, or was cut off: delete the folder unless one is", dir.display())]
+    HalfBackedUp {
+        /// The folder.
+        dir: PathBuf,
+    },
+
     /// A folder that should be a backup has no index.
     #[error("{} is no backup: it has no file BACKUP, which is written last", dir.display())]
     NoBackup {
@@ -281,9 +288,11 @@ impl Error {
             | Error::NoManifest { .. }
             | Error::UnknownCodec { .. }
             | Error::Unfinished { .. } => ErrorKind::Corrupt,
-            Error::NoSstable { .. } | Error::NotEmpty { .. } | Error::NoBackup { .. } | Error::IsBackup { .. } => {
-                ErrorKind::Invalid
-            }
+            Error::NoSstable { .. }
+            | Error::NotEmpty { .. }
+            | Error::HalfBackedUp { .. }
+            | Error::NoBackup { .. }
+            | Error::IsBackup { .. } => ErrorKind::Invalid,
             Error::Locked { .. } => ErrorKind::Conflict,
             Error::DiskFull | Error::NoDescriptors | Error::Poisoned { .. } => ErrorKind::ReadOnly,
             Error::Throttled { .. } | Error::NoScan { .. } => ErrorKind::Throttled,

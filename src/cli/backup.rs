@@ -20,8 +20,9 @@ use crate::store::{OpenStore, backed_up, check_no_folders, check_outside, check_
 #[command(after_help = "\
 A backup holds everything up to one change, of all tables and snapshots. Every file is read and
 proved first; on the same disk files are linked, not copied. TARGET must be absent or empty, outside
-of the data folder, and is no backup before the command says so. With --url a running server takes
-it while it serves; else the folder must be free.
+of the data folder, and is no backup before the command says so. After a failure what was written is
+removed; where the command was cut off, delete TARGET. With --url a running server takes it while it
+serves; else the folder must be free.
 
 Examples:
   basalt backup --url http://127.0.0.1:4242 /backup/monday

@@ -40,29 +40,41 @@ impl BackupIndex {
     /// Takes a folder, which must be absent or empty, for one backup; answers the file to publish its index in.
     ///
     /// # Errors
-    /// `NotEmpty`; any I/O error.
+    /// `NotEmpty`; `HalfBackedUp`; any I/O error.
     pub(super) fn begin(fs: &dyn FileSystem, dir: &Path) -> Result<Arc<dyn File>> {
         check_empty(fs, dir)?;
         let aside = dir.join(ASIDE);
         let file = match fs.create_new(&aside) {
             Err(source) if source.kind() == ErrorKind::AlreadyExists => {
-                return Err(Error::NotEmpty { dir: dir.to_path_buf() });
+                return Err(Error::HalfBackedUp { dir: dir.to_path_buf() });
             }
             made => made.map_err(Error::io(IoOp::Create, &aside))?,
         };
         // A whole backup may have been written since the look.
         let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
         if names != [ASIDE] {
-            BackupIndex::give_up(fs, dir);
+            BackupIndex::give_up(fs, dir, &[]);
             return Err(Error::NotEmpty { dir: dir.to_path_buf() });
         }
         Ok(file)
     }
 
-    /// Gives back a folder that was taken; what else is in it stays.
-    pub(super) fn give_up(fs: &dyn FileSystem, dir: &Path) {
-        // Where it cannot be removed the folder is not empty: it is no backup, and none goes into it.
-        drop(fs.remove(&dir.join(ASIDE)));
+    /// Gives back a folder that was taken, without the files that were `made` in it; what else is in it stays.
+    pub(super) fn give_up(fs: &dyn FileSystem, dir: &Path, made: &[String]) {
+        // Without it, it is a backup by now, or another folder has its name, such as the store's own.
+        if !fs.list(dir).is_ok_and(|names| names.iter().any(|name| name == ASIDE)) {
+            return;
+        }
+        let remove = |name: &String| match fs.remove(&dir.join(name)) {
+            Err(source) => source.kind() == ErrorKind::NotFound,
+            Ok(()) => true,
+        };
+        // All of them, also behind one that stays: space is given back.
+        let removed: Vec<bool> = made.iter().map(remove).collect();
+        // Last: where one stays, the folder says that it is no backup, and none goes into it.
+        if !removed.contains(&false) {
+            drop(fs.remove(&dir.join(ASIDE)));
+        }
     }
 
     /// Publishes it in the file by which the folder was taken: from then on the folder is a backup.
@@ -154,6 +166,9 @@ impl BackupIndex {
 pub(super) fn check_empty(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     fs.create_dir_all(dir).map_err(Error::io(IoOp::Create, dir))?;
     let names = fs.list(dir).map_err(Error::io(IoOp::List, dir))?;
+    if names.iter().any(|name| name == ASIDE) {
+        return Err(Error::HalfBackedUp { dir: dir.to_path_buf() });
+    }
     if names.is_empty() { Ok(()) } else { Err(Error::NotEmpty { dir: dir.to_path_buf() }) }
 }
 
@@ -211,14 +226,15 @@ mod tests {
     #[test]
     fn a_folder_is_taken_once() {
         let (fs, dir) = (SimFs::new(1), Path::new("/b"));
-        let is_taken = || matches!(BackupIndex::begin(&fs, dir), Err(Error::NotEmpty { .. }));
+        let is_taken = || matches!(BackupIndex::begin(&fs, dir), Err(Error::HalfBackedUp { .. }));
         drop(BackupIndex::begin(&fs, dir).unwrap());
         assert!(is_taken());
-        BackupIndex::give_up(&fs, dir);
+        BackupIndex::give_up(&fs, dir, &[]);
         let file = BackupIndex::begin(&fs, dir).unwrap();
         assert!(is_taken());
         index().publish(&fs, &*file, dir).unwrap();
-        assert!(is_taken());
+        BackupIndex::give_up(&fs, dir, &[INDEX.to_owned()]);
+        assert!(matches!(BackupIndex::begin(&fs, dir), Err(Error::NotEmpty { .. })));
         assert_eq!(BackupIndex::read(&fs, dir).unwrap(), index());
     }
 

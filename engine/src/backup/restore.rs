@@ -9,7 +9,7 @@ use crate::io::{FileSystem, IoOp};
 use crate::recovery::lock_dir;
 
 use super::index::{BackupIndex, IndexedFile};
-use super::{BackedUp, INDEX, Progress, copy};
+use super::{BackedUp, INDEX, Progress, copy, create_copy};
 
 /// Lies in a folder while a restore fills it: such a folder is not opened, it might lack anything.
 const UNFINISHED: &str = "RESTORING";
@@ -147,7 +147,9 @@ fn copy_all(
 fn copy_proved(fs: &dyn FileSystem, file: &IndexedFile, backup: &Path, target: &Path) -> Result<()> {
     let from = backup.join(&file.name);
     let corrupt = |what, expected, found| Error::Corrupt { file: from.clone(), offset: 0, what, expected, found };
-    let (bytes, crc) = match copy(fs, &from, &target.join(&file.name), || Ok(())) {
+    let to = target.join(&file.name);
+    let made = create_copy(fs, &to)?;
+    let (bytes, crc) = match copy(fs, &from, (&to, &*made), || Ok(())) {
         Err(Error::Io { op: IoOp::Open, source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             return Err(Error::Missing { file: from.clone(), bytes: file.bytes });
         }

@@ -190,7 +190,8 @@ fn of_backups_into_one_folder_at_once_one_is_taken() {
         takers.into_iter().map(|taker| taker.join().unwrap()).collect()
     });
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
-    let is_told = |answer: &Result<_>| matches!(answer, Ok(_) | Err(Error::NotEmpty { .. }));
+    let is_told =
+        |answer: &Result<_>| matches!(answer, Ok(_) | Err(Error::NotEmpty { .. } | Error::HalfBackedUp { .. }));
     assert!(answers.iter().all(is_told), "{answers:?}");
     engine.verify().unwrap();
     restore(&OsFs, &backup, &target, &mut |_| {}).unwrap();
@@ -198,17 +199,69 @@ fn of_backups_into_one_folder_at_once_one_is_taken() {
     assert_eq!(scan(&copy, Scan::all()), expected(0..40));
 }
 
-/// A backup that could not begin leaves the folder as empty as before.
+/// A backup that finds no room, at whichever step, leaves the folder as empty as before and the disk with as much room, also where
+/// files are copied.
 #[test]
-fn a_backup_that_fails_before_its_first_file_is_taken_again() {
+fn a_backup_that_finds_no_room_is_taken_again() {
+    for is_copied in [false, true] {
+        let mut copies = 0;
+        for after_calls in 0.. {
+            let fs = SimFs::new(1);
+            let engine = store(&fs);
+            engine.flush(&name()).unwrap();
+            let used = fs.used_bytes();
+            let fault = |kind, span| fs.set_fault(Some(Fault { after_calls, kind, span }));
+            if is_copied {
+                // A link that fails is a copy.
+                fs.set_capacity(used + 300);
+                fault(FaultKind::Eio, FaultSpan::Once);
+            } else {
+                fault(FaultKind::Enospc, FaultSpan::FromThenOn);
+            }
+            let taken = engine.backup(Path::new(BACKUP), &mut |_| {});
+            let at =
+                taken.as_ref().err().and_then(Error::file).and_then(Path::extension).unwrap_or_default().to_owned();
+            copies += u32::from(is_copied && at == "sst" && taken.as_ref().is_err_and(Error::is_disk_full));
+            if taken.is_ok() || is_copied && at == "tmp" && after_calls > 10 {
+                assert!(after_calls > 10 && (!is_copied || copies > 0), "{after_calls} steps, {copies} copies");
+                break;
+            }
+            fs.set_fault(None);
+            let left = (files(&fs, BACKUP), fs.used_bytes());
+            assert_eq!(left, (Vec::new(), used), "step {after_calls}, {is_copied}, {taken:?}");
+            fs.set_capacity(u64::MAX);
+            engine.backup(Path::new(BACKUP), &mut |_| {}).unwrap();
+            assert_eq!(scan(&restored(&fs).unwrap(), Scan::all()), expected(0..40));
+        }
+    }
+}
+
+/// Where the folder's name is another folder's by then, as a link to the store, nothing goes there.
+#[test]
+fn a_backup_that_fails_removes_no_file_of_another_folder() {
     let fs = SimFs::new(1);
     let engine = store(&fs);
-    // The folder, the file by which it is taken, then the flush.
-    fs.set_fault(Some(Fault { after_calls: 3, kind: FaultKind::Eio, span: FaultSpan::Once }));
+    let taken = engine.backup(Path::new(BACKUP), &mut |_| {
+        fs.remove(&Path::new(BACKUP).join("BACKUP.tmp")).unwrap();
+        fs.set_fault(Some(Fault { after_calls: 0, kind: FaultKind::Enospc, span: FaultSpan::FromThenOn }));
+    });
+    assert!(taken.is_err_and(|error| error.is_disk_full()));
+    assert_eq!(files(&fs, BACKUP).len(), 1);
+}
+
+/// What is left of one that was cut off is told as that.
+#[test]
+fn a_backup_that_was_cut_off_is_told() {
+    let fs = SimFs::new(1);
+    let engine = store(&fs);
+    let crash = Fault { after_calls: 12, kind: FaultKind::Crash, span: FaultSpan::FromThenOn };
+    fs.set_fault(Some(crash));
     assert!(engine.backup(Path::new(BACKUP), &mut |_| {}).is_err());
-    assert_eq!(files(&fs, BACKUP), [""; 0]);
-    engine.backup(Path::new(BACKUP), &mut |_| {}).unwrap();
-    assert_eq!(scan(&restored(&fs).unwrap(), Scan::all()), expected(0..40));
+    drop(engine);
+    let fs = fs.process_kill();
+    let engine = open_at(&fs, STORE).unwrap();
+    let refused = engine.backup(Path::new(BACKUP), &mut |_| {});
+    assert!(matches!(&refused, Err(Error::HalfBackedUp { .. })), "{refused:?}");
 }
 
 /// A restore that stops at any step does not keep an earlier backup from being restored into the same folder.
