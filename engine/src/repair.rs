@@ -13,7 +13,7 @@
 //! What the disk does not give is damaged as what does not fit.
 //!
 //! Originals stay beside, under their names and `.damaged`. A lost cell may have been a tombstone: what it masked is seen
-//! again. A repair that is interrupted is begun anew: no original goes before what takes its place is there.
+//! again. A repair that is interrupted is begun anew: no original goes before what takes its place is there, of the log all of it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -65,6 +65,8 @@ pub struct Loss {
 pub struct Repair {
     /// What is lost.
     pub losses: Vec<Loss>,
+    /// What would be lost of that at which it ended early: nothing was done there.
+    pub undone: Vec<Loss>,
     /// Files that could not be opened, or have another's name: they stay as they are.
     pub unopened: Vec<Loss>,
     /// What it does not mend: the folder is to be restored from a backup.
@@ -127,12 +129,20 @@ impl Folder {
         if !fix {
             return Ok(());
         }
+        let mut written = Vec::new();
+        if let Err(error) = self.write_log(first, &mut salvaged, &mut written) {
+            for segment in &written {
+                drop(self.fs.remove(&segment.aside));
+            }
+            repair.undone = repair.losses.split_off(before);
+            return Err(error);
+        }
         // First: of a shorter log the numbers are given out again, after which nobody sees that a side log is from before.
         forget_all(&*self.fs, &self.dir)?;
         for segment in &salvaged.segments {
             self.keep_aside(segment, repair)?;
         }
-        self.write_log(first, &mut salvaged)
+        self.put_log(&written, &salvaged.segments)
     }
 
     /// Reads every record that proves whole, and notes what lies between.
@@ -180,12 +190,12 @@ impl Folder {
         }
     }
 
-    /// Puts segments of the salvaged records in the place of all, first ones first. Each is filled, up to the length of the longest
-    /// of those: so it holds at least what the one in whose place it comes does, and an interruption costs nothing.
-    fn write_log(&self, first: SegmentId, salvaged: &mut Salvaged) -> Result<()> {
+    /// Writes segments of the salvaged records aside, all of them before any original goes: a disk that has no room for them is told as it
+    /// was. Each is filled, up to the length of the longest of the originals: so it holds at least what the one in whose place it comes does,
+    /// and an interruption costs nothing. `written` gets them, also the one that is not whole.
+    fn write_log(&self, first: SegmentId, salvaged: &mut Salvaged, written: &mut Vec<NewSegment>) -> Result<()> {
         let (mut id, mut synced) = (first, LogPos::new(first, SEGMENT_HEADER_BYTES));
         let mut records = salvaged.records.iter_mut().peekable();
-        let mut written = Vec::new();
         loop {
             let mut bytes = segment_header(id);
             while let Some((sequence, record)) = records.next_if(|(_, record)| {
@@ -195,30 +205,31 @@ impl Folder {
                 bytes.extend_from_slice(record);
                 synced = LogPos::new(id, bytes.len() as u64);
             }
-            written.push(self.put_segment(id, &bytes)?);
+            let target = id.path(&self.dir);
+            let aside = target.with_extension("tmp");
+            let file = self.fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
+            written.push(NewSegment { aside: aside.clone(), target });
+            file.write_at(0, &bytes).map_err(Error::io(IoOp::Write, &aside))?;
+            file.sync_data().map_err(Error::io(IoOp::SyncData, &aside))?;
             if records.peek().is_none() {
-                break;
+                return Ok(());
             }
             id = id.next();
         }
+    }
+
+    /// Puts the new segments in the place of the originals, first ones first.
+    fn put_log(&self, written: &[NewSegment], originals: &[PathBuf]) -> Result<()> {
+        for NewSegment { aside, target } in written {
+            let file = self.fs.open(aside).map_err(Error::io(IoOp::Open, aside))?;
+            publish(&*self.fs, &*file, aside, target)?;
+        }
         // Last first: with a gap between segments the log would not read.
-        for segment in salvaged.segments.iter().rev().filter(|segment| !written.contains(segment)) {
+        for segment in originals.iter().rev().filter(|original| !written.iter().any(|new| new.target == **original)) {
             self.fs.remove(segment).map_err(Error::io(IoOp::Remove, segment))?;
             self.fs.sync_dir(&self.dir).map_err(Error::io(IoOp::SyncDir, &self.dir))?;
         }
         Ok(())
-    }
-
-    fn put_segment(&self, id: SegmentId, bytes: &[u8]) -> Result<PathBuf> {
-        let target = id.path(&self.dir);
-        let aside = target.with_extension("tmp");
-        let file = self.fs.create(&aside).map_err(Error::io(IoOp::Create, &aside))?;
-        let written = file.write_at(0, bytes).map_err(Error::io(IoOp::Write, &aside));
-        if let Err(error) = written.and_then(|()| publish(&*self.fs, &*file, &aside, &target)) {
-            drop(self.fs.remove(&aside));
-            return Err(error);
-        }
-        Ok(target)
     }
 
     fn repair_files(
@@ -254,7 +265,9 @@ impl Folder {
         if salvaged.is_err() && is_to_fill {
             // Nothing of the file is done: what it would lose is told, and what was written of it fills no disk.
             drop(self.fs.remove(&aside_path(&self.dir, id)));
-            drop(self.repair_file(catalog, file, false, repair));
+            let mut told = Repair::default();
+            drop(self.repair_file(catalog, file, false, &mut told));
+            repair.undone = told.losses;
         }
         let (mut losses, entry) = salvaged?;
         repair.losses.append(&mut losses);
@@ -430,6 +443,12 @@ enum Left {
     Frames(Remains),
     Unopened,
     Nothing,
+}
+
+/// A segment that was written to take the place of one that is damaged, or behind such.
+struct NewSegment {
+    aside: PathBuf,
+    target: PathBuf,
 }
 
 /// A file that is being written in the place of a damaged one.

@@ -96,6 +96,9 @@ impl Repair {
         for loss in &done.losses {
             writeln!(text, "{}", told(loss, self.fix)).unwrap_or_default();
         }
+        for loss in &done.undone {
+            writeln!(text, "{}", told(loss, false)).unwrap_or_default();
+        }
         for kept in &done.unopened {
             let cause = with_causes(&kept.damage);
             writeln!(text, "{cause}: {} bytes cannot be had, and stay as they are", kept.bytes).unwrap_or_default();

@@ -465,9 +465,8 @@ fn mended_after_every_crash(whole: &SimFs, check: impl Fn(&SimFs)) {
     }
 }
 
-/// Its segments are no longer than they were: of a log of gigabytes they could not be one.
-#[test]
-fn a_long_log_is_mended_segment_by_segment() {
+/// 40 rows in a log of many segments.
+fn long_log() -> SimFs {
     let whole = SimFs::new(1);
     let mut options = engine_options(&whole);
     options.limits.wal_segment_bytes = 2 << 10;
@@ -480,7 +479,13 @@ fn a_long_log_is_mended_segment_by_segment() {
         engine.pump().unwrap();
     }
     end(engine);
-    let whole = whole.process_kill();
+    whole.process_kill()
+}
+
+/// Its segments are no longer than they were: of a log of gigabytes they could not be one.
+#[test]
+fn a_long_log_is_mended_segment_by_segment() {
+    let whole = long_log();
     let segments_count = segments(&whole).len();
     assert!(segments_count > 8, "{segments_count}");
     flip_in_log(&whole);
@@ -491,6 +496,31 @@ fn a_long_log_is_mended_segment_by_segment() {
         assert!(lens.len() <= segments_count && lens.iter().all(|len| *len <= 2 << 10), "{lens:?}");
         assert_eq!(rows(fs).len(), 39);
     });
+}
+
+/// A disk without room for the new log is as it was, with the old one, however much of the new one fits.
+#[test]
+fn a_log_that_there_is_no_room_to_mend_stays_as_it_is() {
+    let damaged = long_log();
+    flip_in_log(&damaged);
+    let before = damaged.list(Path::new(DIR)).unwrap();
+    let used = damaged.used_bytes();
+    for room in (0..).step_by(1_000) {
+        let fs = damaged.snapshot();
+        fs.set_capacity(used + room);
+        let mut done = Repair::default();
+        let ended = folder(&fs).repair(true, &mut done, &mut |_| {});
+        let Err(error) = ended else {
+            assert!(room > 8_000, "{room}");
+            break;
+        };
+        let told = (error.is_disk_full(), done.losses.len(), done.undone.len(), done.kept_aside.len());
+        assert_eq!(told, (true, 0, 1, 0), "{error}");
+        assert_eq!((fs.list(Path::new(DIR)).unwrap(), fs.used_bytes()), (before.clone(), used));
+        fs.set_capacity(u64::MAX);
+        assert_eq!(repair(&fs, true).losses.len(), 1);
+        assert_eq!(rows(&fs).len(), 39);
+    }
 }
 
 /// A place in a segment has four bytes.

@@ -187,8 +187,9 @@ fn what_was_done_before_an_error_is_told() {
         }
     });
     assert!(ended.is_err_and(|error| error.is_disk_full()));
-    let told: Vec<_> = done.losses.iter().map(|loss| loss.file.clone()).collect();
-    assert_eq!(told, [first, last].map(|file| Path::new(DIR).join(&file.name)));
+    let told =
+        [&done.losses, &done.undone].map(|losses| losses.iter().map(|loss| loss.file.clone()).collect::<Vec<_>>());
+    assert_eq!(told, [first, last].map(|file| vec![Path::new(DIR).join(&file.name)]));
     assert_eq!(done.kept_aside.len(), 1, "{done:?}");
     assert!(!fs.list(Path::new(DIR)).unwrap().iter().any(|name| name.contains(".tmp")));
     fs.set_fault(None);
