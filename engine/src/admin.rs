@@ -48,9 +48,10 @@ impl Core {
         self.edit(&mut manifest, &[Edit::DropNamespace { name: name.into() }])
     }
 
-    /// Lets a table serve, or not; what is under way when it is disabled is done.
+    /// Lets a table serve, or not; what is under way when it is disabled is done. On a full disk too: to drop a table gives space back,
+    /// and it must be disabled first.
     pub(crate) fn switch_table(&self, name: &TableName, enable: bool) -> Result<()> {
-        self.condition.check()?;
+        self.condition.check_alive()?;
         let _one = self.reshaping.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.table(name)?;
         let shape = table.shape();

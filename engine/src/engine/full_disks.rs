@@ -36,6 +36,30 @@ fn a_disk_without_room_for_the_reserve_is_no_reason_not_to_start() {
     assert_eq!(scan(&engine, Scan::all()).len(), 2);
 }
 
+/// A table that is dropped, which it must be disabled for, gives space back.
+#[test]
+fn a_table_can_be_disabled_and_dropped_on_a_full_disk() {
+    let fs = SimFs::new(1);
+    let open = || {
+        let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
+        options.limits.reserve_bytes = 256 << 10;
+        Engine::open(options).unwrap()
+    };
+    let engine = open();
+    engine.create_table(table(), &[]).unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    fs.remove(Path::new("/d/RESERVE")).unwrap();
+    fs.set_capacity(fs.used_bytes() + (128 << 10));
+    let engine = open();
+    assert_eq!(engine.health(), Health::DiskFull);
+    engine.disable_table(&name()).unwrap();
+    engine.enable_table(&name()).unwrap();
+    engine.disable_table(&name()).unwrap();
+    engine.drop_table(&name()).unwrap();
+    assert_eq!(engine.list_tables().unwrap(), []);
+}
+
 /// Also where there is no room for a segment of the log, with the reserve or without, and whatever is flushed meanwhile.
 #[test]
 fn a_disk_without_any_room_is_no_reason_not_to_start() {
