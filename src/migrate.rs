@@ -74,13 +74,23 @@ pub(crate) struct Sum {
     pub(crate) resumed: u64,
 }
 
-/// Copies and compares.
+/// Copies and compares, and then has the target closed, whatever became of it.
 ///
 /// # Errors
 ///
 /// Exit code 3: settings that cannot be brought together. 1: the target holds other rows, or none of those remembered, or
-/// the ends differ after the copy. What a store says.
-pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
+/// the ends differ after the copy. What a store says, and `close`.
+pub(crate) fn run(job: &Job, close: impl FnOnce() -> Result<(), Failure>) -> Result<Sum, Failure> {
+    let done = copy_and_compare(job);
+    close()?;
+    let (sum, memory) = done?;
+    // Whoever migrates again begins anew. Not before: a target that cannot be closed is asked to be tried again.
+    memory.map_or(Ok(()), Memory::forget)?;
+    Ok(sum)
+}
+
+/// Copies and compares; answers what is remembered of a copy, too.
+fn copy_and_compare(job: &Job) -> Result<(Sum, Option<Memory>), Failure> {
     let pairs = plan::pairs(job)?;
     let mut shown = Shown::new();
     let mut sum = Sum { tables: pairs.len() as u64, ..Sum::default() };
@@ -88,7 +98,7 @@ pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
         for pair in &pairs {
             sum.rows += verify::compare(job, pair, None, &mut shown)??;
         }
-        return Ok(sum);
+        return Ok((sum, None));
     }
     let mut memory = Memory::load(&job.progress, &job.source.name, &job.target.name)?;
     if !memory.is_new() {
@@ -116,9 +126,7 @@ pub(crate) fn run(job: &Job) -> Result<Sum, Failure> {
             }
         }
     }
-    // Whoever migrates again begins anew.
-    memory.forget()?;
-    Ok(sum)
+    Ok((sum, Some(memory)))
 }
 
 /// A table of the target must be empty: where names have other UIDs, points of two servers would become one's.

@@ -91,10 +91,7 @@ impl Migrate {
                 now: WallClock.now(),
                 patience: migrate::PATIENCE,
             };
-            let done = migrate::run(&job);
-            drop(job);
-            target.close()?;
-            done
+            migrate::run(&job, || target.close())
         });
         source.close()?;
         let sum = done?;

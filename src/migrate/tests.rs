@@ -81,6 +81,11 @@ fn job(source: End, target: End, folder: &std::path::Path) -> Job {
     Job { source, target, progress, into_filled: false, only_verify: false, now, patience: Duration::ZERO }
 }
 
+/// Into a target that closes.
+fn run(job: &Job) -> Result<Sum, Failure> {
+    super::run(job, || Ok(()))
+}
+
 fn count(end: &End, table: &str) -> (usize, usize) {
     let mut scanner = end.store.scan(&table.parse::<TableName>().unwrap(), Scan::all()).unwrap();
     let (mut rows, mut cells) = (0, 0);
@@ -499,4 +504,18 @@ fn a_source_without_its_names_is_refused() {
     let failure = run(&job).unwrap_err();
     assert!(failure.exit == Exit::Failure && failure.line.contains("slip"), "{failure}");
     assert_eq!(count(&job.target, "tsdb"), (0, 0));
+}
+
+/// What asks to be tried again goes on where it was.
+#[test]
+fn a_copy_into_a_target_that_does_not_close_is_ended_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, target) = (memory("a", Salting::EMBEDDED), memory("b", Salting::NONE));
+    fill(&source, 0..5);
+    let job = job(source, target, folder.path());
+    let full = || Err(Failure::new(Exit::TryLater, "full"));
+    assert_eq!(super::run(&job, full).unwrap_err().exit, Exit::TryLater);
+    let sum = run(&job).unwrap();
+    assert!(sum.rows > 10 && sum.resumed == sum.rows, "{sum:?}");
+    assert!(!job.progress.exists());
 }
