@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Blocks reach the target in their order, a few of them under way at once. Lines count as done when they and all before
-//! them are durable, so that whatever ends an import, running it again loses no line; what is sent twice is harmless,
-//! since a point written twice is one point. Where a block cannot be stored now, it is sent again, and with it all that
-//! went out behind it.
+//! them are durable, at the latest when the target is closed, so that whatever ends an import, running it again loses no
+//! line; what is sent twice is harmless, since a point written twice is one point. Where a block cannot be stored now, it
+//! is sent again, and with it all that went out behind it.
 
 mod block;
 mod folder;
@@ -70,12 +70,12 @@ pub(crate) trait Target: Sync {
     /// The target's own.
     fn sync(&self) -> Result<(), Failure>;
 
-    /// Lets go of the target.
+    /// Lets go of the target, with all that was stored durable.
     ///
     /// # Errors
     ///
     /// What was stored could not be closed cleanly.
-    fn finish(&mut self) -> Result<(), Failure>;
+    fn finish(&self) -> Result<(), Failure>;
 }
 
 /// What became of a block.
@@ -145,15 +145,30 @@ impl Sum {
     }
 }
 
-/// Does the job.
+/// Does the job, and lets go of the target whatever became of it.
 ///
 /// # Errors
 ///
 /// Unreadable files, refused lines unless they are skipped, and the target's own; progress is
 /// remembered in all cases.
 pub(crate) fn run(job: &Job, target: &dyn Target) -> Result<Sum, Failure> {
-    let mut progress = Progress::begin(job, target)?;
-    let done = std::thread::scope(|scope| {
+    let mut progress = match Progress::begin(job, target) {
+        Ok(progress) => progress,
+        Err(failure) => return target.finish().and(Err(failure)),
+    };
+    let done = read_all(job, target, &mut progress);
+    // What is stored is done, whatever ended the import.
+    let remembered = progress.checkpoint(target);
+    target.finish()?;
+    // A log that had no room is made up for by the end.
+    let remembered = remembered.or_else(|_| progress.remember());
+    done.map_err(|failure| progress.ended(failure, remembered.is_ok())).and(remembered)?;
+    Ok(progress.sum())
+}
+
+/// Has all files stored by threads of their own.
+fn read_all(job: &Job, target: &dyn Target, progress: &mut Progress<'_>) -> Result<(), Failure> {
+    std::thread::scope(|scope| {
         let (blocks, work) = sync_channel::<Block>(WORKERS);
         let (said, heard) = sync_channel::<Outcome>(WORKERS);
         let work = Arc::new(Mutex::new(work));
@@ -165,12 +180,8 @@ pub(crate) fn run(job: &Job, target: &dyn Target) -> Result<Sum, Failure> {
         drop((work, said));
         started.map_err(|cause| threads::too_few(&cause.to_string()))?;
         let mut road = Road { blocks, heard, sent: 0, next: 0, early: BTreeMap::new(), round: 0, failing_since: None };
-        job.paths.iter().try_for_each(|path| road.file(path, target, &mut progress))
-    });
-    // What is stored is done, whatever ended the import.
-    let remembered = progress.checkpoint(target);
-    done.and(remembered)?;
-    Ok(progress.sum())
+        job.paths.iter().try_for_each(|path| road.file(path, target, progress))
+    })
 }
 
 /// One thread's work: blocks until there are none, or nobody listens.
@@ -248,7 +259,7 @@ impl Road {
         while let Some(Outcome { block, stored }) = self.early.remove(&self.next) {
             match stored {
                 Err(Unstored::Later(failure)) => self.again(block, failure, target, progress)?,
-                Err(Unstored::Over(failure)) => return Err(progress.ended(failure)),
+                Err(Unstored::Over(failure)) => return Err(failure),
                 Ok(stored) => {
                     progress.account(&block, stored)?;
                     (self.next, self.failing_since) = (self.next + 1, None);
@@ -276,7 +287,7 @@ impl Road {
         let ((patience, pause), now) = (target.patience(), target.now());
         let is_first = self.failing_since.is_none();
         if now.duration_since(*self.failing_since.get_or_insert(now)) >= patience {
-            return Err(progress.ended(failure));
+            return Err(failure);
         }
         if is_first {
             progress.tell(&format!("{}; it is sent again", failure.line));
@@ -288,7 +299,7 @@ impl Road {
         for Outcome { block, stored } in std::mem::take(&mut self.early).into_values() {
             blocks.push(block);
             if let Err(Unstored::Over(failure)) = stored {
-                return Err(progress.ended(failure));
+                return Err(failure);
             }
         }
         threads::pause(pause);
@@ -328,6 +339,13 @@ mod tests {
         /// How long it takes to find none.
         failing: Duration,
         now: Mutex<Option<Instant>>,
+        /// Makes durable what is stored by its end alone, or not even so.
+        is_unsynced: bool,
+        is_unfinished: bool,
+    }
+
+    fn full(is_so: bool) -> Result<(), Failure> {
+        if is_so { Err(Failure::new(Exit::TryLater, "full")) } else { Ok(()) }
     }
 
     impl Target for Picky {
@@ -363,11 +381,27 @@ mod tests {
         }
 
         fn sync(&self) -> Result<(), Failure> {
-            Ok(())
+            full(self.is_unsynced)
         }
 
-        fn finish(&mut self) -> Result<(), Failure> {
-            Ok(())
+        fn finish(&self) -> Result<(), Failure> {
+            full(self.is_unfinished)
+        }
+    }
+
+    /// As on a full disk, where the log has no room and the files of the reserve's have.
+    #[test]
+    fn what_only_the_end_makes_durable_is_remembered_and_nothing_else() {
+        for is_unfinished in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, state) = (folder.path().join("points"), folder.path().join("state"));
+            let job = Job { paths: vec![path.clone()], resume: Some(state), rate: None, skip_errors: false };
+            std::fs::write(&path, "a 1 1 h=a\nb 1 2 h=a\n").unwrap();
+            let failure = run(&job, &Picky { is_unsynced: true, is_unfinished, ..Picky::default() }).unwrap_err();
+            let told = "full; 2 points of the lines before are stored: run the same again, it goes on in";
+            assert!(failure.exit == Exit::TryLater && failure.line.starts_with(told) != is_unfinished, "{failure}");
+            let sum = run(&job, &Picky::default()).unwrap();
+            assert_eq!(sum.skipped, if is_unfinished { 0 } else { 2 });
         }
     }
 

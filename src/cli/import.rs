@@ -29,8 +29,8 @@ Examples:
   basalt import dump.gz --store hbase                  into tables in HBase, without a server
 
 Exit codes: 0 all stored (or skipped), 1 bad lines, or the server is not there or is none, 4 folder
-in use, 75 the server was away or could not store for a minute, or gave no answer for two: what is
-stored is told, the rest may be sent later.")]
+in use, 75 the disk is full, or the server was away or could not store for a minute, or gave no
+answer for two: what is stored is told, the rest may be sent later.")]
 pub(super) struct Import {
     /// Files to read, in this order
     #[arg(required = true, value_name = "PATH")]
@@ -64,9 +64,7 @@ impl Import {
                 return Err(fail("it is a folder".to_owned()));
             }
         }
-        let mut target: Box<dyn Target> = if self.sources.sources.data_dir.is_some()
-            || self.sources.place.store.is_some()
-        {
+        let target: Box<dyn Target> = if self.sources.sources.data_dir.is_some() || self.sources.place.store.is_some() {
             let mut config = self.sources.load()?;
             config.schema.auto_create_metrics |= self.auto_metric;
             Box::new(Folder::open(config)?)
@@ -86,10 +84,7 @@ impl Import {
             Box::new(Remote::connect(&self.url)?)
         };
         let job = Job { paths: self.paths, resume: self.resume, rate: self.rate, skip_errors: self.skip_errors };
-        let sum = import::run(&job, &*target);
-        // A folder must be closed, and its log synced, whatever happened before.
-        target.finish()?;
-        let sum = sum?;
+        let sum = import::run(&job, &*target)?;
         print(&format!(
             "{} points stored, {} refused, {} lines done before, {:.1} s, {:.0} points/s\n",
             sum.stored,

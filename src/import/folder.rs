@@ -165,7 +165,7 @@ impl Target for Folder {
         self.app.sync()
     }
 
-    fn finish(&mut self) -> Result<(), Failure> {
+    fn finish(&self) -> Result<(), Failure> {
         self.runtime.block_on(self.app.close())
     }
 }

@@ -98,9 +98,19 @@ impl<'a> Progress<'a> {
     /// Makes durable what is stored, then remembers it; last, so that what ended the import is sent again.
     pub(super) fn checkpoint(&mut self, target: &dyn Target) -> Result<(), Failure> {
         self.checkpointed = Instant::now();
-        let Some(lines) = self.lines.take() else { return Ok(()) };
+        if self.lines.is_none() {
+            return Ok(());
+        }
         target.sync()?;
-        self.resume.advance(&self.path, &self.head, lines)
+        self.remember()
+    }
+
+    /// Remembers what is stored, all of which is durable.
+    pub(super) fn remember(&mut self) -> Result<(), Failure> {
+        let Some(lines) = self.lines else { return Ok(()) };
+        self.resume.advance(&self.path, &self.head, lines)?;
+        self.lines = None;
+        Ok(())
     }
 
     /// What was done up to now.
@@ -138,23 +148,24 @@ impl<'a> Progress<'a> {
     }
 
     /// A failure that ends the import before its end, which tells how the rest is done if it may be later.
-    pub(super) fn ended(&self, Failure { exit, line }: Failure) -> Failure {
-        let is_for_later = exit == Exit::TryLater;
-        Failure { exit, line: if is_for_later { format!("{line}; {}", self.how_to_go_on()) } else { line } }
+    pub(super) fn ended(&self, Failure { exit, line }: Failure, is_remembered: bool) -> Failure {
+        // Before the first file nothing was stored.
+        let is_for_later = exit == Exit::TryLater && !self.path.as_os_str().is_empty();
+        Failure {
+            exit,
+            line: if is_for_later { format!("{line}; {}", self.how_to_go_on(is_remembered)) } else { line },
+        }
     }
 
     /// What was done, and how the rest is.
-    fn how_to_go_on(&self) -> String {
+    fn how_to_go_on(&self, is_remembered: bool) -> String {
         let (stored, path) = (self.sum.stored, self.path.display());
-        if self.job.resume.is_some() {
-            return format!(
-                "{stored} points of the lines before are stored: run the same again, it goes on in {path} behind them"
-            );
-        }
-        format!(
-            "{stored} points of the lines before are stored: run the same again, which stores them once more; with --resume it would \
-             go on behind them"
-        )
+        let again = match (&self.job.resume, is_remembered) {
+            (Some(_), true) => format!("it goes on in {path} behind them"),
+            (Some(_), false) => "which stores some of them once more".to_owned(),
+            (None, _) => "which stores them once more; with --resume it would go on behind them".to_owned(),
+        };
+        format!("{stored} points of the lines before are stored: run the same again, {again}")
     }
 
     /// Tells a line. Not by the bar's own printing: that is silent where there is no terminal.

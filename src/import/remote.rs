@@ -224,7 +224,7 @@ impl Target for Remote {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), Failure> {
+    fn finish(&self) -> Result<(), Failure> {
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use basalt_schema::hex_lower;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::aside::replace;
+use crate::aside::remember;
 use crate::exit::{Exit, Failure};
 
 /// Progress, remembered after every block if a file was named.
@@ -112,9 +112,6 @@ impl Resume {
         let head_sha256 = sha256(head.get(..head_bytes).unwrap_or_default());
         let done = Done::Of { lines, head_bytes, head_sha256 };
         self.saved.files.insert(path.display().to_string(), done);
-        serde_json::to_vec(&self.saved)
-            .map_err(std::io::Error::from)
-            .and_then(|bytes| replace(file, &bytes))
-            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", file.display())))
+        remember(file, &self.saved)
     }
 }

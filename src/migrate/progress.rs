@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
-use crate::aside::replace;
+use crate::aside::remember;
 use crate::exit::{Exit, Failure};
 use crate::progress::ProgressLog;
 
@@ -98,10 +98,7 @@ impl Memory {
     /// Remembers how far a table is. Written aside and renamed: a copy that is killed meanwhile leaves the file as it was.
     pub(super) fn advance(&mut self, table: &str, state: &TableState) -> Result<(), Failure> {
         self.saved.tables.insert(table.to_owned(), state.clone());
-        serde_json::to_vec(&self.saved)
-            .map_err(std::io::Error::from)
-            .and_then(|bytes| replace(&self.file, &bytes))
-            .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", self.file.display())))
+        remember(&self.file, &self.saved)
     }
 
     /// Removes the file.
