@@ -106,7 +106,11 @@ fn ask(path: &Path) -> Result<(), Failure> {
     );
     let mut file =
         std::fs::File::create_new(path).map_err(|cause| failed(&format!("cannot make {}", path.display()), &cause))?;
-    file.write_all(script.as_bytes()).map_err(|cause| failed(&format!("cannot write {}", path.display()), &cause))?;
+    if let Err(cause) = file.write_all(script.as_bytes()) {
+        // The half of a script is none, and would be in the way.
+        drop(std::fs::remove_file(path));
+        return Err(failed(&format!("cannot write {}", path.display()), &cause));
+    }
     print(&format!("wrote {}: `basalt shell {}` makes the table\n", path.display(), path.display()))?;
     tell(&advise(&design), false)
 }

@@ -5,6 +5,9 @@ use std::process::{Command, Stdio};
 
 use crate::daemon::run;
 
+/// What the seven questions may be answered.
+const ANSWERS: &str = "host:text:20 at:time\n2\nd=readings, m=notes\n10, 1\nv, n\n8\n1, 3\n";
+
 /// The exit code, standard output and standard error of `advise` with this standard input.
 fn advise(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_basalt"));
@@ -77,8 +80,7 @@ fn s_twit_1_seven_answers_make_a_table() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("events.hbase");
     let script = script.to_str().unwrap();
-    let answers = "host:text:20 at:time\n2\nd=readings, m=notes\n10, 1\nv, n\n8\n1, 3\n";
-    let (code, told, err) = advise(&["--new", script], answers);
+    let (code, told, err) = advise(&["--new", script], ANSWERS);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{told}");
     assert_eq!(told.matches("\n> ").count(), 7, "{told}");
     let shell = run(&["shell", "--store", "memory", script]);
@@ -90,13 +92,34 @@ fn s_twit_1_seven_answers_make_a_table() {
     assert_eq!(code, Some(0));
     assert!(told.ends_with(&again), "{told}{again}");
 
-    let (code, _, err) = advise(&["--new", script], answers);
+    let (code, _, err) = advise(&["--new", script], ANSWERS);
     assert_eq!((code, err.contains("cannot make ")), (Some(1), true), "{err}");
     assert_eq!(std::fs::read_to_string(script).unwrap(), written);
     let other = folder.path().join("other.hbase");
     let (code, _, err) = advise(&["--new", other.to_str().unwrap()], "host:id\n1\n");
     assert_eq!((code, err.contains("there is no answer to: 3. ")), (Some(1), true), "{err}");
-    let (code, _, err) = advise(&["--new", other.to_str().unwrap()], &answers.replace("time", "tim"));
+    let (code, _, err) = advise(&["--new", other.to_str().unwrap()], &ANSWERS.replace("time", "tim"));
     assert_eq!((code, err.contains("answer 1: `tim` of `at:tim` is no kind")), (Some(1), true), "{err}");
     assert!(!other.exists());
+}
+
+/// The half of a script would be in the way of the next run.
+#[test]
+fn a_script_that_cannot_be_written_is_not_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.hbase");
+    // As on a full disk: no file may be longer than nothing, and who tries is told.
+    let line = r#"trap "" XFSZ; ulimit -f 0; exec "$0" advise --new "$1""#;
+    let mut child = Command::new("sh")
+        .args(["-c", line, env!("CARGO_BIN_EXE_basalt"), path.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(ANSWERS.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && told.contains("cannot write"), "{told}");
+    assert!(!path.exists());
 }
