@@ -161,7 +161,7 @@ impl Metrics {
         page.latency("basalt_http_seconds", "Time from an HTTP request to the head of its answer.", &self.http_latency);
         page.head("basalt_log_lines_suppressed_total", "counter", "Log lines left out as repetitions.");
         page.line("basalt_log_lines_suppressed_total", "", crate::log::suppressed());
-        page.head("basalt_log_lines_lost_total", "counter", "Log lines lost because nobody read those before them.");
+        page.head("basalt_log_lines_lost_total", "counter", "Log lines lost: those before were not read, or no room.");
         page.line("basalt_log_lines_lost_total", "", crate::log::lost());
         page
     }

@@ -1,8 +1,8 @@
 //! Lines on their way to standard error, by a thread of their own in a server: whoever reads there may be slow or gone, and no
 //! request and no end of the process waits for that.
 //!
-//! What finds the queue full is lost and counted; when lines flow again, one of them says how many. Without the thread, in
-//! tools, a line is written where it is said.
+//! What finds the queue full is lost and counted, as is what cannot be written, as into a file on a full disk; when lines flow
+//! again, one of them says how many. Without the thread, in tools, a line is written where it is said.
 //!
 //! `tracing-appender` bounds its queue by lines and not by bytes, and can be waited for at its end alone, not in a panic.
 
@@ -41,14 +41,17 @@ pub(crate) fn flush(patience: Duration) {
     QUEUE.flush(patience);
 }
 
-/// Lines lost so far because nobody read those before them.
+/// Lines lost so far because nobody read those before them, or because they could not be written.
 pub(crate) fn lost() -> u64 {
     // Relaxed: a counter that is only shown; nothing is ordered by it.
     QUEUE.lost.load(Ordering::Relaxed)
 }
 
 fn tell_lost(lines: u64) {
-    tracing::warn!(lines, "lines of the log were lost: nobody read standard error, or too slowly");
+    tracing::warn!(
+        lines,
+        "lines of the log were lost: nobody read standard error, or too slowly, or it could not be written"
+    );
 }
 
 /// Where a line goes: the thread's queue, or standard error itself. Each write is a line as a whole.
@@ -134,11 +137,18 @@ impl Queue {
 
     /// The thread's work, for good. `tell_lost` hears how many lines were lost once there is room again.
     fn write_all_to(&self, out: &mut dyn Write, tell_lost: &dyn Fn(u64)) {
+        let mut is_cut = false;
         loop {
             let line = self.first();
-            // Nobody can be told that standard error is gone.
-            out.write_all(&line).unwrap_or_default();
-            let lost = self.written(line.len());
+            let mut left: &[u8] = &line;
+            // Behind the half of a line a line of its own begins.
+            if is_cut && out.write_all(b"\n").is_ok() {
+                is_cut = false;
+            }
+            let is_written = !is_cut && write_from(out, &mut left).is_ok();
+            is_cut |= !is_written && left.len() < line.len();
+            // Told by a line that was written: nobody can be told that standard error is gone.
+            let lost = self.written(line.len(), is_written);
             if lost > 0 {
                 tell_lost(lost);
             }
@@ -156,16 +166,35 @@ impl Queue {
         }
     }
 
-    /// Takes the oldest line off. Gives the lines lost that are to be told now: when half of the queue is free.
-    fn written(&self, bytes: usize) -> u64 {
+    /// Takes the oldest line off. Gives the lines lost that are to be told now: when it was written, and half of the queue is free.
+    fn written(&self, bytes: usize, is_written: bool) -> u64 {
         let mut waiting = self.waiting();
         waiting.lines.pop_front();
         waiting.bytes -= bytes;
         if waiting.lines.is_empty() {
             self.empty.notify_all();
         }
+        if !is_written {
+            waiting.lost += 1;
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return 0;
+        }
         if waiting.bytes > self.bytes_max / 2 { 0 } else { std::mem::take(&mut waiting.lost) }
     }
+}
+
+/// Writes bytes, of which those stay that could not be written.
+#[expect(clippy::disallowed_methods, reason = "what a short write leaves is seen, and written next")]
+fn write_from(out: &mut dyn Write, left: &mut &[u8]) -> io::Result<()> {
+    while !left.is_empty() {
+        match out.write(left) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => *left = left.get(count..).unwrap_or_default(),
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -213,5 +242,49 @@ mod tests {
         assert_eq!(heard.recv().unwrap(), "more", "what was lost is told once");
         queue.flush(Duration::from_mins(1));
         assert_eq!(queue.waiting().bytes, 0);
+    }
+
+    /// A file on a disk that has room for so many bytes, until the test makes more.
+    struct Disk(Arc<Mutex<(usize, String)>>);
+
+    impl Write for Disk {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            let (room, text) = &mut *self.0.lock().unwrap();
+            let fitting = line.len().min(*room);
+            *room -= fitting;
+            text.push_str(std::str::from_utf8(&line[..fitting]).unwrap());
+            if fitting == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(fitting) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_a_full_disk_does_not_take_is_lost_and_told_when_there_is_room_again() {
+        let queue: &'static Queue = Box::leak(Box::new(Queue::new(1_000)));
+        let disk = Arc::new(Mutex::new((8, String::new())));
+        let mut out = Disk(Arc::clone(&disk));
+        thread::spawn(move || {
+            queue.write_all_to(&mut out, &|lost| queue.add(format!("{lost} lost\n").as_bytes()));
+        });
+        let say = |text: &str| {
+            queue.add(text.as_bytes());
+            queue.flush(Duration::from_mins(1));
+        };
+        for text in ["one\n", "two, cut\n", "three\n"] {
+            say(text);
+        }
+        assert_eq!(queue.lost.load(Ordering::Relaxed), 2);
+        disk.lock().unwrap().0 = 1_000;
+        say("four\n");
+        // It may be added only after the queue was empty.
+        while !disk.lock().unwrap().1.contains("lost") {
+            thread::yield_now();
+        }
+        say("five\n");
+        assert_eq!(disk.lock().unwrap().1, "one\ntwo,\nfour\n2 lost\nfive\n");
+        assert_eq!(queue.lost.load(Ordering::Relaxed), 2);
     }
 }
