@@ -74,15 +74,15 @@ pub(crate) struct Sum {
     pub(crate) resumed: u64,
 }
 
-/// Copies and compares, and then has the target closed, whatever became of it.
+/// Copies and compares, and then has the target closed, whatever became of it: `close` hears whether all was copied.
 ///
 /// # Errors
 ///
 /// Exit code 3: settings that cannot be brought together. 1: the target holds other rows, or none of those remembered, or
 /// the ends differ after the copy. What a store says, and `close`.
-pub(crate) fn run(job: &Job, close: impl FnOnce() -> Result<(), Failure>) -> Result<Sum, Failure> {
+pub(crate) fn run(job: &Job, close: impl FnOnce(bool) -> Result<(), Failure>) -> Result<Sum, Failure> {
     let done = copy_and_compare(job);
-    close()?;
+    close(done.is_ok() && !job.only_verify)?;
     let (sum, memory) = done?;
     // Whoever migrates again begins anew. Not before: a target that cannot be closed is asked to be tried again.
     memory.map_or(Ok(()), Memory::forget)?;

@@ -212,7 +212,7 @@ impl OpenTables {
             store.check_tables()?;
             data_times::keep(&*store.store, &store.schema).map_err(|cause| no_tables(&cause))?;
         }
-        Self::over(config, store, Schema::open)
+        Ok(Self::over(config, store, Schema::open)?.told_of_uids())
     }
 
     /// Opens store and tables for a tool that makes those that are absent.
@@ -225,6 +225,16 @@ impl OpenTables {
     /// As [`OpenStore::open`]; exit code 3 also for settings other than those the tables were made with, and for a table of points without
     /// that of UIDs.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
+        Ok(Self::open_for_copy(config)?.told_of_uids())
+    }
+
+    /// As [`OpenTables::open`], for who copies tables into these: what lacks of their names before is to come, so that nothing is told of
+    /// it until [`OpenTables::look_at_copy`].
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenTables::open`].
+    pub(crate) fn open_for_copy(config: &Config) -> Result<Self, Failure> {
         Self::over(config, OpenStore::open(config)?, Schema::open)
     }
 
@@ -234,7 +244,27 @@ impl OpenTables {
     ///
     /// As [`OpenTables::open`]; exit code 1 where a table of points or of UIDs is absent.
     pub(crate) fn open_existing(config: &Config) -> Result<Self, Failure> {
-        Self::over(config, OpenStore::open(config)?, Schema::open_existing)
+        Ok(Self::over(config, OpenStore::open(config)?, Schema::open_existing)?.told_of_uids())
+    }
+
+    /// Says in the log what the tables of UIDs have lost, as the open found it.
+    fn told_of_uids(self) -> Self {
+        series::tell_of_uids(self.schema.uids_found());
+        self
+    }
+
+    /// Says in the log what the tables of UIDs lack that were copied into these, as the source did, and has no UID of a copied row given
+    /// out; a cluster's other daemons look for themselves.
+    ///
+    /// # Errors
+    ///
+    /// What the store says.
+    pub(crate) fn look_at_copy(&self) -> Result<(), Failure> {
+        if self.store.engine.is_some() {
+            let found = self.schema.find_uids_again();
+            series::tell_of_uids(&found.map_err(|cause| failed("cannot look for the UIDs that were copied", &cause))?);
+        }
+        Ok(())
     }
 
     fn over(

@@ -167,7 +167,7 @@ impl Schema {
     /// Whether no counter of UIDs is behind, so that the next open need not look for what occurs.
     fn hold_counters(&self) -> Result<bool> {
         if self.is_assigning {
-            self.raise_counters()?;
+            self.raise_counters(&self.uids_found)?;
             return Ok(true);
         }
         Ok(self.uids_found.iter().all(|found| found.counter_behind.is_none()))

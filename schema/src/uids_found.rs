@@ -62,9 +62,22 @@ impl Schema {
         UidKind::ALL.into_iter().zip(met).map(found).collect()
     }
 
+    /// Looks again for the UIDs that occur, behind a copy of the tables past this schema, and raises the counters that are behind,
+    /// durably. The index has every series, as [`crate::IndexedStore`] adds them.
+    ///
+    /// *Cost*: a scan of the UID table; memory by UIDs, about a bit each.
+    ///
+    /// # Errors
+    /// The store's own; counters of which not all are raised.
+    pub fn find_uids_again(&self) -> Result<Vec<UidsFound>> {
+        let found = self.find_uids()?;
+        self.raise_counters(&found)?;
+        Ok(found)
+    }
+
     /// Raises the counters that were found behind, durably.
-    pub(crate) fn raise_counters(&self) -> Result<()> {
-        let mut behind = self.uids_found().iter().filter(|found| found.counter_behind.is_some());
+    pub(crate) fn raise_counters(&self, found: &[UidsFound]) -> Result<()> {
+        let mut behind = found.iter().filter(|found| found.counter_behind.is_some());
         behind.try_for_each(|found| self.uids().of(found.kind).raise_counter(found.largest))
     }
 

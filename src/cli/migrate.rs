@@ -75,7 +75,7 @@ impl Migrate {
             }
         }
         let source = OpenStore::open(&from)?;
-        let opened = if self.only_verify { OpenTables::open_existing(&to) } else { OpenTables::open(&to) };
+        let opened = if self.only_verify { OpenTables::open_existing(&to) } else { OpenTables::open_for_copy(&to) };
         let done = opened.and_then(|target| {
             let job = Job {
                 source: End { name: self.from, store: source.store(), schema: source.schema_config().clone() },
@@ -91,7 +91,11 @@ impl Migrate {
                 now: WallClock.now(),
                 patience: migrate::PATIENCE,
             };
-            migrate::run(&job, || target.close())
+            migrate::run(&job, |is_copied| {
+                let looked = if is_copied { target.look_at_copy() } else { Ok(()) };
+                target.close()?;
+                looked
+            })
         });
         source.close()?;
         let sum = done?;

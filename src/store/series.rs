@@ -27,11 +27,14 @@ pub(super) fn tell(schema: &Schema) {
         }
         LogRead::None | LogRead::Absent | LogRead::Whole => tracing::info!(series, kept, rows, "series index read"),
     }
-    schema.uids_found().iter().for_each(tell_of_uids);
 }
 
-/// Says what a table of UIDs has lost, as far as it is seen.
-fn tell_of_uids(found: &UidsFound) {
+/// Says in the log what the tables of UIDs have lost, as far as it is seen.
+pub(super) fn tell_of_uids(found: &[UidsFound]) {
+    found.iter().for_each(tell_of_kind);
+}
+
+fn tell_of_kind(found: &UidsFound) {
     let UidsFound { kind, largest, counter_behind, nameless_count, unled_count } = *found;
     if let Some(counter) = counter_behind {
         tracing::warn!(

@@ -74,3 +74,50 @@ fn a_copy_into_the_source_is_refused() {
         assert!(target == "a" || !folder.path().join(target).exists(), "{target}");
     }
 }
+
+fn shell(folder: &Path, data: &str, command: &str) {
+    let data = folder.join(data).display().to_string();
+    let done = run(&["shell", "--data-dir", &data, "-e", command]);
+    assert!(done.status.success(), "{command}: {done:?}");
+}
+
+/// What a copy that was killed among the names left of them is no damage: the rest is to come.
+#[test]
+fn names_that_are_yet_to_come_are_not_told_as_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(&folder.path().join("a"), "embedded", "");
+    assert_eq!(daemon.talk("put m.a 1356998400 1 host=h0\n"), "");
+    assert!(daemon.terminate().success());
+    assert!(Daemon::start(&folder.path().join("b"), "embedded", "").terminate().success());
+    std::fs::remove_file(folder.path().join("b/side-series.log")).unwrap();
+    shell(folder.path(), "b", r#"put 'tsdb-uid', "\x00\x00\x01", 'name:tagv', 'h0', 1"#);
+    let done = migrate(folder.path(), "a", "b", &["--into-filled"]);
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success() && !told.contains("WARN"), "{told}");
+}
+
+/// S-UID-COUNTER: what the source lost of its names is told, and no UID of a copied row is given out.
+#[test]
+fn what_the_source_lost_of_its_names_is_told_of_the_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(&folder.path().join("a"), "embedded", "");
+    assert_eq!(daemon.talk("put m.a 1356998400 1 host=h0\nput m.b 1356998400 1 host=h0\n"), "");
+    assert!(daemon.terminate().success());
+    for lost in [
+        "delete 'tsdb-uid', 'h0', 'id:tagv'",
+        "deleteall 'tsdb-uid', 'm.b'",
+        r#"delete 'tsdb-uid', "\x00\x00\x02", 'name:metrics'"#,
+        r#"put 'tsdb-uid', "\x00", 'id:metrics', "\x00\x00\x00\x00\x00\x00\x00\x01""#,
+    ] {
+        shell(folder.path(), "a", lost);
+    }
+    let done = migrate(folder.path(), "a", "b", &[]);
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{told}");
+    assert!(told.contains("UIDs of metrics up to 2 are in use and the counter is 1"), "{told}");
+    assert!(told.contains("1 UIDs of tagv have names that do not lead to them"), "{told}");
+    let daemon = Daemon::start(&folder.path().join("b"), "embedded", "");
+    assert_eq!(daemon.talk("put m.c 1356998460 5 dc=x\n"), "");
+    let found = daemon.get("/api/query?start=1356998000&end=1356999000&m=sum:m.c").text();
+    assert!(found.contains(r#""dps":{"1356998460":5}"#), "{found}");
+}
