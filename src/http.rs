@@ -152,7 +152,7 @@ async fn respond(app: &App, router: Router, request: Request) -> Response {
         // Its end is that of the connection, which hyper promises to keep in an answer of HTTP/1.1.
         *response.version_mut() = version;
     }
-    error::report(&app.metrics, &method, uri.path(), &mut response);
+    error::report(app, &method, uri.path(), &mut response);
     dress(response.headers_mut(), !(jsonp && app.config.http.cors_domains == "*"));
     response
 }

@@ -158,6 +158,10 @@ pub(crate) fn about(table: &TableName, exception: Exception) -> StoreError {
         "TableExistsException" => StoreError::TableExists { table },
         "TableNotEnabledException" => StoreError::TableState { table, state: "disabled" },
         "TableNotDisabledException" => StoreError::TableState { table, state: "enabled" },
+        // HBase names at most a region.
+        _ if exception.is_of_read_only_table() => {
+            StoreError::ReadOnly { reason: format!("table '{table}' is set READONLY").into() }
+        }
         _ => Error::from(exception).into(),
     }
 }

@@ -112,6 +112,11 @@ impl Exception {
         }
     }
 
+    /// Whether a table takes no change as it is set READONLY, as while it is moved elsewhere (`HRegion.checkReadOnly`).
+    pub(crate) fn is_of_read_only_table(&self) -> bool {
+        &*self.class == "DoNotRetryIOException" && self.message.contains("region is read only")
+    }
+
     /// What a caller can do where nothing helped.
     pub(crate) fn kind(&self) -> ErrorKind {
         match &*self.class {
@@ -139,8 +144,7 @@ impl Exception {
             }
             // A quota of space: what is stored is read, and an operator makes room.
             "SpaceLimitingException" => ErrorKind::ReadOnly,
-            // A table that is set READONLY, as while it is moved elsewhere (`HRegion.checkReadOnly`).
-            "DoNotRetryIOException" if self.message.contains("region is read only") => ErrorKind::ReadOnly,
+            _ if self.is_of_read_only_table() => ErrorKind::ReadOnly,
             "CorruptHFileException" => ErrorKind::Corrupt,
             // What was asked is wrong. An answer to many rows tells each one's class, and not that it forbids to ask again
             // as it extends `DoNotRetryIOException`: those of them that region servers throw are named here.
@@ -223,6 +227,9 @@ mod tests {
         let trace = "org.apache.hadoop.hbase.DoNotRetryIOException: tsdb,,1.a. region is read only";
         let told = of("org.apache.hadoop.hbase.DoNotRetryIOException", trace);
         assert_eq!((told.remedy(), told.kind()), (Remedy::None, ErrorKind::ReadOnly), "{told:?}");
+        let error = crate::error::about(&"tsdb".parse().unwrap(), told);
+        let words = "the store is read-only: table 'tsdb' is set READONLY";
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::ReadOnly, words));
     }
 
     /// What may have been done must not be done twice.

@@ -329,7 +329,7 @@ impl Connection<'_> {
     }
 
     async fn write(&mut self, mut response: Response) -> io::Result<()> {
-        error::report(&self.app.metrics, &Method::POST, "/api/put", &mut response);
+        error::report(self.app, &Method::POST, "/api/put", &mut response);
         dress(response.headers_mut(), true);
         if self.is_last {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -74,7 +74,7 @@ pub(crate) async fn put_points(app: &App, door: Door, points: Vec<RawPoint<'_>>)
 }
 
 fn texts_of(app: &App, kind: PutKind, mut refused: Vec<(usize, Problem)>) -> Vec<String> {
-    report_lines(&app.metrics, kind.word(), &refused);
+    report_lines(app, kind.word(), &refused);
     refused.sort_by_key(|(place, _)| *place);
     refused.iter().map(|(_, problem)| reply::put_error(kind.word(), problem)).collect()
 }

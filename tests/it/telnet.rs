@@ -67,7 +67,7 @@ fn a_tls_handshake_is_no_telnet_line() {
 }
 
 /// Who puts by telnet need not read what is answered: the operator is told of points that are not stored. So is he by HTTP of a
-/// table that is gone, as one that another program shares may be.
+/// table that is gone or closed to changes, as one that another program shares may be.
 #[test]
 fn lines_that_the_store_does_not_take_are_told_in_the_log() {
     let daemon = Daemon::memory();
@@ -85,10 +85,20 @@ fn lines_that_the_store_does_not_take_are_told_in_the_log() {
     assert_eq!(daemon.talk("put a.m x 1 host=a\n").lines().count(), 1);
     assert_eq!(log().matches("lines were not stored").count(), 1, "the sender's own fault");
 
+    shell("enable 'tsdb'");
+    shell("alter 'tsdb', READONLY => 'true'");
+    let put = r#"{"metric":"a.m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}"#;
+    let read_only = "table 'tsdb' is set READONLY";
+    let refused = daemon.post("/api/put", put);
+    assert!(refused.status == 503 && refused.text().contains(read_only), "{}", refused.text());
+    assert_eq!(log().matches(read_only).count(), 1);
+    assert_eq!(daemon.post("/api/annotation", r#"{"startTime":1356998400,"description":"a"}"#).status, 503);
+    assert_eq!(log().matches(read_only).count(), 2);
+
+    shell("disable 'tsdb'");
     shell("drop 'tsdb'");
     assert_eq!(daemon.talk(line).lines().count(), 1);
     assert_eq!(log().matches("unknown table 'tsdb'").count(), 1);
-    let put = r#"{"metric":"a.m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}"#;
     assert_eq!(daemon.post("/api/put", put).status, 503);
     assert_eq!(log().matches("unknown table 'tsdb'").count(), 2);
 }

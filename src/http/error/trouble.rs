@@ -8,6 +8,7 @@ use axum::response::Response;
 use basalt_ingest::Problem;
 use basalt_store::{ErrorKind, with_causes};
 
+use crate::app::App;
 use crate::metrics::Metrics;
 
 /// What nobody expected.
@@ -19,16 +20,12 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    /// The trouble that a failure of this kind is, if it is one: not what a request did wrong, and no state that is told
-    /// once where it begins (a bound, a full disk).
+    /// The trouble that a failure of this kind may be, if it may be one: not what a request did wrong, and no bound that is told once
+    /// where it is reached.
     pub(super) fn of(kind: ErrorKind, causes: impl Into<String>) -> Option<Self> {
         let is_trouble = match kind {
-            ErrorKind::Corrupt | ErrorKind::Bug | ErrorKind::Unavailable => true,
-            ErrorKind::Invalid
-            | ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::Throttled
-            | ErrorKind::ReadOnly => false,
+            ErrorKind::Corrupt | ErrorKind::Bug | ErrorKind::Unavailable | ErrorKind::ReadOnly => true,
+            ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Throttled => false,
         };
         is_trouble.then(|| Self { kind, causes: causes.into() })
     }
@@ -48,23 +45,36 @@ impl Trouble {
         Self::of(kind, with_causes(cause))
     }
 
+    /// Whether it is a state of the store that is told once where it begins, as a full disk is; a table that is set READONLY is none.
+    fn is_told(&self, app: &App) -> bool {
+        self.kind == ErrorKind::ReadOnly && app.open_store().not_ready().is_some()
+    }
+
     fn count(&self, metrics: &Metrics) {
         if self.kind == ErrorKind::Corrupt {
             metrics.corruption.add(1);
         }
     }
+
+    /// Whether it passes without a mend of the store.
+    const fn passes(&self) -> bool {
+        matches!(self.kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
+    }
 }
 
 /// Counts an answer with 500, and logs and counts the trouble that an answer to this request stands for, if any: once, as it is
 /// taken off the answer.
-pub(crate) fn report(metrics: &Metrics, method: &Method, path: &str, response: &mut Response) {
+pub(crate) fn report(app: &App, method: &Method, path: &str, response: &mut Response) {
     if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
-        metrics.http_failed.add(1);
+        app.metrics.http_failed.add(1);
     }
-    let Some(trouble) = response.extensions_mut().remove::<Trouble>() else { return };
-    trouble.count(metrics);
-    let (Trouble { kind, causes }, status) = (trouble, response.status().as_u16());
-    if kind == ErrorKind::Unavailable {
+    let Some(trouble) = response.extensions_mut().remove::<Trouble>().filter(|trouble| !trouble.is_told(app)) else {
+        return;
+    };
+    trouble.count(&app.metrics);
+    let (passes, status) = (trouble.passes(), response.status().as_u16());
+    let Trouble { kind, causes } = trouble;
+    if passes {
         tracing::warn!(%method, path, status, ?kind, causes, "a request failed");
     } else {
         tracing::error!(%method, path, status, ?kind, causes, "a request failed");
@@ -73,12 +83,14 @@ pub(crate) fn report(metrics: &Metrics, method: &Method, path: &str, response: &
 
 /// Logs and counts, once for all of them, the trouble that lines which put something met, if any: their sender need not read what
 /// is answered.
-pub(crate) fn report_lines(metrics: &Metrics, command: &str, refused: &[(usize, Problem)]) {
-    let mut ours = refused.iter().filter_map(|(_, problem)| Trouble::of_point(problem));
+pub(crate) fn report_lines(app: &App, command: &str, refused: &[(usize, Problem)]) {
+    let ours = refused.iter().filter_map(|(_, problem)| Trouble::of_point(problem));
+    let mut ours = ours.filter(|trouble| !trouble.is_told(app));
     let Some(trouble) = ours.next() else { return };
-    trouble.count(metrics);
-    let (Trouble { kind, causes }, lines) = (trouble, 1 + ours.count());
-    if kind == ErrorKind::Unavailable {
+    trouble.count(&app.metrics);
+    let (passes, lines) = (trouble.passes(), 1 + ours.count());
+    let Trouble { kind, causes } = trouble;
+    if passes {
         tracing::warn!(command, lines, ?kind, causes, "lines were not stored");
     } else {
         tracing::error!(command, lines, ?kind, causes, "lines were not stored");
