@@ -254,6 +254,11 @@ impl App {
         self.tables.schema.uids().of(kind)
     }
 
+    /// How often meta objects, counters and places in trees could not be kept as points came.
+    pub(crate) fn meta_failures_count(&self) -> u64 {
+        self.tables.schema.realtime_failures()
+    }
+
     /// How many UIDs of a kind are used and left; call it where a thread may block.
     ///
     /// # Errors

@@ -40,6 +40,9 @@ impl Page {
         let about = "Requests refused as their body did not fit beside others.";
         self.head("basalt_http_bodies_refused_total", "counter", about);
         self.line("basalt_http_bodies_refused_total", "", app.bodies.refused.get());
+        let about = "Meta objects, counters and places in trees that could not be kept as points came.";
+        self.head("basalt_meta_failures_total", "counter", about);
+        self.line("basalt_meta_failures_total", "", app.meta_failures_count());
         self.head("basalt_uids_kept", "gauge", "Names and UIDs kept in memory, by kind, those of both directions.");
         for kind in UidKind::ALL {
             let kept = app.uid_table(kind).kept_count();

@@ -1,6 +1,6 @@
 //! Meta objects where the default answers otherwise than OpenTSDB. What is the same is in `golden`.
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, run};
 
 const PUT: &str = r#"[{"metric":"n.m","timestamp":1356998400,"value":1,"tags":{"host":"a"}},
  {"metric":"n.m","timestamp":1356998400,"value":1,"tags":{"host":"b"}}]"#;
@@ -87,6 +87,12 @@ fn meta_data_is_kept_as_points_come() {
     assert_eq!(daemon.get(path).status, 404);
     assert_eq!(daemon.post("/api/put", PUT).status, 204);
     assert_eq!(daemon.get(path).json()["totalDatapoints"], 3);
+    // A point does not wait for them, and the operator is told.
+    assert_eq!(daemon.metric("basalt_meta_failures_total"), 0);
+    let url = format!("http://127.0.0.1:{}", daemon.port());
+    assert!(run(&["shell", "--url", &url, "-e", "alter 'tsdb-meta', READONLY => 'true'"]).status.success());
+    assert_eq!(daemon.post("/api/put", PUT).status, 204);
+    assert_ne!(daemon.metric("basalt_meta_failures_total"), 0);
 }
 
 /// `M-TREE`: what OpenTSDB answers 500, 304 or nothing to.
