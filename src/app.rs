@@ -132,7 +132,7 @@ impl App {
             operators: Arc::new(Seats::new(OPERATORS_RUNNING, OPERATORS_WAITING)),
             askers: Arc::new(Seats::new(ASKERS_RUNNING, ASKERS_WAITING)),
             lookers: Seats::new(LOOKERS_RUNNING, LOOKERS_WAITING),
-            bodies: BodyPool::new(config.http.bodies_bytes()),
+            bodies: BodyPool::of(config.http.bodies_bytes(), config.connection_bytes()),
             ingest,
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
             tables: Arc::new(tables),

@@ -31,8 +31,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Layers, Log, LogFormat, PLACES, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
-use crate::log;
 use crate::version::{SPOKEN, VERSION};
+use crate::{heap, log, proc};
 
 /// A time-series database that speaks OpenTSDB.
 #[derive(Debug, Parser)]
@@ -128,7 +128,8 @@ impl Sources {
         if let Some(level) = &self.log_level {
             flags.push(("--log-level", "log.level", level.clone()));
         }
-        Layers { file: self.config.clone(), env: std::env::vars_os().collect(), flags, ..Layers::default() }
+        let (env, memory_bytes) = (std::env::vars_os().collect(), proc::memory_bytes_max());
+        Layers { file: self.config.clone(), env, flags, memory_bytes, ..Layers::default() }
     }
 
     fn load(&self) -> Result<Config, Failure> {
@@ -138,6 +139,7 @@ impl Sources {
     /// Reads a tool's configuration, and logs from here on as a tool does.
     fn begin(&self, layers: &Layers) -> Result<Config, Failure> {
         let config = Config::load(layers)?;
+        heap::fit(config.memory_bytes());
         start_log(self.log_level.as_deref(), &[&config])?;
         Ok(config)
     }

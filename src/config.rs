@@ -4,6 +4,7 @@
 //! and shown. Everything else (TOML, an `opentsdb.conf`, `BASALT_SECTION__KEY`, flags,
 //! `basalt config show`) goes through those rows, so no door knows a setting that another lacks.
 
+mod budgets;
 mod file;
 pub(crate) mod keys;
 mod opentsdb;
@@ -48,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) publish: Publish,
     pub(crate) compat: Compat,
     pub(crate) log: Log,
+    /// The memory that budgets share, where it is known.
+    fitted: Option<budgets::Fitted>,
     /// Where each setting that is not a default came from, by its name.
     origins: BTreeMap<&'static str, String>,
     /// OpenTSDB's own keys as a properties file gave them, for `/api/config`.
@@ -69,6 +72,8 @@ pub(crate) struct Layers {
     pub(crate) flags: Vec<(&'static str, &'static str, String)>,
     /// Flags in OpenTSDB's words: the flag, the key that it sets, and the value.
     pub(crate) opentsdb_flags: Vec<(&'static str, &'static str, String)>,
+    /// Bytes of memory that the process may use, of which budgets that nobody set are shares; `None` where they are not.
+    pub(crate) memory_bytes: Option<u64>,
     /// What a person should know about what was told, one line each.
     pub(crate) warnings: Vec<String>,
 }
@@ -112,6 +117,9 @@ impl Config {
         if config.publish.enable && config.publish.to.is_empty() && config.opentsdb.contains_key(opentsdb::PUBLISHER) {
             // It is a Java class, which was warned of: there is nothing to enable.
             config.set("publish.enable", "false", opentsdb::PUBLISHER)?;
+        }
+        if let Some(memory_bytes) = layers.memory_bytes {
+            budgets::fit(&mut config, memory_bytes);
         }
         config.check()?;
         Ok(config)
@@ -228,9 +236,13 @@ impl Config {
 
     /// Every setting with its value and where it came from (`default` if nowhere), in table order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static Key, String, &str)> {
-        keys::KEYS
-            .iter()
-            .map(|key| (key, (key.get)(self), self.origins.get(key.name).map_or("default", String::as_str)))
+        keys::KEYS.iter().map(|key| (key, (key.get)(self), self.origin(key.name)))
+    }
+
+    fn origin(&self, name: &str) -> &str {
+        let is_lessened = self.fitted.as_ref().is_some_and(|fitted| fitted.lessened.contains(&name));
+        let unless_set = if is_lessened { "the memory of this machine or container" } else { "default" };
+        self.origins.get(name).map_or(unless_set, String::as_str)
     }
 
     /// Settings whose values are not the defaults: one a line, with where each came from.

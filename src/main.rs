@@ -20,6 +20,7 @@ mod clock;
 mod config;
 mod descriptors;
 mod exit;
+mod heap;
 mod http;
 mod import;
 mod limits;

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, get_current_pid};
+
 /// Clock ticks of a second in `/proc`, on every machine that we run on (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -79,6 +81,22 @@ pub(crate) fn available_bytes() -> u64 {
     bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default(), "MemAvailable")
 }
 
+/// Bytes of memory that this process may use: what the machine has, or what a control group allows that the process is in or that is
+/// above it, whichever is least. `None` where nobody tells.
+pub(crate) fn memory_bytes_max() -> Option<u64> {
+    let machine = bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default(), "MemTotal");
+    [Some(machine), group_bytes()].into_iter().flatten().filter(|bytes| *bytes > 0).min()
+}
+
+/// The least limit among the control groups of this process, of both versions.
+fn group_bytes() -> Option<u64> {
+    let id = get_current_pid().ok()?;
+    let mut system = System::new().ok()?;
+    let kind = ProcessRefreshKind::nothing().without_tasks();
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[id]), false, kind);
+    Some(system.process(id)?.cgroup_limits()?.total_memory)
+}
+
 /// Seconds that processors worked for this process, for itself and in the kernel.
 pub(crate) fn cpu_seconds() -> f64 {
     cpu_of(&fs::read_to_string("/proc/self/stat").unwrap_or_default()).unwrap_or_default()
@@ -112,5 +130,6 @@ mod tests {
         assert_eq!((thread.id, &*thread.name, thread.state), (7, "a) b", ThreadState::Waiting));
         assert!(Thread::all().iter().any(|thread| thread.state.name() == "RUNNABLE"));
         assert!(Status::read().bytes("VmRSS") > 0 && available_bytes() > 0);
+        assert!(memory_bytes_max() >= Some(Status::read().bytes("VmRSS")), "as much as it uses");
     }
 }

@@ -39,8 +39,14 @@ impl ConfigCommand {
                 preflight::check(&config)?;
                 let mut text = String::new();
                 let of_tables = store::warnings(&config);
-                let told =
-                    [("warning", config.warnings()), ("warning", of_tables.as_slice()), ("note", config.notes())];
+                let (warning, note) = (config.memory_warning(), config.memory_note());
+                let told = [
+                    ("warning", config.warnings()),
+                    ("warning", warning.as_slice()),
+                    ("warning", of_tables.as_slice()),
+                    ("note", note.as_slice()),
+                    ("note", config.notes()),
+                ];
                 for (what, lines) in told {
                     for line in lines {
                         writeln!(text, "{what}: {line}").unwrap_or_default();

@@ -12,6 +12,7 @@ use crate::clock::WallClock;
 use crate::config::{Config, Layers, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::migrate::{self, End, Job};
+use crate::proc;
 use crate::store::{OpenStore, OpenTables, check_outside};
 
 /// `basalt migrate`.
@@ -135,7 +136,7 @@ fn config((flag, place): (&'static str, &str), file: Option<PathBuf>) -> Result<
     if flags.iter().any(|(_, name, value)| *name != "hbase.masters" && value.is_empty()) {
         return Err(wrong());
     }
-    Config::load(&Layers { file, flags, ..Layers::default() })
+    Config::load(&Layers { file, flags, memory_bytes: proc::memory_bytes_max(), ..Layers::default() })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::config::{Config, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
 use crate::server::{Awaited, Server};
 use crate::version::VERSION;
-use crate::{auth, descriptors, limits, log, preflight, store, threads};
+use crate::{auth, descriptors, heap, limits, log, preflight, store, threads};
 
 /// `basalt serve`.
 #[derive(Debug, Args)]
@@ -82,10 +82,10 @@ impl Serve {
 pub(super) fn run(config: Config) -> Result<(), Failure> {
     log::start(&config.log)?;
     log::write_apart()?;
-    for warning in config.warnings().iter().chain(&store::warnings(&config)) {
+    for warning in config.warnings().iter().chain(&config.memory_warning()).chain(&store::warnings(&config)) {
         tracing::warn!("{warning}");
     }
-    for note in config.notes() {
+    for note in config.memory_note().iter().chain(config.notes()) {
         tracing::info!("{note}");
     }
     let (hbase, unless) = (&config.hbase, Config::default().hbase);
@@ -101,6 +101,7 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
             "`rewrite.enable` has no effect: the embedded store folds an hour's rows when it flushes and compacts"
         );
     }
+    heap::fit(config.memory_bytes());
     preflight::check(&config)?;
     threads::check(config.server.worker_threads)?;
     descriptors::raise(config.server.max_connections);

@@ -12,8 +12,8 @@ use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use super::Config;
 use super::value::Value;
+use super::{Config, budgets};
 use crate::exit::Failure;
 use keys::KEYS;
 
@@ -201,7 +201,8 @@ pub(super) fn keys_without_effect() -> impl Iterator<Item = (&'static str, &'sta
 }
 
 /// All of OpenTSDB's keys with the values in force here, as `/api/config` gives them: sorted, all
-/// texts, and what may be a secret masked: OpenTSDB masks keys with `PASS` in their names.
+/// texts, and what may be a secret masked: OpenTSDB masks keys with `PASS` in their names. Beside them
+/// the budgets of memory by our own names, as they may be the machine's.
 pub(crate) fn as_opentsdb(config: &Config) -> BTreeMap<String, String> {
     let mut map: BTreeMap<String, String> =
         KEYS.iter().map(|(name, default, _)| ((*name).to_owned(), (*default).to_owned())).collect();
@@ -221,6 +222,7 @@ pub(crate) fn as_opentsdb(config: &Config) -> BTreeMap<String, String> {
             map.insert((*name).to_owned(), text);
         }
     }
+    map.extend(budgets::keys().map(|key| (key.name.to_owned(), (key.get)(config))));
     for (name, value) in &mut map {
         let upper = name.to_ascii_uppercase();
         if ["PASS", "SECRET", "TOKEN", "CREDENTIAL"].iter().any(|word| upper.contains(word)) && !value.is_empty() {

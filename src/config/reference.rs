@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::keys::{KEYS, Key};
-use super::{Config, opentsdb};
+use super::{Config, budgets, opentsdb};
 
 const HEAD: &str = "\
 # Settings
@@ -20,6 +20,8 @@ from, `basalt config check` says whether a server would start.
 - A variable is `BASALT_`, the section, two underscores, the name: `BASALT_STORE__DATA_DIR=/var/lib/basalt`.
 - A setting that does not exist, in a file or as `BASALT_…__…`, ends the start with exit code 3, and the nearest one is named; so does one
   underscore where two belong. Other variables set nothing; of one that lacks only the section, as `BASALT_DATA_DIR`, the start warns.
+- A default that is a part of the memory is one of what the process may use: what the machine has, or what the container's or service's control group, or one above it, allows.
+  [Sizing](operations.md#small-machines-and-containers) has the rule; `basalt config show`, the start's log and `/api/config` the number in force.
 - Names that end in `_ms` are milliseconds, in `_bytes` or `_bytes_max` bytes. Numbers may have underscores: `64_000_000`.
 - Changes take effect at the next start; `server.auth_file` and `query.limits_file` are read again while the server runs.
 
@@ -70,8 +72,14 @@ fn default(key: &Key) -> String {
     }
     let shown = (key.get)(&Config::default());
     let bytes = shown.parse::<u64>().ok().filter(|_| key.name.contains("bytes"));
+    let budget = budgets::BUDGETS.iter().find(|budget| budget.name == key.name);
     match (shown.is_empty(), bytes.and_then(binary)) {
         (true, _) => "empty".to_owned(),
+        (_, Some(short)) if let Some(budget) = budget => {
+            let [base, least] = [budgets::BASE_BYTES, budget.bytes_min].map(|bytes| binary(bytes).unwrap_or_default());
+            let part = budget.part;
+            format!("{shown} ({short}), or 1/{part} of the memory beyond {base} if that is less, but at least {least}")
+        }
         (_, Some(short)) => format!("{shown} ({short})"),
         _ => format!("`{}`", cell(&shown)),
     }

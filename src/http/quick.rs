@@ -9,8 +9,9 @@
 //! encodings or pieces of a body: a request that has any of them is handed over before a byte of it is acted on, and so
 //! are a body that does not parse, a sender who may not store, and a body that does not fit beside others.
 //!
-//! Bound: a connection holds one body of at most [`BODY_BYTES_MAX`] and what came behind it. From 1 MiB on it has a share of what all
-//! bodies may hold ([`BodyPool`](super::BodyPool)), as hyper's bodies have; below, connections times 1 MiB are the bound.
+//! Bound: a connection holds one body of at most [`BODY_BYTES_MAX`] and what came behind it. From 1 MiB on, or from less where
+//! memory is scarce, it has a share of what all bodies may hold ([`BodyPool`](super::BodyPool)), as hyper's bodies have; below,
+//! connections times as much are the bound.
 
 mod answers;
 mod buffers;
@@ -253,6 +254,9 @@ impl Connection<'_> {
         mut silence: Pin<&mut Sleep>,
         mut stopping: Pin<&mut impl Future<Output = ()>>,
     ) -> Body {
+        if self.share.announce(end).is_err() {
+            return Body::Late;
+        }
         let began = Instant::now();
         self.buffer.reserve(end.saturating_sub(self.buffer.len()));
         while self.buffer.len() < end {

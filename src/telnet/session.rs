@@ -20,7 +20,8 @@ use crate::server::{Stop, stopped};
 
 /// Bytes taken from the socket at once, at first.
 const READ_BYTES_MIN: usize = 64 << 10;
-/// And at most: bounds the puts of one batch, and a line whose end is there.
+/// And at most: bounds the puts of one batch, and a line whose end is there. Less where memory is scarce: what is taken is held
+/// as text, as points and as cells until it is on disk.
 const READ_BYTES_MAX: usize = 512 << 10;
 /// Error lines kept for a peer that does not read.
 const UNREAD_BYTES_MAX: usize = 64 << 10;
@@ -35,6 +36,7 @@ pub(crate) struct Session {
     lines: Lines,
     /// How much is taken from the socket at once.
     read_bytes: usize,
+    read_bytes_max: usize,
     unread: Vec<u8>,
     /// What was shown by `auth`.
     shown: Option<Shown>,
@@ -68,7 +70,9 @@ enum Next {
 impl Session {
     pub(crate) fn new(app: Arc<App>, stream: TcpStream) -> Self {
         let lines = Lines::new(app.config.telnet.max_line_bytes);
-        Self { app, stream, lines, read_bytes: READ_BYTES_MIN, unread: Vec::new(), shown: None, role: None }
+        let read_bytes_max = (app.config.connection_bytes() / 2).clamp(READ_BYTES_MIN, READ_BYTES_MAX);
+        let (read_bytes, unread) = (READ_BYTES_MIN, Vec::new());
+        Self { app, stream, lines, read_bytes, read_bytes_max, unread, shown: None, role: None }
     }
 
     /// Until the peer closes, says `exit`, stays silent too long, or the daemon stops. A stop lets
@@ -94,7 +98,7 @@ impl Session {
             // Silence for that long ends the connection as the peer's own close would.
             timeout(patience, reading).await.unwrap_or(Ok(0))?
         };
-        self.read_bytes = read_bytes_after(self.read_bytes, read);
+        self.read_bytes = read_bytes_after(self.read_bytes, read, self.read_bytes_max);
         Ok(read)
     }
 
@@ -297,9 +301,9 @@ impl Session {
 
 /// How much to take from the socket after `read` of `room` came: who sends more than that is served in fewer and larger
 /// batches, each a change of the store and a sync.
-fn read_bytes_after(room: usize, read: usize) -> usize {
+fn read_bytes_after(room: usize, read: usize, most: usize) -> usize {
     match read {
-        _ if read >= room => (room * 2).min(READ_BYTES_MAX),
+        _ if read >= room => (room * 2).min(most),
         ..READ_BYTES_MIN => READ_BYTES_MIN,
         _ => room,
     }
@@ -321,9 +325,11 @@ mod tests {
 
     #[test]
     fn a_sender_in_full_flow_is_read_in_larger_pieces_up_to_the_bound() {
-        let grown = (0..9).fold(READ_BYTES_MIN, |room, _| read_bytes_after(room, room));
-        assert_eq!(grown, READ_BYTES_MAX);
-        assert_eq!(read_bytes_after(grown, grown - 1), grown);
-        assert_eq!(read_bytes_after(grown, READ_BYTES_MIN - 1), READ_BYTES_MIN);
+        for most in [READ_BYTES_MIN, READ_BYTES_MAX] {
+            let grown = (0..9).fold(READ_BYTES_MIN, |room, _| read_bytes_after(room, room, most));
+            assert_eq!(grown, most);
+            assert_eq!(read_bytes_after(grown, grown - 1, most), grown);
+            assert_eq!(read_bytes_after(grown, READ_BYTES_MIN - 1, most), READ_BYTES_MIN);
+        }
     }
 }

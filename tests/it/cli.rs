@@ -150,3 +150,29 @@ fn an_opentsdb_conf_is_a_configuration() {
     check(&["config", "check", "--config", file.to_str().unwrap()], 0, "unknown key `tsd.plugin.own`");
     check(&["config", "show", "--config", file.to_str().unwrap()], 0, "listen = \"127.0.0.1:5555\"");
 }
+
+/// A limit of a control group above the one that the process is in counts, and the budgets are shares of it.
+#[test]
+#[ignore = "makes control groups, which takes root and their first version"]
+fn budgets_are_shares_of_what_control_groups_allow() {
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = own.lines().find_map(|line| line.split_once(":memory:")).unwrap().1;
+    let above = format!("/sys/fs/cgroup/memory{own}/basalt-{}", std::process::id());
+    let group = format!("{above}/below");
+    std::fs::create_dir_all(&group).unwrap();
+    let limit =
+        |of: &str, bytes: u64| std::fs::write(format!("{of}/memory.limit_in_bytes"), bytes.to_string()).unwrap();
+    limit(&above, 512 << 20);
+    limit(&group, 1 << 30);
+    let script = format!("echo $$ > {group}/cgroup.procs && exec {} config show", env!("CARGO_BIN_EXE_basalt"));
+    let shown = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    std::fs::remove_dir(&group).unwrap();
+    std::fs::remove_dir(&above).unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let line = shown.lines().find(|line| line.starts_with("memtables_bytes")).unwrap();
+    assert!(
+        line.starts_with("memtables_bytes = 23068672 ")
+            && line.ends_with("from the memory of this machine or container"),
+        "{line}"
+    );
+}

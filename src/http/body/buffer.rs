@@ -13,9 +13,6 @@ use memmap2::MmapMut;
 
 use super::pool::{BodyPool, Share};
 
-/// Bytes from which a body lives in a mapping, and has a share of what all bodies may hold.
-pub(super) const MAPPED_BYTES_MIN: usize = 1 << 20;
-
 /// Bytes that refuse to grow over their limit, or over what all bodies may hold.
 #[derive(Debug)]
 pub(super) struct Buffer {
@@ -69,7 +66,7 @@ impl Buffer {
     /// An empty one of at most `limit` bytes, with room for those that are announced unless it will be a mapping.
     pub(super) fn new(limit: usize, announced: Option<u64>, pool: &Arc<BodyPool>) -> Self {
         let announced = announced.and_then(|bytes| usize::try_from(bytes).ok());
-        let room = announced.filter(|bytes| *bytes < MAPPED_BYTES_MIN && *bytes <= limit).unwrap_or_default();
+        let room = announced.filter(|bytes| *bytes < pool.small_bytes() && *bytes <= limit).unwrap_or_default();
         Self { limit, pool: Arc::clone(pool), place: Place::Heap(Vec::with_capacity(room)) }
     }
 
@@ -106,7 +103,7 @@ impl Write for Buffer {
         if length > self.limit {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        if length >= MAPPED_BYTES_MIN {
+        if length >= self.pool.small_bytes() {
             self.map(length)?;
         }
         match &mut self.place {
@@ -124,6 +121,7 @@ impl Write for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::body::pool::SMALL_BYTES_MAX as MAPPED_BYTES_MIN;
 
     #[test]
     fn what_is_written_is_read_however_large_and_never_over_the_limit() {

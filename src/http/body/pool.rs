@@ -1,22 +1,24 @@
 //! The memory that the bodies of all requests hold together: a bound over those that are not small.
 //!
-//! A body below [`MAPPED_BYTES_MIN`] takes no share: there is one a connection at most, and connections have a bound of their own.
+//! A small body takes no share: there is one a connection at most, and connections have a bound of their own. It is one below
+//! [`SMALL_BYTES_MAX`], or below less where memory is scarce.
 //! One that grows beyond takes its share in pieces, and keeps it until its memory is given back, that is until its request is answered.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::buffer::MAPPED_BYTES_MIN;
 use crate::metrics::Count;
 
-/// Bytes taken at once while a body grows.
-const PIECE_BYTES: usize = 1 << 20;
+/// A body of so many bytes is not small, however much memory there is. Shares are taken in pieces of as many while a body grows.
+pub(super) const SMALL_BYTES_MAX: usize = 1 << 20;
 
 /// What all bodies may hold.
 #[derive(Debug)]
 pub(crate) struct BodyPool {
     bytes_max: usize,
+    /// A body of so many bytes is not small.
+    small_bytes: usize,
     /// Relaxed: a sum that publishes nothing else.
     used_bytes: AtomicUsize,
     /// Requests that were refused for it.
@@ -24,9 +26,21 @@ pub(crate) struct BodyPool {
 }
 
 impl BodyPool {
-    /// A pool of so many bytes.
+    /// A pool of so many bytes, where there is memory for small bodies.
+    #[cfg(test)]
     pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { bytes_max, used_bytes: AtomicUsize::new(0), refused: Count::default() })
+        Self::of(bytes_max, SMALL_BYTES_MAX)
+    }
+
+    /// A pool of so many bytes, of which bodies have shares that are not below `small_bytes`.
+    pub(crate) fn of(bytes_max: usize, small_bytes: usize) -> Arc<Self> {
+        let small_bytes = small_bytes.clamp(1, SMALL_BYTES_MAX);
+        Arc::new(Self { bytes_max, small_bytes, used_bytes: AtomicUsize::new(0), refused: Count::default() })
+    }
+
+    /// Bytes from which a body has a share.
+    pub(super) fn small_bytes(&self) -> usize {
+        self.small_bytes
     }
 
     /// Bytes that all bodies may hold.
@@ -60,10 +74,11 @@ impl Share {
     /// `QuotaExceeded` if that does not fit beside the others; what was taken before stays.
     pub(crate) fn cover(&mut self, bytes: usize, bytes_max: usize) -> io::Result<()> {
         assert!(bytes <= bytes_max, "BUG: a body of {bytes} bytes passed its bound of {bytes_max}");
-        if bytes < MAPPED_BYTES_MIN || bytes <= self.bytes {
+        let small_bytes = self.pool.small_bytes;
+        if bytes < small_bytes || bytes <= self.bytes {
             return Ok(());
         }
-        let wanted = bytes.next_multiple_of(PIECE_BYTES).min(bytes_max);
+        let wanted = bytes.next_multiple_of(small_bytes).min(bytes_max);
         let more = wanted - self.bytes;
         let grow = |used: usize| used.checked_add(more).filter(|sum| *sum <= self.pool.bytes_max);
         if self.pool.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow).is_err() {
@@ -71,6 +86,16 @@ impl Share {
         }
         self.bytes = wanted;
         Ok(())
+    }
+
+    /// Where memory is scarce, takes all that a body of an announced length will hold; else nothing. For whoever receives what has
+    /// come, which may be all of it, before [`Share::cover`] is asked.
+    ///
+    /// # Errors
+    ///
+    /// As [`Share::cover`].
+    pub(crate) fn announce(&mut self, bytes: usize) -> io::Result<()> {
+        if self.pool.small_bytes < SMALL_BYTES_MAX { self.cover(bytes, bytes) } else { Ok(()) }
     }
 
     /// Gives all of it back.
@@ -115,6 +140,28 @@ mod tests {
         check(&mut share, (4 * MIB + 5, 4 * MIB + 5), (true, 4 * MIB + 5));
         drop(share);
         assert_eq!(pool.used_bytes(), 0);
+    }
+
+    /// As many bodies that are nearly a mebibyte as there are connections would be more than a small machine has.
+    #[test]
+    fn a_smaller_body_has_a_share_where_memory_is_scarce() {
+        let pool = BodyPool::of(3 * MIB, MIB / 16);
+        let mut shares = [(); 4].map(|()| pool.share());
+        check(&mut shares[0], (MIB / 16 - 1, MIB), (true, 0));
+        check(&mut shares[0], (MIB / 16, MIB), (true, MIB / 16));
+        check(&mut shares[0], (MIB - 9, MIB), (true, MIB));
+        check(&mut shares[1], (MIB - 9, MIB - 9), (true, 2 * MIB - 9));
+        check(&mut shares[2], (MIB, MIB), (true, 3 * MIB - 9));
+        check(&mut shares[3], (MIB / 16, MIB), (false, 3 * MIB - 9));
+        check(&mut shares[3], (MIB / 16 - 1, MIB), (true, 3 * MIB - 9));
+        // Who receives all at once asks before.
+        drop(shares);
+        let announced = |pool: &Arc<BodyPool>| {
+            let mut share = pool.share();
+            (share.announce(2 * MIB).is_ok(), pool.used_bytes(), share.announce(4 * MIB).is_ok())
+        };
+        assert_eq!(announced(&pool), (true, 2 << 20, false));
+        assert_eq!(announced(&BodyPool::of(3 * MIB, 2 * MIB)), (true, 0, true), "there is memory enough");
     }
 
     #[test]
