@@ -69,8 +69,10 @@ fn a_port_in_use_is_exit_1_and_one_line() {
     let daemon = Daemon::memory();
     let output = run(&["serve", "--store", "memory", "--listen", &format!("127.0.0.1:{}", daemon.port())]);
     assert_eq!(output.status.code(), Some(1));
-    let line = String::from_utf8(output.stderr).unwrap();
-    assert!(line.contains("port in use") && line.trim_end().lines().count() == 1, "{line}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    // Where memory is scarce, the log tells of its shares before.
+    let lines: Vec<&str> = said.lines().filter(|line| !line.contains("are shares of it")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("port in use"), "{said}");
 }
 
 /// Threads that cannot be started are met by panics of those who start them, and later by answers of 500.
