@@ -83,7 +83,8 @@ impl Budget {
         Self { started, passage, ..Self::new(limits, &cancel, pool) }
     }
 
-    /// Announces that so many rows are to be read; a large request waits for its turn here, and must not hold memory meanwhile.
+    /// Announces that so many rows are to be read; a large request waits for its turn here. Ask before memory is taken for them: what
+    /// earlier sub queries gave is held meanwhile.
     ///
     /// # Errors
     /// Those of [`Budget::check`]; [`Error::NoTurn`].
