@@ -81,7 +81,7 @@ pub(crate) struct Recovered {
 }
 
 /// What recovery is handed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
     pub(crate) fs: Arc<dyn FileSystem>,
     pub(crate) dir: PathBuf,
@@ -200,6 +200,11 @@ impl Core {
 
     pub(crate) fn manifest(&self) -> MutexGuard<'_, Manifest> {
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of all but the manifest.
+    pub(crate) fn into_manifest(self) -> Manifest {
+        self.manifest.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes edits durable; any failure but want of room poisons.

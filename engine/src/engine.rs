@@ -423,6 +423,8 @@ mod side_logs;
 #[cfg(test)]
 mod snapshots;
 #[cfg(test)]
+mod spills;
+#[cfg(test)]
 mod splits;
 #[cfg(test)]
 mod tests;

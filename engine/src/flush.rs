@@ -204,7 +204,7 @@ impl Core {
     /// Refuses a write while the memtables hold twice their bound.
     pub(crate) fn check_memory(&self) -> Result<()> {
         let queued_bytes = self.memtable_bytes.load(Ordering::Relaxed);
-        let limit_bytes = self.limits.memtables_bytes.saturating_mul(2);
+        let limit_bytes = self.limits.memtables_bytes_max();
         if queued_bytes <= limit_bytes {
             return Ok(());
         }

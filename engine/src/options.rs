@@ -75,6 +75,11 @@ pub struct Limits {
 impl Limits {
     /// The longest log segment. One with a record behind its end is still read, and a place in it has four bytes.
     pub const WAL_SEGMENT_BYTES_MAX: u64 = 1 << 30;
+
+    /// Bytes of all memtables beyond which no write is taken.
+    pub(crate) fn memtables_bytes_max(&self) -> u64 {
+        self.memtables_bytes.saturating_mul(2)
+    }
 }
 
 impl Default for Limits {

@@ -2,14 +2,17 @@
 //!
 //! ```text
 //! lock ─► manifest ─► sweep asides ─► open its files ─► replay the log into memtables ─► delete other files ─► new segment
+//!                                                        └ now and then into files, where they would hold too much
 //! ```
 //!
 //! Files that the manifest does not name are deleted only when all it names are there and read: a damaged manifest must
 //! not cost the only copy of anything.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use basalt_store::{NamespaceDescriptor, TableName, TableState, Timestamp};
@@ -31,6 +34,7 @@ use crate::table::{Shape, Table};
 use crate::wal::{Replay, Replayed, SegmentId, Wal, WalOptions};
 
 mod refill;
+mod spill;
 
 use refill::Refill;
 
@@ -66,26 +70,19 @@ pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
         }
         None => begin_manifest(around)?,
     };
-    let catalog = manifest.catalog().clone();
-    let mut tables = Tables::open(around, &catalog)?;
+    let mut tables = Tables::open(around, manifest.catalog())?;
     let began = Instant::now();
-    let replayed = replay_log(around, &catalog, &mut tables, is_new)?;
+    let (manifest, replayed) = replay_log(around, manifest, &mut tables, is_new)?;
     let (bytes, segments) = (replayed.sealed.iter().map(|segment| segment.bytes).sum::<u64>(), replayed.sealed.len());
     tracing::info!(bytes, segments, took_ms = millis(began), "log replayed");
-    let next_file = sweep_files(around, &catalog)?;
+    let next_file = sweep_files(around, manifest.catalog())?;
     for region in tables.regions.values() {
         region.region.read_point.start_at(replayed.last_sequence);
     }
     // A full disk is a state, as while it runs: what there is can be read, and writes are taken again when there is room.
     let wal = Wal::open_in_any_room(
         Arc::clone(&around.fs),
-        WalOptions {
-            dir: around.dir.clone(),
-            segment_bytes: around.limits.wal_segment_bytes,
-            queue_bytes_max: around.limits.wal_queue_bytes_max,
-            sync_interval: around.limits.sync_interval,
-            retry_interval: around.limits.full_disk_retry_interval,
-        },
+        wal_options(around),
         Arc::clone(&around.condition),
         Arc::clone(&around.reserve),
         replayed,
@@ -94,7 +91,18 @@ pub(crate) fn recover(around: &Surroundings) -> Result<Recovered> {
         Err(error) if error.is_want_of_room() => around.condition.set_no_room(&error),
         filled => filled?,
     }
-    Ok(Recovered { manifest, wal, clock: catalog.marks.clock.max(tables.clock), next_file, tables: tables.by_name() })
+    let clock = manifest.catalog().marks.clock.max(tables.clock);
+    Ok(Recovered { manifest, wal, clock, next_file, tables: tables.by_name() })
+}
+
+fn wal_options(around: &Surroundings) -> WalOptions {
+    WalOptions {
+        dir: around.dir.clone(),
+        segment_bytes: around.limits.wal_segment_bytes,
+        queue_bytes_max: around.limits.wal_queue_bytes_max,
+        sync_interval: around.limits.sync_interval,
+        retry_interval: around.limits.full_disk_retry_interval,
+    }
 }
 
 /// The manifest of a new folder. One that has a log or files has lost its own, which is the first file that a store makes: they are not
@@ -128,16 +136,20 @@ fn is_aside(name: &str) -> bool {
         || side_log::is_name(&log)
 }
 
+/// The files in the folder, and the first id that none ever had.
+fn files(around: &Surroundings, catalog: &Catalog) -> Result<(Vec<FileId>, u64)> {
+    let names = around.fs.list(&around.dir).map_err(Error::io(IoOp::List, &around.dir))?;
+    let ids: Vec<FileId> = names.iter().filter_map(|name| sstable_id(name)).collect();
+    let next = ids.iter().map(|id| id.0 + 1).fold(catalog.marks.next_file, u64::max);
+    Ok((ids, next))
+}
+
 /// Deletes files that the manifest does not name; answers the first file id that was never used.
 fn sweep_files(around: &Surroundings, catalog: &Catalog) -> Result<u64> {
-    let names = around.fs.list(&around.dir).map_err(Error::io(IoOp::List, &around.dir))?;
-    let mut next = catalog.marks.next_file;
-    for (name, id) in names.iter().filter_map(|name| Some((name, sstable_id(name)?))) {
-        next = next.max(id.0 + 1);
-        if !catalog.names_file(id) {
-            let path = around.dir.join(name);
-            around.fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
-        }
+    let (ids, next) = files(around, catalog)?;
+    for id in ids.into_iter().filter(|id| !catalog.names_file(*id)) {
+        let path = sstable_path(&around.dir, id);
+        around.fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
     }
     Ok(next)
 }
@@ -167,7 +179,7 @@ pub(crate) fn open_file(
 
 /// The tables while the log is read into them.
 struct Tables {
-    by_id: BTreeMap<TableId, Table>,
+    by_id: BTreeMap<TableId, Arc<Table>>,
     regions: BTreeMap<RegionId, OpenRegion>,
     clock: Timestamp,
 }
@@ -209,14 +221,14 @@ impl Tables {
             let (descriptor, families) = (entry.descriptor.clone(), entry.families.clone());
             let shape = Shape { descriptor, state, families };
             let of_table = entry.regions.iter().filter_map(|id| regions.get(id));
-            (*id, Table::new(*id, shape, of_table.map(|open| Arc::clone(&open.region)).collect()))
+            (*id, Arc::new(Table::new(*id, shape, of_table.map(|open| Arc::clone(&open.region)).collect())))
         };
         let by_id = catalog.tables.iter().map(open_table).collect();
         Ok(Tables { by_id, regions, clock: Timestamp(0) })
     }
 
-    fn by_name(self) -> BTreeMap<TableName, Arc<Table>> {
-        self.by_id.into_values().map(|table| (table.shape().descriptor.name.clone(), Arc::new(table))).collect()
+    fn by_name(&self) -> BTreeMap<TableName, Arc<Table>> {
+        self.by_id.values().map(|table| (table.shape().descriptor.name.clone(), Arc::clone(table))).collect()
     }
 
     /// What the log is read into.
@@ -230,20 +242,52 @@ impl Tables {
     }
 }
 
-/// Reads the log into the memtables.
-fn replay_log(around: &Surroundings, catalog: &Catalog, tables: &mut Tables, is_new: bool) -> Result<Replayed> {
-    let first = catalog.marks.log_start;
-    let unreadable = |kind: u8| unreadable(&around.dir, 0, kind);
-    let read = |visit: &mut dyn FnMut(Record<'_>) -> Result<()>| Replay::read(&*around.fs, &around.dir, first, visit);
-    let (log, clock) = tables.refill().run(unreadable, read)?;
-    tables.clock = tables.clock.max(clock);
+/// Reads the log into the memtables, and these into files where they come to hold more than ever while a store is open: the log may
+/// have been written with larger bounds.
+fn replay_log(
+    around: &Surroundings,
+    mut manifest: Manifest,
+    tables: &mut Tables,
+    is_new: bool,
+) -> Result<(Manifest, Replayed)> {
+    let first = manifest.catalog().marks.log_start;
+    let mut log = Replay::begin(&*around.fs, &around.dir, first)?;
+    let mut bytes_max = around.limits.memtables_bytes_max();
+    while !replay_some(around, &mut log, tables, bytes_max)? {
+        if spill::may_spill(&log, tables.clock)? {
+            let has_room;
+            (manifest, has_room) = spill::spill(around, manifest, tables, log.last_sequence())?;
+            bytes_max = if has_room { bytes_max } else { u64::MAX };
+        }
+    }
     // Not before all of it went in: a log that is refused stays as it is.
     let mut replayed = log.finish()?;
     let segment = first.path(&around.dir);
     let has_first = !replayed.sealed.is_empty() || around.fs.open(&segment).is_ok();
-    if !is_new && !has_first && catalog.has_answered() {
+    if !is_new && !has_first && manifest.catalog().has_answered() {
         return Err(no_segment(segment));
     }
-    replayed.last_sequence = replayed.last_sequence.max(catalog.marks.sequence);
-    Ok(replayed)
+    replayed.last_sequence = replayed.last_sequence.max(manifest.catalog().marks.sequence);
+    Ok((manifest, replayed))
+}
+
+/// Reads a segment of the log into the memtables, and more as long as all of these hold no more than `bytes_max`; whether that is all
+/// of the log. What waits for a thread counts when it is in.
+fn replay_some(around: &Surroundings, log: &mut Replay<'_>, tables: &mut Tables, bytes_max: u64) -> Result<bool> {
+    let handed_bytes = Cell::new(0);
+    let is_full = || {
+        // A short log is in no memtable before all of it was handed over.
+        let in_chunk_bytes = handed_bytes.get().min(refill::CHUNK_BYTES) as u64;
+        around.memtable_bytes.load(Ordering::Relaxed) + in_chunk_bytes > bytes_max
+    };
+    let read = |visit: &mut dyn FnMut(Record<'_>) -> Result<()>| {
+        let mut hand = |record: Record<'_>| {
+            handed_bytes.update(|bytes| bytes + record.payload.len());
+            visit(record)
+        };
+        log.read(&mut hand, &is_full)
+    };
+    let (is_all, clock) = tables.refill().run(|kind| unreadable(&around.dir, 0, kind), read)?;
+    tables.clock = tables.clock.max(clock);
+    Ok(is_all)
 }

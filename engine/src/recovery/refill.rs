@@ -28,7 +28,7 @@ use crate::table::{Regions, Shape};
 use crate::write::Starts;
 
 /// Bytes of records that are handed on at once.
-const CHUNK_BYTES: usize = 1 << 20;
+pub(super) const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks that wait for a thread, at most; then the log is read no further.
 const CHUNKS_AHEAD: usize = 2;
 /// Rows of a part, at most. They are put into the memtables together, and lie in the processor's own memory till then.

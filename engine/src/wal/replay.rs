@@ -9,6 +9,7 @@
 //! first record says where that end was. So a gap between two segments shows too.
 //! And it is published whole: one that is shorter than its header was cut since.
 
+use std::collections::VecDeque;
 use std::path::Path;
 
 use super::segment::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, check_header};
@@ -54,9 +55,11 @@ pub(crate) type Visit<'a> = dyn FnMut(Record<'_>) -> Result<()> + 'a;
 /// makes what it read durable and cuts what is torn.
 ///
 /// # Errors
-/// Those of [`Replay::read`] and [`Replay::finish`].
+/// Those of [`Replay::begin`], [`Replay::read`] and [`Replay::finish`].
 pub(crate) fn replay(fs: &dyn FileSystem, dir: &Path, first: SegmentId, visit: &mut Visit<'_>) -> Result<Replayed> {
-    Replay::read(fs, dir, first, visit)?.finish()
+    let mut log = Replay::begin(fs, dir, first)?;
+    log.read(visit, &|| false)?;
+    log.finish()
 }
 
 /// The ids to read, ascending and without gap; older segments are deleted.
@@ -95,6 +98,8 @@ pub(crate) struct Replay<'a> {
     fs: &'a dyn FileSystem,
     dir: &'a Path,
     first: SegmentId,
+    /// Not read yet, oldest first.
+    left: VecDeque<SegmentId>,
     last_sequence: u64,
     /// Where the log ends as far as it was read.
     end: LogPos,
@@ -106,25 +111,57 @@ pub(crate) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Reads the log in `dir` from segment `first` on and gives every record to `visit`. No record is changed, no tail cut.
+    /// Begins with the log in `dir`, from segment `first` on. No record is changed, no tail cut, until it is [finished](Replay::finish).
     ///
     /// # Errors
-    /// `Corrupt` for damage below what was known synced and for a missing segment;
-    /// what `visit` answers; any I/O error.
-    pub(crate) fn read(
-        fs: &'a dyn FileSystem,
-        dir: &'a Path,
-        first: SegmentId,
-        visit: &mut Visit<'_>,
-    ) -> Result<Replay<'a>> {
-        let ids = segment_ids(fs, dir, first)?;
+    /// `Corrupt` for a missing segment; any I/O error.
+    pub(crate) fn begin(fs: &'a dyn FileSystem, dir: &'a Path, first: SegmentId) -> Result<Replay<'a>> {
+        let left = segment_ids(fs, dir, first)?.into();
         let end = LogPos::new(first, SEGMENT_HEADER_BYTES);
-        let mut state =
-            Replay { fs, dir, first, last_sequence: 0, end, sealed: Vec::new(), torn: None, bytes: Vec::new() };
-        for id in &ids {
-            state.segment(*id, visit)?;
+        Ok(Replay { fs, dir, first, left, last_sequence: 0, end, sealed: Vec::new(), torn: None, bytes: Vec::new() })
+    }
+
+    /// Gives every record that is left to `visit`, whether that is all. Where it `may_pause` it does behind a segment, of which all is
+    /// on disk then.
+    ///
+    /// # Errors
+    /// `Corrupt` for damage below what was known synced; what `visit` answers; any I/O error.
+    pub(crate) fn read(&mut self, visit: &mut Visit<'_>, may_pause: &dyn Fn() -> bool) -> Result<bool> {
+        while let Some(id) = self.left.pop_front() {
+            self.segment(id, visit)?;
+            if may_pause() && self.is_behind_synced()? {
+                return Ok(false);
+            }
         }
-        Ok(state)
+        Ok(true)
+    }
+
+    /// The last number that was read.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.last_sequence
+    }
+
+    /// Whether the next segment says that all that was read is on disk.
+    fn is_behind_synced(&mut self) -> Result<bool> {
+        let Some(next) = self.left.front() else { return Ok(false) };
+        read_whole(self.fs, &next.path(self.dir), &mut self.bytes)?;
+        Ok(records(&self.bytes, *next).next().is_some_and(|first| first.synced == self.end.0))
+    }
+
+    /// Gives the records that are left to `visit`, as far as they read, until it answers false. They are read again by
+    /// [`Replay::read`], which judges what does not.
+    ///
+    /// # Errors
+    /// Any I/O error.
+    pub(crate) fn look_ahead(&self, visit: &mut dyn FnMut(Record<'_>) -> bool) -> Result<()> {
+        let mut bytes = Vec::new();
+        for id in &self.left {
+            read_whole(self.fs, &id.path(self.dir), &mut bytes)?;
+            if !records(&bytes, *id).all(&mut *visit) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn segment(&mut self, id: SegmentId, visit: &mut Visit<'_>) -> Result<()> {
@@ -257,6 +294,18 @@ impl<'a> Replay<'a> {
             cut: self.torn.map(|(cut, _)| cut),
         })
     }
+}
+
+/// The records of a segment, as far as they read.
+fn records(bytes: &[u8], id: SegmentId) -> impl Iterator<Item = Record<'_>> {
+    let mut offset = usize::try_from(SEGMENT_HEADER_BYTES).unwrap_or(usize::MAX);
+    std::iter::from_fn(move || match record::read(bytes, u64::from(id.0), offset) {
+        Step::Record(record) if record.kind != MARK => {
+            offset = record.end;
+            Some(record)
+        }
+        _ => None,
+    })
 }
 
 /// A record with a number that none has.

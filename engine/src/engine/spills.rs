@@ -1,0 +1,136 @@
+//! Logs that hold more than memtables may: they were written with larger bounds.
+
+use std::path::Path;
+
+use basalt_store::{Durability, MutationBatch};
+
+use super::tests::{name, options, scan, table};
+use super::*;
+use crate::io::SimFs;
+use crate::mutation::MUTATIONS;
+use crate::record;
+use crate::wal::{Replay, Write};
+
+const SEGMENT_BYTES: u64 = 64 << 10;
+
+/// With memtables of so many bytes together.
+fn open(fs: &SimFs, memtables_bytes: u64) -> Arc<Engine> {
+    let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
+    (options.limits.memtable_bytes, options.limits.memtables_bytes) = (memtables_bytes, memtables_bytes);
+    (options.limits.wal_bytes_max, options.limits.wal_segment_bytes) = (64 << 20, SEGMENT_BYTES);
+    Engine::open(options).unwrap()
+}
+
+const LARGE: u64 = 64 << 20;
+const SMALL: u64 = 100 << 10;
+
+/// Puts some 800 KiB into rows of three regions, most of them over others.
+fn fill(engine: &Engine) {
+    for step in 0..80_u32 {
+        let mut batch = MutationBatch::new(Durability::Async);
+        for row in 0..10_u32 {
+            let key = format!("{:03}", (step * 10 + row) * 7919 % 600);
+            let value = format!("{step:08}").repeat(128);
+            batch.row(key.as_bytes()).unwrap().put(b"f", b"q", None, value.as_bytes()).unwrap();
+        }
+        let _answered_later = engine.apply(&name(), batch);
+        engine.pump().unwrap();
+    }
+    let synced = engine.sync();
+    engine.pump().unwrap();
+    synced.wait().unwrap();
+}
+
+/// A folder whose log was filled.
+fn filled() -> (SimFs, Arc<Engine>) {
+    let fs = SimFs::new(1);
+    let engine = open(&fs, LARGE);
+    engine.create_table(table(), &["2", "4"].map(Bytes::from)).unwrap();
+    fill(&engine);
+    assert_eq!(engine.stats().files_count, 0);
+    (fs, engine)
+}
+
+/// What does not fit goes into files on the way, and what is in these comes back from the log no more.
+#[test]
+fn a_log_that_holds_more_than_memtables_may_is_replayed_into_files() {
+    let (fs, before) = filled();
+    let expected = scan(&before, Scan::all());
+    let folder = fs.snapshot();
+    let engine = open(&folder, SMALL);
+    assert!(scan(&engine, Scan::all()) == expected);
+    let stats = engine.stats();
+    assert!(stats.files_count >= 6, "{} files of three regions", stats.files_count);
+    let bound = 2 * SMALL + 2 * SEGMENT_BYTES;
+    assert!(stats.memtable_bytes < bound, "{} bytes in memtables", stats.memtable_bytes);
+    engine.verify().unwrap();
+
+    let again = open(&folder.process_kill(), LARGE);
+    assert!(scan(&again, Scan::all()) == expected);
+    assert!(again.stats().memtable_bytes < bound, "{} bytes in memtables again", again.stats().memtable_bytes);
+}
+
+/// What is flushed at a pause must not outlive what was logged before it. Behind a segment that another follows all is on disk, and
+/// of the last one nobody says so.
+#[test]
+fn the_log_is_left_for_a_while_only_where_all_that_was_read_is_on_disk() {
+    let (fs, engine) = filled();
+    let mut batch = MutationBatch::new(Durability::Os);
+    batch.row(b"r").unwrap().put(b"f", b"q", None, b"not on disk").unwrap();
+    let answer = engine.apply(&name(), batch);
+    engine.pump().unwrap();
+    answer.wait().unwrap();
+    let first = engine.core.manifest().catalog().marks.log_start;
+    let (folder, dir) = (fs.process_kill(), Path::new("/d"));
+    let mut log = Replay::begin(&folder, dir, first).unwrap();
+    let mut pauses_count = 0;
+    while !log.read(&mut |_| Ok(()), &|| true).unwrap() {
+        pauses_count += 1;
+        assert!(log.last_sequence() < engine.core.wal.last_sequence());
+    }
+    let sealed = log.finish().unwrap().sealed;
+    assert!(sealed.len() > 5 && pauses_count == sealed.len() - 1, "{pauses_count} pauses, {} segments", sealed.len());
+}
+
+/// As little as they may hold together while the store is open, however often it starts.
+#[test]
+fn a_log_that_fits_is_replayed_into_memtables() {
+    let (fs, before) = filled();
+    let engine = open(&fs.snapshot(), before.stats().memtable_bytes / 2 + 1);
+    assert_eq!(engine.stats().files_count, 0);
+    assert_eq!(engine.stats().memtable_bytes, before.stats().memtable_bytes);
+}
+
+/// A full disk keeps no store from its start.
+#[test]
+fn without_room_for_files_the_log_is_replayed_into_memtables() {
+    let (fs, before) = filled();
+    let folder = fs.snapshot();
+    folder.set_capacity(folder.used_bytes());
+    let engine = open(&folder, SMALL);
+    assert!(scan(&engine, Scan::all()) == scan(&before, Scan::all()));
+    assert!(engine.stats().memtable_bytes >= before.stats().memtable_bytes);
+}
+
+/// A fold joins what is flushed under the newest of its times. What is logged behind it and older would be hidden.
+#[test]
+fn what_is_left_of_the_log_is_no_older_than_what_is_flushed() {
+    let (fs, engine) = filled();
+    let mut old = Vec::new();
+    record::begin(&mut old, MUTATIONS);
+    old.extend_from_slice(&engine.core.table(&name()).unwrap().id.0.to_le_bytes());
+    old.extend_from_slice(&1_u64.to_le_bytes());
+    // No row.
+    old.extend_from_slice(&0_u32.to_le_bytes());
+    record::close(&mut old);
+    let write = Write { record: old, numbers: 1, level: Durability::Fsync, held: false, regions: Vec::new() };
+    let sequence = engine.core.wal.append(write).unwrap();
+    engine.core.wal.applied(sequence, Box::new(|_| {}));
+    engine.pump().unwrap();
+    assert_eq!(open(&fs.snapshot(), SMALL).stats().files_count, 0);
+
+    fill(&engine);
+    let again = open(&fs.snapshot(), SMALL);
+    assert!(scan(&again, Scan::all()) == scan(&engine, Scan::all()));
+    assert!(again.stats().files_count > 0, "from there on there are places");
+}
