@@ -10,16 +10,15 @@ use bytes::Bytes;
 
 use crate::backup::Progress;
 use crate::block_cache::BlockCache;
-use crate::core::{sstable_id, sstable_path};
 use crate::error::{Error, Result};
-use crate::id::FamilyId;
+use crate::id::{FamilyId, FileId};
 use crate::io::{DryFs, FileLock, FileSystem, IoOp};
 use crate::manifest::{Catalog, FileEntry, Manifest};
-use crate::mutation::{LoggedBatch, MUTATIONS};
+use crate::mutation::LoggedBatch;
 use crate::options::EngineOptions;
 use crate::record::Record;
-use crate::recovery::{lock_dir, open_file};
-use crate::sstable::{BlockCodecs, FileId, Sstable};
+use crate::recovery::{lock_dir, no_segment, open_file, unreadable};
+use crate::sstable::{BlockCodecs, Sstable};
 use crate::wal::replay;
 
 /// What a file of a data folder is.
@@ -118,7 +117,7 @@ impl Folder {
             audited.push(one);
         }
         let named: Vec<String> = audited.iter().map(|file| file.name.clone()).collect();
-        for name in names.iter().filter(|name| sstable_id(name).is_some() && !named.contains(name)) {
+        for name in names.iter().filter(|name| FileId::of_name(name).is_some() && !named.contains(name)) {
             let bytes = self.len_of(name)?;
             audited.push(AuditedFile { bytes, ..new(name.clone(), FileKind::Unnamed) });
         }
@@ -181,7 +180,7 @@ impl Folder {
     }
 
     fn audit_file(&self, file: &FileEntry, owners: Vec<Owner>, is_whole: bool) -> AuditedFile {
-        let path = sstable_path(&self.dir, file.id);
+        let path = file.id.path(&self.dir);
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let mut audited = AuditedFile { bytes: file.bytes, owners, ..new(name, FileKind::Sstable) };
         let opened = open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache);
@@ -209,7 +208,7 @@ impl Folder {
     /// Opens one SSTable by its path, wherever it is.
     pub(crate) fn open_path(fs: &dyn FileSystem, path: &Path, codecs: &BlockCodecs) -> Result<Sstable> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let id = sstable_id(name).ok_or_else(|| Error::NoSstable { file: path.to_path_buf() })?;
+        let id = FileId::of_name(name).ok_or_else(|| Error::NoSstable { file: path.to_path_buf() })?;
         let file = fs.open(path).map_err(Error::io(IoOp::Open, path))?;
         Sstable::open(file, path, id, codecs, Arc::new(BlockCache::new(0, 0)))
     }
@@ -226,17 +225,6 @@ fn new(name: String, kind: FileKind) -> AuditedFile {
         owners: Vec::new(),
         damage: None,
     }
-}
-
-/// A record whose checksum fits over a payload that does not read: written so, by us or a later program.
-pub(crate) fn unreadable(file: &Path, offset: u64, kind: u8) -> Error {
-    let (file, what) = (file.to_path_buf(), "log record kind");
-    Error::Corrupt { file, offset, what, expected: MUTATIONS.into(), found: kind.into() }
-}
-
-/// A segment that the log must have.
-pub(crate) fn no_segment(file: PathBuf) -> Error {
-    Error::Corrupt { file, offset: 0, what: "log segments", expected: 1, found: 0 }
 }
 
 /// Rows and cells of a logged batch.

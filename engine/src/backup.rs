@@ -12,14 +12,14 @@
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use crate::core::{Core, sstable_path};
+use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::health::Condition;
+use crate::id::FileId;
 use crate::io::{File, FileSystem, IoOp};
 use crate::manifest::{self, Catalog, FileEntry, Manifest};
 use crate::recovery::open_file;
 use crate::reserve::Reserve;
-use crate::sstable::FileId;
 use crate::table::Regions;
 use crate::wal::{LogPos, Replayed, Wal, WalOptions};
 
@@ -182,8 +182,8 @@ impl Core {
 
     /// Proves a file and brings it into the backup: as another name of it on the same disk, else as a copy.
     fn back_up_file(&self, file: &FileEntry, target: &Path, made: &mut Vec<String>) -> Result<IndexedFile> {
-        let from = sstable_path(&self.dir, file.id);
-        let to = sstable_path(target, file.id);
+        let from = file.id.path(&self.dir);
+        let to = file.id.path(target);
         let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let go_on = || self.check_goes_on(0);
         open_file(&*self.fs, &self.dir, file, &self.codecs, &self.cache)?.verify_while(|_| go_on())?;

@@ -15,7 +15,8 @@ use basalt_store::FamilyDescriptor;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
-use crate::sstable::{Cached, FileId};
+use crate::id::FileId;
+use crate::sstable::Cached;
 
 /// Eight locks: enough for as many readers as cores, few enough that a small cache still holds a block a shard.
 const SHARDS: usize = 8;

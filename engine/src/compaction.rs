@@ -11,16 +11,16 @@ use std::time::Instant;
 use basalt_store::{CellKind, KeepDeletedCells, Pass, Rules, Timestamp};
 
 use crate::beside::Beside;
-use crate::core::{Core, sstable_path};
+use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::id::FamilyId;
+use crate::id::{FamilyId, FileId};
 use crate::io::IoOp;
 use crate::manifest::Edit;
 use crate::merge::{CellSource, Direction, Merge};
 use crate::output::{FilePass, Output};
 use crate::region::{Region, RegionFile};
 use crate::source::{FamilyRead, Source};
-use crate::sstable::{FileId, tell_of_filter};
+use crate::sstable::tell_of_filter;
 use crate::stats::millis;
 use crate::table::{Shape, Table};
 
@@ -139,7 +139,7 @@ impl Core {
     /// The files for which a merge of `files` failed: the one that the error names, else all.
     fn blamed(&self, files: &[RegionFile], error: &Error) -> Vec<FileId> {
         let ids = || files.iter().map(|file| file.table.file_id());
-        let named = error.file().and_then(|file| ids().find(|id| file == sstable_path(&self.dir, *id)));
+        let named = error.file().and_then(|file| ids().find(|id| file == id.path(&self.dir)));
         named.map_or_else(|| ids().collect(), |id| vec![id])
     }
 
@@ -229,7 +229,7 @@ impl Core {
         if self.manifest().catalog().names_file(id) || self.defer_delete(id) {
             return;
         }
-        let path = sstable_path(&self.dir, id);
+        let path = id.path(&self.dir);
         match self.fs.remove(&path) {
             // Two regions may have let go at once.
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => {}

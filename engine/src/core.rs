@@ -1,7 +1,7 @@
 //! What all parts of the engine share: the open store and its counters.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -11,6 +11,7 @@ use crate::backup::Held;
 use crate::block_cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::health::Condition;
+use crate::id::FileId;
 use crate::io::FileSystem;
 use crate::jobs::Jobs;
 use crate::manifest::{Edit, Manifest};
@@ -19,7 +20,7 @@ use crate::region::Region;
 use crate::reserve::Reserve;
 use crate::scan_threads::ScanThreads;
 use crate::side_log::SideLogs;
-use crate::sstable::{BlockCodecs, FileId};
+use crate::sstable::BlockCodecs;
 use crate::stats::Counters;
 use crate::table::Table;
 use crate::wal::Wal;
@@ -229,18 +230,4 @@ impl Core {
         let name = name?;
         self.folds.iter().find(|fold| fold.name() == name)
     }
-}
-
-/// The name of an SSTable's file.
-pub(crate) fn sstable_path(dir: &Path, id: FileId) -> PathBuf {
-    dir.join(format!("sst-{:016}.sst", id.0))
-}
-
-/// No store comes so far. A name with a larger number is not a file's: none would come after the last of them.
-pub(crate) const FILE_ID_MAX: u64 = u64::MAX >> 1;
-
-/// The id in the name of an SSTable's file.
-pub(crate) fn sstable_id(name: &str) -> Option<FileId> {
-    let id = name.strip_prefix("sst-")?.strip_suffix(".sst")?.parse().ok();
-    id.filter(|id| *id <= FILE_ID_MAX).map(FileId)
 }

@@ -5,7 +5,7 @@
 
 use basalt_store::Timestamp;
 
-use crate::sstable::FileId;
+use crate::id::FileId;
 
 /// How long a file takes part in no merge after one that failed for it; twice as long after each further one.
 const WAIT_MS_MIN: u64 = 10_000;

@@ -9,9 +9,9 @@ use basalt_store::{
 use bytes::Bytes;
 
 use crate::beside::Beside;
-use crate::core::{Core, sstable_path};
+use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::id::FamilyId;
+use crate::id::{FamilyId, FileId};
 use crate::io::{IoOp, publish};
 use crate::key_range::KeyRange;
 use crate::manifest::FileEntry;
@@ -74,7 +74,7 @@ impl Core {
         (pass, beside): (FilePass, Option<&mut Beside<'_>>),
     ) -> Result<Option<Output>> {
         let file_id = self.new_file_id();
-        let target = sstable_path(&self.dir, file_id);
+        let target = file_id.path(&self.dir);
         let aside = target.with_extension("tmp");
         let written = self.write_aside(file_id, &aside, family, cells, (pass, beside));
         let finished = match written {
@@ -121,7 +121,7 @@ impl Core {
 
     fn write_aside(
         &self,
-        file_id: crate::sstable::FileId,
+        file_id: FileId,
         aside: &std::path::Path,
         family: &FamilyDescriptor,
         cells: &mut dyn CellSource,

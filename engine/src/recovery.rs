@@ -10,25 +10,25 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use basalt_store::{NamespaceDescriptor, TableName, TableState, Timestamp};
 
-use crate::audit::{no_segment, unreadable};
 use crate::block_cache::BlockCache;
-use crate::core::{Recovered, Surroundings, sstable_id, sstable_path};
+use crate::core::{Recovered, Surroundings};
 use crate::error::{Error, Result};
-use crate::id::{RegionId, TableId};
+use crate::id::{FileId, RegionId, TableId};
 use crate::io::{FileLock, FileSystem, IoOp};
 use crate::key_range::KeyRange;
 use crate::manifest::{self, Catalog, FileEntry, Manifest};
+use crate::mutation::MUTATIONS;
 use crate::record::Record;
 use crate::region::{Region, RegionFile};
 use crate::side_log;
-use crate::sstable::{BlockCodecs, FileId, Sstable, tell_of_filter};
+use crate::sstable::{BlockCodecs, Sstable, tell_of_filter};
 use crate::stats::millis;
 use crate::table::{Shape, Table};
 use crate::wal::{Replay, Replayed, SegmentId, Wal, WalOptions};
@@ -109,7 +109,7 @@ fn wal_options(around: &Surroundings) -> WalOptions {
 /// to be swept for it.
 fn begin_manifest(around: &Surroundings) -> Result<Manifest> {
     let names = around.fs.list(&around.dir).map_err(Error::io(IoOp::List, &around.dir))?;
-    if names.iter().any(|name| sstable_id(name).is_some() || SegmentId::of_name(name).is_some()) {
+    if names.iter().any(|name| FileId::of_name(name).is_some() || SegmentId::of_name(name).is_some()) {
         return Err(Manifest::missing(&around.dir));
     }
     Manifest::create(&around.fs, &around.dir)
@@ -131,7 +131,7 @@ fn is_aside(name: &str) -> bool {
     let Some(stem) = name.strip_suffix(".tmp") else { return false };
     let log = format!("{stem}.log");
     name == manifest::ASIDE
-        || sstable_id(&format!("{stem}.sst")).is_some()
+        || FileId::of_name(&format!("{stem}.sst")).is_some()
         || SegmentId::of_name(&log).is_some()
         || side_log::is_name(&log)
 }
@@ -139,7 +139,7 @@ fn is_aside(name: &str) -> bool {
 /// The files in the folder, and the first id that none ever had.
 fn files(around: &Surroundings, catalog: &Catalog) -> Result<(Vec<FileId>, u64)> {
     let names = around.fs.list(&around.dir).map_err(Error::io(IoOp::List, &around.dir))?;
-    let ids: Vec<FileId> = names.iter().filter_map(|name| sstable_id(name)).collect();
+    let ids: Vec<FileId> = names.iter().filter_map(|name| FileId::of_name(name)).collect();
     let next = ids.iter().map(|id| id.0 + 1).fold(catalog.marks.next_file, u64::max);
     Ok((ids, next))
 }
@@ -148,7 +148,7 @@ fn files(around: &Surroundings, catalog: &Catalog) -> Result<(Vec<FileId>, u64)>
 fn sweep_files(around: &Surroundings, catalog: &Catalog) -> Result<u64> {
     let (ids, next) = files(around, catalog)?;
     for id in ids.into_iter().filter(|id| !catalog.names_file(*id)) {
-        let path = sstable_path(&around.dir, id);
+        let path = id.path(&around.dir);
         around.fs.remove(&path).map_err(Error::io(IoOp::Remove, &path))?;
     }
     Ok(next)
@@ -162,7 +162,7 @@ pub(crate) fn open_file(
     codecs: &BlockCodecs,
     cache: &Arc<BlockCache>,
 ) -> Result<Sstable> {
-    let path = sstable_path(dir, file.id);
+    let path = file.id.path(dir);
     let opened = match fs.open(&path) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
             return Err(Error::Missing { file: path, bytes: file.bytes });
@@ -175,6 +175,17 @@ pub(crate) fn open_file(
         return Err(Error::Corrupt { file: path, offset: 0, what, expected: file.bytes, found: len });
     }
     Sstable::open(opened, &path, file.id, codecs, Arc::clone(cache))
+}
+
+/// A record whose checksum fits over a payload that does not read: written so, by us or a later program.
+pub(crate) fn unreadable(file: &Path, offset: u64, kind: u8) -> Error {
+    let (file, what) = (file.to_path_buf(), "log record kind");
+    Error::Corrupt { file, offset, what, expected: MUTATIONS.into(), found: kind.into() }
+}
+
+/// A segment that the log must have.
+pub(crate) fn no_segment(file: PathBuf) -> Error {
+    Error::Corrupt { file, offset: 0, what: "log segments", expected: 1, found: 0 }
 }
 
 /// The tables while the log is read into them.

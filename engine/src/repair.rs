@@ -22,17 +22,16 @@ use std::sync::Arc;
 use basalt_store::{CellRef, FamilyDescriptor, TableDescriptor, TableName};
 use bytes::Bytes;
 
-use crate::audit::{Folder, count, no_segment, unreadable};
+use crate::audit::{Folder, count};
 use crate::backup::{Progress, check_openable};
-use crate::core::{sstable_id, sstable_path};
 use crate::error::{Error, Result};
-use crate::id::FamilyId;
+use crate::id::{FamilyId, FileId};
 use crate::io::{IoOp, publish};
 use crate::manifest::{Catalog, Edit, FileEntry, Manifest, Marks, SnapshotEntry};
 use crate::record::{self, Record, Step};
-use crate::recovery::open_file;
+use crate::recovery::{no_segment, open_file, unreadable};
 use crate::side_log::forget_all;
-use crate::sstable::{FileId, Remains, Sstable, SstableOptions, SstableWriter};
+use crate::sstable::{Remains, Sstable, SstableOptions, SstableWriter};
 use crate::wal::{LogPos, MARK, SEGMENT_HEADER_BYTES, SegmentId, header_id, segment_header, too_large};
 
 /// A position in the log has four bytes for the place in a segment.
@@ -243,7 +242,7 @@ impl Folder {
         let bytes_total = files.values().map(|file| file.bytes).sum();
         let mut bytes_done = 0;
         for file in files.values() {
-            let path = sstable_path(&self.dir, file.id);
+            let path = file.id.path(&self.dir);
             self.repair_file(catalog, file, fix, repair)?;
             bytes_done += file.bytes;
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -337,16 +336,16 @@ impl Folder {
 
     /// What a file is by its own header, if that is another than its name says: nothing of it would prove under this name.
     fn misnamed(&self, file: &FileEntry) -> Option<Error> {
-        let path = sstable_path(&self.dir, file.id);
+        let path = file.id.path(&self.dir);
         let opened = self.fs.open(&path).ok()?;
         let own = Sstable::own_id(&*opened, &path, file.id).filter(|own| *own != file.id)?;
-        let name = sstable_path(Path::new(""), own).display().to_string().into();
+        let name = own.path(Path::new("")).display().to_string().into();
         Some(Error::Misnamed { file: path, name })
     }
 
     /// The frames of a file that does not open.
     fn remains(&self, catalog: &Catalog, file: &FileEntry) -> Result<Option<Remains>> {
-        let path = sstable_path(&self.dir, file.id);
+        let path = file.id.path(&self.dir);
         let opened = self.fs.open(&path).map_err(Error::io(IoOp::Open, &path))?;
         Remains::find(opened, &path, (file.id, file.bytes), catalog.family(file.family), &self.codecs)
     }
@@ -358,14 +357,14 @@ impl Folder {
             return Ok(None);
         }
         let bytes = new.writer.finish()?.file_bytes;
-        publish(&*self.fs, &*new.file, &new.aside, &sstable_path(&self.dir, new.id))?;
+        publish(&*self.fs, &*new.file, &new.aside, &new.id.path(&self.dir))?;
         Ok(Some(FileEntry { id: new.id, family: file.family, bytes }))
     }
 
     /// An id that no file has had.
     fn next_file(&self, catalog: &Catalog) -> Result<FileId> {
         let names = self.fs.list(&self.dir).map_err(Error::io(IoOp::List, &self.dir))?;
-        let used = names.iter().filter_map(|name| sstable_id(name)).map(|id| id.0 + 1).max();
+        let used = names.iter().filter_map(|name| FileId::of_name(name)).map(|id| id.0 + 1).max();
         Ok(FileId(catalog.marks.next_file.max(used.unwrap_or(0))))
     }
 
@@ -381,7 +380,7 @@ impl Folder {
 
     /// Names a file, or none, in the place of another wherever that is named, and puts the original aside.
     fn replace(&self, file: &FileEntry, by: Option<FileEntry>, repair: &mut Repair) -> Result<()> {
-        let path = sstable_path(&self.dir, file.id);
+        let path = file.id.path(&self.dir);
         // First: a row that was deleted may be seen again, under its old number.
         forget_all(&*self.fs, &self.dir)?;
         self.keep_aside(&path, repair)?;
@@ -522,7 +521,7 @@ impl Loss {
 
 /// Where a file is written until it is published.
 fn aside_path(dir: &Path, id: FileId) -> PathBuf {
-    sstable_path(dir, id).with_extension("tmp")
+    id.path(dir).with_extension("tmp")
 }
 
 /// Takes the records of a segment that prove whole and read.

@@ -13,12 +13,12 @@ use basalt_store::{SnapshotInfo, TableDescriptor, TableName, TableState, check_s
 
 use crate::core::Core;
 use crate::error::Result;
-use crate::id::{FamilyId, RegionId, TableId};
+use crate::id::{FamilyId, FileId, RegionId, TableId};
 use crate::key_range::KeyRange;
 use crate::manifest::{Catalog, Edit, FileEntry, NewRegion, SnapshotEntry, SnapshotRegion};
 use crate::recovery::open_file;
 use crate::region::{Region, RegionFile};
-use crate::sstable::{FileId, Sstable};
+use crate::sstable::Sstable;
 use crate::table::{Regions, Shape, Table};
 
 impl Core {

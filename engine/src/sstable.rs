@@ -45,6 +45,7 @@ use bytes::Bytes;
 use crate::block_cache::{BlockCache, Caching, FilterRoom};
 use crate::bloom::Bloom;
 use crate::error::{Error, Result};
+use crate::id::FileId;
 use crate::io::{File, IoOp};
 
 use format::{
@@ -72,10 +73,6 @@ pub(crate) const CELL_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Set in the offset by which the cache keeps a block that was asked for by columns; no file is so long.
 const PACKED_BLOCKS: u64 = 1 << 63;
-
-/// Names an SSTable in its store; never used twice, whatever happens to the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct FileId(pub(crate) u64);
 
 /// An open SSTable. Shared by all that read it; the file may be unlinked while it is open.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::tests::{Row, expected, name, options, put, scan, table};
 use super::*;
-use crate::core::sstable_id;
+use crate::id::FileId;
 use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, SimFs};
 use crate::record::{self, Step};
 use crate::sstable::Sstable;
@@ -164,7 +164,7 @@ fn flip_in_block(fs: &SimFs, file: &AuditedFile, index: usize) -> crate::BlockFi
 fn open_table(fs: &SimFs, file: &AuditedFile) -> Sstable {
     let path = Path::new(DIR).join(&file.name);
     let (codecs, cache) = (crate::BlockCodecs::default(), Arc::new(BlockCache::new(0, 1 << 20)));
-    Sstable::open(fs.open(&path).unwrap(), &path, sstable_id(&file.name).unwrap(), &codecs, cache).unwrap()
+    Sstable::open(fs.open(&path).unwrap(), &path, FileId::of_name(&file.name).unwrap(), &codecs, cache).unwrap()
 }
 
 #[test]

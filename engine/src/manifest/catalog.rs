@@ -8,10 +8,8 @@ use std::collections::BTreeMap;
 use basalt_store::{NamespaceDescriptor, Namespaces, TableDescriptor, Timestamp};
 use bytes::Bytes;
 
-use crate::core::FILE_ID_MAX;
-use crate::id::{FamilyId, RegionId, TableId};
+use crate::id::{FamilyId, FileId, RegionId, TableId};
 use crate::record::SEQUENCE_MAX;
-use crate::sstable::FileId;
 use crate::wal::SegmentId;
 
 use super::regions::RegionsEdit;
@@ -197,7 +195,7 @@ impl Catalog {
                 if marks.log_start > SegmentId::MAX {
                     return Err(misfit("first segment of the log", marks.log_start.0.into()));
                 }
-                if marks.next_file > FILE_ID_MAX + 1 {
+                if marks.next_file > FileId::MAX.0 + 1 {
                     return Err(misfit("first unused file id", marks.next_file));
                 }
                 check_sequence(marks.sequence)?;

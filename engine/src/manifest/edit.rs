@@ -10,8 +10,7 @@ use bytes::Bytes;
 use super::catalog::{Edit, FileEntry, Marks, NewRegion};
 use super::{regions, snapshots};
 use crate::field::{Fields, put_string, put_varint};
-use crate::id::{FamilyId, RegionId, TableId};
-use crate::sstable::FileId;
+use crate::id::{FamilyId, FileId, RegionId, TableId};
 use crate::wal::SegmentId;
 
 const CREATE_TABLE: u8 = 1;

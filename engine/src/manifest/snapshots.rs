@@ -8,8 +8,7 @@ use bytes::Bytes;
 use super::catalog::{Catalog, FileEntry, Misfit, misfit};
 use super::edit::{ReadFamily, file, list, put_files, put_table, table, text};
 use crate::field::{Fields, put_string, put_varint};
-use crate::id::FamilyId;
-use crate::sstable::FileId;
+use crate::id::{FamilyId, FileId};
 
 /// A table as it was. What it names stays on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,9 +3,9 @@ use basalt_store::{
 };
 
 use super::*;
+use crate::id::FileId;
 use crate::id::{FamilyId, RegionId, TableId};
 use crate::io::{Fault, FaultKind, FaultSpan, LossMode, SimFs};
-use crate::sstable::FileId;
 use crate::wal::SegmentId;
 
 const DIR: &str = "/d";

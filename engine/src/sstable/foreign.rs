@@ -1,5 +1,6 @@
 //! The laws of an SSTable's sections.
 
+use crate::id::FileId;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use super::block::{Block, BlockCursor, Next};
 use super::format::{FOOTER_BYTES, Footer, Frame, Layout, Place, SectionKind, Version};
 use super::index::IndexBlock;
 use super::metadata::Metadata;
-use super::{FileId, codec, filter};
+use super::{codec, filter};
 
 /// A block's image, in either layout.
 pub(crate) fn block(bytes: &[u8]) {

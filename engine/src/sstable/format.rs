@@ -8,8 +8,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-
-use super::FileId;
+use crate::id::FileId;
 
 /// How data blocks are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

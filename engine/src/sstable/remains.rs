@@ -10,6 +10,7 @@ use basalt_store::{CellRef, FamilyDescriptor};
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
+use crate::id::FileId;
 use crate::io::{File, IoOp};
 use crate::repair::Loss;
 
@@ -20,7 +21,7 @@ use super::format::{
 };
 use super::salvage::{prove_cells, tell_missing, walk_cells};
 use super::writer::LastCell;
-use super::{BlockCodec, BlockCodecs, FileId, Metadata, Sstable, find_codec, layout_damage, read_array, read_vec};
+use super::{BlockCodec, BlockCodecs, Metadata, Sstable, find_codec, layout_damage, read_array, read_vec};
 
 /// Frames are looked for in pieces of so many bytes: of a piece that the disk does not give none is found.
 const PIECE_BYTES: u64 = 4096;

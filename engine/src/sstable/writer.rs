@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use crate::bloom::{Bloom, BloomBuilder};
 use crate::error::{Error, Result};
+use crate::id::FileId;
 use crate::io::{File, IoOp};
 
 use super::block::BlockBuilder;
@@ -19,7 +20,7 @@ use super::format::{
 };
 use super::index::IndexBuilder;
 use super::metadata::Metadata;
-use super::{CELL_BYTES_MAX, FileId, ROW_BYTES_MAX};
+use super::{CELL_BYTES_MAX, ROW_BYTES_MAX};
 
 /// A family's BLOCKSIZE is taken into these bounds: smaller blocks make the index large, larger ones waste reads.
 const BLOCK_BYTES_MIN: usize = 4 * 1024;

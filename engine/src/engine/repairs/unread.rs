@@ -154,7 +154,7 @@ fn a_folder_in_the_place_of_a_file_is_one_that_cannot_be_opened() {
         std::fs::create_dir(&path).unwrap();
         path
     };
-    let taken = take_place(|name| sstable_id(name).is_some());
+    let taken = take_place(|name| FileId::of_name(name).is_some());
     let before = names();
     for fix in [false, true, true] {
         let done = repair_of(&Folder::open(open()).unwrap(), fix).unwrap();
