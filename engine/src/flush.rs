@@ -203,12 +203,26 @@ impl Core {
 
     /// Refuses a write while the memtables hold twice their bound.
     pub(crate) fn check_memory(&self) -> Result<()> {
+        let room = self.memory_for_writes();
+        if room.is_err() {
+            self.counters.refused_for_memory.fetch_add(1, Ordering::Relaxed);
+        }
+        room
+    }
+
+    /// Flushes what is left of a log that was written with larger bounds: as no write is taken before, none would tell the flush thread
+    /// of it.
+    ///
+    /// # Errors
+    /// An engine that is poisoned; what else failed is tried again.
+    pub(crate) fn flush_replayed(&self) -> Result<()> {
+        let flushed = self.memory_for_writes().or_else(|_| self.flush_due());
+        flushed.or_else(|_| self.condition.check_alive())
+    }
+
+    fn memory_for_writes(&self) -> Result<()> {
         let queued_bytes = self.memtable_bytes.load(Ordering::Relaxed);
         let limit_bytes = self.limits.memtables_bytes_max();
-        if queued_bytes <= limit_bytes {
-            return Ok(());
-        }
-        self.counters.refused_for_memory.fetch_add(1, Ordering::Relaxed);
-        Err(Error::Throttled { queued_bytes, limit_bytes })
+        if queued_bytes <= limit_bytes { Ok(()) } else { Err(Error::Throttled { queued_bytes, limit_bytes }) }
     }
 }

@@ -265,7 +265,9 @@ fn replay_log(
     let mut log = Replay::begin(&*around.fs, &around.dir, first)?;
     let mut bytes_max = around.limits.memtables_bytes_max();
     while !replay_some(around, &mut log, tables, bytes_max)? {
-        if spill::may_spill(&log, tables.clock)? {
+        // What was on its way is in now, as far as it is in no file.
+        let is_full = around.memtable_bytes.load(Ordering::Relaxed) > bytes_max / 2;
+        if is_full && spill::may_spill(&log, tables.clock)? {
             let has_room;
             (manifest, has_room) = spill::spill(around, manifest, tables, log.last_sequence())?;
             bytes_max = if has_room { bytes_max } else { u64::MAX };
@@ -282,14 +284,13 @@ fn replay_log(
     Ok((manifest, replayed))
 }
 
-/// Reads a segment of the log into the memtables, and more as long as all of these hold no more than `bytes_max`; whether that is all
-/// of the log. What waits for a thread counts when it is in.
+/// Reads a segment of the log into the memtables, and more as long as all of these hold no more than `bytes_max` with what is on its way
+/// there; whether that is all of the log.
 fn replay_some(around: &Surroundings, log: &mut Replay<'_>, tables: &mut Tables, bytes_max: u64) -> Result<bool> {
     let handed_bytes = Cell::new(0);
     let is_full = || {
-        // A short log is in no memtable before all of it was handed over.
-        let in_chunk_bytes = handed_bytes.get().min(refill::CHUNK_BYTES) as u64;
-        around.memtable_bytes.load(Ordering::Relaxed) + in_chunk_bytes > bytes_max
+        let on_its_way_bytes = handed_bytes.get().min(refill::AHEAD_BYTES_MAX) as u64;
+        around.memtable_bytes.load(Ordering::Relaxed) + on_its_way_bytes > bytes_max
     };
     let read = |visit: &mut dyn FnMut(Record<'_>) -> Result<()>| {
         let mut hand = |record: Record<'_>| {

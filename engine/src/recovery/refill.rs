@@ -28,9 +28,11 @@ use crate::table::{Regions, Shape};
 use crate::write::Starts;
 
 /// Bytes of records that are handed on at once.
-pub(super) const CHUNK_BYTES: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks that wait for a thread, at most; then the log is read no further.
 const CHUNKS_AHEAD: usize = 2;
+/// Bytes of records that were handed over and are in no memtable yet, at most: those chunks, and one at each end.
+pub(super) const AHEAD_BYTES_MAX: usize = (CHUNKS_AHEAD + 2) * CHUNK_BYTES;
 /// Rows of a part, at most. They are put into the memtables together, and lie in the processor's own memory till then.
 const PART_ROWS: usize = 2048;
 /// What they are called.
