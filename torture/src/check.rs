@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, pause};
 use crate::ledger::{BATCH, Epoch, Ledger, START_S, json, point};
+use crate::load::AFTER_REFUSAL;
+
+/// How often a put is sent again, at most: less time than it takes until somebody looks by himself whether to flush.
+const REFUSALS_MAX: usize = 200;
 
 /// Stored points of a metric: (series, time) → value.
 type Stored = BTreeMap<(u64, u64), u64>;
@@ -103,7 +107,16 @@ pub(crate) fn settle(daemon: &Daemon, epoch: &Epoch) -> Result<()> {
     let mut client = daemon.client()?;
     for (writer, ledger) in epoch.writers() {
         if let Some(from) = ledger.sent().checked_sub(BATCH) {
-            let answer = client.post("/api/put", &json(&epoch.metric(writer), writer, from))?;
+            let body = json(&epoch.metric(writer), writer, from);
+            let mut answer = client.post("/api/put", &body)?;
+            // What the log held may fill the memtables.
+            for _ in 0..REFUSALS_MAX {
+                if answer.status != 503 {
+                    break;
+                }
+                pause(AFTER_REFUSAL);
+                answer = client.post("/api/put", &body)?;
+            }
             ensure!(answer.status == 204, "settling: {} {:.200}", answer.status, answer.text());
         }
     }

@@ -12,8 +12,8 @@ use anyhow::{Context, Result, bail};
 use crate::http::Client;
 use crate::verdict::skip;
 
-/// Small memtables and files, so that a fraction of a second flushes and compacts.
-const CONFIG: &str = "[store]\nmemtable_bytes = 65536\nmemtables_bytes = 1048576\nwal_segment_bytes = 262144\n";
+/// Memtables so small that a fraction of a second flushes and compacts.
+pub(crate) const MEMTABLES_BYTES: u64 = 1 << 20;
 /// Lines of its log that are told when it does not do as it should.
 const LOG_LINES_TOLD: usize = 8;
 
@@ -49,8 +49,9 @@ impl Program {
             return skip("no `basalt` beside this program; name one with --basalt");
         };
         let scratch = tempfile::tempdir()?;
-        std::fs::write(scratch.path().join("config.toml"), CONFIG)?;
-        Ok(Program { binary, scratch, environment: Vec::new() })
+        let program = Program { binary, scratch, environment: Vec::new() };
+        program.configure(MEMTABLES_BYTES, "")?;
+        Ok(program)
     }
 
     /// A folder for whatever the rig needs, gone at the end.
@@ -58,9 +59,12 @@ impl Program {
         self.scratch.path()
     }
 
-    /// Adds lines to the configuration.
-    pub(crate) fn configure(&self, lines: &str) -> Result<()> {
-        Ok(std::fs::write(self.scratch().join("config.toml"), format!("{CONFIG}{lines}"))?)
+    /// Bounds the memtables of daemons that start from now on, and adds lines to their section `store`.
+    pub(crate) fn configure(&self, memtables_bytes: u64, lines: &str) -> Result<()> {
+        let each = memtables_bytes / 16;
+        let bounds = format!("memtable_bytes = {each}\nmemtables_bytes = {memtables_bytes}\n");
+        let config = format!("[store]\nwal_segment_bytes = 262144\n{bounds}{lines}");
+        Ok(std::fs::write(self.scratch().join("config.toml"), config)?)
     }
 
     pub(crate) fn serve(&self, data: &Path) -> Result<Daemon> {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::check::{count, verify};
 use crate::cli::Bounds;
-use crate::daemon::{Daemon, Program, pause};
+use crate::daemon::{Daemon, MEMTABLES_BYTES, Program, pause};
 use crate::disk::Disk;
 use crate::ledger::{Epoch, TELNET_WRITERS};
 use crate::load::Load;
@@ -23,7 +23,7 @@ const LEFT_BYTES: u64 = 4 << 20;
 const FULL_WITHIN: Duration = Duration::from_mins(2);
 
 pub(crate) fn run(program: &Program, bounds: &Bounds, rounds: u64) -> Result<String> {
-    program.configure("reserve_bytes = 8388608\n")?;
+    program.configure(MEMTABLES_BYTES, "reserve_bytes = 8388608\n")?;
     let (mut acknowledged, mut refused, mut longest) = (0, 0, Duration::ZERO);
     for round in crate::verdict::rounds("full", rounds) {
         let epoch = Epoch::new(format!("full{round}"));

@@ -1,17 +1,21 @@
-//! `kill9`: the daemon is killed at random moments under load, with flush and compaction going on.
+//! `kill9`: the daemon is killed at random moments under load, with flush and compaction going on; at times it starts with less memory
+//! than its log was written with.
 
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use basalt_engine::io::Rng as _;
 
 use crate::campaign::Campaign;
 use crate::cli::Bounds;
-use crate::daemon::Program;
+use crate::daemon::{MEMTABLES_BYTES, Program};
 
 pub(crate) fn run(program: &Program, bounds: &Bounds, cycles: u64) -> Result<String> {
     let data = program.scratch().join("data");
     let mut campaign = Campaign::new(program, &data, bounds.seed);
     for _ in crate::verdict::rounds("kill9", cycles) {
+        let is_large = campaign.rng.chance(1, 2);
+        program.configure(if is_large { 64 * MEMTABLES_BYTES } else { MEMTABLES_BYTES }, "")?;
         let mut daemon = campaign.open()?;
         campaign.load(&mut daemon, |daemon, _| daemon.kill())?;
     }

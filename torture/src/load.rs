@@ -12,7 +12,7 @@ use crate::http::{Client, connect};
 use crate::ledger::{Epoch, Ledger, TELNET_WRITERS, json, lines, now_ns};
 
 /// Between a refusal and the next try.
-const AFTER_REFUSAL: Duration = Duration::from_millis(5);
+pub(crate) const AFTER_REFUSAL: Duration = Duration::from_millis(5);
 
 /// The writers of one round.
 #[derive(Debug)]
