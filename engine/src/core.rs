@@ -166,6 +166,16 @@ impl Core {
         after
     }
 
+    /// Before a value is in the memtables that goes over one of the time `last`, the last one given: while the clock is behind, what is
+    /// written next is no older than it.
+    pub(crate) fn follow(&self, last: Timestamp) -> Timestamp {
+        let after = last.after();
+        if self.clock.now() < last {
+            self.stamp_ms.fetch_max(after.0, Ordering::Relaxed);
+        }
+        after
+    }
+
     /// Before a tombstone is in the memtables that was made at this time, or got it after the version that it is over.
     pub(crate) fn note_tombstone(&self, time: Timestamp) {
         self.tombstone_ms.fetch_max(time.0, Ordering::Relaxed);

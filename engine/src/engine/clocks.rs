@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use basalt_store::{CheckAndMutate, Comparison, Durability, Timestamp};
+use basalt_store::{CheckAndMutate, Clock, Comparison, Durability, ManualClock, Timestamp};
 
 use super::tests::{name, options, table};
 use super::*;
@@ -72,4 +72,39 @@ fn a_cell_of_the_future_moves_no_clock() {
     engine.core.wal.write_group(false);
     synced.wait().unwrap();
     assert_eq!(of(&cells(&engine), "later"), Some(1000));
+}
+
+/// While the clock is behind, each append to a cell is a millisecond later than the one before; what is put next is no older.
+#[test]
+fn a_put_is_no_older_than_appends_before_it_though_the_clock_went_back() {
+    let fs = SimFs::new(1);
+    let open = |fs: &SimFs| {
+        let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
+        let clock = Arc::new(ManualClock::new(Timestamp(2000)));
+        options.clock = Arc::clone(&clock) as Arc<dyn Clock>;
+        (Engine::open(options).unwrap(), clock)
+    };
+    let time_of = |engine: &Engine, row: &str| {
+        let synced = engine.sync();
+        engine.core.wal.write_group(false);
+        synced.wait().unwrap();
+        cells(engine).iter().find(|cell| cell.0 == row.as_bytes()).map(|cell| cell.2)
+    };
+    let (engine, clock) = open(&fs);
+    engine.create_table(table(), &[]).unwrap();
+    let append = || {
+        let (row, family, qualifier) = (Bytes::from("appended"), Bytes::from("f"), Bytes::from("q"));
+        let append = Append { row, family, qualifier, value: "more".into(), durability: Durability::Async };
+        engine.append(&name(), append).wait().unwrap();
+    };
+    append();
+    clock.set(Timestamp(1000));
+    append();
+    append();
+    put(&engine, "put", None);
+    assert_eq!((time_of(&engine, "appended"), time_of(&engine, "put")), (Some(2002), Some(2002)));
+    let (engine, clock) = open(&fs.power_loss(LossMode::Hostile));
+    clock.set(Timestamp(1000));
+    put(&engine, "later", None);
+    assert_eq!(time_of(&engine, "later"), Some(2002));
 }

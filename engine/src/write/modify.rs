@@ -159,7 +159,11 @@ impl Core {
         found: Option<&Found>,
     ) -> Result<Timestamp> {
         let stamp = self.stamp();
-        let stamp = found.map_or(stamp, |cell| stamp.max(cell.timestamp.after()));
+        let stamp = match found.map(|cell| cell.timestamp) {
+            Some(time) if time == stamp => self.follow(time),
+            Some(time) => stamp.max(time.after()),
+            None => stamp,
+        };
         // Fast path: no tombstone is of this millisecond.
         let last = self.last_tombstone();
         if last < stamp {
