@@ -48,11 +48,14 @@ impl Digester {
             if may_fold { cells.iter().map(|cell| RowCell::from(*cell)).collect() } else { Vec::new() };
         // Damaged rows are folded by nobody.
         let folded = self.fold.fold(&parts, self.duplicates).ok().flatten();
-        for cell in cells.iter().filter(|cell| folded.is_none() || !RowFold::joins(cell.qualifier)) {
-            hash.cell(cell.family, cell.qualifier, cell.timestamp.0, cell.value);
-        }
-        if let (Some(folded), Some(first)) = (folded, cells.first()) {
-            hash.cell(first.family, folded.qualifier, folded.timestamp.0, folded.value);
+        // What is no point comes first: it may lie behind the points of a row, and before the one cell that they are folded into.
+        let joins = |cell: &&CellView<'_>| self.is_folded && RowFold::joins(cell.qualifier);
+        let (points, others): (Vec<_>, Vec<_>) = cells.iter().partition(joins);
+        let mut take = |cell: &CellView<'_>| hash.cell(cell.family, cell.qualifier, cell.timestamp.0, cell.value);
+        others.into_iter().for_each(&mut take);
+        match (folded, cells.first()) {
+            (Some(joined), Some(first)) => hash.cell(first.family, joined.qualifier, joined.timestamp.0, joined.value),
+            _ => points.into_iter().for_each(take),
         }
         into.rows += 1;
         into.set_sum(into.sum().wrapping_add(hash.0));

@@ -493,6 +493,24 @@ fn who_wins_at_an_instant_goes_along() {
     assert_eq!(values, [[9]]);
 }
 
+/// Annotations lie among points that came alone, and beside the one cell that these are folded into.
+#[test]
+fn a_store_that_folds_rows_beside_annotations_holds_the_same() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (source, target) = (memory("a", Salting::NONE), embedded("b", data.path(), Salting::EMBEDDED));
+    let tsuid = fill(&source, 0..1).remove(0);
+    let layout = KeyLayout { salting: Salting::NONE, widths: source.schema.widths };
+    let key = layout.series_key(&tsuid).row_key(basalt_schema::BaseTime::of_seconds(1_699_999_200));
+    // Of the second 5, and a point of the second 600, which is named behind it.
+    put(&source, "tsdb", &[(&key, b"t", &[1, 0, 5], BASE_MS, b"{}"), (&key, b"t", &[0x25, 0x80], BASE_MS, &[1])]);
+    let first = job(source, target, folder.path());
+    run(&first).unwrap();
+    let table: TableName = "tsdb".parse().unwrap();
+    first.target.store.compact(&table, Compaction::Major).unwrap();
+    assert_eq!((count(&first.source, "tsdb"), count(&first.target, "tsdb")), ((2, 13), (2, 3)), "rows are folded");
+    run(&Job { only_verify: true, ..first }).unwrap();
+}
+
 /// Points without names are no copy.
 #[test]
 fn a_source_without_its_names_is_refused() {
