@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use basalt_schema::{UidKind, hex_lower};
-use basalt_store::{Applied, Durability, ErrorKind, Get, MutationBatch, Pending, RowBatch, RowFailure, RowView, Scan};
+use basalt_schema::{RowFold, UidKind, hex_lower};
+use basalt_store::{
+    Applied, CellView, Durability, ErrorKind, Get, MutationBatch, Pending, RowBatch, RowFailure, RowView, Scan,
+};
 use bytes::Bytes;
 
-use super::digest::Digester;
+use super::digest::{Digester, Joiner};
 use super::plan::{self, TablePair};
 use super::progress::{Memory, Shown, TableState};
 use super::{Job, at};
@@ -55,7 +57,7 @@ pub(super) fn copy(job: &Job, pair: &TablePair, memory: &mut Memory, shown: &mut
             // Before the first row: whoever is killed now goes on, and is not refused for the rows that are there.
             memory.advance(&name, &state)?;
         }
-        under_way.push_back((job.target.store.apply(&pair.to, batch(pair, &rows, rows.rows())?), rows.clone()));
+        under_way.push_back((job.target.store.apply(&pair.to, batch(job, pair, &rows, rows.rows())?), rows.clone()));
         while under_way.len() > UNDER_WAY_MAX {
             settle(job, pair, under_way.pop_front())?;
         }
@@ -118,18 +120,21 @@ fn settle(job: &Job, pair: &TablePair, under_way: Option<UnderWay>) -> Result<()
             return Ok(());
         }
         threads::pause(PAUSE);
-        pending = job.target.store.apply(&pair.to, batch(pair, &rows, sent.iter().copied())?);
+        pending = job.target.store.apply(&pair.to, batch(job, pair, &rows, sent.iter().copied())?);
     }
 }
 
-/// Some of the rows as changes of the target; every row is one entry, in the same order.
+/// Some of the rows as changes of the target; every row is one entry, in the same order. Where several points of a row have one
+/// instant, it goes as one cell of those that readers take.
 fn batch<'a>(
+    job: &Job,
     pair: &TablePair,
     rows: &RowBatch,
     sent: impl Iterator<Item = RowView<'a>>,
 ) -> Result<MutationBatch, Failure> {
     let cells = rows.cells_count();
     let mut batch = MutationBatch::with_capacity(Durability::Os, rows.len(), cells, rows.data_bytes());
+    let mut joiner = Joiner::new(pair.is_folded, job.source.schema.duplicates());
     for row in sent {
         let key = pair.key(row.key()).ok_or_else(|| {
             let key = legible(row.key());
@@ -140,8 +145,13 @@ fn batch<'a>(
         })?;
         let full = |cause: basalt_store::Error| Failure::new(Exit::Failure, cause.to_string());
         let mut into = batch.row(&key).map_err(full)?;
-        for cell in row.cells() {
+        let cells: Vec<CellView<'_>> = row.cells().collect();
+        let joined = joiner.join_duplicates(&cells);
+        for cell in cells.iter().filter(|cell| joined.is_none() || !RowFold::joins(cell.qualifier)) {
             into.put(cell.family, cell.qualifier, Some(cell.timestamp), cell.value).map_err(full)?;
+        }
+        if let (Some(joined), Some(first)) = (joined, cells.first()) {
+            into.put(first.family, joined.qualifier, Some(joined.timestamp), joined.value).map_err(full)?;
         }
     }
     Ok(batch)
@@ -156,7 +166,7 @@ fn refuse_other_names(job: &Job, pair: &TablePair, rows: &RowBatch) -> Result<()
     for there in found.rows() {
         let Some(row) = told.find(|row| row.key() == there.key()) else { break };
         for cell in there.cells().filter(|cell| is_map(cell.qualifier)) {
-            let same = |other: &basalt_store::CellView<'_>| {
+            let same = |other: &CellView<'_>| {
                 (other.family, other.qualifier) == (cell.family, cell.qualifier) && other.value != cell.value
             };
             // The counters of UIDs may only grow.

@@ -19,16 +19,49 @@ pub(super) struct Digest {
 /// Makes digests; reused from row to row.
 #[derive(Debug)]
 pub(super) struct Digester {
+    joiner: Joiner,
+    lasting_from: u64,
+}
+
+/// Joins the points of a row as a store may; reused from row to row.
+#[derive(Debug)]
+pub(super) struct Joiner {
     fold: RowFold,
     duplicates: Duplicates,
     is_folded: bool,
-    lasting_from: u64,
+}
+
+impl Joiner {
+    /// For tables whose rows a store may fold, or not.
+    pub(super) fn new(is_folded: bool, duplicates: Duplicates) -> Self {
+        Self { fold: RowFold::default(), duplicates, is_folded }
+    }
+
+    /// The cell that stands for all of points among `cells`, which are of one row.
+    fn join(&mut self, cells: &[CellView<'_>]) -> Option<RowCell<'_>> {
+        let has_versions = cells.iter().zip(cells.iter().skip(1)).any(|(a, b)| a.qualifier == b.qualifier);
+        if !self.is_folded || has_versions {
+            return None;
+        }
+        let parts: Vec<RowCell<'_>> = cells.iter().map(|cell| RowCell::from(*cell)).collect();
+        // Damaged rows are folded by nobody.
+        self.fold.fold(&parts, self.duplicates).ok().flatten()
+    }
+
+    /// The same where several points have one instant: which of them readers take, the order of writes within a millisecond may
+    /// tell, and that is not in the cells.
+    pub(super) fn join_duplicates(&mut self, cells: &[CellView<'_>]) -> Option<RowCell<'_>> {
+        // A point has a part of its own in the names of cells.
+        let names = |cell: &CellView<'_>| if RowFold::joins(cell.qualifier) { cell.qualifier.len() } else { 0 };
+        let before: usize = cells.iter().map(names).sum();
+        self.join(cells).filter(|joined| joined.qualifier.len() < before)
+    }
 }
 
 impl Digester {
     /// For tables whose rows a store may fold, or not; of cells from a time on, in milliseconds.
     pub(super) fn new(is_folded: bool, duplicates: Duplicates, lasting_from: u64) -> Self {
-        Self { fold: RowFold::default(), duplicates, is_folded, lasting_from }
+        Self { joiner: Joiner::new(is_folded, duplicates), lasting_from }
     }
 
     /// Takes a row in, under a key that both ends have.
@@ -42,18 +75,12 @@ impl Digester {
         }
         let mut hash = Hash::default();
         hash.bytes(key);
-        let has_versions = cells.iter().zip(cells.iter().skip(1)).any(|(a, b)| a.qualifier == b.qualifier);
-        let may_fold = self.is_folded && !has_versions;
-        let parts: Vec<RowCell<'_>> =
-            if may_fold { cells.iter().map(|cell| RowCell::from(*cell)).collect() } else { Vec::new() };
-        // Damaged rows are folded by nobody.
-        let folded = self.fold.fold(&parts, self.duplicates).ok().flatten();
         // What is no point comes first: it may lie behind the points of a row, and before the one cell that they are folded into.
-        let joins = |cell: &&CellView<'_>| self.is_folded && RowFold::joins(cell.qualifier);
+        let joins = |cell: &&CellView<'_>| self.joiner.is_folded && RowFold::joins(cell.qualifier);
         let (points, others): (Vec<_>, Vec<_>) = cells.iter().partition(joins);
         let mut take = |cell: &CellView<'_>| hash.cell(cell.family, cell.qualifier, cell.timestamp.0, cell.value);
         others.into_iter().for_each(&mut take);
-        match (folded, cells.first()) {
+        match (self.joiner.join(&cells), cells.first()) {
             (Some(joined), Some(first)) => hash.cell(first.family, joined.qualifier, joined.timestamp.0, joined.value),
             _ => points.into_iter().for_each(take),
         }
@@ -64,7 +91,7 @@ impl Digester {
     /// The cells of a row that are there until it is compared. Points that may be folded into one cell, whose time is that
     /// of the newest, go by it together.
     fn lasting<'r>(&self, row: &RowView<'r>) -> Vec<CellView<'r>> {
-        let joins = |cell: &CellView<'_>| self.is_folded && RowFold::joins(cell.qualifier);
+        let joins = |cell: &CellView<'_>| self.joiner.is_folded && RowFold::joins(cell.qualifier);
         let newest = row.cells().filter(joins).map(|cell| cell.timestamp.0).max().unwrap_or_default();
         let time = |cell: &CellView<'_>| if joins(cell) { newest } else { cell.timestamp.0 };
         row.cells().filter(|cell| time(cell) >= self.lasting_from).collect()

@@ -511,6 +511,25 @@ fn a_store_that_folds_rows_beside_annotations_holds_the_same() {
     run(&Job { only_verify: true, ..first }).unwrap();
 }
 
+/// Which of two writes of one millisecond is the later is not in the cells, and the target counts anew.
+#[test]
+fn of_points_of_one_instant_the_one_that_readers_take_is_copied() {
+    let (folder, from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (source, target) = (embedded("a", from.path(), Salting::NONE), embedded("b", to.path(), Salting::NONE));
+    let tsuid = fill(&source, 0..1).remove(0);
+    let layout = KeyLayout { salting: Salting::NONE, widths: source.schema.widths };
+    let key = layout.series_key(&tsuid).row_key(basalt_schema::BaseTime::of_seconds(1_700_002_800));
+    // An integer on 1 byte and then one on 8, at one second; another point, and an annotation.
+    put(&source, "tsdb", &[(&key, b"t", &[0, 0], BASE_MS, &[9])]);
+    let others: [Cell<'_>; 2] = [(&key, b"t", &[0, 0x10], BASE_MS, &[2]), (&key, b"t", &[1, 0, 10], BASE_MS, b"{}")];
+    put(&source, "tsdb", &[(&key, b"t", &[0, 7], BASE_MS, &[0, 0, 1, 0, 0, 0, 0, 0]), others[0], others[1]]);
+    let job = job(source, target, folder.path());
+    run(&job).unwrap();
+    let row = job.target.store.get(&"tsdb".parse().unwrap(), basalt_store::Get::row(key)).wait().unwrap();
+    let cells: Vec<(&[u8], &[u8])> = row.row(0).unwrap().cells().map(|cell| (cell.qualifier, cell.value)).collect();
+    assert_eq!(cells, [(&[0, 7, 0, 0x10][..], &[0, 0, 1, 0, 0, 0, 0, 0, 2, 0][..]), (&[1, 0, 10], b"{}")]);
+}
+
 /// Points without names are no copy.
 #[test]
 fn a_source_without_its_names_is_refused() {
