@@ -29,6 +29,7 @@ use basalt_store::{Store, Timestamp, with_causes};
 
 use self::plan::TablePair;
 use self::progress::{Memory, Shown};
+use self::verify::Same;
 use crate::exit::{Exit, Failure};
 use crate::store::exit_of_cause;
 
@@ -72,6 +73,20 @@ pub(crate) struct Sum {
     pub(crate) cells: u64,
     /// Rows that an earlier run copied.
     pub(crate) resumed: u64,
+    /// How far, in milliseconds, the times of cells are ahead of the clock here. Until then what is written to their columns, or at the
+    /// instants of their points, is older than they are, and not seen.
+    pub(crate) ahead_ms: u64,
+}
+
+impl Sum {
+    /// Counts a table that both ends hold alike.
+    fn add(&mut self, job: &Job, pair: &TablePair, same: &Same) {
+        self.rows += same.rows;
+        // Where cells bear the times of their points, the later is not known by its time.
+        if pair.is_names || job.source.schema.data_times.is_none() {
+            self.ahead_ms = self.ahead_ms.max(same.newest.0.saturating_sub(job.now.0));
+        }
+    }
 }
 
 /// Copies and compares, and then has the target closed, whatever became of it: `close` hears whether all was copied.
@@ -96,7 +111,7 @@ fn copy_and_compare(job: &Job) -> Result<(Sum, Option<Memory>), Failure> {
     let mut sum = Sum { tables: pairs.len() as u64, ..Sum::default() };
     if job.only_verify {
         for pair in &pairs {
-            sum.rows += verify::compare(job, pair, None, &mut shown)??;
+            sum.add(job, pair, &verify::compare(job, pair, None, &mut shown)??);
         }
         return Ok((sum, None));
     }
@@ -118,7 +133,7 @@ fn copy_and_compare(job: &Job) -> Result<(Sum, Option<Memory>), Failure> {
         let state = memory.of(&pair.to.to_string());
         sum.cells += state.cells;
         match verify::compare(job, pair, Some(&state), &mut shown)? {
-            Ok(rows) => sum.rows += rows,
+            Ok(same) => sum.add(job, pair, &same),
             Err(differ) => {
                 // Whoever runs it again copies again; from what is remembered, the same would be found for ever.
                 memory.forget()?;

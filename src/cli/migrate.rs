@@ -100,6 +100,13 @@ impl Migrate {
         });
         source.close()?;
         let sum = done?;
+        if sum.ahead_ms > 0 {
+            tracing::warn!(
+                "cells bear times up to {} s after this machine's clock: what is written to their columns, or at the instants of \
+                 their points, is not seen until then",
+                sum.ahead_ms.div_ceil(1000)
+            );
+        }
         let copied = if self.only_verify {
             "nothing copied".to_owned()
         } else {

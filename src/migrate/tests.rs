@@ -436,7 +436,7 @@ fn cells_that_expire_meanwhile_make_no_difference() {
         verify::compare(&first, pair, Some(&state), &mut Shown::new()).unwrap()
     };
     let points = pairs.last().unwrap();
-    assert_eq!(compare(points).unwrap(), 5);
+    assert_eq!(compare(points).unwrap().rows, 5);
     put_aged(&first.target, &tsuid, 49);
     assert!(compare(points).unwrap_err().line.contains("table tsdb is not the same"));
 }
@@ -491,6 +491,20 @@ fn who_wins_at_an_instant_goes_along() {
     let row = job.target.store.get(&table, basalt_store::Get::row(key)).wait().unwrap();
     let values: Vec<Vec<u8>> = row.row(0).unwrap().cells().map(|cell| cell.value.to_vec()).collect();
     assert_eq!(values, [[9]]);
+}
+
+/// The source's clock was ahead, or the target's is behind: what is written there next would be older than what is copied.
+#[test]
+fn cells_with_times_after_the_clock_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = job(memory("a", Salting::NONE), memory("b", Salting::NONE), folder.path());
+    fill(&first.source, 0..2);
+    // The last points were written 9,005 ms later.
+    assert_eq!(run(&first).unwrap().ahead_ms, 9005);
+    let mut again = Job { only_verify: true, now: Timestamp(BASE_MS + 9000), ..first };
+    assert_eq!(run(&again).unwrap().ahead_ms, 5);
+    again.now = Timestamp(BASE_MS + 9005);
+    assert_eq!(run(&again).unwrap().ahead_ms, 0);
 }
 
 /// Annotations lie among points that came alone, and beside the one cell that these are folded into.

@@ -1,6 +1,6 @@
 //! What both ends hold, read back and compared.
 
-use basalt_store::Scan;
+use basalt_store::{Scan, Timestamp};
 
 use super::digest::{Digest, Digester};
 use super::plan::{self, TablePair};
@@ -11,8 +11,16 @@ use crate::exit::{Exit, Failure};
 /// Bytes of a batch, about.
 const BATCH_BYTES: usize = 1 << 20;
 
+/// What two ends that are the same hold of a table.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Same {
+    pub(super) rows: u64,
+    /// The newest time of a cell.
+    pub(super) newest: Timestamp,
+}
+
 /// Reads both ends of a table and compares them, and the source with what of it was copied before. The inner result is the
-/// comparison's: how many rows they have.
+/// comparison's.
 ///
 /// # Errors
 ///
@@ -22,11 +30,11 @@ pub(super) fn compare(
     pair: &TablePair,
     copied: Option<&TableState>,
     shown: &mut Shown,
-) -> Result<Result<u64, Failure>, Failure> {
+) -> Result<Result<Same, Failure>, Failure> {
     let lasting_from = copied.map_or_else(|| plan::lasting_from(job, pair), |copied| Ok(copied.lasting_from))?;
     let mut shared = |key: &[u8]| Some(pair.shared_of_source(key).to_vec());
     let digester = || Digester::new(pair.is_folded, job.source.schema.duplicates(), lasting_from);
-    let source = digest(&job.source, &pair.from, digester(), shown, &mut shared)?;
+    let (source, _) = digest(&job.source, &pair.from, digester(), shown, &mut shared)?;
     let expired = if lasting_from == 0 { "" } else { ", or lost cells to its TTL," };
     if let Some(copied) = copied.map(|copied| copied.digest).filter(|copied| *copied != source) {
         return Ok(Err(Failure::new(
@@ -44,9 +52,9 @@ pub(super) fn compare(
         misplaced += u64::from(found.is_none());
         found
     };
-    let target = digest(&job.target, &pair.to, digester(), shown, &mut shared)?;
+    let (target, newest) = digest(&job.target, &pair.to, digester(), shown, &mut shared)?;
     if misplaced == 0 && target == source {
-        return Ok(Ok(target.rows));
+        return Ok(Ok(Same { rows: target.rows, newest }));
     }
     let what = match (misplaced, target.rows == source.rows) {
         (0, true) => "and they differ".to_owned(),
@@ -69,11 +77,11 @@ fn digest(
     mut digester: Digester,
     shown: &mut Shown,
     shared: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>,
-) -> Result<Digest, Failure> {
+) -> Result<(Digest, Timestamp), Failure> {
     let regions = end.store.regions(table).map_err(|cause| at(end, &cause))?;
     let scan = Scan { versions: u32::MAX, batch_bytes: BATCH_BYTES, cache_blocks: false, ..Scan::all() };
     let mut scanner = end.store.scan(table, scan).map_err(|cause| at(end, &cause))?;
-    let mut digest = Digest::default();
+    let (mut digest, mut newest) = (Digest::default(), Timestamp(0));
     while let Some(rows) = scanner.next_wait().transpose().map_err(|cause| at(end, &cause))? {
         let mut region = 0;
         for row in rows.rows() {
@@ -81,9 +89,10 @@ fn digest(
                 Some(key) => digester.add(&key, &row, &mut digest),
                 None => digest.rows += 1,
             }
+            newest = row.cells().map(|cell| cell.timestamp).fold(newest, Timestamp::max);
             region = regions.iter().filter(|region| *region.start <= *row.key()).count();
         }
         shown.tell(&format!("reading {table} of {} back", end.name), rows.len() as u64, (region, regions.len()));
     }
-    Ok(digest)
+    Ok((digest, newest))
 }
