@@ -4,8 +4,8 @@
 //! ternary  := or [ "?" ternary ":" ternary | "?:" ternary ]      unary  := ( "-" | "!" | "not" ) unary | primary
 //! or       := and ( ("||" | "or") and )*                          primary := number | "true" | "false" | name
 //! and      := equal ( ("&&" | "and") equal )*                                | "(" ternary ")"
-//! equal    := order ( ("==" | "eq" | "!=" | "ne") order )*
-//! order    := sum ( ("<" | "lt" | "<=" | "le" | ">" | "gt" | ">=" | "ge") sum )*
+//! equal    := order [ ("==" | "eq" | "!=" | "ne") order ]
+//! order    := sum [ ("<" | "lt" | "<=" | "le" | ">" | "gt" | ">=" | "ge") sum ]
 //! sum      := product ( ("+" | "-") product )*
 //! product  := unary ( ("*" | "/" | "div" | "%" | "mod") unary )*
 //! ```

@@ -15,6 +15,9 @@ const LEVELS: [&[(&str, Binary)]; 6] = [
     &[("*", Binary::Multiply), ("/", Binary::Divide), ("%", Binary::Rest)],
 ];
 
+/// Levels whose operators do not follow one another, as in JEXL: `a < b < c` would compare a truth value.
+const ONCE: [usize; 2] = [2, 3];
+
 pub(super) fn parse(text: &str, short_fractions: bool) -> Result<Program> {
     let program = Program { ops: Vec::new(), variables: Vec::new() };
     let mut parser = Parser { text, tokens: tokens(text)?, next: 0, depth: 0, short_fractions, program };
@@ -91,6 +94,9 @@ impl Parser<'_> {
         while let Some((_, binary)) = operators.iter().find(|(sign, _)| self.takes(sign)) {
             self.binary(level + 1)?;
             self.emit(Op::Binary(*binary));
+            if ONCE.contains(&level) {
+                break;
+            }
         }
         Ok(())
     }

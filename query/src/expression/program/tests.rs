@@ -88,6 +88,8 @@ fn what_is_no_expression_is_refused_and_where() {
         ("a & b", 2),
         ("a; b", 1),
         ("a.b", 1),
+        ("a < b < 10", 6),
+        ("a == b != a", 7),
         ("a + 'x'", 4),
         ("é + §", 5),
     ] {
@@ -96,6 +98,12 @@ fn what_is_no_expression_is_refused_and_where() {
             other => panic!("{text}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_comparison_may_be_compared_with_another_kind() {
+    check("a < b == b > a", 1.0);
+    check("(a < b) < 10", 1.0);
 }
 
 /// A hostile depth or length is refused, not run into the stack's end.
