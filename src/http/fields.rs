@@ -1,17 +1,20 @@
 //! The members of a JSON object that a client sent, read as leniently as OpenTSDB reads them.
 //!
 //! A number may stand where a text is wanted and a text where a number is, unknown members are passed over, and of a
-//! repeated one the last counts. `null` is as good as absent.
+//! repeated one the last counts. `null` is as good as absent. A number that stands for a text is the text that was sent:
+//! `1.10` is no `1.1`, and a long one loses no digit.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::json::{self, Rest};
 
-/// A JSON object's members.
+/// A JSON object's members, each as it was written.
 #[derive(Debug)]
-pub(crate) struct Fields(Map<String, Value>);
+pub(crate) struct Fields(BTreeMap<String, Box<RawValue>>);
 
 /// Why a body, or a member of it, is not what was wanted; for people.
 pub(crate) type Fault = String;
@@ -23,7 +26,7 @@ impl Fields {
     ///
     /// No JSON, or no object; what follows it, where that is refused.
     pub(crate) fn parse(body: &[u8], rest: Rest) -> Result<Self, Fault> {
-        json::value(body, rest).and_then(Self::of)
+        json::value(body, rest).and_then(|value| Self::of(&value))
     }
 
     /// Reads a body that is a list of objects.
@@ -32,17 +35,24 @@ impl Fields {
     ///
     /// No JSON, or no list of objects; what follows it, where that is refused.
     pub(crate) fn parse_list(body: &[u8], rest: Rest) -> Result<Vec<Self>, Fault> {
-        match json::value(body, rest)? {
-            Value::Array(items) => items.into_iter().map(Self::of).collect(),
-            other => Err(format!("a list was expected, {} was found", kind(&other))),
+        let value = json::value(body, rest)?;
+        if !is_list(&value) {
+            return Err(format!("a list was expected, {} was found", kind(&value)));
         }
+        list_of(&value)
     }
 
-    fn of(value: Value) -> Result<Self, Fault> {
-        match value {
-            Value::Object(members) => Ok(Self(members)),
-            other => Err(format!("an object was expected, {} was found", kind(&other))),
+    fn of(value: &RawValue) -> Result<Self, Fault> {
+        if !value.get().starts_with('{') {
+            return Err(format!("an object was expected, {} was found", kind(value)));
         }
+        serde_json::from_str(value.get()).map(Self).map_err(|cause| cause.to_string())
+    }
+
+    /// What the member is, read; nothing where it is absent or `null`.
+    fn read(&self, name: &str) -> Result<Option<Value>, Fault> {
+        let Some(written) = self.0.get(name) else { return Ok(None) };
+        serde_json::from_str(written.get()).map_err(|cause| format!("`{name}` cannot be read: {cause}"))
     }
 
     /// The names of all members.
@@ -82,11 +92,11 @@ impl Fields {
     ///
     /// Anything else.
     pub(crate) fn double(&self, name: &str) -> Result<Option<f64>, Fault> {
-        match self.0.get(name) {
-            None | Some(Value::Null) => Ok(None),
+        match self.read(name)? {
+            None => Ok(None),
             Some(Value::Number(number)) => Ok(number.as_f64()),
             Some(Value::String(text)) => text.trim().parse().map(Some).map_err(|_| format!("`{name}` is no number")),
-            Some(other) => Err(format!("`{name}` is {}, not a number", kind(other))),
+            Some(_) => Err(format!("`{name}` is {}, not a number", self.kind(name))),
         }
     }
 
@@ -97,8 +107,8 @@ impl Fields {
     /// Anything else.
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Fault> {
         let wrong = || format!("`{name}` is no whole number");
-        match self.0.get(name) {
-            None | Some(Value::Null) => Ok(None),
+        match self.read(name)? {
+            None => Ok(None),
             Some(Value::Number(number)) => {
                 number.as_i64().or_else(|| truncated(number.as_f64()?)).map(Some).ok_or_else(wrong)
             }
@@ -114,13 +124,13 @@ impl Fields {
     ///
     /// Anything else.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Fault> {
-        match self.0.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Bool(value)) => Ok(Some(*value)),
+        match self.read(name)? {
+            None => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(value)),
             Some(Value::Number(number)) if !number.is_f64() => Ok(Some(number.as_i64() != Some(0))),
             Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
             Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
-            Some(other) => Err(format!("`{name}` is {}, not true or false", kind(other))),
+            Some(_) => Err(format!("`{name}` is {}, not true or false", self.kind(name))),
         }
     }
 
@@ -130,14 +140,13 @@ impl Fields {
     ///
     /// Anything else.
     pub(crate) fn texts(&self, name: &str) -> Result<Option<Vec<String>>, Fault> {
-        match self.0.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Array(items)) => {
-                let texts = items.iter().map(|item| scalar(name, item).map(Option::unwrap_or_default));
-                texts.collect::<Result<_, _>>().map(Some)
-            }
-            Some(other) => Err(format!("`{name}` is {}, not a list", kind(other))),
-        }
+        let Some(list) = self.list(name)? else { return Ok(None) };
+        let items: Vec<&RawValue> = read_parts(list)?;
+        items
+            .into_iter()
+            .map(|item| scalar(name, item).map(Option::unwrap_or_default))
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
     /// A list of objects.
@@ -146,11 +155,7 @@ impl Fields {
     ///
     /// Anything else.
     pub(crate) fn objects(&self, name: &str) -> Result<Option<Vec<Self>>, Fault> {
-        match self.0.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Array(items)) => items.iter().cloned().map(Self::of).collect::<Result<_, _>>().map(Some),
-            Some(other) => Err(format!("`{name}` is {}, not a list", kind(other))),
-        }
+        self.list(name)?.map(list_of).transpose()
     }
 
     /// An object of texts; members that are `null` are left out.
@@ -159,39 +164,69 @@ impl Fields {
     ///
     /// Anything else.
     pub(crate) fn pairs(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, Fault> {
-        match self.0.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Object(members)) => {
-                let pairs = members.iter().filter_map(|(key, value)| match scalar(name, value) {
-                    Ok(None) => None,
-                    Ok(Some(text)) => Some(Ok((key.clone(), text))),
-                    Err(fault) => Some(Err(fault)),
-                });
-                pairs.collect::<Result<_, _>>().map(Some)
-            }
-            Some(other) => Err(format!("`{name}` is {}, not an object", kind(other))),
+        let Some(written) = self.0.get(name).filter(|written| !is_null(written)) else { return Ok(None) };
+        if !written.get().starts_with('{') {
+            return Err(format!("`{name}` is {}, not an object", kind(written)));
+        }
+        let members: BTreeMap<String, &RawValue> = read_parts(written)?;
+        let pairs = members.into_iter().filter_map(|(key, value)| match scalar(name, value) {
+            Ok(None) => None,
+            Ok(Some(text)) => Some(Ok((key, text))),
+            Err(fault) => Some(Err(fault)),
+        });
+        pairs.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The member, which is a list where it is there.
+    fn list(&self, name: &str) -> Result<Option<&RawValue>, Fault> {
+        match self.0.get(name).filter(|written| !is_null(written)) {
+            Some(written) if !is_list(written) => Err(format!("`{name}` is {}, not a list", kind(written))),
+            found => Ok(found.map(|written| &**written)),
         }
     }
-}
 
-fn scalar(name: &str, value: &Value) -> Result<Option<String>, Fault> {
-    match value {
-        Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(text.clone())),
-        Value::Number(number) => Ok(Some(number.to_string())),
-        Value::Bool(value) => Ok(Some(value.to_string())),
-        other => Err(format!("`{name}` holds {} where a text is wanted", kind(other))),
+    fn kind(&self, name: &str) -> &'static str {
+        self.0.get(name).map_or("null", |written| kind(written))
     }
 }
 
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a truth value",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
+fn list_of(list: &RawValue) -> Result<Vec<Fields>, Fault> {
+    let items: Vec<&RawValue> = read_parts(list)?;
+    items.into_iter().map(Fields::of).collect()
+}
+
+/// The items or members of a value that is known to be a list or an object.
+fn read_parts<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Result<T, Fault> {
+    serde_json::from_str(value.get()).map_err(|cause| cause.to_string())
+}
+
+fn scalar(name: &str, value: &RawValue) -> Result<Option<String>, Fault> {
+    match value.get().as_bytes().first() {
+        Some(b'n') => Ok(None),
+        Some(b'"') => {
+            serde_json::from_str(value.get()).map(Some).map_err(|cause| format!("`{name}` is no text: {cause}"))
+        }
+        Some(b'[' | b'{') => Err(format!("`{name}` holds {} where a text is wanted", kind(value))),
+        _ => Ok(Some(value.get().to_owned())),
+    }
+}
+
+fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
+}
+
+fn is_list(value: &RawValue) -> bool {
+    value.get().starts_with('[')
+}
+
+fn kind(value: &RawValue) -> &'static str {
+    match value.get().as_bytes().first() {
+        Some(b'n') => "null",
+        Some(b't' | b'f') => "a truth value",
+        Some(b'"') => "a text",
+        Some(b'[') => "a list",
+        Some(b'{') => "an object",
+        _ => "a number",
     }
 }
 
@@ -232,6 +267,19 @@ mod tests {
         assert!(fields.has("z") && !fields.has("none"));
         assert_eq!((fields.change("e"), fields.change("z")), (Ok(None), Ok(Some(String::new()))));
         assert_eq!((fields.double("f"), fields.double("n")), (Ok(Some(3.9)), Ok(Some(8.0))));
+    }
+
+    #[test]
+    fn a_number_that_stands_for_a_text_is_as_it_was_sent() {
+        let body = br#"{"t": 123456789012345678901234567890, "l": [1.10, 1E3], "o": {"version": 1.10, "big": 1e400}}"#;
+        let fields = parse(body).unwrap();
+        assert_eq!(fields.text("t"), Ok(Some("123456789012345678901234567890".into())));
+        assert_eq!(fields.texts("l"), Ok(Some(vec!["1.10".into(), "1E3".into()])));
+        let pairs = fields.pairs("o").unwrap().unwrap();
+        assert_eq!(
+            pairs.into_iter().collect::<Vec<_>>(),
+            [("big".into(), "1e400".into()), ("version".into(), "1.10".into())]
+        );
     }
 
     #[test]

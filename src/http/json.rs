@@ -7,7 +7,7 @@ use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize as _, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::body::{self, BodyPool};
 use super::error::ApiError;
@@ -30,14 +30,14 @@ pub(crate) enum Rest {
     Left,
 }
 
-/// The JSON of a body.
+/// The JSON of a body, as it was written.
 ///
 /// # Errors
 ///
 /// What is wrong with it, for people.
-pub(crate) fn value(body: &[u8], rest: Rest) -> Result<Value, String> {
+pub(crate) fn value(body: &[u8], rest: Rest) -> Result<Box<RawValue>, String> {
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let value = Value::deserialize(&mut reader).map_err(|cause| cause.to_string())?;
+    let value = Box::<RawValue>::deserialize(&mut reader).map_err(|cause| cause.to_string())?;
     if rest == Rest::Refused {
         reader.end().map_err(|cause| format!("Something follows the JSON: {cause}"))?;
     }

@@ -6,9 +6,9 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use basalt_schema::{Schema, UidKind};
-use serde_json::Value;
 
 use super::error::ApiError;
+use super::fields::Fields;
 use super::json::{self, Rest};
 use super::params::Params;
 use super::{BodyPool, charset};
@@ -59,17 +59,11 @@ pub(crate) async fn post(State(app): State<Arc<App>>, request: Request<Body>) ->
         return Err(ApiError::missing_body());
     }
     json::check_size(&bytes)?;
-    let Ok(Value::Object(members)) = json::value(&bytes, Rest::Left) else {
-        return Err(ApiError::bad_json("an object with `type`, `q` and `max` is expected"));
-    };
-    let text = |name: &str| match members.get(name) {
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(Value::Number(number)) => Some(number.to_string()),
-        Some(Value::Bool(flag)) => Some(flag.to_string()),
-        _ => None,
-    };
-    let kind = text("type").filter(|kind| !kind.is_empty()).ok_or_else(|| ApiError::bad("Missing 'type' parameter"))?;
-    answer(&app, SuggestRequest::new(&kind, &text("q").unwrap_or_default(), text("max").as_deref())?).await
+    let fields = Fields::parse(&bytes, Rest::Left).map_err(|fault| ApiError::bad_json(&fault))?;
+    let text = |name| fields.text(name).map_err(|fault| ApiError::bad_json(&fault));
+    let (kind, prefix, max) = (text("type")?, text("q")?, text("max")?);
+    let kind = kind.filter(|kind| !kind.is_empty()).ok_or_else(|| ApiError::bad("Missing 'type' parameter"))?;
+    answer(&app, SuggestRequest::new(&kind, &prefix.unwrap_or_default(), max.as_deref())?).await
 }
 
 async fn answer(app: &Arc<App>, ask: SuggestRequest) -> Result<Response, ApiError> {
