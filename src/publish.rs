@@ -2,8 +2,10 @@
 //!
 //! A line is the JSON of a point as `/api/put` takes it, or of an annotation as `/api/annotation` gives it. A thread of its
 //! own writes them, so an acknowledgement never waits: what finds the queue full, or nobody listening, is dropped and
-//! counted. The end of a server waits for what is in the queue. *Source*: OpenTSDB 2.4 `RTPublisher`.
+//! counted; the log says why nobody takes lines. The end of a server waits for what is in the queue. *Source*: OpenTSDB 2.4
+//! `RTPublisher`.
 
+use std::fmt::{self, Display};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt as _;
@@ -105,6 +107,24 @@ impl Target {
                 }
                 Ok(Open::File(file, path.clone()))
             }
+        }
+    }
+
+    /// Writes to what is `open`, which is opened if it is not; it is closed by an error.
+    fn write(&self, open: &mut Option<Open>, text: &[u8]) -> io::Result<()> {
+        let mut opened = open.take().map_or_else(|| self.open(), Ok)?;
+        opened.write(text)?;
+        *open = Some(opened);
+        Ok(())
+    }
+}
+
+/// As `publish.to` names it.
+impl Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(f, "unix:{}", path.display()),
+            Self::File(path) => write!(f, "file:{}", path.display()),
         }
     }
 }
@@ -239,22 +259,21 @@ impl Publisher {
     }
 }
 
-/// Writes batches until the last sender is gone.
+/// Writes batches until the last sender is gone. Once lines begin to be dropped, and once they flow again, the log tells.
 fn write_all(target: &Target, batches: &Receiver<Batch>, counts: &Counts) {
-    let mut open = None;
+    let (mut open, mut is_dropping) = (None, false);
     while let Ok(Batch { text, lines }) = batches.recv() {
         // A file that was moved away is opened anew at once, a listener that is gone may be back.
-        let written = (0..2).any(|_| {
-            if open.is_none() {
-                open = target.open().ok();
+        let written = target.write(&mut open, &text).or_else(|_| target.write(&mut open, &text));
+        match &written {
+            Err(cause) if !is_dropping => {
+                tracing::warn!("cannot publish to {target}, so lines are dropped until it takes them: {cause}");
             }
-            let is_written = open.as_mut().is_some_and(|open: &mut Open| open.write(&text).is_ok());
-            if !is_written {
-                open = None;
-            }
-            is_written
-        });
-        let count = if written { &counts.published } else { &counts.dropped };
+            Ok(()) if is_dropping => tracing::info!("{target} takes lines again: they are published"),
+            _ => {}
+        }
+        is_dropping = written.is_err();
+        let count = if is_dropping { &counts.dropped } else { &counts.published };
         count.add(lines);
         counts.leaves(lines, text.len() as u64);
     }

@@ -297,6 +297,38 @@ fn p_rt_what_is_stored_is_published() {
     assert_eq!(daemon.metric("basalt_publish_dropped_total"), 0);
 }
 
+/// `P-RT`: the log says why nothing is published, once, and when it is again.
+#[test]
+fn p_rt_the_log_says_why_nothing_is_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("points.sock");
+    let config = format!("[publish]\nenable = true\nto = 'unix:{}'\n", path.display());
+    let daemon = Daemon::start(&folder.path().join("data"), "memory", &config);
+    let put = |time: u32, counter: &str, value: u64| {
+        let point = format!(r#"{{"metric":"m","timestamp":{time},"value":1,"tags":{{"a":"b"}}}}"#);
+        assert_eq!(daemon.post("/api/put", &point).status, 204);
+        let until = Instant::now() + Duration::from_mins(1);
+        while daemon.metric(counter) < value {
+            assert!(Instant::now() < until, "{counter} is not {value}");
+        }
+    };
+    let told = |words: &str| {
+        let (logs, target) = (daemon.get("/logs").text(), format!("unix:{}", path.display()));
+        logs.lines()
+            .filter(|line| line.contains(words) && line.contains(&target))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    put(1_700_000_000, "basalt_publish_dropped_total", 1);
+    put(1_700_000_001, "basalt_publish_dropped_total", 2);
+    let lines = told("cannot publish to");
+    assert!(matches!(&lines[..], [line] if line.contains("\tWARN\t") && line.contains("No such file")), "{lines:?}");
+    assert!(told("takes lines again").is_empty());
+    let _listener = UnixListener::bind(&path).unwrap();
+    put(1_700_000_002, "basalt_published_total", 1);
+    assert_eq!((told("cannot publish to").len(), told("takes lines again").len()), (1, 1));
+}
+
 /// `P-RT`: what is acknowledged when a server ends is published, to a listener that begins to read then.
 #[test]
 fn p_rt_an_end_waits_for_a_slow_listener() {
