@@ -52,10 +52,16 @@ use Effect::{Absent, Authentication, Bind, Idle, Is, Not, Path, Port, Seconds};
 ///
 /// # Errors
 ///
-/// A mapped key whose value is no value, or an escape that is none. Unknown keys are warnings.
+/// A mapped key whose value is no value, an escape that is none, or a section of TOML, of which no key would be known. Other
+/// unknown keys are warnings.
 pub(super) fn apply(config: &mut Config, bytes: &[u8], path: &std::path::Path) -> Result<(), Failure> {
     let shown = path.display().to_string();
     let pairs = properties::read(bytes).map_err(|why| Failure::config(format!("{shown}: {why}")))?;
+    if let Some((section, _)) = pairs.iter().find(|(key, _)| key.starts_with('[')) {
+        return Err(Failure::config(format!(
+            "{shown}: `{section}` is of a TOML file, and this one is read as an opentsdb.conf, by its ending: give it the ending .toml"
+        )));
+    }
     apply_pairs(config, pairs, &shown)
 }
 

@@ -215,6 +215,17 @@ fn f_conf_a_zero_is_no_limit() {
     }
 }
 
+/// `F-CONF`: settings are not passed over where a file has the wrong ending.
+#[test]
+fn f_conf_a_toml_file_is_not_read_as_an_opentsdb_conf() {
+    let text = "# where points are\n[store]\ndata_dir = \"x\"\n";
+    for name in ["basalt.conf", "basalt.properties"] {
+        let line = load(Some((name, text)), &[], &[]).unwrap_err();
+        assert!(line.contains(name) && line.contains("`[store]`") && line.contains("ending .toml"), "{line}");
+    }
+    assert_eq!(load(Some(("basalt.toml", text)), &[], &[]).unwrap().store.data_dir.as_os_str(), "x");
+}
+
 /// `S-UID-RANDOM`, `P-UIDFILTER`: OpenTSDB's own keys steer ours; what steers nothing is said.
 #[test]
 fn keys_of_names_and_meta_data_steer_or_say_that_they_do_not() {
