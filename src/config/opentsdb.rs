@@ -150,8 +150,11 @@ fn is_same(holds: &str, value: &str) -> bool {
     holds == value || is_flag && bool::read(value).unwrap_or(false).show() == holds
 }
 
-/// OpenTSDB takes any text but `1`, `true`, `yes` for false; boolean settings follow that here.
+/// OpenTSDB takes any text but `1`, `true`, `yes` for false; boolean settings follow that here. It reads its mode in any case.
 fn config_text(effect: Effect, value: &str) -> String {
+    if matches!(effect, Is("server.mode")) {
+        return value.to_ascii_lowercase();
+    }
     let boolean = matches!(effect, Is(name) | Not(name) if super::Key::named(name)
         .is_some_and(|key| matches!((key.get)(&Config::default()).as_str(), "true" | "false")));
     if boolean { bool::read(value).unwrap_or(false).show() } else { value.to_owned() }
@@ -162,7 +165,11 @@ fn take(config: &mut Config, effect: Effect, value: &str, shown: &str) -> Result
     match effect {
         Is(name) | Path(name, _) => config.set(name, value, shown),
         Not(name) => config.set(name, &(value != "true").show(), shown),
-        Seconds(names) => names.iter().try_for_each(|name| config.set(name, &format!("{value}000"), shown)),
+        Seconds(names) => {
+            let ms = u64::read(value).ok().and_then(|seconds| seconds.checked_mul(1000));
+            let ms = ms.ok_or_else(|| wrong("a whole number of seconds".to_owned()))?.to_string();
+            names.iter().try_for_each(|name| config.set(name, &ms, shown))
+        }
         Port => {
             config.server.listen.set_port(u16::read(value).map_err(wrong)?);
             config.origins.insert("server.listen", shown.to_owned());

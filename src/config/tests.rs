@@ -215,6 +215,20 @@ fn f_conf_a_zero_is_no_limit() {
     }
 }
 
+/// `F-CONF`: what is no number of seconds is told as it was written.
+#[test]
+fn f_conf_seconds_are_refused_as_they_were_written() {
+    for (key, value) in [
+        ("tsd.core.socket.timeout", "1.5"),
+        ("tsd.core.socket.timeout", "-1"),
+        ("tsd.core.socket.timeout", "18446744073709551615"),
+        ("tsd.storage.compaction.flush_interval", "10s"),
+    ] {
+        let line = load(Some(("opentsdb.conf", &format!("{key} = {value}\n"))), &[], &[]).unwrap_err();
+        assert!(line.contains(key) && line.contains(&format!("`{value}` is not a whole number of seconds")), "{line}");
+    }
+}
+
 /// `F-CONF`: settings are not passed over where a file has the wrong ending.
 #[test]
 fn f_conf_a_toml_file_is_not_read_as_an_opentsdb_conf() {
@@ -224,6 +238,16 @@ fn f_conf_a_toml_file_is_not_read_as_an_opentsdb_conf() {
         assert!(line.contains(name) && line.contains("`[store]`") && line.contains("ending .toml"), "{line}");
     }
     assert_eq!(load(Some(("basalt.toml", text)), &[], &[]).unwrap().store.data_dir.as_os_str(), "x");
+}
+
+/// `F-CONF`, `H-MODE`: OpenTSDB reads its mode in any case.
+#[test]
+fn f_conf_a_mode_may_be_in_capitals() {
+    for (text, mode) in [("RO", Mode::ReadOnly), ("Wo", Mode::WriteOnly), ("rw", Mode::ReadWrite)] {
+        let config = load(Some(("opentsdb.conf", &format!("tsd.mode = {text}\n"))), &[], &[]).unwrap();
+        assert_eq!(config.server.mode, mode, "{text}");
+    }
+    assert!(load(Some(("opentsdb.conf", "tsd.mode = readonly\n")), &[], &[]).is_err());
 }
 
 /// `S-UID-RANDOM`, `P-UIDFILTER`: OpenTSDB's own keys steer ours; what steers nothing is said.
