@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use basalt_schema::{Rollup, RollupSettings, Rollups};
+use basalt_schema::{NameRole, NameRules, Rollup, RollupSettings, Rollups};
 
 use crate::aside;
 use crate::config::Config;
@@ -50,7 +50,21 @@ pub(super) fn rollups(config: &Config) -> Result<Option<Rollups>, Failure> {
         block_derived: config.rollups.block_derived,
         split_queries: config.rollups.split_query,
     };
+    check_tag(config)?;
     Rollups::parse(&json, settings).map(Some).map_err(wrong)
+}
+
+/// Checks the tag that tells how series were joined: each rollup has its key, and would be refused for it.
+fn check_tag(config: &Config) -> Result<(), Failure> {
+    let rules = NameRules::new(&config.schema.allow_specialchars, config.schema.max_tags.into());
+    let check = |setting: &str, role: NameRole, name: &str| {
+        rules.check(role, name).map_err(|cause| Failure::config(format!("setting `{setting}`: {cause}")))
+    };
+    check("rollups.agg_tag_key", NameRole::TagName, &config.rollups.agg_tag_key)?;
+    if config.rollups.tag_raw {
+        check("rollups.raw_agg_tag_value", NameRole::TagValue, &config.rollups.raw_agg_tag_value)?;
+    }
+    Ok(())
 }
 
 /// What a person should know of the rollups, one line each.
@@ -73,7 +87,8 @@ fn text_of(setting: &str) -> Result<Option<String>, String> {
         path if Path::new(path).extension().is_some_and(|end| end == "json") => {
             aside::read_text(Path::new(path)).map(Some).map_err(|cause| format!("cannot read {path}: {cause}"))
         }
-        json => Ok(Some(json.to_owned())),
+        json if json.starts_with('{') => Ok(Some(json.to_owned())),
+        other => Err(format!("`{other}` is neither JSON in braces nor the name of a .json file")),
     }
 }
 
@@ -95,6 +110,12 @@ mod tests {
             config.schema.histograms.clone_from(&setting);
             assert_eq!(histogram_id(&config).ok(), id, "{setting}");
         }
+        config.schema.histograms = "/etc/histograms.conf".to_owned();
+        let line = histogram_id(&config).unwrap_err().line;
+        assert!(
+            line.contains("`/etc/histograms.conf` is neither JSON in braces nor the name of a .json file"),
+            "{line}"
+        );
     }
 
     #[test]
@@ -115,6 +136,28 @@ mod tests {
         config.rollups.enable = true;
         config.rollups.config = "{}".to_owned();
         assert!(rollups(&config).unwrap_err().line.contains("no intervals were found"));
+    }
+
+    /// `S-PREAGG`: each rollup has the tag, so a start says that it is no name, and not the first rollup.
+    #[test]
+    fn s_preagg_the_tag_that_tells_how_series_were_joined_has_a_name() {
+        let told = |key: &str, value: &str, tag_raw: bool| {
+            let mut config = Config::default();
+            config.rollups.enable = true;
+            config.rollups.config = r#"{"aggregationIds":{"sum":0},"intervals":[
+                {"table":"t","preAggregationTable":"p","interval":"1h","rowSpan":"1d"}]}"#
+                .to_owned();
+            config.rollups.tag_raw = tag_raw;
+            (config.rollups.agg_tag_key, config.rollups.raw_agg_tag_value) = (key.to_owned(), value.to_owned());
+            rollups(&config).err().map(|failure| failure.line).unwrap_or_default()
+        };
+        assert_eq!(told("_agg", "RAW", true), "");
+        for key in ["", "a b"] {
+            let line = told(key, "RAW", false);
+            assert!(line.contains("setting `rollups.agg_tag_key`: Invalid tag name"), "{line}");
+        }
+        assert_eq!(told("_agg", "", false), "", "no rollup has it");
+        assert!(told("_agg", "", true).contains("setting `rollups.raw_agg_tag_value`: Invalid tag value"));
     }
 
     /// What OpenTSDB takes starts here too; its rows may have more intervals than slots.
