@@ -173,6 +173,7 @@ pub(crate) fn line(name: &str, role: Role, token: &str) -> String {
 
 /// The file of roles; one that cannot be read at start ends the start.
 pub(crate) const FILE: Reloaded = Reloaded {
+    setting: "server.auth_file",
     what: "roles",
     path: |config| &config.server.auth_file,
     every: |config| config.server.auth_reload_ms,

@@ -9,6 +9,7 @@ use crate::reload::Reloaded;
 
 /// The file.
 pub(crate) const FILE: Reloaded = Reloaded {
+    setting: "query.limits_file",
     what: "limits by metric",
     path: |config| &config.query.limits_file,
     every: |config| config.query.limits_reload_ms,

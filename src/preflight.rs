@@ -73,10 +73,14 @@ mod tests {
             ("setting `publish.to`", |config, _| {
                 (config.publish.enable, config.publish.to) = (true, "tcp:1".to_owned());
             }),
+            ("setting `server.auth_file`: cannot read /nowhere/tokens", |config, _| {
+                config.server.auth_file = "/nowhere/tokens".to_owned();
+            }),
             ("line 1: `king` is no role", |config, wrong| config.server.auth_file = wrong.to_owned()),
-            ("cannot read /nowhere/tokens", |config, _| config.server.auth_file = "/nowhere/tokens".to_owned()),
             ("the limits are not a list", |config, wrong| config.query.limits_file = wrong.to_owned()),
-            ("cannot read /nowhere/limits", |config, _| config.query.limits_file = "/nowhere/limits".to_owned()),
+            ("setting `query.limits_file`: cannot read /nowhere/limits", |config, _| {
+                config.query.limits_file = "/nowhere/limits".to_owned();
+            }),
         ];
         for (expected, set) in all {
             let mut config = Config::default();

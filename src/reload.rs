@@ -15,6 +15,8 @@ use crate::exit::Failure;
 /// A file that a setting names, and what becomes of its text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reloaded {
+    /// The setting, for messages.
+    pub(crate) setting: &'static str,
     /// What the file holds, for messages.
     pub(crate) what: &'static str,
     /// Its path; empty for none.
@@ -72,9 +74,9 @@ impl Reloaded {
         if path.is_empty() {
             return Ok(None);
         }
-        let text = aside::read_text(Path::new(path))
-            .map_err(|cause| Failure::config(format!("cannot read {path}: {cause}")))?;
-        take(&text).map(Some).map_err(|why| Failure::config(format!("{path}: {why}")))
+        let wrong = |why: String| Failure::config(format!("setting `{}`: {why}", self.setting));
+        let text = aside::read_text(Path::new(path)).map_err(|cause| wrong(format!("cannot read {path}: {cause}")))?;
+        take(&text).map(Some).map_err(|why| wrong(format!("{path}: {why}")))
     }
 
     /// Reads the file again and again, which was `seen` before. Ends at once where there is none, else never.
