@@ -86,6 +86,7 @@ pub(super) async fn read<T>(
     is_small: bool,
     from: impl FnOnce() -> Result<T, ApiError>,
 ) -> Result<(T, Option<Seat>), ApiError> {
+    let from = || from().inspect_err(|wrong| count_refusal(app, wrong));
     if is_small {
         return Ok((from()?, None));
     }
@@ -513,8 +514,9 @@ mod tests {
         count_refusal(&app, &ApiError::overloaded("no seat"));
         count_refusal(&app, &of_store(basalt_store::Error::Throttled { what: "scans" }));
         count_refusal(&app, &ApiError::bad("no metric"));
+        assert!(read(&app, true, || Err::<(), _>(ApiError::bad("no such parameter"))).await.is_err());
         let metrics = &app.metrics;
         let counts = (metrics.queries_failed.get(), metrics.queries_shed.get(), metrics.queries_bad.get());
-        assert_eq!(counts, (2, 2, 1));
+        assert_eq!(counts, (2, 2, 2));
     }
 }
