@@ -72,7 +72,9 @@ pub enum Error {
         width: u8,
     },
     /// A salt width or number of buckets that the rules refuse.
-    #[error("invalid salt: width {width} with {buckets} buckets; 1 to 8 bytes must number 1 to 4096 buckets")]
+    #[error(
+        "invalid salt: width {width} with {buckets} buckets; 1 to 8 bytes must number 1 to 4096 buckets, one byte 256 at most"
+    )]
     InvalidSalting {
         /// Bytes of the salt.
         width: u8,
