@@ -44,7 +44,7 @@ struct Words {
     /// Connections that may wait to be accepted
     #[arg(long, value_name = "NUM")]
     backlog: Option<String>,
-    /// Connections at once; 0: the server's own bound
+    /// Connections at once; 0: as many as the system gives
     #[arg(long, value_name = "NUM")]
     max_connections: Option<String>,
     /// Take no points
@@ -158,10 +158,11 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory as _, Parser};
 
     use super::*;
     use crate::config::Mode;
+    use crate::config::keys::Key;
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -172,6 +173,15 @@ mod tests {
     fn loaded(line: &str) -> Result<Config, Failure> {
         let line = Line::try_parse_from(line.split(' ')).unwrap();
         Config::load(&Layers { env: Vec::new(), ..line.tsd.layers() })
+    }
+
+    /// C-TSD: the help says of a number what its setting says.
+    #[test]
+    fn c_tsd_no_bound_of_connections_is_the_systems() {
+        let help = Line::command().render_long_help().to_string();
+        assert!(help.contains("0: as many as the system gives"), "{help}");
+        let key = Key::named("server.max_connections").unwrap();
+        assert!(key.about.contains("0 is as many as the system gives"), "{}", key.about);
     }
 
     /// C-TSD: every flag of OpenTSDB's is taken, and does what its key does.
