@@ -157,7 +157,7 @@ keys! {
     schema.repair_appends: "let queries put the points of old append cells in order";
     schema.fix_duplicates: "put the points of a row that come in one request as one cell (HBase only). Set it only if every OpenTSDB on the same tables sets `tsd.storage.fix_duplicates`; one without it cannot read a row in which a point was sent twice with different values";
     schema.use_otsdb_timestamp: "give cells the times of their points, without effect where points are appended; neither queries, `basalt scan` nor `fsck` delete then; a folder keeps it and use_max_value as it was last served, for tools";
-    schema.use_max_value: "with use_otsdb_timestamp, of two values at one instant keep the larger, else the smaller";
+    schema.use_max_value: "with use_otsdb_timestamp, of two values at one instant keep the larger, else the smaller; of two of one type and length that are not folded yet the later stays";
     schema.histograms: "codecs of histograms and their ids: JSON, or the name of a .json file; empty for none";
     uid.random_metrics: "draw UIDs of metrics at random instead of counting them up";
     uid.filter: "give UIDs only to new names that match the patterns below";
