@@ -12,7 +12,8 @@ const HEAD: &str = "\
 # Settings
 
 Defaults, then a file, then the environment, then flags: the later wins. `basalt config show` prints what is in force and where it came
-from, `basalt config check` says whether a server would start.
+from, `basalt config check` says whether a server would start with it. It reads the files that settings name, but opens no data folder and asks no cluster:
+what these say of salt, widths and tables comes at the start.
 
 - A file is TOML (`--config basalt.toml`): a section in brackets, below it `name = value`; or OpenTSDB's own `opentsdb.conf`, by OpenTSDB's keys
   (told by the ending `.conf` or `.properties`; anything else is TOML). Without `--config`, `basalt serve` reads none; `basalt tsd` and the tools that
