@@ -92,6 +92,8 @@ const MEMTABLES_BYTES_MAX: u64 = 16 << 30;
 const _: () = assert!(2 * MEMTABLES_BYTES_MAX / 20 * 2 <= u32::MAX as u64);
 /// With less many batches find no room, and with nothing none does.
 const MEMTABLES_BYTES_MIN: u64 = 1 << 20;
+/// With none of it no cluster answers in time, so 0 is not "no limit" where this is the bound.
+const DAY_MS: u64 = 86_400_000;
 
 keys! {
     server.listen: "address and port for HTTP and telnet; port 0 takes a free one";
@@ -134,8 +136,8 @@ keys! {
     hbase.zookeeper_quorum: "ZooKeeper's servers, asked for the cluster where no masters are named";
     hbase.zookeeper_root: "node of ZooKeeper's below which HBase keeps its own";
     hbase.user: "name that the cluster's access rules see";
-    hbase.call_timeout_ms: "longest wait for one answer of a server of the cluster";
-    hbase.operation_timeout_ms: "longest wait for a read or a write over all attempts; after it the answer is 503, and the outcome of a write is unknown";
+    hbase.call_timeout_ms [1..=DAY_MS]: "longest wait for one answer of a server of the cluster";
+    hbase.operation_timeout_ms [1..=DAY_MS]: "longest wait for a read or a write over all attempts; after it the answer is 503, and the outcome of a write is unknown";
     hbase.fsync_wal: "sync HBase's log to its disks before a write is acknowledged, where HBase would keep it in memory thrice";
     hbase.compression: "COMPRESSION of tables that are made; the cluster must have the codec";
     schema.data_table: "table of points";
@@ -185,7 +187,7 @@ keys! {
     rewrite.speed [0..=1_000_000]: "how fast waiting rows are worked off: all of them within 1 hour divided by this number";
     rewrite.queue_rows_max: "rows that may wait to be rewritten; further ones stay in single cells";
     rewrite.catch_up_hours [0..=720]: "hours before the start whose rows are looked at again";
-    rewrite.quiet_ms [1_000..=86_400_000]: "a row is rewritten only after it had no new cell for this long, which covers how far region servers' clocks differ";
+    rewrite.quiet_ms [1_000..=DAY_MS]: "a row is rewritten only after it had no new cell for this long, which covers how far region servers' clocks differ";
     query.timeout_ms: "longest time of one query; 0 is no limit";
     query.max_concurrent [1..=65_536]: "queries, and others whose answers may be as large, that run at once, of which half may be large";
     query.max_waiting [0..=1_048_576]: "queries that may wait for their turn; further ones get 503, and so do those that waited for 10 seconds";

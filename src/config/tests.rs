@@ -229,6 +229,18 @@ fn f_conf_seconds_are_refused_as_they_were_written() {
     }
 }
 
+/// A cluster that has no time to answer is not taken for one that is away.
+#[test]
+fn no_time_for_a_cluster_is_no_setting() {
+    for name in ["hbase.call_timeout_ms", "hbase.operation_timeout_ms"] {
+        for (value, is_taken) in [("0", false), ("1", true), ("86400000", true), ("86400001", false)] {
+            let loaded = load(None, &[], &[("--x", name, value)]);
+            assert_eq!(loaded.is_ok(), is_taken, "{name} = {value}");
+            assert!(loaded.map_or_else(|line| line.contains(name) && line.contains("from 1 to"), |_| true));
+        }
+    }
+}
+
 /// `F-CONF`: settings are not passed over where a file has the wrong ending.
 #[test]
 fn f_conf_a_toml_file_is_not_read_as_an_opentsdb_conf() {
