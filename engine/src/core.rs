@@ -152,7 +152,12 @@ impl Core {
     /// The time for a change: the clock's, or the last one given when the clock went back.
     pub(crate) fn stamp(&self) -> Timestamp {
         let now = self.clock.now().0;
-        Timestamp(self.stamp_ms.fetch_max(now, Ordering::Relaxed).max(now))
+        let last = self.stamp_ms.fetch_max(now, Ordering::Relaxed);
+        // The clock went back after a delete, maybe of before this start: it would mask what is put until the clock is there again.
+        if now < last && self.last_tombstone() == Timestamp(last) {
+            return self.follow(Timestamp(last));
+        }
+        Timestamp(last.max(now))
     }
 
     /// Before a change with tombstones at `stamp` is answered: while the clock is behind it, all changes would have that time, and be
@@ -166,8 +171,8 @@ impl Core {
         after
     }
 
-    /// Before a value is in the memtables that goes over one of the time `last`, the last one given: while the clock is behind, what is
-    /// written next is no older than it.
+    /// Before a value is in the memtables that goes over a cell of the time `last`, the last one given: while the clock is behind, what
+    /// is written next is no older than it.
     pub(crate) fn follow(&self, last: Timestamp) -> Timestamp {
         let after = last.after();
         if self.clock.now() < last {
