@@ -12,6 +12,7 @@ pub(crate) mod draw;
 mod known;
 mod pair;
 mod shrink;
+mod spoil;
 mod world;
 mod write;
 
@@ -46,7 +47,7 @@ usage: cargo xtask differential [--count N] [--seed S] [--profile NAME]... [--st
 
 /// Requests of one data set: reading, changing, reading again.
 const READS_COUNT: u64 = 90;
-const WRITES_COUNT: u64 = 30;
+const WRITES_COUNT: u64 = 40;
 
 /// Characters of an answer in a report.
 const BODY_CHARS_MAX: usize = 1500;

@@ -13,12 +13,17 @@ use crate::golden::scenario::Step;
 /// 3. Annotations of one instant have no order.
 /// 4. Newest points of several series, and their meta objects, come as OpenTSDB's rows arrive.
 /// 5. When an object was made, and when a series was written last, is each server's own clock.
-/// 6. Numbers in lines of `/q` are compared by value: Java 17 writes some doubles with a digit too many.
+/// 6. A callback's JSON is compared as JSON.
+/// 7. Numbers in lines of `/q` are compared by value: Java 17 writes some doubles with a digit too many.
 pub(crate) fn prepare(step: &Step, answer: &mut Answer) {
     if let Some(text) = &mut answer.text
         && step.http.as_deref().is_some_and(|line| line.starts_with("GET /q?"))
     {
         *text = text.lines().map(by_value).collect();
+    }
+    if let Some((callback, json)) = answer.text.as_deref().and_then(called_back) {
+        answer.content_type = answer.content_type.take().map(|name| format!("{name} by {callback}"));
+        (answer.text, answer.json) = (None, Some(json));
     }
     let Some(json) = &mut answer.json else { return };
     drop_key(json, "filterTagKs");
@@ -33,6 +38,13 @@ pub(crate) fn prepare(step: &Step, answer: &mut Answer) {
     if step.http.as_deref().is_some_and(|line| line.contains("/api/search/lookup")) {
         once_each(json);
     }
+}
+
+/// `name(JSON)`.
+fn called_back(text: &str) -> Option<(String, Value)> {
+    let (name, rest) = text.split_once('(')?;
+    let json = serde_json::from_str(rest.trim_end().strip_suffix(')')?).ok()?;
+    Some((name.to_owned(), json))
 }
 
 /// A line with its words that are doubles in one form.
@@ -107,7 +119,13 @@ fn sort_annotations(answer: &mut Value) {
 mod tests {
     use serde_json::json;
 
-    use super::{drop_key, hide_clock, once_each};
+    use super::{called_back, drop_key, hide_clock, once_each};
+
+    #[test]
+    fn a_callback_is_given_json() {
+        assert_eq!(called_back("cb({\"a\": 1})\n"), Some(("cb".to_owned(), json!({"a": 1}))));
+        assert_eq!(called_back("Error (x)"), None);
+    }
 
     #[test]
     fn what_is_the_servers_own_goes() {

@@ -7,6 +7,7 @@ mod query;
 use serde_json::{Value, json};
 
 use super::draw::Draw;
+use super::spoil::{self, target};
 use super::world::{Series, World};
 use crate::golden::scenario::Step;
 
@@ -44,11 +45,17 @@ pub(super) const AGGREGATORS: &[&str] = &[
     "ep999r7",
 ];
 
+/// Of a hundred requests, so many have a body made odd.
+const ODD_PERCENT: u64 = 15;
+
 /// Most buckets a fill policy may make up in one answer.
 const BUCKETS_MAX: u64 = 400;
 
 /// One request.
 pub(crate) fn draw(draw: &mut Draw, world: &World) -> Step {
+    if draw.chance(ODD_PERCENT) {
+        return if draw.chance(50) { odd(draw, world) } else { odd_line(draw, world) };
+    }
     match draw.below(100) {
         0..38 => query::get(draw, world),
         38..66 => query::post(draw, world),
@@ -60,6 +67,34 @@ pub(crate) fn draw(draw: &mut Draw, world: &World) -> Step {
         92..95 => names::lookup(draw, world),
         95..98 => names::meta(draw, world),
         _ => names::service(draw),
+    }
+}
+
+/// One whose line is made odd.
+fn odd_line(draw: &mut Draw, world: &World) -> Step {
+    let step = match draw.below(9) {
+        0..2 => query::get(draw, world),
+        2 => query::post(draw, world),
+        3 => query::classic(draw, world),
+        4 => formula::gexp(draw, world),
+        5 => names::last(draw, world),
+        6 => names::suggest(draw, world),
+        7 => names::meta(draw, world),
+        _ => names::service(draw),
+    };
+    let odd = target::reading(draw, &step);
+    if spoil::widens(&step, &odd) { step } else { odd }
+}
+
+/// One whose body is made odd.
+fn odd(draw: &mut Draw, world: &World) -> Step {
+    let make = *draw.pick(&[query::post, formula::exp, names::last, names::suggest, names::lookup]);
+    loop {
+        let step = make(draw, world);
+        if step.json.is_some() {
+            let odd = spoil::body(draw, step.clone());
+            return if spoil::widens(&step, &odd) { step } else { odd };
+        }
     }
 }
 
@@ -98,11 +133,17 @@ pub(super) fn range(draw: &mut Draw, world: &World) -> (u64, u64) {
 
 /// A time as text, in one of the forms; `at` in seconds.
 pub(super) fn time(draw: &mut Draw, at: u64) -> String {
-    match draw.below(12) {
-        0..7 => at.to_string(),
-        7 | 8 => format!("{}", at * 1000 + draw.below(1000)),
-        9 => format!("{at}.{:03}", draw.below(1000)),
-        10 => date(at),
+    match draw.below(16) {
+        0..8 => at.to_string(),
+        8 | 9 => format!("{}", at * 1000 + draw.below(1000)),
+        10 => format!("{at}.{:03}", draw.below(1000)),
+        11..14 => {
+            // To the second, the minute, the day, or a place where there is no date.
+            let date = date(at);
+            let cut = *draw.pick(&[19, 19, 16, 16, 10, 13, 7]);
+            date[..cut].replacen('-', draw.word(&["-", "-", "%20", "T"]), 1)
+        }
+        14 => draw.word(&["x", "1h", "1q-ago", "-ago", "h-ago", "99999999999999"]).to_owned(),
         _ => format!("{at}000ms"),
     }
 }
@@ -149,6 +190,27 @@ pub(super) fn downsample(draw: &mut Draw, seconds: u64) -> String {
     if draw.chance(8) {
         return format!("0all-{function}{fill}");
     }
+    if draw.chance(2) {
+        let wrong = [
+            "1m",
+            "m-avg",
+            "1m-avg-",
+            "1mavg",
+            "-1m-avg",
+            "1.5m-avg",
+            "1q-avg",
+            "1m-avg-nan-x",
+            "0m-avg",
+            "1m--nan",
+            "all-avg",
+            "1all-avg",
+            "1mc-avg",
+            "1M-avg",
+            "1m-AVG",
+            "0allc-sum",
+        ];
+        return draw.word(&wrong).to_owned();
+    }
     let units: &[(&str, u64)] = &[
         ("ms", 0),
         ("s", 1),
@@ -161,11 +223,11 @@ pub(super) fn downsample(draw: &mut Draw, seconds: u64) -> String {
     ];
     loop {
         let (unit, length) = *draw.pick(units);
-        let count = *draw.pick(&[1, 1, 2, 3, 5, 7, 10, 12, 15, 30, 60, 500]);
+        let count = *draw.pick(&[1, 1, 1, 2, 3, 4, 5, 6, 7, 10, 12, 14, 15, 24, 30, 45, 60, 90, 100, 500]);
         let buckets = if length == 0 { seconds * 1000 / count } else { seconds / (length * count) };
         // Over intervals of decades the scan's end passes 32 bits, and OpenTSDB takes it for milliseconds.
         if length * count <= 10 * 365 * 86400 && buckets <= BUCKETS_MAX && (buckets > 0 || draw.chance(20)) {
-            let calendar = if length >= 60 && draw.chance(8) { "c" } else { "" };
+            let calendar = if length >= 60 && draw.chance(20) { "c" } else { "" };
             return format!("{count}{unit}{calendar}-{function}{fill}");
         }
     }
@@ -196,16 +258,44 @@ pub(super) fn filter(draw: &mut Draw) -> (&'static str, &'static str, String) {
     let value = *draw.pick(values);
     let text = match kind {
         "wildcard" | "iwildcard" => match draw.below(6) {
-            0 => "*".to_owned(),
+            0 => draw.word(&["*", "*", "**", "*.*", "*0*1", "w**1"]).to_owned(),
             1 => format!("{}*", value.get(..1).unwrap_or_default()),
             2 => format!("*{}", value.get(value.len() - 1..).unwrap_or_default()),
             3 => "w*0*".to_owned(),
             4 => "w*1".to_owned(),
             _ => value.to_owned(),
         },
-        "regexp" => draw.word(&["web.*", "[ab]", "^a$", ".*", "0[12]", "WEB", "x.y", "(a", "lga|phx"]).to_owned(),
+        "regexp" => draw
+            .word(&[
+                "web.*",
+                "[ab]",
+                "^a$",
+                ".*",
+                "0[12]",
+                "WEB",
+                "x.y",
+                "(a",
+                "lga|phx",
+                "(?i)WEB",
+                "\\d+$",
+                "^web\\d{2}$",
+                "[^a-w]",
+                "a?",
+                "^(a|b)$",
+                "^.{3}$",
+                "x\\.y",
+                "\\w-\\w",
+                "^$",
+                "[a&&b]",
+                "\\Qx.y\\E",
+                "^\\p{Lu}",
+            ])
+            .to_owned(),
         "not_key" => String::new(),
         _ if draw.chance(40) => format!("{value}|{}", draw.pick(values)),
+        _ if draw.chance(8) => {
+            draw.word(&["", "|", "a|", "|a", "a||b", "a|a", "%20a", "A|B", "*", "web*", "a|b|web01|nohost"]).to_owned()
+        }
         _ => value.to_owned(),
     };
     (kind, key, text)
@@ -213,12 +303,33 @@ pub(super) fn filter(draw: &mut Draw) -> (&'static str, &'static str, String) {
 
 /// `rateOptions`, and the same for `m`.
 pub(super) fn rate(draw: &mut Draw) -> (String, Value) {
-    match draw.below(8) {
+    match draw.below(11) {
         0..3 => ("rate".to_owned(), json!(null)),
         3 => ("rate{counter}".to_owned(), json!({"counter": true})),
         4 => ("rate{counter,65535}".to_owned(), json!({"counter": true, "counterMax": 65535})),
         5 => ("rate{counter,,10}".to_owned(), json!({"counter": true, "resetValue": 10})),
         6 => ("rate{dropcounter}".to_owned(), json!({"counter": true, "dropResets": true})),
+        7 => (
+            "rate{counter,,1}".to_owned(),
+            json!({"counter": false, "counterMax": 100, "resetValue": 1, "dropResets": true}),
+        ),
+        8 if draw.chance(30) => {
+            let text = draw.word(&[
+                "rate{}",
+                "rate{x}",
+                "rate{counter,x}",
+                "rate{counter,1,2,3}",
+                "rate{counter,}",
+                "rate{counter,,}",
+                "rate{,1}",
+                "rate{counter,-5}",
+                "rate{counter,9223372036854775808}",
+                "rate{dropcounter,100,5}",
+                "rate{counter",
+                "Rate",
+            ]);
+            (text.to_owned(), json!({"counter": "true", "counterMax": "100", "resetValue": -1}))
+        }
         _ => {
             let (max, reset) = (draw.below(100_000), draw.below(500));
             let options =

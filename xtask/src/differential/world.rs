@@ -75,8 +75,10 @@ struct Pace {
 
 impl World {
     pub(crate) fn draw(draw: &mut Draw, profile: &str, now: u64) -> Self {
-        let from = EPOCH + draw.below(30) * 24 * HOUR + draw.below(2) * draw.below(HOUR);
-        let span = *draw.pick(&[600, 3000, 2 * HOUR, 7 * HOUR, 30 * HOUR, 12 * 24 * HOUR, 100 * 24 * HOUR]);
+        // Over two years, so that clocks change in some.
+        let from = EPOCH - draw.below(730) * 24 * HOUR + draw.below(2) * draw.below(HOUR);
+        let span =
+            *draw.pick(&[600, 3000, 2 * HOUR, 7 * HOUR, 30 * HOUR, 12 * 24 * HOUR, 100 * 24 * HOUR, 400 * 24 * HOUR]);
         let mut world = Self {
             lines: Vec::new(),
             metrics: Vec::new(),

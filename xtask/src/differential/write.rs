@@ -3,22 +3,34 @@
 //! Only names that are known, or one new name a call: OpenTSDB gives the UIDs of several in no order.
 
 mod rollup;
+mod telnet;
+mod tree;
 
 use serde_json::{Map, Value, json};
 
 use super::ask::{http, http_json};
 use super::draw::Draw;
+use super::spoil::{self, target};
 use super::world::{Series, World};
 use crate::golden::scenario::Step;
+
+/// Of a hundred requests, so many are about trees.
+const TREES_PERCENT: u64 = 15;
 
 /// One request, the `index`th of its world.
 pub(crate) fn draw(draw: &mut Draw, world: &World, index: u64) -> Step {
     if world.keeps_rollups() && draw.chance(60) {
         return rollup::draw(draw, world);
     }
+    if draw.chance(20) {
+        return if draw.chance(60) { odd(draw, world, index) } else { odd_line(draw, world, index) };
+    }
+    if draw.chance(TREES_PERCENT) {
+        return tree::draw(draw, world);
+    }
     match draw.below(20) {
         0..10 => put(draw, world, index),
-        10 => telnet(draw, world),
+        10 | 19 => telnet::draw(draw, world),
         11..14 => annotation(draw, world),
         14 => annotations(draw, world),
         15 => assign(draw, world, index),
@@ -26,6 +38,36 @@ pub(crate) fn draw(draw: &mut Draw, world: &World, index: u64) -> Step {
         17 => meta(draw, world),
         18 if draw.chance(30) => delete(draw, world),
         _ => damaged_put(draw, world),
+    }
+}
+
+/// One whose line is made odd.
+fn odd_line(draw: &mut Draw, world: &World, index: u64) -> Step {
+    let step = match draw.below(7) {
+        0 => put(draw, world, index),
+        1..3 => annotation(draw, world),
+        3 => annotations(draw, world),
+        4 => assign(draw, world, index),
+        5 => rename(draw, world, index),
+        _ => meta(draw, world),
+    };
+    target::line(draw, step)
+}
+
+/// One whose body is made odd.
+fn odd(draw: &mut Draw, world: &World, index: u64) -> Step {
+    loop {
+        let step = match draw.below(6) {
+            0..2 => put(draw, world, index),
+            2 => annotation(draw, world),
+            3 => annotations(draw, world),
+            4 if draw.chance(50) => assign(draw, world, index),
+            4 => rename(draw, world, index),
+            _ => meta(draw, world),
+        };
+        if step.json.is_some() {
+            return spoil::whole_body(draw, &step);
+        }
     }
 }
 
@@ -125,33 +167,6 @@ fn damaged_put(draw: &mut Draw, world: &World) -> Step {
     };
     let flags = draw.word(&["", "?details", "?summary&sync"]);
     Step { http: Some(format!("POST /api/put{flags}")), body: Some(body), ..Step::default() }
-}
-
-fn telnet(draw: &mut Draw, world: &World) -> Step {
-    let lines = (0..draw.between(1, 4))
-        .map(|place| {
-            let series = draw.pick(&world.series).clone();
-            let at = world.from + draw.below((world.to - world.from) / 8) * 8 + place;
-            let (metric, tags) = (series.metric.clone(), series.tags_text(" "));
-            match draw.below(16) {
-                0 => format!("put {metric} {at} {tags}"),
-                1 => format!("put {metric} {at} x {tags}"),
-                2 => format!("put {metric} x 1 {tags}"),
-                3 => format!("put {metric} {at} 1"),
-                4 => format!("put {metric} {at} 1 host"),
-                5 => format!("put {metric} {at} 1 {tags} host=other"),
-                6 => format!("put {metric} {at} 1 host="),
-                7 => format!("put a!b {at} 1 {tags}"),
-                8 => "put".to_owned(),
-                9 => format!("nosuch{place} x"),
-                10 => format!("put {metric}  {at} 2 {tags}"),
-                11 => format!("put {metric} {at}.250 2 {tags}"),
-                12 => format!("put {metric} {at} 0x10 {tags}"),
-                _ => format!("put {metric} {at} {}.5 {tags}", draw.below(100)),
-            }
-        })
-        .collect();
-    Step { telnet: lines, ..Step::default() }
 }
 
 fn annotation(draw: &mut Draw, world: &World) -> Step {

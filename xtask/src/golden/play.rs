@@ -150,11 +150,11 @@ impl<'a> Player<'a> {
     }
 }
 
-/// `sync_timeout` alone is no `sync`.
+/// `sync_timeout` alone is no `sync`; `/API/put/` is a put.
 fn is_put_without_sync(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let syncs = query.split('&').any(|part| part == "sync" || part.starts_with("sync="));
-    path.ends_with("/put") && !syncs
+    path.to_ascii_lowercase().contains("/put") && !syncs
 }
 
 /// Waits until the next write is of another millisecond: by it HBase tells which of two cells is newer.

@@ -32,6 +32,49 @@ const EXPRESSIONS: &[&str] = &[
     "a + nosuch",
     "a != b",
     "a < 10",
+    "a mod 7",
+    "a div b",
+    "a eq b",
+    "a lt b or b ge 10",
+    "a gt 5 and not b",
+    "a ne b ? 1 : 0",
+    "a ? b : a ? 1 : 2",
+    "a ?: b",
+    "-a * b",
+    "- -a",
+    "a - -b",
+    "!!a",
+    "a + b - b + a",
+    "a - b - a",
+    "a / b / 2",
+    "a * b % 100",
+    "a + 1e3",
+    "a * 0x10",
+    "a * 010",
+    "a + 1.",
+    "a + .5",
+    "a * 2L",
+    "a * 2.5f",
+    "a + 1/2",
+    "a + 1.0/2",
+    "a + 7 % 4",
+    "a * 9223372036854775807",
+    "a + true",
+    "a > 0 == b > 0",
+    "a < b < 10",
+    "a&&b||a",
+    "(a)",
+    "( a + b )*2",
+    "a+b*(a-b)/(a+1)",
+    "a  +\tb",
+    "A + b",
+    "a_1 + a",
+    "a + a",
+    "e0 + e0",
+    "e1 + a",
+    "a b",
+    ";",
+    "a + b # c",
 ];
 
 /// Aggregators that give few surprises, so that what is compared is the expression.
@@ -51,12 +94,25 @@ pub(crate) fn exp(draw: &mut Draw, world: &World) -> Step {
     if draw.chance(10) {
         time.insert("rate".into(), json!(true));
     }
+    if draw.chance(10) {
+        let zone = draw.word(&["UTC", "America/New_York", "nosuch"]);
+        time.insert("timezone".into(), json!(zone));
+    }
+    if draw.chance(15) {
+        time.insert("start".into(), json!(super::time(draw, start)));
+    }
     let mut metrics = Vec::new();
-    for id in ["a", "b"] {
+    let ids: &[&str] = if draw.chance(15) { &["a", "b", "e2", "c"] } else { &["a", "b"] };
+    for id in ids {
         let mut metric = Map::new();
         metric.insert("id".into(), json!(id));
         metric.insert("metric".into(), json!(series(draw, world).metric));
-        metric.insert("filter".into(), json!("f1"));
+        if draw.chance(95) {
+            metric.insert("filter".into(), json!(if draw.chance(97) { "f1" } else { "f2" }));
+        }
+        if draw.chance(4) {
+            metric.insert("timeOffset".into(), json!(draw.word(&["0", "1h-ago", "x"])));
+        }
         if draw.chance(50) {
             metric.insert("aggregator".into(), json!(draw.word(SIMPLE)));
         }
@@ -69,12 +125,20 @@ pub(crate) fn exp(draw: &mut Draw, world: &World) -> Step {
     body.insert("time".into(), Value::Object(time));
     body.insert("filters".into(), json!([{"id": "f1", "tags": filters(draw)}]));
     body.insert("metrics".into(), Value::Array(metrics));
-    let count = draw.between(1, 2);
+    let count = if draw.chance(20) { 3 } else { draw.between(1, 2) };
     let expressions: Vec<Value> = (0..count).map(|index| expression(draw, index)).collect();
     body.insert("expressions".into(), Value::Array(expressions));
     if draw.chance(50) {
-        let id = draw.word(&["e0", "a", "b"]);
-        body.insert("outputs".into(), json!([{"id": id, "alias": "out"}]));
+        let outputs: Vec<Value> = (0..draw.between(1, 3))
+            .map(|_| {
+                let id = draw.word(&["e0", "e0", "a", "b", "e1", "nosuch", ""]);
+                if draw.chance(50) { json!({"id": id, "alias": "out"}) } else { json!({ "id": id }) }
+            })
+            .collect();
+        body.insert("outputs".into(), Value::Array(outputs));
+    }
+    if draw.chance(3) {
+        body.remove(draw.word(&["time", "filters", "metrics", "expressions"]));
     }
     http_json("POST /api/query/exp".to_owned(), Value::Object(body))
 }
@@ -97,7 +161,8 @@ fn expression(draw: &mut Draw, index: u64) -> Value {
     expression.insert("id".into(), json!(format!("e{index}")));
     expression.insert("expr".into(), json!(draw.word(EXPRESSIONS)));
     if draw.chance(50) {
-        let operator = draw.word(&["union", "intersection"]);
+        let operator =
+            if draw.chance(3) { draw.word(&["cross", "UNION", ""]) } else { draw.word(&["union", "intersection"]) };
         let join = json!({"operator": operator, "useQueryTags": draw.chance(40), "includeAggTags": draw.chance(30)});
         expression.insert("join".into(), join);
     }
@@ -108,8 +173,10 @@ fn expression(draw: &mut Draw, index: u64) -> Value {
 }
 
 fn fill(draw: &mut Draw) -> Value {
-    match draw.below(4) {
+    match draw.below(5) {
+        0 if draw.chance(10) => json!({"policy": draw.word(&["none", "NAN", "nosuch", ""]), "value": 1}),
         0 => json!({"policy": "nan"}),
+        4 => json!({"policy": "scalar", "value": draw.below(3)}),
         1 => json!({"policy": "zero"}),
         2 => json!({"policy": "null"}),
         _ => json!({"policy": "scalar", "value": 7.5}),
@@ -119,8 +186,20 @@ fn fill(draw: &mut Draw) -> Value {
 pub(crate) fn gexp(draw: &mut Draw, world: &World) -> Step {
     let (start, end) = range(draw, world);
     let mut used = Vec::new();
-    let text = function(draw, world, end.saturating_sub(start), 0, &mut used);
-    let switch = if draw.chance(15) { "&ms" } else { "" };
+    let seconds = end.saturating_sub(start);
+    let mut text = function(draw, world, seconds, 0, &mut used);
+    if draw.chance(10) {
+        let further = function(draw, world, seconds, 0, &mut used);
+        text = format!("{text}&exp={further}");
+    }
+    let switch = match draw.below(20) {
+        0..3 => "&ms",
+        3 => "&arrays",
+        4 => "&show_tsuids",
+        5 => "&show_query",
+        6 => "&no_annotations",
+        _ => "",
+    };
     http(format!("GET /api/query/gexp?start={start}&end={end}{switch}&exp={text}"))
 }
 
@@ -135,18 +214,46 @@ fn function(draw: &mut Draw, world: &World, seconds: u64, depth: u32, used: &mut
     };
     match draw.below(10) {
         0 => format!("absolute({})", inner(draw, used)),
-        1 | 2 => format!("scale({},{})", inner(draw, used), draw.word(&["2", "0.5", "-3", "0"])),
+        1 | 2 => {
+            let factor =
+                draw.word(&["2", "0.5", "-3", "0", "1e3", "-0.25", "1e400", "x", "", "2,3", "NaN", "0x10", "2d"]);
+            let blank = draw.word(&["", "", "%20"]);
+            format!("scale({},{blank}{factor})", inner(draw, used))
+        }
         3 | 4 => {
-            let window = draw.word(&["2", "3", "10", "'1min'", "'1hr'", "'30sec'"]);
+            let window = draw.word(&[
+                "2", "3", "10", "'1min'", "'1hr'", "'30sec'", "'1day'", "'1sec'", "1", "0", "-1", "x", "'1h'", "'min'",
+                "'0min'", "2.5", "",
+            ]);
             format!("movingAverage({},{window})", inner(draw, used))
         }
-        5 => format!("highestMax({},{})", inner(draw, used), draw.between(1, 3)),
+        5 => format!("highestMax({},{})", inner(draw, used), draw.word(&["1", "2", "3", "100", "0", "-1", "x"])),
         6 => format!("highestCurrent({},{})", inner(draw, used), draw.between(1, 3)),
-        7 => format!("alias({},x@host)", inner(draw, used)),
+        7 => {
+            let name = draw.word(&["x@host", "x", "@host.@dc", "@nosuch", "@host@host", "a%20b", "", "x,y", "@"]);
+            format!("alias({},{name})", inner(draw, used))
+        }
         _ => {
-            let name = draw.word(&["sumSeries", "diffSeries", "multiplySeries", "divideSeries"]);
+            let name = draw.word(&[
+                "sumSeries",
+                "diffSeries",
+                "multiplySeries",
+                "divideSeries",
+                "sum",
+                "difference",
+                "multiply",
+                "divide",
+                "nosuch",
+                "SumSeries",
+            ]);
             let first = inner(draw, used);
-            format!("{name}({first},{})", inner(draw, used))
+            match draw.below(12) {
+                0 => format!("{name}({first})"),
+                1 => format!("{name}({first},{},{})", inner(draw, used), inner(draw, used)),
+                2 => format!("{name}(%20{first}%20,%20{}%20)", inner(draw, used)),
+                3 if draw.chance(20) => format!("{name}({first},{}", inner(draw, used)),
+                _ => format!("{name}({first},{})", inner(draw, used)),
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::draw::Draw;
-use super::super::world::World;
+use super::super::world::{Series, World};
 use super::{http, http_json, series};
 use crate::golden::scenario::Step;
 
@@ -20,7 +20,21 @@ pub(crate) fn last(draw: &mut Draw, world: &World) -> Step {
         let resolve = if draw.chance(60) { "&resolve" } else { "" };
         let back = if draw.chance(70) { format!("&back_scan={back}") } else { String::new() };
         let braces = if tags.is_empty() { String::new() } else { format!("{{{tags}}}") };
-        return http(format!("GET /api/query/last?timeseries={}{braces}{resolve}{back}", series.metric));
+        let first = if draw.chance(15) && !world.tsuids.is_empty() {
+            let list: Vec<&str> = (0..draw.between(1, 3)).map(|_| draw.pick(&world.tsuids).as_str()).collect();
+            format!("tsuids={}", list.join(","))
+        } else {
+            format!("timeseries={}{braces}", series.metric)
+        };
+        let further = match draw.below(12) {
+            0 => format!("&timeseries={}", series.metric),
+            1 => "&timeseries=now.m".to_owned(),
+            2 => "&timeseries=now.m{host=*}".to_owned(),
+            3 => "&timeseries=now.m{host=a|b}".to_owned(),
+            4 if !world.tsuids.is_empty() => format!("&tsuids={}", draw.pick(&world.tsuids)),
+            _ => String::new(),
+        };
+        return http(format!("GET /api/query/last?{first}{further}{resolve}{back}"));
     }
     let query = if draw.chance(30) && !world.tsuids.is_empty() {
         json!({"tsuids": [draw.pick(&world.tsuids)]})
@@ -50,6 +64,9 @@ pub(crate) fn suggest(draw: &mut Draw, world: &World) -> Step {
 /// By the data table, or by the meta table where one is kept.
 pub(crate) fn lookup(draw: &mut Draw, world: &World) -> Step {
     let series = series(draw, world);
+    if draw.chance(40) {
+        return lookup_by_line(draw, &series);
+    }
     let count = draw.index(3);
     let tags: Vec<_> = series
         .tags
@@ -64,6 +81,23 @@ pub(crate) fn lookup(draw: &mut Draw, world: &World) -> Step {
     let by_meta = world.profile == "meta" && draw.chance(60);
     let body = json!({"metric": series.metric, "tags": tags, "useMeta": by_meta, "limit": 1000});
     let mut step = http_json("POST /api/search/lookup".to_owned(), body);
+    step.free = vec!["/time".to_owned()];
+    step
+}
+
+/// The same by a query string.
+fn lookup_by_line(draw: &mut Draw, series: &Series) -> Step {
+    let tags = match draw.below(8) {
+        0 => String::new(),
+        1 => "{}".to_owned(),
+        2 => "{host=*}".to_owned(),
+        3 => "{*=a}".to_owned(),
+        4 => "{host=a,dc=*}".to_owned(),
+        _ => format!("{{{}}}", series.tags_text(",")),
+    };
+    let metric = if draw.chance(80) { series.metric.as_str() } else { draw.word(&["*", "", "nosuch"]) };
+    let limit = draw.word(&["", "", "&limit=1000", "&limit=x", "&limit=-1", "&limit="]);
+    let mut step = http(format!("GET /api/search/lookup?m={metric}{tags}&use_meta=false{limit}"));
     step.free = vec!["/time".to_owned()];
     step
 }

@@ -8,8 +8,22 @@ use super::{aggregator, downsample, filter, http, http_json, range, rate, series
 use crate::golden::scenario::Step;
 
 /// Switches of a GET.
-const SWITCHES: &[&str] =
-    &["ms", "arrays", "show_tsuids", "no_annotations", "global_annotations", "show_query", "padding", "ms=true"];
+const SWITCHES: &[&str] = &[
+    "ms",
+    "arrays",
+    "show_tsuids",
+    "no_annotations",
+    "global_annotations",
+    "show_query",
+    "padding",
+    "ms=true",
+    "ms=false",
+    "timezone=America/New_York",
+    "use_calendar",
+    "nosuch",
+    "no_annotations=false",
+    "show_query&show_tsuids",
+];
 
 /// The same of a POST.
 const MEMBERS: &[&str] = &["msResolution", "showTSUIDs", "noAnnotations", "globalAnnotations", "showQuery", "padding"];
@@ -150,8 +164,25 @@ pub(crate) fn post(draw: &mut Draw, world: &World) -> Step {
     for _ in 0..draw.below(3) {
         body.insert(draw.word(MEMBERS).to_owned(), json!(draw.chance(80)));
     }
-    if draw.chance(10) {
-        let zone = draw.word(&["America/New_York", "Europe/London", "Asia/Kolkata", "UTC", "Australia/Lord_Howe"]);
+    if draw.chance(20) {
+        let zone = draw.word(&[
+            "America/New_York",
+            "Europe/London",
+            "Asia/Kolkata",
+            "UTC",
+            "Australia/Lord_Howe",
+            "America/Sao_Paulo",
+            "Asia/Kathmandu",
+            "Pacific/Apia",
+            "Europe/Berlin",
+            "America/St_Johns",
+            "Pacific/Chatham",
+            "EST",
+            "GMT+3",
+            "Etc/GMT-5",
+            "nosuch",
+            "",
+        ]);
         body.insert("timezone".into(), json!(zone));
         body.insert("useCalendar".into(), json!(draw.chance(80)));
     }
@@ -191,7 +222,14 @@ fn post_sub(draw: &mut Draw, world: &World, seconds: u64) -> Value {
     }
     if draw.chance(20) {
         let (key, value) = draw.pick(&series.tags).clone();
-        let value = if draw.chance(50) { "*".to_owned() } else { value };
+        let value = match draw.below(6) {
+            0..3 => "*".to_owned(),
+            3 => format!("{value}|a"),
+            4 => draw
+                .word(&["wildcard(*)", "literal_or(a|b)", "w*", "iliteral_or(WEB01)", "regexp(.*)", "nosuch(a)", ""])
+                .to_owned(),
+            _ => value,
+        };
         sub.insert("tags".into(), json!({ key: value }));
     }
     if draw.chance(40) {
@@ -221,9 +259,45 @@ fn post_sub(draw: &mut Draw, world: &World, seconds: u64) -> Value {
 /// The older path, as lines or as counts.
 pub(crate) fn classic(draw: &mut Draw, world: &World) -> Step {
     let (start, end) = range(draw, world);
-    let form = if draw.chance(80) { "ascii" } else { "json" };
-    let sub = sub(draw, world, end.saturating_sub(start));
-    let mut step = http(format!("GET /q?start={start}&end={end}&m={sub}&{form}&nocache"));
+    let mut parts = vec![format!("start={}", time(draw, start))];
+    if draw.chance(95) {
+        parts.push(format!("end={}", time(draw, end)));
+    }
+    for _ in 0..subs_count(draw) {
+        parts.push(format!("m={}", sub(draw, world, end.saturating_sub(start))));
+        if draw.chance(15) {
+            parts.push(format!("o={}", draw.word(&["", "axis%20x1y2", "axis%20x1y1"])));
+        }
+    }
+    for _ in 0..draw.below(3) {
+        let wish = draw.word(&[
+            "wxh=400x300",
+            "wxh=x",
+            "wxh=0x0",
+            "yrange=[0:100]",
+            "ylog",
+            "ylabel=a",
+            "title=t",
+            "key=out",
+            "nokey",
+            "style=linespoint",
+            "smooth=csplines",
+            "bgcolor=xffffff",
+            "fgcolor=x000000",
+            "tz=UTC",
+            "tz=America/New_York",
+            "ms",
+            "show_tsuids",
+            "global_annotations",
+        ]);
+        parts.push(wish.to_owned());
+    }
+    parts.push(if draw.chance(80) { "ascii" } else { "json" }.to_owned());
+    let mut query = parts.join("&");
+    if !query.contains("end=") && fills(&query) {
+        query = format!("{query}&end={end}");
+    }
+    let mut step = http(format!("GET /q?{query}&nocache"));
     step.free = ["/timing", "/cachehit"].map(str::to_owned).to_vec();
     step
 }
