@@ -66,7 +66,9 @@ pub(crate) async fn post(
 }
 
 /// The query string with formulas (`exp`); what they are made of is not answered itself.
-pub(crate) async fn formulas(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Result<Response, ApiError> {
+pub(crate) async fn formulas(State(app): State<Arc<App>>, asker: Asker, call: Call) -> Result<Response, ApiError> {
+    call.meant().inspect_err(|refused| count_refusal(&app, refused))?;
+    let params = call.params;
     let texts: Vec<&str> = params.all("exp").collect();
     let (options, strict) = (app.query_options, app.config.compat.strict);
     let of_formulas = |parameters: &GetParameters<'_>| QueryRequest::from_formulas(parameters, &texts, options);
@@ -502,6 +504,17 @@ mod tests {
         }
         texts.push(read(waits.await.unwrap().unwrap()).await);
         assert!(texts.len() > 1 && texts.windows(2).all(|two| two[0] == two[1]));
+    }
+
+    /// `H-OVERRIDE`: also where formulas ask.
+    #[tokio::test]
+    async fn h_override_of_a_formula_is_a_method() {
+        let app = Arc::new(App::in_memory(|_| {}).await);
+        let uri = "/api/query/gexp?start=1&exp=scale(sum:m,2)&method_override=patch".parse().unwrap();
+        let (method, params, body) = (Method::GET, Params::of(&uri).unwrap(), axum::body::Bytes::new());
+        let call = Call { method, params, body, strict: false };
+        let refused = formulas(State(app), asker(), call).await.unwrap_err();
+        assert_eq!(refused.status().as_u16(), 405);
     }
 
     /// What an operator is alerted of: more seats do not help where the store does not answer.
