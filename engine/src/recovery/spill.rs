@@ -1,6 +1,7 @@
 //! Memtables into files while the log is read.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use basalt_store::{Timestamp, with_causes};
 
@@ -42,9 +43,8 @@ pub(super) fn spill(
     let wal = Wal::of_replay(fs, wal_options(around), condition, reserve, (log_start, sequence));
     let recovered = Recovered { manifest, tables: tables.by_name(), wal, clock, next_file };
     let core = Core::new(around.clone(), recovered);
-    let memtable_bytes = core.stats().memtable_bytes;
-    let flushed = core.flush_all();
-    let has_room = match flushed {
+    let memtable_bytes = around.memtable_bytes.load(Ordering::Relaxed);
+    let has_room = match core.flush_all() {
         Ok(()) => {
             tracing::info!(
                 memtable_bytes,
