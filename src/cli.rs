@@ -32,7 +32,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::{Config, Layers, Log, LogFormat, PLACES, StoreKind, Value as _};
 use crate::exit::{Exit, Failure};
 use crate::version::{SPOKEN, VERSION};
-use crate::{heap, log, proc};
+use crate::{heap, log, proc, threads};
 
 /// A time-series database that speaks OpenTSDB.
 #[derive(Debug, Parser)]
@@ -129,7 +129,14 @@ impl Sources {
             flags.push(("--log-level", "log.level", level.clone()));
         }
         let (env, memory_bytes) = (std::env::vars_os().collect(), proc::memory_bytes_max());
-        Layers { file: self.config.clone(), env, flags, memory_bytes, ..Layers::default() }
+        Layers {
+            file: self.config.clone(),
+            env,
+            flags,
+            memory_bytes,
+            processors: Some(threads::processors()),
+            ..Layers::default()
+        }
     }
 
     fn load(&self) -> Result<Config, Failure> {

@@ -8,6 +8,7 @@ mod budgets;
 mod file;
 pub(crate) mod keys;
 mod opentsdb;
+mod processors;
 #[cfg(test)]
 mod reference;
 mod sections;
@@ -74,6 +75,8 @@ pub(crate) struct Layers {
     pub(crate) opentsdb_flags: Vec<(&'static str, &'static str, String)>,
     /// Bytes of memory that the process may use, of which budgets that nobody set are shares; `None` where they are not.
     pub(crate) memory_bytes: Option<u64>,
+    /// Processors that the process may use; `None` where nothing is fitted to the memory for them.
+    pub(crate) processors: Option<usize>,
     /// What a person should know about what was told, one line each.
     pub(crate) warnings: Vec<String>,
 }
@@ -120,6 +123,9 @@ impl Config {
         }
         if let Some(memory_bytes) = layers.memory_bytes {
             budgets::fit(&mut config, memory_bytes);
+        }
+        if let Some(processors) = layers.processors {
+            processors::fit(&mut config, processors);
         }
         config.check()?;
         Ok(config)

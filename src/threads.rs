@@ -18,30 +18,42 @@ const OTHERS: usize = 16;
 /// Address space that is to be left beside each thread. Where it runs out whoever wants a byte ends the process, and no error is told.
 const ROOM_BYTES: usize = 64 << 20;
 
-/// Starts as many threads as a server of so many `worker_threads` (0: one a processor) has when it is busy, ends them again, and
-/// starts those of [`start_pool`] for good.
+/// Processors that the process may use.
+pub(crate) fn processors() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+/// Starts as many threads as a server of so many `worker_threads` (0: one a processor) for so many `processors` (`None`: all) has
+/// when it is busy, ends them again, and starts those of [`start_pool`] for good.
 ///
 /// *Cost*: some 40 microseconds a thread.
 ///
 /// # Errors
 ///
 /// Exit code 1: the system does not let the process have as many; which limit is to be raised.
-pub(crate) fn check(worker_threads: usize) -> Result<(), Failure> {
-    let processors = available_parallelism().map_or(1, usize::from);
-    let workers = if worker_threads > 0 { worker_threads } else { processors };
-    let wanted = 2 * workers + 2 * processors + OTHERS;
+pub(crate) fn check(worker_threads: usize, processors: Option<usize>) -> Result<(), Failure> {
+    let count = processors.unwrap_or_else(self::processors);
+    let workers = if worker_threads > 0 { worker_threads } else { count };
+    let wanted = 2 * workers + 2 * count + OTHERS;
     let started = started_of(wanted);
-    if started < wanted { Err(too_few(&format!("{started} of {wanted} could be started"))) } else { start_pool() }
+    if started < wanted {
+        Err(too_few(&format!("{started} of {wanted} could be started")))
+    } else {
+        start_pool(processors)
+    }
 }
 
-/// Starts the threads that aggregate groups of series. Nobody else starts them before; whoever uses them would end with a panic
-/// where they cannot be had.
+/// Starts the threads that aggregate groups of series, one for each of so many `processors` (`None`: of all). Nobody else starts them
+/// before; whoever uses them would end with a panic where they cannot be had.
 ///
 /// # Errors
 ///
 /// As [`check`].
-pub(crate) fn start_pool() -> Result<(), Failure> {
-    ThreadPoolBuilder::new().build_global().map_err(|cause| too_few(&cause.to_string()))
+pub(crate) fn start_pool(processors: Option<usize>) -> Result<(), Failure> {
+    ThreadPoolBuilder::new()
+        .num_threads(processors.unwrap_or(0))
+        .build_global()
+        .map_err(|cause| too_few(&cause.to_string()))
 }
 
 /// Threads that were there at once, up to `wanted`.

@@ -12,8 +12,8 @@ use crate::clock::WallClock;
 use crate::config::{Config, Layers, StoreKind};
 use crate::exit::{Exit, Failure};
 use crate::migrate::{self, End, Job};
-use crate::proc;
 use crate::store::{OpenStore, OpenTables, check_outside};
+use crate::{proc, threads};
 
 /// `basalt migrate`.
 #[derive(Debug, Args)]
@@ -143,7 +143,13 @@ fn config((flag, place): (&'static str, &str), file: Option<PathBuf>) -> Result<
     if flags.iter().any(|(_, name, value)| *name != "hbase.masters" && value.is_empty()) {
         return Err(wrong());
     }
-    Config::load(&Layers { file, flags, memory_bytes: proc::memory_bytes_max(), ..Layers::default() })
+    Config::load(&Layers {
+        file,
+        flags,
+        memory_bytes: proc::memory_bytes_max(),
+        processors: Some(threads::processors()),
+        ..Layers::default()
+    })
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ impl QueryTool {
         }
         let config = self.sources.load()?;
         let words = Words::parse(&self.words, &config)?;
-        threads::start_pool()?;
+        threads::start_pool(config.processors())?;
         with_folder(&config, |opened| {
             let engine = QueryEngine::new(Arc::clone(&opened.schema), query_options(&config)?, query_limits(&config));
             let request = QueryRequest {

@@ -103,7 +103,7 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     }
     heap::fit(config.memory_bytes());
     preflight::check(&config)?;
-    threads::check(config.server.worker_threads)?;
+    threads::check(config.server.worker_threads, config.processors())?;
     descriptors::raise(config.server.max_connections);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if config.server.worker_threads > 0 {

@@ -50,12 +50,14 @@ pub(super) const BUDGETS: [Budget; 5] = [
     Budget::new("http.bodies_bytes_max", 10, 32 * MIB),
 ];
 
-/// Memory that budgets were fitted to.
+/// Memory that budgets, and threads, were fitted to.
 #[derive(Clone, Debug)]
 pub(super) struct Fitted {
     memory_bytes: u64,
-    /// Budgets that have less than their fixed default, by name.
+    /// Settings that have less than their fixed default, by name.
     pub(super) lessened: Vec<&'static str>,
+    /// For how many processors it is, where the process may use more.
+    pub(super) processors: Option<usize>,
 }
 
 /// All of them as settings.
@@ -73,7 +75,7 @@ pub(super) fn fit(config: &mut Config, memory_bytes: u64) {
             lessened.push(key.name);
         }
     }
-    config.fitted = Some(Fitted { memory_bytes, lessened });
+    config.fitted = Some(Fitted { memory_bytes, lessened, processors: None });
 }
 
 /// Bytes that a budget is now.

@@ -22,7 +22,8 @@ what these say of salt, widths and tables comes at the start.
 - A setting that does not exist, in a file or as `BASALT_…__…`, ends the start with exit code 3, and the nearest one is named; so does one
   underscore where two belong. Other variables set nothing; of one that lacks only the section, as `BASALT_DATA_DIR`, the start warns.
 - A default that is a part of the memory is one of what the process may use: what the machine has, or what the container's or service's control group, or one above it, allows.
-  [Sizing](operations.md#small-machines-and-containers) has the rule; `basalt config show`, the start's log and `/api/config` the number in force.
+  With less than 64 MiB for each processor, what goes by them counts fewer. [Sizing](operations.md#small-machines-and-containers) has the rules; `basalt config show`, the
+  start's log and `/api/config` the numbers in force.
 - Names that end in `_ms` are milliseconds, in `_bytes` or `_bytes_max` bytes. Numbers may have underscores: `64_000_000`.
 - Changes take effect at the next start; `server.auth_file` and `query.limits_file` are read again while the server runs.
 

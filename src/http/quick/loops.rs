@@ -26,6 +26,7 @@ use super::answers::Answerer;
 use super::{Ended, serve};
 use crate::app::App;
 use crate::server::Stop;
+use crate::threads;
 
 /// Senders of small bodies on a thread before the next one gets any.
 const TOGETHER: usize = 8;
@@ -72,8 +73,7 @@ impl Loops {
     /// Starts so many threads; 0 stands for one a processor. None are started where the system has no room for them: everything is
     /// served elsewhere then.
     pub(crate) fn start(count: usize) -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let count = if count > 0 { count } else { processors };
+        let count = if count > 0 { count } else { threads::processors() };
         // The last one is for larger bodies alone: many threads of small ones cost more than they win.
         let small = (count - 1).max(1);
         let all = Self::start_all(count, small).unwrap_or_else(|cause| {
