@@ -21,6 +21,7 @@ use crate::metrics::Metrics;
 use crate::publish::Publisher;
 use crate::register::Register;
 use crate::rewriting;
+use crate::room::Room;
 use crate::seats::{LARGE_WAITING, Seat, Seats};
 use crate::store::{self, OpenStore, OpenTables, recorded};
 
@@ -67,6 +68,8 @@ pub(crate) struct App {
     pub(crate) lookers: Seats,
     /// What all bodies of requests may hold.
     pub(crate) bodies: Arc<BodyPool>,
+    /// Whether there is room for points.
+    pub(crate) room: Room,
     /// Who may do what.
     pub(crate) users: Users,
     /// Where points go.
@@ -133,6 +136,7 @@ impl App {
             askers: Arc::new(Seats::new(ASKERS_RUNNING, ASKERS_WAITING)),
             lookers: Seats::new(LOOKERS_RUNNING, LOOKERS_WAITING),
             bodies: BodyPool::of(config.http.bodies_bytes(), config.connection_bytes()),
+            room: tables.store.room(),
             ingest,
             queries: QueryEngine::new(Arc::clone(schema), query_options, query_limits(&config)),
             tables: Arc::new(tables),

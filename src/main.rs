@@ -36,6 +36,7 @@ mod register;
 mod reload;
 mod remote;
 mod rewriting;
+mod room;
 mod seats;
 mod server;
 mod stats;

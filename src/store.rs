@@ -29,6 +29,7 @@ pub(crate) use self::upkeep::{backed_up, compacted, compacted_unless_told};
 use crate::clock::WallClock;
 use crate::config::{self, Config, Mode, StoreKind};
 use crate::exit::{Exit, Failure};
+use crate::room::Room;
 
 /// An open store as it is, without OpenTSDB's tables.
 #[derive(Debug)]
@@ -133,6 +134,14 @@ impl OpenStore {
     /// Whether nothing can be acknowledged any more.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.poisoned.borrow().is_some()
+    }
+
+    /// Whether there is room for points: in a cluster, and in a store without files, there always is.
+    pub(crate) fn room(&self) -> Room {
+        match self.engine.clone() {
+            Some(engine) => Room::unless(move || engine.is_pressed()),
+            None => Room::unless(|| false),
+        }
     }
 
     /// Why writes are not taken now, if they are not.

@@ -145,6 +145,11 @@ impl Engine {
         self.core.condition.health()
     }
 
+    /// Whether flushes lag, so that writes are soon refused (`Throttled`): who waits a moment then is not. *Cost*: two loads.
+    pub fn is_pressed(&self) -> bool {
+        self.core.is_pressed()
+    }
+
     /// The engine's figures now.
     pub fn stats(&self) -> Stats {
         self.core.stats()

@@ -210,6 +210,12 @@ impl Core {
         room
     }
 
+    /// Whether the memtables come near their bound. Not where writes are refused for another reason, which no flush ends.
+    pub(crate) fn is_pressed(&self) -> bool {
+        self.memtable_bytes.load(Ordering::Relaxed) > self.limits.memtables_bytes_pressed()
+            && self.condition.check().is_ok()
+    }
+
     /// Flushes what is left of a log that was written with larger bounds: as no write is taken before, none would tell the flush thread
     /// of it.
     ///

@@ -80,6 +80,11 @@ impl Limits {
     pub(crate) fn memtables_bytes_max(&self) -> u64 {
         self.memtables_bytes.saturating_mul(2)
     }
+
+    /// Bytes of all memtables beyond which writers had better wait: what is left is for those that are on their way.
+    pub(crate) fn memtables_bytes_pressed(&self) -> u64 {
+        self.memtables_bytes.saturating_add(self.memtables_bytes / 2)
+    }
 }
 
 impl Default for Limits {

@@ -126,7 +126,7 @@ keys! {
     store.data_dir: "folder of the embedded store";
     store.durability: "a write is acknowledged when it is on disk (fsync), with the operating system (os: a power loss or crash of the machine may lose the last second), or in memory (async: a crash of the program too may lose the last second)";
     store.memtable_bytes [0..=MEMTABLES_BYTES_MAX]: "bytes of one region's memtable at which it is flushed";
-    store.memtables_bytes [MEMTABLES_BYTES_MIN..=MEMTABLES_BYTES_MAX]: "bytes of all memtables at which the largest is flushed; at twice that, writes are refused with 503 and Retry-After";
+    store.memtables_bytes [MEMTABLES_BYTES_MIN..=MEMTABLES_BYTES_MAX]: "bytes of all memtables at which the largest is flushed; from one and a half times that on puts wait, at twice they are refused with 503 and Retry-After";
     store.wal_segment_bytes [0..=Limits::WAL_SEGMENT_BYTES_MAX]: "length of a log segment";
     store.wal_bytes_max [0..=1 << 40]: "bytes of log in full segments at which the oldest memtable is flushed";
     store.block_cache_bytes [0..=1 << 40]: "bytes of blocks of files, and of their indexes, kept in memory";

@@ -57,7 +57,7 @@ impl Flags {
 
 /// Takes points in.
 pub(crate) async fn put(State(app): State<Arc<App>>, params: Params, request: Request) -> Result<Response, ApiError> {
-    let bytes = read(&app, request).await?;
+    let bytes = read(&app, &params, request).await?;
     to_its_end(put_body(app, params, bytes)).await
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn rollup(
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let bytes = read(&app, request).await?;
+    let bytes = read(&app, &params, request).await?;
     to_its_end(rollup_body(app, params, bytes)).await
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn histogram(
     if request.method() != Method::POST {
         return Err(ApiError::method(request.method()));
     }
-    let bytes = read(&app, request).await?;
+    let bytes = read(&app, &params, request).await?;
     to_its_end(histogram_body(app, params, bytes)).await
 }
 
@@ -134,10 +134,15 @@ async fn to_its_end(
     }
 }
 
-async fn read(app: &App, request: Request) -> Result<Bytes, ApiError> {
+/// Reads a body, and waits for room for its points, unless the sender says how long he waits.
+async fn read(app: &App, params: &Params, request: Request) -> Result<Bytes, ApiError> {
     app.metrics.put_requests.add(1);
     let (parts, body) = request.into_parts();
-    charset::read(app, &parts.headers, body).await
+    let bytes = charset::read(app, &parts.headers, body).await?;
+    if !params.has("sync_timeout") {
+        app.room.wait().await;
+    }
+    Ok(bytes)
 }
 
 /// A body that nothing was taken of.
@@ -229,7 +234,12 @@ impl<'a, F> PutAnswer<'a, F> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
+    use axum::body::Body;
+
     use super::*;
+    use crate::room::Room;
 
     /// `W-PUT-THROTTLE`: what waits for a seat takes memory.
     #[tokio::test(start_paused = true)]
@@ -254,6 +264,20 @@ mod tests {
             assert_eq!(wait.await.unwrap().unwrap_err().status().as_u16(), 503);
         }
         assert_eq!(app.ingest.levels().inflight_points, 0);
+    }
+
+    /// `W-PUT-THROTTLE`: every put waits for room, but who says for how long does not.
+    #[tokio::test(start_paused = true)]
+    async fn w_put_throttle_puts_wait_for_room() {
+        for (uri, left) in [("/api/put", 0), ("/api/put?sync&sync_timeout=5", 3)] {
+            let mut app = App::in_memory(|_| {}).await;
+            let (room, looks) = Room::after(3);
+            app.room = room;
+            let params = Params::of(&uri.parse().unwrap()).unwrap();
+            let request = Request::post(uri).body(Body::from("[]")).unwrap();
+            assert_eq!(read(&app, &params, request).await.unwrap(), "[]");
+            assert_eq!(looks.load(Ordering::Relaxed), left, "{uri}");
+        }
     }
 
     fn check(query: &str, strict: bool, told_and_waited: Option<(Option<u64>, Option<u64>)>) {

@@ -195,6 +195,7 @@ impl Connection<'_> {
                 Body::Late => return self.hand_over(),
                 Body::Stalled => return Ended::Closed,
             }
+            self.app.room.wait().await;
             let body = self.buffer.get(bytes..end).unwrap_or_default();
             let turn = self.place.map(|(turn, _)| turn);
             let Some(taken) = take(self.app, body, turn.map(|turn| turn.lane)) else { return self.hand_over() };
@@ -408,5 +409,38 @@ async fn take_new(app: &Arc<App>, (points, body): (usize, Vec<u8>)) -> Result<Su
     match spawn_blocking(submit).await {
         Ok(submitted) => submitted.map_err(|cause| ApiError::of_ingest(&cause).into_response()),
         Err(failed) => Err(error::panicked(Box::new(failed))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::room::Room;
+
+    /// `W-PUT-THROTTLE`
+    #[tokio::test]
+    async fn w_put_throttle_a_plain_put_waits_for_room() {
+        let mut app = App::in_memory(|_| {}).await;
+        let (room, looks) = Room::after(2);
+        app.room = room;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let (_raise, stop) = watch::channel(false);
+        let body = r#"{"metric":"m","timestamp":1,"value":1,"tags":{"a":"b"}}"#;
+        let request = format!("POST /api/put HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        client.write_all(request.as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        assert!(matches!(serve(&Arc::new(app), (Vec::new(), stream), stop, None).await, Ended::Closed));
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+        assert_eq!(looks.load(Ordering::Relaxed), 0);
     }
 }

@@ -137,6 +137,7 @@ async fn offer_all<T: Clone>(
     let until = Instant::now() + PATIENCE;
     let mut pause = PAUSE_MIN;
     while !points.is_empty() {
+        app.room.wait().await;
         let submitted = match known(&points) {
             Ok(Some(submission)) => Ok(submission),
             // A new name is looked up and made in the tables, which blocks.

@@ -41,6 +41,30 @@ fn batches_refused_for_memory_are_counted() {
 }
 
 #[test]
+fn memtables_near_their_bound_are_told_until_they_are_flushed() {
+    let (engine, _fs) = simulated(|options| options.limits.memtables_bytes = 400 << 10);
+    let mut bytes_before = 0;
+    for row in 0..2_000 {
+        if engine.is_pressed() {
+            break;
+        }
+        bytes_before = engine.stats().memtable_bytes;
+        let pending = put(&engine, &format!("{row:04}"), &"v".repeat(1_000));
+        engine.core.apply_left();
+        engine.core.wal.write_group(false);
+        pending.wait().unwrap();
+    }
+    assert!(engine.is_pressed() && bytes_before <= 600 << 10, "{bytes_before}");
+    assert!(engine.stats().memtable_bytes > 600 << 10);
+    // No flush ends what keeps writes from being taken here.
+    engine.core.condition.set_no_room(&Error::DiskFull);
+    assert!(!engine.is_pressed());
+    engine.core.condition.set_lack(None);
+    engine.flush(&name()).unwrap();
+    assert!(!engine.is_pressed());
+}
+
+#[test]
 fn flushes_that_fail_are_counted() {
     let (engine, fs) = simulated(|options| options.limits.reserve_bytes = 0);
     let pending = put(&engine, "r", &"v".repeat(2_000));
