@@ -13,8 +13,7 @@ const BYTES_EACH: u64 = 64 << 20;
 const LEAST: usize = 2;
 
 /// Settings that go by processors, and how many each one counts for.
-const SETTINGS: [(&str, usize); 3] =
-    [("server.worker_threads", 1), ("query.max_concurrent", 2), ("query.max_waiting", 16)];
+const SETTINGS: [(&str, usize); 2] = [("server.worker_threads", 1), ("query.max_concurrent", 2)];
 
 /// Lessens each setting that goes by `processors` and is not set, where the memory is for fewer of them. Call it when budgets are
 /// fitted to that.
@@ -69,8 +68,8 @@ mod tests {
         ] {
             let (some, unless) = (config(memory_mib, processors, &[]), Config::default());
             assert_eq!(some.processors(), expected, "{memory_mib} MiB, {processors}");
-            let counts = |of: &Config| [of.server.worker_threads, of.query.max_concurrent, of.query.max_waiting];
-            let fitted = expected.map(|count| [count, 2 * count, 16 * count]);
+            let counts = |of: &Config| [of.server.worker_threads, of.query.max_concurrent];
+            let fitted = expected.map(|count| [count, 2 * count]);
             assert_eq!(counts(&some), fitted.unwrap_or(counts(&unless)), "{memory_mib} MiB, {processors}");
         }
     }
@@ -81,10 +80,7 @@ mod tests {
         let some = config(256, 64, &[("server.worker_threads", "64")]);
         assert_eq!((some.server.worker_threads, some.query.max_concurrent, some.processors()), (64, 8, Some(4)));
         let note = some.memory_note().unwrap();
-        assert!(
-            note.contains("query.max_concurrent, query.max_waiting are shares") && !note.contains("worker"),
-            "{note}"
-        );
+        assert!(note.contains("query.max_concurrent are shares") && !note.contains("worker"), "{note}");
         assert!(some.changed().any(|line| line.starts_with("`query.max_concurrent` is `8`, from the memory of this")));
     }
 }

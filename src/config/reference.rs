@@ -42,7 +42,7 @@ neither program knows are logged as warnings. `tsd.core.authentication.*` with a
 
 /// Defaults that come from the machine.
 const OF_THE_MACHINE: &[(&str, &str)] =
-    &[("query.max_concurrent", "2 a processor"), ("query.max_waiting", "16 a processor")];
+    &[("query.max_concurrent", "2 a processor"), ("query.max_waiting", "256, or 16 a processor if that is more")];
 
 fn page() -> String {
     let mut page = HEAD.to_owned();

@@ -412,7 +412,8 @@ impl Default for Query {
         Self {
             timeout_ms: Duration::from_mins(1),
             max_concurrent: cores * 2,
-            max_waiting: cores * 16,
+            // A dashboard asks for all its panels at once, and one who waits holds no thread.
+            max_waiting: (cores * 16).max(256),
             max_points: 200_000_000,
             max_bytes: 4 << 30,
             max_series: 1_000_000,
