@@ -1,4 +1,4 @@
-//! Puts wait a moment while flushes lag, in place of being refused: who is refused comes again with the same points.
+//! Puts wait a moment for room, in place of being refused: who is refused comes again with the same points.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,22 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it looks. A region's flush takes about as long.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether there is room for points.
+/// Looks now and then whether `is_there`, for two seconds; whether it was.
+pub(crate) async fn until(mut is_there: impl FnMut() -> bool) -> bool {
+    if is_there() {
+        return true;
+    }
+    let late = Instant::now() + PATIENCE;
+    while Instant::now() < late {
+        sleep(LOOK).await;
+        if is_there() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether there is room for points: flushes do not lag.
 pub(crate) struct Room {
     is_pressed: Box<dyn Fn() -> bool + Send + Sync>,
 }
@@ -23,13 +38,7 @@ impl Room {
 
     /// Returns when there is room, or after two seconds.
     pub(crate) async fn wait(&self) {
-        if !(self.is_pressed)() {
-            return;
-        }
-        let late = Instant::now() + PATIENCE;
-        while (self.is_pressed)() && Instant::now() < late {
-            sleep(LOOK).await;
-        }
+        until(|| !(self.is_pressed)()).await;
     }
 }
 
@@ -60,7 +69,7 @@ mod tests {
     /// `W-PUT-THROTTLE`
     #[tokio::test(start_paused = true)]
     async fn w_put_throttle_one_waits_until_there_is_room_and_not_for_good() {
-        for (looks, waited_ms) in [(0, 0), (5, 80), (u32::MAX, 2_000)] {
+        for (looks, waited_ms) in [(0, 0), (5, 100), (u32::MAX, 2_000)] {
             let began = Instant::now();
             Room::after(looks).0.wait().await;
             assert_eq!(began.elapsed().as_millis(), waited_ms, "{looks}");

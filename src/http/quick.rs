@@ -43,6 +43,7 @@ use super::error::{self, ApiError};
 use super::put::{self, Flags};
 use super::{dress, gate, mode};
 use crate::app::App;
+use crate::room;
 use crate::server::{Stop, stopped};
 use answers::{Writer, try_write, write_all};
 use head::Head;
@@ -255,7 +256,8 @@ impl Connection<'_> {
         mut silence: Pin<&mut Sleep>,
         mut stopping: Pin<&mut impl Future<Output = ()>>,
     ) -> Body {
-        if self.share.announce(end).is_err() {
+        // Meanwhile no more is read, and the sender waits.
+        if !room::until(|| self.share.announce(end).is_ok()).await {
             return Body::Late;
         }
         let began = Instant::now();
@@ -419,16 +421,14 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
     use tokio::net::TcpListener;
     use tokio::sync::watch;
+    use tokio::task::yield_now;
 
     use super::*;
+    use crate::http::BodyPool;
     use crate::room::Room;
 
-    /// `W-PUT-THROTTLE`
-    #[tokio::test]
-    async fn w_put_throttle_a_plain_put_waits_for_room() {
-        let mut app = App::in_memory(|_| {}).await;
-        let (room, looks) = Room::after(2);
-        app.room = room;
+    /// What becomes of a plain put of one point, and the answer, while `meanwhile` is done.
+    async fn put_beside(app: App, meanwhile: impl Future<Output = ()>) -> (Ended<()>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
@@ -437,10 +437,39 @@ mod tests {
         let request = format!("POST /api/put HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         client.write_all(request.as_bytes()).await.unwrap();
         client.shutdown().await.unwrap();
-        assert!(matches!(serve(&Arc::new(app), (Vec::new(), stream), stop, None).await, Ended::Closed));
+        let app = Arc::new(app);
+        let (ended, ()) = tokio::join!(serve(&app, (Vec::new(), stream), stop, None), meanwhile);
+        let ended = ended.with(|_stream| Ok(())).unwrap();
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.unwrap();
+        (ended, answer)
+    }
+
+    /// `W-PUT-THROTTLE`
+    #[tokio::test]
+    async fn w_put_throttle_a_plain_put_waits_for_room() {
+        let mut app = App::in_memory(|_| {}).await;
+        let (room, looks) = Room::after(2);
+        app.room = room;
+        let (_, answer) = put_beside(app, async {}).await;
         assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
         assert_eq!(looks.load(Ordering::Relaxed), 0);
+    }
+
+    /// `W-PUT-THROTTLE`: where memory is scarce.
+    #[tokio::test]
+    async fn w_put_throttle_a_plain_put_waits_for_its_share_of_all_bodies() {
+        let mut app = App::in_memory(|_| {}).await;
+        app.bodies = BodyPool::of(1000, 10);
+        let mut others = app.bodies.share();
+        others.cover(1000, 1000).unwrap();
+        let others_end = async {
+            for _ in 0..1000 {
+                yield_now().await;
+            }
+            drop(others);
+        };
+        let (ended, answer) = put_beside(app, others_end).await;
+        assert!(matches!(ended, Ended::Closed) && answer.starts_with("HTTP/1.1 204 "), "{ended:?} {answer}");
     }
 }
