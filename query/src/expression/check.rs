@@ -155,7 +155,7 @@ impl ExpressionRequest {
         let Some(wanted) = metric.filter.as_deref().filter(|id| !id.is_empty()) else {
             return Ok(sub);
         };
-        let Some(filters) = self.filters.as_deref().filter(|filters| !filters.is_empty()) else {
+        let Some(filters) = self.filters.as_deref() else {
             return fault(ExpressionFault::NoFilters(wanted.into()));
         };
         let Some(FilterSet { tags, explicit_tags, .. }) =

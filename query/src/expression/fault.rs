@@ -28,7 +28,7 @@ pub enum ExpressionFault {
         /// The id.
         id: Box<str>,
     },
-    /// A metric names a filter and there is none at all.
+    /// A metric names a filter and there is no list of them.
     #[error("No filter defined: {0}")]
     NoFilters(Box<str>),
     /// A metric names a filter that is not there.

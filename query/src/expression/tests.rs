@@ -57,6 +57,21 @@ fn e_exp_all_expressions_are_read_first() {
     assert!(!told(broken).contains("any variables"), "{}", told(broken));
 }
 
+/// `E-EXP`: an empty list of filters is a list without the one that is named; none at all is told in other words.
+#[test]
+fn e_exp_a_filter_is_looked_for_in_an_empty_list_too() {
+    let told = |filters: &str| {
+        let body = format!(
+            r#"{{"time":{{"start":"1699999990","aggregator":"sum"}},{filters}
+            "metrics":[{{"id":"a","metric":"e.a","filter":"f"}}],"expressions":[{{"id":"e","expr":"a + 1"}}]}}"#
+        );
+        let request = ExpressionRequest::from_json(body.as_bytes()).unwrap();
+        request.check(0, fixture().engine(true, Limits::default()).options()).unwrap_err().to_string()
+    };
+    assert_eq!(told(r#""filters":[],"#), "unrecognized filter id f in metric a");
+    assert_eq!(told(""), "No filter defined: f");
+}
+
 const SUM: &str = r#"[{"id":"e","expr":"a + b"}]"#;
 
 /// `E-EXP-JOIN`: a series that one side lacks has that side's fill value; OpenTSDB's is zero whatever the policy.
