@@ -101,9 +101,9 @@ impl Dataset {
         }
         if let Some(metric) = self.metrics.first() {
             series.metric = names.metric(*metric)?;
-            if !self.suffix.is_empty() {
-                series.metric = format!("{}{}", series.metric, self.suffix).into();
-            }
+        }
+        if !self.suffix.is_empty() {
+            series.metric = format!("{}{}", series.metric, self.suffix).into();
         }
         series.tags = tags;
         series.aggregate_tags = names.keys(&self.aggregated)?;

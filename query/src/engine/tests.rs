@@ -375,6 +375,8 @@ fn q_histo_percentiles_and_buckets_are_series() {
     assert_eq!(told("sum:1m-sum:percentiles[99]:m{host=b}"), ["m_pct_99.0: 1700000040 1.75"]);
     assert_eq!(told("none:percentiles[20]:m").len(), 2);
     assert_eq!(told("sum:m"), ["m: 1700000000 1"]);
+    fixture.annotate("m", ("host", "c"), 1_700_000_050, "{}");
+    assert_eq!(told("sum:percentiles[99]:m{host=c}"), ["_pct_99.0: "]);
     for (metric, words) in [
         ("avg:percentiles[50]:m", "Only NONE or SUM aggregation function supported for histogram query"),
         ("sum:1m-avg:percentiles[50]:m", "Only SUM downsampling aggregation supported for histogram query"),
