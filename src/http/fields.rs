@@ -100,7 +100,7 @@ impl Fields {
         }
     }
 
-    /// A whole number; a fraction is cut off.
+    /// A whole number; a fraction is cut off. A text of blanks, or of `null`, is as good as absent.
     ///
     /// # Errors
     ///
@@ -112,13 +112,13 @@ impl Fields {
             Some(Value::Number(number)) => {
                 number.as_i64().or_else(|| truncated(number.as_f64()?)).map(Some).ok_or_else(wrong)
             }
-            Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
+            Some(Value::String(text)) if ["", "null"].contains(&text.trim()) => Ok(None),
             Some(Value::String(text)) => text.trim().parse().map(Some).map_err(|_| wrong()),
             Some(_) => Err(wrong()),
         }
     }
 
-    /// A truth value, its text, or a whole number that stands for one.
+    /// A truth value, its text, or a whole number that stands for one; a text of blanks, or of `null`, is false.
     ///
     /// # Errors
     ///
@@ -128,8 +128,10 @@ impl Fields {
             None => Ok(None),
             Some(Value::Bool(value)) => Ok(Some(value)),
             Some(Value::Number(number)) if !number.is_f64() => Ok(Some(number.as_i64() != Some(0))),
-            Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
-            Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
+            Some(Value::String(text)) if text.trim().eq_ignore_ascii_case("true") => Ok(Some(true)),
+            Some(Value::String(text)) if ["", "false", "null"].contains(&&*text.trim().to_ascii_lowercase()) => {
+                Ok(Some(false))
+            }
             Some(_) => Err(format!("`{name}` is {}, not true or false", self.kind(name))),
         }
     }
@@ -261,6 +263,13 @@ mod tests {
             [true, false, true].map(|flag| Ok(Some(flag)))
         );
         assert!(flags.flag("half").is_err());
+        let texts = parse(br#"{"blanks": " ", "null": "null", "padded": " true ", "other": "x"}"#).unwrap();
+        assert_eq!(
+            ["blanks", "null", "padded"].map(|name| texts.flag(name)),
+            [false, false, true].map(|flag| Ok(Some(flag)))
+        );
+        assert!(texts.flag("other").is_err());
+        assert_eq!((texts.integer("blanks"), texts.integer("null")), (Ok(None), Ok(None)));
         assert_eq!(fields.texts("l"), Ok(Some(vec!["a".into(), "1".into(), String::new()])));
         let pairs = fields.pairs("o").unwrap().unwrap();
         assert_eq!(pairs.into_iter().collect::<Vec<_>>(), [("a".into(), "1".into()), ("b".into(), "true".into())]);
