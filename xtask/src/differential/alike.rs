@@ -1,6 +1,6 @@
 //! What is taken out of both answers before they are compared, beside the rules of `tests/golden/README.md`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::golden::answer::Answer;
 use crate::golden::scenario::Step;
@@ -13,11 +13,13 @@ use crate::golden::scenario::Step;
 /// 3. Annotations of one instant have no order.
 /// 4. Newest points of several series, and their meta objects, come as OpenTSDB's rows arrive.
 /// 5. When an object was made, and when a series was written last, is each server's own clock.
-/// 6. A callback's JSON is compared as JSON.
-/// 7. Numbers in lines of `/q` are compared by value: Java 17 writes some doubles with a digit too many.
+/// 6. Of what a query took, the numbers and a summary's scans are each server's own; so is all that `/api/stats` and `/version` tell.
+///    `groupByTime` is left out by OpenTSDB where nothing is aggregated.
+/// 7. A callback's JSON is compared as JSON.
+/// 8. Numbers in lines of `/q`, and values of newest points, are compared by value: Java 17 writes some doubles with a digit too many.
 pub(crate) fn prepare(step: &Step, answer: &mut Answer) {
     if let Some(text) = &mut answer.text
-        && step.http.as_deref().is_some_and(|line| line.starts_with("GET /q?"))
+        && step.http.as_deref().is_some_and(|line| line.contains(" /q?"))
     {
         *text = text.lines().map(by_value).collect();
     }
@@ -25,10 +27,18 @@ pub(crate) fn prepare(step: &Step, answer: &mut Answer) {
         answer.content_type = answer.content_type.take().map(|name| format!("{name} by {callback}"));
         (answer.text, answer.json) = (None, Some(json));
     }
+    if answer.status == Some(200) && step.http.as_deref().is_some_and(is_about_itself) {
+        answer.text = None;
+        answer.json = answer.json.take().map(|json| if json.is_array() { json!([]) } else { json!({}) });
+    }
     let Some(json) = &mut answer.json else { return };
     drop_key(json, "filterTagKs");
+    hide_figures(json);
     hide_clock(json);
     sort_annotations(json);
+    if step.http.as_deref().is_some_and(|line| line.contains("/api/query/last")) {
+        values_by_value(json);
+    }
     let as_they_arrive = ["/api/query/last", "/api/uid/tsmeta?m="];
     if step.http.as_deref().is_some_and(|line| as_they_arrive.iter().any(|path| line.contains(path)))
         && let Value::Array(found) = json
@@ -37,6 +47,39 @@ pub(crate) fn prepare(step: &Step, answer: &mut Answer) {
     }
     if step.http.as_deref().is_some_and(|line| line.contains("/api/search/lookup")) {
         once_each(json);
+    }
+}
+
+/// A request for what a server tells of itself.
+fn is_about_itself(line: &str) -> bool {
+    let target = line.split_once(' ').map_or("", |(_, target)| target).to_ascii_lowercase();
+    ["/api/stats", "/api/v1/stats", "/stats", "/version"].iter().any(|path| target.starts_with(path))
+}
+
+/// What a query took, beside its series and after them.
+fn hide_figures(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(hide_figures),
+        Value::Object(object) => {
+            for key in ["stats", "statsSummary"] {
+                if let Some(figures) = object.get_mut(key) {
+                    drop_key(figures, "scannerStats");
+                    drop_key(figures, "groupByTime");
+                    zero(figures);
+                }
+            }
+            object.values_mut().for_each(hide_figures);
+        }
+        _ => {}
+    }
+}
+
+fn zero(value: &mut Value) {
+    match value {
+        Value::Number(_) => *value = 0.into(),
+        Value::Array(items) => items.iter_mut().for_each(zero),
+        Value::Object(object) => object.values_mut().for_each(zero),
+        _ => {}
     }
 }
 
@@ -57,6 +100,15 @@ fn by_value(line: &str) -> String {
     // Tags come in the order of a hash table.
     words.get_mut(3..).unwrap_or_default().sort();
     words.concat() + "\n"
+}
+
+/// Newest points, whose values are texts.
+fn values_by_value(newest: &mut Value) {
+    for point in newest.as_array_mut().into_iter().flatten() {
+        if let Some(Value::String(value)) = point.get_mut("value") {
+            *value = by_value(value);
+        }
+    }
 }
 
 fn drop_key(value: &mut Value, name: &str) {
@@ -119,7 +171,7 @@ fn sort_annotations(answer: &mut Value) {
 mod tests {
     use serde_json::json;
 
-    use super::{called_back, drop_key, hide_clock, once_each};
+    use super::{called_back, drop_key, hide_clock, hide_figures, once_each, values_by_value};
 
     #[test]
     fn a_callback_is_given_json() {
@@ -135,6 +187,14 @@ mod tests {
         let mut meta = json!([{"created": 1_700_000_001, "metric": {"created": 0}}]);
         hide_clock(&mut meta);
         assert_eq!(meta, json!([{"created": 1, "metric": {"created": 0}}]));
+        let mut took =
+            json!([{"dps": {"1": 2}, "stats": {"emittedDPs": 3}}, {"statsSummary": {"scannerStats": {}, "a": [1.5]}}]);
+        hide_figures(&mut took);
+        assert_eq!(took, json!([{"dps": {"1": 2}, "stats": {"emittedDPs": 0}}, {"statsSummary": {"a": [0]}}]));
+        let [mut long, mut short] = [json!([{"value": "7.999999999999999E23"}]), json!([{"value": "8.0E23"}])];
+        values_by_value(&mut long);
+        values_by_value(&mut short);
+        assert_eq!(long, short);
         let mut lookup = json!({"results": [{"tsuid": "1"}, {"tsuid": "1"}, {"tsuid": "2"}], "totalResults": 3});
         once_each(&mut lookup);
         assert_eq!(lookup, json!({"results": [{"tsuid": "1"}, {"tsuid": "2"}]}));

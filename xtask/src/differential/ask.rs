@@ -48,6 +48,24 @@ pub(super) const AGGREGATORS: &[&str] = &[
 /// Of a hundred requests, so many have a body made odd.
 const ODD_PERCENT: u64 = 15;
 
+/// Of a hundred others, so many ask for a packed answer.
+const PACKED_PERCENT: u64 = 8;
+
+/// What they ask for.
+const CODINGS: &[&str] = &[
+    "gzip",
+    "deflate",
+    "gzip, deflate",
+    "deflate, gzip;q=0.5",
+    "gzip;q=0",
+    "identity",
+    "*",
+    "br",
+    "GZIP",
+    "x-gzip",
+    "",
+];
+
 /// Most buckets a fill policy may make up in one answer.
 const BUCKETS_MAX: u64 = 400;
 
@@ -56,7 +74,7 @@ pub(crate) fn draw(draw: &mut Draw, world: &World) -> Step {
     if draw.chance(ODD_PERCENT) {
         return if draw.chance(50) { odd(draw, world) } else { odd_line(draw, world) };
     }
-    match draw.below(100) {
+    let mut step = match draw.below(100) {
         0..38 => query::get(draw, world),
         38..66 => query::post(draw, world),
         66..70 => query::classic(draw, world),
@@ -67,7 +85,11 @@ pub(crate) fn draw(draw: &mut Draw, world: &World) -> Step {
         92..95 => names::lookup(draw, world),
         95..98 => names::meta(draw, world),
         _ => names::service(draw),
+    };
+    if draw.chance(PACKED_PERCENT) {
+        step.headers.push(("Accept-Encoding".to_owned(), draw.word(CODINGS).to_owned()));
     }
+    step
 }
 
 /// One whose line is made odd.
@@ -82,7 +104,11 @@ fn odd_line(draw: &mut Draw, world: &World) -> Step {
         7 => names::meta(draw, world),
         _ => names::service(draw),
     };
-    let odd = target::reading(draw, &step);
+    let mut odd = target::reading(draw, &step);
+    // Else it may be answered from a file that another data set left there.
+    if let Some(line) = odd.http.as_mut().filter(|line| line.contains("/q?") && !line.contains("&nocache")) {
+        line.push_str("&nocache");
+    }
     if spoil::widens(&step, &odd) { step } else { odd }
 }
 

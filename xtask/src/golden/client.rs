@@ -185,13 +185,20 @@ fn read_response(input: &mut impl BufRead, method: &str) -> anyhow::Result<(Resp
         keep = false;
         input.take(BODY_BYTES_MAX).read_to_end(&mut response.body)?;
     }
-    if response.header("content-encoding") == Some("gzip") {
-        let mut body = Vec::new();
-        let decoder = flate2::read::GzDecoder::new(response.body.as_slice());
-        decoder.take(BODY_BYTES_MAX).read_to_end(&mut body).context("the answer's gzip")?;
-        response.body = body;
-    }
+    let packed = response.body.as_slice();
+    let unpacked = match response.header("content-encoding") {
+        Some("gzip") => Some(unpack(flate2::read::GzDecoder::new(packed)).context("the answer's gzip")?),
+        Some("deflate") => Some(unpack(flate2::read::ZlibDecoder::new(packed)).context("the answer's deflate")?),
+        _ => None,
+    };
+    response.body = unpacked.unwrap_or(response.body);
     Ok((response, keep))
+}
+
+fn unpack(packed: impl Read) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    packed.take(BODY_BYTES_MAX).read_to_end(&mut body)?;
+    Ok(body)
 }
 
 fn read_chunks(input: &mut impl BufRead) -> anyhow::Result<Vec<u8>> {

@@ -155,6 +155,19 @@ pub(crate) fn service(draw: &mut Draw) -> Step {
         "/api/uid/tsmeta",
         "/api/search/tsmeta",
         "/q?ascii",
+        "/api/config",
+        "/api/config/nosuch",
+        "/api/stats",
+        "/api/stats?jsonp=cb",
+        "/api/stats/query",
+        "/api/stats/jvm",
+        "/api/stats/threads",
+        "/api/stats/region_clients",
+        "/api/stats/nosuch",
+        "/stats",
+        "/stats?json",
+        "/version?json",
+        "/api/serializers",
     ]);
     let method = draw.word(&["GET", "GET", "GET", "POST", "PUT", "DELETE"]);
     let mut step = http(format!("{method} {path}"));

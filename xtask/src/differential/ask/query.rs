@@ -23,10 +23,23 @@ const SWITCHES: &[&str] = &[
     "nosuch",
     "no_annotations=false",
     "show_query&show_tsuids",
+    "show_stats",
+    "show_stats=true",
+    "show_summary",
+    "show_stats&show_summary",
 ];
 
 /// The same of a POST.
-const MEMBERS: &[&str] = &["msResolution", "showTSUIDs", "noAnnotations", "globalAnnotations", "showQuery", "padding"];
+const MEMBERS: &[&str] = &[
+    "msResolution",
+    "showTSUIDs",
+    "noAnnotations",
+    "globalAnnotations",
+    "showQuery",
+    "padding",
+    "showStats",
+    "showSummary",
+];
 
 pub(crate) fn get(draw: &mut Draw, world: &World) -> Step {
     let (start, end) = range(draw, world);

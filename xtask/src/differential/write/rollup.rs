@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::ask::http_json;
 use super::super::draw::Draw;
+use super::super::spoil;
 use super::super::world::{HISTOGRAMS, PRE_AGGREGATES, World};
 use crate::golden::scenario::Step;
 
@@ -16,13 +17,17 @@ const INTERVALS: &[(&str, u64)] = &[("10m", 600), ("1h", 3600), ("1d", 86400)];
 /// Points of one call.
 const POINTS_MAX: u64 = 20;
 
+/// Of a hundred bodies, so many are made odd.
+const ODD_PERCENT: u64 = 20;
+
 pub(super) fn draw(draw: &mut Draw, world: &World) -> Step {
-    match draw.below(10) {
+    let step = match draw.below(10) {
         0..6 => rollups(draw, world),
-        6 => telnet(draw, world),
+        6 => return telnet(draw, world),
         7 => pre_aggregates(draw, world),
         _ => histograms(draw, world),
-    }
+    };
+    if draw.chance(ODD_PERCENT) { spoil::whole_body(draw, &step) } else { step }
 }
 
 /// One series and interval, one function after the other: the buckets of the data's range.
