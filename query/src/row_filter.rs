@@ -38,14 +38,14 @@ pub(crate) struct RowFilter {
 /// The store's own: a name that it does not tell for now may be one that rows have.
 pub(crate) fn of(schema: &Schema, metric: Uid, filters: &[TagFilter]) -> Result<Option<RowFilter>> {
     let mut wanted: BTreeMap<Uid, Option<Vec<Uid>>> = BTreeMap::new();
-    for filter in filters {
-        let takes_lacking =
-            matches!(filter.kind(), FilterKind::NotKey | FilterKind::NotLiteralOr | FilterKind::NotILiteralOr);
-        if takes_lacking {
-            continue;
-        }
+    let takes_lacking = |filter: &TagFilter| {
+        matches!(filter.kind(), FilterKind::NotKey | FilterKind::NotLiteralOr | FilterKind::NotILiteralOr)
+    };
+    for filter in filters.iter().filter(|filter| !takes_lacking(filter)) {
+        // Strictly a list may be forgotten over a negation of its key (`plan::Lists`), so that other values count.
+        let may_be_forgotten = filters.iter().any(|other| takes_lacking(other) && other.tagk() == filter.tagk());
         let Some(tagk) = known(schema, UidKind::Tagk, filter.tagk())? else { continue };
-        let values = filter.literals().map(|values| {
+        let values = filter.literals().filter(|_| !may_be_forgotten).map(|values| {
             let known = values.filter_map(|value| known(schema, UidKind::Tagv, value).transpose());
             known.collect::<Result<Vec<Uid>>>()
         });
@@ -167,6 +167,7 @@ mod tests {
         let both = both.map(|(key, value)| format!("{key}(?:{value})"));
         check("sum:m{host=a}{dc=x}", Some(both.to_vec()));
         check("sum:m{host=a}{host=wildcard(*)}", Some(vec![format!("{host}.{{3}}")]));
+        check("sum:m{host=not_literal_or(b)}{host=a}", Some(vec![format!("{host}.{{3}}")]));
     }
 
     #[test]
