@@ -44,12 +44,13 @@ pub(crate) fn draw(draw: &mut Draw, world: &World, index: u64) -> Step {
 /// One whose line is made odd, and has no callback: OpenTSDB takes any, ours refuses what is no name before it changes anything.
 fn odd_line(draw: &mut Draw, world: &World, index: u64) -> Step {
     loop {
-        let step = match draw.below(7) {
+        let step = match draw.below(8) {
             0 => put(draw, world, index),
             1..3 => annotation(draw, world),
             3 => annotations(draw, world),
             4 => assign(draw, world, index),
             5 => rename(draw, world, index),
+            6 => tree::draw(draw, world),
             _ => meta(draw, world),
         };
         let odd = target::line(draw, step);
@@ -62,12 +63,13 @@ fn odd_line(draw: &mut Draw, world: &World, index: u64) -> Step {
 /// One whose body is made odd.
 fn odd(draw: &mut Draw, world: &World, index: u64) -> Step {
     loop {
-        let step = match draw.below(6) {
+        let step = match draw.below(7) {
             0..2 => put(draw, world, index),
             2 => annotation(draw, world),
             3 => annotations(draw, world),
             4 if draw.chance(50) => assign(draw, world, index),
             4 => rename(draw, world, index),
+            5 => tree::draw(draw, world),
             _ => meta(draw, world),
         };
         // Of several notes OpenTSDB stores those before a bad one, ours none (A-ANNOTS).
