@@ -643,12 +643,14 @@ impl Wal {
         removed
     }
 
-    /// Wakes the writer thread, so that it looks at the engine's condition.
+    /// Wakes the writer thread, so that it looks at the engine's condition, and waits for what it is writing: a segment that the disk
+    /// is too small for has all the room there is until it is given up.
     pub(crate) fn wake(&self) {
         // The condition is not guarded by `state`. After this lock and release, the writer thread either has not looked at the
         // condition yet, or is waiting and gets the notification.
         drop(self.state());
         self.work.notify_one();
+        drop(self.writer());
     }
 
     /// Refuses further writes and lets the writer thread finish what is queued.

@@ -51,6 +51,27 @@ fn who_applies_after_the_log_has_ended_on_a_full_disk_is_refused() {
     assert!(matches!(told.try_recv().unwrap(), Err(Error::DiskFull)));
 }
 
+/// It writes zeros until the disk is full, and then gives them back.
+#[test]
+fn who_makes_room_waits_for_a_segment_that_there_is_none_for() {
+    let (wal, _) = open_sim(&SimFs::new(8), 4096).unwrap();
+    let (sender, told) = channel();
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        let writer = wal.writer();
+        scope.spawn(|| {
+            sender.send(()).unwrap();
+            wal.wake();
+            done.lock().unwrap().push("room is made");
+        });
+        told.recv().unwrap();
+        (0..1000).for_each(|_| std::thread::yield_now());
+        done.lock().unwrap().push("zeros are given back");
+        drop(writer);
+    });
+    assert_eq!(done.into_inner().unwrap(), ["zeros are given back", "room is made"]);
+}
+
 /// Also those that are kept to be used again.
 #[test]
 fn a_full_disk_gets_the_segments_that_nobody_needs() {
