@@ -24,6 +24,7 @@ use rustix::io::Errno;
 use tokio::sync::watch;
 
 use self::columns::Columns;
+use self::folder::DiskSpace;
 pub(crate) use self::folder::{check_no_folders, check_outside, check_target};
 pub(crate) use self::upkeep::{backed_up, compacted, compacted_unless_told};
 use crate::clock::WallClock;
@@ -42,6 +43,7 @@ pub(crate) struct OpenStore {
     /// Why nothing can be acknowledged any more, once that is so.
     poisoned: watch::Receiver<Option<String>>,
     schema: SchemaConfig,
+    disk: DiskSpace,
 }
 
 impl OpenStore {
@@ -87,7 +89,8 @@ impl OpenStore {
                 (store, None)
             }
         };
-        Ok(Self { store, engine, cluster, poisoned, schema })
+        let disk = DiskSpace { dir: config.store.data_dir.clone(), bytes_max: limits(&config.store).room_bytes() };
+        Ok(Self { store, engine, cluster, poisoned, schema, disk })
     }
 
     /// The embedded store itself, if that is the store.
@@ -114,6 +117,16 @@ impl OpenStore {
     /// As [`OpenTables::open`].
     pub(crate) fn check_tables(&self) -> Result<(), Failure> {
         Schema::check_tables(&*self.store, &self.schema).map_err(|cause| no_tables(&cause))
+    }
+
+    /// As [`no_tables`]; a new folder on a disk that is too small for a store is told how much that needs.
+    fn no_tables(&self, cause: &basalt_schema::Error) -> Failure {
+        match self.engine.as_ref().map(|engine| engine.health()) {
+            Some(Health::DiskFull) if cause.kind() == ErrorKind::ReadOnly => {
+                Failure::new(Exit::TryLater, format!("cannot open the tables: {}", self.disk.lack()))
+            }
+            _ => no_tables(cause),
+        }
     }
 
     fn check_rows(&self) -> Result<(), Failure> {
@@ -151,7 +164,7 @@ impl OpenStore {
         }
         match self.engine.as_ref()?.health() {
             Health::Ok => None,
-            Health::DiskFull => Some("the disk is full; writes resume by themselves when there is space".to_owned()),
+            Health::DiskFull => Some(self.disk.lack()),
             Health::NoDescriptors => Some(basalt_engine::Error::NoDescriptors.to_string()),
             Health::Poisoned { reason } => Some(reason.to_string()),
             _ => Some("the store takes no writes; the log says why".to_owned()),
@@ -186,13 +199,17 @@ impl OpenStore {
     ///
     /// # Errors
     ///
-    /// What could not be written; what was acknowledged is in the log all the same.
+    /// What could not be written; what was acknowledged is in the log all the same. On a full disk only if anything was written since
+    /// the store was opened: else the log holds what it held then.
     pub(crate) fn close(&self) -> Result<(), Failure> {
         let Some(engine) = &self.engine else { return Ok(()) };
-        engine.close().map_err(|cause| {
-            let failure = refused(&cause);
-            Failure::new(failure.exit, format!("cannot close the store cleanly: {failure}"))
-        })
+        let Err(cause) = engine.close() else { return Ok(()) };
+        if cause.is_disk_full() && engine.stats().wal_records == 0 {
+            tracing::warn!("what was read from the log stays there: {}", with_causes(&cause));
+            return Ok(());
+        }
+        let failure = refused(&cause);
+        Err(Failure::new(failure.exit, format!("cannot close the store cleanly: {failure}")))
     }
 }
 
@@ -282,7 +299,7 @@ impl OpenTables {
         tables: impl Fn(Arc<dyn Store>, SchemaConfig) -> basalt_schema::Result<Schema>,
     ) -> Result<Self, Failure> {
         store.check_rows()?;
-        let schema = Arc::new(tables(store.store(), store.schema.clone()).map_err(|cause| no_tables(&cause))?);
+        let schema = Arc::new(tables(store.store(), store.schema.clone()).map_err(|cause| store.no_tables(&cause))?);
         series::tell(&schema);
         if config.uid.preload {
             let read = schema.uids().preload(config.uid.preload_entries).map_err(|cause| no_tables(&cause))?;
@@ -484,7 +501,8 @@ fn uid_filter(config: &config::Uid) -> Result<UidFilter, Failure> {
 mod tests {
     use std::io;
 
-    use basalt_engine::io::IoOp;
+    use basalt_engine::Workers;
+    use basalt_engine::io::{IoOp, SimFs};
 
     use super::*;
 
@@ -561,6 +579,41 @@ mod tests {
         assert_eq!(exit_of_cause(closed.kind(), &closed), Exit::TryLater);
     }
 
+    /// A tool that only read has done its work, wherever the rows are that a kill left in the log.
+    #[test]
+    fn who_wrote_nothing_closes_on_a_full_disk() {
+        let fs = SimFs::new(1);
+        let open = |fs: &SimFs| {
+            let mut options = EngineOptions::new("/d");
+            (options.fs, options.workers) = (Arc::new(fs.clone()), Workers::Manual);
+            options.limits.reserve_bytes = 0;
+            let mut opened = OpenStore::open(&memory()).unwrap();
+            opened.engine = Some(Engine::open(options).unwrap());
+            opened
+        };
+        let put = |opened: &OpenStore| {
+            let engine = opened.engine.as_ref().unwrap();
+            let mut batch = basalt_store::MutationBatch::new(basalt_store::Durability::Fsync);
+            batch.row(b"row").unwrap().put(b"id", b"tagv", None, &[0, 0, 9]).unwrap();
+            let told = engine.apply(&"tsdb-uid".parse().unwrap(), batch);
+            engine.pump().unwrap();
+            told.wait()
+        };
+        let opened = open(&fs);
+        Schema::open(Arc::clone(opened.engine.as_ref().unwrap()) as Arc<dyn Store>, SchemaConfig::default()).unwrap();
+        put(&opened).unwrap();
+        let fs = fs.process_kill();
+        for (writes, exit) in [(false, None), (true, Some(Exit::TryLater))] {
+            let opened = open(&fs);
+            if writes {
+                put(&opened).unwrap();
+            }
+            fs.set_capacity(0);
+            assert_eq!(opened.close().err().map(|failure| failure.exit), exit, "{writes}");
+            fs.set_capacity(u64::MAX);
+        }
+    }
+
     /// The shell can enable or drop a table that it disabled, over HBase too.
     #[test]
     fn a_disabled_table_keeps_nobody_from_the_shell() {
@@ -577,7 +630,7 @@ mod tests {
     fn a_name_is_given_a_uid_while_an_earlier_write_is_not_synced() {
         let folder = tempfile::tempdir().unwrap();
         let mut options = EngineOptions::new(folder.path());
-        options.workers = basalt_engine::Workers::Manual;
+        options.workers = Workers::Manual;
         let engine = Engine::open(options).unwrap();
         let schema = Arc::new(Schema::open(Arc::clone(&engine) as Arc<dyn Store>, SchemaConfig::default()).unwrap());
         let mut batch = basalt_store::MutationBatch::new(basalt_store::Durability::Fsync);

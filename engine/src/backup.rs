@@ -217,7 +217,7 @@ fn frame_names(catalog: &Catalog) -> [String; 4] {
 fn write_frame(fs: &Arc<dyn FileSystem>, target: &Path, catalog: Catalog, sequence: u64) -> Result<[String; 2]> {
     let first = catalog.marks.log_start;
     drop(Manifest::create_of(fs, target, catalog)?);
-    let condition = Arc::new(Condition::new(None));
+    let condition = Arc::new(Condition::new(0, None));
     let options = WalOptions {
         dir: target.to_path_buf(),
         segment_bytes: LOG_BYTES,

@@ -85,7 +85,7 @@ impl Engine {
         let EngineOptions { dir, fs, clock, limits, folds, triggers, codecs, on_poison, workers } = options;
         let around = Surroundings {
             cache: Arc::new(BlockCache::new(limits.block_cache_bytes, limits.bloom_filters_bytes)),
-            condition: Arc::new(Condition::new(on_poison)),
+            condition: Arc::new(Condition::new(limits.room_bytes(), on_poison)),
             reserve: Arc::new(Reserve::new(Arc::clone(&fs), &dir, limits.reserve_bytes)),
             memtable_bytes: Arc::default(),
             dir,

@@ -41,6 +41,8 @@ pub(crate) struct Condition {
     poisoned: OnceLock<Arc<str>>,
     /// Relaxed: a writer that reads it a moment late is refused a moment late.
     lack: AtomicU8,
+    /// What writes wait for on a full disk, at most.
+    room_bytes: u64,
     hook: Option<PoisonHook>,
 }
 
@@ -51,8 +53,8 @@ impl fmt::Debug for Condition {
 }
 
 impl Condition {
-    pub(crate) fn new(hook: Option<PoisonHook>) -> Condition {
-        Condition { poisoned: OnceLock::new(), lack: AtomicU8::new(0), hook }
+    pub(crate) fn new(room_bytes: u64, hook: Option<PoisonHook>) -> Condition {
+        Condition { poisoned: OnceLock::new(), lack: AtomicU8::new(0), room_bytes, hook }
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -112,7 +114,10 @@ impl Condition {
             return;
         }
         match lack {
-            Some(Lack::Space) => tracing::warn!("the disk is full: writes are refused until there is space"),
+            Some(Lack::Space) => tracing::warn!(
+                "the disk is full: writes are refused until the reserve and the log fit, with up to {} MiB",
+                self.room_bytes.div_ceil(1 << 20)
+            ),
             Some(Lack::Descriptors) => tracing::warn!(
                 "no descriptor is left to open a file of the log with: writes are refused until there is one; raise LimitNOFILE"
             ),

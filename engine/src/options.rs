@@ -76,6 +76,12 @@ impl Limits {
     /// The longest log segment. One with a record behind its end is still read, and a place in it has four bytes.
     pub const WAL_SEGMENT_BYTES_MAX: u64 = 1 << 30;
 
+    /// What must be free on a full disk, at most, before writes are taken again: the reserve, and two segments of the log, as after a
+    /// start that found room for neither.
+    pub const fn room_bytes(&self) -> u64 {
+        self.wal_segment_bytes.saturating_mul(2).saturating_add(self.reserve_bytes)
+    }
+
     /// Bytes of all memtables beyond which no write is taken.
     pub(crate) fn memtables_bytes_max(&self) -> u64 {
         self.memtables_bytes.saturating_mul(2)

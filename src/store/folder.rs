@@ -30,6 +30,29 @@ pub(super) fn check_reserve(config: &Config) -> Result<(), Failure> {
     Err(Failure::config(line))
 }
 
+/// What a full disk needs before writes are taken again.
+#[derive(Debug)]
+pub(super) struct DiskSpace {
+    /// The data folder.
+    pub(super) dir: PathBuf,
+    /// Bytes, at most.
+    pub(super) bytes_max: u64,
+}
+
+impl DiskSpace {
+    /// The full disk in words: what is free and what is needed.
+    pub(super) fn lack(&self) -> String {
+        let free = statvfs(&self.dir).map_or_else(
+            |_| String::new(),
+            |disk| format!("{} MiB are free; ", disk.f_bavail.saturating_mul(disk.f_frsize) >> 20),
+        );
+        let wanted = self.bytes_max.div_ceil(1 << 20);
+        format!(
+            "the disk is full: {free}writes are taken by themselves when the reserve and the log fit, with up to {wanted} MiB"
+        )
+    }
+}
+
 /// Refuses a target of a backup that lies in the data folder, or holds more than files.
 ///
 /// # Errors
@@ -97,6 +120,17 @@ mod tests {
         assert!(failure.line.contains("setting `store.reserve_bytes`: 1152921504606846976 bytes"), "{failure}");
         config.store.kind = StoreKind::Memory;
         check_reserve(&config).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_is_told_with_what_is_free_and_what_it_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = DiskSpace { dir: folder.path().join("absent"), bytes_max: (64 << 20) - 1 };
+        let needs = "writes are taken by themselves when the reserve and the log fit, with up to 64 MiB";
+        assert_eq!(disk.lack(), format!("the disk is full: {needs}"));
+        let said = DiskSpace { dir: folder.path().to_owned(), ..disk }.lack();
+        let free = said.strip_prefix("the disk is full: ").and_then(|rest| rest.strip_suffix(needs)).unwrap();
+        assert!(free.strip_suffix(" MiB are free; ").is_some_and(|free| free.parse::<u64>().is_ok()), "{said}");
     }
 
     #[test]

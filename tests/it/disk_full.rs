@@ -125,6 +125,24 @@ fn a_disk_full_at_start_is_exit_75() {
     assert!(output.stdout.is_empty());
 }
 
+/// Not full, but too small for a store as it is set.
+#[test]
+fn a_disk_that_is_too_small_is_told_with_what_a_store_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Disk::mount(&folder.path().join("disk")) else {
+        assert!(std::env::var_os("CI").is_none(), "CI mounts a tmpfs");
+        println!("skipped: a tmpfs cannot be mounted here; it takes root");
+        return;
+    };
+    let output = Daemon::command(&disk.0.join("data"), "embedded").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(75), "{said}");
+    assert!(said.contains("until the reserve and the log fit, with up to 64 MiB"), "{said}");
+    let last = said.lines().last().unwrap();
+    assert!(last.starts_with("basalt: cannot open the tables: the disk is full: "), "{last}");
+    assert!(last.contains(" MiB are free; ") && last.ends_with("with up to 64 MiB"), "{last}");
+}
+
 /// Sends the points from `from` on; a 503 must carry `Retry-After`.
 fn put(client: &mut Client, from: u64) -> u16 {
     let points: Vec<String> = (from..from + BATCH)

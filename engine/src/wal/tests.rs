@@ -59,7 +59,7 @@ fn open_from(
     replayed.last_sequence = replayed.last_sequence.max(after);
     let cut = replayed.cut;
     let reserve = Arc::new(Reserve::new(Arc::clone(&fs), &options.dir, 0));
-    let wal = Wal::open(fs, options, Arc::new(Condition::new(None)), reserve, replayed)?;
+    let wal = Wal::open(fs, options, Arc::new(Condition::new(0, None)), reserve, replayed)?;
     Ok((wal, held, cut))
 }
 
