@@ -1,5 +1,5 @@
-//! Small files: read whole, up to a bound; those of progress are replaced whole, written aside and renamed, so that a kill leaves
-//! the old one or the new.
+//! Small files: read whole, up to a bound; those of progress and reports are replaced whole, written aside and renamed, so that a kill
+//! or a full disk leaves the old one or the new.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _, Result};
@@ -40,14 +40,37 @@ pub(crate) fn read_text(file: &Path) -> Result<String> {
 ///
 /// Exit code 75 on a full disk; what the file system says. The file is as it was then, and nothing lies beside it.
 pub(crate) fn remember(file: &Path, progress: &impl Serialize) -> std::result::Result<(), Failure> {
-    serde_json::to_vec(progress).map_err(Error::from).and_then(|bytes| replace(file, &bytes)).map_err(|cause| {
-        let is_full = matches!(cause.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-        let exit = if is_full { Exit::TryLater } else { Exit::Failure };
-        Failure::new(exit, format!("cannot write {}: {cause}", file.display()))
-    })
+    let bytes = serde_json::to_vec(progress).map_err(Error::from);
+    bytes.and_then(|bytes| replace(file, &bytes)).map_err(|cause| not_written(file, &cause))
 }
 
-#[expect(clippy::disallowed_methods, reason = "progress lost with the power is progress made again, nothing more")]
+/// Puts a report in the place of what `file` holds. Devices and pipes are written to, and so is a file in a folder that takes no other.
+///
+/// # Errors
+///
+/// Exit code 75 on a full disk, where what a file held stays; what the file system says.
+pub(crate) fn keep(file: &Path, report: &str) -> std::result::Result<(), Failure> {
+    let is_other = file.metadata().is_ok_and(|there| !there.is_file());
+    let kept = if is_other {
+        std::fs::write(file, report)
+    } else {
+        // Where a link leads, not the link, is what is replaced.
+        let place = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        replace(&place, report.as_bytes()).or_else(|cause| match cause.kind() {
+            ErrorKind::PermissionDenied => std::fs::write(file, report),
+            _ => Err(cause),
+        })
+    };
+    kept.map_err(|cause| not_written(file, &cause))
+}
+
+fn not_written(file: &Path, cause: &Error) -> Failure {
+    let is_full = matches!(cause.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    let exit = if is_full { Exit::TryLater } else { Exit::Failure };
+    Failure::new(exit, format!("cannot write {}: {cause}", file.display()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "what is lost with the power is made again, nothing more")]
 fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
     let mut aside = file.as_os_str().to_owned();
     aside.push(".tmp");
@@ -86,5 +109,34 @@ mod tests {
         std::os::unix::fs::symlink("/dev/full", folder.path().join("full.tmp")).unwrap();
         assert_eq!(remember(&folder.path().join("full"), &1).unwrap_err().exit, Exit::TryLater);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_report_that_a_full_disk_refuses_leaves_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("report"), folder.path().join("link"));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        keep(&file, "old").unwrap();
+        std::os::unix::fs::symlink("/dev/full", folder.path().join("report.tmp")).unwrap();
+        for path in [&file, &link] {
+            assert_eq!(keep(path, "new").unwrap_err().exit, Exit::TryLater);
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), "old");
+            std::os::unix::fs::symlink("/dev/full", folder.path().join("report.tmp")).unwrap();
+        }
+        std::fs::remove_file(folder.path().join("report.tmp")).unwrap();
+        keep(&link, "new").unwrap();
+        assert!(link.is_symlink() && std::fs::read_to_string(&file).unwrap() == "new");
+    }
+
+    /// As standard output is, in a pipe.
+    #[test]
+    fn a_report_goes_into_a_pipe() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer));
+        keep(Path::new(&path), "report").unwrap();
+        drop(writer);
+        let mut said = String::new();
+        reader.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "report");
     }
 }

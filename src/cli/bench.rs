@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
@@ -21,7 +21,7 @@ use crate::bench::report::{Line, Report};
 use crate::bench::{Run, Watch, page};
 use crate::clock;
 use crate::exit::{Exit, Failure};
-use crate::{peer, threads};
+use crate::{aside, peer, threads};
 
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
@@ -93,7 +93,7 @@ Examples:
   basalt bench ingest --url http://tsd:4242 --hosts 100 --span 10800 --parameters sync
 
 Exit codes: 0 done, 1 requests failed, points were refused or the server is gone, 2 more connections
-than hosts, or --gzip by telnet.")]
+than hosts, or --gzip by telnet, 75 no room for a file of the report.")]
 pub(super) struct Ingest {
     #[command(flatten)]
     set: Set,
@@ -139,7 +139,7 @@ Examples:
   basalt bench query --kinds single-groupby-1-1-1,lastpoint --count 1000 --json report.json
 
 Exit codes: 0 done, 1 questions failed, all answers of a kind were empty or the server is gone,
-2 a kind that there is not.")]
+2 a kind that there is not, 75 no room for a file of the report.")]
 pub(super) struct Query {
     #[command(flatten)]
     set: Set,
@@ -221,7 +221,7 @@ impl Set {
     fn open_files(&self) -> Result<(), Failure> {
         let open = |path: &PathBuf| {
             let opened = OpenOptions::new().append(true).create(true).open(path).map(drop);
-            opened.map_err(|cause| not_kept(path, &cause))
+            opened.map_err(|cause| Failure::new(Exit::Failure, format!("cannot write {}: {cause}", path.display())))
         };
         self.json.iter().chain(&self.html).try_for_each(open)
     }
@@ -239,10 +239,10 @@ impl Set {
         if let Some(path) = &self.json {
             let json = serde_json::to_string_pretty(report)
                 .map_err(|cause| Failure::new(Exit::Failure, format!("cannot write the report: {cause}")))?;
-            keep(path, &(json + "\n"))?;
+            aside::keep(path, &(json + "\n"))?;
         }
         if let Some(path) = &self.html {
-            keep(path, &page::page(report))?;
+            aside::keep(path, &page::page(report))?;
         }
         let line = match (report.failed(), report.empty().join(", ")) {
             (Some(failed), _) => failed,
@@ -258,14 +258,6 @@ impl Set {
 
 fn now_s() -> u64 {
     clock::now_ms() / 1_000
-}
-
-fn keep(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|cause| not_kept(path, &cause))
-}
-
-fn not_kept(path: &Path, cause: &io::Error) -> Failure {
-    Failure::new(Exit::Failure, format!("cannot write {}: {cause}", path.display()))
 }
 
 impl Ingest {
