@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,8 +27,10 @@ use crate::metrics::Count;
 
 /// Batches in the queue, whatever their size.
 const BATCHES_MAX: usize = 4_096;
-/// How long a listener may take to read a batch before its connection is given up.
+/// How long a listener may take to read some of what is written before its connection is given up.
 const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes that are written at once, unless a line has more.
+const WRITTEN_AT_ONCE: usize = 64 << 10;
 
 /// Lines of one request.
 struct Batch {
@@ -43,6 +45,8 @@ pub(crate) struct Counts {
     pub(crate) dropped: Count,
     queued_bytes: AtomicU64,
     queued_lines: AtomicU64,
+    /// The end no longer waits: what is not begun is dropped.
+    is_given_up: AtomicBool,
 }
 
 impl Counts {
@@ -110,12 +114,17 @@ impl Target {
         }
     }
 
-    /// Writes to what is `open`, which is opened if it is not; it is closed by an error.
-    fn write(&self, open: &mut Option<Open>, text: &[u8]) -> io::Result<()> {
+    /// Writes lines to what is `open`, which is opened if it is not; it is closed by an error. Answers how many were given up.
+    fn write(&self, open: &mut Option<Open>, text: &[u8], is_given_up: &AtomicBool) -> io::Result<u64> {
         let mut opened = open.take().map_or_else(|| self.open(), Ok)?;
-        opened.write(text)?;
+        let mut rest = text;
+        while !rest.is_empty() && !is_given_up.load(Ordering::Relaxed) {
+            let (some, behind) = rest.split_at(some_lines(rest));
+            opened.write(some)?;
+            rest = behind;
+        }
         *open = Some(opened);
-        Ok(())
+        Ok(rest.split_inclusive(|byte| *byte == b'\n').count() as u64)
     }
 }
 
@@ -127,6 +136,13 @@ impl Display for Target {
             Self::File(path) => write!(f, "file:{}", path.display()),
         }
     }
+}
+
+/// The bytes of a text's first lines, of as many as are written at once.
+fn some_lines(text: &[u8]) -> usize {
+    let is_end = |byte: &u8| *byte == b'\n';
+    let last = text.get(..WRITTEN_AT_ONCE).unwrap_or(text).iter().rposition(is_end);
+    last.or_else(|| text.iter().position(is_end)).map_or(text.len(), |end| end + 1)
 }
 
 /// Whether a file's last line has no end; of pipes, and what cannot be read, nobody knows.
@@ -198,18 +214,24 @@ impl Publisher {
         Ok(Self { is_on: true, writer, queue_bytes: config.queue_bytes, counts })
     }
 
-    /// Waits until all that is in the queue is written, for `patience` at most. The rest is dropped, as is all that comes later.
+    /// Waits until all that is in the queue is written, for `patience` at most, and then for the end of the line that is being written.
+    /// The rest is dropped, as is all that comes later.
     pub(crate) async fn close(&self, patience: Duration) {
-        let Some(Writer { queue, ended }) = self.writer().take() else { return };
+        let Some(Writer { queue, mut ended }) = self.writer().take() else { return };
         drop(queue);
-        if timeout(patience, ended).await.is_err() {
-            let lines = self.counts.queued_lines.load(Ordering::Relaxed);
-            self.counts.dropped.add(lines);
-            tracing::warn!(
-                lines,
-                "what waited to be published was dropped, and its last line may be cut: the reader of `publish.to` is too slow"
-            );
+        if timeout(patience, &mut ended).await.is_ok() {
+            return;
         }
+        let before = self.counts.dropped.get();
+        self.counts.is_given_up.store(true, Ordering::Relaxed);
+        // Of a reader that reads nothing there is nothing to wait for.
+        let is_cut = timeout(WRITE_PATIENCE, ended).await.is_err();
+        if is_cut {
+            self.counts.dropped.add(self.counts.queued_lines.load(Ordering::Relaxed));
+        }
+        let (lines, cut) =
+            (self.counts.dropped.get() - before, if is_cut { ", and its last line may be cut" } else { "" });
+        tracing::warn!(lines, "what waited to be published was dropped{cut}: the reader of `publish.to` is too slow");
     }
 
     fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
@@ -263,18 +285,25 @@ impl Publisher {
 fn write_all(target: &Target, batches: &Receiver<Batch>, counts: &Counts) {
     let (mut open, mut is_dropping) = (None, false);
     while let Ok(Batch { text, lines }) = batches.recv() {
+        if counts.is_given_up.load(Ordering::Relaxed) {
+            counts.dropped.add(lines);
+            counts.leaves(lines, text.len() as u64);
+            continue;
+        }
         // A file that was moved away is opened anew at once, a listener that is gone may be back.
-        let written = target.write(&mut open, &text).or_else(|_| target.write(&mut open, &text));
+        let mut write = || target.write(&mut open, &text, &counts.is_given_up);
+        let written = write().or_else(|_| write());
         match &written {
             Err(cause) if !is_dropping => {
                 tracing::warn!("cannot publish to {target}, so lines are dropped until it takes them: {cause}");
             }
-            Ok(()) if is_dropping => tracing::info!("{target} takes lines again: they are published"),
+            Ok(_) if is_dropping => tracing::info!("{target} takes lines again: they are published"),
             _ => {}
         }
         is_dropping = written.is_err();
-        let count = if is_dropping { &counts.dropped } else { &counts.published };
-        count.add(lines);
+        let dropped = written.unwrap_or(lines);
+        counts.published.add(lines - dropped);
+        counts.dropped.add(dropped);
         counts.leaves(lines, text.len() as u64);
     }
 }
@@ -348,8 +377,41 @@ mod tests {
         assert_eq!(publisher.counts.dropped.get(), 1, "what comes too late");
     }
 
-    /// `P-RT`: and no longer than it may.
+    /// `P-RT`: of a listener that is too slow the last line is whole.
     #[tokio::test]
+    async fn p_rt_a_queue_that_is_given_up_ends_with_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let (listener, publisher) = listener(folder.path());
+        let (lines, stream) = filled(&listener, &publisher);
+        publisher.counts.is_given_up.store(true, Ordering::Relaxed);
+        let reading = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            io::Read::read_to_end(&mut &stream, &mut text).unwrap();
+            text
+        });
+        publisher.close(Duration::from_mins(1)).await;
+        let read = reading.join().unwrap();
+        let whole = read.split_inclusive(|byte| *byte == b'\n').count() as u64;
+        assert!(read.is_empty() || read.ends_with(b"\n"), "{} bytes", read.len());
+        assert!(whole < lines, "{whole}");
+        assert_eq!((publisher.counts.published.get(), publisher.counts.dropped.get()), (whole, lines - whole));
+    }
+
+    #[test]
+    fn lines_are_written_whole_and_not_all_at_once() {
+        let long = "x".repeat(WRITTEN_AT_ONCE);
+        for (text, expected) in [
+            ("a\nb\n", "a\nb\n"),
+            (&format!("a\n{long}\n"), "a\n"),
+            (&format!("{long}\nb\n"), &format!("{long}\n")),
+            ("a", "a"),
+        ] {
+            assert_eq!(some_lines(text.as_bytes()), expected.len());
+        }
+    }
+
+    /// `P-RT`: and no longer than it may.
+    #[tokio::test(start_paused = true)]
     async fn p_rt_what_nobody_reads_at_the_end_is_counted() {
         let folder = tempfile::tempdir().unwrap();
         let (listener, publisher) = listener(folder.path());
