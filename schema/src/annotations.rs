@@ -17,6 +17,8 @@ use crate::{
 
 /// Edits of annotations that wait for the disk together; few enough for the queue of calls of a server of HBase.
 const EDITS_AT_ONCE: usize = 128;
+/// Deletes of a range, about, that wait for the disk together.
+const DELETED_AT_ONCE: usize = 1_000;
 
 /// Where an annotation is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,15 +219,19 @@ impl Schema {
     /// The store's own.
     pub fn delete_annotations(&self, tsuid: Option<&Tsuid>, span_ms: RangeInclusive<i64>) -> Result<u64> {
         let mut deleted = 0;
+        let mut batch = MutationBatch::new(Durability::Fsync);
         self.scan_annotations(tsuid, &span_ms, |row, cells| {
-            let mut batch = MutationBatch::new(Durability::Fsync);
             for cell in cells.iter().filter(|cell| span_ms.contains(&cell.start_ms)) {
                 // The cell's own time: one of the server's would hide a put of the same millisecond.
                 batch.row(row)?.delete_column(DATA_FAMILY, cell.qualifier, Some(cell.timestamp))?;
                 deleted += 1;
             }
-            self.apply(&self.tables().data, batch)
+            if batch.cells_count() < DELETED_AT_ONCE {
+                return Ok(());
+            }
+            self.apply(&self.tables().data, std::mem::replace(&mut batch, MutationBatch::new(Durability::Fsync)))
         })?;
+        self.apply(&self.tables().data, batch)?;
         Ok(deleted)
     }
 

@@ -138,3 +138,27 @@ fn a_annot_many_notes_share_their_syncs() {
     assert_eq!(kept.as_array().unwrap().len() as u64, NOTES);
     assert_eq!((&kept[0]["description"], &kept[0]["notes"]), (&json!("note 0"), &json!("later")));
 }
+
+/// `A-ANNOT`: as do the deletes of a range, whose notes are in a row for each hour.
+#[test]
+fn a_annot_the_deletes_of_a_range_share_their_syncs() {
+    const HOURS: u64 = 1_500;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let daemon = Daemon::start(&data, "embedded", "");
+    let note = |hour| json!({ "startTime": 1_600_000_000 + 3_600 * hour, "description": "note" });
+    let notes: Vec<_> = (0..HOURS).map(note).collect();
+    assert_eq!(daemon.post("/api/annotation/bulk", &serde_json::Value::from(notes).to_string()).status, 200);
+    let before = daemon.metric("basalt_wal_syncs_total");
+    // All but the first and the last.
+    let (start, end) = (1_600_000_001_u64, 1_600_000_000 + 3_600 * (HOURS - 1) - 1);
+    let range = json!({ "startTime": start * 1_000, "endTime": end * 1_000, "global": true }).to_string();
+    let told = daemon.client().request("DELETE", "/api/annotation/bulk", &[], range.as_bytes()).unwrap();
+    assert_eq!((told.status, &told.json()["totalDeleted"]), (200, &json!(HOURS - 2)), "{}", told.text());
+    let syncs = daemon.metric("basalt_wal_syncs_total") - before;
+    assert!(syncs < HOURS / 4, "{syncs} syncs");
+    daemon.kill();
+    let daemon = Daemon::start(&data, "embedded", "");
+    let kept = daemon.get("/api/annotations?start_time=1600000000").json();
+    assert_eq!(kept.as_array().unwrap().len(), 2);
+}
