@@ -318,10 +318,13 @@ async fn serve_http(app: &Arc<App>, (received, stream): (Vec<u8>, TcpStream), pe
     let (reader, writer) = stream.into_split();
     let reader = Arc::new(Mutex::new(reader));
     let resumed = Resumed { received: received.into(), reader: Arc::clone(&reader), progress: Arc::clone(&progress) };
-    if let Err(cause) = converse(app, (resumed, writer), ends, &mut stop).await {
+    let ended = converse(app, (resumed, writer), ends, &mut stop).await;
+    if let Err(cause) = &ended {
         tracing::debug!(%peer, %cause, "http connection ended");
     }
-    if progress.lingers.load(Ordering::Relaxed)
+    // Of a head that is none, or too long, hyper tells the peer by itself.
+    let is_no_head = ended.is_err_and(|cause| cause.is_parse());
+    if (is_no_head || progress.lingers.load(Ordering::Relaxed))
         && let Some(reader) = Arc::into_inner(reader)
     {
         linger(&mut reader.into_inner().unwrap_or_else(PoisonError::into_inner), &mut stop).await;

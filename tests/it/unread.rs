@@ -63,6 +63,21 @@ fn who_sends_all_of_a_body_that_is_too_large_is_told_so() {
     assert_eq!((told.status, told.header("Connection")), (413, Some("close")));
 }
 
+/// Sockets do not hold what comes behind a head that is answered without a request.
+#[test]
+fn who_sends_on_behind_a_head_that_is_none_is_told_so() {
+    let daemon = Daemon::memory();
+    let long = format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "x".repeat(MIB));
+    for (head, status) in [(head("/ nothing", "", 32 * MIB), 400), (long, 431)] {
+        let mut client = daemon.client();
+        client.raw(head.as_bytes()).unwrap();
+        client.raw(&vec![b' '; 32 * MIB]).unwrap();
+        let told = client.read("POST").unwrap();
+        assert_eq!((told.status, told.header("Connection")), (status, Some("close")));
+        assert!(client.read("POST").is_err(), "it is closed");
+    }
+}
+
 /// Nothing asks for the body of a request that is refused, or waits for what does not come.
 #[test]
 fn an_answer_whose_body_does_not_come_is_the_last() {
