@@ -66,11 +66,20 @@ impl Remote {
             | ErrorKind::ConnectionReset
             | ErrorKind::ConnectionAborted
             | ErrorKind::BrokenPipe => Unstored::later(line),
-            ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::HostUnreachable => {
-                Failure::new(Exit::TryLater, line).into()
-            }
+            ErrorKind::WouldBlock
+            | ErrorKind::TimedOut
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::NetworkDown => Failure::new(Exit::TryLater, line).into(),
             _ => Failure::new(Exit::Failure, line).into(),
         }
+    }
+
+    /// Bytes of a request waited as long as an answer may take, and nothing came meanwhile that says why: it is not waited for.
+    fn stuck(&self) -> Unstored {
+        let (Self { address, .. }, patience) = (self, ANSWER_PATIENCE.as_secs());
+        let line = format!("{address} took no bytes within {patience} s; the last blocks may be stored or not");
+        Failure::new(Exit::TryLater, line).into()
     }
 
     /// A proxy waits no longer, and the server may store the points yet: they are not sent again.
@@ -131,7 +140,10 @@ impl Remote {
             return Err(Unstored::later(format!("{} closed the connection", self.address)));
         };
         let is_written = written.is_ok();
-        let answer = answers.answer().map_err(|cause| self.lost(&written.err().unwrap_or(cause)));
+        let answer = match written {
+            Err(cause) if cause.kind() == ErrorKind::WouldBlock && answers.is_silent() => Err(self.stuck()),
+            written => answers.answer().map_err(|cause| self.lost(&written.err().unwrap_or(cause))),
+        };
         let answer =
             answer.and_then(|answer| if answer.status == 504 { Err(self.gave_up(&answer)) } else { Ok(answer) });
         if matches!(answer, Err(Unstored::Over(_))) {
@@ -404,6 +416,32 @@ mod tests {
             assert!(matches!(remote.store(&block(0, 0)), Err(Unstored::Over(_))));
             assert!(matches!(behind.join().unwrap(), Err(Unstored::Over(_))));
         });
+    }
+
+    /// Nor of the first: it is not waited for twice.
+    #[test]
+    fn a_server_that_takes_no_bytes_ends_the_import() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut remote = connect_impatiently(&listener);
+        remote.writer.get_mut().unwrap().set_write_timeout(Some(Duration::from_millis(1))).unwrap();
+        let text = [b"m".repeat(32 << 20).as_slice(), b" 1356998400 1 h=a\n"].concat();
+        match remote.store(&Block { text, ..block(0, 0) }) {
+            Err(Unstored::Over(failure)) => check_later(&Err(failure), "took no bytes within 120 s"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// It is the same as with a host.
+    #[test]
+    fn a_network_that_is_away_may_be_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let remote = Remote::connect(&listener.local_addr().unwrap().to_string()).unwrap();
+        for kind in [ErrorKind::HostUnreachable, ErrorKind::NetworkUnreachable, ErrorKind::NetworkDown] {
+            match remote.lost(&kind.into()) {
+                Unstored::Over(failure) => check_later(&Err(failure), "lost: "),
+                other @ Unstored::Later(_) => panic!("{other:?}"),
+            }
+        }
     }
 
     /// One that is started anew is away for a while.
