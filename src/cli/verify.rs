@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use basalt_engine::io::IoOp;
 use basalt_engine::{Error, FileKind, Folder, Loss};
 use basalt_store::with_causes;
 use clap::Args;
@@ -112,7 +113,7 @@ impl Repair {
         if let Err(cause) = ended {
             // What lies behind it is not known: no sum is told.
             print(&text)?;
-            return Err(refused(&cause));
+            return Err(ended_by(&cause));
         }
         let cells: u64 = done.losses.iter().filter_map(|loss| loss.cells_count).sum();
         let bytes: u64 = done.losses.iter().map(|loss| loss.bytes).sum();
@@ -130,6 +131,17 @@ impl Repair {
             return Err(Failure::new(Exit::Damage, line));
         }
         Ok(())
+    }
+}
+
+/// Why a repair ended early, with what to do about a segment of the log that cannot be opened, as where a folder has its name.
+fn ended_by(cause: &Error) -> Failure {
+    match cause {
+        Error::Io { op: IoOp::Open, path, .. } if path.extension().is_some_and(|kind| kind == "log") => {
+            let todo = "mend what keeps it from being opened, or move it away, after which it counts as lost";
+            Failure::new(Exit::Damage, format!("{}: {todo}", with_causes(cause)))
+        }
+        _ => refused(cause),
     }
 }
 

@@ -70,6 +70,26 @@ fn after_a_damaged_page_of_the_log_a_new_metric_answers_its_own_points() {
     assert!(found.contains("metrics web.requests: [0, 0, 4]"), "{found}");
 }
 
+#[test]
+fn a_folder_in_the_place_of_the_log_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let daemon = Daemon::start(&data, "embedded", "");
+    put(&daemon, "oven.temperature", 0, 10);
+    assert!(daemon.terminate().success());
+    let names = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path());
+    let log = names.filter(|path| path.extension().is_some_and(|kind| kind == "log")).collect::<Vec<_>>();
+    let log = log.iter().find(|path| path.to_str().unwrap().contains("wal-")).unwrap();
+    std::fs::remove_file(log).unwrap();
+    std::fs::create_dir(log).unwrap();
+    for words in [&["repair"][..], &["repair", "--fix"]] {
+        let said = told(&data, 5, words);
+        assert!(said.ends_with("or move it away, after which it counts as lost\n"), "{said}");
+    }
+    std::fs::remove_dir(log).unwrap();
+    told(&data, 0, &["repair", "--fix"]);
+}
+
 /// C-UIDFSCK: the reverse cells are the last that know the names.
 #[test]
 fn names_whose_forward_file_is_lost_come_back_by_uid_fsck() {
