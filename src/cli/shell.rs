@@ -1,5 +1,6 @@
 //! `basalt shell`: the HBase shell's dialect on a data folder or a running server.
 
+mod interrupt;
 mod line;
 
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal as _, Read as _};
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use basalt_shell::{Next, Reason, Shell, Style};
 use clap::Args;
 
+use self::interrupt::Interrupts;
 use self::line::{Terminal, Typed};
 use super::folder::check_home;
 use super::{Sources, StoreFlag, start_log, tell_of_cluster};
@@ -23,9 +25,9 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Commands are the HBase shell's: create, put, get, scan, alter, … ; `help` lists them. They come from
--e, a file or standard input, and stop at the first error, but for a person at a terminal. The
-folder must be free; while a server runs on it, --url has that server do the commands, from the same
-machine only.
+-e, a file or standard input, and stop at the first error, but for a person at a terminal, whose
+Ctrl-C ends a command that prints, and a second one the shell. The folder must be free; while a
+server runs on it, --url has that server do the commands, from the same machine only.
 
 Examples:
   basalt shell --store memory                                          a trial, nothing is kept
@@ -65,8 +67,9 @@ impl ShellCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         if let Some(url) = &self.url {
             start_log(self.sources.log_level.as_deref(), &[])?;
-            let mut out = BufWriter::new(std::io::stdout().lock());
-            return self.feed(Shell::elsewhere(Remote::new(url, &mut out, self.style())?));
+            let interrupts = Interrupts::default();
+            let mut out = interrupts.over(BufWriter::new(std::io::stdout().lock()));
+            return self.feed(Shell::elsewhere(Remote::new(url, &mut out, self.style())?), &interrupts);
         }
         let mut layers = self.sources.layers();
         layers.flags.extend(self.place.layer());
@@ -82,8 +85,9 @@ impl ShellCommand {
     }
 
     fn run_on(&self, store: &OpenStore) -> Result<(), Failure> {
-        let mut out = BufWriter::new(std::io::stdout().lock());
-        self.feed(Shell::new(store.store(), &mut out, self.style()))
+        let interrupts = Interrupts::default();
+        let mut out = interrupts.over(BufWriter::new(std::io::stdout().lock()));
+        self.feed(Shell::new(store.store(), &mut out, self.style()), &interrupts)
     }
 
     fn style(&self) -> Style {
@@ -91,7 +95,7 @@ impl ShellCommand {
     }
 
     /// Feeds the shell what there is to do.
-    fn feed(&self, mut shell: Shell<'_>) -> Result<(), Failure> {
+    fn feed(&self, mut shell: Shell<'_>, interrupts: &Interrupts) -> Result<(), Failure> {
         let stdin = std::io::stdin();
         if let Some(path) = &self.file {
             let file = std::fs::File::open(path)
@@ -102,7 +106,7 @@ impl ShellCommand {
         if !self.execute.is_empty() {
             return script(&mut shell, self.execute.join("\n").as_bytes());
         }
-        if stdin.is_terminal() { talk(&mut shell) } else { script(&mut shell, stdin.lock()) }
+        if stdin.is_terminal() { talk(&mut shell, interrupts) } else { script(&mut shell, stdin.lock()) }
     }
 }
 
@@ -118,15 +122,18 @@ fn script(shell: &mut Shell<'_>, mut source: impl BufRead) -> Result<(), Failure
 }
 
 /// Talks with a person, who is told of errors and goes on.
-fn talk(shell: &mut Shell<'_>) -> Result<(), Failure> {
-    shell.say("The HBase shell's commands on this store; `help` lists them, Tab completes them, `exit` ends.\n")?;
+fn talk(shell: &mut Shell<'_>, interrupts: &Interrupts) -> Result<(), Failure> {
+    interrupts.hear()?;
+    shell.say(
+        "The HBase shell's commands on this store; `help` lists them, Tab completes them, Ctrl-C ends one that prints, `exit` the shell.\n",
+    )?;
     let mut terminal = Terminal::open()?;
-    let done = answer(shell, &mut terminal);
+    let done = answer(shell, &mut terminal, interrupts);
     terminal.close();
     done
 }
 
-fn answer(shell: &mut Shell<'_>, terminal: &mut Terminal) -> Result<(), Failure> {
+fn answer(shell: &mut Shell<'_>, terminal: &mut Terminal, interrupts: &Interrupts) -> Result<(), Failure> {
     let mut next = Next::Command;
     while next != Next::End {
         let sign = if next == Next::Rest { '*' } else { '>' };
@@ -137,17 +144,29 @@ fn answer(shell: &mut Shell<'_>, terminal: &mut Terminal) -> Result<(), Failure>
                 shell.forget();
                 Next::Command
             }
-            Typed::Line(line) => match shell.feed(line.as_bytes()) {
-                Ok(next) => next,
-                Err(failed) if failed.reason() != Reason::Output => {
-                    shell.say(&format!("\nERROR: {failed}\n\n"))?;
-                    Next::Command
-                }
-                Err(failed) => return Err(failed.into()),
-            },
+            Typed::Line(line) => fed(shell, &line, interrupts)?,
         };
     }
     Ok(())
+}
+
+/// Does what a person's line says: what fails is told, and an interrupt ends what is printed.
+fn fed(shell: &mut Shell<'_>, line: &str, interrupts: &Interrupts) -> Result<Next, Failure> {
+    let done = shell.feed(line.as_bytes());
+    // Also one that came when the command was done: it is not the next one's.
+    let is_interrupted = interrupts.take();
+    match done {
+        Ok(next) => Ok(next),
+        Err(failed) if failed.reason() != Reason::Output => {
+            shell.say(&format!("\nERROR: {failed}\n\n"))?;
+            Ok(Next::Command)
+        }
+        Err(_) if is_interrupted => {
+            shell.say("\n")?;
+            Ok(Next::Command)
+        }
+        Err(failed) => Err(failed.into()),
+    }
 }
 
 /// Reads the next line into `line`, its end included; says whether there was one.
