@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use basalt_store::{Durability, MutationBatch};
+use basalt_store::{Durability, FamilyDescriptor, Fold, MutationBatch};
 
-use super::tests::{name, options, scan, table};
+use super::tests::{Joining, name, options, scan, table};
 use super::*;
 use crate::io::SimFs;
 use crate::mutation::MUTATIONS;
@@ -15,9 +15,14 @@ const SEGMENT_BYTES: u64 = 64 << 10;
 
 /// With memtables of so many bytes together.
 fn open(fs: &SimFs, memtables_bytes: u64) -> Arc<Engine> {
+    open_with(fs, memtables_bytes, Vec::new())
+}
+
+fn open_with(fs: &SimFs, memtables_bytes: u64, folds: Vec<Arc<dyn Fold>>) -> Arc<Engine> {
     let mut options = options(Arc::new(fs.clone()), Path::new("/d"), Workers::Manual);
     (options.limits.memtable_bytes, options.limits.memtables_bytes) = (memtables_bytes, memtables_bytes);
     (options.limits.wal_bytes_max, options.limits.wal_segment_bytes) = (64 << 20, SEGMENT_BYTES);
+    options.folds = folds;
     Engine::open(options).unwrap()
 }
 
@@ -126,7 +131,7 @@ fn without_room_for_files_the_log_is_replayed_into_memtables() {
     assert!(scan(&engine, Scan::all()) == scan(&before, Scan::all()));
 }
 
-/// A fold joins what is flushed under the newest of its times. What is logged behind it and older would be hidden.
+/// What is left is joined under the newest of its times when it is folded. What is older would then hide what is in files.
 #[test]
 fn what_is_left_of_the_log_is_no_older_than_what_is_flushed() {
     let (fs, engine) = filled();
@@ -147,4 +152,40 @@ fn what_is_left_of_the_log_is_no_older_than_what_is_flushed() {
     let again = open(&fs.snapshot(), SMALL);
     assert!(scan(&again, Scan::all()) == scan(&engine, Scan::all()));
     assert!(again.stats().files_count > 3, "from there on there are places");
+}
+
+/// A tombstone masks the column that it was made against. In a folded cell it would miss it, and what was deleted would be seen again.
+#[test]
+fn what_is_deleted_later_in_the_log_stays_deleted() {
+    let fs = SimFs::new(1);
+    let open = |fs: &SimFs, memtables_bytes| open_with(fs, memtables_bytes, vec![Arc::new(Joining)]);
+    let engine = open(&fs, LARGE);
+    let family = FamilyDescriptor { fold: Some("joining".into()), ..FamilyDescriptor::new("f") };
+    engine.create_table(TableDescriptor::new(name(), vec![family]), &[]).unwrap();
+    let change = |change: &dyn Fn(&mut MutationBatch)| {
+        let mut batch = MutationBatch::new(Durability::Async);
+        change(&mut batch);
+        let _answered_later = engine.apply(&name(), batch);
+        engine.pump().unwrap();
+    };
+    let rows: Vec<_> = (0..600).map(|row| format!("{row:03}")).collect();
+    for row in &rows {
+        let value = "v".repeat(1000);
+        let put = |batch: &mut MutationBatch, column| {
+            batch.row(row.as_bytes()).unwrap().put(b"f", column, None, value.as_bytes()).unwrap();
+        };
+        change(&|batch| put(batch, b"1"));
+        change(&|batch| put(batch, b"2"));
+    }
+    for row in &rows {
+        change(&|batch| {
+            batch.row(row.as_bytes()).unwrap().delete_column(b"f", b"1", None).unwrap();
+        });
+    }
+    let synced = engine.sync();
+    engine.pump().unwrap();
+    synced.wait().unwrap();
+    let again = open(&fs.snapshot(), SMALL);
+    assert!(again.stats().files_count > 3);
+    assert!(scan(&again, Scan::all()) == scan(&engine, Scan::all()));
 }

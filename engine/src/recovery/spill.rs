@@ -13,7 +13,8 @@ use crate::mutation::LoggedBatch;
 use crate::wal::{Replay, Wal};
 
 /// Whether all changes that are left of the log are no older than those that were read, the newest of which is of this time. So it is
-/// behind every flush ([`Core::stop_changes`]), and not behind every segment: changes of one moment are logged in any order.
+/// behind every flush ([`Core::stop_changes`]), and not behind every segment: changes of one moment are logged in any order. A later fold
+/// gives the newest of their times to all that are left, and would put what is older over what is in the files.
 ///
 /// *Cost*: reads the rest of the log.
 pub(super) fn may_spill(log: &Replay<'_>, newest: Timestamp) -> Result<bool> {
@@ -26,7 +27,8 @@ pub(super) fn may_spill(log: &Replay<'_>, newest: Timestamp) -> Result<bool> {
     Ok(is_behind)
 }
 
-/// Flushes every region, which hold all changes of the log up to this number and no other; answers whether there was room for it.
+/// Flushes every region, which hold all changes of the log up to this number and no other; answers whether there was room for it. No row
+/// is folded: a tombstone that follows in the log was made against its cells as they were, and would miss the folded one.
 ///
 /// # Errors
 /// Any I/O error but want of room: the memtables are kept then.
@@ -42,7 +44,7 @@ pub(super) fn spill(
     let (fs, condition, reserve) = (Arc::clone(&around.fs), Arc::clone(&around.condition), Arc::clone(&around.reserve));
     let wal = Wal::of_replay(fs, wal_options(around), condition, reserve, (log_start, sequence));
     let recovered = Recovered { manifest, tables: tables.by_name(), wal, clock, next_file };
-    let core = Core::new(around.clone(), recovered);
+    let core = Core::new(Surroundings { folds: Vec::new(), ..around.clone() }, recovered);
     let memtable_bytes = around.memtable_bytes.load(Ordering::Relaxed);
     let has_room = match core.flush_all() {
         Ok(()) => {
