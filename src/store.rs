@@ -5,6 +5,8 @@ mod data_times;
 mod derived;
 mod folder;
 mod hbase;
+#[cfg(test)]
+mod overwrites;
 pub(crate) mod recorded;
 pub(crate) mod series;
 mod upkeep;

@@ -1,16 +1,19 @@
-//! Tombstones that lie beside a pass: in memtables and files that take no part in it.
+//! What lies beside a pass, in memtables and files that take no part in it: tombstones, and where a fold asks for that, rows.
 //!
 //! A tombstone masks cells by their column and time. A folded cell has another column than what it holds, and the newest of
 //! the times, so the tombstone would miss it, and what was deleted would be seen again. Rows with such a tombstone stay as they
 //! are, and so do rows that may have one in a file that cannot be read: damage there keeps no pass from being written. One that is
 //! applied while the pass writes is looked for when its file takes its place ([`Region::stop_deletes`]).
 //!
+//! A fold that cannot tell which of two puts is newer ([`Fold::needs_whole_rows`]) gets no row that is also elsewhere. A put that comes
+//! there while the pass writes counts as one that came after it.
+//!
 //! [`Region::stop_deletes`]: crate::region::Region::stop_deletes
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLockWriteGuard};
 
-use basalt_store::{Timestamp, with_causes};
+use basalt_store::{Fold, Timestamp, with_causes};
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -32,6 +35,23 @@ pub(crate) struct Beside<'a> {
     rows: HashMap<Box<[u8]>, Timestamp>,
     /// Files with tombstones.
     files: Vec<Deleted>,
+    /// What takes no part, where only rows of which nothing lies there are folded.
+    elsewhere: Option<Elsewhere>,
+}
+
+/// Memtables and files.
+#[derive(Debug)]
+struct Elsewhere {
+    memtables: Vec<Arc<Memtable>>,
+    files: Vec<RegionFile>,
+}
+
+impl Elsewhere {
+    /// Whether it may have cells of a row. No I/O.
+    fn may_have(&self, family: FamilyId, row: &[u8]) -> bool {
+        self.memtables.iter().any(|memtable| memtable.has_row(family, row))
+            || self.files.iter().any(|file| file.table.may_contain_row(row))
+    }
 }
 
 /// A file with tombstones.
@@ -75,36 +95,48 @@ impl Deleted {
 }
 
 impl<'a> Beside<'a> {
-    /// What lies in `view` beside these memtables and files of the family that `read` is for.
+    /// What lies in `view` beside these memtables and files of the family that `read` is for, which a pass folds.
     pub(crate) fn of(
-        read: FamilyRead<'a>,
+        (read, fold): (FamilyRead<'a>, &dyn Fold),
         view: &View,
         memtables: &'a [Frozen],
         taken: &'a [RegionFile],
     ) -> Beside<'a> {
-        let mut beside = Beside { read, memtables, taken, rows: HashMap::new(), files: Vec::new() };
+        let mut beside = Beside { read, memtables, taken, rows: HashMap::new(), files: Vec::new(), elsewhere: None };
         beside.rows = beside.deleted_rows(view);
         let deleted = |file: &RegionFile| {
             let source = beside.read.open_file(file);
             Deleted { file: file.clone(), source, is_unreadable: false }
         };
-        beside.files = beside.files_of(view).map(deleted).collect();
+        beside.files = beside.deleted_files(view).map(deleted).collect();
+        beside.elsewhere = fold.needs_whole_rows().then(|| Elsewhere {
+            memtables: beside.memtables_of(view).cloned().collect(),
+            files: beside.files_of(view).cloned().collect(),
+        });
         beside
     }
 
-    /// The files of a view that have tombstones and take no part.
+    /// The files of a view that take no part.
     fn files_of<'v>(&self, view: &'v View) -> impl Iterator<Item = &'v RegionFile> {
-        let has_tombstones =
-            |file: &&RegionFile| file.family == self.read.id && file.table.metadata().tombstones_count > 0;
-        view.files.iter().filter(has_tombstones).filter(|file| !is_among(file, self.taken))
+        view.files.iter().filter(|file| file.family == self.read.id && !is_among(file, self.taken))
+    }
+
+    /// Those of them that have tombstones.
+    fn deleted_files<'v>(&self, view: &'v View) -> impl Iterator<Item = &'v RegionFile> {
+        self.files_of(view).filter(|file| file.table.metadata().tombstones_count > 0)
+    }
+
+    /// The memtables of a view that take no part.
+    fn memtables_of<'v>(&self, view: &'v View) -> impl Iterator<Item = &'v Arc<Memtable>> {
+        let takes_part =
+            |memtable: &Arc<Memtable>| self.memtables.iter().any(|one| Arc::ptr_eq(&one.memtable, memtable));
+        view.memtables().filter(move |memtable| !takes_part(memtable))
     }
 
     /// Rows with tombstones in the memtables of a view that take no part.
     fn deleted_rows(&self, view: &View) -> HashMap<Box<[u8]>, Timestamp> {
         let mut rows = HashMap::new();
-        let takes_part =
-            |memtable: &Arc<Memtable>| self.memtables.iter().any(|one| Arc::ptr_eq(&one.memtable, memtable));
-        for memtable in view.memtables().filter(|memtable| !takes_part(memtable)) {
+        for memtable in self.memtables_of(view) {
             memtable.deleted_rows(self.read.id, |row, until| {
                 let newest = rows.entry(row.into()).or_insert(until);
                 *newest = until.max(*newest);
@@ -113,11 +145,15 @@ impl<'a> Beside<'a> {
         rows
     }
 
-    /// The largest time of a row's tombstones; the end of time where a file that may have some cannot be read.
+    /// Up to which time a row's cells are not folded: the largest of its tombstones', or the end of time where a file that may have some
+    /// cannot be read, or a whole row is asked for and more of it may lie elsewhere.
     ///
     /// Cost: none where nothing was deleted lately; otherwise a look into the filter of each file with tombstones, or into a
     /// block where it is not in memory.
     pub(crate) fn newest(&mut self, row: &[u8]) -> Option<Timestamp> {
+        if self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.may_have(self.read.id, row)) {
+            return Some(Timestamp(u64::MAX));
+        }
         let in_files = self.files.iter_mut().filter_map(|deleted| deleted.newest(row)).max();
         self.rows.get(row).copied().max(in_files)
     }
@@ -133,7 +169,7 @@ impl<'a> Beside<'a> {
         let was_there = |file: &RegionFile| self.files.iter().any(|known| Arc::ptr_eq(&known.file.table, &file.table));
         let is_new = |(row, until): &(Box<[u8]>, Timestamp)| self.rows.get(row) != Some(until);
         let mut now = self.deleted_rows(view).into_iter().filter(is_new);
-        self.files_of(view).any(|file| !was_there(file)) || now.any(|(row, _)| self.is_in(output, &row))
+        self.deleted_files(view).any(|file| !was_there(file)) || now.any(|(row, _)| self.is_in(output, &row))
     }
 
     /// Whether the output has a row; also where it cannot be read.

@@ -167,7 +167,9 @@ impl Core {
             let output = self.write_file(id, family, &region.range, &mut open(), (pass, beside.first_mut()))?;
             Ok(output.into_iter().collect())
         };
-        let beside = family.fold.iter().map(|_| Beside::of(read.clone(), &region.view(), &[], files)).collect();
+        let fold = self.fold(family.fold.as_deref());
+        let beside =
+            fold.into_iter().map(|fold| Beside::of((read.clone(), &**fold), &region.view(), &[], files)).collect();
         let (from_bytes, from_files) = (files.iter().map(|file| file.bytes).sum::<u64>(), files.len());
         // While the reserve is lent, writes are refused: not for a merge that does not fit into it. Such a one is put off.
         let fits_reserve = from_bytes <= self.limits.reserve_bytes;

@@ -81,9 +81,9 @@ impl Core {
         self.wal.sync_to(upto)?;
         let shape = table.shape();
         let families = shape.families.iter().zip(&shape.descriptor.families);
-        let beside = families.filter(|(_, family)| family.fold.is_some()).map(|(id, family)| {
-            let read = FamilyRead::all(*id, &family.name);
-            Beside::of(read, &region.view(), frozen, &[])
+        let beside = families.filter_map(|(id, family)| {
+            let (read, fold) = (FamilyRead::all(*id, &family.name), self.fold(family.fold.as_deref())?);
+            Some(Beside::of((read, &**fold), &region.view(), frozen, &[]))
         });
         let (outputs, no_deletes) =
             self.write_beside(region, beside.collect(), |beside| self.write_memtables(&shape, region, frozen, beside))?;

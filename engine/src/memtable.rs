@@ -206,6 +206,12 @@ impl Memtable {
         self.first_sequence().is_none()
     }
 
+    /// Whether it has cells of a row of a family.
+    pub(crate) fn has_row(&self, family: FamilyId, row: &[u8]) -> bool {
+        let families = self.read_unsettled();
+        families.iter().any(|cells| cells.id == family && cells.rows.has(row, &cells.arena))
+    }
+
     /// Tells the rows of a family that have tombstones, and the time of each of these.
     pub(crate) fn deleted_rows(&self, family: FamilyId, mut tell: impl FnMut(&[u8], Timestamp)) {
         let families = self.read_unsettled();

@@ -57,6 +57,10 @@ impl Fold for HourFold {
         }
     }
 
+    fn needs_whole_rows(&self) -> bool {
+        self.data_times.is_some()
+    }
+
     fn fold(&self, puts: &[RowPut<'_>], out: &mut FoldedRow) -> bool {
         let duplicates = self.data_times.map_or(Duplicates::NewestWins, Duplicates::ByValue);
         SCRATCH.with_borrow_mut(|scratch| {

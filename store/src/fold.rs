@@ -17,6 +17,13 @@ pub trait Fold: Send + Sync + std::fmt::Debug {
     ///
     /// Cost: no allocation once `out` is warm.
     fn fold(&self, puts: &[RowPut<'_>], out: &mut FoldedRow) -> bool;
+
+    /// Whether it is called only with rows of which nothing lies elsewhere. A folded put bears another column than those it stands
+    /// for: what these were put over, in a file that takes no part in the pass, is seen beside it. A fold by whose rules the
+    /// newest wins needs nothing of that; one that cannot tell which is newer brings back what was put over.
+    fn needs_whole_rows(&self) -> bool {
+        false
+    }
 }
 
 /// A put of a row and family that are told elsewhere, before a fold or after it.

@@ -18,6 +18,8 @@ use super::*;
 use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, LossMode, SimFs};
 use crate::region::RegionFile;
 
+mod whole_rows;
+
 /// Joins a row's points; of two at one column the newer stays.
 #[derive(Debug)]
 struct Points;

@@ -272,6 +272,11 @@ impl Rows {
         }
     }
 
+    /// Whether a row is there. *Cost*: as of a step to a key in order.
+    pub(super) fn has(&self, key: &[u8], arena: &Arena) -> bool {
+        self.find(key, arena).is_ok()
+    }
+
     /// Finds a row's place in key order; as an error, the place where it belongs when it is not there.
     fn find(&self, key: &[u8], arena: &Arena) -> Result<At, At> {
         let keys = (&self.slab, arena);
