@@ -145,7 +145,7 @@ fn batch<'a>(
         })?;
         let full = |cause: basalt_store::Error| Failure::new(Exit::Failure, cause.to_string());
         let mut into = batch.row(&key).map_err(full)?;
-        let cells: Vec<CellView<'_>> = row.cells().collect();
+        let cells = joiner.copied(row.cells().collect());
         let joined = joiner.join_duplicates(&cells);
         for cell in cells.iter().filter(|cell| joined.is_none() || !RowFold::joins(cell.qualifier)) {
             into.put(cell.family, cell.qualifier, Some(cell.timestamp), cell.value).map_err(full)?;

@@ -1,6 +1,6 @@
 //! What a table holds, in one number that does not depend on the order of its rows, nor on whether a store has folded them.
 
-use basalt_schema::{Duplicates, RowCell, RowFold};
+use basalt_schema::{ColumnKind, Duplicates, RowCell, RowFold, RowPoints};
 use basalt_store::{CellView, RowView};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,8 @@ pub(super) struct Digester {
 #[derive(Debug)]
 pub(super) struct Joiner {
     fold: RowFold,
+    /// Scratch: the points of several cells, and of one of them.
+    points: (RowPoints, RowPoints),
     duplicates: Duplicates,
     is_folded: bool,
 }
@@ -34,7 +36,39 @@ pub(super) struct Joiner {
 impl Joiner {
     /// For tables whose rows a store may fold, or not.
     pub(super) fn new(is_folded: bool, duplicates: Duplicates) -> Self {
-        Self { fold: RowFold::default(), duplicates, is_folded }
+        Self { fold: RowFold::default(), points: Default::default(), duplicates, is_folded }
+    }
+
+    /// The cells of a row that are copied. Beside an append cell points are not joined: of those written in one millisecond for one instant
+    /// the lone ones that readers do not take stay behind, as the order of such writes is not in the cells.
+    pub(super) fn copied<'r>(&mut self, mut cells: Vec<CellView<'r>>) -> Vec<CellView<'r>> {
+        let is_appended = |cell: &CellView<'_>| ColumnKind::of(cell.qualifier) == ColumnKind::Appended;
+        if !self.is_folded || !cells.iter().any(is_appended) {
+            return cells;
+        }
+        let mut by_time: Vec<RowCell<'r>> = cells.iter().map(|cell| RowCell::from(*cell)).collect();
+        by_time.sort_by_key(|cell| cell.timestamp);
+        for together in by_time.chunk_by(|a, b| a.timestamp == b.timestamp) {
+            let [first, _, ..] = together else { continue };
+            // A damaged cell is copied with all beside it.
+            if self.points.0.decode(together.iter().copied(), self.duplicates).is_ok() {
+                cells.retain(|cell| first.timestamp != cell.timestamp || self.is_taken(cell));
+            }
+        }
+        cells
+    }
+
+    /// Whether a cell is no lone point, or one that is among the points that were decoded last.
+    fn is_taken(&mut self, cell: &CellView<'_>) -> bool {
+        let (points, alone) = &mut self.points;
+        if ColumnKind::of(cell.qualifier) != ColumnKind::Point
+            || alone.decode([RowCell::from(*cell)], self.duplicates).is_err()
+        {
+            return true;
+        }
+        let point = |points: &RowPoints, at: usize| Some((*points.values().get(at)?, *points.kinds().get(at)?));
+        let at = alone.offsets_ms().first().and_then(|offset| points.offsets_ms().binary_search(offset).ok());
+        at.is_none_or(|at| point(points, at) == point(alone, 0))
     }
 
     /// The cell that stands for all of points among `cells`, which are of one row.
@@ -69,7 +103,8 @@ impl Digester {
     /// Rows that may be folded are taken in as a fold leaves them, which gives the same cells at whatever time and in
     /// however many steps it is done.
     pub(super) fn add(&mut self, key: &[u8], row: &RowView<'_>, into: &mut Digest) {
-        let cells = self.lasting(row);
+        let cells = self.joiner.copied(row.cells().collect());
+        let cells = self.lasting(cells);
         if cells.is_empty() {
             return;
         }
@@ -90,11 +125,12 @@ impl Digester {
 
     /// The cells of a row that are there until it is compared. Points that may be folded into one cell, whose time is that
     /// of the newest, go by it together.
-    fn lasting<'r>(&self, row: &RowView<'r>) -> Vec<CellView<'r>> {
+    fn lasting<'r>(&self, mut cells: Vec<CellView<'r>>) -> Vec<CellView<'r>> {
         let joins = |cell: &CellView<'_>| self.joiner.is_folded && RowFold::joins(cell.qualifier);
-        let newest = row.cells().filter(joins).map(|cell| cell.timestamp.0).max().unwrap_or_default();
+        let newest = cells.iter().filter(|cell| joins(cell)).map(|cell| cell.timestamp.0).max().unwrap_or_default();
         let time = |cell: &CellView<'_>| if joins(cell) { newest } else { cell.timestamp.0 };
-        row.cells().filter(|cell| time(cell) >= self.lasting_from).collect()
+        cells.retain(|cell| time(cell) >= self.lasting_from);
+        cells
     }
 }
 

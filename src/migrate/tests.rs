@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use basalt_engine::{Engine, EngineOptions};
 use basalt_rewrite::HourFold;
-use basalt_schema::{KeyLayout, Salting, Schema, Tsuid};
+use basalt_schema::{APPEND_QUALIFIER, KeyLayout, Salting, Schema, Tsuid};
 use basalt_store::{
     Compaction, Durability, ManualClock, MemoryStore, MutationBatch, RowChange, Scan, TableName, Timestamp, Trigger,
 };
@@ -542,6 +542,35 @@ fn of_points_of_one_instant_the_one_that_readers_take_is_copied() {
     let row = job.target.store.get(&"tsdb".parse().unwrap(), basalt_store::Get::row(key)).wait().unwrap();
     let cells: Vec<(&[u8], &[u8])> = row.row(0).unwrap().cells().map(|cell| (cell.qualifier, cell.value)).collect();
     assert_eq!(cells, [(&[0, 7, 0, 0x10][..], &[0, 0, 1, 0, 0, 0, 0, 0, 2, 0][..]), (&[1, 0, 10], b"{}")]);
+}
+
+/// The same beside an append cell, where points are not joined: whichever of three came last, of two widths or appended.
+#[test]
+fn of_points_of_one_instant_beside_an_append_cell_the_one_that_readers_take_is_copied() {
+    let (short, wide): (Cell<'_>, Cell<'_>) =
+        ((b"", b"t", &[0, 0], BASE_MS, &[9]), (b"", b"t", &[0, 1], BASE_MS, &[1, 0]));
+    let appended: Cell<'_> = (b"", b"t", &APPEND_QUALIFIER, BASE_MS, &[0, 0, 7, 0, 0x10, 2]);
+    for order in [[short, wide, appended], [appended, wide, short], [wide, short, appended], [appended, short, wide]] {
+        let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let (source, target) = (memory("a", Salting::NONE), embedded("b", folders[1].path(), Salting::NONE));
+        let tsuid = fill(&source, 0..1).remove(0);
+        let layout = KeyLayout { salting: Salting::NONE, widths: source.schema.widths };
+        let key = layout.series_key(&tsuid).row_key(basalt_schema::BaseTime::of_seconds(1_700_002_800));
+        for (_, family, qualifier, time, value) in order {
+            put(&source, "tsdb", &[(&key, family, qualifier, time, value)]);
+        }
+        let points = |end: &End| {
+            let row = end.store.get(&"tsdb".parse().unwrap(), basalt_store::Get::row(key.clone())).wait().unwrap();
+            let mut points = basalt_schema::RowPoints::default();
+            let cells = row.row(0).unwrap().cells().map(basalt_schema::RowCell::from);
+            points.decode(cells, end.schema.duplicates()).unwrap();
+            points.values().to_vec()
+        };
+        let job = job(source, target, folders[0].path());
+        run(&job).unwrap();
+        assert_eq!(points(&job.target), points(&job.source), "{order:?}");
+        run(&Job { only_verify: true, ..job }).unwrap();
+    }
 }
 
 /// Points without names are no copy.
