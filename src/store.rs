@@ -321,6 +321,16 @@ impl OpenTables {
         }
         self.store.close()
     }
+
+    /// The same for who copied tables into these, and not all of them: the series index is not written down, so that the next open looks
+    /// which names did not come.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenStore::close`].
+    pub(crate) fn close_unfinished(&self) -> Result<(), Failure> {
+        self.store.close()
+    }
 }
 
 /// A failure of the tables as an end of the process.
@@ -628,6 +638,23 @@ mod tests {
     }
 
     /// What one request writes to the UID table does not fail the names of another that comes before its sync.
+    /// A copy brings the names of UIDs first, and what leads from names to UIDs behind them.
+    #[test]
+    fn names_that_a_copy_did_not_bring_are_seen_by_the_next_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().to_owned();
+        let target = OpenTables::open_for_copy(&config).unwrap();
+        let mut batch = basalt_store::MutationBatch::new(basalt_store::Durability::Fsync);
+        batch.row(&[0, 0, 1]).unwrap().put(b"name", b"metrics", None, b"m").unwrap();
+        target.store.store().apply(&"tsdb-uid".parse().unwrap(), batch).wait().unwrap();
+        target.close_unfinished().unwrap();
+        let served = OpenTables::serve(&config).unwrap();
+        let unled: Vec<_> = served.schema.uids_found().iter().map(|found| found.unled_count).collect();
+        assert_eq!(unled, [1, 0, 0]);
+        served.close().unwrap();
+    }
+
     #[test]
     fn a_name_is_given_a_uid_while_an_earlier_write_is_not_synced() {
         let folder = tempfile::tempdir().unwrap();

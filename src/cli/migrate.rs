@@ -93,6 +93,9 @@ impl Migrate {
                 patience: migrate::PATIENCE,
             };
             migrate::run(&job, |is_copied| {
+                if !is_copied && !self.only_verify {
+                    return target.close_unfinished();
+                }
                 let looked = if is_copied { target.look_at_copy() } else { Ok(()) };
                 target.close()?;
                 looked
