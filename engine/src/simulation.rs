@@ -2,9 +2,12 @@
 //! under a fault, then another life on a disk that may legally be found. One seed, one history.
 //!
 //! Checked at every opening and every scan: what was acknowledged is there, what was seen is not lost, what was not
-//! acknowledged is whole or absent, rows are never torn, counters lie between what was and what may have been counted.
+//! acknowledged is whole or absent, rows are never torn, counters lie between what was and what may have been counted, and a family
+//! whose rows are folded holds in each column what it may, whatever was folded before a column was deleted.
 //!
 //! Feature `sim`: the tests here run a few hundred histories, `basalt-torture sim` and `countdown` as many as are wanted.
+
+mod folded;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -80,6 +83,8 @@ fn row_key(row: u64) -> String {
 /// What was asked of one row, in order: the value it then has, or none after a delete.
 #[derive(Debug, Default)]
 struct RowLedger {
+    /// The same for the family whose rows are folded.
+    folded: folded::Ledger,
     asked: Vec<Option<u64>>,
     /// At least this many of them took effect, whatever happens.
     floor: usize,
@@ -103,6 +108,8 @@ impl RowLedger {
 struct Asked {
     pending: Pending<Applied>,
     durability: Durability,
+    /// Its number.
+    change: u64,
     /// Rows, and how many changes each has had with this one.
     rows: Vec<(u64, usize)>,
 }
@@ -119,6 +126,7 @@ struct History {
     clock: Arc<ManualClock>,
     rows: BTreeMap<u64, RowLedger>,
     next_value: u64,
+    next_change: u64,
     /// Increments that are surely counted, and those that may be.
     counted: i64,
     may_be_counted: i64,
@@ -128,7 +136,7 @@ struct History {
     increments: Vec<Counted>,
     table_made: bool,
     /// What the table held when the snapshot was taken, by its name.
-    snapshots: BTreeMap<String, BTreeMap<String, Vec<Vec<u8>>>>,
+    snapshots: BTreeMap<String, Content>,
     trace: u64,
     /// Calls of the life before, which might have failed.
     calls: u64,
@@ -150,6 +158,7 @@ impl History {
             clock: Arc::new(ManualClock::new(Timestamp(1_000_000))),
             rows: (0..ROWS).map(|row| (row, RowLedger::default())).collect(),
             next_value: 0,
+            next_change: 0,
             counted: 0,
             may_be_counted: 0,
             counter_seen: 0,
@@ -239,6 +248,7 @@ impl History {
                 ..Limits::default()
             },
             workers: Workers::Manual,
+            folds: vec![Arc::new(folded::Columns)],
             ..EngineOptions::new(Path::new("/d"))
         })
     }
@@ -250,11 +260,15 @@ impl History {
         }
         self.check_all(engine)?;
         // What a start shows it made durable first: no later life lacks it.
-        self.rows.values_mut().for_each(|ledger| ledger.floor = ledger.floor.max(ledger.seen));
+        for ledger in self.rows.values_mut() {
+            ledger.floor = ledger.floor.max(ledger.seen);
+            ledger.folded.keep();
+        }
         self.counted = self.counted.max(self.counter_seen);
         let name = self.name()?;
         if !self.table_made && engine.describe_table(&name).is_err() {
-            let families = vec![FamilyDescriptor::new("f"), FamilyDescriptor::new("g").with_versions(3)];
+            let families =
+                vec![FamilyDescriptor::new("f"), FamilyDescriptor::new("g").with_versions(3), folded::family()];
             let made = engine.create_table(TableDescriptor::new(name, families), &["row04".into(), "row08".into()]);
             self.table_made = made.is_ok();
         }
@@ -268,7 +282,7 @@ impl History {
 
     fn step(&mut self, engine: &Engine) -> Told {
         let name = self.name()?;
-        match self.rng.below(23) {
+        match self.rng.below(25) {
             0..8 => return self.write(engine),
             8..10 => self.increment(engine, &name),
             10..13 => drop(engine.pump()),
@@ -284,6 +298,7 @@ impl History {
             }
             20 => return self.snapshot(engine),
             21 => return self.check_snapshots(engine),
+            22..24 => return self.delete_column(engine),
             _ => return self.free_space(engine),
         }
         Ok(())
@@ -298,6 +313,7 @@ impl History {
         // What waits on different roads is in no order, so that a row keeps to one.
         let road = self.rng.below(3);
         let may_wait = durability == Durability::Fsync;
+        let change_number = self.draw_change();
         let mut batch = MutationBatch::new(durability);
         let mut rows = Vec::new();
         for (row, ledger) in &mut self.rows {
@@ -313,6 +329,7 @@ impl History {
             let padding = asked.map_or(0, |_| self.rng.below(200));
             change(&mut batch, &row_key(*row), asked, padding).map_err(|error| error.to_string())?;
             ledger.asked.push(asked);
+            ledger.folded.ask(change_number, asked);
             rows.push((*row, ledger.asked.len()));
         }
         match road {
@@ -321,7 +338,42 @@ impl History {
             _ => {}
         }
         let pending = engine.apply(&self.name()?, batch);
-        self.asked.push(Asked { pending, durability, rows });
+        self.asked.push(Asked { pending, durability, change: change_number, rows });
+        Ok(())
+    }
+
+    fn draw_change(&mut self) -> u64 {
+        self.next_change += 1;
+        self.next_change
+    }
+
+    /// Deletes a column of a row that nothing else is asked of, by the cells that hold it now.
+    fn delete_column(&mut self, engine: &Engine) -> Told {
+        let name = self.name()?;
+        engine.push(Lane(0));
+        engine.push(Lane(1));
+        drop(engine.pump());
+        self.hear()?;
+        let (row, column) = (self.rng.below(ROWS), folded::column_of(self.rng.below(4)));
+        if !self.asked.is_empty() || engine.describe_table(&name).is_err() {
+            return Ok(());
+        }
+        let Some(mut found) = self.content(engine, &name)? else { return Ok(()) };
+        let cells = found.remove(&row_key(row)).unwrap_or_default().folded;
+        if !cells.numbers().contains_key(&column) {
+            return Ok(());
+        }
+        let change = self.draw_change();
+        let mut batch = MutationBatch::new(Durability::Fsync);
+        let deleted = batch.row(row_key(row).as_bytes()).and_then(|mut changes| cells.delete(column, &mut changes));
+        deleted.map_err(|error| error.to_string())?;
+        let ledger = self.rows.entry(row).or_default();
+        ledger.folded.ask_delete(change, column);
+        let rows = vec![(row, ledger.floor)];
+        let pending = engine.apply(&name, batch);
+        // Before anything is folded.
+        drop(engine.pump());
+        self.asked.push(Asked { pending, durability: Durability::Fsync, change, rows });
         Ok(())
     }
 
@@ -346,6 +398,7 @@ impl History {
                     for (row, count) in asked.rows {
                         let ledger = self.rows.entry(row).or_default();
                         ledger.floor = ledger.floor.max(count);
+                        ledger.folded.is_sure(asked.change);
                     }
                 }
                 // Refused, or promised less than the power loss that may come.
@@ -386,15 +439,18 @@ impl History {
         }
         let Some(found) = self.content(engine, &name)? else { return Ok(()) };
         for (row, ledger) in &mut self.rows {
-            let cells = found.get(&row_key(*row)).map(Vec::as_slice);
-            let value = match cells {
-                None => None,
-                Some([f, g]) if f == g => number(f),
-                Some(_) => return Err(format!("row {row} is torn")),
+            let nothing = Row::default();
+            let Row { values, folded } = found.get(&row_key(*row)).unwrap_or(&nothing);
+            let value = match &**values {
+                [] => None,
+                [f, g] if f == g => number(f),
+                _ => return Err(format!("row {row} is torn")),
             };
-            ledger.see(value).map_err(|told| format!("row {row} holds {told}"))?;
+            let holds = |told: String| format!("row {row} holds {told}");
+            ledger.see(value).map_err(holds)?;
+            ledger.folded.see(&folded.numbers()).map_err(holds)?;
         }
-        let counter = found.get(COUNTER).and_then(|cells| number(cells.first()?)).unwrap_or(0);
+        let counter = found.get(COUNTER).and_then(|row| number(row.values.first()?)).unwrap_or(0);
         let counts = self.counted.max(self.counter_seen)..=self.may_be_counted;
         self.counter_seen = i64::try_from(counter)
             .ok()
@@ -476,17 +532,20 @@ impl History {
         self.fs.set_capacity(u64::MAX);
         self.asked.clear();
         self.increments.clear();
-        self.rows.values_mut().for_each(|ledger| ledger.seen = 0);
+        for ledger in self.rows.values_mut() {
+            ledger.seen = 0;
+            ledger.folded.forget();
+        }
         self.counter_seen = 0;
         Ok(())
     }
 }
 
-/// Puts one value into both families of a row, or deletes both.
+/// Puts one value into all families of a row, or deletes them.
 fn change(batch: &mut MutationBatch, key: &str, asked: Option<u64>, padding: u64) -> basalt_store::Result<()> {
     let mut changes = batch.row(key.as_bytes())?;
     let Some(number) = asked else {
-        for family in FAMILIES {
+        for family in FAMILIES.into_iter().chain([folded::FAMILY]) {
             changes.delete_family(family, None)?;
         }
         return Ok(());
@@ -496,6 +555,7 @@ fn change(batch: &mut MutationBatch, key: &str, asked: Option<u64>, padding: u64
     for family in FAMILIES {
         changes.put(family, b"v", None, &value)?;
     }
+    changes.put(folded::FAMILY, &[folded::column_of(number)], None, &number.to_be_bytes())?;
     Ok(())
 }
 
@@ -503,16 +563,38 @@ fn number(value: &[u8]) -> Option<u64> {
     value.first_chunk().map(|first| u64::from_be_bytes(*first))
 }
 
-/// Rows by their keys, with the values of their cells.
-type Content = BTreeMap<String, Vec<Vec<u8>>>;
+/// A row: the values of its cells, and the cells of the family that is folded.
+#[derive(Debug, Default)]
+struct Row {
+    values: Vec<Vec<u8>>,
+    folded: folded::Cells,
+}
+
+impl PartialEq for Row {
+    /// Whether they hold the same, however it is folded.
+    fn eq(&self, other: &Self) -> bool {
+        self.values == other.values && self.folded.numbers() == other.folded.numbers()
+    }
+}
+
+/// Rows by their keys.
+type Content = BTreeMap<String, Row>;
 
 fn read_all(engine: &Engine, table: &TableName) -> basalt_store::Result<Content> {
     let mut scanner = engine.scan(table, Scan::all())?;
     let mut found = Content::new();
     while let Some(batch) = scanner.next_wait() {
         for row in batch?.rows() {
-            let values: Vec<Vec<u8>> = row.cells().map(|cell| cell.value.to_vec()).collect();
-            found.insert(String::from_utf8_lossy(row.key()).into_owned(), values);
+            let mut content = Row::default();
+            for cell in row.cells() {
+                let value = cell.value.to_vec();
+                if cell.family == folded::FAMILY {
+                    content.folded.0.push((cell.qualifier.to_vec(), value, cell.timestamp));
+                } else {
+                    content.values.push(value);
+                }
+            }
+            found.insert(String::from_utf8_lossy(row.key()).into_owned(), content);
         }
     }
     Ok(found)
