@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::value::words;
+use crate::threads;
 
 /// Request headers that other origins may send, unless told otherwise; OpenTSDB's own list.
 const CORS_HEADERS: &str = "Authorization, Content-Type, Accept, Origin, User-Agent, DNT, Cache-Control, \
@@ -408,12 +409,12 @@ pub(crate) struct Query {
 
 impl Default for Query {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        let processors = threads::processors();
         Self {
             timeout_ms: Duration::from_mins(1),
-            max_concurrent: cores * 2,
+            max_concurrent: processors * 2,
             // A dashboard asks for all its panels at once, and one who waits holds no thread.
-            max_waiting: (cores * 16).max(256),
+            max_waiting: (processors * 16).max(256),
             max_points: 200_000_000,
             max_bytes: 4 << 30,
             max_series: 1_000_000,
