@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::io::IoOp;
 use crate::jobs::Work;
 use crate::region::Region;
 use crate::stats::Stats;
@@ -98,9 +99,13 @@ impl Core {
 
     /// Flushes regions until no bound is passed, but for those that fail: they are tried again the next time.
     ///
+    /// Before, and so every [`LOOK_INTERVAL`], it looks whether the folder is there: what is acknowledged while its name means nothing, or
+    /// another, the next start does not find.
+    ///
     /// # Errors
     /// The first; want of room, or an engine that is poisoned, at once.
     pub(crate) fn flush_due(&self) -> Result<()> {
+        self.guard(self.fs.check_locked(&self.dir).map_err(Error::io(IoOp::Open, &self.dir)))?;
         let (mut failed, mut first) = (Vec::new(), Ok(()));
         while let Some((table, region)) = self.pick_flush(&failed) {
             let flushed = self.flush_region(&table, &region);

@@ -249,6 +249,16 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     /// # Errors
     /// `WouldBlock` when another process (or another engine) holds it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>>;
+
+    /// Whether a folder that is locked here is still what its name means: what is written to one that was moved, removed or hidden by
+    /// a disk that was mounted over it, no next start finds. The operations above that change names ask this themselves, as a file of
+    /// that name may be another store's by then.
+    ///
+    /// # Errors
+    /// That it is not.
+    fn check_locked(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Makes `aside`, written in full through `file`, appear as `target` for good:

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use basalt_store::{Durability, FamilyDescriptor, ManualClock, Timestamp};
 
-use super::tests::{name, options, put, table};
+use super::tests::{name, options, put, rows, table};
 use super::*;
 use crate::health::Lack;
-use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, Rng, SimFs, SplitMix};
+use crate::io::{Fault, FaultKind, FaultSpan, FileSystem as _, OsFs, Rng, SimFs, SplitMix};
 
 /// An engine without threads, with a table, on a disk and by a clock of its own.
 struct Simulated {
@@ -53,6 +53,30 @@ fn a_log_that_a_failed_flush_holds_back_flushes_no_other_region() {
     let stats = engine.stats();
     // Beside the bound there is the segment that is written to.
     assert!(stats.flushes > 0 && stats.wal_bytes <= 64 << 10, "{stats:?}");
+}
+
+/// As where a disk was mounted over it after the start: a next start would find nothing of what is acknowledged.
+#[test]
+fn a_folder_that_lost_its_name_takes_no_more_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, moved) = (dir.path().join("store"), dir.path().join("moved"));
+    let engine = Engine::open(options(Arc::new(OsFs), &store, Workers::Manual)).unwrap();
+    engine.create_table(table(), &[]).unwrap();
+    write(&engine, "row", "v");
+    engine.pump().unwrap();
+    OsFs.rename(&store, &moved).unwrap();
+    OsFs.create_dir_all(&store).unwrap();
+    engine.pump().unwrap_err();
+    let Health::Poisoned { reason } = engine.health() else { panic!("writes are taken") };
+    assert!(
+        reason.ends_with("the folder was moved, removed or replaced while it was in use: bring it back first"),
+        "{reason}"
+    );
+    assert!(put(&engine, "row", "late").wait().is_err());
+    drop(engine);
+    assert_eq!(OsFs.list(&store).unwrap(), [""; 0]);
+    let engine = Engine::open(options(Arc::new(OsFs), &moved, Workers::Manual)).unwrap();
+    assert_eq!(rows(&engine.get(&name(), Get::rows(vec!["row".into()])).wait().unwrap()).len(), 1);
 }
 
 /// Flushes a row of each of the prefixes, into a file a family.

@@ -5,7 +5,7 @@ use std::io;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt, MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{File, FileLock, FileSystem};
@@ -48,7 +48,14 @@ impl File for OsFile {
 }
 
 /// Folders that are locked here. Leaf lock.
-static LOCKED: Mutex<Vec<Weak<fs::File>>> = Mutex::new(Vec::new());
+static LOCKED: Mutex<Vec<Weak<Folder>>> = Mutex::new(Vec::new());
+
+/// A folder that is open, and the name that it was locked by.
+#[derive(Debug)]
+struct Folder {
+    open: fs::File,
+    path: PathBuf,
+}
 
 /// Advisory locks of the kernel's, on the file and on its folder; they die with the process, however it ends.
 #[derive(Debug)]
@@ -56,7 +63,7 @@ struct OsLock {
     held: fs::File,
     folder: fs::File,
     /// The lock's folder is open as long as it is held: a sync of it must not fail for want of a descriptor.
-    _dir: Arc<fs::File>,
+    _dir: Arc<Folder>,
 }
 
 impl FileLock for OsLock {}
@@ -85,18 +92,17 @@ impl FileSystem for OsFs {
             }
             _ => cause,
         })?;
-        missing.into_iter().rev().try_for_each(|made| {
-            let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
-            self.sync_dir(parent.unwrap_or(Path::new(".")))
-        })
+        missing.into_iter().rev().try_for_each(|made| self.sync_dir(parent(made)))
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.check_locked(parent(path))?;
         let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
         Ok(Arc::new(OsFile(file)))
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.check_locked(parent(path))?;
         Ok(Arc::new(OsFile(fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?)))
     }
 
@@ -109,19 +115,23 @@ impl FileSystem for OsFs {
     }
 
     fn open_rw(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.check_locked(parent(path))?;
         Ok(Arc::new(OsFile(fs::OpenOptions::new().read(true).write(true).open(path)?)))
     }
 
     #[expect(clippy::disallowed_methods, reason = "publish, which also syncs, calls this one")]
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.check_locked(parent(to))?;
         fs::rename(from, to)
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        [from, to].into_iter().try_for_each(|path| self.check_locked(parent(path)))?;
         fs::hard_link(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.check_locked(parent(path))?;
         fs::remove_file(path)
     }
 
@@ -141,13 +151,22 @@ impl FileSystem for OsFs {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         match locked(dir)? {
-            Some(open) => open.sync_all(),
+            Some(folder) => folder.open.sync_all(),
             None => fs::File::open(dir)?.sync_all(),
         }
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
         Ok(Box::new(OsLock::take(path)?))
+    }
+
+    fn check_locked(&self, dir: &Path) -> io::Result<()> {
+        let held: Vec<_> = all_locked().into_iter().filter(|folder| folder.path == dir).collect();
+        // Where nobody can tell, what is done next tells.
+        if held.is_empty() || held.iter().any(|folder| is_named(&folder.open, dir).unwrap_or(true)) {
+            return Ok(());
+        }
+        Err(io::Error::other("the folder was moved, removed or replaced while it was in use: bring it back first"))
     }
 }
 
@@ -164,14 +183,14 @@ impl OsLock {
         if !is_locked_now(&file)? || !is_named(&file, path)? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let dir = parent(path);
         // The name may have been taken from one that is held: the folder is held too, by a descriptor that nobody else keeps open. Not
         // every file system knows that, as NFS.
         let folder = fs::File::open(dir)?;
         if !is_locked_now(&folder).unwrap_or(true) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let dir = Arc::new(fs::File::open(dir)?);
+        let dir = Arc::new(Folder { open: fs::File::open(dir)?, path: dir.to_path_buf() });
         let mut locked = LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
         locked.retain(|open| open.strong_count() > 0);
         locked.push(Arc::downgrade(&dir));
@@ -189,15 +208,23 @@ fn is_locked_now(file: &fs::File) -> io::Result<bool> {
 }
 
 /// A folder that is open, as it is locked.
-fn locked(dir: &Path) -> io::Result<Option<Arc<fs::File>>> {
-    let all: Vec<_> = LOCKED.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
-    for open in all {
+fn locked(dir: &Path) -> io::Result<Option<Arc<Folder>>> {
+    for folder in all_locked() {
         // By what it is, not by name: another folder may have come in its place.
-        if is_named(&open, dir)? {
-            return Ok(Some(open));
+        if is_named(&folder.open, dir)? {
+            return Ok(Some(folder));
         }
     }
     Ok(None)
+}
+
+fn all_locked() -> Vec<Arc<Folder>> {
+    LOCKED.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
+}
+
+/// The folder that a name is in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Whether `path` still means this file.
@@ -301,6 +328,39 @@ mod tests {
         OsFs.sync_dir(other.path()).unwrap();
         drop(lock);
         assert!(locked(one.path()).unwrap().is_none());
+    }
+
+    /// A store was begun anew in a folder of the old one's name, and the old one, on its way out, deleted the log of the new one.
+    #[test]
+    fn a_locked_folder_that_lost_its_name_changes_nothing_in_the_one_that_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, moved) = (dir.path().join("store"), dir.path().join("moved"));
+        fs::create_dir(&store).unwrap();
+        let (log, other) = (store.join("log"), store.join("other"));
+        let _lock = OsFs.lock(&store.join("LOCK")).unwrap();
+        OsFs.create_new(&log).unwrap();
+        OsFs.rename(&store, &moved).unwrap();
+        assert!(OsFs.check_locked(&store).is_err(), "nothing has the name");
+        fs::create_dir(&store).unwrap();
+        fs::write(&log, "of another").unwrap();
+        let refused = [
+            OsFs.create(&log).map(drop),
+            OsFs.create_new(&other).map(drop),
+            OsFs.open_rw(&log).map(drop),
+            OsFs.rename(&log, &other),
+            OsFs.link(&log, &other),
+            OsFs.remove(&log),
+        ];
+        for refused in refused {
+            assert!(refused.unwrap_err().to_string().starts_with("the folder was moved"));
+        }
+        assert_eq!(
+            (OsFs.list(&store).unwrap(), fs::read(&log).unwrap()),
+            (vec!["log".to_owned()], b"of another".to_vec())
+        );
+        // Who has it now is not held off.
+        let _new = OsFs.lock(&store.join("LOCK")).unwrap();
+        OsFs.remove(&log).unwrap();
     }
 
     #[test]
